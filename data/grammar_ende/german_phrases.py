@@ -1,0 +1,125 @@
+"""German phrases as lists of words: noun phrases, prepositions, times, qualities."""
+
+from types import MappingProxyType
+
+from grammar_ende.derivation import (
+    Ago,
+    ClockTime,
+    Name,
+    Nominal,
+    NounPhrase,
+    Oblique,
+    Pair,
+    Quality,
+    Time,
+)
+from grammar_ende.german_inflection import (
+    article,
+    attributive,
+    noun_form,
+    pronoun_form,
+)
+from grammar_ende.lexicon.entries import Case, Phrase, Preposition, Pronoun
+from grammar_ende.lexicon.modifiers import THE
+from grammar_ende.spelled_numbers import german_number
+
+_CONTRACTIONS = MappingProxyType(
+    {
+        ("in", "dem"): "im",
+        ("in", "das"): "ins",
+        ("an", "dem"): "am",
+        ("an", "das"): "ans",
+        ("zu", "dem"): "zum",
+        ("zu", "der"): "zur",
+        ("von", "dem"): "vom",
+    }
+)
+
+
+def nominal_words(nominal: Nominal, case: Case) -> list[str]:
+    """Returns the words of a nominal in a case, without its relative clause."""
+    if isinstance(nominal, Pronoun):
+        return [pronoun_form(nominal, case)]
+    if isinstance(nominal, Name):
+        return [nominal.de]
+    if isinstance(nominal, Pair):
+        first = nominal_words(nominal.first, case)
+        return [*first, "und", *nominal_words(nominal.second, case)]
+    return _noun_phrase(nominal, case)
+
+
+def oblique_words(oblique: Oblique) -> list[str]:
+    """Returns preposition and nominal, contracted where German does: `im Garten`."""
+    preposition = oblique.preposition
+    words = nominal_words(oblique.nominal, preposition.case)
+    short = _CONTRACTIONS.get((preposition.de, words[0]))
+    if short is not None and _has_definite_article(oblique.nominal):
+        return [short, *words[1:]]
+    return [preposition.de, *words]
+
+
+def governed_case(preposition: Preposition | None) -> Case:
+    """Returns the case after a preposition.
+
+    Raises:
+        ValueError: if there is none.
+    """
+    if preposition is None:
+        raise ValueError("preposition must be given. Received: None")
+    return preposition.case
+
+
+def time_words(time: Time) -> list[str]:
+    """Returns the adverbial of time."""
+    if isinstance(time, Phrase):
+        return time.de.split()
+    if isinstance(time, ClockTime):
+        hour = "ein" if time.hour == 1 else german_number(time.hour)
+        return ["um", hour, "Uhr"]
+    if isinstance(time, Ago):
+        return ["vor", german_number(time.number), time.de_unit]
+    return oblique_words(time)
+
+
+def quality_words(quality: Quality) -> list[str]:
+    """Returns the predicate adjective with its degree, standard or age."""
+    adjective = quality.adjective
+    if quality.years is not None:
+        return [german_number(quality.years), "Jahre", adjective.de]
+    if quality.standard is not None:
+        standard = nominal_words(quality.standard, Case.NOMINATIVE)
+        if quality.is_equal:
+            return ["so", adjective.de, "wie", *standard]
+        return [adjective.de_comparative, "als", *standard]
+    degree = [quality.degree.de] if quality.degree is not None else []
+    return [*degree, adjective.de]
+
+
+def _noun_phrase(phrase: NounPhrase, case: Case) -> list[str]:
+    noun, is_plural = phrase.noun, phrase.is_plural
+    determiner, possessor = phrase.determiner, phrase.possessor
+    pattern = determiner.de_pattern
+    opening = article(determiner, case, noun.gender, is_plural)
+    owner: list[str] = []
+    if isinstance(possessor, Name):
+        # Annas altes Haus: the name takes the article's place, the endings are strong.
+        opening, pattern = possessor.de + "s", "bare"
+    elif possessor is not None:
+        owner = nominal_words(possessor, Case.GENITIVE)
+    words = [opening] if opening else []
+    if phrase.number is not None:
+        words.append(german_number(phrase.number))
+    if phrase.adjective is not None:
+        words.append(
+            attributive(phrase.adjective, pattern, case, noun.gender, is_plural)
+        )
+    form = noun_form(noun, case, is_plural)
+    if phrase.compound is not None:
+        form = phrase.compound[1] + form.lower()
+    return [*words, form, *owner]
+
+
+def _has_definite_article(nominal: Nominal) -> bool:
+    if isinstance(nominal, Pair):
+        return False
+    return isinstance(nominal, NounPhrase) and nominal.determiner == THE

@@ -1,0 +1,310 @@
+"""Station 6: updated weights in, weights on disk out - and back.
+
+A checkpoint is one directory, `step-N`, with TensorFlow's own checkpoint files and
+`state.json`. It is written under another name and renamed when it is whole, so what
+bears the name is complete, whatever kills the process.
+"""
+
+import dataclasses
+import hashlib
+import json
+import os
+import re
+import shutil
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import keras
+import numpy as np
+import tensorflow as tf
+
+from t2t_keras.errors import UserError
+
+_NAME = re.compile(r"step-(\d+)")
+_STATE = "state.json"
+_WEIGHTS = "weights"
+
+
+@dataclasses.dataclass(frozen=True)
+class CheckpointState:
+    """What a checkpoint knows besides its weights.
+
+    Attributes:
+        step: Updates made.
+        position: Where in the data the next batch is, as the input pipeline keeps
+            it; None where training cannot go on from here.
+        averaged: Steps of the checkpoints that this is the mean of; empty if it is
+            of one moment.
+        scores: Results on the dev set at this step, by name.
+        fingerprints: Digests of what the weights belong to, by name.
+    """
+
+    step: int
+    position: Mapping[str, int] | None = None
+    averaged: Sequence[int] = ()
+    scores: Mapping[str, float] = dataclasses.field(default_factory=dict)
+    fingerprints: Mapping[str, str] = dataclasses.field(default_factory=dict)
+
+
+def named_weights(weights: Sequence[keras.Variable]) -> dict[str, tf.Variable]:
+    """Returns the raw variables by their paths, "/" written "-".
+
+    Raises:
+        ValueError: If two variables share a path.
+    """
+    named = {weight.path.replace("/", "-"): weight.value for weight in weights}
+    if len(named) != len(weights):
+        raise ValueError(
+            "Every weight must have a path of its own. Received: "
+            f"{sorted(weight.path for weight in weights)}"
+        )
+    return named
+
+
+def steps_in(directory: Path) -> list[int]:
+    """Returns the steps of all checkpoints in a directory, ascending."""
+    if not directory.is_dir():
+        return []
+    found = [_NAME.fullmatch(path.name) for path in directory.iterdir()]
+    return sorted(int(match[1]) for match in found if match)
+
+
+class CheckpointStore:
+    """The checkpoints of one run.
+
+    Args:
+        directory: Where `step-N` folders lie; made when the first is saved.
+        model: Built; its weights are saved and restored.
+        optimizer: Built; None to leave its state alone, as for translation.
+    """
+
+    def __init__(
+        self,
+        directory: str | os.PathLike[str],
+        model: keras.Model,
+        optimizer: keras.Optimizer | None = None,
+    ):
+        self.directory = Path(directory)
+        parts = {"model": tf.train.Checkpoint(**named_weights(model.weights))}
+        if optimizer is not None:
+            state = named_weights(optimizer.variables)
+            parts["optimizer"] = tf.train.Checkpoint(**state)
+        self._checkpoint = tf.train.Checkpoint(**parts)
+
+    def steps(self) -> list[int]:
+        """Returns the steps of all checkpoints, ascending."""
+        return steps_in(self.directory)
+
+    def path(self, step: int) -> Path:
+        """Returns where the checkpoint of a step lies, or would."""
+        return self.directory / f"step-{step}"
+
+    def save(self, state: CheckpointState) -> Path:
+        """Writes a checkpoint and returns its directory.
+
+        Raises:
+            OSError: If the disk is full, say. Nothing half-written stays behind.
+        """
+        self.directory.mkdir(parents=True, exist_ok=True)
+        final = self.path(state.step)
+        temporary = self.directory / f".{final.name}.{os.getpid()}.tmp"
+        try:
+            temporary.mkdir()
+            self._checkpoint.write(str(temporary / _WEIGHTS))
+            _write_state(temporary, state)
+            shutil.rmtree(final, ignore_errors=True)
+            temporary.rename(final)
+        except tf.errors.OpError as error:
+            raise OSError(f"{final} could not be written: {error.message}") from error
+        finally:
+            shutil.rmtree(temporary, ignore_errors=True)
+        return final
+
+    def restore(self, path: str | os.PathLike[str]) -> CheckpointState:
+        """Loads a checkpoint into model and optimizer, and returns its state.
+
+        Raises:
+            UserError: If it is damaged, or is of another model.
+        """
+        path = Path(path)
+        state = read_state(path)
+        _check_files(path)
+        try:
+            status = self._checkpoint.read(str(path / _WEIGHTS))
+            status.assert_existing_objects_matched()
+        except (tf.errors.OpError, AssertionError, ValueError) as error:
+            message = getattr(error, "message", str(error)).splitlines()[0]
+            raise UserError(
+                f"The checkpoint {path} does not fit this model: {message} Use the "
+                "settings it was trained with, which lie in its model_dir."
+            ) from error
+        return state
+
+    def restore_newest(self) -> tuple[CheckpointState | None, list[str]]:
+        """Loads the newest checkpoint that is whole.
+
+        Returns:
+            Its state, None if there is no checkpoint, and a warning for each
+            newer one that was passed over.
+
+        Raises:
+            UserError: If there are checkpoints and none of them is whole.
+        """
+        warnings = []
+        for step in reversed(self.steps()):
+            try:
+                return self.restore(self.path(step)), warnings
+            except UserError as error:
+                warnings.append(str(error))
+        if warnings:
+            raise UserError(
+                f"None of the {len(warnings)} checkpoints in {self.directory} can be "
+                "used:\n  " + "\n  ".join(warnings)
+            )
+        return None, warnings
+
+    def prune(self, keep: int, always: Sequence[int] = ()) -> list[int]:
+        """Deletes all but the newest `keep` checkpoints and those in `always`.
+
+        Returns:
+            The steps deleted.
+        """
+        steps = self.steps()
+        spared = {*steps[len(steps) - keep :], *always} if keep else set(steps)
+        deleted = [step for step in steps if step not in spared]
+        for step in deleted:
+            shutil.rmtree(self.path(step))
+        return deleted
+
+
+def read_state(path: str | os.PathLike[str]) -> CheckpointState:
+    """Returns what a checkpoint directory says of itself.
+
+    Raises:
+        UserError: If there is none, or it cannot be read.
+    """
+    file = Path(path) / _STATE
+    try:
+        fields = json.loads(file.read_text())
+        fields.pop("files")
+        return CheckpointState(**fields)
+    except FileNotFoundError:
+        raise UserError(
+            f"{path} is not a checkpoint: it has no {_STATE}. Expected a folder "
+            "step-N below a model_dir's checkpoints, or an averaged one."
+        ) from None
+    except (ValueError, KeyError, TypeError) as error:
+        raise UserError(f"{file} is damaged: {error}") from error
+
+
+def average(
+    paths: Sequence[str | os.PathLike[str]], target: str | os.PathLike[str]
+) -> CheckpointState:
+    """Writes the mean of several checkpoints' model weights (section 6.1).
+
+    Sums run in float64. The result has no optimizer and no position in the data:
+    it can be evaluated and exported, never trained on.
+
+    Args:
+        paths: Checkpoint directories of one model.
+        target: Directory to write; replaced if there.
+
+    Returns:
+        The state written: the last step, and the steps that were averaged.
+
+    Raises:
+        UserError: If there is nothing to average, a checkpoint is damaged, or they
+            are of different models.
+    """
+    if not paths:
+        raise UserError("There is no checkpoint to average.")
+    states = [read_state(path) for path in paths]
+    sums: dict[str, np.ndarray] = {}
+    for index, path in enumerate(paths):
+        weights = read_weights(path)
+        if index and {k: v.shape for k, v in weights.items()} != {
+            k: v.shape for k, v in sums.items()
+        }:
+            raise UserError(
+                f"{path} is of another model than {paths[0]}: their weights differ "
+                "in name or shape. Average checkpoints of one run."
+            )
+        for name, value in weights.items():
+            sums[name] = sums.get(name, 0.0) + value.astype("float64")
+    means = {
+        name: tf.Variable((total / len(paths)).astype("float32"))
+        for name, total in sums.items()
+    }
+    averaged = sorted(state.step for state in states)
+    state = CheckpointState(
+        step=averaged[-1],
+        averaged=averaged,
+        fingerprints=states[-1].fingerprints,
+    )
+    _write_directory(Path(target), means, state)
+    return state
+
+
+def read_weights(path: str | os.PathLike[str]) -> dict[str, np.ndarray]:
+    """Returns a checkpoint's model weights by name, without a model.
+
+    Raises:
+        UserError: If the checkpoint is damaged.
+    """
+    _check_files(Path(path))
+    reader = tf.train.load_checkpoint(str(Path(path) / _WEIGHTS))
+    suffix = "/.ATTRIBUTES/VARIABLE_VALUE"
+    return {
+        key.removeprefix("model/").removesuffix(suffix): reader.get_tensor(key)
+        for key in reader.get_variable_to_shape_map()
+        if key.startswith("model/") and key.endswith(suffix)
+    }
+
+
+def _write_directory(
+    target: Path, weights: Mapping[str, tf.Variable], state: CheckpointState
+) -> None:
+    target.parent.mkdir(parents=True, exist_ok=True)
+    temporary = target.parent / f".{target.name}.{os.getpid()}.tmp"
+    try:
+        temporary.mkdir()
+        checkpoint = tf.train.Checkpoint(model=tf.train.Checkpoint(**weights))
+        checkpoint.write(str(temporary / _WEIGHTS))
+        _write_state(temporary, state)
+        shutil.rmtree(target, ignore_errors=True)
+        temporary.rename(target)
+    finally:
+        shutil.rmtree(temporary, ignore_errors=True)
+
+
+def _write_state(directory: Path, state: CheckpointState) -> None:
+    """Writes `state.json`, with a digest of each weights file beside it."""
+    files = {path.name: _digest(path) for path in sorted(directory.iterdir())}
+    fields: dict[str, Any] = {**dataclasses.asdict(state), "files": files}
+    text = json.dumps(fields, indent=1)
+    with open(directory / _STATE, "w") as file:
+        file.write(text + "\n")
+        file.flush()
+        os.fsync(file.fileno())
+
+
+def _check_files(path: Path) -> None:
+    """Raises `UserError` if a file is missing or not as it was written."""
+    try:
+        files = json.loads((path / _STATE).read_text())["files"]
+    except (OSError, ValueError, KeyError) as error:
+        raise UserError(f"The checkpoint {path} is damaged: {error}") from error
+    for name, digest in files.items():
+        if not (path / name).is_file():
+            raise UserError(f"The checkpoint {path} is damaged: {name} is missing.")
+        if _digest(path / name) != digest:
+            raise UserError(
+                f"The checkpoint {path} is damaged: {name} has changed since it was "
+                "written (truncated, or a fault of the disk). Use another one."
+            )
+
+
+def _digest(path: Path) -> str:
+    with open(path, "rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()

@@ -1,0 +1,66 @@
+"""How to search, as a value that is checked once."""
+
+import dataclasses
+
+from t2t_keras.decoding.length_penalty import length_penalty
+
+# The id of padding, and the one that starts every decoder input. Whatever the
+# vocabulary, it is never generated.
+PAD_ID = 0
+
+
+@dataclasses.dataclass(frozen=True)
+class BeamSearchSettings:
+    """How to search.
+
+    Attributes:
+        beam_size: W, live hypotheses per sentence, at least 1. The paper uses
+            4 for translation; 1 is greedy search.
+        alpha: Strength of the length penalty, at least 0; the paper's is 0.6.
+        n_best: N, hypotheses returned per sentence, 1 to `beam_size`; None is
+            `beam_size`. Asking for fewer lets a sentence stop earlier.
+        early_stop: Whether a sentence stops once nothing can enter its n best.
+            The result is the same without; only the time differs.
+        eos_id: The id that ends a hypothesis, not 0.
+
+    Raises:
+        ValueError: If a value is outside its range.
+    """
+
+    beam_size: int = 4
+    alpha: float = 0.6
+    n_best: int | None = None
+    early_stop: bool = True
+    eos_id: int = 1
+
+    def __post_init__(self) -> None:
+        if self.beam_size < 1:
+            raise ValueError(
+                f"beam_size must be at least 1. Received: beam_size={self.beam_size}"
+            )
+        if self.n_best is not None and not 1 <= self.n_best <= self.beam_size:
+            raise ValueError(
+                f"n_best must be from 1 to beam_size={self.beam_size}. "
+                f"Received: n_best={self.n_best}"
+            )
+        if self.eos_id == PAD_ID or self.eos_id < 0:
+            raise ValueError(
+                f"eos_id must be positive, {PAD_ID} being padding. "
+                f"Received: eos_id={self.eos_id}"
+            )
+        length_penalty(1, self.alpha)  # raises if alpha is out of range
+
+    @property
+    def results(self) -> int:
+        """N, the number of hypotheses returned per sentence."""
+        return self.beam_size if self.n_best is None else self.n_best
+
+    @property
+    def candidates(self) -> int:
+        """C, the number of continuations looked at per sentence and step.
+
+        Of 2W candidates at most W end in EOS, one for each hypothesis, so W
+        are left to live on. With a beam of 1 there is one candidate, and the
+        search ends when that is EOS: exactly greedy search (ADR 0008).
+        """
+        return 2 * self.beam_size if self.beam_size > 1 else 1

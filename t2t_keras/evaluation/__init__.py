@@ -1,0 +1,1 @@
+"""Station 8: translations and their references come in, scores go out."""

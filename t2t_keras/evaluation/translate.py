@@ -1,0 +1,155 @@
+"""Translates any number of lines: sorted, batched, searched, put back in order.
+
+Shapes: B batch, S source length, N results a sentence.
+"""
+
+import dataclasses
+from collections.abc import Callable, Iterator, Sequence
+
+import numpy as np
+import tensorflow as tf
+
+from t2t_keras.decoding.beam_search import BeamSearchResult
+from t2t_keras.text.vocabulary import SubwordVocabulary
+from t2t_keras.typing import Tensor
+
+Search = Callable[[Tensor], BeamSearchResult]
+
+
+@dataclasses.dataclass(frozen=True)
+class Translation:
+    """One hypothesis for one line.
+
+    Attributes:
+        text: The translation, without a line break.
+        score: log_prob over the length penalty; what hypotheses are ranked by.
+        log_prob: Natural log of the model's probability of all tokens.
+        num_tokens: How many tokens, the end of sentence counted.
+    """
+
+    text: str
+    score: float
+    log_prob: float
+    num_tokens: int
+
+
+# What an empty line is translated to, without asking the model.
+EMPTY = Translation("", 0.0, 0.0, 0)
+
+
+@dataclasses.dataclass(frozen=True)
+class TranslatedLine:
+    """The n best hypotheses of a line, best first, and whether it was cut.
+
+    Attributes:
+        hypotheses: At least one, at most N.
+        cut: Whether the source was longer than the limit, and its end ignored.
+    """
+
+    hypotheses: tuple[Translation, ...]
+    cut: bool = False
+
+    @property
+    def text(self) -> str:
+        """The best translation."""
+        return self.hypotheses[0].text
+
+
+class Translator:
+    """Text in, text and scores out.
+
+    A line's translation depends on that line alone: sentences are sorted by length
+    for speed, each has a length limit of its own, and an empty line stays empty.
+
+    Args:
+        search: Source ids [B, S] int32, each row ended by EOS and padded with 0,
+            to the N best of each.
+        vocabulary: For both languages.
+        max_source_length: Tokens, EOS counted, after which a source is cut.
+        tokens_per_batch: Most padded source positions in one call of `search`.
+    """
+
+    def __init__(
+        self,
+        search: Search,
+        vocabulary: SubwordVocabulary,
+        *,
+        max_source_length: int,
+        tokens_per_batch: int = 2048,
+    ):
+        self._search = search
+        self._vocabulary = vocabulary
+        self._max_source_length = max_source_length
+        self._tokens_per_batch = tokens_per_batch
+
+    def translate(
+        self,
+        lines: Sequence[str | bytes],
+        report: Callable[[int], None] = lambda _: None,
+    ) -> list[TranslatedLine]:
+        """Returns the translations of all lines, in their order.
+
+        Args:
+            lines: Text, one sentence each; ill-formed UTF-8 is replaced.
+            report: Called with the number of lines done since the last call.
+        """
+        sources = [self._vocabulary.encode(line) for line in lines]
+        results: list[TranslatedLine] = [TranslatedLine((EMPTY,))] * len(lines)
+        # An empty line is nothing but the end of sentence.
+        indices = [i for i, source in enumerate(sources) if len(source) > 1]
+        report(len(lines) - len(indices))
+        for batch in self._batches(indices, sources):
+            found = self._translate_batch([sources[i] for i in batch])
+            for index, line in zip(batch, found, strict=True):
+                results[index] = line
+            report(len(batch))
+        return results
+
+    def _batches(
+        self, indices: list[int], sources: Sequence[Sequence[int]]
+    ) -> Iterator[list[int]]:
+        """Yields indices in batches of like length, the longest first.
+
+        The longest first, so that running out of memory happens at once.
+        """
+        batch: list[int] = []
+        longest = 1
+        for index in sorted(indices, key=lambda i: -len(sources[i])):
+            if batch and (len(batch) + 1) * longest > self._tokens_per_batch:
+                yield batch
+                batch = []
+            if not batch:
+                longest = min(len(sources[index]), self._max_source_length)
+            batch.append(index)
+        if batch:
+            yield batch
+
+    def _translate_batch(self, sources: list[list[int]]) -> list[TranslatedLine]:
+        limit = self._max_source_length
+        # What is cut keeps its last token, the end of sentence.
+        kept = [s if len(s) <= limit else [*s[: limit - 1], s[-1]] for s in sources]
+        ids_BS = np.zeros((len(kept), max(map(len, kept))), "int32")
+        for row, source in enumerate(kept):
+            ids_BS[row, : len(source)] = source
+        result = BeamSearchResult(
+            *(part.numpy() for part in self._search(tf.constant(ids_BS)))
+        )
+        return [
+            TranslatedLine(self._hypotheses(result, row), cut=len(sources[row]) > limit)
+            for row in range(len(sources))
+        ]
+
+    def _hypotheses(
+        self, result: BeamSearchResult, row: int
+    ) -> tuple[Translation, ...]:
+        return tuple(
+            Translation(
+                self._vocabulary.decode(result.tokens[row, n].tolist()),
+                float(result.scores[row, n]),
+                float(result.log_probs[row, n]),
+                int(result.lengths[row, n]),
+            )
+            for n in range(result.lengths.shape[1])
+            # A slot of length 0 is empty: there were fewer hypotheses than N.
+            if result.lengths[row, n]
+        )

@@ -1,0 +1,244 @@
+"""The only module that opens a config: builds the parts and joins them."""
+
+import dataclasses
+import functools
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, cast
+
+import keras
+import tensorflow as tf
+from keras import ops
+
+from t2t_keras.checkpoints import CheckpointStore
+from t2t_keras.config import (
+    DataConfig,
+    DecodingConfig,
+    ExperimentConfig,
+    TrainingConfig,
+)
+from t2t_keras.decoding.beam_search import BeamSearchResult, beam_search
+from t2t_keras.decoding.settings import BeamSearchSettings
+from t2t_keras.errors import UserError
+from t2t_keras.evaluation.translate import Translator
+from t2t_keras.input_pipeline.bucketing import bucket_bounds
+from t2t_keras.input_pipeline.corpora import Corpus, open_corpus
+from t2t_keras.input_pipeline.pipeline import eval_batches
+from t2t_keras.input_pipeline.tokenized import TokenizedCorpus
+from t2t_keras.model_dir import ModelDir
+from t2t_keras.models.transformer import Transformer
+from t2t_keras.text.subwords import learn_subwords
+from t2t_keras.text.vocabulary import SubwordVocabulary
+from t2t_keras.training.losses import LossSums
+from t2t_keras.training.optimizer import paper_adam
+from t2t_keras.training.schedule import WarmupInverseSquareRoot
+from t2t_keras.training.step import Stepper
+from t2t_keras.typing import Tensor
+
+# Longest source, in tokens, that is translated whole. Attention's memory grows with
+# its square; a sentence that long is a paragraph.
+MAX_SOURCE_LENGTH = 512
+
+
+def build_corpus(config: DataConfig) -> Corpus:
+    """Returns the corpus that the settings name."""
+    files = {
+        split: (getattr(config, f"{split}_source"), getattr(config, f"{split}_target"))
+        for split in ("train", "dev", "test")
+        if getattr(config, f"{split}_source")
+    }
+    if config.dataset is None and not files:
+        raise UserError(
+            "There is nothing to train on. Give --dataset (a TFDS name or a folder "
+            "under data/), or --train_source and --train_target."
+        )
+    return open_corpus(
+        config.dataset,
+        files=files or None,
+        source_language=config.source_language,
+        target_language=config.target_language,
+        data_dir=config.data_dir,
+        download=config.download,
+    )
+
+
+def build_vocabulary(config: DataConfig, corpus: Corpus) -> SubwordVocabulary:
+    """Returns the vocabulary of the settings: a file's, or learned from the corpus."""
+    if config.vocabulary_file:
+        return SubwordVocabulary.load(config.vocabulary_file)
+
+    def lines():
+        pair: Any
+        for pair in corpus.pairs("train").as_numpy_iterator():
+            yield pair["source"]
+            yield pair["target"]
+
+    proto = learn_subwords(
+        lines(),
+        vocabulary_size=config.vocabulary_size,
+        model_type=cast(Any, config.subwords),
+    )
+    return SubwordVocabulary(proto)
+
+
+def build_model(config: ExperimentConfig, vocabulary_size: int) -> Transformer:
+    """Returns the model with fresh weights, drawn from the run's seed."""
+    keras.utils.set_random_seed(config.training.seed)
+    policy = "mixed_bfloat16" if config.training.mixed_precision else "float32"
+    model = Transformer(
+        vocabulary_size, **dataclasses.asdict(config.model), dtype=policy
+    )
+    model.build()
+    return model
+
+
+def build_optimizer(config: ExperimentConfig, model: keras.Model) -> keras.Optimizer:
+    """Returns the paper's Adam on the paper's schedule, built for a model."""
+    schedule = WarmupInverseSquareRoot(
+        config.model.d_model,
+        config.training.warmup_steps,
+        config.training.learning_rate_scale,
+    )
+    optimizer = paper_adam(schedule)
+    optimizer.build(model.trainable_variables)
+    return optimizer
+
+
+def build_stepper(
+    config: TrainingConfig,
+    model: keras.Model,
+    optimizer: keras.Optimizer | None,
+    strategy: tf.distribute.Strategy,
+) -> Stepper:
+    """Returns what trains and evaluates the model."""
+    return Stepper(
+        model,
+        optimizer,
+        strategy,
+        label_smoothing=config.label_smoothing,
+        seed=config.seed,
+        jit_compile=config.jit_compile,
+    )
+
+
+def search_translations(
+    model: Transformer,
+    source: Tensor,
+    settings: BeamSearchSettings,
+    extra_length: int,
+) -> BeamSearchResult:
+    """Returns the best translations of source ids [B, S] int32, padded with 0.
+
+    A translation may have `extra_length` tokens more than its own source, whatever
+    else is in the batch (section 6.1). Runs eagerly, in a graph, and under XLA if S
+    is static.
+    """
+    batch, longest = ops.shape(source)
+    memory = model.remember(source)
+    length = longest + extra_length
+    lengths_B = ops.sum(ops.cast(ops.not_equal(source, 0), "int32"), axis=1)
+
+    def step(tokens, position, caches):
+        return model.decode_step(tokens, position, caches, memory)
+
+    return beam_search(
+        step,
+        model.empty_caches(batch, settings.beam_size, length),
+        max_lengths=lengths_B + extra_length,
+        max_decode_length=length,
+        vocabulary_size=model.sizes["vocabulary_size"],
+        settings=settings,
+    )
+
+
+def build_translator(
+    model: Transformer,
+    vocabulary: SubwordVocabulary,
+    config: DecodingConfig,
+    n_best: int = 1,
+) -> Translator:
+    """Returns a translator that traces the search once for all shapes."""
+    settings = BeamSearchSettings(
+        beam_size=config.beam_size, alpha=config.alpha, n_best=n_best
+    )
+    search = tf.function(
+        functools.partial(
+            search_translations,
+            model,
+            settings=settings,
+            extra_length=config.extra_length,
+        ),
+        input_signature=[tf.TensorSpec([None, None], tf.int32)],
+    )
+    return Translator(search, vocabulary, max_source_length=longest_source(model))
+
+
+def longest_source(model: Transformer) -> int:
+    """Returns how many source tokens are translated, EOS counted; the rest is cut."""
+    return min(MAX_SOURCE_LENGTH, model.sizes["learned_positions"] or MAX_SOURCE_LENGTH)
+
+
+@dataclasses.dataclass(frozen=True)
+class TrainedModel:
+    """A model from a model directory, ready to be used.
+
+    Attributes:
+        model: With the checkpoint's weights.
+        vocabulary: The one it was trained with.
+        config: The settings of its run.
+        checkpoint: Where the weights came from.
+        step: Updates they had.
+    """
+
+    model: Transformer
+    vocabulary: SubwordVocabulary
+    config: ExperimentConfig
+    checkpoint: Path
+    step: int
+
+
+def load_trained(model_dir: ModelDir, which: str) -> TrainedModel:
+    """Returns the model of a run.
+
+    Args:
+        model_dir: Of the run.
+        which: The checkpoint, as `ModelDir.find_checkpoint` takes it.
+
+    Raises:
+        UserError: If a part is missing, damaged, or does not fit another.
+    """
+    config = model_dir.config()
+    vocabulary = model_dir.vocabulary()
+    path = model_dir.find_checkpoint(which)
+    model = build_model(config, vocabulary.size)
+    state = CheckpointStore(path.parent, model).restore(path)
+    check_fingerprint(path, state.fingerprints, vocabulary)
+    return TrainedModel(model, vocabulary, config, path, state.step)
+
+
+def check_fingerprint(
+    path: Path, fingerprints: Mapping[str, str], vocabulary: SubwordVocabulary
+) -> None:
+    """Raises `UserError` if a checkpoint was trained with another vocabulary."""
+    expected = fingerprints.get("vocabulary")
+    if expected and expected != vocabulary.sha256:
+        raise UserError(
+            f"The checkpoint {path} was trained with another vocabulary: SHA-256 "
+            f"{expected[:12]}…, where the one given has {vocabulary.sha256[:12]}…. Its "
+            "ids would mean other words. Use the vocabulary.model of its own run."
+        )
+
+
+def dev_sums(stepper: Stepper, corpus: TokenizedCorpus, config: DataConfig) -> LossSums:
+    """Returns the loss sums of a corpus, without dropout and smoothing."""
+    total = [0.0, 0.0, 0.0]
+    batches = eval_batches(
+        corpus,
+        bounds=bucket_bounds(config.max_length),
+        tokens_per_batch=config.tokens_per_batch,
+    )
+    batch: Any
+    for batch in batches.as_numpy_iterator():
+        sums = stepper.evaluate(batch).losses
+        total = [a + float(b) for a, b in zip(total, sums, strict=True)]
+    return LossSums(*total)

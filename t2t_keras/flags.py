@@ -1,0 +1,150 @@
+"""The settings as absl flags, and back: command line, flagfile, help text."""
+
+import dataclasses
+import difflib
+import textwrap
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from absl import flags
+
+from t2t_keras.config import ExperimentConfig, sections, unflat, value_type
+from t2t_keras.errors import UserError
+
+
+def define_config_flags(
+    flag_values: flags.FlagValues = flags.FLAGS,
+    section_names: Sequence[str] = ("data", "model", "training", "decoding"),
+) -> None:
+    """Defines a flag for every setting of the named sections."""
+    for section_name, section in sections().items():
+        if section_name in section_names:
+            for field in dataclasses.fields(section):
+                _define(section, field, flag_values)
+
+
+def _define(
+    section: type, field: dataclasses.Field, flag_values: flags.FlagValues
+) -> None:
+    kind = value_type(section, field.name)
+    define = {
+        bool: flags.DEFINE_bool,
+        int: flags.DEFINE_integer,
+        float: flags.DEFINE_float,
+        str: flags.DEFINE_string,
+        tuple: flags.DEFINE_list,
+    }[kind]
+    default: Any = field.default
+    about = field.metadata["about"]
+    define(field.name, default, about, flag_values=flag_values)
+
+
+def config_from_flags(flag_values: flags.FlagValues = flags.FLAGS) -> ExperimentConfig:
+    """Returns the configuration that the flags spell.
+
+    Raises:
+        UserError: If a value is not one of a setting's choices.
+    """
+    values: dict[str, Any] = {}
+    for section in sections().values():
+        for field in dataclasses.fields(section):
+            value = flag_values[field.name].value
+            if value_type(section, field.name) is tuple:
+                value = tuple(value)
+            _check_choice(field, value)
+            values[field.name] = value
+    return unflat(values)
+
+
+def _check_choice(field: dataclasses.Field, value: Any) -> None:
+    choices = field.metadata["choices"]
+    if choices and value not in choices:
+        close = difflib.get_close_matches(str(value), choices, n=1)
+        hint = f" Did you mean {close[0]}?" if close else ""
+        raise UserError(
+            f"--{field.name} must be one of {', '.join(choices)}. "
+            f"Received: {value}.{hint}"
+        )
+
+
+def config_from_flagfile(path: str | Path) -> ExperimentConfig:
+    """Returns the configuration that a flagfile spells, with defaults for the rest.
+
+    Raises:
+        UserError: If the file is missing, or holds something that is no setting.
+    """
+    if not Path(path).is_file():
+        raise UserError(f"There is no flagfile {path}.")
+    flag_values = flags.FlagValues()
+    flags.DEFINE_string("model_dir", None, "", flag_values=flag_values)
+    # absl's own, which a separate set of flags does not have.
+    flags.DEFINE_string("flagfile", None, "", flag_values=flag_values)
+    define_config_flags(flag_values)
+    try:
+        flag_values(["flagfile", f"--flagfile={path}"])
+    except flags.Error as error:
+        raise UserError(f"{path}: {error}") from error
+    return config_from_flags(flag_values)
+
+
+def flagfile_text(config: ExperimentConfig, comment: str) -> str:
+    """Returns a flagfile that spells every setting, in sections.
+
+    Args:
+        config: What to write.
+        comment: Lines for the top; "# " is put before each.
+    """
+    lines = [f"# {line}".rstrip() for line in comment.splitlines()]
+    for section_name in sections():
+        section = getattr(config, section_name)
+        lines += ["", f"# {(type(section).__doc__ or '').splitlines()[0]}"]
+        for field in dataclasses.fields(section):
+            lines += _flag_lines(field.name, getattr(section, field.name))
+    return "\n".join(lines) + "\n"
+
+
+def _flag_lines(name: str, value: Any) -> list[str]:
+    if value is None or value == ():
+        return [f"# --{name} is not set"]
+    if isinstance(value, bool):
+        return [f"--{name}={str(value).lower()}"]
+    if isinstance(value, tuple):
+        return [f"--{name}={','.join(value)}"]
+    return [f"--{name}={value}"]
+
+
+def help_text(
+    usage: str, flag_values: flags.FlagValues, own: Sequence[str], sections_used: bool
+) -> str:
+    """Returns the help of a program: its usage, its own flags, then the settings.
+
+    Args:
+        usage: The program's docstring: what it does, with examples.
+        flag_values: Where its flags are defined.
+        own: Names of the flags that belong to the program alone.
+        sections_used: Whether to list the settings of an experiment too.
+    """
+    lines = [usage.strip(), "", "Flags of this program", ""]
+    for name in own:
+        lines += _described(name, flag_values)
+    if sections_used:
+        for section in sections().values():
+            lines += ["", (section.__doc__ or "").splitlines()[0], ""]
+            for field in dataclasses.fields(section):
+                lines += _described(field.name, flag_values)
+    lines += ["", "--flagfile=FILE reads flags from a file; --helpfull lists all."]
+    return "\n".join(lines)
+
+
+def _described(name: str, flag_values: flags.FlagValues) -> list[str]:
+    flag = flag_values[name]
+    default = flag.default_unparsed
+    if default in (None, [], ""):
+        shown = ""
+    elif isinstance(default, bool):
+        shown = f" [{str(default).lower()}]"
+    else:
+        shown = f" [{default}]"
+    about = textwrap.wrap(flag.help or "", 70)
+    return [f"  --{name}{shown}", *(f"      {line}" for line in about)]

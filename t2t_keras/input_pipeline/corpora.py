@@ -1,0 +1,170 @@
+"""Corpora: what to train on, wherever it lives.
+
+A corpus is parallel text files, a folder under `data/`, or a dataset of
+TensorFlow Datasets by name. All three come out as one type.
+"""
+
+import dataclasses
+import hashlib
+import itertools
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from types import MappingProxyType
+from typing import TypeAlias
+
+import tensorflow as tf
+
+from t2t_keras.errors import UserError
+from t2t_keras.input_pipeline.parallel_text import ParallelText, open_parallel_text
+from t2t_keras.input_pipeline.tfds_corpora import TfdsSource, open_tfds
+
+# What a split of a corpus is called here, and what TensorFlow Datasets calls it.
+SPLITS: tuple[tuple[str, str], ...] = (
+    ("train", "train"),
+    ("dev", "validation"),
+    ("test", "test"),
+)
+
+# Crossing from Python to the graph costs as much for a thousand pairs as for one.
+_PAIRS_PER_CHUNK = 1024
+
+Files: TypeAlias = tuple[Sequence[str | Path], Sequence[str | Path]]
+"""Source files and target files of one split; no target files beside TSV."""
+
+
+@dataclasses.dataclass(frozen=True)
+class CorpusSplit:
+    """Some sentence pairs of a corpus, always in the same order."""
+
+    open_pairs: Callable[[], tf.data.Dataset]
+    num_pairs: int | None
+    """None where it is not known without reading them all."""
+    fingerprint: str
+    """Of files, a hash of the pairs; of a dataset, of its name, version and sizes."""
+    warnings: tuple[str, ...] = ()
+    """What a person should know of before training on it."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Corpus:
+    """Sentence pairs as strings, by split: "train", "dev" and "test"."""
+
+    name: str
+    splits: Mapping[str, CorpusSplit]
+    """Those that there are, in this order."""
+
+    @property
+    def fingerprint(self) -> str:
+        """Hash of the name and of all splits, in hexadecimal."""
+        parts = [self.name]
+        for name, split in self.splits.items():
+            parts += [name, split.fingerprint]
+        return hashlib.sha256("\n".join(parts).encode()).hexdigest()
+
+    def pairs(self, split: str) -> tf.data.Dataset:
+        """Returns `{"source": ..., "target": ...}` string scalars, in order.
+
+        Raises:
+            UserError: If the corpus has no such split.
+        """
+        if split not in self.splits:
+            raise UserError(
+                f"The corpus {self.name} has no {split} split, only: "
+                f"{', '.join(self.splits)}. Give files for it, or another corpus."
+            )
+        return self.splits[split].open_pairs()
+
+
+def open_corpus(
+    dataset: str | None = None,
+    *,
+    files: Mapping[str, Files] | None = None,
+    source_language: str | None = None,
+    target_language: str | None = None,
+    data_dir: str | None = None,
+    download: bool = False,
+) -> Corpus:
+    """Returns a corpus, ready to be read.
+
+    Args:
+        dataset: A folder of `data/` that has a dataset builder, or a name of
+            TensorFlow Datasets such as `wmt14_translate/de-en`.
+        files: Or else, source and target files by split.
+        source_language: Feature of the dataset to translate from. May be left
+            out where the features are called source and target.
+        target_language: Feature of the dataset to translate into.
+        data_dir: Where prepared datasets lie; TFDS's own default if None.
+        download: Whether a dataset that is not prepared may be downloaded.
+
+    Raises:
+        UserError: If neither or both of `dataset` and `files` are given, or
+            what they name cannot be read; the message says what to do.
+    """
+    if files and dataset:
+        raise UserError(
+            f"Give a dataset or parallel text files. Received: {dataset} and files."
+        )
+    if files:
+        return _file_corpus(files)
+    if not dataset:
+        raise UserError("Give a dataset or parallel text files. Received: neither.")
+    return _dataset_corpus(
+        open_tfds(
+            dataset,
+            source_language=source_language,
+            target_language=target_language,
+            data_dir=data_dir,
+            download=download,
+        )
+    )
+
+
+def _file_corpus(files: Mapping[str, Files]) -> Corpus:
+    known = [name for name, _ in SPLITS]
+    if unknown := sorted(set(files) - set(known)):
+        raise UserError(f"Splits are called {', '.join(known)}. Received: {unknown}")
+    texts = {
+        name: open_parallel_text(*files[name]) for name in known if files.get(name)
+    }
+    splits = {
+        name: CorpusSplit(
+            open_pairs=_FilePairs(text),
+            num_pairs=text.report.pairs,
+            fingerprint=text.report.sha256,
+            warnings=tuple(f"{name}: {line}" for line in text.report.warnings()),
+        )
+        for name, text in texts.items()
+    }
+    return Corpus("text files", MappingProxyType(splits))
+
+
+@dataclasses.dataclass(frozen=True)
+class _FilePairs:
+    """Opens the pairs of files anew at each call."""
+
+    text: ParallelText
+
+    def __call__(self) -> tf.data.Dataset:
+        def chunks() -> Iterator[dict[str, list[bytes]]]:
+            pairs = self.text.pairs()
+            while chunk := list(itertools.islice(pairs, _PAIRS_PER_CHUNK)):
+                source, target = zip(*chunk, strict=True)
+                yield {"source": list(source), "target": list(target)}
+
+        spec = tf.TensorSpec([None], tf.string)
+        return tf.data.Dataset.from_generator(
+            chunks, output_signature={"source": spec, "target": spec}
+        ).unbatch()
+
+
+def _dataset_corpus(source: TfdsSource) -> Corpus:
+    splits = {
+        name: CorpusSplit(
+            open_pairs=source.opener(their_name),
+            num_pairs=source.num_pairs(their_name),
+            fingerprint=source.fingerprint(their_name),
+        )
+        for name, their_name in SPLITS
+        if their_name in source.split_names
+    }
+    return Corpus(source.name, MappingProxyType(splits))

@@ -1,0 +1,1 @@
+"""Station 3: batches in, hidden states out. The paper's layers, in Keras alone."""

@@ -1,0 +1,119 @@
+"""Scaled dot-product attention with several heads (section 3.2).
+
+Shapes: B batch, T queries, S keys, D model width, H heads, K size per head of
+queries and keys, U size per head of values (the paper's d_v).
+"""
+
+import keras
+from keras import ops
+
+from t2t_keras.typing import Tensor
+
+
+def dot_product_attention(
+    queries: Tensor, keys: Tensor, values: Tensor, mask: Tensor | None
+) -> Tensor:
+    """Returns softmax(Q K^T / sqrt(d_k)) V, equation 1, for every head.
+
+    The softmax runs in float32 whatever comes in. A query that may attend to
+    nothing gets the mean of all values: finite, and read by nobody.
+
+    Args:
+        queries: [B, T, H, K] float.
+        keys: [B, S, H, K] float.
+        values: [B, S, H, U] float.
+        mask: bool that broadcasts to [B, T, S], True = may attend; None = all may.
+
+    Returns:
+        [B, T, H, U] in the dtype of `values`.
+    """
+    # Scaling the queries touches T x K numbers; scaling the scores T x S.
+    queries = queries * ops.cast(queries.shape[-1] ** -0.5, queries.dtype)
+    scores_BHTS = ops.einsum("BTHK,BSHK->BHTS", queries, keys)
+    scores_BHTS = ops.cast(scores_BHTS, "float32")
+    if mask is not None:
+        # Finite, not -inf: a row of nothing but -inf would be NaN, and its
+        # gradient would poison the whole batch.
+        scores_BHTS = ops.where(ops.expand_dims(mask, axis=1), scores_BHTS, -1e9)
+    weights_BHTS = ops.cast(ops.softmax(scores_BHTS, axis=-1), values.dtype)
+    return ops.einsum("BHTS,BSHU->BTHU", weights_BHTS, values)
+
+
+class MultiHeadAttention(keras.layers.Layer):
+    """Concat(head_1, ..., head_h) W_O over projected queries, keys and values.
+
+    Section 3.2.2. The projections have no bias, as the paper writes them (ADR
+    0007), and d_k and d_v are free of each other and of D / H, as rows A and B of
+    Table 3 need.
+
+    Args:
+        num_heads: h.
+        d_k: Size of queries and keys per head.
+        d_v: Size of values per head.
+        **kwargs: Passed on to `keras.layers.Layer`.
+
+    Call args:
+        queries: [B, T, D] float.
+        memory: [B, S, D] float, what keys and values are made from.
+        attention_mask: bool that broadcasts to [B, T, S], True = may attend.
+
+    Returns:
+        [B, T, D].
+
+    Incremental decoding uses the parts: `keys_values` once for what is known, then
+    `attend` for each new query. `call` is exactly these two.
+    """
+
+    def __init__(self, num_heads: int, d_k: int, d_v: int, **kwargs):
+        super().__init__(**kwargs)
+        self.num_heads = num_heads
+        self.d_k = d_k
+        self.d_v = d_v
+
+    def build(self, queries_shape, memory_shape=None):
+        d_model, heads = queries_shape[-1], self.num_heads
+        sizes = {
+            "query_kernel": (d_model, heads * self.d_k),
+            "key_kernel": (d_model, heads * self.d_k),
+            "value_kernel": (d_model, heads * self.d_v),
+            "output_kernel": (heads * self.d_v, d_model),
+        }
+        for name, shape in sizes.items():
+            # Two axes, not three: Glorot's fans are then the paper's D and h d_k.
+            weight = self.add_weight(
+                name=name, shape=shape, initializer=keras.initializers.GlorotUniform()
+            )
+            setattr(self, name, weight)
+        self.built = True
+
+    def call(self, queries, memory, attention_mask=None):
+        keys, values = self.keys_values(memory)
+        return self.attend(queries, keys, values, attention_mask)
+
+    def keys_values(self, memory: Tensor) -> tuple[Tensor, Tensor]:
+        """Returns the keys [B, S, H, K] and values [B, S, H, U] of a memory."""
+        keys = self._heads(memory, self.key_kernel, self.d_k)
+        return keys, self._heads(memory, self.value_kernel, self.d_v)
+
+    def attend(
+        self, queries: Tensor, keys: Tensor, values: Tensor, mask: Tensor | None
+    ) -> Tensor:
+        """Returns [B, T, D] for queries [B, T, D] over projected keys and values."""
+        queries = self._heads(queries, self.query_kernel, self.d_k)
+        heads_BTHU = dot_product_attention(queries, keys, values, mask)
+        batch, length = ops.shape(heads_BTHU)[0], ops.shape(heads_BTHU)[1]
+        joined = ops.reshape(heads_BTHU, (batch, length, self.num_heads * self.d_v))
+        return ops.matmul(joined, ops.cast(self.output_kernel, joined.dtype))
+
+    def _heads(self, inputs: Tensor, kernel: Tensor, size: int) -> Tensor:
+        inputs = ops.cast(inputs, self.compute_dtype)
+        projected = ops.matmul(inputs, ops.cast(kernel, self.compute_dtype))
+        batch, length = ops.shape(projected)[0], ops.shape(projected)[1]
+        return ops.reshape(projected, (batch, length, self.num_heads, size))
+
+    def compute_output_shape(self, queries_shape, memory_shape=None):
+        return queries_shape
+
+    def get_config(self):
+        sizes = {"num_heads": self.num_heads, "d_k": self.d_k, "d_v": self.d_v}
+        return {**super().get_config(), **sizes}

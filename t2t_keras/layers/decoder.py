@@ -1,0 +1,291 @@
+"""The decoder: N layers that also attend to the encoder's output (section 3.1).
+
+Shapes: B batch, T target length, S source length, D model width, W beams, L cache
+length, H heads, K size per head of keys, U of values.
+"""
+
+from collections.abc import Callable
+
+import keras
+from keras import ops
+
+from t2t_keras.layers.attention import MultiHeadAttention
+from t2t_keras.layers.dropout import fold_in
+from t2t_keras.layers.feed_forward import FeedForward
+from t2t_keras.layers.residual import ResidualNorm
+from t2t_keras.typing import Tensor
+
+LayerCache = dict[str, Tensor]
+
+
+class DecoderLayer(keras.layers.Layer):
+    """Masked self-attention, attention to the memory, then feed-forward.
+
+    Args:
+        num_heads: h.
+        d_k: Size of queries and keys per head.
+        d_v: Size of values per head.
+        d_ff: Inner width of the feed-forward network.
+        dropout_rate: P_drop of the three sub-layers' outputs.
+        **kwargs: Passed on to `keras.layers.Layer`.
+
+    Call args:
+        hidden: [B, T, D] float.
+        memory: [B, S, D] float, the encoder's output.
+        attention_mask: bool that broadcasts to [B, T, T], the causal mask.
+        memory_mask: bool that broadcasts to [B, T, S], True = may attend.
+        dropout_keys: [B] uint32, or None to drop nothing.
+
+    Returns:
+        [B, T, D].
+    """
+
+    def __init__(
+        self,
+        num_heads: int,
+        d_k: int,
+        d_v: int,
+        d_ff: int,
+        dropout_rate: float,
+        **kwargs,
+    ):
+        super().__init__(**kwargs)
+        self.sizes = {"num_heads": num_heads, "d_k": d_k, "d_v": d_v}
+        self.d_ff = d_ff
+        self.dropout_rate = dropout_rate
+        policy = self.dtype_policy
+        self.attention = MultiHeadAttention(
+            num_heads, d_k, d_v, name="attention", dtype=policy
+        )
+        self.memory_attention = MultiHeadAttention(
+            num_heads, d_k, d_v, name="memory_attention", dtype=policy
+        )
+        self.feed_forward = FeedForward(d_ff, name="feed_forward", dtype=policy)
+        self.attention_residual, self.memory_residual, self.feed_forward_residual = (
+            ResidualNorm(dropout_rate, name=name, dtype=policy)
+            for name in (
+                "attention_residual",
+                "memory_residual",
+                "feed_forward_residual",
+            )
+        )
+
+    def build(self, hidden_shape, memory_shape=None):
+        self.attention.build(hidden_shape, hidden_shape)
+        self.memory_attention.build(hidden_shape, memory_shape or hidden_shape)
+        self.feed_forward.build(hidden_shape)
+        self.attention_residual.build(hidden_shape)
+        self.memory_residual.build(hidden_shape)
+        self.feed_forward_residual.build(hidden_shape)
+        self.built = True
+
+    def call(
+        self,
+        hidden,
+        memory,
+        attention_mask=None,
+        memory_mask=None,
+        dropout_keys=None,
+    ):
+        return self._sublayers(
+            hidden,
+            lambda x: self.attention(x, x, attention_mask=attention_mask),
+            lambda x: self.memory_attention(x, memory, attention_mask=memory_mask),
+            dropout_keys,
+        )
+
+    def step(
+        self,
+        hidden: Tensor,
+        position: Tensor | int,
+        cache: LayerCache,
+        memory_cache: LayerCache,
+        memory_mask: Tensor,
+    ) -> tuple[Tensor, LayerCache]:
+        """Returns what `call` would at one position, from what is cached.
+
+        The W beams of a sentence stand where `call` has T positions: to the memory
+        a beam is just one more query, so its keys and values are never copied for
+        each beam.
+
+        Args:
+            hidden: [B, W, D] float, the newest token of each beam.
+            position: int scalar, how many tokens the cache holds already.
+            cache: "keys" [B, W, L, H, K] and "values" [B, W, L, H, U], filled up
+                to `position`.
+            memory_cache: "keys" [B, S, H, K] and "values" [B, S, H, U].
+            memory_mask: bool that broadcasts to [B, W, S].
+
+        Returns:
+            [B, W, D], and the cache filled up to `position + 1`.
+        """
+        keys, values = self.attention.keys_values(hidden)
+        slot_L = ops.equal(ops.arange(ops.shape(cache["keys"])[2]), position)
+        here = slot_L[None, None, :, None, None]
+        cache = {
+            "keys": ops.where(here, keys[:, :, None], cache["keys"]),
+            "values": ops.where(here, values[:, :, None], cache["values"]),
+        }
+        attended = self._sublayers(
+            hidden,
+            lambda x: self._attend_to_past(x, position, cache),
+            lambda x: self.memory_attention.attend(
+                x, memory_cache["keys"], memory_cache["values"], memory_mask
+            ),
+            None,
+        )
+        return attended, cache
+
+    def _attend_to_past(
+        self, hidden: Tensor, position: Tensor | int, cache: LayerCache
+    ) -> Tensor:
+        """Returns self-attention of each beam over its own cache, [B, W, D]."""
+        batch, beams, width = ops.shape(hidden)
+        length, heads, d_k = ops.shape(cache["keys"])[2:]
+        d_v = cache["values"].shape[-1]
+        attended = self.attention.attend(
+            ops.reshape(hidden, (batch * beams, 1, width)),
+            ops.reshape(cache["keys"], (batch * beams, length, heads, d_k)),
+            ops.reshape(cache["values"], (batch * beams, length, heads, d_v)),
+            (ops.arange(length) <= position)[None, None, :],
+        )
+        return ops.reshape(attended, (batch, beams, width))
+
+    def _sublayers(
+        self,
+        hidden: Tensor,
+        attend: Callable[[Tensor], Tensor],
+        attend_to_memory: Callable[[Tensor], Tensor],
+        dropout_keys: Tensor | None,
+    ) -> Tensor:
+        """Returns the three sub-layers' result, however attention is computed."""
+        hidden = self.attention_residual(
+            hidden, attend(hidden), dropout_keys=fold_in(dropout_keys, 0)
+        )
+        hidden = self.memory_residual(
+            hidden, attend_to_memory(hidden), dropout_keys=fold_in(dropout_keys, 1)
+        )
+        return self.feed_forward_residual(
+            hidden, self.feed_forward(hidden), dropout_keys=fold_in(dropout_keys, 2)
+        )
+
+    def compute_output_shape(self, hidden_shape, memory_shape=None):
+        return hidden_shape
+
+    def get_config(self):
+        rest = {"d_ff": self.d_ff, "dropout_rate": self.dropout_rate}
+        return {**super().get_config(), **self.sizes, **rest}
+
+
+class Decoder(keras.layers.Layer):
+    """A stack of N decoder layers.
+
+    Args:
+        num_layers: N.
+        num_heads: h.
+        d_k: Size of queries and keys per head.
+        d_v: Size of values per head.
+        d_ff: Inner width of the feed-forward networks.
+        dropout_rate: P_drop of the sub-layers' outputs.
+        **kwargs: Passed on to `keras.layers.Layer`.
+
+    Call args: those of `DecoderLayer`.
+
+    Returns:
+        [B, T, D].
+    """
+
+    def __init__(
+        self,
+        num_layers: int,
+        num_heads: int,
+        d_k: int,
+        d_v: int,
+        d_ff: int,
+        dropout_rate: float,
+        **kwargs,
+    ):
+        super().__init__(**kwargs)
+        self.layer_config = {
+            "num_heads": num_heads,
+            "d_k": d_k,
+            "d_v": d_v,
+            "d_ff": d_ff,
+            "dropout_rate": dropout_rate,
+        }
+        self.layers = [
+            DecoderLayer(
+                **self.layer_config, name=f"layer_{i}", dtype=self.dtype_policy
+            )
+            for i in range(num_layers)
+        ]
+
+    def build(self, hidden_shape, memory_shape=None):
+        for layer in self.layers:
+            layer.build(hidden_shape, memory_shape)
+        self.built = True
+
+    def call(
+        self,
+        hidden,
+        memory,
+        attention_mask=None,
+        memory_mask=None,
+        dropout_keys=None,
+    ):
+        for i, layer in enumerate(self.layers):
+            hidden = layer(
+                hidden,
+                memory,
+                attention_mask=attention_mask,
+                memory_mask=memory_mask,
+                dropout_keys=fold_in(dropout_keys, i),
+            )
+        return hidden
+
+    def memory_caches(self, memory: Tensor) -> list[LayerCache]:
+        """Returns each layer's "keys" and "values" of a memory [B, S, D]."""
+        pairs = [layer.memory_attention.keys_values(memory) for layer in self.layers]
+        return [{"keys": keys, "values": values} for keys, values in pairs]
+
+    def empty_caches(
+        self, batch: Tensor | int, beams: int, length: int
+    ) -> list[LayerCache]:
+        """Returns each layer's cache with room for `length` tokens, all zero."""
+        heads = self.layer_config["num_heads"]
+        sizes = {"keys": self.layer_config["d_k"], "values": self.layer_config["d_v"]}
+        return [
+            {
+                name: ops.zeros(
+                    (batch, beams, length, heads, size), dtype=self.compute_dtype
+                )
+                for name, size in sizes.items()
+            }
+            for _ in self.layers
+        ]
+
+    def step(
+        self,
+        hidden: Tensor,
+        position: Tensor | int,
+        caches: list[LayerCache],
+        memory_caches: list[LayerCache],
+        memory_mask: Tensor,
+    ) -> tuple[Tensor, list[LayerCache]]:
+        """Returns `DecoderLayer.step` through the whole stack, [B, W, D] and caches."""
+        new_caches = []
+        for layer, cache, memory_cache in zip(
+            self.layers, caches, memory_caches, strict=True
+        ):
+            hidden, cache = layer.step(
+                hidden, position, cache, memory_cache, memory_mask
+            )
+            new_caches.append(cache)
+        return hidden, new_caches
+
+    def compute_output_shape(self, hidden_shape, memory_shape=None):
+        return hidden_shape
+
+    def get_config(self):
+        config = {"num_layers": len(self.layers), **self.layer_config}
+        return {**super().get_config(), **config}

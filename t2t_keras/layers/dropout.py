@@ -1,0 +1,110 @@
+"""Dropout whose mask is a pure function of keys.
+
+A step that is run again, on two replicas instead of one, compiled or not, must
+drop the same elements. A stateful generator cannot promise that: its masks follow
+the order of calls and the shape of a replica's share. Here every row of the global
+batch carries a key, every dropout site folds its own number into it, and an element
+is dropped according to a hash of (row key, position in the row). ADR 0013.
+
+Shapes: B batch, any further axes.
+"""
+
+import math
+
+import keras
+from keras import ops
+
+from t2t_keras.typing import Tensor
+
+
+def mix(bits: Tensor) -> Tensor:
+    """Returns a well-mixed bijection of 32-bit words.
+
+    Two rounds of xor-shift and multiply; the constants are those of Wellons'
+    "lowbias32" (2018), found by search for the least bias between any input bit
+    and any output bit.
+
+    Args:
+        bits: uint32 of any shape.
+
+    Returns:
+        uint32 of the same shape.
+    """
+    bits = ops.bitwise_xor(bits, ops.right_shift(bits, ops.cast(16, "uint32")))
+    bits = bits * ops.cast(0x7FEB352D, "uint32")
+    bits = ops.bitwise_xor(bits, ops.right_shift(bits, ops.cast(15, "uint32")))
+    bits = bits * ops.cast(0x846CA68B, "uint32")
+    return ops.bitwise_xor(bits, ops.right_shift(bits, ops.cast(16, "uint32")))
+
+
+def fold_in(keys: Tensor | None, number: Tensor | int) -> Tensor | None:
+    """Returns new keys, one for each old one, that depend on `number` too.
+
+    Args:
+        keys: [B] uint32, or None where nothing is to be dropped.
+        number: Which of several uses: a layer's index, a step. int, or an int
+            tensor that broadcasts to [B].
+
+    Returns:
+        [B] uint32, or None if `keys` is None.
+    """
+    if keys is None:
+        return None
+    # Mixed twice, so that fold_in(fold_in(k, a), b) differs from (b, a).
+    return mix(ops.bitwise_xor(mix(keys), mix(ops.cast(number, "uint32") + 1)))
+
+
+class Dropout(keras.layers.Layer):
+    """Zeroes elements at `dropout_rate` and scales the others up (section 5.4).
+
+    There is no `training` switch: what drops is what is given keys. That way
+    forgetting the keys can never change what a trained model answers.
+
+    Args:
+        dropout_rate: Share of elements to drop, in [0, 1).
+        **kwargs: Passed on to `keras.layers.Layer`.
+
+    Call args:
+        inputs: [B, ...] float.
+        dropout_keys: [B] uint32, one key a row, or None to pass `inputs` through.
+
+    Returns:
+        The shape and dtype of `inputs`.
+
+    Raises:
+        ValueError: If `dropout_rate` is outside [0, 1).
+    """
+
+    def __init__(self, dropout_rate: float, **kwargs):
+        super().__init__(**kwargs)
+        if not 0.0 <= dropout_rate < 1.0:
+            raise ValueError(
+                f"dropout_rate must be in [0, 1). Received: {dropout_rate}"
+            )
+        self.dropout_rate = dropout_rate
+
+    def build(self, input_shape):
+        self.built = True
+
+    def call(self, inputs, dropout_keys=None):
+        if dropout_keys is None or self.dropout_rate == 0.0:
+            return inputs
+        shape = ops.shape(inputs)
+        row_shape = (1, *shape[1:])
+        size = math.prod(shape[1:]) if None not in inputs.shape[1:] else None
+        if size is None:
+            size = ops.prod(ops.stack([ops.cast(n, "int32") for n in shape[1:]]))
+        position = ops.reshape(ops.cast(ops.arange(size), "uint32"), row_shape)
+        key_shape = (-1, *([1] * (len(inputs.shape) - 1)))
+        key = ops.reshape(dropout_keys, key_shape)
+        bits = mix(ops.bitwise_xor(mix(position), key))
+        threshold = ops.cast(round(self.dropout_rate * 2**32), "uint32")
+        # A product, not a `where`: its gradient is one product as well.
+        scale = ops.cast(1.0 / (1.0 - self.dropout_rate), inputs.dtype)
+        return inputs * (ops.cast(bits >= threshold, inputs.dtype) * scale)
+
+    def compute_output_shape(self, input_shape):
+        return input_shape
+
+    def get_config(self):
+        return {**super().get_config(), "dropout_rate": self.dropout_rate}

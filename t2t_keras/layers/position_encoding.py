@@ -1,0 +1,118 @@
+"""What tells the model where a token stands (section 3.5).
+
+Shapes: B batch, L length, D model width, C = D/2 frequencies.
+"""
+
+import keras
+import numpy as np
+from keras import ops
+
+
+class SinusoidalPositionEncoding(keras.layers.Layer):
+    """Adds sines and cosines of geometrically spaced wavelengths.
+
+    PE(pos, 2i) = sin(pos / 10000^(2i/D)), PE(pos, 2i+1) = cos(the same): sine and
+    cosine alternate, as the paper prints it (ADR 0004).
+
+    Args:
+        max_wavelength: Where the progression of wavelengths ends, over 2 pi.
+        **kwargs: Passed on to `keras.layers.Layer`.
+
+    Call args:
+        embeddings: [B, L, D] float. D is even.
+        start: Position of the first of the L tokens: 0 in training, the number of
+            tokens already decoded in incremental decoding. int or int scalar.
+
+    Returns:
+        [B, L, D], in the dtype of `embeddings`.
+
+    Raises:
+        ValueError: If D is odd.
+
+    >>> encode = SinusoidalPositionEncoding(max_wavelength=100.0)
+    >>> print(ops.convert_to_numpy(encode(ops.zeros((1, 2, 4)))).round(4)[0])
+    [[0.     1.     0.     1.    ]
+     [0.8415 0.5403 0.0998 0.995 ]]
+    """
+
+    def __init__(self, max_wavelength: float = 10_000.0, **kwargs):
+        super().__init__(**kwargs)
+        self.max_wavelength = max_wavelength
+
+    def build(self, embeddings_shape):
+        if embeddings_shape[-1] % 2:
+            raise ValueError(
+                "SinusoidalPositionEncoding needs an even model width. "
+                f"Received: embeddings_shape={embeddings_shape}"
+            )
+        self.built = True
+
+    def call(self, embeddings, start=0):
+        length, width = ops.shape(embeddings)[1], embeddings.shape[-1]
+        exponent_C = np.arange(0, width, 2, dtype="float64") / width
+        frequency_C = (self.max_wavelength**-exponent_C).astype("float32")
+        # float32 whatever the dtype policy: bfloat16 cannot tell position 256 from
+        # 257, and would give half of 1,024 positions a neighbor's code.
+        position_L = ops.cast(ops.arange(length) + start, "float32")
+        angle_LC = position_L[:, None] * frequency_C[None, :]
+        code_LC2 = ops.stack([ops.sin(angle_LC), ops.cos(angle_LC)], axis=-1)
+        code_LD = ops.reshape(code_LC2, (-1, width))
+        return embeddings + ops.cast(code_LD, embeddings.dtype)
+
+    def compute_output_shape(self, embeddings_shape):
+        return embeddings_shape
+
+    def get_config(self):
+        return {**super().get_config(), "max_wavelength": self.max_wavelength}
+
+
+class LearnedPositionEncoding(keras.layers.Layer):
+    """Adds a trained vector for each position (Table 3, row E).
+
+    Args:
+        max_length: Number of positions there are vectors for.
+        **kwargs: Passed on to `keras.layers.Layer`.
+
+    Call args:
+        embeddings: [B, L, D] float, L at most `max_length`.
+        start: As in `SinusoidalPositionEncoding`. Positions past the last one
+            take the last one's vector.
+
+    Returns:
+        [B, L, D], in the dtype of `embeddings`.
+
+    Raises:
+        ValueError: If L is known and larger than `max_length`.
+    """
+
+    def __init__(self, max_length: int, **kwargs):
+        super().__init__(**kwargs)
+        self.max_length = max_length
+
+    def build(self, embeddings_shape):
+        width = embeddings_shape[-1]
+        self.positions = self.add_weight(
+            name="positions",
+            shape=(self.max_length, width),
+            # The scale of a sinusoid's mean square, so that rows compare fairly.
+            initializer=keras.initializers.RandomNormal(stddev=0.5**0.5),
+        )
+        self.built = True
+
+    def call(self, embeddings, start=0):
+        length = embeddings.shape[1]
+        if length is not None and length > self.max_length:
+            raise ValueError(
+                f"There are learned vectors for {self.max_length} positions. "
+                f"Received: {length} tokens. Train with a larger max_length, or use "
+                "sinusoids, which have no last position."
+            )
+        position_L = ops.arange(ops.shape(embeddings)[1]) + start
+        position_L = ops.minimum(position_L, self.max_length - 1)
+        return embeddings + ops.take(self.positions, position_L, axis=0)
+
+    def compute_output_shape(self, embeddings_shape):
+        return embeddings_shape
+
+    def get_config(self):
+        return {**super().get_config(), "max_length": self.max_length}

@@ -1,0 +1,158 @@
+"""A model directory: everything needed to use, or go on with, a training run.
+
+MODEL_DIR/
+  train.flags        every setting; `train --flagfile` runs it again
+  vocabulary.model   the SentencePiece model
+  run_card.json      versions, seed, data, digests, scores
+  checkpoints/       step-N, the newest ones
+  best/              step-N, the best on the dev set
+  averaged/          step-N, means of checkpoints
+  translations/      what test sets became
+  export/            SavedModels, a folder a version
+  tensorboard/       curves
+"""
+
+import json
+import os
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from t2t_keras.checkpoints import read_state, steps_in
+from t2t_keras.config import ExperimentConfig, differences
+from t2t_keras.errors import UserError
+from t2t_keras.flags import config_from_flagfile, flagfile_text
+from t2t_keras.text.vocabulary import SubwordVocabulary
+
+
+class ModelDir:
+    """Paths and files of a model directory.
+
+    Args:
+        path: The directory; it need not exist.
+    """
+
+    def __init__(self, path: str | os.PathLike[str]):
+        self.path = Path(path)
+        self.flagfile = self.path / "train.flags"
+        self.vocabulary_file = self.path / "vocabulary.model"
+        self.run_card_file = self.path / "run_card.json"
+        self.checkpoints = self.path / "checkpoints"
+        self.best = self.path / "best"
+        self.averaged = self.path / "averaged"
+        self.translations = self.path / "translations"
+        self.export = self.path / "export"
+        self.tensorboard = self.path / "tensorboard"
+
+    def exists(self) -> bool:
+        """Returns whether a run has been started here."""
+        return self.flagfile.is_file()
+
+    def config(self) -> ExperimentConfig:
+        """Returns the settings of the run.
+
+        Raises:
+            UserError: If there is no run here.
+        """
+        if not self.exists():
+            raise UserError(
+                f"{self.path} is not a model directory: it has no train.flags. "
+                "Give the --model_dir of a training run."
+            )
+        return config_from_flagfile(self.flagfile)
+
+    def check_same(self, config: ExperimentConfig) -> None:
+        """Raises `UserError` if the run here was made with other settings."""
+        changed = differences(self.config(), config)
+        if changed:
+            rows = [
+                f"  --{name}: {old} in the model_dir, {new} now"
+                for name, (old, new) in changed.items()
+            ]
+            raise UserError(
+                f"{self.path} holds a run with other settings:\n"
+                + "\n".join(rows)
+                + "\nGive another --model_dir, or the settings of the run "
+                f"(--flagfile={self.flagfile})."
+            )
+
+    def write_config(self, config: ExperimentConfig, comment: str) -> None:
+        """Writes the flagfile; from then on there is a run here."""
+        write_text(self.flagfile, flagfile_text(config, comment))
+
+    def vocabulary(self) -> SubwordVocabulary:
+        """Returns the vocabulary, checked against the digest of the run card.
+
+        Raises:
+            UserError: If it is missing, damaged, or not the run's.
+        """
+        vocabulary = SubwordVocabulary.load(self.vocabulary_file)
+        known = self.run_card().get("vocabulary", {}).get("sha256")
+        if known and known != vocabulary.sha256:
+            raise UserError(
+                f"{self.vocabulary_file} is not the vocabulary that this model was "
+                f"trained with: its SHA-256 is {vocabulary.sha256[:12]}…, expected "
+                f"{known[:12]}…. Put the original file back."
+            )
+        return vocabulary
+
+    def run_card(self) -> dict[str, Any]:
+        """Returns what is known of the run; empty before it has started."""
+        try:
+            return json.loads(self.run_card_file.read_text())
+        except FileNotFoundError:
+            return {}
+        except ValueError as error:
+            raise UserError(f"{self.run_card_file} is damaged: {error}") from error
+
+    def update_run_card(self, facts: Mapping[str, Any]) -> None:
+        """Adds facts to the run card, in place of those of the same name."""
+        card = {**self.run_card(), **facts}
+        write_text(self.run_card_file, json.dumps(card, indent=2) + "\n")
+
+    def find_checkpoint(self, which: str) -> Path:
+        """Returns a checkpoint's directory.
+
+        Args:
+            which: "averaged" (the newest mean, or else the newest checkpoint),
+                "latest", "best", a step number, or a directory.
+
+        Raises:
+            UserError: If there is no such checkpoint.
+        """
+        places = {
+            "averaged": [self.averaged, self.checkpoints],
+            "latest": [self.checkpoints],
+            "best": [self.best],
+        }
+        for place in places.get(which, []):
+            steps = steps_in(place)
+            if steps:
+                return place / f"step-{steps[-1]}"
+        if which.isdigit() and int(which) in steps_in(self.checkpoints):
+            return self.checkpoints / f"step-{which}"
+        if which not in places and not which.isdigit() and Path(which).is_dir():
+            read_state(which)
+            return Path(which)
+        raise UserError(
+            f"There is no checkpoint {which!r} in {self.path}. There are steps "
+            f"{steps_in(self.checkpoints) or 'none'}; --checkpoint may be averaged, "
+            "latest, best, a step, or a checkpoint's folder."
+        )
+
+
+def write_text(path: Path, text: str) -> None:
+    """Writes a file whole or not at all."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    try:
+        with os.fdopen(handle, "w", encoding="utf-8") as file:
+            file.write(text)
+            file.flush()
+            os.fsync(file.fileno())
+        os.chmod(temporary, 0o644)
+        os.replace(temporary, path)
+    except BaseException:
+        os.unlink(temporary)
+        raise

@@ -1,0 +1,227 @@
+"""The Transformer, from token ids to logits (section 3).
+
+Shapes: B batch, S source length, T target length, D model width, V vocabulary,
+W beams, L most tokens to decode.
+"""
+
+from typing import NamedTuple
+
+import keras
+from keras import ops
+
+from t2t_keras.layers.decoder import Decoder, LayerCache
+from t2t_keras.layers.dropout import Dropout, fold_in
+from t2t_keras.layers.embedding import SharedEmbedding
+from t2t_keras.layers.encoder import Encoder
+from t2t_keras.layers.masks import causal_mask, neighborhood_mask, padding_mask
+from t2t_keras.layers.position_encoding import (
+    LearnedPositionEncoding,
+    SinusoidalPositionEncoding,
+)
+from t2t_keras.typing import Batch, Tensor
+
+
+class Memory(NamedTuple):
+    """What the decoder knows of a batch of source sentences.
+
+    Attributes:
+        caches: For each decoder layer, "keys" [B, S, H, K] and "values"
+            [B, S, H, U] of the encoder's output: computed once a sentence.
+        mask: [B, 1, S] bool, True on real source tokens.
+    """
+
+    caches: list[LayerCache]
+    mask: Tensor
+
+
+class Transformer(keras.Model):
+    """Encoder and decoder round one shared embedding.
+
+    Args:
+        vocabulary_size: V.
+        num_layers: N, of the encoder and of the decoder.
+        d_model: D, even.
+        d_ff: Inner width of the feed-forward networks.
+        num_heads: h.
+        d_k: Size of queries and keys per head; d_model / num_heads if None.
+        d_v: Size of values per head; d_model / num_heads if None.
+        dropout_rate: P_drop.
+        learned_positions: How many positions to learn vectors for (Table 3, row
+            E); None for sinusoids.
+        encoder_neighborhood: r of restricted self-attention in the encoder
+            (section 4), odd; None for attention to every position.
+        **kwargs: Passed on to `keras.Model`.
+
+    Call args:
+        inputs: Dict with "encoder_input_tokens" [B, S] int and
+            "decoder_input_tokens" [B, T] int, ids in [0, V), 0 = padding. The
+            latter is the target shifted right by one.
+        dropout_keys: [B] uint32, a key a row, or None to drop nothing.
+
+    Returns:
+        Logits [B, T, V], in the compute dtype.
+
+    Raises:
+        ValueError: If d_model does not divide by num_heads and sizes per head
+            are not given.
+    """
+
+    def __init__(  # noqa: PLR0913 - the paper's model has this many
+        self,
+        vocabulary_size: int,
+        *,
+        num_layers: int = 6,
+        d_model: int = 512,
+        d_ff: int = 2048,
+        num_heads: int = 8,
+        d_k: int | None = None,
+        d_v: int | None = None,
+        dropout_rate: float = 0.1,
+        learned_positions: int | None = None,
+        encoder_neighborhood: int | None = None,
+        **kwargs,
+    ):
+        super().__init__(**{"name": "transformer", **kwargs})
+        if (d_k is None or d_v is None) and d_model % num_heads:
+            raise ValueError(
+                "d_model must be a multiple of num_heads where d_k and d_v are not "
+                f"given. Received: d_model={d_model}, num_heads={num_heads}"
+            )
+        self.sizes = {
+            "vocabulary_size": vocabulary_size,
+            "num_layers": num_layers,
+            "d_model": d_model,
+            "d_ff": d_ff,
+            "num_heads": num_heads,
+            "d_k": d_k or d_model // num_heads,
+            "d_v": d_v or d_model // num_heads,
+            "dropout_rate": dropout_rate,
+            "learned_positions": learned_positions,
+            "encoder_neighborhood": encoder_neighborhood,
+        }
+        stack = ("num_layers", "num_heads", "d_k", "d_v", "d_ff", "dropout_rate")
+        stack_config = {name: self.sizes[name] for name in stack}
+        policy = self.dtype_policy
+        self.embedding = SharedEmbedding(
+            vocabulary_size, d_model, name="embedding", dtype=policy
+        )
+        self.position_encoding = (
+            SinusoidalPositionEncoding(name="positions", dtype=policy)
+            if learned_positions is None
+            else LearnedPositionEncoding(
+                learned_positions, name="positions", dtype=policy
+            )
+        )
+        self.dropout = Dropout(dropout_rate, name="dropout", dtype=policy)
+        self.encoder = Encoder(**stack_config, name="encoder", dtype=policy)
+        self.decoder = Decoder(**stack_config, name="decoder", dtype=policy)
+
+    def build(self, inputs_shape=None):
+        hidden_shape = (None, None, self.sizes["d_model"])
+        self.embedding.build()
+        self.position_encoding.build(hidden_shape)
+        self.dropout.build(hidden_shape)
+        self.encoder.build(hidden_shape)
+        self.decoder.build(hidden_shape, hidden_shape)
+        self.built = True
+
+    def call(self, inputs: Batch, dropout_keys=None):
+        source = inputs["encoder_input_tokens"]
+        hidden = self.encode(source, fold_in(dropout_keys, 0))
+        return self.decode(
+            inputs["decoder_input_tokens"],
+            hidden,
+            padding_mask(source),
+            fold_in(dropout_keys, 1),
+        )
+
+    def encode(self, source: Tensor, dropout_keys: Tensor | None = None) -> Tensor:
+        """Returns the encoder's output [B, S, D] for token ids [B, S]."""
+        mask = padding_mask(source)
+        neighborhood = self.sizes["encoder_neighborhood"]
+        if neighborhood is not None:
+            mask = mask & neighborhood_mask(ops.shape(source)[1], neighborhood)
+        embedded = self._embed(source, 0, fold_in(dropout_keys, 0))
+        return self.encoder(
+            embedded, attention_mask=mask, dropout_keys=fold_in(dropout_keys, 1)
+        )
+
+    def decode(
+        self,
+        targets: Tensor,
+        memory: Tensor,
+        memory_mask: Tensor,
+        dropout_keys: Tensor | None = None,
+    ) -> Tensor:
+        """Returns logits [B, T, V] for all positions of a known target at once.
+
+        Args:
+            targets: [B, T] int, the target shifted right by one.
+            memory: [B, S, D], what `encode` returned.
+            memory_mask: [B, 1, S] bool, True on real source tokens.
+            dropout_keys: [B] uint32, or None to drop nothing.
+        """
+        embedded = self._embed(targets, 0, fold_in(dropout_keys, 0))
+        # No padding mask: padding only follows real tokens, so the causal mask
+        # already keeps it from them.
+        hidden = self.decoder(
+            embedded,
+            memory,
+            attention_mask=causal_mask(ops.shape(targets)[1]),
+            memory_mask=memory_mask,
+            dropout_keys=fold_in(dropout_keys, 1),
+        )
+        return self.embedding.logits(hidden)
+
+    def remember(self, source: Tensor) -> Memory:
+        """Returns what `decode_step` needs of the source sentences [B, S] int."""
+        memory = self.encode(source)
+        return Memory(self.decoder.memory_caches(memory), padding_mask(source))
+
+    def empty_caches(
+        self, batch: Tensor | int, beams: int, length: int
+    ) -> list[LayerCache]:
+        """Returns self-attention caches for W beams of up to `length` tokens."""
+        return self.decoder.empty_caches(batch, beams, length)
+
+    def decode_step(
+        self,
+        tokens: Tensor,
+        position: Tensor | int,
+        caches: list[LayerCache],
+        memory: Memory,
+    ) -> tuple[Tensor, list[LayerCache]]:
+        """Returns the logits of the next token, equal to `decode`'s at `position`.
+
+        Args:
+            tokens: [B, W] int, the newest token of each beam; 0 at position 0.
+            position: int scalar in [0, L).
+            caches: From `empty_caches`, then from the step before.
+            memory: From `remember`.
+
+        Returns:
+            Logits [B, W, V], and the caches with this position added.
+        """
+        # The beams stand where a sentence has its positions; all are at one place.
+        beams = ops.shape(tokens)[1]
+        embedded = self.embedding(tokens)
+        batch, width = ops.shape(tokens)[0], self.sizes["d_model"]
+        embedded = ops.reshape(embedded, (batch * beams, 1, width))
+        embedded = self.position_encoding(embedded, start=position)
+        hidden, caches = self.decoder.step(
+            ops.reshape(embedded, (batch, beams, width)),
+            position,
+            caches,
+            memory.caches,
+            memory.mask,
+        )
+        return self.embedding.logits(hidden), caches
+
+    def _embed(
+        self, tokens: Tensor, start: Tensor | int, dropout_keys: Tensor | None
+    ) -> Tensor:
+        embedded = self.position_encoding(self.embedding(tokens), start=start)
+        return self.dropout(embedded, dropout_keys=dropout_keys)
+
+    def get_config(self):
+        return {**super().get_config(), **self.sizes}

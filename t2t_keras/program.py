@@ -1,0 +1,123 @@
+"""What all programs share: help, quiet start, and errors without a traceback."""
+
+import contextlib
+import dataclasses
+import os
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import IO
+
+import tqdm
+from absl import app, flags, logging
+
+from t2t_keras.config import DecodingConfig, ExperimentConfig
+from t2t_keras.errors import UserError
+from t2t_keras.flags import help_text
+from t2t_keras.quiet import quiet_start_up
+
+
+def run(
+    main: Callable[[], int | None],
+    usage: str,
+    own_flags: Sequence[str],
+    with_config: bool = False,
+) -> None:
+    """Parses the command line, calls `main`, and exits with its status.
+
+    Exit statuses: 0 done; 1 a flag was wrong, as absl has it; 2 something the user
+    gave cannot be used, said in one message; 130 or 143 after a signal.
+
+    Args:
+        main: Does the work; flags are parsed when it is called, and TensorFlow
+            is imported.
+        usage: The program's docstring, shown by --help.
+        own_flags: Flags that belong to this program alone, in the order of --help.
+        with_config: Whether the settings of an experiment are flags here too.
+    """
+    asked = [argument.lstrip("-") for argument in sys.argv[1:]]
+    if "help" in asked or "h" in asked:
+        print(help_text(usage, flags.FLAGS, own_flags, with_config))
+        sys.exit(0)
+
+    def guarded(argv: Sequence[str]) -> None:
+        try:
+            if len(argv) > 1:
+                raise UserError(
+                    f"Arguments are given as flags. Received: {' '.join(argv[1:])}. "
+                    "--help lists the flags."
+                )
+            _import_tensorflow()
+            sys.exit(main() or 0)
+        except UserError as error:
+            print(f"error: {error}", file=sys.stderr)
+            sys.exit(2)
+
+    app.run(guarded)
+
+
+def _import_tensorflow() -> None:
+    """Imports what is slow and noisy, which --help need not wait for."""
+    with quiet_start_up():
+        import tensorflow as tf
+        import tensorflow_text  # noqa: F401 - registers its ops
+
+        tf.config.list_logical_devices()
+    # absl's programs log everything; TensorFlow's own notes are not for our users.
+    logging.set_verbosity(logging.ERROR)
+    tf.get_logger().setLevel("ERROR")
+
+
+def required(name: str) -> str:
+    """Returns a flag's value.
+
+    Raises:
+        UserError: If it was not given.
+    """
+    value = flags.FLAGS[name].value
+    if not value:
+        raise UserError(f"--{name} is required: {flags.FLAGS[name].help}")
+    return value
+
+
+def decoding_of(
+    config: ExperimentConfig,
+    beam_size: flags.FlagHolder,
+    alpha: flags.FlagHolder,
+) -> DecodingConfig:
+    """Returns how a run decodes, with what the flags say instead.
+
+    Raises:
+        UserError: If a value cannot be.
+    """
+    decoding = config.decoding
+    if beam_size.value is not None:
+        if beam_size.value < 1:
+            raise UserError(f"--beam_size must be at least 1: {beam_size.value}")
+        decoding = dataclasses.replace(decoding, beam_size=beam_size.value)
+    if alpha.value is not None:
+        if not alpha.value >= 0:
+            raise UserError(f"--alpha must be at least 0: {alpha.value}")
+        decoding = dataclasses.replace(decoding, alpha=alpha.value)
+    return decoding
+
+
+@contextlib.contextmanager
+def opened_output(path: str) -> Iterator[IO[str]]:
+    """Yields standard output for "-", or a file that appears when it is whole."""
+    if path == "-":
+        sys.stdout.reconfigure(encoding="utf-8", newline="\n")  # type: ignore
+        yield sys.stdout
+        return
+    temporary = Path(f"{path}.{os.getpid()}.tmp")
+    try:
+        with open(temporary, "w", encoding="utf-8", newline="\n") as file:
+            yield file
+        temporary.replace(path)
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+def progress_bar(total: int, unit: str) -> tqdm.tqdm:
+    """Returns a bar with an estimate of the time left; none if no one looks."""
+    return tqdm.tqdm(total=total, unit=f" {unit}", disable=None, leave=False)

@@ -1,0 +1,34 @@
+"""TensorFlow's start-up without its noise."""
+
+import os
+import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+
+@contextmanager
+def quiet_start_up() -> Iterator[None]:
+    """Holds back what native code prints on standard error while it is imported.
+
+    TensorFlow 2.21 prints a dozen lines on import that no environment variable
+    stops, because its logger is not set up by then. They are shown after all if
+    the import fails, and all the time with TF_CPP_MIN_LOG_LEVEL=0.
+    """
+    if os.environ.get("TF_CPP_MIN_LOG_LEVEL") == "0":
+        yield
+        return
+    sys.stderr.flush()
+    real = os.dup(2)
+    with tempfile.TemporaryFile() as held:
+        os.dup2(held.fileno(), 2)
+        try:
+            yield
+        except BaseException:
+            os.dup2(real, 2)
+            held.seek(0)
+            os.write(2, held.read())
+            raise
+        finally:
+            os.dup2(real, 2)
+            os.close(real)

@@ -1,0 +1,183 @@
+"""How good a trained model is on a set of sentence pairs."""
+
+import dataclasses
+import math
+import time
+from collections.abc import Callable, Sequence
+from typing import Any, cast
+
+import tensorflow as tf
+
+from t2t_keras import experiment
+from t2t_keras.config import DecodingConfig
+from t2t_keras.errors import UserError
+from t2t_keras.evaluation.bleu import Scores, corpus_scores
+from t2t_keras.evaluation.compound_bleu import (
+    TokenizedBleu,
+    moses_languages,
+    tokenized_bleu,
+)
+from t2t_keras.evaluation.translate import TranslatedLine
+from t2t_keras.input_pipeline.corpora import Corpus
+from t2t_keras.input_pipeline.tokenized import tokenize_corpus
+
+# Longest sentence whose probability is asked for. Twice what is trained on, and
+# anything longer is counted and left out.
+_MAX_SCORED_LENGTH = 512
+
+
+@dataclasses.dataclass(frozen=True)
+class TestSet:
+    """Sentence pairs as text.
+
+    Attributes:
+        name: Shown beside every score.
+        source: UTF-8 lines.
+        references: What they should become, as many.
+    """
+
+    __test__ = False  # not one of pytest's
+
+    name: str
+    source: Sequence[bytes]
+    references: Sequence[str]
+
+
+@dataclasses.dataclass(frozen=True)
+class Report:
+    """What a model scored on a test set.
+
+    Attributes:
+        name: Of the test set.
+        step: Updates the model had.
+        scores: sacreBLEU and chrF with their signatures.
+        tokenized: The paper's own metric; None for a language without a tokenizer.
+        perplexity: Per subword, of the references.
+        translations: Of every line, in order.
+        seconds: What translating took.
+        decoding: How it was searched.
+    """
+
+    name: str
+    step: int
+    scores: Scores
+    tokenized: TokenizedBleu | None
+    perplexity: float
+    translations: Sequence[TranslatedLine]
+    seconds: float
+    decoding: DecodingConfig
+
+    def describe(self) -> str:
+        """Returns the scores in words, a line each."""
+        search = f"beam {self.decoding.beam_size}, alpha {self.decoding.alpha:g}"
+        lines = [
+            f"{self.name}: {len(self.translations):,} sentences, step {self.step:,}, "
+            f"{search}, {self.seconds:.0f}s",
+            f"  BLEU {self.scores.bleu:.2f}  {self.scores.bleu_signature}",
+            f"  chrF {self.scores.chrf:.2f}  {self.scores.chrf_signature}",
+        ]
+        if self.tokenized is not None:
+            lines.append(
+                f"  tokenized BLEU {self.tokenized.bleu:.2f}  "
+                f"{self.tokenized.signature}"
+            )
+        lines.append(f"  perplexity per subword {self.perplexity:.3f}")
+        return "\n".join(lines)
+
+    def facts(self) -> dict[str, Any]:
+        """Returns what the run card keeps of it."""
+        facts: dict[str, Any] = {
+            "step": self.step,
+            "sentences": len(self.translations),
+            "bleu": self.scores.bleu,
+            "bleu_signature": self.scores.bleu_signature,
+            "chrf": self.scores.chrf,
+            "chrf_signature": self.scores.chrf_signature,
+            "perplexity": self.perplexity,
+            "decoding": dataclasses.asdict(self.decoding),
+        }
+        if self.tokenized is not None:
+            facts["tokenized_bleu"] = self.tokenized.bleu
+            facts["tokenized_bleu_signature"] = self.tokenized.signature
+        return facts
+
+
+def read_split(corpus: Corpus, split: str) -> TestSet:
+    """Returns a split of a corpus as text.
+
+    Raises:
+        UserError: If there is no such split, or nothing in it.
+    """
+    pairs = cast(Any, list(corpus.pairs(split).as_numpy_iterator()))
+    if not pairs:
+        raise UserError(f"The {split} split of {corpus.name} has no sentence pair.")
+    return TestSet(
+        split,
+        [pair["source"] for pair in pairs],
+        [pair["target"].decode("utf-8", errors="replace") for pair in pairs],
+    )
+
+
+def score(
+    trained: experiment.TrainedModel,
+    test_set: TestSet,
+    decoding: DecodingConfig,
+    report: Callable[[int], None] = lambda _: None,
+) -> Report:
+    """Translates a test set and returns what it scored.
+
+    Args:
+        trained: The model.
+        test_set: What to translate, and what it should become.
+        decoding: How to search.
+        report: Called with the number of sentences done since the last call.
+    """
+    start_seconds = time.monotonic()
+    translator = experiment.build_translator(
+        trained.model, trained.vocabulary, decoding
+    )
+    translations = translator.translate(test_set.source, report)
+    seconds = time.monotonic() - start_seconds
+    hypotheses = [line.text for line in translations]
+    language = trained.config.data.target_language
+    tokenized = None
+    if language in moses_languages():
+        tokenized = tokenized_bleu(
+            hypotheses,
+            test_set.references,
+            language=language,
+            # The paper splits compounds for English-German alone.
+            split_compounds=language == "de",
+        )
+    return Report(
+        test_set.name,
+        trained.step,
+        corpus_scores(hypotheses, test_set.references),
+        tokenized,
+        perplexity(trained, test_set),
+        translations,
+        seconds,
+        decoding,
+    )
+
+
+def perplexity(trained: experiment.TrainedModel, test_set: TestSet) -> float:
+    """Returns exp of the mean -log p of the references' subwords."""
+    references = [text.encode() for text in test_set.references]
+    dataset = tf.data.Dataset.from_tensor_slices(
+        {"source": list(test_set.source), "target": references}
+    )
+    corpus = tokenize_corpus(dataset, trained.vocabulary, _MAX_SCORED_LENGTH)
+    stepper = experiment.build_stepper(
+        dataclasses.replace(trained.config.training, jit_compile=False),
+        trained.model,
+        None,
+        tf.distribute.get_strategy(),
+    )
+    data = dataclasses.replace(
+        trained.config.data,
+        max_length=_MAX_SCORED_LENGTH,
+        tokens_per_batch=max(_MAX_SCORED_LENGTH, 4096),
+    )
+    sums = experiment.dev_sums(stepper, corpus, data)
+    return math.exp(sums.log_loss_sum / sums.token_count)

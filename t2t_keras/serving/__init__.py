@@ -1,0 +1,1 @@
+"""Station 9: weights and vocabulary in, a SavedModel for a server out."""

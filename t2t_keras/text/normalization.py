@@ -1,0 +1,90 @@
+"""The one normalisation that text goes through, in Python and in the graph.
+
+It is as small as it can be: bytes become well-formed UTF-8, and white space
+becomes single spaces. Nothing else changes: no case folding, no NFC or NFKC,
+so `fi` ligatures, full-width letters and combining accents come back from a
+round trip as they went in (ADR 0009).
+
+Shapes: N number of texts.
+"""
+
+import re
+
+import tensorflow as tf
+
+from t2t_keras.typing import Tensor
+
+# First and last code point of every range that counts as white space.
+WHITE_SPACE_RANGES: tuple[tuple[int, int], ...] = (
+    (0x0009, 0x000D),  # TAB, LF, VT, FF, CR
+    (0x001C, 0x0020),  # FS, GS, RS, US (Python and Java break lines there), space
+    (0x0085, 0x0085),  # NEXT LINE
+    (0x00A0, 0x00A0),  # NO-BREAK SPACE
+    (0x1680, 0x1680),  # OGHAM SPACE MARK
+    (0x2000, 0x200A),  # EN QUAD to HAIR SPACE
+    (0x2028, 0x2029),  # LINE SEPARATOR, PARAGRAPH SEPARATOR
+    (0x202F, 0x202F),  # NARROW NO-BREAK SPACE
+    (0x205F, 0x205F),  # MEDIUM MATHEMATICAL SPACE
+    (0x2581, 0x2581),  # LOWER ONE EIGHTH BLOCK: SentencePiece's own sign for a space
+    (0x3000, 0x3000),  # IDEOGRAPHIC SPACE
+)
+
+_PYTHON_RUN = re.compile(
+    "["
+    + "".join(
+        f"{re.escape(chr(first))}-{re.escape(chr(last))}"
+        for first, last in WHITE_SPACE_RANGES
+    )
+    + "]+"
+)
+_GRAPH_RUN = (
+    "["
+    + "".join(f"\\x{{{first:X}}}-\\x{{{last:X}}}" for first, last in WHITE_SPACE_RANGES)
+    + "]+"
+)
+
+
+def normalize(text: str | bytes) -> str:
+    """Returns the text as the vocabulary sees it: well-formed, singly spaced.
+
+    Ill-formed UTF-8 becomes U+FFFD, one for each maximal ill-formed part, as
+    the Unicode standard recommends. A run of white space or line separators
+    becomes one ASCII space, and none is left at either end, so one line in is
+    always one line out. NUL is a character like any other and stays.
+
+    Args:
+        text: Any string or any bytes. A `str` stands for its UTF-8 bytes; a
+            lone surrogate in it has none and becomes U+FFFD three times, once
+            for each byte that would have encoded it.
+
+    Returns:
+        The normalised text. Normalising it again changes nothing.
+
+    >>> normalize(b"  a\\r\\n\\xc2\\xa0b\\xff ")
+    'a b\ufffd'
+    """
+    if isinstance(text, str):
+        text = text.encode("utf-8", errors="surrogatepass")
+    return _PYTHON_RUN.sub(" ", text.decode("utf-8", errors="replace")).strip(" ")
+
+
+def normalize_in_graph(texts: Tensor) -> Tensor:
+    """Returns what `normalize` returns, for a tensor of strings.
+
+    Made of core TensorFlow ops, so that it can be exported and served.
+
+    Args:
+        texts: String tensor of any shape, usually [N], of any bytes.
+
+    Returns:
+        String tensor of the same shape, well-formed UTF-8.
+    """
+    well_formed = tf.strings.unicode_transcode(
+        texts,
+        input_encoding="UTF-8",
+        output_encoding="UTF-8",
+        errors="replace",
+        replacement_char=0xFFFD,
+    )
+    spaced = tf.strings.regex_replace(well_formed, _GRAPH_RUN, " ")
+    return tf.strings.strip(spaced)

@@ -1,0 +1,139 @@
+"""Learns the joint subword vocabulary from the training text (section 5.1)."""
+
+import io
+import random
+import re
+from collections.abc import Iterable, Iterator
+from typing import Literal
+
+import sentencepiece
+
+from t2t_keras.errors import UserError
+from t2t_keras.text.normalization import normalize
+from t2t_keras.text.vocabulary import EOS_ID, PAD_ID, UNK_ID
+
+# SentencePiece holds the lines it learns from in memory, so a long text is sampled:
+# four million lines, half of WMT14 EN-DE, take about a gigabyte here and several
+# there. SentencePiece's own sampling differs from process to process.
+MAX_LINES = 4_000_000
+
+_SAMPLE_SEED = 1
+_NUM_FIXED_PIECES = 3 + 256
+_MAX_LINE_BYTES = 1 << 24  # SentencePiece would silently skip lines over 4,192 bytes.
+_TOO_LARGE = re.compile(r"size too high .*<= (\d+)")
+_TOO_SMALL = re.compile(r"smaller than required_chars\. \d+ vs (\d+)")
+
+
+def learn_subwords(
+    lines: Iterable[str | bytes],
+    *,
+    vocabulary_size: int,
+    model_type: Literal["bpe", "unigram"] = "bpe",
+    character_coverage: float = 0.9999,
+) -> bytes:
+    """Returns a SentencePiece model learned from lines of both languages.
+
+    The same lines in the same order give the same bytes. Rare characters get
+    no piece of their own and are spelled in bytes, so nothing is unknown.
+
+    Args:
+        lines: Raw text, source and target alike; normalised here, and empty
+            lines passed over. Of more than `MAX_LINES`, a sample is used.
+        vocabulary_size: The exact number of ids, with the 3 special and 256
+            byte ids. The paper has about 37,000 for English-German.
+        model_type: "bpe" merges frequent pairs, as for the paper's
+            English-German; "unigram" chooses pieces by the likelihood of the
+            text, as the word pieces of its English-French were (ADR 0009).
+        character_coverage: Share of all characters, by count, that are to have
+            a piece of their own. In (0, 1].
+
+    Returns:
+        The model file's bytes, for `SubwordVocabulary`.
+
+    Raises:
+        ValueError: If `character_coverage` is outside (0, 1], or `model_type`
+            is another.
+        UserError: If there is no text, or it cannot give `vocabulary_size`
+            pieces; the message then says which sizes it can give.
+    """
+    if model_type not in ("bpe", "unigram"):
+        raise ValueError(
+            f"model_type must be 'bpe' or 'unigram'. Received: {model_type!r}"
+        )
+    if not 0.0 < character_coverage <= 1.0:
+        raise ValueError(
+            f"character_coverage must be in (0, 1]. Received: {character_coverage}"
+        )
+    if vocabulary_size <= _NUM_FIXED_PIECES:
+        raise UserError(
+            f"A vocabulary of {vocabulary_size} is too small: the 3 special ids and "
+            f"the 256 bytes alone take {_NUM_FIXED_PIECES}. Use --vocabulary_size="
+            f"{_NUM_FIXED_PIECES + 1} at the very least; 8000 to 40000 is usual."
+        )
+    sample = _sample(line for line in map(normalize, lines) if line)
+    num_lines = len(sample)
+    if not num_lines:
+        raise UserError(
+            "No text to learn a vocabulary from: every line is empty. Check the "
+            "training files."
+        )
+    model = io.BytesIO()
+    try:
+        sentencepiece.SentencePieceTrainer.train(
+            sentence_iterator=_handed_over(sample),
+            model_writer=model,
+            model_type=model_type,
+            vocab_size=vocabulary_size,
+            character_coverage=character_coverage,
+            byte_fallback=True,
+            normalization_rule_name="identity",
+            remove_extra_whitespaces=False,
+            pad_id=PAD_ID,
+            eos_id=EOS_ID,
+            unk_id=UNK_ID,
+            bos_id=-1,
+            max_sentence_length=_MAX_LINE_BYTES,
+            minloglevel=2,
+        )
+    except RuntimeError as error:
+        raise _explained(error, vocabulary_size, num_lines) from error
+    return model.getvalue()
+
+
+def _sample(lines: Iterable[str]) -> list[str]:
+    """Returns up to MAX_LINES of the lines, each with equal chance."""
+    generator = random.Random(_SAMPLE_SEED)
+    kept: list[str] = []
+    for number, line in enumerate(lines):
+        if number < MAX_LINES:
+            kept.append(line)
+        elif (place := generator.randrange(number + 1)) < MAX_LINES:
+            kept[place] = line
+    return kept
+
+
+def _handed_over(lines: list[str]) -> Iterator[str]:
+    """Yields the lines and lets go of each: SentencePiece makes its own copy."""
+    while lines:
+        yield lines.pop()
+
+
+def _explained(error: RuntimeError, vocabulary_size: int, num_lines: int) -> UserError:
+    """Says what SentencePiece's message means for the person who set the size."""
+    message = str(error)
+    if found := _TOO_LARGE.search(message):
+        return UserError(
+            f"A vocabulary of {vocabulary_size} is larger than the training text "
+            f"allows: its {num_lines} lines give at most {found[1]} subwords. Use "
+            f"--vocabulary_size={found[1]} or less, or more text."
+        )
+    if found := _TOO_SMALL.search(message):
+        return UserError(
+            f"A vocabulary of {vocabulary_size} is too small: the special ids, the "
+            f"256 bytes and the characters of the training text need {found[1]}. Use "
+            f"--vocabulary_size={found[1]} or more."
+        )
+    return UserError(
+        f"SentencePiece could not learn a vocabulary of {vocabulary_size} from "
+        f"{num_lines} lines: {message}"
+    )

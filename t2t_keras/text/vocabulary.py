@@ -1,0 +1,204 @@
+"""The subword vocabulary: text to ids and back, in Python and in the graph.
+
+Shapes: N number of texts, L length.
+"""
+
+import contextlib
+import functools
+import hashlib
+import os
+import tempfile
+from collections.abc import Iterable
+from pathlib import Path
+
+import sentencepiece
+import tensorflow as tf
+
+from t2t_keras.errors import UserError
+from t2t_keras.text.graph_tokenizer import GraphTokenizer
+from t2t_keras.text.normalization import normalize, normalize_in_graph
+from t2t_keras.typing import Tensor
+
+PAD_ID = 0
+EOS_ID = 1
+UNK_ID = 2
+
+
+class SubwordVocabulary:
+    """A SentencePiece model read in two ways that agree, id by id.
+
+    `encode` and `decode` work on Python strings, `encode_in_graph` and
+    `decode_in_graph` on tensors; the latter are made of ops that TensorFlow
+    Serving links. Everything that is known about the vocabulary, its size
+    included, comes from the file.
+
+    Args:
+        model_proto: The bytes of a SentencePiece model with padding at id 0,
+            end of sentence at 1, unknown at 2: what `learn_subwords` returns.
+
+    Raises:
+        UserError: If the bytes are no SentencePiece model, or its special ids
+            are others.
+    """
+
+    def __init__(self, model_proto: bytes):
+        self._model_proto = model_proto
+        self._processor = _processor_of(model_proto, "These bytes")
+
+    @classmethod
+    def load(cls, path: str | Path) -> "SubwordVocabulary":
+        """Returns the vocabulary in a file.
+
+        Raises:
+            UserError: If the file cannot be read, is no SentencePiece model, or
+                has other special ids.
+        """
+        try:
+            model_proto = Path(path).read_bytes()
+        except OSError as error:
+            raise UserError(
+                f"Cannot read the vocabulary file {path}: {error.strerror}. Give the "
+                "path of a SentencePiece model learned by this project, or leave the "
+                "vocabulary to be learned from the training text."
+            ) from error
+        _processor_of(model_proto, f"The file {path}")
+        return cls(model_proto)
+
+    def save(self, path: str | Path) -> None:
+        """Writes the file whole or not at all.
+
+        Raises:
+            UserError: If it cannot be written; an older file is then untouched.
+        """
+        _write_atomically(Path(path), self._model_proto)
+
+    @property
+    def size(self) -> int:
+        """The number of ids: valid ones are 0 to `size - 1`."""
+        return self._processor.get_piece_size()
+
+    @property
+    def sha256(self) -> str:
+        """The hash that ties a model to its vocabulary, in hexadecimal."""
+        return hashlib.sha256(self._model_proto).hexdigest()
+
+    @functools.cached_property
+    def tokenizer(self) -> GraphTokenizer:
+        """The one tokenizer op over this model; an exported module tracks it.
+
+        Never make a second one over the same bytes, and never give it add_bos,
+        add_eos or reverse: they would share one resource, and each would
+        change the other's options between two calls.
+        """
+        # A resource made inside a traced function would die with its graph.
+        with tf.init_scope():
+            return GraphTokenizer(self._model_proto)
+
+    def encode(self, text: str | bytes) -> list[int]:
+        """Returns the ids of the normalised text, EOS_ID last.
+
+        Any text can be encoded: what no piece covers is spelled in bytes.
+        """
+        return [*self._processor.encode(normalize(text)), EOS_ID]
+
+    def decode(self, ids: Iterable[int]) -> str:
+        """Returns the text of the ids before the first EOS_ID, padding left out.
+
+        The result is normalised again: ids that a model made up may spell a
+        line break or half a character, and one line must stay one line.
+
+        Args:
+            ids: Integers in [0, size).
+
+        Raises:
+            ValueError: If an id before the first EOS_ID is outside [0, size).
+        """
+        kept = []
+        for token_id in map(int, ids):
+            if token_id == EOS_ID:
+                break
+            if not 0 <= token_id < self.size:
+                raise ValueError(
+                    f"ids must be in [0, {self.size}). Received: {token_id}"
+                )
+            if token_id != PAD_ID:
+                kept.append(token_id)
+        return normalize(self._processor.decode(kept))
+
+    def encode_in_graph(self, texts: Tensor) -> Tensor:
+        """Returns the ids that `encode` gives, for each of a batch of texts.
+
+        Args:
+            texts: [N] string, of any bytes.
+
+        Returns:
+            [N, (length)] int32 RaggedTensor, EOS_ID last in every row.
+        """
+        pieces = self.tokenizer.tokenize(normalize_in_graph(texts))
+        # Appended here, not by the tokenizer: see `tokenizer`.
+        eos = tf.fill([pieces.nrows(), 1], tf.constant(EOS_ID, tf.int32))
+        return tf.concat([pieces, tf.RaggedTensor.from_tensor(eos)], axis=1)
+
+    def decode_in_graph(self, ids: Tensor) -> Tensor:
+        """Returns the texts that `decode` gives, for each row of a batch.
+
+        Args:
+            ids: [N, L] int32, each in [0, size).
+
+        Returns:
+            [N] string, normalised.
+        """
+        is_end_NL = tf.cast(tf.equal(ids, EOS_ID), tf.int32)
+        before_end_NL = tf.equal(tf.cumsum(is_end_NL, axis=1), 0)
+        kept_NL = tf.logical_and(before_end_NL, tf.not_equal(ids, PAD_ID))
+        pieces = tf.ragged.boolean_mask(ids, kept_NL)
+        return normalize_in_graph(self.tokenizer.detokenize(pieces))
+
+
+def _processor_of(
+    model_proto: bytes, name: str
+) -> sentencepiece.SentencePieceProcessor:
+    processor = sentencepiece.SentencePieceProcessor()
+    try:
+        # Empty bytes would load as a model without pieces.
+        loaded = bool(model_proto) and processor.load_from_serialized_proto(model_proto)
+    except RuntimeError:
+        loaded = False
+    if not loaded:
+        raise UserError(
+            f"{name} ({len(model_proto)} bytes) cannot be read as a SentencePiece "
+            "model. Give a .model file (not the .vocab list beside it), or copy it "
+            "again if it was cut short."
+        )
+    found = (processor.pad_id(), processor.eos_id(), processor.unk_id())
+    if found != (PAD_ID, EOS_ID, UNK_ID):
+        raise UserError(
+            f"{name} holds a SentencePiece model with pad, eos, unk at ids "
+            f"{found}; {(PAD_ID, EOS_ID, UNK_ID)} is needed. Learn the vocabulary "
+            f"with this project, or train it with --pad_id={PAD_ID} "
+            f"--eos_id={EOS_ID} --unk_id={UNK_ID} --bos_id=-1."
+        )
+    return processor
+
+
+def _write_atomically(path: Path, content: bytes) -> None:
+    temporary = None
+    try:
+        with tempfile.NamedTemporaryFile(
+            dir=path.parent, prefix=f".{path.name}.", delete=False
+        ) as stream:
+            temporary = stream.name
+            stream.write(content)
+            stream.flush()
+            os.fsync(stream.fileno())
+        os.chmod(temporary, 0o644)  # temporary files are made private
+        os.replace(temporary, path)
+    except OSError as error:
+        if temporary is not None:
+            with contextlib.suppress(OSError):
+                os.unlink(temporary)
+        raise UserError(
+            f"Cannot write {path}: {error.strerror}. Check that the folder exists, "
+            "may be written to and has free space; an older file of that name is "
+            "unchanged."
+        ) from error

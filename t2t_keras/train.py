@@ -1,0 +1,46 @@
+"""Trains a Transformer from raw text to an exported translator.
+
+    python -m t2t_keras.train --flagfile=configs/tiny.flags
+    python -m t2t_keras.train --flagfile=configs/multi30k.flags --model_dir=runs/m30k
+
+The same command again goes on where the run stopped. At the end the last
+checkpoints are averaged, the test set is translated and scored, and the result is
+exported; all of it lies in the model directory.
+"""
+
+import sys
+
+from absl import flags
+
+from t2t_keras import program
+from t2t_keras.flags import config_from_flags, define_config_flags
+
+_MODEL_DIR = flags.DEFINE_string(
+    "model_dir", None, "Directory of the run, made if it is not there. Required."
+)
+define_config_flags()
+
+
+def main() -> int:
+    """Trains, averages, scores and exports; returns the exit status."""
+    from t2t_keras import finish, training_run
+    from t2t_keras.model_dir import ModelDir
+    from t2t_keras.training.loop import Interrupted
+
+    model_dir = ModelDir(program.required("model_dir"))
+    config = config_from_flags()
+    try:
+        training_run.train(config, model_dir)
+    except Interrupted as stop:
+        print(
+            f"{stop}; step {stop.step:,} is saved. "
+            "The same command goes on from there.",
+            file=sys.stderr,
+        )
+        return 128 + stop.signal_number
+    finish.finish(model_dir)
+    return 0
+
+
+if __name__ == "__main__":
+    program.run(main, __doc__ or "", ["model_dir"], with_config=True)

@@ -1,0 +1,1 @@
+"""Station 5: logits in, updated weights out. Loss, schedule, step and loop."""

@@ -1,0 +1,301 @@
+"""A training run from corpus to last checkpoint, or on from where it stopped."""
+
+import dataclasses
+import platform
+import time
+from collections.abc import Callable
+from importlib import metadata
+from typing import Any, cast
+
+import numpy as np
+import tensorflow as tf
+
+from t2t_keras import __version__, experiment
+from t2t_keras.checkpoints import CheckpointState, CheckpointStore
+from t2t_keras.config import ExperimentConfig
+from t2t_keras.errors import UserError
+from t2t_keras.evaluation.bleu import corpus_scores
+from t2t_keras.input_pipeline.bucketing import bucket_bounds
+from t2t_keras.input_pipeline.corpora import Corpus
+from t2t_keras.input_pipeline.pipeline import (
+    BatchingSummary,
+    DataPosition,
+    batching_summary,
+    train_batches,
+)
+from t2t_keras.input_pipeline.tokenized import TokenizedCorpus, tokenize_corpus
+from t2t_keras.model_dir import ModelDir
+from t2t_keras.text.vocabulary import SubwordVocabulary
+from t2t_keras.training.loop import Intervals, train_loop
+from t2t_keras.training.progress import Progress, as_duration
+
+_PACKAGES = ("tensorflow", "keras", "tensorflow-text", "sentencepiece", "numpy")
+
+
+@dataclasses.dataclass(frozen=True)
+class RunData:
+    """What a run trains on and looks at.
+
+    Attributes:
+        corpus: As text.
+        vocabulary: Of both languages.
+        train: The training pairs as ids.
+        dev: The dev pairs as ids, None if there are none.
+        summary: How the training pairs fall into batches.
+    """
+
+    corpus: Corpus
+    vocabulary: SubwordVocabulary
+    train: TokenizedCorpus
+    dev: TokenizedCorpus | None
+    summary: BatchingSummary
+
+
+def train(config: ExperimentConfig, model_dir: ModelDir) -> None:
+    """Trains until `train_steps`, in a new model directory or on in an old one.
+
+    Raises:
+        UserError: If something given cannot be used; see the message.
+        Interrupted: After a signal, with everything saved.
+    """
+    progress = Progress(str(model_dir.tensorboard), config.training.train_steps)
+    data = prepare_data(config, model_dir, progress.say)
+    strategy = build_strategy()
+    with strategy.scope():
+        model = experiment.build_model(config, data.vocabulary.size)
+        optimizer = experiment.build_optimizer(config, model)
+    progress.say(
+        f"model: {model.count_params():,} parameters on "
+        f"{strategy.num_replicas_in_sync} device(s), "
+        f"{'XLA' if config.training.jit_compile else 'no XLA'}"
+    )
+    run = _Run(config, model_dir, data, progress, model, optimizer, strategy)
+    run.restore()
+    run.train()
+
+
+def prepare_data(
+    config: ExperimentConfig, model_dir: ModelDir, say: Callable[[str], None]
+) -> RunData:
+    """Opens the corpus, learns or loads the vocabulary, and encodes the text.
+
+    Raises:
+        UserError: If the model directory is of another run or another corpus.
+    """
+    if model_dir.exists():
+        model_dir.check_same(config)
+    corpus = experiment.build_corpus(config.data)
+    for split in corpus.splits.values():
+        for warning in split.warnings:
+            say(f"warning: {warning}")
+    _check_corpus(corpus, model_dir)
+    if model_dir.exists():
+        vocabulary = model_dir.vocabulary()
+    else:
+        say(f"learning {config.data.vocabulary_size:,} subwords …")
+        vocabulary = experiment.build_vocabulary(config.data, corpus)
+    data = _encode(config, corpus, vocabulary, say)
+    if not model_dir.exists():
+        vocabulary.save(model_dir.vocabulary_file)
+        model_dir.update_run_card(_first_facts(config, data))
+    # Written last: it is what makes the directory a run. And written again where a
+    # run goes on, with more steps perhaps.
+    command = f"python -m t2t_keras.train --flagfile={model_dir.flagfile}"
+    model_dir.write_config(
+        config,
+        f"Every setting of this run. Run it again, or go on with it:\n"
+        f"{command} --model_dir={model_dir.path}",
+    )
+    return data
+
+
+def build_strategy() -> tf.distribute.Strategy:
+    """Returns a mirrored strategy over all GPUs, or the default without several."""
+    if len(tf.config.list_logical_devices("GPU")) > 1:
+        return tf.distribute.MirroredStrategy()
+    return tf.distribute.get_strategy()
+
+
+def _check_corpus(corpus: Corpus, model_dir: ModelDir) -> None:
+    if "train" not in corpus.splits:
+        raise UserError(
+            f"The corpus {corpus.name} has no training text, only "
+            f"{', '.join(corpus.splits)}. Give --train_source and --train_target."
+        )
+    known = model_dir.run_card().get("corpus", {}).get("fingerprint")
+    if model_dir.exists() and known and known != corpus.splits["train"].fingerprint:
+        raise UserError(
+            f"The corpus {corpus.name} is not the one that the run in "
+            f"{model_dir.path} was started with: its training text has changed. Put "
+            "the old text back, or start in a new --model_dir."
+        )
+
+
+def _encode(
+    config: ExperimentConfig,
+    corpus: Corpus,
+    vocabulary: SubwordVocabulary,
+    say: Callable[[str], None],
+) -> RunData:
+    max_length = config.data.max_length
+    pairs = corpus.pairs("train")
+    train = tokenize_corpus(pairs, vocabulary, max_length)
+    report = train.report
+    if report.dropped_over_long or report.dropped_empty:
+        say(
+            f"left out: {report.dropped_over_long:,} pairs longer than {max_length} "
+            f"tokens, {report.dropped_empty:,} with an empty side"
+        )
+    summary = batching_summary(
+        train,
+        bounds=bucket_bounds(max_length),
+        tokens_per_batch=config.data.tokens_per_batch,
+    )
+    say(f"corpus {corpus.name}: {summary.describe()}")
+    dev = None
+    if "dev" in corpus.splits:
+        dev = tokenize_corpus(corpus.pairs("dev"), vocabulary, max_length)
+    return RunData(corpus, vocabulary, train, dev, summary)
+
+
+def _first_facts(config: ExperimentConfig, data: RunData) -> dict[str, Any]:
+    """Returns what the run card says before the first step."""
+    return {
+        "started": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
+        "versions": {
+            "t2t_keras": __version__,
+            "python": platform.python_version(),
+            **{name: metadata.version(name) for name in _PACKAGES},
+        },
+        "seed": config.training.seed,
+        "corpus": {
+            "name": data.corpus.name,
+            "fingerprint": data.corpus.splits["train"].fingerprint,
+            **dataclasses.asdict(data.summary),
+        },
+        "vocabulary": {
+            "size": data.vocabulary.size,
+            "sha256": data.vocabulary.sha256,
+        },
+    }
+
+
+class _Run:
+    """A run in progress: what the loop calls back."""
+
+    def __init__(self, config, model_dir, data, progress, model, optimizer, strategy):
+        self._config: ExperimentConfig = config
+        self._model_dir: ModelDir = model_dir
+        self._data: RunData = data
+        self._progress: Progress = progress
+        self._optimizer = optimizer
+        self._stepper = experiment.build_stepper(
+            config.training, model, optimizer, strategy
+        )
+        self._store = CheckpointStore(model_dir.checkpoints, model, optimizer)
+        self._best_store = CheckpointStore(model_dir.best, model)
+        self._translator = experiment.build_translator(
+            model, data.vocabulary, dataclasses.replace(config.decoding, beam_size=1)
+        )
+        self._first_step = 0
+        self._first_position = DataPosition()
+        self._scores: dict[str, float] = {}
+        self._best_loss = float("inf")
+
+    def restore(self) -> None:
+        """Goes on from the newest whole checkpoint, if there is one."""
+        state, warnings = self._store.restore_newest()
+        for warning in warnings:
+            self._progress.say(f"warning: {warning}")
+        if state is None or state.position is None:
+            return
+        experiment.check_fingerprint(
+            self._store.path(state.step), state.fingerprints, self._data.vocabulary
+        )
+        self._first_step = state.step
+        self._first_position = DataPosition(**state.position)
+        self._best_loss = state.scores.get("best_dev_loss", float("inf"))
+        self._progress.say(f"going on from step {state.step:,}")
+
+    def train(self) -> None:
+        """Trains from where the run is to its last step."""
+        training = self._config.training
+        if self._first_step >= training.train_steps:
+            self._progress.say(f"all {training.train_steps:,} steps are made already")
+            return
+        batches = train_batches(
+            self._data.train,
+            bounds=bucket_bounds(self._config.data.max_length),
+            tokens_per_batch=self._config.data.tokens_per_batch,
+            seed=training.seed,
+            start=self._first_position,
+        )
+        start_seconds = time.monotonic()
+        train_loop(
+            self._stepper,
+            cast(Any, batches.as_numpy_iterator()),
+            steps=range(self._first_step, training.train_steps),
+            intervals=Intervals(
+                log_steps=training.log_steps,
+                eval_steps=training.eval_steps,
+                save_steps=training.save_steps,
+                save_seconds=60 * training.save_minutes,
+            ),
+            evaluate=self._evaluate,
+            save=self._save,
+            learning_rate=lambda step: float(self._optimizer._learning_rate(step - 1)),
+            progress=self._progress,
+        )
+        seconds = time.monotonic() - start_seconds
+        self._progress.say(f"trained for {as_duration(seconds)}")
+
+    def _evaluate(self, step: int) -> None:
+        """Reports dev loss, perplexity and BLEU; keeps the checkpoint if best."""
+        if self._data.dev is None:
+            return
+        sums = experiment.dev_sums(self._stepper, self._data.dev, self._config.data)
+        loss = sums.log_loss_sum / sums.token_count
+        scores = {"dev_loss": loss, "dev_perplexity": float(np.exp(loss))}
+        line = f"  dev: loss {loss:.3f}, perplexity {scores['dev_perplexity']:.2f}"
+        sentences = self._config.training.dev_bleu_sentences
+        if sentences:
+            scores["dev_bleu_greedy"] = self._dev_bleu(sentences)
+            line += f", BLEU {scores['dev_bleu_greedy']:.1f} (greedy)"
+        self._progress.say(line)
+        self._progress.scalars(step, scores)
+        self._scores = scores
+        if loss < self._best_loss:
+            self._best_loss = loss
+            self._write(self._best_store, step)
+            self._best_store.prune(keep=1)
+
+    def _dev_bleu(self, sentences: int) -> float:
+        pairs = list(self._data.corpus.pairs("dev").take(sentences).as_numpy_iterator())
+        lines = self._translator.translate([pair["source"] for pair in pairs])
+        references = [pair["target"].decode(errors="replace") for pair in pairs]
+        return corpus_scores([line.text for line in lines], references).bleu
+
+    def _save(self, step: int) -> None:
+        if self._write(self._store, step):
+            self._store.prune(self._config.training.keep_checkpoints)
+
+    def _write(self, store: CheckpointStore, step: int) -> bool:
+        """Writes a checkpoint; a full disk is a warning, not the end of the run."""
+        position = self._first_position.advance(
+            step - self._first_step, self._data.summary.batches_per_epoch
+        )
+        state = CheckpointState(
+            step=step,
+            position=dataclasses.asdict(position),
+            scores={**self._scores, "best_dev_loss": self._best_loss},
+            fingerprints={"vocabulary": self._data.vocabulary.sha256},
+        )
+        try:
+            store.save(state)
+        except OSError as error:
+            self._progress.say(
+                f"warning: no checkpoint at step {step:,}: {error}. Training goes on; "
+                "the checkpoint before is kept."
+            )
+            return False
+        return True

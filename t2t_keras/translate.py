@@ -1,0 +1,128 @@
+"""Translates lines of text: one line in, one line out, an empty one stays empty.
+
+    python -m t2t_keras.translate --model_dir=runs/tiny < source.txt > target.txt
+    python -m t2t_keras.translate --model_dir=runs/tiny --input=source.txt.gz \\
+        --output=target.txt --beam_size=8 --n_best=3 --scores
+
+With --n_best above 1 each line gives that many, the line's number before each. With
+--scores the score and the log probability stand before the text; fields are
+separated by tabs.
+"""
+
+import contextlib
+import gzip
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import IO, Any
+
+from absl import flags
+
+from t2t_keras import program
+from t2t_keras.errors import UserError
+
+_OWN = [
+    "model_dir",
+    "checkpoint",
+    "input",
+    "output",
+    "beam_size",
+    "alpha",
+    "n_best",
+    "scores",
+    "lines_at_once",
+]
+_CHECKPOINT = flags.DEFINE_string(
+    "checkpoint",
+    "averaged",
+    "Which weights: averaged (the mean made at the end of training, or else the "
+    "latest), latest, best, a step number, or a checkpoint's folder.",
+)
+_MODEL_DIR = flags.DEFINE_string("model_dir", None, "Directory of a run. Required.")
+_INPUT = flags.DEFINE_string(
+    "input", "-", "File to translate, plain or .gz, UTF-8; - for standard input."
+)
+_OUTPUT = flags.DEFINE_string(
+    "output", "-", "File to write, replaced if there; - for standard output."
+)
+_BEAM_SIZE = flags.DEFINE_integer(
+    "beam_size", None, "Hypotheses that live at a time; as in the run if not given."
+)
+_ALPHA = flags.DEFINE_float(
+    "alpha", None, "Strength of the length penalty; as in the run if not given."
+)
+_N_BEST = flags.DEFINE_integer("n_best", 1, "Translations of each line.")
+_SCORES = flags.DEFINE_bool("scores", False, "Write score and log probability too.")
+_LINES_AT_ONCE = flags.DEFINE_integer(
+    "lines_at_once", 1024, "Lines that are read, sorted by length, and translated."
+)
+
+
+def main() -> int:
+    """Translates; returns the exit status."""
+    from t2t_keras import experiment
+    from t2t_keras.model_dir import ModelDir
+
+    model_dir = ModelDir(program.required("model_dir"))
+    if _LINES_AT_ONCE.value < 1:
+        raise UserError(f"--lines_at_once must be positive: {_LINES_AT_ONCE.value}")
+    with _opened_input(_INPUT.value) as source:
+        trained = experiment.load_trained(model_dir, _CHECKPOINT.value)
+        decoding = program.decoding_of(trained.config, _BEAM_SIZE, _ALPHA)
+        if not 1 <= _N_BEST.value <= decoding.beam_size:
+            raise UserError(
+                f"--n_best must be from 1 to --beam_size={decoding.beam_size}. "
+                f"Received: {_N_BEST.value}"
+            )
+        translator = experiment.build_translator(
+            trained.model, trained.vocabulary, decoding, _N_BEST.value
+        )
+        with program.opened_output(_OUTPUT.value) as target:
+            _translate_all(translator, source, target)
+    return 0
+
+
+def _translate_all(translator, source: IO[bytes], target: IO[str]) -> None:
+    number = 0
+    for lines in _chunks(source, _LINES_AT_ONCE.value):
+        for found in translator.translate(lines):
+            number += 1
+            if found.cut:
+                print(
+                    f"warning: line {number} is too long; its end was not translated",
+                    file=sys.stderr,
+                )
+            for hypothesis in found.hypotheses:
+                fields = [str(number)] if _N_BEST.value > 1 else []
+                if _SCORES.value:
+                    fields += [f"{hypothesis.score:.6f}", f"{hypothesis.log_prob:.6f}"]
+                target.write("\t".join([*fields, hypothesis.text]) + "\n")
+        target.flush()
+
+
+def _chunks(source: IO[bytes], size: int) -> Iterator[list[bytes]]:
+    """Yields lists of lines without their LF. Nothing but LF ends a line."""
+    chunk = []
+    for line in source:
+        chunk.append(line.removesuffix(b"\n"))
+        if len(chunk) == size:
+            yield chunk
+            chunk = []
+    if chunk:
+        yield chunk
+
+
+@contextlib.contextmanager
+def _opened_input(path: str) -> Iterator[IO[bytes]]:
+    if path == "-":
+        yield sys.stdin.buffer
+        return
+    if not Path(path).is_file():
+        raise UserError(f"There is no file {path} to translate (--input).")
+    opened: Any = gzip.open(path) if path.endswith(".gz") else open(path, "rb")
+    with opened as file:
+        yield file
+
+
+if __name__ == "__main__":
+    program.run(main, __doc__ or "", _OWN)

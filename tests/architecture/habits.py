@@ -1,0 +1,223 @@
+"""Habits of style that no linter we use can check.
+
+Each function looks at the repository below `root` and returns one line per fault.
+"""
+
+import ast
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+from tests.architecture.tree import files, parsed, python_files, relative, text_files
+
+LONGEST_FILE = 400
+LONGEST_FUNCTION = 60
+VAGUE_NAMES = frozenset({"base", "common", "helpers", "manager", "misc", "utils"})
+MUTABLE_CALLS = frozenset(
+    {"Counter", "OrderedDict", "bytearray", "defaultdict", "deque", "dict", "list"}
+    | {"set"}
+)
+
+# A home or a work folder, absolute: not "docs/home/" and not "https://x.org/home/".
+MACHINE_PATH = re.compile(r"(?<![\w.~/}-])/(?:home|mnt|root|srv|Users|work\w*)/\w")
+# Where packages come from is the user's own setting, never the project's.
+REGISTRY = re.compile(
+    r"pypi\.(?:org|python)|pythonhosted\.|(?:extra-)?index[-_]url\b\s*[=:]"
+    r"|--find[-]links|https?://[^\s/]*(?:artifactory|nexus|mirror)",
+    re.IGNORECASE,
+)
+
+
+def long_files(root: Path) -> list[str]:
+    """Modules of more lines than a reader keeps in mind."""
+    counted = (
+        (path, len(path.read_text(encoding="utf-8").splitlines()))
+        for path in python_files(root)
+    )
+    return [
+        f"{relative(path, root)}: {lines} lines; split it (at most {LONGEST_FILE})"
+        for path, lines in counted
+        if lines > LONGEST_FILE
+    ]
+
+
+def long_functions(root: Path) -> list[str]:
+    """Functions whose signature and body fill more than a screen.
+
+    A docstring is not counted: to say what arguments mean must cost nothing.
+    """
+    return [
+        f"{relative(path, root)}:{node.lineno}: {node.name} has {lines} lines; "
+        f"split it (at most {LONGEST_FUNCTION})"
+        for path in python_files(root)
+        for node in ast.walk(parsed(path))
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+        and (lines := _code_lines(node)) > LONGEST_FUNCTION
+    ]
+
+
+def mutable_globals(root: Path) -> list[str]:
+    """Lists, dicts and sets at the top level of a module, where any import may edit."""
+    return [
+        f"{relative(path, root)}:{line}: a mutable container at module level; "
+        "use a tuple, a frozenset, MappingProxyType or a function"
+        for path in python_files(root)
+        for line in _mutable_lines(parsed(path).body)
+    ]
+
+
+def relative_imports(root: Path) -> list[str]:
+    """Imports that begin with a dot, of which ruff's TID252 lets siblings pass."""
+    return [
+        f"{relative(path, root)}:{node.lineno}: a relative import; name it in full"
+        for path in python_files(root)
+        for node in ast.walk(parsed(path))
+        if isinstance(node, ast.ImportFrom) and node.level
+    ]
+
+
+def crowded_inits(root: Path) -> list[str]:
+    """Package `__init__` files that hold anything but a docstring.
+
+    That of `t2t_keras` also holds the version and the environment TensorFlow reads
+    at start; it stays free of imports because its BUILD target declares none.
+    """
+    inits = [path for path in python_files(root) if path.name == "__init__.py"]
+    return [
+        f"{relative(path, root)}: an __init__ holds one docstring and nothing else"
+        for path in inits
+        if path != root / "t2t_keras" / "__init__.py" and not _is_docstring(path)
+    ]
+
+
+def vague_names(root: Path) -> list[str]:
+    """Modules named for nothing in particular, where anything may gather."""
+    return [
+        f"{relative(path, root)}: name the module for what it holds"
+        for path in python_files(root)
+        if path.stem in VAGUE_NAMES or path.parent.name in VAGUE_NAMES
+    ]
+
+
+def skipped_tests(root: Path) -> list[str]:
+    """Tests that may pass without having run."""
+    marks = {"skip", "skipif", "xfail", "importorskip"}
+    return [
+        f"{relative(path, root)}:{node.lineno}: {ast.unparse(node)}; make it run"
+        for path in python_files(root)
+        if path.is_relative_to(root / "tests")
+        for node in ast.walk(parsed(path))
+        if isinstance(node, ast.Attribute)
+        and node.attr in marks
+        and ast.unparse(node).startswith("pytest.")
+    ]
+
+
+def machine_traces(root: Path) -> list[str]:
+    """Absolute paths of somebody's machine, and hosts of package registries."""
+    return [
+        f"{relative(path, root)}:{number}: {pattern_name}: {found.group()}"
+        for path, text in text_files(root)
+        for number, line in enumerate(text.splitlines(), start=1)
+        for pattern_name, pattern in (
+            ("a path of one machine", MACHINE_PATH),
+            ("where packages come from", REGISTRY),
+        )
+        if (found := pattern.search(line))
+    ]
+
+
+def modules_without_tests(root: Path) -> list[str]:
+    """Modules of a package that no test file of the same place and name mirrors.
+
+    Modules that stand directly in `t2t_keras` may be mirrored in any folder of
+    tests; `typing` holds nothing that runs.
+    """
+    package = root / "t2t_keras"
+    tests = {relative(path, root / "tests") for path in _test_files(root)}
+    names = {Path(test).name for test in tests}
+    missing = []
+    for path in python_files(root):
+        if not path.is_relative_to(package) or path.name == "__init__.py":
+            continue
+        folder = path.parent.relative_to(package)
+        twin = f"test_{path.name}"
+        at_top = folder == Path()
+        if at_top and (twin in names or path.name == "typing.py"):
+            continue
+        if not at_top and (folder / twin).as_posix() in tests:
+            continue
+        wanted = (Path("tests") / folder / twin).as_posix()
+        missing.append(f"{relative(path, root)}: no {wanted}")
+    return missing
+
+
+def test_folders_without_init(root: Path) -> list[str]:
+    """Folders of tests that are no package: pytest confuses files of one name."""
+    folders = sorted({path.parent for path in _test_files(root)})
+    return [
+        f"{relative(folder, root)}: add an __init__.py with a docstring"
+        for folder in folders
+        if not (folder / "__init__.py").is_file()
+    ]
+
+
+def unlisted_records(root: Path) -> list[str]:
+    """Decision records that docs/adr/README.md does not list, and the reverse."""
+    folder = root / "docs" / "adr"
+    index = (folder / "README.md").read_text(encoding="utf-8")
+    listed = set(re.findall(r"\]\((\d{4}-[\w-]+\.md)\)", index))
+    found = {path.name for path in files(root) if path.parent == folder}
+    found = {name for name in found if re.match(r"\d{4}-", name)}
+    return [
+        *(
+            f"docs/adr/README.md: {name} is not listed"
+            for name in sorted(found - listed)
+        ),
+        *(
+            f"docs/adr/README.md: {name} is not there"
+            for name in sorted(listed - found)
+        ),
+    ]
+
+
+def _test_files(root: Path) -> list[Path]:
+    below = [path for path in python_files(root) if path.is_relative_to(root / "tests")]
+    return [path for path in below if path.name.startswith("test_")]
+
+
+def _code_lines(node: ast.FunctionDef | ast.AsyncFunctionDef) -> int:
+    whole = (node.end_lineno or node.lineno) - node.lineno + 1
+    if ast.get_docstring(node) is None:
+        return whole
+    docstring = node.body[0]
+    return whole - ((docstring.end_lineno or docstring.lineno) - docstring.lineno + 1)
+
+
+def _mutable_lines(statements: list[ast.stmt]) -> Iterator[int]:
+    for node in statements:
+        if isinstance(node, ast.Assign | ast.AnnAssign | ast.AugAssign):
+            if node.value is not None and _is_mutable(node.value):
+                yield node.lineno
+        elif not isinstance(
+            node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
+        ):
+            # Branches, loops, try and with run at import as well.
+            for field in ("body", "orelse", "finalbody", "handlers"):
+                yield from _mutable_lines(getattr(node, field, []))
+
+
+def _is_mutable(value: ast.expr) -> bool:
+    if isinstance(value, ast.Tuple):
+        return any(_is_mutable(element) for element in value.elts)
+    if isinstance(value, ast.IfExp):
+        return _is_mutable(value.body) or _is_mutable(value.orelse)
+    if isinstance(value, ast.Call):
+        return ast.unparse(value.func).split(".")[-1] in MUTABLE_CALLS
+    displays = ast.List | ast.Dict | ast.Set | ast.ListComp | ast.DictComp | ast.SetComp
+    return isinstance(value, displays)
+
+
+def _is_docstring(path: Path) -> bool:
+    body = parsed(path).body
+    return len(body) == 1 and ast.get_docstring(parsed(path)) is not None

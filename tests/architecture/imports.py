@@ -1,0 +1,50 @@
+"""Reads what a Python file imports, inside its functions too."""
+
+import ast
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from tests.architecture.tree import parsed
+
+
+@dataclass(frozen=True)
+class Import:
+    """One imported module: `module`, or its child `name` where that is a module."""
+
+    module: str
+    name: str
+    line: int
+
+
+def imports_of(path: Path) -> Iterator[Import]:
+    """Yields every absolute import of the file at `path`.
+
+    Imports inside functions, branches and `TYPE_CHECKING` blocks count, and so
+    does `import_module("a.b")` with its name spelled out.
+    """
+    for node in ast.walk(parsed(path)):
+        if isinstance(node, ast.Import):
+            for alias in node.names:
+                yield Import(alias.name, "", node.lineno)
+        elif isinstance(node, ast.ImportFrom) and not node.level:
+            for alias in node.names:
+                yield Import(node.module or "", alias.name, node.lineno)
+        elif isinstance(node, ast.Call) and _is_import_module(node):
+            yield Import(ast.literal_eval(node.args[0]), "", node.lineno)
+
+
+def parents_of(module: str) -> list[str]:
+    """The packages whose `__init__` Python runs before `module`: a.b.c has a, a.b."""
+    parts = module.split(".")
+    return [".".join(parts[:end]) for end in range(1, len(parts))]
+
+
+def _is_import_module(call: ast.Call) -> bool:
+    function = ast.unparse(call.func)
+    is_import = function.split(".")[-1] in ("import_module", "__import__")
+    return is_import and bool(call.args) and _is_text(call.args[0])
+
+
+def _is_text(node: ast.expr) -> bool:
+    return isinstance(node, ast.Constant) and isinstance(node.value, str)

@@ -1,0 +1,58 @@
+"""Holds pyproject.toml, requirements_lock.txt and BUILD against one another.
+
+pip reads the first and Bazel the other two; a package added to one of them alone
+would work for some people only.
+"""
+
+import tomllib
+from pathlib import Path
+
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
+
+from tests.architecture.build_faults import THIRD_PARTY
+from tests.architecture.build_file import read_targets
+
+
+def requirement_faults(root: Path) -> list[str]:
+    """Every disagreement between the three files; none, if the list is empty."""
+    stated = _stated(root)
+    locked = _locked(root)
+    faults = []
+    for requirement in stated:
+        name = canonicalize_name(requirement.name)
+        if name not in locked:
+            faults.append(f"requirements_lock.txt: {name} is missing; lock again")
+        elif locked[name] not in requirement.specifier:
+            faults.append(
+                f"requirements_lock.txt: {name} {locked[name]} is outside "
+                f"{requirement.specifier} of pyproject.toml; lock again"
+            )
+    names = {canonicalize_name(requirement.name) for requirement in stated}
+    for target in read_targets(root):
+        for label in target.deps:
+            name = canonicalize_name(label.removeprefix(THIRD_PARTY))
+            if label.startswith(THIRD_PARTY) and name not in names:
+                faults.append(f"pyproject.toml: {name}, of :{target.name}, is missing")
+    return faults
+
+
+def _stated(root: Path) -> list[Requirement]:
+    """The requirements of pyproject.toml, extras included.
+
+    Not those with an extra of their own: `t2t_keras[test]` is this project, and
+    `tensorflow[and-cuda]` is, on a machine with a GPU, the `tensorflow` above it.
+    """
+    project = tomllib.loads((root / "pyproject.toml").read_text(encoding="utf-8"))[
+        "project"
+    ]
+    texts = [*project["dependencies"]]
+    for extra in project.get("optional-dependencies", {}).values():
+        texts += extra
+    return [each for each in map(Requirement, texts) if not each.extras]
+
+
+def _locked(root: Path) -> dict[str, str]:
+    lines = (root / "requirements_lock.txt").read_text(encoding="utf-8").splitlines()
+    pins = [line.split("==") for line in lines if "==" in line]
+    return {canonicalize_name(name): version for name, version in pins}

@@ -1,0 +1,291 @@
+"""BUILD agrees with the imports; and each kind of disagreement is seen.
+
+Every fault is planted in a copy of a small tree that is otherwise sound.
+"""
+
+from pathlib import Path
+
+import pytest
+
+from tests.architecture.build_faults import build_faults
+from tests.architecture.build_file import Target, read_targets
+from tests.architecture.tree import ROOT
+
+SOUND_BUILD = '''"""A small t2t_keras."""
+
+load("@rules_python//python:py_library.bzl", "py_library")
+
+package(default_visibility = ["//visibility:public"])
+
+filegroup(
+    name = "data",
+    srcs = glob(["data/**"], exclude = ["data/**/*.py"]),
+)
+
+py_library(
+    name = "corpora",
+    srcs = glob(["data/**/*.py"]),
+    imports = ["data"],
+    deps = ["@pypi//tensorflow_datasets"],
+)
+
+py_library(
+    name = "foundation",
+    srcs = ["t2t_keras/__init__.py", "t2t_keras/typing.py", "t2t_keras/runner.py"],
+)
+
+py_library(
+    name = "text",
+    srcs = glob(["t2t_keras/text/**/*.py"]),
+    deps = [":foundation", "@pypi//numpy"],
+)
+
+py_library(
+    name = "models",
+    srcs = glob(["t2t_keras/models/**/*.py"]),
+    deps = [":foundation", ":text", "@pypi//absl_py"],
+)
+
+py_binary(
+    name = "train",
+    srcs = ["t2t_keras/train.py"],
+    main = "t2t_keras/train.py",
+    data = [":data"],
+    deps = [":foundation", ":models"],
+)
+
+py_test(
+    name = "test_text",
+    srcs = ["t2t_keras/runner.py"] + glob(["tests/*.py"]),
+    main = "t2t_keras/runner.py",
+    deps = [":foundation", ":text"],
+)
+'''
+
+
+@pytest.fixture
+def house(tmp_path: Path) -> Path:
+    """A sound tree: every kind of import that is allowed, nothing else."""
+    for path, text in (
+        ("BUILD", SOUND_BUILD),
+        ("data/toy/words.py", "WORDS = 'a b'\n"),
+        ("data/toy/toy_builder.py", "import tensorflow_datasets\nimport toy.words\n"),
+        ("data/toy/corpus.txt", "a\n"),
+        ("t2t_keras/__init__.py", ""),
+        ("t2t_keras/typing.py", "import os.path\nfrom typing import Any\n"),
+        ("t2t_keras/runner.py", "import os\n"),
+        ("t2t_keras/text/__init__.py", ""),
+        ("t2t_keras/text/vocabulary.py", "from t2t_keras.typing import Tensor\n"),
+        ("t2t_keras/text/learn.py", "def learn():\n    import numpy.random\n"),
+        ("t2t_keras/models/__init__.py", ""),
+        ("t2t_keras/models/big.py", "from t2t_keras.text import vocabulary\n"),
+        ("t2t_keras/models/flags.py", "from absl import flags\n"),
+        ("t2t_keras/train.py", "from t2t_keras.models.big import Big\n"),
+        ("tests/test_text.py", "import t2t_keras.text.vocabulary\n"),
+    ):
+        _write(tmp_path / path, text)
+    return tmp_path
+
+
+def test_build_states_what_the_modules_of_this_repository_import() -> None:
+    assert build_faults(ROOT) == []
+
+
+def test_the_sound_tree_has_no_fault(house: Path) -> None:
+    assert build_faults(house) == []
+
+
+@pytest.mark.parametrize(
+    ("path", "text", "fault"),
+    [
+        (
+            "t2t_keras/text/bad.py",
+            "from t2t_keras.models.big import Big\n",
+            "t2t_keras/text/bad.py:1: imports t2t_keras.models.big upward: "
+            ":models stands after :text in BUILD; move code",
+        ),
+        (
+            "t2t_keras/text/bad.py",
+            "def load():\n    from t2t_keras.models import big\n",
+            "t2t_keras/text/bad.py:2: imports t2t_keras.models upward: "
+            ":models stands after :text in BUILD; move code",
+        ),
+        (
+            "t2t_keras/models/bad.py",
+            "if True:\n    import tensorflow.data as tfd\n",
+            "t2t_keras/models/bad.py:2: imports tensorflow.data, which :models does "
+            "not declare; add @pypi//tensorflow to its deps",
+        ),
+        (
+            "t2t_keras/models/bad.py",
+            "import importlib\n\nlib = importlib.import_module('grpc.aio')\n",
+            "t2t_keras/models/bad.py:3: imports grpc.aio, which :models does not "
+            "declare; add @pypi//grpcio to its deps",
+        ),
+        (
+            "t2t_keras/train.py",
+            "from t2t_keras.models.big import Big\nfrom t2t_keras.text import learn\n",
+            "t2t_keras/train.py:2: imports t2t_keras.text, which :train does not "
+            "declare; add :text to its deps",
+        ),
+        (
+            "t2t_keras/train.py",
+            "import t2t_keras.models.big\nimport t2t_keras.model.big\n",
+            "t2t_keras/train.py:2: imports t2t_keras.model.big, "
+            "which is in no target of BUILD",
+        ),
+        (
+            "data/toy/toy_builder.py",
+            "import tensorflow_datasets\nimport t2t_keras.text.vocabulary\n",
+            "data/toy/toy_builder.py:2: imports t2t_keras.text.vocabulary upward: "
+            ":text stands after :corpora in BUILD; move code",
+        ),
+        (
+            "t2t_keras/stray.py",
+            "",
+            "t2t_keras/stray.py: in no target of BUILD; add it to the srcs of one",
+        ),
+        (
+            "tests/test_text.py",
+            "import t2t_keras.text.vocabulary\nimport hypothesis\n",
+            "tests/test_text.py:2: imports hypothesis, which :test_text does not "
+            "declare; add @pypi//hypothesis to its deps",
+        ),
+        (
+            "t2t_keras/text/BUILD",
+            "",
+            "t2t_keras/text/BUILD: a second BUILD; the globs end here",
+        ),
+    ],
+)
+def test_a_fault_planted_in_a_file_is_the_one_fault_found(
+    house: Path, path: str, text: str, fault: str
+) -> None:
+    _write(house / path, text)
+    assert build_faults(house) == [fault]
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "fault"),
+    [
+        (
+            'deps = [":foundation", "@pypi//numpy"]',
+            'deps = [":foundation", "@pypi//numpy", "@pypi//keras"]',
+            "text: nothing in it imports @pypi//keras",
+        ),
+        (
+            'deps = [":foundation", ":models"]',
+            'deps = [":foundation", ":models", ":text"]',
+            "train: nothing in it imports :text",
+        ),
+        (
+            'deps = [":foundation", ":text", "@pypi//absl_py"]',
+            'deps = [":foundation", ":text"]',
+            "t2t_keras/models/flags.py:1: imports absl, which :models does not "
+            "declare; add @pypi//absl_py to its deps",
+        ),
+        (
+            'deps = ["@pypi//tensorflow_datasets"]',
+            'deps = ["@pypi//tensorflow_datasets", ":models"]',
+            "corpora: :models comes later in the file; only look upward",
+        ),
+        ('data = [":data"]', 'data = [":dta"]', "train: there is no target :dta"),
+        (
+            '"t2t_keras/text/**/*.py"',
+            '"t2t_keras/text/**/*.py", "t2t_keras/train.py"',
+            "t2t_keras/train.py: in two targets, text and train; keep one",
+        ),
+        (
+            '"t2t_keras/text/**/*.py"',
+            '"t2t_keras/txt/**/*.py"',
+            "text: no source file matches its srcs",
+        ),
+        (
+            '"t2t_keras/typing.py"',
+            '"t2t_keras/typing.py", "t2t_keras/gone.py"',
+            "foundation: t2t_keras/gone.py in its srcs does not exist",
+        ),
+        ('name = "models"', 'name = "text"', "text: the name is taken"),
+        (
+            'main = "t2t_keras/train.py"',
+            'main = "t2t_keras/trian.py"',
+            "train: its main, t2t_keras/trian.py, is not among its srcs",
+        ),
+        (
+            'deps = [":foundation", ":models"]',
+            'deps = [":models"]',
+            "t2t_keras/train.py:1: imports t2t_keras, which :train does not declare; "
+            "add :foundation to its deps",
+        ),
+    ],
+)
+def test_a_fault_planted_in_build_is_found(
+    house: Path, old: str, new: str, fault: str
+) -> None:
+    build = (house / "BUILD").read_text()
+    assert build.count(old) == 1
+    (house / "BUILD").write_text(build.replace(old, new))
+    assert any(fault in found for found in build_faults(house))
+
+
+@pytest.mark.parametrize(
+    ("statement", "message"),
+    [
+        ("DEPS = []", "only calls of rules are read here"),
+        ("[py_library(name = x) for x in []]", "only calls of rules are read here"),
+        ('py_library(srcs = glob(["*"], allow_empty = True))', "allow_empty"),
+    ],
+)
+def test_starlark_that_the_reader_does_not_know_is_refused(
+    tmp_path: Path, statement: str, message: str
+) -> None:
+    (tmp_path / "BUILD").write_text(statement)
+    with pytest.raises(ValueError, match=message):
+        read_targets(tmp_path)
+
+
+def test_models_and_layers_need_no_third_party_but_keras() -> None:
+    targets = _targets_by_name()
+    for name in ("layers", "models"):
+        third_party = {dep for dep in targets[name].deps if dep.startswith("@")}
+        assert third_party <= {"@pypi//keras", "@pypi//numpy"}, name
+
+
+def test_the_foundation_needs_the_standard_library_only() -> None:
+    targets = _targets_by_name()
+    for name in ("foundation", "config", "signature"):
+        assert not [dep for dep in targets[name].deps if dep.startswith("@")], name
+
+
+def test_models_training_checkpoints_and_decoding_are_strangers() -> None:
+    targets = _targets_by_name()
+    strangers = {"models", "training", "checkpoints", "decoding"}
+    for name in strangers:
+        met = _reached(name, targets) & strangers
+        assert met == {name}, f"{name} reaches {met - {name}}"
+
+
+def test_no_station_sees_a_config_or_flags() -> None:
+    targets = _targets_by_name()
+    stations = ("text", "input_pipeline", "layers", "models", "training")
+    stations += ("checkpoints", "decoding", "evaluation", "serving")
+    for name in stations:
+        assert not _reached(name, targets) & {"config", "flags"}, name
+
+
+def _write(path: Path, text: str) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text)
+
+
+def _targets_by_name() -> dict[str, Target]:
+    return {target.name: target for target in read_targets(ROOT)}
+
+
+def _reached(name: str, targets: dict[str, Target]) -> set[str]:
+    """The target and all it rests on, directly or through others."""
+    reached = {name}
+    for dep in targets[name].deps:
+        if dep.startswith(":"):
+            reached |= _reached(dep.removeprefix(":"), targets)
+    return reached

@@ -1,0 +1,23 @@
+"""CI runs what the README and CONTRIBUTING.md tell people to run."""
+
+import os
+
+import pytest
+
+from tests.architecture.tree import ROOT
+
+TEST_COMMAND = 'pip install -e ".[test]" && pytest'
+
+
+@pytest.mark.parametrize("path", ["README.md", ".ci/run"])
+def test_the_test_command_is_the_same_word_for_word(path: str) -> None:
+    assert TEST_COMMAND in (ROOT / path).read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("path", ["CONTRIBUTING.md", ".github/workflows/ci.yml"])
+def test_the_one_command_is_named_where_people_and_servers_look(path: str) -> None:
+    assert ".ci/run" in (ROOT / path).read_text(encoding="utf-8")
+
+
+def test_the_one_command_can_be_started() -> None:
+    assert os.access(ROOT / ".ci" / "run", os.X_OK)

@@ -1,0 +1,65 @@
+"""pip and Bazel are told of the same packages."""
+
+from pathlib import Path
+
+import pytest
+
+from tests.architecture.requirements import requirement_faults
+from tests.architecture.tree import ROOT
+
+PYPROJECT = """
+[project]
+dependencies = ["absl-py>=2.1", "keras>=3.15,<3.16"]
+[project.optional-dependencies]
+test = ["pytest>=8"]
+dev = ["house[test]"]
+"""
+LOCK = "absl-py==2.5.1\nkeras==3.15.1\npytest==9.2.0\nsix==1.17.0\n"
+BUILD = 'py_library(name = "a", deps = ["@pypi//absl_py", "@pypi//keras", ":b"])\n'
+
+
+def test_the_three_files_of_this_repository_agree() -> None:
+    assert requirement_faults(ROOT) == []
+
+
+@pytest.mark.parametrize(
+    ("path", "old", "new", "fault"),
+    [
+        (
+            "requirements_lock.txt",
+            "absl-py==2.5.1\n",
+            "",
+            "requirements_lock.txt: absl-py is missing; lock again",
+        ),
+        (
+            "requirements_lock.txt",
+            "pytest==9.2.0",
+            "pytest==7.4.0",
+            "requirements_lock.txt: pytest 7.4.0 is outside >=8 of pyproject.toml; "
+            "lock again",
+        ),
+        (
+            "pyproject.toml",
+            '"absl-py>=2.1", ',
+            "",
+            "pyproject.toml: absl-py, of :a, is missing",
+        ),
+        (
+            "BUILD",
+            ":b",
+            "@pypi//six",
+            "pyproject.toml: six, of :a, is missing",
+        ),
+    ],
+)
+def test_a_planted_disagreement_is_found(
+    tmp_path: Path, path: str, old: str, new: str, fault: str
+) -> None:
+    (tmp_path / "pyproject.toml").write_text(PYPROJECT)
+    (tmp_path / "requirements_lock.txt").write_text(LOCK)
+    (tmp_path / "BUILD").write_text(BUILD)
+    assert requirement_faults(tmp_path) == []
+    text = (tmp_path / path).read_text()
+    assert text.count(old) == 1
+    (tmp_path / path).write_text(text.replace(old, new))
+    assert requirement_faults(tmp_path) == [fault]

@@ -1,0 +1,47 @@
+"""What holds for every test: two devices, full float32, fixed seeds."""
+
+import os
+
+# Before Keras and TensorFlow are imported, and whatever ~/.keras says.
+os.environ["KERAS_BACKEND"] = "tensorflow"
+os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
+
+from collections.abc import Iterator
+
+import hypothesis
+import keras
+import pytest
+import tensorflow as tf
+
+SEED = 20170612
+
+# No deadline: the first call of anything in TensorFlow traces for seconds.
+# Derandomized: the same examples every time, so a red test stays red.
+hypothesis.settings.register_profile("house", deadline=None, derandomize=True)
+
+
+def pytest_configure() -> None:
+    """Makes two logical CPU devices, before TensorFlow's runtime starts.
+
+    Two are the fewest that can show a mistake in how replicas are summed.
+    """
+    hypothesis.settings.load_profile("house")
+    cpu = tf.config.list_physical_devices("CPU")[0]
+    two = [tf.config.LogicalDeviceConfiguration() for _ in range(2)]
+    tf.config.set_logical_device_configuration(cpu, two)
+    tf.config.experimental.enable_tensor_float_32_execution(False)
+
+
+@pytest.fixture(autouse=True)
+def fixed_seeds() -> None:
+    """Starts each test from the same seeds: Python's, NumPy's and TensorFlow's."""
+    keras.utils.set_random_seed(SEED)
+
+
+@pytest.fixture(autouse=True)
+def global_settings_restored() -> Iterator[None]:
+    """Fails the test that leaves a global of Keras changed for those after it."""
+    yield
+    policy = keras.config.dtype_policy().name
+    keras.config.set_dtype_policy("float32")
+    assert policy == "float32", f"the test left the dtype policy at {policy}"

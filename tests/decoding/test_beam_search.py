@@ -1,0 +1,350 @@
+"""Beam search against exhaustive search, plain searches and worked examples."""
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from t2t_keras.decoding import beam_search as module
+from t2t_keras.decoding.beam_search import BeamSearchResult, beam_search
+from t2t_keras.decoding.settings import BeamSearchSettings
+from tests.decoding.toy_models import (
+    COMPILED,
+    EAGER,
+    EOS,
+    GRAPH,
+    PAD,
+    TableModel,
+    assert_same,
+    exhaustive_search,
+    greedy_search,
+    plain_beam_search,
+    score,
+    search,
+)
+
+
+def assert_found(result, row, expected):
+    """Asserts that a row holds the expected hypotheses, and then empty slots."""
+    width = result.lengths.shape[1]
+    expected = expected[:width]
+    assert len(expected) > 0
+    for slot, (tokens, log_prob, value) in enumerate(expected):
+        found = result.tokens[row, slot]
+        assert tuple(found[: len(tokens)]) == tokens, (row, slot)
+        assert not found[len(tokens) :].any()
+        assert result.lengths[row, slot] == len(tokens)
+        np.testing.assert_allclose(result.log_probs[row, slot], log_prob, rtol=1e-4)
+        np.testing.assert_allclose(result.scores[row, slot], value, rtol=1e-4)
+    empty = slice(len(expected), width)
+    assert not result.tokens[row, empty].any()
+    assert not result.lengths[row, empty].any()
+    assert np.all(result.log_probs[row, empty] == -np.inf)
+    assert np.all(result.scores[row, empty] == -np.inf)
+
+
+def check_against_exhaustive_search(vocabulary, length, alpha, beam_size):
+    model = TableModel.random(vocabulary + length, 5, vocabulary)
+    limits = [length, 1, 3, length, 2]
+    result = search(model, limits, length, alpha=alpha, beam_size=beam_size)
+    for row, limit in enumerate(limits):
+        every = exhaustive_search(model, row, limit, alpha, vocabulary)
+        assert_found(result, row, every)
+    return result
+
+
+# With a beam as wide as there are sentences (1 + 3 + 9 + 27 + 81 of them, for
+# one) nothing is overtaken; with the narrower ones, the n best of them remain.
+@pytest.mark.parametrize("alpha", [0.0, 0.6, 2.5])
+@pytest.mark.parametrize(
+    ("vocabulary", "length", "beam_size"),
+    [(3, 5, 8), (4, 4, 15), (5, 4, 40), (5, 5, 81), (2, 3, 4)],
+)
+def test_a_wide_beam_equals_exhaustive_search(vocabulary, length, beam_size, alpha):
+    check_against_exhaustive_search(vocabulary, length, alpha, beam_size)
+
+
+def test_the_best_sentences_of_the_toys_have_every_length():
+    lengths = set()
+    for vocabulary, length in [(3, 5), (4, 4), (5, 5)]:
+        for alpha in (0.0, 2.5):
+            model = TableModel.random(vocabulary + length, 5, vocabulary)
+            for row in range(5):
+                every = exhaustive_search(model, row, length, alpha, vocabulary)
+                lengths.add(len(every[0][0]))
+    assert lengths == {1, 2, 3, 4, 5}
+
+
+@pytest.mark.parametrize("how", [EAGER, GRAPH, COMPILED])
+@pytest.mark.parametrize(("beam_size", "alpha"), [(2, 0.0), (3, 0.6), (5, 2.0)])
+def test_a_narrow_beam_equals_a_plain_one(beam_size, alpha, how):
+    model = TableModel.random(beam_size, 6, 11)
+    limits, length, vocabulary = [7, 4, 1, 7, 6, 2], 7, 9
+    result = search(
+        model, limits, length, vocabulary, how, beam_size=beam_size, alpha=alpha
+    )
+    for row, limit in enumerate(limits):
+        expected = plain_beam_search(model, row, limit, alpha, vocabulary, beam_size)
+        assert_found(result, row, expected)
+
+
+@pytest.mark.parametrize("alpha", [0.0, 0.6, 3.0])
+def test_a_beam_of_one_is_greedy_search(alpha):
+    model = TableModel.random(1, 40, 6)
+    limits = np.random.default_rng(1).integers(1, 10, size=40)
+    result = search(model, limits, 9, how=GRAPH, beam_size=1, alpha=alpha)
+    lengths = set()
+    for row, limit in enumerate(limits):
+        tokens = greedy_search(model, row, limit, 6)
+        log_prob = model.log_prob(row, tokens)
+        value = score(log_prob, len(tokens), alpha)
+        assert_found(result, row, [(tokens, log_prob, value)])
+        lengths.add(len(tokens) - limit)
+    assert len(lengths) > 3  # some ended by themselves, some at the limit
+
+
+def test_scores_are_true_and_hypotheses_whole_distinct_and_sorted():
+    model = TableModel.random(4, 7, 50)
+    result = search(model, [12] * 7, 12, how=GRAPH, beam_size=6, alpha=0.6)
+    assert np.all(np.diff(result.scores, axis=1) <= 0)
+    for row in range(7):
+        sentences = set()
+        for slot in range(6):
+            length = result.lengths[row, slot]
+            tokens = tuple(result.tokens[row, slot, :length].tolist())
+            assert tokens.index(EOS) == length - 1
+            assert PAD not in tokens
+            log_prob = model.log_prob(row, tokens)
+            np.testing.assert_allclose(result.log_probs[row, slot], log_prob, rtol=1e-4)
+            np.testing.assert_allclose(
+                result.scores[row, slot], score(log_prob, length, 0.6), rtol=1e-4
+            )
+            sentences.add(tokens)
+        assert len(sentences) == 6
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_a_sentence_does_not_depend_on_its_batch_mates(seed):
+    generator = np.random.default_rng(seed)
+    model = TableModel.random(9, 8, 13)
+    limits = generator.integers(1, 9, size=8)
+    options = {"beam_size": 3, "alpha": 0.6}
+    together = search(model, limits, 8, **options)
+    mates = generator.integers(8, size=generator.integers(1, 12))
+    chosen = search(model.rows(mates), limits[mates], 8, **options)
+    assert_same(chosen, BeamSearchResult(*[field[mates] for field in together]))
+    alone = search(model.rows([seed]), limits[[seed]], 8, **options)
+    assert_same(alone, BeamSearchResult(*[field[[seed]] for field in together]))
+
+
+def test_a_longer_static_bound_changes_nothing_but_the_shape():
+    model = TableModel.random(3, 4, 9)
+    near, far = [search(model, [5, 1, 4, 2], size, beam_size=3) for size in (5, 11)]
+    assert far.tokens.shape == (4, 3, 11)
+    assert not far.tokens[..., 5:].any()
+    assert_same(far._replace(tokens=far.tokens[..., :5]), near)
+
+
+def steps_saved_by_stopping_early(alpha):
+    """Returns how many, having asserted that nothing else differs."""
+    saved = 0
+    for seed in range(3):
+        model = TableModel.random(seed, 4, 7)
+        limits = [12, 3, 9, 12]
+        options = {"beam_size": 4, "alpha": alpha}
+        full = search(model, limits, 12, early_stop=False, **options)
+        assert model.calls == 12
+        for n_best in (4, 1):
+            model.calls = 0
+            early = search(model, limits, 12, n_best=n_best, **options)
+            saved += 12 - model.calls
+            assert early.tokens.shape == (4, n_best, 12)
+            assert_same(early, BeamSearchResult(*[f[:, :n_best] for f in full]))
+    return saved
+
+
+def test_stopping_early_changes_the_time_and_nothing_else():
+    saved = [steps_saved_by_stopping_early(alpha) for alpha in (0.0, 0.6, 4.0)]
+    # The stronger the penalty, the longer a live hypothesis may hope.
+    assert saved == sorted(saved, reverse=True)
+    assert saved[1] > 0
+
+
+def test_fewer_results_stop_no_later():
+    model = TableModel.random(0, 1, 7)
+    calls = []
+    for n_best in (1, 2, 4):
+        model.calls = 0
+        search(model, [30], 30, beam_size=4, n_best=n_best)
+        calls.append(model.calls)
+    assert calls == sorted(calls)
+    assert calls[0] < calls[-1]
+
+
+def keep_cache(part, parents):
+    """A wrong `_reorder`: hypotheses keep the cache of another."""
+    del parents
+    return part
+
+
+def count_without_eos(length, alpha):
+    """A wrong `_penalty_table`: the EOS is not counted."""
+    lengths = np.maximum(np.arange(length + 1) - 1, 0)
+    return tf.constant(((5 + lengths) / 6) ** alpha, tf.float32)
+
+
+def finish_nothing_new(finished, ended):
+    """A wrong `_best_of`: the last to finish replace those before."""
+    del finished
+    index = tf.math.top_k(ended.scores, ended.scores.shape[1] // 2)[1]
+    return BeamSearchResult(*[tf.gather(f, index, batch_dims=1) for f in ended])
+
+
+@pytest.mark.parametrize(
+    ("name", "wrong"),
+    [
+        ("_reorder", keep_cache),
+        ("_penalty_table", count_without_eos),
+        ("_best_of", finish_nothing_new),
+    ],
+)
+def test_exhaustive_search_catches_a_wrong_variant(monkeypatch, name, wrong):
+    monkeypatch.setattr(module, name, wrong)
+    with pytest.raises(AssertionError):
+        check_against_exhaustive_search(5, 4, 0.6, 40)
+
+
+def test_a_bound_with_the_present_penalty_would_be_caught(monkeypatch):
+    def stop_too_early(self, state):
+        bound = state.live_log_probs[:, 0] / self.penalties[state.position]
+        final = bound <= state.finished.scores[:, self.settings.results - 1]
+        live = tf.where(final[:, None], -np.inf, state.live_log_probs)
+        return state._replace(live_log_probs=live)
+
+    monkeypatch.setattr(module._Search, "_stop_decided", stop_too_early)
+    with pytest.raises(AssertionError):
+        steps_saved_by_stopping_early(4.0)
+
+
+def test_eager_graph_and_xla_agree():
+    model = TableModel.random(2, 5, 300)
+    limits = [9, 1, 4, 9, 0]
+    results = [
+        search(model, limits, 9, 290, how, beam_size=4, n_best=3)
+        for how in (EAGER, GRAPH, COMPILED)
+    ]
+    assert_same(results[0], results[1])
+    assert_same(results[0], results[2])
+
+
+@pytest.mark.parametrize("how", [EAGER, GRAPH, COMPILED])
+def test_an_empty_batch_gives_an_empty_result(how):
+    model = TableModel.random(0, 3, 6).rows([])
+    result = search(model, [], 5, how=how, beam_size=4, n_best=2)
+    assert [field.shape for field in result] == [(0, 2, 5), (0, 2), (0, 2), (0, 2)]
+    assert [field.dtype for field in result] == ["int32", "int32", "float32", "float32"]
+
+
+def test_a_known_batch_size_stays_known():
+    model = TableModel.random(0, 3, 6)
+
+    @tf.function
+    def shapes():
+        result = beam_search(
+            model.step,
+            model.cache(2),
+            max_lengths=tf.constant([4, 4, 4], tf.int64),
+            max_decode_length=4,
+            vocabulary_size=6,
+            settings=BeamSearchSettings(beam_size=2),
+        )
+        assert [f.shape for f in result] == [(3, 2, 4), (3, 2), (3, 2), (3, 2)]
+        return result
+
+    assert_same(shapes(), search(model, [4, 4, 4], 4, beam_size=2))
+
+
+def test_a_search_without_a_cache_needs_none():
+    def step(tokens, position, cache):
+        del position
+        return tf.one_hot(3 - tf.minimum(tokens, 2), 4) * 5.0, cache
+
+    result = beam_search(
+        step,
+        {},
+        max_lengths=[5],
+        max_decode_length=5,
+        vocabulary_size=4,
+        settings=BeamSearchSettings(beam_size=2),
+    )
+    assert result.tokens[0, 0].numpy().tolist() == [3, 1, 0, 0, 0]
+
+
+def test_limits_below_one_and_above_the_bound_are_taken_as_those():
+    model = TableModel.random(5, 4, 6)
+    clipped = search(model, [0, -3, 99, 4], 4, beam_size=3)
+    assert_same(clipped, search(model, [1, 1, 4, 4], 4, beam_size=3))
+    assert clipped.tokens[0, 0].tolist() == [EOS, 0, 0, 0]
+
+
+def test_padding_is_never_generated_and_keeps_its_share_of_probability():
+    model = TableModel.random(8, 3, 7)
+    model.logits[..., PAD] = 6.0
+    model.logits[..., 5:] = 7.0
+    result = search(model, [6, 6, 3], 6, 5, beam_size=4)
+    for row, limit in enumerate([6, 6, 3]):
+        expected = plain_beam_search(model, row, limit, 0.6, 5, 4)
+        assert expected[0][1] < -3.0  # most of the probability is not to be had
+        assert_found(result, row, expected)
+
+
+def test_a_model_that_lost_its_numbers_does_not_disturb_its_neighbours():
+    model = TableModel.random(6, 3, 9)
+    sound = search(model, [5, 5, 5], 5, beam_size=3)
+    model.logits[1] = np.nan
+    for how in (EAGER, COMPILED):
+        result = search(model, [5, 5, 5], 5, how=how, beam_size=3)
+        kept = [0, 2]
+        assert_same(*[BeamSearchResult(*[f[kept] for f in r]) for r in (result, sound)])
+        assert not result.lengths[1].any()
+        assert np.all(result.scores[1] == -np.inf)
+
+
+def test_one_graph_serves_every_batch_size_and_length():
+    model = TableModel.random(11, 4, 7)
+    settings = BeamSearchSettings(beam_size=3)
+    limits = [2, 6, 1, 5]
+
+    @tf.function(
+        input_signature=[tf.TensorSpec([None], tf.int32), tf.TensorSpec([], tf.int32)]
+    )
+    def run(max_lengths, length):
+        batch = tf.shape(max_lengths)[0]
+        # As wide as the room there is: an axis that nobody knows when tracing.
+        room = tf.zeros([batch, 3, length], tf.int32)
+
+        def step(tokens, position, cache):
+            logits, rest = model.step(tokens, position, cache["rest"])
+            return logits, {"rest": rest, "room": cache["room"]}
+
+        return beam_search(
+            step,
+            {"rest": model.cache(3, batch), "room": room},
+            max_lengths=max_lengths,
+            max_decode_length=length,
+            vocabulary_size=7,
+            settings=settings,
+        )
+
+    for length in (6, 9):
+        result = run(limits, length)
+        known = beam_search(
+            model.step,
+            model.cache(3),
+            max_lengths=limits,
+            max_decode_length=length,
+            vocabulary_size=7,
+            settings=settings,
+        )
+        assert result.tokens.shape == (4, 3, length)
+        for part, expected in zip(result, known, strict=True):
+            np.testing.assert_allclose(part, expected, rtol=1e-6)

@@ -1,0 +1,45 @@
+"""The length penalty against its published values and its own promises."""
+
+import math
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from t2t_keras.decoding.length_penalty import length_penalty
+
+
+@pytest.mark.parametrize(
+    ("length", "penalty"), [(1, 1.0), (10, 1.733), (27, 2.730), (50, 3.779)]
+)
+def test_the_papers_alpha_gives_the_values_worked_out_by_hand(length, penalty):
+    assert length_penalty(length, 0.6) == pytest.approx(penalty, abs=5e-4)
+
+
+def test_without_alpha_every_length_is_equal():
+    np.testing.assert_array_equal(length_penalty(np.arange(1, 9), 0.0), np.ones(8))
+
+
+def test_an_alpha_of_one_grows_by_a_sixth_per_token():
+    lengths = np.arange(1, 9)
+    np.testing.assert_allclose(length_penalty(lengths, 1.0), 1 + (lengths - 1) / 6)
+
+
+def test_arrays_tensors_and_numbers_agree():
+    lengths, alpha = np.arange(1.0, 90.0), 0.6
+    expected = [math.exp(alpha * math.log((5 + n) / 6)) for n in lengths]
+    np.testing.assert_allclose(length_penalty(lengths, alpha), expected)
+    tensor = length_penalty(tf.constant(lengths, tf.float32), alpha)
+    assert tensor.dtype == tf.float32
+    np.testing.assert_allclose(tensor, expected, rtol=1e-6)
+
+
+@pytest.mark.parametrize("alpha", [0.0, 1e-9, 0.6, 3.0])
+def test_it_never_falls_as_the_length_grows(alpha):
+    assert np.all(np.diff(length_penalty(np.arange(0, 2000), alpha)) >= 0)
+
+
+@pytest.mark.parametrize("alpha", [-0.1, math.nan, math.inf])
+def test_an_alpha_that_cannot_be_meant_is_refused(alpha):
+    with pytest.raises(ValueError, match=r"alpha must be .* at least 0.*alpha="):
+        length_penalty(3, alpha)

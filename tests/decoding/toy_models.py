@@ -1,0 +1,173 @@
+"""Models small enough to search by hand, and searches too plain to be wrong.
+
+The plain searches are float64 NumPy and Python lists, written from the paper.
+"""
+
+import itertools
+
+import numpy as np
+import tensorflow as tf
+
+from t2t_keras.decoding.beam_search import BeamSearchResult, beam_search
+from t2t_keras.decoding.settings import BeamSearchSettings
+
+PAD, EOS = 0, 1
+
+
+class TableModel:
+    """Logits looked up by row and by a number that the whole history makes.
+
+    The history's state is `state * V + token` modulo the number of states, from
+    0. With V ** L states every history has its own.
+    """
+
+    def __init__(self, logits):
+        """Keeps logits [B, states, V]."""
+        self.logits = np.asarray(logits, np.float32)
+        self.batch, self.states, self.width = self.logits.shape
+        self.calls = 0
+
+    @classmethod
+    def random(cls, seed, batch, width, states=211):
+        """Returns a model with some histories that end soon and some that do not."""
+        generator = np.random.default_rng(seed)
+        logits = generator.normal(size=[batch, states, width]) * 2.0
+        logits[:, :, EOS] += generator.normal(size=[batch, 1]) * 1.5
+        return cls(logits)
+
+    @classmethod
+    def from_probabilities(cls, width, length, table):
+        """Returns a model of one row: `table` maps histories to {token: p}."""
+        logits = np.full([1, width**length, width], -np.inf)
+        logits[:, :, EOS] = 0.0
+        for history, distribution in table.items():
+            state = 0
+            for token in history:
+                state = state * width + token
+            logits[0, state] = -np.inf
+            for token, probability in distribution.items():
+                logits[0, state, token] = np.log(probability)
+        return cls(logits)
+
+    def rows(self, index):
+        """Returns the model of the batch made of these rows."""
+        return TableModel(self.logits[np.asarray(index, int)])
+
+    def cache(self, beam_size, batch=None):
+        """Returns the state, split over two leaves, so that both must be right."""
+        batch = self.batch if batch is None else batch
+        return {
+            "tens": tf.zeros([batch, beam_size], tf.int32),
+            "nest": [tf.zeros([batch, beam_size, 2, 3], tf.float32)],
+        }
+
+    def step(self, tokens, position, cache):
+        """The step function."""
+        del position
+        self.calls += 1
+        ones = tf.cast(cache["nest"][0][..., 1, 2], tf.int32)
+        state = (cache["tens"] * 10 + ones) * self.width + tokens
+        state %= self.states
+        ones_BW23 = tf.cast(state % 10, tf.float32)[..., None, None]
+        ones_BW23 += tf.zeros_like(cache["nest"][0])
+        logits = tf.gather(tf.constant(self.logits), state, batch_dims=1)
+        return logits, {"tens": state // 10, "nest": [ones_BW23]}
+
+    def log_probs(self, row, history):
+        """Returns [V] float64, log p of what follows, from the start of history."""
+        state = 0
+        for token in history:
+            state = (state * self.width + token) % self.states
+        logits = self.logits[row, state].astype(np.float64)
+        with np.errstate(divide="ignore"):
+            peak = logits.max()
+            return logits - peak - np.log(np.sum(np.exp(logits - peak)))
+
+    def log_prob(self, row, tokens):
+        """Returns log p of a whole sentence, its EOS included."""
+        steps = range(len(tokens))
+        return sum(self.log_probs(row, tokens[:i])[tokens[i]] for i in steps)
+
+
+def score(log_prob, length, alpha):
+    """Returns Wu et al. 2016, equation 14, without its coverage term."""
+    return log_prob / ((5.0 + length) ** alpha / 6.0**alpha)
+
+
+def ranked(hypotheses, alpha):
+    """Returns (tokens, log_prob, score), best score first."""
+    scored = [(t, p, score(p, len(t), alpha)) for t, p in hypotheses]
+    return sorted(scored, key=lambda hypothesis: -hypothesis[2])
+
+
+def exhaustive_search(model, row, limit, alpha, vocabulary):
+    """Returns every sentence of at most `limit` tokens, best first."""
+    words = range(EOS + 1, vocabulary)
+    sentences = [
+        (*middle, EOS)
+        for length in range(limit)
+        for middle in itertools.product(words, repeat=length)
+    ]
+    return ranked([(s, model.log_prob(row, s)) for s in sentences], alpha)
+
+
+def plain_beam_search(model, row, limit, alpha, vocabulary, beam_size):
+    """Returns the finished hypotheses of a beam that never stops early."""
+    live, finished = [((), 0.0)], []
+    for position in range(limit):
+        last = position + 1 == limit
+        allowed = [EOS] if last else range(EOS, vocabulary)
+        candidates = [
+            ((*history, token), log_prob + model.log_probs(row, history)[token])
+            for history, log_prob in live
+            for token in allowed
+        ]
+        candidates.sort(key=lambda candidate: -candidate[1])
+        candidates = candidates[: 2 * beam_size]
+        finished += [c for c in candidates if c[0][-1] == EOS]
+        live = [c for c in candidates if c[0][-1] != EOS][:beam_size]
+    return ranked(finished, alpha)[:beam_size]
+
+
+def greedy_search(model, row, limit, vocabulary):
+    """Returns the tokens that follow the likeliest token at every position."""
+    tokens = []
+    while not tokens or tokens[-1] != EOS:
+        words = model.log_probs(row, tokens)[EOS:vocabulary]
+        last = len(tokens) + 1 == limit
+        tokens.append(EOS if last else EOS + int(np.argmax(words)))
+    return tuple(tokens)
+
+
+EAGER, GRAPH, COMPILED = "eager", "graph", "compiled"
+
+
+def search(model, limits, length, vocabulary=None, how=EAGER, **settings):
+    """Returns the search's result in NumPy; B is unknown to the graph."""
+    settings = BeamSearchSettings(**settings)
+    vocabulary = model.width if vocabulary is None else vocabulary
+
+    def run(limits):
+        batch = tf.shape(limits)[0]
+        return beam_search(
+            model.step,
+            model.cache(settings.beam_size, batch),
+            max_lengths=limits,
+            max_decode_length=length,
+            vocabulary_size=vocabulary,
+            settings=settings,
+        )
+
+    if how != EAGER:
+        signature = [tf.TensorSpec([None], tf.int32)]
+        run = tf.function(run, input_signature=signature, jit_compile=how == COMPILED)
+    result = run(tf.constant(limits, tf.int32))
+    return BeamSearchResult(*[field.numpy() for field in result])
+
+
+def assert_same(first, second):
+    """Asserts that two results are one, to the last bit of float32 or nearly."""
+    np.testing.assert_array_equal(first.tokens, second.tokens)
+    np.testing.assert_array_equal(first.lengths, second.lengths)
+    np.testing.assert_allclose(first.log_probs, second.log_probs, rtol=1e-6)
+    np.testing.assert_allclose(first.scores, second.scores, rtol=1e-6)

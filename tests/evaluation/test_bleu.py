@@ -1,0 +1,120 @@
+"""sacreBLEU and chrF: right way round, whole corpus, full signatures."""
+
+import doctest
+import random
+from importlib.metadata import version
+
+import pytest
+
+from t2t_keras.errors import UserError
+from t2t_keras.evaluation import bleu
+from t2t_keras.evaluation.bleu import corpus_scores
+from tests.reference import bleu_np
+
+
+def random_corpus(seed: int) -> tuple[list[str], list[str]]:
+    """Returns unequal pairs of lines of plain words, and one empty translation."""
+    rng = random.Random(seed)
+    references = [
+        " ".join(rng.choices("eins zwei drei vier".split(), k=rng.randint(1, 11)))
+        for _ in range(rng.randint(5, 20))
+    ]
+    hypotheses = [
+        " ".join(word for word in line.split() if rng.random() < 0.8) + " fünf"
+        for line in references
+    ]
+    hypotheses[0] = ""
+    return hypotheses, references
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_bleu_equals_the_definition(seed):
+    # Plain words, which tokenize as they stand, and every precision above 0, so
+    # that there is nothing to smooth: plain BLEU is what must come out.
+    hypotheses, references = random_corpus(seed)
+    candidates = [line.split() for line in hypotheses]
+    targets = [line.split() for line in references]
+    expected = bleu_np.corpus_bleu(candidates, targets)
+    scores = corpus_scores(hypotheses, references)
+    assert expected > 0
+    assert scores.bleu == pytest.approx(expected, abs=1e-9)
+    assert scores.hypothesis_length == sum(map(len, candidates))
+    assert scores.reference_length == sum(map(len, targets))
+    # What the equality above would catch: the two sides swapped, and a mean of the
+    # sentences' own scores.
+    assert abs(corpus_scores(references, hypotheses).bleu - expected) > 1e-3
+    pairs = zip(candidates, targets, strict=True)
+    sentence_scores = [bleu_np.corpus_bleu([c], [t]) for c, t in pairs]
+    assert abs(sum(sentence_scores) / len(targets) - expected) > 1e-3
+
+
+def test_punctuation_is_split_by_the_13a_rules():
+    # 13a splits the full stop and the comma off words, not out of a number.
+    scores = corpus_scores(
+        ["Gut, es kostet 3,50 Euro."], ["Gut , es kostet 3,50 Euro ."]
+    )
+    assert scores.bleu == pytest.approx(100)
+    assert scores.hypothesis_length == 7
+
+
+def test_case_counts():
+    assert corpus_scores(["das ist ein Haus"], ["Das ist ein Haus"]).bleu < 90
+
+
+def test_a_missing_run_of_four_is_smoothed():
+    # One run of four, not matched: it counts as half a match.
+    assert corpus_scores(["a b c d"], ["a b c e"]).bleu == pytest.approx(
+        100 * (3 / 4 * 2 / 3 * 1 / 2 * 0.5 / 1) ** 0.25
+    )
+    # No run of four at all: there is nothing to smooth, and the score is 0.
+    assert corpus_scores(["a b c"], ["a b c"]).bleu == 0.0
+
+
+def test_chrf_by_hand_weighs_recall_over_precision():
+    # Letters: 2 of 2 right, 2 of 3 found. Pairs: 1 of 1, 1 of 2. "abc" itself has
+    # no counterpart of its length and is left out. P = 1, R = 7/12, F2 = 7/11.
+    assert corpus_scores(["ab"], ["abc"]).chrf == pytest.approx(100 * 7 / 11)
+    # The other way round: P = 7/12, R = 1, F2 = 7/8.
+    assert corpus_scores(["abc"], ["ab"]).chrf == pytest.approx(100 * 7 / 8)
+
+
+def test_nothing_right_scores_zero_and_does_not_fail():
+    for hypotheses, references in ((["x"], ["y"]), ([""], ["y"]), ([""], [""])):
+        scores = corpus_scores(hypotheses, references)
+        assert (scores.bleu, scores.chrf) == (0.0, 0.0)
+
+
+def test_signatures_are_complete():
+    scores = corpus_scores(["a b c d"], ["a b c d"])
+    installed = version("sacrebleu")
+    assert scores.bleu_signature == (
+        f"BLEU|nrefs:1|case:mixed|eff:no|tok:13a|smooth:exp|version:{installed}"
+    )
+    assert scores.chrf_signature == (
+        f"chrF2|nrefs:1|case:mixed|eff:yes|nc:6|nw:0|space:no|version:{installed}"
+    )
+
+
+def test_unequal_counts_are_refused():
+    with pytest.raises(UserError, match="2 translations and 3 references"):
+        corpus_scores(["a", "b"], ["a", "b", "c"])
+    with pytest.raises(UserError, match="3 translations and 0 references"):
+        corpus_scores(["a", "b", "c"], [])
+
+
+def test_nothing_to_score_is_refused():
+    with pytest.raises(UserError, match="no sentence to score"):
+        corpus_scores([], [])
+
+
+@pytest.mark.parametrize("name", ["hypotheses", "references"])
+def test_a_single_string_is_refused(name):
+    arguments = {"hypotheses": ["a", "b"], "references": ["a", "b"], name: "ab"}
+    with pytest.raises(ValueError, match=f"{name} must be a sequence of sentences"):
+        corpus_scores(**arguments)
+
+
+def test_examples_in_the_docstrings():
+    result = doctest.testmod(bleu)
+    assert result.attempted > 0
+    assert result.failed == 0

@@ -1,0 +1,295 @@
+"""The paper's metric against the Perl scripts it stands for, and the definition."""
+
+import doctest
+import random
+from importlib.metadata import version
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sacremoses import MosesTokenizer
+
+from t2t_keras.errors import UserError
+from t2t_keras.evaluation import compound_bleu
+from t2t_keras.evaluation.compound_bleu import (
+    moses_languages,
+    split_at_hyphens,
+    tokenized_bleu,
+    with_ascii_quotes,
+)
+from tests.reference import bleu_np
+
+REFERENCES = (
+    "Der deutsch-französische Gipfel begann am 3. Oktober 2014 in Straßburg.",
+    "„Das ist z.B. ein Nord-Süd-Gefälle“, sagte Dr. Meyer.",
+    "Sie kaufte 1.250,50 kg Äpfel, Birnen usw. und fuhr heim.",
+    "Wie geht's dem 12-jährigen Jungen & seiner Mutter (41)?",
+    "Er wartete... und dann - endlich - kam der S-Bahn-Zug!",
+)
+HYPOTHESES = (
+    "Der deutsch-französische Gipfel begann am 3. Oktober in Straßburg.",
+    '"Das ist z.B. ein Nord-Süd-Gefälle", sagte Dr. Meyer.',
+    "Sie kaufte 1.250,50 kg Birnen, Äpfel usw. und fuhr nach Hause.",
+    "Wie geht's dem 12-jährigen Mädchen & der Mutter (41)?",
+    "Er wartete... und dann - endlich - kam der Zug!",
+)
+
+
+# What tokenizer.perl 1.1, the substitution in Perl 5.36 and multi-bleu.perl (without
+# its options, and printing more digits) gave for the lines above: BLEU, four
+# precisions, brevity penalty, both lengths.
+@pytest.mark.parametrize(
+    ("split", "ascii_quotes", "expected"),
+    [
+        (False, False, (63.787894, 88.5246, 69.6429, 58.8235, 45.6522, 1.0, 61, 61)),
+        (True, False, (65.833303, 91.3043, 75.0, 64.4068, 53.7037, 0.943677, 69, 73)),
+        (True, True, (71.871670, 94.2029, 79.6875, 71.1864, 62.963, 0.943677, 69, 73)),
+    ],
+)
+def test_equals_the_perl_scripts(split, ascii_quotes, expected):
+    result = tokenized_bleu(
+        HYPOTHESES,
+        REFERENCES,
+        language="de",
+        split_compounds=split,
+        ascii_quotes=ascii_quotes,
+    )
+    bleu, p1, p2, p3, p4, penalty, hypothesis_length, reference_length = expected
+    assert result.bleu == pytest.approx(bleu, abs=1e-6)
+    assert result.precisions == pytest.approx((p1, p2, p3, p4), abs=1e-4)
+    assert result.brevity_penalty == pytest.approx(penalty, abs=1e-6)
+    assert result.hypothesis_length == hypothesis_length
+    assert result.reference_length == reference_length
+
+
+# Tokens as tokenizer.perl 1.1 -l de / -l fr prints them. Ordinals and abbreviations
+# keep their full stop, the stop after "z.B" at the end too (Moses changed that at
+# the end of 2018); French elisions keep their apostrophe on the left.
+@pytest.mark.parametrize(
+    ("language", "text", "tokens"),
+    [
+        (
+            "de",
+            REFERENCES[0],
+            "Der deutsch-französische Gipfel begann am 3. Oktober 2014 in Straßburg .",
+        ),
+        (
+            "de",
+            REFERENCES[3],
+            "Wie geht &apos; s dem 12-jährigen Jungen &amp; seiner Mutter ( 41 ) ?",
+        ),
+        (
+            "de",
+            REFERENCES[4],
+            "Er wartete ... und dann - endlich - kam der S-Bahn-Zug !",
+        ),
+        (
+            "fr",
+            "L'homme qu'il a vu hier n'est pas venu aujourd'hui.",
+            "L&apos; homme qu&apos; il a vu hier n&apos; est pas venu aujourd&apos; "
+            "hui .",
+        ),
+        (
+            "fr",
+            "Le porte-parole [anonyme] a-t-il vraiment parlé à 19 h ?",
+            "Le porte-parole &#91; anonyme &#93; a-t-il vraiment parlé à 19 h ?",
+        ),
+    ],
+)
+def test_tokens_are_those_of_moses(language, text, tokens):
+    assert MosesTokenizer(language).tokenize(text, return_str=True) == tokens
+    # And the metric uses the rules of the language it is told.
+    result = tokenized_bleu([text], [text], language=language, split_compounds=False)
+    assert result.reference_length == len(tokens.split())
+
+
+def test_language_matters():
+    text = ["L'homme qu'il a vu n'est pas là."]
+    lengths = {
+        language: tokenized_bleu(
+            text, text, language=language, split_compounds=False
+        ).reference_length
+        for language in ("de", "en", "fr")
+    }
+    # German cuts both sides of an apostrophe, the others one side.
+    assert lengths == {"de": 14, "en": 11, "fr": 11}
+
+
+def random_corpus(seed: int) -> tuple[list[list[str]], list[list[str]]]:
+    """Returns token lists of a small vocabulary; some empty, some below four."""
+    rng = random.Random(seed)
+    words = ("haus", "Haus", "baum", "see", "tor")
+
+    def tokens() -> list[str]:
+        return rng.choices(words, k=rng.choice((0, 1, 3, 5, 8, 13)))
+
+    references = [tokens() for _ in range(rng.randint(4, 17))]
+    hypotheses = [
+        [rng.choice(words) if rng.random() < 0.2 else token for token in line]
+        + rng.choices(words, k=rng.randint(0, 2))
+        for line in references
+    ]
+    return hypotheses, references
+
+
+def score(hypotheses, references) -> float:
+    return tokenized_bleu(
+        [" ".join(line) for line in hypotheses],
+        [" ".join(line) for line in references],
+        language="de",
+        split_compounds=True,
+    ).bleu
+
+
+def test_equals_the_definition_on_random_corpora():
+    swapped_differs = 0
+    for seed in range(100):
+        hypotheses, references = random_corpus(seed)
+        expected = bleu_np.corpus_bleu(hypotheses, references)
+        assert score(hypotheses, references) == pytest.approx(expected, abs=1e-9)
+        swapped = bleu_np.corpus_bleu(references, hypotheses)
+        assert score(references, hypotheses) == pytest.approx(swapped, abs=1e-9)
+        swapped_differs += abs(swapped - expected) > 0.1
+    # Longer than the reference one way round, shorter the other: the brevity
+    # penalty is at work, and swapped sides would have been noticed.
+    assert swapped_differs > 80
+
+
+@pytest.mark.parametrize(
+    ("hypothesis", "reference"),
+    [
+        ("eins zwei", "drei vier"),
+        ("eins zwei drei", "eins zwei drei"),
+        ("eins zwei drei vier", "vier drei zwei eins"),
+        ("", "eins"),
+        ("eins", ""),
+        ("", ""),
+    ],
+)
+def test_no_match_at_some_length_scores_zero(hypothesis, reference):
+    # Not smoothed: with sacreBLEU's smoothing the third case would score above 0.
+    assert score([hypothesis.split()], [reference.split()]) == 0.0
+
+
+def test_case_counts():
+    line = "das Haus am See ist alt".split()
+    assert score([line], [line]) == pytest.approx(100)
+    assert score([["Das", *line[1:]]], [line]) < 90
+
+
+def test_escaping_does_not_move_the_score():
+    # One token is wrong in each line, so that the score is not simply 100.
+    references = [
+        'Er sagte: "A & B [sic] sind <neu> | alt", und ging.',
+        "Geht's dir 'gut'? Ja & nein & vielleicht.",
+    ]
+    hypotheses = [
+        references[0].replace("neu", "grau"),
+        references[1].replace("Ja", "So"),
+    ]
+    moses = MosesTokenizer("de")
+    plain = [
+        [moses.tokenize(line, escape=False) for line in side]
+        for side in (hypotheses, references)
+    ]
+    result = tokenized_bleu(
+        hypotheses, references, language="de", split_compounds=False
+    )
+    assert 10 < result.bleu < 95
+    assert result.bleu == pytest.approx(bleu_np.corpus_bleu(*plain), abs=1e-9)
+
+
+def test_splitting_raises_the_score_of_a_half_right_compound():
+    hypothesis = ["Wir nahmen den S-Bahn-Zug nach Hause"]
+    reference = ["Wir nahmen den U-Bahn-Zug nach Hause"]
+    whole, split = (
+        tokenized_bleu(hypothesis, reference, language="de", split_compounds=choice)
+        for choice in (False, True)
+    )
+    # Whole: 5 of 6 tokens match, 3 of 5 pairs, 1 of 4 triples and 0 of 3 fours.
+    assert whole.precisions == pytest.approx((500 / 6, 300 / 5, 100 / 4, 0))
+    assert whole.bleu == 0.0
+    # Split: "S - Bahn - Zug" is five tokens, one of them wrong. Of 10 tokens 9
+    # match, of 9 pairs 7, of 8 triples 5, of 7 fours 3.
+    assert split.precisions == pytest.approx((900 / 10, 700 / 9, 500 / 8, 300 / 7))
+    expected = 100 * (9 / 10 * 7 / 9 * 5 / 8 * 3 / 7) ** 0.25
+    assert split.bleu == pytest.approx(expected, abs=1e-9)
+
+
+# As printed by: perl -ple 's{(\S)-(\S)}{$1 ##AT##-##AT## $2}g'
+@pytest.mark.parametrize(
+    ("line", "expected"),
+    [
+        ("a-b-c", "a ##AT##-##AT## b-c"),
+        ("ab-cd-ef", "ab ##AT##-##AT## cd ##AT##-##AT## ef"),
+        ("x-y z-w", "x ##AT##-##AT## y z ##AT##-##AT## w"),
+        ("é-ü", "é ##AT##-##AT## ü"),
+        ("a--b", "a ##AT##-##AT## -b"),
+        ("---", "- ##AT##-##AT## -"),
+        ("a - b", "a - b"),
+        ("-a-", "-a-"),
+        ("", ""),
+    ],
+)
+def test_split_as_perl_splits(line, expected):
+    assert split_at_hyphens(line) == expected
+
+
+@settings(deadline=None)
+@given(st.text(alphabet="ab- ", max_size=12))
+def test_split_equals_a_scan_from_left_to_right(line):
+    pieces, position = [], 0
+    while position < len(line):
+        left, hyphen, right = (line[position : position + 3] + "   ")[:3]
+        if hyphen == "-" and left != " " and right != " ":
+            pieces.append(f"{left} ##AT##-##AT## {right}")
+            position += 3
+        else:
+            pieces.append(left)
+            position += 1
+    split = split_at_hyphens(line)
+    assert split == "".join(pieces)
+    assert split.replace(" ##AT##-##AT## ", "-") == line
+
+
+def test_quotes_made_straight():
+    curly = "\u201ea\u201c \u201db\u201f \u201ac\u2018 d\u2019s \u201be \u00abf\u00bb"
+    assert with_ascii_quotes(curly) == "\"a\" \"b\" 'c' d's 'e \u00abf\u00bb"
+
+
+def test_signature_names_every_choice():
+    versions = f"sacremoses-{version('sacremoses')}+sacrebleu-{version('sacrebleu')}"
+    line = ["Ein Haus am See."]
+    german = tokenized_bleu(line, line, language="de", split_compounds=True)
+    assert german.signature == (
+        "multi-bleu|nrefs:1|case:mixed|tok:moses-de|compounds:split|quotes:kept"
+        f"|smooth:none|version:{versions}"
+    )
+    french = tokenized_bleu(
+        line, line, language="fr", split_compounds=False, ascii_quotes=True
+    )
+    assert french.signature == (
+        "multi-bleu|nrefs:1|case:mixed|tok:moses-fr|compounds:kept|quotes:ascii"
+        f"|smooth:none|version:{versions}"
+    )
+
+
+def test_unknown_language_is_refused_before_moses_falls_back_to_english():
+    assert {"de", "en", "fr"} <= set(moses_languages())
+    with pytest.raises(UserError, match=r"no rules for the language 'xx'.*de, el, en"):
+        tokenized_bleu(["a"], ["a"], language="xx", split_compounds=False)
+
+
+def test_unequal_counts_and_nothing_to_score_are_refused():
+    with pytest.raises(UserError, match="1 translations and 2 references"):
+        tokenized_bleu(["a"], ["a", "b"], language="de", split_compounds=True)
+    with pytest.raises(UserError, match="no sentence to score"):
+        tokenized_bleu([], [], language="de", split_compounds=True)
+    with pytest.raises(ValueError, match="references must be a sequence"):
+        tokenized_bleu(["a", "b"], "ab", language="de", split_compounds=True)
+
+
+def test_examples_in_the_docstrings():
+    result = doctest.testmod(compound_bleu)
+    assert result.attempted > 0
+    assert result.failed == 0

@@ -1,0 +1,13 @@
+"""A small vocabulary, learned once."""
+
+import pytest
+
+from t2t_keras.text.subwords import learn_subwords
+from t2t_keras.text.vocabulary import SubwordVocabulary
+from tests.input_pipeline.made_up import made_up_pairs
+
+
+@pytest.fixture(scope="session")
+def vocabulary() -> SubwordVocabulary:
+    lines = [line for pair in made_up_pairs(300, seed=3) for line in pair]
+    return SubwordVocabulary(learn_subwords(lines, vocabulary_size=320))

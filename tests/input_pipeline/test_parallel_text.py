@@ -1,0 +1,209 @@
+import gzip
+import re
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from t2t_keras.errors import UserError
+from t2t_keras.input_pipeline.parallel_text import open_parallel_text
+
+
+@pytest.fixture
+def write(tmp_path):
+    def write_file(name, content):
+        path = tmp_path / name
+        content = content.encode() if isinstance(content, str) else content
+        path.write_bytes(gzip.compress(content) if name.endswith(".gz") else content)
+        return path
+
+    return write_file
+
+
+def pairs_of(source, target=()):
+    return list(open_parallel_text(source, target).pairs())
+
+
+def test_only_a_line_feed_ends_a_line(write):
+    source = write("a.en", "one\rstill\u2028one\x85\x0b\x0c\x1cone\ntwo\r\r\nthree")
+    target = write("a.de", "eins\r\nzwei\ndrei\n")
+    assert pairs_of([source], [target]) == [
+        ("one\rstill\u2028one\x85\x0b\x0c\x1cone".encode(), b"eins"),
+        (b"two\r", b"zwei"),
+        (b"three", b"drei"),
+    ]
+
+
+LINE = st.text(st.characters(codec="utf-8", exclude_characters="\n"), min_size=1)
+
+
+@given(lines=st.lists(LINE.map(lambda line: f"x{line}y"), min_size=1, max_size=6))
+def test_any_text_comes_back_line_for_line(tmp_path_factory, lines):
+    folder = tmp_path_factory.mktemp("texts")
+    (folder / "a").write_bytes("\n".join(lines).encode())
+    (folder / "b").write_bytes("".join(f"{line}\n" for line in lines).encode())
+    expected = [(line.encode(), line.encode()) for line in lines]
+    assert pairs_of([folder / "a"], [folder / "b"]) == expected
+
+
+def test_several_files_plain_and_gzip_follow_one_another(write):
+    sources = [write("1.en", "a\nb\n"), write("2.en.gz", "c\n"), write("3.en", "d")]
+    targets = [write("1.de.gz", "A\nB\n"), write("2.de", "C\n"), write("3.de", "D")]
+    text = open_parallel_text(sources, targets)
+    expected = [(b"a", b"A"), (b"b", b"B"), (b"c", b"C"), (b"d", b"D")]
+    assert list(text.pairs()) == expected
+    assert list(text.pairs()) == expected  # and again
+    assert (text.report.lines, text.report.pairs) == (4, 4)
+    assert text.report.warnings() == ()
+
+
+def test_patterns_are_expanded_in_order(write, tmp_path):
+    for number in (3, 1, 2):
+        write(f"part{number}.en", f"s{number}\n")
+        write(f"part{number}.de", f"t{number}\n")
+    pattern = str(tmp_path / "part[0-9].en"), str(tmp_path / "part*.de")
+    expected = [(b"s1", b"t1"), (b"s2", b"t2"), (b"s3", b"t3")]
+    assert pairs_of(pattern[:1], pattern[1:]) == expected
+
+
+def test_a_file_whose_name_looks_like_a_pattern_is_that_file(write):
+    source, target = write("a[1].en", "x\n"), write("a[1].de", "y\n")
+    assert pairs_of([source], [target]) == [(b"x", b"y")]
+
+
+def test_tsv_holds_both_sides(write):
+    first, second = (
+        write("a.tsv", "one\teins\r\n\ntwo\tzwei"),
+        write("b.tsv.gz", "x\ty\n"),
+    )
+    text = open_parallel_text([first, second])
+    assert list(text.pairs()) == [(b"one", b"eins"), (b"two", b"zwei"), (b"x", b"y")]
+    assert text.report.dropped_empty == 1
+
+
+@pytest.mark.parametrize("line, columns", [("no tab", 1), ("a\tb\tc", 3)])
+def test_tsv_of_other_columns(write, line, columns):
+    path = write("a.tsv", f"one\teins\n{line}\n")
+    with pytest.raises(UserError, match=rf"a\.tsv, line 2: .*Received: {columns}"):
+        open_parallel_text([path])
+
+
+def test_a_byte_order_mark_is_no_text(write):
+    source = write("a.en", b"\xef\xbb\xbfone\n\xef\xbb\xbftwo\n")
+    target = write("a.de", "eins\nzwei\n")
+    assert pairs_of([source], [target]) == [
+        (b"one", b"eins"),
+        (b"\xef\xbb\xbftwo", b"zwei"),
+    ]
+
+
+def test_empty_lines_are_dropped_and_counted(write):
+    source = write("a.en", "one\n\n \u3000\nfour\nfive\n\n")
+    target = write("a.de", "eins\nzwei\ndrei\n\t\r\n...\n\n")
+    text = open_parallel_text([source], [target])
+    assert list(text.pairs()) == [(b"one", b"eins"), (b"five", b"...")]
+    assert (text.report.lines, text.report.pairs) == (6, 2)
+    assert text.report.dropped_empty == 4
+    assert "4 of 6 lines have no text" in text.report.warnings()[0]
+
+
+def test_invalid_utf8_is_replaced_and_counted(write):
+    source = write("a.en", b"caf\xe9\nfine\n\xff\n")
+    target = write("a.de", "Café\nfein\nx\n")
+    text = open_parallel_text([source], [target])
+    assert next(iter(text.pairs())) == ("caf\ufffd".encode(), "Café".encode())
+    assert text.report.invalid_utf8 == 2
+    assert "2 of 3 lines are not valid UTF-8" in text.report.warnings()[0]
+
+
+def test_the_hash_is_of_the_pairs(write):
+    def sha256(source, target):
+        files = write("h.en", source), write("h.de", target)
+        return open_parallel_text([files[0]], [files[1]]).report.sha256
+
+    same = sha256("a\nb\n", "c\nd\n")
+    assert same == sha256("a\r\n\nb", "c\nx\nd\n")
+    others = [sha256("a\nb\n", "d\nc\n"), sha256("b\na\n", "c\nd\n"), sha256("a", "c")]
+    assert len({same, *others}) == 4
+
+
+@pytest.mark.parametrize(
+    "source, target, counts",
+    [
+        ("a\nb\nc\n", "A\n", (3, 1)),
+        ("a\n", "A\nB", (1, 2)),
+        ("a\nb\n", "A\nB\n\n", (2, 3)),
+        ("", "A\nB\n", (0, 2)),
+    ],
+)
+def test_unequal_numbers_of_lines(write, source, target, counts):
+    paths = write("a.en", source), write("a.de", target)
+    message = rf"a\.en has {counts[0]} lines, but .*a\.de has {counts[1]}\."
+    with pytest.raises(UserError, match=message):
+        open_parallel_text([paths[0]], [paths[1]])
+
+
+def test_files_that_only_together_are_equal_are_refused(write):
+    sources = [write("1.en", "a\nb\n"), write("2.en", "c\n")]
+    targets = [write("1.de", "A\n"), write("2.de", "B\nC\n")]
+    with pytest.raises(UserError, match=r"1\.en has 2 lines, but .*1\.de has 1\."):
+        open_parallel_text(sources, targets)
+
+
+def test_a_missing_file_and_its_neighbours(write, tmp_path):
+    write("train.en", "a\n")
+    with pytest.raises(
+        UserError, match=r"trian\.en does not exist\. Did you mean train"
+    ):
+        open_parallel_text([tmp_path / "trian.en"], [tmp_path / "train.en"])
+    with pytest.raises(UserError, match=r"zzz does not exist\.$"):
+        open_parallel_text([tmp_path / "zzz"], [tmp_path / "train.en"])
+    with pytest.raises(UserError, match=r"does not exist, nor does the folder .*none"):
+        open_parallel_text([tmp_path / "none" / "a.en"])
+    with pytest.raises(
+        UserError, match=r"No file matches .*\*\.fr\. Check the pattern"
+    ):
+        open_parallel_text([tmp_path / "*.fr"])
+    with pytest.raises(UserError, match=r"is a folder\. Name the text files"):
+        open_parallel_text([tmp_path])
+
+
+def test_sides_that_do_not_belong_together(write):
+    en, de, tsv = write("a.en", "x\n"), write("a.de", "y\n"), write("a.tsv", "x\ty\n")
+    with pytest.raises(UserError, match="No source files are given"):
+        open_parallel_text([], [de])
+    with pytest.raises(UserError, match=r"No target file belongs to .*a\.en"):
+        open_parallel_text([tsv, en])
+    with pytest.raises(UserError, match=r"a\.tsv holds both sides.*Received: .*a\.de"):
+        open_parallel_text([en, tsv], [de, de])
+    with pytest.raises(UserError, match="Source names 2 files and target 1;"):
+        open_parallel_text([en, en], [de])
+
+
+@pytest.mark.parametrize("cut", [12, -4])
+def test_a_truncated_gzip_file(write, tmp_path, cut):
+    whole = gzip.compress("\n".join(map(str, range(5000))).encode())
+    path = tmp_path / "a.en.gz"
+    path.write_bytes(whole[:cut])
+    with pytest.raises(UserError, match=r"a\.en\.gz is a damaged or incomplete gzip"):
+        open_parallel_text([path], [path])
+
+
+def test_a_damaged_gzip_file(tmp_path):
+    whole = bytearray(gzip.compress(bytes(range(256)) * 50))
+    whole[40:60] = b"\xff" * 20
+    path = tmp_path / "a.en"
+    path.write_bytes(whole)  # known by its contents, whatever its name
+    with pytest.raises(UserError, match=r"a\.en is a damaged or incomplete gzip"):
+        open_parallel_text([path], [path])
+
+
+def test_a_file_that_cannot_be_read(write, monkeypatch):
+    path = write("a.en", "x\n")
+
+    def refused(*_):
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr("builtins.open", refused)
+    with pytest.raises(UserError, match=re.escape("a.en cannot be read: Permission")):
+        open_parallel_text([path], [path])

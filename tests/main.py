@@ -1,0 +1,12 @@
+"""Runs pytest on the folders or files named on the command line.
+
+BUILD's `py_test` rules start this file: run as plain scripts, the test modules
+would only define their functions, and every Bazel test would pass.
+"""
+
+import sys
+
+import pytest
+
+if __name__ == "__main__":
+    sys.exit(pytest.main(sys.argv[1:]))

@@ -1,0 +1,168 @@
+"""The weights of the Transformer as plain named arrays, and random ones to test with.
+
+D model width, F inner width, H heads, K size per head of queries and keys,
+U of values, V vocabulary, L the longest length with a learned position.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class AttentionWeights:
+    """The projections of section 3.2.2, with the heads side by side."""
+
+    query: Array  # [D, H, K]
+    key: Array  # [D, H, K]
+    value: Array  # [D, H, U]
+    output: Array  # [H, U, D]
+
+
+@dataclass(frozen=True)
+class FeedForwardWeights:
+    """W1, b1, W2, b2 of equation 2."""
+
+    w1: Array  # [D, F]
+    b1: Array  # [F]
+    w2: Array  # [F, D]
+    b2: Array  # [D]
+
+
+@dataclass(frozen=True)
+class LayerNormWeights:
+    """Gain and bias, [D] each."""
+
+    gain: Array
+    bias: Array
+
+
+@dataclass(frozen=True)
+class EncoderLayerWeights:
+    """Two sub-layers; each norm belongs to the sub-layer named before it."""
+
+    self_attention: AttentionWeights
+    self_attention_norm: LayerNormWeights
+    feed_forward: FeedForwardWeights
+    feed_forward_norm: LayerNormWeights
+
+
+@dataclass(frozen=True)
+class DecoderLayerWeights:
+    """Three sub-layers; each norm belongs to the sub-layer named before it."""
+
+    self_attention: AttentionWeights
+    self_attention_norm: LayerNormWeights
+    cross_attention: AttentionWeights
+    cross_attention_norm: LayerNormWeights
+    feed_forward: FeedForwardWeights
+    feed_forward_norm: LayerNormWeights
+
+
+@dataclass(frozen=True)
+class Weights:
+    """The whole model; one embedding serves both sides and the softmax (3.4)."""
+
+    embedding: Array  # [V, D]
+    encoder_layers: Sequence[EncoderLayerWeights]
+    decoder_layers: Sequence[DecoderLayerWeights]
+    positions: Array | None = None  # [at least L, D] if learned, else sinusoids
+
+
+@dataclass(frozen=True)
+class Sizes:
+    """The free sizes of section 3; all different, so that no mix-up of axes fits."""
+
+    vocabulary_size: int = 13
+    d_model: int = 6
+    d_ff: int = 11
+    num_heads: int = 2
+    d_k: int = 5
+    d_v: int = 3
+    num_encoder_layers: int = 2
+    num_decoder_layers: int = 3
+
+
+def random_attention(rng: np.random.Generator, sizes: Sizes) -> AttentionWeights:
+    """Draws projections that keep the scale of what they are applied to."""
+    to_query = (sizes.d_model, sizes.num_heads, sizes.d_k)
+    to_value = (sizes.d_model, sizes.num_heads, sizes.d_v)
+    to_output = (sizes.num_heads, sizes.d_v, sizes.d_model)
+    scale = sizes.d_model**-0.5
+    return AttentionWeights(
+        query=rng.normal(scale=scale, size=to_query),
+        key=rng.normal(scale=scale, size=to_query),
+        value=rng.normal(scale=scale, size=to_value),
+        output=rng.normal(scale=(sizes.num_heads * sizes.d_v) ** -0.5, size=to_output),
+    )
+
+
+def random_feed_forward(rng: np.random.Generator, sizes: Sizes) -> FeedForwardWeights:
+    """Draws kernels and biases, none of them zero."""
+    d_model, d_ff = sizes.d_model, sizes.d_ff
+    return FeedForwardWeights(
+        w1=rng.normal(scale=d_model**-0.5, size=(d_model, d_ff)),
+        b1=rng.normal(scale=0.5, size=d_ff),
+        w2=rng.normal(scale=d_ff**-0.5, size=(d_ff, d_model)),
+        b2=rng.normal(scale=0.5, size=d_model),
+    )
+
+
+def random_norm(rng: np.random.Generator, sizes: Sizes) -> LayerNormWeights:
+    """Draws gains about one and biases about zero, none of them one or zero."""
+    return LayerNormWeights(
+        gain=rng.uniform(0.5, 1.5, size=sizes.d_model),
+        bias=rng.normal(scale=0.5, size=sizes.d_model),
+    )
+
+
+def random_encoder_layer(rng: np.random.Generator, sizes: Sizes) -> EncoderLayerWeights:
+    """Draws one encoder layer."""
+    return EncoderLayerWeights(
+        self_attention=random_attention(rng, sizes),
+        self_attention_norm=random_norm(rng, sizes),
+        feed_forward=random_feed_forward(rng, sizes),
+        feed_forward_norm=random_norm(rng, sizes),
+    )
+
+
+def random_decoder_layer(rng: np.random.Generator, sizes: Sizes) -> DecoderLayerWeights:
+    """Draws one decoder layer."""
+    return DecoderLayerWeights(
+        self_attention=random_attention(rng, sizes),
+        self_attention_norm=random_norm(rng, sizes),
+        cross_attention=random_attention(rng, sizes),
+        cross_attention_norm=random_norm(rng, sizes),
+        feed_forward=random_feed_forward(rng, sizes),
+        feed_forward_norm=random_norm(rng, sizes),
+    )
+
+
+def random_weights(
+    rng: np.random.Generator,
+    sizes: Sizes | None = None,
+    max_learned_length: int | None = None,
+) -> Weights:
+    """Draws a whole model; with learned positions if a longest length is given.
+
+    The embedding's row of padding is not zero: code that uses it shows.
+    """
+    sizes = sizes or Sizes()
+    shape = (sizes.vocabulary_size, sizes.d_model)
+    positions = None
+    if max_learned_length is not None:
+        positions = rng.normal(size=(max_learned_length, sizes.d_model))
+    return Weights(
+        embedding=rng.normal(scale=sizes.d_model**-0.5, size=shape),
+        encoder_layers=[
+            random_encoder_layer(rng, sizes) for _ in range(sizes.num_encoder_layers)
+        ],
+        decoder_layers=[
+            random_decoder_layer(rng, sizes) for _ in range(sizes.num_decoder_layers)
+        ],
+        positions=positions,
+    )

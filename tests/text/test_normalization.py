@@ -1,0 +1,99 @@
+import sys
+import unicodedata
+
+import pytest
+import tensorflow as tf
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from t2t_keras.text.normalization import normalize, normalize_in_graph
+
+# Bytes near the edges of UTF-8, where decoders like to disagree.
+TRICKY = st.lists(
+    st.sampled_from(
+        b"\x00\x09\x20\x41\x80\x85\x96\x9f\xa0\xa8\xbf\xc0"
+        b"\xc2\xe0\xe1\xe2\xed\xef\xf0\xf4\xf5\xfe\xff"
+    ),
+    max_size=9,
+).map(bytes)
+
+
+def in_graph(text: bytes) -> str:
+    return normalize_in_graph(tf.constant([text])).numpy()[0].decode("utf-8")
+
+
+@settings(max_examples=300, deadline=None)
+@given(st.binary(max_size=40) | TRICKY)
+def test_graph_agrees_with_python_on_any_bytes(text):
+    assert in_graph(text) == normalize(text)
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.text(max_size=40))
+def test_graph_agrees_with_python_on_any_text(text):
+    assert in_graph(text.encode()) == normalize(text)
+
+
+def test_graph_agrees_with_python_on_every_character():
+    characters = [
+        f"x{chr(point)}y"
+        for point in range(sys.maxunicode)
+        if not 0xD800 <= point < 0xE000
+    ]
+    results = normalize_in_graph(tf.constant([c.encode() for c in characters])).numpy()
+    wrong = [
+        c for c, result in zip(characters, results, strict=True)
+        if result.decode() != normalize(c)
+    ]  # fmt: skip
+    assert wrong == []
+
+
+def test_what_counts_as_white_space_is_what_unicode_and_python_say():
+    for point in range(sys.maxunicode):
+        character = chr(point)
+        if 0xD800 <= point < 0xE000:
+            continue
+        is_space = (
+            character.isspace()
+            or unicodedata.category(character) in ("Zs", "Zl", "Zp")
+            or character == "\u2581"
+        )
+        assert normalize(f"x{character}y") == ("x y" if is_space else f"x{character}y")
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.text(max_size=40) | st.binary(max_size=40))
+def test_the_result_is_one_line_and_stable(text):
+    once = normalize(text)
+    assert normalize(once) == once
+    assert len(once.splitlines()) <= 1
+    assert once == " ".join(once.split())
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("", ""),
+        ("\u3000 \r\n", ""),
+        (" a\r\n\tb\u2028\u2029c\x85d ", "a b c d"),
+        ("one\u2581two\u2581\u2581three", "one two three"),
+        ("a\x00b", "a\x00b"),
+        ("ﬁ ½ \uff21 e\u0301 …", "ﬁ ½ \uff21 e\u0301 …"),
+        ("\ufeffa\u200bb\u200dc", "\ufeffa\u200bb\u200dc"),
+        (b"a\xffb", "a\ufffdb"),
+        (b"\xf0\x9f\x98", "\ufffd"),
+        (b"\xed\xa0\x80", "\ufffd\ufffd\ufffd"),
+        ("\ud800", "\ufffd\ufffd\ufffd"),
+    ],
+)
+def test_examples(text, expected):
+    assert normalize(text) == expected
+    if isinstance(text, str):
+        text = text.encode("utf-8", "surrogatepass")
+    assert in_graph(text) == expected
+
+
+def test_any_shape_and_no_texts_at_all():
+    nested = normalize_in_graph(tf.constant([[" a "], ["b\tb"]]))
+    assert nested.numpy().tolist() == [[b"a"], [b"b b"]]
+    assert normalize_in_graph(tf.zeros([0], tf.string)).shape == (0,)

@@ -1,0 +1,159 @@
+import collections
+import hashlib
+import re
+import subprocess
+import sys
+
+import pytest
+import sentencepiece
+
+from t2t_keras.errors import UserError
+from t2t_keras.text import subwords
+from t2t_keras.text.subwords import learn_subwords
+from t2t_keras.text.vocabulary import SubwordVocabulary
+
+MODEL_TYPES = ("bpe", "unigram")
+
+
+@pytest.mark.parametrize("model_type", MODEL_TYPES)
+def test_the_same_lines_give_the_same_bytes(lines, model_type):
+    first = learn_subwords(lines, vocabulary_size=300, model_type=model_type)
+    again = learn_subwords(iter(lines), vocabulary_size=300, model_type=model_type)
+    assert first == again
+    assert SubwordVocabulary(first).size == 300
+
+
+LEARNER = """
+import hashlib, sys
+from t2t_keras.text import subwords
+
+lines = sys.stdin.read().split("\\n")
+sys.stderr.write("@")
+for subwords.MAX_LINES in (100, 100_000):
+    for model_type in ("bpe", "unigram"):
+        model = subwords.learn_subwords(
+            lines, vocabulary_size=300, model_type=model_type
+        )
+        print(hashlib.sha256(model).hexdigest())
+sys.stderr.write("@")
+"""
+
+
+def test_another_process_learns_the_same_without_a_word(lines, monkeypatch):
+    here = []
+    for max_lines in (100, 100_000):
+        monkeypatch.setattr(subwords, "MAX_LINES", max_lines)
+        for model_type in MODEL_TYPES:
+            model = learn_subwords(lines, vocabulary_size=300, model_type=model_type)
+            here.append(hashlib.sha256(model).hexdigest())
+    there = subprocess.run(
+        [sys.executable, "-c", LEARNER],
+        input="\n".join(lines),
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert there.stdout.split() == here
+    assert len(set(here)) == 4
+    log = there.stderr.split("@")[1]
+    # Abseil says once that it has not been initialised; nothing else is said.
+    assert [line for line in log.splitlines() if "InitializeLog" not in line] == []
+
+
+def test_every_line_has_the_same_chance_to_be_learned_from(monkeypatch):
+    monkeypatch.setattr(subwords, "MAX_LINES", 300)
+    learned_from = []
+
+    def train(sentence_iterator, **_):
+        learned_from.extend(sentence_iterator)
+
+    monkeypatch.setattr(sentencepiece.SentencePieceTrainer, "train", train)
+    learn_subwords(map(str, range(1500)), vocabulary_size=300)
+    assert len(learned_from) == len(set(learned_from)) == 300
+    by_fifth = collections.Counter(int(line) // 300 for line in learned_from)
+    # Sixty of each are expected, give or take seven.
+    assert set(by_fifth) == set(range(5))
+    assert all(35 < count < 85 for count in by_fifth.values())
+
+
+def test_lines_are_normalised_and_empty_ones_passed_over(lines):
+    clean = learn_subwords(lines, vocabulary_size=300)
+    rough = [f"\u3000{line}\r\n".replace(" ", "\t ").encode() for line in lines]
+    rough[5:5] = [b"", b" \xc2\xa0\r\n"]
+    assert learn_subwords(rough, vocabulary_size=300) == clean
+
+
+def test_long_lines_are_learned_from(lines):
+    long_line = " ".join(["Donaudampfschiff"] * 400)
+    assert len(long_line) > 4192  # SentencePiece's own limit
+    model = learn_subwords([*lines, long_line], vocabulary_size=340)
+    without = learn_subwords(lines, vocabulary_size=340)
+    assert len(SubwordVocabulary(model).encode("Donaudampfschiff")) <= 4
+    assert len(SubwordVocabulary(without).encode("Donaudampfschiff")) > 10
+
+
+def test_the_model_is_what_the_record_says(bpe_model):
+    processor = sentencepiece.SentencePieceProcessor(model_proto=bpe_model)
+    special = [processor.id_to_piece(i) for i in range(3)]
+    assert special == ["<pad>", "</s>", "<unk>"]
+    assert processor.bos_id() == -1
+    assert processor.is_byte(3) and processor.is_byte(258)
+    assert processor.id_to_piece(3 + 0x41) == "<0x41>"
+    # Identity: neither NFKC nor the removal of repeated spaces.
+    assert processor.decode(processor.encode("ﬁ  ½")) == "ﬁ  ½"
+
+
+def test_coverage_decides_which_characters_get_a_piece(lines):
+    text = [*lines * 5, "Ω"]
+    all_covered = learn_subwords(text, vocabulary_size=320, character_coverage=1.0)
+    most_covered = learn_subwords(text, vocabulary_size=320, character_coverage=0.999)
+    assert len(SubwordVocabulary(all_covered).encode("Ω")) == 3  # space, Ω, end
+    assert len(SubwordVocabulary(most_covered).encode("Ω")) == 4  # ... two bytes ...
+
+
+@pytest.mark.parametrize("model_type", MODEL_TYPES)
+def test_a_size_the_text_cannot_give(lines, model_type):
+    with pytest.raises(UserError, match="vocabulary of 9000 is larger") as caught:
+        learn_subwords(lines, vocabulary_size=9000, model_type=model_type)
+    largest = int(re.search(r"--vocabulary_size=(\d+) or less", str(caught.value))[1])
+    learn_subwords(lines, vocabulary_size=largest, model_type=model_type)
+    with pytest.raises(UserError, match=f"{largest + 1} is larger .*{largest} or less"):
+        learn_subwords(lines, vocabulary_size=largest + 1, model_type=model_type)
+
+
+@pytest.mark.parametrize("model_type", MODEL_TYPES)
+def test_a_size_too_small_for_the_characters(lines, model_type):
+    with pytest.raises(UserError, match="vocabulary of 270 is too small") as caught:
+        learn_subwords(lines, vocabulary_size=270, model_type=model_type)
+    least = int(re.search(r"--vocabulary_size=(\d+) or more", str(caught.value))[1])
+    learn_subwords(lines, vocabulary_size=least, model_type=model_type)
+    with pytest.raises(UserError, match=f"{least - 1} is too small"):
+        learn_subwords(lines, vocabulary_size=least - 1, model_type=model_type)
+
+
+@pytest.mark.parametrize("size", [-1, 0, 259])
+def test_a_size_that_does_not_hold_the_bytes(lines, size):
+    with pytest.raises(UserError, match=f"{size} is too small.*--vocabulary_size=260"):
+        learn_subwords(lines, vocabulary_size=size)
+
+
+def test_no_text():
+    with pytest.raises(UserError, match="No text to learn a vocabulary from"):
+        learn_subwords(["", "\u2028"], vocabulary_size=300)
+
+
+def test_other_failures_are_passed_on(lines, monkeypatch):
+    def fail(sentence_iterator, **_):
+        list(sentence_iterator)
+        raise RuntimeError("INTERNAL: out of luck")
+
+    monkeypatch.setattr(sentencepiece.SentencePieceTrainer, "train", fail)
+    with pytest.raises(UserError, match=r"could not learn.*out of luck"):
+        learn_subwords(lines, vocabulary_size=300)
+
+
+def test_arguments_that_cannot_be_meant(lines):
+    with pytest.raises(ValueError, match=r"in \(0, 1\]\. Received: 1\.5"):
+        learn_subwords(lines, vocabulary_size=300, character_coverage=1.5)
+    with pytest.raises(ValueError, match=r"'bpe' or 'unigram'\. Received: 'word'"):
+        learn_subwords(lines, vocabulary_size=300, model_type="word")

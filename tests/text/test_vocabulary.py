@@ -1,0 +1,193 @@
+import hashlib
+import io
+import os
+import stat
+
+import pytest
+import sentencepiece
+import tensorflow as tf
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from t2t_keras.errors import UserError
+from t2t_keras.text.normalization import normalize
+from t2t_keras.text.vocabulary import EOS_ID, PAD_ID, UNK_ID, SubwordVocabulary
+
+PROPERTY = settings(
+    max_examples=150,
+    deadline=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture],
+)
+NASTY = (
+    "",
+    " ",
+    "the old tree",
+    "  the\u00a0old \t tree ",
+    "<pad> </s> <unk> <s> <0x0A>",
+    "\u2585 \u2047 ⁇ ▁",
+    "日本語のテキスト 👩‍👩‍👧‍👦 e\u0301 ﬁ",
+    "a\x00b\x00",
+    "\ufeff\ufffd\uffff",
+    "https://example.org/?a=b&c=%20#d",
+    "x" * 5000,
+)
+
+
+def decoded_in_graph(vocabulary, ids):
+    return vocabulary.decode_in_graph(tf.constant([ids], tf.int32)).numpy()[0].decode()
+
+
+@PROPERTY
+@given(text=st.text(max_size=60))
+def test_any_text_survives_the_round_trip(vocabulary, text):
+    assert vocabulary.decode(vocabulary.encode(text)) == normalize(text)
+
+
+@PROPERTY
+@given(text=st.binary(max_size=60))
+def test_graph_and_python_encode_alike(vocabulary, text):
+    in_graph = vocabulary.encode_in_graph(tf.constant([text])).to_list()
+    assert in_graph == [vocabulary.encode(text)]
+
+
+@PROPERTY
+@given(data=st.data())
+def test_graph_and_python_decode_alike_whatever_the_ids(vocabulary, data):
+    # Ids 3 to 258 spell single bytes: most runs of them are broken UTF-8.
+    any_id = st.integers(0, vocabulary.size - 1) | st.integers(3, 258)
+    ids = data.draw(st.lists(any_id, min_size=1, max_size=20))
+    text = vocabulary.decode(ids)
+    assert decoded_in_graph(vocabulary, ids) == text
+    assert len(text.splitlines()) <= 1
+    assert text == normalize(text)
+
+
+@pytest.mark.parametrize("text", NASTY)
+def test_nasty_texts(vocabulary, text):
+    ids = vocabulary.encode(text)
+    assert vocabulary.decode(ids) == normalize(text)
+    assert vocabulary.encode_in_graph(tf.constant([text])).to_list() == [ids]
+    assert decoded_in_graph(vocabulary, ids) == normalize(text)
+    assert all(UNK_ID < token_id < vocabulary.size for token_id in ids[:-1])
+    assert ids[-1] == EOS_ID
+
+
+def test_real_lines_encode_alike_in_a_batch(vocabulary, lines):
+    texts = [*lines, "", *NASTY]
+    rows = vocabulary.encode_in_graph(tf.constant(texts))
+    assert rows.dtype == tf.int32
+    assert rows.to_list() == [vocabulary.encode(text) for text in texts]
+    back = vocabulary.decode_in_graph(rows.to_tensor(PAD_ID)).numpy()
+    assert [text.decode() for text in back] == [normalize(text) for text in texts]
+
+
+def test_pieces_are_those_of_sentencepiece(bpe_model):
+    vocabulary = SubwordVocabulary(bpe_model)
+    processor = sentencepiece.SentencePieceProcessor(model_proto=bpe_model)
+    ids = vocabulary.encode("the old tree")
+    assert ids == [*processor.encode("the old tree"), EOS_ID]
+
+
+def test_decoding_stops_at_the_first_end_and_skips_padding(vocabulary):
+    a, b = vocabulary.encode("a"), vocabulary.encode("house")
+    ids = [PAD_ID, *a[:-1], PAD_ID, PAD_ID, EOS_ID, *b, EOS_ID]
+    assert vocabulary.decode(ids) == "a"
+    assert decoded_in_graph(vocabulary, ids) == "a"
+    assert vocabulary.decode([EOS_ID, *b]) == ""
+    assert vocabulary.decode([]) == ""
+
+
+def test_padding_inside_a_character_does_not_break_it(vocabulary):
+    byte_id = {byte: 3 + byte for byte in range(256)}
+    ids = [byte_id[0xC3], PAD_ID, byte_id[0xA4], EOS_ID]
+    assert vocabulary.decode(ids) == "ä"
+    assert decoded_in_graph(vocabulary, ids) == "ä"
+
+
+def test_no_line_break_comes_out_even_where_one_was_predicted(vocabulary):
+    byte_id = {byte: 3 + byte for byte in range(256)}
+    for line_break in ("\n", "\r\n", "\x85", "\u2028", "\x0b"):
+        ids = [byte_id[b] for b in f"a{line_break}b".encode()]
+        assert vocabulary.decode(ids) == "a b"
+        assert decoded_in_graph(vocabulary, ids) == "a b"
+
+
+def test_empty_batches(vocabulary):
+    assert vocabulary.encode_in_graph(tf.zeros([0], tf.string)).to_list() == []
+    assert vocabulary.encode_in_graph(tf.constant([""])).to_list() == [[EOS_ID]]
+    assert vocabulary.decode_in_graph(tf.zeros([0, 3], tf.int32)).shape == (0,)
+    no_length = vocabulary.decode_in_graph(tf.zeros([2, 0], tf.int32))
+    assert no_length.numpy().tolist() == [b"", b""]
+
+
+def test_ids_outside_the_vocabulary_are_refused(vocabulary):
+    for wrong in (-1, vocabulary.size):
+        with pytest.raises(ValueError, match=rf"in \[0, {vocabulary.size}\).*{wrong}"):
+            vocabulary.decode([5, wrong])
+    assert vocabulary.decode([EOS_ID, -1]) == ""
+
+
+def test_one_tokenizer_even_if_first_used_inside_a_graph(bpe_model):
+    vocabulary = SubwordVocabulary(bpe_model)
+    dataset = tf.data.Dataset.from_tensors(["the house"])
+    inside = dataset.map(lambda t: vocabulary.encode_in_graph(t).to_tensor())
+    assert next(iter(inside)).numpy().tolist() == [vocabulary.encode("the house")]
+    traced = tf.function(vocabulary.encode_in_graph)
+    assert traced(tf.constant(["a"])).to_list() == [vocabulary.encode("a")]
+    assert vocabulary.tokenizer is vocabulary.tokenizer
+
+
+def test_size_and_hash_come_from_the_file(bpe_model, tmp_path):
+    path = tmp_path / "vocabulary.model"
+    SubwordVocabulary(bpe_model).save(path)
+    loaded = SubwordVocabulary.load(path)
+    assert loaded.size == 340
+    assert path.read_bytes() == bpe_model
+    assert loaded.sha256 == hashlib.sha256(bpe_model).hexdigest()
+    assert os.listdir(tmp_path) == ["vocabulary.model"]
+    assert stat.S_IMODE(path.stat().st_mode) == 0o644
+
+
+def test_a_failed_save_says_so_and_leaves_the_old_file(
+    bpe_model, tmp_path, monkeypatch
+):
+    path = tmp_path / "vocabulary.model"
+    path.write_bytes(b"old")
+
+    def full(_):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, "fsync", full)
+    with pytest.raises(UserError, match=r"Cannot write .*No space left.*free space"):
+        SubwordVocabulary(bpe_model).save(path)
+    assert path.read_bytes() == b"old"
+    assert os.listdir(tmp_path) == ["vocabulary.model"]
+    with pytest.raises(UserError, match="Check that the folder exists"):
+        SubwordVocabulary(bpe_model).save(tmp_path / "missing" / "vocabulary.model")
+
+
+@pytest.mark.parametrize("damage", [b"", b"the\na\n", "cut"])
+def test_a_file_that_is_no_model_is_refused(bpe_model, tmp_path, damage):
+    path = tmp_path / "damaged.model"
+    path.write_bytes(bpe_model[:-10] if damage == "cut" else damage)
+    with pytest.raises(UserError, match=r"damaged\.model .*Give a \.model file"):
+        SubwordVocabulary.load(path)
+    with pytest.raises(UserError, match=r"These bytes .*SentencePiece"):
+        SubwordVocabulary(path.read_bytes())
+
+
+def test_a_missing_file_is_named(tmp_path):
+    with pytest.raises(UserError, match=r"none\.model: No such file.*or leave"):
+        SubwordVocabulary.load(tmp_path / "none.model")
+
+
+def test_a_model_with_other_special_ids_is_refused(lines):
+    model = io.BytesIO()
+    sentencepiece.SentencePieceTrainer.train(
+        sentence_iterator=iter(lines),
+        model_writer=model,
+        vocab_size=60,
+        minloglevel=2,
+    )  # its own defaults: no padding, bos 1, eos 2, unk 0
+    with pytest.raises(UserError, match=r"\(-1, 2, 0\); \(0, 1, 2\) is needed"):
+        SubwordVocabulary(model.getvalue())
