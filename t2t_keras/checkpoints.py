@@ -106,19 +106,8 @@ class CheckpointStore:
         Raises:
             OSError: If the disk is full, say. Nothing half-written stays behind.
         """
-        self.directory.mkdir(parents=True, exist_ok=True)
         final = self.path(state.step)
-        temporary = self.directory / f".{final.name}.{os.getpid()}.tmp"
-        try:
-            temporary.mkdir()
-            self._checkpoint.write(str(temporary / _WEIGHTS))
-            _write_state(temporary, state)
-            shutil.rmtree(final, ignore_errors=True)
-            temporary.rename(final)
-        except tf.errors.OpError as error:
-            raise OSError(f"{final} could not be written: {error.message}") from error
-        finally:
-            shutil.rmtree(temporary, ignore_errors=True)
+        _write_directory(final, self._checkpoint, state)
         return final
 
     def restore(self, path: str | os.PathLike[str]) -> CheckpointState:
@@ -144,19 +133,29 @@ class CheckpointStore:
     def restore_newest(self) -> tuple[CheckpointState | None, list[str]]:
         """Loads the newest checkpoint that is whole.
 
+        Newer ones that are not are set aside as `damaged-step-N`: left in place,
+        they would pass for the newest when checkpoints are pruned or averaged.
+
         Returns:
             Its state, None if there is no checkpoint, and a warning for each
             newer one that was passed over.
 
         Raises:
-            UserError: If there are checkpoints and none of them is whole.
+            UserError: If there are checkpoints and none of them is whole. They
+                are left as they are.
         """
-        warnings = []
+        warnings: list[str] = []
+        passed_over: list[Path] = []
         for step in reversed(self.steps()):
             try:
-                return self.restore(self.path(step)), warnings
+                state = self.restore(self.path(step))
             except UserError as error:
                 warnings.append(str(error))
+                passed_over.append(self.path(step))
+            else:
+                for path in passed_over:
+                    _set_aside(path)
+                return state, warnings
         if warnings:
             raise UserError(
                 f"None of the {len(warnings)} checkpoints in {self.directory} can be "
@@ -184,18 +183,7 @@ def read_state(path: str | os.PathLike[str]) -> CheckpointState:
     Raises:
         UserError: If there is none, or it cannot be read.
     """
-    file = Path(path) / _STATE
-    try:
-        fields = json.loads(file.read_text())
-        fields.pop("files")
-        return CheckpointState(**fields)
-    except FileNotFoundError:
-        raise UserError(
-            f"{path} is not a checkpoint: it has no {_STATE}. Expected a folder "
-            "step-N below a model_dir's checkpoints, or an averaged one."
-        ) from None
-    except (ValueError, KeyError, TypeError) as error:
-        raise UserError(f"{file} is damaged: {error}") from error
+    return CheckpointState(**_read_card(Path(path))["state"])
 
 
 def average(
@@ -216,6 +204,7 @@ def average(
     Raises:
         UserError: If there is nothing to average, a checkpoint is damaged, or they
             are of different models.
+        OSError: If the target could not be written.
     """
     if not paths:
         raise UserError("There is no checkpoint to average.")
@@ -236,13 +225,14 @@ def average(
         name: tf.Variable((total / len(paths)).astype("float32"))
         for name, total in sums.items()
     }
+    checkpoint = tf.train.Checkpoint(model=tf.train.Checkpoint(**means))
     averaged = sorted(state.step for state in states)
     state = CheckpointState(
         step=averaged[-1],
         averaged=averaged,
         fingerprints=states[-1].fingerprints,
     )
-    _write_directory(Path(target), means, state)
+    _write_directory(Path(target), checkpoint, state)
     return state
 
 
@@ -263,39 +253,80 @@ def read_weights(path: str | os.PathLike[str]) -> dict[str, np.ndarray]:
 
 
 def _write_directory(
-    target: Path, weights: Mapping[str, tf.Variable], state: CheckpointState
+    target: Path, checkpoint: tf.train.Checkpoint, state: CheckpointState
 ) -> None:
+    """Writes a checkpoint's directory whole or not at all.
+
+    Raises:
+        OSError: If it could not be written. Nothing half-written stays behind.
+    """
     target.parent.mkdir(parents=True, exist_ok=True)
-    temporary = target.parent / f".{target.name}.{os.getpid()}.tmp"
+    # What a killed run left half-written.
+    for stale in target.parent.glob(".step-*.tmp"):
+        _remove(stale)
+    temporary = target.parent / f".{target.name}.tmp"
+    _remove(temporary)
     try:
         temporary.mkdir()
-        checkpoint = tf.train.Checkpoint(model=tf.train.Checkpoint(**weights))
         checkpoint.write(str(temporary / _WEIGHTS))
         _write_state(temporary, state)
-        shutil.rmtree(target, ignore_errors=True)
+        _remove(target)
         temporary.rename(target)
+    except tf.errors.OpError as error:
+        raise OSError(f"{target} could not be written: {error.message}") from error
     finally:
-        shutil.rmtree(temporary, ignore_errors=True)
+        _remove(temporary)
+
+
+def _set_aside(path: Path) -> None:
+    aside = path.with_name(f"damaged-{path.name}")
+    _remove(aside)
+    path.rename(aside)
+
+
+def _remove(path: Path) -> None:
+    shutil.rmtree(path, ignore_errors=True)
 
 
 def _write_state(directory: Path, state: CheckpointState) -> None:
     """Writes `state.json`, with a digest of each weights file beside it."""
-    files = {path.name: _digest(path) for path in sorted(directory.iterdir())}
-    fields: dict[str, Any] = {**dataclasses.asdict(state), "files": files}
-    text = json.dumps(fields, indent=1)
+    card: dict[str, Any] = {
+        "state": dataclasses.asdict(state),
+        "files": {path.name: _digest(path) for path in sorted(directory.iterdir())},
+    }
+    text = json.dumps({**card, "sha256": _digest_of_card(card)}, indent=1)
     with open(directory / _STATE, "w") as file:
         file.write(text + "\n")
         file.flush()
         os.fsync(file.fileno())
 
 
+def _read_card(path: Path) -> dict[str, Any]:
+    """Returns `state.json`, checked against the digest it ends with."""
+    file = path / _STATE
+    try:
+        card = json.loads(file.read_text())
+        whole = card.pop("sha256") == _digest_of_card(card)
+    except FileNotFoundError:
+        raise UserError(
+            f"{path} is not a checkpoint: it has no {_STATE}. Expected a folder "
+            "step-N below a model_dir's checkpoints, or an averaged one."
+        ) from None
+    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+        raise UserError(f"The checkpoint {path} is damaged: {error}") from error
+    if not whole:
+        raise UserError(f"The checkpoint {path} is damaged: {_STATE} has changed.")
+    return card
+
+
+def _digest_of_card(card: Mapping[str, Any]) -> str:
+    text = json.dumps(card, sort_keys=True)
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
 def _check_files(path: Path) -> None:
     """Raises `UserError` if a file is missing or not as it was written."""
-    try:
-        files = json.loads((path / _STATE).read_text())["files"]
-    except (OSError, ValueError, KeyError) as error:
-        raise UserError(f"The checkpoint {path} is damaged: {error}") from error
-    for name, digest in files.items():
+    for name, digest in _read_card(path)["files"].items():
         if not (path / name).is_file():
             raise UserError(f"The checkpoint {path} is damaged: {name} is missing.")
         if _digest(path / name) != digest:

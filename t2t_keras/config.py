@@ -8,10 +8,27 @@ training; `configs/` holds a flagfile for each run worth naming.
 import dataclasses
 from typing import Any, get_args, get_type_hints
 
+from t2t_keras.errors import UserError
 
-def setting(default: Any, about: str, choices: tuple[str, ...] = ()) -> Any:
-    """Returns a dataclass field with a default, a help text and legal values."""
-    metadata = {"about": about, "choices": choices}
+
+def setting(
+    default: Any,
+    about: str,
+    choices: tuple[str, ...] = (),
+    *,
+    low: float | None = None,
+    high: float | None = None,
+) -> Any:
+    """Returns a dataclass field with a default, a help text and legal values.
+
+    Args:
+        default: Its value if nothing is said.
+        about: What it is, with its unit.
+        choices: Of a string, all that it may be; empty for anything.
+        low: Of a number, the least it may be.
+        high: Of a number, the most it may be.
+    """
+    metadata = {"about": about, "choices": choices, "low": low, "high": high}
     return dataclasses.field(default=default, metadata=metadata)
 
 
@@ -58,12 +75,20 @@ class DataConfig:
         choices=("bpe", "unigram"),
     )
     max_length: int = setting(
-        256, "Longest sentence to train on, in tokens; longer pairs are left out."
+        256,
+        "Longest sentence to train on, in tokens; longer pairs are left out.",
+        low=2,
+    )
+    bounds_per_doubling: int = setting(
+        2,
+        "Lengths to pad to, per doubling of length: 1, 2, 4 or 8. More of them pad "
+        "less and compile longer. The paper's base had 2, its big 4.",
     )
     tokens_per_batch: int = setting(
         25_000,
         "Most source tokens, and most target tokens, in one update of all devices "
         "together, padding counted.",
+        low=2,
     )
 
 
@@ -71,58 +96,96 @@ class DataConfig:
 class ModelConfig:
     """Model: the hyperparameters of section 3 and Table 3."""
 
-    num_layers: int = setting(6, "N, layers of the encoder and of the decoder.")
-    d_model: int = setting(512, "Width of the model.")
-    d_ff: int = setting(2048, "Inner width of the feed-forward networks.")
-    num_heads: int = setting(8, "h, attention heads.")
+    num_layers: int = setting(6, "N, layers of the encoder and of the decoder.", low=1)
+    d_model: int = setting(512, "Width of the model, even.", low=2)
+    d_ff: int = setting(2048, "Inner width of the feed-forward networks.", low=1)
+    num_heads: int = setting(8, "h, attention heads.", low=1)
     d_k: int | None = setting(
-        None, "Size of queries and keys per head; d_model / num_heads if not given."
+        None,
+        "Size of queries and keys per head; d_model / num_heads if not given.",
+        low=1,
     )
     d_v: int | None = setting(
-        None, "Size of values per head; d_model / num_heads if not given."
+        None,
+        "Size of values per head; d_model / num_heads if not given.",
+        low=1,
     )
-    dropout_rate: float = setting(0.1, "P_drop, in [0, 1).")
+    dropout_rate: float = setting(0.1, "P_drop, from 0 to 0.99.", low=0, high=0.99)
     learned_positions: int | None = setting(
-        None, "Learn this many position vectors (Table 3, row E); sinusoids if not set."
+        None,
+        "Learn this many position vectors (Table 3, row E); sinusoids if not set.",
+        low=1,
     )
     encoder_neighborhood: int | None = setting(
         None,
         "r, odd: tokens that one token may attend to in the encoder (section 4); "
         "all of them if not set.",
+        low=1,
     )
+
+    def __post_init__(self):
+        if self.d_model % 2:
+            raise UserError(
+                "--d_model must be even: sines and cosines come in pairs. "
+                f"Received: {self.d_model}"
+            )
+        if (self.d_k is None or self.d_v is None) and self.d_model % self.num_heads:
+            raise UserError(
+                "--d_model must be a multiple of --num_heads where --d_k and --d_v "
+                f"are not given. Received: {self.d_model} and {self.num_heads}"
+            )
+        if self.encoder_neighborhood and not self.encoder_neighborhood % 2:
+            raise UserError(
+                "--encoder_neighborhood must be odd, so that it can be centered. "
+                f"Received: {self.encoder_neighborhood}"
+            )
 
 
 @dataclasses.dataclass(frozen=True)
 class TrainingConfig:
     """Training: how long, how fast, and what to keep."""
 
-    train_steps: int = setting(100_000, "Updates to make, in all. Paper: 100,000.")
-    warmup_steps: int = setting(4_000, "Updates until the learning rate's peak.")
-    learning_rate_scale: float = setting(
-        1.0, "Factor on the paper's learning rate; 1 is the paper."
+    train_steps: int = setting(
+        100_000, "Updates to make, in all. Paper: 100,000.", low=1
     )
-    label_smoothing: float = setting(0.1, "Epsilon of label smoothing, in [0, 1).")
-    seed: int = setting(1, "Of initial weights, data order and dropout.")
+    warmup_steps: int = setting(4_000, "Updates until the learning rate's peak.", low=1)
+    learning_rate_scale: float = setting(
+        1.0, "Factor on the paper's learning rate; 1 is the paper.", low=1e-9
+    )
+    label_smoothing: float = setting(
+        0.1, "Epsilon of label smoothing, from 0 to 0.99.", low=0, high=0.99
+    )
+    seed: int = setting(
+        1, "Of initial weights, data order and dropout.", low=0, high=2**32 - 1
+    )
     jit_compile: bool = setting(True, "Whether XLA compiles forward and gradient.")
     mixed_precision: bool = setting(
         False, "Whether to compute in bfloat16; weights, loss and softmax stay float32."
     )
-    log_steps: int = setting(100, "Updates between two lines of progress.")
-    eval_steps: int = setting(2_000, "Updates between two evaluations on the dev set.")
+    log_steps: int = setting(100, "Updates between two lines of progress.", low=1)
+    eval_steps: int = setting(
+        2_000, "Updates between two evaluations on the dev set.", low=1
+    )
     dev_bleu_sentences: int = setting(
-        500, "Dev sentences to translate at each evaluation, greedily; 0 for none."
+        500,
+        "Dev sentences to translate at each evaluation, greedily; 0 for none.",
+        low=0,
     )
     save_steps: int = setting(
-        0, "Updates between two checkpoints; 0 to go by --save_minutes."
+        0, "Updates between two checkpoints; 0 to go by --save_minutes.", low=0
     )
     save_minutes: float = setting(
-        10.0, "Minutes between two checkpoints, where --save_steps is 0. Paper: 10."
+        10.0,
+        "Minutes between two checkpoints, where --save_steps is 0. Paper: 10.",
+        low=0,
     )
     keep_checkpoints: int = setting(
-        20, "Newest checkpoints to keep; 0 for all. The best one is kept besides."
+        20,
+        "Newest checkpoints to keep; 0 for all. The best one is kept besides.",
+        low=0,
     )
     average_checkpoints: int = setting(
-        5, "Last checkpoints to average at the end. Paper: base 5, big 20."
+        5, "Last checkpoints to average at the end. Paper: base 5, big 20.", low=1
     )
 
 
@@ -130,10 +193,10 @@ class TrainingConfig:
 class DecodingConfig:
     """Decoding: how translations are searched for (section 6.1)."""
 
-    beam_size: int = setting(4, "Hypotheses that live at a time; 1 is greedy.")
-    alpha: float = setting(0.6, "Strength of the length penalty, at least 0.")
+    beam_size: int = setting(4, "Hypotheses that live at a time; 1 is greedy.", low=1)
+    alpha: float = setting(0.6, "Strength of the length penalty, at least 0.", low=0)
     extra_length: int = setting(
-        50, "How many tokens longer than its source a translation may be."
+        50, "How many tokens longer than its source a translation may be.", low=0
     )
 
 

@@ -81,6 +81,16 @@ def build_vocabulary(config: DataConfig, corpus: Corpus) -> SubwordVocabulary:
     return SubwordVocabulary(proto)
 
 
+def build_bounds(config: DataConfig) -> tuple[int, ...]:
+    """Returns the lengths that batches are padded to."""
+    if config.bounds_per_doubling not in (1, 2, 4, 8):
+        raise UserError(
+            "--bounds_per_doubling must be 1, 2, 4 or 8. "
+            f"Received: {config.bounds_per_doubling}"
+        )
+    return bucket_bounds(config.max_length, config.bounds_per_doubling)
+
+
 def build_model(config: ExperimentConfig, vocabulary_size: int) -> Transformer:
     """Returns the model with fresh weights, drawn from the run's seed."""
     keras.utils.set_random_seed(config.training.seed)
@@ -234,7 +244,7 @@ def dev_sums(stepper: Stepper, corpus: TokenizedCorpus, config: DataConfig) -> L
     total = [0.0, 0.0, 0.0]
     batches = eval_batches(
         corpus,
-        bounds=bucket_bounds(config.max_length),
+        bounds=build_bounds(config),
         tokens_per_batch=config.tokens_per_batch,
     )
     batch: Any

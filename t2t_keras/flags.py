@@ -1,7 +1,9 @@
 """The settings as absl flags, and back: command line, flagfile, help text."""
 
+import csv
 import dataclasses
 import difflib
+import io
 import textwrap
 from collections.abc import Sequence
 from pathlib import Path
@@ -36,8 +38,13 @@ def _define(
         tuple: flags.DEFINE_list,
     }[kind]
     default: Any = field.default
-    about = field.metadata["about"]
-    define(field.name, default, about, flag_values=flag_values)
+    bounds: dict[str, Any] = {}
+    if kind in (int, float):
+        bounds["lower_bound"] = field.metadata["low"]
+        bounds["upper_bound"] = field.metadata["high"]
+    define(
+        field.name, default, field.metadata["about"], flag_values=flag_values, **bounds
+    )
 
 
 def config_from_flags(flag_values: flags.FlagValues = flags.FLAGS) -> ExperimentConfig:
@@ -109,9 +116,27 @@ def _flag_lines(name: str, value: Any) -> list[str]:
         return [f"# --{name} is not set"]
     if isinstance(value, bool):
         return [f"--{name}={str(value).lower()}"]
+    for part in value if isinstance(value, tuple) else (value,):
+        _check_writable(name, str(part))
     if isinstance(value, tuple):
-        return [f"--{name}={','.join(value)}"]
+        return [f"--{name}={_comma_separated(value)}"]
     return [f"--{name}={value}"]
+
+
+def _check_writable(name: str, text: str) -> None:
+    """Raises `UserError` if a flagfile would not give the text back."""
+    if text != text.strip() or "\n" in text or "\r" in text:
+        raise UserError(
+            f"--{name} cannot be kept in the run's flagfile: {text!r} begins or ends "
+            "with a space, or holds a line break. Rename the file."
+        )
+
+
+def _comma_separated(values: Sequence[str]) -> str:
+    """Returns what absl's list flags read back: a line of CSV."""
+    line = io.StringIO()
+    csv.writer(line, lineterminator="").writerow(values)
+    return line.getvalue()
 
 
 def help_text(

@@ -122,7 +122,7 @@ def score(
     trained: experiment.TrainedModel,
     test_set: TestSet,
     decoding: DecodingConfig,
-    report: Callable[[int], None] = lambda _: None,
+    report: Callable[[int], object] = lambda _: None,
 ) -> Report:
     """Translates a test set and returns what it scored.
 

@@ -32,9 +32,10 @@ def main() -> int:
     try:
         training_run.train(config, model_dir)
     except Interrupted as stop:
+        place = "there" if stop.saved else "the checkpoint before"
         print(
-            f"{stop}; step {stop.step:,} is saved. "
-            "The same command goes on from there.",
+            f"{stop}; step {stop.step:,} is {'' if stop.saved else 'not '}saved. "
+            f"The same command goes on from {place}.",
             file=sys.stderr,
         )
         return 128 + stop.signal_number

@@ -15,7 +15,6 @@ from t2t_keras.checkpoints import CheckpointState, CheckpointStore
 from t2t_keras.config import ExperimentConfig
 from t2t_keras.errors import UserError
 from t2t_keras.evaluation.bleu import corpus_scores
-from t2t_keras.input_pipeline.bucketing import bucket_bounds
 from t2t_keras.input_pipeline.corpora import Corpus
 from t2t_keras.input_pipeline.pipeline import (
     BatchingSummary,
@@ -56,7 +55,7 @@ def train(config: ExperimentConfig, model_dir: ModelDir) -> None:
 
     Raises:
         UserError: If something given cannot be used; see the message.
-        Interrupted: After a signal, with everything saved.
+        Interrupted: After a signal, with everything saved if it could be.
     """
     progress = Progress(str(model_dir.tensorboard), config.training.train_steps)
     data = prepare_data(config, model_dir, progress.say)
@@ -148,7 +147,7 @@ def _encode(
         )
     summary = batching_summary(
         train,
-        bounds=bucket_bounds(max_length),
+        bounds=experiment.build_bounds(config.data),
         tokens_per_batch=config.data.tokens_per_batch,
     )
     say(f"corpus {corpus.name}: {summary.describe()}")
@@ -225,7 +224,7 @@ class _Run:
             return
         batches = train_batches(
             self._data.train,
-            bounds=bucket_bounds(self._config.data.max_length),
+            bounds=experiment.build_bounds(self._config.data),
             tokens_per_batch=self._config.data.tokens_per_batch,
             seed=training.seed,
             start=self._first_position,
@@ -275,9 +274,11 @@ class _Run:
         references = [pair["target"].decode(errors="replace") for pair in pairs]
         return corpus_scores([line.text for line in lines], references).bleu
 
-    def _save(self, step: int) -> None:
-        if self._write(self._store, step):
+    def _save(self, step: int) -> bool:
+        saved = self._write(self._store, step)
+        if saved:
             self._store.prune(self._config.training.keep_checkpoints)
+        return saved
 
     def _write(self, store: CheckpointStore, step: int) -> bool:
         """Writes a checkpoint; a full disk is a warning, not the end of the run."""

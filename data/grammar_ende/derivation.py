@@ -242,3 +242,15 @@ def is_definite(nominal: Nominal) -> bool:
     if nominal.number is not None:
         return False
     return nominal.possessor is not None or nominal.determiner.is_definite
+
+
+def names_in(nominal: Nominal) -> tuple[str, ...]:
+    """Returns the nouns and names in a nominal, its owner included."""
+    if isinstance(nominal, Pronoun):
+        return ()
+    if isinstance(nominal, Name):
+        return (nominal.en,)
+    if isinstance(nominal, Pair):
+        return (*names_in(nominal.first), *names_in(nominal.second))
+    owner = nominal.possessor
+    return (nominal.noun.en, *(names_in(owner) if owner is not None else ()))

@@ -1,7 +1,8 @@
 """English word forms and their part-of-speech tags."""
 
+import itertools
+
 from grammar_ende.derivation import Clause, Tense, is_plural, person
-from grammar_ende.lexicon.entries import Verb
 from grammar_ende.trees import Tree, leaf
 
 _VOWELS = "aeiou"
@@ -74,7 +75,7 @@ def starts_with_auxiliary(chain: list[Tree]) -> bool:
 
 def _infinitives(bases: list[str]) -> list[Tree]:
     verbs: list[Tree] = []
-    for previous, base in zip(bases, bases[1:], strict=False):
+    for previous, base in itertools.pairwise(bases):
         if previous != "do":
             verbs.append(leaf("TO", "to"))
         verbs.append(leaf("VB", base))
@@ -88,8 +89,3 @@ def _finite_be(tense: Tense, subject_person: int, plural: bool) -> Tree:
     if not is_singular:
         return leaf("VBP", "are")
     return leaf("VBP", "am") if subject_person == 1 else leaf("VBZ", "is")
-
-
-def past_is_visible(verb: Verb) -> bool:
-    """Returns whether the English past differs from the base form (not `read`)."""
-    return verb.en_past != verb.en

@@ -13,7 +13,7 @@ from grammar_ende.derivation import (
 )
 from grammar_ende.english_inflection import indefinite_article
 from grammar_ende.lexicon.entries import Adjective, Phrase, Pronoun
-from grammar_ende.lexicon.modifiers import A, NOT_A
+from grammar_ende.lexicon.modifiers import NOT_A, A
 from grammar_ende.spelled_numbers import english_number
 from grammar_ende.trees import Tree, leaf, node, read_tree
 

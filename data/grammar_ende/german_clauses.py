@@ -2,8 +2,11 @@
 
 One order of the middle field, so that an English sentence has one translation:
 
-    pronouns, dative, definite accusative, time, frequency, cause, "nicht", "gern",
-    manner, company, place, indefinite accusative, what belongs to the verb
+    object pronouns, subject, dative, definite accusative, time, frequency, cause,
+    "nicht", "gern", manner, company, place, indefinite accusative, what belongs to
+    the verb
+
+A subject that is a pronoun itself comes before the other pronouns.
 
 Relative clauses of an object, content clauses and infinitives follow the last verb.
 """
@@ -20,7 +23,6 @@ from grammar_ende.derivation import (
     Role,
     Sentence,
     Statement,
-    Subordination,
     Tense,
     WhQuestion,
     YesNoQuestion,
@@ -90,24 +92,24 @@ def _verb_second(clause: Clause) -> list[str]:
 
 def _verb_first(clause: Clause) -> list[str]:
     verbs = _verbs(clause)
-    middle = [*_subject(clause), *_middle(clause)]
-    return [verbs.finite, *middle, *verbs.right_bracket(), *_after_verbs(clause)]
+    end = [*verbs.right_bracket(), *_after_verbs(clause)]
+    return [verbs.finite, *_subject_and_middle(clause), *end]
 
 
 def _after_prefield(clause: Clause) -> list[str]:
     verbs = _verbs(clause)
     end = [*verbs.right_bracket(), *_after_verbs(clause)]
-    return [verbs.finite, *_middle(clause), *end]
+    return [verbs.finite, *_pronouns(clause), *_middle(clause), *end]
 
 
-def _verb_final(clause: Clause) -> list[str]:
-    end = [*_verbs(clause).clause_final(), *_after_verbs(clause)]
-    return [*_middle(clause), *end]
+def _verb_end(clause: Clause) -> list[str]:
+    return [*_verbs(clause).clause_final(), *_after_verbs(clause)]
 
 
 def _bar(conjunction: Phrase, clause: Clause) -> list[str]:
     """Returns a subordinate clause between its commas."""
-    return [",", conjunction.de, *_subject(clause), *_verb_final(clause), ","]
+    middle = _subject_and_middle(clause)
+    return [",", conjunction.de, *middle, *_verb_end(clause), ","]
 
 
 def _subject(clause: Clause) -> list[str]:
@@ -115,19 +117,39 @@ def _subject(clause: Clause) -> list[str]:
     return [*words, *_relative_of(clause.subject)]
 
 
-def _middle(clause: Clause) -> list[str]:
-    """Returns everything between the verbs but the subject."""
-    direct, recipient = clause.direct, clause.recipient
-    comes_early = direct is not None and is_definite(direct)
+def _subject_and_middle(clause: Clause) -> list[str]:
+    """Returns what follows the verb or the conjunction: `mich der Mann`, `er mich`."""
+    pronouns = _pronouns(clause)
+    if isinstance(clause.subject, Pronoun):
+        return [*_subject(clause), *pronouns, *_middle(clause)]
+    return [*pronouns, *_subject(clause), *_middle(clause)]
+
+
+def _pronouns(clause: Clause) -> list[str]:
+    """Returns the objects that are pronouns."""
     words: list[str] = []
-    if isinstance(direct, Pronoun):
-        words += _optional(direct, Case.ACCUSATIVE)
-    words += _optional(recipient, Case.DATIVE)
-    if comes_early and not isinstance(direct, Pronoun):
-        words += _optional(direct, Case.ACCUSATIVE)
-    words += _adverbials(clause, negates=direct is None or comes_early)
+    if isinstance(clause.direct, Pronoun):
+        words += nominal_words(clause.direct, Case.ACCUSATIVE)
+    if isinstance(clause.recipient, Pronoun):
+        words += nominal_words(clause.recipient, Case.DATIVE)
+    return words
+
+
+def _middle(clause: Clause) -> list[str]:
+    """Returns everything between the verbs but the subject and the pronouns."""
+    direct, recipient = clause.direct, clause.recipient
+    comes_early = direct is None or is_definite(direct)
+    words: list[str] = []
+    if recipient is not None and not isinstance(recipient, Pronoun):
+        words += nominal_words(recipient, Case.DATIVE)
+    accusative: list[str] = []
+    if direct is not None and not isinstance(direct, Pronoun):
+        accusative = nominal_words(direct, Case.ACCUSATIVE)
+    if comes_early:
+        words += accusative
+    words += _adverbials(clause, negates=comes_early)
     if not comes_early:
-        words += _optional(direct, Case.ACCUSATIVE)
+        words += accusative
     if clause.quality is not None:
         words += quality_words(clause.quality)
     if clause.oblique is not None:
@@ -162,7 +184,8 @@ def _after_verbs(clause: Clause) -> list[str]:
         words += _bar(*clause.content)
     if clause.infinitive is not None:
         inner = clause.infinitive
-        words += [",", *_middle(inner), *zu_infinitive(inner.verb), ","]
+        middle = [*_pronouns(inner), *_middle(inner)]
+        words += [",", *middle, *zu_infinitive(inner.verb), ","]
     return words
 
 
@@ -175,9 +198,9 @@ def _relative_of(nominal: Nominal | None) -> list[str]:
 def _relative_clause(antecedent: NounPhrase, relative: RelativeClause) -> list[str]:
     clause, noun = relative.clause, antecedent.noun
     opening: list[str] = []
-    subject = _subject(clause)
+    middle = _subject_and_middle(clause)
     if relative.role is Role.SUBJECT:
-        case, subject = Case.NOMINATIVE, []
+        case, middle = Case.NOMINATIVE, [*_pronouns(clause), *_middle(clause)]
     elif relative.role is Role.DIRECT:
         case = Case.ACCUSATIVE
     elif relative.role is Role.RECIPIENT:
@@ -186,7 +209,7 @@ def _relative_clause(antecedent: NounPhrase, relative: RelativeClause) -> list[s
         case = governed_case(clause.verb.preposition)
         opening = [clause.verb.preposition.de] if clause.verb.preposition else []
     opening.append(relative_pronoun(case, noun.gender, antecedent.is_plural))
-    return [",", *opening, *subject, *_verb_final(clause), ","]
+    return [",", *opening, *middle, *_verb_end(clause), ","]
 
 
 def _wh_question(sentence: WhQuestion) -> list[str]:
@@ -240,7 +263,3 @@ def _auxiliary(infinitive: str, subject_person: int, plural: bool) -> str:
         "werden": ("werde", "wirst", "wird"),
     }
     return singular[infinitive][subject_person - 1]
-
-
-def _optional(nominal: Nominal | None, case: Case) -> list[str]:
-    return [] if nominal is None else nominal_words(nominal, case)

@@ -19,7 +19,12 @@ from grammar_ende.lexicon.entries import (
 
 _DETERMINER_ENDINGS = MappingProxyType(
     {
-        "der": ("der die das die", "den die das die", "dem der dem den", "des der des der"),
+        "der": (
+            "der die das die",
+            "den die das die",
+            "dem der dem den",
+            "des der des der",
+        ),
         "dieser": ("er e es e", "en e es e", "em er em en", "es er es er"),
         "ein": ("- e - e", "en e - e", "em er em en", "es er es er"),
         "strong": ("er e es e", "en e es e", "em er em en", "es er es er"),
@@ -45,9 +50,7 @@ def _cell(table: tuple[str, ...], case: Case, gender: Gender, is_plural: bool) -
     return table[case.value].split()[column].replace("-", "")
 
 
-def article(
-    determiner: Determiner, case: Case, gender: Gender, is_plural: bool
-) -> str:
+def article(determiner: Determiner, case: Case, gender: Gender, is_plural: bool) -> str:
     """Returns the determiner in its form before a noun; empty if it has none."""
     stem = determiner.de_plural if is_plural else determiner.de
     if determiner.de_pattern != "der" and not stem:

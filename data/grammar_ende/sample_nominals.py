@@ -6,7 +6,14 @@ import random
 from collections.abc import Sequence
 from typing import TypeVar
 
-from grammar_ende.derivation import Name, Nominal, NounPhrase, Oblique, Pair
+from grammar_ende.derivation import (
+    Name,
+    Nominal,
+    NounPhrase,
+    Oblique,
+    Pair,
+    names_in,
+)
 from grammar_ende.lexicon import modifiers
 from grammar_ende.lexicon.entries import (
     Adjective,
@@ -104,12 +111,16 @@ def draw_noun_phrase(rng: random.Random, groups: Groups) -> NounPhrase:
     adjective = _draw_adjective(rng, noun, 0.38)
     if noun.en_plural == "-":
         choices = ((modifiers.BARE, 5), (modifiers.THE, 3), (None, 2))
-        return _determined(rng, NounPhrase(modifiers.THE, noun, False, adjective), choices)
+        return _determined(
+            rng, NounPhrase(modifiers.THE, noun, False, adjective), choices
+        )
     compound = None
     if "fixture" in noun.groups and rng.random() < 0.5:
         compound = rng.choice(COMPOUND_MODIFIERS)
     if rng.random() < 0.27:
-        return _draw_plural(rng, NounPhrase(modifiers.THE, noun, True, adjective, None, compound))
+        return _draw_plural(
+            rng, NounPhrase(modifiers.THE, noun, True, adjective, None, compound)
+        )
     choices = (
         (modifiers.THE, 42),
         (modifiers.A, 24),
@@ -117,7 +128,9 @@ def draw_noun_phrase(rng: random.Random, groups: Groups) -> NounPhrase:
         (modifiers.EVERY, 3),
         (None, 22),
     )
-    return _determined(rng, NounPhrase(modifiers.THE, noun, False, adjective, None, compound), choices)
+    return _determined(
+        rng, NounPhrase(modifiers.THE, noun, False, adjective, None, compound), choices
+    )
 
 
 def draw_place(rng: random.Random, allows_city: bool = True) -> Oblique:
@@ -192,7 +205,7 @@ def _draw_pair(rng: random.Random) -> Pair:
         second = (
             draw_name(rng) if rng.random() < 0.4 else draw_definite_phrase(rng, PERSON)
         )
-        if second != first:
+        if not set(names_in(second)) & set(names_in(first)):
             return Pair(first, second)
 
 

@@ -3,6 +3,7 @@
 import dataclasses
 import random
 from collections.abc import Callable
+from typing import TypeGuard
 
 from grammar_ende.derivation import (
     Clause,
@@ -54,7 +55,7 @@ def with_relative(rng: random.Random, clause: Clause) -> Clause | None:
     return None
 
 
-def _can_carry(nominal: object) -> bool:
+def _can_carry(nominal: object) -> TypeGuard[NounPhrase]:
     if not isinstance(nominal, NounPhrase) or nominal.possessor is not None:
         return False
     return is_definite(nominal) or nominal.determiner == modifiers.A
@@ -102,8 +103,9 @@ def _patterns(role: Role, phrase: NounPhrase) -> tuple[Pattern, ...]:
     if role is Role.RECIPIENT:
         return _with_verbs(
             (DATIVE,),
-            lambda verb: bool(verb.objects & groups & PERSON)
-            and not verb.en_preposition,
+            lambda verb: (
+                bool(verb.objects & groups & PERSON) and not verb.en_preposition
+            ),
         )
     return _with_verbs(
         (PREPOSITIONAL,), lambda verb: bool(verb.objects & groups & PERSON)

@@ -2,6 +2,7 @@
 
 import dataclasses
 import random
+from typing import TypeGuard
 
 from grammar_ende.derivation import (
     Clause,
@@ -161,8 +162,7 @@ def _second_clause(
             about = copula_about(rng, pronoun, direct)
             return dataclasses.replace(about, tense=tense)
     pronoun = pronoun_for(first.subject)
-    is_clear = pronoun is not None and not _has_rival(first, pronoun)
-    if kind == "same" and is_clear:
+    if kind == "same" and pronoun is not None and not _has_rival(first, pronoun):
         if isinstance(first.subject, NounPhrase) and not _is_person(first.subject):
             quality_of = first.subject
             about = copula_about(rng, pronoun, quality_of)
@@ -179,13 +179,14 @@ def _has_rival(clause: Clause, pronoun: Pronoun) -> bool:
     return clause.direct is not None or clause.recipient is not None or bool(oblique)
 
 
-def _is_one_thing(nominal: Nominal | None) -> bool:
+def _is_one_thing(nominal: Nominal | None) -> TypeGuard[NounPhrase]:
     return (
         isinstance(nominal, NounPhrase)
         and not is_plural(nominal)
         and not _is_person(nominal)
         and nominal.possessor is None
-        and nominal.determiner in (modifiers.THE, modifiers.THIS, *modifiers.POSSESSIVES)
+        and nominal.determiner
+        in (modifiers.THE, modifiers.THIS, *modifiers.POSSESSIVES)
     )
 
 

@@ -85,7 +85,7 @@ class Translator:
     def translate(
         self,
         lines: Sequence[str | bytes],
-        report: Callable[[int], None] = lambda _: None,
+        report: Callable[[int], object] = lambda _: None,
     ) -> list[TranslatedLine]:
         """Returns the translations of all lines, in their order.
 

@@ -50,8 +50,9 @@ def fold_in(keys: Tensor | None, number: Tensor | int) -> Tensor | None:
     """
     if keys is None:
         return None
-    # Mixed twice, so that fold_in(fold_in(k, a), b) differs from (b, a).
-    return mix(ops.bitwise_xor(mix(keys), mix(ops.cast(number, "uint32") + 1)))
+    # Mixed twice, so that fold_in(fold_in(k, a), b) differs from (b, a); and a key
+    # counts three times, or key 1 with number 1 would be key 2 with number 0.
+    return mix(mix(keys) * 3 + mix(ops.cast(number, "uint32") + 1))
 
 
 class Dropout(keras.layers.Layer):
@@ -98,10 +99,13 @@ class Dropout(keras.layers.Layer):
         key_shape = (-1, *([1] * (len(inputs.shape) - 1)))
         key = ops.reshape(dropout_keys, key_shape)
         bits = mix(ops.bitwise_xor(mix(position), key))
-        threshold = ops.cast(round(self.dropout_rate * 2**32), "uint32")
+        # A rate within 2^-33 of 1 would round to a threshold that wraps round to 0.
+        threshold = min(round(self.dropout_rate * 2**32), 2**32 - 1)
         # A product, not a `where`: its gradient is one product as well.
         scale = ops.cast(1.0 / (1.0 - self.dropout_rate), inputs.dtype)
-        return inputs * (ops.cast(bits >= threshold, inputs.dtype) * scale)
+        return inputs * (
+            ops.cast(bits >= ops.cast(threshold, "uint32"), inputs.dtype) * scale
+        )
 
     def compute_output_shape(self, input_shape):
         return input_shape

@@ -18,6 +18,7 @@ import tensorflow as tf
 from t2t_keras import signature
 from t2t_keras.decoding.beam_search import BeamSearchResult
 from t2t_keras.errors import UserError
+from t2t_keras.quiet import quiet_start_up
 from t2t_keras.text.vocabulary import EOS_ID, SubwordVocabulary
 from t2t_keras.typing import Tensor
 
@@ -129,7 +130,11 @@ def _check(directory: Path) -> None:
     a variable that a session would find uninitialized.
     """
     graph = tf.Graph()
-    with graph.as_default(), tf.compat.v1.Session(graph=graph) as session:
+    with (
+        quiet_start_up(),
+        graph.as_default(),
+        tf.compat.v1.Session(graph=graph) as session,
+    ):
         meta_graph = tf.compat.v1.saved_model.loader.load(
             session, ["serve"], str(directory)
         )

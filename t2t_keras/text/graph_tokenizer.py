@@ -8,6 +8,8 @@ from tensorflow_text.python.ops.sentencepiece_tokenizer import (
     gen_sentencepiece_tokenizer,
 )
 
+from t2t_keras.quiet import quiet_start_up
+
 
 class GraphTokenizer(tensorflow_text.SentencepieceTokenizer):
     """TF-Text's tokenizer over a model that outlives TensorFlow's kernel cache.
@@ -23,8 +25,10 @@ class GraphTokenizer(tensorflow_text.SentencepieceTokenizer):
     """
 
     def __init__(self, model_proto: bytes):
-        super().__init__(model=model_proto, out_type=tf.int32)
-        self._model_resource = _NamedModel(model_proto)
+        # Each load prints a line about the model's normalization.
+        with quiet_start_up():
+            super().__init__(model=model_proto, out_type=tf.int32)
+            self._model_resource = _NamedModel(model_proto)
 
 
 class _NamedModel(tf.saved_model.experimental.TrackableResource):

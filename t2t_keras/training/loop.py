@@ -15,17 +15,19 @@ from t2t_keras.typing import Batch
 
 
 class Interrupted(Exception):  # noqa: N818 - it is no error of anything
-    """A signal asked the loop to stop, and the checkpoint is written.
+    """A signal asked the loop to stop, and a checkpoint was asked for.
 
     Attributes:
         signal_number: Which signal.
-        step: Updates made, all of them saved.
+        step: Updates made.
+        saved: Whether all of them are saved; not so if the disk is full.
     """
 
-    def __init__(self, signal_number: int, step: int):
+    def __init__(self, signal_number: int, step: int, saved: bool):
         super().__init__(f"stopped by {signal.Signals(signal_number).name}")
         self.signal_number = signal_number
         self.step = step
+        self.saved = saved
 
 
 @dataclasses.dataclass(frozen=True)
@@ -84,7 +86,7 @@ def train_loop(
     steps: range,
     intervals: Intervals,
     evaluate: Callable[[int], None],
-    save: Callable[[int], None],
+    save: Callable[[int], bool],
     learning_rate: Callable[[int], float],
     progress: Progress,
 ) -> None:
@@ -97,12 +99,13 @@ def train_loop(
         intervals: How often things are due.
         evaluate: Called with the step when an evaluation is due, and at the end.
         save: Called with the step when a checkpoint is due, at the end, and when a
-            signal asks to stop. It is called after `evaluate`.
+            signal asks to stop. It is called after `evaluate`. Returns whether
+            the checkpoint could be written.
         learning_rate: Returns the rate of an update, for the log.
         progress: Where lines and TensorBoard's scalars go.
 
     Raises:
-        Interrupted: If SIGINT or SIGTERM came; the checkpoint is written by then.
+        Interrupted: If SIGINT or SIGTERM came; `save` has been called by then.
         UserError: If the loss is not finite any more.
     """
     since = _Since()
@@ -113,24 +116,25 @@ def train_loop(
         for step, batch in zip(numbers, batches, strict=False):
             sums = stepper.train(batch)
             since.add(batch, sums)
-            last = step == steps.stop
+            last, stop = step == steps.stop, bool(received)
+            eval_due = last or step % intervals.eval_steps == 0
             save_due = last or _is_due(step, intervals, time.monotonic() - saved_at)
-            if received or save_due:
+            if stop or eval_due or save_due:
                 # Weights that went wrong never replace a checkpoint.
                 since.check_finite(step)
-            if step % intervals.log_steps == 0 or last:
+            if last or step % intervals.log_steps == 0:
                 since.check_finite(step)
                 _log(step, since, sums, learning_rate(step), steps.stop, progress)
                 since = _Since()
-            if received:
-                save(step)
-                raise Interrupted(received[0], step)
-            if step % intervals.eval_steps == 0 or last:
+            if eval_due and not stop:
                 evaluate(step)
                 since = _Since()
-            if save_due:
-                save(step)
+            if save_due or stop:
+                saved = save(step)
                 saved_at = time.monotonic()
+                # After the last save, a signal that came since `stop` was asked.
+                if stop or (last and received):
+                    raise Interrupted(received[0], step, saved)
 
 
 def _is_due(step: int, intervals: Intervals, seconds: float) -> bool:

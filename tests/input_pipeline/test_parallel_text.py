@@ -125,6 +125,7 @@ def test_the_hash_is_of_the_pairs(write):
     assert same == sha256("a\r\n\nb", "c\nx\nd\n")
     others = [sha256("a\nb\n", "d\nc\n"), sha256("b\na\n", "c\nd\n"), sha256("a", "c")]
     assert len({same, *others}) == 4
+    assert sha256("ab", "c") != sha256("a", "bc")
 
 
 @pytest.mark.parametrize(

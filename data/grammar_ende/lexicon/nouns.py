@@ -19,9 +19,3 @@ COMPOUND_MODIFIERS: tuple[tuple[str, str], ...] = (
     ("library", "Bibliotheks"),
     ("cellar", "Keller"),
 )
-
-
-def nouns_of(*groups: str) -> tuple[Noun, ...]:
-    """Returns the nouns that belong to at least one of the groups, in table order."""
-    wanted = frozenset(groups)
-    return tuple(noun for noun in NOUNS if noun.groups & wanted)

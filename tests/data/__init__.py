@@ -1,0 +1,1 @@
+"""Tests of data: the bundled corpora and the programs beside them."""

@@ -1,0 +1,91 @@
+"""The WMT14 counter, offline: a folder that TFDS itself wrote stands for the corpus."""
+
+import re
+
+import pytest
+import tensorflow_datasets as tfds
+from wmt14 import check_counts
+
+COUNTS = {"train": 7, "validation": 3, "test": 2}
+
+
+@pytest.fixture(name="prepared")
+def prepared_folder(tmp_path):
+    """Returns a TFDS folder with a small `wmt14_translate/de-en`."""
+    features = tfds.features.Translation(languages=("de", "en"))
+    data = {
+        split: [{"de": f"Satz {i}", "en": f"sentence {i}"} for i in range(count)]
+        for split, count in COUNTS.items()
+    }
+    tfds.dataset_builders.store_as_tfds_dataset(
+        name="wmt14_translate",
+        version="1.0.0",
+        features=features,
+        split_datasets=data,
+        config="de-en",
+        data_dir=tmp_path,
+    )
+    return tmp_path
+
+
+def test_expected_counts_are_those_of_the_readme(data_dir):
+    readme = (data_dir / "wmt14" / "README.md").read_text(encoding="utf-8")
+    for row in ("train", "validation", "test"):
+        cells = re.search(rf"\| {row} \| ([\d,]+) \| ([\d,]+) \|", readme)
+        assert cells is not None
+        found = [int(cell.replace(",", "")) for cell in cells.groups()]
+        expected = [check_counts.EXPECTED_PAIRS[p][row] for p in ("de-en", "fr-en")]
+        assert found == expected
+    assert check_counts.EXPECTED_PAIRS["de-en"]["train"] == 4_508_785
+    assert check_counts.EXPECTED_PAIRS["fr-en"]["train"] == 40_836_715
+
+
+def test_counts_are_read_from_what_is_prepared(prepared):
+    found = check_counts.prepared_counts("de-en", str(prepared), False, None)
+    assert found == COUNTS
+
+
+def test_wrong_counts_are_named_one_by_one(prepared, capsys):
+    assert check_counts.main(["--pair=de-en", f"--data_dir={prepared}"]) == 1
+    assert capsys.readouterr().err.splitlines() == [
+        "train: 7 pairs, expected 4,508,785",
+        "validation: 3 pairs, expected 3,000",
+        "test: 2 pairs, expected 3,003",
+    ]
+
+
+def test_right_counts_end_well(prepared, capsys, monkeypatch):
+    monkeypatch.setattr(check_counts, "EXPECTED_PAIRS", {"de-en": COUNTS})
+    assert check_counts.main(["--pair=de-en", f"--data_dir={prepared}"]) == 0
+    printed = capsys.readouterr().out
+    assert "is complete: train 7, validation 3, test 2" in printed
+
+
+def test_a_missing_split_is_named():
+    found = {"train": 7, "validation": 3}
+    assert check_counts.differences(COUNTS, found) == [
+        "test: missing, expected 2 pairs"
+    ]
+
+
+def test_unprepared_corpus_says_what_to_do(tmp_path, capsys):
+    assert check_counts.main(["--pair=fr-en", f"--data_dir={tmp_path}"]) == 2
+    message = capsys.readouterr().err
+    assert "wmt14_translate/fr-en is not prepared in" in message
+    assert "--download" in message
+    assert "--data_dir" in message
+
+
+def test_unknown_pair_is_refused_with_the_known_ones(capsys):
+    with pytest.raises(SystemExit) as stopped:
+        check_counts.main(["--pair=en-de"])
+    assert stopped.value.code == 2
+    assert "'de-en', 'fr-en'" in capsys.readouterr().err
+
+
+def test_builder_knows_wmt14_without_network(tmp_path):
+    # The names that the README gives are TFDS's own.
+    with tfds.testing.mock_data(num_examples=2):
+        pairs = tfds.load("wmt14_translate/de-en", split="train", data_dir=tmp_path)
+        examples = list(pairs)
+    assert [sorted(example) for example in examples] == [["de", "en"]] * 2

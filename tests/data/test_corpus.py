@@ -1,0 +1,142 @@
+"""What holds for every pair of grammar_ende, and for the corpus as a whole."""
+
+import collections
+import hashlib
+import itertools
+import re
+import subprocess
+import sys
+
+from grammar_ende.corpus import corpus_splits, drawn_pairs
+from grammar_ende.lexicon import verbs
+from grammar_ende.lexicon.modifiers import ADJECTIVES
+from grammar_ende.lexicon.nouns import NOUNS
+
+_DIGEST_PROGRAM = """
+import hashlib, sys
+sys.path.insert(0, sys.argv[1])
+from grammar_ende.corpus import corpus_splits
+text = repr(corpus_splits(5, 300, 20, 20))
+print(hashlib.sha256(text.encode()).hexdigest())
+"""
+
+
+def test_sizes_are_those_of_the_readme(splits):
+    assert [len(split) for split in splits] == [30_000, 1_000, 1_000]
+
+
+def test_no_english_sentence_occurs_twice(splits):
+    sources = [pair.en for split in splits for pair in split]
+    assert len(set(sources)) == len(sources)
+
+
+def test_an_english_sentence_has_one_translation():
+    # Short sentences repeat often enough among so many draws to show a choice.
+    translations = collections.defaultdict(set)
+    draws = collections.Counter()
+    for pair in itertools.islice(drawn_pairs(seed=8), 15_000):
+        translations[pair.en].add(pair.de)
+        draws[pair.en] += 1
+    assert sum(count > 1 for count in draws.values()) > 20
+    assert [each for each in translations.items() if len(each[1]) > 1] == []
+
+
+def test_sentence_lengths(splits):
+    lengths = [len(pair.en.split()) for pair in splits.train]
+    assert min(lengths) >= 3
+    assert max(lengths) <= 25
+    assert 9 <= sum(lengths) / len(lengths) <= 11
+
+
+def test_sentences_are_written_as_people_write(splits):
+    for pair in itertools.chain(*splits):
+        for text in (pair.en, pair.de):
+            assert re.fullmatch(r"[A-ZÄÖÜ][A-Za-zÄÖÜäöüß' ,-]*[.?]", text), text
+            assert not re.search(r" [,.?]|,[^ ]|,[.?]|, ,| {2}", text), text
+        assert pair.en[-1] == pair.de[-1]
+
+
+def test_tree_holds_the_tokens_of_the_sentence(splits):
+    for pair in itertools.chain(*splits):
+        # Each token follows its part of speech: "(NN dog)".
+        tokens = re.findall(r"\([^\s()]+ ([^\s()]+)\)", pair.tree)
+        joined = " ".join(tokens)
+        joined = re.sub(r" ('s|[,.?])", r"\1", joined).replace("an not", "annot")
+        assert joined == pair.en
+
+
+def test_tree_is_one_well_formed_tree(splits):
+    for pair in itertools.chain(*splits):
+        rest = re.sub(r"\([A-Z$.,]+ [^\s()]+\)", "*", pair.tree)
+        while rest != "*":
+            reduced = re.sub(r"\((?:S|SQ|SBARQ|[A-Z]+)(?: \*)+\)", "*", rest)
+            assert reduced != rest, pair.tree
+            rest = reduced
+        top = pair.tree[1:].split(" ", 1)[0]
+        assert top in ("S", "SQ", "SBARQ")
+        assert (top == "S") == (pair.en[-1] == ".")
+
+
+def test_every_word_of_the_lexicon_is_frequent(splits):
+    # A model sees each noun, verb and adjective often enough to learn it.
+    counts = collections.Counter(
+        word.lower() for pair in splits.train for word in re.findall(r"\w+", pair.en)
+    )
+    counts["mouse"] += counts["mice"]
+    for noun in NOUNS:
+        assert counts[noun.en] + counts[noun.en_plural] >= 90, noun
+    for adjective in ADJECTIVES:
+        assert counts[adjective.en] >= 90, adjective
+    for verb in itertools.chain(verbs.INTRANSITIVE, verbs.TRANSITIVE, verbs.DATIVE):
+        forms = {verb.en, verb.en + "s", verb.en_past, verb.en_participle}
+        assert sum(counts[form] for form in forms) >= 150, verb
+
+
+def test_lexicon_is_large_enough():
+    all_verbs = {
+        verb.de_prefix + verb.de
+        for entries in vars(verbs).values()
+        if isinstance(entries, tuple)
+        for verb in entries
+    }
+    assert len(NOUNS) >= 100
+    assert len(all_verbs) >= 60
+    assert len(ADJECTIVES) >= 40
+
+
+def test_groups_of_the_tables_exist():
+    # A misspelt group would silently take a verb's objects away.
+    known = {group for noun in NOUNS for group in noun.groups}
+    for entries in vars(verbs).values():
+        if isinstance(entries, tuple):
+            for verb in entries:
+                assert verb.subjects | verb.objects <= known, verb
+    for adjective in ADJECTIVES:
+        assert adjective.groups <= known, adjective
+
+
+def test_same_seed_same_corpus_and_another_seed_another():
+    assert corpus_splits(3, 200, 20, 20) == corpus_splits(3, 200, 20, 20)
+    assert corpus_splits(3, 200, 20, 20) != corpus_splits(4, 200, 20, 20)
+
+
+def test_corpus_does_not_depend_on_the_hash_seed(data_dir):
+    # Python shuffles sets anew in every process; the corpus must not notice.
+    digests = {
+        subprocess.run(
+            [sys.executable, "-c", _DIGEST_PROGRAM, str(data_dir)],
+            env={"PYTHONHASHSEED": hash_seed},
+            capture_output=True,
+            text=True,
+            check=True,
+        ).stdout
+        for hash_seed in ("1", "2", "3")
+    }
+    assert len(digests) == 1
+
+
+def test_version_1_0_0_stays_what_it_is(splits):
+    # Beside the properties above: a changed corpus needs a new version number.
+    lines = "\n".join("\t".join(pair) for split in splits for pair in split)
+    digest = hashlib.sha256(lines.encode()).hexdigest()
+    assert digest == "@DIGEST@"

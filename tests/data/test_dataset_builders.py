@@ -1,0 +1,89 @@
+"""The TFDS builders, prepared small into a temporary folder."""
+
+import importlib
+
+import pytest
+import tensorflow_datasets as tfds
+
+SMALL = (60, 20, 20)
+
+
+def _prepared(folder: str, class_name: str, sizes, data_dir, monkeypatch):
+    """Prepares a builder as a loader does: by the name of its folder."""
+    module = importlib.import_module(f"{folder}.{folder}_dataset_builder")
+    builder_class = getattr(module, class_name)
+    if sizes is not None:
+        for attribute, size in zip(("TRAIN", "VALIDATION", "TEST"), sizes, strict=True):
+            monkeypatch.setattr(builder_class, f"{attribute}_PAIRS", size)
+    builder = builder_class(data_dir=data_dir)
+    builder.download_and_prepare()
+    return builder
+
+
+def _texts(builder, split: str) -> list[dict[str, str]]:
+    examples = tfds.as_numpy(builder.as_dataset(split=split))
+    return [
+        {name: value.decode() for name, value in example.items()}
+        for example in examples
+    ]
+
+
+def test_grammar_ende_yields_the_pairs_of_the_corpus(tmp_path, monkeypatch):
+    builder = _prepared("grammar_ende", "GrammarEnde", SMALL, tmp_path, monkeypatch)
+    assert builder.name == "grammar_ende"
+    assert str(builder.version) == "1.0.0"
+    assert builder.info.supervised_keys == ("en", "de")
+    corpus = importlib.import_module("grammar_ende.corpus").corpus_splits(2017, *SMALL)
+    for split, pairs in corpus._asdict().items():
+        found = {tuple(each.values()) for each in _texts(builder, split)}
+        assert len(found) == len(pairs)
+        expected = {tuple(sorted(pair._asdict().items())) for pair in pairs}
+        examples = _texts(builder, split)
+        assert {tuple(sorted(each.items())) for each in examples} == expected
+
+
+def test_grammar_ende_declares_the_size_of_the_readme(data_dir):
+    module = importlib.import_module("grammar_ende.grammar_ende_dataset_builder")
+    builder_class = module.GrammarEnde
+    sizes = (
+        builder_class.TRAIN_PAIRS,
+        builder_class.VALIDATION_PAIRS,
+        builder_class.TEST_PAIRS,
+    )
+    assert sizes == (30_000, 1_000, 1_000)
+    readme = (data_dir / "grammar_ende" / "README.md").read_text(encoding="utf-8")
+    assert "train 30,000, validation 1,000, test 1,000" in readme
+
+
+def test_grammar_ende_can_be_sliced(tmp_path, monkeypatch):
+    builder = _prepared("grammar_ende", "GrammarEnde", SMALL, tmp_path, monkeypatch)
+    assert len(_texts(builder, "train[10:15]")) == 5
+
+
+@pytest.mark.parametrize(
+    ("folder", "class_name"), [("reverse", "Reverse"), ("copy_task", "CopyTask")]
+)
+def test_word_tasks(folder, class_name, tmp_path, monkeypatch):
+    builder = _prepared(folder, class_name, None, tmp_path, monkeypatch)
+    assert builder.name == folder
+    seen = set()
+    for split, size in (("train", 10_000), ("validation", 200), ("test", 200)):
+        examples = _texts(builder, split)
+        assert len(examples) == size
+        for example in examples:
+            source, target = example["source"].split(" "), example["target"].split(" ")
+            assert 1 <= len(source) <= 12
+            assert all(
+                len(word) == 1 and word in "abcdefghijklmnopqrstuvwxyz"
+                for word in source
+            )
+            assert target == (source[::-1] if folder == "reverse" else source)
+        seen |= {example["source"] for example in examples}
+    assert len(seen) == 10_400
+
+
+def test_word_tasks_use_every_length_and_letter(tmp_path, monkeypatch):
+    builder = _prepared("reverse", "Reverse", None, tmp_path, monkeypatch)
+    sources = [example["source"].split(" ") for example in _texts(builder, "train")]
+    assert {len(source) for source in sources} == set(range(1, 13))
+    assert len({word for source in sources for word in source}) == 26

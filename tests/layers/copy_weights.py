@@ -1,0 +1,72 @@
+"""Puts the weights of the NumPy reference into layers that are already built."""
+
+from typing import Any
+
+import numpy as np
+
+from tests.reference.weights_np import (
+    AttentionWeights,
+    DecoderLayerWeights,
+    EncoderLayerWeights,
+    FeedForwardWeights,
+    LayerNormWeights,
+    Weights,
+)
+
+
+def copy_attention(layer: Any, weights: AttentionWeights) -> None:
+    """Heads stand side by side in the columns of a kernel, one after the other."""
+    width = len(weights.query)
+    layer.query_kernel.assign(weights.query.reshape(width, -1))
+    layer.key_kernel.assign(weights.key.reshape(width, -1))
+    layer.value_kernel.assign(weights.value.reshape(width, -1))
+    layer.output_kernel.assign(weights.output.reshape(-1, width))
+
+
+def copy_feed_forward(layer: Any, weights: FeedForwardWeights) -> None:
+    layer.inner.kernel.assign(weights.w1)
+    layer.inner.bias.assign(weights.b1)
+    layer.outer.kernel.assign(weights.w2)
+    layer.outer.bias.assign(weights.b2)
+
+
+def copy_norm(residual: Any, weights: LayerNormWeights) -> None:
+    residual.norm.gamma.assign(weights.gain)
+    residual.norm.beta.assign(weights.bias)
+
+
+def copy_encoder_layer(layer: Any, weights: EncoderLayerWeights) -> None:
+    copy_attention(layer.attention, weights.self_attention)
+    copy_norm(layer.attention_residual, weights.self_attention_norm)
+    copy_feed_forward(layer.feed_forward, weights.feed_forward)
+    copy_norm(layer.feed_forward_residual, weights.feed_forward_norm)
+
+
+def copy_decoder_layer(layer: Any, weights: DecoderLayerWeights) -> None:
+    copy_attention(layer.attention, weights.self_attention)
+    copy_norm(layer.attention_residual, weights.self_attention_norm)
+    copy_attention(layer.memory_attention, weights.cross_attention)
+    copy_norm(layer.memory_residual, weights.cross_attention_norm)
+    copy_feed_forward(layer.feed_forward, weights.feed_forward)
+    copy_norm(layer.feed_forward_residual, weights.feed_forward_norm)
+
+
+def copy_transformer(model: Any, weights: Weights) -> None:
+    model.embedding.embeddings.assign(weights.embedding)
+    if weights.positions is not None:
+        model.position_encoding.positions.assign(weights.positions)
+    for layer, layer_weights in zip(
+        model.encoder.layers, weights.encoder_layers, strict=True
+    ):
+        copy_encoder_layer(layer, layer_weights)
+    for layer, layer_weights in zip(
+        model.decoder.layers, weights.decoder_layers, strict=True
+    ):
+        copy_decoder_layer(layer, layer_weights)
+
+
+def randomize(layer: Any, rng: np.random.Generator) -> None:
+    """Moves every weight, so that no bias is zero and no gain is one."""
+    layer.set_weights(
+        [weight + rng.normal(scale=0.3, size=weight.shape) for weight in layer.weights]
+    )

@@ -1,0 +1,26 @@
+"""A layer with all that is needed to make it and call it."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import keras
+import numpy as np
+
+
+@dataclass(frozen=True)
+class Case:
+    """A layer, what it is made with, and what it is called with by name.
+
+    `hides` names, for each mask [B, 1, L], the input [B, L, D] whose positions it
+    hides; a mask of the case has a True in every row, and a False somewhere.
+    """
+
+    layer_class: type
+    config: Mapping[str, Any]
+    inputs: Mapping[str, Any]
+    hides: Mapping[str, str] = field(default_factory=dict)
+
+    def call(self, layer: Any, **changed: Any) -> np.ndarray:
+        outputs = layer(**{**self.inputs, **changed})
+        return keras.ops.convert_to_numpy(keras.ops.cast(outputs, "float32"))

@@ -1,0 +1,92 @@
+"""Every layer of the package, in one table, against one list of duties."""
+
+import importlib
+import inspect
+import pkgutil
+
+import keras
+import numpy as np
+import pytest
+
+import t2t_keras.layers
+from t2t_keras.layers.attention import MultiHeadAttention
+from t2t_keras.layers.decoder import Decoder, DecoderLayer
+from t2t_keras.layers.dropout import Dropout
+from t2t_keras.layers.embedding import SharedEmbedding
+from t2t_keras.layers.encoder import Encoder, EncoderLayer
+from t2t_keras.layers.feed_forward import FeedForward
+from t2t_keras.layers.position_encoding import (
+    LearnedPositionEncoding,
+    SinusoidalPositionEncoding,
+)
+from t2t_keras.layers.residual import ResidualNorm
+from tests.layers.check_layer import check_layer
+from tests.layers.layer_case import Case
+
+# Pairwise different: B rows, T and S positions, width D, inner F, heads H, per head
+# K and U.
+B, T, S, D, F, H, K, U = 4, 5, 9, 6, 11, 3, 7, 2
+
+
+def normal(*shape: int) -> np.ndarray:
+    return np.random.default_rng(shape).normal(size=shape).astype("float32")
+
+
+def mask(length: int) -> np.ndarray:
+    """One row that hides nothing, one that shows one position, two between."""
+    shown = np.array([length, 1, length // 2, length - 1])
+    return (np.arange(length) < shown[:, None])[:, None]
+
+
+def cases() -> tuple[Case, ...]:
+    heads = {"num_heads": H, "d_k": K, "d_v": U}
+    layer = {**heads, "d_ff": F, "dropout_rate": 0.3}
+    stack = {**layer, "num_layers": 2}
+    keys = np.array([0, 1, 2**31, 2**32 - 2], "uint32")
+    hidden = {"hidden": normal(B, T, D), "dropout_keys": keys}
+    encoded = {**hidden, "attention_mask": mask(T)}
+    decoded = {**encoded, "memory": normal(B, S, D), "memory_mask": mask(S)}
+    attended = {
+        "queries": normal(B, T, D),
+        "memory": normal(B, S, D),
+        "attention_mask": mask(S),
+    }
+    residual = {
+        "inputs": normal(B, T, D),
+        "sublayer_outputs": normal(B, T + 1, D)[:, 1:],
+        "dropout_keys": keys,
+    }
+    dropped = {"inputs": normal(B, T, D), "dropout_keys": keys}
+    embedded = {"embeddings": normal(B, T, D)}
+    # Every id of the vocabulary but 0 at least once, so that each row is reached.
+    tokens = {"tokens": np.arange(B * T, dtype="int32").reshape(B, T) % 13}
+    self_hides = {"attention_mask": "hidden"}
+    both_hide = {**self_hides, "memory_mask": "memory"}
+    return (
+        Case(MultiHeadAttention, heads, attended, {"attention_mask": "memory"}),
+        Case(FeedForward, {"d_ff": F}, {"inputs": normal(B, T, D)}),
+        Case(Dropout, {"dropout_rate": 0.3}, dropped),
+        Case(ResidualNorm, {"dropout_rate": 0.3}, residual),
+        Case(SharedEmbedding, {"vocabulary_size": 13, "d_model": D}, tokens),
+        Case(SinusoidalPositionEncoding, {"max_wavelength": 50.0}, embedded),
+        Case(LearnedPositionEncoding, {"max_length": T}, embedded),
+        Case(EncoderLayer, layer, encoded, self_hides),
+        Case(Encoder, stack, encoded, self_hides),
+        Case(DecoderLayer, layer, decoded, both_hide),
+        Case(Decoder, stack, decoded, both_hide),
+    )
+
+
+@pytest.mark.parametrize("case", cases(), ids=lambda case: case.layer_class.__name__)
+def test_layer(case: Case) -> None:
+    check_layer(case, np.random.default_rng(3))
+
+
+def test_the_table_has_every_layer() -> None:
+    defined = set()
+    for module in pkgutil.iter_modules(t2t_keras.layers.__path__):
+        name = f"t2t_keras.layers.{module.name}"
+        for _, item in inspect.getmembers(importlib.import_module(name), inspect.isclass):
+            if issubclass(item, keras.layers.Layer) and item.__module__ == name:
+                defined.add(item)
+    assert {case.layer_class for case in cases()} == defined
