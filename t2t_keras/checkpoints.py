@@ -24,6 +24,8 @@ from t2t_keras.errors import UserError
 _NAME = re.compile(r"step-(\d+)")
 _STATE = "state.json"
 _WEIGHTS = "weights"
+# What TensorFlow appends to the names it is given.
+_SUFFIX = "/.ATTRIBUTES/VARIABLE_VALUE"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -86,11 +88,17 @@ class CheckpointStore:
         optimizer: keras.Optimizer | None = None,
     ):
         self.directory = Path(directory)
-        parts = {"model": tf.train.Checkpoint(**named_weights(model.weights))}
+        parts = {"model": named_weights(model.weights)}
         if optimizer is not None:
-            state = named_weights(optimizer.variables)
-            parts["optimizer"] = tf.train.Checkpoint(**state)
-        self._checkpoint = tf.train.Checkpoint(**parts)
+            parts["optimizer"] = named_weights(optimizer.variables)
+        self._checkpoint = tf.train.Checkpoint(
+            **{part: tf.train.Checkpoint(**named) for part, named in parts.items()}
+        )
+        self._shapes = {
+            f"{part}/{name}": tuple(variable.shape)
+            for part, named in parts.items()
+            for name, variable in named.items()
+        }
 
     def steps(self) -> list[int]:
         """Returns the steps of all checkpoints, ascending."""
@@ -119,16 +127,23 @@ class CheckpointStore:
         path = Path(path)
         state = read_state(path)
         _check_files(path)
-        try:
-            status = self._checkpoint.read(str(path / _WEIGHTS))
-            status.assert_existing_objects_matched()
-        except (tf.errors.OpError, AssertionError, ValueError) as error:
-            message = getattr(error, "message", str(error)).splitlines()[0]
-            raise UserError(
-                f"The checkpoint {path} does not fit this model: {message} Use the "
-                "settings it was trained with, which lie in its model_dir."
-            ) from error
+        self._check_fit(path)
+        self._checkpoint.read(str(path / _WEIGHTS)).assert_existing_objects_matched()
         return state
+
+    def _check_fit(self, path: Path) -> None:
+        """Raises `UserError` if names or shapes differ from those of the model."""
+        stored = _stored_shapes(tf.train.load_checkpoint(str(path / _WEIGHTS)))
+        if not any(name.startswith("optimizer/") for name in self._shapes):
+            stored = {n: s for n, s in stored.items() if n.startswith("model/")}
+        for name in sorted({*stored, *self._shapes}):
+            there, here = stored.get(name), self._shapes.get(name)
+            if there != here:
+                raise UserError(
+                    f"The checkpoint {path} does not fit this model: {name} has the "
+                    f"shape {there} there and {here} here. Use the settings it was "
+                    "trained with, which lie in its model_dir."
+                )
 
     def restore_newest(self) -> tuple[CheckpointState | None, list[str]]:
         """Loads the newest checkpoint that is whole.
@@ -170,7 +185,7 @@ class CheckpointStore:
             The steps deleted.
         """
         steps = self.steps()
-        spared = {*steps[len(steps) - keep :], *always} if keep else set(steps)
+        spared = {*steps[-keep:], *always} if keep else set(steps)
         deleted = [step for step in steps if step not in spared]
         for step in deleted:
             shutil.rmtree(self.path(step))
@@ -183,7 +198,8 @@ def read_state(path: str | os.PathLike[str]) -> CheckpointState:
     Raises:
         UserError: If there is none, or it cannot be read.
     """
-    return CheckpointState(**_read_card(Path(path))["state"])
+    fields = _read_card(Path(path))["state"]
+    return CheckpointState(**{**fields, "averaged": tuple(fields["averaged"])})
 
 
 def average(
@@ -226,7 +242,7 @@ def average(
         for name, total in sums.items()
     }
     checkpoint = tf.train.Checkpoint(model=tf.train.Checkpoint(**means))
-    averaged = sorted(state.step for state in states)
+    averaged = tuple(sorted(state.step for state in states))
     state = CheckpointState(
         step=averaged[-1],
         averaged=averaged,
@@ -244,11 +260,19 @@ def read_weights(path: str | os.PathLike[str]) -> dict[str, np.ndarray]:
     """
     _check_files(Path(path))
     reader = tf.train.load_checkpoint(str(Path(path) / _WEIGHTS))
-    suffix = "/.ATTRIBUTES/VARIABLE_VALUE"
     return {
-        key.removeprefix("model/").removesuffix(suffix): reader.get_tensor(key)
-        for key in reader.get_variable_to_shape_map()
-        if key.startswith("model/") and key.endswith(suffix)
+        name.removeprefix("model/"): reader.get_tensor(name + _SUFFIX)
+        for name in _stored_shapes(reader)
+        if name.startswith("model/")
+    }
+
+
+def _stored_shapes(reader: Any) -> dict[str, tuple[int, ...]]:
+    """Returns the shapes in a checkpoint by "model/NAME" and "optimizer/NAME"."""
+    return {
+        key.removesuffix(_SUFFIX): tuple(shape)
+        for key, shape in reader.get_variable_to_shape_map().items()
+        if key.endswith(_SUFFIX)
     }
 
 

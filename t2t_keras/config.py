@@ -209,6 +209,14 @@ class ExperimentConfig:
     training: TrainingConfig = TrainingConfig()
     decoding: DecodingConfig = DecodingConfig()
 
+    def __post_init__(self):
+        positions = self.model.learned_positions
+        if positions is not None and positions < self.data.max_length:
+            raise UserError(
+                "--learned_positions must be at least --max_length, or long sentences "
+                f"have no position. Received: {positions} and {self.data.max_length}"
+            )
+
 
 # The paper's two models, and one for two cores and six minutes.
 BASE = ModelConfig()

@@ -2,7 +2,9 @@
 
 import contextlib
 import dataclasses
+import math
 import os
+import signal
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
@@ -26,7 +28,8 @@ def run(
     """Parses the command line, calls `main`, and exits with its status.
 
     Exit statuses: 0 done; 1 a flag was wrong, as absl has it; 2 something the user
-    gave cannot be used, said in one message; 130 or 143 after a signal.
+    gave cannot be used, or a disk is full, said in one message; 130, 141 or 143
+    after a signal.
 
     Args:
         main: Does the work; flags are parsed when it is called, and TensorFlow
@@ -49,7 +52,12 @@ def run(
                 )
             _import_tensorflow()
             sys.exit(main() or 0)
-        except UserError as error:
+        except BrokenPipeError:
+            # Whoever read the output, `head` say, has enough of it. Python would
+            # fail once more when it flushes at exit.
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            sys.exit(128 + signal.SIGPIPE)
+        except (UserError, OSError) as error:
             print(f"error: {error}", file=sys.stderr)
             sys.exit(2)
 
@@ -96,7 +104,7 @@ def decoding_of(
             raise UserError(f"--beam_size must be at least 1: {beam_size.value}")
         decoding = dataclasses.replace(decoding, beam_size=beam_size.value)
     if alpha.value is not None:
-        if not alpha.value >= 0:
+        if not 0 <= alpha.value < math.inf:
             raise UserError(f"--alpha must be at least 0: {alpha.value}")
         decoding = dataclasses.replace(decoding, alpha=alpha.value)
     return decoding
@@ -104,14 +112,22 @@ def decoding_of(
 
 @contextlib.contextmanager
 def opened_output(path: str) -> Iterator[IO[str]]:
-    """Yields standard output for "-", or a file that appears when it is whole."""
+    """Yields standard output for "-", or a file that appears when it is whole.
+
+    Raises:
+        UserError: If the file cannot be made.
+    """
     if path == "-":
         sys.stdout.reconfigure(encoding="utf-8", newline="\n")  # type: ignore
         yield sys.stdout
         return
     temporary = Path(f"{path}.{os.getpid()}.tmp")
     try:
-        with open(temporary, "w", encoding="utf-8", newline="\n") as file:
+        file = open(temporary, "w", encoding="utf-8", newline="\n")
+    except OSError as error:
+        raise UserError(f"{path} cannot be written: {error.strerror}.") from error
+    try:
+        with file:
             yield file
         temporary.replace(path)
     finally:

@@ -12,6 +12,7 @@ separated by tabs.
 import contextlib
 import gzip
 import sys
+import zlib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import IO, Any
@@ -120,8 +121,14 @@ def _opened_input(path: str) -> Iterator[IO[bytes]]:
     if not Path(path).is_file():
         raise UserError(f"There is no file {path} to translate (--input).")
     opened: Any = gzip.open(path) if path.endswith(".gz") else open(path, "rb")
-    with opened as file:
-        yield file
+    try:
+        with opened as file:
+            yield file
+    except (EOFError, gzip.BadGzipFile, zlib.error) as error:
+        raise UserError(
+            f"{path} is a damaged or incomplete gzip file ({error}). Copy or "
+            "download it again."
+        ) from error
 
 
 if __name__ == "__main__":

@@ -28,7 +28,6 @@ def plan_epoch(
     tokens_per_batch: int,
     seed: int,
     epoch: int,
-    row_multiple: int = 1,
 ) -> list[PlannedBatch]:
     """Returns the batches of one epoch of training, in their order.
 
@@ -44,7 +43,6 @@ def plan_epoch(
         tokens_per_batch: See `bucket_rows`.
         seed: In [0, 2**64).
         epoch: In [0, 2**64), from 0.
-        row_multiple: See `bucket_rows`.
 
     Returns:
         One `PlannedBatch` for each step.
@@ -62,7 +60,7 @@ def plan_epoch(
     # streams of bit generators across versions, but not those of Generator.
     random = np.random.Philox(key=np.array([seed, epoch], np.uint64))
     order = np.argsort(random.random_raw(len(lengths)), kind="stable")
-    rows = bucket_rows(bounds, tokens_per_batch, row_multiple)
+    rows = bucket_rows(bounds, tokens_per_batch)
     batches = _cut_into_batches(order, np.max(lengths, axis=1), bounds, rows)
     batch_order = np.argsort(random.random_raw(len(batches)), kind="stable")
     return [batches[number] for number in batch_order]
@@ -72,7 +70,6 @@ def plan_evaluation(
     lengths: np.ndarray,
     bounds: Sequence[int],
     tokens_per_batch: int,
-    row_multiple: int = 1,
 ) -> list[PlannedBatch]:
     """Returns batches of every pair once, from the shortest to the longest.
 
@@ -80,14 +77,13 @@ def plan_evaluation(
         lengths: See `plan_epoch`.
         bounds: See `plan_epoch`.
         tokens_per_batch: See `bucket_rows`.
-        row_multiple: See `bucket_rows`.
 
     Raises:
         ValueError: If a pair is longer than the largest bound.
         UserError: If `tokens_per_batch` is too small for the largest bound.
     """
     longer = np.max(lengths, axis=1)
-    rows = bucket_rows(bounds, tokens_per_batch, row_multiple)
+    rows = bucket_rows(bounds, tokens_per_batch)
     # Pairs of one longer side are sorted by the sum, for company of like size.
     order = np.lexsort((np.sum(lengths, axis=1), longer))
     return _cut_into_batches(order, longer, bounds, rows)

@@ -43,9 +43,7 @@ def bucket_bounds(max_length: int, bounds_per_doubling: int = 2) -> tuple[int, .
     raise RuntimeError("The ladder of bounds has no end.")
 
 
-def bucket_rows(
-    bounds: Sequence[int], tokens_per_batch: int, row_multiple: int = 1
-) -> tuple[int, ...]:
+def bucket_rows(bounds: Sequence[int], tokens_per_batch: int) -> tuple[int, ...]:
     """Returns how many sentence pairs a batch holds, for each bound.
 
     Args:
@@ -53,30 +51,22 @@ def bucket_rows(
         tokens_per_batch: Most padded positions of one side of a batch. Source
             and target are counted apart, as in section 5.1 of the paper:
             25,000 and 25,000.
-        row_multiple: What the number of rows must be divisible by: the number
-            of replicas that share a batch.
 
     Raises:
-        ValueError: If `bounds` are not ascending from 2, or `row_multiple` is
-            below 1.
-        UserError: If not even `row_multiple` pairs of the largest bound fit.
+        ValueError: If `bounds` are not ascending from 2.
+        UserError: If not even one pair of the largest bound fits.
 
-    >>> bucket_rows((8, 12, 16), tokens_per_batch=100, row_multiple=2)
+    >>> bucket_rows((8, 12, 16), tokens_per_batch=100)
     (12, 8, 6)
     """
     _check_bounds(bounds)
-    if row_multiple < 1:
-        raise ValueError(f"row_multiple must be at least 1. Received: {row_multiple}")
-    needed = bounds[-1] * row_multiple
-    if tokens_per_batch < needed:
+    if tokens_per_batch < bounds[-1]:
         raise UserError(
-            f"tokens_per_batch is {tokens_per_batch}, but {row_multiple} sentence "
-            f"pair(s) of the largest length {bounds[-1]} need {needed}. Raise "
-            f"--tokens_per_batch to {needed} or more, or lower --max_length."
+            f"tokens_per_batch is {tokens_per_batch}, but one sentence pair "
+            f"of the largest length needs {bounds[-1]}. Raise "
+            f"--tokens_per_batch to {bounds[-1]} or more, or lower --max_length."
         )
-    return tuple(
-        tokens_per_batch // (bound * row_multiple) * row_multiple for bound in bounds
-    )
+    return tuple(tokens_per_batch // bound for bound in bounds)
 
 
 def _ladder(bounds_per_doubling: int) -> Iterator[int]:

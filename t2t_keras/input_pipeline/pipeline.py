@@ -78,7 +78,6 @@ def train_batches(
     tokens_per_batch: int,
     seed: int,
     start: DataPosition = DataPosition(),
-    row_multiple: int = 1,
 ) -> tf.data.Dataset:
     """Returns an endless dataset of training batches.
 
@@ -91,18 +90,15 @@ def train_batches(
         tokens_per_batch: Most padded positions a side; see `bucket_rows`.
         seed: Of the order, in [0, 2**64).
         start: The first batch to return.
-        row_multiple: Number of replicas that share a batch.
 
     Raises:
         ValueError: If `start` lies behind the end of an epoch.
         UserError: If `tokens_per_batch` is too small for the largest bound.
     """
-    rows = _rows_by_bound(bounds, tokens_per_batch, row_multiple)
+    rows = _rows_by_bound(bounds, tokens_per_batch)
 
     def plan_of(epoch: int) -> list[PlannedBatch]:
-        return plan_epoch(
-            corpus.lengths, bounds, tokens_per_batch, seed, epoch, row_multiple
-        )
+        return plan_epoch(corpus.lengths, bounds, tokens_per_batch, seed, epoch)
 
     first_plan = plan_of(start.epoch)
     if start.position >= len(first_plan):
@@ -126,7 +122,6 @@ def eval_batches(
     *,
     bounds: Sequence[int],
     tokens_per_batch: int,
-    row_multiple: int = 1,
 ) -> tf.data.Dataset:
     """Returns a dataset of every pair once, from the shortest to the longest.
 
@@ -134,13 +129,12 @@ def eval_batches(
         corpus: What to evaluate on.
         bounds: Padded lengths, ascending; see `bucket_bounds`.
         tokens_per_batch: Most padded positions a side; see `bucket_rows`.
-        row_multiple: Number of replicas that share a batch.
 
     Raises:
         UserError: If `tokens_per_batch` is too small for the largest bound.
     """
-    rows = _rows_by_bound(bounds, tokens_per_batch, row_multiple)
-    plan = plan_evaluation(corpus.lengths, bounds, tokens_per_batch, row_multiple)
+    rows = _rows_by_bound(bounds, tokens_per_batch)
+    plan = plan_evaluation(corpus.lengths, bounds, tokens_per_batch)
     dataset = _dataset(lambda: _made(corpus, plan, rows))
     return dataset.apply(tf.data.experimental.assert_cardinality(len(plan)))
 
@@ -150,7 +144,6 @@ def batching_summary(
     *,
     bounds: Sequence[int],
     tokens_per_batch: int,
-    row_multiple: int = 1,
 ) -> BatchingSummary:
     """Returns what `train_batches` of the same arguments will be like.
 
@@ -158,8 +151,8 @@ def batching_summary(
     seed and epoch; only where the last few pairs of an epoch end up may change
     the share of padding a little.
     """
-    plan = plan_epoch(corpus.lengths, bounds, tokens_per_batch, 0, 0, row_multiple)
-    rows = _rows_by_bound(bounds, tokens_per_batch, row_multiple)
+    plan = plan_epoch(corpus.lengths, bounds, tokens_per_batch, 0, 0)
+    rows = _rows_by_bound(bounds, tokens_per_batch)
     used_bounds = np.array([batch.bound for batch in plan])
     positions = 2 * sum(int(rows[bound]) * int(bound) for bound in used_bounds)
     source_tokens, target_tokens = map(int, corpus.lengths.sum(axis=0))
@@ -175,10 +168,8 @@ def batching_summary(
     )
 
 
-def _rows_by_bound(
-    bounds: Sequence[int], tokens_per_batch: int, row_multiple: int
-) -> dict[int, int]:
-    rows = bucket_rows(bounds, tokens_per_batch, row_multiple)
+def _rows_by_bound(bounds: Sequence[int], tokens_per_batch: int) -> dict[int, int]:
+    rows = bucket_rows(bounds, tokens_per_batch)
     return dict(zip(bounds, rows, strict=True))
 
 

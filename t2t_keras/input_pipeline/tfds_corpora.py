@@ -3,6 +3,7 @@
 Nothing here touches the network unless a download is asked for.
 """
 
+import contextlib
 import dataclasses
 import hashlib
 import importlib
@@ -235,8 +236,11 @@ def _prepare(builder: Builder, dataset: str, *, may_download: bool) -> None:
             "and prepare it once with --download (it may take hours and many "
             "gigabytes), or give the --data_dir that holds it."
         )
+    # Bars that redraw themselves are for a terminal; standard output is for results.
+    _tensorflow_datasets().display_progress_bar(sys.stderr.isatty())
     try:
-        builder.download_and_prepare()
+        with contextlib.redirect_stdout(sys.stderr):
+            builder.download_and_prepare()
     except OSError as error:  # the errors of requests are OSErrors, too
         raise UserError(
             f"The dataset {dataset} could not be prepared in {builder.data_dir}: "

@@ -101,11 +101,10 @@ class Dropout(keras.layers.Layer):
         bits = mix(ops.bitwise_xor(mix(position), key))
         # A rate within 2^-33 of 1 would round to a threshold that wraps round to 0.
         threshold = min(round(self.dropout_rate * 2**32), 2**32 - 1)
+        kept = ops.cast(bits >= ops.cast(threshold, "uint32"), inputs.dtype)
         # A product, not a `where`: its gradient is one product as well.
         scale = ops.cast(1.0 / (1.0 - self.dropout_rate), inputs.dtype)
-        return inputs * (
-            ops.cast(bits >= ops.cast(threshold, "uint32"), inputs.dtype) * scale
-        )
+        return inputs * (kept * scale)
 
     def compute_output_shape(self, input_shape):
         return input_shape

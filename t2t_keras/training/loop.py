@@ -59,7 +59,7 @@ class _Since:
     token_count: Any = 0.0
     gradient_norms: Any = 0.0
     source_tokens: int = 0
-    start_seconds: float = dataclasses.field(default_factory=time.monotonic)
+    start_seconds: float = dataclasses.field(default_factory=lambda: time.monotonic())
 
     def add(self, batch: Batch, sums: StepSums) -> None:
         self.loss_sum += sums.losses.loss_sum

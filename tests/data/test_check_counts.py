@@ -3,6 +3,7 @@
 import re
 
 import pytest
+import tensorflow as tf
 import tensorflow_datasets as tfds
 from wmt14 import check_counts
 
@@ -14,7 +15,9 @@ def prepared_folder(tmp_path):
     """Returns a TFDS folder with a small `wmt14_translate/de-en`."""
     features = tfds.features.Translation(languages=("de", "en"))
     data = {
-        split: [{"de": f"Satz {i}", "en": f"sentence {i}"} for i in range(count)]
+        split: tf.data.Dataset.from_tensor_slices(
+            {"de": [f"Satz {i}" for i in range(count)], "en": ["sentence"] * count}
+        )
         for split, count in COUNTS.items()
     }
     tfds.dataset_builders.store_as_tfds_dataset(

@@ -10,9 +10,11 @@ from collections.abc import Callable
 
 import sacrebleu
 from grammar_ende.corpus import SentencePair
-from grammar_ende.lexicon import adverbials, modifiers, verbs
+from grammar_ende.lexicon import adverbials, modifiers
 from grammar_ende.lexicon.nouns import NOUNS
 from grammar_ende.spelled_numbers import english_number, german_number
+
+from tests.data import words
 
 LIMIT = 30.0
 
@@ -25,24 +27,29 @@ def dictionary() -> dict[str, str]:
         entries |= {noun.en: noun.de, noun.en_plural: noun.de_plural}
     for adjective in modifiers.ADJECTIVES:
         entries[adjective.en] = adjective.de
-    for table in vars(verbs).values():
-        for verb in table if isinstance(table, tuple) else ():
-            entries.setdefault(verb.en, verb.de_prefix + verb.de)
-            entries.setdefault(verb.en + "s", verb.de_prefix + verb.de_third)
-            entries.setdefault(verb.en_past, verb.de_prefix + verb.de_past)
-            entries.setdefault(verb.en_participle, verb.de_participle)
+    for verb in words.all_verbs():
+        entries.setdefault(verb.en, verb.de_prefix + verb.de)
+        entries.setdefault(verb.en + "s", verb.de_prefix + verb.de_third)
+        entries.setdefault(verb.en_past, verb.de_prefix + verb.de_past)
+        entries.setdefault(verb.en_participle, verb.de_participle)
     for entry in vars(modifiers).values():
         if isinstance(entry, modifiers.Preposition | modifiers.Modal):
             entries.setdefault(entry.en, entry.de)
     for pronoun in modifiers.PERSONAL_PRONOUNS:
         entries[pronoun.en_subject] = pronoun.de_nominative
         entries.setdefault(pronoun.en_object, pronoun.de_accusative)
-    for phrases in vars(adverbials).values():
-        for phrase in phrases if isinstance(phrases, tuple) else (phrases,):
+    entries = _adverbs() | entries
+    return entries | {english_number(each): german_number(each) for each in range(100)}
+
+
+def _adverbs() -> dict[str, str]:
+    entries = {}
+    for value in vars(adverbials).values():
+        for phrase in value if isinstance(value, tuple) else (value,):
             if isinstance(phrase, adverbials.Phrase) and " " not in phrase.de:
                 word = re.findall(r" ([^\s()]+)\)", phrase.en)[-1]
                 entries.setdefault(word.lower(), phrase.de)
-    return entries | {english_number(each): german_number(each) for each in range(100)}
+    return entries
 
 
 def most_faithful_companions(pairs: list[SentencePair]) -> dict[str, str]:
@@ -68,8 +75,8 @@ def score(test: list[SentencePair], translate: Callable[[str], str]) -> float:
     """Returns the BLEU of translating each word alone, first letter capitalised."""
     hypotheses = []
     for pair in test:
-        words = " ".join(translate(word) for word in _words(pair.en))
-        text = re.sub(r" ([.,?])", r"\1", words)
+        joined = " ".join(translate(word) for word in _words(pair.en))
+        text = re.sub(r" ([.,?])", r"\1", joined)
         hypotheses.append(text[0].upper() + text[1:])
     return sacrebleu.corpus_bleu(hypotheses, [[pair.de for pair in test]]).score
 

@@ -17,17 +17,14 @@ def as_array(lengths):
     return np.array(lengths, np.int64).reshape(-1, 2)
 
 
-def check_nothing_is_lost(plan, lengths, tokens_per_batch, row_multiple):
-    rows = dict(
-        zip(BOUNDS, bucket_rows(BOUNDS, tokens_per_batch, row_multiple), strict=True)
-    )
+def check_nothing_is_lost(plan, lengths, tokens_per_batch):
+    rows = dict(zip(BOUNDS, bucket_rows(BOUNDS, tokens_per_batch), strict=True))
     members = [int(index) for batch in plan for index in batch.indices]
     assert sorted(members) == list(range(len(lengths)))
     for batch in plan:
         assert 1 <= len(batch.indices) <= rows[batch.bound]
         assert max(lengths[batch.indices].max(axis=1)) <= batch.bound
         assert rows[batch.bound] * batch.bound <= tokens_per_batch
-        assert rows[batch.bound] % row_multiple == 0
     not_full = [b for b in plan if len(b.indices) < rows[b.bound]]
     assert len(not_full) <= 1
 
@@ -37,24 +34,23 @@ def check_nothing_is_lost(plan, lengths, tokens_per_batch, row_multiple):
     st.integers(40, 150),
     st.integers(0, 2**64 - 1),
     st.integers(0, 2**64 - 1),
-    st.integers(1, 2),
 )
-def test_training_loses_nothing(lengths, tokens_per_batch, seed, epoch, row_multiple):
+def test_training_loses_nothing(lengths, tokens_per_batch, seed, epoch):
     lengths = as_array(lengths)
-    arguments = (lengths, BOUNDS, tokens_per_batch, seed, epoch, row_multiple)
+    arguments = (lengths, BOUNDS, tokens_per_batch, seed, epoch)
     plan = plan_epoch(*arguments)
-    check_nothing_is_lost(plan, lengths, tokens_per_batch, row_multiple)
+    check_nothing_is_lost(plan, lengths, tokens_per_batch)
     again = plan_epoch(*arguments)
     assert [b.bound for b in plan] == [b.bound for b in again]
     for one, other in zip(plan, again, strict=True):
         np.testing.assert_array_equal(one.indices, other.indices)
 
 
-@given(LENGTHS, st.integers(40, 150), st.integers(1, 2))
-def test_evaluation_loses_nothing(lengths, tokens_per_batch, row_multiple):
+@given(LENGTHS, st.integers(40, 150))
+def test_evaluation_loses_nothing(lengths, tokens_per_batch):
     lengths = as_array(lengths)
-    plan = plan_evaluation(lengths, BOUNDS, tokens_per_batch, row_multiple)
-    check_nothing_is_lost(plan, lengths, tokens_per_batch, row_multiple)
+    plan = plan_evaluation(lengths, BOUNDS, tokens_per_batch)
+    check_nothing_is_lost(plan, lengths, tokens_per_batch)
     longer = lengths.max(axis=1, initial=0)
     in_order = [longer[index] for batch in plan for index in batch.indices]
     assert in_order == sorted(in_order)

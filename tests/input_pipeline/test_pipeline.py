@@ -116,18 +116,6 @@ def test_the_dataset_says_what_it_yields(corpus):
             assert dataset.element_spec[name].shape.as_list() == [None, None]
 
 
-@pytest.mark.parametrize("row_multiple", [1, 2, 4])
-def test_rows_can_be_shared_among_replicas(corpus, row_multiple):
-    shapes = {**SHAPES, "row_multiple": row_multiple}
-    count = batching_summary(corpus, **shapes).batches_per_epoch
-    for batches in (
-        arrays(train_batches(corpus, seed=4, **shapes), count),
-        arrays(eval_batches(corpus, **shapes)),
-    ):
-        assert pairs_of(batches) == all_pairs(corpus)
-        assert all(len(b["encoder_input_tokens"]) % row_multiple == 0 for b in batches)
-
-
 def test_the_summary_counts_what_comes(corpus):
     summary = batching_summary(corpus, **SHAPES)
     batches = arrays(train_batches(corpus, seed=0, **SHAPES), summary.batches_per_epoch)

@@ -1,1 +1,1 @@
-"""Tests of station 3: each layer against the paper in NumPy, and all against one list."""
+"""Tests of station 3: layers against the paper in NumPy, and against one list."""

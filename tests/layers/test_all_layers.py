@@ -86,7 +86,9 @@ def test_the_table_has_every_layer() -> None:
     defined = set()
     for module in pkgutil.iter_modules(t2t_keras.layers.__path__):
         name = f"t2t_keras.layers.{module.name}"
-        for _, item in inspect.getmembers(importlib.import_module(name), inspect.isclass):
+        for _, item in inspect.getmembers(
+            importlib.import_module(name), inspect.isclass
+        ):
             if issubclass(item, keras.layers.Layer) and item.__module__ == name:
                 defined.add(item)
     assert {case.layer_class for case in cases()} == defined

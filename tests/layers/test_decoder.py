@@ -82,7 +82,10 @@ def test_steps_are_the_whole(decoder, rng) -> None:
     whole = np.array(whole).reshape(B, W, T, D)
     # What lies beyond the present position must not be seen, zero or not.
     caches = [
-        {name: tf.constant(rng.normal(size=room.shape), tf.float32) for name, room in cache.items()}
+        {
+            name: tf.constant(rng.normal(size=room.shape), tf.float32)
+            for name, room in cache.items()
+        }
         for cache in decoder.empty_caches(B, W, L)
     ]
     memory_caches = decoder.memory_caches(memory)

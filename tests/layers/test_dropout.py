@@ -94,7 +94,9 @@ def test_neighbors_know_nothing_of_each_other(keys: str) -> None:
     words = np.arange(64, dtype="uint32")
     words = words if keys == "consecutive" else np.array(fold_in(words, 5))
     rate = 0.3
-    sites_KBLD = np.stack([kept(rate, np.array(fold_in(words, i)), 64, 32) for i in (0, 1)])
+    sites_KBLD = np.stack(
+        [kept(rate, np.array(fold_in(words, i)), 64, 32) for i in (0, 1)]
+    )
     signs = (sites_KBLD - (1 - rate)) / (rate * (1 - rate)) ** 0.5
     raw = (kept(rate, words, 64, 32) - (1 - rate)) / (rate * (1 - rate)) ** 0.5
     flat = raw.reshape(64, -1)
@@ -161,9 +163,7 @@ def test_rows_may_have_any_shape(rank: int) -> None:
     assert some.shape == (6, *shape)
     # Elements are counted through the row, so the first ones are the same.
     size = int(np.prod(shape))
-    np.testing.assert_array_equal(
-        some.reshape(6, -1), whole.reshape(6, -1)[:, :size]
-    )
+    np.testing.assert_array_equal(some.reshape(6, -1), whole.reshape(6, -1)[:, :size])
 
 
 def test_nothing_is_dropped_without_keys_or_at_rate_0() -> None:

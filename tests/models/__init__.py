@@ -1,1 +1,1 @@
-"""Tests of station 4: the whole model against the paper in NumPy, and its invariants."""
+"""Tests of station 4: the model against the paper in NumPy, and its invariants."""

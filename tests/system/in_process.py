@@ -7,7 +7,7 @@ real processes besides, for what cannot be seen from inside.
 import io
 import runpy
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, redirect_stderr, redirect_stdout
 from dataclasses import dataclass
 from unittest import mock
@@ -42,6 +42,18 @@ def run_program(name: str, *arguments: object, stdin: bytes = b"") -> Finished:
 
     Python code's standard error is caught; that of native code is not.
     """
+    module = f"t2t_keras.{name}"
+
+    def start() -> None:
+        runpy.run_module(module, run_name="__main__", alter_sys=True)
+
+    return run_main(start, name, *arguments, stdin=stdin)
+
+
+def run_main(
+    start: Callable[[], None], name: str, *arguments: object, stdin: bytes = b""
+) -> Finished:
+    """Returns how a program ended that `start` defines the flags of, and runs."""
     output, errors = io.BytesIO(), io.StringIO()
     stdout = io.TextIOWrapper(output, encoding="utf-8", write_through=True)
     argv = [name, *map(str, arguments)]
@@ -53,17 +65,17 @@ def run_program(name: str, *arguments: object, stdin: bytes = b"") -> Finished:
         redirect_stdout(stdout),
         redirect_stderr(errors),
     ):
-        status = _status_of(f"t2t_keras.{name}")
+        status = _status_of(start)
     stdout.flush()
     return Finished(status, output.getvalue(), errors.getvalue())
 
 
-def _status_of(module: str) -> int:
+def _status_of(start: Callable[[], None]) -> int:
     try:
-        runpy.run_module(module, run_name="__main__", alter_sys=True)
+        start()
     except SystemExit as stop:
         return int(stop.code or 0)
-    raise AssertionError(f"{module} did not exit")
+    raise AssertionError("the program returned instead of exiting")
 
 
 @contextmanager

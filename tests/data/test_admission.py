@@ -1,0 +1,72 @@
+"""Which clauses are kept out because they have two readings, or none."""
+
+import dataclasses
+
+import pytest
+from grammar_ende.admission import can_be_said
+from grammar_ende.derivation import Clause, NounPhrase, Pair
+from grammar_ende.lexicon import modifiers
+
+from tests.data import words
+from tests.data.words import ANNA, ME, PAST, PERFECT, PRESENT, READ, SEE, SLEEP, YOU
+
+_THEY_READ = Clause(words.THEY, READ, PRESENT, direct=words.the("book"))
+_NOT_ASLEEP = Clause(ANNA, SLEEP, PRESENT, is_negated=True)
+
+
+def test_they_read_is_not_said_of_the_past():
+    # "They read" is the same word in both tenses; the perfect tells them apart.
+    assert can_be_said(_THEY_READ)
+    assert can_be_said(dataclasses.replace(_THEY_READ, tense=PERFECT))
+    assert not can_be_said(dataclasses.replace(_THEY_READ, tense=PAST))
+
+
+def test_du_has_the_simple_past_of_sein_only():
+    assert not can_be_said(Clause(YOU, SLEEP, PAST))
+    assert can_be_said(Clause(YOU, SLEEP, PERFECT))
+    assert can_be_said(Clause(YOU, words.BE, PAST))
+    assert can_be_said(Clause(words.THEY, SLEEP, PAST))
+
+
+@pytest.mark.parametrize(
+    ("subject", "direct"),
+    [
+        (ME, ME),
+        (ME, modifiers.WE),
+        (ANNA, ANNA),
+        (words.the("man"), words.a("man")),
+        (Pair(ANNA, words.the("man")), ANNA),
+        (ANNA, words.the("car", possessor=ANNA)),
+    ],
+)
+def test_no_one_acts_on_himself(subject, direct):
+    assert not can_be_said(Clause(subject, SEE, PRESENT, direct=direct))
+
+
+@pytest.mark.parametrize(
+    ("subject", "direct"), [(ME, YOU), (words.HE, words.SHE), (ANNA, words.a("man"))]
+)
+def test_people_act_on_others(subject, direct):
+    assert can_be_said(Clause(subject, SEE, PRESENT, direct=direct))
+
+
+@pytest.mark.parametrize(
+    "subject",
+    [
+        words.a("man"),
+        NounPhrase(modifiers.ALL, words.noun_entry("man"), True),
+        NounPhrase(modifiers.EVERY, words.noun_entry("man")),
+        NounPhrase(modifiers.THE, words.noun_entry("man"), True, number=3),
+    ],
+)
+def test_not_is_not_said_beside_a_quantity(subject):
+    # "All men do not sleep": none of them, or not all?
+    assert can_be_said(_NOT_ASLEEP)
+    assert can_be_said(dataclasses.replace(_NOT_ASLEEP, subject=words.the("man")))
+    assert not can_be_said(dataclasses.replace(_NOT_ASLEEP, subject=subject))
+
+
+def test_animals_have_no_likings():
+    likes = Clause(ANNA, SLEEP, PRESENT, likes=True)
+    assert can_be_said(likes)
+    assert not can_be_said(dataclasses.replace(likes, subject=words.the("dog")))

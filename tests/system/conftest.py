@@ -1,0 +1,131 @@
+"""One small model, trained once by the real program; nearly everything here uses it."""
+
+import functools
+import os
+import random
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from t2t_keras import experiment
+from t2t_keras.config import DecodingConfig
+from t2t_keras.evaluation.translate import Translator
+from t2t_keras.experiment import TrainedModel
+from t2t_keras.model_dir import ModelDir
+from tests.system.reverse_task import Pairs, reversed_pairs, written
+
+REPOSITORY = Path(__file__).resolve().parents[2]
+
+SETTINGS = (
+    "--source_language=letters",
+    "--target_language=reversed",
+    "--vocabulary_size=280",
+    "--max_length=8",
+    "--tokens_per_batch=1024",
+    "--num_layers=1",
+    "--d_model=64",
+    "--d_ff=128",
+    "--num_heads=4",
+    "--dropout_rate=0",
+    "--train_steps=500",
+    "--warmup_steps=100",
+    "--learning_rate_scale=0.7",
+    "--eval_steps=250",
+    "--dev_bleu_sentences=20",
+    "--save_steps=50",
+    "--keep_checkpoints=4",
+    "--average_checkpoints=3",
+    "--extra_length=5",
+    # Compiling takes longer here than what it saves.
+    "--nojit_compile",
+)
+
+
+@dataclass(frozen=True)
+class TrainedRun:
+    """What a run of the train program left, and what it was given."""
+
+    model_dir: ModelDir
+    seed: int
+    flags: tuple[str, ...]
+    held_out: Pairs
+    dev: Pairs
+    stdout: str
+    stderr: str
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Marks as slow whatever waits for the training."""
+    for item in items:
+        if "reverse_run" in getattr(item, "fixturenames", ()):
+            item.add_marker(pytest.mark.slow)
+
+
+@pytest.fixture(scope="session")
+def reverse_run(tmp_path_factory: pytest.TempPathFactory) -> TrainedRun:
+    """A model trained to reverse strings, from a seed that is new every time."""
+    folder = tmp_path_factory.mktemp("reverse")
+    # The drawn seed is printed: pytest shows it where something fails.
+    seed = random.SystemRandom().randrange(2**31)
+    print(f"reverse task: seed {seed}")
+    pairs = reversed_pairs(8_600, seed)
+    held_out, dev, train = pairs[:500], pairs[500:600], pairs[600:]
+    flags = (
+        *SETTINGS,
+        f"--seed={seed}",
+        *written(folder, "train", train),
+        *written(folder, "dev", dev),
+        *written(folder, "test", held_out),
+    )
+    model_dir = ModelDir(folder / "run")
+    done = python("-m", "t2t_keras.train", f"--model_dir={model_dir.path}", *flags)
+    assert done.returncode == 0, done.stderr.decode()
+    texts = done.stdout.decode(), done.stderr.decode()
+    return TrainedRun(model_dir, seed, flags, held_out, dev, *texts)
+
+
+def python(*arguments: str, stdin: bytes = b"") -> subprocess.CompletedProcess[bytes]:
+    """Runs Python as a user would: without what the tests set in the environment."""
+    environment = dict(os.environ)
+    for name in ("TF_CPP_MIN_LOG_LEVEL", "KERAS_BACKEND"):
+        environment.pop(name, None)
+    return subprocess.run(
+        [sys.executable, *arguments],
+        input=stdin,
+        capture_output=True,
+        cwd=REPOSITORY,
+        env=environment,
+        check=False,
+    )
+
+
+@pytest.fixture
+def own_run(reverse_run: TrainedRun, tmp_path: Path) -> ModelDir:
+    """A copy of the run's directory, which the test may change or damage."""
+    shutil.copytree(reverse_run.model_dir.path, tmp_path / "run")
+    return ModelDir(tmp_path / "run")
+
+
+@pytest.fixture(scope="session")
+def trained(reverse_run: TrainedRun) -> TrainedModel:
+    """The averaged model of the run."""
+    return experiment.load_trained(reverse_run.model_dir, "averaged")
+
+
+@pytest.fixture(scope="session")
+def translator_of(trained: TrainedModel) -> Callable[..., Translator]:
+    """Builds translators by beam size and number of results, each traced once."""
+
+    @functools.cache
+    def build(beam_size: int = 4, n_best: int = 1) -> Translator:
+        config = DecodingConfig(beam_size=beam_size, extra_length=5)
+        return experiment.build_translator(
+            trained.model, trained.vocabulary, config, n_best
+        )
+
+    return build

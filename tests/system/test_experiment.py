@@ -1,0 +1,293 @@
+"""The parts, joined: what they compute together is what each was shown to compute."""
+
+import dataclasses
+import functools
+
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+from keras import ops
+
+from t2t_keras import experiment
+from t2t_keras.config import DataConfig, DecodingConfig, ExperimentConfig
+from t2t_keras.decoding.settings import BeamSearchSettings
+from t2t_keras.errors import UserError
+from t2t_keras.input_pipeline.corpora import open_corpus
+from t2t_keras.input_pipeline.tokenized import tokenize_corpus
+from tests.system.random_model import (
+    CONFIG,
+    made_up_lines,
+    random_model,
+    random_vocabulary,
+    reader_of,
+)
+from tests.system.reverse_task import written
+
+EXTRA = CONFIG.decoding.extra_length
+
+
+@pytest.fixture(scope="module")
+def vocabulary():
+    return random_vocabulary()
+
+
+@pytest.fixture(scope="module")
+def model(vocabulary):
+    return random_model(vocabulary)
+
+
+@pytest.fixture(scope="module")
+def read(model):
+    return reader_of(model)
+
+
+def ids_of(sources):
+    width = max(map(len, sources))
+    rows = [[*source, *[0] * (width - len(source))] for source in sources]
+    return tf.constant(rows, tf.int32)
+
+
+@pytest.fixture(scope="module")
+def search(model):
+    """Searches ids in NumPy, traced once for all shapes."""
+    settings = BeamSearchSettings(beam_size=4, alpha=0.6, n_best=3)
+    spec = [tf.TensorSpec([None, None], tf.int32)]
+    traced = tf.function(
+        functools.partial(
+            experiment.search_translations, model, settings=settings, extra_length=EXTRA
+        ),
+        input_signature=spec,
+    )
+    return lambda sources: [part.numpy() for part in traced(ids_of(sources))]
+
+
+def test_scores_are_those_of_the_model_reading_the_translation(
+    read, vocabulary, search
+):
+    sources = [vocabulary.encode(line) for line in [*made_up_lines(7, seed=1), "a"]]
+    tokens, lengths, log_probs, scores = search(sources)
+    for b, source in enumerate(sources):
+        for n in range(3):
+            length = lengths[b, n]
+            target = tokens[b, n, :length].tolist()
+            assert target[-1] == 1
+            assert 0 not in target
+            assert length <= len(source) + EXTRA
+            expected = read(source, target)
+            assert log_probs[b, n] == pytest.approx(expected, abs=2e-5)
+            # Wu et al. 2016, equation 14.
+            penalty = (5 + length) ** 0.6 / 6**0.6
+            assert scores[b, n] == pytest.approx(expected / penalty, abs=2e-5)
+    assert (np.diff(scores, axis=1) <= 0).all()
+    assert len({len(source) for source in sources}) > 3
+    # The limit is each sentence's own: this model would never stop by itself.
+    assert {int(n) for n in lengths[:, 0]} == {len(s) + EXTRA for s in sources}
+
+
+def test_a_sentence_is_translated_the_same_in_any_company(vocabulary, search):
+    sources = [vocabulary.encode(line) for line in made_up_lines(6, seed=2)]
+    together = search(sources)
+    for b in (0, 3, 5):
+        alone = search([sources[b]])
+        width = alone[0].shape[-1]
+        np.testing.assert_array_equal(together[0][b, :, :width], alone[0][0])
+        np.testing.assert_array_equal(together[1][b], alone[1][0])
+        np.testing.assert_allclose(together[3][b], alone[3][0], atol=1e-5)
+
+
+def test_compiled_and_eager_search_agree_with_the_graph(model, vocabulary, search):
+    sources = [vocabulary.encode(line) for line in ("a green tree", "alt")]
+    settings = BeamSearchSettings(beam_size=4, alpha=0.6, n_best=3)
+    run = functools.partial(
+        experiment.search_translations,
+        model,
+        ids_of(sources),
+        settings=settings,
+        extra_length=EXTRA,
+    )
+    expected = search(sources)
+    for result in (run(), tf.function(run, jit_compile=True)()):
+        np.testing.assert_array_equal(result.tokens, expected[0])
+        np.testing.assert_allclose(result.log_probs, expected[2], atol=2e-5)
+
+
+def test_the_translator_gives_text_and_scores_of_the_search(model, vocabulary, search):
+    lines = made_up_lines(5, seed=3)
+    translator = experiment.build_translator(model, vocabulary, CONFIG.decoding, 3)
+    found = translator.translate(lines)
+    tokens, lengths, log_probs, scores = search([vocabulary.encode(x) for x in lines])
+    for b, line in enumerate(found):
+        assert len(line.hypotheses) == 3
+        for n, hypothesis in enumerate(line.hypotheses):
+            text = vocabulary.decode(tokens[b, n].tolist())
+            assert hypothesis.text == text
+            assert hypothesis.num_tokens == lengths[b, n]
+            assert hypothesis.log_prob == pytest.approx(log_probs[b, n], abs=1e-5)
+            assert hypothesis.score == pytest.approx(scores[b, n], abs=1e-5)
+
+
+def test_the_alpha_of_the_settings_is_the_search_s(model, vocabulary):
+    config = DecodingConfig(beam_size=2, alpha=0.0, extra_length=3)
+    translator = experiment.build_translator(model, vocabulary, config)
+    (line,) = translator.translate(["a green tree"])
+    assert line.hypotheses[0].score == line.hypotheses[0].log_prob
+
+
+def test_a_source_is_cut_where_learned_positions_end():
+    def model_with(learned_positions):
+        sizes = dataclasses.replace(CONFIG.model, learned_positions=learned_positions)
+        return experiment.build_model(dataclasses.replace(CONFIG, model=sizes), 300)
+
+    assert experiment.longest_source(model_with(31)) == 31
+    assert experiment.longest_source(model_with(2000)) == 512
+    assert experiment.longest_source(model_with(None)) == 512
+
+
+def test_weights_are_drawn_from_the_seed():
+    def weights(seed):
+        training = dataclasses.replace(CONFIG.training, seed=seed)
+        config = dataclasses.replace(CONFIG, training=training)
+        keras.utils.set_random_seed(99)  # whatever was drawn before
+        model = experiment.build_model(config, 300)
+        return np.concatenate([ops.convert_to_numpy(w).ravel() for w in model.weights])
+
+    first = weights(3)
+    np.testing.assert_array_equal(weights(3), first)
+    assert np.abs(weights(4) - first).max() > 0.01
+
+
+def test_sizes_and_precision_are_those_of_the_settings():
+    training = dataclasses.replace(CONFIG.training, mixed_precision=True)
+    config = dataclasses.replace(CONFIG, training=training)
+    model = experiment.build_model(config, 300)
+    assert model.sizes == {
+        "vocabulary_size": 300,
+        "num_layers": 2,
+        "d_model": 26,
+        "d_ff": 40,
+        "num_heads": 3,
+        "d_k": 5,
+        "d_v": 7,
+        "dropout_rate": 0.1,
+        "learned_positions": None,
+        "encoder_neighborhood": None,
+    }
+    assert model.compute_dtype == "bfloat16"
+    assert {weight.dtype for weight in model.weights} == {"float32"}
+
+
+def test_the_optimizer_follows_the_settings():
+    training = dataclasses.replace(
+        CONFIG.training, warmup_steps=10, learning_rate_scale=3.0
+    )
+    config = dataclasses.replace(CONFIG, training=training)
+    model = experiment.build_model(config, 300)
+    optimizer = experiment.build_optimizer(config, model)
+    # Equation 3 at the first update, and where it peaks.
+    rate = optimizer._learning_rate
+    assert float(rate(0)) == pytest.approx(3 * 26**-0.5 * 10**-1.5, rel=1e-6)
+    assert float(rate(9)) == pytest.approx(3 * 26**-0.5 * 10**-0.5, rel=1e-6)
+    slots = len(optimizer.variables)
+    assert slots >= 2 * len(model.trainable_variables)  # it is built
+
+
+def dev_corpus(vocabulary, num_pairs=37):
+    pairs = {
+        "source": made_up_lines(num_pairs, seed=8),
+        "target": made_up_lines(num_pairs, seed=9),
+    }
+    dataset = tf.data.Dataset.from_tensor_slices(pairs)
+    return tokenize_corpus(dataset, vocabulary, CONFIG.data.max_length)
+
+
+@pytest.fixture(scope="module")
+def stepper(model):
+    strategy = tf.distribute.get_strategy()
+    return experiment.build_stepper(CONFIG.training, model, None, strategy)
+
+
+def test_dev_loss_is_that_of_the_pairs_whatever_the_batches(
+    read, vocabulary, stepper
+):
+    corpus = dev_corpus(vocabulary)
+    pairs = [corpus.pair(i) for i in range(len(corpus))]
+    expected = -sum(read(s.tolist(), t.tolist()) for s, t in pairs)
+    for tokens_per_batch in (24, 100, 4096):
+        data = dataclasses.replace(CONFIG.data, tokens_per_batch=tokens_per_batch)
+        sums = experiment.dev_sums(stepper, corpus, data)
+        assert sums.token_count == sum(len(target) for _, target in pairs)
+        assert sums.log_loss_sum == pytest.approx(expected, rel=2e-6)
+        # Neither smoothing nor dropout, which both are on in training.
+        assert sums.loss_sum == pytest.approx(expected, rel=2e-6)
+
+
+def test_nothing_to_train_on_is_refused():
+    with pytest.raises(UserError, match="nothing to train on. Give --dataset"):
+        experiment.build_corpus(DataConfig())
+
+
+def test_a_corpus_of_files_has_the_splits_that_are_given(tmp_path):
+    lines = [("a b", "b a"), ("c", "c")]
+    written(tmp_path, "train", lines)
+    written(tmp_path, "test", lines[:1])
+    corpus = experiment.build_corpus(
+        DataConfig(
+            train_source=(str(tmp_path / "train.source"),),
+            train_target=(str(tmp_path / "train.target"),),
+            test_source=(str(tmp_path / "test.source"),),
+            test_target=(str(tmp_path / "test.target"),),
+        )
+    )
+    assert list(corpus.splits) == ["train", "test"]
+    pairs = list(corpus.pairs("train").as_numpy_iterator())
+    assert [(p["source"], p["target"]) for p in pairs] == [
+        (b"a b", b"b a"),
+        (b"c", b"c"),
+    ]
+
+
+def test_a_vocabulary_is_learned_from_both_sides_or_read(tmp_path, vocabulary):
+    source, target = tmp_path / "a", tmp_path / "b"
+    source.write_text("\n".join(["aab aab"] * 9))
+    target.write_text("\n".join(["xxy xxy"] * 9))
+    corpus = open_corpus(files={"train": ([source], [target])})
+    data = DataConfig(vocabulary_size=268)
+    learned = experiment.build_vocabulary(data, corpus)
+    assert learned.size == 268
+    assert len(learned.encode("aab")) == len(learned.encode("xxy")) < 4
+    path = tmp_path / "given.model"
+    vocabulary.save(path)
+    read = experiment.build_vocabulary(
+        dataclasses.replace(data, vocabulary_file=str(path)), corpus
+    )
+    assert read.sha256 == vocabulary.sha256
+
+
+def test_another_vocabulary_s_checkpoint_is_refused(tmp_path, vocabulary):
+    experiment.check_fingerprint(
+        tmp_path, {"vocabulary": vocabulary.sha256}, vocabulary
+    )
+    with pytest.raises(UserError, match="was trained with another vocabulary: SHA-256"):
+        experiment.check_fingerprint(tmp_path, {"vocabulary": "0" * 64}, vocabulary)
+
+
+def test_bounds_are_those_of_the_settings():
+    data = DataConfig(max_length=24, bounds_per_doubling=1)
+    assert experiment.build_bounds(data) == (8, 16, 24)
+    with pytest.raises(UserError, match="--bounds_per_doubling must be 1, 2, 4 or 8"):
+        experiment.build_bounds(dataclasses.replace(data, bounds_per_doubling=3))
+
+
+def test_a_run_gives_its_model_back(reverse_run, trained):
+    assert trained.step == 500
+    assert trained.checkpoint == reverse_run.model_dir.averaged / "step-500"
+    assert trained.vocabulary.size == trained.model.sizes["vocabulary_size"] == 280
+    assert isinstance(trained.config, ExperimentConfig)
+    latest = experiment.load_trained(reverse_run.model_dir, "latest")
+    assert latest.checkpoint == reverse_run.model_dir.checkpoints / "step-500"
+    embeddings = [
+        ops.convert_to_numpy(each.model.embedding.embeddings)
+        for each in (trained, latest)
+    ]
+    assert 0 < np.abs(embeddings[0] - embeddings[1]).max() < 0.1

@@ -1,0 +1,110 @@
+"""What the end of a run leaves: a mean, scores, an export, and a word on each."""
+
+import json
+
+import numpy as np
+import pytest
+
+from t2t_keras import checkpoints, finish, scoring
+from t2t_keras.config import DecodingConfig
+from t2t_keras.errors import UserError
+from t2t_keras.evaluation.bleu import corpus_scores
+from t2t_keras.evaluation.translate import TranslatedLine, Translation
+
+
+def test_the_last_word_of_training(reverse_run):
+    """Score, places, three sentences, and the commands to go on with."""
+    out = reverse_run.stdout
+    place = reverse_run.model_dir.path
+    assert "test: 500 sentences, step 500, beam 4, alpha 0.6" in out
+    assert "  BLEU 100.00  BLEU|nrefs:1|" in out or "  BLEU 99." in out
+    for kind, folder in (
+        ("checkpoints", "checkpoints"),
+        ("averaged", "averaged/step-500"),
+        ("SavedModel", "export/1"),
+    ):
+        assert f"{kind:13}{place / folder}\n" in out
+        assert (place / folder).is_dir()
+    for index in (0, 166, 333):
+        source, target = reverse_run.held_out[index]
+        assert f"  {source}\n  → " in out
+        assert len(target) == len(source)
+    assert out.count("→") == 3
+    assert f"python -m t2t_keras.translate --model_dir={place} < FILE" in out
+    assert f"python -m t2t_keras.evaluate --model_dir={place}\n" in out
+
+
+def test_the_run_card_tells_the_whole_story(reverse_run):
+    card = reverse_run.model_dir.run_card()
+    assert card["averaged"] == {"steps": [400, 450, 500]}
+    assert card["seed"] == reverse_run.seed
+    assert card["scores"]["test"]["bleu"] > 95
+    assert card["scores"]["test"]["sentences"] == 500
+    assert card["export"]["directory"] == str(reverse_run.model_dir.export / "1")
+    assert card["export"]["step"] == 500
+    assert set(card) >= {"started", "versions", "corpus", "vocabulary"}
+
+
+def test_the_average_is_that_of_the_last_checkpoints(reverse_run):
+    place = reverse_run.model_dir
+    steps = checkpoints.steps_in(place.checkpoints)
+    assert steps == [350, 400, 450, 500]
+    each = [
+        checkpoints.read_weights(place.checkpoints / f"step-{step}")
+        for step in (400, 450, 500)
+    ]
+    mean = checkpoints.read_weights(place.averaged / "step-500")
+    assert set(mean) == set(each[0])
+    for name, value in mean.items():
+        expected = np.mean([weights[name] for weights in each], axis=0, dtype="float64")
+        np.testing.assert_allclose(value, expected, rtol=1e-6, atol=1e-8)
+
+
+def test_more_than_there_are_averages_all_there_are(own_run):
+    state = finish.average_last(own_run, 99)
+    assert list(state.averaged) == [350, 400, 450, 500]
+    assert own_run.run_card()["averaged"] == {"steps": [350, 400, 450, 500]}
+
+
+def test_nothing_to_average(own_run):
+    with pytest.raises(UserError, match="There is no checkpoint to average"):
+        finish.average_steps(own_run, [])
+
+
+@pytest.fixture
+def report():
+    lines = [
+        TranslatedLine((Translation("gelb und\u00a0grün", -1.0, -2.0, 4),)),
+        TranslatedLine((Translation("", 0.0, 0.0, 0),)),
+    ]
+    scores = corpus_scores([line.text for line in lines], ["gelb", "rot"])
+    return scoring.Report(
+        "test", 77, scores, None, 1.5, lines, 2.0, DecodingConfig(beam_size=3)
+    )
+
+
+def test_translations_and_scores_are_kept(own_run, report):
+    before = own_run.run_card()
+    finish.keep(own_run, report)
+    written = own_run.translations / "test-step-77.txt"
+    assert written.read_bytes() == "gelb und\u00a0grün\n\n".encode()
+    card = json.loads(own_run.run_card_file.read_text())
+    assert card["scores"]["test"]["step"] == 77
+    assert card["scores"]["test"]["perplexity"] == 1.5
+    assert card["seed"] == before["seed"]
+
+
+def test_scores_of_other_sets_stay(own_run, report):
+    own_run.update_run_card({"scores": {"dev": {"bleu": 12.0}}})
+    finish.keep(own_run, report)
+    assert own_run.run_card()["scores"]["dev"] == {"bleu": 12.0}
+    assert own_run.run_card()["scores"]["test"]["step"] == 77
+
+
+def test_the_kept_translations_are_those_that_were_scored(reverse_run):
+    kept = reverse_run.model_dir.translations / "test-step-500.txt"
+    lines = kept.read_text(encoding="utf-8").split("\n")
+    assert lines.pop() == ""
+    references = [target for _, target in reverse_run.held_out]
+    card = reverse_run.model_dir.run_card()["scores"]["test"]
+    assert corpus_scores(lines, references).bleu == card["bleu"]

@@ -1,0 +1,170 @@
+"""What all programs share, looked at through small programs made up here."""
+
+import io
+import sys
+
+import pytest
+from absl import flags
+
+from t2t_keras import program
+from t2t_keras.config import DecodingConfig, ExperimentConfig
+from t2t_keras.errors import UserError
+from tests.system.in_process import Finished, run_main
+
+
+def run(*arguments: str, main=lambda: None, with_config: bool = False) -> Finished:
+    """Runs a made-up program with one flag of its own."""
+
+    def start() -> None:
+        flags.DEFINE_string("colour", None, "Of the sky. Required.")
+        program.run(main, "Paints.\n\n    paint --colour=blue", ["colour"], with_config)
+
+    return run_main(start, "paint", *arguments)
+
+
+@pytest.mark.parametrize("returned", [None, 0, 3])
+def test_the_status_is_what_main_returns(returned):
+    assert run(main=lambda: returned).status == (returned or 0)
+
+
+def test_a_user_error_is_one_message_and_status_2():
+    def fail():
+        raise UserError("The sky is missing.")
+
+    done = run(main=fail)
+    assert (done.status, done.stdout) == (2, "")
+    assert done.stderr == "error: The sky is missing.\n"
+
+
+def test_any_other_error_keeps_its_traceback():
+    def fail():
+        raise KeyError("a bug of ours")
+
+    with pytest.raises(KeyError, match="a bug of ours"):
+        run(main=fail)
+
+
+def test_a_stray_argument_is_refused():
+    done = run("--colour=blue", "red", "green")
+    assert done.status == 2
+    assert "Arguments are given as flags. Received: red green." in done.stderr
+
+
+def test_an_unknown_flag_is_refused_and_the_nearest_named():
+    done = run("--color=blue")
+    assert done.status == 1
+    assert "Unknown command line flag 'color'. Did you mean: colour ?" in done.stderr
+
+
+@pytest.mark.parametrize("asked", ["--help", "-help", "-h", "--h"])
+def test_help_is_the_usage_and_the_own_flags(asked):
+    done = run(asked, main=lambda: 1 / 0)
+    assert done.status == 0
+    assert done.stdout.startswith("Paints.\n\n    paint --colour=blue\n\nFlags of this")
+    assert "  --colour\n      Of the sky. Required.\n" in done.stdout
+    assert "--d_model" not in done.stdout
+    assert "--pdb" not in done.stdout  # absl's own are for --helpfull
+
+
+def test_a_required_flag():
+    def main():
+        print(program.required("colour"))
+
+    assert run("--colour=blue", main=main).lines == ["blue"]
+    done = run(main=main)
+    assert done.status == 2
+    assert done.stderr == "error: --colour is required: Of the sky. Required.\n"
+
+
+@pytest.fixture
+def decoding_of():
+    """Returns `program.decoding_of` on the flags of a command line."""
+
+    def parse(*arguments: str) -> DecodingConfig:
+        values = flags.FlagValues()
+        beam_size = flags.DEFINE_integer("beam_size", None, "", flag_values=values)
+        alpha = flags.DEFINE_float("alpha", None, "", flag_values=values)
+        values(["program", *arguments])
+        decoding = DecodingConfig(beam_size=7, alpha=0.25, extra_length=9)
+        return program.decoding_of(
+            ExperimentConfig(decoding=decoding), beam_size, alpha
+        )
+
+    return parse
+
+
+@pytest.mark.parametrize(
+    ("arguments", "beam_size", "alpha"),
+    [
+        ([], 7, 0.25),
+        (["--beam_size=1"], 1, 0.25),
+        (["--alpha=0"], 7, 0.0),
+        (["--beam_size=2", "--alpha=1.5"], 2, 1.5),
+    ],
+)
+def test_flags_come_before_the_settings_of_the_run(
+    decoding_of, arguments, beam_size, alpha
+):
+    expected = DecodingConfig(beam_size=beam_size, alpha=alpha, extra_length=9)
+    assert decoding_of(*arguments) == expected
+
+
+@pytest.mark.parametrize(
+    ("argument", "message"),
+    [
+        ("--beam_size=0", "--beam_size must be at least 1: 0"),
+        ("--beam_size=-3", "--beam_size must be at least 1: -3"),
+        ("--alpha=-0.1", "--alpha must be at least 0: -0.1"),
+        ("--alpha=nan", "--alpha must be at least 0: nan"),
+        ("--alpha=inf", "--alpha must be at least 0"),
+    ],
+)
+def test_a_search_that_cannot_be_is_refused(decoding_of, argument, message):
+    with pytest.raises(UserError, match=message):
+        decoding_of(argument)
+
+
+def test_a_file_appears_when_it_is_whole(tmp_path):
+    path = tmp_path / "out.txt"
+    path.write_text("old")
+    with program.opened_output(str(path)) as file:
+        file.write("grün\u2028\n")
+        assert path.read_text() == "old"
+    assert path.read_bytes() == "grün\u2028\n".encode()
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_what_fails_halfway_leaves_the_old_file_alone(tmp_path):
+    path = tmp_path / "out.txt"
+    path.write_text("old")
+    with pytest.raises(RuntimeError), program.opened_output(str(path)) as file:
+        file.write("half")
+        raise RuntimeError
+    assert path.read_text() == "old"
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_an_output_that_cannot_be_written_is_refused(tmp_path):
+    path = tmp_path / "missing" / "out.txt"
+    with (
+        pytest.raises(UserError, match=r"out\.txt cannot be written: No such"),
+        program.opened_output(str(path)),
+    ):
+        pass
+
+
+def test_standard_output_is_utf8_with_plain_line_ends(monkeypatch):
+    written = io.BytesIO()
+    stream = io.TextIOWrapper(written, encoding="latin-1", newline="\r\n")
+    monkeypatch.setattr(sys, "stdout", stream)
+    with program.opened_output("-") as file:
+        file.write("漢字\n")
+    assert not stream.closed
+    stream.flush()
+    assert written.getvalue() == "漢字\n".encode()
+
+
+def test_no_bar_is_drawn_where_no_one_looks(capfd):
+    with program.progress_bar(5, "sentences") as bar:
+        bar.update(3)
+    assert capfd.readouterr() == ("", "")

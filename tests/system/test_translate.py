@@ -1,0 +1,127 @@
+"""The translate program: its flags, its files, and one line out for one line in."""
+
+import gzip
+
+import pytest
+
+from tests.system.hostile_lines import BLANK, LINES
+from tests.system.in_process import run_program
+
+SOURCE = b"a b c\n\nj i h g\n  \nf\n"
+TARGET = b"c b a\n\ng h i j\n\nf\n"
+
+
+@pytest.fixture
+def translate(reverse_run):
+    def run(*arguments, stdin=b""):
+        flag = f"--model_dir={reverse_run.model_dir.path}"
+        return run_program("translate", flag, *arguments, stdin=stdin)
+
+    return run
+
+
+def test_standard_input_to_standard_output(translate):
+    done = translate("--beam_size=2", stdin=SOURCE)
+    assert (done.status, done.stderr) == (0, "")
+    # A letter alone is shorter than any that was trained on, so its line is not
+    # looked at.
+    assert done.output.split(b"\n")[:4] == TARGET.split(b"\n")[:4]
+
+
+def test_one_line_out_for_each_line_in_whatever_it_holds(translate):
+    # Without an LF after the last line, as some editors leave it.
+    done = translate("--beam_size=1", "--lines_at_once=4", stdin=b"\n".join(LINES))
+    assert len(done.lines) == len(LINES)
+    assert done.lines[0] == "d c b a"
+    assert [done.lines[i] for i in BLANK] == ["", "", ""]
+
+
+def test_no_line_in_is_no_line_out(translate):
+    done = translate(stdin=b"")
+    assert (done.status, done.output) == (0, b"")
+
+
+def test_files_plain_and_compressed(translate, tmp_path):
+    plain, packed = tmp_path / "in.txt", tmp_path / "in.txt.gz"
+    plain.write_bytes(SOURCE)
+    packed.write_bytes(gzip.compress(SOURCE))
+    written = []
+    for path in (plain, packed):
+        output = tmp_path / f"{path.name}.out"
+        done = translate("--beam_size=1", f"--input={path}", f"--output={output}")
+        assert (done.status, done.output, done.stderr) == (0, b"", "")
+        written.append(output.read_bytes())
+    assert written[0] == written[1]
+    assert written[0].split(b"\n")[:4] == TARGET.split(b"\n")[:4]
+
+
+def test_n_best_and_scores(translate):
+    done = translate("--beam_size=4", "--n_best=3", "--scores", stdin=SOURCE)
+    assert (done.status, done.stderr) == (0, "")
+    fields = [line.split("\t") for line in done.lines]
+    # An empty line has one translation, which is certain.
+    assert [row[0] for row in fields] == list("11123334555")
+    assert fields[3] == ["2", "0.000000", "0.000000", ""]
+    first = [row for row in fields if row[0] == "1"]
+    assert first[0][3] == "c b a"
+    assert len({row[3] for row in first}) == 3
+    scores = [float(row[1]) for row in first]
+    assert scores == sorted(scores, reverse=True)
+    # Wu et al. 2016, equation 14, at 4 tokens: three letters and the end.
+    assert scores[0] == pytest.approx(float(first[0][2]) / 1.5**0.6, abs=2e-6)
+
+
+def test_scores_alone(translate):
+    done = translate("--beam_size=1", "--alpha=0", "--scores", stdin=b"a b c\n")
+    score, log_prob, text = done.lines[0].split("\t")
+    assert score == log_prob
+    assert (float(score) < 0, text) == (True, "c b a")
+
+
+def test_a_line_over_the_limit_is_cut_and_the_user_told(translate):
+    line = b"a b c d e " * 110
+    done = translate("--beam_size=1", stdin=b"a b c\n" + line + b"\nd e f\n")
+    assert done.stderr == (
+        "warning: line 2 is too long; its end was not translated\n"
+    )
+    assert len(done.lines) == 3
+    assert (done.lines[0], done.lines[2]) == ("c b a", "f e d")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--beam_size=0"], "--beam_size must be at least 1: 0"),
+        (["--n_best=0"], "--n_best must be from 1 to --beam_size=4. Received: 0"),
+        (["--n_best=5"], "--n_best must be from 1 to --beam_size=4. Received: 5"),
+        (["--lines_at_once=0"], "--lines_at_once must be positive: 0"),
+        (["--input=no/such.txt"], "There is no file no/such.txt to translate"),
+        (["--checkpoint=newest"], "There is no checkpoint 'newest' in"),
+        (["--checkpoint=123"], "There is no checkpoint '123' in"),
+        (["--output=no/such/folder.txt"], "no/such/folder.txt cannot be written"),
+        (["source.txt"], "Arguments are given as flags. Received: source.txt."),
+    ],
+)
+def test_what_cannot_be_is_refused(translate, arguments, message):
+    done = translate(*arguments, stdin=b"a b c\n")
+    assert (done.status, done.output) == (2, b"")
+    assert done.stderr.startswith("error: ")
+    assert message in done.stderr
+
+
+def test_a_folder_that_is_no_run_is_refused(tmp_path):
+    done = run_program("translate", f"--model_dir={tmp_path}", stdin=b"a\n")
+    assert done.status == 2
+    assert done.stderr.startswith(f"error: {tmp_path} is not a model directory")
+
+
+@pytest.mark.parametrize("damage", [b"no gzip at all", gzip.compress(SOURCE * 99)[:-9]])
+def test_a_damaged_gzip_file_is_refused_and_nothing_half_written(
+    translate, tmp_path, damage
+):
+    path, output = tmp_path / "in.gz", tmp_path / "out.txt"
+    path.write_bytes(damage)
+    done = translate("--beam_size=1", f"--input={path}", f"--output={output}")
+    assert done.status == 2
+    assert f"{path} is a damaged or incomplete gzip file" in done.stderr
+    assert not output.exists()

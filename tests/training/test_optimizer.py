@@ -1,0 +1,93 @@
+"""Adam's trajectory held against float64 NumPy."""
+
+import keras
+import numpy as np
+import pytest
+
+from t2t_keras.training.optimizer import paper_adam
+from t2t_keras.training.schedule import WarmupInverseSquareRoot
+from tests.reference import adam_np
+from tests.reference.transformer_np import learning_rate
+
+STEPS, D_MODEL, WARMUP = 12, 64, 5
+
+
+def gradients() -> list[np.ndarray]:
+    """Of all sizes: the last ones as small as epsilon, where its place shows."""
+    rng = np.random.default_rng(11)
+    sizes = 10.0 ** np.array([2, 0, -3, -6, -8, -9, -10])
+    return [rng.normal(size=7) * sizes for _ in range(STEPS)]
+
+
+def rates(first: int = 1) -> list[float]:
+    steps = range(first, first + STEPS)
+    return [learning_rate(step, D_MODEL, WARMUP) for step in steps]
+
+
+def start() -> np.ndarray:
+    return np.linspace(-0.03, 0.03, 7)
+
+
+def keras_trajectory() -> np.ndarray:
+    # Weights near zero, so that float32 keeps the digits of what is added.
+    variable = keras.Variable(start(), dtype="float32")
+    optimizer = paper_adam(WarmupInverseSquareRoot(D_MODEL, WARMUP))
+    optimizer.build([variable])
+    trajectory = []
+    for gradient in gradients():
+        optimizer.apply([keras.ops.cast(gradient, "float32")], [variable])
+        trajectory.append(np.asarray(variable.value))
+    return np.array(trajectory)
+
+
+def distance(trajectory: np.ndarray, other: list[np.ndarray]) -> float:
+    return float(np.abs(trajectory - np.array(other)).max())
+
+
+@pytest.fixture(scope="module")
+def trajectory() -> np.ndarray:
+    return keras_trajectory()
+
+
+def test_it_is_the_papers_adam_on_the_papers_schedule(trajectory) -> None:
+    expected = adam_np.trajectory(adam_np.reordered, start(), gradients(), rates())
+    assert distance(trajectory, expected) < 1e-6
+
+
+@pytest.mark.parametrize(
+    "adam",
+    [
+        adam_np.Adam(beta_2=0.997),
+        adam_np.Adam(beta_2=0.999),
+        adam_np.Adam(beta_1=0.89),
+        adam_np.Adam(epsilon=1e-7),
+        adam_np.Adam(epsilon=1e-8),
+        adam_np.Adam(epsilon=0.0),
+    ],
+)
+def test_other_constants_are_told_apart(trajectory, adam) -> None:
+    other = adam_np.trajectory(adam_np.reordered, start(), gradients(), rates(), adam)
+    assert distance(trajectory, other) > 1e-4
+
+
+@pytest.mark.parametrize("first", [0, 2])
+def test_a_rate_of_another_step_is_told_apart(trajectory, first) -> None:
+    shifted = [0.0, *rates(1)[:-1]] if first == 0 else rates(2)
+    other = adam_np.trajectory(adam_np.reordered, start(), gradients(), shifted)
+    assert distance(trajectory, other) > 1e-4
+
+
+def test_no_bias_correction_is_told_apart(trajectory) -> None:
+    def uncorrected(state, gradient, rate, adam):
+        late = adam_np.AdamState(
+            state.parameter, state.first_moment, state.second_moment, step=10_000
+        )
+        return adam_np.reordered(late, gradient, rate, adam)
+
+    other = adam_np.trajectory(uncorrected, start(), gradients(), rates())
+    assert distance(trajectory, other) > 1e-3
+
+
+def test_sign_descent_is_told_apart(trajectory) -> None:
+    change = [rate * np.sign(g) for rate, g in zip(rates(), gradients(), strict=True)]
+    assert distance(trajectory, list(start() - np.cumsum(change, axis=0))) > 1e-3

@@ -1,0 +1,83 @@
+"""Models small enough to be differentiated by hand, and batches to train them on."""
+
+import keras
+import numpy as np
+from keras import ops
+
+from t2t_keras.layers.dropout import Dropout, fold_in
+from t2t_keras.typing import Batch
+
+
+class Bigram(keras.Model):
+    """The logits of a token are one row of a table: that of the token before it.
+
+    The cost's gradient by that row is softmax minus wanted distribution, no more.
+    """
+
+    def __init__(self, vocabulary_size: int):
+        super().__init__(name="bigram")
+        self.table = self.add_weight(
+            name="table",
+            shape=(vocabulary_size, vocabulary_size),
+            initializer=keras.initializers.RandomNormal(stddev=1.0),
+        )
+        self.built = True
+
+    def call(self, inputs, dropout_keys=None):
+        return ops.take(self.table, inputs["decoder_input_tokens"], axis=0)
+
+
+class ToyTranslator(keras.Model):
+    """A bag of source words and the token before, dropped twice.
+
+    Has what makes replicas and XLA hard: keyed dropout, an embedding whose gradient
+    is a sum of slices and of a dense part, and padding.
+
+    Attributes:
+        traces: How often Python ran `call`.
+    """
+
+    def __init__(self, vocabulary_size: int, width: int, dropout_rate: float):
+        super().__init__(name="toy")
+        self.traces = 0
+        normal = keras.initializers.RandomNormal(stddev=0.7)
+        self.table = self.add_weight(
+            name="table", shape=(vocabulary_size, width), initializer=normal
+        )
+        self.inner = self.add_weight(
+            name="inner", shape=(width, width), initializer=normal
+        )
+        self.dropout = Dropout(dropout_rate, name="dropout")
+        self.built = True
+
+    def call(self, inputs, dropout_keys=None):
+        self.traces += 1
+        source = inputs["encoder_input_tokens"]
+        real_BS1 = ops.cast(ops.not_equal(source, 0), "float32")[:, :, None]
+        bag_BD = ops.sum(ops.take(self.table, source, axis=0) * real_BS1, axis=1)
+        before_BTD = ops.take(self.table, inputs["decoder_input_tokens"], axis=0)
+        hidden_BTD = before_BTD + bag_BD[:, None]
+        hidden_BTD = self.dropout(hidden_BTD, dropout_keys=fold_in(dropout_keys, 0))
+        hidden_BTD = ops.tanh(ops.matmul(hidden_BTD, self.inner))
+        hidden_BTD = self.dropout(hidden_BTD, dropout_keys=fold_in(dropout_keys, 1))
+        return ops.matmul(hidden_BTD, ops.transpose(self.table))
+
+
+def random_batch(rows: int, length: int, vocabulary_size: int, seed: int) -> Batch:
+    """A batch whose rows get shorter: the first is full, the last is all padding."""
+    rng = np.random.default_rng(seed)
+    target_lengths = np.linspace(length, 0, rows).astype(int)
+    source_lengths = np.maximum(target_lengths - 1, 0)
+    source, target = (
+        rng.integers(1, vocabulary_size, (rows, length))
+        * (np.arange(length) < lengths[:, None])
+        for lengths in (source_lengths, target_lengths)
+    )
+    shifted = np.zeros_like(target)
+    shifted[:, 1:] = target[:, :-1]
+    return {
+        "encoder_input_tokens": source.astype("int32"),
+        "decoder_input_tokens": shifted.astype("int32"),
+        "decoder_target_tokens": target.astype("int32"),
+        "decoder_loss_weights": (target != 0).astype("float32"),
+    }
