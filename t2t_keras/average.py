@@ -12,7 +12,7 @@ from absl import flags
 from t2t_keras import program
 from t2t_keras.errors import UserError
 
-_OWN = ["model_dir", "last", "from_step", "to_step"]
+_OWN = ("model_dir", "last", "from_step", "to_step")
 _MODEL_DIR = flags.DEFINE_string("model_dir", None, "Directory of a run. Required.")
 _LAST = flags.DEFINE_integer(
     "last",

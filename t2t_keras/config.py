@@ -14,7 +14,7 @@ from t2t_keras.errors import UserError
 def setting(
     default: Any,
     about: str,
-    choices: tuple[str, ...] = (),
+    choices: tuple[str | int, ...] = (),
     *,
     low: float | None = None,
     high: float | None = None,
@@ -24,7 +24,7 @@ def setting(
     Args:
         default: Its value if nothing is said.
         about: What it is, with its unit.
-        choices: Of a string, all that it may be; empty for anything.
+        choices: All that it may be; empty for anything.
         low: Of a number, the least it may be.
         high: Of a number, the most it may be.
     """
@@ -83,6 +83,7 @@ class DataConfig:
         2,
         "Lengths to pad to, per doubling of length: 1, 2, 4 or 8. More of them pad "
         "less and compile longer. The paper's base had 2, its big 4.",
+        choices=(1, 2, 4, 8),
     )
     tokens_per_batch: int = setting(
         25_000,

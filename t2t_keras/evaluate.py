@@ -16,7 +16,7 @@ from absl import flags
 from t2t_keras import program
 from t2t_keras.errors import UserError
 
-_OWN = [
+_OWN = (
     "model_dir",
     "checkpoint",
     "split",
@@ -25,7 +25,7 @@ _OWN = [
     "output",
     "beam_size",
     "alpha",
-]
+)
 _MODEL_DIR = flags.DEFINE_string("model_dir", None, "Directory of a run. Required.")
 _CHECKPOINT = flags.DEFINE_string(
     "checkpoint",

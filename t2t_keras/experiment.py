@@ -15,6 +15,7 @@ from t2t_keras.config import (
     DataConfig,
     DecodingConfig,
     ExperimentConfig,
+    ModelConfig,
     TrainingConfig,
 )
 from t2t_keras.decoding.beam_search import BeamSearchResult, beam_search
@@ -83,16 +84,20 @@ def build_vocabulary(config: DataConfig, corpus: Corpus) -> SubwordVocabulary:
 
 def build_bounds(config: DataConfig) -> tuple[int, ...]:
     """Returns the lengths that batches are padded to."""
-    if config.bounds_per_doubling not in (1, 2, 4, 8):
-        raise UserError(
-            "--bounds_per_doubling must be 1, 2, 4 or 8. "
-            f"Received: {config.bounds_per_doubling}"
-        )
     return bucket_bounds(config.max_length, config.bounds_per_doubling)
+
+
+def check_model(config: ModelConfig) -> None:
+    """Raises `UserError` if the sizes of a model do not go together."""
+    try:
+        Transformer(vocabulary_size=1, **dataclasses.asdict(config))
+    except ValueError as error:
+        raise UserError(f"There is no such model: {error}") from error
 
 
 def build_model(config: ExperimentConfig, vocabulary_size: int) -> Transformer:
     """Returns the model with fresh weights, drawn from the run's seed."""
+    check_model(config.model)
     keras.utils.set_random_seed(config.training.seed)
     policy = "mixed_bfloat16" if config.training.mixed_precision else "float32"
     model = Transformer(
@@ -102,14 +107,18 @@ def build_model(config: ExperimentConfig, vocabulary_size: int) -> Transformer:
     return model
 
 
-def build_optimizer(config: ExperimentConfig, model: keras.Model) -> keras.Optimizer:
-    """Returns the paper's Adam on the paper's schedule, built for a model."""
-    schedule = WarmupInverseSquareRoot(
+def build_schedule(config: ExperimentConfig) -> WarmupInverseSquareRoot:
+    """Returns the paper's learning rate for the settings."""
+    return WarmupInverseSquareRoot(
         config.model.d_model,
         config.training.warmup_steps,
         config.training.learning_rate_scale,
     )
-    optimizer = paper_adam(schedule)
+
+
+def build_optimizer(config: ExperimentConfig, model: keras.Model) -> keras.Optimizer:
+    """Returns the paper's Adam on the paper's schedule, built for a model."""
+    optimizer = paper_adam(build_schedule(config))
     optimizer.build(model.trainable_variables)
     return optimizer
 

@@ -11,7 +11,7 @@ from absl import flags
 
 from t2t_keras import program
 
-_OWN = ["model_dir", "checkpoint", "beam_size", "alpha"]
+_OWN = ("model_dir", "checkpoint", "beam_size", "alpha")
 _MODEL_DIR = flags.DEFINE_string("model_dir", None, "Directory of a run. Required.")
 _CHECKPOINT = flags.DEFINE_string(
     "checkpoint",

@@ -51,7 +51,7 @@ def config_from_flags(flag_values: flags.FlagValues = flags.FLAGS) -> Experiment
     """Returns the configuration that the flags spell.
 
     Raises:
-        UserError: If a value is not one of a setting's choices.
+        UserError: If a value is not one of a setting's choices, or not a number.
     """
     values: dict[str, Any] = {}
     for section in sections().values():
@@ -59,14 +59,16 @@ def config_from_flags(flag_values: flags.FlagValues = flags.FLAGS) -> Experiment
             value = flag_values[field.name].value
             if value_type(section, field.name) is tuple:
                 value = tuple(value)
-            _check_choice(field, value)
+            _check_value(field, value)
             values[field.name] = value
     return unflat(values)
 
 
-def _check_choice(field: dataclasses.Field, value: Any) -> None:
-    choices = field.metadata["choices"]
-    if choices and value not in choices:
+def _check_value(field: dataclasses.Field, value: Any) -> None:
+    if value != value:  # absl's bounds let it pass
+        raise UserError(f"--{field.name} must be a number. Received: {value}")
+    if field.metadata["choices"] and value not in field.metadata["choices"]:
+        choices = [str(choice) for choice in field.metadata["choices"]]
         close = difflib.get_close_matches(str(value), choices, n=1)
         hint = f" Did you mean {close[0]}?" if close else ""
         raise UserError(
@@ -165,7 +167,7 @@ def help_text(
 def _described(name: str, flag_values: flags.FlagValues) -> list[str]:
     flag = flag_values[name]
     default = flag.default_unparsed
-    if default in (None, [], ""):
+    if default in (None, (), ""):
         shown = ""
     elif isinstance(default, bool):
         shown = f" [{str(default).lower()}]"

@@ -58,6 +58,7 @@ def train(config: ExperimentConfig, model_dir: ModelDir) -> None:
         Interrupted: After a signal, with everything saved if it could be.
     """
     progress = Progress(str(model_dir.tensorboard), config.training.train_steps)
+    experiment.check_model(config.model)
     data = prepare_data(config, model_dir, progress.say)
     strategy = build_strategy()
     with strategy.scope():
@@ -95,6 +96,8 @@ def prepare_data(
         vocabulary = experiment.build_vocabulary(config.data, corpus)
     data = _encode(config, corpus, vocabulary, say)
     if not model_dir.exists():
+        # Nothing is written before all that was given has been found sound.
+        model_dir.path.mkdir(parents=True, exist_ok=True)
         vocabulary.save(model_dir.vocabulary_file)
         model_dir.update_run_card(_first_facts(config, data))
     # Written last: it is what makes the directory a run. And written again where a
@@ -187,7 +190,6 @@ class _Run:
         self._model_dir: ModelDir = model_dir
         self._data: RunData = data
         self._progress: Progress = progress
-        self._optimizer = optimizer
         self._stepper = experiment.build_stepper(
             config.training, model, optimizer, strategy
         )
@@ -229,6 +231,7 @@ class _Run:
             seed=training.seed,
             start=self._first_position,
         )
+        schedule = experiment.build_schedule(self._config)
         start_seconds = time.monotonic()
         train_loop(
             self._stepper,
@@ -242,7 +245,7 @@ class _Run:
             ),
             evaluate=self._evaluate,
             save=self._save,
-            learning_rate=lambda step: float(self._optimizer._learning_rate(step - 1)),
+            learning_rate=lambda step: float(schedule(step - 1)),
             progress=self._progress,
         )
         seconds = time.monotonic() - start_seconds

@@ -22,7 +22,7 @@ from absl import flags
 from t2t_keras import program
 from t2t_keras.errors import UserError
 
-_OWN = [
+_OWN = (
     "model_dir",
     "checkpoint",
     "input",
@@ -32,7 +32,7 @@ _OWN = [
     "n_best",
     "scores",
     "lines_at_once",
-]
+)
 _CHECKPOINT = flags.DEFINE_string(
     "checkpoint",
     "averaged",

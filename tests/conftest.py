@@ -4,7 +4,7 @@ import os
 
 # Before Keras and TensorFlow are imported, and whatever ~/.keras says.
 os.environ["KERAS_BACKEND"] = "tensorflow"
-os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
+os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 
 from collections.abc import Iterator
 

@@ -63,7 +63,8 @@ class Transformer(keras.Model):
 
     Raises:
         ValueError: If d_model does not divide by num_heads and sizes per head
-            are not given.
+            are not given, d_model is odd without learned positions, or
+            encoder_neighborhood is even.
     """
 
     def __init__(  # noqa: PLR0913 - the paper's model has this many
@@ -87,6 +88,13 @@ class Transformer(keras.Model):
                 "d_model must be a multiple of num_heads where d_k and d_v are not "
                 f"given. Received: d_model={d_model}, num_heads={num_heads}"
             )
+        if learned_positions is None and d_model % 2:
+            raise ValueError(
+                "d_model must be even for sinusoids, which come in pairs. "
+                f"Received: d_model={d_model}"
+            )
+        if encoder_neighborhood is not None:
+            neighborhood_mask(1, encoder_neighborhood)  # raises if it has no center
         self.sizes = {
             "vocabulary_size": vocabulary_size,
             "num_layers": num_layers,

@@ -3,7 +3,7 @@
 import sys
 import time
 from collections.abc import Mapping
-from typing import TextIO
+from typing import Any, TextIO
 
 import tensorflow as tf
 
@@ -15,7 +15,8 @@ class Progress:
     read the same in a terminal and in a log file.
 
     Args:
-        log_dir: Where TensorBoard's files go; None for none.
+        log_dir: Where TensorBoard's files go, made when there is something to
+            write; None for none.
         train_steps: Updates in all, for the time that is left.
         stream: Where lines go; standard error if None.
     """
@@ -23,7 +24,8 @@ class Progress:
     def __init__(
         self, log_dir: str | None, train_steps: int, stream: TextIO | None = None
     ):
-        self._writer = tf.summary.create_file_writer(log_dir) if log_dir else None
+        self._log_dir = log_dir
+        self._writer: Any = None
         self._train_steps = train_steps
         self._stream = stream
         self._start_seconds = time.monotonic()
@@ -35,8 +37,10 @@ class Progress:
 
     def scalars(self, step: int, values: Mapping[str, float]) -> None:
         """Writes values to TensorBoard, at a step."""
-        if self._writer is None:
+        if self._log_dir is None:
             return
+        if self._writer is None:
+            self._writer = tf.summary.create_file_writer(self._log_dir)
         with self._writer.as_default():
             for tag, value in values.items():
                 tf.summary.scalar(tag, value, step=step)

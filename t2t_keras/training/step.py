@@ -151,6 +151,30 @@ class Stepper:
 
         return self._strategy.experimental_distribute_values_from_function(value)
 
+    def _spread_signature(self) -> dict[str, tf.TypeSpec]:
+        """Returns the types of a spread batch with any number of rows and positions.
+
+        Without a signature, the first batch would get a trace of its own shape,
+        whose results differ in the last bits from those of the trace for all. A run
+        that goes on has another first batch than the run that it continues.
+        """
+        replicas = self._strategy.num_replicas_in_sync
+        ones, twos = (
+            self._spread(
+                {
+                    name: np.zeros([replicas * size, size], spec.dtype.as_numpy_dtype)
+                    for name, spec in batch_signature().items()
+                }
+            )
+            for size in (1, 2)
+        )
+        return {
+            name: tf.type_spec_from_value(ones[name]).most_specific_common_supertype(
+                [tf.type_spec_from_value(twos[name])]
+            )
+            for name in ones
+        }
+
     def _distributed(self, replica_step: Callable) -> Callable:
         """Returns a traced function of a spread batch, for all shapes alike."""
 
@@ -164,7 +188,7 @@ class Stepper:
             norm = self._strategy.experimental_local_results(gradient_norm)[0]
             return StepSums(LossSums(*sums), norm)
 
-        return tf.function(run, reduce_retracing=True)
+        return tf.function(run, input_signature=[self._spread_signature()])
 
     def _train_replica(self, batch: Batch) -> StepSums:
         context = tf.distribute.get_replica_context()

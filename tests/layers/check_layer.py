@@ -47,17 +47,19 @@ def shapes(layer: Any) -> list[tuple[str, tuple[int, ...]]]:
 def check_traced(case: Case, layer: Any) -> None:
     eager = case.call(layer)
 
-    def symbol(value: np.ndarray) -> Any:
-        width = value.shape[-1:] if value.dtype.kind == "f" else (None,)
-        return keras.Input(
-            batch_shape=(None,) * (value.ndim - 1) + width, dtype=str(value.dtype)
-        )
+    def sized(value: np.ndarray) -> Any:
+        return keras.Input(batch_shape=value.shape, dtype=str(value.dtype))
 
-    symbols = keras.tree.map_structure(symbol, dict(case.inputs))
+    def unsized(value: np.ndarray) -> Any:
+        width = value.shape[-1:] if value.dtype.kind == "f" else (None,)
+        shape = (None,) * (value.ndim - 1) + width
+        return keras.Input(batch_shape=shape, dtype=str(value.dtype))
+
+    shape = layer(**keras.tree.map_structure(sized, dict(case.inputs))).shape
+    assert shape == eager.shape
+    symbols = keras.tree.map_structure(unsized, dict(case.inputs))
     outputs = layer(**symbols)
-    assert len(outputs.shape) == eager.ndim
-    assert all(a in (None, b) for a, b in zip(outputs.shape, eager.shape, strict=True))
-    assert outputs.shape[-1] == eager.shape[-1]
+    assert outputs.shape == (None,) * (eager.ndim - 1) + eager.shape[-1:]
     values = keras.tree.flatten(dict(case.inputs))
     symbolic = keras.Model(keras.tree.flatten(symbols), outputs)(values)
     np.testing.assert_allclose(symbolic, eager, atol=2e-6, rtol=2e-5)
@@ -88,6 +90,8 @@ def check_dtypes(case: Case, layer: Any) -> None:
     case.call(mixed)
     mixed.set_weights(layer.get_weights())
     assert {weight.dtype for weight in mixed.weights} <= {"float32"}
+    parts = mixed._flatten_layers(recursive=True)
+    assert {part.compute_dtype for part in parts} == {"bfloat16"}
     rounded = mixed(**case.inputs)
     assert rounded.dtype == "bfloat16"
     error = np.abs(tf.cast(rounded, "float32") - exact).mean()

@@ -207,9 +207,7 @@ def stepper(model):
     return experiment.build_stepper(CONFIG.training, model, None, strategy)
 
 
-def test_dev_loss_is_that_of_the_pairs_whatever_the_batches(
-    read, vocabulary, stepper
-):
+def test_dev_loss_is_that_of_the_pairs_whatever_the_batches(read, vocabulary, stepper):
     corpus = dev_corpus(vocabulary)
     pairs = [corpus.pair(i) for i in range(len(corpus))]
     expected = -sum(read(s.tolist(), t.tolist()) for s, t in pairs)
@@ -223,7 +221,7 @@ def test_dev_loss_is_that_of_the_pairs_whatever_the_batches(
 
 
 def test_nothing_to_train_on_is_refused():
-    with pytest.raises(UserError, match="nothing to train on. Give --dataset"):
+    with pytest.raises(UserError, match=r"nothing to train on\. Give --dataset"):
         experiment.build_corpus(DataConfig())
 
 

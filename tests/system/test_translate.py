@@ -81,9 +81,7 @@ def test_scores_alone(translate):
 def test_a_line_over_the_limit_is_cut_and_the_user_told(translate):
     line = b"a b c d e " * 110
     done = translate("--beam_size=1", stdin=b"a b c\n" + line + b"\nd e f\n")
-    assert done.stderr == (
-        "warning: line 2 is too long; its end was not translated\n"
-    )
+    assert done.stderr == ("warning: line 2 is too long; its end was not translated\n")
     assert len(done.lines) == 3
     assert (done.lines[0], done.lines[2]) == ("c b a", "f e d")
 

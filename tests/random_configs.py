@@ -1,0 +1,50 @@
+"""Settings drawn at random, for what must hold whatever a person sets."""
+
+import dataclasses
+from typing import Any
+
+from hypothesis import strategies as st
+
+from t2t_keras.config import ExperimentConfig, sections, unflat, value_type
+
+# What a path may hold, and what separates list items, quotes them or starts a comment.
+_TEXTS = st.text(
+    st.one_of(
+        st.sampled_from("ab ,\"'=#-/\\é†"),
+        st.characters(exclude_categories=["Cs", "Cc"]),
+    ),
+    min_size=1,
+    max_size=8,
+).filter(lambda text: text == text.strip())
+
+
+def _values(section: type, field: dataclasses.Field) -> st.SearchStrategy[Any]:
+    kind = value_type(section, field.name)
+    low, high = field.metadata["low"], field.metadata["high"]
+    if field.metadata["choices"]:
+        return st.sampled_from(field.metadata["choices"])
+    strategies = {
+        bool: st.booleans(),
+        int: st.integers(1 if low is None else low, 10**6 if high is None else high),
+        float: st.floats(low, high, allow_nan=False, allow_infinity=False),
+        str: _TEXTS,
+        tuple: st.lists(_TEXTS, max_size=3).map(tuple),
+    }
+    values = strategies[kind]
+    return st.none() | values if field.default is None else values
+
+
+@st.composite
+def configs(draw: st.DrawFn) -> ExperimentConfig:
+    """Any settings that are not refused when they are made."""
+    values = {
+        field.name: draw(_values(section, field), label=field.name)
+        for section in sections().values()
+        for field in dataclasses.fields(section)
+    }
+    values["d_model"] = 2 * values["d_model"] * values["num_heads"]
+    if values["encoder_neighborhood"] is not None:
+        values["encoder_neighborhood"] |= 1
+    if values["learned_positions"] is not None:
+        values["learned_positions"] += values["max_length"]
+    return unflat(values)

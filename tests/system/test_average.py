@@ -1,0 +1,91 @@
+"""The average program: which checkpoints the flags mean."""
+
+import json
+
+import pytest
+
+from tests.system.in_process import run_program
+
+
+@pytest.fixture
+def average(own_run):
+    flag = f"--model_dir={own_run.path}"
+    return lambda *arguments: run_program("average", flag, *arguments)
+
+
+# The run kept the checkpoints of steps 350, 400, 450 and 500.
+@pytest.mark.parametrize(
+    ("arguments", "steps"),
+    [
+        (["--last=1"], [500]),
+        (["--last=3"], [400, 450, 500]),
+        (["--last=4"], [350, 400, 450, 500]),
+        (["--from_step=400"], [400, 450, 500]),
+        (["--to_step=400"], [350, 400]),
+        (["--from_step=351", "--to_step=499"], [400, 450]),
+        (["--from_step=350", "--to_step=350"], [350]),
+        (["--to_step=450", "--last=2"], [400, 450]),
+        (["--from_step=350", "--last=1"], [500]),
+    ],
+)
+def test_the_checkpoints_that_are_meant(average, own_run, arguments, steps):
+    done = average(*arguments)
+    target = own_run.averaged / f"step-{steps[-1]}"
+    named = ", ".join(map(str, steps))
+    assert (done.status, done.stderr) == (0, "")
+    assert done.stdout == (
+        f"averaged {len(steps)} checkpoints, steps {named}, into {target}\n"
+    )
+    state = json.loads((target / "state.json").read_text())["state"]
+    assert (state["step"], state["averaged"]) == (steps[-1], steps)
+    assert state["position"] is None  # nothing to train on from
+    assert own_run.run_card()["averaged"] == {"steps": steps}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ([], "Give --last, or --from_step and --to_step, to average."),
+        (["--last=0"], "--last must be at least 1. Received: 0"),
+        (
+            ["--last=5"],
+            "There are 4 checkpoints from step 0 to 500, 5 wanted. The run has these: "
+            "[350, 400, 450, 500]. Keep more of them with --keep_checkpoints.",
+        ),
+        (["--from_step=501"], "There are 0 checkpoints from step 501 to 500, 1 wante"),
+        (["--from_step=450", "--to_step=400"], "There are 0 checkpoints from step 450"),
+        (["--to_step=400", "--last=3"], "There are 2 checkpoints from step 0 to 400"),
+        (["5"], "Arguments are given as flags. Received: 5."),
+    ],
+)
+def test_what_cannot_be_averaged_is_refused(average, own_run, arguments, message):
+    before = (own_run.averaged / "step-500/state.json").read_bytes()
+    done = average(*arguments)
+    assert (done.status, done.output) == (2, b"")
+    assert done.stderr.startswith("error: ")
+    assert message in done.stderr
+    assert (own_run.averaged / "step-500/state.json").read_bytes() == before
+
+
+def test_a_run_without_checkpoints(average, own_run):
+    own_run.checkpoints.rename(own_run.path / "elsewhere")
+    done = average("--last=1")
+    assert done.status == 2
+    assert "The run has these: none." in done.stderr
+
+
+def test_a_damaged_checkpoint_is_named(average, own_run):
+    path = own_run.checkpoints / "step-450" / "weights.data-00000-of-00001"
+    path.write_bytes(path.read_bytes()[:-1])
+    done = average("--last=3")
+    assert done.status == 2
+    assert f"The checkpoint {path.parent} is damaged: {path.name} has changed" in (
+        done.stderr
+    )
+    assert not list(own_run.averaged.glob(".*"))
+
+
+def test_the_model_dir_is_required():
+    done = run_program("average", "--last=2")
+    assert done.status == 2
+    assert done.stderr.startswith("error: --model_dir is required: Directory of a run")

@@ -1,0 +1,259 @@
+"""What a person can get wrong: one message each, exit status 2, nothing half made."""
+
+import gzip
+import json
+
+import pytest
+
+from t2t_keras.text.subwords import learn_subwords
+from t2t_keras.text.vocabulary import SubwordVocabulary
+from tests.system.in_process import run_program
+from tests.system.reverse_task import reversed_pairs, written
+
+SMALL = (
+    "--vocabulary_size=280",
+    "--max_length=8",
+    "--tokens_per_batch=64",
+    "--num_layers=1",
+    "--d_model=8",
+    "--d_ff=8",
+    "--num_heads=2",
+    "--train_steps=1",
+    "--nojit_compile",
+)
+
+
+@pytest.fixture
+def train(tmp_path):
+    """Starts a small training run; text and settings are sound but for one thing."""
+    files = written(tmp_path, "train", reversed_pairs(40, seed=1))
+
+    def run(*arguments, files=files):
+        return run_program(
+            "train", f"--model_dir={tmp_path / 'new'}", *SMALL, *files, *arguments
+        )
+
+    return run
+
+
+def refused(done, message):
+    """Whether a program ended with one message for a person."""
+    assert done.status == 2, done.stderr
+    *_, last = done.stderr.split("error: ")
+    assert done.stderr.count("error: ") == 1
+    assert "Traceback" not in done.stderr
+    assert done.output == b""
+    assert message in last
+    return True
+
+
+def write(path, content):
+    path.write_bytes(content)
+    return path
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (
+            ["--train_source=no/such.txt"],
+            "The file no/such.txt does not exist, nor doe",
+        ),
+        (["--vocabulary_size=5000"], "larger than the training text allows: its 80 li"),
+        (["--vocabulary_size=100"], "A vocabulary of 100 is too small: the 3 special"),
+        (["--vocabulary_size=262"], "the characters of the training text need"),
+        (["--vocabulary_file=no.model"], "Cannot read the vocabulary file no.model"),
+        (["--subwords=bpee"], "--subwords must be one of bpe, unigram. Received: bpee"),
+        (["--max_length=2"], "No sentence pair is left: 40 have a side longer than 2"),
+        (["--tokens_per_batch=7"], "tokens_per_batch"),
+        (["--d_model=9", "--num_heads=3"], "--d_model must be even"),
+        (["--num_heads=3"], "--d_model must be a multiple of --num_heads"),
+        (["--encoder_neighborhood=4"], "--encoder_neighborhood must be odd"),
+        (
+            ["--bounds_per_doubling=3"],
+            "--bounds_per_doubling must be one of 1, 2, 4, 8",
+        ),
+        (["--learned_positions=5"], "learned_positions"),
+        (["now"], "Arguments are given as flags. Received: now."),
+    ],
+)
+def test_nothing_is_left_of_a_run_that_cannot_be(train, tmp_path, arguments, message):
+    assert refused(train(*arguments), message)
+    assert not (tmp_path / "new").exists()
+
+
+@pytest.mark.parametrize(
+    ("argument", "message"),
+    [
+        (
+            "--train_step=5",
+            "Unknown command line flag 'train_step'. Did you mean: train",
+        ),
+        ("--d_model=wide", "flag --d_model=wide: "),
+        ("--train_steps=0", "flag --train_steps=0: "),
+        ("--label_smoothing=1.5", "flag --label_smoothing=1.5: "),
+        ("--num_heads=0", "flag --num_heads=0: "),
+        ("--flagfile=no.flags", "no.flags"),
+    ],
+)
+def test_a_flag_that_cannot_be_read(train, tmp_path, argument, message):
+    """These are absl's own messages, and its exit status."""
+    done = train(argument)
+    assert done.status == 1
+    assert message in done.stderr
+    assert "Traceback" not in done.stderr
+    assert not (tmp_path / "new").exists()
+
+
+def test_no_model_dir():
+    assert refused(run_program("train"), "--model_dir is required: Directory of the ru")
+
+
+def test_nothing_to_train_on(tmp_path):
+    done = run_program("train", f"--model_dir={tmp_path / 'new'}")
+    assert refused(done, "There is nothing to train on. Give --dataset")
+    assert not (tmp_path / "new").exists()
+
+
+def test_an_unknown_dataset_and_the_nearest_names(train, tmp_path):
+    done = train("--dataset=wmt14_translat/de-en", files=[])
+    assert refused(done, "There is no dataset wmt14_translat/de-en")
+    assert "Did you mean wmt14_translate" in done.stderr
+    assert not (tmp_path / "new").exists()
+
+
+@pytest.mark.parametrize(
+    ("source", "target", "message"),
+    [
+        (b"a\nb\nc\n", b"a\nb\n", "has 3 lines, but"),
+        (b"\n \n", b"a\nb\n", "No text to learn a vocabulary from"),
+        (gzip.compress(b"a\n" * 999)[:-4], b"a\n" * 999, "is a damaged or incomplete"),
+    ],
+)
+def test_text_that_cannot_be_trained_on(train, tmp_path, source, target, message):
+    left = write(tmp_path / "a.txt", source)
+    right = write(tmp_path / "b.txt", target)
+    files = [f"--train_source={left}", f"--train_target={right}"]
+    assert refused(train(files=files), message)
+    assert not (tmp_path / "new").exists()
+
+
+def test_a_misspelt_file_and_the_nearest_name(train, tmp_path):
+    done = train(f"--train_source={tmp_path / 'trian.source'}")
+    assert refused(done, "Did you mean train.source")
+
+
+def test_text_with_nasty_lines_is_trained_on(train, tmp_path):
+    """CR, U+2028, invalid UTF-8, empty and over-long lines: none stops a run."""
+    left = b"a\rb\na\xe2\x80\xa8b\n\xff c\n\n" + b"a b " * 9 + b"\n" + b"d e f\n" * 9
+    right = b"b\ra\r\nb a\nc\na\nb\n" + b"f e d\n" * 9
+    files = [
+        f"--train_source={write(tmp_path / 'a', left)}",
+        f"--train_target={write(tmp_path / 'b', right)}",
+    ]
+    done = train("--vocabulary_size=268", files=files)
+    assert done.status == 0, done.stderr
+    assert "1 of 14 lines have no text on one side or both" in done.stderr
+    assert "1 of 14 lines are not valid UTF-8" in done.stderr
+    assert "left out: 1 pairs longer than 8 tokens" in done.stderr
+
+
+def damage_weights(run):
+    path = run.averaged / "step-500" / "weights.data-00000-of-00001"
+    path.write_bytes(path.read_bytes()[:-100])
+    return f"The checkpoint {path.parent} is damaged: {path.name} has changed"
+
+
+def damage_state(run):
+    path = run.averaged / "step-500" / "state.json"
+    path.write_text(path.read_text().replace("500", "501"))
+    return f"The checkpoint {path.parent} is damaged"
+
+
+def lose_the_vocabulary(run):
+    run.vocabulary_file.unlink()
+    return f"Cannot read the vocabulary file {run.vocabulary_file}"
+
+
+def cut_the_vocabulary(run):
+    run.vocabulary_file.write_bytes(run.vocabulary_file.read_bytes()[:500])
+    return str(run.vocabulary_file)
+
+
+def change_the_model(run):
+    text = run.flagfile.read_text().replace("--d_ff=128", "--d_ff=96")
+    run.flagfile.write_text(text)
+    return "does not fit this model"
+
+
+def deepen_the_model(run):
+    text = run.flagfile.read_text().replace("--num_layers=1", "--num_layers=2")
+    run.flagfile.write_text(text)
+    return "does not fit this model"
+
+
+def damage_the_run_card(run):
+    run.run_card_file.write_text("{")
+    return f"{run.run_card_file} is damaged"
+
+
+def damage_the_flagfile(run):
+    run.flagfile.write_text("--d_modell=64\n")
+    return f"{run.flagfile}: Unknown command line flag 'd_modell'"
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        damage_weights,
+        damage_state,
+        lose_the_vocabulary,
+        cut_the_vocabulary,
+        change_the_model,
+        deepen_the_model,
+        damage_the_run_card,
+        damage_the_flagfile,
+    ],
+)
+def test_a_damaged_run_does_not_translate(own_run, damage):
+    message = damage(own_run)
+    done = run_program("translate", f"--model_dir={own_run.path}", stdin=b"a b c\n")
+    assert refused(done, message)
+
+
+def test_a_vocabulary_of_another_run(own_run):
+    """Its ids would mean other words, and every translation would be nonsense."""
+    lines = [line for pair in reversed_pairs(400, seed=2) for line in pair]
+    other = SubwordVocabulary(learn_subwords(lines, vocabulary_size=280))
+    other.save(own_run.vocabulary_file)
+    flags = f"--model_dir={own_run.path}", "--beam_size=1"
+    done = run_program("translate", *flags, stdin=b"a b c\n")
+    assert refused(done, "is not the vocabulary that this model was trained with")
+    # And were the run card's word on it lost, the checkpoint still knows.
+    card = json.loads(own_run.run_card_file.read_text())
+    del card["vocabulary"]
+    own_run.run_card_file.write_text(json.dumps(card))
+    done = run_program("translate", *flags, stdin=b"a b c\n")
+    assert refused(done, "was trained with another vocabulary")
+
+
+def test_a_run_s_settings_cannot_be_changed_under_way(own_run, reverse_run):
+    flag = f"--model_dir={own_run.path}"
+    before = own_run.flagfile.read_bytes()
+    done = run_program("train", flag, *reverse_run.flags, "--d_ff=64")
+    assert refused(done, "--d_ff: 128 in the model_dir, 64 now")
+    assert own_run.flagfile.read_bytes() == before
+
+
+def test_a_full_disk_while_exporting(own_run, monkeypatch):
+    from t2t_keras.serving import saved_model
+
+    def full(*arguments, **keywords):
+        raise saved_model.tf.errors.ResourceExhaustedError(
+            None, None, "No space left on device"
+        )
+
+    monkeypatch.setattr(saved_model.tf.saved_model, "save", full)
+    done = run_program("export", f"--model_dir={own_run.path}", "--beam_size=1")
+    assert refused(done, "could not be written: No space left on device")
+    assert [path.name for path in own_run.export.iterdir()] == ["1"]

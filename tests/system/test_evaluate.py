@@ -1,0 +1,97 @@
+"""The evaluate program: scores with signatures, and where translations go."""
+
+import gzip
+
+import pytest
+
+from t2t_keras.evaluation.bleu import corpus_scores
+from tests.system.in_process import run_program
+
+
+@pytest.fixture
+def evaluate(own_run):
+    flags = (f"--model_dir={own_run.path}", "--beam_size=1")
+    return lambda *arguments: run_program("evaluate", *flags, *arguments)
+
+
+def test_the_test_split_of_the_run_by_default(evaluate, own_run, reverse_run):
+    done = evaluate("--checkpoint=latest")
+    assert done.status == 0
+    lines = done.lines
+    assert lines[0].startswith("test: 500 sentences, step 500, beam 1, alpha 0.6, ")
+    written = (own_run.translations / "test-step-500.txt").read_text().splitlines()
+    references = [target for _, target in reverse_run.held_out]
+    scores = corpus_scores(written, references)
+    # The version of sacreBLEU ends the signature, or the number means nothing.
+    assert lines[1] == f"  BLEU {scores.bleu:.2f}  {scores.bleu_signature}"
+    assert "|tok:13a|smooth:exp|version:" in lines[1]
+    assert lines[2] == f"  chrF {scores.chrf:.2f}  {scores.chrf_signature}"
+    assert lines[3].startswith("  perplexity per subword 1.1")
+    card = own_run.run_card()["scores"]["test"]
+    assert card["decoding"]["beam_size"] == 1
+
+
+def test_files_of_one_s_own(evaluate, own_run, tmp_path):
+    source, reference = tmp_path / "in.gz", tmp_path / "ref"
+    source.write_bytes(gzip.compress(b"a b c\nj i h g\n"))
+    reference.write_bytes(b"c b a\ng h i x\n")
+    before = own_run.run_card()
+    output = tmp_path / "out.txt"
+    done = evaluate(
+        f"--source={source}", f"--reference={reference}", f"--output={output}"
+    )
+    assert done.status == 0
+    assert output.read_text() == "c b a\ng h i j\n"
+    bleu = corpus_scores(["c b a", "g h i j"], ["c b a", "g h i x"]).bleu
+    assert 0 < bleu < 100
+    assert done.lines[1].startswith(f"  BLEU {bleu:.2f}  BLEU|nrefs:1|")
+    # The run's own test set scored what it scored.
+    assert own_run.run_card() == before
+
+
+def test_both_sides_in_one_file(evaluate, tmp_path):
+    path = tmp_path / "both.tsv"
+    path.write_bytes(b"a b c\tc b a\nj i h g\tg h i j\n")
+    done = evaluate(f"--source={path}")
+    assert done.status == 0
+    assert done.lines[0].startswith("test: 2 sentences")
+    assert done.lines[2].startswith("  chrF 100.00")
+
+
+def test_the_dev_split(evaluate, own_run):
+    done = evaluate("--split=dev")
+    assert done.lines[0].startswith("dev: 100 sentences")
+    assert set(own_run.run_card()["scores"]) == {"dev", "test"}
+    assert len((own_run.translations / "dev-step-500.txt").read_text().split()) > 300
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--source=a.txt"], "--source and --reference belong together; one is missin"),
+        (["--reference=a.txt"], "--source and --reference belong together; one is mi"),
+        (["--source=no.txt", "--reference=no.txt"], "The file no.txt does not exist."),
+        (["--checkpoint=6"], "There is no checkpoint '6' in"),
+        (["test"], "Arguments are given as flags. Received: test."),
+    ],
+)
+def test_what_cannot_be_is_refused(evaluate, arguments, message):
+    done = evaluate(*arguments)
+    assert (done.status, done.output) == (2, b"")
+    assert done.stderr.startswith("error: ")
+    assert message in done.stderr
+
+
+def test_a_split_that_no_corpus_has(evaluate):
+    done = evaluate("--split=validation")
+    assert done.status == 1
+    assert "value should be one of <train|dev|test>" in done.stderr
+
+
+def test_unequal_files_are_refused(evaluate, tmp_path):
+    source, reference = tmp_path / "a", tmp_path / "b"
+    source.write_bytes(b"a b c\nb\n")
+    reference.write_bytes(b"c b a\n")
+    done = evaluate(f"--source={source}", f"--reference={reference}")
+    assert done.status == 2
+    assert f"{source} has 2 lines, but {reference} has 1" in done.stderr

@@ -1,0 +1,105 @@
+"""The programs as processes: what cannot be seen from inside one."""
+
+import subprocess
+import sys
+
+import pytest
+
+from tests.system.conftest import REPOSITORY, python
+
+PROGRAMS = ("train", "translate", "evaluate", "average", "export")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_help_is_there_at_once(name):
+    """Without TensorFlow, which takes seconds to import."""
+    done = python("-X", "importtime", "-m", f"t2t_keras.{name}", "--help")
+    assert done.returncode == 0
+    text = done.stdout.decode()
+    assert f"    python -m t2t_keras.{name} --" in text  # an example
+    assert "\n  --model_dir\n" in text
+    imported = {
+        line.split("|")[-1].strip() for line in done.stderr.decode().split("\n")
+    }
+    assert "absl.flags" in imported
+    heavy = {"tensorflow", "keras", "tensorflow_text", "numpy"} & imported
+    assert heavy == set()
+
+
+@pytest.mark.slow
+def test_help_lists_what_belongs_to_the_program():
+    done = {name: python("-m", f"t2t_keras.{name}", "--help") for name in PROGRAMS}
+    text = {name: each.stdout.decode() for name, each in done.items()}
+    assert "Model: the hyperparameters of section 3 and Table 3." in text["train"]
+    assert "  --d_model [512]\n      Width of the model" in text["train"]
+    assert "  --jit_compile [true]\n" in text["train"]
+    assert "Paper: 10." in text["train"]
+    for name in PROGRAMS[1:]:
+        assert "--d_model" not in text[name]
+    for flag, owners in (
+        ("--n_best [1]", ["translate"]),
+        ("--split [test]", ["evaluate"]),
+        ("--from_step", ["average"]),
+        ("--checkpoint [averaged]", ["translate", "evaluate", "export"]),
+        ("--beam_size", ["translate", "evaluate", "export"]),
+        ("--beam_size [4]", ["train"]),
+    ):
+        assert [name for name in PROGRAMS if f"  {flag}\n" in text[name]] == owners
+    # Nobody's flags but ours, and every line fits a terminal.
+    for name in PROGRAMS:
+        assert "--verbosity" not in text[name]
+        assert max(map(len, text[name].splitlines())) <= 88
+
+
+def test_a_process_translates_and_says_nothing_else(reverse_run):
+    done = python(
+        "-m",
+        "t2t_keras.translate",
+        f"--model_dir={reverse_run.model_dir.path}",
+        "--beam_size=2",
+        stdin=b"a b c\n\nj i h g\r\n",
+    )
+    assert done.returncode == 0
+    assert done.stdout == b"c b a\n\ng h i j\n"
+    assert done.stderr == b""
+
+
+def test_whoever_reads_may_stop_reading(reverse_run):
+    """As in `translate < text | head -1`."""
+    command = [
+        sys.executable,
+        "-m",
+        "t2t_keras.translate",
+        f"--model_dir={reverse_run.model_dir.path}",
+        "--beam_size=1",
+        "--lines_at_once=1",
+    ]
+    with subprocess.Popen(
+        command,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        cwd=REPOSITORY,
+    ) as process:
+        process.stdin.write(b"a b c\n")
+        process.stdin.flush()
+        assert process.stdout.readline() == b"c b a\n"
+        process.stdout.close()
+        process.stdin.write(b"d e f\n" * 3)
+        process.stdin.close()
+        errors = process.stderr.read()
+        assert process.wait() == 141
+    assert b"Traceback" not in errors
+    assert b"BrokenPipe" not in errors
+
+
+@pytest.mark.slow
+def test_a_process_that_is_given_nonsense_ends_with_one_message(tmp_path):
+    done = python("-m", "t2t_keras.translate", f"--model_dir={tmp_path}")
+    assert done.returncode == 2
+    assert done.stdout == b""
+    assert done.stderr.decode() == (
+        f"error: {tmp_path} is not a model directory: it has no train.flags. Give the "
+        "--model_dir of a training run.\n"
+    )

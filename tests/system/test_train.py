@@ -1,0 +1,107 @@
+"""The train program: how it ends, and how it goes on."""
+
+import signal
+
+import pytest
+
+from t2t_keras import training_run
+from t2t_keras.training.loop import Interrupted
+from tests.system.in_process import run_program
+
+
+def test_the_same_command_again_is_done_at_once(own_run):
+    """By the run's own flagfile, as its first lines say."""
+    comment = own_run.flagfile.read_text().splitlines()[:3]
+    assert any("python -m t2t_keras.train --flagfile=" in line for line in comment)
+    done = run_program(
+        "train",
+        f"--flagfile={own_run.flagfile}",
+        f"--model_dir={own_run.path}",
+        "--beam_size=1",
+    )
+    assert done.status == 0, done.stderr
+    said = done.stderr.splitlines()
+    assert "going on from step 500" in said
+    assert "all 500 steps are made already" in said
+    assert not any(line.startswith(("step", "learning")) for line in said)
+    # What follows training is made again, with what may change changed.
+    assert "test: 500 sentences, step 500, beam 1, alpha 0.6" in done.stdout
+    assert f"SavedModel   {own_run.export / '2'}\n" in done.stdout
+    assert own_run.config().decoding.beam_size == 1
+
+
+@pytest.mark.parametrize(
+    ("number", "saved", "status", "message"),
+    [
+        (
+            signal.SIGINT,
+            True,
+            130,
+            "stopped by SIGINT; step 1,234 is saved. The same command goes on from "
+            "there.\n",
+        ),
+        (
+            signal.SIGTERM,
+            False,
+            143,
+            "stopped by SIGTERM; step 1,234 is not saved. The same command goes on "
+            "from the checkpoint before.\n",
+        ),
+    ],
+)
+def test_a_signal_is_told_and_is_the_status(
+    tmp_path, monkeypatch, number, saved, status, message
+):
+    def stop(config, model_dir):
+        raise Interrupted(number, 1234, saved)
+
+    monkeypatch.setattr(training_run, "train", stop)
+    done = run_program("train", f"--model_dir={tmp_path / 'run'}")
+    assert (done.status, done.output, done.stderr) == (status, b"", message)
+
+
+def test_the_flags_reach_the_run(tmp_path, monkeypatch):
+    seen = []
+
+    def note(config, model_dir):
+        seen.append((config, model_dir.path))
+        raise Interrupted(signal.SIGTERM, 0, True)
+
+    monkeypatch.setattr(training_run, "train", note)
+    path = tmp_path / "small.flags"
+    path.write_text("# A comment\n--d_model=48\n--train_steps=7\n--nojit_compile\n")
+    run_program(
+        "train",
+        f"--flagfile={path}",
+        f"--model_dir={tmp_path / 'run'}",
+        "--train_steps=9",  # the later one counts
+        "--train_source=a.txt,b.txt",
+        "--d_k=5",
+    )
+    ((config, place),) = seen
+    assert place == tmp_path / "run"
+    assert (config.model.d_model, config.model.d_k, config.model.d_v) == (48, 5, None)
+    assert config.training.train_steps == 9
+    assert config.training.jit_compile is False
+    assert config.data.train_source == ("a.txt", "b.txt")
+
+
+def test_what_a_run_says_and_nothing_else(reverse_run):
+    """Native code, which Python cannot hold back, included."""
+    beginnings = (
+        "learning 280 subwords …",
+        "corpus text files: 8,000 pairs: ",
+        " batches an epoch, on average ",
+        "1 shapes; ",
+        "model: 100,864 parameters on 1 device(s), no XLA",
+        "step ",
+        "  dev: loss ",
+        "trained for ",
+        "translating the test set …",
+        "exporting …",
+    )
+    lines = reverse_run.stderr.splitlines()
+    foreign = [line for line in lines if not any(b in line for b in beginnings)]
+    assert foreign == []
+    steps = [line.split("  ")[0] for line in lines if line.startswith("step ")]
+    assert steps == [f"step {n}/500" for n in (100, 200, 300, 400, 500)]

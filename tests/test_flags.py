@@ -1,0 +1,263 @@
+"""Settings as flags and flagfiles, there and back; and the flagfiles of configs/."""
+
+import dataclasses
+import re
+from pathlib import Path
+
+import pytest
+from absl import flags
+from hypothesis import given
+
+from t2t_keras.config import ExperimentConfig, flat, sections, unflat
+from t2t_keras.errors import UserError
+from t2t_keras.flags import (
+    config_from_flagfile,
+    config_from_flags,
+    define_config_flags,
+    flagfile_text,
+    help_text,
+)
+from tests.random_configs import configs
+
+CONFIGS = Path(__file__).resolve().parents[1] / "configs"
+FLAGFILES = sorted(CONFIGS.glob("*.flags"))
+
+
+def parsed(*arguments: str) -> flags.FlagValues:
+    flag_values = flags.FlagValues()
+    define_config_flags(flag_values)
+    flag_values(["program", *arguments])
+    return flag_values
+
+
+def config_of(*arguments: str) -> ExperimentConfig:
+    return config_from_flags(parsed(*arguments))
+
+
+# --- The command line
+
+
+def test_no_flag_gives_the_defaults() -> None:
+    assert config_of() == ExperimentConfig()
+
+
+def test_every_setting_is_a_flag_of_its_name_and_help() -> None:
+    flag_values = parsed()
+    for section in sections().values():
+        for field in dataclasses.fields(section):
+            assert flag_values[field.name].help == field.metadata["about"]
+
+
+def test_some_sections_can_be_left_out() -> None:
+    flag_values = flags.FlagValues()
+    define_config_flags(flag_values, ["decoding"])
+    assert "beam_size" in flag_values
+    assert "d_model" not in flag_values
+
+
+def test_values_are_read_by_type() -> None:
+    config = config_of(
+        "--train_source=a.en,b c.en",
+        "--num_layers=3",
+        "--d_k=5",
+        "--d_v=7",
+        "--dropout_rate=0.25",
+        "--nojit_compile",
+        "--mixed_precision",
+        "--subwords=unigram",
+        "--dataset=wmt14_translate/fr-en",
+    )
+    assert config.data.train_source == ("a.en", "b c.en")
+    assert config.data.subwords == "unigram"
+    assert config.data.dataset == "wmt14_translate/fr-en"
+    assert (config.model.num_layers, config.model.d_k, config.model.d_v) == (3, 5, 7)
+    assert config.model.dropout_rate == 0.25
+    assert (config.training.jit_compile, config.training.mixed_precision) == (
+        False,
+        True,
+    )
+
+
+@pytest.mark.parametrize(
+    ("value", "hint"), [("bpa", " Did you mean bpe?"), ("words", "")]
+)
+def test_another_choice_is_refused_with_the_nearest(value, hint) -> None:
+    message = f"--subwords must be one of bpe, unigram. Received: {value}.{hint}"
+    with pytest.raises(UserError, match=f"^{re.escape(message)}$"):
+        config_of(f"--subwords={value}")
+
+
+@pytest.mark.parametrize(
+    "argument",
+    [
+        "--num_layers=0",
+        "--d_model=1",
+        "--dropout_rate=1",
+        "--dropout_rate=-0.1",
+        "--label_smoothing=1",
+        "--train_steps=0",
+        "--warmup_steps=0",
+        "--learning_rate_scale=0",
+        "--log_steps=0",
+        "--eval_steps=0",
+        "--save_steps=-1",
+        "--keep_checkpoints=-1",
+        "--seed=-1",
+        "--seed=4294967296",
+        "--max_length=1",
+        "--beam_size=0",
+        "--alpha=-0.1",
+        "--num_heads=many",
+    ],
+)
+def test_a_number_that_cannot_be_meant_is_refused(argument) -> None:
+    name = argument.partition("=")[0]
+    with pytest.raises(flags.Error, match=name):
+        parsed(argument)
+
+
+@pytest.mark.parametrize("name", ["dropout_rate", "alpha"])
+def test_what_is_not_a_number_is_refused(name) -> None:
+    with pytest.raises(UserError, match=f"--{name} must be a number. Received: nan"):
+        config_of(f"--{name}=nan")
+
+
+def test_an_unknown_flag_is_refused_with_the_nearest() -> None:
+    with pytest.raises(flags.Error, match=r"'num_layer'. Did you mean: num_layers"):
+        parsed("--num_layer=3")
+
+
+# --- Flagfiles
+
+
+@given(configs())
+def test_a_flagfile_gives_back_what_was_written(tmp_path_factory, config) -> None:
+    path = tmp_path_factory.getbasetemp() / "round_trip.flags"
+    path.write_text(flagfile_text(config, "A comment."), encoding="utf-8")
+    assert config_from_flagfile(path) == config
+
+
+def test_a_flagfile_names_every_setting_below_its_comment() -> None:
+    text = flagfile_text(ExperimentConfig(), "First.\n\nThird.")
+    assert text.startswith("# First.\n#\n# Third.\n\n# Data: ")
+    for name in flat(ExperimentConfig()):
+        assert re.search(rf"^(# )?--{name}\b", text, re.MULTILINE), name
+
+
+@pytest.mark.parametrize("name", ["dataset", "train_source"])
+@pytest.mark.parametrize("text", [" a", "a\t", "a\nb", "a\rb"])
+def test_what_a_flagfile_cannot_hold_is_refused(name, text) -> None:
+    values = flat(ExperimentConfig())
+    values[name] = text if name == "dataset" else ("b", text)
+    with pytest.raises(UserError, match=f"--{name} cannot be kept.*Rename the file"):
+        flagfile_text(unflat(values), "")
+
+
+def test_a_missing_flagfile_is_named(tmp_path) -> None:
+    with pytest.raises(UserError, match=r"There is no flagfile .*missing\.flags"):
+        config_from_flagfile(tmp_path / "missing.flags")
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ("--num_layer=3", r"run\.flags: .*'num_layer'. Did you mean: num_layers"),
+        ("--num_layers=0", r"run\.flags: .*--num_layers=0"),
+        ("--subwords=word", r"--subwords must be one of"),
+    ],
+)
+def test_a_flagfile_with_a_fault_is_refused(tmp_path, line, message) -> None:
+    (tmp_path / "run.flags").write_text(f"{line}\n")
+    with pytest.raises(UserError, match=message):
+        config_from_flagfile(tmp_path / "run.flags")
+
+
+def test_a_flagfile_may_name_the_model_dir(tmp_path) -> None:
+    (tmp_path / "run.flags").write_text("--model_dir=runs/x\n--num_layers=2\n")
+    assert config_from_flagfile(tmp_path / "run.flags").model.num_layers == 2
+
+
+# --- Help
+
+
+def test_help_lists_own_flags_then_the_settings_in_sections() -> None:
+    flag_values = parsed()
+    flags.DEFINE_string("model_dir", None, "Where.", flag_values=flag_values)
+    text = help_text("Trains.\n", flag_values, ["model_dir"], sections_used=True)
+    headings = [
+        "Trains.",
+        "Flags of this program",
+        "  --model_dir\n      Where.",
+        *((section.__doc__ or "").splitlines()[0] for section in sections().values()),
+        "--flagfile=FILE reads",
+    ]
+    places = [text.index(heading) for heading in headings]
+    assert places == sorted(places)
+    assert "  --num_layers [6]\n" in text
+    assert "  --jit_compile [true]\n" in text
+    assert "  --dataset\n" in text
+    assert "  --train_source\n" in text
+    assert max(map(len, text.splitlines())) <= 80
+    assert "--num_layers" not in help_text("", flag_values, ["model_dir"], False)
+
+
+# --- configs/
+
+
+def test_the_papers_models_and_a_small_one_have_flagfiles() -> None:
+    names = {path.stem for path in FLAGFILES}
+    assert names >= {"tiny", "base", "big", "big_enfr"}
+
+
+@pytest.mark.parametrize("path", FLAGFILES, ids=lambda path: path.stem)
+def test_a_flagfile_parses_and_opens_with_what_to_expect(path) -> None:
+    config_from_flagfile(path)
+    comment = []
+    for line in path.read_text().splitlines():
+        if not line.startswith("#"):
+            break
+        comment.append(line)
+    words = "\n".join(comment)
+    assert f"python -m t2t_keras.train --flagfile=configs/{path.name}" in words
+    for heading in ("Hardware:", "Time:", "Score:"):
+        assert re.search(rf"^# {heading} +\w", words, re.MULTILINE), heading
+
+
+# Section 5 of the paper, typed from it: base, big EN-DE, big EN-FR.
+PAPER = (
+    ("num_layers", 6, 6, 6),
+    ("d_model", 512, 1024, 1024),
+    ("d_ff", 2048, 4096, 4096),
+    ("num_heads", 8, 16, 16),
+    ("d_k", 64, 64, 64),
+    ("d_v", 64, 64, 64),
+    ("dropout_rate", 0.1, 0.3, 0.1),
+    ("label_smoothing", 0.1, 0.1, 0.1),
+    ("train_steps", 100_000, 300_000, 300_000),
+    ("warmup_steps", 4_000, 4_000, 4_000),
+    ("learning_rate_scale", 1.0, 1.0, 1.0),
+    ("tokens_per_batch", 25_000, 25_000, 25_000),
+    ("vocabulary_size", 37_000, 37_000, 32_000),
+    ("subwords", "bpe", "bpe", "unigram"),
+    ("dataset", *["wmt14_translate/de-en"] * 2, "wmt14_translate/fr-en"),
+    ("source_language", "en", "en", "en"),
+    ("target_language", "de", "de", "fr"),
+    ("average_checkpoints", 5, 20, 20),
+    # Ten minutes at 0.4 s a step are 1,500 (rounded times: 12 hours for 100,000
+    # are 0.432 s, so 1,390); at 1.0 s a step, 600.
+    ("save_steps", 1_390, 600, 600),
+    ("learned_positions", None, None, None),
+    ("encoder_neighborhood", None, None, None),
+    ("beam_size", 4, 4, 4),
+    ("alpha", 0.6, 0.6, 0.6),
+    ("extra_length", 50, 50, 50),
+)
+
+
+@pytest.mark.parametrize(("column", "name"), [(1, "base"), (2, "big"), (3, "big_enfr")])
+def test_a_flagfile_has_every_value_of_the_papers_table(column, name) -> None:
+    values = flat(config_from_flagfile(CONFIGS / f"{name}.flags"))
+    for row in PAPER:
+        assert values[row[0]] == row[column], row[0]
+    # The checkpoints to be averaged are kept.
+    assert values["keep_checkpoints"] >= values["average_checkpoints"]
