@@ -255,7 +255,7 @@ PAPER = (
 
 
 @pytest.mark.parametrize(("column", "name"), [(1, "base"), (2, "big"), (3, "big_enfr")])
-def test_a_flagfile_has_every_value_of_the_papers_table(column, name) -> None:
+def test_a_config_of_the_paper_has_the_papers_settings(column, name) -> None:
     values = flat(config_from_flagfile(CONFIGS / f"{name}.flags"))
     for row in PAPER:
         assert values[row[0]] == row[column], row[0]

@@ -1,13 +1,14 @@
 """The WMT14 counter, offline: a folder that TFDS itself wrote stands for the corpus."""
 
 import re
+from types import MappingProxyType
 
 import pytest
 import tensorflow as tf
 import tensorflow_datasets as tfds
 from wmt14 import check_counts
 
-COUNTS = {"train": 7, "validation": 3, "test": 2}
+COUNTS = MappingProxyType({"train": 7, "validation": 3, "test": 2})
 
 
 @pytest.fixture(name="prepared")

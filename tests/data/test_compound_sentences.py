@@ -15,7 +15,7 @@ from grammar_ende.lexicon import adverbials, modifiers
 
 from tests.data import words
 
-OTHERS = [
+OTHERS = (
     (
         YesNoQuestion(words.READS_BOOK),
         "Does the woman read the book?",
@@ -95,7 +95,7 @@ OTHERS = [
         "There was a bear in the garden.",
         "Es gab einen Bären im Garten.",
     ),
-]
+)
 
 
 @pytest.mark.parametrize(("sentence", "english", "german"), OTHERS)

@@ -17,7 +17,7 @@ from grammar_ende.lexicon import adverbials, modifiers
 
 from tests.data import words
 
-STATEMENTS = [
+STATEMENTS = (
     (words.READS_BOOK, "The woman reads the book.", "Die Frau liest das Buch."),
     (
         Clause(
@@ -348,7 +348,7 @@ STATEMENTS = [
         "She was not old.",
         "Sie war nicht alt.",
     ),
-]
+)
 
 
 @pytest.mark.parametrize(("clause", "english", "german"), STATEMENTS)

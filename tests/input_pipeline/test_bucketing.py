@@ -37,9 +37,7 @@ def test_rows():
 
 
 def test_a_budget_that_holds_no_long_pair():
-    with pytest.raises(
-        UserError, match=r"length needs 256.*per_batch to 256"
-    ):
+    with pytest.raises(UserError, match=r"length needs 256.*per_batch to 256"):
         bucket_rows(bucket_bounds(256), 255)
 
 

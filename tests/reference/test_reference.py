@@ -18,8 +18,8 @@ from tests.reference.weights_np import (
     random_weights,
 )
 
-SOURCE = [5, 3, 12, 4, 7, 9, 1]
-TARGET = [8, 2, 6, 11, 1]
+SOURCE = (5, 3, 12, 4, 7, 9, 1)
+TARGET = (8, 2, 6, 11, 1)
 
 
 @pytest.fixture

@@ -5,6 +5,7 @@ import json
 
 import pytest
 
+from t2t_keras import finish
 from t2t_keras.text.subwords import learn_subwords
 from t2t_keras.text.vocabulary import SubwordVocabulary
 from tests.system.in_process import run_program
@@ -143,8 +144,9 @@ def test_a_misspelt_file_and_the_nearest_name(train, tmp_path):
     assert refused(done, "Did you mean train.source")
 
 
-def test_text_with_nasty_lines_is_trained_on(train, tmp_path):
+def test_text_with_nasty_lines_is_trained_on(train, tmp_path, monkeypatch):
     """CR, U+2028, invalid UTF-8, empty and over-long lines: none stops a run."""
+    monkeypatch.setattr(finish, "finish", lambda model_dir: None)
     left = b"a\rb\na\xe2\x80\xa8b\n\xff c\n\n" + b"a b " * 9 + b"\n" + b"d e f\n" * 9
     right = b"b\ra\r\nb a\nc\na\nb\n" + b"f e d\n" * 9
     files = [

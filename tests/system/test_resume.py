@@ -6,6 +6,7 @@ must come out equal bit by bit.
 
 import os
 import random
+import shutil
 import signal
 import subprocess
 import sys
@@ -146,9 +147,7 @@ def straight(corpus, tmp_path_factory) -> Run:
     return run
 
 
-def test_a_run_stopped_by_sigterm_goes_on_as_if_it_had_not(
-    corpus, straight, tmp_path
-) -> None:
+def test_a_stopped_run_ends_with_the_same_weights(corpus, straight, tmp_path) -> None:
     run = Run(corpus, tmp_path / "run")
     assert run.stop_at(12, signal.SIGTERM) == 128 + signal.SIGTERM
     stopped = run.newest()
@@ -160,9 +159,7 @@ def test_a_run_stopped_by_sigterm_goes_on_as_if_it_had_not(
     assert_same_end(straight, run)
 
 
-def test_a_run_killed_again_and_again_goes_on_as_if_it_had_not(
-    corpus, straight, tmp_path
-) -> None:
+def test_a_killed_run_ends_with_the_same_weights(corpus, straight, tmp_path) -> None:
     seed = random.SystemRandom().randrange(2**32)
     print(f"seed {seed}")
     rng = random.Random(seed)
@@ -183,12 +180,18 @@ def test_it_is_so_under_xla_too(corpus, tmp_path) -> None:
     # One length to pad to and no dev set: one program to compile.
     settings = ("--jit_compile", "--bounds_per_doubling=1", "--dev_source=")
     settings += ("--dev_target=", "--max_length=8", "--vocabulary_size=330")
-    straight = Run(corpus, tmp_path / "straight", settings)
-    straight.finish()
-    run = Run(corpus, tmp_path / "run", settings)
-    assert run.stop_at(12, signal.SIGTERM) == 128 + signal.SIGTERM
+    run = Run(corpus, tmp_path / "run", (*settings, "--keep_checkpoints=0"))
     run.finish()
-    assert_same_end(straight, run)
+    straight = tensors(run.checkpoints / f"step-{STEPS}")
+    # What a kill after step 12 would have left.
+    for step in steps_in(run.checkpoints):
+        if step > 12:
+            shutil.rmtree(run.checkpoints / f"step-{step}")
+    run.finish()
+    assert "going on from step 12" in run.log.read_text()
+    again = tensors(run.checkpoints / f"step-{STEPS}")
+    for name, value in straight.items():
+        np.testing.assert_array_equal(again[name], value, err_msg=name)
 
 
 def test_other_settings_are_refused(straight) -> None:
@@ -200,17 +203,16 @@ def test_other_settings_are_refused(straight) -> None:
     assert "Traceback" not in log
 
 
-def test_another_corpus_is_refused(tmp_path) -> None:
-    write_corpus(tmp_path)
-    run = Run(tmp_path, tmp_path / "run")
-    assert run.stop_at(3, signal.SIGKILL) == -signal.SIGKILL
-    before = run.newest()
-    with open(tmp_path / "train.en", "a") as source:
-        source.write("one more\n")
-    with open(tmp_path / "train.de", "a") as target:
-        target.write("noch einer\n")
-    assert run.start().wait(TIMEOUT_SECONDS) == 2
-    log = run.log.read_text()
+def test_another_corpus_is_refused(corpus, straight) -> None:
+    originals = {path: path.read_text() for path in corpus.glob("train.*")}
+    try:
+        for path, text in originals.items():
+            path.write_text(f"{text}one more\n")
+        assert straight.start().wait(TIMEOUT_SECONDS) == 2
+    finally:
+        for path, text in originals.items():
+            path.write_text(text)
+    log = straight.log.read_text()
     assert "its training text has changed" in log
     assert "Traceback" not in log
-    assert run.newest() == before
+    assert straight.newest() == STEPS

@@ -1,0 +1,85 @@
+"""Checkpoints of a model of two weights, and what may happen to them."""
+
+import errno
+from pathlib import Path
+
+import keras
+import numpy as np
+import tensorflow as tf
+
+from t2t_keras.checkpoints import CheckpointState, CheckpointStore
+
+STATE = CheckpointState(
+    step=6,
+    position={"epoch": 1, "position": 4},
+    scores={"dev_loss": 2.1000000000000001, "best_dev_loss": float("inf")},
+    fingerprints={"vocabulary": "ab12"},
+)
+
+
+FULL_DISKS = (
+    OSError(errno.ENOSPC, "No space left on device"),
+    tf.errors.ResourceExhaustedError(None, None, "No space left on device"),
+)
+
+
+class TwoLayers(keras.Model):
+    """Two weights of different shapes, and an optimizer's state to go with them."""
+
+    def __init__(self, width: int = 3, extra: bool = False):
+        super().__init__(name="toy")
+        names = ["first", "second", *(["third"] if extra else [])]
+        for index, name in enumerate(names):
+            weight = self.add_weight(
+                name=name,
+                shape=(width, index + 2),
+                initializer=keras.initializers.RandomNormal(),
+            )
+            setattr(self, name, weight)
+        self.built = True
+
+
+def trained(steps: int, seed: int = 1, **sizes) -> tuple[TwoLayers, keras.Optimizer]:
+    """A model after some updates with random gradients."""
+    keras.utils.set_random_seed(seed)
+    model = TwoLayers(**sizes)
+    optimizer = keras.optimizers.Adam(0.1, name="adam")
+    optimizer.build(model.trainable_variables)
+    for _ in range(steps):
+        gradients = [keras.random.normal(v.shape) for v in model.trainable_variables]
+        optimizer.apply(gradients, model.trainable_variables)
+    return model, optimizer
+
+
+def arrays(*owners) -> list[np.ndarray]:
+    variables = []
+    for owner in owners:
+        is_model = isinstance(owner, keras.Model)
+        variables += owner.weights if is_model else owner.variables
+    return [variable.value.numpy() for variable in variables]
+
+
+def saved(directory: Path, *steps: int) -> CheckpointStore:
+    """A store with a checkpoint at each of some steps, weights all different."""
+    for step in steps:
+        store = CheckpointStore(directory, *trained(step))
+        store.save(CheckpointState(step=step, position={"epoch": 0, "position": step}))
+    return CheckpointStore(directory, *trained(0, seed=2))
+
+
+def assert_equal(left: list[np.ndarray], right: list[np.ndarray]) -> None:
+    assert len(left) == len(right)
+    for a, b in zip(left, right, strict=True):
+        np.testing.assert_array_equal(a, b)
+
+
+def truncate(path: Path) -> None:
+    data = path / "weights.data-00000-of-00001"
+    data.write_bytes(data.read_bytes()[:-7])
+
+
+def fail_at(monkeypatch, owner, name: str, error: BaseException) -> None:
+    def failing(*_, **__):
+        raise error
+
+    monkeypatch.setattr(owner, name, failing)
