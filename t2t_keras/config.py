@@ -6,6 +6,7 @@ training; `configs/` holds a flagfile for each run worth naming.
 """
 
 import dataclasses
+import os
 from typing import Any, get_args, get_type_hints
 
 from t2t_keras.errors import UserError
@@ -291,3 +292,17 @@ def differences(old: ExperimentConfig, new: ExperimentConfig) -> dict[str, Any]:
         for name in before
         if before[name] != after[name] and name not in RESUMABLE
     }
+
+
+def with_absolute_paths(config: ExperimentConfig) -> ExperimentConfig:
+    """Returns the same settings, meaning the same files from any directory."""
+    paths = {
+        name: tuple(os.path.abspath(path) for path in value)
+        for name, value in flat(config).items()
+        if name.endswith(("_source", "_target"))
+    }
+    for name in ("data_dir", "vocabulary_file"):
+        value = flat(config)[name]
+        if value and "://" not in value:  # TFDS reads buckets too
+            paths[name] = os.path.abspath(os.path.expanduser(value))
+    return unflat({**flat(config), **paths})

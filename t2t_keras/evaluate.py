@@ -9,6 +9,7 @@ with its signature. The tokenized BLEU is the paper's metric, which reads about 
 point higher than sacreBLEU and is to be compared with the paper alone.
 """
 
+import sys
 from pathlib import Path
 
 from absl import flags
@@ -68,8 +69,10 @@ def main() -> int:
         files = {"test": (_SOURCE.value, _REFERENCE.value)}
         corpus, split = open_corpus(files=files), "test"
     else:
-        corpus = experiment.build_corpus(config.data)
+        corpus = experiment.build_corpus(config.data, (split,))
     test_set = scoring.read_split(corpus, split)
+    for warning in test_set.warnings:
+        print(f"warning: {warning}", file=sys.stderr)
     trained = experiment.load_trained(model_dir, _CHECKPOINT.value)
     decoding = program.decoding_of(config, _BEAM_SIZE, _ALPHA)
     with program.progress_bar(len(test_set.source), "sentences") as bar:

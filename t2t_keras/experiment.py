@@ -2,7 +2,7 @@
 
 import dataclasses
 import functools
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, cast
 
@@ -15,7 +15,6 @@ from t2t_keras.config import (
     DataConfig,
     DecodingConfig,
     ExperimentConfig,
-    ModelConfig,
     TrainingConfig,
 )
 from t2t_keras.decoding.beam_search import BeamSearchResult, beam_search
@@ -41,21 +40,38 @@ from t2t_keras.typing import Tensor
 MAX_SOURCE_LENGTH = 512
 
 
-def build_corpus(config: DataConfig) -> Corpus:
-    """Returns the corpus that the settings name."""
+def build_corpus(
+    config: DataConfig, splits: Sequence[str] = ("train", "dev", "test")
+) -> Corpus:
+    """Returns the corpus that the settings name.
+
+    Training text of one's own takes the place of a dataset that a flagfile names.
+
+    Args:
+        config: The settings.
+        splits: Which text files to open; a dataset opens what is asked for anyway.
+
+    Raises:
+        UserError: If there is no text, or one side of it is missing.
+    """
     files = {
         split: (getattr(config, f"{split}_source"), getattr(config, f"{split}_target"))
         for split in ("train", "dev", "test")
-        if getattr(config, f"{split}_source")
     }
-    if config.dataset is None and not files:
+    for split, (source, target) in files.items():
+        if target and not source:
+            raise UserError(f"--{split}_target needs --{split}_source beside it.")
+    if config.dataset is None and not files["train"][0]:
         raise UserError(
             "There is nothing to train on. Give --dataset (a TFDS name or a folder "
             "under data/), or --train_source and --train_target."
         )
+    opened = {name: files[name] for name in splits if files[name][0]}
+    if files["train"][0] and not opened:
+        return Corpus("text files", {})
     return open_corpus(
-        config.dataset,
-        files=files or None,
+        None if files["train"][0] else config.dataset,
+        files=opened or None,
         source_language=config.source_language,
         target_language=config.target_language,
         data_dir=config.data_dir,
@@ -87,17 +103,8 @@ def build_bounds(config: DataConfig) -> tuple[int, ...]:
     return bucket_bounds(config.max_length, config.bounds_per_doubling)
 
 
-def check_model(config: ModelConfig) -> None:
-    """Raises `UserError` if the sizes of a model do not go together."""
-    try:
-        Transformer(vocabulary_size=1, **dataclasses.asdict(config))
-    except ValueError as error:
-        raise UserError(f"There is no such model: {error}") from error
-
-
 def build_model(config: ExperimentConfig, vocabulary_size: int) -> Transformer:
     """Returns the model with fresh weights, drawn from the run's seed."""
-    check_model(config.model)
     keras.utils.set_random_seed(config.training.seed)
     policy = "mixed_bfloat16" if config.training.mixed_precision else "float32"
     model = Transformer(
@@ -155,7 +162,11 @@ def search_translations(
     batch, longest = ops.shape(source)
     memory = model.remember(source)
     length = longest + extra_length
-    lengths_B = ops.sum(ops.cast(ops.not_equal(source, 0), "int32"), axis=1)
+    limits_B = ops.sum(ops.cast(ops.not_equal(source, 0), "int32"), axis=1)
+    limits_B = limits_B + extra_length
+    if model.sizes["learned_positions"]:
+        # Past the last learned position there is nothing to tell tokens apart.
+        limits_B = ops.minimum(limits_B, model.sizes["learned_positions"])
 
     def step(tokens, position, caches):
         return model.decode_step(tokens, position, caches, memory)
@@ -163,7 +174,7 @@ def search_translations(
     return beam_search(
         step,
         model.empty_caches(batch, settings.beam_size, length),
-        max_lengths=lengths_B + extra_length,
+        max_lengths=limits_B,
         max_decode_length=length,
         vocabulary_size=model.sizes["vocabulary_size"],
         settings=settings,
@@ -189,7 +200,12 @@ def build_translator(
         ),
         input_signature=[tf.TensorSpec([None, None], tf.int32)],
     )
-    return Translator(search, vocabulary, max_source_length=longest_source(model))
+    return Translator(
+        search,
+        vocabulary,
+        max_source_length=longest_source(model),
+        extra_length=config.extra_length,
+    )
 
 
 def longest_source(model: Transformer) -> int:

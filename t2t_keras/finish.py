@@ -17,11 +17,13 @@ def finish(model_dir: ModelDir) -> None:
     config = model_dir.config()
     average_last(model_dir, config.training.average_checkpoints)
     trained = experiment.load_trained(model_dir, "averaged")
-    corpus = experiment.build_corpus(config.data)
+    corpus = experiment.build_corpus(config.data, ("test",))
     results = ""
     if "test" in corpus.splits:
         _say("translating the test set …")
         test_set = scoring.read_split(corpus, "test")
+        for warning in test_set.warnings:
+            _say(f"warning: {warning}")
         report = scoring.score(trained, test_set, config.decoding)
         keep(model_dir, report)
         results = f"{report.describe()}\n\n{_samples(test_set, report)}\n"

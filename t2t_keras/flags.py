@@ -4,6 +4,7 @@ import csv
 import dataclasses
 import difflib
 import io
+import math
 import textwrap
 from collections.abc import Sequence
 from pathlib import Path
@@ -65,7 +66,7 @@ def config_from_flags(flag_values: flags.FlagValues = flags.FLAGS) -> Experiment
 
 
 def _check_value(field: dataclasses.Field, value: Any) -> None:
-    if value != value:  # absl's bounds let it pass
+    if isinstance(value, float) and not math.isfinite(value):  # absl lets it pass
         raise UserError(f"--{field.name} must be a number. Received: {value}")
     if field.metadata["choices"] and value not in field.metadata["choices"]:
         choices = [str(choice) for choice in field.metadata["choices"]]

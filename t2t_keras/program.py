@@ -121,6 +121,12 @@ def opened_output(path: str) -> Iterator[IO[str]]:
         sys.stdout.reconfigure(encoding="utf-8", newline="\n")  # type: ignore
         yield sys.stdout
         return
+    if Path(path).exists() and not Path(path).is_file():
+        # A device or a pipe: it is written to, never replaced.
+        with open(path, "w", encoding="utf-8", newline="\n") as file:
+            yield file
+        return
+    path = os.path.realpath(path)
     temporary = Path(f"{path}.{os.getpid()}.tmp")
     try:
         file = open(temporary, "w", encoding="utf-8", newline="\n")

@@ -34,6 +34,7 @@ class TestSet:
         name: Shown beside every score.
         source: UTF-8 lines.
         references: What they should become, as many.
+        warnings: What a person should know of, as lines that were left out.
     """
 
     __test__ = False  # not one of pytest's
@@ -41,6 +42,7 @@ class TestSet:
     name: str
     source: Sequence[bytes]
     references: Sequence[str]
+    warnings: Sequence[str] = ()
 
 
 @dataclasses.dataclass(frozen=True)
@@ -49,6 +51,7 @@ class Report:
 
     Attributes:
         name: Of the test set.
+        checkpoint: Where the weights came from, as "averaged/step-1500".
         step: Updates the model had.
         scores: sacreBLEU and chrF with their signatures.
         tokenized: The paper's own metric; None for a language without a tokenizer.
@@ -59,6 +62,7 @@ class Report:
     """
 
     name: str
+    checkpoint: str
     step: int
     scores: Scores
     tokenized: TokenizedBleu | None
@@ -71,7 +75,7 @@ class Report:
         """Returns the scores in words, a line each."""
         search = f"beam {self.decoding.beam_size}, alpha {self.decoding.alpha:g}"
         lines = [
-            f"{self.name}: {len(self.translations):,} sentences, step {self.step:,}, "
+            f"{self.name}: {len(self.translations):,} sentences, {self.checkpoint}, "
             f"{search}, {self.seconds:.0f}s",
             f"  BLEU {self.scores.bleu:.2f}  {self.scores.bleu_signature}",
             f"  chrF {self.scores.chrf:.2f}  {self.scores.chrf_signature}",
@@ -82,11 +86,15 @@ class Report:
                 f"{self.tokenized.signature}"
             )
         lines.append(f"  perplexity per subword {self.perplexity:.3f}")
+        cut = sum(line.cut for line in self.translations)
+        if cut:
+            lines.append(f"  {cut:,} sources were too long; their ends were cut off")
         return "\n".join(lines)
 
     def facts(self) -> dict[str, Any]:
         """Returns what the run card keeps of it."""
         facts: dict[str, Any] = {
+            "checkpoint": self.checkpoint,
             "step": self.step,
             "sentences": len(self.translations),
             "bleu": self.scores.bleu,
@@ -115,6 +123,7 @@ def read_split(corpus: Corpus, split: str) -> TestSet:
         split,
         [pair["source"] for pair in pairs],
         [pair["target"].decode("utf-8", errors="replace") for pair in pairs],
+        corpus.splits[split].warnings,
     )
 
 
@@ -151,6 +160,7 @@ def score(
         )
     return Report(
         test_set.name,
+        f"{trained.checkpoint.parent.name}/{trained.checkpoint.name}",
         trained.step,
         corpus_scores(hypotheses, test_set.references),
         tokenized,
@@ -167,7 +177,9 @@ def perplexity(trained: experiment.TrainedModel, test_set: TestSet) -> float:
     dataset = tf.data.Dataset.from_tensor_slices(
         {"source": list(test_set.source), "target": references}
     )
-    corpus = tokenize_corpus(dataset, trained.vocabulary, _MAX_SCORED_LENGTH)
+    limit = trained.model.sizes["learned_positions"] or _MAX_SCORED_LENGTH
+    limit = min(limit, _MAX_SCORED_LENGTH)
+    corpus = tokenize_corpus(dataset, trained.vocabulary, limit)
     stepper = experiment.build_stepper(
         dataclasses.replace(trained.config.training, jit_compile=False),
         trained.model,

@@ -13,6 +13,7 @@ import sys
 from absl import flags
 
 from t2t_keras import program
+from t2t_keras.config import with_absolute_paths
 from t2t_keras.flags import config_from_flags, define_config_flags
 
 _MODEL_DIR = flags.DEFINE_string(
@@ -28,7 +29,7 @@ def main() -> int:
     from t2t_keras.training.loop import Interrupted
 
     model_dir = ModelDir(program.required("model_dir"))
-    config = config_from_flags()
+    config = with_absolute_paths(config_from_flags())
     try:
         training_run.train(config, model_dir)
     except Interrupted as stop:

@@ -58,7 +58,6 @@ def train(config: ExperimentConfig, model_dir: ModelDir) -> None:
         Interrupted: After a signal, with everything saved if it could be.
     """
     progress = Progress(str(model_dir.tensorboard), config.training.train_steps)
-    experiment.check_model(config.model)
     data = prepare_data(config, model_dir, progress.say)
     strategy = build_strategy()
     with strategy.scope():
@@ -157,6 +156,11 @@ def _encode(
     dev = None
     if "dev" in corpus.splits:
         dev = tokenize_corpus(corpus.pairs("dev"), vocabulary, max_length)
+        if dev.report.dropped_over_long:
+            say(
+                f"left out of the dev loss: {dev.report.dropped_over_long:,} pairs "
+                f"longer than {max_length} tokens"
+            )
     return RunData(corpus, vocabulary, train, dev, summary)
 
 
@@ -266,9 +270,8 @@ class _Run:
         self._progress.say(line)
         self._progress.scalars(step, scores)
         self._scores = scores
-        if loss < self._best_loss:
+        if loss < self._best_loss and self._write(self._best_store, step, loss):
             self._best_loss = loss
-            self._write(self._best_store, step)
             self._best_store.prune(keep=1)
 
     def _dev_bleu(self, sentences: int) -> float:
@@ -278,12 +281,12 @@ class _Run:
         return corpus_scores([line.text for line in lines], references).bleu
 
     def _save(self, step: int) -> bool:
-        saved = self._write(self._store, step)
+        saved = self._write(self._store, step, self._best_loss)
         if saved:
             self._store.prune(self._config.training.keep_checkpoints)
         return saved
 
-    def _write(self, store: CheckpointStore, step: int) -> bool:
+    def _write(self, store: CheckpointStore, step: int, best_loss: float) -> bool:
         """Writes a checkpoint; a full disk is a warning, not the end of the run."""
         position = self._first_position.advance(
             step - self._first_step, self._data.summary.batches_per_epoch
@@ -291,7 +294,7 @@ class _Run:
         state = CheckpointState(
             step=step,
             position=dataclasses.asdict(position),
-            scores={**self._scores, "best_dev_loss": self._best_loss},
+            scores={**self._scores, "best_dev_loss": best_loss},
             fingerprints={"vocabulary": self._data.vocabulary.sha256},
         )
         try:

@@ -116,10 +116,13 @@ def test_a_number_that_cannot_be_meant_is_refused(argument) -> None:
         parsed(argument)
 
 
-@pytest.mark.parametrize("name", ["dropout_rate", "alpha"])
-def test_what_is_not_a_number_is_refused(name) -> None:
-    with pytest.raises(UserError, match=f"--{name} must be a number. Received: nan"):
-        config_of(f"--{name}=nan")
+@pytest.mark.parametrize(
+    ("name", "value"), [("dropout_rate", "nan"), ("alpha", "nan"), ("alpha", "inf")]
+)
+def test_what_is_not_a_number_is_refused(name, value) -> None:
+    message = f"--{name} must be a number. Received: {value}"
+    with pytest.raises(UserError, match=message):
+        config_of(f"--{name}={value}")
 
 
 def test_an_unknown_flag_is_refused_with_the_nearest() -> None:

@@ -66,7 +66,8 @@ class Translator:
             to the N best of each.
         vocabulary: For both languages.
         max_source_length: Tokens, EOS counted, after which a source is cut.
-        tokens_per_batch: Most padded source positions in one call of `search`.
+        extra_length: How many tokens longer than its source a translation may be.
+        tokens_per_batch: Most positions of translations in one call of `search`.
     """
 
     def __init__(
@@ -75,11 +76,13 @@ class Translator:
         vocabulary: SubwordVocabulary,
         *,
         max_source_length: int,
-        tokens_per_batch: int = 2048,
+        extra_length: int = 0,
+        tokens_per_batch: int = 4096,
     ):
         self._search = search
         self._vocabulary = vocabulary
         self._max_source_length = max_source_length
+        self._extra_length = extra_length
         self._tokens_per_batch = tokens_per_batch
 
     def translate(
@@ -110,12 +113,14 @@ class Translator:
     ) -> Iterator[list[int]]:
         """Yields indices in batches of like length, the longest first.
 
-        The longest first, so that running out of memory happens at once.
+        What a search keeps in memory grows with the rows and with the longest
+        translation that there must be room for, so their product is bounded.
         """
         batch: list[int] = []
         longest = 1
         for index in sorted(indices, key=lambda i: -len(sources[i])):
-            if batch and (len(batch) + 1) * longest > self._tokens_per_batch:
+            room = longest + self._extra_length
+            if batch and (len(batch) + 1) * room > self._tokens_per_batch:
                 yield batch
                 batch = []
             if not batch:
@@ -142,7 +147,7 @@ class Translator:
     def _hypotheses(
         self, result: BeamSearchResult, row: int
     ) -> tuple[Translation, ...]:
-        return tuple(
+        found = tuple(
             Translation(
                 self._vocabulary.decode(result.tokens[row, n].tolist()),
                 float(result.scores[row, n]),
@@ -153,3 +158,5 @@ class Translator:
             # A slot of length 0 is empty: there were fewer hypotheses than N.
             if result.lengths[row, n]
         )
+        # A model that lost its numbers finds nothing; the line stays a line.
+        return found or (EMPTY,)

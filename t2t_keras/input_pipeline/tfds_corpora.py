@@ -229,6 +229,18 @@ def _configurations(builder: Builder) -> str:
     return f" This is {builder.info.full_name}; there are also: {', '.join(names)}."
 
 
+def _preparation_errors() -> tuple[type[Exception], ...]:
+    """Returns what goes wrong when a server, an archive or a disk is at fault."""
+    from tensorflow_datasets.core.download import download_manager, extractor, util
+
+    return (
+        OSError,  # those of requests, too
+        util.DownloadError,
+        download_manager.NonMatchingChecksumError,
+        extractor.ExtractError,
+    )
+
+
 def _prepare(builder: Builder, dataset: str, *, may_download: bool) -> None:
     if not may_download:
         raise UserError(
@@ -241,7 +253,7 @@ def _prepare(builder: Builder, dataset: str, *, may_download: bool) -> None:
     try:
         with contextlib.redirect_stdout(sys.stderr):
             builder.download_and_prepare()
-    except OSError as error:  # the errors of requests are OSErrors, too
+    except _preparation_errors() as error:
         raise UserError(
             f"The dataset {dataset} could not be prepared in {builder.data_dir}: "
             f"{error}. Check the network and the free space, and try again."

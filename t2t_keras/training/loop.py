@@ -127,14 +127,21 @@ def train_loop(
                 _log(step, since, sums, learning_rate(step), steps.stop, progress)
                 since = _Since()
             if eval_due and not stop:
+                start_seconds = time.monotonic()
                 evaluate(step)
-                since = _Since()
+                since.start_seconds += time.monotonic() - start_seconds
             if save_due or stop:
                 saved = save(step)
                 saved_at = time.monotonic()
                 # After the last save, a signal that came since `stop` was asked.
                 if stop or (last and received):
                     raise Interrupted(received[0], step, saved)
+                if last and not saved:
+                    raise UserError(
+                        f"The last checkpoint, of step {step}, could not be written. "
+                        "Make room on the disk and give the same command again: it "
+                        "goes on from the checkpoint before."
+                    )
 
 
 def _is_due(step: int, intervals: Intervals, seconds: float) -> bool:

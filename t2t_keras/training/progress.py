@@ -39,12 +39,19 @@ class Progress:
         """Writes values to TensorBoard, at a step."""
         if self._log_dir is None:
             return
-        if self._writer is None:
-            self._writer = tf.summary.create_file_writer(self._log_dir)
-        with self._writer.as_default():
-            for tag, value in values.items():
-                tf.summary.scalar(tag, value, step=step)
-        self._writer.flush()
+        try:
+            if self._writer is None:
+                self._writer = tf.summary.create_file_writer(self._log_dir)
+            with self._writer.as_default():
+                for tag, value in values.items():
+                    tf.summary.scalar(tag, value, step=step)
+            self._writer.flush()
+        except tf.errors.OpError as error:
+            self.say(
+                f"warning: {self._log_dir} cannot be written any more: "
+                f"{error.message}. Training goes on without TensorBoard."
+            )
+            self._log_dir = None
 
     def seconds_left(self, step: int) -> float:
         """Returns the seconds until the last step, at the pace since the first.

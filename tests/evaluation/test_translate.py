@@ -177,6 +177,21 @@ def test_slots_without_a_hypothesis_are_left_out(vocabulary):
     assert all(np.isfinite(each.score) for each in line.hypotheses)
 
 
+def test_a_search_that_finds_nothing_still_gives_a_line(vocabulary):
+    def lost(source):
+        found = EchoSearch(2)(source)
+        return found._replace(lengths=tf.zeros_like(found.lengths))
+
+    (line,) = Translator(lost, vocabulary, max_source_length=9).translate(["ab ba"])
+    assert line.text == "" and len(line.hypotheses) == 1
+
+
+def test_room_for_the_translation_counts_too(build, search):
+    build(tokens_per_batch=60, extra_length=20).translate(["a"] * 30)
+    # Two tokens a source and 20 more: two rows of 22 fit into 60, three do not.
+    assert {len(batch) for batch in search.batches} == {2}
+
+
 def test_progress_adds_up_to_the_lines(build):
     done = []
     build(tokens_per_batch=8).translate(["", *LINES, " "], done.append)

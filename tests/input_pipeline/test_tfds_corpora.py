@@ -5,6 +5,8 @@ import time
 import pytest
 import tensorflow as tf
 import tensorflow_datasets as tfds
+from tensorflow_datasets.core.download.download_manager import NonMatchingChecksumError
+from tensorflow_datasets.core.download.util import DownloadError
 
 from t2t_keras.errors import UserError
 from t2t_keras.input_pipeline import tfds_corpora
@@ -113,9 +115,12 @@ def test_an_unprepared_dataset_fails_at_once_without_download(tmp_path, monkeypa
     assert time.monotonic() - started < 20
 
 
-def test_a_download_that_fails_is_explained(tmp_path, monkeypatch):
+@pytest.mark.parametrize(
+    "error", [ConnectionError, DownloadError, NonMatchingChecksumError]
+)
+def test_a_download_that_fails_is_explained(tmp_path, monkeypatch, error):
     def offline(self, **_):
-        raise ConnectionError("no route to host")
+        raise error("no route to host")
 
     monkeypatch.setattr(tfds.core.DatasetBuilder, "download_and_prepare", offline)
     with pytest.raises(UserError, match=r"could not be prepared .*no route to host"):

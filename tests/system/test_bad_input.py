@@ -58,12 +58,12 @@ def write(path, content):
     [
         (
             ["--train_source=no/such.txt"],
-            "The file no/such.txt does not exist, nor doe",
+            "no/such.txt does not exist, nor doe",
         ),
         (["--vocabulary_size=5000"], "larger than the training text allows: its 80 li"),
         (["--vocabulary_size=100"], "A vocabulary of 100 is too small: the 3 special"),
         (["--vocabulary_size=262"], "the characters of the training text need"),
-        (["--vocabulary_file=no.model"], "Cannot read the vocabulary file no.model"),
+        (["--vocabulary_file=no.model"], "/no.model"),
         (["--subwords=bpee"], "--subwords must be one of bpe, unigram. Received: bpee"),
         (["--max_length=2"], "No sentence pair is left: 40 have a side longer than 2"),
         (["--tokens_per_batch=7"], "tokens_per_batch"),

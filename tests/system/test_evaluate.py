@@ -18,7 +18,8 @@ def test_the_test_split_of_the_run_by_default(evaluate, own_run, reverse_run):
     done = evaluate("--checkpoint=latest")
     assert done.status == 0
     lines = done.lines
-    assert lines[0].startswith("test: 500 sentences, step 500, beam 1, alpha 0.6, ")
+    weights = "checkpoints/step-500"
+    assert lines[0].startswith(f"test: 500 sentences, {weights}, beam 1, alpha 0.6, ")
     written = (own_run.translations / "test-step-500.txt").read_text().splitlines()
     references = [target for _, target in reverse_run.held_out]
     scores = corpus_scores(written, references)

@@ -225,6 +225,23 @@ def test_nothing_to_train_on_is_refused():
         experiment.build_corpus(DataConfig())
 
 
+def test_a_target_without_its_source_is_refused():
+    with pytest.raises(UserError, match="--dev_target needs --dev_source"):
+        experiment.build_corpus(DataConfig(dataset="copy_task", dev_target=("x",)))
+
+
+def test_own_text_takes_the_place_of_a_flagfiles_dataset(tmp_path):
+    written(tmp_path, "train", [("a b", "b a")])
+    data = DataConfig(
+        dataset="wmt14_translate/de-en",
+        train_source=(str(tmp_path / "train.source"),),
+        train_target=(str(tmp_path / "train.target"),),
+    )
+    assert list(experiment.build_corpus(data).splits) == ["train"]
+    # Only what is asked for is opened: here, nothing.
+    assert list(experiment.build_corpus(data, ("test",)).splits) == []
+
+
 def test_a_corpus_of_files_has_the_splits_that_are_given(tmp_path):
     lines = [("a b", "b a"), ("c", "c")]
     written(tmp_path, "train", lines)

@@ -16,7 +16,7 @@ def test_the_last_word_of_training(reverse_run):
     """Score, places, three sentences, and the commands to go on with."""
     out = reverse_run.stdout
     place = reverse_run.model_dir.path
-    assert "test: 500 sentences, step 500, beam 4, alpha 0.6" in out
+    assert "test: 500 sentences, averaged/step-500, beam 4, alpha 0.6" in out
     assert "  BLEU 100.00  BLEU|nrefs:1|" in out or "  BLEU 99." in out
     for kind, folder in (
         ("checkpoints", "checkpoints"),
@@ -79,7 +79,15 @@ def report():
     ]
     scores = corpus_scores([line.text for line in lines], ["gelb", "rot"])
     return scoring.Report(
-        "test", 77, scores, None, 1.5, lines, 2.0, DecodingConfig(beam_size=3)
+        "test",
+        "averaged/step-77",
+        77,
+        scores,
+        None,
+        1.5,
+        lines,
+        2.0,
+        DecodingConfig(beam_size=3),
     )
 
 

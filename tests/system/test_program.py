@@ -1,6 +1,7 @@
 """What all programs share, looked at through small programs made up here."""
 
 import io
+import os
 import sys
 
 import pytest
@@ -151,6 +152,21 @@ def test_an_output_that_cannot_be_written_is_refused(tmp_path):
         program.opened_output(str(path)),
     ):
         pass
+
+
+def test_what_is_no_plain_file_is_written_to_and_not_replaced(tmp_path):
+    pipe, link, real = tmp_path / "pipe", tmp_path / "link", tmp_path / "real"
+    os.mkfifo(pipe)
+    reader = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
+    with program.opened_output(str(pipe)) as file:
+        file.write("into the pipe\n")
+    assert os.read(reader, 99) == b"into the pipe\n" and pipe.is_fifo()
+    os.close(reader)
+    real.write_text("old")
+    link.symlink_to(real)
+    with program.opened_output(str(link)) as file:
+        file.write("new")
+    assert link.is_symlink() and real.read_text() == "new"
 
 
 def test_standard_output_is_utf8_with_plain_line_ends(monkeypatch):

@@ -112,7 +112,9 @@ def test_progress_is_told(scored):
 def test_a_report_in_words(report):
     lines = report.describe().splitlines()
     assert len(lines) == 5
-    assert lines[0].startswith("news: 11 sentences, step 123, beam 1, alpha 0, ")
+    assert lines[0].startswith(
+        f"news: 11 sentences, {report.checkpoint}, beam 1, alpha 0, "
+    )
     assert lines[1].startswith(f"  BLEU {report.scores.bleu:.2f}  BLEU|nrefs:1|")
     assert lines[2].startswith(f"  chrF {report.scores.chrf:.2f}  chrF2|nrefs:1|")
     assert lines[3].startswith("  tokenized BLEU ")

@@ -1,5 +1,6 @@
 """The train program: how it ends, and how it goes on."""
 
+import os
 import signal
 
 import pytest
@@ -25,7 +26,7 @@ def test_the_same_command_again_is_done_at_once(own_run):
     assert "all 500 steps are made already" in said
     assert not any(line.startswith(("step", "learning")) for line in said)
     # What follows training is made again, with what may change changed.
-    assert "test: 500 sentences, step 500, beam 1, alpha 0.6" in done.stdout
+    assert "test: 500 sentences, averaged/step-500, beam 1, alpha 0.6" in done.stdout
     assert f"SavedModel   {own_run.export / '2'}\n" in done.stdout
     assert own_run.config().decoding.beam_size == 1
 
@@ -83,7 +84,10 @@ def test_the_flags_reach_the_run(tmp_path, monkeypatch):
     assert (config.model.d_model, config.model.d_k, config.model.d_v) == (48, 5, None)
     assert config.training.train_steps == 9
     assert config.training.jit_compile is False
-    assert config.data.train_source == ("a.txt", "b.txt")
+    # Absolute, so that the run's flagfile means the same from anywhere.
+    here = os.getcwd()
+    assert config.data.train_source == (f"{here}/a.txt", f"{here}/b.txt")
+    assert config.data.test_source == ()
 
 
 def test_what_a_run_says_and_nothing_else(reverse_run):

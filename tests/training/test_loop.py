@@ -245,6 +245,13 @@ def test_a_signal_says_if_nothing_could_be_saved() -> None:
     assert not stop.value.saved
 
 
+def test_a_last_checkpoint_that_could_not_be_written_is_an_error() -> None:
+    run = FakeRun()
+    run.saves_succeed = False
+    with pytest.raises(UserError, match=r"last checkpoint, of step 6, could not"):
+        run.loop(6)
+
+
 def test_a_second_ctrl_c_acts_at_once() -> None:
     run = FakeRun(at=send(signal.SIGINT, ("train", 2), times=2))
     with pytest.raises(KeyboardInterrupt):

@@ -72,3 +72,17 @@ def test_without_a_folder_there_are_no_scalars(tmp_path, monkeypatch) -> None:
     monkeypatch.chdir(tmp_path)
     Progress(None, train_steps=9).scalars(4, {"loss": 2.5})
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_full_disk_ends_the_curves_and_not_the_run(tmp_path, monkeypatch) -> None:
+    def full(*_, **__):
+        raise tf.errors.OutOfRangeError(None, None, "File too large")
+
+    stream = io.StringIO()
+    progress = Progress(str(tmp_path / "curves"), 9, stream)
+    monkeypatch.setattr(tf.summary, "scalar", full)
+    progress.scalars(1, {"loss": 1.0})
+    progress.scalars(2, {"loss": 1.0})
+    said = stream.getvalue()
+    assert said.count("File too large") == 1
+    assert "Training goes on without TensorBoard" in said
