@@ -68,11 +68,13 @@ def average_steps(model_dir: ModelDir, steps: list[int]) -> checkpoints.Checkpoi
 
 def keep(model_dir: ModelDir, report: scoring.Report) -> None:
     """Writes translations to the model directory and scores to the run card."""
-    name = f"{report.name}-step-{report.step}.txt"
+    # By checkpoint too: the latest and the mean have the same step.
+    name = f"{report.name}-{report.checkpoint.replace('/', '-')}.txt"
     lines = [line.text for line in report.translations]
     write_text(model_dir.translations / name, "".join(f"{line}\n" for line in lines))
-    scores = {**model_dir.run_card().get("scores", {}), report.name: report.facts()}
-    model_dir.update_run_card({"scores": scores})
+    scores = model_dir.run_card().get("scores", {})
+    of = f"{report.name} {report.checkpoint}"
+    model_dir.update_run_card({"scores": {**scores, of: report.facts()}})
 
 
 def export_translator(

@@ -20,7 +20,11 @@ def test_the_test_split_of_the_run_by_default(evaluate, own_run, reverse_run):
     lines = done.lines
     weights = "checkpoints/step-500"
     assert lines[0].startswith(f"test: 500 sentences, {weights}, beam 1, alpha 0.6, ")
-    written = (own_run.translations / "test-step-500.txt").read_text().splitlines()
+    written = (
+        (own_run.translations / "test-checkpoints-step-500.txt")
+        .read_text()
+        .splitlines()
+    )
     references = [target for _, target in reverse_run.held_out]
     scores = corpus_scores(written, references)
     # The version of sacreBLEU ends the signature, or the number means nothing.
@@ -28,7 +32,7 @@ def test_the_test_split_of_the_run_by_default(evaluate, own_run, reverse_run):
     assert "|tok:13a|smooth:exp|version:" in lines[1]
     assert lines[2] == f"  chrF {scores.chrf:.2f}  {scores.chrf_signature}"
     assert lines[3].startswith("  perplexity per subword 1.1")
-    card = own_run.run_card()["scores"]["test"]
+    card = own_run.run_card()["scores"]["test checkpoints/step-500"]
     assert card["decoding"]["beam_size"] == 1
 
 
@@ -62,8 +66,12 @@ def test_both_sides_in_one_file(evaluate, tmp_path):
 def test_the_dev_split(evaluate, own_run):
     done = evaluate("--split=dev")
     assert done.lines[0].startswith("dev: 100 sentences")
-    assert set(own_run.run_card()["scores"]) == {"dev", "test"}
-    assert len((own_run.translations / "dev-step-500.txt").read_text().split()) > 300
+    scores = own_run.run_card()["scores"]
+    assert set(scores) == {"dev averaged/step-500", "test averaged/step-500"}
+    assert (
+        len((own_run.translations / "dev-averaged-step-500.txt").read_text().split())
+        > 300
+    )
 
 
 @pytest.mark.parametrize(

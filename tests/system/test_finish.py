@@ -38,8 +38,8 @@ def test_the_run_card_tells_the_whole_story(reverse_run):
     card = reverse_run.model_dir.run_card()
     assert card["averaged"] == {"steps": [400, 450, 500]}
     assert card["seed"] == reverse_run.seed
-    assert card["scores"]["test"]["bleu"] > 95
-    assert card["scores"]["test"]["sentences"] == 500
+    assert card["scores"]["test averaged/step-500"]["bleu"] > 95
+    assert card["scores"]["test averaged/step-500"]["sentences"] == 500
     assert card["export"]["directory"] == str(reverse_run.model_dir.export / "1")
     assert card["export"]["step"] == 500
     assert set(card) >= {"started", "versions", "corpus", "vocabulary"}
@@ -94,11 +94,11 @@ def report():
 def test_translations_and_scores_are_kept(own_run, report):
     before = own_run.run_card()
     finish.keep(own_run, report)
-    written = own_run.translations / "test-step-77.txt"
+    written = own_run.translations / "test-averaged-step-77.txt"
     assert written.read_bytes() == "gelb und\u00a0grün\n\n".encode()
     card = json.loads(own_run.run_card_file.read_text())
-    assert card["scores"]["test"]["step"] == 77
-    assert card["scores"]["test"]["perplexity"] == 1.5
+    assert card["scores"]["test averaged/step-77"]["step"] == 77
+    assert card["scores"]["test averaged/step-77"]["perplexity"] == 1.5
     assert card["seed"] == before["seed"]
 
 
@@ -106,13 +106,13 @@ def test_scores_of_other_sets_stay(own_run, report):
     own_run.update_run_card({"scores": {"dev": {"bleu": 12.0}}})
     finish.keep(own_run, report)
     assert own_run.run_card()["scores"]["dev"] == {"bleu": 12.0}
-    assert own_run.run_card()["scores"]["test"]["step"] == 77
+    assert own_run.run_card()["scores"]["test averaged/step-77"]["step"] == 77
 
 
 def test_the_kept_translations_are_those_that_were_scored(reverse_run):
-    kept = reverse_run.model_dir.translations / "test-step-500.txt"
+    kept = reverse_run.model_dir.translations / "test-averaged-step-500.txt"
     lines = kept.read_text(encoding="utf-8").split("\n")
     assert lines.pop() == ""
     references = [target for _, target in reverse_run.held_out]
-    card = reverse_run.model_dir.run_card()["scores"]["test"]
+    card = reverse_run.model_dir.run_card()["scores"]["test averaged/step-500"]
     assert corpus_scores(lines, references).bleu == card["bleu"]
