@@ -59,7 +59,7 @@ def config_from_flags(flag_values: flags.FlagValues = flags.FLAGS) -> Experiment
         for field in dataclasses.fields(section):
             value = flag_values[field.name].value
             if value_type(section, field.name) is tuple:
-                value = tuple(value)
+                value = tuple(value or ())
             _check_value(field, value)
             values[field.name] = value
     return unflat(values)
