@@ -54,21 +54,20 @@ class TranslatorModule(tf.Module):
         self.translate_ids = tf.function(self._translate_ids, input_signature=[ids])
 
     def _translate(self, text: Tensor) -> Mapping[str, Tensor]:
-        found = self._translate_ids(self._source_ids(text))
+        tokens = self._vocabulary.encode_in_graph(text)
+        found = self._translate_ids(self._source_ids(tokens))
         translation_B = self._vocabulary.decode_in_graph(found[signature.OUTPUT_IDS])
         # A text without a token is not worth a guess: empty stays empty.
-        tokens = self._vocabulary.encode_in_graph(text)
         empty_B = tokens.row_lengths() <= 1
         return {
             signature.TRANSLATION: tf.where(empty_B, "", translation_B),
             signature.SCORE: tf.where(empty_B, 0.0, found[signature.SCORE]),
         }
 
-    def _source_ids(self, text: Tensor) -> Tensor:
-        """Returns [B, S] int32, cut to the limit; S is 1 at least."""
-        words = self._vocabulary.encode_in_graph(text)[:, :-1]
-        words = words[:, : self._max_source_length - 1]
-        ends = tf.fill([tf.shape(text)[0], 1], EOS_ID)
+    def _source_ids(self, tokens: Tensor) -> Tensor:
+        """Returns ragged tokens as [B, S] int32, cut to the limit; S is 1 at least."""
+        words = tokens[:, :-1][:, : self._max_source_length - 1]
+        ends = tf.fill([tokens.nrows(out_type=tf.int32), 1], EOS_ID)
         ids_BS = tf.concat([words, tf.RaggedTensor.from_tensor(ends)], 1).to_tensor()
         # An empty batch has no longest row, and a search needs one position.
         missing = tf.maximum(1 - tf.shape(ids_BS)[1], 0)
