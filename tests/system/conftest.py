@@ -13,7 +13,13 @@ from pathlib import Path
 import pytest
 
 from t2t_keras import experiment
-from t2t_keras.config import DecodingConfig
+from t2t_keras.config import (
+    DataConfig,
+    DecodingConfig,
+    ExperimentConfig,
+    ModelConfig,
+    TrainingConfig,
+)
 from t2t_keras.evaluation.translate import Translator
 from t2t_keras.experiment import TrainedModel
 from t2t_keras.model_dir import ModelDir
@@ -129,3 +135,39 @@ def translator_of(trained: TrainedModel) -> Callable[..., Translator]:
         )
 
     return build
+
+
+@pytest.fixture
+def config(tmp_path):
+    """Six updates of the smallest model, on sixty pairs."""
+    pairs = reversed_pairs(80, seed=3)
+    for split, part in (("train", pairs[:60]), ("dev", pairs[60:])):
+        written(tmp_path, split, part)
+    return ExperimentConfig(
+        data=DataConfig(
+            train_source=(str(tmp_path / "train.source"),),
+            train_target=(str(tmp_path / "train.target"),),
+            dev_source=(str(tmp_path / "dev.source"),),
+            dev_target=(str(tmp_path / "dev.target"),),
+            vocabulary_size=280,
+            max_length=8,
+            tokens_per_batch=128,
+        ),
+        model=ModelConfig(num_layers=1, d_model=8, d_ff=8, num_heads=2),
+        training=TrainingConfig(
+            train_steps=6,
+            warmup_steps=3,
+            seed=4,
+            jit_compile=False,
+            log_steps=2,
+            eval_steps=3,
+            dev_bleu_sentences=0,
+            save_steps=2,
+            keep_checkpoints=2,
+        ),
+    )
+
+
+@pytest.fixture
+def model_dir(tmp_path):
+    return ModelDir(tmp_path / "run")
