@@ -16,15 +16,11 @@ from t2t_keras.config import ExperimentConfig, sections, unflat, value_type
 from t2t_keras.errors import UserError
 
 
-def define_config_flags(
-    flag_values: flags.FlagValues = flags.FLAGS,
-    section_names: Sequence[str] = ("data", "model", "training", "decoding"),
-) -> None:
-    """Defines a flag for every setting of the named sections."""
-    for section_name, section in sections().items():
-        if section_name in section_names:
-            for field in dataclasses.fields(section):
-                _define(section, field, flag_values)
+def define_config_flags(flag_values: flags.FlagValues = flags.FLAGS) -> None:
+    """Defines a flag for every setting."""
+    for section in sections().values():
+        for field in dataclasses.fields(section):
+            _define(section, field, flag_values)
 
 
 def _define(
