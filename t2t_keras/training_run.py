@@ -16,6 +16,7 @@ from t2t_keras.model_dir import ModelDir
 from t2t_keras.run_data import RunData, prepare_data
 from t2t_keras.training.loop import Intervals, train_loop
 from t2t_keras.training.progress import Progress, as_duration
+from t2t_keras.training.strategy import build_strategy
 
 
 def train(config: ExperimentConfig, model_dir: ModelDir) -> None:
@@ -25,9 +26,10 @@ def train(config: ExperimentConfig, model_dir: ModelDir) -> None:
         UserError: If something given cannot be used; see the message.
         Interrupted: After a signal, with everything saved if it could be.
     """
+    strategy = build_strategy(config.training.strategy)
+    tf.config.experimental.enable_tensor_float_32_execution(config.training.tf32)
     progress = Progress(str(model_dir.tensorboard), config.training.train_steps)
     data = prepare_data(config, model_dir, progress.say)
-    strategy = build_strategy()
     with strategy.scope():
         model = experiment.build_model(config, data.vocabulary.size)
         optimizer = experiment.build_optimizer(config, model)
@@ -39,13 +41,6 @@ def train(config: ExperimentConfig, model_dir: ModelDir) -> None:
     run = _Run(config, model_dir, data, progress, model, optimizer, strategy)
     run.restore()
     run.train()
-
-
-def build_strategy() -> tf.distribute.Strategy:
-    """Returns a mirrored strategy over all GPUs, or the default without several."""
-    if len(tf.config.list_logical_devices("GPU")) > 1:
-        return tf.distribute.MirroredStrategy()
-    return tf.distribute.get_strategy()
 
 
 class _Run:

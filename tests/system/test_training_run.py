@@ -97,7 +97,3 @@ def test_a_full_disk_is_a_warning_and_the_last_checkpoint_stays(
     assert "the checkpoint before is kept" in said
     assert "step 6/6" in said
     assert [path.name for path in model_dir.checkpoints.iterdir()] == ["step-2"]
-
-
-def test_without_gpus_there_is_one_replica():
-    assert training_run.build_strategy().num_replicas_in_sync == 1
