@@ -24,6 +24,7 @@ def run(
     usage: str,
     own_flags: Sequence[str],
     with_config: bool = False,
+    own_devices: bool = False,
 ) -> None:
     """Parses the command line, calls `main`, and exits with its status.
 
@@ -37,6 +38,7 @@ def run(
         usage: The program's docstring, shown by --help.
         own_flags: Flags that belong to this program alone, in the order of --help.
         with_config: Whether the settings of an experiment are flags here too.
+        own_devices: Whether `main` sets devices up, before it computes anything.
     """
     asked = [argument.lstrip("-") for argument in sys.argv[1:]]
     if "help" in asked or "h" in asked:
@@ -50,7 +52,7 @@ def run(
                     f"Arguments are given as flags. Received: {' '.join(argv[1:])}. "
                     "--help lists the flags."
                 )
-            _import_tensorflow()
+            _import_tensorflow(look_at_devices=not own_devices)
             sys.exit(main() or 0)
         except BrokenPipeError:
             # Whoever read the output, `head` say, has enough of it. Python would
@@ -67,13 +69,14 @@ def run(
     app.run(guarded)
 
 
-def _import_tensorflow() -> None:
+def _import_tensorflow(look_at_devices: bool) -> None:
     """Imports what is slow and noisy, which --help need not wait for."""
     with quiet_start_up():
         import tensorflow as tf
         import tensorflow_text  # noqa: F401 - registers its ops
 
-        tf.config.list_logical_devices()
+        if look_at_devices:
+            tf.config.list_logical_devices()
     # absl's programs log everything; TensorFlow's own notes are not for our users.
     logging.set_verbosity(logging.ERROR)
     tf.get_logger().setLevel("ERROR")

@@ -27,11 +27,13 @@ def main() -> int:
     from t2t_keras import finish, training_run
     from t2t_keras.model_dir import ModelDir
     from t2t_keras.training.loop import Interrupted
+    from t2t_keras.training.strategy import is_chief
 
     model_dir = ModelDir(program.required("model_dir"))
     config = with_absolute_paths(config_from_flags())
+    strategy = training_run.set_up_devices(config.training)
     try:
-        training_run.train(config, model_dir)
+        training_run.train(config, model_dir, strategy)
     except Interrupted as stop:
         place = "there" if stop.saved else "the checkpoint before"
         print(
@@ -40,9 +42,10 @@ def main() -> int:
             file=sys.stderr,
         )
         return 128 + stop.signal_number
-    finish.finish(model_dir)
+    if is_chief(strategy):
+        finish.finish(model_dir)
     return 0
 
 
 if __name__ == "__main__":
-    program.run(main, __doc__ or "", ["model_dir"], with_config=True)
+    program.run(main, __doc__ or "", ["model_dir"], with_config=True, own_devices=True)

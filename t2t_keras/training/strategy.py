@@ -3,28 +3,34 @@
 All of it is tf.distribute's. Here it is only chosen, and asked who is who.
 """
 
+import contextlib
 import json
 import os
+from collections.abc import Iterator
 from typing import Any
 
 import tensorflow as tf
+from tensorflow.python.distribute import collective_all_reduce_strategy
 
 from t2t_keras.errors import UserError
 
 
-def build_strategy(name: str | None) -> tf.distribute.Strategy:
+def build_strategy(name: str | None, cpu_devices: int = 1) -> tf.distribute.Strategy:
     """Returns a distribution strategy, to be made before anything else is computed.
 
     Args:
         name: "one", "mirrored" or "multi_worker"; None for what there is: several
             workers if TF_CONFIG or Slurm says so, else all GPUs, else one device.
+        cpu_devices: How many logical devices the CPU shall be, for a rehearsal.
 
     Raises:
         UserError: If the cluster is not described as it should be, or "mirrored" is
             asked for where there is only one device.
     """
+    if cpu_devices > 1:
+        _split_cpu(cpu_devices)
     if name == "multi_worker" or (name is None and num_workers() > 1):
-        return _multi_worker()
+        return _multi_worker(cpu_devices)
     devices = tf.config.list_logical_devices("GPU")
     devices = devices or tf.config.list_logical_devices("CPU")
     names = [device.name for device in devices]
@@ -91,7 +97,18 @@ def num_processes(strategy: tf.distribute.Strategy) -> int:
     return sum(len(tasks) for tasks in resolver.cluster_spec().as_dict().values())
 
 
-def _multi_worker() -> tf.distribute.Strategy:
+def _split_cpu(count: int) -> None:
+    """Makes several logical devices of the CPU.
+
+    Raises:
+        RuntimeError: If TensorFlow has looked at its devices already.
+    """
+    cpu = tf.config.list_physical_devices("CPU")[0]
+    devices = [tf.config.LogicalDeviceConfiguration() for _ in range(count)]
+    tf.config.set_logical_device_configuration(cpu, devices)
+
+
+def _multi_worker(cpu_devices: int) -> tf.distribute.Strategy:
     resolver: Any = None
     if os.environ.get("TF_CONFIG"):
         _tf_config()
@@ -102,7 +119,31 @@ def _multi_worker() -> tf.distribute.Strategy:
             "--strategy=multi_worker needs to know the other workers: set TF_CONFIG "
             "on each (docs/training.md has an example), or start them with srun."
         )
-    return tf.distribute.MultiWorkerMirroredStrategy(cluster_resolver=resolver)
+    with _as_many_cpus_as(cpu_devices):
+        return tf.distribute.MultiWorkerMirroredStrategy(cluster_resolver=resolver)
+
+
+@contextlib.contextmanager
+def _as_many_cpus_as(count: int) -> Iterator[None]:
+    """Lets the strategy use several CPU devices a worker, as it does GPUs.
+
+    It takes one otherwise, and a rehearsal of two hosts with four GPUs each would
+    never meet two replicas in one process.
+    """
+    extended = collective_all_reduce_strategy.CollectiveAllReduceExtended
+    of_one = extended._initialize_local_devices
+
+    def of_several(self: Any, resolver: Any, worker: str) -> tuple[Any, str]:
+        devices, kind = of_one(self, resolver, worker)
+        if kind == "CPU":
+            devices = tuple(f"{worker}/device:CPU:{i}" for i in range(count))
+        return devices, kind
+
+    extended._initialize_local_devices = of_several
+    try:
+        yield
+    finally:
+        extended._initialize_local_devices = of_one
 
 
 def _in_slurm_step() -> bool:
