@@ -26,21 +26,23 @@ def main() -> int:
     """Trains, averages, scores and exports; returns the exit status."""
     from t2t_keras import finish, training_run
     from t2t_keras.model_dir import ModelDir
+    from t2t_keras.run_lock import run_lock
     from t2t_keras.training.loop import Interrupted
 
     model_dir = ModelDir(program.required("model_dir"))
     config = with_absolute_paths(config_from_flags())
-    try:
-        training_run.train(config, model_dir)
-    except Interrupted as stop:
-        place = "there" if stop.saved else "the checkpoint before"
-        print(
-            f"{stop}; step {stop.step:,} is {'' if stop.saved else 'not '}saved. "
-            f"The same command goes on from {place}.",
-            file=sys.stderr,
-        )
-        return 128 + stop.signal_number
-    finish.finish(model_dir)
+    with run_lock(model_dir.path, lambda text: print(text, file=sys.stderr)):
+        try:
+            training_run.train(config, model_dir)
+        except Interrupted as stop:
+            place = "there" if stop.saved else "the checkpoint before"
+            print(
+                f"{stop}; step {stop.step:,} is {'' if stop.saved else 'not '}saved. "
+                f"The same command goes on from {place}.",
+                file=sys.stderr,
+            )
+            return 128 + stop.signal_number
+        finish.finish(model_dir)
     return 0
 
 

@@ -21,10 +21,14 @@ class StepSums(NamedTuple):
         losses: Sums over all replicas.
         gradient_norm: float32 scalar, of the mean gradient over tokens; 0 where no
             gradient was taken.
+        finite: float32 scalar: 1 where the update was made; 0 where loss or gradient
+            were not finite. Then weights and moments are as before, and only the
+            step is counted.
     """
 
     losses: LossSums
     gradient_norm: Tensor
+    finite: Tensor
 
 
 def row_keys(seed: int, step: Tensor, rows: Tensor) -> Tensor:
@@ -179,14 +183,17 @@ class Stepper:
         """Returns a traced function of a spread batch, for all shapes alike."""
 
         def run(batch: Batch) -> StepSums:
-            losses, gradient_norm = self._strategy.run(replica_step, args=(batch,))
+            losses, gradient_norm, finite = self._strategy.run(
+                replica_step, args=(batch,)
+            )
             sums = [
                 self._strategy.reduce(tf.distribute.ReduceOp.SUM, part, axis=None)
                 for part in losses
             ]
             # Equal on all replicas, being of the summed gradients.
             norm = self._strategy.experimental_local_results(gradient_norm)[0]
-            return StepSums(LossSums(*sums), norm)
+            finite = self._strategy.experimental_local_results(finite)[0]
+            return StepSums(LossSums(*sums), norm, finite)
 
         return tf.function(run, input_signature=[self._spread_signature()])
 
@@ -203,11 +210,25 @@ class Stepper:
         # A batch of padding only divides 0 by 1, not by 0.
         token_count = tf.maximum(token_count, 1.0)
         gradients = [gradient / token_count for gradient in gradients]
-        self._optimizer.apply(gradients, self._model.trainable_variables)
-        return StepSums(losses, tf.linalg.global_norm(gradients))
+        norm = tf.linalg.global_norm(gradients)
+        finite = tf.math.is_finite(norm) & tf.math.is_finite(losses.loss_sum)
+
+        def apply():
+            self._optimizer.apply(gradients, self._model.trainable_variables)
+            return tf.constant(0)
+
+        def count():
+            self._optimizer.iterations.assign(self._optimizer.iterations.value + 1)
+            return tf.constant(0)
+
+        if self._strategy.num_replicas_in_sync > 1:
+            apply()
+        else:
+            tf.cond(finite, apply, count)
+        return StepSums(losses, norm, tf.cast(finite, tf.float32))
 
     def _evaluate_replica(self, batch: Batch) -> StepSums:
-        return StepSums(self._losses(batch), tf.constant(0.0))
+        return StepSums(self._losses(batch), tf.constant(0.0), tf.constant(1.0))
 
     def _loss_gradients(self, batch: Batch, keys: Tensor):
         variables = [weight.value for weight in self._model.trainable_variables]

@@ -53,7 +53,7 @@ def no_arithmetic(monkeypatch):
 
     class Idle:
         def train(self, batch):
-            return StepSums(LossSums(1.0, 1.0, 1.0), 1.0)
+            return StepSums(LossSums(1.0, 1.0, 1.0), 1.0, 1.0)
 
     monkeypatch.setattr(experiment, "build_stepper", lambda *_: Idle())
     monkeypatch.setattr(experiment, "dev_sums", lambda *_: LossSums(1.0, 1.0, 1.0))
