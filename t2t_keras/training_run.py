@@ -1,6 +1,5 @@
 """A training run from corpus to last checkpoint, or on from where it stopped."""
 
-import contextlib
 import dataclasses
 from typing import Any, cast
 
@@ -134,9 +133,7 @@ class _Run:
         if training.measure_ceiling:
             self._measure_ceiling()
         spent = self._meter.cost.seconds
-        with contextlib.ExitStack() as stack:
-            stack.enter_context(self._watchdog)
-            stack.enter_context(profiler)
+        with self._watchdog, profiler:
             train_loop(
                 self._stepper,
                 cast(Any, batches.as_numpy_iterator()),
