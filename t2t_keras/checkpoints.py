@@ -39,6 +39,7 @@ class CheckpointState:
         averaged: Steps of the checkpoints that this is the mean of; empty if it is
             of one moment.
         scores: Results on the dev set at this step, by name.
+        cost: What training up to this step took: "seconds" and "flops".
         fingerprints: Digests of what the weights belong to, by name.
     """
 
@@ -46,6 +47,7 @@ class CheckpointState:
     position: Mapping[str, int] | None = None
     averaged: Sequence[int] = ()
     scores: Mapping[str, float] = dataclasses.field(default_factory=dict)
+    cost: Mapping[str, float] = dataclasses.field(default_factory=dict)
     fingerprints: Mapping[str, str] = dataclasses.field(default_factory=dict)
 
 
@@ -159,6 +161,7 @@ class CheckpointStore:
             UserError: If there are checkpoints and none of them is whole. They
                 are left as they are.
         """
+        _put_back(self.directory)
         warnings: list[str] = []
         passed_over: list[Path] = []
         for step in reversed(self.steps()):
@@ -188,7 +191,7 @@ class CheckpointStore:
         spared = {*steps[-keep:], *always} if keep else set(steps)
         deleted = [step for step in steps if step not in spared]
         for step in deleted:
-            shutil.rmtree(self.path(step))
+            _delete(self.path(step))
         return deleted
 
 
@@ -281,25 +284,54 @@ def _write_directory(
 ) -> None:
     """Writes a checkpoint's directory whole or not at all.
 
+    One that has the name already is there until the new one is whole, and moved
+    aside only for the moment between two renames. If the process is killed in that
+    moment, `_put_back` gives it its name back.
+
     Raises:
         OSError: If it could not be written. Nothing half-written stays behind.
     """
     target.parent.mkdir(parents=True, exist_ok=True)
-    # What a killed run left half-written.
+    _put_back(target.parent)
+    # What a killed run left half-written, or half-deleted.
     for stale in target.parent.glob(".step-*.tmp"):
         _remove(stale)
     temporary = target.parent / f".{target.name}.tmp"
+    aside = target.parent / f".{target.name}.old"
     _remove(temporary)
     try:
         temporary.mkdir()
         checkpoint.write(str(temporary / _WEIGHTS))
         _write_state(temporary, state)
-        _remove(target)
+        if target.exists():
+            target.rename(aside)
         temporary.rename(target)
     except tf.errors.OpError as error:
         raise OSError(f"{target} could not be written: {error.message}") from error
     finally:
+        _put_back(target.parent)
         _remove(temporary)
+
+
+def _put_back(directory: Path) -> None:
+    """Gives checkpoints that were moved aside their names, if no others have them."""
+    for aside in directory.glob(".step-*.old"):
+        target = directory / aside.name.removeprefix(".").removesuffix(".old")
+        if target.exists():
+            _remove(aside)
+        else:
+            aside.rename(target)
+
+
+def _delete(path: Path) -> None:
+    """Deletes a checkpoint, which loses its name before it loses its files.
+
+    A process killed in between leaves nothing that passes for a checkpoint.
+    """
+    dying = path.parent / f".{path.name}.tmp"
+    _remove(dying)
+    path.rename(dying)
+    _remove(dying)
 
 
 def _set_aside(path: Path) -> None:

@@ -210,6 +210,47 @@ class TrainingConfig:
     average_checkpoints: int = setting(
         5, "Last checkpoints to average at the end. Paper: base 5, big 20.", low=1
     )
+    on_nonfinite: str = setting(
+        "stop",
+        "What follows an update whose loss or gradient is not finite, and which is "
+        "therefore not made: stop, with its batch kept in the model_dir, or skip it.",
+        choices=("stop", "skip"),
+    )
+    watchdog_minutes: float = setting(
+        30.0,
+        "Minutes without a step after which all stacks are written down; 0 for never.",
+        low=0,
+    )
+    profile_steps: str | None = setting(
+        None,
+        "First and last update to record for TensorBoard's profiler, as 100:110.",
+    )
+    measure_ceiling: bool = setting(
+        False,
+        "Whether to measure at the start how fast matrix products are here, to say "
+        "what share of it training reaches. Takes some seconds.",
+    )
+
+    def __post_init__(self):
+        self.profiled_steps()
+
+    def profiled_steps(self) -> range:
+        """Returns the updates to profile; empty for none.
+
+        Raises:
+            UserError: If they are not two numbers, the first above 0 and the second
+                not below it.
+        """
+        if self.profile_steps is None:
+            return range(0)
+        first, _, last = self.profile_steps.partition(":")
+        numbers = first.isdecimal() and last.isdecimal()
+        if not (numbers and 0 < int(first) <= int(last)):
+            raise UserError(
+                "--profile_steps must be the first and the last update to record, as "
+                f"100:110. Received: {self.profile_steps}"
+            )
+        return range(int(first), int(last) + 1)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -268,6 +309,10 @@ RESUMABLE = frozenset(
         "save_minutes",
         "keep_checkpoints",
         "average_checkpoints",
+        "on_nonfinite",
+        "watchdog_minutes",
+        "profile_steps",
+        "measure_ceiling",
         "jit_compile",
         "strategy",
         "cpu_devices",

@@ -2,7 +2,7 @@
 
 import dataclasses
 import functools
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, cast
 
@@ -268,8 +268,20 @@ def check_fingerprint(
         )
 
 
-def dev_sums(stepper: Stepper, corpus: TokenizedCorpus, config: DataConfig) -> LossSums:
-    """Returns the loss sums of a corpus, without dropout and smoothing."""
+def dev_sums(
+    stepper: Stepper,
+    corpus: TokenizedCorpus,
+    config: DataConfig,
+    batch_done: Callable[[], object] = lambda: None,
+) -> LossSums:
+    """Returns the loss sums of a corpus, without dropout and smoothing.
+
+    Args:
+        stepper: Evaluates the model.
+        corpus: Of pairs.
+        config: How they are batched.
+        batch_done: Called after each batch.
+    """
     total = [0.0, 0.0, 0.0]
     batches = eval_batches(
         corpus,
@@ -280,4 +292,5 @@ def dev_sums(stepper: Stepper, corpus: TokenizedCorpus, config: DataConfig) -> L
     for batch in batches.as_numpy_iterator():
         sums = stepper.evaluate(batch).losses
         total = [a + float(b) for a, b in zip(total, sums, strict=True)]
+        batch_done()
     return LossSums(*total)

@@ -9,7 +9,11 @@ MODEL_DIR/
   averaged/          step-N, means of checkpoints
   translations/      what test sets became
   export/            SavedModels, a folder a version
-  tensorboard/       curves
+  tensorboard/       curves, sample translations, attention maps, profiles
+  metrics.jsonl      the numbers of the curves, a line of JSON a line of progress
+  nonfinite/         step-N, batches whose loss or gradient was not finite
+  stacks.txt         what every thread was doing when nothing got done
+  .lock              there while a process trains: who
 """
 
 import json
@@ -44,6 +48,9 @@ class ModelDir:
         self.translations = self.path / "translations"
         self.export = self.path / "export"
         self.tensorboard = self.path / "tensorboard"
+        self.metrics_file = self.path / "metrics.jsonl"
+        self.nonfinite = self.path / "nonfinite"
+        self.stacks_file = self.path / "stacks.txt"
 
     def exists(self) -> bool:
         """Returns whether a run has been started here."""

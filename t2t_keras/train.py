@@ -8,6 +8,7 @@ checkpoints are averaged, the test set is translated and scored, and the result 
 exported; all of it lies in the model directory.
 """
 
+import contextlib
 import sys
 
 from absl import flags
@@ -26,24 +27,30 @@ def main() -> int:
     """Trains, averages, scores and exports; returns the exit status."""
     from t2t_keras import finish, training_run
     from t2t_keras.model_dir import ModelDir
+    from t2t_keras.run_lock import run_lock
     from t2t_keras.training.loop import Interrupted
-    from t2t_keras.training.strategy import is_chief
+    from t2t_keras.training.strategy import is_chief, wait_for_all
 
     model_dir = ModelDir(program.required("model_dir"))
     config = with_absolute_paths(config_from_flags())
     strategy = training_run.set_up_devices(config.training)
-    try:
-        training_run.train(config, model_dir, strategy)
-    except Interrupted as stop:
-        place = "there" if stop.saved else "the checkpoint before"
-        print(
-            f"{stop}; step {stop.step:,} is {'' if stop.saved else 'not '}saved. "
-            f"The same command goes on from {place}.",
-            file=sys.stderr,
-        )
-        return 128 + stop.signal_number
-    if is_chief(strategy):
-        finish.finish(model_dir)
+    chief = is_chief(strategy)
+    lock = run_lock(model_dir.path, lambda text: print(text, file=sys.stderr))
+    with lock if chief else contextlib.nullcontext():
+        try:
+            training_run.train(config, model_dir, strategy)
+        except Interrupted as stop:
+            place = "there" if stop.saved else "the checkpoint before"
+            print(
+                f"{stop}; step {stop.step:,} is {'' if stop.saved else 'not '}saved. "
+                f"The same command goes on from {place}.",
+                file=sys.stderr,
+            )
+            return 128 + stop.signal_number
+        if chief:
+            finish.finish(model_dir)
+        # Nobody leaves while another may still ask after him.
+        wait_for_all(strategy)
     return 0
 
 

@@ -1,35 +1,113 @@
 """A training run from corpus to last checkpoint, or on from where it stopped."""
 
 import dataclasses
-import time
+import hashlib
+import os
+import sys
 from typing import Any, cast
 
-import numpy as np
 import tensorflow as tf
 
 from t2t_keras import experiment
 from t2t_keras.checkpoints import CheckpointState, CheckpointStore
-from t2t_keras.config import ExperimentConfig
-from t2t_keras.evaluation.bleu import corpus_scores
+from t2t_keras.config import RESUMABLE, ExperimentConfig, TrainingConfig, flat
+from t2t_keras.dev_evaluation import DevEvaluation
+from t2t_keras.errors import UserError
 from t2t_keras.input_pipeline.pipeline import DataPosition, train_batches
 from t2t_keras.model_dir import ModelDir
+from t2t_keras.quiet import quiet_start_up
 from t2t_keras.run_data import RunData, prepare_data
-from t2t_keras.training.loop import Intervals, train_loop
-from t2t_keras.training.progress import Progress, as_duration
-from t2t_keras.training.strategy import build_strategy
+from t2t_keras.training.flops import (
+    TrainingCost,
+    matrix_product_ceiling,
+    training_flops,
+)
+from t2t_keras.training.loop import Hooks, Intervals, train_loop
+from t2t_keras.training.meter import Meter
+from t2t_keras.training.metrics_file import MetricsFile
+from t2t_keras.training.nonfinite import NonFiniteGuard
+from t2t_keras.training.norms import norms_by_name, weight_norm
+from t2t_keras.training.profiling import StepProfiler
+from t2t_keras.training.progress import Progress, as_duration, as_flops
+from t2t_keras.training.strategy import (
+    build_strategy,
+    is_chief,
+    num_processes,
+    num_workers,
+    wait_for_all,
+)
+from t2t_keras.training.watchdog import Watchdog
+
+# Rows of the matrix products that the ceiling is measured with: as many as tokens in
+# a large batch.
+_CEILING_ROWS = 8192
 
 
-def train(config: ExperimentConfig, model_dir: ModelDir) -> None:
-    """Trains until `train_steps`, in a new model directory or on in an old one.
+def set_up_devices(config: TrainingConfig) -> tf.distribute.Strategy:
+    """Returns where to train. To be called before TensorFlow computes anything.
 
     Raises:
-        UserError: If something given cannot be used; see the message.
+        UserError: If there are not the devices, or not the cluster, that is asked for.
+    """
+    workers = num_workers()
+    if config.strategy in (None, "multi_worker") and workers > 1:
+        print(f"waiting for all {workers} workers …", file=sys.stderr, flush=True)
+    with quiet_start_up():
+        strategy = build_strategy(config.strategy, config.cpu_devices)
+        tf.config.list_logical_devices()
+    tf.config.experimental.enable_tensor_float_32_execution(config.tf32)
+    return strategy
+
+
+def train(
+    config: ExperimentConfig,
+    model_dir: ModelDir,
+    strategy: tf.distribute.Strategy | None = None,
+) -> None:
+    """Trains until `train_steps`, in a new model directory or on in an old one.
+
+    Args:
+        config: The settings.
+        model_dir: Where everything is kept; of several workers all see it, and the
+            chief alone writes.
+        strategy: What `set_up_devices` returned; one device if None.
+
+    Raises:
+        UserError: If something given cannot be used; see the message. Also if
+            another worker is gone.
         Interrupted: After a signal, with everything saved if it could be.
     """
-    strategy = build_strategy(config.training.strategy)
-    tf.config.experimental.enable_tensor_float_32_execution(config.training.tf32)
-    progress = Progress(str(model_dir.tensorboard), config.training.train_steps)
-    data = prepare_data(config, model_dir, progress.say)
+    strategy = strategy or tf.distribute.get_strategy()
+    try:
+        _train(config, model_dir, strategy)
+    except tf.errors.OpError as error:
+        if num_processes(strategy) == 1:
+            raise
+        raise UserError(
+            "Another worker stopped, or cannot be reached any more, so this one stops "
+            "too. Look at the others' last lines, and start all workers again with "
+            "the same command: they go on from the newest checkpoint. (TensorFlow "
+            f"says: {type(error).__name__}: {error.message.splitlines()[0]})"
+        ) from error
+
+
+def _train(
+    config: ExperimentConfig, model_dir: ModelDir, strategy: tf.distribute.Strategy
+) -> None:
+    chief = is_chief(strategy)
+    metrics = MetricsFile(model_dir.metrics_file) if chief else None
+    progress = Progress(
+        str(model_dir.tensorboard) if chief else None,
+        config.training.train_steps,
+        stream=None if chief else open(os.devnull, "w"),
+        metrics=metrics,
+    )
+    # The chief makes what the others then read.
+    if not chief:
+        wait_for_all(strategy)
+    data = prepare_data(config, model_dir, progress.say, writes=chief)
+    if chief:
+        wait_for_all(strategy)
     with strategy.scope():
         model = experiment.build_model(config, data.vocabulary.size)
         optimizer = experiment.build_optimizer(config, model)
@@ -39,8 +117,45 @@ def train(config: ExperimentConfig, model_dir: ModelDir) -> None:
         f"{'XLA' if config.training.jit_compile else 'no XLA'}"
     )
     run = _Run(config, model_dir, data, progress, model, optimizer, strategy)
+    # In turn, too: a damaged checkpoint is set aside.
+    if not chief:
+        wait_for_all(strategy)
     run.restore()
+    if chief:
+        wait_for_all(strategy)
+    _check_agreement(strategy, config, data, run.first_step)
+    if metrics:
+        metrics.cut_after(run.first_step)
     run.train()
+
+
+def _check_agreement(
+    strategy: tf.distribute.Strategy,
+    config: ExperimentConfig,
+    data: RunData,
+    first_step: int,
+) -> None:
+    """Raises `UserError` if the workers are not about to do the same."""
+    settings = {
+        name: value for name, value in flat(config).items() if name not in RESUMABLE
+    }
+    intervals = (config.training.train_steps, config.training.eval_steps)
+    parts = (
+        settings,
+        intervals,
+        first_step,
+        data.vocabulary.sha256,
+        data.summary,
+        config.training.max_tokens_per_replica,
+    )
+    digest = hashlib.sha256(repr(parts).encode()).digest()
+    if not wait_for_all(strategy, int.from_bytes(digest[:3], "big")):
+        raise UserError(
+            "The workers are not about to do the same: their settings, their training "
+            f"text or their checkpoints differ. This one goes on from step "
+            f"{first_step:,}. Give all of them the same flags, the same text, and one "
+            "--model_dir that all of them see."
+        )
 
 
 class _Run:
@@ -54,15 +169,34 @@ class _Run:
         self._stepper = experiment.build_stepper(
             config.training, model, optimizer, strategy
         )
+        self._model = model
+        self._strategy = strategy
+        self._is_chief = is_chief(strategy)
         self._store = CheckpointStore(model_dir.checkpoints, model, optimizer)
         self._best_store = CheckpointStore(model_dir.best, model)
-        self._translator = experiment.build_translator(
-            model, data.vocabulary, dataclasses.replace(config.decoding, beam_size=1)
+        self._schedule = experiment.build_schedule(config)
+        self._watchdog = Watchdog(
+            60 * config.training.watchdog_minutes, model_dir.stacks_file
         )
-        self._first_step = 0
+        self._evaluation = DevEvaluation(
+            config,
+            data,
+            model,
+            self._stepper,
+            progress,
+            self._watchdog.sign_of_life,
+            shows=self._is_chief,
+        )
+        self.first_step = 0
         self._first_position = DataPosition()
         self._scores: dict[str, float] = {}
         self._best_loss = float("inf")
+        self._ceiling: float | None = None
+        self._meter = self._new_meter()
+
+    def _new_meter(self, cost: TrainingCost | None = None) -> Meter:
+        sizes = self._model.sizes
+        return Meter(lambda batch: training_flops(sizes, batch), cost, self._ceiling)
 
     def restore(self) -> None:
         """Goes on from the newest whole checkpoint, if there is one."""
@@ -74,15 +208,16 @@ class _Run:
         experiment.check_fingerprint(
             self._store.path(state.step), state.fingerprints, self._data.vocabulary
         )
-        self._first_step = state.step
+        self.first_step = state.step
         self._first_position = DataPosition(**state.position)
         self._best_loss = state.scores.get("best_dev_loss", float("inf"))
+        self._meter = self._new_meter(TrainingCost(**state.cost))
         self._progress.say(f"going on from step {state.step:,}")
 
     def train(self) -> None:
         """Trains from where the run is to its last step."""
         training = self._config.training
-        if self._first_step >= training.train_steps:
+        if self.first_step >= training.train_steps:
             self._progress.say(f"all {training.train_steps:,} steps are made already")
             return
         batches = train_batches(
@@ -92,66 +227,115 @@ class _Run:
             seed=training.seed,
             start=self._first_position,
         )
-        schedule = experiment.build_schedule(self._config)
-        start_seconds = time.monotonic()
-        train_loop(
-            self._stepper,
-            cast(Any, batches.as_numpy_iterator()),
-            steps=range(self._first_step, training.train_steps),
-            intervals=Intervals(
-                log_steps=training.log_steps,
-                eval_steps=training.eval_steps,
-                save_steps=training.save_steps,
-                save_seconds=60 * training.save_minutes,
-            ),
-            evaluate=self._evaluate,
-            save=self._save,
-            learning_rate=lambda step: float(schedule(step - 1)),
-            progress=self._progress,
+        profiler = StepProfiler(
+            training.profiled_steps(), str(self._model_dir.tensorboard)
         )
-        seconds = time.monotonic() - start_seconds
+        if training.measure_ceiling:
+            self._measure_ceiling()
+        spent = self._meter.cost.seconds
+        with self._watchdog, profiler:
+            train_loop(
+                self._stepper,
+                cast(Any, batches.as_numpy_iterator()),
+                steps=range(self.first_step, training.train_steps),
+                intervals=Intervals(
+                    log_steps=training.log_steps,
+                    eval_steps=training.eval_steps,
+                    save_steps=training.save_steps,
+                    save_seconds=60 * training.save_minutes,
+                ),
+                hooks=self._hooks(profiler),
+                guard=NonFiniteGuard(
+                    self._model_dir.nonfinite,
+                    skip=training.on_nonfinite == "skip",
+                    facts=self._facts,
+                ),
+                meter=self._meter,
+                progress=self._progress,
+            )
+        seconds = self._meter.cost.seconds - spent
         self._progress.say(f"trained for {as_duration(seconds)}")
 
-    def _evaluate(self, step: int) -> None:
-        """Reports dev loss, perplexity and BLEU; keeps the checkpoint if best."""
-        if self._data.dev is None:
-            return
-        sums = experiment.dev_sums(self._stepper, self._data.dev, self._config.data)
-        loss = sums.log_loss_sum / sums.token_count
-        scores = {"dev_loss": loss, "dev_perplexity": float(np.exp(loss))}
-        line = f"  dev: loss {loss:.3f}, perplexity {scores['dev_perplexity']:.2f}"
-        sentences = self._config.training.dev_bleu_sentences
-        if sentences:
-            scores["dev_bleu_greedy"] = self._dev_bleu(sentences)
-            line += f", BLEU {scores['dev_bleu_greedy']:.1f} (greedy)"
-        self._progress.say(line)
-        self._progress.scalars(step, scores)
+    def _hooks(self, profiler: StepProfiler) -> Hooks:
+        def after_step(step: int, sums: object) -> None:
+            profiler.after(step, sums)
+            self._watchdog.sign_of_life()
+
+        return Hooks(
+            evaluate=self._evaluate,
+            save=self._save,
+            measure=self._measure,
+            before_step=profiler.before,
+            after_step=after_step,
+            together=num_processes(self._strategy) > 1,
+        )
+
+    def _measure_ceiling(self) -> None:
+        self._progress.say("measuring matrix products …")
+        self._ceiling = matrix_product_ceiling(
+            self._strategy,
+            tokens=_CEILING_ROWS,
+            d_model=self._model.sizes["d_model"],
+            d_ff=self._model.sizes["d_ff"],
+            dtype=self._model.compute_dtype,
+        )
+        self._progress.say(f"ceiling: {as_flops(self._ceiling)}/s in matrix products")
+        self._meter = self._new_meter(self._meter.cost)
+
+    def _learning_rate(self, step: int) -> float:
+        return float(self._schedule(step - 1))
+
+    def _measure(self, step: int) -> dict[str, float]:
+        return {
+            "learning_rate": self._learning_rate(step),
+            "weight_norm": weight_norm(self._model.trainable_variables),
+        }
+
+    def _position(self, step: int) -> dict[str, int]:
+        """Returns where in the data the batch after a step is."""
+        position = self._first_position.advance(
+            step - self.first_step, self._data.summary.batches_per_epoch
+        )
+        return dataclasses.asdict(position)
+
+    def _facts(self, step: int) -> dict[str, Any]:
+        """Returns what to keep of an update that could not be made."""
+        return {
+            "learning_rate": self._learning_rate(step),
+            "position": self._position(step - 1),
+            # Of when it was noticed: some more updates may have been made by then.
+            "weight_norms": norms_by_name(self._model.trainable_variables),
+        }
+
+    def _evaluate(self, step: int) -> dict[str, float]:
+        """Looks at the dev set; keeps the checkpoint if it is the best so far."""
+        scores = self._evaluation.scores(step)
         self._scores = scores
+        loss = scores.get("dev_loss", float("inf"))
         if loss < self._best_loss and self._write(self._best_store, step, loss):
             self._best_loss = loss
-            self._best_store.prune(keep=1)
-
-    def _dev_bleu(self, sentences: int) -> float:
-        pairs = list(self._data.corpus.pairs("dev").take(sentences).as_numpy_iterator())
-        lines = self._translator.translate([pair["source"] for pair in pairs])
-        references = [pair["target"].decode(errors="replace") for pair in pairs]
-        return corpus_scores([line.text for line in lines], references).bleu
+            if self._is_chief:
+                self._best_store.prune(keep=1)
+        self._watchdog.sign_of_life()
+        return scores
 
     def _save(self, step: int) -> bool:
         saved = self._write(self._store, step, self._best_loss)
-        if saved:
+        if saved and self._is_chief:
             self._store.prune(self._config.training.keep_checkpoints)
+        self._watchdog.sign_of_life()
         return saved
 
     def _write(self, store: CheckpointStore, step: int, best_loss: float) -> bool:
         """Writes a checkpoint; a full disk is a warning, not the end of the run."""
-        position = self._first_position.advance(
-            step - self._first_step, self._data.summary.batches_per_epoch
-        )
+        if not self._is_chief:
+            return True
+        cost = self._meter.cost
         state = CheckpointState(
             step=step,
-            position=dataclasses.asdict(position),
+            position=self._position(step),
             scores={**self._scores, "best_dev_loss": best_loss},
+            cost=cost._asdict(),
             fingerprints={"vocabulary": self._data.vocabulary.sha256},
         )
         try:
@@ -162,4 +346,26 @@ class _Run:
                 "the checkpoint before is kept."
             )
             return False
+        self._note_cost(step, cost)
         return True
+
+    def _note_cost(self, step: int, cost: TrainingCost) -> None:
+        """Writes what the run has cost to its card (section 6.1's "training cost").
+
+        The paper's estimate is time x devices x what a device can sustain: of that,
+        the ceiling is what was measured here.
+        """
+        devices = self._strategy.num_replicas_in_sync
+        facts = {
+            "step": step,
+            "hours": cost.seconds / 3600,
+            "devices": devices,
+            "flops": cost.flops,
+            "flops_per_second": cost.flops / max(cost.seconds, 1e-9),
+            "ceiling_flops_per_second": self._ceiling,
+            "paper_estimate_flops": self._ceiling and self._ceiling * cost.seconds,
+        }
+        try:
+            self._model_dir.update_run_card({"training_cost": facts})
+        except OSError as error:
+            self._progress.say(f"warning: the run card lacks its cost: {error}")

@@ -47,4 +47,6 @@ def configs(draw: st.DrawFn) -> ExperimentConfig:
         values["encoder_neighborhood"] |= 1
     if values["learned_positions"] is not None:
         values["learned_positions"] += values["max_length"]
+    if values["profile_steps"] is not None:
+        values["profile_steps"] = f"3:{2 + values['num_heads']}"
     return unflat(values)

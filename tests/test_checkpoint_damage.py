@@ -200,6 +200,60 @@ def test_a_disk_that_is_full_for_good_is_an_os_error(tmp_path) -> None:
         store.save(STATE)
 
 
+class Stop(BaseException):
+    """Ends a save at one of its renames, as a kill would: nothing is tidied up."""
+
+
+def stop_at_rename(monkeypatch, which: int) -> None:
+    rename, calls = Path.rename, []
+
+    def stopping(self, target):
+        calls.append(self)
+        if len(calls) == which:
+            raise Stop
+        return rename(self, target)
+
+    monkeypatch.setattr(Path, "rename", stopping)
+    # What runs on the way out of a Python exception does not run when killed.
+    monkeypatch.setattr(checkpoints, "_put_back", lambda _: None)
+    monkeypatch.setattr(checkpoints, "_remove", lambda _: None)
+
+
+@pytest.mark.parametrize("which", [1, 2])
+def test_a_checkpoint_is_never_lost_to_the_one_that_replaces_it(
+    tmp_path, monkeypatch, which
+) -> None:
+    store = saved(tmp_path, 4)
+    with monkeypatch.context() as patch:
+        stop_at_rename(patch, which)
+        with pytest.raises(Stop):
+            store.save(CheckpointState(step=4, scores={"new": 1.0}))
+    state, warnings = CheckpointStore(tmp_path, *trained(0)).restore_newest()
+    assert state is not None
+    assert (state.step, state.scores, warnings) == (4, {}, [])
+    # And the next save finds its way.
+    store.save(CheckpointState(step=4, scores={"new": 1.0}))
+    assert [path.name for path in tmp_path.iterdir()] == ["step-4"]
+    assert store.restore(tmp_path / "step-4").scores == {"new": 1.0}
+
+
+def test_a_checkpoint_killed_while_it_is_deleted_is_none(tmp_path, monkeypatch) -> None:
+    store = saved(tmp_path, 4, 9)
+
+    def stop(*_, **__):
+        raise Stop
+
+    with monkeypatch.context() as patch:
+        patch.setattr(shutil, "rmtree", stop)
+        # The first call clears what is in the way, which nothing is.
+        patch.setattr(checkpoints, "_remove", lambda p: p.exists() and stop())
+        with pytest.raises(Stop):
+            store.prune(keep=1)
+    assert store.steps() == [9]
+    store.save(CheckpointState(step=10))
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["step-10", "step-9"]
+
+
 def test_what_a_killed_process_left_is_cleared_away(tmp_path) -> None:
     store = saved(tmp_path, 4)
     for name in (".step-9.tmp", ".step-7.tmp"):

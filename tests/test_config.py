@@ -14,6 +14,7 @@ from t2t_keras.config import (
     DataConfig,
     ExperimentConfig,
     ModelConfig,
+    TrainingConfig,
     differences,
     flat,
     sections,
@@ -185,3 +186,15 @@ def test_settings_cannot_be_changed_behind_ones_back() -> None:
 def test_the_module_needs_the_standard_library_only() -> None:
     # --help must not wait for TensorFlow.
     assert not {"tf", "keras", "np", "flags"} & set(vars(config_module))
+
+
+def test_steps_to_profile_are_two_numbers() -> None:
+    assert TrainingConfig(profile_steps="100:110").profiled_steps() == range(100, 111)
+    assert TrainingConfig(profile_steps="7:7").profiled_steps() == range(7, 8)
+    assert len(TrainingConfig().profiled_steps()) == 0
+
+
+@pytest.mark.parametrize("text", ["", "5", "5:", ":5", "0:5", "9:5", "-1:5", "a:b"])
+def test_other_steps_to_profile_are_refused(text) -> None:
+    with pytest.raises(UserError, match=rf"--profile_steps.*100:110.*: {text}$"):
+        TrainingConfig(profile_steps=text)

@@ -27,6 +27,21 @@ def dot_product_attention(
     Returns:
         [B, T, H, U] in the dtype of `values`.
     """
+    weights_BHTS = ops.cast(attention_weights(queries, keys, mask), values.dtype)
+    return ops.einsum("BHTS,BSHU->BTHU", weights_BHTS, values)
+
+
+def attention_weights(queries: Tensor, keys: Tensor, mask: Tensor | None) -> Tensor:
+    """Returns softmax(Q K^T / sqrt(d_k)), the weight of each value for each query.
+
+    Args:
+        queries: [B, T, H, K] float.
+        keys: [B, S, H, K] float.
+        mask: bool that broadcasts to [B, T, S], True = may attend; None = all may.
+
+    Returns:
+        [B, H, T, S] float32.
+    """
     # Scaling the queries touches T x K numbers; scaling the scores T x S.
     queries = queries * ops.cast(queries.shape[-1] ** -0.5, queries.dtype)
     scores_BHTS = ops.einsum("BTHK,BSHK->BHTS", queries, keys)
@@ -35,8 +50,7 @@ def dot_product_attention(
         # Finite, not -inf: a row of nothing but -inf would be NaN, and its
         # gradient would poison the whole batch.
         scores_BHTS = ops.where(ops.expand_dims(mask, axis=1), scores_BHTS, -1e9)
-    weights_BHTS = ops.cast(ops.softmax(scores_BHTS, axis=-1), values.dtype)
-    return ops.einsum("BHTS,BSHU->BTHU", weights_BHTS, values)
+    return ops.softmax(scores_BHTS, axis=-1)
 
 
 class MultiHeadAttention(keras.layers.Layer):
@@ -104,6 +118,14 @@ class MultiHeadAttention(keras.layers.Layer):
         batch, length = ops.shape(heads_BTHU)[0], ops.shape(heads_BTHU)[1]
         joined = ops.reshape(heads_BTHU, (batch, length, self.num_heads * self.d_v))
         return ops.matmul(joined, ops.cast(self.output_kernel, joined.dtype))
+
+    def weights_of(
+        self, queries: Tensor, memory: Tensor, mask: Tensor | None
+    ) -> Tensor:
+        """Returns the weights [B, H, T, S] float32 that `call` sums values with."""
+        keys, _ = self.keys_values(memory)
+        queries = self._heads(queries, self.query_kernel, self.d_k)
+        return attention_weights(queries, keys, mask)
 
     def _heads(self, inputs: Tensor, kernel: Tensor, size: int) -> Tensor:
         inputs = ops.cast(inputs, self.compute_dtype)

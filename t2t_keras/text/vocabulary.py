@@ -125,6 +125,14 @@ class SubwordVocabulary:
                 kept.append(token_id)
         return normalize(self._processor.decode(kept))
 
+    def pieces(self, ids: Iterable[int]) -> list[str]:
+        """Returns what each id is called: a piece of text, "▁" for a space.
+
+        Args:
+            ids: Integers in [0, size).
+        """
+        return [self._processor.id_to_piece(token_id) for token_id in map(int, ids)]
+
     def encode_in_graph(self, texts: Tensor) -> Tensor:
         """Returns the ids that `encode` gives, for each of a batch of texts.
 

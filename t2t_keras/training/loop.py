@@ -1,17 +1,23 @@
 """The outer loop: steps, and what is due between them, in the order of the lines."""
 
 import dataclasses
-import math
 import signal
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from typing import Any
 
 from t2t_keras.errors import UserError
-from t2t_keras.training.progress import Progress, as_duration
+from t2t_keras.training.meter import MadeUpdate, Meter, read_updates
+from t2t_keras.training.nonfinite import NonFiniteGuard
+from t2t_keras.training.progress import Progress, as_duration, as_flops
 from t2t_keras.training.step import Stepper, StepSums
 from t2t_keras.typing import Batch
+
+# Updates whose numbers are not read yet keep their batches alive, in case one of them
+# has to be saved: at 25,000 tokens a side, 0.4 MB each.
+MOST_UNREAD = 100
+# Share of the time that input may be waited for without a word.
+WORTH_SAYING = 0.05
 
 
 class Interrupted(Exception):  # noqa: N818 - it is no error of anything
@@ -47,36 +53,29 @@ class Intervals:
     save_seconds: float
 
 
-@dataclasses.dataclass
-class _Since:
-    """Sums over the steps since the last line of progress.
+@dataclasses.dataclass(frozen=True)
+class Hooks:
+    """What the loop calls, with the step it is at.
 
-    They stay tensors until someone asks: a number taken after every step would
-    make an accelerator wait for Python.
+    Attributes:
+        evaluate: Called when an evaluation is due, and at the end; returns scores.
+        save: Called when a checkpoint is due, at the end, and when a signal asks to
+            stop. It is called after `evaluate`. Returns whether the checkpoint could
+            be written.
+        measure: Returns further numbers for a line of progress; "learning_rate" is
+            one of them.
+        before_step: Called before each update, with its number.
+        after_step: Called after each, with its number and its sums.
+        together: Whether other processes make the same steps, so that all have to
+            stop at the same one.
     """
 
-    loss_sum: Any = 0.0
-    token_count: Any = 0.0
-    gradient_norms: Any = 0.0
-    source_tokens: int = 0
-    start_seconds: float = dataclasses.field(default_factory=lambda: time.monotonic())
-
-    def add(self, batch: Batch, sums: StepSums) -> None:
-        self.loss_sum += sums.losses.loss_sum
-        self.token_count += sums.losses.token_count
-        self.gradient_norms += sums.gradient_norm
-        self.source_tokens += int((batch["encoder_input_tokens"] != 0).sum())
-
-    def check_finite(self, step: int) -> None:
-        """Raises `UserError` if any step's loss or gradient was not finite."""
-        loss_sum, norms = float(self.loss_sum), float(self.gradient_norms)
-        if not math.isfinite(loss_sum) or not math.isfinite(norms):
-            raise UserError(
-                f"Shortly before step {step} the loss or its gradient stopped being a "
-                f"finite number (loss sum {loss_sum}, gradient norms {norms}). The "
-                "checkpoints are from before that. Train in a new --model_dir with a "
-                "lower --learning_rate_scale or a longer --warmup_steps."
-            )
+    evaluate: Callable[[int], Mapping[str, float]]
+    save: Callable[[int], bool]
+    measure: Callable[[int], Mapping[str, float]]
+    before_step: Callable[[int], None] = lambda _: None
+    after_step: Callable[[int, StepSums], None] = lambda *_: None
+    together: bool = False
 
 
 def train_loop(
@@ -85,9 +84,9 @@ def train_loop(
     *,
     steps: range,
     intervals: Intervals,
-    evaluate: Callable[[int], None],
-    save: Callable[[int], bool],
-    learning_rate: Callable[[int], float],
+    hooks: Hooks,
+    guard: NonFiniteGuard,
+    meter: Meter,
     progress: Progress,
 ) -> None:
     """Trains from `steps.start` to `steps.stop` updates.
@@ -97,51 +96,68 @@ def train_loop(
         batches: Global batches as NumPy arrays, from where training goes on.
         steps: Updates already made, and updates to have made at the end.
         intervals: How often things are due.
-        evaluate: Called with the step when an evaluation is due, and at the end.
-        save: Called with the step when a checkpoint is due, at the end, and when a
-            signal asks to stop. It is called after `evaluate`. Returns whether
-            the checkpoint could be written.
-        learning_rate: Returns the rate of an update, for the log.
-        progress: Where lines and TensorBoard's scalars go.
+        hooks: What is called in between.
+        guard: Looks at every update before anything is kept that came of it.
+        meter: Adds updates up.
+        progress: Where lines and numbers go.
 
     Raises:
-        Interrupted: If SIGINT or SIGTERM came; `save` has been called by then.
-        UserError: If the loss is not finite any more.
+        Interrupted: If SIGINT or SIGTERM came; a checkpoint was asked for by then.
+        UserError: If the guard stops, or the last checkpoint cannot be written.
     """
-    since = _Since()
+    made: list[MadeUpdate] = []
     saved_at = time.monotonic()
     # First in `zip`: when the numbers end, no batch is asked for in vain.
     numbers = range(steps.start + 1, steps.stop + 1)
+    meter.start()
     with _deferred_signals() as received:
-        for step, batch in zip(numbers, batches, strict=False):
-            sums = stepper.train(batch)
-            since.add(batch, sums)
-            last, stop = step == steps.stop, bool(received)
-            eval_due = last or step % intervals.eval_steps == 0
+        for step, batch in zip(numbers, meter.timed(batches), strict=False):
+            hooks.before_step(step)
+            sums = stepper.train(batch, stop=bool(received))
+            hooks.after_step(step, sums)
+            made.append(MadeUpdate(step, batch, sums))
+            # A number is waited for only where others have a say in it.
+            stop = float(sums.stops) > 0 if hooks.together else bool(received)
+            last = step == steps.stop
+            log_due = last or step % intervals.log_steps == 0
+            eval_due = (last or step % intervals.eval_steps == 0) and not stop
             save_due = last or _is_due(step, intervals, time.monotonic() - saved_at)
-            if stop or eval_due or save_due:
+            values: dict[str, float] = {}
+            if stop or log_due or eval_due or save_due or len(made) == MOST_UNREAD:
                 # Weights that went wrong never replace a checkpoint.
-                since.check_finite(step)
-            if last or step % intervals.log_steps == 0:
-                since.check_finite(step)
-                _log(step, since, sums, learning_rate(step), steps.stop, progress)
-                since = _Since()
-            if eval_due and not stop:
-                start_seconds = time.monotonic()
-                evaluate(step)
-                since.start_seconds += time.monotonic() - start_seconds
+                _take(made, guard, meter)
+            if log_due:
+                values |= {**meter.values(), **hooks.measure(step)}
+                progress.say(_line(step, steps.stop, values, progress))
+            if eval_due:
+                with meter.paused():
+                    values |= hooks.evaluate(step)
+            progress.record(step, values)
             if save_due or stop:
-                saved = save(step)
+                with meter.paused():
+                    saved = hooks.save(step)
                 saved_at = time.monotonic()
                 # After the last save, a signal that came since `stop` was asked.
                 if stop or (last and received):
-                    raise Interrupted(received[0], step, saved)
+                    signals = received or [signal.SIGTERM]
+                    raise Interrupted(signals[0], step, saved)
                 if last and not saved:
-                    raise UserError(
-                        f"The last checkpoint, of step {step}, could not be written. "
-                        "Make room on the disk and give the same command again: it "
-                        "goes on from the checkpoint before."
-                    )
+                    raise _not_saved(step)
+
+
+def _take(made: list[MadeUpdate], guard: NonFiniteGuard, meter: Meter) -> None:
+    """Reads the numbers of updates, lets the guard see each, and adds them up."""
+    for update in read_updates(made):
+        guard.check(update)
+        meter.add(update)
+    made.clear()
+
+
+def _not_saved(step: int) -> UserError:
+    return UserError(
+        f"The last checkpoint, of step {step}, could not be written. Make room on the "
+        "disk and give the same command again: it goes on from the checkpoint before."
+    )
 
 
 def _is_due(step: int, intervals: Intervals, seconds: float) -> bool:
@@ -150,32 +166,25 @@ def _is_due(step: int, intervals: Intervals, seconds: float) -> bool:
     return seconds >= intervals.save_seconds
 
 
-def _log(
-    step: int,
-    since: _Since,
-    sums: StepSums,
-    learning_rate: float,
-    last_step: int,
-    progress: Progress,
-) -> None:
-    seconds = time.monotonic() - since.start_seconds
-    loss = float(since.loss_sum) / max(float(since.token_count), 1.0)
-    rate = float(since.token_count) / seconds
-    progress.say(
-        f"step {step:,}/{last_step:,}  loss {loss:.3f}  rate {learning_rate:.2e}  "
-        f"{rate:,.0f} target tokens/s  "
-        f"left {as_duration(progress.seconds_left(step))}"
+def _line(
+    step: int, last_step: int, values: Mapping[str, float], progress: Progress
+) -> str:
+    """Returns a line of progress: what is always worth reading, and what went wrong."""
+    line = (
+        f"step {step:,}/{last_step:,}  loss {values['loss']:.3f}  "
+        f"rate {values['learning_rate']:.2e}  "
+        f"{values['target_tokens_per_second']:,.0f} target tokens/s  "
+        f"{as_flops(values['flops_per_second'])}/s"
     )
-    progress.scalars(
-        step,
-        {
-            "loss": loss,
-            "learning_rate": learning_rate,
-            "gradient_norm": float(sums.gradient_norm),
-            "target_tokens_per_second": rate,
-            "source_tokens_per_second": since.source_tokens / seconds,
-        },
-    )
+    if "ceiling_share" in values:
+        line += f" ({values['ceiling_share']:.0%})"
+    line += f"  left {as_duration(progress.seconds_left(step))}"
+    waited = values["input_seconds"] / values["step_seconds"]
+    if waited >= WORTH_SAYING:
+        line += f"  waits {waited:.0%} for input"
+    if values["skipped"]:
+        line += f"  skipped {values['skipped']:.0f}"
+    return line
 
 
 @contextmanager

@@ -1,33 +1,45 @@
 """What a person sees while a model trains: a line now and then, and TensorBoard."""
 
+import math
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, TextIO
 
+import numpy as np
 import tensorflow as tf
+
+from t2t_keras.training.metrics_file import MetricsFile
 
 
 class Progress:
-    """Writes progress lines and TensorBoard scalars.
+    """Writes progress lines, TensorBoard's curves and texts, and `metrics.jsonl`.
 
     Lines go to standard error, one at a time and never rewritten, so that they
-    read the same in a terminal and in a log file.
+    read the same in a terminal and in a log file. What cannot be written is a
+    warning: training goes on.
 
     Args:
         log_dir: Where TensorBoard's files go, made when there is something to
             write; None for none.
         train_steps: Updates in all, for the time that is left.
         stream: Where lines go; standard error if None.
+        metrics: Where numbers go besides; None for nowhere.
     """
 
     def __init__(
-        self, log_dir: str | None, train_steps: int, stream: TextIO | None = None
+        self,
+        log_dir: str | None,
+        train_steps: int,
+        stream: TextIO | None = None,
+        metrics: MetricsFile | None = None,
     ):
         self._log_dir = log_dir
         self._writer: Any = None
         self._train_steps = train_steps
         self._stream = stream
+        self._metrics = metrics
+        self._metrics_failed = False
         self._start_seconds = time.monotonic()
         self._first_step: int | None = None
 
@@ -35,16 +47,41 @@ class Progress:
         """Writes a line."""
         print(text, file=self._stream or sys.stderr, flush=True)
 
-    def scalars(self, step: int, values: Mapping[str, float]) -> None:
-        """Writes values to TensorBoard, at a step."""
+    def record(self, step: int, values: Mapping[str, float]) -> None:
+        """Writes numbers to TensorBoard and to `metrics.jsonl`, at a step.
+
+        Args:
+            step: Updates made. Each step is recorded at most once.
+            values: By name. Those that are not finite have no place on a curve
+                nor in JSON, and are left out.
+        """
+        values = {name: v for name, v in values.items() if math.isfinite(v)}
+        if not values:
+            return
+
+        def write() -> None:
+            for tag, value in values.items():
+                tf.summary.scalar(tag, value, step=step)
+
+        self._to_tensorboard(write)
+        self._to_metrics(step, values)
+
+    def text(self, step: int, tag: str, markdown: str) -> None:
+        """Shows a text in TensorBoard."""
+        self._to_tensorboard(lambda: tf.summary.text(tag, markdown, step=step))
+
+    def image(self, step: int, tag: str, pixels: np.ndarray) -> None:
+        """Shows an image [height, width, channels] uint8 in TensorBoard."""
+        self._to_tensorboard(lambda: tf.summary.image(tag, pixels[None], step=step))
+
+    def _to_tensorboard(self, write: Callable[[], object]) -> None:
         if self._log_dir is None:
             return
         try:
             if self._writer is None:
                 self._writer = tf.summary.create_file_writer(self._log_dir)
             with self._writer.as_default():
-                for tag, value in values.items():
-                    tf.summary.scalar(tag, value, step=step)
+                write()
             self._writer.flush()
         except tf.errors.OpError as error:
             self.say(
@@ -52,6 +89,18 @@ class Progress:
                 f"{error.message}. Training goes on without TensorBoard."
             )
             self._log_dir = None
+
+    def _to_metrics(self, step: int, values: Mapping[str, float]) -> None:
+        if self._metrics is None:
+            return
+        now = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
+        try:
+            self._metrics.add({"step": step, "time": now, **values})
+            self._metrics_failed = False
+        except OSError as error:
+            if not self._metrics_failed:
+                self.say(f"warning: metrics.jsonl lacks step {step:,}: {error}")
+            self._metrics_failed = True
 
     def seconds_left(self, step: int) -> float:
         """Returns the seconds until the last step, at the pace since the first.
@@ -86,3 +135,18 @@ def as_duration(seconds: float) -> str:
     if whole < 86400:
         return f"{whole // 3600}h{whole % 3600 // 60:02d}m"
     return f"{whole // 86400}d{whole % 86400 // 3600:02d}h"
+
+
+def as_flops(flops: float) -> str:
+    """Returns FLOPs, or FLOP/s, with three digits.
+
+    >>> as_flops(153.4e9), as_flops(32.27e12), as_flops(1e18), as_flops(800.0)
+    ('153 GFLOP', '32.3 TFLOP', '1000 PFLOP', '8e-07 GFLOP')
+    """
+    unit, size = next(
+        (unit, size)
+        for unit, size in (("P", 1e15), ("T", 1e12), ("G", 0.0))
+        if flops >= size
+    )
+    # Rounded first: three digits of 1,000 would be written 1e+03.
+    return f"{float(f'{flops / (size or 1e9):.3g}'):g} {unit}FLOP"

@@ -37,7 +37,7 @@ class StepSums(NamedTuple):
     losses: LossSums
     gradient_norm: Tensor
     finite: Tensor
-    stops: Tensor
+    stops: Tensor = 0.0
 
 
 class Ask(NamedTuple):

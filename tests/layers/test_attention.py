@@ -5,7 +5,11 @@ import pytest
 import tensorflow as tf
 from keras import ops
 
-from t2t_keras.layers.attention import MultiHeadAttention, dot_product_attention
+from t2t_keras.layers.attention import (
+    MultiHeadAttention,
+    attention_weights,
+    dot_product_attention,
+)
 from tests.layers.copy_weights import copy_attention
 from tests.reference import transformer_np
 from tests.reference.weights_np import Sizes, random_attention
@@ -43,6 +47,23 @@ def test_attention_is_equation_1_for_every_head(rng: np.random.Generator) -> Non
             np.testing.assert_allclose(
                 actual[b, legal, h], expected_TU[legal], atol=2e-6
             )
+
+
+def test_weights_are_those_that_values_are_summed_with(
+    rng: np.random.Generator,
+) -> None:
+    queries, keys, values = (
+        rng.normal(size=shape).astype("float32")
+        for shape in [(B, T, H, K), (B, S, H, K), (B, S, H, U)]
+    )
+    mask = hostile_mask(rng)
+    weights_BHTS = np.asarray(attention_weights(queries, keys, mask))
+    np.testing.assert_allclose(weights_BHTS.sum(-1), 1.0, atol=1e-6)
+    np.testing.assert_allclose(
+        np.einsum("BHTS,BSHU->BTHU", weights_BHTS, values),
+        dot_product_attention(queries, keys, values, mask),
+        atol=2e-6,
+    )
 
 
 def test_without_a_mask_every_key_is_legal(rng: np.random.Generator) -> None:

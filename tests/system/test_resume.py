@@ -4,132 +4,29 @@ Real processes on a corpus of a hundred sentences: weights, optimizer and positi
 must come out equal bit by bit.
 """
 
-import os
 import random
 import shutil
 import signal
-import subprocess
-import sys
-import time
-from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
 import pytest
-import tensorflow as tf
 
-from t2t_keras.checkpoints import read_state, steps_in
+from t2t_keras.checkpoints import steps_in
+from tests.system import nursery
+from tests.system.runs import (
+    STEPS,
+    TIMEOUT_SECONDS,
+    Run,
+    assert_each_step_once,
+    assert_same_end,
+    end,
+    kill_at_random,
+    tensors,
+    write_corpus,
+)
 
 pytestmark = pytest.mark.slow
-
-REPOSITORY = Path(__file__).resolve().parents[2]
-STEPS = 60
-SETTINGS = (
-    "--vocabulary_size=300",
-    "--max_length=24",
-    "--tokens_per_batch=240",
-    "--num_layers=1",
-    "--d_model=16",
-    "--d_ff=24",
-    "--num_heads=2",
-    "--warmup_steps=10",
-    "--eval_steps=10",
-    "--log_steps=10",
-    "--dev_bleu_sentences=0",
-    # Most of the time is spent saving: a kill at a random moment hits it.
-    "--save_steps=3",
-    "--keep_checkpoints=4",
-    "--nojit_compile",
-    f"--train_steps={STEPS}",
-)
-TIMEOUT_SECONDS = 300
-
-
-def write_corpus(folder: Path, sentences: int = 100) -> None:
-    rng = random.Random(4)
-    words = [f"{a}{b}" for a in "bdfgk" for b in ("a", "eno", "ilt", "or", "ust")]
-    for split, count in (("train", sentences), ("dev", 6)):
-        lines = [
-            " ".join(rng.choices(words, k=rng.randint(1, 7))) for _ in range(count)
-        ]
-        (folder / f"{split}.en").write_text("".join(f"{x}\n" for x in lines))
-        (folder / f"{split}.de").write_text("".join(f"{x[::-1]}\n" for x in lines))
-
-
-class Run:
-    """A training run in a directory, whose processes are started and ended here."""
-
-    def __init__(self, corpus: Path, model_dir: Path, extra: Sequence[str] = ()):
-        files = [
-            f"--{split}_{side}={corpus / split}.{language}"
-            for split in ("train", "dev")
-            for side, language in (("source", "en"), ("target", "de"))
-        ]
-        self.checkpoints = model_dir / "checkpoints"
-        self.log = model_dir.with_suffix(".log")
-        self._command = [
-            *(sys.executable, "-m", "t2t_keras.train", f"--model_dir={model_dir}"),
-            *files,
-            *SETTINGS,
-            *extra,
-        ]
-
-    def start(self, *more: str) -> subprocess.Popen:
-        with open(self.log, "a") as log:
-            return subprocess.Popen(
-                [*self._command, *more],
-                cwd=REPOSITORY,
-                stdout=log,
-                stderr=log,
-                env={**os.environ, "CUDA_VISIBLE_DEVICES": ""},
-            )
-
-    def newest(self) -> int:
-        return max(steps_in(self.checkpoints), default=0)
-
-    def wait_for_step(self, process: subprocess.Popen, step: int) -> None:
-        """Waits until there is a checkpoint of that step or a later one."""
-        deadline = time.monotonic() + TIMEOUT_SECONDS
-        while self.newest() < step:
-            assert process.poll() is None, self.log.read_text()
-            assert time.monotonic() < deadline, self.log.read_text()
-            time.sleep(0.005)
-
-    def stop_at(self, step: int, number: signal.Signals, delay: float = 0.0) -> int:
-        """Starts it, sends a signal after that step, and returns the exit status."""
-        process = self.start()
-        try:
-            self.wait_for_step(process, step)
-            time.sleep(delay)
-            process.send_signal(number)
-            return process.wait(TIMEOUT_SECONDS)
-        finally:
-            process.kill()
-
-    def finish(self) -> None:
-        """Goes on to the last checkpoint; what follows is not waited for."""
-        assert self.stop_at(STEPS, signal.SIGKILL) == -signal.SIGKILL
-        assert self.newest() == STEPS, self.log.read_text()
-
-
-def tensors(path: Path) -> dict[str, np.ndarray]:
-    """Everything in a checkpoint: weights, optimizer, counters."""
-    reader = tf.train.load_checkpoint(str(path / "weights"))
-    return {
-        name: reader.get_tensor(name)
-        for name in reader.get_variable_to_shape_map()
-        if name != "_CHECKPOINTABLE_OBJECT_GRAPH"
-    }
-
-
-def assert_same_end(run: Run, other: Run) -> None:
-    ends = [tensors(each.checkpoints / f"step-{STEPS}") for each in (run, other)]
-    assert ends[0].keys() == ends[1].keys()
-    assert any("momentum" in name for name in ends[0])
-    for name, value in ends[0].items():
-        np.testing.assert_array_equal(ends[1][name], value, err_msg=name)
-    states = [read_state(e.checkpoints / f"step-{STEPS}") for e in (run, other)]
-    assert states[0] == states[1]
 
 
 @pytest.fixture(scope="module")
@@ -174,6 +71,42 @@ def test_a_killed_run_ends_with_the_same_weights(corpus, straight, tmp_path) -> 
     names = {path.name for path in run.checkpoints.iterdir()}
     assert names == {f"step-{step}" for step in steps_in(run.checkpoints)}
     assert "warning" not in run.log.read_text()
+    assert_each_step_once(run)
+
+
+def test_twenty_kills_leave_no_trace(corpus, tmp_path) -> None:
+    """Half of them at random moments, half in the middle of a checkpoint."""
+    seed = random.SystemRandom().randrange(2**32)
+    print(f"seed {seed}")
+    rng = random.Random(seed)
+    points = [None] * 12 + [point for point in nursery.POINTS for _ in range(2)]
+    rng.shuffle(points)
+    steps = 160
+    settings = ("--dev_source=", "--dev_target=", f"--train_steps={steps}")
+    straight, killed = (
+        Run(corpus, tmp_path / name, (*settings, f"--save_steps={interval}"))
+        for name, interval in (("straight", steps), ("killed", 1))
+    )
+    end(nursery.start(straight.arguments, straight.log), straight, steps)
+    for point in points:
+        before = killed.newest()
+        process = nursery.start(
+            killed.arguments, killed.log, point, times=rng.randint(1, 3)
+        )
+        if point is None:
+            kill_at_random(process, killed, before + 4, rng.uniform(0.0, 8.0))
+        process.join(TIMEOUT_SECONDS)
+        log = killed.log.read_text()
+        assert process.exitcode == -signal.SIGKILL, f"{point}: {log}"
+        assert before <= killed.newest() < steps, f"{point}: {log}"
+    assert killed.newest() > len(nursery.POINTS)
+    end(nursery.start(killed.arguments, killed.log), killed, steps)
+    assert_same_end(straight, killed, steps)
+    assert_each_step_once(killed)
+    # No checkpoint was ever found damaged, and nothing half-made stays behind.
+    assert "warning" not in killed.log.read_text()
+    names = {path.name for path in killed.checkpoints.iterdir()}
+    assert names == {f"step-{step}" for step in range(steps - 3, steps + 1)}
 
 
 def test_it_is_so_under_xla_too(corpus, tmp_path) -> None:

@@ -1,5 +1,9 @@
 """A training run: what it refuses, what it writes, and when."""
 
+import json
+import shutil
+
+import numpy as np
 import pytest
 
 from t2t_keras import experiment, training_run
@@ -8,6 +12,12 @@ from t2t_keras.errors import UserError
 from t2t_keras.training.losses import LossSums
 from t2t_keras.training.step import StepSums
 from tests.system.changed import changed
+
+
+def metrics_of(model_dir) -> list[dict]:
+    return [
+        json.loads(line) for line in model_dir.metrics_file.read_text().splitlines()
+    ]
 
 
 def test_a_whole_run_and_the_same_again(config, model_dir, capsys):
@@ -37,6 +47,21 @@ def test_a_whole_run_and_the_same_again(config, model_dir, capsys):
     }
     assert model_dir.config() == config
     assert list(model_dir.tensorboard.iterdir())
+    lines = metrics_of(model_dir)
+    assert [line["step"] for line in lines] == [2, 3, 4, 6]
+    assert set(lines[1]) == {"step", "time", "dev_loss", "dev_perplexity"} | {
+        "dev_bleu_greedy"
+    }
+    assert set(lines[3]) >= {"loss", "perplexity", "learning_rate", "dev_loss"}
+    assert set(lines[0]) >= {"gradient_norm", "weight_norm", "flops_per_second"}
+    cost = model_dir.run_card()["training_cost"]
+    assert (cost["step"], cost["devices"]) == (6, 1)
+    assert cost["flops"] == pytest.approx(
+        sum(2 * x["flops_per_step"] for x in lines if "loss" in x)
+    )
+    assert state.cost["flops"] == cost["flops"]
+    assert cost["hours"] == state.cost["seconds"] / 3600 > 0
+    assert cost["ceiling_flops_per_second"] is cost["paper_estimate_flops"] is None
     # Done is done: the same command again makes no step.
     before = [path.stat().st_mtime_ns for path in model_dir.path.rglob("weights*")]
     training_run.train(config, model_dir)
@@ -52,8 +77,8 @@ def no_arithmetic(monkeypatch):
     """Replaces the updates, which take long to trace, by nothing."""
 
     class Idle:
-        def train(self, batch):
-            return StepSums(LossSums(1.0, 1.0, 1.0), 1.0)
+        def train(self, batch, stop=False):
+            return StepSums(LossSums(1.0, 1.0, 1.0), 1.0, 1.0)
 
     monkeypatch.setattr(experiment, "build_stepper", lambda *_: Idle())
     monkeypatch.setattr(experiment, "dev_sums", lambda *_: LossSums(1.0, 1.0, 1.0))
@@ -97,3 +122,83 @@ def test_a_full_disk_is_a_warning_and_the_last_checkpoint_stays(
     assert "the checkpoint before is kept" in said
     assert "step 6/6" in said
     assert [path.name for path in model_dir.checkpoints.iterdir()] == ["step-2"]
+
+
+@pytest.mark.usefixtures("no_arithmetic")
+def test_no_step_is_recorded_twice(config, model_dir):
+    """Steps after the checkpoint that a run goes on from are made once more."""
+    config = changed(config, "training", log_steps=1, keep_checkpoints=0)
+    training_run.train(config, model_dir)
+    flops = model_dir.run_card()["training_cost"]["flops"]
+    # What a kill after the third step would have left.
+    for step in (4, 6):
+        shutil.rmtree(model_dir.checkpoints / f"step-{step}")
+    torn = '{"step": 7, "lo'
+    with open(model_dir.metrics_file, "a") as file:
+        file.write(torn)
+    metrics_before = model_dir.metrics_file.read_text().splitlines()[:2]
+    training_run.train(config, model_dir)
+    assert [line["step"] for line in metrics_of(model_dir)] == [1, 2, 3, 4, 5, 6]
+    assert model_dir.metrics_file.read_text().splitlines()[:2] == metrics_before
+    # Nor is any step paid for twice.
+    assert model_dir.run_card()["training_cost"]["flops"] == pytest.approx(flops)
+
+
+def bad_stepper(bad_steps):
+    """A stepper whose updates of some steps cannot be made."""
+
+    class Bad:
+        def __init__(self):
+            self.step = 0
+
+        def train(self, batch, stop=False):
+            self.step += 1
+            if self.step in bad_steps:
+                return StepSums(LossSums(np.nan, np.nan, 1.0), np.nan, 0.0)
+            return StepSums(LossSums(1.0, 1.0, 1.0), 1.0, 1.0)
+
+    return lambda *_: Bad()
+
+
+@pytest.mark.usefixtures("no_arithmetic")
+def test_an_update_that_was_not_made_stops_the_run(config, model_dir, monkeypatch):
+    monkeypatch.setattr(experiment, "build_stepper", bad_stepper({5}))
+    with pytest.raises(UserError, match=r"At step 5 .*nonfinite/step-5"):
+        training_run.train(config, model_dir)
+    folder = model_dir.nonfinite / "step-5"
+    statistics = json.loads((folder / "statistics.json").read_text())
+    # 60 pairs in batches of 16: the fifth batch is the first of the second epoch.
+    assert statistics["position"] == {"epoch": 1, "position": 0}
+    schedule = experiment.build_schedule(config)
+    assert statistics["learning_rate"] == pytest.approx(float(schedule(4)))
+    assert "transformer/embedding/embeddings" in statistics["weight_norms"]
+    assert CheckpointStore(
+        model_dir.checkpoints, experiment.build_model(config, 280)
+    ).steps() == [2, 4]
+
+
+@pytest.mark.usefixtures("no_arithmetic")
+def test_updates_that_were_not_made_are_counted(config, model_dir, monkeypatch, capsys):
+    monkeypatch.setattr(experiment, "build_stepper", bad_stepper({2, 3}))
+    training_run.train(changed(config, "training", on_nonfinite="skip"), model_dir)
+    skipped = {
+        line["step"]: line["skipped"]
+        for line in metrics_of(model_dir)
+        if "skipped" in line
+    }
+    assert skipped == {2: 1.0, 4: 1.0, 6: 0.0}
+    assert "skipped 1" in capsys.readouterr().err
+
+
+@pytest.mark.usefixtures("no_arithmetic")
+def test_the_ceiling_and_the_papers_estimate(config, model_dir, monkeypatch, capsys):
+    monkeypatch.setattr(training_run, "matrix_product_ceiling", lambda *_, **__: 2e12)
+    training_run.train(changed(config, "training", measure_ceiling=True), model_dir)
+    said = capsys.readouterr().err
+    assert "ceiling: 2 TFLOP/s in matrix products" in said
+    line = metrics_of(model_dir)[0]
+    assert line["ceiling_share"] == pytest.approx(line["flops_per_second"] / 2e12)
+    cost = model_dir.run_card()["training_cost"]
+    assert cost["ceiling_flops_per_second"] == 2e12
+    # Section 6.1: time x devices x what they sustain.
+    assert cost["paper_estimate_flops"] == pytest.approx(cost["hours"] * 3600 * 2e12)

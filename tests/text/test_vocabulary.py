@@ -88,6 +88,12 @@ def test_pieces_are_those_of_sentencepiece(bpe_model):
     assert ids == [*processor.encode("the old tree"), EOS_ID]
 
 
+def test_pieces_spell_the_text_with_its_spaces(vocabulary) -> None:
+    ids = vocabulary.encode("the old tree")
+    assert "".join(vocabulary.pieces(ids)) == "▁the▁old▁tree</s>"
+    assert vocabulary.pieces(tuple(ids[-1:])) == ["</s>"]
+
+
 def test_decoding_stops_at_the_first_end_and_skips_padding(vocabulary):
     a, b = vocabulary.encode("a"), vocabulary.encode("house")
     ids = [PAD_ID, *a[:-1], PAD_ID, PAD_ID, EOS_ID, *b, EOS_ID]

@@ -3,14 +3,23 @@
 import io
 import os
 import signal
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 from t2t_keras.errors import UserError
 from t2t_keras.training import loop as loop_module
-from t2t_keras.training.loop import Interrupted, Intervals, train_loop
+from t2t_keras.training.loop import (
+    MOST_UNREAD,
+    Hooks,
+    Interrupted,
+    Intervals,
+    train_loop,
+)
 from t2t_keras.training.losses import LossSums
+from t2t_keras.training.meter import Meter
+from t2t_keras.training.nonfinite import NonFiniteGuard
 from t2t_keras.training.progress import Progress
 from t2t_keras.training.step import StepSums
 
@@ -23,30 +32,35 @@ class FakeRun:
     Args:
         first: Updates made before.
         loss_sums: What the updates return, by step; 6 for 3 tokens otherwise.
+        bad: Steps whose update cannot be made.
+        folder: Where their batches go.
         at: Called with ("train", step), ("evaluate", step) or ("save", step).
     """
 
-    def __init__(self, first: int = 0, loss_sums=None, norms=None, at=None):
+    def __init__(self, first=0, loss_sums=None, bad=(), at=None, folder=Path("x")):
         self.step = first
         self.first = first
         self.calls: list[tuple[str, int]] = []
-        self.scalars: list[tuple[int, dict]] = []
         self.stream = io.StringIO()
         self._loss_sums = loss_sums or {}
-        self._norms = norms or {}
+        self._bad = bad
+        self.folder = folder
+        self.recorded: list[tuple[int, dict]] = []
         self._at = at or (lambda *_: None)
         self.saves_succeed = True
         self.batches_taken = 0
 
-    def train(self, batch) -> StepSums:
+    def train(self, batch, stop=False) -> StepSums:
         self.step += 1
         self._called("train", self.step)
         loss_sum = self._loss_sums.get(self.step, 6.0)
-        norm = self._norms.get(self.step, 0.5)
-        return StepSums(LossSums(loss_sum, 5.0, 3.0), norm)
+        if self.step in self._bad:
+            return StepSums(LossSums(np.nan, np.inf, 3.0), np.nan, 0.0)
+        return StepSums(LossSums(loss_sum, 5.0, 3.0), 0.5, 1.0)
 
-    def evaluate(self, step: int) -> None:
+    def evaluate(self, step: int) -> dict[str, float]:
         self._called("evaluate", step)
+        return {"dev_loss": float(step)}
 
     def save(self, step: int) -> bool:
         self._called("save", step)
@@ -59,20 +73,33 @@ class FakeRun:
     def batches(self):
         while True:
             self.batches_taken += 1
-            yield {"encoder_input_tokens": np.array([[4, 1, 0], [1, 0, 0]])}
+            number = self.batches_taken
+            yield {
+                "encoder_input_tokens": np.array([[4, 1, 0], [1, 0, 0]]),
+                "decoder_input_tokens": np.array([[0, number], [0, 0]]),
+                "decoder_target_tokens": np.array([[number, 1], [1, 0]]),
+            }
 
-    def loop(self, stop: int, save_seconds: float = NEVER, **steps) -> None:
+    def loop(self, stop: int, save_seconds: float = NEVER, skip=False, **steps) -> None:
         progress = Progress(None, stop, self.stream)
-        progress.scalars = lambda step, values: self.scalars.append((step, values))
+        progress.record = lambda step, values: (
+            self.recorded.append((step, values)) if values else None
+        )
         intervals = {"log_steps": NEVER, "eval_steps": NEVER, "save_steps": NEVER}
         train_loop(
             self,  # type: ignore[arg-type]
             self.batches(),
             steps=range(self.first, stop),
             intervals=Intervals(**{**intervals, **steps}, save_seconds=save_seconds),
-            evaluate=self.evaluate,
-            save=self.save,
-            learning_rate=lambda step: step / 8,
+            hooks=Hooks(
+                evaluate=self.evaluate,
+                save=self.save,
+                measure=lambda step: {"learning_rate": step / 8},
+                before_step=lambda step: self._called("before", step),
+                after_step=lambda step, _: self._called("after", step),
+            ),
+            guard=NonFiniteGuard(self.folder, skip=skip, facts=lambda _: {}),
+            meter=Meter(lambda batch: 8e9 * batch["encoder_input_tokens"].size),
             progress=progress,
         )
 
@@ -81,7 +108,7 @@ class FakeRun:
 
     @property
     def logged(self) -> list[int]:
-        return [step for step, _ in self.scalars]
+        return [step for step, values in self.recorded if "loss" in values]
 
 
 # --- What is due
@@ -108,8 +135,15 @@ def test_intervals_are_of_step_numbers_wherever_a_run_goes_on() -> None:
 def test_an_evaluation_comes_before_the_save_of_its_step() -> None:
     run = FakeRun()
     run.loop(4, eval_steps=2, save_steps=2)
-    after = [call for call in run.calls if call[0] != "train"]
+    after = [call for call in run.calls if call[0] in ("evaluate", "save")]
     assert after == [("evaluate", 2), ("save", 2), ("evaluate", 4), ("save", 4)]
+
+
+def test_every_step_is_announced_before_and_after() -> None:
+    run = FakeRun(first=3)
+    run.loop(5)
+    steps = [call for call in run.calls if call[0] in ("before", "train", "after")]
+    assert steps == [(what, n) for n in (4, 5) for what in ("before", "train", "after")]
 
 
 def test_no_batch_is_taken_in_vain() -> None:
@@ -126,7 +160,7 @@ def test_without_save_steps_the_clock_decides(monkeypatch) -> None:
 
     def pass_time(what: str, _: int) -> None:
         # A save takes longer than the interval, which starts when it is done.
-        now[0] += 10.0 if what == "train" else 50.0
+        now[0] += {"train": 10.0, "save": 50.0, "evaluate": 50.0}.get(what, 0.0)
 
     run = FakeRun(at=pass_time)
     run.loop(8, save_steps=0, save_seconds=25.0)
@@ -141,59 +175,118 @@ def test_a_line_has_the_mean_since_the_line_before(monkeypatch) -> None:
     monkeypatch.setattr(loop_module.time, "monotonic", lambda: now[0])
 
     def pass_time(what: str, step: int) -> None:
-        now[0] += {"train": 0.5, "evaluate": 100.0, "save": 0.0}[what]
+        now[0] += {"train": 0.5, "evaluate": 100.0, "save": 70.0}.get(what, 0.0)
 
     run = FakeRun(loss_sums={1: 9.0, 2: 3.0, 3: 30.0, 4: 12.0}, at=pass_time)
-    run.loop(4, log_steps=2, eval_steps=2)
-    first, second = (values for _, values in run.scalars)
+    run.loop(4, log_steps=2, eval_steps=2, save_steps=2)
+    first, second = (values for _, values in run.recorded)
     # (9 + 3) / 6 and (30 + 12) / 6: of steps, not of the run.
     assert (first["loss"], second["loss"]) == (2.0, 7.0)
     assert (first["learning_rate"], second["learning_rate"]) == (0.25, 0.5)
-    # 6 target tokens in a second, and 2 x 3 real source tokens: padding is none,
-    # and the evaluation's 100 seconds do not count.
+    # 3 real target tokens and 3 real source tokens in half a second: padding is
+    # none, and the time of evaluations and checkpoints does not count.
     for values in (first, second):
         assert values["target_tokens_per_second"] == 6.0
         assert values["source_tokens_per_second"] == 6.0
         assert values["gradient_norm"] == 0.5
+        assert values["flops_per_second"] == 96e9
+        assert values["padding_share"] == pytest.approx(0.4)
     lines = run.stream.getvalue().splitlines()
-    expected = "step 2/4  loss 2.000  rate 2.50e-01  6 target tokens/s  left ?"
-    assert lines[0] == expected
+    assert lines[0] == (
+        "step 2/4  loss 2.000  rate 2.50e-01  6 target tokens/s  96 GFLOP/s  left ?"
+    )
     assert lines[1].startswith("step 4/4  loss 7.000")
+
+
+def test_a_step_is_recorded_once_with_all_that_is_known_of_it() -> None:
+    run = FakeRun()
+    run.loop(8, log_steps=4, eval_steps=3)
+    known = [(n, "loss" in v, v.get("dev_loss")) for n, v in run.recorded]
+    assert known == [
+        (3, False, 3.0),
+        (4, True, None),
+        (6, False, 6.0),
+        (8, True, 8.0),
+    ]
+
+
+def test_a_wait_for_input_is_said(monkeypatch) -> None:
+    now = [0.0]
+    monkeypatch.setattr(loop_module.time, "monotonic", lambda: now[0])
+
+    def pass_time(what: str, _: int) -> None:
+        now[0] += {"train": 0.75}.get(what, 0.0)
+
+    run = FakeRun(at=pass_time)
+    batches = run.batches
+
+    def slow_batches():
+        for batch in batches():
+            now[0] += 0.25
+            yield batch
+
+    monkeypatch.setattr(run, "batches", slow_batches)
+    run.loop(2, log_steps=2)
+    assert run.stream.getvalue().strip().endswith("left ?  waits 25% for input")
+    values = run.recorded[0][1]
+    assert (values["input_seconds"], values["compute_seconds"]) == (0.25, 0.75)
+    assert values["step_seconds"] == 1.0
 
 
 def test_a_batch_of_padding_has_a_loss_of_zero(monkeypatch) -> None:
     run = FakeRun()
-    monkeypatch.setattr(run, "train", lambda _: StepSums(LossSums(0.0, 0.0, 0.0), 0.0))
+    nothing = StepSums(LossSums(0.0, 0.0, 0.0), 0.0, 1.0)
+    monkeypatch.setattr(run, "train", lambda _: nothing)
     run.loop(1, log_steps=1)
-    assert run.scalars[0][1]["loss"] == 0.0
+    assert run.recorded[0][1]["loss"] == 0.0
 
 
 # --- What goes wrong
 
 
-@pytest.mark.parametrize("bad", [float("nan"), float("inf")])
-@pytest.mark.parametrize("what", ["loss_sums", "norms"])
-def test_weights_that_went_wrong_are_never_saved(what, bad) -> None:
-    run = FakeRun(**{what: {5: bad}})
-    with pytest.raises(UserError, match=r"before step 6 .*finite.*--warmup_steps"):
+def test_weights_that_went_wrong_are_never_saved(tmp_path) -> None:
+    run = FakeRun(bad=(5,), folder=tmp_path)
+    with pytest.raises(UserError, match=r"At step 5 .*finite"):
         run.loop(20, save_steps=3)
     assert run.steps_of("save") == [3]
+    # Noticed when the next checkpoint was due.
     assert run.step == 6
+    # The batch that is kept is that of step 5, not of the step it was noticed at.
+    kept = np.load(tmp_path / "step-5" / "batch.npz")
+    assert kept["decoder_target_tokens"].tolist() == [[5, 1], [1, 0]]
 
 
-def test_weights_that_went_wrong_are_never_evaluated() -> None:
+def test_weights_that_went_wrong_are_never_evaluated(tmp_path) -> None:
     # An evaluation keeps its checkpoint if it is the best.
-    run = FakeRun(norms={2: float("inf")})
-    with pytest.raises(UserError, match=r"gradient norms inf"):
+    run = FakeRun(bad=(2,), folder=tmp_path)
+    with pytest.raises(UserError, match="At step 2 "):
         run.loop(20, eval_steps=4)
     assert run.steps_of("evaluate") == []
 
 
-def test_a_line_is_enough_to_notice() -> None:
-    run = FakeRun(loss_sums={2: float("nan")})
-    with pytest.raises(UserError, match=r"loss sum nan.*--learning_rate_scale"):
+def test_a_line_is_enough_to_notice(tmp_path) -> None:
+    run = FakeRun(bad=(2,), folder=tmp_path)
+    with pytest.raises(UserError, match="At step 2 "):
         run.loop(20, log_steps=4)
     assert (run.step, run.logged) == (4, [])
+
+
+def test_it_is_noticed_in_time_whatever_the_intervals(tmp_path) -> None:
+    run = FakeRun(bad=(2,), folder=tmp_path)
+    with pytest.raises(UserError, match="At step 2 "):
+        run.loop(5 * MOST_UNREAD)
+    assert run.step == MOST_UNREAD
+
+
+def test_skipped_updates_are_counted_and_in_no_mean() -> None:
+    run = FakeRun(loss_sums={1: 9.0, 3: 3.0}, bad=(2, 4), first=0)
+    run.loop(6, log_steps=3, skip=True)
+    first, second = (values for _, values in run.recorded)
+    assert (first["loss"], first["skipped"]) == (2.0, 1.0)
+    assert (second["loss"], second["skipped"]) == (2.0, 1.0)
+    assert first["gradient_norm"] == 0.5
+    assert run.stream.getvalue().splitlines()[0].endswith("left ?  skipped 1")
+    assert run.steps_of("save") == [6]
 
 
 # --- Signals
@@ -217,7 +310,7 @@ def test_a_signal_stops_after_the_step_with_everything_saved(number) -> None:
     assert (stop.value.signal_number, stop.value.step) == (number, 3)
     assert stop.value.saved
     # No evaluation: whoever sends a signal does not want to wait for one.
-    assert [call for call in run.calls if call[0] != "train"] == [("save", 3)]
+    assert [c for c in run.calls if c[0] in ("evaluate", "save")] == [("save", 3)]
     assert {n: signal.getsignal(n) for n in before} == before
 
 
@@ -260,8 +353,8 @@ def test_a_second_ctrl_c_acts_at_once() -> None:
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
 
 
-def test_a_signal_does_not_save_what_went_wrong() -> None:
-    run = FakeRun(loss_sums={2: float("nan")}, at=send(signal.SIGTERM, ("train", 2)))
+def test_a_signal_does_not_save_what_went_wrong(tmp_path) -> None:
+    run = FakeRun(bad=(2,), at=send(signal.SIGTERM, ("train", 2)), folder=tmp_path)
     with pytest.raises(UserError, match="finite"):
         run.loop(6)
     assert run.steps_of("save") == []

@@ -1,12 +1,16 @@
 """What a person sees, and what TensorBoard gets."""
 
 import io
+import json
+import math
 
+import numpy as np
 import pytest
 import tensorflow as tf
 
 from t2t_keras.training import progress as progress_module
-from t2t_keras.training.progress import Progress, as_duration
+from t2t_keras.training.metrics_file import MetricsFile
+from t2t_keras.training.progress import Progress, as_duration, as_flops
 
 
 @pytest.mark.parametrize(
@@ -25,6 +29,22 @@ from t2t_keras.training.progress import Progress, as_duration
 )
 def test_durations_are_written_as_a_person_writes_them(seconds, text) -> None:
     assert as_duration(seconds) == text
+
+
+@pytest.mark.parametrize(
+    ("flops", "text"),
+    [
+        (0.0, "0 GFLOP"),
+        (96e9, "96 GFLOP"),
+        (153.4e9, "153 GFLOP"),
+        (999.9e9, "1000 GFLOP"),
+        (1e12, "1 TFLOP"),
+        (32.27e12, "32.3 TFLOP"),
+        (2.9e18, "2900 PFLOP"),
+    ],
+)
+def test_flops_are_written_with_three_digits(flops, text) -> None:
+    assert as_flops(flops) == text
 
 
 def test_lines_go_to_standard_error(capsys) -> None:
@@ -49,28 +69,54 @@ def test_the_time_left_is_at_the_pace_since_the_first_step(monkeypatch) -> None:
     assert progress.seconds_left(23) == pytest.approx(54.0)
 
 
-def scalars_in(directory) -> dict[tuple[str, int], float]:
+def events_in(directory) -> dict[tuple[str, int], np.ndarray]:
     found = {}
     for path in directory.iterdir():
         for record in tf.data.TFRecordDataset(str(path)):
             event = tf.compat.v1.Event.FromString(record.numpy())
             for value in event.summary.value:
-                number = float(tf.make_ndarray(value.tensor))
-                found[value.tag, event.step] = number
+                found[value.tag, event.step] = tf.make_ndarray(value.tensor)
     return found
 
 
-def test_scalars_reach_tensorboards_files(tmp_path) -> None:
+def test_numbers_reach_tensorboard_and_the_metrics_file(tmp_path) -> None:
+    metrics = MetricsFile(tmp_path / "metrics.jsonl")
+    progress = Progress(str(tmp_path / "curves"), train_steps=9, metrics=metrics)
+    progress.record(4, {"loss": 2.5, "learning_rate": 0.25})
+    progress.record(8, {"loss": 1.5, "perplexity": math.inf, "norm": math.nan})
+    progress.record(9, {"loss": math.nan})
+    assert events_in(tmp_path / "curves") == {
+        ("loss", 4): 2.5,
+        ("learning_rate", 4): 0.25,
+        ("loss", 8): 1.5,
+    }
+    text = (tmp_path / "metrics.jsonl").read_text()
+    lines = [json.loads(line) for line in text.splitlines()]
+    assert [set(line) for line in lines] == [
+        {"step", "time", "loss", "learning_rate"},
+        {"step", "time", "loss"},
+    ]
+    assert [(line["step"], line["loss"]) for line in lines] == [(4, 2.5), (8, 1.5)]
+    assert len(lines[0]["time"]) == len("2017-06-12T00:00:00Z")
+
+
+def test_texts_and_images_reach_tensorboard(tmp_path) -> None:
     progress = Progress(str(tmp_path), train_steps=9)
-    progress.scalars(4, {"loss": 2.5, "learning_rate": 0.25})
-    progress.scalars(8, {"loss": 1.5})
-    expected = {("loss", 4): 2.5, ("learning_rate", 4): 0.25, ("loss", 8): 1.5}
-    assert scalars_in(tmp_path) == expected
+    pixels = np.random.default_rng(0).integers(0, 256, (3, 5, 1), np.uint8)
+    progress.text(4, "translations", "the **dog**")
+    progress.image(4, "attention", pixels)
+    found = events_in(tmp_path)
+    assert found["translations", 4].tolist() == [b"the **dog**"]
+    width, height, *images = found["attention", 4].tolist()
+    assert (width, height) == (b"5", b"3")
+    np.testing.assert_array_equal(tf.io.decode_png(images[0]), pixels)
 
 
-def test_without_a_folder_there_are_no_scalars(tmp_path, monkeypatch) -> None:
+def test_without_a_folder_nothing_is_written(tmp_path, monkeypatch) -> None:
     monkeypatch.chdir(tmp_path)
-    Progress(None, train_steps=9).scalars(4, {"loss": 2.5})
+    progress = Progress(None, train_steps=9)
+    progress.record(4, {"loss": 2.5})
+    progress.text(4, "a", "b")
     assert list(tmp_path.iterdir()) == []
 
 
@@ -81,8 +127,26 @@ def test_a_full_disk_ends_the_curves_and_not_the_run(tmp_path, monkeypatch) -> N
     stream = io.StringIO()
     progress = Progress(str(tmp_path / "curves"), 9, stream)
     monkeypatch.setattr(tf.summary, "scalar", full)
-    progress.scalars(1, {"loss": 1.0})
-    progress.scalars(2, {"loss": 1.0})
+    progress.record(1, {"loss": 1.0})
+    progress.record(2, {"loss": 1.0})
     said = stream.getvalue()
     assert said.count("File too large") == 1
     assert "Training goes on without TensorBoard" in said
+
+
+def test_a_metrics_file_that_cannot_be_written_is_a_warning_once(tmp_path) -> None:
+    stream = io.StringIO()
+    path = tmp_path / "metrics.jsonl"
+    path.mkdir()
+    progress = Progress(None, 9, stream, MetricsFile(path))
+    progress.record(1, {"loss": 1.0})
+    progress.record(2, {"loss": 1.0})
+    assert stream.getvalue().count("warning: metrics.jsonl lacks step 1: ") == 1
+    # Once there is room again, it goes on; and a new fault is said anew.
+    path.rmdir()
+    progress.record(3, {"loss": 1.0})
+    assert json.loads(path.read_text())["step"] == 3
+    path.unlink()
+    path.mkdir()
+    progress.record(4, {"loss": 1.0})
+    assert stream.getvalue().count("warning: ") == 2

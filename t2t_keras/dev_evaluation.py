@@ -1,0 +1,116 @@
+"""What a run looks at between updates: dev loss, BLEU, translations, attention."""
+
+import dataclasses
+from collections.abc import Callable
+
+import numpy as np
+import tensorflow as tf
+
+from t2t_keras import experiment
+from t2t_keras.attention_maps import attention_maps, legend, picture
+from t2t_keras.config import ExperimentConfig
+from t2t_keras.evaluation.bleu import corpus_scores
+from t2t_keras.models.transformer import Transformer
+from t2t_keras.run_data import RunData
+from t2t_keras.training.progress import Progress
+from t2t_keras.training.step import Stepper
+
+# Translations to show, sentences to draw, and how many of their tokens.
+SAMPLES = 5
+DRAWN = 2
+LONGEST_DRAWN = 40
+
+
+class DevEvaluation:
+    """Evaluates a model on the dev set while it trains.
+
+    Args:
+        config: The settings.
+        data: Of the run; its dev set may be None.
+        model: The one being trained.
+        stepper: Evaluates it.
+        progress: Where a line, translations and pictures go.
+        alive: Called now and then, for a watchdog.
+        shows: Whether to translate and to draw; of several workers the chief does,
+            and only the loss is computed by all.
+    """
+
+    def __init__(
+        self,
+        config: ExperimentConfig,
+        data: RunData,
+        model: Transformer,
+        stepper: Stepper,
+        progress: Progress,
+        alive: Callable[[], object],
+        *,
+        shows: bool = True,
+    ):
+        self._shows = shows
+        self._config = config
+        self._data = data
+        self._model = model
+        self._stepper = stepper
+        self._progress = progress
+        self._alive = alive
+        self._translator = experiment.build_translator(
+            model, data.vocabulary, dataclasses.replace(config.decoding, beam_size=1)
+        )
+
+    def scores(self, step: int) -> dict[str, float]:
+        """Says and returns dev loss, perplexity and BLEU; empty without a dev set."""
+        if self._data.dev is None:
+            return {}
+        sums = experiment.dev_sums(
+            self._stepper, self._data.dev, self._config.data, self._alive
+        )
+        loss = sums.log_loss_sum / sums.token_count
+        scores = {"dev_loss": loss, "dev_perplexity": float(np.exp(loss))}
+        if not self._shows:
+            return scores
+        line = f"  dev: loss {loss:.3f}, perplexity {scores['dev_perplexity']:.2f}"
+        if self._config.training.dev_bleu_sentences:
+            scores["dev_bleu_greedy"] = self._bleu(step)
+            line += f", BLEU {scores['dev_bleu_greedy']:.1f} (greedy)"
+        self._progress.say(line)
+        self._draw(step)
+        return scores
+
+    def _pairs(self, count: int) -> list[dict[str, bytes]]:
+        return list(self._data.corpus.pairs("dev").take(count).as_numpy_iterator())
+
+    def _bleu(self, step: int) -> float:
+        """Returns sacreBLEU of greedy translations, and shows the first of them."""
+        pairs = self._pairs(self._config.training.dev_bleu_sentences)
+        lines = self._translator.translate(
+            [pair["source"] for pair in pairs], report=lambda _: self._alive()
+        )
+        translations = [line.text for line in lines]
+        references = [pair["target"].decode(errors="replace") for pair in pairs]
+        shown = [
+            f"    {pair['source'].decode(errors='replace')}\n"
+            f"    → {translation}\n    = {reference}"
+            for pair, translation, reference in zip(
+                pairs[:SAMPLES], translations, references, strict=False
+            )
+        ]
+        title = "Source, → greedy translation, = reference\n\n"
+        self._progress.text(step, "translations", title + "\n    \n".join(shown))
+        return corpus_scores(translations, references).bleu
+
+    def _draw(self, step: int) -> None:
+        """Shows what the last layers attend to in the first dev sentences."""
+        encode = self._data.vocabulary.encode
+        for number, pair in enumerate(self._pairs(DRAWN), start=1):
+            source, target = (
+                encode(pair[side])[:LONGEST_DRAWN] for side in ("source", "target")
+            )
+            maps = attention_maps(
+                self._model, tf.constant([source]), tf.constant([[0, *target[:-1]]])
+            )
+            for name, weights_BHQC in maps._asdict().items():
+                pixels = picture(np.asarray(weights_BHQC)[0])
+                self._progress.image(step, f"attention_{number}/{name}", pixels)
+            sides = map(self._data.vocabulary.pieces, (source, target))
+            self._progress.text(step, f"attention_{number}/tokens", legend(*sides))
+            self._alive()

@@ -1,0 +1,142 @@
+"""How much arithmetic a batch is, and how much of it a machine can do.
+
+Only matrix products are counted, a multiplication and an addition as 2: the rest is
+below 1 % of a Transformer's arithmetic. Shapes: B rows, S source length, T target
+length; D, F, H, K, U and V are the model's sizes.
+"""
+
+import time
+from collections.abc import Mapping
+from typing import NamedTuple
+
+import numpy as np
+import tensorflow as tf
+
+from t2t_keras.typing import Batch, Tensor
+
+# Backward, each product is followed by two of its size: one for the gradient of
+# either factor.
+_TRAINING_PER_FORWARD = 3
+
+
+class TrainingCost(NamedTuple):
+    """What training has cost so far, up to some step.
+
+    Attributes:
+        seconds: Spent on updates; evaluations and checkpoints do not count.
+        flops: Counted from shapes, padding included.
+    """
+
+    seconds: float = 0.0
+    flops: float = 0.0
+
+
+def forward_flops(
+    sizes: Mapping[str, int], rows: int, source_length: int, target_length: int
+) -> float:
+    """Returns the FLOPs of logits for a batch of padded pairs.
+
+    Restricted attention is computed with a mask, so it counts as full attention.
+
+    Args:
+        sizes: num_layers, d_model, d_ff, num_heads, d_k, d_v, vocabulary_size.
+        rows: B.
+        source_length: S, padding counted.
+        target_length: T, padding counted.
+    """
+    d_model, d_ff = sizes["d_model"], sizes["d_ff"]
+    # Both of H x K and H x U are D in the paper's models.
+    per_key = sizes["num_heads"] * (sizes["d_k"] + sizes["d_v"])
+    projections = 4 * d_model * per_key  # queries, keys, values and output
+    feed_forward = 4 * d_model * d_ff
+    # Scores and weighted sum, for each pair of a query and a key.
+    attended = 2 * per_key
+    source = projections + attended * source_length + feed_forward
+    memory = projections // 2  # its keys and values, in each decoder layer
+    target = (
+        projections
+        + attended * target_length
+        + projections // 2
+        + attended * source_length
+        + feed_forward
+    )
+    logits = 2 * d_model * sizes["vocabulary_size"]
+    layers = sizes["num_layers"]
+    return float(
+        rows
+        * (
+            source_length * layers * (source + memory)
+            + target_length * (layers * target + logits)
+        )
+    )
+
+
+def training_flops(sizes: Mapping[str, int], batch: Batch) -> float:
+    """Returns the FLOPs of an update: forward, and twice as much backward.
+
+    Args:
+        sizes: See `forward_flops`.
+        batch: Features [B, L].
+    """
+    rows, source_length = np.shape(batch["encoder_input_tokens"])
+    target_length = np.shape(batch["decoder_input_tokens"])[1]
+    return _TRAINING_PER_FORWARD * forward_flops(
+        sizes, rows, source_length, target_length
+    )
+
+
+def matrix_product_ceiling(
+    strategy: tf.distribute.Strategy,
+    *,
+    tokens: int,
+    d_model: int,
+    d_ff: int,
+    dtype: str,
+    seconds: float = 2.0,
+) -> float:
+    """Returns the FLOP/s of matrix products alone, on all devices together.
+
+    The products are those of the feed-forward network, one after the other, which
+    nothing else can make faster: what training reaches is a share of this.
+
+    Args:
+        strategy: The devices, which all work at the same time.
+        tokens: Rows of the products, for each device.
+        d_model: D.
+        d_ff: F.
+        dtype: What they are computed in.
+        seconds: About how long to measure.
+    """
+    random = np.random.default_rng(0)
+
+    def matrix(rows: int, columns: int) -> Tensor:
+        # Scaled so that neither large numbers nor denormal ones come about.
+        values = random.normal(size=(rows, columns), scale=rows**-0.5)
+        return tf.constant(values, dtype)
+
+    inner, outer = matrix(d_model, d_ff), matrix(d_ff, d_model)
+    start = matrix(tokens, d_model)
+
+    def products(count):
+        hidden = start
+        for _ in tf.range(count):
+            hidden = tf.matmul(tf.matmul(hidden, inner), outer)
+        return tf.reduce_sum(tf.cast(hidden, tf.float32))
+
+    @tf.function(input_signature=[tf.TensorSpec([], tf.int32)])
+    def run(count):
+        per_replica = strategy.run(products, args=(count,))
+        return strategy.reduce(tf.distribute.ReduceOp.SUM, per_replica, axis=None)
+
+    def measured(count: int) -> float:
+        begin = time.perf_counter()
+        float(run(tf.constant(count)))
+        return time.perf_counter() - begin
+
+    measured(1)  # traces
+    count = 1
+    while (took := measured(count)) < seconds / 4:
+        count *= 2
+    best = min(took, *(measured(count) for _ in range(2)))
+    flops = 4.0 * tokens * d_model * d_ff * count
+    return flops * strategy.num_replicas_in_sync / best

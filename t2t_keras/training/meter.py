@@ -1,0 +1,195 @@
+"""What updates add up to, between two lines of progress and over the whole run."""
+
+import contextlib
+import math
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import NamedTuple
+
+import numpy as np
+import tensorflow as tf
+
+from t2t_keras.training.flops import TrainingCost
+from t2t_keras.training.step import StepSums
+from t2t_keras.typing import Batch
+
+
+class MadeUpdate(NamedTuple):
+    """An update whose numbers nobody has asked for yet: they are still tensors."""
+
+    step: int
+    batch: Batch
+    sums: StepSums
+
+
+class Update(NamedTuple):
+    """An update, in numbers.
+
+    Attributes:
+        step: Its number, from 1.
+        batch: What it was made with.
+        loss_sum: Smoothed loss in nats, summed over tokens.
+        log_loss_sum: -log p of the true tokens, summed.
+        token_count: Target tokens.
+        gradient_norm: Of the mean gradient over tokens.
+        finite: Whether it was made; not so where loss or gradient were not finite.
+    """
+
+    step: int
+    batch: Batch
+    loss_sum: float
+    log_loss_sum: float
+    token_count: float
+    gradient_norm: float
+    finite: bool
+
+
+def read_updates(made: Sequence[MadeUpdate]) -> list[Update]:
+    """Returns the numbers of some updates, waiting once for all of them.
+
+    A number taken after every step would make an accelerator wait for Python.
+    """
+    if not made:
+        return []
+    columns = (
+        [sums.losses.loss_sum for _, _, sums in made],
+        [sums.losses.log_loss_sum for _, _, sums in made],
+        [sums.losses.token_count for _, _, sums in made],
+        [sums.gradient_norm for _, _, sums in made],
+        [sums.finite for _, _, sums in made],
+    )
+    rows = np.stack([tf.stack(column).numpy() for column in columns], axis=1)
+    return [
+        Update(step, batch, *map(float, numbers), finite=bool(finite))
+        for (step, batch, _), (*numbers, finite) in zip(made, rows, strict=True)
+    ]
+
+
+class Meter:
+    """Adds up updates, and the time that passes.
+
+    Args:
+        flops_of: Returns the FLOPs of an update on a batch.
+        cost: What the run has cost before, None for nothing.
+        ceiling: FLOP/s of matrix products alone, None where not measured.
+    """
+
+    def __init__(
+        self,
+        flops_of: Callable[[Batch], float],
+        cost: TrainingCost | None = None,
+        ceiling: float | None = None,
+    ):
+        self._flops_of = flops_of
+        self._ceiling = ceiling
+        self._cost = cost or TrainingCost()
+        self._forget()
+
+    @property
+    def cost(self) -> TrainingCost:
+        """What the run has cost, with all updates added so far."""
+        seconds = self._cost.seconds + self._seconds()
+        return TrainingCost(seconds, self._cost.flops + self._flops)
+
+    def start(self) -> None:
+        """Lets the time run from now on."""
+        self._forget()
+
+    @contextlib.contextmanager
+    def paused(self) -> Iterator[None]:
+        """Leaves out the time spent inside."""
+        self._paused_at = time.monotonic()
+        try:
+            yield
+        finally:
+            self._start_seconds += time.monotonic() - self._paused_at
+            self._paused_at = None
+
+    def timed(self, batches: Iterable[Batch]) -> Iterator[Batch]:
+        """Yields batches, and notes how long each had to be waited for."""
+        iterator = iter(batches)
+        while True:
+            start_seconds = time.monotonic()
+            try:
+                batch = next(iterator)
+            except StopIteration:
+                return
+            self._waited += time.monotonic() - start_seconds
+            yield batch
+
+    def add(self, update: Update) -> None:
+        """Adds an update. One that was not made counts as skipped, and costs."""
+        self._flops += self._flops_of(update.batch)
+        self._updates += 1
+        source = np.asarray(update.batch["encoder_input_tokens"])
+        target = np.asarray(update.batch["decoder_target_tokens"])
+        source_tokens = int(np.count_nonzero(source))
+        target_tokens = int(np.count_nonzero(target))
+        self._source_tokens += source_tokens
+        self._target_tokens += target_tokens
+        self._positions += source.size + target.size
+        if update.finite:
+            self._sums += [
+                update.loss_sum,
+                update.log_loss_sum,
+                update.token_count,
+                update.gradient_norm,
+            ]
+        else:
+            self._skipped += 1
+
+    def values(self) -> dict[str, float]:
+        """Returns means over the updates since the last call, and forgets them.
+
+        "compute_seconds" is the rest of a step's time after "input_seconds", the
+        wait for a batch. An accelerator works on while Python waits, so the latter
+        is the most that a faster input could save.
+        """
+        seconds, updates = self._seconds(), max(self._updates, 1)
+        made = self._updates - self._skipped
+        loss_sum, log_loss_sum, token_count, norms = self._sums.tolist()
+        values = {
+            "loss": loss_sum / max(token_count, 1.0),
+            "perplexity": _exp(log_loss_sum / max(token_count, 1.0)),
+            "gradient_norm": norms / max(made, 1),
+            "target_tokens_per_second": self._target_tokens / seconds,
+            "source_tokens_per_second": self._source_tokens / seconds,
+            "padding_share": 1 - self._real_tokens() / max(self._positions, 1),
+            "step_seconds": seconds / updates,
+            "input_seconds": self._waited / updates,
+            "compute_seconds": (seconds - self._waited) / updates,
+            "flops_per_step": self._flops / updates,
+            "flops_per_second": self._flops / seconds,
+            "skipped": float(self._skipped),
+        }
+        if not made:
+            for name in ("loss", "perplexity", "gradient_norm"):
+                values[name] = math.nan
+        if self._ceiling:
+            values["ceiling_share"] = values["flops_per_second"] / self._ceiling
+        self._cost = self.cost
+        self._forget()
+        return values
+
+    def _real_tokens(self) -> int:
+        return self._source_tokens + self._target_tokens
+
+    def _seconds(self) -> float:
+        now = time.monotonic() if self._paused_at is None else self._paused_at
+        # Never 0, whatever the clock's grain.
+        return max(now - self._start_seconds, 1e-9)
+
+    def _forget(self) -> None:
+        self._start_seconds = time.monotonic()
+        self._paused_at: float | None = None
+        self._waited = 0.0
+        self._flops = 0.0
+        self._updates = self._skipped = 0
+        self._source_tokens = self._target_tokens = self._positions = 0
+        # Loss, log loss, tokens and gradient norms.
+        self._sums = np.zeros(4)
+
+
+def _exp(nats: float) -> float:
+    """Returns e to a loss; infinite where it is too large for a float."""
+    return math.exp(nats) if nats < 700 else math.inf

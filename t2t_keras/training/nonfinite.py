@@ -1,0 +1,103 @@
+"""What happens when a loss or a gradient is not a finite number."""
+
+import json
+import math
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from t2t_keras.errors import UserError
+from t2t_keras.training.meter import Update
+
+# So many in a row are no accident any more: no update would ever come through.
+MOST_IN_A_ROW = 100
+
+
+class NonFiniteGuard:
+    """Stops at an update that was not made, or lets a few of them pass.
+
+    Args:
+        folder: Where the batch and what is known of it are kept, in `step-N`.
+        skip: Whether to let them pass until there are `MOST_IN_A_ROW` in a row.
+        facts: Returns what else to keep of an update, by its step.
+    """
+
+    def __init__(
+        self,
+        folder: Path,
+        *,
+        skip: bool,
+        facts: Callable[[int], Mapping[str, Any]],
+    ):
+        self._folder = folder
+        self._most_in_a_row = MOST_IN_A_ROW if skip else 1
+        self._facts = facts
+        self._first: Update | None = None
+        self._in_a_row = 0
+
+    def check(self, update: Update) -> None:
+        """Looks at an update; called for each, in order.
+
+        Raises:
+            UserError: If it was not made, and none further should be tried. Its
+                batch, or the first of the row, is kept by then.
+        """
+        if update.finite:
+            self._first, self._in_a_row = None, 0
+            return
+        self._first = self._first or update
+        self._in_a_row += 1
+        if self._in_a_row >= self._most_in_a_row:
+            raise UserError(self._message(self._first, self._keep(self._first)))
+
+    def _message(self, first: Update, kept: str) -> str:
+        numbers = f"loss sum {first.loss_sum}, gradient norm {first.gradient_norm}"
+        remedy = (
+            "train in a new --model_dir with a lower --learning_rate_scale or a "
+            "longer --warmup_steps."
+        )
+        if self._in_a_row > 1:
+            return (
+                f"From step {first.step:,} on, {self._in_a_row} updates in a row had a "
+                f"loss or gradient that is not finite ({numbers} in the first). {kept} "
+                f"To skip them does not help: {remedy}"
+            )
+        return (
+            f"At step {first.step:,} the loss or its gradient was not finite "
+            f"({numbers}), and the update was not made. {kept} The checkpoints are "
+            "from before it. The same command with --on_nonfinite=skip goes on "
+            f"without such updates; if they are many, {remedy}"
+        )
+
+    def _keep(self, update: Update) -> str:
+        """Writes the batch and its statistics; returns a sentence that says where."""
+        folder = self._folder / f"step-{update.step}"
+        statistics = {
+            "step": update.step,
+            "loss_sum": update.loss_sum,
+            "log_loss_sum": update.log_loss_sum,
+            "token_count": update.token_count,
+            "gradient_norm": update.gradient_norm,
+            "shapes": {name: np.shape(part) for name, part in update.batch.items()},
+            **self._facts(update.step),
+        }
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+            with open(folder / "batch.npz", "wb") as file:
+                np.savez(file, **update.batch)
+            text = json.dumps(_writable(statistics), indent=2, allow_nan=False)
+            (folder / "statistics.json").write_text(f"{text}\n")
+        except OSError as error:
+            return f"Its batch could not be kept: {error}."
+        return f"Its batch and statistics are in {folder}."
+
+
+def _writable(value: Any) -> Any:
+    """Returns what JSON can hold: numbers that are none become words."""
+    if isinstance(value, Mapping):
+        return {name: _writable(part) for name, part in value.items()}
+    if isinstance(value, float) and not math.isfinite(value):
+        return str(value)
+    return value

@@ -1,0 +1,117 @@
+"""Training processes that can be started by the dozen, each to be killed.
+
+Most of a start is importing TensorFlow. A server imports it once and forks before
+anything of it has run, so every process here is a process of its own: with its own
+TensorFlow runtime, its own files, and SIGKILL ends it like any other.
+"""
+
+import multiprocessing
+import os
+import resource
+import runpy
+import shutil
+import signal
+import sys
+from collections.abc import Callable, Sequence
+from multiprocessing.process import BaseProcess
+from pathlib import Path
+from typing import Any
+
+# Where a process may kill itself in the middle of a checkpoint.
+POINTS = (
+    "while the weights are written",
+    "before the state is written",
+    "before the checkpoint gets its name",
+    "while an old checkpoint is deleted",
+)
+
+
+def start(
+    arguments: Sequence[str],
+    log: Path,
+    point: str | None = None,
+    times: int = 1,
+    file_limit: int | None = None,
+) -> BaseProcess:
+    """Starts `python -m t2t_keras.train` with arguments; output goes to a log.
+
+    Args:
+        arguments: The flags.
+        log: Added to.
+        point: Where it kills itself, one of `POINTS`; None for nowhere.
+        times: At which time that it comes there.
+        file_limit: Bytes that a file may have, as if the disk were full after
+            them; None for no limit.
+    """
+    context = multiprocessing.get_context("forkserver")
+    modules = ["tensorflow", "tensorflow_text", "t2t_keras.finish"]
+    context.set_forkserver_preload([*modules, "t2t_keras.training_run"])
+    settings = (list(arguments), log, point, times, file_limit)
+    process = context.Process(target=_train, args=settings)
+    process.start()
+    return process
+
+
+def _train(
+    arguments: list[str],
+    log: Path,
+    point: str | None,
+    times: int,
+    file_limit: int | None,
+) -> None:
+    os.environ["CUDA_VISIBLE_DEVICES"] = ""
+    output = os.open(log, os.O_WRONLY | os.O_APPEND | os.O_CREAT)
+    for stream in (1, 2):
+        os.dup2(output, stream)
+    if point is not None:
+        _arm(point, times)
+    if file_limit is not None:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (file_limit, file_limit))
+    sys.argv = ["train", *arguments]
+    runpy.run_module("t2t_keras.train", run_name="__main__", alter_sys=True)
+
+
+def _arm(point: str, times: int) -> None:
+    import tensorflow as tf
+
+    from t2t_keras import checkpoints
+
+    owner, name, prelude = {
+        POINTS[0]: (tf.train.Checkpoint, "write", _write_half),
+        POINTS[1]: (checkpoints, "_write_state", None),
+        POINTS[2]: (Path, "rename", None),
+        POINTS[3]: (shutil, "rmtree", _delete_half),
+    }[point]
+    original: Callable[..., Any] = getattr(owner, name)
+    left = times
+
+    def deadly(*arguments: Any, **settings: Any) -> Any:
+        nonlocal left
+        # Of the renames and deletions, those of checkpoints count.
+        checkpoint = _is_checkpoint(name, arguments)
+        left -= checkpoint
+        if checkpoint and left == 0:
+            if prelude is not None:
+                prelude(*arguments)
+            os.kill(os.getpid(), signal.SIGKILL)
+        return original(*arguments, **settings)
+
+    setattr(owner, name, deadly)
+
+
+def _is_checkpoint(name: str, arguments: tuple[Any, ...]) -> bool:
+    if name == "rename":
+        return Path(arguments[0]).name.startswith(".step-")
+    if name == "rmtree":
+        return Path(arguments[0]).is_dir() and Path(arguments[0]).name.startswith(
+            (".step-", "step-")
+        )
+    return True
+
+
+def _write_half(_: object, prefix: str) -> None:
+    Path(f"{prefix}.data-00000-of-00001").write_bytes(b"half")
+
+
+def _delete_half(path: Path, **_: object) -> None:
+    sorted(Path(path).iterdir())[0].unlink()

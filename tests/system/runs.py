@@ -1,0 +1,160 @@
+"""Runs of the train program on a hundred sentences, and what they leave."""
+
+import dataclasses
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Sequence
+from multiprocessing.process import BaseProcess
+from pathlib import Path
+
+import numpy as np
+import tensorflow as tf
+
+from t2t_keras.checkpoints import read_state, steps_in
+
+REPOSITORY = Path(__file__).resolve().parents[2]
+STEPS = 60
+SETTINGS = (
+    "--vocabulary_size=300",
+    "--max_length=24",
+    "--tokens_per_batch=240",
+    "--num_layers=1",
+    "--d_model=16",
+    "--d_ff=24",
+    "--num_heads=2",
+    "--warmup_steps=10",
+    "--eval_steps=10",
+    "--log_steps=10",
+    "--dev_bleu_sentences=0",
+    # Most of the time is spent saving: a kill at a random moment hits it.
+    "--save_steps=3",
+    "--keep_checkpoints=4",
+    "--nojit_compile",
+    f"--train_steps={STEPS}",
+)
+TIMEOUT_SECONDS = 300
+
+
+def write_corpus(folder: Path, sentences: int = 100) -> None:
+    rng = random.Random(4)
+    words = [f"{a}{b}" for a in "bdfgk" for b in ("a", "eno", "ilt", "or", "ust")]
+    for split, count in (("train", sentences), ("dev", 6)):
+        lines = [
+            " ".join(rng.choices(words, k=rng.randint(1, 7))) for _ in range(count)
+        ]
+        (folder / f"{split}.en").write_text("".join(f"{x}\n" for x in lines))
+        (folder / f"{split}.de").write_text("".join(f"{x[::-1]}\n" for x in lines))
+
+
+class Run:
+    """A training run in a directory, whose processes are started and ended here."""
+
+    def __init__(self, corpus: Path, model_dir: Path, extra: Sequence[str] = ()):
+        files = [
+            f"--{split}_{side}={corpus / split}.{language}"
+            for split in ("train", "dev")
+            for side, language in (("source", "en"), ("target", "de"))
+        ]
+        self.model_dir = model_dir
+        self.checkpoints = model_dir / "checkpoints"
+        self.log = model_dir.with_suffix(".log")
+        self.arguments = (f"--model_dir={model_dir}", *files, *SETTINGS, *extra)
+
+    def start(self, *more: str) -> subprocess.Popen:
+        with open(self.log, "a") as log:
+            return subprocess.Popen(
+                [sys.executable, "-m", "t2t_keras.train", *self.arguments, *more],
+                cwd=REPOSITORY,
+                stdout=log,
+                stderr=log,
+                env={**os.environ, "CUDA_VISIBLE_DEVICES": ""},
+            )
+
+    def newest(self) -> int:
+        return max(steps_in(self.checkpoints), default=0)
+
+    def wait_for_step(self, process: subprocess.Popen, step: int) -> None:
+        """Waits until there is a checkpoint of that step or a later one."""
+        deadline = time.monotonic() + TIMEOUT_SECONDS
+        while self.newest() < step:
+            assert process.poll() is None, self.log.read_text()
+            assert time.monotonic() < deadline, self.log.read_text()
+            time.sleep(0.005)
+
+    def stop_at(self, step: int, number: signal.Signals, delay: float = 0.0) -> int:
+        """Starts it, sends a signal after that step, and returns the exit status."""
+        process = self.start()
+        try:
+            self.wait_for_step(process, step)
+            time.sleep(delay)
+            process.send_signal(number)
+            return process.wait(TIMEOUT_SECONDS)
+        finally:
+            process.kill()
+
+    def finish(self) -> None:
+        """Goes on to the last checkpoint; what follows is not waited for."""
+        assert self.stop_at(STEPS, signal.SIGKILL) == -signal.SIGKILL
+        assert self.newest() == STEPS, self.log.read_text()
+
+
+def tensors(path: Path) -> dict[str, np.ndarray]:
+    """Everything in a checkpoint: weights, optimizer, counters."""
+    reader = tf.train.load_checkpoint(str(path / "weights"))
+    return {
+        name: reader.get_tensor(name)
+        for name in reader.get_variable_to_shape_map()
+        if name != "_CHECKPOINTABLE_OBJECT_GRAPH"
+    }
+
+
+def assert_same_end(run: Run, other: Run, steps: int = STEPS) -> None:
+    ends = [tensors(each.checkpoints / f"step-{steps}") for each in (run, other)]
+    assert ends[0].keys() == ends[1].keys()
+    assert any("momentum" in name for name in ends[0])
+    for name, value in ends[0].items():
+        np.testing.assert_array_equal(ends[1][name], value, err_msg=name)
+    states = [read_state(e.checkpoints / f"step-{steps}") for e in (run, other)]
+    # Time alone is not the same again.
+    costs = [dict(state.cost) for state in states]
+    assert costs[0].pop("seconds") != costs[1].pop("seconds")
+    assert costs[0] == costs[1]
+    left, right = (dataclasses.replace(state, cost={}) for state in states)
+    assert left == right
+
+
+def assert_each_step_once(run: Run) -> None:
+    lines = (run.model_dir / "metrics.jsonl").read_text().splitlines()
+    steps = [json.loads(line)["step"] for line in lines]
+    assert steps == sorted(set(steps))
+
+
+def kill_at_random(
+    process: BaseProcess, run: Run, last_step: int, seconds: float
+) -> None:
+    """Kills a process after some seconds, or soon after a step if that is before."""
+    deadline = time.monotonic() + seconds
+    while time.monotonic() < deadline and run.newest() < last_step:
+        assert process.is_alive(), run.log.read_text()
+        time.sleep(0.005)
+    process.kill()
+
+
+def end(process: BaseProcess, run: Run, steps: int) -> None:
+    """Waits for the last checkpoint; what follows it is not waited for."""
+    deadline = time.monotonic() + TIMEOUT_SECONDS
+    while run.newest() < steps:
+        assert process.is_alive(), run.log.read_text()
+        assert time.monotonic() < deadline, run.log.read_text()
+        time.sleep(0.005)
+    # The oldest checkpoint is deleted after the last one was written.
+    wait = time.monotonic() + 5
+    while len(list(run.checkpoints.iterdir())) > 4 and time.monotonic() < wait:
+        time.sleep(0.005)
+    process.kill()
+    process.join()

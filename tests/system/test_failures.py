@@ -1,0 +1,148 @@
+"""What goes wrong in a real process: the run says so, keeps what it has, goes on.
+
+Kills and resuming are in `test_resume.py`, what users give in `test_bad_input.py`.
+"""
+
+import json
+import os
+import signal
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from t2t_keras.checkpoints import steps_in
+from tests.system import nursery
+from tests.system.runs import (
+    STEPS,
+    TIMEOUT_SECONDS,
+    Run,
+    assert_same_end,
+    end,
+    write_corpus,
+)
+
+pytestmark = pytest.mark.slow
+
+# No dev set: what is tried here has nothing to do with it.
+NO_DEV = ("--dev_source=", "--dev_target=")
+
+
+@pytest.fixture(scope="module")
+def corpus(tmp_path_factory) -> Path:
+    folder = tmp_path_factory.mktemp("corpus")
+    write_corpus(folder)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def straight(corpus, tmp_path_factory) -> Run:
+    """A run that nothing disturbed."""
+    run = Run(corpus, tmp_path_factory.mktemp("straight") / "run", NO_DEV)
+    end(nursery.start(run.arguments, run.log), run, STEPS)
+    return run
+
+
+def stopped_at(run: Run, step: int) -> None:
+    """Stops a run after a step, by Ctrl-C."""
+    process = nursery.start(run.arguments, run.log)
+    run.wait_for_step(process, step)
+    os.kill(process.pid, signal.SIGINT)
+    process.join(TIMEOUT_SECONDS)
+    assert process.exitcode == 128 + signal.SIGINT, run.log.read_text()
+
+
+def test_a_full_disk_is_a_warning_and_nothing_is_lost(
+    corpus, straight, tmp_path
+) -> None:
+    run = Run(corpus, tmp_path / "run", NO_DEV)
+    stopped_at(run, 6)
+    before = steps_in(run.checkpoints)
+    # The weights are larger; flags, run card and log are smaller.
+    process = nursery.start(run.arguments, run.log, file_limit=32_768)
+    process.join(TIMEOUT_SECONDS)
+    log = run.log.read_text()
+    assert process.exitcode == 2, log
+    assert f"step {STEPS}/{STEPS}" in log
+    assert f"warning: no checkpoint at step {before[-1] // 3 * 3 + 3}: " in log
+    assert "File too large" in log
+    assert f"The last checkpoint, of step {STEPS}, could not be written" in log
+    assert "Traceback" not in log
+    assert steps_in(run.checkpoints) == before
+    # With room again, the same command ends as if nothing had been.
+    end(nursery.start(run.arguments, run.log), run, STEPS)
+    assert_same_end(straight, run)
+
+
+def test_the_newest_checkpoint_is_damaged(corpus, straight, tmp_path) -> None:
+    run = Run(corpus, tmp_path / "run", NO_DEV)
+    stopped_at(run, 12)
+    steps = steps_in(run.checkpoints)
+    data = run.checkpoints / f"step-{steps[-1]}" / "weights.data-00000-of-00001"
+    content = bytearray(data.read_bytes())
+    content[len(content) // 2] ^= 1
+    data.write_bytes(content)
+    (run.checkpoints / f"step-{steps[-2]}" / "weights.index").unlink()
+    end(nursery.start(run.arguments, run.log), run, STEPS)
+    log = run.log.read_text()
+    for step, fault in (
+        (steps[-1], "data-00000-of-00001 has"),
+        (steps[-2], "index is"),
+    ):
+        assert f"step-{step} is damaged: weights.{fault}" in log
+    assert log.count("warning: ") == 2
+    assert f"going on from step {steps[-3]}" in log
+    assert_same_end(straight, run)
+
+
+def test_two_trainers_and_one_that_seems_to_hang(corpus, straight, tmp_path) -> None:
+    # To trace the first step takes far longer than a tenth of a second.
+    watched = (*NO_DEV, "--watchdog_minutes=0.002")
+    run = Run(corpus, tmp_path / "run", watched)
+    first = nursery.start(run.arguments, run.log)
+    run.wait_for_step(first, 3)
+    other_log = tmp_path / "other.log"
+    other = nursery.start(run.arguments, other_log)
+    other.join(TIMEOUT_SECONDS)
+    said = other_log.read_text()
+    # The first may have come to its end before the second came to the lock.
+    assert first.is_alive(), run.log.read_text()
+    assert other.exitcode == 2, said
+    assert f"Another process trains in {run.model_dir}: process {first.pid} on" in said
+    end(first, run, STEPS)
+    assert_same_end(straight, run)
+    stacks = (run.model_dir / "stacks.txt").read_text()
+    assert "Training is not stopped" in stacks
+    assert "in train_loop" in stacks
+    assert "in train_loop" in run.log.read_text()
+
+
+def test_a_loss_that_is_not_finite_stops_the_run(corpus, tmp_path) -> None:
+    # Weights of 1e27 after the first update: the products overflow.
+    settings = (*NO_DEV, "--learning_rate_scale=1e30", "--train_steps=300")
+    run = Run(corpus, tmp_path / "run", settings)
+    process = nursery.start(run.arguments, run.log)
+    process.join(TIMEOUT_SECONDS)
+    log = run.log.read_text()
+    assert process.exitcode == 2, log
+    assert "error: At step 2 the loss or its gradient was not finite" in log
+    assert "Traceback" not in log
+    folder = run.model_dir / "nonfinite" / "step-2"
+    assert str(folder) in log
+    statistics = json.loads((folder / "statistics.json").read_text())
+    assert statistics["position"] == {"epoch": 0, "position": 1}
+    assert statistics["weight_norms"]["transformer/embedding/embeddings"] > 1e25
+    with np.load(folder / "batch.npz") as batch:
+        assert statistics["shapes"] == {k: list(v.shape) for k, v in batch.items()}
+        assert batch["decoder_loss_weights"].sum() == statistics["token_count"]
+    # Nothing was saved after it, so that to go on is to go on from before it.
+    assert steps_in(run.checkpoints) == []
+    process = nursery.start((*run.arguments, "--on_nonfinite=skip"), run.log)
+    process.join(TIMEOUT_SECONDS)
+    log = run.log.read_text()
+    assert process.exitcode == 2, log
+    assert "From step 2 on, 100 updates in a row" in log
+    lines = (run.model_dir / "metrics.jsonl").read_text().splitlines()
+    skipped = [json.loads(line)["skipped"] for line in lines]
+    assert skipped == [9.0] + [10.0] * 9
+    assert "skipped 10" in log

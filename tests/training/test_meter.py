@@ -1,0 +1,146 @@
+"""Sums, means and times of updates, worked out by hand."""
+
+import math
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from t2t_keras.training import meter as meter_module
+from t2t_keras.training.flops import TrainingCost
+from t2t_keras.training.losses import LossSums
+from t2t_keras.training.meter import MadeUpdate, Meter, Update, read_updates
+from t2t_keras.training.step import StepSums
+
+SOURCE = np.array([[7, 8, 1, 0, 0], [9, 1, 0, 0, 0]])
+TARGET = np.array([[3, 1, 0], [4, 5, 1]])
+BATCH = {"encoder_input_tokens": SOURCE, "decoder_target_tokens": TARGET}
+
+
+def update(step=1, loss_sum=6.0, log=4.0, tokens=2.0, norm=1.0, finite=True) -> Update:
+    return Update(step, BATCH, loss_sum, log, tokens, norm, finite)
+
+
+class Clock:
+    def __init__(self, monkeypatch):
+        self.now = 50.0
+        monkeypatch.setattr(meter_module.time, "monotonic", lambda: self.now)
+
+
+@pytest.fixture
+def clock(monkeypatch) -> Clock:
+    return Clock(monkeypatch)
+
+
+def meter(**arguments) -> Meter:
+    return Meter(lambda batch: 100.0 * batch["encoder_input_tokens"].size, **arguments)
+
+
+def test_numbers_are_read_in_their_order_and_places() -> None:
+    made = [
+        MadeUpdate(
+            step,
+            {"a": np.array([step])},
+            StepSums(
+                LossSums(tf.constant(step + 0.5), tf.constant(step + 0.25), step * 2.0),
+                tf.constant(step / 4),
+                tf.constant(float(step % 2)),
+            ),
+        )
+        for step in (4, 5)
+    ]
+    assert read_updates(made) == [
+        Update(4, made[0].batch, 4.5, 4.25, 8.0, 1.0, False),
+        Update(5, made[1].batch, 5.5, 5.25, 10.0, 1.25, True),
+    ]
+    assert read_updates([]) == []
+
+
+def test_means_are_of_sums_and_never_of_means(clock) -> None:
+    measured = meter()
+    clock.now += 8.0
+    measured.add(update(1, loss_sum=6.0, log=2.0, tokens=2.0, norm=1.0))
+    measured.add(update(2, loss_sum=2.0, log=1.0, tokens=6.0, norm=4.0))
+    values = measured.values()
+    assert values["loss"] == 1.0  # 8 / 8; the mean of means would be 5 / 3
+    assert values["perplexity"] == pytest.approx(math.exp(3 / 8))
+    assert values["gradient_norm"] == 2.5
+    assert values["skipped"] == 0.0
+    # 5 real of 10 source positions, 5 of 6 target positions, twice.
+    assert values["padding_share"] == pytest.approx(1 - 20 / 32)
+    assert values["source_tokens_per_second"] == 10 / 8
+    assert values["target_tokens_per_second"] == 10 / 8
+    assert values["step_seconds"] == 4.0
+    assert values["flops_per_step"] == 1000.0
+    assert values["flops_per_second"] == 2000 / 8
+    assert "ceiling_share" not in values
+    # Forgotten by now.
+    clock.now += 1.0
+    measured.add(update(3, loss_sum=5.0, tokens=1.0))
+    values = measured.values()
+    assert (values["loss"], values["step_seconds"]) == (5.0, 1.0)
+
+
+def test_an_update_that_was_not_made_is_in_no_mean_but_took_its_time(clock) -> None:
+    measured = meter(ceiling=500.0)
+    measured.add(update(1, loss_sum=6.0, tokens=2.0, norm=1.0))
+    measured.add(update(2, math.nan, math.inf, 2.0, math.nan, finite=False))
+    clock.now += 4.0
+    values = measured.values()
+    assert (values["loss"], values["gradient_norm"]) == (3.0, 1.0)
+    assert values["skipped"] == 1.0
+    assert values["flops_per_second"] == 500.0
+    assert values["ceiling_share"] == 1.0
+
+
+def test_without_any_update_that_was_made_there_is_no_loss() -> None:
+    measured = meter()
+    measured.add(update(1, math.nan, math.nan, 2.0, math.nan, finite=False))
+    values = measured.values()
+    assert math.isnan(values["loss"])
+    assert math.isnan(values["perplexity"])
+    assert math.isnan(values["gradient_norm"])
+
+
+def test_a_huge_loss_has_no_perplexity_that_a_float_could_hold() -> None:
+    measured = meter()
+    measured.add(update(log=1e6, tokens=1.0))
+    assert measured.values()["perplexity"] == math.inf
+
+
+def test_the_wait_for_batches_is_told_from_the_rest(clock) -> None:
+    measured = meter()
+
+    def batches():
+        for _ in range(2):
+            clock.now += 3.0
+            yield BATCH
+
+    for batch in measured.timed(batches()):
+        clock.now += 1.0
+        measured.add(update()._replace(batch=batch))
+    values = measured.values()
+    assert (values["input_seconds"], values["compute_seconds"]) == (3.0, 1.0)
+
+
+def test_pauses_are_left_out_of_everything(clock) -> None:
+    measured = meter()
+    clock.now += 100.0
+    measured.start()
+    clock.now += 2.0
+    measured.add(update())
+    with measured.paused():
+        clock.now += 40.0
+        # What is saved inside a pause knows only of the time before it.
+        assert measured.cost == TrainingCost(2.0, 1000.0)
+    assert measured.values()["step_seconds"] == 2.0
+
+
+def test_the_cost_is_of_all_updates_and_of_the_run_before(clock) -> None:
+    measured = meter(cost=TrainingCost(10.0, 7.0))
+    for _ in range(3):
+        clock.now += 5.0
+        measured.add(update())
+        measured.values()
+    clock.now += 1.0
+    assert measured.cost == TrainingCost(26.0, 3007.0)

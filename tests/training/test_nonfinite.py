@@ -1,0 +1,81 @@
+"""Updates that were not made: kept, passed over, and never for ever."""
+
+import json
+import math
+
+import numpy as np
+import pytest
+
+from t2t_keras.errors import UserError
+from t2t_keras.training.meter import Update
+from t2t_keras.training.nonfinite import MOST_IN_A_ROW, NonFiniteGuard
+
+
+def update(step: int, finite: bool) -> Update:
+    batch = {
+        "encoder_input_tokens": np.array([[step, 1]]),
+        "decoder_loss_weights": np.array([[1.0, 0.5, 0.0]], "float32"),
+    }
+    if finite:
+        return Update(step, batch, 3.0, 2.0, 1.0, 0.5, True)
+    return Update(step, batch, math.nan, math.inf, 1.0, math.inf, False)
+
+
+def guard(folder, skip: bool) -> NonFiniteGuard:
+    facts = {"learning_rate": 0.25, "weight_norms": {"a/b": math.nan, "c": 2.0}}
+    return NonFiniteGuard(
+        folder, skip=skip, facts=lambda step: {"asked": step, **facts}
+    )
+
+
+def test_the_first_stops_the_run_and_is_kept_whole(tmp_path) -> None:
+    watch = guard(tmp_path / "nonfinite", skip=False)
+    watch.check(update(7, finite=True))
+    with pytest.raises(
+        UserError,
+        match=r"At step 8 .*loss sum nan, gradient norm inf.*nonfinite/step-8.*"
+        r"--on_nonfinite=skip.*--learning_rate_scale.*--warmup_steps",
+    ):
+        watch.check(update(8, finite=False))
+    folder = tmp_path / "nonfinite" / "step-8"
+    with np.load(folder / "batch.npz") as kept:
+        assert set(kept) == {"encoder_input_tokens", "decoder_loss_weights"}
+        for name, value in update(8, finite=False).batch.items():
+            np.testing.assert_array_equal(kept[name], value)
+            assert kept[name].dtype == value.dtype
+    text = (folder / "statistics.json").read_text()
+    # JSON has no word for what is not a number.
+    assert json.loads(text, parse_constant=pytest.fail) == {
+        "step": 8,
+        "loss_sum": "nan",
+        "log_loss_sum": "inf",
+        "token_count": 1.0,
+        "gradient_norm": "inf",
+        "shapes": {"encoder_input_tokens": [1, 2], "decoder_loss_weights": [1, 3]},
+        "asked": 8,
+        "learning_rate": 0.25,
+        "weight_norms": {"a/b": "nan", "c": 2.0},
+    }
+
+
+def test_too_many_in_a_row_are_not_passed_over(tmp_path) -> None:
+    watch = guard(tmp_path, skip=True)
+    for step in range(1, MOST_IN_A_ROW):
+        watch.check(update(step, finite=False))
+    # One that was made breaks the row, and the count begins anew.
+    watch.check(update(MOST_IN_A_ROW, finite=True))
+    for step in range(201, 200 + MOST_IN_A_ROW):
+        watch.check(update(step, finite=False))
+    assert not list(tmp_path.iterdir())
+    with pytest.raises(UserError, match=r"From step 201 on, 100 updates in a row"):
+        watch.check(update(200 + MOST_IN_A_ROW, finite=False))
+    # The first of the row is what a person wants to see.
+    with np.load(tmp_path / "step-201" / "batch.npz") as kept:
+        assert kept["encoder_input_tokens"].tolist() == [[201, 1]]
+
+
+def test_a_batch_that_cannot_be_kept_does_not_hide_what_happened(tmp_path) -> None:
+    (tmp_path / "file").write_text("")
+    watch = guard(tmp_path / "file", skip=False)
+    with pytest.raises(UserError, match=r"At step 3 .*could not be kept: .*file"):
+        watch.check(update(3, finite=False))

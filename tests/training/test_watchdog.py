@@ -1,0 +1,67 @@
+"""A silence is reported once, with the stacks, and ends nothing."""
+
+import time
+
+import pytest
+
+from t2t_keras.training.watchdog import Watchdog
+
+SILENCE = 0.2
+
+
+def wait_until(condition) -> None:
+    deadline = time.monotonic() + 30
+    while not condition():
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+
+
+def reports(path) -> int:
+    return path.read_text().count("warning: ") if path.exists() else 0
+
+
+def the_function_that_hangs(path, count: int) -> None:
+    wait_until(lambda: reports(path) == count)
+
+
+def test_a_silence_is_written_down_once_each_time(tmp_path) -> None:
+    stacks, errors = tmp_path / "stacks.txt", tmp_path / "stderr"
+    with open(errors, "w") as stream, Watchdog(SILENCE, stacks, stream) as dog:
+        the_function_that_hangs(stacks, 1)
+        time.sleep(3 * SILENCE)
+        assert reports(stacks) == 1
+        dog.sign_of_life()
+        the_function_that_hangs(stacks, 2)
+    for path in (stacks, errors):
+        text = path.read_text()
+        assert text.count("in the_function_that_hangs") == 2
+        assert "for 0.00333 minutes. Training is not stopped." in text
+        assert "stacks.txt" in text
+
+
+def test_signs_of_life_keep_it_quiet(tmp_path) -> None:
+    # Longer than any pause that a busy machine makes here.
+    with Watchdog(20.0, tmp_path / "stacks.txt") as dog:
+        for _ in range(5):
+            dog.sign_of_life()
+            time.sleep(0.01)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_it_ends_with_the_context(tmp_path) -> None:
+    with pytest.raises(KeyError), Watchdog(SILENCE, tmp_path / "stacks.txt"):
+        raise KeyError
+    time.sleep(3 * SILENCE)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_no_seconds_are_no_watch(tmp_path) -> None:
+    with Watchdog(0, tmp_path / "stacks.txt"):
+        time.sleep(SILENCE)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_file_that_cannot_be_written_is_no_error(tmp_path) -> None:
+    errors = tmp_path / "stderr"
+    with open(errors, "w") as stream, Watchdog(SILENCE, tmp_path, stream):
+        wait_until(lambda: "in wait_until" in errors.read_text())
