@@ -11,7 +11,7 @@ from t2t_keras import experiment
 from t2t_keras.checkpoints import CheckpointState, CheckpointStore
 from t2t_keras.config import ExperimentConfig
 from t2t_keras.evaluation.bleu import corpus_scores
-from t2t_keras.input_pipeline.pipeline import DataPosition, train_batches
+from t2t_keras.input_pipeline.pipeline import DataPosition, TrainingBatches
 from t2t_keras.model_dir import ModelDir
 from t2t_keras.run_data import RunData, prepare_data
 from t2t_keras.training.loop import Intervals, train_loop
@@ -57,7 +57,7 @@ class _Run:
         self._data: RunData = data
         self._progress: Progress = progress
         self._stepper = experiment.build_stepper(
-            config.training, model, optimizer, strategy
+            config.training, model, optimizer, strategy, packed=data.filling.packed
         )
         self._store = CheckpointStore(model_dir.checkpoints, model, optimizer)
         self._best_store = CheckpointStore(model_dir.best, model)
@@ -90,10 +90,9 @@ class _Run:
         if self._first_step >= training.train_steps:
             self._progress.say(f"all {training.train_steps:,} steps are made already")
             return
-        batches = train_batches(
+        self._batches = TrainingBatches(
             self._data.train,
-            bounds=experiment.build_bounds(self._config.data),
-            tokens_per_batch=self._config.data.tokens_per_batch,
+            self._data.filling,
             seed=training.seed,
             start=self._first_position,
         )
@@ -101,7 +100,7 @@ class _Run:
         start_seconds = time.monotonic()
         train_loop(
             self._stepper,
-            cast(Any, batches.as_numpy_iterator()),
+            cast(Any, self._batches.dataset().as_numpy_iterator()),
             steps=range(self._first_step, training.train_steps),
             intervals=Intervals(
                 log_steps=training.log_steps,
@@ -150,9 +149,7 @@ class _Run:
 
     def _write(self, store: CheckpointStore, step: int, best_loss: float) -> bool:
         """Writes a checkpoint; a full disk is a warning, not the end of the run."""
-        position = self._first_position.advance(
-            step - self._first_step, self._data.summary.batches_per_epoch
-        )
+        position = self._batches.position_after(step - self._first_step)
         state = CheckpointState(
             step=step,
             position=dataclasses.asdict(position),

@@ -50,14 +50,21 @@ def row_keys(seed: int, step: Tensor, rows: Tensor) -> Tensor:
     return tf.cast(rows, tf.uint32) * tf.bitwise.bitwise_or(second, 1) + first
 
 
-def batch_signature() -> dict[str, tf.TensorSpec]:
-    """Returns the dtypes of a batch, with any number of rows and positions."""
+def batch_signature(*, packed: bool) -> dict[str, tf.TensorSpec]:
+    """Returns the dtypes of a batch, with any number of rows and positions.
+
+    Args:
+        packed: Whether several pairs share a row.
+    """
     tokens = tf.TensorSpec([None, None], tf.int32)
+    names = ("encoder_segment_ids", "encoder_positions") if packed else ()
+    names += ("decoder_segment_ids", "decoder_positions") if packed else ()
     return {
         "encoder_input_tokens": tokens,
         "decoder_input_tokens": tokens,
         "decoder_target_tokens": tokens,
         "decoder_loss_weights": tf.TensorSpec([None, None], tf.float32),
+        **dict.fromkeys(names, tokens),
     }
 
 
@@ -100,6 +107,8 @@ class Stepper:
         label_smoothing: Epsilon of the training loss; evaluation has none.
         seed: Of dropout.
         jit_compile: Whether XLA compiles forward and gradient.
+        packed: Whether several pairs share a row of the batches to train on. Those
+            to evaluate are never packed.
     """
 
     def __init__(
@@ -111,6 +120,7 @@ class Stepper:
         label_smoothing: float,
         seed: int,
         jit_compile: bool,
+        packed: bool = False,
     ):
         self._model = model
         self._optimizer = optimizer
@@ -118,20 +128,21 @@ class Stepper:
         self._label_smoothing = label_smoothing
         self._seed = seed
         # One trace serves every bucket; XLA still compiles a program for each.
-        batch_spec = batch_signature()
+        train_spec = batch_signature(packed=packed)
+        evaluation_spec = batch_signature(packed=False)
         keys_spec = tf.TensorSpec([None], tf.uint32)
         self._gradients = tf.function(
             self._loss_gradients,
-            input_signature=[batch_spec, keys_spec],
+            input_signature=[train_spec, keys_spec],
             jit_compile=jit_compile or None,
         )
         self._losses = tf.function(
             self._loss_only,
-            input_signature=[batch_spec],
+            input_signature=[evaluation_spec],
             jit_compile=jit_compile or None,
         )
-        self._train = self._distributed(self._train_replica)
-        self._evaluate = self._distributed(self._evaluate_replica)
+        self._train = self._distributed(self._train_replica, train_spec)
+        self._evaluate = self._distributed(self._evaluate_replica, evaluation_spec)
 
     def train(self, batch: Batch) -> StepSums:
         """Makes one update with a global batch; returns its sums."""
@@ -151,7 +162,9 @@ class Stepper:
 
         return self._strategy.experimental_distribute_values_from_function(value)
 
-    def _spread_signature(self) -> dict[str, tf.TypeSpec]:
+    def _spread_signature(
+        self, batch_spec: dict[str, tf.TensorSpec]
+    ) -> dict[str, tf.TypeSpec]:
         """Returns the types of a spread batch with any number of rows and positions.
 
         Without a signature, the first batch would get a trace of its own shape,
@@ -163,7 +176,7 @@ class Stepper:
             self._spread(
                 {
                     name: np.zeros([replicas * size, size], spec.dtype.as_numpy_dtype)
-                    for name, spec in batch_signature().items()
+                    for name, spec in batch_spec.items()
                 }
             )
             for size in (1, 2)
@@ -175,7 +188,9 @@ class Stepper:
             for name in ones
         }
 
-    def _distributed(self, replica_step: Callable) -> Callable:
+    def _distributed(
+        self, replica_step: Callable, batch_spec: dict[str, tf.TensorSpec]
+    ) -> Callable:
         """Returns a traced function of a spread batch, for all shapes alike."""
 
         def run(batch: Batch) -> StepSums:
@@ -188,7 +203,7 @@ class Stepper:
             norm = self._strategy.experimental_local_results(gradient_norm)[0]
             return StepSums(LossSums(*sums), norm)
 
-        return tf.function(run, input_signature=[self._spread_signature()])
+        return tf.function(run, input_signature=[self._spread_signature(batch_spec)])
 
     def _train_replica(self, batch: Batch) -> StepSums:
         context = tf.distribute.get_replica_context()
