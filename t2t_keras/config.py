@@ -101,6 +101,14 @@ class DataConfig:
         low=2,
     )
 
+    def __post_init__(self):
+        if self.tokens_per_batch < self.max_length:
+            raise UserError(
+                "--tokens_per_batch must be at least --max_length, or a long sentence "
+                f"fits no batch. Received: {self.tokens_per_batch} and "
+                f"{self.max_length}"
+            )
+
 
 @dataclasses.dataclass(frozen=True)
 class ModelConfig:

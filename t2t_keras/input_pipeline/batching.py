@@ -161,11 +161,11 @@ def _packed(
             f"Pairs of a row must be no longer, together, than its bound, {bound}. "
             f"Received: {(start + lengths).max()}"
         )
-    packed_3BL = np.zeros([3, rows, bound], np.int32)
+    arrays = np.zeros([3, rows, bound], np.int32)
     positions = _counted(lengths)
     column = np.repeat(start, lengths) + positions
     segments = np.repeat(np.arange(len(rows_n)) - first + 1, lengths)
     row = np.repeat(rows_n, lengths)
-    for array_BL, values in zip(packed_3BL, (tokens, segments, positions), strict=True):
+    for array_BL, values in zip(arrays, (tokens, segments, positions), strict=True):
         array_BL[row, column] = values
-    return packed_3BL[0], packed_3BL[1], packed_3BL[2]
+    return arrays[0], arrays[1], arrays[2]

@@ -79,6 +79,8 @@ def plan_packed_epoch(
     """
     random = random_stream(seed, epoch)
     order = shuffled(len(lengths), random)
+    if not len(order):
+        return
     carried = order[:0]
     pairs_per_block = _pairs_per_block(lengths, shape)
     for start in range(0, len(order), pairs_per_block):

@@ -106,9 +106,8 @@ class LearnedPositionEncoding(keras.layers.Layer):
         self.built = True
 
     def call(self, embeddings, positions=None):
-        length = embeddings.shape[1]
-        counted = positions is None and length is not None
-        if counted and length > self.max_length:
+        length = embeddings.shape[1] if positions is None else None
+        if length is not None and length > self.max_length:
             raise ValueError(
                 f"There are learned vectors for {self.max_length} positions. "
                 f"Received: {length} tokens. Train with a larger max_length, or use "
@@ -128,6 +127,8 @@ class LearnedPositionEncoding(keras.layers.Layer):
 def _or_counted(positions: Tensor | None, embeddings: Tensor) -> Tensor:
     """Returns positions as [B, L] or [1, L] int, 0, 1, 2, ... where none are given."""
     if positions is None:
-        positions = ops.arange(ops.shape(embeddings)[1])
+        return ops.expand_dims(ops.arange(ops.shape(embeddings)[1]), axis=0)
     positions = ops.convert_to_tensor(positions)
-    return ops.reshape(positions, (1,) * (2 - len(positions.shape)) + ops.shape(positions))
+    while len(positions.shape) < 2:
+        positions = ops.expand_dims(positions, axis=0)
+    return positions
