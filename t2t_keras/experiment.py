@@ -21,8 +21,8 @@ from t2t_keras.decoding.beam_search import BeamSearchResult, beam_search
 from t2t_keras.decoding.settings import BeamSearchSettings
 from t2t_keras.errors import UserError
 from t2t_keras.evaluation.translate import Translator
-from t2t_keras.input_pipeline.bucketing import bucket_bounds
 from t2t_keras.input_pipeline.corpora import Corpus, open_corpus
+from t2t_keras.input_pipeline.filling import BucketFilling, Filling, PackedFilling
 from t2t_keras.input_pipeline.pipeline import eval_batches
 from t2t_keras.input_pipeline.tokenized import TokenizedCorpus
 from t2t_keras.model_dir import ModelDir
@@ -98,9 +98,17 @@ def build_vocabulary(config: DataConfig, corpus: Corpus) -> SubwordVocabulary:
     return SubwordVocabulary(proto)
 
 
-def build_bounds(config: DataConfig) -> tuple[int, ...]:
-    """Returns the lengths that batches are padded to."""
-    return bucket_bounds(config.max_length, config.bounds_per_doubling)
+def build_filling(config: DataConfig, corpus: TokenizedCorpus) -> Filling:
+    """Returns how the training pairs fall into batches."""
+    if config.batching == "pack":
+        return PackedFilling.of(
+            corpus.lengths, tokens_per_batch=config.tokens_per_batch
+        )
+    return BucketFilling.of(
+        corpus.lengths,
+        max_shapes=config.max_shapes,
+        tokens_per_batch=config.tokens_per_batch,
+    )
 
 
 def build_model(config: ExperimentConfig, vocabulary_size: int) -> Transformer:
@@ -138,8 +146,10 @@ def build_stepper(
     model: keras.Model,
     optimizer: SummedGradientAdam | None,
     strategy: tf.distribute.Strategy,
+    *,
+    packed: bool = False,
 ) -> Stepper:
-    """Returns what trains and evaluates the model."""
+    """Returns what trains and evaluates the model; `packed` batches to train on."""
     return Stepper(
         model,
         optimizer,
@@ -148,6 +158,7 @@ def build_stepper(
         seed=config.seed,
         jit_compile=config.jit_compile,
         max_tokens=config.max_tokens_per_replica,
+        packed=packed,
     )
 
 
@@ -285,7 +296,7 @@ def dev_sums(
     total = [0.0, 0.0, 0.0]
     batches = eval_batches(
         corpus,
-        bounds=build_bounds(config),
+        max_shapes=config.max_shapes,
         tokens_per_batch=config.tokens_per_batch,
     )
     batch: Any

@@ -11,6 +11,7 @@ from t2t_keras import __version__, experiment
 from t2t_keras.config import ExperimentConfig
 from t2t_keras.errors import UserError
 from t2t_keras.input_pipeline.corpora import Corpus
+from t2t_keras.input_pipeline.filling import Filling
 from t2t_keras.input_pipeline.pipeline import BatchingSummary, batching_summary
 from t2t_keras.input_pipeline.tokenized import TokenizedCorpus, tokenize_corpus
 from t2t_keras.model_dir import ModelDir
@@ -28,13 +29,15 @@ class RunData:
         vocabulary: Of both languages.
         train: The training pairs as ids.
         dev: The dev pairs as ids, None if there are none.
-        summary: How the training pairs fall into batches.
+        filling: How the training pairs fall into batches.
+        summary: The same in numbers.
     """
 
     corpus: Corpus
     vocabulary: SubwordVocabulary
     train: TokenizedCorpus
     dev: TokenizedCorpus | None
+    filling: Filling
     summary: BatchingSummary
 
 
@@ -118,11 +121,8 @@ def _encode(
             f"left out: {report.dropped_over_long:,} pairs longer than {max_length} "
             f"tokens, {report.dropped_empty:,} with an empty side"
         )
-    summary = batching_summary(
-        train,
-        bounds=experiment.build_bounds(config.data),
-        tokens_per_batch=config.data.tokens_per_batch,
-    )
+    filling = experiment.build_filling(config.data, train)
+    summary = batching_summary(train, filling)
     say(f"corpus {corpus.name}: {summary.describe()}")
     dev = None
     if "dev" in corpus.splits:
@@ -132,7 +132,7 @@ def _encode(
                 f"left out of the dev loss: {dev.report.dropped_over_long:,} pairs "
                 f"longer than {max_length} tokens"
             )
-    return RunData(corpus, vocabulary, train, dev, summary)
+    return RunData(corpus, vocabulary, train, dev, filling, summary)
 
 
 def _first_facts(config: ExperimentConfig, data: RunData) -> dict[str, Any]:
