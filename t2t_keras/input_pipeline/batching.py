@@ -7,7 +7,7 @@ import numpy as np
 
 from t2t_keras.input_pipeline import features
 from t2t_keras.input_pipeline.batch_plan import PlannedBatch
-from t2t_keras.input_pipeline.tokenized import TokenizedCorpus, TokenizedSide
+from t2t_keras.input_pipeline.tokenized import Sentences, TokenizedCorpus
 from t2t_keras.text.vocabulary import PAD_ID
 from t2t_keras.typing import Batch
 
@@ -59,18 +59,15 @@ def make_batch(corpus: TokenizedCorpus, planned: PlannedBatch, rows: int) -> Bat
     }
 
 
-def _padded(side: TokenizedSide, planned: PlannedBatch, rows: int) -> np.ndarray:
+def _padded(side: Sentences, planned: PlannedBatch, rows: int) -> np.ndarray:
     """Gathers sentences into the first rows of a matrix of padding."""
-    starts = side.offsets[planned.indices]
-    lengths = side.offsets[planned.indices + 1] - starts
+    tokens, lengths = side.gather(planned.indices)
     if lengths.size and lengths.max() > planned.bound:
         raise ValueError(
             f"Pairs of a batch must be no longer than its bound, {planned.bound}. "
             f"Received: {lengths.max()}"
         )
-    position_L = np.arange(planned.bound)
-    is_token_BL = position_L < lengths[:, None]
+    is_token_BL = np.arange(planned.bound) < lengths[:, None]
     padded_BL = np.full([rows, planned.bound], PAD_ID, np.int32)
-    where_BL = (starts[:, None] + position_L)[is_token_BL]
-    padded_BL[: len(starts)][is_token_BL] = side.tokens[where_BL]
+    padded_BL[: len(lengths)][is_token_BL] = tokens
     return padded_BL
