@@ -62,6 +62,11 @@ class DataConfig:
     dev_target: tuple[str, ...] = setting((), "Target side of the dev set.")
     test_source: tuple[str, ...] = setting((), "Source side of the test set.")
     test_target: tuple[str, ...] = setting((), "Target side of the test set.")
+    records: str | None = setting(
+        None,
+        "A folder that t2t_keras.prepare made: train on it instead of on text, with "
+        "its vocabulary, dev and test set.",
+    )
     vocabulary_file: str | None = setting(
         None,
         "A SentencePiece model to use instead of learning one (pad 0, eos 1, unk 2).",
@@ -317,6 +322,7 @@ RESUMABLE = frozenset(
         "dev_target",
         "test_source",
         "test_target",
+        "records",
         "train_steps",
         "log_steps",
         "eval_steps",
@@ -392,7 +398,7 @@ def with_absolute_paths(config: ExperimentConfig) -> ExperimentConfig:
         for name, value in flat(config).items()
         if name.endswith(("_source", "_target"))
     }
-    for name in ("data_dir", "vocabulary_file"):
+    for name in ("data_dir", "vocabulary_file", "records"):
         value = flat(config)[name]
         if value and "://" not in value:  # TFDS reads buckets too
             paths[name] = os.path.abspath(os.path.expanduser(value))

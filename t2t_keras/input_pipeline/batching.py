@@ -7,7 +7,7 @@ import numpy as np
 
 from t2t_keras.input_pipeline import features
 from t2t_keras.input_pipeline.batch_plan import PlannedBatch
-from t2t_keras.input_pipeline.tokenized import TokenizedCorpus, TokenizedSide
+from t2t_keras.input_pipeline.tokenized import Sentences, TokenizedCorpus
 from t2t_keras.text.vocabulary import PAD_ID
 from t2t_keras.typing import Batch
 
@@ -114,26 +114,15 @@ def make_packed_batch(corpus: TokenizedCorpus, planned: PlannedBatch) -> Batch:
     }
 
 
-def _gathered(
-    side: TokenizedSide, indices: np.ndarray
-) -> tuple[np.ndarray, np.ndarray]:
-    """Returns the ids of sentences, end to end, [k], and their lengths, [n]."""
-    starts = side.offsets[indices]
-    lengths = side.offsets[indices + 1] - starts
-    return side.tokens[_counted(lengths) + np.repeat(starts, lengths)], lengths
-
-
 def _counted(lengths: np.ndarray) -> np.ndarray:
     """Returns 0, 1, 2, ... anew for each length, end to end."""
     before = np.cumsum(lengths) - lengths
     return np.arange(lengths.sum()) - np.repeat(before, lengths)
 
 
-def _padded(
-    side: TokenizedSide, indices: np.ndarray, rows: int, bound: int
-) -> np.ndarray:
+def _padded(side: Sentences, indices: np.ndarray, rows: int, bound: int) -> np.ndarray:
     """Gathers sentences into the first rows of a matrix of padding."""
-    tokens, lengths = _gathered(side, indices)
+    tokens, lengths = side.gather(indices)
     if lengths.max(initial=0) > bound:
         raise ValueError(
             f"Pairs of a batch must be no longer than its bound, {bound}. "
@@ -145,14 +134,14 @@ def _padded(
 
 
 def _packed(
-    side: TokenizedSide,
+    side: Sentences,
     indices: np.ndarray,
     rows_n: np.ndarray,
     rows: int,
     bound: int,
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Returns the ids of sentences end to end in their rows, segments, positions."""
-    tokens, lengths = _gathered(side, indices)
+    tokens, lengths = side.gather(indices)
     before = np.cumsum(lengths) - lengths
     first = np.searchsorted(rows_n, rows_n)  # of the pairs in the same row
     start = before - before[first]
