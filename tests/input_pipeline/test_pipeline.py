@@ -190,5 +190,5 @@ def test_arguments_that_cannot_be_meant(corpus, filling):
         message = rf"below the {count} .* of epoch 0\. Received: {position}"
         with pytest.raises(ValueError, match=message):
             TrainingBatches(corpus, filling, seed=4, start=DataPosition(0, position))
-    with pytest.raises(UserError, match="--tokens_per_batch to 24"):
+    with pytest.raises(UserError, match="--tokens_per_batch to 23"):
         eval_batches(corpus, max_shapes=4, tokens_per_batch=20)
