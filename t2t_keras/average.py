@@ -35,9 +35,11 @@ def main() -> int:
     there = steps_in(model_dir.checkpoints)
     steps = chosen(there, _LAST.value, _FROM_STEP.value, _TO_STEP.value)
     state = finish.average_steps(model_dir, steps)
+    target = model_dir.averaged / f"step-{state.step}"
     print(
         f"averaged {len(steps)} checkpoints, steps {', '.join(map(str, steps))}, into "
-        f"{model_dir.averaged / f'step-{state.step}'}"
+        f"{target}\n"
+        f"Use it with --checkpoint={target}"
     )
     return 0
 

@@ -161,8 +161,29 @@ class TrainingConfig:
         1, "Of initial weights, data order and dropout.", low=0, high=2**32 - 1
     )
     jit_compile: bool = setting(True, "Whether XLA compiles forward and gradient.")
-    mixed_precision: bool = setting(
-        False, "Whether to compute in bfloat16; weights, loss and softmax stay float32."
+    precision: str = setting(
+        "float32",
+        "What is computed in: float32, bfloat16, or float16 with a dynamic loss "
+        "scale. Weights, softmax, loss, normalization and positions stay float32.",
+        choices=("float32", "bfloat16", "float16"),
+    )
+    tf32: bool = setting(
+        True, "Whether float32 products may use TensorFloat-32, on GPUs that have it."
+    )
+    strategy: str | None = setting(
+        None,
+        "Where to train: one device, mirrored over this machine's, or multi_worker, "
+        "as TF_CONFIG or Slurm says. What there is decides if not given.",
+        choices=("one", "mirrored", "multi_worker"),
+    )
+    cpu_devices: int = setting(
+        1, "Devices to split the CPU into, to rehearse a run on several GPUs.", low=1
+    )
+    max_tokens_per_replica: int | None = setting(
+        None,
+        "Most source tokens, and most target tokens, that a device computes at a "
+        "time; a larger share of --tokens_per_batch is added up in several parts.",
+        low=2,
     )
     log_steps: int = setting(100, "Updates between two lines of progress.", low=1)
     eval_steps: int = setting(
@@ -259,6 +280,12 @@ class ExperimentConfig:
                 "--learned_positions must be at least --max_length, or long sentences "
                 f"have no position. Received: {positions} and {self.data.max_length}"
             )
+        most = self.training.max_tokens_per_replica
+        if most is not None and most < self.data.max_length:
+            raise UserError(
+                "--max_tokens_per_replica must be at least --max_length: a sentence "
+                f"pair is not divided. Received: {most} and {self.data.max_length}"
+            )
 
 
 # The paper's two models, and one for two cores and six minutes.
@@ -287,6 +314,9 @@ RESUMABLE = frozenset(
         "profile_steps",
         "measure_ceiling",
         "jit_compile",
+        "strategy",
+        "cpu_devices",
+        "max_tokens_per_replica",
         "data_dir",
         "download",
         "beam_size",

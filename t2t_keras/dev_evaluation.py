@@ -31,6 +31,8 @@ class DevEvaluation:
         stepper: Evaluates it.
         progress: Where a line, translations and pictures go.
         alive: Called now and then, for a watchdog.
+        shows: Whether to translate and to draw; of several workers the chief does,
+            and only the loss is computed by all.
     """
 
     def __init__(
@@ -41,7 +43,10 @@ class DevEvaluation:
         stepper: Stepper,
         progress: Progress,
         alive: Callable[[], object],
+        *,
+        shows: bool = True,
     ):
+        self._shows = shows
         self._config = config
         self._data = data
         self._model = model
@@ -61,6 +66,8 @@ class DevEvaluation:
         )
         loss = sums.log_loss_sum / sums.token_count
         scores = {"dev_loss": loss, "dev_perplexity": float(np.exp(loss))}
+        if not self._shows:
+            return scores
         line = f"  dev: loss {loss:.3f}, perplexity {scores['dev_perplexity']:.2f}"
         if self._config.training.dev_bleu_sentences:
             scores["dev_bleu_greedy"] = self._bleu(step)

@@ -26,14 +26,9 @@ _OWN = (
     "output",
     "beam_size",
     "alpha",
+    "ascii_quotes",
 )
-_MODEL_DIR = flags.DEFINE_string("model_dir", None, "Directory of a run. Required.")
-_CHECKPOINT = flags.DEFINE_string(
-    "checkpoint",
-    "averaged",
-    "Which weights: averaged (the mean made at the end of training, or else the "
-    "latest), latest, best, a step number, or a checkpoint's folder.",
-)
+_MODEL = program.define_model_flags()
 _SPLIT = flags.DEFINE_enum(
     "split", "test", ["train", "dev", "test"], "Which split of the run's corpus."
 )
@@ -46,11 +41,11 @@ _OUTPUT = flags.DEFINE_string(
     None,
     "File for the translations; below MODEL_DIR/translations if not given.",
 )
-_BEAM_SIZE = flags.DEFINE_integer(
-    "beam_size", None, "Hypotheses that live at a time; as in the run if not given."
-)
-_ALPHA = flags.DEFINE_float(
-    "alpha", None, "Strength of the length penalty; as in the run if not given."
+_ASCII_QUOTES = flags.DEFINE_bool(
+    "ascii_quotes",
+    False,
+    "Whether the tokenized BLEU takes curly and low quotes for straight ones, as the "
+    "paper's reference of newstest2014 had them.",
 )
 
 
@@ -73,10 +68,16 @@ def main() -> int:
     test_set = scoring.read_split(corpus, split)
     for warning in test_set.warnings:
         print(f"warning: {warning}", file=sys.stderr)
-    trained = experiment.load_trained(model_dir, _CHECKPOINT.value)
-    decoding = program.decoding_of(config, _BEAM_SIZE, _ALPHA)
+    trained = experiment.load_trained(model_dir, _MODEL.checkpoint.value)
+    decoding = _MODEL.decoding(config)
     with program.progress_bar(len(test_set.source), "sentences") as bar:
-        report = scoring.score(trained, test_set, decoding, bar.update)
+        report = scoring.score(
+            trained,
+            test_set,
+            decoding,
+            ascii_quotes=_ASCII_QUOTES.value,
+            report=bar.update,
+        )
     if _OUTPUT.value:
         lines = [line.text for line in report.translations]
         write_text(Path(_OUTPUT.value), "".join(f"{line}\n" for line in lines))

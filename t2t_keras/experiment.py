@@ -30,7 +30,7 @@ from t2t_keras.models.transformer import Transformer
 from t2t_keras.text.subwords import learn_subwords
 from t2t_keras.text.vocabulary import SubwordVocabulary
 from t2t_keras.training.losses import LossSums
-from t2t_keras.training.optimizer import paper_adam
+from t2t_keras.training.optimizer import SummedGradientAdam, paper_adam
 from t2t_keras.training.schedule import WarmupInverseSquareRoot
 from t2t_keras.training.step import Stepper
 from t2t_keras.typing import Tensor
@@ -106,7 +106,8 @@ def build_bounds(config: DataConfig) -> tuple[int, ...]:
 def build_model(config: ExperimentConfig, vocabulary_size: int) -> Transformer:
     """Returns the model with fresh weights, drawn from the run's seed."""
     keras.utils.set_random_seed(config.training.seed)
-    policy = "mixed_bfloat16" if config.training.mixed_precision else "float32"
+    precision = config.training.precision
+    policy = precision if precision == "float32" else f"mixed_{precision}"
     model = Transformer(
         vocabulary_size, **dataclasses.asdict(config.model), dtype=policy
     )
@@ -123,9 +124,11 @@ def build_schedule(config: ExperimentConfig) -> WarmupInverseSquareRoot:
     )
 
 
-def build_optimizer(config: ExperimentConfig, model: keras.Model) -> keras.Optimizer:
+def build_optimizer(config: ExperimentConfig, model: keras.Model) -> SummedGradientAdam:
     """Returns the paper's Adam on the paper's schedule, built for a model."""
-    optimizer = paper_adam(build_schedule(config))
+    # bfloat16 has float32's range; float16 has not, and small gradients vanish.
+    scaled = config.training.precision == "float16"
+    optimizer = paper_adam(build_schedule(config), dynamic_loss_scale=scaled)
     optimizer.build(model.trainable_variables)
     return optimizer
 
@@ -133,7 +136,7 @@ def build_optimizer(config: ExperimentConfig, model: keras.Model) -> keras.Optim
 def build_stepper(
     config: TrainingConfig,
     model: keras.Model,
-    optimizer: keras.Optimizer | None,
+    optimizer: SummedGradientAdam | None,
     strategy: tf.distribute.Strategy,
 ) -> Stepper:
     """Returns what trains and evaluates the model."""
@@ -144,6 +147,7 @@ def build_stepper(
         label_smoothing=config.label_smoothing,
         seed=config.seed,
         jit_compile=config.jit_compile,
+        max_tokens=config.max_tokens_per_replica,
     )
 
 

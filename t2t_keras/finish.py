@@ -1,7 +1,10 @@
 """What follows the last update: the mean of checkpoints, a score, an export."""
 
+import dataclasses
 import functools
 import sys
+from pathlib import Path
+from typing import Any
 
 import tensorflow as tf
 
@@ -27,8 +30,10 @@ def finish(model_dir: ModelDir) -> None:
         report = scoring.score(trained, test_set, config.decoding)
         keep(model_dir, report)
         results = f"{report.describe()}\n\n{_samples(test_set, report)}\n"
-    _say("exporting …")
-    export = export_translator(trained, model_dir, config.decoding)
+    export = _newest_export_of(trained, model_dir, config.decoding)
+    if export is None:
+        _say("exporting …")
+        export = export_translator(trained, model_dir, config.decoding)
     print(
         f"\n{results}"
         f"checkpoints  {model_dir.checkpoints}\n"
@@ -79,7 +84,7 @@ def keep(model_dir: ModelDir, report: scoring.Report) -> None:
 
 def export_translator(
     trained: experiment.TrainedModel, model_dir: ModelDir, decoding: DecodingConfig
-):
+) -> Path:
     """Writes a SavedModel of a trained model; returns its directory."""
     search = functools.partial(
         experiment.search_translations,
@@ -94,9 +99,35 @@ def export_translator(
         search, weights, trained.vocabulary, experiment.longest_source(trained.model)
     )
     export = save_translator(module, model_dir.export)
-    facts = {"checkpoint": str(trained.checkpoint), "step": trained.step}
-    model_dir.update_run_card({"export": {"directory": str(export), **facts}})
+    facts = _facts_of_export(trained, decoding)
+    place = str(export.relative_to(model_dir.path))
+    model_dir.update_run_card({"export": {"directory": place, **facts}})
     return export
+
+
+def _newest_export_of(
+    trained: experiment.TrainedModel, model_dir: ModelDir, decoding: DecodingConfig
+) -> Path | None:
+    """Returns the newest export if it is of the same weights and the same search.
+
+    A run that is finished again would make a server that watches the folder load
+    the same thing once more.
+    """
+    known = dict(model_dir.run_card().get("export", {}))
+    export = model_dir.path / known.pop("directory", "")
+    same = known == _facts_of_export(trained, decoding)
+    return export if same and (export / "saved_model.pb").is_file() else None
+
+
+def _facts_of_export(
+    trained: experiment.TrainedModel, decoding: DecodingConfig
+) -> dict[str, Any]:
+    return {
+        "checkpoint": f"{trained.checkpoint.parent.name}/{trained.checkpoint.name}",
+        "step": trained.step,
+        "averaged": list(checkpoints.read_state(trained.checkpoint).averaged),
+        "decoding": dataclasses.asdict(decoding),
+    }
 
 
 def _say(text: str) -> None:

@@ -16,15 +16,11 @@ from t2t_keras.config import ExperimentConfig, sections, unflat, value_type
 from t2t_keras.errors import UserError
 
 
-def define_config_flags(
-    flag_values: flags.FlagValues = flags.FLAGS,
-    section_names: Sequence[str] = ("data", "model", "training", "decoding"),
-) -> None:
-    """Defines a flag for every setting of the named sections."""
-    for section_name, section in sections().items():
-        if section_name in section_names:
-            for field in dataclasses.fields(section):
-                _define(section, field, flag_values)
+def define_config_flags(flag_values: flags.FlagValues = flags.FLAGS) -> None:
+    """Defines a flag for every setting."""
+    for section in sections().values():
+        for field in dataclasses.fields(section):
+            _define(section, field, flag_values)
 
 
 def _define(
@@ -68,7 +64,8 @@ def config_from_flags(flag_values: flags.FlagValues = flags.FLAGS) -> Experiment
 def _check_value(field: dataclasses.Field, value: Any) -> None:
     if isinstance(value, float) and not math.isfinite(value):  # absl lets it pass
         raise UserError(f"--{field.name} must be a number. Received: {value}")
-    if field.metadata["choices"] and value not in field.metadata["choices"]:
+    choices = field.metadata["choices"]
+    if choices and value is not None and value not in choices:
         choices = [str(choice) for choice in field.metadata["choices"]]
         close = difflib.get_close_matches(str(value), choices, n=1)
         hint = f" Did you mean {close[0]}?" if close else ""

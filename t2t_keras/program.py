@@ -8,7 +8,7 @@ import signal
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import IO
+from typing import IO, NamedTuple
 
 import tqdm
 from absl import app, flags, logging
@@ -24,6 +24,7 @@ def run(
     usage: str,
     own_flags: Sequence[str],
     with_config: bool = False,
+    own_devices: bool = False,
 ) -> None:
     """Parses the command line, calls `main`, and exits with its status.
 
@@ -37,6 +38,7 @@ def run(
         usage: The program's docstring, shown by --help.
         own_flags: Flags that belong to this program alone, in the order of --help.
         with_config: Whether the settings of an experiment are flags here too.
+        own_devices: Whether `main` sets devices up, before it computes anything.
     """
     asked = [argument.lstrip("-") for argument in sys.argv[1:]]
     if "help" in asked or "h" in asked:
@@ -50,13 +52,16 @@ def run(
                     f"Arguments are given as flags. Received: {' '.join(argv[1:])}. "
                     "--help lists the flags."
                 )
-            _import_tensorflow()
+            _import_tensorflow(look_at_devices=not own_devices)
             sys.exit(main() or 0)
         except BrokenPipeError:
             # Whoever read the output, `head` say, has enough of it. Python would
             # fail once more when it flushes at exit.
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             sys.exit(128 + signal.SIGPIPE)
+        except KeyboardInterrupt:
+            print("stopped by SIGINT", file=sys.stderr)
+            sys.exit(128 + signal.SIGINT)
         except (UserError, OSError) as error:
             print(f"error: {error}", file=sys.stderr)
             sys.exit(2)
@@ -64,13 +69,14 @@ def run(
     app.run(guarded)
 
 
-def _import_tensorflow() -> None:
+def _import_tensorflow(look_at_devices: bool) -> None:
     """Imports what is slow and noisy, which --help need not wait for."""
     with quiet_start_up():
         import tensorflow as tf
         import tensorflow_text  # noqa: F401 - registers its ops
 
-        tf.config.list_logical_devices()
+        if look_at_devices:
+            tf.config.list_logical_devices()
     # absl's programs log everything; TensorFlow's own notes are not for our users.
     logging.set_verbosity(logging.ERROR)
     tf.get_logger().setLevel("ERROR")
@@ -88,26 +94,59 @@ def required(name: str) -> str:
     return value
 
 
-def decoding_of(
-    config: ExperimentConfig,
-    beam_size: flags.FlagHolder,
-    alpha: flags.FlagHolder,
-) -> DecodingConfig:
-    """Returns how a run decodes, with what the flags say instead.
+class ModelFlags(NamedTuple):
+    """The flags of every program that uses a trained model."""
 
-    Raises:
-        UserError: If a value cannot be.
-    """
-    decoding = config.decoding
-    if beam_size.value is not None:
-        if beam_size.value < 1:
-            raise UserError(f"--beam_size must be at least 1: {beam_size.value}")
-        decoding = dataclasses.replace(decoding, beam_size=beam_size.value)
-    if alpha.value is not None:
-        if not 0 <= alpha.value < math.inf:
-            raise UserError(f"--alpha must be at least 0: {alpha.value}")
-        decoding = dataclasses.replace(decoding, alpha=alpha.value)
-    return decoding
+    model_dir: flags.FlagHolder
+    checkpoint: flags.FlagHolder
+    beam_size: flags.FlagHolder
+    alpha: flags.FlagHolder
+
+    def decoding(self, config: ExperimentConfig) -> DecodingConfig:
+        """Returns how a run decodes, with what the flags say instead.
+
+        Raises:
+            UserError: If a value cannot be.
+        """
+        decoding = config.decoding
+        beam_size, alpha = self.beam_size.value, self.alpha.value
+        if beam_size is not None:
+            if beam_size < 1:
+                raise UserError(f"--beam_size must be at least 1: {beam_size}")
+            decoding = dataclasses.replace(decoding, beam_size=beam_size)
+        if alpha is not None:
+            if not 0 <= alpha < math.inf:
+                raise UserError(f"--alpha must be at least 0: {alpha}")
+            decoding = dataclasses.replace(decoding, alpha=alpha)
+        return decoding
+
+
+def define_model_flags(flag_values: flags.FlagValues = flags.FLAGS) -> ModelFlags:
+    """Defines which model a program uses, and how it searches."""
+    return ModelFlags(
+        flags.DEFINE_string(
+            "model_dir", None, "Directory of a run. Required.", flag_values=flag_values
+        ),
+        flags.DEFINE_string(
+            "checkpoint",
+            "averaged",
+            "Which weights: averaged (the mean made at the end of training, or else "
+            "the latest), latest, best, a step number, or a checkpoint's folder.",
+            flag_values=flag_values,
+        ),
+        flags.DEFINE_integer(
+            "beam_size",
+            None,
+            "Hypotheses that live at a time; as in the run if not given.",
+            flag_values=flag_values,
+        ),
+        flags.DEFINE_float(
+            "alpha",
+            None,
+            "Strength of the length penalty; as in the run if not given.",
+            flag_values=flag_values,
+        ),
+    )
 
 
 @contextlib.contextmanager

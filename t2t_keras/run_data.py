@@ -39,9 +39,20 @@ class RunData:
 
 
 def prepare_data(
-    config: ExperimentConfig, model_dir: ModelDir, say: Callable[[str], None]
+    config: ExperimentConfig,
+    model_dir: ModelDir,
+    say: Callable[[str], None],
+    *,
+    writes: bool = True,
 ) -> RunData:
     """Opens the corpus, learns or loads the vocabulary, and encodes the text.
+
+    Args:
+        config: The settings.
+        model_dir: Of the run.
+        say: Called with lines for a person.
+        writes: Whether to write to the model directory; of several workers the
+            chief does.
 
     Raises:
         UserError: If the model directory is of another run or another corpus.
@@ -64,6 +75,8 @@ def prepare_data(
         model_dir.path.mkdir(parents=True, exist_ok=True)
         vocabulary.save(model_dir.vocabulary_file)
         model_dir.update_run_card(_first_facts(config, data))
+    if not writes:
+        return data
     # Written last: it is what makes the directory a run. And written again where a
     # run goes on, with more steps perhaps.
     command = f"python -m t2t_keras.train --flagfile={model_dir.flagfile}"

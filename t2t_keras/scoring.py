@@ -131,6 +131,8 @@ def score(
     trained: experiment.TrainedModel,
     test_set: TestSet,
     decoding: DecodingConfig,
+    *,
+    ascii_quotes: bool = False,
     report: Callable[[int], object] = lambda _: None,
 ) -> Report:
     """Translates a test set and returns what it scored.
@@ -139,6 +141,7 @@ def score(
         trained: The model.
         test_set: What to translate, and what it should become.
         decoding: How to search.
+        ascii_quotes: As `tokenized_bleu` takes it; sacreBLEU is not touched.
         report: Called with the number of sentences done since the last call.
     """
     start_seconds = time.monotonic()
@@ -157,6 +160,7 @@ def score(
             language=language,
             # The paper splits compounds for English-German alone.
             split_compounds=language == "de",
+            ascii_quotes=ascii_quotes,
         )
     return Report(
         test_set.name,

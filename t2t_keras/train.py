@@ -8,6 +8,7 @@ checkpoints are averaged, the test set is translated and scored, and the result 
 exported; all of it lies in the model directory.
 """
 
+import contextlib
 import sys
 
 from absl import flags
@@ -28,12 +29,16 @@ def main() -> int:
     from t2t_keras.model_dir import ModelDir
     from t2t_keras.run_lock import run_lock
     from t2t_keras.training.loop import Interrupted
+    from t2t_keras.training.strategy import is_chief, wait_for_all
 
     model_dir = ModelDir(program.required("model_dir"))
     config = with_absolute_paths(config_from_flags())
-    with run_lock(model_dir.path, lambda text: print(text, file=sys.stderr)):
+    strategy = training_run.set_up_devices(config.training)
+    chief = is_chief(strategy)
+    lock = run_lock(model_dir.path, lambda text: print(text, file=sys.stderr))
+    with lock if chief else contextlib.nullcontext():
         try:
-            training_run.train(config, model_dir)
+            training_run.train(config, model_dir, strategy)
         except Interrupted as stop:
             place = "there" if stop.saved else "the checkpoint before"
             print(
@@ -42,9 +47,12 @@ def main() -> int:
                 file=sys.stderr,
             )
             return 128 + stop.signal_number
-        finish.finish(model_dir)
+        if chief:
+            finish.finish(model_dir)
+        # Nobody leaves while another may still ask after him.
+        wait_for_all(strategy)
     return 0
 
 
 if __name__ == "__main__":
-    program.run(main, __doc__ or "", ["model_dir"], with_config=True)
+    program.run(main, __doc__ or "", ["model_dir"], with_config=True, own_devices=True)

@@ -1,16 +1,21 @@
 """A training run from corpus to last checkpoint, or on from where it stopped."""
 
 import dataclasses
+import hashlib
+import os
+import sys
 from typing import Any, cast
 
 import tensorflow as tf
 
 from t2t_keras import experiment
 from t2t_keras.checkpoints import CheckpointState, CheckpointStore
-from t2t_keras.config import ExperimentConfig
+from t2t_keras.config import RESUMABLE, ExperimentConfig, TrainingConfig, flat
 from t2t_keras.dev_evaluation import DevEvaluation
+from t2t_keras.errors import UserError
 from t2t_keras.input_pipeline.pipeline import DataPosition, train_batches
 from t2t_keras.model_dir import ModelDir
+from t2t_keras.quiet import quiet_start_up
 from t2t_keras.run_data import RunData, prepare_data
 from t2t_keras.training.flops import (
     TrainingCost,
@@ -24,6 +29,13 @@ from t2t_keras.training.nonfinite import NonFiniteGuard
 from t2t_keras.training.norms import norms_by_name, weight_norm
 from t2t_keras.training.profiling import StepProfiler
 from t2t_keras.training.progress import Progress, as_duration, as_flops
+from t2t_keras.training.strategy import (
+    build_strategy,
+    is_chief,
+    num_processes,
+    num_workers,
+    wait_for_all,
+)
 from t2t_keras.training.watchdog import Watchdog
 
 # Rows of the matrix products that the ceiling is measured with: as many as tokens in
@@ -31,19 +43,71 @@ from t2t_keras.training.watchdog import Watchdog
 _CEILING_ROWS = 8192
 
 
-def train(config: ExperimentConfig, model_dir: ModelDir) -> None:
-    """Trains until `train_steps`, in a new model directory or on in an old one.
+def set_up_devices(config: TrainingConfig) -> tf.distribute.Strategy:
+    """Returns where to train. To be called before TensorFlow computes anything.
 
     Raises:
-        UserError: If something given cannot be used; see the message.
+        UserError: If there are not the devices, or not the cluster, that is asked for.
+    """
+    workers = num_workers()
+    if config.strategy in (None, "multi_worker") and workers > 1:
+        print(f"waiting for all {workers} workers …", file=sys.stderr, flush=True)
+    with quiet_start_up():
+        strategy = build_strategy(config.strategy, config.cpu_devices)
+        tf.config.list_logical_devices()
+    tf.config.experimental.enable_tensor_float_32_execution(config.tf32)
+    return strategy
+
+
+def train(
+    config: ExperimentConfig,
+    model_dir: ModelDir,
+    strategy: tf.distribute.Strategy | None = None,
+) -> None:
+    """Trains until `train_steps`, in a new model directory or on in an old one.
+
+    Args:
+        config: The settings.
+        model_dir: Where everything is kept; of several workers all see it, and the
+            chief alone writes.
+        strategy: What `set_up_devices` returned; one device if None.
+
+    Raises:
+        UserError: If something given cannot be used; see the message. Also if
+            another worker is gone.
         Interrupted: After a signal, with everything saved if it could be.
     """
-    metrics = MetricsFile(model_dir.metrics_file)
+    strategy = strategy or tf.distribute.get_strategy()
+    try:
+        _train(config, model_dir, strategy)
+    except tf.errors.OpError as error:
+        if num_processes(strategy) == 1:
+            raise
+        raise UserError(
+            "Another worker stopped, or cannot be reached any more, so this one stops "
+            "too. Look at the others' last lines, and start all workers again with "
+            "the same command: they go on from the newest checkpoint. (TensorFlow "
+            f"says: {type(error).__name__}: {error.message.splitlines()[0]})"
+        ) from error
+
+
+def _train(
+    config: ExperimentConfig, model_dir: ModelDir, strategy: tf.distribute.Strategy
+) -> None:
+    chief = is_chief(strategy)
+    metrics = MetricsFile(model_dir.metrics_file) if chief else None
     progress = Progress(
-        str(model_dir.tensorboard), config.training.train_steps, metrics=metrics
+        str(model_dir.tensorboard) if chief else None,
+        config.training.train_steps,
+        stream=None if chief else open(os.devnull, "w"),
+        metrics=metrics,
     )
-    data = prepare_data(config, model_dir, progress.say)
-    strategy = build_strategy()
+    # The chief makes what the others then read.
+    if not chief:
+        wait_for_all(strategy)
+    data = prepare_data(config, model_dir, progress.say, writes=chief)
+    if chief:
+        wait_for_all(strategy)
     with strategy.scope():
         model = experiment.build_model(config, data.vocabulary.size)
         optimizer = experiment.build_optimizer(config, model)
@@ -53,16 +117,45 @@ def train(config: ExperimentConfig, model_dir: ModelDir) -> None:
         f"{'XLA' if config.training.jit_compile else 'no XLA'}"
     )
     run = _Run(config, model_dir, data, progress, model, optimizer, strategy)
+    # In turn, too: a damaged checkpoint is set aside.
+    if not chief:
+        wait_for_all(strategy)
     run.restore()
-    metrics.cut_after(run.first_step)
+    if chief:
+        wait_for_all(strategy)
+    _check_agreement(strategy, config, data, run.first_step)
+    if metrics:
+        metrics.cut_after(run.first_step)
     run.train()
 
 
-def build_strategy() -> tf.distribute.Strategy:
-    """Returns a mirrored strategy over all GPUs, or the default without several."""
-    if len(tf.config.list_logical_devices("GPU")) > 1:
-        return tf.distribute.MirroredStrategy()
-    return tf.distribute.get_strategy()
+def _check_agreement(
+    strategy: tf.distribute.Strategy,
+    config: ExperimentConfig,
+    data: RunData,
+    first_step: int,
+) -> None:
+    """Raises `UserError` if the workers are not about to do the same."""
+    settings = {
+        name: value for name, value in flat(config).items() if name not in RESUMABLE
+    }
+    intervals = (config.training.train_steps, config.training.eval_steps)
+    parts = (
+        settings,
+        intervals,
+        first_step,
+        data.vocabulary.sha256,
+        data.summary,
+        config.training.max_tokens_per_replica,
+    )
+    digest = hashlib.sha256(repr(parts).encode()).digest()
+    if not wait_for_all(strategy, int.from_bytes(digest[:3], "big")):
+        raise UserError(
+            "The workers are not about to do the same: their settings, their training "
+            f"text or their checkpoints differ. This one goes on from step "
+            f"{first_step:,}. Give all of them the same flags, the same text, and one "
+            "--model_dir that all of them see."
+        )
 
 
 class _Run:
@@ -78,6 +171,7 @@ class _Run:
         )
         self._model = model
         self._strategy = strategy
+        self._is_chief = is_chief(strategy)
         self._store = CheckpointStore(model_dir.checkpoints, model, optimizer)
         self._best_store = CheckpointStore(model_dir.best, model)
         self._schedule = experiment.build_schedule(config)
@@ -85,7 +179,13 @@ class _Run:
             60 * config.training.watchdog_minutes, model_dir.stacks_file
         )
         self._evaluation = DevEvaluation(
-            config, data, model, self._stepper, progress, self._watchdog.sign_of_life
+            config,
+            data,
+            model,
+            self._stepper,
+            progress,
+            self._watchdog.sign_of_life,
+            shows=self._is_chief,
         )
         self.first_step = 0
         self._first_position = DataPosition()
@@ -167,6 +267,7 @@ class _Run:
             measure=self._measure,
             before_step=profiler.before,
             after_step=after_step,
+            together=num_processes(self._strategy) > 1,
         )
 
     def _measure_ceiling(self) -> None:
@@ -213,19 +314,22 @@ class _Run:
         loss = scores.get("dev_loss", float("inf"))
         if loss < self._best_loss and self._write(self._best_store, step, loss):
             self._best_loss = loss
-            self._best_store.prune(keep=1)
+            if self._is_chief:
+                self._best_store.prune(keep=1)
         self._watchdog.sign_of_life()
         return scores
 
     def _save(self, step: int) -> bool:
         saved = self._write(self._store, step, self._best_loss)
-        if saved:
+        if saved and self._is_chief:
             self._store.prune(self._config.training.keep_checkpoints)
         self._watchdog.sign_of_life()
         return saved
 
     def _write(self, store: CheckpointStore, step: int, best_loss: float) -> bool:
         """Writes a checkpoint; a full disk is a warning, not the end of the run."""
+        if not self._is_chief:
+            return True
         cost = self._meter.cost
         state = CheckpointState(
             step=step,

@@ -33,24 +33,12 @@ _OWN = (
     "scores",
     "lines_at_once",
 )
-_CHECKPOINT = flags.DEFINE_string(
-    "checkpoint",
-    "averaged",
-    "Which weights: averaged (the mean made at the end of training, or else the "
-    "latest), latest, best, a step number, or a checkpoint's folder.",
-)
-_MODEL_DIR = flags.DEFINE_string("model_dir", None, "Directory of a run. Required.")
+_MODEL = program.define_model_flags()
 _INPUT = flags.DEFINE_string(
     "input", "-", "File to translate, plain or .gz, UTF-8; - for standard input."
 )
 _OUTPUT = flags.DEFINE_string(
     "output", "-", "File to write, replaced if there; - for standard output."
-)
-_BEAM_SIZE = flags.DEFINE_integer(
-    "beam_size", None, "Hypotheses that live at a time; as in the run if not given."
-)
-_ALPHA = flags.DEFINE_float(
-    "alpha", None, "Strength of the length penalty; as in the run if not given."
 )
 _N_BEST = flags.DEFINE_integer("n_best", 1, "Translations of each line.")
 _SCORES = flags.DEFINE_bool("scores", False, "Write score and log probability too.")
@@ -68,8 +56,8 @@ def main() -> int:
     if _LINES_AT_ONCE.value < 1:
         raise UserError(f"--lines_at_once must be positive: {_LINES_AT_ONCE.value}")
     with _opened_input(_INPUT.value) as source:
-        trained = experiment.load_trained(model_dir, _CHECKPOINT.value)
-        decoding = program.decoding_of(trained.config, _BEAM_SIZE, _ALPHA)
+        trained = experiment.load_trained(model_dir, _MODEL.checkpoint.value)
+        decoding = _MODEL.decoding(trained.config)
         if not 1 <= _N_BEST.value <= decoding.beam_size:
             raise UserError(
                 f"--n_best must be from 1 to --beam_size={decoding.beam_size}. "

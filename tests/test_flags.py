@@ -63,7 +63,8 @@ def test_values_are_read_by_type() -> None:
         "--d_v=7",
         "--dropout_rate=0.25",
         "--nojit_compile",
-        "--mixed_precision",
+        "--precision=bfloat16",
+        "--strategy=mirrored",
         "--subwords=unigram",
         "--dataset=wmt14_translate/fr-en",
     )
@@ -72,10 +73,10 @@ def test_values_are_read_by_type() -> None:
     assert config.data.dataset == "wmt14_translate/fr-en"
     assert (config.model.num_layers, config.model.d_k, config.model.d_v) == (3, 5, 7)
     assert config.model.dropout_rate == 0.25
-    assert (config.training.jit_compile, config.training.mixed_precision) == (
-        False,
-        True,
-    )
+    assert config.training.jit_compile is False
+    assert config.training.precision == "bfloat16"
+    assert config.training.strategy == "mirrored"
+    assert config_of().training.strategy is None
 
 
 @pytest.mark.parametrize(

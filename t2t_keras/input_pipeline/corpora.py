@@ -5,7 +5,6 @@ TensorFlow Datasets by name. All three come out as one type.
 """
 
 import dataclasses
-import hashlib
 import itertools
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -52,14 +51,6 @@ class Corpus:
     name: str
     splits: Mapping[str, CorpusSplit]
     """Those that there are, in this order."""
-
-    @property
-    def fingerprint(self) -> str:
-        """Hash of the name and of all splits, in hexadecimal."""
-        parts = [self.name]
-        for name, split in self.splits.items():
-            parts += [name, split.fingerprint]
-        return hashlib.sha256("\n".join(parts).encode()).hexdigest()
 
     def pairs(self, split: str) -> tf.data.Dataset:
         """Returns `{"source": ..., "target": ...}` string scalars, in order.

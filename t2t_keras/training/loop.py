@@ -66,6 +66,8 @@ class Hooks:
             one of them.
         before_step: Called before each update, with its number.
         after_step: Called after each, with its number and its sums.
+        together: Whether other processes make the same steps, so that all have to
+            stop at the same one.
     """
 
     evaluate: Callable[[int], Mapping[str, float]]
@@ -73,6 +75,7 @@ class Hooks:
     measure: Callable[[int], Mapping[str, float]]
     before_step: Callable[[int], None] = lambda _: None
     after_step: Callable[[int, StepSums], None] = lambda *_: None
+    together: bool = False
 
 
 def train_loop(
@@ -110,10 +113,12 @@ def train_loop(
     with _deferred_signals() as received:
         for step, batch in zip(numbers, meter.timed(batches), strict=False):
             hooks.before_step(step)
-            sums = stepper.train(batch)
+            sums = stepper.train(batch, stop=bool(received))
             hooks.after_step(step, sums)
             made.append(MadeUpdate(step, batch, sums))
-            last, stop = step == steps.stop, bool(received)
+            # A number is waited for only where others have a say in it.
+            stop = float(sums.stops) > 0 if hooks.together else bool(received)
+            last = step == steps.stop
             log_due = last or step % intervals.log_steps == 0
             eval_due = (last or step % intervals.eval_steps == 0) and not stop
             save_due = last or _is_due(step, intervals, time.monotonic() - saved_at)
@@ -134,7 +139,8 @@ def train_loop(
                 saved_at = time.monotonic()
                 # After the last save, a signal that came since `stop` was asked.
                 if stop or (last and received):
-                    raise Interrupted(received[0], step, saved)
+                    signals = received or [signal.SIGTERM]
+                    raise Interrupted(signals[0], step, saved)
                 if last and not saved:
                     raise _not_saved(step)
 

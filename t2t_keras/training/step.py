@@ -11,6 +11,13 @@ import numpy as np
 import tensorflow as tf
 
 from t2t_keras.training.losses import LossSums, label_smoothed_cross_entropy
+from t2t_keras.training.optimizer import SummedGradientAdam
+from t2t_keras.training.shares import (
+    ROW_NUMBERS,
+    micro_batch_count,
+    micro_batches,
+    share_of,
+)
 from t2t_keras.typing import Batch, Tensor
 
 
@@ -21,14 +28,28 @@ class StepSums(NamedTuple):
         losses: Sums over all replicas.
         gradient_norm: float32 scalar, of the mean gradient over tokens; 0 where no
             gradient was taken.
-        finite: float32 scalar: 1 where the update was made; 0 where loss or gradient
-            were not finite. Then weights and moments are as before, and only the
-            step is counted.
+        finite: float32 scalar, 0 where loss or gradient was not a finite number, so
+            that the update was left out; else 1. An overflow that a smaller loss
+            scale may mend counts as finite.
+        stops: float32 scalar, how many replicas were asked to stop.
     """
 
     losses: LossSums
     gradient_norm: Tensor
     finite: Tensor
+    stops: Tensor = 0.0
+
+
+class Ask(NamedTuple):
+    """What is asked of a step besides its batch, the same on all local replicas.
+
+    Attributes:
+        counts: bool scalar; False to leave weights, moments and counts alone.
+        stop: float32 scalar, 1 where this process was asked to stop.
+    """
+
+    counts: Any = True
+    stop: Any = 0.0
 
 
 def row_keys(seed: int, step: Tensor, rows: Tensor) -> Tensor:
@@ -65,68 +86,49 @@ def batch_signature() -> dict[str, tf.TensorSpec]:
     }
 
 
-def share_of(batch: Batch, replica: int, num_replicas: int) -> Batch:
-    """Returns the rows of a replica: equal shares, in order, padded at the end.
-
-    Rows of padding weigh nothing, so a batch means the same however many replicas
-    divide it.
-
-    Args:
-        batch: Features [B, L] as NumPy arrays, all with the same B.
-        replica: Which share, in [0, num_replicas).
-        num_replicas: How many shares.
-
-    Returns:
-        Features [ceil(B / num_replicas), L].
-    """
-
-    def share(feature):
-        rows = -(-len(feature) // num_replicas)
-        part = feature[replica * rows : (replica + 1) * rows]
-        return np.pad(part, [(0, rows - len(part)), (0, 0)])
-
-    return {name: share(np.asarray(feature)) for name, feature in batch.items()}
-
-
 class Stepper:
     """Trains and evaluates a model on batches, under a distribution strategy.
 
     XLA goes round forward and gradient only: `jit_compile` round the whole step, or
     round `strategy.run`, fails as soon as there are two replicas. Gradients are of
-    the loss sum, added up over replicas and divided once by the token count of all.
-    ADR 0010.
+    the loss sum, added up over micro-batches and replicas and divided once by the
+    token count of all. ADR 0010.
 
     Args:
         model: Called on a batch with `dropout_keys`, returns logits [B, T, V].
-        optimizer: Built, and taking gradients already summed over replicas; only
-            used by `train`.
+        optimizer: Built; only used by `train`.
         strategy: Where model and optimizer were made.
         label_smoothing: Epsilon of the training loss; evaluation has none.
         seed: Of dropout.
         jit_compile: Whether XLA compiles forward and gradient.
+        max_tokens: Most positions of one side that a replica computes at a time; a
+            larger share is cut into micro-batches. None for no limit.
     """
 
     def __init__(
         self,
         model: keras.Model,
-        optimizer: keras.Optimizer,
+        optimizer: SummedGradientAdam,
         strategy: tf.distribute.Strategy,
         *,
         label_smoothing: float,
         seed: int,
         jit_compile: bool,
+        max_tokens: int | None = None,
     ):
         self._model = model
         self._optimizer = optimizer
         self._strategy = strategy
         self._label_smoothing = label_smoothing
         self._seed = seed
+        self._max_tokens = max_tokens
+        self._shapes: set[tuple[int, ...]] | None = None
         # One trace serves every bucket; XLA still compiles a program for each.
-        batch_spec = batch_signature()
-        keys_spec = tf.TensorSpec([None], tf.uint32)
+        batch_spec, keys_spec = batch_signature(), tf.TensorSpec([None], tf.uint32)
+        scale_spec = tf.TensorSpec([], tf.float32)
         self._gradients = tf.function(
             self._loss_gradients,
-            input_signature=[batch_spec, keys_spec],
+            input_signature=[batch_spec, keys_spec, scale_spec],
             jit_compile=jit_compile or None,
         )
         self._losses = tf.function(
@@ -134,33 +136,78 @@ class Stepper:
             input_signature=[batch_spec],
             jit_compile=jit_compile or None,
         )
-        self._train = self._distributed(self._train_replica)
-        self._evaluate = self._distributed(self._evaluate_replica)
+        self._train = self._distributed(self._train_replica, rank=2)
+        self._train_accumulated = self._distributed(self._train_replica, rank=3)
+        self._evaluate = self._distributed(self._evaluate_replica, rank=2)
 
-    def train(self, batch: Batch) -> StepSums:
-        """Makes one update with a global batch; returns its sums."""
-        return self._train(self._spread(batch))
+    def train(self, batch: Batch, *, stop: bool = False) -> StepSums:
+        """Makes an update with a global batch; returns its sums.
+
+        Args:
+            batch: Features [B, L] as NumPy arrays, the same on every host.
+            stop: Whether this process was asked to stop, which all are told.
+
+        Raises:
+            ValueError: If the batch is of a shape that was not rehearsed, where any
+                was.
+        """
+        shape = _shape(batch)
+        if self._shapes is not None and shape not in self._shapes:
+            raise ValueError(
+                f"A batch must be of one of the shapes {sorted(self._shapes)}, which "
+                f"were compiled before training. Received: {shape}"
+            )
+        return self._run_training(batch, Ask(stop=float(stop)))
+
+    def rehearse(self, batch: Batch) -> StepSums:
+        """Goes through an update that changes nothing, so that it is compiled.
+
+        After the first rehearsal only shapes that were rehearsed are trained on.
+        """
+        sums = self._run_training(batch, Ask(counts=False))
+        self._shapes = {*(self._shapes or ()), _shape(batch)}
+        return sums
 
     def evaluate(self, batch: Batch) -> StepSums:
-        """Returns the sums of a global batch: no dropout, no smoothing, no update."""
-        return self._evaluate(self._spread(batch))
+        """Returns the sums of a global batch, without dropout and smoothing."""
+        count = self._micro_batch_count(batch)
+        parts = []
+        for i in range(count):
+            part = self._spread(batch, lambda share, i=i: _part(share, count, i))
+            parts.append(self._evaluate(part, Ask()))
+        return tf.nest.map_structure(lambda *values: sum(values), *parts)
 
-    def _spread(self, batch: Batch) -> Batch:
-        replicas = self._strategy.num_replicas_in_sync
+    def _run_training(self, batch: Batch, ask: Ask) -> StepSums:
+        count = self._micro_batch_count(batch)
+        if count == 1:
+            return self._train(self._spread(batch), ask)
+        cut = self._spread(batch, lambda share: micro_batches(share, count))
+        return self._train_accumulated(cut, ask)
 
-        # The argument is tf.distribute's ValueContext, a name it does not export.
-        def value(context: Any) -> Batch:
-            share = share_of(batch, context.replica_id_in_sync_group, replicas)
-            return {name: tf.constant(feature) for name, feature in share.items()}
+    def _micro_batch_count(self, batch: Batch) -> int:
+        rows = -(-_shape(batch)[0] // self._strategy.num_replicas_in_sync)
+        return micro_batch_count(rows, max(_shape(batch)[1:]), self._max_tokens)
 
-        return self._strategy.experimental_distribute_values_from_function(value)
+    def _spread(self, batch: Batch, cut: Callable[[Batch], Batch] | None = None) -> Any:
+        """Returns a batch with each replica's share of it, maybe cut further."""
 
-    def _spread_signature(self) -> dict[str, tf.TypeSpec]:
-        """Returns the types of a spread batch with any number of rows and positions.
+        def share(context: Any) -> Batch:
+            part = share_of(
+                batch,
+                context.replica_id_in_sync_group,
+                self._strategy.num_replicas_in_sync,
+            )
+            return cut(part) if cut else part
 
-        Without a signature, the first batch would get a trace of its own shape,
-        whose results differ in the last bits from those of the trace for all. A run
-        that goes on has another first batch than the run that it continues.
+        return self._strategy.experimental_distribute_values_from_function(share)
+
+    def _spread_signature(self, rank: int) -> dict[str, Any]:
+        """Returns the type of a spread batch of any size.
+
+        One fixed signature, and not tf.function's own relaxing of shapes: that
+        traces once more for the first shape it sees, and rounds otherwise in the
+        last bits there. A run that goes on has another first batch than the run
+        that it continues.
         """
         replicas = self._strategy.num_replicas_in_sync
         ones, twos = (
@@ -168,7 +215,8 @@ class Stepper:
                 {
                     name: np.zeros([replicas * size, size], spec.dtype.as_numpy_dtype)
                     for name, spec in batch_signature().items()
-                }
+                },
+                (lambda share, n=size: _repeated(share, n)) if rank == 3 else None,
             )
             for size in (1, 2)
         )
@@ -179,62 +227,83 @@ class Stepper:
             for name in ones
         }
 
-    def _distributed(self, replica_step: Callable) -> Callable:
+    def _distributed(self, replica_step: Callable, rank: int) -> Callable:
         """Returns a traced function of a spread batch, for all shapes alike."""
 
-        def run(batch: Batch) -> StepSums:
-            losses, gradient_norm, finite = self._strategy.run(
-                replica_step, args=(batch,)
+        def run(batch: Batch, ask: Ask) -> StepSums:
+            sums = self._strategy.run(replica_step, args=(batch, ask))
+            # All replicas have the sums of all.
+            return tf.nest.map_structure(
+                lambda part: self._strategy.experimental_local_results(part)[0], sums
             )
-            sums = [
-                self._strategy.reduce(tf.distribute.ReduceOp.SUM, part, axis=None)
-                for part in losses
-            ]
-            # Equal on all replicas, being of the summed gradients.
-            norm = self._strategy.experimental_local_results(gradient_norm)[0]
-            finite = self._strategy.experimental_local_results(finite)[0]
-            return StepSums(LossSums(*sums), norm, finite)
 
-        return tf.function(run, input_signature=[self._spread_signature()])
+        ask_spec = Ask(tf.TensorSpec([], tf.bool), tf.TensorSpec([], tf.float32))
+        signature = [self._spread_signature(rank), ask_spec]
+        return tf.function(run, input_signature=signature)
 
-    def _train_replica(self, batch: Batch) -> StepSums:
-        context = tf.distribute.get_replica_context()
-        rows = tf.shape(batch["encoder_input_tokens"])[0]
-        first = rows * context.replica_id_in_sync_group
-        step = tf.cast(self._optimizer.iterations.value, tf.int64)
-        keys = row_keys(self._seed, step, first + tf.range(rows))
-        losses, gradients = self._gradients(batch, keys)
-        *gradients, token_count = context.all_reduce(
-            tf.distribute.ReduceOp.SUM, [*gradients, losses.token_count]
+    def _train_replica(self, batch: Batch, ask: Ask) -> StepSums:
+        losses, gradients = self._summed_gradients(batch)
+        # A copy on this device: what has no device cannot be reduced.
+        stop = tf.identity(ask.stop)
+        *gradients, loss_sum, log_loss_sum, token_count, stops = self._all_reduced(
+            [*gradients, *losses, stop]
         )
         # A batch of padding only divides 0 by 1, not by 0.
-        token_count = tf.maximum(token_count, 1.0)
-        gradients = [gradient / token_count for gradient in gradients]
+        divisor = tf.maximum(token_count, 1.0) * self._loss_scale()
+        gradients = [gradient / divisor for gradient in gradients]
         norm = tf.linalg.global_norm(gradients)
-        finite = tf.math.is_finite(norm) & tf.math.is_finite(losses.loss_sum)
+        finite = tf.math.is_finite(loss_sum) & tf.math.is_finite(norm)
+        mendable = tf.math.is_finite(loss_sum) & self._optimizer.can_scale_less()
+        self._optimizer.apply_summed(gradients, finite=finite, counts=ask.counts)
+        return StepSums(
+            LossSums(loss_sum, log_loss_sum, token_count),
+            norm,
+            tf.cast(finite | mendable, tf.float32),
+            stops,
+        )
 
-        def apply():
-            self._optimizer.apply(gradients, self._model.trainable_variables)
-            return tf.constant(0)
+    def _evaluate_replica(self, batch: Batch, ask: Ask) -> StepSums:
+        del ask
+        batch = dict(batch)
+        del batch[ROW_NUMBERS]
+        sums = self._all_reduced(list(self._losses(batch)))
+        zero = tf.constant(0.0)
+        return StepSums(LossSums(*sums), zero, tf.constant(1.0), zero)
 
-        def count():
-            self._optimizer.iterations.assign(self._optimizer.iterations.value + 1)
-            return tf.constant(0)
+    def _all_reduced(self, tensors: list[Tensor]) -> list[Tensor]:
+        context = tf.distribute.get_replica_context()
+        return context.all_reduce(tf.distribute.ReduceOp.SUM, tensors)
 
-        if self._strategy.num_replicas_in_sync > 1:
-            apply()
-        else:
-            tf.cond(finite, apply, count)
-        return StepSums(losses, norm, tf.cast(finite, tf.float32))
+    def _summed_gradients(self, batch: Batch) -> tuple[LossSums, list[Tensor]]:
+        """Returns sums over this replica's share, [B, L] or [count, B, L]."""
+        if batch[ROW_NUMBERS].shape.rank == 1:
+            return self._micro_gradients(batch)
 
-    def _evaluate_replica(self, batch: Batch) -> StepSums:
-        return StepSums(self._losses(batch), tf.constant(0.0), tf.constant(1.0))
+        def add(i: Tensor, sums: Any) -> Any:
+            part = self._micro_gradients(_at(batch, i))
+            return i + 1, tf.nest.map_structure(tf.add, sums, part)
 
-    def _loss_gradients(self, batch: Batch, keys: Tensor):
+        count = tf.shape(batch[ROW_NUMBERS])[0]
+        start = (tf.constant(1), self._micro_gradients(_at(batch, 0)))
+        return tf.while_loop(lambda i, _: i < count, add, start)[1]
+
+    def _micro_gradients(self, batch: Batch) -> tuple[LossSums, list[Tensor]]:
+        batch = dict(batch)
+        step = tf.cast(self._optimizer.iterations.value, tf.int64)
+        keys = row_keys(self._seed, step, batch.pop(ROW_NUMBERS))
+        return self._gradients(batch, keys, self._loss_scale())
+
+    def _loss_scale(self) -> Tensor:
+        if not self._optimizer.dynamic_loss_scale:
+            return tf.constant(1.0)
+        return tf.identity(self._optimizer.loss_scale.value)
+
+    def _loss_gradients(self, batch: Batch, keys: Tensor, scale: Tensor):
         variables = [weight.value for weight in self._model.trainable_variables]
         with tf.GradientTape() as tape:
             losses = self._forward(batch, keys, self._label_smoothing)
-        gradients = tape.gradient(losses.loss_sum, variables)
+            scaled = losses.loss_sum * scale
+        gradients = tape.gradient(scaled, variables)
         # The embedding's is a sum of a dense part and of slices; XLA wants one.
         return losses, [tf.convert_to_tensor(gradient) for gradient in gradients]
 
@@ -250,3 +319,21 @@ class Stepper:
             batch["decoder_loss_weights"],
             label_smoothing=label_smoothing,
         )
+
+
+def _shape(batch: Batch) -> tuple[int, ...]:
+    """Returns (rows, source length, target length)."""
+    rows, source_length = batch["encoder_input_tokens"].shape
+    return rows, source_length, batch["decoder_target_tokens"].shape[1]
+
+
+def _part(share: Batch, count: int, i: int) -> Batch:
+    return {name: part[i] for name, part in micro_batches(share, count).items()}
+
+
+def _at(batch: Batch, i: Tensor | int) -> Batch:
+    return {name: feature[i] for name, feature in batch.items()}
+
+
+def _repeated(share: Batch, count: int) -> Batch:
+    return {name: np.stack([part] * count) for name, part in share.items()}

@@ -158,7 +158,7 @@ def test_weights_are_drawn_from_the_seed():
 
 
 def test_sizes_and_precision_are_those_of_the_settings():
-    training = dataclasses.replace(CONFIG.training, mixed_precision=True)
+    training = dataclasses.replace(CONFIG.training, precision="bfloat16")
     config = dataclasses.replace(CONFIG, training=training)
     model = experiment.build_model(config, 300)
     assert model.sizes == {

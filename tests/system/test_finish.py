@@ -5,7 +5,7 @@ import json
 import numpy as np
 import pytest
 
-from t2t_keras import checkpoints, finish, scoring
+from t2t_keras import checkpoints, experiment, finish, scoring
 from t2t_keras.config import DecodingConfig
 from t2t_keras.errors import UserError
 from t2t_keras.evaluation.bleu import corpus_scores
@@ -40,7 +40,7 @@ def test_the_run_card_tells_the_whole_story(reverse_run):
     assert card["seed"] == reverse_run.seed
     assert card["scores"]["test averaged/step-500"]["bleu"] > 95
     assert card["scores"]["test averaged/step-500"]["sentences"] == 500
-    assert card["export"]["directory"] == str(reverse_run.model_dir.export / "1")
+    assert card["export"]["directory"] == "export/1"
     assert card["export"]["step"] == 500
     assert set(card) >= {"started", "versions", "corpus", "vocabulary"}
 
@@ -116,3 +116,16 @@ def test_the_kept_translations_are_those_that_were_scored(reverse_run):
     references = [target for _, target in reverse_run.held_out]
     card = reverse_run.model_dir.run_card()["scores"]["test averaged/step-500"]
     assert corpus_scores(lines, references).bleu == card["bleu"]
+
+
+def test_a_run_that_is_finished_again_exports_nothing_new(own_run, capsys):
+    """But other weights, or an export that is gone, make a new version."""
+    finish.finish(own_run)
+    first = capsys.readouterr().out
+    assert f"SavedModel   {own_run.export / '1'}\n" in first
+    assert [path.name for path in own_run.export.iterdir()] == ["1"]
+    trained = experiment.load_trained(own_run, "350")
+    export = finish.export_translator(trained, own_run, trained.config.decoding)
+    assert export == own_run.export / "2"
+    finish.finish(own_run)
+    assert f"SavedModel   {own_run.export / '3'}\n" in capsys.readouterr().out

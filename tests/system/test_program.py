@@ -2,6 +2,7 @@
 
 import io
 import os
+import signal
 import sys
 
 import pytest
@@ -45,6 +46,14 @@ def test_any_other_error_keeps_its_traceback():
         run(main=fail)
 
 
+def test_ctrl_c_is_one_line_and_no_traceback():
+    def wait():
+        signal.raise_signal(signal.SIGINT)
+
+    done = run(main=wait)
+    assert (done.status, done.stderr) == (130, "stopped by SIGINT\n")
+
+
 def test_a_stray_argument_is_refused():
     done = run("--colour=blue", "red", "green")
     assert done.status == 2
@@ -79,17 +88,14 @@ def test_a_required_flag():
 
 @pytest.fixture
 def decoding_of():
-    """Returns `program.decoding_of` on the flags of a command line."""
+    """Returns what the flags of a command line make of a run's search."""
 
     def parse(*arguments: str) -> DecodingConfig:
         values = flags.FlagValues()
-        beam_size = flags.DEFINE_integer("beam_size", None, "", flag_values=values)
-        alpha = flags.DEFINE_float("alpha", None, "", flag_values=values)
+        model_flags = program.define_model_flags(values)
         values(["program", *arguments])
         decoding = DecodingConfig(beam_size=7, alpha=0.25, extra_length=9)
-        return program.decoding_of(
-            ExperimentConfig(decoding=decoding), beam_size, alpha
-        )
+        return model_flags.decoding(ExperimentConfig(decoding=decoding))
 
     return parse
 

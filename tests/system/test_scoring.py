@@ -41,7 +41,7 @@ def test_set():
 def scored(random_trained, test_set):
     """The report, and what was said of its progress."""
     done = []
-    return scoring.score(random_trained, test_set, GREEDY, done.append), done
+    return scoring.score(random_trained, test_set, GREEDY, report=done.append), done
 
 
 @pytest.fixture
@@ -78,13 +78,38 @@ def test_a_report_holds_the_scores_of_its_translations(report, test_set):
     assert report.seconds > 0
 
 
-def test_compounds_are_split_in_german_alone(random_trained, test_set, monkeypatch):
-    class Echo:
-        def translate(self, lines, report):
-            return [TranslatedLine((Translation("Haus-Bau", -1.0, -1.0, 2),))]
+@pytest.fixture
+def translated_as(monkeypatch):
+    """Makes whatever is translated become a given text."""
 
-    monkeypatch.setattr(experiment, "build_translator", lambda *_: Echo())
-    monkeypatch.setattr(scoring, "perplexity", lambda *_: 1.0)
+    def become(text):
+        class Echo:
+            def translate(self, lines, report):
+                return [TranslatedLine((Translation(text, -1.0, -1.0, 2),))]
+
+        monkeypatch.setattr(experiment, "build_translator", lambda *_: Echo())
+        monkeypatch.setattr(scoring, "perplexity", lambda *_: 1.0)
+
+    return become
+
+
+def test_curly_quotes_may_count_as_straight_ones(random_trained, translated_as):
+    """For the paper's metric alone: sacreBLEU has its own rules."""
+    translated_as("Er sagte: „Das Haus ist rot.“")
+    trained = trained_of(
+        random_trained.model, random_trained.vocabulary, target_language="de"
+    )
+    one = scoring.TestSet("", [b"x"], ['Er sagte: "Das Haus ist rot."'])
+    plain, ascii_quotes = (
+        scoring.score(trained, one, GREEDY, ascii_quotes=on) for on in (False, True)
+    )
+    assert plain.tokenized.bleu < 90
+    assert ascii_quotes.tokenized.bleu == pytest.approx(100)
+    assert plain.scores == ascii_quotes.scores
+
+
+def test_compounds_are_split_in_german_alone(random_trained, translated_as):
+    translated_as("Haus-Bau")
 
     def tokenized(language):
         trained = trained_of(

@@ -50,7 +50,7 @@ class FakeRun:
         self.saves_succeed = True
         self.batches_taken = 0
 
-    def train(self, batch) -> StepSums:
+    def train(self, batch, stop=False) -> StepSums:
         self.step += 1
         self._called("train", self.step)
         loss_sum = self._loss_sums.get(self.step, 6.0)

@@ -3,6 +3,7 @@
 import keras
 import numpy as np
 import pytest
+import tensorflow as tf
 
 from t2t_keras.training.optimizer import paper_adam
 from t2t_keras.training.schedule import WarmupInverseSquareRoot
@@ -35,7 +36,11 @@ def keras_trajectory() -> np.ndarray:
     optimizer.build([variable])
     trajectory = []
     for gradient in gradients():
-        optimizer.apply([keras.ops.cast(gradient, "float32")], [variable])
+        optimizer.apply_summed(
+            [keras.ops.cast(gradient, "float32")],
+            finite=tf.constant(True),
+            counts=tf.constant(True),
+        )
         trajectory.append(np.asarray(variable.value))
     return np.array(trajectory)
 

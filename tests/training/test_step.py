@@ -6,13 +6,12 @@ import keras
 import numpy as np
 import pytest
 import tensorflow as tf
-from hypothesis import given
-from hypothesis import strategies as st
 
 from t2t_keras.models.transformer import Transformer
 from t2t_keras.training.optimizer import paper_adam
 from t2t_keras.training.schedule import WarmupInverseSquareRoot
-from t2t_keras.training.step import Stepper, row_keys, share_of
+from t2t_keras.training.shares import micro_batch_count, share_of
+from t2t_keras.training.step import Stepper, row_keys
 from t2t_keras.typing import Batch
 from tests.reference import adam_np
 from tests.reference.transformer_np import (
@@ -43,13 +42,16 @@ def strategy_of(devices: int) -> tf.distribute.Strategy:
     return tf.distribute.MirroredStrategy([f"CPU:{n}" for n in range(devices)])
 
 
-def built(make_model, devices: int, jit_compile: bool = False):
+def built(make_model, devices: int, jit_compile: bool = False, **settings):
     """A model, its optimizer and its stepper, with weights from the same seed."""
+    loss_scale = settings.pop("dynamic_loss_scale", False)
     strategy = strategy_of(devices)
     with strategy.scope():
         keras.utils.set_random_seed(3)
         model = make_model()
-        optimizer = paper_adam(WarmupInverseSquareRoot(D_MODEL, WARMUP))
+        optimizer = paper_adam(
+            WarmupInverseSquareRoot(D_MODEL, WARMUP), dynamic_loss_scale=loss_scale
+        )
         optimizer.build(model.trainable_variables)
     stepper = Stepper(
         model,
@@ -58,6 +60,7 @@ def built(make_model, devices: int, jit_compile: bool = False):
         label_smoothing=0.1,
         seed=5,
         jit_compile=jit_compile,
+        **settings,
     )
     return model, optimizer, stepper
 
@@ -113,7 +116,11 @@ def test_an_update_is_adam_on_the_gradient_of_the_mean_over_tokens(devices) -> N
         norm = np.linalg.norm(gradient / tokens)
         assert float(sums.gradient_norm) == pytest.approx(norm, rel=1e-5)
         np.testing.assert_allclose(values([model.table])[0], state.parameter, atol=3e-6)
-    momentum, velocity = values(optimizer.variables)[-2:]
+    momentum, velocity = values(
+        variable
+        for variable in optimizer.variables
+        if variable.path.endswith(("momentum", "velocity"))
+    )
     np.testing.assert_allclose(momentum, state.first_moment, atol=1e-7)
     np.testing.assert_allclose(velocity, state.second_moment, atol=1e-8)
 
@@ -172,8 +179,8 @@ def test_an_evaluation_has_no_dropout_no_smoothing_and_no_update(
 # --- However it is computed
 
 
-def run_of(make_model, batch_list, devices: int, jit_compile: bool) -> dict:
-    model, optimizer, stepper = built(make_model, devices, jit_compile)
+def run_of(make_model, batch_list, devices: int, jit_compile: bool, **settings) -> dict:
+    model, optimizer, stepper = built(make_model, devices, jit_compile, **settings)
     sums = [stepper.train(batch) for batch in batch_list]
     return {
         "sums": np.array(
@@ -198,6 +205,32 @@ def plain_run() -> dict:
 @pytest.mark.parametrize(("devices", "jit_compile"), [(2, False), (1, True), (2, True)])
 def test_devices_and_xla_do_not_matter(plain_run, devices, jit_compile) -> None:
     assert_same_run(plain_run, run_of(toy, batches(11), devices, jit_compile))
+
+
+@pytest.mark.parametrize(
+    ("devices", "max_tokens", "parts"), [(1, 6, 5), (1, 12, 3), (2, 8, 3)]
+)
+@pytest.mark.parametrize("jit_compile", [False, True])
+def test_micro_batches_do_not_matter(
+    plain_run, devices, max_tokens, parts, jit_compile
+) -> None:
+    """Nor that their shapes leave empty rows: 5 rows in 3 parts of 2."""
+    rows = -(-SHAPES[0][0] // devices)
+    assert micro_batch_count(rows, SHAPES[0][1], max_tokens) == parts
+    run = run_of(toy, batches(11), devices, jit_compile, max_tokens=max_tokens)
+    assert_same_run(plain_run, run)
+
+
+@pytest.mark.parametrize("devices", [1, 2])
+def test_an_evaluation_in_parts_is_the_same(devices) -> None:
+    _, _, whole = built(toy, devices)
+    _, _, parts = built(toy, devices, max_tokens=7)
+    for batch in batches(11):
+        one, other = (
+            [*map(float, stepper.evaluate(batch).losses)] for stepper in (whole, parts)
+        )
+        assert one == pytest.approx(other, rel=1e-5)
+        assert one[2] > 0
 
 
 @pytest.mark.slow
@@ -254,18 +287,111 @@ def test_which_batch_came_first_does_not_matter() -> None:
 def test_few_traces_serve_all_shapes(devices, monkeypatch) -> None:
     model, optimizer, stepper = built(toy, devices)
     updates = []
-    apply = optimizer.apply
+    apply = optimizer.apply_summed
 
-    def counted(*arguments) -> None:
+    def counted(*arguments, **keywords) -> None:
         updates.append(arguments)
-        apply(*arguments)
+        apply(*arguments, **keywords)
 
-    monkeypatch.setattr(optimizer, "apply", counted)
+    monkeypatch.setattr(optimizer, "apply_summed", counted)
     for rows, length in [(9, 3), (6, 4), (5, 5), (4, 6), (3, 8), (2, 12), (1, 2)]:
         stepper.train(random_batch(rows, length, 11, 0))
         stepper.evaluate(random_batch(rows, length, 11, 0))
         # On each device one for training, the update in it, and one for evaluation.
         assert (len(updates), model.traces) == (devices, 2 * devices)
+
+
+# --- Steps that leave everything alone
+
+
+def with_a_bad_weight(batch: Batch, bad: float) -> Batch:
+    weights = batch["decoder_loss_weights"].copy()
+    weights[0, 0] = bad
+    return {**batch, "decoder_loss_weights": weights}
+
+
+@pytest.mark.parametrize("devices", [1, 2])
+@pytest.mark.parametrize("bad", [np.nan, np.inf])
+def test_an_update_that_is_no_number_is_left_out_and_counted(devices, bad) -> None:
+    """As if it had never been, but for the count that the schedule goes by."""
+    first, _, last = batches(11)
+    model, optimizer, stepper = built(toy, devices)
+    assert float(stepper.train(first).finite) == 1.0
+    variables = [*model.weights, *optimizer.variables]
+    before = {v.path: v.numpy().copy() for v in variables}
+    sums = stepper.train(with_a_bad_weight(last, bad))
+    assert float(sums.finite) == 0.0
+    for variable in variables:
+        after = variable.numpy()
+        if variable.path.endswith("iteration"):
+            assert (before[variable.path], after) == (1, 2)
+        else:
+            np.testing.assert_array_equal(after, before[variable.path])
+    assert float(stepper.train(last).finite) == 1.0
+    assert np.isfinite(np.concatenate([v.numpy().ravel() for v in variables])).all()
+    assert optimizer.applied.numpy() == 2
+
+
+@pytest.mark.parametrize("devices", [1, 2])
+def test_a_rehearsal_leaves_everything_alone(devices) -> None:
+    model, optimizer, stepper = built(toy, devices, dynamic_loss_scale=True)
+    for batch in batches(11)[:2]:
+        stepper.train(batch)
+    before = values([*model.weights, *optimizer.variables])
+    stepper.rehearse(batches(11)[0])
+    after = values([*model.weights, *optimizer.variables])
+    for old, new in zip(before, after, strict=True):
+        np.testing.assert_array_equal(old, new)
+
+
+def test_only_rehearsed_shapes_are_trained_on() -> None:
+    _, _, stepper = built(toy, 1)
+    first, second, third = batches(11)
+    stepper.rehearse(first)
+    stepper.train(third)
+    with pytest.raises(ValueError, match=r"\[\(5, 6, 6\)\].*Received: \(7, 3, 3\)"):
+        stepper.train(second)
+    stepper.rehearse(second)
+    stepper.train(second)
+
+
+def test_whoever_is_asked_to_stop_tells_all() -> None:
+    _, _, stepper = built(toy, 2)
+    batch = batches(11)[0]
+    assert float(stepper.train(batch).stops) == 0
+    assert float(stepper.train(batch, stop=True).stops) == 2
+
+
+def test_the_loss_scale_halves_until_gradients_fit() -> None:
+    """And no update is made with gradients that overflowed."""
+    model, optimizer, stepper = built(toy, 1, dynamic_loss_scale=True)
+    optimizer.loss_scale.assign(2.0**127)
+    batch = batches(11)[0]
+    before = values(model.weights)
+    finite = []
+    while not optimizer.applied.numpy():
+        finite.append(float(stepper.train(batch).finite))
+        if not optimizer.applied.numpy():
+            for old, new in zip(before, values(model.weights), strict=True):
+                np.testing.assert_array_equal(old, new)
+    assert 1 < len(finite) < 20
+    assert set(finite) == {1.0}  # mended: nothing to worry about
+    assert optimizer.loss_scale.numpy() == 2.0 ** (127 - len(finite) + 1)
+    assert optimizer.good_steps.numpy() == 1
+    optimizer.good_steps.assign(1999)
+    optimizer.loss_scale.assign(64.0)
+    stepper.train(batch)
+    assert optimizer.loss_scale.numpy() == 128.0
+    assert optimizer.good_steps.numpy() == 0
+    # At its least there is nothing left to blame it on.
+    optimizer.loss_scale.assign(2.0**-14)
+    assert float(stepper.train(with_a_bad_weight(batch, np.inf)).finite) == 0.0
+    assert optimizer.loss_scale.numpy() == 2.0**-14
+
+
+def test_the_loss_scale_does_not_matter_otherwise(plain_run) -> None:
+    run = run_of(toy, batches(11), 1, False, dynamic_loss_scale=True)
+    np.testing.assert_allclose(run["sums"], plain_run["sums"], rtol=3e-6)
 
 
 # --- Its parts
@@ -290,25 +416,3 @@ def test_a_row_has_its_key_wherever_it_is_computed() -> None:
     np.testing.assert_array_equal(tf.concat(parts, axis=0), whole)
     compiled = tf.function(row_keys, jit_compile=True)(1, step, tf.range(9))
     np.testing.assert_array_equal(compiled, whole)
-
-
-@given(
-    rows=st.integers(1, 9),
-    length=st.integers(1, 4),
-    num_replicas=st.integers(1, 5),
-    seed=st.integers(0, 99),
-)
-def test_shares_are_the_batch_cut_up_in_order(rows, length, num_replicas, seed) -> None:
-    rng = np.random.default_rng(seed)
-    batch = {
-        "ids": rng.integers(1, 99, (rows, length)).astype("int32"),
-        "weights": rng.uniform(0.5, 1.0, (rows, length)).astype("float32"),
-    }
-    shares = [share_of(batch, replica, num_replicas) for replica in range(num_replicas)]
-    for name, feature in batch.items():
-        parts = [share[name] for share in shares]
-        assert {part.shape for part in parts} == {(-(-rows // num_replicas), length)}
-        joined = np.concatenate(parts)
-        assert joined.dtype == feature.dtype
-        np.testing.assert_array_equal(joined[:rows], feature)
-        np.testing.assert_array_equal(joined[rows:], 0)

@@ -1,0 +1,72 @@
+"""How the rows of a global batch are shared out: replicas first, then micro-batches.
+
+Shapes: B rows of a batch, L length.
+"""
+
+import numpy as np
+
+from t2t_keras.typing import Batch
+
+ROW_NUMBERS = "row_numbers"
+"""[B] int32 beside the features: each row's number in the global batch."""
+
+
+def share_of(batch: Batch, replica: int, num_replicas: int) -> Batch:
+    """Returns the rows of a replica: equal shares, in order, padded at the end.
+
+    Rows of padding weigh nothing, so a batch means the same however many replicas
+    divide it.
+
+    Args:
+        batch: Features [B, L] as NumPy arrays, all with the same B.
+        replica: Which share, in [0, num_replicas).
+        num_replicas: How many shares.
+
+    Returns:
+        Features [ceil(B / num_replicas), L], and `ROW_NUMBERS`.
+    """
+    total = len(next(iter(batch.values())))
+    rows = -(-total // num_replicas)
+    first = replica * rows
+    share = {
+        name: padded_rows(np.asarray(feature)[first : first + rows], rows)
+        for name, feature in batch.items()
+    }
+    return {**share, ROW_NUMBERS: np.arange(first, first + rows, dtype=np.int32)}
+
+
+def micro_batch_count(rows: int, length: int, max_tokens: int | None) -> int:
+    """Returns in how many parts a replica's share is computed.
+
+    Args:
+        rows: Of the share.
+        length: Of its longer side, padding counted.
+        max_tokens: Most positions of one side at a time; None for no limit.
+
+    >>> micro_batch_count(rows=10, length=50, max_tokens=200)
+    3
+    """
+    if max_tokens is None:
+        return 1
+    return -(-rows // max(1, min(rows, max_tokens // length)))
+
+
+def micro_batches(share: Batch, count: int) -> Batch:
+    """Returns a share cut into equal parts, features [count, ceil(B / count), L].
+
+    The last part is filled up with rows of padding, which bear the numbers of rows
+    that there are not.
+    """
+    rows = -(-len(share[ROW_NUMBERS]) // count)
+    return {
+        name: padded_rows(feature, count * rows).reshape(
+            count, rows, *feature.shape[1:]
+        )
+        for name, feature in share.items()
+    }
+
+
+def padded_rows(feature: np.ndarray, rows: int) -> np.ndarray:
+    """Returns a feature with rows of 0 behind it, `rows` in all."""
+    missing = rows - len(feature)
+    return np.pad(feature, [(0, missing)] + [(0, 0)] * (feature.ndim - 1))

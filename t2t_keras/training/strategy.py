@@ -1,0 +1,176 @@
+"""Where a run computes: one device, this machine's devices, or several machines.
+
+All of it is tf.distribute's. Here it is only chosen, and asked who is who.
+"""
+
+import contextlib
+import json
+import os
+from collections.abc import Iterator
+from typing import Any
+
+import tensorflow as tf
+from tensorflow.python.distribute import collective_all_reduce_strategy
+
+from t2t_keras.errors import UserError
+
+
+def build_strategy(name: str | None, cpu_devices: int = 1) -> tf.distribute.Strategy:
+    """Returns a distribution strategy, to be made before anything else is computed.
+
+    Args:
+        name: "one", "mirrored" or "multi_worker"; None for what there is: several
+            workers if TF_CONFIG or Slurm says so, else all GPUs, else one device.
+        cpu_devices: How many logical devices the CPU shall be, for a rehearsal.
+
+    Raises:
+        UserError: If the cluster is not described as it should be, or "mirrored" is
+            asked for where there is only one device.
+    """
+    if cpu_devices > 1:
+        _split_cpu(cpu_devices)
+    if name == "multi_worker" or (name is None and num_workers() > 1):
+        return _multi_worker(cpu_devices)
+    devices = tf.config.list_logical_devices("GPU")
+    devices = devices or tf.config.list_logical_devices("CPU")
+    names = [device.name for device in devices]
+    if name == "mirrored" or (name is None and len(names) > 1):
+        if len(names) == 1:
+            raise UserError(
+                f"--strategy=mirrored needs several devices, and there is only "
+                f"{names[0]}. Leave --strategy out, or rehearse with --cpu_devices."
+            )
+        return tf.distribute.MirroredStrategy(names)
+    return tf.distribute.get_strategy()
+
+
+def num_workers() -> int:
+    """Returns how many processes TF_CONFIG or Slurm says there are; 1 by default.
+
+    Raises:
+        UserError: If TF_CONFIG is not what it should be.
+    """
+    if os.environ.get("TF_CONFIG"):
+        cluster = _tf_config().get("cluster", {})
+        return sum(len(cluster.get(job, [])) for job in ("chief", "worker"))
+    return int(os.environ.get("SLURM_NTASKS", "1")) if _in_slurm_step() else 1
+
+
+def is_chief(strategy: tf.distribute.Strategy) -> bool:
+    """Returns whether this process is the one that writes files and says things."""
+    resolver = strategy.cluster_resolver
+    if resolver is None or not resolver.task_type:
+        return True
+    jobs = resolver.cluster_spec().jobs
+    first = "chief" if "chief" in jobs else "worker"
+    return (resolver.task_type, resolver.task_id) == (first, 0)
+
+
+def wait_for_all(strategy: tf.distribute.Strategy, number: int = 0) -> bool:
+    """Waits until every process is here; returns whether all brought one number.
+
+    Args:
+        strategy: Of all of them.
+        number: In [0, 2**31): a digest of what should be the same everywhere.
+    """
+    if num_processes(strategy) == 1:
+        return True
+
+    def sums() -> tuple[Any, Any]:
+        context = tf.distribute.get_replica_context()
+        mine = tf.constant(number, tf.int64)
+        return context.all_reduce(tf.distribute.ReduceOp.SUM, [mine, mine * mine])
+
+    total, squares = tf.function(lambda: strategy.run(sums))()
+    total, squares = (
+        int(strategy.experimental_local_results(part)[0]) for part in (total, squares)
+    )
+    # Their variance, times the count squared: 0 if and only if all are equal.
+    return strategy.num_replicas_in_sync * squares == total * total
+
+
+def num_processes(strategy: tf.distribute.Strategy) -> int:
+    """Returns how many processes train together."""
+    resolver = strategy.cluster_resolver
+    if resolver is None or not resolver.task_type:
+        return 1
+    return sum(len(tasks) for tasks in resolver.cluster_spec().as_dict().values())
+
+
+def _split_cpu(count: int) -> None:
+    """Makes several logical devices of the CPU.
+
+    Raises:
+        RuntimeError: If TensorFlow has looked at its devices already.
+    """
+    cpu = tf.config.list_physical_devices("CPU")[0]
+    devices = [tf.config.LogicalDeviceConfiguration() for _ in range(count)]
+    tf.config.set_logical_device_configuration(cpu, devices)
+
+
+def _multi_worker(cpu_devices: int) -> tf.distribute.Strategy:
+    resolver: Any = None
+    if os.environ.get("TF_CONFIG"):
+        _tf_config()
+    elif _in_slurm_step():
+        resolver = tf.distribute.cluster_resolver.SlurmClusterResolver()
+    else:
+        raise UserError(
+            "--strategy=multi_worker needs to know the other workers: set TF_CONFIG "
+            "on each (docs/training.md has an example), or start them with srun."
+        )
+    with _as_many_cpus_as(cpu_devices):
+        return tf.distribute.MultiWorkerMirroredStrategy(cluster_resolver=resolver)
+
+
+@contextlib.contextmanager
+def _as_many_cpus_as(count: int) -> Iterator[None]:
+    """Lets the strategy use several CPU devices a worker, as it does GPUs.
+
+    It takes one otherwise, and a rehearsal of two hosts with four GPUs each would
+    never meet two replicas in one process.
+    """
+    extended = collective_all_reduce_strategy.CollectiveAllReduceExtended
+    of_one = extended._initialize_local_devices
+
+    def of_several(self: Any, resolver: Any, worker: str) -> tuple[Any, str]:
+        devices, kind = of_one(self, resolver, worker)
+        if kind == "CPU":
+            devices = tuple(f"{worker}/device:CPU:{i}" for i in range(count))
+        return devices, kind
+
+    extended._initialize_local_devices = of_several
+    try:
+        yield
+    finally:
+        extended._initialize_local_devices = of_one
+
+
+def _in_slurm_step() -> bool:
+    return "SLURM_STEP_NODELIST" in os.environ and "SLURM_PROCID" in os.environ
+
+
+def _tf_config() -> dict[str, Any]:
+    """Returns TF_CONFIG, checked as far as this process can.
+
+    Raises:
+        UserError: If it is not JSON, or misses a part.
+    """
+    text = os.environ["TF_CONFIG"]
+    try:
+        config = json.loads(text)
+        task = config["task"]
+        workers = config["cluster"][task["type"]]
+        known = 0 <= int(task["index"]) < len(workers)
+    except (ValueError, KeyError, TypeError) as error:
+        raise UserError(
+            'TF_CONFIG must be JSON like {"cluster": {"worker": ["host0:2222", '
+            '"host1:2222"]}, "task": {"type": "worker", "index": 0}}. Received: '
+            f"{text} ({type(error).__name__}: {error})"
+        ) from error
+    if not known:
+        raise UserError(
+            f"TF_CONFIG says that this is {task['type']} {task['index']}, but lists "
+            f"{len(workers)} of them, counted from 0."
+        )
+    return config

@@ -1,0 +1,137 @@
+"""Which strategy is chosen, and who is who in it."""
+
+import json
+
+import pytest
+import tensorflow as tf
+
+from t2t_keras.errors import UserError
+from t2t_keras.training import strategy
+from t2t_keras.training.strategy import build_strategy, is_chief, num_workers
+
+CLUSTER = {"worker": ["host0:2222", "host1:2222", "host2:2222"]}
+
+
+@pytest.fixture(autouse=True)
+def no_cluster(monkeypatch):
+    for name in ("TF_CONFIG", "SLURM_STEP_NODELIST", "SLURM_PROCID", "SLURM_NTASKS"):
+        monkeypatch.delenv(name, raising=False)
+
+
+@pytest.fixture
+def one_cpu(monkeypatch):
+    """As on a machine whose only device is the CPU; tests have two."""
+    cpus = tf.config.list_logical_devices("CPU")[:1]
+    monkeypatch.setattr(
+        tf.config, "list_logical_devices", lambda kind: cpus if kind == "CPU" else []
+    )
+
+
+@pytest.mark.parametrize("name", [None, "one"])
+@pytest.mark.usefixtures("one_cpu")
+def test_one_device(name) -> None:
+    found = build_strategy(name)
+    assert found.num_replicas_in_sync == 1
+    assert is_chief(found)
+    assert strategy.wait_for_all(found, 5)
+
+
+@pytest.mark.parametrize("name", [None, "mirrored"])
+def test_several_devices_are_mirrored(name) -> None:
+    found = build_strategy(name)
+    assert isinstance(found, tf.distribute.MirroredStrategy)
+    assert found.num_replicas_in_sync == 2
+    assert is_chief(found)
+    assert strategy.num_processes(found) == 1
+
+
+def test_one_of_several_devices_if_asked() -> None:
+    assert build_strategy("one").num_replicas_in_sync == 1
+
+
+@pytest.mark.usefixtures("one_cpu")
+def test_one_device_cannot_be_mirrored() -> None:
+    with pytest.raises(UserError, match="needs several devices, and there is only"):
+        build_strategy("mirrored")
+
+
+def test_several_workers_need_a_cluster() -> None:
+    with pytest.raises(UserError, match="set TF_CONFIG on each"):
+        build_strategy("multi_worker")
+
+
+def tf_config(**task) -> str:
+    return json.dumps({"cluster": CLUSTER, "task": {"type": "worker", **task}})
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("{", "TF_CONFIG must be JSON like"),
+        ("[]", "TF_CONFIG must be JSON like"),
+        ('{"cluster": {}}', "TF_CONFIG must be JSON like.*KeyError: 'task'"),
+        (tf_config(), "TF_CONFIG must be JSON like.*'index'"),
+        (tf_config(index="two"), "TF_CONFIG must be JSON like.*'two'"),
+        (tf_config(type="boss", index=0), "TF_CONFIG must be JSON like.*'boss'"),
+        (tf_config(index=3), "this is worker 3, but lists 3 of them, counted from 0"),
+        (tf_config(index=-1), "this is worker -1, but lists 3"),
+    ],
+)
+def test_a_wrong_tf_config_is_refused(monkeypatch, text, message) -> None:
+    monkeypatch.setenv("TF_CONFIG", text)
+    with pytest.raises(UserError, match=message):
+        build_strategy(None if "cluster" in text and "task" in text else "multi_worker")
+
+
+@pytest.mark.parametrize(
+    ("variables", "count"),
+    [
+        ({}, 1),
+        ({"TF_CONFIG": tf_config(index=1)}, 3),
+        # Inside sbatch, but not started by srun: one process as ever.
+        ({"SLURM_NTASKS": "4"}, 1),
+        (
+            {
+                "SLURM_NTASKS": "4",
+                "SLURM_STEP_NODELIST": "node[1-4]",
+                "SLURM_PROCID": "2",
+            },
+            4,
+        ),
+    ],
+)
+def test_workers_are_counted(monkeypatch, variables, count) -> None:
+    for name, value in variables.items():
+        monkeypatch.setenv(name, value)
+    assert num_workers() == count
+
+
+class FakeStrategy:
+    """Of a cluster, as the task that is named."""
+
+    def __init__(self, jobs: dict, task_type: str, task_id: int):
+        spec = tf.train.ClusterSpec(jobs)
+
+        class Resolver:
+            def __init__(self):
+                self.task_type, self.task_id = task_type, task_id
+
+            def cluster_spec(self):
+                return spec
+
+        self.cluster_resolver = Resolver()
+
+
+@pytest.mark.parametrize(
+    ("jobs", "task", "chief", "processes"),
+    [
+        (CLUSTER, ("worker", 0), True, 3),
+        (CLUSTER, ("worker", 1), False, 3),
+        ({"chief": ["c:1"], **CLUSTER}, ("chief", 0), True, 4),
+        ({"chief": ["c:1"], **CLUSTER}, ("worker", 0), False, 4),
+    ],
+)
+def test_who_writes(jobs, task, chief, processes) -> None:
+    fake = FakeStrategy(jobs, *task)
+    assert is_chief(fake) == chief
+    assert strategy.num_processes(fake) == processes
