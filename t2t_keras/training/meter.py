@@ -133,8 +133,10 @@ class Meter:
                 update.loss_sum,
                 update.log_loss_sum,
                 update.token_count,
-                update.gradient_norm,
             ]
+            # In float16 a gradient may overflow until the loss scale has come down.
+            if math.isfinite(update.gradient_norm):
+                self._norms.append(update.gradient_norm)
         else:
             self._skipped += 1
 
@@ -147,11 +149,11 @@ class Meter:
         """
         seconds, updates = self._seconds(), max(self._updates, 1)
         made = self._updates - self._skipped
-        loss_sum, log_loss_sum, token_count, norms = self._sums.tolist()
+        loss_sum, log_loss_sum, token_count = self._sums.tolist()
         values = {
             "loss": loss_sum / max(token_count, 1.0),
             "perplexity": _exp(log_loss_sum / max(token_count, 1.0)),
-            "gradient_norm": norms / max(made, 1),
+            "gradient_norm": float(np.mean(self._norms)) if self._norms else math.nan,
             "target_tokens_per_second": self._target_tokens / seconds,
             "source_tokens_per_second": self._source_tokens / seconds,
             "padding_share": 1 - self._real_tokens() / max(self._positions, 1),
@@ -163,8 +165,7 @@ class Meter:
             "skipped": float(self._skipped),
         }
         if not made:
-            for name in ("loss", "perplexity", "gradient_norm"):
-                values[name] = math.nan
+            values["loss"] = values["perplexity"] = math.nan
         if self._ceiling:
             values["ceiling_share"] = values["flops_per_second"] / self._ceiling
         self._cost = self.cost
@@ -186,8 +187,9 @@ class Meter:
         self._flops = 0.0
         self._updates = self._skipped = 0
         self._source_tokens = self._target_tokens = self._positions = 0
-        # Loss, log loss, tokens and gradient norms.
-        self._sums = np.zeros(4)
+        # Loss, log loss and tokens.
+        self._sums = np.zeros(3)
+        self._norms: list[float] = []
 
 
 def _exp(nats: float) -> float:

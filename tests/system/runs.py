@@ -78,11 +78,11 @@ class Run:
     def newest(self) -> int:
         return max(steps_in(self.checkpoints), default=0)
 
-    def wait_for_step(self, process: subprocess.Popen, step: int) -> None:
+    def wait_for_step(self, process: subprocess.Popen | BaseProcess, step: int) -> None:
         """Waits until there is a checkpoint of that step or a later one."""
         deadline = time.monotonic() + TIMEOUT_SECONDS
         while self.newest() < step:
-            assert process.poll() is None, self.log.read_text()
+            assert is_running(process), self.log.read_text()
             assert time.monotonic() < deadline, self.log.read_text()
             time.sleep(0.005)
 
@@ -101,6 +101,12 @@ class Run:
         """Goes on to the last checkpoint; what follows is not waited for."""
         assert self.stop_at(STEPS, signal.SIGKILL) == -signal.SIGKILL
         assert self.newest() == STEPS, self.log.read_text()
+
+
+def is_running(process: subprocess.Popen | BaseProcess) -> bool:
+    if isinstance(process, BaseProcess):
+        return process.is_alive()
+    return process.poll() is None
 
 
 def tensors(path: Path) -> dict[str, np.ndarray]:

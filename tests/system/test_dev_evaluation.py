@@ -71,7 +71,7 @@ def test_scores_are_said_and_translations_and_attention_shown(
         for name in ("encoder", "decoder", "memory")
     }
     legend = shown.texts["attention_2/tokens"]
-    pieces = [row.split("`")[1] for row in legend.splitlines()[2:] if "| `" in row]
+    pieces = [row.split(" | ")[1].strip("`") for row in legend.splitlines()[2:]]
     joined = "".join(piece for piece in pieces if piece != "</s>")
     assert joined.replace("▁", " ").strip() == sources[1]
     assert len(alive) > 3

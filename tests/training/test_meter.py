@@ -93,6 +93,15 @@ def test_an_update_that_was_not_made_is_in_no_mean_but_took_its_time(clock) -> N
     assert values["ceiling_share"] == 1.0
 
 
+def test_a_gradient_that_overflowed_in_float16_is_in_no_mean() -> None:
+    measured = meter()
+    measured.add(update(1, loss_sum=6.0, tokens=2.0, norm=math.inf))
+    measured.add(update(2, loss_sum=2.0, tokens=2.0, norm=4.0))
+    values = measured.values()
+    assert (values["loss"], values["gradient_norm"]) == (2.0, 4.0)
+    assert values["skipped"] == 0.0
+
+
 def test_without_any_update_that_was_made_there_is_no_loss() -> None:
     measured = meter()
     measured.add(update(1, math.nan, math.nan, 2.0, math.nan, finite=False))

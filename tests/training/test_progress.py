@@ -106,7 +106,7 @@ def test_texts_and_images_reach_tensorboard(tmp_path) -> None:
     progress.text(4, "translations", "the **dog**")
     progress.image(4, "attention", pixels)
     found = events_in(tmp_path)
-    assert found["translations", 4].tolist() == [b"the **dog**"]
+    assert found["translations", 4].tolist() == b"the **dog**"
     width, height, *images = found["attention", 4].tolist()
     assert (width, height) == (b"5", b"3")
     np.testing.assert_array_equal(tf.io.decode_png(images[0]), pixels)
