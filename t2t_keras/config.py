@@ -62,6 +62,11 @@ class DataConfig:
     dev_target: tuple[str, ...] = setting((), "Target side of the dev set.")
     test_source: tuple[str, ...] = setting((), "Source side of the test set.")
     test_target: tuple[str, ...] = setting((), "Target side of the test set.")
+    records: str | None = setting(
+        None,
+        "A folder that t2t_keras.prepare made: train on it instead of on text, with "
+        "its vocabulary, dev and test set.",
+    )
     vocabulary_file: str | None = setting(
         None,
         "A SentencePiece model to use instead of learning one (pad 0, eos 1, unk 2).",
@@ -80,11 +85,19 @@ class DataConfig:
         "Longest sentence to train on, in tokens; longer pairs are left out.",
         low=2,
     )
-    bounds_per_doubling: int = setting(
-        2,
-        "Lengths to pad to, per doubling of length: 1, 2, 4 or 8. More of them pad "
-        "less and compile longer. The paper's base had 2, its big 4.",
-        choices=(1, 2, 4, 8),
+    batching: str = setting(
+        "bucket",
+        "How batches are filled: in buckets, a row for each pair with pairs of like "
+        "length, as the paper did; or packed, several pairs in a row, with less "
+        "padding and one shape to compile.",
+        choices=("bucket", "pack"),
+    )
+    max_shapes: int = setting(
+        24,
+        "Most shapes of batches, where they are filled in buckets. More of them pad "
+        "less and compile longer.",
+        low=1,
+        high=1024,
     )
     tokens_per_batch: int = setting(
         25_000,
@@ -92,6 +105,14 @@ class DataConfig:
         "together, padding counted.",
         low=2,
     )
+
+    def __post_init__(self):
+        if self.tokens_per_batch < self.max_length:
+            raise UserError(
+                "--tokens_per_batch must be at least --max_length, or a long sentence "
+                f"fits no batch. Received: {self.tokens_per_batch} and "
+                f"{self.max_length}"
+            )
 
 
 @dataclasses.dataclass(frozen=True)
@@ -301,6 +322,7 @@ RESUMABLE = frozenset(
         "dev_target",
         "test_source",
         "test_target",
+        "records",
         "train_steps",
         "log_steps",
         "eval_steps",
@@ -376,7 +398,7 @@ def with_absolute_paths(config: ExperimentConfig) -> ExperimentConfig:
         for name, value in flat(config).items()
         if name.endswith(("_source", "_target"))
     }
-    for name in ("data_dir", "vocabulary_file"):
+    for name in ("data_dir", "vocabulary_file", "records"):
         value = flat(config)[name]
         if value and "://" not in value:  # TFDS reads buckets too
             paths[name] = os.path.abspath(os.path.expanduser(value))

@@ -21,9 +21,10 @@ from t2t_keras.decoding.beam_search import BeamSearchResult, beam_search
 from t2t_keras.decoding.settings import BeamSearchSettings
 from t2t_keras.errors import UserError
 from t2t_keras.evaluation.translate import Translator
-from t2t_keras.input_pipeline.bucketing import bucket_bounds
-from t2t_keras.input_pipeline.corpora import Corpus, open_corpus
+from t2t_keras.input_pipeline.corpora import Corpus, Files, open_corpus
+from t2t_keras.input_pipeline.filling import BucketFilling, Filling, PackedFilling
 from t2t_keras.input_pipeline.pipeline import eval_batches
+from t2t_keras.input_pipeline.records import read_manifest, text_files
 from t2t_keras.input_pipeline.tokenized import TokenizedCorpus
 from t2t_keras.model_dir import ModelDir
 from t2t_keras.models.transformer import Transformer
@@ -46,6 +47,7 @@ def build_corpus(
     """Returns the corpus that the settings name.
 
     Training text of one's own takes the place of a dataset that a flagfile names.
+    Of records only the dev and test set are text.
 
     Args:
         config: The settings.
@@ -61,6 +63,8 @@ def build_corpus(
     for split, (source, target) in files.items():
         if target and not source:
             raise UserError(f"--{split}_target needs --{split}_source beside it.")
+    if config.records:
+        return _corpus_of_records(Path(config.records), files, splits)
     if config.dataset is None and not files["train"][0]:
         raise UserError(
             "There is nothing to train on. Give --dataset (a TFDS name or a folder "
@@ -79,16 +83,35 @@ def build_corpus(
     )
 
 
+def _corpus_of_records(
+    folder: Path, files: Mapping[str, Files], splits: Sequence[str]
+) -> Corpus:
+    """Returns dev and test set: files that are named, or else those of the records."""
+    manifest = read_manifest(folder)
+    kept = {
+        split: ([source], [target])
+        for split in manifest.texts
+        for source, target in [text_files(folder, split)]
+    }
+    named = {split: pair for split, pair in files.items() if pair[0]}
+    opened = {
+        split: pair
+        for split, pair in {**kept, **named}.items()
+        if split in splits and split != "train"
+    }
+    texts = open_corpus(files=opened).splits if opened else {}
+    return Corpus(manifest.making.corpus, texts)
+
+
 def build_vocabulary(config: DataConfig, corpus: Corpus) -> SubwordVocabulary:
     """Returns the vocabulary of the settings: a file's, or learned from the corpus."""
     if config.vocabulary_file:
         return SubwordVocabulary.load(config.vocabulary_file)
 
     def lines():
-        pair: Any
-        for pair in corpus.pairs("train").as_numpy_iterator():
-            yield pair["source"]
-            yield pair["target"]
+        for source, target in corpus.chunks("train"):
+            for pair in zip(source, target, strict=True):
+                yield from pair
 
     proto = learn_subwords(
         lines(),
@@ -98,9 +121,17 @@ def build_vocabulary(config: DataConfig, corpus: Corpus) -> SubwordVocabulary:
     return SubwordVocabulary(proto)
 
 
-def build_bounds(config: DataConfig) -> tuple[int, ...]:
-    """Returns the lengths that batches are padded to."""
-    return bucket_bounds(config.max_length, config.bounds_per_doubling)
+def build_filling(config: DataConfig, corpus: TokenizedCorpus) -> Filling:
+    """Returns how the training pairs fall into batches."""
+    if config.batching == "pack":
+        return PackedFilling.of(
+            corpus.lengths, tokens_per_batch=config.tokens_per_batch
+        )
+    return BucketFilling.of(
+        corpus.lengths,
+        max_shapes=config.max_shapes,
+        tokens_per_batch=config.tokens_per_batch,
+    )
 
 
 def build_model(config: ExperimentConfig, vocabulary_size: int) -> Transformer:
@@ -138,8 +169,10 @@ def build_stepper(
     model: keras.Model,
     optimizer: SummedGradientAdam | None,
     strategy: tf.distribute.Strategy,
+    *,
+    packed: bool = False,
 ) -> Stepper:
-    """Returns what trains and evaluates the model."""
+    """Returns what trains and evaluates the model; `packed` batches to train on."""
     return Stepper(
         model,
         optimizer,
@@ -148,6 +181,7 @@ def build_stepper(
         seed=config.seed,
         jit_compile=config.jit_compile,
         max_tokens=config.max_tokens_per_replica,
+        packed=packed,
     )
 
 
@@ -285,7 +319,7 @@ def dev_sums(
     total = [0.0, 0.0, 0.0]
     batches = eval_batches(
         corpus,
-        bounds=build_bounds(config),
+        max_shapes=config.max_shapes,
         tokens_per_batch=config.tokens_per_batch,
     )
     batch: Any

@@ -5,15 +5,24 @@ import platform
 import time
 from collections.abc import Callable
 from importlib import metadata
+from pathlib import Path
 from typing import Any
 
 from t2t_keras import __version__, experiment
 from t2t_keras.config import ExperimentConfig
 from t2t_keras.errors import UserError
 from t2t_keras.input_pipeline.corpora import Corpus
+from t2t_keras.input_pipeline.filling import Filling
 from t2t_keras.input_pipeline.pipeline import BatchingSummary, batching_summary
-from t2t_keras.input_pipeline.tokenized import TokenizedCorpus, tokenize_corpus
+from t2t_keras.input_pipeline.records import (
+    open_records,
+    open_vocabulary,
+    read_manifest,
+)
+from t2t_keras.input_pipeline.tokenized import TokenizedCorpus
+from t2t_keras.input_pipeline.tokenizing import tokenize_corpus
 from t2t_keras.model_dir import ModelDir
+from t2t_keras.record_settings import check_settings
 from t2t_keras.text.vocabulary import SubwordVocabulary
 
 _PACKAGES = ("tensorflow", "keras", "tensorflow-text", "sentencepiece", "numpy")
@@ -24,17 +33,21 @@ class RunData:
     """What a run trains on and looks at.
 
     Attributes:
-        corpus: As text.
+        corpus: As text; of records, dev and test set alone.
+        fingerprint: Of the training text.
         vocabulary: Of both languages.
         train: The training pairs as ids.
         dev: The dev pairs as ids, None if there are none.
-        summary: How the training pairs fall into batches.
+        filling: How the training pairs fall into batches.
+        summary: The same in numbers.
     """
 
     corpus: Corpus
+    fingerprint: str
     vocabulary: SubwordVocabulary
     train: TokenizedCorpus
     dev: TokenizedCorpus | None
+    filling: Filling
     summary: BatchingSummary
 
 
@@ -55,7 +68,8 @@ def prepare_data(
             chief does.
 
     Raises:
-        UserError: If the model directory is of another run or another corpus.
+        UserError: If the model directory is of another run or another corpus, or
+            records are damaged or of other settings.
     """
     if model_dir.exists():
         model_dir.check_same(config)
@@ -63,17 +77,14 @@ def prepare_data(
     for split in corpus.splits.values():
         for warning in split.warnings:
             say(f"warning: {warning}")
-    _check_corpus(corpus, model_dir)
-    if model_dir.exists():
-        vocabulary = model_dir.vocabulary()
+    if config.data.records:
+        data = _from_records(config, model_dir, corpus, say)
     else:
-        say(f"learning {config.data.vocabulary_size:,} subwords …")
-        vocabulary = experiment.build_vocabulary(config.data, corpus)
-    data = _encode(config, corpus, vocabulary, say)
+        data = _from_text(config, model_dir, corpus, say)
     if not model_dir.exists():
         # Nothing is written before all that was given has been found sound.
         model_dir.path.mkdir(parents=True, exist_ok=True)
-        vocabulary.save(model_dir.vocabulary_file)
+        data.vocabulary.save(model_dir.vocabulary_file)
         model_dir.update_run_card(_first_facts(config, data))
     if not writes:
         return data
@@ -88,41 +99,86 @@ def prepare_data(
     return data
 
 
-def _check_corpus(corpus: Corpus, model_dir: ModelDir) -> None:
+def _from_text(
+    config: ExperimentConfig,
+    model_dir: ModelDir,
+    corpus: Corpus,
+    say: Callable[[str], None],
+) -> RunData:
     if "train" not in corpus.splits:
         raise UserError(
             f"The corpus {corpus.name} has no training text, only "
             f"{', '.join(corpus.splits)}. Give --train_source and --train_target."
         )
-    known = model_dir.run_card().get("corpus", {}).get("fingerprint")
-    if model_dir.exists() and known and known != corpus.splits["train"].fingerprint:
+    fingerprint = corpus.splits["train"].fingerprint
+    _check_corpus(corpus.name, fingerprint, model_dir)
+    if model_dir.exists():
+        vocabulary = model_dir.vocabulary()
+    else:
+        say(f"learning {config.data.vocabulary_size:,} subwords …")
+        vocabulary = experiment.build_vocabulary(config.data, corpus)
+    pairs = corpus.pairs("train")
+    train = tokenize_corpus(pairs, vocabulary, config.data.max_length)
+    return _run_data(config, corpus, fingerprint, vocabulary, train, say)
+
+
+def _from_records(
+    config: ExperimentConfig,
+    model_dir: ModelDir,
+    corpus: Corpus,
+    say: Callable[[str], None],
+) -> RunData:
+    folder = Path(config.data.records or "")
+    manifest = read_manifest(folder)
+    making = manifest.making
+    check_settings(
+        making.settings,
+        making.vocabulary_sha256,
+        config.data,
+        folder,
+        advice="\nTrain with those settings, or make other records with "
+        "t2t_keras.prepare. What is left out of --dataset, --train_source and "
+        "--vocabulary_file is as in the records.",
+    )
+    _check_corpus(making.corpus, making.fingerprint, model_dir)
+    vocabulary = open_vocabulary(folder, making)
+    if model_dir.exists() and model_dir.vocabulary().sha256 != vocabulary.sha256:
         raise UserError(
-            f"The corpus {corpus.name} is not the one that the run in "
+            f"The records in {folder} have another vocabulary than the run in "
+            f"{model_dir.path}. Prepare them with --vocabulary_file="
+            f"{model_dir.vocabulary_file}, or start in a new --model_dir."
+        )
+    train = open_records(folder, manifest)
+    return _run_data(config, corpus, making.fingerprint, vocabulary, train, say)
+
+
+def _check_corpus(name: str, fingerprint: str, model_dir: ModelDir) -> None:
+    known = model_dir.run_card().get("corpus", {}).get("fingerprint")
+    if model_dir.exists() and known and known != fingerprint:
+        raise UserError(
+            f"The corpus {name} is not the one that the run in "
             f"{model_dir.path} was started with: its training text has changed. Put "
             "the old text back, or start in a new --model_dir."
         )
 
 
-def _encode(
+def _run_data(
     config: ExperimentConfig,
     corpus: Corpus,
+    fingerprint: str,
     vocabulary: SubwordVocabulary,
+    train: TokenizedCorpus,
     say: Callable[[str], None],
 ) -> RunData:
     max_length = config.data.max_length
-    pairs = corpus.pairs("train")
-    train = tokenize_corpus(pairs, vocabulary, max_length)
     report = train.report
     if report.dropped_over_long or report.dropped_empty:
         say(
             f"left out: {report.dropped_over_long:,} pairs longer than {max_length} "
             f"tokens, {report.dropped_empty:,} with an empty side"
         )
-    summary = batching_summary(
-        train,
-        bounds=experiment.build_bounds(config.data),
-        tokens_per_batch=config.data.tokens_per_batch,
-    )
+    filling = experiment.build_filling(config.data, train)
+    summary = batching_summary(train, filling)
     say(f"corpus {corpus.name}: {summary.describe()}")
     dev = None
     if "dev" in corpus.splits:
@@ -132,7 +188,7 @@ def _encode(
                 f"left out of the dev loss: {dev.report.dropped_over_long:,} pairs "
                 f"longer than {max_length} tokens"
             )
-    return RunData(corpus, vocabulary, train, dev, summary)
+    return RunData(corpus, fingerprint, vocabulary, train, dev, filling, summary)
 
 
 def _first_facts(config: ExperimentConfig, data: RunData) -> dict[str, Any]:
@@ -147,7 +203,7 @@ def _first_facts(config: ExperimentConfig, data: RunData) -> dict[str, Any]:
         "seed": config.training.seed,
         "corpus": {
             "name": data.corpus.name,
-            "fingerprint": data.corpus.splits["train"].fingerprint,
+            "fingerprint": data.fingerprint,
             **dataclasses.asdict(data.summary),
         },
         "vocabulary": {

@@ -19,7 +19,7 @@ from t2t_keras.evaluation.compound_bleu import (
 )
 from t2t_keras.evaluation.translate import TranslatedLine
 from t2t_keras.input_pipeline.corpora import Corpus
-from t2t_keras.input_pipeline.tokenized import tokenize_corpus
+from t2t_keras.input_pipeline.tokenizing import tokenize_corpus
 
 # Longest sentence whose probability is asked for. Twice what is trained on, and
 # anything longer is counted and left out.

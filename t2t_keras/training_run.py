@@ -13,7 +13,7 @@ from t2t_keras.checkpoints import CheckpointState, CheckpointStore
 from t2t_keras.config import RESUMABLE, ExperimentConfig, TrainingConfig, flat
 from t2t_keras.dev_evaluation import DevEvaluation
 from t2t_keras.errors import UserError
-from t2t_keras.input_pipeline.pipeline import DataPosition, train_batches
+from t2t_keras.input_pipeline.pipeline import DataPosition, TrainingBatches
 from t2t_keras.model_dir import ModelDir
 from t2t_keras.quiet import quiet_start_up
 from t2t_keras.run_data import RunData, prepare_data
@@ -167,7 +167,7 @@ class _Run:
         self._data: RunData = data
         self._progress: Progress = progress
         self._stepper = experiment.build_stepper(
-            config.training, model, optimizer, strategy
+            config.training, model, optimizer, strategy, packed=data.filling.packed
         )
         self._model = model
         self._strategy = strategy
@@ -220,10 +220,9 @@ class _Run:
         if self.first_step >= training.train_steps:
             self._progress.say(f"all {training.train_steps:,} steps are made already")
             return
-        batches = train_batches(
+        self._batches = TrainingBatches(
             self._data.train,
-            bounds=experiment.build_bounds(self._config.data),
-            tokens_per_batch=self._config.data.tokens_per_batch,
+            self._data.filling,
             seed=training.seed,
             start=self._first_position,
         )
@@ -236,7 +235,7 @@ class _Run:
         with self._watchdog, profiler:
             train_loop(
                 self._stepper,
-                cast(Any, batches.as_numpy_iterator()),
+                cast(Any, self._batches.dataset().as_numpy_iterator()),
                 steps=range(self.first_step, training.train_steps),
                 intervals=Intervals(
                     log_steps=training.log_steps,
@@ -293,9 +292,7 @@ class _Run:
 
     def _position(self, step: int) -> dict[str, int]:
         """Returns where in the data the batch after a step is."""
-        position = self._first_position.advance(
-            step - self.first_step, self._data.summary.batches_per_epoch
-        )
+        position = self._batches.position_after(step - self.first_step)
         return dataclasses.asdict(position)
 
     def _facts(self, step: int) -> dict[str, Any]:

@@ -1,85 +1,240 @@
-"""Lengths to pad to, and how many sentence pairs fill a batch at each.
+"""Shapes to pad batches to, chosen from the lengths that a corpus has.
 
-Every batch has one of a few shapes, so XLA compiles few programs (ADR 0011).
+XLA compiles a program for every shape, so there are few; each has a source bound
+and a target bound of its own, so little is padding (ADR 0011).
+
+Shapes: N pairs of a corpus, C cells: the different (source, target) lengths.
 """
 
-import itertools
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
 
 from t2t_keras.errors import UserError
 
+# Source bounds, and target bounds, of which the first shapes are put together.
+_FIRST_BOUNDS = 24
+# How far a bound is moved to see whether less is padding then.
+_MOVES = (-32, -16, -8, -4, -2, -1, 1, 2, 4, 8, 16, 32)
+_ROUNDS_OF_MOVES = 8
+# Above this length, bounds are multiples of more than one.
+_FINEST_UP_TO = 1024
 
-def bucket_bounds(max_length: int, bounds_per_doubling: int = 2) -> tuple[int, ...]:
-    """Returns the lengths that batches are padded to, the last being the limit.
 
-    They are 8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256, ...: powers of two
-    and the middles between them, the buckets of Tensor2Tensor's base model when
-    the paper came out. Past the first bucket, less than a third of the longer
-    side is padding. Four bounds per doubling, as its big model had, leave less
-    than a fifth, for twice as many shapes to compile.
+class BatchShape(NamedTuple):
+    """The shape of a batch: [rows, source_bound] and [rows, target_bound]."""
 
-    Args:
-        max_length: The longest side of a pair that is kept, with its end of
-            sentence. At least 2.
-        bounds_per_doubling: 1, 2, 4 or 8.
+    rows: int
+    source_bound: int
+    target_bound: int
 
-    Raises:
-        ValueError: If an argument is out of its range.
+    @property
+    def positions(self) -> int:
+        """Positions of a row, both sides."""
+        return self.source_bound + self.target_bound
 
-    >>> bucket_bounds(100)
-    (8, 12, 16, 24, 32, 48, 64, 96, 100)
-    """
-    if max_length < 2:
-        raise ValueError(f"max_length must be at least 2. Received: {max_length}")
-    if bounds_per_doubling not in (1, 2, 4, 8):
-        raise ValueError(
-            f"bounds_per_doubling must be 1, 2, 4 or 8. Received: {bounds_per_doubling}"
+    def holds(self, other: "BatchShape") -> bool:
+        """Returns whether every pair that fits `other` fits here."""
+        return (
+            self.source_bound >= other.source_bound
+            and self.target_bound >= other.target_bound
         )
-    bounds = []
-    for bound in _ladder(bounds_per_doubling):
-        if bound >= max_length:
-            return (*bounds, max_length)
-        bounds.append(bound)
-    raise RuntimeError("The ladder of bounds has no end.")
 
 
-def bucket_rows(bounds: Sequence[int], tokens_per_batch: int) -> tuple[int, ...]:
-    """Returns how many sentence pairs a batch holds, for each bound.
+class _Cells(NamedTuple):
+    """How many pairs have which lengths, lengths being counted in `unit` tokens."""
+
+    source_C: np.ndarray
+    target_C: np.ndarray
+    pairs_C: np.ndarray
+    unit: int
+
+
+_Bounds = tuple[int, int]
+
+
+def batch_shape(bounds: _Bounds, tokens_per_batch: int) -> BatchShape:
+    """Returns the shape of as many rows as the budget allows.
 
     Args:
-        bounds: Padded lengths, ascending.
+        bounds: Source bound and target bound.
         tokens_per_batch: Most padded positions of one side of a batch. Source
             and target are counted apart, as in section 5.1 of the paper:
             25,000 and 25,000.
 
     Raises:
-        ValueError: If `bounds` are not ascending from 2.
-        UserError: If not even one pair of the largest bound fits.
+        UserError: If not even one row fits.
 
-    >>> bucket_rows((8, 12, 16), tokens_per_batch=100)
-    (12, 8, 6)
+    >>> batch_shape((8, 12), tokens_per_batch=100)
+    BatchShape(rows=8, source_bound=8, target_bound=12)
     """
-    _check_bounds(bounds)
-    if tokens_per_batch < bounds[-1]:
+    longer = max(bounds)
+    if tokens_per_batch < longer:
         raise UserError(
-            f"tokens_per_batch is {tokens_per_batch}, but one sentence pair "
-            f"of the largest length needs {bounds[-1]}. Raise "
-            f"--tokens_per_batch to {bounds[-1]} or more, or lower --max_length."
+            f"tokens_per_batch is {tokens_per_batch}, but a row of this corpus needs "
+            f"{longer}. Raise --tokens_per_batch to {longer} or more, or lower "
+            "--max_length."
         )
-    return tuple(tokens_per_batch // bound for bound in bounds)
+    return BatchShape(tokens_per_batch // longer, *bounds)
 
 
-def _ladder(bounds_per_doubling: int) -> Iterator[int]:
-    power = 8
-    while True:
-        step = power // bounds_per_doubling
-        yield from range(power, 2 * power, step)
-        power *= 2
+def bucket_shapes(
+    lengths: np.ndarray, *, max_shapes: int, tokens_per_batch: int
+) -> tuple[BatchShape, ...]:
+    """Returns the shapes that leave the least padding, from small to large.
 
+    The first is the longest source by the longest target, which holds every pair.
+    Each of the others is the one that saves the most positions beside those found
+    so far; it must save at least half a batch, for what is left over of a bucket
+    moves up. Then every bound is moved as long as that saves more. All of it is
+    counted in whole numbers, so the same lengths give the same shapes anywhere.
 
-def _check_bounds(bounds: Sequence[int]) -> None:
-    is_ascending = all(a < b for a, b in itertools.pairwise(bounds))
-    if not bounds or bounds[0] < 2 or not is_ascending:
+    Args:
+        lengths: [N, 2] int, source and target length with end of sentence.
+        max_shapes: Most shapes to return, at least 1.
+        tokens_per_batch: See `batch_shape`.
+
+    Raises:
+        ValueError: If there are no lengths, or `max_shapes` is below 1.
+        UserError: If `tokens_per_batch` does not hold the longest sentence.
+
+    >>> found = bucket_shapes(
+    ...     np.array([[3, 4]] * 60 + [[9, 7]] * 9), max_shapes=2, tokens_per_batch=60
+    ... )
+    >>> [tuple(shape) for shape in found]
+    [(15, 3, 4), (6, 9, 7)]
+    """
+    if max_shapes < 1 or not len(lengths):
         raise ValueError(
-            f"bounds must be ascending and at least 2. Received: {tuple(bounds)}"
+            "max_shapes must be at least 1, and there must be a pair. Received: "
+            f"max_shapes={max_shapes}, {len(lengths)} pairs"
         )
+    longest = (int(lengths[:, 0].max()), int(lengths[:, 1].max()))
+    batch_shape(longest, tokens_per_batch)
+    cells = _cells(lengths)
+    found = _greedy(cells, max_shapes, tokens_per_batch)
+    found = _moved(cells, found)
+    bounds = {
+        (min(source * cells.unit, longest[0]), min(target * cells.unit, longest[1]))
+        for source, target in found
+    }
+    return tuple(
+        batch_shape(pair, tokens_per_batch)
+        for pair in sorted(bounds, key=lambda pair: (sum(pair), pair))
+    )
+
+
+def smallest_shapes(lengths: np.ndarray, shapes: Sequence[BatchShape]) -> np.ndarray:
+    """Returns which shape pads each pair least, [N] uint16; the first of equals.
+
+    Args:
+        lengths: [N, 2] int.
+        shapes: From small to large, the last of which holds all of them.
+
+    Raises:
+        ValueError: If a pair is longer than the last shape.
+    """
+    last = shapes[-1]
+    too_long = (lengths > (last.source_bound, last.target_bound)).any(axis=1)
+    if too_long.any():
+        raise ValueError(
+            f"Pairs must be no longer than the largest shape, {last}. "
+            f"Received: a pair of lengths {tuple(map(int, lengths[too_long][0]))}"
+        )
+    # A table of all lengths: looking up 36 million pairs takes a second, and
+    # comparing each of them with every shape half a minute.
+    table = np.empty([last.source_bound + 1, last.target_bound + 1], np.uint16)
+    for number, shape in reversed(list(enumerate(shapes))):
+        table[: shape.source_bound + 1, : shape.target_bound + 1] = number
+    return table[lengths[:, 0], lengths[:, 1]]
+
+
+def _cells(lengths: np.ndarray) -> _Cells:
+    unit = -(-int(lengths.max()) // _FINEST_UP_TO)
+    units = lengths if unit == 1 else -(-lengths // unit)
+    return _joined(units[:, 0], units[:, 1])._replace(unit=unit)
+
+
+def _joined(
+    sources: np.ndarray, targets: np.ndarray, pairs: np.ndarray | None = None
+) -> _Cells:
+    """Returns one cell for each combination of lengths, with its pairs added up."""
+    width = int(targets.max()) + 1
+    # As float64, which is exact: sums stay below 2^53, whatever their order.
+    counts = np.bincount(sources * width + targets, weights=pairs).astype(np.float64)
+    used = np.flatnonzero(counts)
+    return _Cells(*np.divmod(used, width), counts[used], unit=1)
+
+
+def _greedy(cells: _Cells, max_shapes: int, least_saving: int) -> list[_Bounds]:
+    """Returns bounds, the first of which holds every cell, then the best of a grid."""
+    sources = _quantiles(cells.source_C, cells.pairs_C)
+    targets = _quantiles(cells.target_C, cells.pairs_C)
+    coarse = _joined(
+        sources[np.searchsorted(sources, cells.source_C)],
+        targets[np.searchsorted(targets, cells.target_C)],
+        cells.pairs_C,
+    )
+    grid = [(source, target) for source in sources for target in targets]
+    costs_GC = np.array([_costs(coarse, bounds) for bounds in grid])
+    found, costs_C = [len(grid) - 1], costs_GC[-1]
+    while len(found) < max_shapes:
+        savings_G = np.maximum(costs_C - costs_GC, 0) @ coarse.pairs_C
+        best = int(np.argmax(savings_G))
+        if savings_G[best] <= least_saving:
+            break
+        found.append(best)
+        costs_C = np.minimum(costs_C, costs_GC[best])
+    return [(int(grid[number][0]), int(grid[number][1])) for number in found]
+
+
+def _quantiles(length_C: np.ndarray, pairs_C: np.ndarray) -> np.ndarray:
+    """Returns lengths that divide the tokens of a side evenly, and the longest."""
+    tokens = np.bincount(length_C, weights=pairs_C * length_C)
+    share = np.cumsum(tokens) * _FIRST_BOUNDS
+    wanted = np.arange(1, _FIRST_BOUNDS + 1) * tokens.sum()
+    return np.unique(np.searchsorted(share, wanted))
+
+
+def _moved(cells: _Cells, found: list[_Bounds]) -> list[_Bounds]:
+    """Returns bounds moved to where they save the most, one after the other.
+
+    The first stays, for it holds every cell.
+    """
+    found = list(found)
+    costs = [_costs(cells, pair) for pair in found]
+    for _ in range(_ROUNDS_OF_MOVES):
+        before = list(found)
+        for number in range(1, len(found)):
+            others_C = np.min(costs[:number] + costs[number + 1 :], axis=0)
+            tried = [found[number], *_neighbors(found[number])]
+            savings = [
+                np.maximum(others_C - _costs(cells, pair), 0) @ cells.pairs_C
+                for pair in tried
+            ]
+            found[number] = tried[int(np.argmax(savings))]
+            costs[number] = _costs(cells, found[number])
+        if found == before:
+            break
+    return found
+
+
+def _neighbors(pair: _Bounds) -> list[_Bounds]:
+    source, target = pair
+    return [
+        bounds
+        for move in _MOVES
+        for bounds in (
+            (source + move, target),
+            (source, target + move),
+            (source + move, target + move),
+        )
+    ]
+
+
+def _costs(cells: _Cells, bounds: _Bounds) -> np.ndarray:
+    """Returns the positions of a row for each cell, endless where it does not fit."""
+    source, target = bounds
+    fits_C = (cells.source_C <= source) & (cells.target_C <= target)
+    return np.where(fits_C, float(source + target), np.inf)

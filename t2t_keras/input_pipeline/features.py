@@ -5,8 +5,15 @@
     decoder_target_tokens   the target: "we go ." END
     decoder_loss_weights    1 where a target token counts, 0 at padding
 
-All four are [B, L]; the three of the decoder have one shape, and the encoder's
-has as many rows (ADR 0002).
+Where several pairs share a row (ADR 0016) there are four more:
+
+    encoder_segment_ids     which pair of its row a source token is of, from 1
+    encoder_positions       where in its sentence it stands, from 0
+    decoder_segment_ids     the same of the target
+    decoder_positions
+
+All are [B, S] or [B, T]: those of the decoder have one shape, those of the encoder
+another, and both have as many rows (ADR 0002). Padding is 0 everywhere.
 """
 
 import tensorflow as tf
@@ -18,24 +25,35 @@ DECODER_INPUT_TOKENS = "decoder_input_tokens"
 DECODER_TARGET_TOKENS = "decoder_target_tokens"
 DECODER_LOSS_WEIGHTS = "decoder_loss_weights"
 
+ENCODER_SEGMENT_IDS = "encoder_segment_ids"
+ENCODER_POSITIONS = "encoder_positions"
+DECODER_SEGMENT_IDS = "decoder_segment_ids"
+DECODER_POSITIONS = "decoder_positions"
+
 FEATURE_DTYPES: tuple[tuple[str, str], ...] = (
     (ENCODER_INPUT_TOKENS, "int32"),
     (DECODER_INPUT_TOKENS, "int32"),
     (DECODER_TARGET_TOKENS, "int32"),
     (DECODER_LOSS_WEIGHTS, "float32"),
 )
+PACKED_FEATURE_DTYPES: tuple[tuple[str, str], ...] = (
+    *FEATURE_DTYPES,
+    (ENCODER_SEGMENT_IDS, "int32"),
+    (ENCODER_POSITIONS, "int32"),
+    (DECODER_SEGMENT_IDS, "int32"),
+    (DECODER_POSITIONS, "int32"),
+)
 
 
-def element_spec(rows: int | None, bound: int | None) -> dict[str, tf.TensorSpec]:
-    """Returns the TensorSpec of every feature of a batch.
+def element_spec(*, packed: bool) -> dict[str, tf.TensorSpec]:
+    """Returns the TensorSpec of every feature of a batch, whatever its shape.
 
     Args:
-        rows: Number of sentence pairs; None where it differs by bucket.
-        bound: Padded length of both sides; None where it differs by bucket.
+        packed: Whether several pairs share a row.
     """
     return {
-        name: tf.TensorSpec([rows, bound], dtype, name=name)
-        for name, dtype in FEATURE_DTYPES
+        name: tf.TensorSpec([None, None], dtype, name=name)
+        for name, dtype in (PACKED_FEATURE_DTYPES if packed else FEATURE_DTYPES)
     }
 
 
@@ -43,7 +61,8 @@ def check_batch(batch: Batch) -> None:
     """Refuses a batch that breaks the contract.
 
     Looks at names, dtypes and static shapes only: it costs nothing inside a
-    traced function and next to nothing outside.
+    traced function and next to nothing outside. A batch with any feature of packed
+    ones must have all of them.
 
     Args:
         batch: Tensors, NumPy arrays or TensorSpecs by feature name.
@@ -52,14 +71,16 @@ def check_batch(batch: Batch) -> None:
         ValueError: If a feature is missing or unknown, or has another dtype,
             rank or shape; the message names it.
     """
-    expected = dict(FEATURE_DTYPES)
+    extra = set(dict(PACKED_FEATURE_DTYPES)) - set(dict(FEATURE_DTYPES))
+    dtypes = PACKED_FEATURE_DTYPES if extra & set(batch) else FEATURE_DTYPES
+    expected = dict(dtypes)
     if set(batch) != set(expected):
         raise ValueError(
             f"A batch must have the features {sorted(expected)}. Missing: "
             f"{sorted(set(expected) - set(batch))}. "
             f"Unknown: {sorted(set(batch) - set(expected))}"
         )
-    for name, dtype in FEATURE_DTYPES:
+    for name, dtype in dtypes:
         found = tf.as_dtype(batch[name].dtype).name
         if found != dtype:
             raise ValueError(f"{name} must be {dtype}. Received: {found}")
@@ -70,15 +91,19 @@ def check_batch(batch: Batch) -> None:
 
 
 def _check_shapes_agree(batch: Batch) -> None:
-    target = tf.TensorShape(batch[DECODER_TARGET_TOKENS].shape)
-    for name in (DECODER_INPUT_TOKENS, DECODER_LOSS_WEIGHTS):
-        shape = tf.TensorShape(batch[name].shape)
-        if not shape.is_compatible_with(target):
-            raise ValueError(
-                f"{name} must have the shape of {DECODER_TARGET_TOKENS}, {target}. "
-                f"Received: {shape}"
-            )
     source = tf.TensorShape(batch[ENCODER_INPUT_TOKENS].shape)
+    target = tf.TensorShape(batch[DECODER_TARGET_TOKENS].shape)
+    for name, feature in batch.items():
+        side, expected = (
+            (ENCODER_INPUT_TOKENS, source)
+            if name.startswith("encoder")
+            else (DECODER_TARGET_TOKENS, target)
+        )
+        shape = tf.TensorShape(feature.shape)
+        if not shape.is_compatible_with(expected):
+            raise ValueError(
+                f"{name} must have the shape of {side}, {expected}. Received: {shape}"
+            )
     if not source[:1].is_compatible_with(target[:1]):
         raise ValueError(
             f"{ENCODER_INPUT_TOKENS} must have as many rows as "

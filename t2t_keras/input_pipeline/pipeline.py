@@ -1,19 +1,16 @@
 """The composition: a tokenized corpus comes in, datasets of batches go out."""
 
 import dataclasses
-from collections.abc import Callable, Iterator, Sequence
+import itertools
+from collections.abc import Callable, Iterator
 
-import numpy as np
 import tensorflow as tf
 
-from t2t_keras.input_pipeline.batch_plan import (
-    PlannedBatch,
-    plan_epoch,
-    plan_evaluation,
-)
+from t2t_keras.input_pipeline.batch_plan import PlannedBatch, plan_evaluation
 from t2t_keras.input_pipeline.batching import make_batch
-from t2t_keras.input_pipeline.bucketing import bucket_rows
+from t2t_keras.input_pipeline.bucketing import bucket_shapes
 from t2t_keras.input_pipeline.features import check_batch, element_spec
+from t2t_keras.input_pipeline.filling import Filling
 from t2t_keras.input_pipeline.tokenized import TokenizedCorpus
 from t2t_keras.typing import Batch
 
@@ -32,16 +29,6 @@ class DataPosition:
                 f"Received: epoch={self.epoch}, position={self.position}"
             )
 
-    def advance(self, batches: int, batches_per_epoch: int) -> "DataPosition":
-        """Returns the position after some more batches.
-
-        Args:
-            batches: How many have been trained on since this position.
-            batches_per_epoch: The same for every epoch; see `batching_summary`.
-        """
-        epochs, position = divmod(self.position + batches, batches_per_epoch)
-        return DataPosition(self.epoch + epochs, position)
-
 
 @dataclasses.dataclass(frozen=True)
 class BatchingSummary:
@@ -57,133 +44,164 @@ class BatchingSummary:
     mean_source_tokens: float
     """Real source tokens a batch; the paper reports about 25,000."""
     mean_target_tokens: float
+    packed: bool
 
     def describe(self) -> str:
         """Returns the summary in words, on three lines."""
+        shapes = "1 shape" if self.num_shapes == 1 else f"{self.num_shapes} shapes"
+        rows = "several pairs in a row" if self.packed else "a pair in a row"
         return (
             f"{self.pairs:,} pairs: {self.source_tokens:,} source and "
             f"{self.target_tokens:,} target tokens\n"
             f"{self.batches_per_epoch:,} batches an epoch, on average "
             f"{self.mean_source_tokens:,.0f} source and "
             f"{self.mean_target_tokens:,.0f} target tokens each\n"
-            f"{self.num_shapes} shapes; {self.padding_share:.1%} of all positions "
-            "are padding"
+            f"{shapes}, {rows}; {1 - self.padding_share:.1%} of all positions are "
+            "real tokens"
         )
 
 
-def train_batches(
-    corpus: TokenizedCorpus,
-    *,
-    bounds: Sequence[int],
-    tokens_per_batch: int,
-    seed: int,
-    start: DataPosition = DataPosition(),
-) -> tf.data.Dataset:
-    """Returns an endless dataset of training batches.
+class TrainingBatches:
+    """The endless batches of training, and where they are.
 
-    What comes from a position on does not depend on where one started: the
-    order is a function of seed, epoch and position alone.
+    What comes from a position on does not depend on where one started: the order
+    is a function of seed, epoch and position alone.
 
     Args:
         corpus: What to train on.
-        bounds: Padded lengths, ascending; see `bucket_bounds`.
-        tokens_per_batch: Most padded positions a side; see `bucket_rows`.
+        filling: How it falls into batches.
         seed: Of the order, in [0, 2**64).
         start: The first batch to return.
 
     Raises:
-        ValueError: If `start` lies behind the end of an epoch.
-        UserError: If `tokens_per_batch` is too small for the largest bound.
+        ValueError: If `seed` is out of range, or `start` lies behind the end of an
+            epoch.
     """
-    rows = _rows_by_bound(bounds, tokens_per_batch)
 
-    def plan_of(epoch: int) -> list[PlannedBatch]:
-        return plan_epoch(corpus.lengths, bounds, tokens_per_batch, seed, epoch)
+    def __init__(
+        self,
+        corpus: TokenizedCorpus,
+        filling: Filling,
+        *,
+        seed: int,
+        start: DataPosition = DataPosition(),
+    ):
+        self._corpus = corpus
+        self._filling = filling
+        self._seed = seed
+        self._start = start
+        # By epoch, how many batches it has; known from when its last one is drawn.
+        self._batch_counts: dict[int, int] = {}
+        # Planned at once, for the error, and kept: of 36 million pairs, it takes
+        # half a minute.
+        self._planned: Iterator[PlannedBatch] | None = self._plan()
+        first = next(self._planned, None)
+        if first is None:
+            raise ValueError(
+                f"start.position must be below the {self._batch_counts[start.epoch]} "
+                f"batches of epoch {start.epoch}. Received: {start.position}"
+            )
+        self._planned = itertools.chain([first], self._planned)
 
-    first_plan = plan_of(start.epoch)
-    if start.position >= len(first_plan):
-        raise ValueError(
-            f"start.position must be below the {len(first_plan)} batches of an "
-            f"epoch. Received: {start.position}"
-        )
+    def dataset(self) -> tf.data.Dataset:
+        """Returns the batches; each iteration begins at the start."""
 
-    def batches() -> Iterator[Batch]:
-        yield from _made(corpus, first_plan[start.position :], rows)
-        epoch = start.epoch + 1
-        while True:
-            yield from _made(corpus, plan_of(epoch), rows)
+        def batches() -> Iterator[Batch]:
+            plan, self._planned = self._planned or self._plan(), None
+            for planned in plan:
+                batch = self._filling.make(self._corpus, planned)
+                check_batch(batch)
+                yield batch
+
+        return _dataset(batches, packed=self._filling.packed)
+
+    def position_after(self, count: int) -> DataPosition:
+        """Returns the position after `count` batches of those that were drawn."""
+        epoch, position = self._start.epoch, self._start.position + count
+        while position >= self._batch_counts.get(epoch, position + 1):
+            position -= self._batch_counts[epoch]
             epoch += 1
+        return DataPosition(epoch, position)
 
-    return _dataset(batches)
+    def _plan(self) -> Iterator[PlannedBatch]:
+        yield from self._epoch(self._start.epoch, self._start.position)
+        if self._start.position < self._batch_counts[self._start.epoch]:
+            for epoch in itertools.count(self._start.epoch + 1):
+                yield from self._epoch(epoch, 0)
+
+    def _epoch(self, epoch: int, first: int) -> Iterator[PlannedBatch]:
+        ahead = None
+        count = 0
+        for planned in self._filling.plan(self._seed, epoch):
+            if ahead is not None:
+                yield ahead
+            ahead = planned if count >= first else None
+            count += 1
+        # Before the last one goes out: who asks after it where training stands must
+        # hear of the next epoch.
+        self._batch_counts[epoch] = count
+        if ahead is not None:
+            yield ahead
 
 
 def eval_batches(
-    corpus: TokenizedCorpus,
-    *,
-    bounds: Sequence[int],
-    tokens_per_batch: int,
+    corpus: TokenizedCorpus, *, max_shapes: int, tokens_per_batch: int
 ) -> tf.data.Dataset:
-    """Returns a dataset of every pair once, from the shortest to the longest.
+    """Returns a dataset of every pair once, small shapes first, a row for each.
 
     Args:
-        corpus: What to evaluate on.
-        bounds: Padded lengths, ascending; see `bucket_bounds`.
-        tokens_per_batch: Most padded positions a side; see `bucket_rows`.
+        corpus: What to evaluate on. The shapes are chosen from its own lengths.
+        max_shapes: Most shapes; see `bucket_shapes`.
+        tokens_per_batch: Most padded positions a side; see `batch_shape`.
 
     Raises:
-        UserError: If `tokens_per_batch` is too small for the largest bound.
+        UserError: If `tokens_per_batch` is too small for the longest sentence.
     """
-    rows = _rows_by_bound(bounds, tokens_per_batch)
-    plan = plan_evaluation(corpus.lengths, bounds, tokens_per_batch)
-    dataset = _dataset(lambda: _made(corpus, plan, rows))
+    shapes = bucket_shapes(
+        corpus.lengths, max_shapes=max_shapes, tokens_per_batch=tokens_per_batch
+    )
+    plan = plan_evaluation(corpus.lengths, shapes)
+
+    def batches() -> Iterator[Batch]:
+        for planned in plan:
+            batch = make_batch(corpus, planned)
+            check_batch(batch)
+            yield batch
+
+    dataset = _dataset(batches, packed=False)
     return dataset.apply(tf.data.experimental.assert_cardinality(len(plan)))
 
 
-def batching_summary(
-    corpus: TokenizedCorpus,
-    *,
-    bounds: Sequence[int],
-    tokens_per_batch: int,
-) -> BatchingSummary:
-    """Returns what `train_batches` of the same arguments will be like.
+def batching_summary(corpus: TokenizedCorpus, filling: Filling) -> BatchingSummary:
+    """Returns what training batches of the same arguments will be like.
 
-    Taken from epoch 0 of seed 0. The number of batches is the same for every
-    seed and epoch; only where the last few pairs of an epoch end up may change
-    the share of padding a little.
+    Taken from epoch 0 of seed 0. In buckets the number of batches is the same for
+    every seed and epoch; where pairs are packed it may differ by one or two in a
+    thousand.
     """
-    plan = plan_epoch(corpus.lengths, bounds, tokens_per_batch, 0, 0)
-    rows = _rows_by_bound(bounds, tokens_per_batch)
-    used_bounds = np.array([batch.bound for batch in plan])
-    positions = 2 * sum(int(rows[bound]) * int(bound) for bound in used_bounds)
+    batches, positions, used = 0, 0, set()
+    for planned in filling.plan(0, 0):
+        batches += 1
+        positions += planned.shape.rows * planned.shape.positions
+        used.add(planned.shape)
     source_tokens, target_tokens = map(int, corpus.lengths.sum(axis=0))
     return BatchingSummary(
         pairs=len(corpus),
         source_tokens=source_tokens,
         target_tokens=target_tokens,
-        batches_per_epoch=len(plan),
-        num_shapes=len(np.unique(used_bounds)),
+        batches_per_epoch=batches,
+        num_shapes=len(used),
         padding_share=1.0 - (source_tokens + target_tokens) / positions,
-        mean_source_tokens=source_tokens / len(plan),
-        mean_target_tokens=target_tokens / len(plan),
+        mean_source_tokens=source_tokens / batches,
+        mean_target_tokens=target_tokens / batches,
+        packed=filling.packed,
     )
 
 
-def _rows_by_bound(bounds: Sequence[int], tokens_per_batch: int) -> dict[int, int]:
-    rows = bucket_rows(bounds, tokens_per_batch)
-    return dict(zip(bounds, rows, strict=True))
-
-
-def _made(
-    corpus: TokenizedCorpus, plan: Sequence[PlannedBatch], rows: dict[int, int]
-) -> Iterator[Batch]:
-    for planned in plan:
-        batch = make_batch(corpus, planned, rows[planned.bound])
-        check_batch(batch)
-        yield batch
-
-
-def _dataset(batches: Callable[[], Iterator[Batch]]) -> tf.data.Dataset:
+def _dataset(
+    batches: Callable[[], Iterator[Batch]], *, packed: bool
+) -> tf.data.Dataset:
     dataset = tf.data.Dataset.from_generator(
-        batches, output_signature=element_spec(rows=None, bound=None)
+        batches, output_signature=element_spec(packed=packed)
     )
     return dataset.prefetch(tf.data.AUTOTUNE)

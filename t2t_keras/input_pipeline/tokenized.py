@@ -1,21 +1,20 @@
-"""A corpus as token ids in memory: two flat arrays and where each row begins.
+"""A corpus as token ids, by the number of a pair, wherever the ids lie.
 
-Two bytes a token hold WMT14 EN-DE in under a gigabyte, and a batch is gathered
-by NumPy in well under a millisecond.
+In memory it is two flat arrays and where each sentence begins; a corpus prepared
+as records reads the same from disk (`records.py`). A batch is gathered by NumPy
+in well under a millisecond.
+
+Shapes: N pairs.
 """
 
 import dataclasses
 import functools
-import hashlib
+from collections.abc import Iterable
+from typing import Protocol
 
 import numpy as np
-import tensorflow as tf
 
 from t2t_keras.errors import UserError
-from t2t_keras.text.vocabulary import SubwordVocabulary
-
-# TF-Text is several times faster on a batch than line by line.
-_LINES_PER_CALL = 1024
 
 
 @dataclasses.dataclass(frozen=True)
@@ -28,133 +27,171 @@ class TokenizationReport:
     source_tokens: int
     target_tokens: int
 
+    def __add__(self, other: "TokenizationReport") -> "TokenizationReport":
+        """Returns the report of both parts of a corpus."""
+        mine, theirs = dataclasses.astuple(self), dataclasses.astuple(other)
+        return TokenizationReport(*(a + b for a, b in zip(mine, theirs, strict=True)))
+
+    def check_any_left(self, max_length: int) -> None:
+        """Raises `UserError` if no pair is left to train on."""
+        if not self.pairs_kept:
+            raise UserError(
+                f"No sentence pair is left: {self.dropped_over_long} have a side "
+                f"longer than {max_length} subwords, {self.dropped_empty} have an "
+                "empty side. Raise --max_length, or check the corpus."
+            )
+
+
+class Sentences(Protocol):
+    """Sentences of one language, by number."""
+
+    @property
+    def lengths(self) -> np.ndarray:
+        """[N] integers: tokens of each, end of sentence included."""
+        ...
+
+    def gather(self, indices: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Returns the ids of some sentences end to end, and their lengths.
+
+        Args:
+            indices: [n] int64, each in [0, N), in any order.
+
+        Returns:
+            [tokens of them all] ids, and [n] int64 lengths.
+        """
+        ...
+
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class TokenizedSide:
-    """Sentences of one language, end to end."""
+    """Sentences of one language in memory, end to end."""
 
     tokens: np.ndarray
     """[all tokens] uint16 or int32 ids; each sentence ends with EOS_ID."""
     offsets: np.ndarray
     """[N + 1] int64: sentence i is `tokens[offsets[i]:offsets[i + 1]]`."""
 
-    def sentence(self, index: int) -> np.ndarray:
-        """Returns the ids of one sentence, [length]."""
-        return self.tokens[self.offsets[index] : self.offsets[index + 1]]
+    @property
+    def lengths(self) -> np.ndarray:
+        """[N] int32 tokens of each, end of sentence included."""
+        return np.diff(self.offsets).astype(np.int32)
+
+    def gather(self, indices: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """See `Sentences.gather`."""
+        starts = self.offsets[indices]
+        lengths = self.offsets[indices + 1] - starts
+        return self.tokens[token_positions(starts, lengths)], lengths
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class TokenizedCorpus:
     """Sentence pairs as ids: neither side empty, neither over the limit."""
 
-    source: TokenizedSide
-    target: TokenizedSide
+    source: Sentences
+    target: Sentences
     report: TokenizationReport
 
     def __len__(self) -> int:
-        return len(self.source.offsets) - 1
+        return self.report.pairs_kept
 
     def pair(self, index: int) -> tuple[np.ndarray, np.ndarray]:
         """Returns source and target ids of one pair, each with EOS_ID last."""
-        return self.source.sentence(index), self.target.sentence(index)
+        one = np.array([index])
+        return self.source.gather(one)[0], self.target.gather(one)[0]
 
     @functools.cached_property
     def lengths(self) -> np.ndarray:
-        """[N, 2] int64: source and target length, end of sentence included."""
-        return np.stack(
-            [np.diff(self.source.offsets), np.diff(self.target.offsets)], axis=1
-        )
-
-    @functools.cached_property
-    def sha256(self) -> str:
-        """Hash of every id in order: equal if and only if the batches can be."""
-        digest = hashlib.sha256()
-        for side in (self.source, self.target):
-            # In one byte order and width, whatever the vocabulary's size.
-            digest.update(side.offsets.astype("<i8").tobytes())
-            for start in range(0, len(side.tokens), 1 << 20):
-                part = side.tokens[start : start + (1 << 20)]
-                digest.update(part.astype("<i4").tobytes())
-        return digest.hexdigest()
+        """[N, 2] int32: source and target length, end of sentence included."""
+        lengths_N2 = np.empty([len(self), 2], np.int32)
+        lengths_N2[:, 0] = self.source.lengths
+        lengths_N2[:, 1] = self.target.lengths
+        return lengths_N2
 
 
-def tokenize_corpus(
-    dataset: tf.data.Dataset, vocabulary: SubwordVocabulary, max_length: int
-) -> TokenizedCorpus:
-    """Returns a corpus as ids, without the pairs that cannot be trained on.
+def token_positions(starts: np.ndarray, lengths: np.ndarray) -> np.ndarray:
+    """Returns where the tokens of some sentences lie, sentence by sentence.
 
     Args:
-        dataset: Elements `{"source": ..., "target": ...}`, string scalars.
-        vocabulary: Encodes both sides.
-        max_length: Longest side that is kept, end of sentence included. At
-            least 2.
+        starts: [n] integers, where each sentence begins.
+        lengths: [n] int64.
 
-    Raises:
-        ValueError: If `max_length` is below 2.
-        UserError: If no pair is left.
+    Returns:
+        [sum of lengths] int64.
+
+    >>> token_positions(np.array([7, 2]), np.array([3, 1]))
+    array([7, 8, 9, 2])
     """
-    if max_length < 2:
-        raise ValueError(f"max_length must be at least 2. Received: {max_length}")
+    before = np.cumsum(lengths) - lengths
+    return np.arange(lengths.sum()) + np.repeat(starts - before, lengths)
 
-    def encode_both(texts):
-        return tuple(
-            (rows.flat_values, rows.row_lengths())
-            for rows in map(
-                vocabulary.encode_in_graph, (texts["source"], texts["target"])
-            )
-        )
 
-    encoded = dataset.batch(_LINES_PER_CALL).map(
-        encode_both, num_parallel_calls=tf.data.AUTOTUNE, deterministic=True
+@dataclasses.dataclass(frozen=True, eq=False)
+class TokenizedChunk:
+    """Some pairs in a row, as they come out of the tokenizer, less the dropped."""
+
+    tokens: tuple[np.ndarray, np.ndarray]
+    """Source and target ids of those kept, end to end."""
+    lengths: np.ndarray
+    """[kept, 2] int32."""
+    report: TokenizationReport
+
+
+def kept_pairs(
+    source: tuple[np.ndarray, np.ndarray],
+    target: tuple[np.ndarray, np.ndarray],
+    max_length: int,
+    vocabulary_size: int,
+) -> TokenizedChunk:
+    """Returns some pairs without those that cannot be trained on.
+
+    Args:
+        source: Ids end to end, and the length of each sentence.
+        target: The same of as many sentences.
+        max_length: Longest side that is kept, end of sentence included.
+        vocabulary_size: Ids take two bytes if they fit.
+    """
+    lengths = np.stack([source[1], target[1]], axis=1)
+    is_empty = (lengths == 1).any(axis=1)  # nothing but the end of sentence
+    is_over_long = (lengths > max_length).any(axis=1) & ~is_empty
+    keep = ~is_empty & ~is_over_long
+    dtype = np.uint16 if vocabulary_size <= 1 << 16 else np.int32
+    tokens = [
+        ids[np.repeat(keep, row_lengths)].astype(dtype)
+        for ids, row_lengths in (source, target)
+    ]
+    return TokenizedChunk(
+        (tokens[0], tokens[1]),
+        lengths[keep].astype(np.int32),
+        TokenizationReport(
+            pairs_kept=int(keep.sum()),
+            dropped_over_long=int(is_over_long.sum()),
+            dropped_empty=int(is_empty.sum()),
+            source_tokens=len(tokens[0]),
+            target_tokens=len(tokens[1]),
+        ),
     )
-    dtype = np.uint16 if vocabulary.size <= 1 << 16 else np.int32
-    gathered = _Gathered(dtype, max_length)
-    for source, target in encoded.as_numpy_iterator():
-        gathered.add(source, target)
-    return gathered.corpus()
 
 
-class _Gathered:
-    """Collects the rows that are kept, and counts those that are not."""
+def joined(chunks: Iterable[TokenizedChunk]) -> TokenizedChunk:
+    """Returns one chunk of all the pairs of at least one chunk, in order."""
+    all_chunks = list(chunks)
+    report = TokenizationReport(0, 0, 0, 0, 0)
+    for chunk in all_chunks:
+        report += chunk.report
+    source, target = (
+        np.concatenate([chunk.tokens[side] for chunk in all_chunks]) for side in (0, 1)
+    )
+    lengths = np.concatenate([chunk.lengths for chunk in all_chunks])
+    return TokenizedChunk((source, target), lengths, report)
 
-    def __init__(self, dtype: type, max_length: int):
-        self._dtype = dtype
-        self._max_length = max_length
-        self._tokens = ([np.zeros(0, dtype)], [np.zeros(0, dtype)])
-        self._lengths = ([np.zeros(1, np.int64)], [np.zeros(1, np.int64)])
-        self._over_long = 0
-        self._empty = 0
 
-    def add(self, *sides: tuple[np.ndarray, np.ndarray]) -> None:
-        """Takes the flat ids and row lengths of each side of some pairs."""
-        lengths = np.stack([row_lengths for _, row_lengths in sides], axis=1)
-        is_empty = (lengths == 1).any(axis=1)  # nothing but the end of sentence
-        is_over_long = (lengths > self._max_length).any(axis=1) & ~is_empty
-        keep = ~is_empty & ~is_over_long
-        self._empty += int(is_empty.sum())
-        self._over_long += int(is_over_long.sum())
-        for number, (tokens, row_lengths) in enumerate(sides):
-            kept_tokens = tokens[np.repeat(keep, row_lengths)]
-            self._tokens[number].append(kept_tokens.astype(self._dtype))
-            self._lengths[number].append(row_lengths[keep])
-
-    def corpus(self) -> TokenizedCorpus:
-        """Returns what was kept."""
-        source, target = (
-            TokenizedSide(np.concatenate(tokens), np.cumsum(np.concatenate(lengths)))
-            for tokens, lengths in zip(self._tokens, self._lengths, strict=True)
+def corpus_in_memory(chunk: TokenizedChunk) -> TokenizedCorpus:
+    """Returns a corpus of the pairs of a chunk."""
+    source, target = (
+        TokenizedSide(
+            chunk.tokens[side],
+            np.concatenate([[0], np.cumsum(chunk.lengths[:, side], dtype=np.int64)]),
         )
-        report = TokenizationReport(
-            pairs_kept=len(source.offsets) - 1,
-            dropped_over_long=self._over_long,
-            dropped_empty=self._empty,
-            source_tokens=len(source.tokens),
-            target_tokens=len(target.tokens),
-        )
-        if not report.pairs_kept:
-            raise UserError(
-                f"No sentence pair is left: {self._over_long} have a side longer "
-                f"than {self._max_length} subwords, {self._empty} have an empty "
-                "side. Raise --max_length, or check the corpus."
-            )
-        return TokenizedCorpus(source, target, report)
+        for side in (0, 1)
+    )
+    return TokenizedCorpus(source, target, chunk.report)

@@ -21,6 +21,30 @@ def padding_mask(tokens: Tensor, pad_id: int = 0) -> Tensor:
     return ops.expand_dims(ops.not_equal(tokens, pad_id), axis=1)
 
 
+def segment_mask(query_segments: Tensor, key_segments: Tensor) -> Tensor:
+    """Returns True where the key is of the same sentence pair as the query.
+
+    Where several pairs share a row, none may see another. In one row of two pairs
+    and a place of padding, (1 1 2 0), queries see
+
+        1 1 0 0
+        1 1 0 0
+        0 0 1 0
+        0 0 0 0
+
+    Args:
+        query_segments: [B, T] int, the number of the pair within its row, 0 for
+            padding.
+        key_segments: [B, S] int, numbered alike.
+
+    Returns:
+        [B, T, S] bool.
+    """
+    keys_B1S = ops.expand_dims(key_segments, axis=1)
+    same_BTS = ops.equal(ops.expand_dims(query_segments, axis=2), keys_B1S)
+    return ops.logical_and(same_BTS, ops.not_equal(keys_B1S, 0))
+
+
 def causal_mask(length: Tensor | int) -> Tensor:
     """Returns True where the key is not later than the query (section 3.2.3).
 

@@ -7,6 +7,8 @@ import keras
 import numpy as np
 from keras import ops
 
+from t2t_keras.typing import Tensor
+
 
 class SinusoidalPositionEncoding(keras.layers.Layer):
     """Adds sines and cosines of geometrically spaced wavelengths.
@@ -20,8 +22,9 @@ class SinusoidalPositionEncoding(keras.layers.Layer):
 
     Call args:
         embeddings: [B, L, D] float. D is even.
-        start: Position of the first of the L tokens: 0 in training, the number of
-            tokens already decoded in incremental decoding. int or int scalar.
+        positions: Where each token stands in its sentence, from 0. int that
+            broadcasts to [B, L]; 0, 1, 2, ... if None. Several sentences in a row
+            have one each, and so has the newest token in incremental decoding.
 
     Returns:
         [B, L, D], in the dtype of `embeddings`.
@@ -47,17 +50,18 @@ class SinusoidalPositionEncoding(keras.layers.Layer):
             )
         self.built = True
 
-    def call(self, embeddings, start=0):
-        length, width = ops.shape(embeddings)[1], embeddings.shape[-1]
+    def call(self, embeddings, positions=None):
+        width = embeddings.shape[-1]
         exponent_C = np.arange(0, width, 2, dtype="float64") / width
         frequency_C = (self.max_wavelength**-exponent_C).astype("float32")
         # float32 whatever the dtype policy: bfloat16 cannot tell position 256 from
         # 257, and would give half of 1,024 positions a neighbor's code.
-        position_L = ops.cast(ops.arange(length) + start, "float32")
-        angle_LC = position_L[:, None] * frequency_C[None, :]
-        code_LC2 = ops.stack([ops.sin(angle_LC), ops.cos(angle_LC)], axis=-1)
-        code_LD = ops.reshape(code_LC2, (-1, width))
-        return embeddings + ops.cast(code_LD, embeddings.dtype)
+        position_BL = ops.cast(_or_counted(positions, embeddings), "float32")
+        angle_BLC = position_BL[..., None] * frequency_C
+        code_BLC2 = ops.stack([ops.sin(angle_BLC), ops.cos(angle_BLC)], axis=-1)
+        batch, length = ops.shape(position_BL)
+        code_BLD = ops.reshape(code_BLC2, (batch, length, width))
+        return embeddings + ops.cast(code_BLD, embeddings.dtype)
 
     def compute_output_shape(self, embeddings_shape):
         return embeddings_shape
@@ -74,15 +78,17 @@ class LearnedPositionEncoding(keras.layers.Layer):
         **kwargs: Passed on to `keras.layers.Layer`.
 
     Call args:
-        embeddings: [B, L, D] float, L at most `max_length`.
-        start: As in `SinusoidalPositionEncoding`. Positions past the last one
+        embeddings: [B, L, D] float, L at most `max_length` where `positions` are
+            not given.
+        positions: As in `SinusoidalPositionEncoding`. Positions past the last one
             take the last one's vector.
 
     Returns:
         [B, L, D], in the dtype of `embeddings`.
 
     Raises:
-        ValueError: If L is known and larger than `max_length`.
+        ValueError: If L is known and larger than `max_length`, and `positions` are
+            not given.
     """
 
     def __init__(self, max_length: int, **kwargs):
@@ -99,20 +105,30 @@ class LearnedPositionEncoding(keras.layers.Layer):
         )
         self.built = True
 
-    def call(self, embeddings, start=0):
-        length = embeddings.shape[1]
+    def call(self, embeddings, positions=None):
+        length = embeddings.shape[1] if positions is None else None
         if length is not None and length > self.max_length:
             raise ValueError(
                 f"There are learned vectors for {self.max_length} positions. "
                 f"Received: {length} tokens. Train with a larger max_length, or use "
                 "sinusoids, which have no last position."
             )
-        position_L = ops.arange(ops.shape(embeddings)[1]) + start
-        position_L = ops.minimum(position_L, self.max_length - 1)
-        return embeddings + ops.take(self.positions, position_L, axis=0)
+        position_BL = _or_counted(positions, embeddings)
+        position_BL = ops.minimum(position_BL, self.max_length - 1)
+        return embeddings + ops.take(self.positions, position_BL, axis=0)
 
     def compute_output_shape(self, embeddings_shape):
         return embeddings_shape
 
     def get_config(self):
         return {**super().get_config(), "max_length": self.max_length}
+
+
+def _or_counted(positions: Tensor | None, embeddings: Tensor) -> Tensor:
+    """Returns positions as [B, L] or [1, L] int, 0, 1, 2, ... where none are given."""
+    if positions is None:
+        return ops.expand_dims(ops.arange(ops.shape(embeddings)[1]), axis=0)
+    positions = ops.convert_to_tensor(positions)
+    while len(positions.shape) < 2:
+        positions = ops.expand_dims(positions, axis=0)
+    return positions

@@ -13,7 +13,12 @@ from t2t_keras.layers.decoder import Decoder, LayerCache
 from t2t_keras.layers.dropout import Dropout, fold_in
 from t2t_keras.layers.embedding import SharedEmbedding
 from t2t_keras.layers.encoder import Encoder
-from t2t_keras.layers.masks import causal_mask, neighborhood_mask, padding_mask
+from t2t_keras.layers.masks import (
+    causal_mask,
+    neighborhood_mask,
+    padding_mask,
+    segment_mask,
+)
 from t2t_keras.layers.position_encoding import (
     LearnedPositionEncoding,
     SinusoidalPositionEncoding,
@@ -55,7 +60,10 @@ class Transformer(keras.Model):
     Call args:
         inputs: Dict with "encoder_input_tokens" [B, S] int and
             "decoder_input_tokens" [B, T] int, ids in [0, V), 0 = padding. The
-            latter is the target shifted right by one.
+            latter is the target shifted right by one. Where several pairs share a
+            row, also "encoder_segment_ids", "encoder_positions" [B, S] int,
+            "decoder_segment_ids" and "decoder_positions" [B, T] int: which pair of
+            its row a token is of, from 1, and where it stands there, from 0.
         dropout_keys: [B] uint32, a key a row, or None to drop nothing.
 
     Returns:
@@ -135,21 +143,49 @@ class Transformer(keras.Model):
 
     def call(self, inputs: Batch, dropout_keys=None):
         source = inputs["encoder_input_tokens"]
-        hidden = self.encode(source, fold_in(dropout_keys, 0))
+        keys = fold_in(dropout_keys, 0), fold_in(dropout_keys, 1)
+        if "encoder_segment_ids" not in inputs:
+            memory = self.encode(source, keys[0])
+            targets = inputs["decoder_input_tokens"]
+            return self.decode(targets, memory, padding_mask(source), keys[1])
+        sources, targets = inputs["encoder_segment_ids"], inputs["decoder_segment_ids"]
+        memory = self.encode(
+            source,
+            keys[0],
+            mask=segment_mask(sources, sources),
+            positions=inputs["encoder_positions"],
+        )
         return self.decode(
             inputs["decoder_input_tokens"],
-            hidden,
-            padding_mask(source),
-            fold_in(dropout_keys, 1),
+            memory,
+            segment_mask(targets, sources),
+            keys[1],
+            mask=segment_mask(targets, targets),
+            positions=inputs["decoder_positions"],
         )
 
-    def encode(self, source: Tensor, dropout_keys: Tensor | None = None) -> Tensor:
-        """Returns the encoder's output [B, S, D] for token ids [B, S]."""
-        mask = padding_mask(source)
+    def encode(
+        self,
+        source: Tensor,
+        dropout_keys: Tensor | None = None,
+        *,
+        mask: Tensor | None = None,
+        positions: Tensor | None = None,
+    ) -> Tensor:
+        """Returns the encoder's output [B, S, D].
+
+        Args:
+            source: [B, S] int token ids.
+            dropout_keys: [B] uint32, or None to drop nothing.
+            mask: bool that broadcasts to [B, S, S], True = may attend; if None, all
+                real tokens may be attended to.
+            positions: int that broadcasts to [B, S]; 0, 1, 2, ... if None.
+        """
+        mask = padding_mask(source) if mask is None else mask
         neighborhood = self.sizes["encoder_neighborhood"]
         if neighborhood is not None:
             mask = mask & neighborhood_mask(ops.shape(source)[1], neighborhood)
-        embedded = self._embed(source, 0, fold_in(dropout_keys, 0))
+        embedded = self._embed(source, positions, fold_in(dropout_keys, 0))
         return self.encoder(
             embedded, attention_mask=mask, dropout_keys=fold_in(dropout_keys, 1)
         )
@@ -160,22 +196,29 @@ class Transformer(keras.Model):
         memory: Tensor,
         memory_mask: Tensor,
         dropout_keys: Tensor | None = None,
+        *,
+        mask: Tensor | None = None,
+        positions: Tensor | None = None,
     ) -> Tensor:
         """Returns logits [B, T, V] for all positions of a known target at once.
 
         Args:
             targets: [B, T] int, the target shifted right by one.
             memory: [B, S, D], what `encode` returned.
-            memory_mask: [B, 1, S] bool, True on real source tokens.
+            memory_mask: bool that broadcasts to [B, T, S], True = may attend.
             dropout_keys: [B] uint32, or None to drop nothing.
+            mask: bool that broadcasts to [B, T, T], of what may be attended to
+                besides being no later; None for all of it.
+            positions: int that broadcasts to [B, T]; 0, 1, 2, ... if None.
         """
-        embedded = self._embed(targets, 0, fold_in(dropout_keys, 0))
+        embedded = self._embed(targets, positions, fold_in(dropout_keys, 0))
         # No padding mask: padding only follows real tokens, so the causal mask
         # already keeps it from them.
+        causal = causal_mask(ops.shape(targets)[1])
         hidden = self.decoder(
             embedded,
             memory,
-            attention_mask=causal_mask(ops.shape(targets)[1]),
+            attention_mask=causal if mask is None else causal & mask,
             memory_mask=memory_mask,
             dropout_keys=fold_in(dropout_keys, 1),
         )
@@ -215,7 +258,7 @@ class Transformer(keras.Model):
         embedded = self.embedding(tokens)
         batch, width = ops.shape(tokens)[0], self.sizes["d_model"]
         embedded = ops.reshape(embedded, (batch * beams, 1, width))
-        embedded = self.position_encoding(embedded, start=position)
+        embedded = self.position_encoding(embedded, positions=position)
         hidden, caches = self.decoder.step(
             ops.reshape(embedded, (batch, beams, width)),
             position,
@@ -226,9 +269,9 @@ class Transformer(keras.Model):
         return self.embedding.logits(hidden), caches
 
     def _embed(
-        self, tokens: Tensor, start: Tensor | int, dropout_keys: Tensor | None
+        self, tokens: Tensor, positions: Tensor | None, dropout_keys: Tensor | None
     ) -> Tensor:
-        embedded = self.position_encoding(self.embedding(tokens), start=start)
+        embedded = self.position_encoding(self.embedding(tokens), positions=positions)
         return self.dropout(embedded, dropout_keys=dropout_keys)
 
     def get_config(self):

@@ -10,8 +10,6 @@ Shapes: N number of texts.
 
 import re
 
-import tensorflow as tf
-
 from t2t_keras.typing import Tensor
 
 # First and last code point of every range that counts as white space.
@@ -79,6 +77,9 @@ def normalize_in_graph(texts: Tensor) -> Tensor:
     Returns:
         String tensor of the same shape, well-formed UTF-8.
     """
+    # Imported where it is needed: processes that only encode do without it.
+    import tensorflow as tf
+
     well_formed = tf.strings.unicode_transcode(
         texts,
         input_encoding="UTF-8",

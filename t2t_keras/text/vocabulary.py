@@ -1,23 +1,31 @@
 """The subword vocabulary: text to ids and back, in Python and in the graph.
 
+TensorFlow is imported by what works in the graph alone: a process that encodes a
+corpus starts in half a second and in 30 MB without it, in several seconds and
+half a gigabyte with it.
+
 Shapes: N number of texts, L length.
 """
 
 import contextlib
 import functools
 import hashlib
+import itertools
 import os
 import tempfile
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
+import numpy as np
 import sentencepiece
-import tensorflow as tf
 
 from t2t_keras.errors import UserError
-from t2t_keras.text.graph_tokenizer import GraphTokenizer
 from t2t_keras.text.normalization import normalize, normalize_in_graph
 from t2t_keras.typing import Tensor
+
+if TYPE_CHECKING:
+    from t2t_keras.text.graph_tokenizer import GraphTokenizer
 
 PAD_ID = 0
 EOS_ID = 1
@@ -73,6 +81,11 @@ class SubwordVocabulary:
         _write_atomically(Path(path), self._model_proto)
 
     @property
+    def model_proto(self) -> bytes:
+        """The bytes it was made of, to make it again in another process."""
+        return self._model_proto
+
+    @property
     def size(self) -> int:
         """The number of ids: valid ones are 0 to `size - 1`."""
         return self._processor.get_piece_size()
@@ -83,13 +96,17 @@ class SubwordVocabulary:
         return hashlib.sha256(self._model_proto).hexdigest()
 
     @functools.cached_property
-    def tokenizer(self) -> GraphTokenizer:
+    def tokenizer(self) -> "GraphTokenizer":
         """The one tokenizer op over this model; an exported module tracks it.
 
         Never make a second one over the same bytes, and never give it add_bos,
         add_eos or reverse: they would share one resource, and each would
         change the other's options between two calls.
         """
+        import tensorflow as tf
+
+        from t2t_keras.text.graph_tokenizer import GraphTokenizer
+
         # A resource made inside a traced function would die with its graph.
         with tf.init_scope():
             return GraphTokenizer(self._model_proto)
@@ -100,6 +117,27 @@ class SubwordVocabulary:
         Any text can be encoded: what no piece covers is spelled in bytes.
         """
         return [*self._processor.encode(normalize(text)), EOS_ID]
+
+    def encode_all(self, texts: Sequence[bytes]) -> tuple[np.ndarray, np.ndarray]:
+        """Returns the ids that `encode` gives, for each of many texts, end to end.
+
+        On one core twice as fast as the graph, and without TensorFlow: what
+        prepares a large corpus.
+
+        Args:
+            texts: N of them, of any bytes.
+
+        Returns:
+            [all tokens] int32 ids, and [N] int64 how many of them are each text's,
+            its EOS_ID counted.
+        """
+        rows = self._processor.encode([*map(normalize, texts)], num_threads=1)
+        for row in rows:
+            row.append(EOS_ID)
+        return (
+            np.fromiter(itertools.chain.from_iterable(rows), np.int32),
+            np.fromiter(map(len, rows), np.int64, len(rows)),
+        )
 
     def decode(self, ids: Iterable[int]) -> str:
         """Returns the text of the ids before the first EOS_ID, padding left out.
@@ -142,6 +180,8 @@ class SubwordVocabulary:
         Returns:
             [N, (length)] int32 RaggedTensor, EOS_ID last in every row.
         """
+        import tensorflow as tf
+
         pieces = self.tokenizer.tokenize(normalize_in_graph(texts))
         # Appended here, not by the tokenizer: see `tokenizer`.
         eos = tf.fill([pieces.nrows(), 1], tf.constant(EOS_ID, tf.int32))
@@ -156,6 +196,8 @@ class SubwordVocabulary:
         Returns:
             [N] string, normalised.
         """
+        import tensorflow as tf
+
         is_end_NL = tf.cast(tf.equal(ids, EOS_ID), tf.int32)
         before_end_NL = tf.equal(tf.cumsum(is_end_NL, axis=1), 0)
         kept_NL = tf.logical_and(before_end_NL, tf.not_equal(ids, PAD_ID))

@@ -75,14 +75,21 @@ def row_keys(seed: int, step: Tensor, rows: Tensor) -> Tensor:
     return tf.cast(rows, tf.uint32) * tf.bitwise.bitwise_or(second, 1) + first
 
 
-def batch_signature() -> dict[str, tf.TensorSpec]:
-    """Returns the dtypes of a batch, with any number of rows and positions."""
+def batch_signature(*, packed: bool) -> dict[str, tf.TensorSpec]:
+    """Returns the dtypes of a batch, with any number of rows and positions.
+
+    Args:
+        packed: Whether several pairs share a row.
+    """
     tokens = tf.TensorSpec([None, None], tf.int32)
+    names = ("encoder_segment_ids", "encoder_positions") if packed else ()
+    names += ("decoder_segment_ids", "decoder_positions") if packed else ()
     return {
         "encoder_input_tokens": tokens,
         "decoder_input_tokens": tokens,
         "decoder_target_tokens": tokens,
         "decoder_loss_weights": tf.TensorSpec([None, None], tf.float32),
+        **dict.fromkeys(names, tokens),
     }
 
 
@@ -103,6 +110,8 @@ class Stepper:
         jit_compile: Whether XLA compiles forward and gradient.
         max_tokens: Most positions of one side that a replica computes at a time; a
             larger share is cut into micro-batches. None for no limit.
+        packed: Whether several pairs share a row of the batches to train on. Those
+            to evaluate are never packed.
     """
 
     def __init__(
@@ -115,6 +124,7 @@ class Stepper:
         seed: int,
         jit_compile: bool,
         max_tokens: int | None = None,
+        packed: bool = False,
     ):
         self._model = model
         self._optimizer = optimizer
@@ -124,21 +134,26 @@ class Stepper:
         self._max_tokens = max_tokens
         self._shapes: set[tuple[int, ...]] | None = None
         # One trace serves every bucket; XLA still compiles a program for each.
-        batch_spec, keys_spec = batch_signature(), tf.TensorSpec([None], tf.uint32)
+        train_spec = batch_signature(packed=packed)
+        evaluation_spec = batch_signature(packed=False)
+        keys_spec = tf.TensorSpec([None], tf.uint32)
         scale_spec = tf.TensorSpec([], tf.float32)
         self._gradients = tf.function(
             self._loss_gradients,
-            input_signature=[batch_spec, keys_spec, scale_spec],
+            input_signature=[train_spec, keys_spec, scale_spec],
             jit_compile=jit_compile or None,
         )
         self._losses = tf.function(
             self._loss_only,
-            input_signature=[batch_spec],
+            input_signature=[evaluation_spec],
             jit_compile=jit_compile or None,
         )
-        self._train = self._distributed(self._train_replica, rank=2)
-        self._train_accumulated = self._distributed(self._train_replica, rank=3)
-        self._evaluate = self._distributed(self._evaluate_replica, rank=2)
+        self._train, self._train_accumulated = (
+            self._distributed(self._train_replica, train_spec, rank) for rank in (2, 3)
+        )
+        self._evaluate = self._distributed(
+            self._evaluate_replica, evaluation_spec, rank=2
+        )
 
     def train(self, batch: Batch, *, stop: bool = False) -> StepSums:
         """Makes an update with a global batch; returns its sums.
@@ -201,7 +216,9 @@ class Stepper:
 
         return self._strategy.experimental_distribute_values_from_function(share)
 
-    def _spread_signature(self, rank: int) -> dict[str, Any]:
+    def _spread_signature(
+        self, batch_spec: dict[str, tf.TensorSpec], rank: int
+    ) -> dict[str, Any]:
         """Returns the type of a spread batch of any size.
 
         One fixed signature, and not tf.function's own relaxing of shapes: that
@@ -214,7 +231,7 @@ class Stepper:
             self._spread(
                 {
                     name: np.zeros([replicas * size, size], spec.dtype.as_numpy_dtype)
-                    for name, spec in batch_signature().items()
+                    for name, spec in batch_spec.items()
                 },
                 (lambda share, n=size: _repeated(share, n)) if rank == 3 else None,
             )
@@ -227,7 +244,9 @@ class Stepper:
             for name in ones
         }
 
-    def _distributed(self, replica_step: Callable, rank: int) -> Callable:
+    def _distributed(
+        self, replica_step: Callable, batch_spec: dict[str, tf.TensorSpec], rank: int
+    ) -> Callable:
         """Returns a traced function of a spread batch, for all shapes alike."""
 
         def run(batch: Batch, ask: Ask) -> StepSums:
@@ -238,7 +257,7 @@ class Stepper:
             )
 
         ask_spec = Ask(tf.TensorSpec([], tf.bool), tf.TensorSpec([], tf.float32))
-        signature = [self._spread_signature(rank), ask_spec]
+        signature = [self._spread_signature(batch_spec, rank), ask_spec]
         return tf.function(run, input_signature=signature)
 
     def _train_replica(self, batch: Batch, ask: Ask) -> StepSums:

@@ -15,25 +15,53 @@ def good_batch(rows=3, source_length=5, target_length=7):
     }
 
 
+def packed_batch():
+    batch = good_batch()
+    source = np.ones_like(batch["encoder_input_tokens"])
+    target = np.ones_like(batch["decoder_input_tokens"])
+    return {
+        **batch,
+        "encoder_segment_ids": source,
+        "encoder_positions": source,
+        "decoder_segment_ids": target,
+        "decoder_positions": target,
+    }
+
+
+PACKED_ALONE = sorted(set(packed_batch()) - set(good_batch()))
+
+
 def test_names_are_those_of_the_contract():
-    assert list(element_spec(3, 5)) == list(good_batch())
+    assert list(element_spec(packed=False)) == list(good_batch())
+    assert list(element_spec(packed=True)) == list(packed_batch())
     assert [name for name, _ in features.FEATURE_DTYPES] == list(good_batch())
+    assert len(PACKED_ALONE) == 4
 
 
-def test_a_good_batch_passes_as_arrays_tensors_and_specs():
-    check_batch(good_batch())
-    check_batch({name: tf.constant(array) for name, array in good_batch().items()})
-    check_batch(element_spec(4, 6))
-    check_batch(element_spec(None, None))
+@pytest.mark.parametrize("batch", [good_batch(), packed_batch()])
+def test_a_good_batch_passes_as_arrays_tensors_and_specs(batch):
+    check_batch(batch)
+    check_batch({name: tf.constant(array) for name, array in batch.items()})
+    check_batch(element_spec(packed="encoder_positions" in batch))
 
 
 def test_it_can_be_checked_while_a_function_is_traced():
-    @tf.function(input_signature=[element_spec(None, None)])
+    @tf.function(input_signature=[element_spec(packed=False)])
     def rows_of(batch):
         check_batch(batch)
         return tf.shape(batch["encoder_input_tokens"])[0]
 
     assert rows_of(good_batch(rows=3, target_length=5)) == 3
+
+
+@pytest.mark.parametrize("name", PACKED_ALONE)
+def test_a_batch_is_packed_wholly_or_not(name):
+    batch = packed_batch()
+    missing = batch.pop(name)
+    with pytest.raises(ValueError, match=rf"Missing: \['{name}'\]\. Unknown: \[\]"):
+        check_batch(batch)
+    with pytest.raises(ValueError, match=r"Missing: .*_segment_ids"):
+        check_batch({**good_batch(), name: missing})
 
 
 def test_missing_and_unknown_features_are_named():
@@ -46,17 +74,17 @@ def test_missing_and_unknown_features_are_named():
         check_batch(batch)
 
 
-@pytest.mark.parametrize("name", list(good_batch()))
+@pytest.mark.parametrize("name", list(packed_batch()))
 def test_a_wrong_dtype_is_named(name):
-    batch = good_batch()
+    batch = packed_batch()
     batch[name] = batch[name].astype(np.int64)
     with pytest.raises(ValueError, match=rf"{name} must be \w+32\. Received: int64"):
         check_batch(batch)
 
 
-@pytest.mark.parametrize("name", list(good_batch()))
+@pytest.mark.parametrize("name", list(packed_batch()))
 def test_a_wrong_rank_is_named(name):
-    batch = good_batch()
+    batch = packed_batch()
     batch[name] = batch[name][0]
     with pytest.raises(
         ValueError, match=rf"{name} must be of rank 2.*Received: \(\d,\)"
@@ -64,11 +92,13 @@ def test_a_wrong_rank_is_named(name):
         check_batch(batch)
 
 
-@pytest.mark.parametrize("name", ["decoder_input_tokens", "decoder_loss_weights"])
-def test_decoder_features_have_one_shape(name):
-    batch = good_batch()
+@pytest.mark.parametrize(
+    "name", ["decoder_input_tokens", "decoder_loss_weights", *PACKED_ALONE]
+)
+def test_features_of_a_side_have_one_shape(name):
+    batch = packed_batch()
     batch[name] = batch[name][:, 1:]
-    with pytest.raises(ValueError, match=rf"{name} must have the shape.*\(3, 6\)"):
+    with pytest.raises(ValueError, match=rf"{name} must have the shape.*\(3, [46]\)"):
         check_batch(batch)
 
 

@@ -1,24 +1,22 @@
 import collections
 import itertools
-from types import MappingProxyType
 
 import numpy as np
 import pytest
 
 from t2t_keras.errors import UserError
-from t2t_keras.input_pipeline.batch_plan import plan_epoch, plan_evaluation
-from t2t_keras.input_pipeline.bucketing import bucket_bounds
+from t2t_keras.input_pipeline import packing
 from t2t_keras.input_pipeline.features import check_batch, element_spec
+from t2t_keras.input_pipeline.filling import BucketFilling, PackedFilling
 from t2t_keras.input_pipeline.pipeline import (
     DataPosition,
+    TrainingBatches,
     batching_summary,
     eval_batches,
-    train_batches,
 )
 from tests.input_pipeline.made_up import corpus_of, random_corpus
 
-BOUNDS = bucket_bounds(24)
-SHAPES = MappingProxyType({"bounds": BOUNDS, "tokens_per_batch": 100})
+TOKENS = 100
 
 
 @pytest.fixture(scope="module")
@@ -26,24 +24,37 @@ def corpus():
     return random_corpus(130, longest=24, seed=21)
 
 
+@pytest.fixture(params=["buckets", "packed"])
+def filling(request, corpus, monkeypatch):
+    if request.param == "buckets":
+        return BucketFilling.of(corpus.lengths, max_shapes=4, tokens_per_batch=TOKENS)
+    # Four blocks an epoch.
+    monkeypatch.setattr(packing, "_pairs_per_block", lambda *_: 35)
+    return PackedFilling.of(corpus.lengths, tokens_per_batch=TOKENS)
+
+
 def arrays(dataset, count=None):
     return list(itertools.islice(dataset.as_numpy_iterator(), count))
 
 
+def lengths_of_epochs(filling, seed, epochs):
+    return [len(list(filling.plan(seed, epoch))) for epoch in range(epochs)]
+
+
 def pairs_of(batches):
-    """The multiset of pairs, read back from padded rows."""
+    """The multiset of pairs, read back from rows."""
     found = collections.Counter()
     for batch in batches:
-        for source, target, weights in zip(
-            batch["encoder_input_tokens"],
-            batch["decoder_target_tokens"],
-            batch["decoder_loss_weights"],
-            strict=True,
-        ):
-            if weights.any():
-                found[tuple(source[source > 0]), tuple(target[weights > 0])] += 1
-            else:
-                assert not source.any()
+        source, target = batch["encoder_input_tokens"], batch["decoder_target_tokens"]
+        sources = batch.get("encoder_segment_ids", source > 0)
+        targets = batch.get("decoder_segment_ids", batch["decoder_loss_weights"] > 0)
+        for row in range(len(source)):
+            for segment in range(1, int(sources[row].max()) + 1):
+                pair = source[row][sources[row] == segment]
+                found[tuple(pair), tuple(target[row][targets[row] == segment])] += 1
+        assert (source[sources == 0] == 0).all()
+        assert (target[targets == 0] == 0).all()
+        assert ((targets > 0) == (batch["decoder_loss_weights"] > 0)).all()
     return found
 
 
@@ -56,72 +67,97 @@ def same(one, other):
     return all(np.array_equal(one[name], other[name]) for name in one)
 
 
-def test_an_epoch_holds_every_pair_once(corpus):
-    count = batching_summary(corpus, **SHAPES).batches_per_epoch
-    batches = arrays(train_batches(corpus, seed=4, **SHAPES), 2 * count)
-    for epoch in (batches[:count], batches[count:]):
+def test_an_epoch_holds_every_pair_once(corpus, filling):
+    counts = lengths_of_epochs(filling, 4, 2)
+    batches = arrays(TrainingBatches(corpus, filling, seed=4).dataset(), sum(counts))
+    epochs = batches[: counts[0]], batches[counts[0] :]
+    for epoch in epochs:
         assert pairs_of(epoch) == all_pairs(corpus)
     for batch in batches:
         check_batch(batch)
-        rows, bound = batch["encoder_input_tokens"].shape
-        assert bound in BOUNDS
-        assert rows == 100 // bound
-    assert not all(map(same, batches[:count], batches[count:]))
+        shape = batch["encoder_input_tokens"].shape
+        assert (*shape, batch["decoder_input_tokens"].shape[1]) in filling.shapes
+    assert not all(map(same, *epochs))
 
 
 def test_evaluation_holds_every_pair_once(corpus):
-    dataset = eval_batches(corpus, **SHAPES)
+    dataset = eval_batches(corpus, max_shapes=4, tokens_per_batch=TOKENS)
     batches = arrays(dataset)
     assert len(batches) == len(dataset)
     assert pairs_of(batches) == all_pairs(corpus)
+    assert len({batch["encoder_input_tokens"].shape for batch in batches}) <= 4
     assert all(map(same, batches, arrays(dataset)))
 
 
-def test_going_on_from_a_position_equals_never_having_stopped(corpus):
-    count = batching_summary(corpus, **SHAPES).batches_per_epoch
-    whole = arrays(train_batches(corpus, seed=4, **SHAPES), 2 * count + 3)
-    for done in (0, 1, count - 1, count, count + 2):
-        start = DataPosition().advance(done, count)
-        rest = train_batches(corpus, seed=4, start=start, **SHAPES)
-        resumed = arrays(rest, 4)
-        assert all(map(same, resumed, whole[done : done + 4]))
+def test_going_on_from_a_position_equals_never_having_stopped(corpus, filling):
+    first, second = lengths_of_epochs(filling, 4, 2)
+    straight = TrainingBatches(corpus, filling, seed=4)
+    whole = arrays(straight.dataset(), first + second + 4)
+    done = (0, 1, first - 1, first, first + 2, first + second)
+    expected = (0, 0), (0, 1), (0, first - 1), (1, 0), (1, 2), (2, 0)
+    for count, position in zip(done, expected, strict=True):
+        start = straight.position_after(count)
+        assert (start.epoch, start.position) == position
+        resumed = TrainingBatches(corpus, filling, seed=4, start=start)
+        assert all(map(same, arrays(resumed.dataset(), 4), whole[count : count + 4]))
 
 
-def test_seeds_give_different_orders(corpus):
-    one = arrays(train_batches(corpus, seed=4, **SHAPES), 5)
-    other = arrays(train_batches(corpus, seed=5, **SHAPES), 5)
+def test_where_it_is_is_known_as_soon_as_a_batch_is_drawn(corpus, filling):
+    """Also at the very end of an epoch, and after a start within one."""
+    first, second = lengths_of_epochs(filling, 4, 2)
+    start = DataPosition(0, first - 2)
+    batches = TrainingBatches(corpus, filling, seed=4, start=start)
+    expected = [(0, first - 2), (0, first - 1)]
+    expected += [(1, position) for position in range(second)] + [(2, 0), (2, 1)]
+    # The plan itself, not the dataset, which draws some batches ahead.
+    drawn = batches._plan()
+    for count, position in enumerate(expected):
+        found = batches.position_after(count)
+        assert (found.epoch, found.position) == position
+        next(drawn)
+
+
+def test_packed_epochs_may_differ_in_length(corpus, monkeypatch):
+    monkeypatch.setattr(packing, "_pairs_per_block", lambda *_: 35)
+    filling = PackedFilling.of(corpus.lengths, tokens_per_batch=TOKENS)
+    assert len(set(lengths_of_epochs(filling, 4, 20))) > 1
+
+
+def test_every_iteration_begins_at_the_start(corpus, filling):
+    dataset = TrainingBatches(corpus, filling, seed=4).dataset()
+    assert all(map(same, arrays(dataset, 5), arrays(dataset, 5)))
+
+
+def test_seeds_give_different_orders(corpus, filling):
+    one = arrays(TrainingBatches(corpus, filling, seed=4).dataset(), 5)
+    other = arrays(TrainingBatches(corpus, filling, seed=5).dataset(), 5)
     assert not all(map(same, one, other))
 
 
-def test_position_arithmetic():
-    assert DataPosition().advance(0, 7) == DataPosition(0, 0)
-    assert DataPosition(2, 5).advance(1, 7) == DataPosition(2, 6)
-    assert DataPosition(2, 5).advance(2, 7) == DataPosition(3, 0)
-    assert DataPosition(2, 5).advance(17, 7) == DataPosition(5, 1)
-    step_by_step = DataPosition()
-    for _ in range(23):
-        step_by_step = step_by_step.advance(1, 7)
-    assert step_by_step == DataPosition().advance(23, 7) == DataPosition(3, 2)
+def test_a_position_is_not_negative():
     for epoch, position in ((-1, 0), (0, -1)):
         with pytest.raises(ValueError, match="must not be negative"):
             DataPosition(epoch, position)
 
 
-def test_the_dataset_says_what_it_yields(corpus):
-    datasets = train_batches(corpus, seed=4, **SHAPES), eval_batches(corpus, **SHAPES)
-    for dataset in datasets:
+def test_the_dataset_says_what_it_yields(corpus, filling):
+    evaluation = eval_batches(corpus, max_shapes=4, tokens_per_batch=TOKENS)
+    training = TrainingBatches(corpus, filling, seed=4).dataset()
+    for dataset, packed in ((evaluation, False), (training, filling.packed)):
         check_batch(dataset.element_spec)
-        for name, spec in element_spec(None, None).items():
-            assert dataset.element_spec[name].is_compatible_with(spec)
-            assert dataset.element_spec[name].shape.as_list() == [None, None]
+        assert dataset.element_spec == element_spec(packed=packed)
 
 
-def test_the_summary_counts_what_comes(corpus):
-    summary = batching_summary(corpus, **SHAPES)
-    batches = arrays(train_batches(corpus, seed=0, **SHAPES), summary.batches_per_epoch)
+def test_the_summary_counts_what_comes(corpus, filling):
+    summary = batching_summary(corpus, filling)
+    stream = TrainingBatches(corpus, filling, seed=0).dataset()
+    batches = arrays(stream, summary.batches_per_epoch)
+    assert pairs_of(batches) == all_pairs(corpus)
     source = sum(int((b["encoder_input_tokens"] > 0).sum()) for b in batches)
     target = sum(int(b["decoder_loss_weights"].sum()) for b in batches)
-    positions = sum(2 * b["encoder_input_tokens"].size for b in batches)
+    positions = sum(
+        b["encoder_input_tokens"].size + b["decoder_input_tokens"].size for b in batches
+    )
     assert (summary.pairs, summary.source_tokens, summary.target_tokens) == (
         len(corpus),
         source,
@@ -131,28 +167,28 @@ def test_the_summary_counts_what_comes(corpus):
     assert summary.padding_share == pytest.approx(1 - (source + target) / positions)
     assert summary.mean_source_tokens == pytest.approx(source / len(batches))
     assert summary.mean_target_tokens == pytest.approx(target / len(batches))
-    assert len(plan_epoch(corpus.lengths, BOUNDS, 100, 9, 9)) == len(batches)
+    assert summary.packed == filling.packed
 
 
 def test_the_summary_in_words():
     corpus = corpus_of([([5, 6], [7]), ([8], [9, 5, 6])])
-    summary = batching_summary(corpus, bounds=(4,), tokens_per_batch=8)
-    assert summary.describe() == (
+    buckets = BucketFilling.of(corpus.lengths, max_shapes=1, tokens_per_batch=8)
+    assert batching_summary(corpus, buckets).describe() == (
         "2 pairs: 5 source and 6 target tokens\n"
         "1 batches an epoch, on average 5 source and 6 target tokens each\n"
-        "1 shapes; 31.2% of all positions are padding"
+        "1 shape, a pair in a row; 78.6% of all positions are real tokens"
+    )
+    packed = PackedFilling.of(corpus.lengths, tokens_per_batch=8)
+    assert batching_summary(corpus, packed).describe().splitlines()[2] == (
+        "1 shape, several pairs in a row; 73.3% of all positions are real tokens"
     )
 
 
-def test_arguments_that_cannot_be_meant(corpus):
-    count = len(plan_evaluation(corpus.lengths, BOUNDS, 100))
-    with pytest.raises(ValueError, match=rf"below the {count} .* Received: {count}"):
-        train_batches(corpus, seed=0, start=DataPosition(0, count), **SHAPES)
-    small = {"bounds": BOUNDS, "tokens_per_batch": 20}
-    for refused in (
-        lambda: train_batches(corpus, seed=0, **small),
-        lambda: eval_batches(corpus, **small),
-        lambda: batching_summary(corpus, **small),
-    ):
-        with pytest.raises(UserError, match="--tokens_per_batch to 24"):
-            refused()
+def test_arguments_that_cannot_be_meant(corpus, filling):
+    (count,) = lengths_of_epochs(filling, 4, 1)
+    for position in (count, count + 7):
+        message = rf"below the {count} .* of epoch 0\. Received: {position}"
+        with pytest.raises(ValueError, match=message):
+            TrainingBatches(corpus, filling, seed=4, start=DataPosition(0, position))
+    with pytest.raises(UserError, match="--tokens_per_batch to 23"):
+        eval_batches(corpus, max_shapes=4, tokens_per_batch=20)

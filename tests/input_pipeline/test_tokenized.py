@@ -1,127 +1,77 @@
-import hashlib
-import struct
-
 import numpy as np
 import pytest
-import tensorflow as tf
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from t2t_keras.errors import UserError
-from t2t_keras.input_pipeline import tokenized
-from t2t_keras.input_pipeline.tokenized import TokenizationReport, tokenize_corpus
-from tests.input_pipeline.made_up import corpus_of, made_up_pairs
-
-
-def dataset_of(pairs):
-    source = tf.constant([source for source, _ in pairs], tf.string, [len(pairs)])
-    target = tf.constant([target for _, target in pairs], tf.string, [len(pairs)])
-    return tf.data.Dataset.from_tensor_slices({"source": source, "target": target})
-
-
-def expected_pairs(vocabulary, pairs, max_length):
-    encoded = [(vocabulary.encode(s), vocabulary.encode(t)) for s, t in pairs]
-    return [p for p in encoded if all(1 < len(side) <= max_length for side in p)]
-
-
-def pairs_in(corpus):
-    rows = [corpus.pair(index) for index in range(len(corpus))]
-    return [(source.tolist(), target.tolist()) for source, target in rows]
-
-
-@settings(max_examples=15)
-@given(
-    st.lists(st.tuples(st.text(max_size=8), st.text(max_size=8)), max_size=9),
-    st.integers(5, 12),
+from t2t_keras.input_pipeline.tokenized import (
+    TokenizationReport,
+    corpus_in_memory,
+    joined,
+    kept_pairs,
+    token_positions,
 )
-def test_pairs_come_in_order_and_the_rest_is_counted(vocabulary, pairs, max_length):
-    pairs = [*pairs, ("the", "Haus")]
-    corpus = tokenize_corpus(dataset_of(pairs), vocabulary, max_length)
-    expected = expected_pairs(vocabulary, pairs, max_length)
-    assert pairs_in(corpus) == expected
-    report = corpus.report
-    assert report.pairs_kept == len(corpus) == len(expected)
-    dropped = report.dropped_over_long + report.dropped_empty
-    assert len(pairs) == report.pairs_kept + dropped
-    assert report.source_tokens == sum(len(source) for source, _ in expected)
-    assert report.target_tokens == sum(len(target) for _, target in expected)
-    assert corpus.lengths.tolist() == [[len(s), len(t)] for s, t in expected]
+from tests.input_pipeline.made_up import random_corpus
 
 
-def test_over_long_and_empty_are_told_apart(vocabulary):
-    limit = len(vocabulary.encode("the old house"))
-    pairs = [
-        ("the old house", "Haus"),
-        ("the old house .", "Haus"),
-        ("Haus", "the old house ."),
-        ("", "Haus"),
-        ("Haus", " \u3000"),
-        ("", "the old house . . ."),
-        ("Haus", "Haus"),
+def side(*sentences):
+    ids = [token for sentence in sentences for token in sentence]
+    return np.array(ids, np.int32), np.array([len(s) for s in sentences], np.int64)
+
+
+SOURCE = ([5, 1], [1], [5, 6, 7, 1], [70_000, 6, 1], [8, 1], [1])
+TARGET = ([9, 8, 1], [9, 1], [3, 1], [5, 1], [4, 4, 4, 1], [9, 9, 9, 1])
+
+
+def test_gathering_takes_sentences_in_any_order():
+    corpus = random_corpus(50, longest=9, seed=2)
+    random = np.random.default_rng(3)
+    for count in (0, 1, 7, 120):
+        indices = random.integers(0, 50, count)
+        tokens, lengths = corpus.source.gather(indices)
+        begins, ends = corpus.source.offsets[:-1], corpus.source.offsets[1:]
+        rows = [corpus.source.tokens[begins[i] : ends[i]] for i in indices]
+        assert lengths.tolist() == [len(row) for row in rows]
+        assert tokens.tolist() == [token for row in rows for token in row]
+
+
+def test_positions_of_no_sentence_and_of_an_empty_one():
+    none = np.zeros(0, np.int64)
+    assert token_positions(none, none).tolist() == []
+    starts = np.array([9, 4, 2], np.uint32)
+    positions = token_positions(starts, np.array([2, 0, 1]))
+    assert positions.tolist() == [9, 10, 2]
+
+
+def test_pairs_are_kept_or_counted():
+    chunk = kept_pairs(side(*SOURCE), side(*TARGET), 3, 80_000)
+    assert chunk.tokens[0].tolist() == [5, 1, 70_000, 6, 1]
+    assert chunk.tokens[1].tolist() == [9, 8, 1, 5, 1]
+    assert chunk.lengths.tolist() == [[2, 3], [3, 2]]
+    assert chunk.report == TokenizationReport(2, 2, 2, 5, 5)
+    assert {array.dtype for array in chunk.tokens} == {np.dtype(np.int32)}
+
+
+def test_two_bytes_a_token_where_they_do():
+    one, two = side([5, 1]), side([65_535, 1])
+    assert kept_pairs(one, two, 9, 65_536).tokens[1].tolist() == [65_535, 1]
+    assert kept_pairs(one, two, 9, 65_536).tokens[1].dtype == np.uint16
+    assert kept_pairs(one, two, 9, 65_537).tokens[1].dtype == np.int32
+
+
+def test_chunks_joined_are_the_whole():
+    parts = [
+        kept_pairs(side(*SOURCE[a:b]), side(*TARGET[a:b]), 3, 80_000)
+        for a, b in ((0, 2), (2, 3), (3, 6))
     ]
-    corpus = tokenize_corpus(dataset_of(pairs), vocabulary, limit)
-    assert corpus.report == TokenizationReport(
-        pairs_kept=2,
-        dropped_over_long=2,
-        dropped_empty=3,
-        source_tokens=limit + len(vocabulary.encode("Haus")),
-        target_tokens=2 * len(vocabulary.encode("Haus")),
-    )
+    whole, chunk = kept_pairs(side(*SOURCE), side(*TARGET), 3, 80_000), joined(parts)
+    assert chunk.report == whole.report
+    np.testing.assert_array_equal(chunk.lengths, whole.lengths)
+    corpus = corpus_in_memory(chunk)
+    assert len(corpus) == 2
+    assert corpus.lengths.tolist() == [[2, 3], [3, 2]]
+    assert [part.tolist() for part in corpus.pair(1)] == [[70_000, 6, 1], [5, 1]]
 
 
-def test_chunks_do_not_show(vocabulary, monkeypatch):
-    pairs = made_up_pairs(50, seed=4)
-    whole = tokenize_corpus(dataset_of(pairs), vocabulary, 30)
-    monkeypatch.setattr(tokenized, "_LINES_PER_CALL", 7)
-    in_pieces = tokenize_corpus(dataset_of(pairs), vocabulary, 30)
-    assert pairs_in(in_pieces) == pairs_in(whole)
-    assert in_pieces.sha256 == whole.sha256
-    assert pairs_in(whole) == expected_pairs(vocabulary, pairs, 30)
-
-
-def test_ids_are_as_small_as_the_vocabulary_allows(vocabulary, monkeypatch):
-    pairs = made_up_pairs(5, seed=4)
-    small = tokenize_corpus(dataset_of(pairs), vocabulary, 100)
-    assert small.source.tokens.dtype == small.target.tokens.dtype == np.uint16
-    monkeypatch.setattr(type(vocabulary), "size", 65_536)
-    assert (
-        tokenize_corpus(dataset_of(pairs), vocabulary, 100).source.tokens.itemsize == 2
-    )
-    monkeypatch.setattr(type(vocabulary), "size", 65_537)
-    large = tokenize_corpus(dataset_of(pairs), vocabulary, 100)
-    assert large.source.tokens.dtype == np.int32
-    assert large.sha256 == small.sha256
-
-
-def test_the_hash_is_of_ids_and_lengths():
-    corpus = corpus_of([([5, 60_000], [7]), ([8], [9, 5])])
-    offsets, tokens = (
-        struct.pack("<3q", 0, 3, 5),
-        struct.pack("<5i", 5, 60_000, 1, 8, 1),
-    )
-    offsets_2, tokens_2 = struct.pack("<3q", 0, 2, 5), struct.pack("<5i", 7, 1, 9, 5, 1)
-    expected = hashlib.sha256(offsets + tokens + offsets_2 + tokens_2).hexdigest()
-    assert corpus.sha256 == expected
-    others = [
-        corpus_of([([5, 60_000], [7]), ([8], [9, 6])]),
-        corpus_of([([8], [9, 5]), ([5, 60_000], [7])]),
-        corpus_of([([5], [7]), ([60_000, 8], [9, 5])]),
-    ]
-    assert len({corpus.sha256, *(other.sha256 for other in others)}) == 4
-
-
-def test_nothing_left_is_an_error(vocabulary):
-    pairs = [("the old green house", "Haus"), ("", "Haus"), ("Haus", "")]
-    with pytest.raises(
-        UserError, match=r"1 have a side longer than 4 .* 2 have an empty"
-    ):
-        tokenize_corpus(dataset_of(pairs), vocabulary, 4)
-    with pytest.raises(UserError, match=r"No sentence pair is left: 0 .*--max_length"):
-        tokenize_corpus(dataset_of([]), vocabulary, 4)
-
-
-def test_a_limit_that_cannot_be_meant(vocabulary):
-    with pytest.raises(
-        ValueError, match=r"max_length must be at least 2\. Received: 1"
-    ):
-        tokenize_corpus(dataset_of([("a", "b")]), vocabulary, 1)
+def test_nothing_left_says_why():
+    TokenizationReport(1, 3, 2, 2, 2).check_any_left(9)
+    with pytest.raises(UserError, match=r"3 have a side longer than 9 .* 2 have an em"):
+        TokenizationReport(0, 3, 2, 0, 0).check_any_left(9)

@@ -5,7 +5,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from t2t_keras.layers.masks import causal_mask, neighborhood_mask, padding_mask
+from t2t_keras.layers.masks import (
+    causal_mask,
+    neighborhood_mask,
+    padding_mask,
+    segment_mask,
+)
 
 
 @given(st.lists(st.lists(st.integers(0, 3), min_size=4, max_size=4), min_size=1))
@@ -18,6 +23,29 @@ def test_padding_is_hidden_and_nothing_else(tokens: list[list[int]]) -> None:
 def test_padding_may_have_another_id() -> None:
     mask = np.array(padding_mask(np.array([[7, 0, 3]]), pad_id=7))
     assert mask.tolist() == [[[False, True, True]]]
+
+
+@given(
+    st.lists(st.lists(st.integers(0, 3), min_size=5, max_size=5), min_size=2),
+    st.lists(st.integers(0, 3), min_size=7, max_size=7),
+)
+def test_a_pair_sees_itself_alone(queries: list[list[int]], keys: list[int]) -> None:
+    # As many rows of keys, each another.
+    key_rows = [keys[row % 7 :] + keys[: row % 7] for row in range(len(queries))]
+    mask = np.array(segment_mask(np.array(queries), np.array(key_rows)))
+    assert mask.dtype == bool
+    assert mask.tolist() == [
+        [[key == query and key != 0 for key in key_row] for query in query_row]
+        for query_row, key_row in zip(queries, key_rows, strict=True)
+    ]
+
+
+def test_the_segments_of_the_docstring() -> None:
+    segments = np.array([[1, 1, 2, 0]])
+    shown = np.array(segment_mask(segments, segments)).astype(int)[0]
+    lines = [line.strip() for line in str(segment_mask.__doc__).splitlines()]
+    first = lines.index("1 1 0 0")
+    assert lines[first : first + 4] == [" ".join(map(str, row)) for row in shown]
 
 
 @given(st.integers(0, 9))

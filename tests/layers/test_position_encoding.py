@@ -45,15 +45,37 @@ def test_other_layouts_are_told_apart(layout: str) -> None:
     assert np.abs(codes - wrong[layout]).max() > 0.1
 
 
-@pytest.mark.parametrize("start", [3, tf.constant(3)])
-def test_a_start_moves_the_window(start: int | tf.Tensor) -> None:
+@pytest.mark.parametrize("position", [3, tf.constant(3), [3], [[3]]])
+def test_one_position_for_a_token_each(position) -> None:
+    # As in incremental decoding: one token of every beam, all at one place.
     zeros = np.zeros((1, L, D), "f")
-    learned = LearnedPositionEncoding(L)
-    for layer in (SinusoidalPositionEncoding(), learned):
+    for layer in (SinusoidalPositionEncoding(), LearnedPositionEncoding(L)):
         whole = layer(zeros)
-        np.testing.assert_allclose(
-            layer(zeros[:, 3:], start=start), whole[:, 3:], atol=1e-6
-        )
+        newest = layer(np.zeros((B, 1, D), "f"), positions=position)
+        np.testing.assert_allclose(newest, [whole[0, 3:4]] * B, atol=1e-6)
+
+
+@pytest.mark.parametrize("jit_compile", [False, True])
+def test_every_token_may_have_a_position_of_its_own(jit_compile: bool) -> None:
+    rng = np.random.default_rng(3)
+    embeddings = rng.normal(size=(B, L, D)).astype("f")
+    positions = rng.integers(0, 2 * L, size=(B, L), dtype="int32")
+    learned = LearnedPositionEncoding(2 * L)
+    learned.build((None, None, D))
+    tables = transformer_np.sinusoids(2 * L, D), learned.positions.numpy()
+    for layer, table in zip(
+        (SinusoidalPositionEncoding(), learned), tables, strict=True
+    ):
+        traced = tf.function(layer, jit_compile=jit_compile)
+        actual = traced(embeddings, positions=tf.constant(positions))
+        np.testing.assert_allclose(actual, embeddings + table[positions], atol=1e-5)
+
+
+def test_rows_longer_than_the_learned_positions_may_start_anew() -> None:
+    layer = LearnedPositionEncoding(4)
+    positions = np.array([[0, 1, 2, 3, 0, 1]], "int32")
+    codes = layer(np.zeros((1, 6, D), "f"), positions=positions)
+    np.testing.assert_array_equal(codes[0], layer.positions.numpy()[positions[0]])
 
 
 def test_neighbors_stay_apart_under_bfloat16() -> None:
@@ -90,7 +112,7 @@ def test_learned_vectors_start_at_the_power_of_a_sinusoid() -> None:
 
 def test_past_the_last_learned_position_comes_the_last_one_again() -> None:
     layer = LearnedPositionEncoding(4)
-    codes = layer(np.zeros((1, 3, D), "f"), start=2)
+    codes = layer(np.zeros((1, 3, D), "f"), positions=[2, 3, 4])
     table = layer.positions.numpy()
     np.testing.assert_array_equal(codes[0], table[[2, 3, 3]])
 

@@ -14,7 +14,7 @@ from t2t_keras.config import DataConfig, DecodingConfig, ExperimentConfig
 from t2t_keras.decoding.settings import BeamSearchSettings
 from t2t_keras.errors import UserError
 from t2t_keras.input_pipeline.corpora import open_corpus
-from t2t_keras.input_pipeline.tokenized import tokenize_corpus
+from t2t_keras.input_pipeline.tokenizing import tokenize_corpus
 from tests.system.random_model import (
     CONFIG,
     made_up_lines,

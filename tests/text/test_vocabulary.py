@@ -197,3 +197,19 @@ def test_a_model_with_other_special_ids_is_refused(lines):
     )  # its own defaults: no padding, bos 1, eos 2, unk 0
     with pytest.raises(UserError, match=r"\(-1, 2, 0\); \(0, 1, 2\) is needed"):
         SubwordVocabulary(model.getvalue())
+
+
+@PROPERTY
+@given(texts=st.lists(st.binary(max_size=20) | st.sampled_from(("", " ")), max_size=5))
+def test_many_texts_are_encoded_as_each_is(vocabulary, texts):
+    texts = [text if isinstance(text, bytes) else text.encode() for text in texts]
+    rows = [vocabulary.encode(text) for text in texts]
+    ids, lengths = vocabulary.encode_all(texts)
+    assert ids.tolist() == [token for row in rows for token in row]
+    assert lengths.tolist() == [len(row) for row in rows]
+    assert (ids.dtype, lengths.dtype) == ("int32", "int64")
+
+
+def test_the_vocabulary_made_again_is_the_same(vocabulary):
+    again = SubwordVocabulary(vocabulary.model_proto)
+    assert (again.sha256, again.size) == (vocabulary.sha256, vocabulary.size)

@@ -1,0 +1,252 @@
+"""Text into records: what the prepare program does, step by step."""
+
+import contextlib
+import dataclasses
+import fcntl
+import os
+import signal
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+from t2t_keras import experiment
+from t2t_keras.config import DataConfig
+from t2t_keras.errors import UserError
+from t2t_keras.input_pipeline.corpora import Corpus
+from t2t_keras.input_pipeline.parallel_text import open_parallel_text
+from t2t_keras.input_pipeline.record_making import Pace, make_shards, sound_shards
+from t2t_keras.input_pipeline.records import (
+    MAKING_FILE,
+    MANIFEST_FILE,
+    VOCABULARY_FILE,
+    Making,
+    Manifest,
+    open_vocabulary,
+    read_making,
+    text_files,
+)
+from t2t_keras.input_pipeline.tokenized import TokenizationReport
+from t2t_keras.model_dir import write_text
+from t2t_keras.record_settings import check_settings, kept_settings, without_corpus
+from t2t_keras.text.vocabulary import SubwordVocabulary
+from t2t_keras.training.progress import as_duration
+
+PAIRS_PER_SHARD = 500_000
+_LOCK_FILE = "prepare.lock"
+
+
+class Stopped(Exception):  # noqa: N818 - it is no error of anything
+    """A signal asked the preparation to stop; finished shards stay.
+
+    Attributes:
+        signal_number: Which signal.
+    """
+
+    def __init__(self, signal_number: int):
+        super().__init__(f"stopped by {signal.Signals(signal_number).name}")
+        self.signal_number = signal_number
+
+
+def prepare(
+    config: DataConfig,
+    folder: Path,
+    *,
+    pairs_per_shard: int | None = None,
+    workers: int | None = None,
+    say: Callable[[str], None],
+) -> Manifest:
+    """Makes records of the training text, or what is missing of them.
+
+    Args:
+        config: Which text, and how it is tokenized.
+        folder: Where the records go; made if it is not there.
+        pairs_per_shard: Pairs of text in a shard; as begun, or 500,000, if None.
+        workers: Processes that encode; as many as cores if None.
+        say: Takes a line for a person.
+
+    Raises:
+        UserError: If something given cannot be used, or is not what the folder
+            was begun with.
+        Stopped: After SIGINT or SIGTERM.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    with _locked(folder):
+        corpus = _open_corpus(config, say)
+        making, vocabulary = _begun(config, folder, corpus, pairs_per_shard, say)
+        texts = _written_texts(folder, corpus)
+        with _stopped_by_signals():
+            shards = make_shards(
+                folder,
+                making,
+                corpus.chunks("train"),
+                vocabulary,
+                present=_present(folder, making, say),
+                workers=workers or len(os.sched_getaffinity(0)),
+                report=lambda pace: say(_progress(pace)),
+            )
+        nothing = TokenizationReport(0, 0, 0, 0, 0)
+        report = sum((facts.report for facts in shards), nothing)
+        report.check_any_left(making.max_length)
+        manifest = Manifest(making, report, tuple(shards), texts)
+        write_text(folder / MANIFEST_FILE, manifest.to_json())
+    return manifest
+
+
+def describe(manifest: Manifest) -> str:
+    """Returns what records hold, on two lines."""
+    report = manifest.report
+    return (
+        f"{report.pairs_kept:,} pairs in {len(manifest.shards)} shards: "
+        f"{report.source_tokens:,} source and {report.target_tokens:,} target tokens\n"
+        f"left out: {report.dropped_over_long:,} pairs longer than "
+        f"{manifest.making.max_length} tokens, {report.dropped_empty:,} with an empty "
+        "side"
+    )
+
+
+def _open_corpus(config: DataConfig, say: Callable[[str], None]) -> Corpus:
+    # Of text alone: a flagfile may name the records that are now made.
+    corpus = experiment.build_corpus(dataclasses.replace(config, records=None))
+    for split in corpus.splits.values():
+        for warning in split.warnings:
+            say(f"warning: {warning}")
+    corpus.chunks("train")  # refuses a corpus without
+    return corpus
+
+
+def _begun(
+    config: DataConfig,
+    folder: Path,
+    corpus: Corpus,
+    pairs_per_shard: int | None,
+    say: Callable[[str], None],
+) -> tuple[Making, SubwordVocabulary]:
+    """Returns what is to be made here, now or since an earlier start."""
+    making = read_making(folder)
+    if making is None:
+        return _begin(config, folder, corpus, pairs_per_shard, say)
+    advice = "\nGive another --output, or the settings they were begun with."
+    check_settings(
+        making.settings,
+        making.vocabulary_sha256,
+        without_corpus(config),
+        folder,
+        advice=advice,
+    )
+    if pairs_per_shard not in (None, making.pairs_per_shard):
+        raise UserError(
+            f"{folder} holds records of {making.pairs_per_shard} pairs a shard, not "
+            f"{pairs_per_shard}. Leave --pairs_per_shard out, or give another --output."
+        )
+    if corpus.splits["train"].fingerprint != making.fingerprint:
+        raise UserError(
+            f"The corpus {corpus.name} is not the one that the records in {folder} "
+            "were begun with: its training text is another. Put the old text back, or "
+            "give another --output."
+        )
+    return making, open_vocabulary(folder, making)
+
+
+def _begin(
+    config: DataConfig,
+    folder: Path,
+    corpus: Corpus,
+    pairs_per_shard: int | None,
+    say: Callable[[str], None],
+) -> tuple[Making, SubwordVocabulary]:
+    if not config.vocabulary_file:
+        say(f"learning {config.vocabulary_size:,} subwords …")
+    with _ended_by_interrupt():
+        vocabulary = experiment.build_vocabulary(config, corpus)
+    train = corpus.splits["train"]
+    making = Making(
+        settings=kept_settings(config),
+        corpus=corpus.name,
+        fingerprint=train.fingerprint,
+        text_pairs=train.num_pairs or 0,
+        vocabulary_size=vocabulary.size,
+        vocabulary_sha256=vocabulary.sha256,
+        pairs_per_shard=pairs_per_shard or PAIRS_PER_SHARD,
+        max_length=config.max_length,
+    )
+    vocabulary.save(folder / VOCABULARY_FILE)
+    write_text(folder / MAKING_FILE, making.to_json())
+    return making, vocabulary
+
+
+def _written_texts(folder: Path, corpus: Corpus) -> dict[str, str]:
+    """Keeps dev and test set beside the records, so that a folder is all one needs."""
+    hashes = {}
+    for split in ("dev", "test"):
+        if split not in corpus.splits:
+            continue
+        chunks = list(corpus.chunks(split))
+        paths = text_files(folder, split)
+        for side, path in enumerate(paths):
+            lines = (line for chunk in chunks for line in chunk[side])
+            # A line break within a sentence would put the two sides out of step.
+            text = "".join(
+                f"{line.decode(errors='replace').replace(chr(10), ' ')}\n"
+                for line in lines
+            )
+            write_text(Path(path), text)
+        hashes[split] = open_parallel_text(paths[:1], paths[1:]).report.sha256
+    return hashes
+
+
+def _present(folder: Path, making: Making, say: Callable[[str], None]):
+    present = sound_shards(folder, making.num_shards, say)
+    if present:
+        say(f"{len(present)} of {making.num_shards} shards are there and whole")
+    return present
+
+
+def _progress(pace: Pace) -> str:
+    return (
+        f"{pace.shard}  {pace.pairs_done:,}/{pace.text_pairs:,} pairs  "
+        f"{pace.pairs_per_second:,.0f} pairs/s  left {as_duration(pace.seconds_left)}"
+    )
+
+
+@contextlib.contextmanager
+def _locked(folder: Path) -> Iterator[None]:
+    """Refuses a second process in the same folder; ends with this one, however."""
+    with open(folder / _LOCK_FILE, "w") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError as error:
+            raise UserError(
+                f"Another process is preparing {folder}. Wait for it, or give another "
+                "--output."
+            ) from error
+        yield
+
+
+@contextlib.contextmanager
+def _stopped_by_signals() -> Iterator[None]:
+    """Raises `Stopped` at the first SIGINT or SIGTERM; a second one ends at once."""
+    numbers = (signal.SIGINT, signal.SIGTERM)
+
+    def stop(number: int, _: object) -> None:
+        for each in numbers:
+            signal.signal(each, signal.SIG_DFL)
+        raise Stopped(number)
+
+    before = {number: signal.signal(number, stop) for number in numbers}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+@contextlib.contextmanager
+def _ended_by_interrupt() -> Iterator[None]:
+    """Lets Ctrl-C end the process at once, where native code would not heed it.
+
+    Learning takes minutes in which Python has no say, and has written nothing yet.
+    """
+    before = signal.signal(signal.SIGINT, signal.SIG_DFL)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)

@@ -1,0 +1,81 @@
+"""Makes records of a corpus: token ids on disk, which training opens at once.
+
+    python -m t2t_keras.prepare --flagfile=configs/base.flags --download \\
+        --output=records/wmt14.en-de
+    python -m t2t_keras.train --flagfile=configs/base.flags --model_dir=runs/base \\
+        --records=records/wmt14.en-de
+    python -m t2t_keras.prepare --output=records/wmt14.en-de --verify
+
+The vocabulary is learned, or given with --vocabulary_file, and lies in the folder,
+with the dev and test set. The same command again makes what is missing: after a
+stop or a kill, whole shards are kept. A flagfile for training can be given as it
+is: what it says of model and training is not used here.
+"""
+
+import dataclasses
+import sys
+from pathlib import Path
+
+from absl import flags
+
+from t2t_keras import program
+from t2t_keras.config import DataConfig, with_absolute_paths
+from t2t_keras.flags import config_from_flags, define_config_flags
+
+_DATA = tuple(
+    field.name
+    for field in dataclasses.fields(DataConfig)
+    if field.name not in ("records", "bounds_per_doubling", "tokens_per_batch")
+)
+_OUTPUT = flags.DEFINE_string(
+    "output", None, "Folder of the records, made if it is not there. Required."
+)
+_WORKERS = flags.DEFINE_integer(
+    "workers", None, "Processes that encode; as many as cores if not given.", 1
+)
+_PAIRS_PER_SHARD = flags.DEFINE_integer(
+    "pairs_per_shard",
+    None,
+    "Sentence pairs in a shard; 500,000 if not given. A process that is killed "
+    "loses one shard at most, and one at a time is in memory.",
+    1,
+)
+_VERIFY = flags.DEFINE_bool(
+    "verify", False, "Make nothing: read the records whole and check every hash."
+)
+flags.DEFINE_string("model_dir", None, "Not used: flagfiles for training name it.")
+define_config_flags()
+
+
+def main() -> int:
+    """Prepares or verifies; returns the exit status."""
+    from t2t_keras import preparation
+    from t2t_keras.input_pipeline.records import verify_records
+
+    folder = Path(program.required("output"))
+    if _VERIFY.value:
+        manifest = verify_records(folder)
+        print(f"{folder}: every hash is right\n{preparation.describe(manifest)}")
+        return 0
+    try:
+        manifest = preparation.prepare(
+            with_absolute_paths(config_from_flags()).data,
+            folder,
+            pairs_per_shard=_PAIRS_PER_SHARD.value,
+            workers=_WORKERS.value,
+            say=_say,
+        )
+    except preparation.Stopped as stop:
+        _say(f"{stop}; finished shards are kept. The same command goes on from there.")
+        return 128 + stop.signal_number
+    print(preparation.describe(manifest))
+    return 0
+
+
+def _say(text: str) -> None:
+    print(text, file=sys.stderr, flush=True)
+
+
+if __name__ == "__main__":
+    own = ("output", "workers", "pairs_per_shard", "verify")
+    program.run(main, __doc__ or "", [*own, *_DATA])

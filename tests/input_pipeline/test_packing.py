@@ -1,0 +1,198 @@
+"""Packed rows against counting by hand, and against first-fit."""
+
+import collections
+import doctest
+import itertools
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from t2t_keras.errors import UserError
+from t2t_keras.input_pipeline import packing
+from t2t_keras.input_pipeline.bucketing import BatchShape
+from t2t_keras.input_pipeline.packing import (
+    pack_rows,
+    packed_shape,
+    plan_packed_epoch,
+)
+from tests.input_pipeline.made_up import like_wmt
+
+LENGTHS = st.lists(
+    st.tuples(st.integers(1, 20), st.integers(1, 17)), min_size=1, max_size=120
+)
+SHAPES = st.builds(
+    BatchShape, st.integers(1, 7), st.integers(20, 60), st.integers(17, 60)
+)
+WORDS = st.integers(0, 2**64 - 1)
+
+
+def rows_of(plan, lengths):
+    """(pairs, source tokens, target tokens) of every row that holds something."""
+    rows = []
+    for batch in plan:
+        filled = collections.defaultdict(list)
+        for row, index in zip(batch.rows, batch.indices, strict=True):
+            filled[int(row)].append(lengths[index])
+        rows += [(len(row), *map(int, np.sum(row, axis=0))) for row in filled.values()]
+    return rows
+
+
+def check_nothing_is_lost(plan, lengths, shape):
+    members = [int(index) for batch in plan for index in batch.indices]
+    assert sorted(members) == list(range(len(lengths)))
+    for _, source, target in rows_of(plan, lengths):
+        assert source <= shape.source_bound
+        assert target <= shape.target_bound
+    for batch in plan:
+        assert batch.shape == shape
+        assert list(batch.rows) == sorted(batch.rows)
+        assert 0 <= batch.rows[0] and batch.rows[-1] < shape.rows
+    # Only the last batch may have rows that hold nothing.
+    assert all(len(set(b.rows)) == shape.rows for b in plan[:-1])
+
+
+@given(LENGTHS, SHAPES, WORDS, WORDS, st.integers(1, 9))
+def test_training_loses_nothing(lengths, shape, seed, epoch, pairs_per_block):
+    lengths = np.array(lengths)
+    with pytest.MonkeyPatch.context() as patch:
+        # Blocks as small as can be: some hold not even a batch.
+        patch.setattr(packing, "_pairs_per_block", lambda *_: pairs_per_block)
+        plan = list(plan_packed_epoch(lengths, shape, seed, epoch))
+        again = list(plan_packed_epoch(lengths, shape, seed, epoch))
+    check_nothing_is_lost(plan, lengths, shape)
+    for one, other in zip(plan, again, strict=True):
+        np.testing.assert_array_equal(one.indices, other.indices)
+        np.testing.assert_array_equal(one.rows, other.rows)
+
+
+@given(LENGTHS, SHAPES, st.integers(0, 30), st.data())
+def test_what_is_placed_fits_and_what_is_not_would_have_been_too_much(
+    lengths, shape, num_rows, data
+):
+    lengths = np.array(lengths)
+    carried = data.draw(st.integers(0, len(lengths)))
+    rows = pack_rows(lengths, shape, num_rows, carried)
+    for row in range(num_rows):
+        assert all(lengths[rows == row].sum(axis=0) <= shape[1:])
+    assert all((rows >= -1) & (rows < num_rows))
+    if num_rows >= len(lengths):
+        assert all(rows >= 0)
+
+
+@given(LENGTHS, st.integers(1, 3000))
+def test_a_row_holds_any_pair_and_keeps_to_the_budget(lengths, tokens):
+    lengths = np.array(lengths)
+    longest, means = lengths.max(axis=0), lengths.mean(axis=0)
+    try:
+        rows, *bounds = packed_shape(lengths, tokens)
+    except UserError:
+        # Not even with as few pairs a row as any one pair allows.
+        assert tokens < np.ceil((longest / means).max() * means.max() - 1e-9)
+        return
+    assert rows * max(bounds) <= tokens < (rows + 1) * max(bounds)
+    assert all(bounds >= longest)
+    # In proportion: one number of mean pairs, each side rounded up.
+    assert max((np.array(bounds) - 1) / means) < min(bounds / means) + 1e-9
+    if tokens >= 8 * means.max() + 1:
+        assert min(bounds / means) >= 8 - 1e-9
+
+
+def test_at_25_000_tokens_97_percent_are_real():
+    lengths = like_wmt(120_000)
+    shape = packed_shape(lengths, 25_000)
+    for epoch in range(2):
+        plan = list(plan_packed_epoch(lengths, shape, seed=3, epoch=epoch))
+        check_nothing_is_lost(plan, lengths, shape)
+        positions = len(plan) * shape.rows * shape.positions
+        assert lengths.sum() / positions > 0.97  # 98 % seen
+
+
+def first_fit(lengths, bounds):
+    """How many rows first-fit with all rows open needs."""
+    room = np.zeros([0, 2], np.int64)
+    for pair in lengths:
+        fits = np.flatnonzero((pair <= room).all(axis=1))
+        if not len(fits):
+            room = np.concatenate([room, [bounds]])
+            fits = [len(room) - 1]
+        room[fits[0]] -= pair
+    return len(room)
+
+
+def test_it_needs_no_more_rows_than_first_fit():
+    lengths = like_wmt(6_000)
+    shape = packed_shape(lengths, 25_000)._replace(rows=1)
+    plan = list(plan_packed_epoch(lengths, shape, seed=1, epoch=0))
+    assert len(plan) <= first_fit(lengths, shape[1:])
+
+
+def test_short_pairs_do_not_wait_for_the_end():
+    # Of many blocks; a tenth of the pairs is shorter than all others.
+    lengths = np.random.default_rng(5).integers(12, 50, size=[20_000, 2])
+    lengths[::10] = 2
+    shape = BatchShape(10, 150, 150)
+    plan = list(plan_packed_epoch(lengths, shape, seed=1, epoch=0))
+    short = [np.mean(lengths[batch.indices].sum(axis=1) == 4) for batch in plan]
+    parts = [
+        np.mean(short[start : start + 60]) for start in range(0, len(short) - 60, 60)
+    ]
+    assert len(parts) > 5
+    assert all(0.05 < part < 0.2 for part in parts)
+
+
+def test_rows_filled_alike_do_not_stand_together():
+    lengths = like_wmt(20_000)
+    shape = packed_shape(lengths, 25_000)
+    plan = list(plan_packed_epoch(lengths, shape, seed=1, epoch=0))
+    longest = [max(lengths[b.indices[b.rows == 0]].max(axis=1)) for b in plan]
+    # The first row of a batch is any row: not the one with the longest pair.
+    assert sorted(longest) != longest[::-1]
+    means = [lengths[batch.indices].mean() for batch in plan[:-1]]
+    assert np.std(means) < 0.1 * np.mean(means)
+
+
+def test_seed_and_epoch_both_change_the_order():
+    lengths = like_wmt(500)
+    shape = packed_shape(lengths, 2_000)
+    orders = {
+        tuple(
+            int(i)
+            for b in plan_packed_epoch(lengths, shape, seed, epoch)
+            for i in b.indices
+        )
+        for seed, epoch in itertools.product(range(3), range(3))
+    }
+    assert len(orders) == 9
+
+
+def test_one_pair_and_none():
+    shape = BatchShape(3, 20, 17)
+    (batch,) = plan_packed_epoch(np.array([[20, 17]]), shape, 0, 0)
+    assert (batch.indices.tolist(), batch.rows.tolist()) == ([0], [0])
+    assert list(plan_packed_epoch(np.zeros([0, 2], int), shape, 0, 0)) == []
+
+
+def test_pairs_exactly_as_long_as_a_row_have_one_each():
+    shape = BatchShape(3, 5, 7)
+    plan = list(plan_packed_epoch(np.array([[5, 7]] * 7), shape, 0, 0))
+    assert [len(batch.indices) for batch in plan] == [3, 3, 1]
+
+
+def test_the_example_of_the_docstring():
+    failed, tried = doctest.testmod(packing)
+    assert tried and not failed
+
+
+def test_arguments_that_cannot_be_meant():
+    shape = BatchShape(3, 5, 7)
+    for lengths in ([[6, 1]], [[1, 8]]):
+        with pytest.raises(ValueError, match=r"longer than a row, \(5, 7\)\. Received"):
+            list(plan_packed_epoch(np.array(lengths), shape, 0, 0))
+    with pytest.raises(ValueError, match="epoch must be in"):
+        list(plan_packed_epoch(np.array([[1, 1]]), shape, 0, -1))
+    with pytest.raises(ValueError, match="Received: 0 pairs"):
+        packed_shape(np.zeros([0, 2], int), 100)
+    with pytest.raises(UserError, match="tokens_per_batch is 19"):
+        packed_shape(np.array([[20, 20]]), 19)

@@ -1,0 +1,257 @@
+"""Records made from text: equal to the text, kept through stops, refused if other."""
+
+import dataclasses
+import itertools
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import numpy as np
+import pytest
+
+from t2t_keras import experiment, preparation, run_data
+from t2t_keras.errors import UserError
+from t2t_keras.input_pipeline.pipeline import train_batches
+from t2t_keras.input_pipeline.records import read_manifest, verify_records
+from t2t_keras.model_dir import ModelDir
+from tests.system.changed import changed
+from tests.system.conftest import REPOSITORY
+from tests.system.in_process import run_program
+from tests.system.reverse_task import reversed_pairs, written
+
+
+@pytest.fixture
+def prepare(config, tmp_path):
+    """Prepares records of the small corpus; returns the folder and what was said."""
+
+    def run(name="records", per_shard=25, **settings):
+        said = []
+        data = dataclasses.replace(config.data, **settings)
+        preparation.prepare(
+            data, tmp_path / name, pairs_per_shard=per_shard, workers=1, say=said.append
+        )
+        return tmp_path / name, said
+
+    return run
+
+
+def with_records(config, folder, **settings):
+    return changed(
+        config,
+        "data",
+        **{"train_source": (), "train_target": (), "dev_source": (), "dev_target": ()},
+        records=str(folder),
+        **settings,
+    )
+
+
+def test_training_on_records_is_training_on_the_text(config, prepare, tmp_path):
+    folder, said = prepare()
+    assert said[0] == "learning 280 subwords …"
+    assert [line.split("  ")[:2] for line in said[1:]] == [
+        ["train-00000", "25/60 pairs"],
+        ["train-00001", "50/60 pairs"],
+        ["train-00002", "60/60 pairs"],
+    ]
+    runs = [config, with_records(config, folder)]
+    dirs = [ModelDir(tmp_path / "text"), ModelDir(tmp_path / "from_records")]
+    said = []
+    text, records = (
+        run_data.prepare_data(run, model_dir, said.append)
+        for run, model_dir in zip(runs, dirs, strict=True)
+    )
+    assert said[1:3] == [said[1], said[1]]
+    assert records.vocabulary.sha256 == text.vocabulary.sha256
+    assert records.fingerprint == text.fingerprint
+    assert records.summary == text.summary
+    batches = [
+        train_batches(
+            data.train,
+            bounds=experiment.build_bounds(config.data),
+            tokens_per_batch=128,
+            seed=4,
+        ).as_numpy_iterator()
+        for data in (text, records)
+    ]
+    count = 2 * text.summary.batches_per_epoch
+    for one, other in zip(*(itertools.islice(b, count) for b in batches), strict=True):
+        for name in one:
+            np.testing.assert_array_equal(one[name], other[name])
+    # The dev set came along, as text and as ids.
+    np.testing.assert_array_equal(records.dev.lengths, text.dev.lengths)
+    pairs = [
+        list(data.corpus.pairs("dev").as_numpy_iterator()) for data in (text, records)
+    ]
+    assert pairs[0] == pairs[1]
+    cards = [json.loads(each.run_card_file.read_text()) for each in dirs]
+    assert cards[0]["corpus"] == cards[1]["corpus"]
+    # So a run on text may go on with records of it, and the reverse.
+    both = changed(config, "data", records=str(folder))
+    assert run_data.prepare_data(both, dirs[0], said.append).summary == text.summary
+    run_data.prepare_data(config, dirs[0], said.append)
+
+
+def test_other_files_may_take_the_place_of_the_dev_set(config, prepare, tmp_path):
+    folder, _ = prepare()
+    (tmp_path / "x.source").write_text("a b\n")
+    (tmp_path / "x.target").write_text("b a\n")
+    named = with_records(config, folder).data
+    named = dataclasses.replace(
+        named,
+        dev_source=(str(tmp_path / "x.source"),),
+        dev_target=(str(tmp_path / "x.target"),),
+    )
+    corpus = experiment.build_corpus(named)
+    assert list(corpus.splits) == ["dev"]
+    assert corpus.splits["dev"].num_pairs == 1
+    assert experiment.build_corpus(named, ("test",)).splits == {}
+    with pytest.raises(UserError, match="has no train split"):
+        corpus.pairs("train")
+
+
+def test_wrong_settings_are_refused_with_the_difference(config, prepare, tmp_path):
+    folder, _ = prepare()
+    wrong = with_records(config, folder, max_length=7, vocabulary_size=9)
+    with pytest.raises(UserError) as refused:
+        run_data.prepare_data(wrong, ModelDir(tmp_path / "run"), [].append)
+    assert "--max_length: 8 in the records, 7 now" in str(refused.value)
+    assert "--vocabulary_size: 280 in the records, 9 now" in str(refused.value)
+    assert "make other records with t2t_keras.prepare" in str(refused.value)
+    assert not (tmp_path / "run").exists()
+
+
+def test_a_run_keeps_its_vocabulary_and_its_corpus(config, prepare, tmp_path):
+    model_dir = ModelDir(tmp_path / "run")
+    run_data.prepare_data(config, model_dir, [].append)
+    smaller, _ = prepare("smaller", vocabulary_size=278)
+    other, _ = prepare("other", vocabulary_file=str(smaller / "vocabulary.model"))
+    settings = changed(config, "data", records=str(other))
+    with pytest.raises(UserError, match="another vocabulary than the run in"):
+        run_data.prepare_data(settings, model_dir, [].append)
+    manifest = json.loads((other / "manifest.json").read_text())
+    manifest["making"]["fingerprint"] = "0" * 64
+    (other / "manifest.json").write_text(json.dumps(manifest))
+    with pytest.raises(UserError, match="its training text has changed"):
+        run_data.prepare_data(settings, model_dir, [].append)
+
+
+def test_the_same_again_makes_nothing_and_a_damaged_shard_is_made_anew(prepare):
+    folder, _ = prepare()
+    before = read_manifest(folder)
+    (folder / "train-00001" / "target.npy").write_bytes(b"")
+    with pytest.raises(UserError, match=r"train-00001/target\.npy"):
+        verify_records(folder)
+    _, said = prepare(per_shard=None)
+    assert said[0].startswith("warning: damaged, and made again: ")
+    assert said[1] == "2 of 3 shards are there and whole"
+    assert said[2].startswith("train-00001  60/60 pairs  ")
+    assert verify_records(folder) == before
+    _, said = prepare()
+    assert said == ["3 of 3 shards are there and whole"]
+
+
+def test_what_was_begun_otherwise_is_refused(config, prepare):
+    folder, _ = prepare()
+    with pytest.raises(UserError, match=r"--max_length: 8 in the records, 7 now\nGive"):
+        prepare(max_length=7)
+    with pytest.raises(UserError, match=r"25 pairs a shard, not 9\. Leave --pairs_per"):
+        prepare(per_shard=9)
+    with open(config.data.train_source[0], "r+") as file:
+        file.write("j")
+    with pytest.raises(UserError, match="were begun with: its training text is anoth"):
+        prepare()
+    assert len(verify_records(folder).shards) == 3
+
+
+def test_nothing_left_and_nothing_to_train_on(config, prepare):
+    with pytest.raises(UserError, match="No sentence pair is left: 60 have a side"):
+        prepare("short", max_length=2)
+    with pytest.raises(UserError, match="There is nothing to train on"):
+        prepare("none", train_source=(), train_target=())
+
+
+def test_two_at_once_are_refused(prepare, tmp_path):
+    with preparation._locked(tmp_path):
+        with pytest.raises(UserError, match="Another process is preparing"):
+            prepare(".")
+
+
+def test_a_line_break_in_a_sentence_cannot_part_the_sides(tmp_path):
+    class Corpus:
+        splits = ("dev",)
+
+        def chunks(self, split):
+            return [([b"a\nb", b"c"], [b"A", "B\u2028\rC".encode()])]
+
+    assert set(preparation._written_texts(tmp_path, Corpus())) == {"dev"}
+    assert (tmp_path / "dev.source").read_bytes() == b"a b\nc\n"
+    assert (tmp_path / "dev.target").read_bytes() == "A\nB\u2028\rC\n".encode()
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_stops_it_between_two_shards_or_within_one(
+    config, prepare, tmp_path, number
+):
+    """The signal comes while the second shard is being made."""
+    folder = tmp_path / "records"
+    whole, _ = prepare("whole")
+    before = signal.getsignal(number)
+
+    def say(line):
+        if line.startswith("train-00000"):
+            os.kill(os.getpid(), number)
+
+    with pytest.raises(preparation.Stopped, match=f"stopped by {number.name}"):
+        preparation.prepare(config.data, folder, pairs_per_shard=25, workers=1, say=say)
+    assert signal.getsignal(number) == before
+    assert not (folder / "manifest.json").exists()
+    assert (folder / "train-00000").is_dir()
+    _, said = prepare()
+    assert said[0].startswith("1 of 3 shards")
+    assert files_of(folder) == files_of(whole)
+
+
+def files_of(folder):
+    """Contents of everything but the log of nothing: names and bytes."""
+    return {
+        str(path.relative_to(folder)): path.read_bytes()
+        for path in folder.rglob("*")
+        if path.is_file()
+    }
+
+
+@pytest.mark.slow
+def test_killed_at_random_it_ends_as_if_it_never_had_been(tmp_path):
+    pairs = reversed_pairs(9_000, seed=5)
+    flags = (
+        *written(tmp_path, "train", pairs),
+        "--vocabulary_size=280",
+        "--pairs_per_shard=300",
+        "--workers=2",
+    )
+    (whole := tmp_path / "whole").mkdir()
+    done = run_program("prepare", f"--output={whole}", *flags)
+    assert done.status == 0, done.stderr
+    folder = tmp_path / "killed"
+    command = (sys.executable, "-m", "t2t_keras.prepare", f"--output={folder}", *flags)
+    for shards in (1, 9, 20):
+        process = subprocess.Popen(
+            command,
+            cwd=REPOSITORY,
+            stderr=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+        )
+        while len(list(folder.glob("train-*"))) < shards:
+            assert process.poll() is None
+            time.sleep(0.001)
+        process.kill()
+        process.wait()
+        assert not (folder / "manifest.json").exists()
+    done = run_program("prepare", f"--output={folder}", *flags)
+    assert done.status == 0, done.stderr
+    there = int(done.stderr.split(" of 30 shards are there")[0].split("\n")[-1])
+    assert 20 <= there < 30
+    assert files_of(folder) == files_of(whole)

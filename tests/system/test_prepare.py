@@ -1,0 +1,78 @@
+"""The prepare program: its help, its report, how it ends."""
+
+import dataclasses
+import signal
+
+import pytest
+
+from t2t_keras import preparation
+from t2t_keras.config import flat
+from t2t_keras.input_pipeline.records import read_manifest
+from tests.system.in_process import run_program
+
+
+@pytest.fixture
+def flags(config):
+    """The small corpus, with settings that prepare has no use for."""
+    return [
+        *(
+            f"--{name}={','.join(value) if isinstance(value, tuple) else value}"
+            for name, value in dataclasses.asdict(config.data).items()
+            if value not in (None, ()) and not isinstance(value, bool)
+        ),
+        "--d_model=48",
+        "--model_dir=elsewhere",
+    ]
+
+
+def test_records_are_made_and_verified(flags, tmp_path):
+    folder = tmp_path / "records"
+    done = run_program(
+        "prepare", f"--output={folder}", "--workers=2", "--pairs_per_shard=40", *flags
+    )
+    assert done.status == 0, done.stderr
+    manifest = read_manifest(folder)
+    tokens = manifest.report.source_tokens, manifest.report.target_tokens
+    held = [
+        f"60 pairs in 2 shards: {tokens[0]} source and {tokens[1]} target tokens",
+        "left out: 0 pairs longer than 8 tokens, 0 with an empty side",
+    ]
+    assert done.lines == held
+    assert done.stderr.splitlines()[0] == "learning 280 subwords …"
+    verified = run_program("prepare", f"--output={folder}", "--verify")
+    assert (verified.status, verified.stderr) == (0, "")
+    assert verified.lines == [f"{folder}: every hash is right", *held]
+    (folder / "train-00001" / "lengths.npy").write_bytes(b"")
+    verified = run_program("prepare", f"--output={folder}", "--verify")
+    assert (verified.status, verified.output) == (2, b"")
+    assert "train-00001/lengths.npy" in verified.stderr
+
+
+def test_the_output_is_required(flags):
+    done = run_program("prepare", *flags)
+    assert done.status == 2
+    assert "--output is required" in done.stderr
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_is_told_and_is_the_status(flags, tmp_path, monkeypatch, number):
+    def stop(*_, **__):
+        raise preparation.Stopped(number)
+
+    monkeypatch.setattr(preparation, "prepare", stop)
+    done = run_program("prepare", f"--output={tmp_path}", *flags)
+    assert (done.status, done.output) == (128 + number, b"")
+    assert done.stderr == (
+        f"stopped by {number.name}; finished shards are kept. The same command goes on "
+        "from there.\n"
+    )
+
+
+def test_help_lists_the_settings_of_data_alone(config):
+    done = run_program("prepare", "--help")
+    assert done.status == 0
+    for name in ("output", "workers", "pairs_per_shard", "train_source", "max_length"):
+        assert f"\n  --{name}" in done.stdout
+    for name in ("d_model", "train_steps", "beam_size", "records", "model_dir"):
+        assert f"\n  --{name}" not in done.stdout
+    assert set(dataclasses.asdict(config.data)) < set(flat(config))
