@@ -1,5 +1,7 @@
 """What an evaluation says, returns and shows."""
 
+from pathlib import Path
+
 import numpy as np
 import tensorflow as tf
 
@@ -56,11 +58,8 @@ def test_scores_are_said_and_translations_and_attention_shown(
     assert scores["dev_perplexity"] == np.exp(scores["dev_loss"])
     assert len(shown.lines) == 1
     assert f"dev: loss {scores['dev_loss']:.3f}, perplexity " in shown.lines[0]
-    sources = [
-        line.strip()
-        for path in config.data.dev_source
-        for line in open(path, encoding="utf-8")
-    ]
+    (source,) = config.data.dev_source
+    sources = Path(source).read_text(encoding="utf-8").splitlines()
     text = shown.texts["translations"]
     assert text.count("→") == SAMPLES + 1
     assert all(f"    {source}\n    → " in text for source in sources[:SAMPLES])

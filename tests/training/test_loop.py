@@ -236,7 +236,7 @@ def test_a_wait_for_input_is_said(monkeypatch) -> None:
 def test_a_batch_of_padding_has_a_loss_of_zero(monkeypatch) -> None:
     run = FakeRun()
     nothing = StepSums(LossSums(0.0, 0.0, 0.0), 0.0, 1.0)
-    monkeypatch.setattr(run, "train", lambda _: nothing)
+    monkeypatch.setattr(run, "train", lambda _, stop: nothing)
     run.loop(1, log_steps=1)
     assert run.recorded[0][1]["loss"] == 0.0
 
