@@ -138,7 +138,8 @@ def test_what_may_change_is_a_setting_and_changes_no_update() -> None:
         "vocabulary_file",
         "vocabulary_size",
         "max_length",
-        "bounds_per_doubling",
+        "batching",
+        "max_shapes",
         "tokens_per_batch",
     }
     assert not fixed & RESUMABLE
