@@ -86,8 +86,8 @@ def train(
         raise UserError(
             "Another worker stopped, or cannot be reached any more, so this one stops "
             "too. Look at the others' last lines, and start all workers again with "
-            "the same command: they go on from the newest checkpoint. (TensorFlow "
-            f"says: {type(error).__name__}: {error.message.splitlines()[0]})"
+            "the same command: they go on from the newest checkpoint. (TensorFlow's "
+            f"word for it is {type(error).__name__}.)"
         ) from error
 
 
