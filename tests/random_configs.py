@@ -42,6 +42,7 @@ def configs(draw: st.DrawFn) -> ExperimentConfig:
         for section in sections().values()
         for field in dataclasses.fields(section)
     }
+    values["tokens_per_batch"] += values["max_length"]
     values["d_model"] = 2 * values["d_model"] * values["num_heads"]
     if values["encoder_neighborhood"] is not None:
         values["encoder_neighborhood"] |= 1

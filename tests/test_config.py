@@ -140,7 +140,8 @@ def test_what_may_change_is_a_setting_and_changes_no_update() -> None:
         "vocabulary_file",
         "vocabulary_size",
         "max_length",
-        "bounds_per_doubling",
+        "batching",
+        "max_shapes",
         "tokens_per_batch",
     }
     assert not fixed & RESUMABLE
@@ -175,6 +176,13 @@ def test_every_position_up_to_the_longest_sentence_must_be_learned() -> None:
     data, model = DataConfig(max_length=64), ModelConfig(learned_positions=63)
     with pytest.raises(UserError, match=r"at least --max_length.*Received: 63 and 64"):
         ExperimentConfig(data, model)
+
+
+def test_a_budget_below_the_longest_sentence_is_refused() -> None:
+    message = r"--tokens_per_batch must be at least --max_length.*Received: 63 and 64"
+    with pytest.raises(UserError, match=message):
+        DataConfig(max_length=64, tokens_per_batch=63)
+    assert DataConfig(max_length=64, tokens_per_batch=64).max_length == 64
 
 
 def test_settings_cannot_be_changed_behind_ones_back() -> None:

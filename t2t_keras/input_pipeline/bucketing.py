@@ -1,7 +1,7 @@
 """Shapes to pad batches to, chosen from the lengths that a corpus has.
 
 XLA compiles a program for every shape, so there are few; each has a source bound
-and a target bound of its own, so little is padding (ADR 0011).
+and a target bound of its own, so little is padding (ADR 0017).
 
 Shapes: N pairs of a corpus, C cells: the different (source, target) lengths.
 """

@@ -142,12 +142,25 @@ class Transformer(keras.Model):
         self.built = True
 
     def call(self, inputs: Batch, dropout_keys=None):
+        return self.embedding.logits(self.hidden_states(inputs, dropout_keys))
+
+    @property
+    def output_embeddings(self) -> keras.Variable:
+        """The [V, D] matrix whose product with `hidden_states` are the logits."""
+        return self.embedding.embeddings
+
+    def hidden_states(self, inputs: Batch, dropout_keys: Tensor | None = None):
+        """Returns the decoder's output [B, T, D], what logits are made from.
+
+        For a loss that never has all logits in memory. The arguments are those of a
+        call.
+        """
         source = inputs["encoder_input_tokens"]
         keys = fold_in(dropout_keys, 0), fold_in(dropout_keys, 1)
         if "encoder_segment_ids" not in inputs:
             memory = self.encode(source, keys[0])
             targets = inputs["decoder_input_tokens"]
-            return self.decode(targets, memory, padding_mask(source), keys[1])
+            return self._decoded(targets, memory, padding_mask(source), keys[1])
         sources, targets = inputs["encoder_segment_ids"], inputs["decoder_segment_ids"]
         memory = self.encode(
             source,
@@ -155,7 +168,7 @@ class Transformer(keras.Model):
             mask=segment_mask(sources, sources),
             positions=inputs["encoder_positions"],
         )
-        return self.decode(
+        return self._decoded(
             inputs["decoder_input_tokens"],
             memory,
             segment_mask(targets, sources),
@@ -211,18 +224,37 @@ class Transformer(keras.Model):
                 besides being no later; None for all of it.
             positions: int that broadcasts to [B, T]; 0, 1, 2, ... if None.
         """
+        hidden = self._decoded(
+            targets,
+            memory,
+            memory_mask,
+            dropout_keys,
+            mask=mask,
+            positions=positions,
+        )
+        return self.embedding.logits(hidden)
+
+    def _decoded(
+        self,
+        targets: Tensor,
+        memory: Tensor,
+        memory_mask: Tensor,
+        dropout_keys: Tensor | None,
+        *,
+        mask: Tensor | None = None,
+        positions: Tensor | None = None,
+    ) -> Tensor:
         embedded = self._embed(targets, positions, fold_in(dropout_keys, 0))
         # No padding mask: padding only follows real tokens, so the causal mask
         # already keeps it from them.
         causal = causal_mask(ops.shape(targets)[1])
-        hidden = self.decoder(
+        return self.decoder(
             embedded,
             memory,
             attention_mask=causal if mask is None else causal & mask,
             memory_mask=memory_mask,
             dropout_keys=fold_in(dropout_keys, 1),
         )
-        return self.embedding.logits(hidden)
 
     def remember(self, source: Tensor) -> Memory:
         """Returns what `decode_step` needs of the source sentences [B, S] int."""

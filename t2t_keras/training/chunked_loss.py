@@ -38,13 +38,13 @@ def chunked_cross_entropy(
     weights: Tensor,
     *,
     label_smoothing: float,
-    gradient_scale: Tensor | float = 1.0,
+    gradient_scale: Tensor | float | None = 1.0,
     logits_at_once: int = _LOGITS_AT_ONCE,
 ) -> LossSums:
     """Returns `label_smoothed_cross_entropy` of `hidden @ embeddings.T`.
 
     Differentiable by `hidden` and `embeddings`, through `loss_sum` alone, and once:
-    the gradient is made on the way forward, whether or not it will be asked for.
+    the gradient is made on the way forward.
 
     Args:
         hidden: [..., D] float, the decoder's output.
@@ -54,6 +54,7 @@ def chunked_cross_entropy(
         label_smoothing: In [0, 1).
         gradient_scale: What the gradient is multiplied by, before it is rounded to
             the dtype of `hidden`: float16's loss scale. The sums are not scaled.
+            None for no gradient, and a third of the work.
         logits_at_once: How many logits may be in memory at a time.
     """
     width = hidden.shape[-1]
@@ -61,17 +62,20 @@ def chunked_cross_entropy(
     targets_N = tf.reshape(targets, [-1])
     weights_N = tf.reshape(tf.cast(weights, tf.float32), [-1])
 
-    @tf.custom_gradient
-    def sums(hidden_ND: Tensor, embeddings_VD: Tensor) -> Any:
-        chunk = _all_chunks(
+    def chunks(hidden_ND: Tensor, embeddings_VD: Tensor) -> _Chunk:
+        return _all_chunks(
             hidden_ND,
             embeddings_VD,
             targets_N,
             weights_N,
             label_smoothing,
-            tf.cast(gradient_scale, tf.float32),
+            gradient_scale,
             logits_at_once,
         )
+
+    @tf.custom_gradient
+    def sums(hidden_ND: Tensor, embeddings_VD: Tensor) -> Any:
+        chunk = chunks(hidden_ND, embeddings_VD)
 
         def gradient(by_loss_sum: Tensor, _: Tensor) -> tuple[Tensor, Tensor]:
             hidden_part = chunk.hidden_gradient
@@ -82,7 +86,10 @@ def chunked_cross_entropy(
 
         return (chunk.loss_sum, chunk.log_loss_sum), gradient
 
-    loss_sum, log_loss_sum = sums(hidden_ND, embeddings)
+    if gradient_scale is None:
+        loss_sum, log_loss_sum, *_ = chunks(hidden_ND, embeddings)
+    else:
+        loss_sum, log_loss_sum = sums(hidden_ND, embeddings)
     return LossSums(loss_sum, log_loss_sum, tf.reduce_sum(weights_N))
 
 
@@ -92,7 +99,7 @@ def _all_chunks(
     targets_N: Tensor,
     weights_N: Tensor,
     label_smoothing: float,
-    gradient_scale: Tensor,
+    gradient_scale: Tensor | float | None,
     logits_at_once: int,
 ) -> _Chunk:
     vocabulary_size, width = embeddings_VD.shape
@@ -146,7 +153,7 @@ def _one_chunk(
     targets_C: Tensor,
     weights_C: Tensor,
     label_smoothing: float,
-    gradient_scale: Tensor,
+    gradient_scale: Tensor | float | None,
 ) -> _Chunk:
     vocabulary_size = projection_VD.shape[0]
     logits_CV = tf.matmul(hidden_CD, projection_VD, transpose_b=True)
@@ -161,6 +168,9 @@ def _one_chunk(
     confidence = 1.0 - label_smoothing - share
     mean_part_C = normalizer_C * vocabulary_size - tf.reduce_sum(logits_CV, axis=-1)
     loss_C = confidence * log_loss_C + share * mean_part_C
+    sums = tf.reduce_sum(loss_C * weights_C), tf.reduce_sum(log_loss_C * weights_C)
+    if gradient_scale is None:
+        return _Chunk(*sums, tf.zeros_like(hidden_CD), tf.zeros(projection_VD.shape))
     # Softmax minus q.
     wanted_CV = tf.where(is_true_CV, confidence + share, share)
     gradient_CV = tf.exp(logits_CV - normalizer_C[:, None]) - wanted_CV
@@ -168,8 +178,7 @@ def _one_chunk(
     gradient_CV = tf.cast(gradient_CV, hidden_CD.dtype)
     by_embedding_VD = tf.matmul(gradient_CV, hidden_CD, transpose_a=True)
     return _Chunk(
-        tf.reduce_sum(loss_C * weights_C),
-        tf.reduce_sum(log_loss_C * weights_C),
+        *sums,
         tf.matmul(gradient_CV, projection_VD),
         tf.cast(by_embedding_VD, tf.float32),
     )

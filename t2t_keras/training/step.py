@@ -10,7 +10,8 @@ import keras
 import numpy as np
 import tensorflow as tf
 
-from t2t_keras.training.losses import LossSums, label_smoothed_cross_entropy
+from t2t_keras.training.chunked_loss import chunked_cross_entropy
+from t2t_keras.training.losses import LossSums
 from t2t_keras.training.optimizer import SummedGradientAdam
 from t2t_keras.training.shares import (
     ROW_NUMBERS,
@@ -102,7 +103,8 @@ class Stepper:
     token count of all. ADR 0010.
 
     Args:
-        model: Called on a batch with `dropout_keys`, returns logits [B, T, V].
+        model: Has `hidden_states(batch, dropout_keys)` [B, T, D], whose product with
+            its `output_embeddings` [V, D] are the logits.
         optimizer: Built; only used by `train`.
         strategy: Where model and optimizer were made.
         label_smoothing: Epsilon of the training loss; evaluation has none.
@@ -320,23 +322,28 @@ class Stepper:
     def _loss_gradients(self, batch: Batch, keys: Tensor, scale: Tensor):
         variables = [weight.value for weight in self._model.trainable_variables]
         with tf.GradientTape() as tape:
-            losses = self._forward(batch, keys, self._label_smoothing)
-            scaled = losses.loss_sum * scale
-        gradients = tape.gradient(scaled, variables)
+            losses = self._forward(batch, keys, self._label_smoothing, scale)
+        gradients = tape.gradient(losses.loss_sum, variables)
         # The embedding's is a sum of a dense part and of slices; XLA wants one.
         return losses, [tf.convert_to_tensor(gradient) for gradient in gradients]
 
     def _loss_only(self, batch: Batch) -> LossSums:
-        return self._forward(batch, None, 0.0)
+        return self._forward(batch, None, 0.0, None)
 
     def _forward(
-        self, batch: Batch, keys: Tensor | None, label_smoothing: float
+        self,
+        batch: Batch,
+        keys: Tensor | None,
+        label_smoothing: float,
+        gradient_scale: Tensor | None,
     ) -> LossSums:
-        return label_smoothed_cross_entropy(
-            self._model(batch, dropout_keys=keys),
+        return chunked_cross_entropy(
+            self._model.hidden_states(batch, keys),
+            tf.convert_to_tensor(self._model.output_embeddings),
             batch["decoder_target_tokens"],
             batch["decoder_loss_weights"],
             label_smoothing=label_smoothing,
+            gradient_scale=gradient_scale,
         )
 
 

@@ -1,6 +1,7 @@
 """Corpora made up for the tests, as sentences and as ids."""
 
 import random
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -23,7 +24,9 @@ def made_up_pairs(num_pairs: int, seed: int) -> list[tuple[str, str]]:
     return [(sentence(), sentence()) for _ in range(num_pairs)]
 
 
-def corpus_of(pairs: list[tuple[list[int], list[int]]]) -> TokenizedCorpus:
+def corpus_of(
+    pairs: Sequence[tuple[Sequence[int], Sequence[int]]],
+) -> TokenizedCorpus:
     """A corpus of given ids; the end of sentence is added here."""
     sides = []
     for sentences in zip(*pairs, strict=True):

@@ -7,7 +7,7 @@ from t2t_keras.input_pipeline.bucketing import BatchShape
 from t2t_keras.input_pipeline.features import check_batch
 from tests.input_pipeline.made_up import corpus_of, random_corpus
 
-EXAMPLE = (([5, 6], [7]), ([8], [9, 5, 6]))
+EXAMPLE = (((5, 6), (7,)), ((8,), (9, 5, 6)))
 
 
 def check_example(batch, expected, docstring):

@@ -287,9 +287,19 @@ def test_another_vocabulary_s_checkpoint_is_refused(tmp_path, vocabulary):
         experiment.check_fingerprint(tmp_path, {"vocabulary": "0" * 64}, vocabulary)
 
 
-def test_bounds_are_those_of_the_settings():
-    data = DataConfig(max_length=24, bounds_per_doubling=1)
-    assert experiment.build_bounds(data) == (8, 16, 24)
+def test_batches_are_filled_as_the_settings_say(vocabulary):
+    corpus = dev_corpus(vocabulary)
+    data = dataclasses.replace(CONFIG.data, tokens_per_batch=48, max_shapes=3)
+    buckets = experiment.build_filling(data, corpus)
+    assert not buckets.packed
+    assert 1 < len(buckets.shapes) <= 3
+    packed = experiment.build_filling(
+        dataclasses.replace(data, batching="pack"), corpus
+    )
+    assert packed.packed
+    for filling in (buckets, packed):
+        for shape in filling.shapes:
+            assert shape.rows == 48 // max(shape.source_bound, shape.target_bound)
 
 
 def test_a_run_gives_its_model_back(reverse_run, trained):

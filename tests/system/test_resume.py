@@ -109,10 +109,15 @@ def test_twenty_kills_leave_no_trace(corpus, tmp_path) -> None:
     assert names == {f"step-{step}" for step in range(steps - 3, steps + 1)}
 
 
-def test_it_is_so_under_xla_too(corpus, tmp_path) -> None:
-    # One length to pad to and no dev set: one program to compile.
-    settings = ("--jit_compile", "--bounds_per_doubling=1", "--dev_source=")
-    settings += ("--dev_target=", "--max_length=8", "--vocabulary_size=330")
+# One length to pad to and no dev set: one program to compile.
+ONE_PROGRAM = (
+    *("--jit_compile", "--max_shapes=1", "--dev_source=", "--dev_target="),
+    *("--max_length=8", "--vocabulary_size=330"),
+)
+
+
+@pytest.mark.parametrize("settings", [ONE_PROGRAM, ("--batching=pack",)])
+def test_it_is_so_under_xla_and_with_packed_rows(corpus, tmp_path, settings) -> None:
     run = Run(corpus, tmp_path / "run", (*settings, "--keep_checkpoints=0"))
     run.finish()
     straight = tensors(run.checkpoints / f"step-{STEPS}")

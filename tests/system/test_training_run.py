@@ -80,7 +80,7 @@ def no_arithmetic(monkeypatch):
         def train(self, batch, stop=False):
             return StepSums(LossSums(1.0, 1.0, 1.0), 1.0, 1.0)
 
-    monkeypatch.setattr(experiment, "build_stepper", lambda *_: Idle())
+    monkeypatch.setattr(experiment, "build_stepper", lambda *_, **__: Idle())
     monkeypatch.setattr(experiment, "dev_sums", lambda *_: LossSums(1.0, 1.0, 1.0))
 
 

@@ -23,7 +23,11 @@ class Bigram(keras.Model):
         )
         self.built = True
 
-    def call(self, inputs, dropout_keys=None):
+    @property
+    def output_embeddings(self):
+        return np.eye(self.table.shape[0], dtype="float32")
+
+    def hidden_states(self, inputs, dropout_keys=None):
         return ops.take(self.table, inputs["decoder_input_tokens"], axis=0)
 
 
@@ -50,7 +54,14 @@ class ToyTranslator(keras.Model):
         self.dropout = Dropout(dropout_rate, name="dropout")
         self.built = True
 
-    def call(self, inputs, dropout_keys=None):
+    @property
+    def output_embeddings(self):
+        return self.table
+
+    def call(self, inputs):
+        return ops.matmul(self.hidden_states(inputs), ops.transpose(self.table))
+
+    def hidden_states(self, inputs, dropout_keys=None):
         self.traces += 1
         source = inputs["encoder_input_tokens"]
         real_BS1 = ops.cast(ops.not_equal(source, 0), "float32")[:, :, None]
@@ -59,8 +70,7 @@ class ToyTranslator(keras.Model):
         hidden_BTD = before_BTD + bag_BD[:, None]
         hidden_BTD = self.dropout(hidden_BTD, dropout_keys=fold_in(dropout_keys, 0))
         hidden_BTD = ops.tanh(ops.matmul(hidden_BTD, self.inner))
-        hidden_BTD = self.dropout(hidden_BTD, dropout_keys=fold_in(dropout_keys, 1))
-        return ops.matmul(hidden_BTD, ops.transpose(self.table))
+        return self.dropout(hidden_BTD, dropout_keys=fold_in(dropout_keys, 1))
 
 
 def random_batch(rows: int, length: int, vocabulary_size: int, seed: int) -> Batch:

@@ -1,0 +1,73 @@
+"""An update of packed rows is the update of their pairs, pipeline and step included."""
+
+import dataclasses
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from t2t_keras import experiment
+from t2t_keras.input_pipeline.pipeline import TrainingBatches
+from t2t_keras.input_pipeline.tokenized import tokenize_corpus
+from tests.system.random_model import CONFIG, made_up_lines, random_vocabulary
+
+PAIRS = 37
+
+
+@pytest.fixture(scope="module")
+def vocabulary():
+    return random_vocabulary()
+
+
+@pytest.fixture(scope="module")
+def corpus(vocabulary):
+    pairs = {
+        "source": made_up_lines(PAIRS, seed=8),
+        "target": made_up_lines(PAIRS, seed=9),
+    }
+    dataset = tf.data.Dataset.from_tensor_slices(pairs)
+    return tokenize_corpus(dataset, vocabulary, CONFIG.data.max_length)
+
+
+def one_update(corpus, vocabulary, strategy, *, jit_compile, **data):
+    """Sums of the first batch, which holds the whole corpus, and weights after it."""
+    settings = dataclasses.replace(CONFIG.data, tokens_per_batch=1500, **data)
+    filling = experiment.build_filling(settings, corpus)
+    assert len(list(filling.plan(0, 0))) == 1
+    config = dataclasses.replace(
+        CONFIG, model=dataclasses.replace(CONFIG.model, dropout_rate=0.0)
+    )
+    with strategy.scope():
+        model = experiment.build_model(config, vocabulary.size)
+        optimizer = experiment.build_optimizer(config, model)
+    training = dataclasses.replace(CONFIG.training, jit_compile=jit_compile)
+    stepper = experiment.build_stepper(
+        training, model, optimizer, strategy, packed=filling.packed
+    )
+    batches = TrainingBatches(corpus, filling, seed=3).dataset()
+    (batch,) = batches.take(1).as_numpy_iterator()
+    sums = stepper.train(batch)
+    # What is evaluated is never packed.
+    dev = experiment.dev_sums(stepper, corpus, settings)
+    assert dev.token_count == corpus.lengths[:, 1].sum()
+    momenta = [v.value.numpy() for v in optimizer.variables if "momentum" in v.path]
+    return [float(x) for x in (*sums.losses, sums.gradient_norm)], momenta
+
+
+def test_packed_or_not_the_update_is_the_same(corpus, vocabulary) -> None:
+    one = tf.distribute.get_strategy()
+    sums, gradients = one_update(
+        corpus, vocabulary, one, jit_compile=False, max_shapes=1
+    )
+    # Packed rows on two devices under XLA; a row of padding makes their shares even.
+    two = tf.distribute.MirroredStrategy(["CPU:0", "CPU:1"])
+    found, packed_gradients = one_update(
+        corpus, vocabulary, two, jit_compile=True, batching="pack"
+    )
+    np.testing.assert_allclose(found, sums, rtol=1e-6)
+    assert len(gradients) == len(packed_gradients) > 20
+    for packed, expected in zip(packed_gradients, gradients, strict=True):
+        # After one update, momentum is the gradient times a number.
+        size = np.linalg.norm(expected)
+        assert size > 0
+        assert np.linalg.norm(packed - expected) < 2e-6 * size
