@@ -52,7 +52,7 @@ def attention_maps(
         length = tf.shape(source)[1]
         encoder_mask = encoder_mask & neighborhood_mask(length, neighborhood)
     *layers, last = model.encoder.layers
-    hidden_BSD = model.position_encoding(model.embedding(source), start=0)
+    hidden_BSD = model.position_encoding(model.embedding(source))
     for layer in layers:
         hidden_BSD = layer(hidden_BSD, attention_mask=encoder_mask)
     encoder = last.attention.weights_of(hidden_BSD, hidden_BSD, encoder_mask)
@@ -63,7 +63,7 @@ def attention_maps(
         "memory_mask": padding_mask(source),
     }
     *layers, last = model.decoder.layers
-    hidden_BTD = model.position_encoding(model.embedding(decoder_input), start=0)
+    hidden_BTD = model.position_encoding(model.embedding(decoder_input))
     for layer in layers:
         hidden_BTD = layer(hidden_BTD, memory_BSD, **masks)
     decoder = last.attention.weights_of(hidden_BTD, hidden_BTD, masks["attention_mask"])
