@@ -215,8 +215,13 @@ def stop_at_rename(monkeypatch, which: int) -> None:
 
     monkeypatch.setattr(Path, "rename", stopping)
     # What runs on the way out of a Python exception does not run when killed.
-    monkeypatch.setattr(checkpoints, "_put_back", lambda _: None)
-    monkeypatch.setattr(checkpoints, "_remove", lambda _: None)
+    for name in ("_put_back", "_remove"):
+        original = getattr(checkpoints, name)
+        monkeypatch.setattr(
+            checkpoints,
+            name,
+            lambda path, do=original: do(path) if len(calls) < which else None,
+        )
 
 
 @pytest.mark.parametrize("which", [1, 2])

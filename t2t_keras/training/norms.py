@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 
 import keras
+import numpy as np
 import tensorflow as tf
 
 
@@ -12,5 +13,12 @@ def weight_norm(weights: Sequence[keras.Variable]) -> float:
 
 
 def norms_by_name(weights: Sequence[keras.Variable]) -> dict[str, float]:
-    """Returns the Euclidean norm of each weight, by its path."""
-    return {weight.path: float(tf.norm(weight.value)) for weight in weights}
+    """Returns the Euclidean norm of each weight, by its path.
+
+    In float64: where these are wanted, weights may be so large that their squares
+    are no float32 any more.
+    """
+    return {
+        weight.path: float(np.linalg.norm(np.asarray(weight.value, "float64")))
+        for weight in weights
+    }

@@ -2,6 +2,7 @@
 
 import math
 import time
+from types import MappingProxyType
 
 import keras
 import numpy as np
@@ -15,16 +16,18 @@ from t2t_keras.training.flops import (
     training_flops,
 )
 
-BASE = {
-    "num_layers": 6,
-    "d_model": 512,
-    "d_ff": 2048,
-    "num_heads": 8,
-    "d_k": 64,
-    "d_v": 64,
-    "vocabulary_size": 37_000,
-}
-BIG = {**BASE, "d_model": 1024, "d_ff": 4096, "num_heads": 16}
+BASE = MappingProxyType(
+    {
+        "num_layers": 6,
+        "d_model": 512,
+        "d_ff": 2048,
+        "num_heads": 8,
+        "d_k": 64,
+        "d_v": 64,
+        "vocabulary_size": 37_000,
+    }
+)
+BIG = MappingProxyType({**BASE, "d_model": 1024, "d_ff": 4096, "num_heads": 16})
 B, S, T = 3, 7, 5
 
 

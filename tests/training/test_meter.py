@@ -1,6 +1,7 @@
 """Sums, means and times of updates, worked out by hand."""
 
 import math
+from types import MappingProxyType
 
 import numpy as np
 import pytest
@@ -14,11 +15,13 @@ from t2t_keras.training.step import StepSums
 
 SOURCE = np.array([[7, 8, 1, 0, 0], [9, 1, 0, 0, 0]])
 TARGET = np.array([[3, 1, 0], [4, 5, 1]])
-BATCH = {"encoder_input_tokens": SOURCE, "decoder_target_tokens": TARGET}
+BATCH = MappingProxyType(
+    {"encoder_input_tokens": SOURCE, "decoder_target_tokens": TARGET}
+)
 
 
 def update(step=1, loss_sum=6.0, log=4.0, tokens=2.0, norm=1.0, finite=True) -> Update:
-    return Update(step, BATCH, loss_sum, log, tokens, norm, finite)
+    return Update(step, dict(BATCH), loss_sum, log, tokens, norm, finite)
 
 
 class Clock:
@@ -123,7 +126,7 @@ def test_the_wait_for_batches_is_told_from_the_rest(clock) -> None:
     def batches():
         for _ in range(2):
             clock.now += 3.0
-            yield BATCH
+            yield dict(BATCH)
 
     for batch in measured.timed(batches()):
         clock.now += 1.0

@@ -21,3 +21,12 @@ def test_norms_are_numpys() -> None:
     assert list(each.values()) == pytest.approx(
         [np.linalg.norm(value) for value in values], rel=1e-6
     )
+
+
+def test_norms_of_huge_weights_are_still_numbers() -> None:
+    layer = keras.layers.Layer(name="layer")
+    layer.add_weight(
+        shape=(3,), name="a", initializer=keras.initializers.Constant(4e27)
+    )
+    norms = norms_by_name(layer.weights)
+    assert norms == {"layer/a": pytest.approx(4e27 * 3**0.5, rel=1e-6)}
