@@ -128,7 +128,7 @@ def _or_counted(positions: Tensor | None, embeddings: Tensor) -> Tensor:
     """Returns positions as [B, L] or [1, L] int, 0, 1, 2, ... where none are given."""
     if positions is None:
         return ops.expand_dims(ops.arange(ops.shape(embeddings)[1]), axis=0)
-    positions = ops.convert_to_tensor(positions)
-    while len(positions.shape) < 2:
-        positions = ops.expand_dims(positions, axis=0)
-    return positions
+    given: Tensor = ops.convert_to_tensor(positions)
+    while len(given.shape) < 2:
+        given = ops.expand_dims(given, axis=0)
+    return given
