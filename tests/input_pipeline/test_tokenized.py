@@ -17,8 +17,8 @@ def side(*sentences):
     return np.array(ids, np.int32), np.array([len(s) for s in sentences], np.int64)
 
 
-SOURCE = ([5, 1], [1], [5, 6, 7, 1], [70_000, 6, 1], [8, 1], [1])
-TARGET = ([9, 8, 1], [9, 1], [3, 1], [5, 1], [4, 4, 4, 1], [9, 9, 9, 1])
+SOURCE = ((5, 1), (1,), (5, 6, 7, 1), (70_000, 6, 1), (8, 1), (1,))
+TARGET = ((9, 8, 1), (9, 1), (3, 1), (5, 1), (4, 4, 4, 1), (9, 9, 9, 1))
 
 
 def test_gathering_takes_sentences_in_any_order():

@@ -11,14 +11,14 @@ PROGRAMS = ("train", "translate", "evaluate", "average", "export")
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", PROGRAMS)
+@pytest.mark.parametrize("name", (*PROGRAMS, "prepare"))
 def test_help_is_there_at_once(name):
     """Without TensorFlow, which takes seconds to import."""
     done = python("-X", "importtime", "-m", f"t2t_keras.{name}", "--help")
     assert done.returncode == 0
     text = done.stdout.decode()
     assert f"    python -m t2t_keras.{name} --" in text  # an example
-    assert "\n  --model_dir\n" in text
+    assert f"\n  --{'output' if name == 'prepare' else 'model_dir'}\n" in text
     imported = {
         line.split("|")[-1].strip() for line in done.stderr.decode().split("\n")
     }

@@ -1,0 +1,183 @@
+"""How fast batches are made, with no model to wait for them.
+
+    python -m benchmarks.input_pipeline
+    python -m benchmarks.input_pipeline --pairs=2000000 --batches=500
+    python -m benchmarks.input_pipeline --plan_pairs=36000000
+
+The text is made up: words of a skewed vocabulary, sentences as long as WMT14's (30
+tokens on average, few above 100). It is read in both ways that training knows: as
+text, tokenized into memory, and as records, mapped from disk. Rows of a Markdown
+table come out on standard output.
+
+`--plan_pairs` measures the planning of an epoch alone, of so many random lengths.
+"""
+
+import argparse
+import dataclasses
+import itertools
+import resource
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from t2t_keras import experiment, preparation
+from t2t_keras.config import DataConfig
+from t2t_keras.input_pipeline.batch_plan import plan_epoch
+from t2t_keras.input_pipeline.pipeline import train_batches
+from t2t_keras.input_pipeline.records import (
+    open_records,
+    open_vocabulary,
+    read_manifest,
+)
+from t2t_keras.input_pipeline.tokenized import TokenizedCorpus
+from t2t_keras.input_pipeline.tokenizing import tokenize_corpus
+
+_SEED = 1
+_LINES_AT_ONCE = 100_000
+
+
+def main(arguments: Sequence[str]) -> None:
+    """Measures, and prints a row for each thing measured."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--pairs", type=int, default=100_000)
+    parser.add_argument("--batches", type=int, default=200)
+    parser.add_argument("--tokens_per_batch", type=int, default=25_000)
+    parser.add_argument("--vocabulary_size", type=int, default=8_000)
+    parser.add_argument("--workers", type=int, default=None)
+    parser.add_argument("--pairs_per_shard", type=int, default=None)
+    parser.add_argument("--plan_pairs", type=int, default=None)
+    chosen = parser.parse_args(arguments)
+    print("| measured | figure |\n| --- | --- |")
+    if chosen.plan_pairs:
+        _measure_plan(chosen.plan_pairs, chosen.tokens_per_batch)
+        return
+    with tempfile.TemporaryDirectory() as folder:
+        _measure_corpus(Path(folder), chosen)
+
+
+def made_up_lengths(num_pairs: int) -> np.ndarray:
+    """Returns [num_pairs, 2] int32 lengths, spread as those of WMT14 are."""
+    generator = np.random.default_rng(_SEED)
+    common = generator.normal(3.15, 0.6, num_pairs)
+    sides = [common + generator.normal(0.0, 0.2, num_pairs) for _ in range(2)]
+    return np.clip(np.exp(np.stack(sides, axis=1)), 2, 255).astype(np.int32) + 1
+
+
+def _measure_plan(num_pairs: int, tokens_per_batch: int) -> None:
+    lengths = made_up_lengths(num_pairs)
+    before = _peak_gigabytes()
+    bounds = experiment.build_bounds(DataConfig())
+    seconds, plan = _timed(lambda: plan_epoch(lengths, bounds, tokens_per_batch, 1, 0))
+    _row(
+        f"plan of an epoch of {num_pairs:,} pairs",
+        f"{seconds:.1f} s, {len(plan):,} batches, {_peak_gigabytes() - before:.2f} GB "
+        "above the lengths",
+    )
+
+
+def _measure_corpus(folder: Path, chosen: argparse.Namespace) -> None:
+    config = _written_corpus(folder, chosen.pairs, chosen.vocabulary_size)
+    records = folder / "records"
+    seconds, manifest = _timed(
+        lambda: preparation.prepare(
+            config,
+            records,
+            pairs_per_shard=chosen.pairs_per_shard,
+            workers=chosen.workers,
+            say=lambda _: None,
+        )
+    )
+    _row(
+        f"prepare {chosen.pairs:,} pairs, learning the vocabulary",
+        f"{chosen.pairs / seconds:,.0f} pairs/s, {len(manifest.shards)} shards",
+    )
+    vocabulary = open_vocabulary(records, manifest.making)
+    corpus = experiment.build_corpus(config)
+    from_text: Callable[[], TokenizedCorpus] = lambda: tokenize_corpus(  # noqa: E731
+        corpus.pairs("train"), vocabulary, config.max_length
+    )
+    for name, open_it in (
+        ("text", from_text),
+        ("records", lambda: open_records(records, read_manifest(records))),
+    ):
+        seconds, opened = _timed(open_it)
+        _row(f"{name}: until it is open", f"{seconds:.2f} s")
+        config = dataclasses.replace(config, tokens_per_batch=chosen.tokens_per_batch)
+        _measure_batches(name, opened, config, chosen.batches)
+
+
+def _measure_batches(
+    name: str, corpus: TokenizedCorpus, config: DataConfig, count: int
+) -> None:
+    start_seconds = time.perf_counter()
+    batches: Any = train_batches(
+        corpus,
+        bounds=experiment.build_bounds(config),
+        tokens_per_batch=config.tokens_per_batch,
+        seed=_SEED,
+    ).as_numpy_iterator()
+    next(batches)
+    _row(f"{name}: first batch", f"{time.perf_counter() - start_seconds:.2f} s")
+    start_seconds = time.perf_counter()
+    tokens = 0
+    for batch in itertools.islice(batches, count):
+        tokens += int(np.count_nonzero(batch["encoder_input_tokens"]))
+        tokens += int(np.count_nonzero(batch["decoder_target_tokens"]))
+    seconds = time.perf_counter() - start_seconds
+    _row(
+        f"{name}: {count} batches of {config.tokens_per_batch:,} tokens a side",
+        f"{1000 * seconds / count:.1f} ms a batch, {tokens / seconds:,.0f} source and "
+        "target tokens/s",
+    )
+
+
+def _written_corpus(folder: Path, num_pairs: int, vocabulary_size: int) -> DataConfig:
+    """Writes made-up text, and returns the settings that name it."""
+    lengths = made_up_lengths(num_pairs)
+    for side, name in enumerate(("source", "target")):
+        with open(folder / name, "w", encoding="utf-8") as file:
+            file.writelines(_lines(lengths[:, side], seed=side))
+    return DataConfig(
+        train_source=(str(folder / "source"),),
+        train_target=(str(folder / "target"),),
+        vocabulary_size=vocabulary_size,
+    )
+
+
+def _lines(lengths: np.ndarray, seed: int) -> Iterator[str]:
+    """Yields lines of that many subwords, more or less: 1.3 to a word."""
+    generator = np.random.default_rng([_SEED, seed])
+    letters = np.array(list("etaoinshrdlucmfwypvbgk"))
+    words = [
+        "".join(generator.choice(letters, generator.integers(2, 11)))
+        for _ in range(30_000)
+    ]
+    for start in range(0, len(lengths), _LINES_AT_ONCE):
+        for length in np.maximum(1, lengths[start : start + _LINES_AT_ONCE] * 10 // 13):
+            ranks = generator.zipf(1.3, int(length)) % len(words)
+            yield " ".join([words[rank] for rank in ranks]) + "\n"
+
+
+def _timed(call: Callable[[], Any]) -> tuple[float, Any]:
+    start_seconds = time.perf_counter()
+    result = call()
+    return time.perf_counter() - start_seconds, result
+
+
+def _peak_gigabytes() -> float:
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6
+
+
+def _row(name: str, figure: str) -> None:
+    print(f"| {name} | {figure} |", flush=True)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

@@ -1,0 +1,1 @@
+"""Parallel text in shards of TSV, prepared by Apache Beam."""

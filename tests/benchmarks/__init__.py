@@ -1,0 +1,1 @@
+"""Each benchmark runs, on next to nothing."""

@@ -1,0 +1,74 @@
+"""Two million pairs through the real program: memory does not grow with the text."""
+
+import os
+import random
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from t2t_keras.input_pipeline.records import open_records, read_manifest
+from t2t_keras.text.subwords import learn_subwords
+from t2t_keras.text.vocabulary import SubwordVocabulary
+from tests.system.conftest import REPOSITORY
+
+pytestmark = pytest.mark.slow
+
+SIDES = ("source", "target")
+MANY, FEW = 2_000_000, 20_000
+# docs/data.md states these two.
+BOUND_BYTES = 1_000_000_000
+MOST_GROWTH_BYTES = 100_000_000
+WORDS = ("a", "the", "house", "tree", "old", "green", "Baum", "Haus", "alt", "und")
+
+
+def written(folder: Path, num_pairs: int) -> list[str]:
+    generator = random.Random(7)
+    lines = [
+        "".join(f"{w} " for w in generator.choices(WORDS, k=3)) for _ in range(999)
+    ]
+    for side in SIDES:
+        with open(folder / side, "w") as file:
+            for _ in range(0, num_pairs, 1000):
+                file.write("\n".join(generator.choices(lines, k=1000)) + "\n")
+    return [f"--train_{side}={folder / side}" for side in SIDES]
+
+
+def prepared(folder: Path, num_pairs: int, *flags: str) -> tuple[int, str]:
+    """Prepares so many pairs; returns the peak memory of its largest process."""
+    folder.mkdir()
+    command = (
+        *(sys.executable, "-m", "t2t_keras.prepare", f"--output={folder / 'records'}"),
+        *written(folder, num_pairs),
+        *flags,
+    )
+    with open(folder / "log", "w") as log:
+        process = subprocess.Popen(command, cwd=REPOSITORY, stdout=log, stderr=log)
+        _, status, usage = os.wait4(process.pid, 0)
+        process.returncode = status
+    said = (folder / "log").read_text()
+    assert status == 0, said
+    # In kilobytes, of the process and of those that it has waited for.
+    return 1024 * usage.ru_maxrss, said
+
+
+def test_memory_is_bounded(tmp_path):
+    vocabulary = SubwordVocabulary(
+        learn_subwords([" ".join(WORDS)], vocabulary_size=300)
+    )
+    vocabulary.save(tmp_path / "v.model")
+    flags = (f"--vocabulary_file={tmp_path / 'v.model'}", "--workers=2")
+    few, _ = prepared(tmp_path / "few", FEW, *flags)
+    many, said = prepared(tmp_path / "many", MANY, *flags)
+    print(f"{few / 1e6:.0f} MB for {FEW:,} pairs, {many / 1e6:.0f} MB for {MANY:,}")
+    assert many < BOUND_BYTES
+    assert many - few < MOST_GROWTH_BYTES
+    assert "train-00003  2,000,000/2,000,000 pairs  " in said
+    folder = tmp_path / "many" / "records"
+    records = open_records(folder, read_manifest(folder))
+    assert len(records) == MANY
+    # The last pair is the last line.
+    last = [(tmp_path / "many" / side).read_bytes().splitlines()[-1] for side in SIDES]
+    found = [ids.tolist() for ids in records.pair(MANY - 1)]
+    assert found == [vocabulary.encode(line) for line in last]
