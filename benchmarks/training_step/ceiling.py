@@ -5,7 +5,8 @@ import statistics
 import time
 
 import tensorflow as tf
-from measured import INNER, VOCABULARY, WIDTH, arguments
+
+from benchmarks.training_step.measured import INNER, VOCABULARY, WIDTH, arguments
 
 # Rows x inner x columns, and how much of the work of a step is like it: the square
 # projections, the two of the feed-forward network, the vocabulary.

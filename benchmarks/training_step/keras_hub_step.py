@@ -3,7 +3,8 @@
 import keras
 import keras_hub
 import numpy as np
-from measured import (
+
+from benchmarks.training_step.measured import (
     DROPOUT,
     HEADS,
     INNER,

@@ -2,7 +2,8 @@
 
 import numpy as np
 import tensorflow as tf
-from measured import (
+
+from benchmarks.training_step.measured import (
     DROPOUT,
     HEADS,
     INNER,
@@ -13,7 +14,6 @@ from measured import (
     arguments,
     report,
 )
-
 from t2t_keras import experiment
 from t2t_keras.config import ExperimentConfig, ModelConfig, TrainingConfig
 

@@ -7,7 +7,9 @@ import math
 
 import numpy as np
 import torch
-from measured import (
+from torch import nn
+
+from benchmarks.training_step.measured import (
     DROPOUT,
     HEADS,
     INNER,
@@ -18,7 +20,6 @@ from measured import (
     arguments,
     report,
 )
-from torch import nn
 
 
 class Model(nn.Module):

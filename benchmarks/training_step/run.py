@@ -1,6 +1,6 @@
 """Runs ours and the peers in turn, several rounds, and prints a table of ratios.
 
-    python benchmarks/training_step/run.py \\
+    python -m benchmarks.training_step.run \\
         --ours=PYTHON --torch=PYTHON --keras_hub=PYTHON
 
 Each PYTHON is an interpreter of an environment that has what the program needs (see
@@ -16,29 +16,29 @@ import statistics
 import subprocess
 import time
 
-from measured import flops_per_pair
+from benchmarks.training_step.measured import flops_per_pair
 
-FOLDER = pathlib.Path(__file__).parent
+ROOT = pathlib.Path(__file__).parents[2]
 ROWS = (
-    ("ceiling, float32", "ours", "ceiling.py", "--precision=float32"),
-    ("ours, float32, XLA", "ours", "ours.py", "--precision=float32 --xla=on"),
-    ("ours, float32", "ours", "ours.py", "--precision=float32 --xla=off"),
-    ("PyTorch, float32", "torch", "pytorch.py", "--mode=eager"),
-    ("PyTorch compiled, float32", "torch", "pytorch.py", "--mode=compile"),
-    ("keras-hub, float32, XLA", "keras_hub", "keras_hub_step.py", "--xla=on"),
-    ("ceiling, bfloat16", "ours", "ceiling.py", "--precision=bfloat16"),
-    ("ours, bfloat16", "ours", "ours.py", "--precision=bfloat16 --xla=off"),
-    ("PyTorch, bfloat16", "torch", "pytorch.py", "--precision=bfloat16"),
+    ("ceiling, float32", "ours", "ceiling", "--precision=float32"),
+    ("ours, float32, XLA", "ours", "ours", "--precision=float32 --xla=on"),
+    ("ours, float32", "ours", "ours", "--precision=float32 --xla=off"),
+    ("PyTorch, float32", "torch", "pytorch", "--mode=eager"),
+    ("PyTorch compiled, float32", "torch", "pytorch", "--mode=compile"),
+    ("keras-hub, float32, XLA", "keras_hub", "keras_hub_step", "--xla=on"),
+    ("ceiling, bfloat16", "ours", "ceiling", "--precision=bfloat16"),
+    ("ours, bfloat16", "ours", "ours", "--precision=bfloat16 --xla=off"),
+    ("PyTorch, bfloat16", "torch", "pytorch", "--precision=bfloat16"),
     (
         "PyTorch compiled, bfloat16",
         "torch",
-        "pytorch.py",
+        "pytorch",
         "--precision=bfloat16 --mode=compile",
     ),
     (
         "keras-hub, bfloat16",
         "keras_hub",
-        "keras_hub_step.py",
+        "keras_hub_step",
         "--precision=bfloat16 --xla=off",
     ),
 )
@@ -58,8 +58,9 @@ def main() -> None:
         for name, environment, program, settings in ROWS:
             python = getattr(given, environment)
             if python and given.only in name:
-                command = [python, FOLDER / program, *settings.split()]
-                found = measured([*map(str, command), f"--steps={given.steps}"])
+                module = f"benchmarks.training_step.{program}"
+                command = [python, "-m", module, *settings.split()]
+                found = measured([*command, f"--steps={given.steps}"])
                 results.setdefault(name, []).append(found)
                 print(f"round {round_number + 1}  {name}: {found}", flush=True)
     print(table(results))
@@ -67,7 +68,7 @@ def main() -> None:
 
 def measured(command: list[str]) -> dict:
     """Runs a program; returns what its last line says."""
-    done = subprocess.run(command, capture_output=True, text=True)
+    done = subprocess.run(command, capture_output=True, text=True, cwd=ROOT)
     if done.returncode:
         return {"error": done.stderr.strip().splitlines()[-1]}
     return json.loads(done.stdout.strip().splitlines()[-1])

@@ -13,6 +13,8 @@ from packaging.utils import canonicalize_name
 from tests.architecture.build_faults import THIRD_PARTY
 from tests.architecture.build_file import read_targets
 
+UNLOCKED = frozenset({"beam", "peers"})
+
 
 def requirement_faults(root: Path) -> list[str]:
     """Every disagreement between the three files; none, if the list is empty."""
@@ -28,7 +30,8 @@ def requirement_faults(root: Path) -> list[str]:
                 f"requirements_lock.txt: {name} {locked[name]} is outside "
                 f"{requirement.specifier} of pyproject.toml; lock again"
             )
-    names = {canonicalize_name(requirement.name) for requirement in stated}
+    unlocked = map(Requirement, _unlocked(root))
+    names = {canonicalize_name(each.name) for each in (*stated, *unlocked)}
     for target in read_targets(root):
         for label in target.deps:
             name = canonicalize_name(label.removeprefix(THIRD_PARTY))
@@ -40,8 +43,8 @@ def requirement_faults(root: Path) -> list[str]:
 def _stated(root: Path) -> list[Requirement]:
     """The requirements of pyproject.toml, extras included.
 
-    Not those of the extra `beam`: they want an older protobuf than everything else,
-    and nothing that Bazel builds imports them.
+    Not those of the extras `beam` and `peers`: they want an older protobuf than
+    everything else, or an environment of their own.
     Not those with an extra of their own: `t2t_keras[test]` is this project, and
     `tensorflow[and-cuda]` is, on a machine with a GPU, the `tensorflow` above it.
     """
@@ -50,8 +53,15 @@ def _stated(root: Path) -> list[Requirement]:
     ]
     texts = [*project["dependencies"]]
     for name, extra in project.get("optional-dependencies", {}).items():
-        texts += extra if name != "beam" else []
+        texts += extra if name not in UNLOCKED else []
     return [each for each in map(Requirement, texts) if not each.extras]
+
+
+def _unlocked(root: Path) -> list[str]:
+    """The requirements of the extras that are not locked."""
+    text = (root / "pyproject.toml").read_text(encoding="utf-8")
+    extras = tomllib.loads(text)["project"].get("optional-dependencies", {})
+    return [each for name in sorted(UNLOCKED) for each in extras.get(name, [])]
 
 
 def _locked(root: Path) -> dict[str, str]:

@@ -1,6 +1,7 @@
 """Which strategy is chosen, and who is who in it."""
 
 import json
+from types import MappingProxyType
 
 import pytest
 import tensorflow as tf
@@ -9,7 +10,7 @@ from t2t_keras.errors import UserError
 from t2t_keras.training import strategy
 from t2t_keras.training.strategy import build_strategy, is_chief, num_workers
 
-CLUSTER = {"worker": ["host0:2222", "host1:2222", "host2:2222"]}
+CLUSTER = MappingProxyType({"worker": ["host0:2222", "host1:2222", "host2:2222"]})
 
 
 @pytest.fixture(autouse=True)
@@ -61,7 +62,7 @@ def test_several_workers_need_a_cluster() -> None:
 
 
 def tf_config(**task) -> str:
-    return json.dumps({"cluster": CLUSTER, "task": {"type": "worker", **task}})
+    return json.dumps({"cluster": dict(CLUSTER), "task": {"type": "worker", **task}})
 
 
 @pytest.mark.parametrize(
@@ -110,7 +111,7 @@ class FakeStrategy:
     """Of a cluster, as the task that is named."""
 
     def __init__(self, jobs: dict, task_type: str, task_id: int):
-        spec = tf.train.ClusterSpec(jobs)
+        spec = tf.train.ClusterSpec(dict(jobs))
 
         class Resolver:
             def __init__(self):
