@@ -12,8 +12,9 @@ from typing import Any
 
 from absl import flags
 
-from t2t_keras.config import ExperimentConfig, sections, unflat, value_type
+from t2t_keras.config import ExperimentConfig
 from t2t_keras.errors import UserError
+from t2t_keras.flat_config import sections, unflat, value_type
 
 
 def define_config_flags(flag_values: flags.FlagValues = flags.FLAGS) -> None:

@@ -24,9 +24,10 @@ from pathlib import Path
 from typing import Any
 
 from t2t_keras.checkpoints import read_state, steps_in
-from t2t_keras.config import ExperimentConfig, differences
+from t2t_keras.config import ExperimentConfig
 from t2t_keras.errors import UserError
 from t2t_keras.flags import config_from_flagfile, flagfile_text
+from t2t_keras.flat_config import differences
 from t2t_keras.text.vocabulary import SubwordVocabulary
 
 

@@ -19,8 +19,9 @@ from pathlib import Path
 from absl import flags
 
 from t2t_keras import program
-from t2t_keras.config import DataConfig, with_absolute_paths
+from t2t_keras.config import DataConfig
 from t2t_keras.flags import config_from_flags, define_config_flags
+from t2t_keras.flat_config import with_absolute_paths
 
 _DATA = tuple(
     field.name

@@ -14,8 +14,8 @@ import sys
 from absl import flags
 
 from t2t_keras import program
-from t2t_keras.config import with_absolute_paths
 from t2t_keras.flags import config_from_flags, define_config_flags
+from t2t_keras.flat_config import with_absolute_paths
 
 _MODEL_DIR = flags.DEFINE_string(
     "model_dir", None, "Directory of the run, made if it is not there. Required."
@@ -25,7 +25,7 @@ define_config_flags()
 
 def main() -> int:
     """Trains, averages, scores and exports; returns the exit status."""
-    from t2t_keras import finish, training_run
+    from t2t_keras import finish, training_run, workers
     from t2t_keras.model_dir import ModelDir
     from t2t_keras.run_lock import run_lock
     from t2t_keras.training.loop import Interrupted
@@ -33,7 +33,7 @@ def main() -> int:
 
     model_dir = ModelDir(program.required("model_dir"))
     config = with_absolute_paths(config_from_flags())
-    strategy = training_run.set_up_devices(config.training)
+    strategy = workers.set_up_devices(config.training)
     chief = is_chief(strategy)
     lock = run_lock(model_dir.path, lambda text: print(text, file=sys.stderr))
     with lock if chief else contextlib.nullcontext():

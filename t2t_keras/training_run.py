@@ -1,21 +1,19 @@
 """A training run from corpus to last checkpoint, or on from where it stopped."""
 
 import dataclasses
-import hashlib
 import os
-import sys
+from collections.abc import Iterator
 from typing import Any, cast
 
 import tensorflow as tf
 
 from t2t_keras import experiment
 from t2t_keras.checkpoints import CheckpointState, CheckpointStore
-from t2t_keras.config import RESUMABLE, ExperimentConfig, TrainingConfig, flat
+from t2t_keras.config import ExperimentConfig
 from t2t_keras.dev_evaluation import DevEvaluation
-from t2t_keras.errors import UserError
+from t2t_keras.input_pipeline.batch_plan import padding_only
 from t2t_keras.input_pipeline.pipeline import DataPosition, TrainingBatches
 from t2t_keras.model_dir import ModelDir
-from t2t_keras.quiet import quiet_start_up
 from t2t_keras.run_data import RunData, prepare_data
 from t2t_keras.training.flops import (
     TrainingCost,
@@ -27,36 +25,17 @@ from t2t_keras.training.meter import Meter
 from t2t_keras.training.metrics_file import MetricsFile
 from t2t_keras.training.nonfinite import NonFiniteGuard
 from t2t_keras.training.norms import norms_by_name, weight_norm
+from t2t_keras.training.preflight import preflight
 from t2t_keras.training.profiling import StepProfiler
 from t2t_keras.training.progress import Progress, as_duration, as_flops
-from t2t_keras.training.strategy import (
-    build_strategy,
-    is_chief,
-    num_processes,
-    num_workers,
-    wait_for_all,
-)
+from t2t_keras.training.strategy import is_chief, num_processes
 from t2t_keras.training.watchdog import Watchdog
+from t2t_keras.typing import Batch
+from t2t_keras.workers import check_agreement, chief_first, stopping_together
 
 # Rows of the matrix products that the ceiling is measured with: as many as tokens in
 # a large batch.
 _CEILING_ROWS = 8192
-
-
-def set_up_devices(config: TrainingConfig) -> tf.distribute.Strategy:
-    """Returns where to train. To be called before TensorFlow computes anything.
-
-    Raises:
-        UserError: If there are not the devices, or not the cluster, that is asked for.
-    """
-    workers = num_workers()
-    if config.strategy in (None, "multi_worker") and workers > 1:
-        print(f"waiting for all {workers} workers …", file=sys.stderr, flush=True)
-    with quiet_start_up():
-        strategy = build_strategy(config.strategy, config.cpu_devices)
-        tf.config.list_logical_devices()
-    tf.config.experimental.enable_tensor_float_32_execution(config.tf32)
-    return strategy
 
 
 def train(
@@ -78,17 +57,8 @@ def train(
         Interrupted: After a signal, with everything saved if it could be.
     """
     strategy = strategy or tf.distribute.get_strategy()
-    try:
+    with stopping_together(strategy):
         _train(config, model_dir, strategy)
-    except tf.errors.OpError as error:
-        if num_processes(strategy) == 1:
-            raise
-        raise UserError(
-            "Another worker stopped, or cannot be reached any more, so this one stops "
-            "too. Look at the others' last lines, and start all workers again with "
-            "the same command: they go on from the newest checkpoint. (TensorFlow's "
-            f"word for it is {type(error).__name__}.)"
-        ) from error
 
 
 def _train(
@@ -102,12 +72,8 @@ def _train(
         stream=None if chief else open(os.devnull, "w"),
         metrics=metrics,
     )
-    # The chief makes what the others then read.
-    if not chief:
-        wait_for_all(strategy)
-    data = prepare_data(config, model_dir, progress.say, writes=chief)
-    if chief:
-        wait_for_all(strategy)
+    with chief_first(strategy):
+        data = prepare_data(config, model_dir, progress.say, writes=chief)
     with strategy.scope():
         model = experiment.build_model(config, data.vocabulary.size)
         optimizer = experiment.build_optimizer(config, model)
@@ -117,45 +83,14 @@ def _train(
         f"{'XLA' if config.training.jit_compile else 'no XLA'}"
     )
     run = _Run(config, model_dir, data, progress, model, optimizer, strategy)
-    # In turn, too: a damaged checkpoint is set aside.
-    if not chief:
-        wait_for_all(strategy)
-    run.restore()
-    if chief:
-        wait_for_all(strategy)
-    _check_agreement(strategy, config, data, run.first_step)
+    with chief_first(strategy):  # which sets damaged checkpoints aside
+        run.restore()
+    check_agreement(
+        strategy, config, run.first_step, data.vocabulary.sha256, data.summary
+    )
     if metrics:
         metrics.cut_after(run.first_step)
     run.train()
-
-
-def _check_agreement(
-    strategy: tf.distribute.Strategy,
-    config: ExperimentConfig,
-    data: RunData,
-    first_step: int,
-) -> None:
-    """Raises `UserError` if the workers are not about to do the same."""
-    settings = {
-        name: value for name, value in flat(config).items() if name not in RESUMABLE
-    }
-    intervals = (config.training.train_steps, config.training.eval_steps)
-    parts = (
-        settings,
-        intervals,
-        first_step,
-        data.vocabulary.sha256,
-        data.summary,
-        config.training.max_tokens_per_replica,
-    )
-    digest = hashlib.sha256(repr(parts).encode()).digest()
-    if not wait_for_all(strategy, int.from_bytes(digest[:3], "big")):
-        raise UserError(
-            "The workers are not about to do the same: their settings, their training "
-            f"text or their checkpoints differ. This one goes on from step "
-            f"{first_step:,}. Give all of them the same flags, the same text, and one "
-            "--model_dir that all of them see."
-        )
 
 
 class _Run:
@@ -233,6 +168,7 @@ class _Run:
             self._measure_ceiling()
         spent = self._meter.cost.seconds
         with self._watchdog, profiler:
+            self._rehearse()
             train_loop(
                 self._stepper,
                 cast(Any, self._batches.dataset().as_numpy_iterator()),
@@ -254,6 +190,17 @@ class _Run:
             )
         seconds = self._meter.cost.seconds - spent
         self._progress.say(f"trained for {as_duration(seconds)}")
+
+    def _rehearse(self) -> None:
+        """Compiles and tries every shape; without XLA the largest is enough."""
+        shapes, compiles = self._data.filling.shapes, self._config.training.jit_compile
+
+        def batches() -> Iterator[Batch]:
+            for shape in reversed(shapes) if compiles else shapes[-1:]:
+                yield self._data.filling.make(self._data.train, padding_only(shape))
+                self._watchdog.sign_of_life()
+
+        preflight(self._stepper, batches(), self._progress.say, only_these=compiles)
 
     def _hooks(self, profiler: StepProfiler) -> Hooks:
         def after_step(step: int, sums: object) -> None:

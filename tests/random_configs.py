@@ -5,7 +5,8 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from t2t_keras.config import ExperimentConfig, sections, unflat, value_type
+from t2t_keras.config import ExperimentConfig
+from t2t_keras.flat_config import sections, unflat, value_type
 
 # What a path may hold, and what separates list items, quotes them or starts a comment.
 _TEXTS = st.text(
@@ -48,6 +49,8 @@ def configs(draw: st.DrawFn) -> ExperimentConfig:
         values["encoder_neighborhood"] |= 1
     if values["learned_positions"] is not None:
         values["learned_positions"] += values["max_length"]
+    if values["max_tokens_per_replica"] is not None:
+        values["max_tokens_per_replica"] += values["max_length"]
     if values["profile_steps"] is not None:
         values["profile_steps"] = f"3:{2 + values['num_heads']}"
     return unflat(values)

@@ -3,26 +3,19 @@
 import dataclasses
 
 import pytest
-from hypothesis import given
 
 from t2t_keras import config as config_module
 from t2t_keras.config import (
     BASE,
     BIG,
-    RESUMABLE,
     TINY,
     DataConfig,
     ExperimentConfig,
     ModelConfig,
     TrainingConfig,
-    differences,
-    flat,
-    sections,
-    unflat,
-    value_type,
 )
 from t2t_keras.errors import UserError
-from tests.random_configs import configs
+from t2t_keras.flat_config import flat, sections, value_type
 
 FIELDS = tuple(
     (section, field)
@@ -98,56 +91,6 @@ def test_every_number_has_a_least_value() -> None:
             assert limited or field.name == "vocabulary_size", field.name
 
 
-def test_a_type_without_a_flag_is_refused() -> None:
-    class Odd:
-        shape: bytes
-
-    with pytest.raises(TypeError, match=r"Odd\.shape has no type a flag can have"):
-        value_type(Odd, "shape")
-
-
-@given(configs())
-def test_flat_and_back(config) -> None:
-    assert unflat(flat(config)) == config
-
-
-@given(configs(), configs())
-def test_differences_are_what_changes_an_update(old, new) -> None:
-    found = differences(old, new)
-    before, after = flat(old), flat(new)
-    for name, value in before.items():
-        changed = value != after[name] and name not in RESUMABLE
-        assert (name in found) == changed
-        if changed:
-            assert found[name] == (value, after[name])
-    assert differences(old, old) == {}
-
-
-def test_what_may_change_is_a_setting_and_changes_no_update() -> None:
-    names = set(flat(ExperimentConfig()))
-    assert names >= RESUMABLE
-    # The whole model, and what the loss, the rate, the seed and the data decide.
-    fixed = {field.name for field in dataclasses.fields(ModelConfig)} | {
-        "label_smoothing",
-        "warmup_steps",
-        "learning_rate_scale",
-        "seed",
-        "precision",
-        "tf32",
-        "dataset",
-        "train_source",
-        "train_target",
-        "vocabulary_file",
-        "vocabulary_size",
-        "max_length",
-        "batching",
-        "max_shapes",
-        "tokens_per_batch",
-    }
-    assert not fixed & RESUMABLE
-    assert fixed <= names
-
-
 @pytest.mark.parametrize(
     ("values", "message"),
     [
@@ -206,3 +149,10 @@ def test_steps_to_profile_are_two_numbers() -> None:
 def test_other_steps_to_profile_are_refused(text) -> None:
     with pytest.raises(UserError, match=rf"--profile_steps.*100:110.*: {text}$"):
         TrainingConfig(profile_steps=text)
+
+
+def test_a_part_must_hold_the_longest_pair() -> None:
+    training = TrainingConfig(max_tokens_per_replica=255)
+    with pytest.raises(UserError, match=r"--max_tokens_per_replica .*: 255 and 256"):
+        ExperimentConfig(training=training)
+    ExperimentConfig(training=training, data=DataConfig(max_length=255))

@@ -8,7 +8,7 @@ import pytest
 from absl import flags
 from hypothesis import given
 
-from t2t_keras.config import ExperimentConfig, flat, sections, unflat
+from t2t_keras.config import ExperimentConfig
 from t2t_keras.errors import UserError
 from t2t_keras.flags import (
     config_from_flagfile,
@@ -17,6 +17,7 @@ from t2t_keras.flags import (
     flagfile_text,
     help_text,
 )
+from t2t_keras.flat_config import flat, sections, unflat
 from tests.random_configs import configs
 
 CONFIGS = Path(__file__).resolve().parents[1] / "configs"
@@ -46,13 +47,6 @@ def test_every_setting_is_a_flag_of_its_name_and_help() -> None:
     for section in sections().values():
         for field in dataclasses.fields(section):
             assert flag_values[field.name].help == field.metadata["about"]
-
-
-def test_some_sections_can_be_left_out() -> None:
-    flag_values = flags.FlagValues()
-    define_config_flags(flag_values, ["decoding"])
-    assert "beam_size" in flag_values
-    assert "d_model" not in flag_values
 
 
 def test_values_are_read_by_type() -> None:

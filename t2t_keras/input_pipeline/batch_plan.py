@@ -24,6 +24,12 @@ class PlannedBatch(NamedTuple):
     where each has its own, in order."""
 
 
+def padding_only(shape: BatchShape) -> PlannedBatch:
+    """Returns a batch of a shape that nobody is in."""
+    nobody = np.zeros(0, np.int64)
+    return PlannedBatch(shape, nobody, nobody)
+
+
 def random_stream(seed: int, epoch: int) -> np.random.Philox:
     """Returns the random numbers of an epoch's order.
 

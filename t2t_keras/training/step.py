@@ -3,7 +3,7 @@
 Shapes: B rows of a batch, T target length, V vocabulary.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
 import keras
@@ -134,7 +134,7 @@ class Stepper:
         self._label_smoothing = label_smoothing
         self._seed = seed
         self._max_tokens = max_tokens
-        self._shapes: set[tuple[int, ...]] | None = None
+        self._shapes: frozenset[tuple[int, int, int]] | None = None
         # One trace serves every bucket; XLA still compiles a program for each.
         train_spec = batch_signature(packed=packed)
         evaluation_spec = batch_signature(packed=False)
@@ -165,8 +165,7 @@ class Stepper:
             stop: Whether this process was asked to stop, which all are told.
 
         Raises:
-            ValueError: If the batch is of a shape that was not rehearsed, where any
-                was.
+            ValueError: If the batch is of a shape that `allow_only` left out.
         """
         shape = _shape(batch)
         if self._shapes is not None and shape not in self._shapes:
@@ -177,13 +176,17 @@ class Stepper:
         return self._run_training(batch, Ask(stop=float(stop)))
 
     def rehearse(self, batch: Batch) -> StepSums:
-        """Goes through an update that changes nothing, so that it is compiled.
+        """Goes through an update that changes nothing, so that it is compiled."""
+        return self._run_training(batch, Ask(counts=False))
 
-        After the first rehearsal only shapes that were rehearsed are trained on.
-        """
-        sums = self._run_training(batch, Ask(counts=False))
-        self._shapes = {*(self._shapes or ()), _shape(batch)}
-        return sums
+    def allow_only(self, shapes: Iterable[tuple[int, int, int]]) -> None:
+        """Makes batches of other (rows, source length, target length) an error."""
+        self._shapes = frozenset(shapes)
+
+    @property
+    def num_replicas(self) -> int:
+        """On how many devices it computes, those of other processes counted."""
+        return self._strategy.num_replicas_in_sync
 
     def evaluate(self, batch: Batch) -> StepSums:
         """Returns the sums of a global batch, without dropout and smoothing."""
@@ -347,7 +350,7 @@ class Stepper:
         )
 
 
-def _shape(batch: Batch) -> tuple[int, ...]:
+def _shape(batch: Batch) -> tuple[int, int, int]:
     """Returns (rows, source length, target length)."""
     rows, source_length = batch["encoder_input_tokens"].shape
     return rows, source_length, batch["decoder_target_tokens"].shape[1]

@@ -6,7 +6,7 @@ import signal
 import pytest
 
 from t2t_keras import preparation
-from t2t_keras.config import flat
+from t2t_keras.flat_config import flat
 from t2t_keras.input_pipeline.records import read_manifest
 from tests.system.in_process import run_program
 

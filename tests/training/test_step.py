@@ -1,17 +1,11 @@
 """One update held against NumPy, and against itself however it is computed."""
 
-import functools
-
-import keras
 import numpy as np
 import pytest
 import tensorflow as tf
 
-from t2t_keras.models.transformer import Transformer
-from t2t_keras.training.optimizer import paper_adam
-from t2t_keras.training.schedule import WarmupInverseSquareRoot
 from t2t_keras.training.shares import micro_batch_count, share_of
-from t2t_keras.training.step import Stepper, row_keys
+from t2t_keras.training.step import row_keys
 from t2t_keras.typing import Batch
 from tests.reference import adam_np
 from tests.reference.transformer_np import (
@@ -19,66 +13,20 @@ from tests.reference.transformer_np import (
     learning_rate,
     softmax,
 )
+from tests.training.steppers import (
+    D_MODEL,
+    SHAPES,
+    WARMUP,
+    V,
+    assert_same_run,
+    batches,
+    built,
+    run_of,
+    toy,
+    transformer,
+    values,
+)
 from tests.training.toy_models import Bigram, ToyTranslator, random_batch
-
-V, D_MODEL, WARMUP = 7, 64, 4
-# Rows that two replicas cannot share evenly, and more tokens for the first.
-SHAPES = ((5, 6), (7, 3), (5, 6))
-
-
-def batches(vocabulary_size: int = V) -> list[Batch]:
-    return [
-        random_batch(rows, length, vocabulary_size, seed)
-        for seed, (rows, length) in enumerate(SHAPES)
-    ]
-
-
-@functools.cache
-def strategy_of(devices: int) -> tf.distribute.Strategy:
-    # Made once: two mirrored strategies of one process share the numbers of their
-    # collective operations, and fail on one another's shapes.
-    if devices == 1:
-        return tf.distribute.get_strategy()
-    return tf.distribute.MirroredStrategy([f"CPU:{n}" for n in range(devices)])
-
-
-def built(make_model, devices: int, jit_compile: bool = False, **settings):
-    """A model, its optimizer and its stepper, with weights from the same seed."""
-    loss_scale = settings.pop("dynamic_loss_scale", False)
-    strategy = strategy_of(devices)
-    with strategy.scope():
-        keras.utils.set_random_seed(3)
-        model = make_model()
-        optimizer = paper_adam(
-            WarmupInverseSquareRoot(D_MODEL, WARMUP), dynamic_loss_scale=loss_scale
-        )
-        optimizer.build(model.trainable_variables)
-    stepper = Stepper(
-        model,
-        optimizer,
-        strategy,
-        label_smoothing=0.1,
-        seed=5,
-        jit_compile=jit_compile,
-        **settings,
-    )
-    return model, optimizer, stepper
-
-
-def values(variables) -> list[np.ndarray]:
-    return [variable.value.numpy() for variable in variables]
-
-
-def toy() -> ToyTranslator:
-    return ToyTranslator(vocabulary_size=11, width=6, dropout_rate=0.3)
-
-
-def transformer() -> Transformer:
-    sizes = {"num_layers": 1, "d_model": 8, "d_ff": 12, "num_heads": 2}
-    model = Transformer(13, **sizes, d_k=3, d_v=5, dropout_rate=0.3)
-    model.build()
-    return model
-
 
 # --- One update against NumPy
 
@@ -177,23 +125,6 @@ def test_an_evaluation_has_no_dropout_no_smoothing_and_no_update(
 
 
 # --- However it is computed
-
-
-def run_of(make_model, batch_list, devices: int, jit_compile: bool, **settings) -> dict:
-    model, optimizer, stepper = built(make_model, devices, jit_compile, **settings)
-    sums = [stepper.train(batch) for batch in batch_list]
-    return {
-        "sums": np.array(
-            [[*map(float, s.losses), float(s.gradient_norm)] for s in sums]
-        ),
-        "variables": values([*model.weights, *optimizer.variables]),
-    }
-
-
-def assert_same_run(one: dict, other: dict) -> None:
-    np.testing.assert_allclose(other["sums"], one["sums"], rtol=3e-6)
-    for a, b in zip(one["variables"], other["variables"], strict=True):
-        np.testing.assert_allclose(b, a, rtol=1e-5, atol=3e-6)
 
 
 @pytest.fixture(scope="module")
@@ -299,99 +230,6 @@ def test_few_traces_serve_all_shapes(devices, monkeypatch) -> None:
         stepper.evaluate(random_batch(rows, length, 11, 0))
         # On each device one for training, the update in it, and one for evaluation.
         assert (len(updates), model.traces) == (devices, 2 * devices)
-
-
-# --- Steps that leave everything alone
-
-
-def with_a_bad_weight(batch: Batch, bad: float) -> Batch:
-    weights = batch["decoder_loss_weights"].copy()
-    weights[0, 0] = bad
-    return {**batch, "decoder_loss_weights": weights}
-
-
-@pytest.mark.parametrize("devices", [1, 2])
-@pytest.mark.parametrize("bad", [np.nan, np.inf])
-def test_an_update_that_is_no_number_is_left_out_and_counted(devices, bad) -> None:
-    """As if it had never been, but for the count that the schedule goes by."""
-    first, _, last = batches(11)
-    model, optimizer, stepper = built(toy, devices)
-    assert float(stepper.train(first).finite) == 1.0
-    variables = [*model.weights, *optimizer.variables]
-    before = {v.path: v.numpy().copy() for v in variables}
-    sums = stepper.train(with_a_bad_weight(last, bad))
-    assert float(sums.finite) == 0.0
-    for variable in variables:
-        after = variable.numpy()
-        if variable.path.endswith("iteration"):
-            assert (before[variable.path], after) == (1, 2)
-        else:
-            np.testing.assert_array_equal(after, before[variable.path])
-    assert float(stepper.train(last).finite) == 1.0
-    assert np.isfinite(np.concatenate([v.numpy().ravel() for v in variables])).all()
-    assert optimizer.applied.numpy() == 2
-
-
-@pytest.mark.parametrize("devices", [1, 2])
-def test_a_rehearsal_leaves_everything_alone(devices) -> None:
-    model, optimizer, stepper = built(toy, devices, dynamic_loss_scale=True)
-    for batch in batches(11)[:2]:
-        stepper.train(batch)
-    before = values([*model.weights, *optimizer.variables])
-    stepper.rehearse(batches(11)[0])
-    after = values([*model.weights, *optimizer.variables])
-    for old, new in zip(before, after, strict=True):
-        np.testing.assert_array_equal(old, new)
-
-
-def test_only_rehearsed_shapes_are_trained_on() -> None:
-    _, _, stepper = built(toy, 1)
-    first, second, third = batches(11)
-    stepper.rehearse(first)
-    stepper.train(third)
-    with pytest.raises(ValueError, match=r"\[\(5, 6, 6\)\].*Received: \(7, 3, 3\)"):
-        stepper.train(second)
-    stepper.rehearse(second)
-    stepper.train(second)
-
-
-def test_whoever_is_asked_to_stop_tells_all() -> None:
-    _, _, stepper = built(toy, 2)
-    batch = batches(11)[0]
-    assert float(stepper.train(batch).stops) == 0
-    assert float(stepper.train(batch, stop=True).stops) == 2
-
-
-def test_the_loss_scale_halves_until_gradients_fit() -> None:
-    """And no update is made with gradients that overflowed."""
-    model, optimizer, stepper = built(toy, 1, dynamic_loss_scale=True)
-    optimizer.loss_scale.assign(2.0**127)
-    batch = batches(11)[0]
-    before = values(model.weights)
-    finite = []
-    while not optimizer.applied.numpy():
-        finite.append(float(stepper.train(batch).finite))
-        if not optimizer.applied.numpy():
-            for old, new in zip(before, values(model.weights), strict=True):
-                np.testing.assert_array_equal(old, new)
-    assert 1 < len(finite) < 20
-    assert set(finite) == {1.0}  # mended: nothing to worry about
-    assert optimizer.loss_scale.numpy() == 2.0 ** (127 - len(finite) + 1)
-    assert optimizer.good_steps.numpy() == 1
-    optimizer.good_steps.assign(1999)
-    optimizer.loss_scale.assign(64.0)
-    stepper.train(batch)
-    assert optimizer.loss_scale.numpy() == 128.0
-    assert optimizer.good_steps.numpy() == 0
-    # At its least there is nothing left to blame it on.
-    optimizer.loss_scale.assign(2.0**-14)
-    assert float(stepper.train(with_a_bad_weight(batch, np.inf)).finite) == 0.0
-    assert optimizer.loss_scale.numpy() == 2.0**-14
-
-
-def test_the_loss_scale_does_not_matter_otherwise(plain_run) -> None:
-    run = run_of(toy, batches(11), 1, False, dynamic_loss_scale=True)
-    np.testing.assert_allclose(run["sums"], plain_run["sums"], rtol=3e-6)
 
 
 # --- Its parts

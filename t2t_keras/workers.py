@@ -1,0 +1,105 @@
+"""Several processes that train one model: who goes first, and whether they agree.
+
+The chief writes everything; the others only read what it wrote, so all of them need
+to see one model directory. With a single process nothing here does anything.
+"""
+
+import contextlib
+import hashlib
+import sys
+from collections.abc import Iterator
+
+import tensorflow as tf
+
+from t2t_keras.config import RESUMABLE, ExperimentConfig, TrainingConfig
+from t2t_keras.errors import UserError
+from t2t_keras.flat_config import flat
+from t2t_keras.quiet import quiet_start_up
+from t2t_keras.training.strategy import (
+    build_strategy,
+    is_chief,
+    num_processes,
+    num_workers,
+    wait_for_all,
+)
+
+# Settings that may differ from run to run, but not from worker to worker: they
+# decide when all of them have to do something together.
+_TOGETHER = frozenset({"train_steps", "eval_steps", "max_tokens_per_replica"})
+
+
+def set_up_devices(config: TrainingConfig) -> tf.distribute.Strategy:
+    """Returns where to train. To be called before TensorFlow computes anything.
+
+    Raises:
+        UserError: If there are not the devices, or not the cluster, that is asked for.
+    """
+    workers = num_workers()
+    if config.strategy in (None, "multi_worker") and workers > 1:
+        print(f"waiting for all {workers} workers …", file=sys.stderr, flush=True)
+    with quiet_start_up():
+        strategy = build_strategy(config.strategy, config.cpu_devices)
+        tf.config.list_logical_devices()
+    tf.config.experimental.enable_tensor_float_32_execution(config.tf32)
+    return strategy
+
+
+@contextlib.contextmanager
+def chief_first(strategy: tf.distribute.Strategy) -> Iterator[None]:
+    """Lets the chief do something, and the others only when it has done it."""
+    chief = is_chief(strategy)
+    if not chief:
+        wait_for_all(strategy)
+    yield
+    if chief:
+        wait_for_all(strategy)
+
+
+@contextlib.contextmanager
+def stopping_together(strategy: tf.distribute.Strategy) -> Iterator[None]:
+    """Turns TensorFlow's word for a lost worker into one for people.
+
+    Raises:
+        UserError: If another worker is gone.
+    """
+    try:
+        yield
+    except tf.errors.OpError as error:
+        if num_processes(strategy) == 1:
+            raise
+        raise UserError(
+            "Another worker stopped, or cannot be reached any more, so this one stops "
+            "too. Look at the others' last lines, and start all workers again with "
+            "the same command: they go on from the newest checkpoint. (TensorFlow's "
+            f"word for it is {type(error).__name__}.)"
+        ) from error
+
+
+def check_agreement(
+    strategy: tf.distribute.Strategy,
+    config: ExperimentConfig,
+    first_step: int,
+    *facts: object,
+) -> None:
+    """Raises `UserError` if the workers are not about to do the same.
+
+    Args:
+        strategy: Of all of them.
+        config: The settings of this one.
+        first_step: Updates made so far, as this one's checkpoint has it.
+        *facts: What else has to be the same, as far as its `repr` goes.
+    """
+    settings = {
+        name: value
+        for name, value in flat(config).items()
+        if name not in RESUMABLE or name in _TOGETHER
+    }
+    text = repr((sorted(settings.items()), first_step, facts))
+    digest = hashlib.sha256(text.encode()).digest()
+    if not wait_for_all(strategy, int.from_bytes(digest[:3], "big")):
+        raise UserError(
+            "The workers are not about to do the same: their settings, their training "
+            f"text or their checkpoints differ. This one goes on from step "
+            f"{first_step:,}. Give all of them the same flags, the same text, and one "
+            "--model_dir that all of them see."
+        )

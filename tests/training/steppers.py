@@ -1,0 +1,89 @@
+"""Models with their optimizers and steppers, from the same seed."""
+
+import functools
+
+import keras
+import numpy as np
+import tensorflow as tf
+
+from t2t_keras.models.transformer import Transformer
+from t2t_keras.training.optimizer import paper_adam
+from t2t_keras.training.schedule import WarmupInverseSquareRoot
+from t2t_keras.training.step import Stepper
+from t2t_keras.typing import Batch
+from tests.training.toy_models import ToyTranslator, random_batch
+
+V, D_MODEL, WARMUP = 7, 64, 4
+# Rows that two replicas cannot share evenly, and more tokens for the first.
+SHAPES = ((5, 6), (7, 3), (5, 6))
+
+
+def batches(vocabulary_size: int = V) -> list[Batch]:
+    return [
+        random_batch(rows, length, vocabulary_size, seed)
+        for seed, (rows, length) in enumerate(SHAPES)
+    ]
+
+
+@functools.cache
+def strategy_of(devices: int) -> tf.distribute.Strategy:
+    # Made once: two mirrored strategies of one process share the numbers of their
+    # collective operations, and fail on one another's shapes.
+    if devices == 1:
+        return tf.distribute.get_strategy()
+    return tf.distribute.MirroredStrategy([f"CPU:{n}" for n in range(devices)])
+
+
+def built(make_model, devices: int, jit_compile: bool = False, **settings):
+    """A model, its optimizer and its stepper, with weights from the same seed."""
+    loss_scale = settings.pop("dynamic_loss_scale", False)
+    strategy = strategy_of(devices)
+    with strategy.scope():
+        keras.utils.set_random_seed(3)
+        model = make_model()
+        optimizer = paper_adam(
+            WarmupInverseSquareRoot(D_MODEL, WARMUP), dynamic_loss_scale=loss_scale
+        )
+        optimizer.build(model.trainable_variables)
+    stepper = Stepper(
+        model,
+        optimizer,
+        strategy,
+        label_smoothing=0.1,
+        seed=5,
+        jit_compile=jit_compile,
+        **settings,
+    )
+    return model, optimizer, stepper
+
+
+def values(variables) -> list[np.ndarray]:
+    return [variable.value.numpy() for variable in variables]
+
+
+def toy() -> ToyTranslator:
+    return ToyTranslator(vocabulary_size=11, width=6, dropout_rate=0.3)
+
+
+def transformer() -> Transformer:
+    sizes = {"num_layers": 1, "d_model": 8, "d_ff": 12, "num_heads": 2}
+    model = Transformer(13, **sizes, d_k=3, d_v=5, dropout_rate=0.3)
+    model.build()
+    return model
+
+
+def run_of(make_model, batch_list, devices: int, jit_compile: bool, **settings) -> dict:
+    model, optimizer, stepper = built(make_model, devices, jit_compile, **settings)
+    sums = [stepper.train(batch) for batch in batch_list]
+    return {
+        "sums": np.array(
+            [[*map(float, s.losses), float(s.gradient_norm)] for s in sums]
+        ),
+        "variables": values([*model.weights, *optimizer.variables]),
+    }
+
+
+def assert_same_run(one: dict, other: dict) -> None:
+    np.testing.assert_allclose(other["sums"], one["sums"], rtol=3e-6)
+    for a, b in zip(one["variables"], other["variables"], strict=True):
+        np.testing.assert_allclose(b, a, rtol=1e-5, atol=3e-6)

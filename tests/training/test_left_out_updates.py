@@ -1,0 +1,98 @@
+"""Steps that leave everything alone: rehearsals, and what is not a finite number."""
+
+import numpy as np
+import pytest
+
+from t2t_keras.typing import Batch
+from tests.training.steppers import batches, built, run_of, toy, values
+
+
+def with_a_bad_weight(batch: Batch, bad: float) -> Batch:
+    weights = batch["decoder_loss_weights"].copy()
+    weights[0, 0] = bad
+    return {**batch, "decoder_loss_weights": weights}
+
+
+@pytest.mark.parametrize("devices", [1, 2])
+@pytest.mark.parametrize("bad", [np.nan, np.inf])
+def test_an_update_that_is_no_number_is_left_out_and_counted(devices, bad) -> None:
+    """As if it had never been, but for the count that the schedule goes by."""
+    first, _, last = batches(11)
+    model, optimizer, stepper = built(toy, devices)
+    assert float(stepper.train(first).finite) == 1.0
+    variables = [*model.weights, *optimizer.variables]
+    before = {v.path: v.numpy().copy() for v in variables}
+    sums = stepper.train(with_a_bad_weight(last, bad))
+    assert float(sums.finite) == 0.0
+    for variable in variables:
+        after = variable.numpy()
+        if variable.path.endswith("iteration"):
+            assert (before[variable.path], after) == (1, 2)
+        else:
+            np.testing.assert_array_equal(after, before[variable.path])
+    assert float(stepper.train(last).finite) == 1.0
+    assert np.isfinite(np.concatenate([v.numpy().ravel() for v in variables])).all()
+    assert optimizer.applied.numpy() == 2
+
+
+@pytest.mark.parametrize("devices", [1, 2])
+def test_a_rehearsal_leaves_everything_alone(devices) -> None:
+    model, optimizer, stepper = built(toy, devices, dynamic_loss_scale=True)
+    for batch in batches(11)[:2]:
+        stepper.train(batch)
+    before = values([*model.weights, *optimizer.variables])
+    stepper.rehearse(batches(11)[0])
+    after = values([*model.weights, *optimizer.variables])
+    for old, new in zip(before, after, strict=True):
+        np.testing.assert_array_equal(old, new)
+
+
+def test_only_allowed_shapes_are_trained_on() -> None:
+    _, _, stepper = built(toy, 1)
+    first, second, third = batches(11)
+    stepper.train(second)
+    stepper.allow_only([(5, 6, 6)])
+    stepper.train(third)
+    stepper.train(first)
+    with pytest.raises(ValueError, match=r"\[\(5, 6, 6\)\].*Received: \(7, 3, 3\)"):
+        stepper.train(second)
+
+
+def test_whoever_is_asked_to_stop_tells_all() -> None:
+    _, _, stepper = built(toy, 2)
+    batch = batches(11)[0]
+    assert float(stepper.train(batch).stops) == 0
+    assert float(stepper.train(batch, stop=True).stops) == 2
+
+
+def test_the_loss_scale_halves_until_gradients_fit() -> None:
+    """And no update is made with gradients that overflowed."""
+    model, optimizer, stepper = built(toy, 1, dynamic_loss_scale=True)
+    optimizer.loss_scale.assign(2.0**127)
+    batch = batches(11)[0]
+    before = values(model.weights)
+    finite = []
+    while not optimizer.applied.numpy():
+        finite.append(float(stepper.train(batch).finite))
+        if not optimizer.applied.numpy():
+            for old, new in zip(before, values(model.weights), strict=True):
+                np.testing.assert_array_equal(old, new)
+    assert 1 < len(finite) < 20
+    assert set(finite) == {1.0}  # mended: nothing to worry about
+    assert optimizer.loss_scale.numpy() == 2.0 ** (127 - len(finite) + 1)
+    assert optimizer.good_steps.numpy() == 1
+    optimizer.good_steps.assign(1999)
+    optimizer.loss_scale.assign(64.0)
+    stepper.train(batch)
+    assert optimizer.loss_scale.numpy() == 128.0
+    assert optimizer.good_steps.numpy() == 0
+    # At its least there is nothing left to blame it on.
+    optimizer.loss_scale.assign(2.0**-14)
+    assert float(stepper.train(with_a_bad_weight(batch, np.inf)).finite) == 0.0
+    assert optimizer.loss_scale.numpy() == 2.0**-14
+
+
+def test_the_loss_scale_does_not_matter_otherwise() -> None:
+    plain_run = run_of(toy, batches(11), 1, False)
+    run = run_of(toy, batches(11), 1, False, dynamic_loss_scale=True)
+    np.testing.assert_allclose(run["sums"], plain_run["sums"], rtol=3e-6)
