@@ -157,7 +157,7 @@ def bad_stepper(bad_steps):
                 return StepSums(LossSums(np.nan, np.nan, 1.0), np.nan, 0.0)
             return StepSums(LossSums(1.0, 1.0, 1.0), 1.0, 1.0)
 
-    return lambda *_: Bad()
+    return lambda *_, **__: Bad()
 
 
 @pytest.mark.usefixtures("no_arithmetic")
