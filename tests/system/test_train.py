@@ -96,7 +96,7 @@ def test_what_a_run_says_and_nothing_else(reverse_run):
         "learning 280 subwords …",
         "corpus text files: 8,000 pairs: ",
         " batches an epoch, on average ",
-        "1 shapes; ",
+        " a pair in a row; ",
         "model: 100,864 parameters on 1 device(s), no XLA",
         "step ",
         "  dev: loss ",
