@@ -1,0 +1,191 @@
+"""Two processes on loopback train one model: together, or not at all."""
+
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from t2t_keras.checkpoints import read_weights, steps_in
+from t2t_keras.model_dir import ModelDir
+from tests.system.conftest import REPOSITORY
+from tests.system.reverse_task import reversed_pairs, written
+
+pytestmark = pytest.mark.slow
+
+# Steps that are small beside the rounding of float32: Adam makes much of the
+# difference between two gradients that are next to nothing.
+SETTINGS = (
+    "--source_language=letters",
+    "--target_language=reversed",
+    "--vocabulary_size=280",
+    "--max_length=8",
+    "--tokens_per_batch=136",
+    "--max_shapes=3",
+    "--num_layers=1",
+    "--d_model=16",
+    "--d_ff=24",
+    "--num_heads=2",
+    "--warmup_steps=4000",
+    "--nojit_compile",
+    "--log_steps=5",
+    "--eval_steps=1000",
+    "--dev_bleu_sentences=4",
+    "--save_steps=5",
+    "--keep_checkpoints=0",
+    "--beam_size=1",
+)
+
+
+@pytest.fixture(scope="module")
+def corpus(tmp_path_factory) -> tuple[str, ...]:
+    folder = tmp_path_factory.mktemp("text")
+    pairs = reversed_pairs(200, seed=5)
+    for split, part in (("train", pairs[:150]), ("dev", pairs[150:])):
+        written(folder, split, part)
+    return tuple(
+        f"--{split}_{side}={folder / f'{split}.{side}'}"
+        for split in ("train", "dev")
+        for side in ("source", "target")
+    )
+
+
+def started(model_dir: Path, *arguments: str, worker: int | None = None, ports=()):
+    """Starts a trainer, alone or as one of the workers at some ports."""
+    environment = dict(os.environ)
+    environment.pop("TF_CONFIG", None)
+    if worker is not None:
+        addresses = [f"localhost:{port}" for port in ports]
+        task = {"type": "worker", "index": worker}
+        environment["TF_CONFIG"] = json.dumps(
+            {"cluster": {"worker": addresses}, "task": task}
+        )
+    command = [sys.executable, "-m", "t2t_keras.train", f"--model_dir={model_dir}"]
+    return subprocess.Popen(
+        [*command, *SETTINGS, *arguments],
+        cwd=REPOSITORY,
+        env=environment,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+
+
+def two_workers(model_dir: Path, *arguments: str) -> list[subprocess.Popen]:
+    ports = free_ports(2)
+    return [
+        started(model_dir, *arguments, worker=worker, ports=ports)
+        for worker in range(2)
+    ]
+
+
+def free_ports(count: int) -> list[int]:
+    sockets = [socket.socket() for _ in range(count)]
+    for each in sockets:
+        each.bind(("localhost", 0))
+    ports = [each.getsockname()[1] for each in sockets]
+    for each in sockets:
+        each.close()
+    return ports
+
+
+def ended(processes: list[subprocess.Popen]) -> list[tuple[int, str]]:
+    """Waits for all; returns status and last line of each."""
+    results = []
+    for process in processes:
+        _, stderr = process.communicate(timeout=240)
+        own = [line for line in stderr.splitlines() if line[:5] not in NATIVE]
+        results.append((process.returncode, own[-1] if own else ""))
+    return results
+
+
+# How lines of TensorFlow's native code begin, which speaks up when a peer is gone.
+NATIVE = frozenset({"I0000", "W0000", "E0000", "[even"})
+
+
+def wait_for_step(model_dir: Path, step: int, processes: list) -> None:
+    deadline = time.monotonic() + 180
+    while not any(there >= step for there in steps_in(model_dir / "checkpoints")):
+        assert all(process.poll() is None for process in processes)
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+
+
+def weights_at(model_dir: Path, step: int) -> dict[str, np.ndarray]:
+    return read_weights(model_dir / f"checkpoints/step-{step}")
+
+
+def test_two_workers_make_the_updates_of_one_device(corpus, tmp_path) -> None:
+    """Of two devices each; and a run goes on with another number of them."""
+    alone, together = tmp_path / "alone", tmp_path / "together"
+    status = ended([started(alone, *corpus, "--train_steps=10", "--strategy=one")])
+    assert status[0][0] == 0, status
+    both = ended(two_workers(together, *corpus, "--train_steps=5", "--cpu_devices=2"))
+    assert [status for status, _ in both] == [0, 0], both
+    # Updates of some 1e-4: what two devices disagree on is far below them.
+    first, other = weights_at(alone, 5), weights_at(together, 5)
+    moved = weights_at(alone, 10)
+    for name, weight in first.items():
+        np.testing.assert_allclose(other[name], weight, atol=1e-6, rtol=0)
+    assert max(np.abs(moved[name] - first[name]).max() for name in first) > 1e-5
+    # The chief alone writes, and finishes.
+    place = ModelDir(together)
+    assert (place.export / "1/saved_model.pb").is_file()
+    lines = place.metrics_file.read_text().splitlines()
+    assert [json.loads(line)["step"] for line in lines] == [5]
+    one = ended([started(together, *corpus, "--train_steps=10", "--strategy=one")])
+    assert one[0][0] == 0, one
+    for name, weight in weights_at(together, 10).items():
+        np.testing.assert_allclose(weight, moved[name], atol=2e-6, rtol=0)
+
+
+def test_a_worker_that_dies_stops_the_others_and_a_signal_stops_all(
+    corpus, tmp_path
+) -> None:
+    place = tmp_path / "run"
+    workers = two_workers(place, *corpus, "--train_steps=1000000")
+    wait_for_step(place, 10, workers)
+    workers[1].kill()
+    start = time.monotonic()
+    (status, line), (killed, _) = ended(workers)
+    assert (status, killed) == (2, -signal.SIGKILL), line
+    assert line.startswith("error: Another worker stopped, or cannot be reached")
+    assert time.monotonic() - start < 100  # docs/training.md promises it
+    kept = max(steps_in(place / "checkpoints"))
+    # Both go on from there; told to one of them, both stop at one step.
+    workers = two_workers(place, *corpus, "--train_steps=1000000")
+    wait_for_step(place, kept + 5, workers)
+    workers[1].send_signal(signal.SIGTERM)
+    results = ended(workers)
+    assert [status for status, _ in results] == [143, 143], results
+    last = max(steps_in(place / "checkpoints"))
+    for _, line in results:
+        assert line == (
+            f"stopped by SIGTERM; step {last:,} is saved. The same command goes on "
+            "from there."
+        )
+
+
+def test_workers_that_would_not_do_the_same_are_refused(corpus, tmp_path) -> None:
+    ports = free_ports(2)
+    results = ended(
+        [
+            started(
+                tmp_path / "run",
+                *corpus,
+                f"--train_steps={5 + worker}",
+                worker=worker,
+                ports=ports,
+            )
+            for worker in range(2)
+        ]
+    )
+    assert [status for status, _ in results] == [2, 2], results
+    assert any("are not about to do the same" in line for _, line in results)
+    assert steps_in(tmp_path / "run/checkpoints") == []
