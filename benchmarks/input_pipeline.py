@@ -3,13 +3,16 @@
     python -m benchmarks.input_pipeline
     python -m benchmarks.input_pipeline --pairs=2000000 --batches=500
     python -m benchmarks.input_pipeline --plan_pairs=36000000
+    python -m benchmarks.input_pipeline --mapped_pairs=36000000
 
 The text is made up: words of a skewed vocabulary, sentences as long as WMT14's (30
 tokens on average, few above 100). It is read in both ways that training knows: as
 text, tokenized into memory, and as records, mapped from disk. Rows of a Markdown
 table come out on standard output.
 
-`--plan_pairs` measures the planning of an epoch alone, of so many random lengths.
+`--plan_pairs` measures the planning of an epoch alone, of so many random lengths;
+`--mapped_pairs` opens records of so many pairs, whose ids are all zero and take no
+room on the disk, and makes batches of them.
 """
 
 import argparse
@@ -29,12 +32,16 @@ from t2t_keras import experiment, preparation
 from t2t_keras.config import DataConfig
 from t2t_keras.input_pipeline.batch_plan import plan_epoch
 from t2t_keras.input_pipeline.pipeline import train_batches
+from t2t_keras.input_pipeline.record_shards import ShardFacts, shard_name
 from t2t_keras.input_pipeline.records import (
+    SIDES,
+    Making,
+    Manifest,
     open_records,
     open_vocabulary,
     read_manifest,
 )
-from t2t_keras.input_pipeline.tokenized import TokenizedCorpus
+from t2t_keras.input_pipeline.tokenized import TokenizationReport, TokenizedCorpus
 from t2t_keras.input_pipeline.tokenizing import tokenize_corpus
 
 _SEED = 1
@@ -53,13 +60,17 @@ def main(arguments: Sequence[str]) -> None:
     parser.add_argument("--workers", type=int, default=None)
     parser.add_argument("--pairs_per_shard", type=int, default=None)
     parser.add_argument("--plan_pairs", type=int, default=None)
+    parser.add_argument("--mapped_pairs", type=int, default=None)
     chosen = parser.parse_args(arguments)
     print("| measured | figure |\n| --- | --- |")
     if chosen.plan_pairs:
         _measure_plan(chosen.plan_pairs, chosen.tokens_per_batch)
         return
     with tempfile.TemporaryDirectory() as folder:
-        _measure_corpus(Path(folder), chosen)
+        if chosen.mapped_pairs:
+            _measure_mapped(Path(folder), chosen)
+        else:
+            _measure_corpus(Path(folder), chosen)
 
 
 def made_up_lengths(num_pairs: int) -> np.ndarray:
@@ -80,6 +91,41 @@ def _measure_plan(num_pairs: int, tokens_per_batch: int) -> None:
         f"{seconds:.1f} s, {len(plan):,} batches, {_peak_gigabytes() - before:.2f} GB "
         "above the lengths",
     )
+
+
+def _measure_mapped(folder: Path, chosen: argparse.Namespace) -> None:
+    manifest = _hollow_records(
+        folder,
+        made_up_lengths(chosen.mapped_pairs),
+        chosen.pairs_per_shard or preparation.PAIRS_PER_SHARD,
+    )
+    before = _private_gigabytes()
+    seconds, corpus = _timed(lambda: open_records(folder, manifest))
+    name = f"records of {chosen.mapped_pairs:,} pairs"
+    _row(f"{name}: until they are open", f"{seconds:.2f} s")
+    config = DataConfig(tokens_per_batch=chosen.tokens_per_batch)
+    _measure_batches(name, corpus, config, chosen.batches)
+    _row(f"{name}: memory", f"{_private_gigabytes() - before:.2f} GB")
+
+
+def _hollow_records(folder: Path, lengths: np.ndarray, per_shard: int) -> Manifest:
+    """Writes records with real lengths, whose ids are holes in their files."""
+    facts = []
+    for number, start in enumerate(range(0, len(lengths), per_shard)):
+        part = lengths[start : start + per_shard]
+        path = folder / shard_name(number)
+        path.mkdir()
+        np.save(path / "lengths.npy", part)
+        sizes = [int(size) for size in part.sum(axis=0)]
+        for side, size in zip(SIDES, sizes, strict=True):
+            np.lib.format.open_memmap(
+                path / f"{side}.npy", mode="w+", dtype=np.uint16, shape=(size,)
+            )
+        report = TokenizationReport(len(part), 0, 0, sizes[0], sizes[1])
+        facts.append(ShardFacts(path.name, len(part), report, {}))
+    total = sum((each.report for each in facts), TokenizationReport(0, 0, 0, 0, 0))
+    making = Making({}, "hollow", "", len(lengths), 0, "", per_shard, 256)
+    return Manifest(making, total, tuple(facts), {})
 
 
 def _measure_corpus(folder: Path, chosen: argparse.Namespace) -> None:
@@ -131,10 +177,10 @@ def _measure_batches(
         tokens += int(np.count_nonzero(batch["encoder_input_tokens"]))
         tokens += int(np.count_nonzero(batch["decoder_target_tokens"]))
     seconds = time.perf_counter() - start_seconds
+    pace = f", {tokens / seconds:,.0f} source and target tokens/s" if tokens else ""
     _row(
         f"{name}: {count} batches of {config.tokens_per_batch:,} tokens a side",
-        f"{1000 * seconds / count:.1f} ms a batch, {tokens / seconds:,.0f} source and "
-        "target tokens/s",
+        f"{1000 * seconds / count:.1f} ms a batch{pace}",
     )
 
 
@@ -173,6 +219,13 @@ def _timed(call: Callable[[], Any]) -> tuple[float, Any]:
 
 def _peak_gigabytes() -> float:
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6
+
+
+def _private_gigabytes() -> float:
+    """Returns the memory in use now, without files that are mapped."""
+    lines = Path("/proc/self/status").read_text().splitlines()
+    (kilobytes,) = (line.split()[1] for line in lines if line.startswith("RssAnon"))
+    return int(kilobytes) / 1e6
 
 
 def _row(name: str, figure: str) -> None:

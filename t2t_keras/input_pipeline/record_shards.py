@@ -68,7 +68,7 @@ class ShardFacts:
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class ShardArrays:
-    """A shard that has been opened: tokens mapped from disk, lengths in memory."""
+    """A shard that has been opened: arrays that are mapped from disk."""
 
     tokens: tuple[np.ndarray, np.ndarray]
     lengths: np.ndarray
@@ -153,7 +153,7 @@ def open_shard(path: Path, facts: ShardFacts) -> ShardArrays:
             raise _damaged(file, f"it holds {array.size} numbers, not {size}")
         arrays.append(np.asarray(array))
     source, target, lengths = arrays
-    return ShardArrays((source, target), np.array(lengths))
+    return ShardArrays((source, target), lengths)
 
 
 def check_shard(path: Path, facts: ShardFacts) -> None:

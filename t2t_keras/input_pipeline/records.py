@@ -8,8 +8,8 @@ FOLDER/
   manifest.json      written last: all of this, hashed and counted
 
 Pair i of records is pair i of the same text tokenized in memory, so batches are
-equal to the last bit. At 36 million pairs an open corpus takes 0.7 GB of memory:
-twenty bytes a pair for lengths and places.
+equal to the last bit. At 36 million pairs an open corpus takes 0.9 GB of memory:
+24 bytes a pair for lengths and places.
 
 Shapes: N pairs, n of a batch, S shards.
 """

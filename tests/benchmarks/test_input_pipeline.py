@@ -31,6 +31,17 @@ def test_it_measures_the_plan_of_an_epoch(capsys):
     assert row.startswith("| plan of an epoch of 2,000 pairs | ")
 
 
+def test_it_measures_records_of_any_size(capsys):
+    input_pipeline.main(["--mapped_pairs=900", "--pairs_per_shard=400", "--batches=2"])
+    rows = capsys.readouterr().out.splitlines()[2:]
+    assert [row.split(": ")[1].split(" | ")[0] for row in rows] == [
+        "until they are open",
+        "first batch",
+        "2 batches of 25,000 tokens a side",
+        "memory",
+    ]
+
+
 def test_lengths_are_like_wmt14s():
     lengths = input_pipeline.made_up_lengths(50_000)
     np.testing.assert_allclose(lengths.mean(axis=0), 30, rtol=0.1)
