@@ -30,8 +30,8 @@ import numpy as np
 
 from t2t_keras import experiment, preparation
 from t2t_keras.config import DataConfig
-from t2t_keras.input_pipeline.batch_plan import plan_epoch
-from t2t_keras.input_pipeline.pipeline import train_batches
+from t2t_keras.input_pipeline.filling import BucketFilling
+from t2t_keras.input_pipeline.pipeline import TrainingBatches
 from t2t_keras.input_pipeline.record_shards import ShardFacts, shard_name
 from t2t_keras.input_pipeline.records import (
     SIDES,
@@ -84,8 +84,16 @@ def made_up_lengths(num_pairs: int) -> np.ndarray:
 def _measure_plan(num_pairs: int, tokens_per_batch: int) -> None:
     lengths = made_up_lengths(num_pairs)
     before = _peak_gigabytes()
-    bounds = experiment.build_bounds(DataConfig())
-    seconds, plan = _timed(lambda: plan_epoch(lengths, bounds, tokens_per_batch, 1, 0))
+
+    def plan_of_epoch() -> list:
+        filling = BucketFilling.of(
+            lengths,
+            max_shapes=DataConfig().max_shapes,
+            tokens_per_batch=tokens_per_batch,
+        )
+        return list(filling.plan(1, 0))
+
+    seconds, plan = _timed(plan_of_epoch)
     _row(
         f"plan of an epoch of {num_pairs:,} pairs",
         f"{seconds:.1f} s, {len(plan):,} batches, {_peak_gigabytes() - before:.2f} GB "
@@ -163,12 +171,9 @@ def _measure_batches(
     name: str, corpus: TokenizedCorpus, config: DataConfig, count: int
 ) -> None:
     start_seconds = time.perf_counter()
-    batches: Any = train_batches(
-        corpus,
-        bounds=experiment.build_bounds(config),
-        tokens_per_batch=config.tokens_per_batch,
-        seed=_SEED,
-    ).as_numpy_iterator()
+    filling = experiment.build_filling(config, corpus)
+    dataset = TrainingBatches(corpus, filling, seed=_SEED).dataset()
+    batches: Any = dataset.as_numpy_iterator()
     next(batches)
     _row(f"{name}: first batch", f"{time.perf_counter() - start_seconds:.2f} s")
     start_seconds = time.perf_counter()

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from t2t_keras.errors import UserError
-from t2t_keras.input_pipeline.bucketing import bucket_bounds
+from t2t_keras.input_pipeline.filling import BucketFilling
 from t2t_keras.input_pipeline.parallel_text import open_parallel_text
-from t2t_keras.input_pipeline.pipeline import train_batches
+from t2t_keras.input_pipeline.pipeline import TrainingBatches
 from t2t_keras.input_pipeline.record_shards import open_shard, write_shard
 from t2t_keras.input_pipeline.records import (
     Making,
@@ -88,11 +88,11 @@ def test_gathering_is_that_of_the_corpus_in_memory(folder, corpus):
 
 def test_batches_are_those_of_the_corpus_in_memory(folder, corpus):
     records = open_records(folder, read_manifest(folder))
-    shapes = {"bounds": bucket_bounds(24), "tokens_per_batch": 100, "seed": 9}
-    batches = (
-        itertools.islice(train_batches(each, **shapes).as_numpy_iterator(), 120)
-        for each in (records, corpus)
-    )
+    batches = []
+    for each in (records, corpus):
+        filling = BucketFilling.of(each.lengths, max_shapes=4, tokens_per_batch=100)
+        dataset = TrainingBatches(each, filling, seed=9).dataset()
+        batches.append(itertools.islice(dataset.as_numpy_iterator(), 120))
     for one, other in zip(*batches, strict=True):
         for name, array in other.items():
             np.testing.assert_array_equal(one[name], array)

@@ -8,7 +8,7 @@ import tensorflow as tf
 
 from t2t_keras import experiment
 from t2t_keras.input_pipeline.pipeline import TrainingBatches
-from t2t_keras.input_pipeline.tokenized import tokenize_corpus
+from t2t_keras.input_pipeline.tokenizing import tokenize_corpus
 from tests.system.random_model import CONFIG, made_up_lines, random_vocabulary
 
 PAIRS = 37

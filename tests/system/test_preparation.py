@@ -14,7 +14,7 @@ import pytest
 
 from t2t_keras import experiment, preparation, run_data
 from t2t_keras.errors import UserError
-from t2t_keras.input_pipeline.pipeline import train_batches
+from t2t_keras.input_pipeline.pipeline import TrainingBatches
 from t2t_keras.input_pipeline.records import read_manifest, verify_records
 from t2t_keras.model_dir import ModelDir
 from tests.system.changed import changed
@@ -68,12 +68,7 @@ def test_training_on_records_is_training_on_the_text(config, prepare, tmp_path):
     assert records.fingerprint == text.fingerprint
     assert records.summary == text.summary
     batches = [
-        train_batches(
-            data.train,
-            bounds=experiment.build_bounds(config.data),
-            tokens_per_batch=128,
-            seed=4,
-        ).as_numpy_iterator()
+        TrainingBatches(data.train, data.filling, seed=4).dataset().as_numpy_iterator()
         for data in (text, records)
     ]
     count = 2 * text.summary.batches_per_epoch
