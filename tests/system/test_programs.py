@@ -11,7 +11,7 @@ PROGRAMS = ("train", "translate", "evaluate", "average", "export")
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", (*PROGRAMS, "prepare"))
+@pytest.mark.parametrize("name", (*PROGRAMS, "prepare", "rehearse"))
 def test_help_is_there_at_once(name):
     """Without TensorFlow, which takes seconds to import."""
     done = python("-X", "importtime", "-m", f"t2t_keras.{name}", "--help")

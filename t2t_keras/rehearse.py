@@ -1,0 +1,107 @@
+"""Trains with several workers on this machine, as a rehearsal of several hosts.
+
+    python -m t2t_keras.rehearse --num_workers=2 --flagfile=configs/tiny.flags
+    python -m t2t_keras.rehearse --num_workers=2 --cpu_devices=4 --model_dir=runs/two \\
+        --flagfile=configs/tiny.flags
+
+Every flag but --num_workers goes to `python -m t2t_keras.train`, which is started so
+many times, with the TF_CONFIG that each host would have. Their addresses are of this
+machine alone. Lines of all but the first begin with the worker's number. A signal is
+passed on to one of them, which is enough: they stop together.
+"""
+
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import threading
+
+from absl import flags
+
+from t2t_keras import program
+from t2t_keras.flags import define_config_flags
+
+_OWN = ("num_workers", "model_dir")
+_NUM_WORKERS = flags.DEFINE_integer(
+    "num_workers", 2, "Processes to start.", lower_bound=1
+)
+_MODEL_DIR = flags.DEFINE_string(
+    "model_dir", None, "Directory of the run, made if it is not there. Required."
+)
+define_config_flags()
+
+
+def main() -> int:
+    """Starts the workers and waits for them; returns the worst of their statuses."""
+    program.required("model_dir")
+    passed_on = _without("--num_workers", sys.argv[1:])
+    addresses = [f"localhost:{port}" for port in _free_ports(_NUM_WORKERS.value)]
+    workers = [_started(i, addresses, passed_on) for i in range(len(addresses))]
+    readers = [
+        threading.Thread(target=_repeat, args=(worker, f"[{i}] " if i else ""))
+        for i, worker in enumerate(workers)
+    ]
+    for reader in readers:
+        reader.start()
+
+    def pass_on(number: int, _: object) -> None:
+        workers[0].send_signal(number)
+
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, pass_on)
+    for reader in readers:
+        reader.join()
+    # A status below 0 is that of a process that a signal ended.
+    statuses = [worker.wait() for worker in workers]
+    return max(128 - status if status < 0 else status for status in statuses)
+
+
+def _started(
+    index: int, addresses: list[str], arguments: list[str]
+) -> subprocess.Popen[str]:
+    task = {"type": "worker", "index": index}
+    tf_config = json.dumps({"cluster": {"worker": addresses}, "task": task})
+    return subprocess.Popen(
+        [sys.executable, "-m", "t2t_keras.train", *arguments],
+        env={**os.environ, "TF_CONFIG": tf_config},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        # Ctrl-C in a terminal goes to all processes of a group; here it goes to us.
+        start_new_session=True,
+    )
+
+
+def _repeat(worker: subprocess.Popen[str], prefix: str) -> None:
+    """Writes what a worker writes."""
+    for line in worker.stdout or ():
+        print(f"{prefix}{line}", end="", flush=True)
+
+
+def _free_ports(count: int) -> list[int]:
+    sockets = [socket.socket() for _ in range(count)]
+    for each in sockets:
+        each.bind(("localhost", 0))
+    ports = [each.getsockname()[1] for each in sockets]
+    for each in sockets:
+        each.close()
+    return ports
+
+
+def _without(name: str, arguments: list[str]) -> list[str]:
+    """Returns arguments less a flag, given as --name=value or --name value."""
+    kept, skips = [], False
+    for argument in arguments:
+        if skips:
+            skips = False
+        elif argument.lstrip("-") == name.lstrip("-"):
+            skips = True
+        elif not argument.lstrip("-").startswith(f"{name.lstrip('-')}="):
+            kept.append(argument)
+    return kept
+
+
+if __name__ == "__main__":
+    program.run(main, __doc__ or "", _OWN, with_config=True, own_devices=True)

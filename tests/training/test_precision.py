@@ -1,0 +1,53 @@
+"""Half precision held against float32 over a short run."""
+
+import numpy as np
+import pytest
+
+from t2t_keras.models.transformer import Transformer
+from tests.training.steppers import built, values
+from tests.training.toy_models import random_batch
+
+STEPS = 12
+# Of the loss per token, in nats; it falls by ten times that.
+BAND = 0.05
+
+
+def losses_of(policy: str, jit_compile: bool) -> np.ndarray:
+    def make_model() -> Transformer:
+        sizes = {"num_layers": 2, "d_model": 16, "d_ff": 24, "num_heads": 2}
+        model = Transformer(29, **sizes, dropout_rate=0.1, dtype=policy)
+        model.build()
+        return model
+
+    model, optimizer, stepper = built(
+        make_model, 1, jit_compile, dynamic_loss_scale=policy == "mixed_float16"
+    )
+    losses = []
+    for step in range(STEPS):
+        sums = stepper.train(random_batch(6, 7, 29, seed=step % 3))
+        assert float(sums.finite) == 1.0
+        losses.append(float(sums.losses.loss_sum) / float(sums.losses.token_count))
+    assert optimizer.applied.numpy() == STEPS
+    assert {str(weight.dtype) for weight in values(model.weights)} == {"float32"}
+    return np.array(losses)
+
+
+@pytest.fixture(scope="module")
+def whole() -> np.ndarray:
+    losses = losses_of("float32", jit_compile=False)
+    assert losses[:3].mean() - losses[-3:].mean() > 10 * BAND
+    return losses
+
+
+@pytest.mark.parametrize(
+    ("policy", "jit_compile"),
+    [
+        ("mixed_bfloat16", False),
+        pytest.param("mixed_bfloat16", True, marks=pytest.mark.slow),
+        ("mixed_float16", False),
+    ],
+)
+def test_the_loss_falls_as_in_float32(whole, policy, jit_compile) -> None:
+    losses = losses_of(policy, jit_compile)
+    assert np.abs(losses - whole).max() < BAND
+    assert np.abs(losses - whole).max() > 1e-5  # it was another precision
