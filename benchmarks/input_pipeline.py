@@ -18,10 +18,10 @@ room on the disk, and makes batches of them.
 import argparse
 import dataclasses
 import itertools
-import resource
 import sys
 import tempfile
 import time
+import tracemalloc
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -83,20 +83,24 @@ def made_up_lengths(num_pairs: int) -> np.ndarray:
 
 def _measure_plan(num_pairs: int, tokens_per_batch: int) -> None:
     lengths = made_up_lengths(num_pairs)
-    before = _peak_gigabytes()
 
-    def plan_of_epoch() -> list:
+    def plan_it(epoch: int) -> list:
         filling = BucketFilling.of(
             lengths,
             max_shapes=DataConfig().max_shapes,
             tokens_per_batch=tokens_per_batch,
         )
-        return list(filling.plan(1, 0))
+        return list(filling.plan(1, epoch))
 
-    seconds, plan = _timed(plan_of_epoch)
+    seconds, plan = _timed(lambda: plan_it(0))
+    # Apart, because watching memory takes time.
+    tracemalloc.start()
+    plan_it(1)
+    peak_bytes = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
     _row(
         f"plan of an epoch of {num_pairs:,} pairs",
-        f"{seconds:.1f} s, {len(plan):,} batches, {_peak_gigabytes() - before:.2f} GB "
+        f"{seconds:.1f} s, {len(plan):,} batches, {peak_bytes / 1e9:.2f} GB "
         "above the lengths",
     )
 
@@ -220,10 +224,6 @@ def _timed(call: Callable[[], Any]) -> tuple[float, Any]:
     start_seconds = time.perf_counter()
     result = call()
     return time.perf_counter() - start_seconds, result
-
-
-def _peak_gigabytes() -> float:
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6
 
 
 def _private_gigabytes() -> float:

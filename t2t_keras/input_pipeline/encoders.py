@@ -55,7 +55,7 @@ class Encoders:
         self._processes: list[Any] = []
         context = multiprocessing.get_context("spawn")
         # Whoever presses Ctrl-C ends this process, and it ends the others.
-        with _blocked(signal.SIGINT):
+        with _ignored(signal.SIGINT):
             for _ in range(workers):
                 ours, theirs = context.Pipe()
                 process = context.Process(
@@ -145,10 +145,13 @@ def _encode_pieces(connection: Connection, model_proto: bytes, max_length: int) 
 
 
 @contextlib.contextmanager
-def _blocked(number: signal.Signals) -> Iterator[None]:
-    """Blocks a signal here and in every process that is started meanwhile."""
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, {number})
+def _ignored(number: signal.Signals) -> Iterator[None]:
+    """Ignores a signal here, and for good in every process that is started meanwhile.
+
+    To block it instead would not do: `multiprocessing` unblocks it.
+    """
+    before = signal.signal(number, signal.SIG_IGN)
     try:
         yield
     finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+        signal.signal(number, before)

@@ -1,4 +1,5 @@
 import pytest
+import tensorflow as tf
 
 from t2t_keras.errors import UserError
 from t2t_keras.input_pipeline import corpora
@@ -37,6 +38,30 @@ def test_text_files(files, monkeypatch):
     (warning,) = corpus.splits["train"].warnings
     assert warning.startswith("train: 1 of 4 lines have no text")
     assert corpus.splits["test"].warnings == ()
+
+
+def test_chunks_are_the_pairs_some_at_a_time(files, monkeypatch):
+    corpus = open_corpus(files=files)
+    assert list(corpus.chunks("train")) == [([b"a", b"b", b"c"], [b"A", b"B", b"C"])]
+    monkeypatch.setattr(corpora, "_PAIRS_PER_CHUNK", 2)
+    in_twos = [([b"a", b"b"], [b"A", b"B"]), ([b"c"], [b"C"])]
+    assert list(corpus.chunks("train")) == in_twos
+    assert list(corpus.chunks("train")) == in_twos
+    # Huge lines are not gathered by the thousand.
+    monkeypatch.setattr(corpora, "_BYTES_PER_CHUNK", 2)
+    assert [len(source) for source, _ in corpus.chunks("train")] == [1, 1, 1]
+    with pytest.raises(UserError, match="has no dev split, only: train, test"):
+        corpus.chunks("dev")
+
+
+def test_chunks_of_a_dataset_are_its_pairs(monkeypatch):
+    dataset = tf.data.Dataset.from_tensor_slices(
+        {"source": [b"a", b"b", b"c"], "target": [b"A", b"B", b"C"]}
+    )
+    monkeypatch.setattr(corpora, "_PAIRS_PER_CHUNK", 2)
+    chunks = corpora._DatasetChunks(lambda: dataset)
+    expected = [([b"a", b"b"], [b"A", b"B"]), ([b"c"], [b"C"])]
+    assert list(chunks()) == expected == list(chunks())
 
 
 def test_elements_are_scalars(files):

@@ -250,3 +250,32 @@ def test_killed_at_random_it_ends_as_if_it_never_had_been(tmp_path):
     there = int(done.stderr.split(" of 30 shards are there")[0].split("\n")[-1])
     assert 20 <= there < 30
     assert files_of(folder) == files_of(whole)
+
+
+@pytest.mark.slow
+def test_ctrl_c_reaches_every_process_and_one_of_them_speaks(tmp_path):
+    flags = (
+        *written(tmp_path, "train", reversed_pairs(9_000, seed=5)),
+        "--vocabulary_size=280",
+        "--pairs_per_shard=300",
+        "--workers=2",
+    )
+    folder = tmp_path / "records"
+    process = subprocess.Popen(
+        (sys.executable, "-m", "t2t_keras.prepare", f"--output={folder}", *flags),
+        cwd=REPOSITORY,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        start_new_session=True,  # a group of its own, as a terminal makes
+        text=True,
+    )
+    while not (folder / "train-00003").exists():
+        assert process.poll() is None
+        time.sleep(0.001)
+    os.killpg(process.pid, signal.SIGINT)
+    output, errors = process.communicate()
+    assert (process.returncode, output) == (130, "")
+    *shards, last = errors.splitlines()[1:]
+    assert all(line.startswith("train-") for line in shards)
+    assert last.startswith("stopped by SIGINT; finished shards are kept.")
+    assert not list(folder.glob(".making-*"))
