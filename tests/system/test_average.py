@@ -35,6 +35,7 @@ def test_the_checkpoints_that_are_meant(average, own_run, arguments, steps):
     assert (done.status, done.stderr) == (0, "")
     assert done.stdout == (
         f"averaged {len(steps)} checkpoints, steps {named}, into {target}\n"
+        f"Use it with --checkpoint={target}\n"
     )
     state = json.loads((target / "state.json").read_text())["state"]
     assert (state["step"], state["averaged"]) == (steps[-1], steps)

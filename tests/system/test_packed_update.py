@@ -10,6 +10,7 @@ from t2t_keras import experiment
 from t2t_keras.input_pipeline.pipeline import TrainingBatches
 from t2t_keras.input_pipeline.tokenizing import tokenize_corpus
 from tests.system.random_model import CONFIG, made_up_lines, random_vocabulary
+from tests.training.steppers import strategy_of
 
 PAIRS = 37
 
@@ -60,7 +61,7 @@ def test_packed_or_not_the_update_is_the_same(corpus, vocabulary) -> None:
         corpus, vocabulary, one, jit_compile=False, max_shapes=1
     )
     # Packed rows on two devices under XLA; a row of padding makes their shares even.
-    two = tf.distribute.MirroredStrategy(["CPU:0", "CPU:1"])
+    two = strategy_of(2)
     found, packed_gradients = one_update(
         corpus, vocabulary, two, jit_compile=True, batching="pack"
     )

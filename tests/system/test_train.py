@@ -53,7 +53,7 @@ def test_the_same_command_again_is_done_at_once(own_run):
 def test_a_signal_is_told_and_is_the_status(
     tmp_path, monkeypatch, number, saved, status, message
 ):
-    def stop(config, model_dir):
+    def stop(config, model_dir, strategy):
         raise Interrupted(number, 1234, saved)
 
     monkeypatch.setattr(training_run, "train", stop)
@@ -64,7 +64,7 @@ def test_a_signal_is_told_and_is_the_status(
 def test_the_flags_reach_the_run(tmp_path, monkeypatch):
     seen = []
 
-    def note(config, model_dir):
+    def note(config, model_dir, strategy):
         seen.append((config, model_dir.path))
         raise Interrupted(signal.SIGTERM, 0, True)
 
@@ -98,6 +98,7 @@ def test_what_a_run_says_and_nothing_else(reverse_run):
         " batches an epoch, on average ",
         " a pair in a row; ",
         "model: 100,864 parameters on 1 device(s), no XLA",
+        " tokens: ",
         "step ",
         "  dev: loss ",
         "trained for ",

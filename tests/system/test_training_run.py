@@ -80,6 +80,9 @@ def no_arithmetic(monkeypatch):
         def train(self, batch, stop=False):
             return StepSums(LossSums(1.0, 1.0, 1.0), 1.0, 1.0)
 
+        def rehearse(self, batch):
+            pass
+
     monkeypatch.setattr(experiment, "build_stepper", lambda *_, **__: Idle())
     monkeypatch.setattr(experiment, "dev_sums", lambda *_: LossSums(1.0, 1.0, 1.0))
 
@@ -156,6 +159,9 @@ def bad_stepper(bad_steps):
             if self.step in bad_steps:
                 return StepSums(LossSums(np.nan, np.nan, 1.0), np.nan, 0.0)
             return StepSums(LossSums(1.0, 1.0, 1.0), 1.0, 1.0)
+
+        def rehearse(self, batch):
+            pass
 
     return lambda *_, **__: Bad()
 
