@@ -41,6 +41,7 @@ class ModelDir:
     def __init__(self, path: str | os.PathLike[str]):
         self.path = Path(path)
         self.flagfile = self.path / "train.flags"
+        self.lock_file = self.path / ".lock"
         self.vocabulary_file = self.path / "vocabulary.model"
         self.run_card_file = self.path / "run_card.json"
         self.checkpoints = self.path / "checkpoints"

@@ -35,7 +35,11 @@ def main() -> int:
     config = with_absolute_paths(config_from_flags())
     strategy = workers.set_up_devices(config.training)
     chief = is_chief(strategy)
-    lock = run_lock(model_dir.path, lambda text: print(text, file=sys.stderr))
+    lock = run_lock(
+        model_dir.path,
+        lambda text: print(text, file=sys.stderr),
+        model_dir.lock_file.name,
+    )
     with lock if chief else contextlib.nullcontext():
         try:
             training_run.train(config, model_dir, strategy)

@@ -9,8 +9,8 @@ import tensorflow as tf
 from t2t_keras import experiment
 from t2t_keras.input_pipeline.pipeline import TrainingBatches
 from t2t_keras.input_pipeline.tokenizing import tokenize_corpus
+from tests.devices import strategy_of
 from tests.system.random_model import CONFIG, made_up_lines, random_vocabulary
-from tests.training.steppers import strategy_of
 
 PAIRS = 37
 

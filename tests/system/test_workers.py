@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from t2t_keras.checkpoints import read_state, read_weights, steps_in
+from t2t_keras.checkpoints import read_weights, steps_in
 from t2t_keras.model_dir import ModelDir
 from tests.system.conftest import REPOSITORY
 from tests.system.reverse_task import reversed_pairs, written
@@ -75,24 +75,6 @@ def started(model_dir: Path, *arguments: str, worker: int | None = None, ports=(
         stderr=subprocess.PIPE,
         text=True,
     )
-
-
-def started_program(name: str, *arguments: str) -> subprocess.Popen:
-    """Starts a program with what it says on standard error apart, or not for
-    `rehearse`, which has nothing of its own to say."""
-    return subprocess.Popen(
-        [sys.executable, "-m", f"t2t_keras.{name}", *arguments],
-        cwd=REPOSITORY,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
-
-
-def last_child_of(process: subprocess.Popen) -> int:
-    """Returns the process that was started last by another, as Linux lists them."""
-    task = Path(f"/proc/{process.pid}/task/{process.pid}/children")
-    return int(task.read_text().split()[-1])
 
 
 def two_workers(model_dir: Path, *arguments: str) -> list[subprocess.Popen]:
@@ -207,55 +189,3 @@ def test_workers_that_would_not_do_the_same_are_refused(corpus, tmp_path) -> Non
     assert [status for status, _ in results] == [2, 2], results
     assert any("are not about to do the same" in line for _, line in results)
     assert steps_in(tmp_path / "run/checkpoints") == []
-
-
-# The flags of the paper's big run, with a small model on the bundled corpus.
-REHEARSAL = (
-    "--flagfile=configs/big.flags",
-    "--dataset=grammar_ende",
-    "--vocabulary_size=500",
-    "--max_length=48",
-    "--tokens_per_batch=1000",
-    "--max_shapes=1",
-    "--num_layers=1",
-    "--d_model=16",
-    "--d_ff=24",
-    "--num_heads=2",
-    "--d_k=8",
-    "--d_v=8",
-    "--log_steps=1",
-    "--eval_steps=3",
-    "--dev_bleu_sentences=4",
-    "--save_steps=1",
-)
-
-
-def test_a_rehearsal_of_the_papers_big_run(tmp_path) -> None:
-    """Two hosts of four devices, one of which dies; then one host of eight, to the
-    end: pre-flight, training, evaluation, averaging and export."""
-    place = ModelDir(tmp_path / "run")
-    flags = [*REHEARSAL, f"--model_dir={place.path}", f"--data_dir={tmp_path}"]
-    hosts = started_program(
-        "rehearse", *flags, "--train_steps=100000", "--cpu_devices=4"
-    )
-    wait_for_step(place.path, 2, [hosts])
-    os.kill(last_child_of(hosts), signal.SIGKILL)
-    said, _ = hosts.communicate(timeout=240)
-    # The worse of 2, of the one that was left alone, and that of the kill.
-    assert hosts.returncode == 128 + signal.SIGKILL
-    assert "error: Another worker stopped" in said
-    assert "parameters on 8 device(s), XLA" in said
-    reached = max(steps_in(place.checkpoints))
-    last = reached + 3
-    one = started_program("train", *flags, f"--train_steps={last}", "--cpu_devices=8")
-    out, said = one.communicate(timeout=400)
-    assert one.returncode == 0, said
-    assert f"going on from step {reached:,}" in said
-    assert "parameters on 8 device(s), XLA" in said
-    assert "x (48 + 48) tokens: " in said  # pre-flight
-    assert f"step {last:,}/{last:,}" in said
-    assert said.count("  dev: loss ") >= 1
-    averaged = place.averaged / f"step-{last}"
-    assert list(read_state(averaged).averaged) == steps_in(place.checkpoints)[-20:]
-    assert "test: 1,000 sentences, averaged" in out
-    assert (place.export / "1/saved_model.pb").is_file()

@@ -1,16 +1,14 @@
 """Models with their optimizers and steppers, from the same seed."""
 
-import functools
-
 import keras
 import numpy as np
-import tensorflow as tf
 
 from t2t_keras.models.transformer import Transformer
 from t2t_keras.training.optimizer import paper_adam
 from t2t_keras.training.schedule import WarmupInverseSquareRoot
 from t2t_keras.training.step import Stepper
 from t2t_keras.typing import Batch
+from tests.devices import strategy_of
 from tests.training.toy_models import ToyTranslator, random_batch
 
 V, D_MODEL, WARMUP = 7, 64, 4
@@ -23,15 +21,6 @@ def batches(vocabulary_size: int = V) -> list[Batch]:
         random_batch(rows, length, vocabulary_size, seed)
         for seed, (rows, length) in enumerate(SHAPES)
     ]
-
-
-@functools.cache
-def strategy_of(devices: int) -> tf.distribute.Strategy:
-    # Made once: two mirrored strategies of one process share the numbers of their
-    # collective operations, and fail on one another's shapes.
-    if devices == 1:
-        return tf.distribute.get_strategy()
-    return tf.distribute.MirroredStrategy([f"CPU:{n}" for n in range(devices)])
 
 
 def built(make_model, devices: int, jit_compile: bool = False, **settings):

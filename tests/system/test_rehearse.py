@@ -1,0 +1,105 @@
+"""Several hosts and many devices, on one machine: the paper's big run rehearsed."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from t2t_keras import rehearse
+from t2t_keras.checkpoints import read_state, steps_in
+from t2t_keras.model_dir import ModelDir
+from tests.system.conftest import REPOSITORY
+
+# The flags of the paper's big run, with a small model on the bundled corpus.
+REHEARSAL = (
+    "--flagfile=configs/big.flags",
+    "--dataset=grammar_ende",
+    "--vocabulary_size=500",
+    "--max_length=48",
+    "--tokens_per_batch=1000",
+    "--max_shapes=1",
+    "--num_layers=1",
+    "--d_model=16",
+    "--d_ff=24",
+    "--num_heads=2",
+    "--d_k=8",
+    "--d_v=8",
+    "--log_steps=1",
+    "--eval_steps=3",
+    "--dev_bleu_sentences=4",
+    "--save_steps=1",
+)
+
+
+def started_program(name: str, *arguments: str) -> subprocess.Popen:
+    """Starts a program with what it says on standard error apart, or not for
+    `rehearse`, which has nothing of its own to say."""
+    return subprocess.Popen(
+        [sys.executable, "-m", f"t2t_keras.{name}", *arguments],
+        cwd=REPOSITORY,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+
+
+def last_child_of(process: subprocess.Popen) -> int:
+    """Returns the process that was started last by another, as Linux lists them."""
+    task = Path(f"/proc/{process.pid}/task/{process.pid}/children")
+    return int(task.read_text().split()[-1])
+
+
+def wait_for_step(place: ModelDir, step: int, process: subprocess.Popen) -> None:
+    deadline = time.monotonic() + 400
+    while not any(there >= step for there in steps_in(place.checkpoints)):
+        assert process.poll() is None
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+
+
+@pytest.mark.slow
+def test_a_rehearsal_of_the_papers_big_run(tmp_path) -> None:
+    """Two hosts of four devices, one of which dies; then one host of eight, to the
+    end: pre-flight, training, evaluation, averaging and export."""
+    place = ModelDir(tmp_path / "run")
+    flags = [*REHEARSAL, f"--model_dir={place.path}", f"--data_dir={tmp_path}"]
+    hosts = started_program(
+        "rehearse", *flags, "--train_steps=100000", "--cpu_devices=4"
+    )
+    wait_for_step(place, 2, hosts)
+    os.kill(last_child_of(hosts), signal.SIGKILL)
+    said, _ = hosts.communicate(timeout=240)
+    # The worse of 2, of the one that was left alone, and that of the kill.
+    assert hosts.returncode == 128 + signal.SIGKILL
+    assert "error: Another worker stopped" in said
+    assert "parameters on 8 device(s), XLA" in said
+    reached = max(steps_in(place.checkpoints))
+    last = reached + 3
+    one = started_program("train", *flags, f"--train_steps={last}", "--cpu_devices=8")
+    out, said = one.communicate(timeout=400)
+    assert one.returncode == 0, said
+    assert f"going on from step {reached:,}" in said
+    assert "parameters on 8 device(s), XLA" in said
+    assert "x (48 + 48) tokens: " in said  # pre-flight
+    assert f"step {last:,}/{last:,}" in said
+    assert said.count("  dev: loss ") >= 1
+    averaged = place.averaged / f"step-{last}"
+    assert list(read_state(averaged).averaged) == steps_in(place.checkpoints)[-20:]
+    assert "test: 1,000 sentences, averaged" in out
+    assert (place.export / "1/saved_model.pb").is_file()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "kept"),
+    [
+        (["--num_workers=3", "--d_ff=8"], ["--d_ff=8"]),
+        (["--d_ff=8", "-num_workers", "3", "--x"], ["--d_ff=8", "--x"]),
+        (["--num_workers_of=3"], ["--num_workers_of=3"]),
+    ],
+)
+def test_every_other_flag_is_passed_on(arguments, kept) -> None:
+    assert rehearse._without("--num_workers", arguments) == kept
