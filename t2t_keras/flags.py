@@ -140,6 +140,19 @@ def _comma_separated(values: Sequence[str]) -> str:
     return line.getvalue()
 
 
+def without_flag(name: str, arguments: Sequence[str]) -> list[str]:
+    """Returns arguments less a flag, given as --name=value or --name value."""
+    kept, skips = [], False
+    for argument in arguments:
+        if skips:
+            skips = False
+        elif argument.lstrip("-") == name:
+            skips = True
+        elif not argument.lstrip("-").startswith(f"{name}="):
+            kept.append(argument)
+    return kept
+
+
 def help_text(
     usage: str, flag_values: flags.FlagValues, own: Sequence[str], sections_used: bool
 ) -> str:

@@ -14,6 +14,7 @@ from t2t_keras.errors import UserError
 from t2t_keras.input_pipeline.corpora import Corpus
 from t2t_keras.input_pipeline.parallel_text import open_parallel_text
 from t2t_keras.input_pipeline.record_making import Pace, make_shards, sound_shards
+from t2t_keras.input_pipeline.record_shards import remove_unfinished
 from t2t_keras.input_pipeline.records import (
     MAKING_FILE,
     MANIFEST_FILE,
@@ -73,7 +74,7 @@ def prepare(
         corpus = _open_corpus(config, say)
         making, vocabulary = _begun(config, folder, corpus, pairs_per_shard, say)
         texts = _written_texts(folder, corpus)
-        with _stopped_by_signals():
+        with _stopped_by_signals(folder):
             shards = make_shards(
                 folder,
                 making,
@@ -222,7 +223,7 @@ def _locked(folder: Path) -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def _stopped_by_signals() -> Iterator[None]:
+def _stopped_by_signals(folder: Path) -> Iterator[None]:
     """Raises `Stopped` at the first SIGINT or SIGTERM; a second one ends at once."""
     numbers = (signal.SIGINT, signal.SIGTERM)
 
@@ -234,6 +235,10 @@ def _stopped_by_signals() -> Iterator[None]:
     before = {number: signal.signal(number, stop) for number in numbers}
     try:
         yield
+    except Stopped:
+        # A signal may come before a shard's own clean-up is in place.
+        remove_unfinished(folder)
+        raise
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)

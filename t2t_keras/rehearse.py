@@ -21,7 +21,7 @@ import threading
 from absl import flags
 
 from t2t_keras import program
-from t2t_keras.flags import define_config_flags
+from t2t_keras.flags import define_config_flags, without_flag
 
 _OWN = ("num_workers", "model_dir")
 _NUM_WORKERS = flags.DEFINE_integer(
@@ -36,7 +36,7 @@ define_config_flags()
 def main() -> int:
     """Starts the workers and waits for them; returns the worst of their statuses."""
     program.required("model_dir")
-    passed_on = _without("--num_workers", sys.argv[1:])
+    passed_on = without_flag("num_workers", sys.argv[1:])
     addresses = [f"localhost:{port}" for port in _free_ports(_NUM_WORKERS.value)]
     workers = [_started(i, addresses, passed_on) for i in range(len(addresses))]
     readers = [
@@ -88,19 +88,6 @@ def _free_ports(count: int) -> list[int]:
     for each in sockets:
         each.close()
     return ports
-
-
-def _without(name: str, arguments: list[str]) -> list[str]:
-    """Returns arguments less a flag, given as --name=value or --name value."""
-    kept, skips = [], False
-    for argument in arguments:
-        if skips:
-            skips = False
-        elif argument.lstrip("-") == name.lstrip("-"):
-            skips = True
-        elif not argument.lstrip("-").startswith(f"{name.lstrip('-')}="):
-            kept.append(argument)
-    return kept
 
 
 if __name__ == "__main__":

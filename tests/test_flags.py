@@ -16,6 +16,7 @@ from t2t_keras.flags import (
     define_config_flags,
     flagfile_text,
     help_text,
+    without_flag,
 )
 from t2t_keras.flat_config import flat, sections, unflat
 from tests.random_configs import configs
@@ -259,3 +260,15 @@ def test_a_config_of_the_paper_has_the_papers_settings(column, name) -> None:
         assert values[row[0]] == row[column], row[0]
     # The checkpoints to be averaged are kept.
     assert values["keep_checkpoints"] >= values["average_checkpoints"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "kept"),
+    [
+        (["--num_workers=3", "--d_ff=8"], ["--d_ff=8"]),
+        (["--d_ff=8", "-num_workers", "3", "--x"], ["--d_ff=8", "--x"]),
+        (["--num_workers_of=3"], ["--num_workers_of=3"]),
+    ],
+)
+def test_every_other_flag_is_passed_on(arguments, kept) -> None:
+    assert without_flag("num_workers", arguments) == kept

@@ -9,7 +9,6 @@ from pathlib import Path
 
 import pytest
 
-from t2t_keras import rehearse
 from t2t_keras.checkpoints import read_state, steps_in
 from t2t_keras.model_dir import ModelDir
 from tests.system.conftest import REPOSITORY
@@ -91,15 +90,3 @@ def test_a_rehearsal_of_the_papers_big_run(tmp_path) -> None:
     assert list(read_state(averaged).averaged) == steps_in(place.checkpoints)[-20:]
     assert "test: 1,000 sentences, averaged" in out
     assert (place.export / "1/saved_model.pb").is_file()
-
-
-@pytest.mark.parametrize(
-    ("arguments", "kept"),
-    [
-        (["--num_workers=3", "--d_ff=8"], ["--d_ff=8"]),
-        (["--d_ff=8", "-num_workers", "3", "--x"], ["--d_ff=8", "--x"]),
-        (["--num_workers_of=3"], ["--num_workers_of=3"]),
-    ],
-)
-def test_every_other_flag_is_passed_on(arguments, kept) -> None:
-    assert rehearse._without("--num_workers", arguments) == kept
