@@ -31,8 +31,9 @@ def test_the_test_split_of_the_run_by_default(evaluate, own_run, reverse_run):
     assert lines[1] == f"  BLEU {scores.bleu:.2f}  {scores.bleu_signature}"
     assert "|tok:13a|smooth:exp|version:" in lines[1]
     assert lines[2] == f"  chrF {scores.chrf:.2f}  {scores.chrf_signature}"
-    assert lines[3].startswith("  perplexity per subword 1.1")
     card = own_run.run_card()["scores"]["test checkpoints/step-500"]
+    assert 1 < card["perplexity"] < 1.5
+    assert lines[3] == f"  perplexity per subword {card['perplexity']:.3f}"
     assert card["decoding"]["beam_size"] == 1
 
 
