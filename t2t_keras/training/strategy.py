@@ -31,10 +31,11 @@ def build_strategy(name: str | None, cpu_devices: int = 1) -> tf.distribute.Stra
         _split_cpu(cpu_devices)
     if name == "multi_worker" or (name is None and num_workers() > 1):
         return _multi_worker(cpu_devices)
-    devices = tf.config.list_logical_devices("GPU")
-    devices = devices or tf.config.list_logical_devices("CPU")
+    gpus = tf.config.list_logical_devices("GPU")
+    devices = gpus or tf.config.list_logical_devices("CPU")
     names = [device.name for device in devices]
-    if name == "mirrored" or (name is None and len(names) > 1):
+    several = len(gpus) > 1 or cpu_devices > 1
+    if name == "mirrored" or (name is None and several):
         if len(names) == 1:
             raise UserError(
                 f"--strategy=mirrored needs several devices, and there is only "

@@ -38,6 +38,7 @@ def third_party_label(module: str) -> str:
         "google": "protobuf",
         "grpc": "grpcio",
         "tensorflow_serving": "tensorflow_serving_api",
+        "xdist": "pytest_xdist",
     }
     top = module.split(".")[0]
     return THIRD_PARTY + distribution.get(top, top)

@@ -37,17 +37,20 @@ def test_one_device(name) -> None:
     assert strategy.wait_for_all(found, 5)
 
 
-@pytest.mark.parametrize("name", [None, "mirrored"])
-def test_several_devices_are_mirrored(name) -> None:
-    found = build_strategy(name)
+@pytest.mark.parametrize(("name", "cpu_devices"), [(None, 2), ("mirrored", 1)])
+def test_several_devices_are_mirrored(name, cpu_devices, monkeypatch) -> None:
+    # The CPU is split already, for all tests.
+    monkeypatch.setattr(strategy, "_split_cpu", lambda _: None)
+    found = build_strategy(name, cpu_devices)
     assert isinstance(found, tf.distribute.MirroredStrategy)
     assert found.num_replicas_in_sync == 2
     assert is_chief(found)
     assert strategy.num_processes(found) == 1
 
 
-def test_one_of_several_devices_if_asked() -> None:
-    assert build_strategy("one").num_replicas_in_sync == 1
+@pytest.mark.parametrize("name", [None, "one"])
+def test_logical_cpus_are_not_mirrored_unasked(name) -> None:
+    assert build_strategy(name).num_replicas_in_sync == 1
 
 
 @pytest.mark.usefixtures("one_cpu")
