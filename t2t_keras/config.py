@@ -94,7 +94,7 @@ class DataConfig:
     max_shapes: int = setting(
         24,
         "Most shapes of batches, where they are filled in buckets. More of them pad "
-        "less and compile longer.",
+        "less, compile longer, and mix long and short sentences less.",
         low=1,
         high=1024,
     )
