@@ -13,7 +13,6 @@ passed on to one of them, which is enough: they stop together.
 import json
 import os
 import signal
-import socket
 import subprocess
 import sys
 import threading
@@ -35,9 +34,11 @@ define_config_flags()
 
 def main() -> int:
     """Starts the workers and waits for them; returns the worst of their statuses."""
+    from t2t_keras.workers import free_ports
+
     program.required("model_dir")
     passed_on = without_flag("num_workers", sys.argv[1:])
-    addresses = [f"localhost:{port}" for port in _free_ports(_NUM_WORKERS.value)]
+    addresses = [f"localhost:{port}" for port in free_ports(_NUM_WORKERS.value)]
     workers = [_started(i, addresses, passed_on) for i in range(len(addresses))]
     readers = [
         threading.Thread(target=_repeat, args=(worker, f"[{i}] " if i else ""))
@@ -78,16 +79,6 @@ def _repeat(worker: subprocess.Popen[str], prefix: str) -> None:
     """Writes what a worker writes."""
     for line in worker.stdout or ():
         print(f"{prefix}{line}", end="", flush=True)
-
-
-def _free_ports(count: int) -> list[int]:
-    sockets = [socket.socket() for _ in range(count)]
-    for each in sockets:
-        each.bind(("localhost", 0))
-    ports = [each.getsockname()[1] for each in sockets]
-    for each in sockets:
-        each.close()
-    return ports
 
 
 if __name__ == "__main__":

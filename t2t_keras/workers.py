@@ -6,6 +6,7 @@ to see one model directory. With a single process nothing here does anything.
 
 import contextlib
 import hashlib
+import socket
 import sys
 from collections.abc import Iterator
 
@@ -103,3 +104,14 @@ def check_agreement(
             f"{first_step:,}. Give all of them the same flags, the same text, and one "
             "--model_dir that all of them see."
         )
+
+
+def free_ports(count: int) -> list[int]:
+    """Returns ports of this machine that nobody listens to now."""
+    sockets = [socket.socket() for _ in range(count)]
+    for each in sockets:
+        each.bind(("localhost", 0))
+    ports = [each.getsockname()[1] for each in sockets]
+    for each in sockets:
+        each.close()
+    return ports

@@ -3,7 +3,6 @@
 import json
 import os
 import signal
-import socket
 import subprocess
 import sys
 import time
@@ -14,6 +13,7 @@ import pytest
 
 from t2t_keras.checkpoints import read_weights, steps_in
 from t2t_keras.model_dir import ModelDir
+from t2t_keras.workers import free_ports
 from tests.system.conftest import REPOSITORY
 from tests.system.reverse_task import reversed_pairs, written
 
@@ -83,16 +83,6 @@ def two_workers(model_dir: Path, *arguments: str) -> list[subprocess.Popen]:
         started(model_dir, *arguments, worker=worker, ports=ports)
         for worker in range(2)
     ]
-
-
-def free_ports(count: int) -> list[int]:
-    sockets = [socket.socket() for _ in range(count)]
-    for each in sockets:
-        each.bind(("localhost", 0))
-    ports = [each.getsockname()[1] for each in sockets]
-    for each in sockets:
-        each.close()
-    return ports
 
 
 def ended(processes: list[subprocess.Popen]) -> list[tuple[int, str]]:
