@@ -1,6 +1,7 @@
 """What holds for every test: two devices, full float32, fixed seeds."""
 
 import os
+import signal
 
 # Before Keras and TensorFlow are imported, and whatever ~/.keras says.
 os.environ["KERAS_BACKEND"] = "tensorflow"
@@ -25,6 +26,8 @@ def pytest_configure() -> None:
 
     Two are the fewest that can show a mistake in how replicas are summed.
     """
+    # A shell that starts the tests in its background has them ignore Ctrl-C.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     hypothesis.settings.load_profile("house")
     cpu = tf.config.list_physical_devices("CPU")[0]
     two = [tf.config.LogicalDeviceConfiguration() for _ in range(2)]
