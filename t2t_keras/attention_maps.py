@@ -55,7 +55,7 @@ def attention_maps(
     hidden_BSD = model.position_encoding(model.embedding(source))
     for layer in layers:
         hidden_BSD = layer(hidden_BSD, attention_mask=encoder_mask)
-    encoder = last.attention.weights_of(hidden_BSD, hidden_BSD, encoder_mask)
+    encoder = last.attention.weights_of(hidden_BSD, None, encoder_mask)
     memory_BSD = last(hidden_BSD, attention_mask=encoder_mask)
 
     masks = {
@@ -66,7 +66,7 @@ def attention_maps(
     hidden_BTD = model.position_encoding(model.embedding(decoder_input))
     for layer in layers:
         hidden_BTD = layer(hidden_BTD, memory_BSD, **masks)
-    decoder = last.attention.weights_of(hidden_BTD, hidden_BTD, masks["attention_mask"])
+    decoder = last.attention.weights_of(hidden_BTD, None, masks["attention_mask"])
     attended_BTD = last.attention(
         hidden_BTD, hidden_BTD, attention_mask=masks["attention_mask"]
     )

@@ -180,7 +180,10 @@ class TrainingConfig:
     seed: int = setting(
         1, "Of initial weights, data order and dropout.", low=0, high=2**32 - 1
     )
-    jit_compile: bool = setting(True, "Whether XLA compiles forward and gradient.")
+    jit_compile: bool = setting(
+        True,
+        "Whether XLA compiles forward and gradient; never for bfloat16 on CPUs.",
+    )
     precision: str = setting(
         "float32",
         "What is computed in: float32, bfloat16, or float16 with a dynamic loss "

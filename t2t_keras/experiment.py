@@ -164,6 +164,16 @@ def build_optimizer(config: ExperimentConfig, model: keras.Model) -> SummedGradi
     return optimizer
 
 
+def uses_xla(config: TrainingConfig) -> bool:
+    """Returns whether XLA compiles the step: where it is asked for and gains.
+
+    On CPUs it has no fast bfloat16 product, where TensorFlow's own is as fast again as
+    one of float32 (benchmarks/README.md).
+    """
+    on_cpu = not tf.config.list_physical_devices("GPU")
+    return config.jit_compile and not (on_cpu and config.precision == "bfloat16")
+
+
 def build_stepper(
     config: TrainingConfig,
     model: keras.Model,
@@ -179,7 +189,7 @@ def build_stepper(
         strategy,
         label_smoothing=config.label_smoothing,
         seed=config.seed,
-        jit_compile=config.jit_compile,
+        jit_compile=uses_xla(config),
         max_tokens=config.max_tokens_per_replica,
         packed=packed,
     )

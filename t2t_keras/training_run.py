@@ -80,7 +80,7 @@ def _train(
     progress.say(
         f"model: {model.count_params():,} parameters on "
         f"{strategy.num_replicas_in_sync} device(s), "
-        f"{'XLA' if config.training.jit_compile else 'no XLA'}"
+        f"{'XLA' if experiment.uses_xla(config.training) else 'no XLA'}"
     )
     run = _Run(config, model_dir, data, progress, model, optimizer, strategy)
     with chief_first(strategy):  # which sets damaged checkpoints aside
@@ -193,7 +193,8 @@ class _Run:
 
     def _rehearse(self) -> None:
         """Compiles and tries every shape; without XLA the largest is enough."""
-        shapes, compiles = self._data.filling.shapes, self._config.training.jit_compile
+        shapes = self._data.filling.shapes
+        compiles = experiment.uses_xla(self._config.training)
 
         def batches() -> Iterator[Batch]:
             for shape in reversed(shapes) if compiles else shapes[-1:]:

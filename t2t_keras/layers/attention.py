@@ -7,6 +7,7 @@ queries and keys, U size per head of values (the paper's d_v).
 import keras
 from keras import ops
 
+from t2t_keras.layers.projection import project
 from t2t_keras.typing import Tensor
 
 
@@ -68,14 +69,15 @@ class MultiHeadAttention(keras.layers.Layer):
 
     Call args:
         queries: [B, T, D] float.
-        memory: [B, S, D] float, what keys and values are made from.
+        memory: [B, S, D] float, what keys and values are made from; None for the
+            queries themselves: self-attention.
         attention_mask: bool that broadcasts to [B, T, S], True = may attend.
 
     Returns:
         [B, T, D].
 
     Incremental decoding uses the parts: `keys_values` once for what is known, then
-    `attend` for each new query. `call` is exactly these two.
+    `attend` for each new query. `call` comes to the same.
     """
 
     def __init__(self, num_heads: int, d_k: int, d_v: int, **kwargs):
@@ -100,38 +102,54 @@ class MultiHeadAttention(keras.layers.Layer):
             setattr(self, name, weight)
         self.built = True
 
-    def call(self, queries, memory, attention_mask=None):
-        keys, values = self.keys_values(memory)
-        return self.attend(queries, keys, values, attention_mask)
+    def call(self, queries, memory=None, attention_mask=None):
+        queries, keys, values = self._projections(queries, memory)
+        return self._joined(
+            dot_product_attention(queries, keys, values, attention_mask)
+        )
 
     def keys_values(self, memory: Tensor) -> tuple[Tensor, Tensor]:
         """Returns the keys [B, S, H, K] and values [B, S, H, U] of a memory."""
-        keys = self._heads(memory, self.key_kernel, self.d_k)
-        return keys, self._heads(memory, self.value_kernel, self.d_v)
+        keys, values = self._heads(memory, self.key_kernel, self.value_kernel)
+        return keys, values
 
     def attend(
         self, queries: Tensor, keys: Tensor, values: Tensor, mask: Tensor | None
     ) -> Tensor:
         """Returns [B, T, D] for queries [B, T, D] over projected keys and values."""
-        queries = self._heads(queries, self.query_kernel, self.d_k)
-        heads_BTHU = dot_product_attention(queries, keys, values, mask)
-        batch, length = ops.shape(heads_BTHU)[0], ops.shape(heads_BTHU)[1]
-        joined = ops.reshape(heads_BTHU, (batch, length, self.num_heads * self.d_v))
-        return ops.matmul(joined, ops.cast(self.output_kernel, joined.dtype))
+        (queries,) = self._heads(queries, self.query_kernel)
+        return self._joined(dot_product_attention(queries, keys, values, mask))
 
     def weights_of(
-        self, queries: Tensor, memory: Tensor, mask: Tensor | None
+        self, queries: Tensor, memory: Tensor | None, mask: Tensor | None
     ) -> Tensor:
         """Returns the weights [B, H, T, S] float32 that `call` sums values with."""
-        keys, _ = self.keys_values(memory)
-        queries = self._heads(queries, self.query_kernel, self.d_k)
+        queries, keys, _ = self._projections(queries, memory)
         return attention_weights(queries, keys, mask)
 
-    def _heads(self, inputs: Tensor, kernel: Tensor, size: int) -> Tensor:
-        inputs = ops.cast(inputs, self.compute_dtype)
-        projected = ops.matmul(inputs, ops.cast(kernel, self.compute_dtype))
-        batch, length = ops.shape(projected)[0], ops.shape(projected)[1]
-        return ops.reshape(projected, (batch, length, self.num_heads, size))
+    def _projections(self, queries: Tensor, memory: Tensor | None) -> list[Tensor]:
+        """Returns queries, keys and values of all heads."""
+        if memory is None:
+            kernels = self.query_kernel, self.key_kernel, self.value_kernel
+            return self._heads(queries, *kernels)
+        return [*self._heads(queries, self.query_kernel), *self.keys_values(memory)]
+
+    def _heads(self, inputs: Tensor, *kernels: Tensor) -> list[Tensor]:
+        """Returns [B, L, H, size of a head] for each kernel, of one product."""
+        projected = project(ops.cast(inputs, self.compute_dtype), *kernels)
+        batch, length = ops.shape(inputs)[:2]
+        heads = self.num_heads
+        return [
+            ops.reshape(part, (batch, length, heads, part.shape[-1] // heads))
+            for part in projected
+        ]
+
+    def _joined(self, heads_BTHU: Tensor) -> Tensor:
+        """Returns the heads side by side, times W_O."""
+        batch, length = ops.shape(heads_BTHU)[:2]
+        joined = ops.reshape(heads_BTHU, (batch, length, self.num_heads * self.d_v))
+        (outputs,) = project(joined, self.output_kernel)
+        return outputs
 
     def compute_output_shape(self, queries_shape, memory_shape=None):
         return queries_shape

@@ -89,7 +89,7 @@ class DecoderLayer(keras.layers.Layer):
     ):
         return self._sublayers(
             hidden,
-            lambda x: self.attention(x, x, attention_mask=attention_mask),
+            lambda x: self.attention(x, attention_mask=attention_mask),
             lambda x: self.memory_attention(x, memory, attention_mask=memory_mask),
             dropout_keys,
         )

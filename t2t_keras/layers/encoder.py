@@ -64,7 +64,7 @@ class EncoderLayer(keras.layers.Layer):
         self.built = True
 
     def call(self, hidden, attention_mask=None, dropout_keys=None):
-        attended = self.attention(hidden, hidden, attention_mask=attention_mask)
+        attended = self.attention(hidden, attention_mask=attention_mask)
         hidden = self.attention_residual(
             hidden, attended, dropout_keys=fold_in(dropout_keys, 0)
         )

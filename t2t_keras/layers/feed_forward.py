@@ -4,6 +4,7 @@ Shapes: B batch, L length, D model width, F inner width.
 """
 
 import keras
+from keras import ops
 
 
 class FeedForward(keras.layers.Layer):
@@ -36,7 +37,9 @@ class FeedForward(keras.layers.Layer):
         self.built = True
 
     def call(self, inputs):
-        return self.outer(self.inner(inputs))
+        # One matrix, not one for each row of the batch: see `project`.
+        rows = ops.reshape(inputs, (-1, inputs.shape[-1]))
+        return ops.reshape(self.outer(self.inner(rows)), ops.shape(inputs))
 
     def compute_output_shape(self, inputs_shape):
         return inputs_shape

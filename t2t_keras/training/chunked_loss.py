@@ -6,6 +6,10 @@ the last thing the model computes, so the gradient of a few rows is known as soo
 their logits are. Here both are made together, some rows at a time, and the logits
 are gone before the next rows come.
 
+Only the softmax needs them. What label smoothing wants of a token is one number for
+the true word and another for all others: its part of loss and gradient comes from the
+true word's embedding and the sum of all embeddings.
+
 Shapes: N tokens of a batch, C tokens of a chunk, D model width, V vocabulary size.
 """
 
@@ -20,15 +24,15 @@ from t2t_keras.typing import Tensor
 _LOGITS_AT_ONCE = 2**26
 
 
-class _Chunk(NamedTuple):
-    """What some rows come to."""
+class _Softmax(NamedTuple):
+    """What is kept of the logits of some tokens."""
 
-    loss_sum: Tensor
-    log_loss_sum: Tensor
-    hidden_gradient: Tensor
-    """[C, D], of `gradient_scale` times the loss."""
-    embedding_gradient: Tensor
-    """[V, D] float32, likewise."""
+    normalizer: Tensor
+    """[N] float32, the log of the sum of their exponentials."""
+    true_logit: Tensor
+    """[N] float32, of the true word."""
+    by_hidden: Tensor
+    """[N, D], a token's softmax times its scale, times the embeddings."""
 
 
 def chunked_cross_entropy(
@@ -57,16 +61,14 @@ def chunked_cross_entropy(
             None for no gradient, and a third of the work.
         logits_at_once: How many logits may be in memory at a time.
     """
-    width = hidden.shape[-1]
-    hidden_ND = tf.reshape(hidden, [-1, width])
-    targets_N = tf.reshape(targets, [-1])
+    hidden_ND = tf.reshape(hidden, [-1, hidden.shape[-1]])
     weights_N = tf.reshape(tf.cast(weights, tf.float32), [-1])
 
-    def chunks(hidden_ND: Tensor, embeddings_VD: Tensor) -> _Chunk:
-        return _all_chunks(
+    def sums_and_gradients(hidden_ND: Tensor, embeddings_VD: Tensor) -> Any:
+        return _sums_and_gradients(
             hidden_ND,
             embeddings_VD,
-            targets_N,
+            tf.reshape(targets, [-1]),
             weights_N,
             label_smoothing,
             gradient_scale,
@@ -74,26 +76,25 @@ def chunked_cross_entropy(
         )
 
     @tf.custom_gradient
-    def sums(hidden_ND: Tensor, embeddings_VD: Tensor) -> Any:
-        chunk = chunks(hidden_ND, embeddings_VD)
+    def differentiable(hidden_ND: Tensor, embeddings_VD: Tensor) -> Any:
+        sums, by_hidden, by_embeddings = sums_and_gradients(hidden_ND, embeddings_VD)
 
         def gradient(by_loss_sum: Tensor, _: Tensor) -> tuple[Tensor, Tensor]:
-            hidden_part = chunk.hidden_gradient
             return (
-                hidden_part * tf.cast(by_loss_sum, hidden_part.dtype),
-                chunk.embedding_gradient * by_loss_sum,
+                by_hidden * tf.cast(by_loss_sum, by_hidden.dtype),
+                by_embeddings * by_loss_sum,
             )
 
-        return (chunk.loss_sum, chunk.log_loss_sum), gradient
+        return sums, gradient
 
     if gradient_scale is None:
-        loss_sum, log_loss_sum, *_ = chunks(hidden_ND, embeddings)
+        (loss_sum, log_loss_sum), *_ = sums_and_gradients(hidden_ND, embeddings)
     else:
-        loss_sum, log_loss_sum = sums(hidden_ND, embeddings)
+        loss_sum, log_loss_sum = differentiable(hidden_ND, embeddings)
     return LossSums(loss_sum, log_loss_sum, tf.reduce_sum(weights_N))
 
 
-def _all_chunks(
+def _sums_and_gradients(
     hidden_ND: Tensor,
     embeddings_VD: Tensor,
     targets_N: Tensor,
@@ -101,84 +102,120 @@ def _all_chunks(
     label_smoothing: float,
     gradient_scale: Tensor | float | None,
     logits_at_once: int,
-) -> _Chunk:
-    vocabulary_size, width = embeddings_VD.shape
-    tokens = tf.shape(hidden_ND)[0]
-    rows = tf.minimum(max(1, logits_at_once // vocabulary_size), tokens)
-    count = -(-tokens // tf.maximum(rows, 1))
-    missing = count * rows - tokens
-    hidden_KCD = tf.reshape(
-        tf.pad(hidden_ND, [[0, missing], [0, 0]]), [count, rows, width]
+) -> tuple[tuple[Tensor, Tensor], Tensor, Tensor]:
+    """Returns the sums of both losses, and gradients of the first, [N, D], [V, D]."""
+    vocabulary_size = embeddings_VD.shape[0]
+    # q of all words but the true one, and how much more that has.
+    share = label_smoothing / (vocabulary_size - 1)
+    more = 1.0 - label_smoothing - share
+    projection_VD = tf.cast(embeddings_VD, hidden_ND.dtype)  # once, not in every chunk
+    embedding_sum_D = tf.reduce_sum(tf.cast(projection_VD, tf.float32), axis=0)
+    scales_N = None if gradient_scale is None else weights_N * gradient_scale
+    found, by_embeddings_VD = _softmax(
+        hidden_ND,
+        projection_VD,
+        targets_N,
+        scales_N,
+        most_rows=max(1, logits_at_once // vocabulary_size),
     )
-    targets_KC, weights_KC = (
-        tf.reshape(tf.pad(vector, [[0, missing]]), [count, rows])
-        for vector in (targets_N, weights_N)
+    hidden_float_ND = tf.cast(hidden_ND, tf.float32)
+    log_loss_N = found.normalizer - found.true_logit
+    # sum_v q_v (normalizer - logit_v).
+    logit_sum_N = tf.linalg.matvec(hidden_float_ND, embedding_sum_D)
+    of_all_N = found.normalizer * vocabulary_size - logit_sum_N
+    loss_N = more * log_loss_N + share * of_all_N
+    sums = tf.reduce_sum(loss_N * weights_N), tf.reduce_sum(log_loss_N * weights_N)
+    if scales_N is None:
+        return sums, found.by_hidden, by_embeddings_VD
+    # Softmax minus q.
+    true_ND = tf.cast(tf.gather(projection_VD, targets_N), tf.float32)
+    wanted_ND = (more * true_ND + share * embedding_sum_D) * scales_N[:, None]
+    by_hidden_ND = tf.cast(found.by_hidden, tf.float32) - wanted_ND
+    scaled_ND = hidden_float_ND * scales_N[:, None]
+    by_embeddings_VD -= share * tf.reduce_sum(scaled_ND, axis=0)
+    by_embeddings_VD -= tf.math.unsorted_segment_sum(
+        more * scaled_ND, targets_N, vocabulary_size
     )
-    # Once, not in every chunk.
-    projection_VD = tf.cast(embeddings_VD, hidden_ND.dtype)
+    return sums, tf.cast(by_hidden_ND, hidden_ND.dtype), by_embeddings_VD
 
-    def add(i: Tensor, sums: _Chunk, hidden_gradients: Any) -> Any:
-        chunk = _one_chunk(
+
+def _softmax(
+    hidden_ND: Tensor,
+    projection_VD: Tensor,
+    targets_N: Tensor,
+    scales_N: Tensor | None,
+    *,
+    most_rows: int,
+) -> tuple[_Softmax, Tensor]:
+    """Returns each token's part, and the sum of theirs by the embeddings, [V, D].
+
+    Args:
+        hidden_ND: The decoder's output.
+        projection_VD: The embeddings in the same dtype.
+        targets_N: Of the true words.
+        scales_N: What a token's gradient is multiplied by; None for no gradient.
+        most_rows: Most tokens whose logits are in memory at a time.
+    """
+    tokens, width = tf.shape(hidden_ND)[0], hidden_ND.shape[1]
+    # As few chunks as may be, all of a size: padding is computed like the rest.
+    count = tf.maximum(1, -(-tokens // most_rows))
+    rows = -(-tokens // count)
+
+    def cut(tensor: Tensor) -> Tensor:
+        missing = [[0, count * rows - tokens]] + [[0, 0]] * (len(tensor.shape) - 1)
+        shape = tf.concat([[count, rows], tensor.shape[1:]], axis=0)
+        return tf.ensure_shape(
+            tf.reshape(tf.pad(tensor, missing), shape), [None, None, *tensor.shape[1:]]
+        )
+
+    hidden_KCD, targets_KC = cut(hidden_ND), cut(targets_N)
+    scales_KC = None if scales_N is None else cut(scales_N)
+
+    def add(i: Tensor, by_embeddings_VD: Tensor, kept: _Softmax) -> Any:
+        part, by_part_VD = _softmax_of_chunk(
             hidden_KCD[i],
             projection_VD,
             targets_KC[i],
-            weights_KC[i],
-            label_smoothing,
-            gradient_scale,
+            None if scales_KC is None else scales_KC[i],
         )
-        return (
-            i + 1,
-            _Chunk(
-                sums.loss_sum + chunk.loss_sum,
-                sums.log_loss_sum + chunk.log_loss_sum,
-                sums.hidden_gradient,
-                sums.embedding_gradient + chunk.embedding_gradient,
-            ),
-            hidden_gradients.write(i, chunk.hidden_gradient),
-        )
+        kept = _Softmax(*(a.write(i, b) for a, b in zip(kept, part, strict=True)))
+        return i + 1, by_embeddings_VD + by_part_VD, kept
 
-    zero = tf.constant(0.0)
-    start = _Chunk(zero, zero, zero, tf.zeros([vocabulary_size, width]))
-    gradients = tf.TensorArray(hidden_ND.dtype, size=count, element_shape=[None, width])
-    _, sums, gradients = tf.while_loop(
-        lambda i, *_: i < count, add, (tf.constant(0), start, gradients)
+    def kept(dtype: tf.DType, shape: list[int]) -> tf.TensorArray:
+        return tf.TensorArray(dtype, size=count, element_shape=[None, *shape])
+
+    start = _Softmax(
+        kept(tf.float32, []), kept(tf.float32, []), kept(hidden_ND.dtype, [width])
     )
-    hidden_gradient_ND = tf.reshape(gradients.stack(), [-1, width])[:tokens]
-    return sums._replace(hidden_gradient=hidden_gradient_ND)
+    nothing_VD = tf.zeros(projection_VD.shape)
+    _, by_embeddings_VD, found = tf.while_loop(
+        lambda i, *_: i < count, add, (tf.constant(0), nothing_VD, start)
+    )
+    return _Softmax(*(part.concat()[:tokens] for part in found)), by_embeddings_VD
 
 
-def _one_chunk(
+def _softmax_of_chunk(
     hidden_CD: Tensor,
     projection_VD: Tensor,
     targets_C: Tensor,
-    weights_C: Tensor,
-    label_smoothing: float,
-    gradient_scale: Tensor | float | None,
-) -> _Chunk:
-    vocabulary_size = projection_VD.shape[0]
+    scales_C: Tensor | None,
+) -> tuple[_Softmax, Tensor]:
     logits_CV = tf.matmul(hidden_CD, projection_VD, transpose_b=True)
     # float32: a softmax over 32k tokens lives on differences bfloat16 rounds off.
     logits_CV = tf.cast(logits_CV, tf.float32)
-    is_true_CV = tf.range(vocabulary_size)[None] == targets_C[:, None]
-    normalizer_C = tf.reduce_logsumexp(logits_CV, axis=-1)
-    true_C = tf.reduce_sum(tf.where(is_true_CV, logits_CV, 0.0), axis=-1)
-    log_loss_C = normalizer_C - true_C
-    # sum_v q_v (normalizer - logit_v), q being share everywhere but at the target.
-    share = label_smoothing / (vocabulary_size - 1)
-    confidence = 1.0 - label_smoothing - share
-    mean_part_C = normalizer_C * vocabulary_size - tf.reduce_sum(logits_CV, axis=-1)
-    loss_C = confidence * log_loss_C + share * mean_part_C
-    sums = tf.reduce_sum(loss_C * weights_C), tf.reduce_sum(log_loss_C * weights_C)
-    if gradient_scale is None:
-        return _Chunk(*sums, tf.zeros_like(hidden_CD), tf.zeros(projection_VD.shape))
-    # Softmax minus q.
-    wanted_CV = tf.where(is_true_CV, confidence + share, share)
-    gradient_CV = tf.exp(logits_CV - normalizer_C[:, None]) - wanted_CV
-    gradient_CV *= (weights_C * gradient_scale)[:, None]
-    gradient_CV = tf.cast(gradient_CV, hidden_CD.dtype)
-    by_embedding_VD = tf.matmul(gradient_CV, hidden_CD, transpose_a=True)
-    return _Chunk(
-        *sums,
-        tf.matmul(gradient_CV, projection_VD),
-        tf.cast(by_embedding_VD, tf.float32),
+    peak_C = tf.reduce_max(logits_CV, axis=-1)
+    exponentials_CV = tf.exp(logits_CV - peak_C[:, None])
+    normalizer_C = peak_C + tf.math.log(tf.reduce_sum(exponentials_CV, axis=-1))
+    true_logit_C = tf.gather(logits_CV, targets_C, batch_dims=1)
+    if scales_C is None:
+        nothing = tf.zeros_like(hidden_CD), tf.zeros(projection_VD.shape)
+        return _Softmax(normalizer_C, true_logit_C, nothing[0]), nothing[1]
+    # The scale within the exponential: of 0, it is exp(-inf).
+    shift_C = normalizer_C - tf.math.log(scales_C)
+    softmax_CV = tf.exp(logits_CV - shift_C[:, None])
+    softmax_CV = tf.cast(softmax_CV, hidden_CD.dtype)
+    by_embeddings_VD = tf.matmul(softmax_CV, hidden_CD, transpose_a=True)
+    return (
+        _Softmax(normalizer_C, true_logit_C, tf.matmul(softmax_CV, projection_VD)),
+        tf.cast(by_embeddings_VD, tf.float32),
     )

@@ -33,6 +33,7 @@ class Update(NamedTuple):
         token_count: Target tokens.
         gradient_norm: Of the mean gradient over tokens.
         finite: Whether it was made; not so where loss or gradient were not finite.
+        reduce_seconds: From the gradients of a replica to the sum of all.
     """
 
     step: int
@@ -42,6 +43,7 @@ class Update(NamedTuple):
     token_count: float
     gradient_norm: float
     finite: bool
+    reduce_seconds: float = 0.0
 
 
 def read_updates(made: Sequence[MadeUpdate]) -> list[Update]:
@@ -57,12 +59,25 @@ def read_updates(made: Sequence[MadeUpdate]) -> list[Update]:
         [sums.losses.token_count for _, _, sums in made],
         [sums.gradient_norm for _, _, sums in made],
         [sums.finite for _, _, sums in made],
+        [sums.reduce_seconds for _, _, sums in made],
     )
     rows = np.stack([tf.stack(column).numpy() for column in columns], axis=1)
-    return [
-        Update(step, batch, *map(float, numbers), finite=bool(finite))
-        for (step, batch, _), (*numbers, finite) in zip(made, rows, strict=True)
-    ]
+    updates = []
+    for (step, batch, _), numbers in zip(made, rows.tolist(), strict=True):
+        loss_sum, log_loss_sum, token_count, norm, finite, seconds = numbers
+        updates.append(
+            Update(
+                step,
+                batch,
+                loss_sum,
+                log_loss_sum,
+                token_count,
+                norm,
+                bool(finite),
+                seconds,
+            )
+        )
+    return updates
 
 
 class Meter:
@@ -120,6 +135,7 @@ class Meter:
     def add(self, update: Update) -> None:
         """Adds an update. One that was not made counts as skipped, and costs."""
         self._flops += self._flops_of(update.batch)
+        self._reduced += update.reduce_seconds
         self._updates += 1
         source = np.asarray(update.batch["encoder_input_tokens"])
         target = np.asarray(update.batch["decoder_target_tokens"])
@@ -143,9 +159,10 @@ class Meter:
     def values(self) -> dict[str, float]:
         """Returns means over the updates since the last call, and forgets them.
 
-        "compute_seconds" is the rest of a step's time after "input_seconds", the
-        wait for a batch. An accelerator works on while Python waits, so the latter
-        is the most that a faster input could save.
+        A step's time is "input_seconds", the wait for a batch, "all_reduce_seconds",
+        from a replica's gradients to the sum of all, and "compute_seconds", the rest.
+        An accelerator works on while Python waits, so the first is the most that a
+        faster input could save.
         """
         seconds, updates = self._seconds(), max(self._updates, 1)
         made = self._updates - self._skipped
@@ -159,7 +176,8 @@ class Meter:
             "padding_share": 1 - self._real_tokens() / max(self._positions, 1),
             "step_seconds": seconds / updates,
             "input_seconds": self._waited / updates,
-            "compute_seconds": (seconds - self._waited) / updates,
+            "all_reduce_seconds": self._reduced / updates,
+            "compute_seconds": (seconds - self._waited - self._reduced) / updates,
             "flops_per_step": self._flops / updates,
             "flops_per_second": self._flops / seconds,
             "skipped": float(self._skipped),
@@ -183,7 +201,7 @@ class Meter:
     def _forget(self) -> None:
         self._start_seconds = time.monotonic()
         self._paused_at: float | None = None
-        self._waited = 0.0
+        self._waited = self._reduced = 0.0
         self._flops = 0.0
         self._updates = self._skipped = 0
         self._source_tokens = self._target_tokens = self._positions = 0

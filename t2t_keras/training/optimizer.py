@@ -19,9 +19,9 @@ _STEPS_TO_GROW = 2_000
 class SummedGradientAdam(keras.optimizers.Adam):
     """Adam whose gradients are summed already, and that may leave an update out.
 
-    Keras' optimizers add gradients up over replicas themselves. Ours come summed and
-    divided, because their norm is wanted too; so each replica updates its own copy,
-    all with the same numbers, by TensorFlow's fused operation (ADR 0010).
+    Keras' optimizers add gradients up over replicas themselves. Ours come summed,
+    because their norm is wanted too; so each replica updates its own copy, all with
+    the same numbers, by TensorFlow's fused operation (ADR 0010).
 
     An update that does not apply leaves weights and moments as they are to the last
     bit, whatever is in its gradients. No conditional is traced for that: with both
@@ -56,26 +56,35 @@ class SummedGradientAdam(keras.optimizers.Adam):
             self.good_steps = count("good_steps")
 
     def apply_summed(
-        self, gradients: Sequence[Tensor], *, finite: Tensor, counts: Tensor
+        self,
+        gradients: Sequence[Tensor],
+        divisor: Tensor,
+        *,
+        finite: Tensor,
+        counts: Tensor,
     ) -> None:
         """Makes an update on this replica; every replica is given the same.
 
         Args:
             gradients: One for each variable that the optimizer was built on, summed
                 over replicas.
+            divisor: float32 scalar, positive, what makes a mean of the sum.
             finite: bool scalar, whether the update applies.
             counts: bool scalar, whether it counts as a step at all; False to go
                 through the motions of one, as before the first.
         """
         applies = tf.logical_and(finite, counts)
-        self._update_weights(gradients, applies)
+        self._update_weights(gradients, divisor, applies)
         if self.dynamic_loss_scale:
             self._update_loss_scale(finite, counts)
         _assign_add(self.applied, tf.cast(applies, tf.int64))
         _assign_add(self.iterations, tf.cast(counts, self.iterations.dtype))
 
-    def _update_weights(self, gradients: Sequence[Tensor], applies: Tensor) -> None:
+    def _update_weights(
+        self, gradients: Sequence[Tensor], divisor: Tensor, applies: Tensor
+    ) -> None:
         share = tf.cast(applies, tf.float32)
+        factor = tf.where(applies, 1.0 / divisor, 0.0)
         step = tf.cast(self.applied.value + 1, tf.float32)
         settings = {
             "beta1_power": tf.pow(self.beta_1, step),
@@ -98,7 +107,7 @@ class SummedGradientAdam(keras.optimizers.Adam):
                 m=momentum.value.handle,
                 v=velocity.value.handle,
                 # 0 where nothing applies, even where the gradient is not a number.
-                grad=tf.math.multiply_no_nan(gradient, share),
+                grad=tf.math.multiply_no_nan(gradient, factor),
                 **settings,
             )
 

@@ -33,12 +33,15 @@ class StepSums(NamedTuple):
             that the update was left out; else 1. An overflow that a smaller loss
             scale may mend counts as finite.
         stops: float32 scalar, how many replicas were asked to stop.
+        reduce_seconds: float32 scalar, from one replica's own gradients to the norm of
+            all: the transfer, and the wait for slower replicas. 0 where there is one.
     """
 
     losses: LossSums
     gradient_norm: Tensor
     finite: Tensor
     stops: Tensor = 0.0
+    reduce_seconds: Tensor = 0.0
 
 
 class Ask(NamedTuple):
@@ -144,11 +147,13 @@ class Stepper:
             self._loss_gradients,
             input_signature=[train_spec, keys_spec, scale_spec],
             jit_compile=jit_compile or None,
+            autograph=False,
         )
         self._losses = tf.function(
             self._loss_only,
             input_signature=[evaluation_spec],
             jit_compile=jit_compile or None,
+            autograph=False,
         )
         self._train, self._train_accumulated = (
             self._distributed(self._train_replica, train_spec, rank) for rank in (2, 3)
@@ -263,10 +268,11 @@ class Stepper:
 
         ask_spec = Ask(tf.TensorSpec([], tf.bool), tf.TensorSpec([], tf.float32))
         signature = [self._spread_signature(batch_spec, rank), ask_spec]
-        return tf.function(run, input_signature=signature)
+        return tf.function(run, input_signature=signature, autograph=False)
 
     def _train_replica(self, batch: Batch, ask: Ask) -> StepSums:
         losses, gradients = self._summed_gradients(batch)
+        before = self._seconds_at(losses.loss_sum)
         # A copy on this device: what has no device cannot be reduced.
         stop = tf.identity(ask.stop)
         *gradients, loss_sum, log_loss_sum, token_count, stops = self._all_reduced(
@@ -274,16 +280,19 @@ class Stepper:
         )
         # A batch of padding only divides 0 by 1, not by 0.
         divisor = tf.maximum(token_count, 1.0) * self._loss_scale()
-        gradients = [gradient / divisor for gradient in gradients]
-        norm = tf.linalg.global_norm(gradients)
+        norm = tf.linalg.global_norm(gradients) / divisor
+        reduce_seconds = tf.cast(self._seconds_at(norm) - before, tf.float32)
         finite = tf.math.is_finite(loss_sum) & tf.math.is_finite(norm)
         mendable = tf.math.is_finite(loss_sum) & self._optimizer.can_scale_less()
-        self._optimizer.apply_summed(gradients, finite=finite, counts=ask.counts)
+        self._optimizer.apply_summed(
+            gradients, divisor, finite=finite, counts=ask.counts
+        )
         return StepSums(
             LossSums(loss_sum, log_loss_sum, token_count),
             norm,
             tf.cast(finite | mendable, tf.float32),
             stops,
+            reduce_seconds,
         )
 
     def _evaluate_replica(self, batch: Batch, ask: Ask) -> StepSums:
@@ -292,7 +301,16 @@ class Stepper:
         del batch[ROW_NUMBERS]
         sums = self._all_reduced(list(self._losses(batch)))
         zero = tf.constant(0.0)
-        return StepSums(LossSums(*sums), zero, tf.constant(1.0), zero)
+        return StepSums(LossSums(*sums), zero, tf.constant(1.0), zero, zero)
+
+    def _seconds_at(self, number: Tensor) -> Tensor:
+        """Returns a clock's time when a scalar is there; 0 for a single replica."""
+        if self._strategy.num_replicas_in_sync == 1:
+            return tf.constant(0.0, tf.float64)
+        # An accelerator works on its own: on the host a number is there when it has
+        # been computed.
+        with tf.device("CPU:0"), tf.control_dependencies([tf.identity(number)]):
+            return tf.timestamp()
 
     def _all_reduced(self, tensors: list[Tensor]) -> list[Tensor]:
         context = tf.distribute.get_replica_context()

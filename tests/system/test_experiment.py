@@ -10,7 +10,12 @@ import tensorflow as tf
 from keras import ops
 
 from t2t_keras import experiment
-from t2t_keras.config import DataConfig, DecodingConfig, ExperimentConfig
+from t2t_keras.config import (
+    DataConfig,
+    DecodingConfig,
+    ExperimentConfig,
+    TrainingConfig,
+)
 from t2t_keras.decoding.settings import BeamSearchSettings
 from t2t_keras.errors import UserError
 from t2t_keras.input_pipeline.corpora import open_corpus
@@ -314,3 +319,17 @@ def test_a_run_gives_its_model_back(reverse_run, trained):
         for each in (trained, latest)
     ]
     assert 0 < np.abs(embeddings[0] - embeddings[1]).max() < 0.1
+
+
+@pytest.mark.parametrize(
+    ("precision", "asked_for", "expected"),
+    [
+        ("float32", True, True),
+        ("float32", False, False),
+        ("float16", True, True),
+        ("bfloat16", True, False),
+    ],
+)
+def test_xla_is_used_where_it_gains_on_a_cpu(precision, asked_for, expected) -> None:
+    training = TrainingConfig(precision=precision, jit_compile=asked_for)
+    assert experiment.uses_xla(training) == expected

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+from t2t_keras.training import chunked_loss
 from t2t_keras.training.chunked_loss import chunked_cross_entropy
 from t2t_keras.training.losses import label_smoothed_cross_entropy
 
@@ -115,3 +116,16 @@ def test_other_multiples_of_the_loss_have_other_gradients(inputs) -> None:
         lambda h, e: at_once(h, e, targets, weights, 0.1), hidden, embeddings
     )
     np.testing.assert_allclose(tape.gradient(thrice, hidden), 3 * expected, atol=5e-6)
+
+
+def test_no_chunk_is_computed_half_empty(inputs, monkeypatch) -> None:
+    # 20 tokens, 13 of them at a time: 10 and 10, not 13 and 13.
+    rows, softmax_of_chunk = [], chunked_loss._softmax_of_chunk
+
+    def noting(hidden, *arguments):
+        rows.append(hidden.shape[0])
+        return softmax_of_chunk(hidden, *arguments)
+
+    monkeypatch.setattr(chunked_loss, "_softmax_of_chunk", noting)
+    chunked_cross_entropy(*inputs, label_smoothing=0.1, logits_at_once=13 * V)
+    assert rows == [10, 10]

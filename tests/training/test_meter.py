@@ -20,8 +20,10 @@ BATCH = MappingProxyType(
 )
 
 
-def update(step=1, loss_sum=6.0, log=4.0, tokens=2.0, norm=1.0, finite=True) -> Update:
-    return Update(step, dict(BATCH), loss_sum, log, tokens, norm, finite)
+def update(
+    step=1, loss_sum=6.0, log=4.0, tokens=2.0, norm=1.0, finite=True, reduce=0.0
+) -> Update:
+    return Update(step, dict(BATCH), loss_sum, log, tokens, norm, finite, reduce)
 
 
 class Clock:
@@ -48,13 +50,14 @@ def test_numbers_are_read_in_their_order_and_places() -> None:
                 LossSums(tf.constant(step + 0.5), tf.constant(step + 0.25), step * 2.0),
                 tf.constant(step / 4),
                 tf.constant(float(step % 2)),
+                reduce_seconds=tf.constant(step / 8),
             ),
         )
         for step in (4, 5)
     ]
     assert read_updates(made) == [
-        Update(4, made[0].batch, 4.5, 4.25, 8.0, 1.0, False),
-        Update(5, made[1].batch, 5.5, 5.25, 10.0, 1.25, True),
+        Update(4, made[0].batch, 4.5, 4.25, 8.0, 1.0, False, 0.5),
+        Update(5, made[1].batch, 5.5, 5.25, 10.0, 1.25, True, 0.625),
     ]
     assert read_updates([]) == []
 
@@ -120,7 +123,7 @@ def test_a_huge_loss_has_no_perplexity_that_a_float_could_hold() -> None:
     assert measured.values()["perplexity"] == math.inf
 
 
-def test_the_wait_for_batches_is_told_from_the_rest(clock) -> None:
+def test_waits_for_batches_and_for_replicas_are_told_from_the_rest(clock) -> None:
     measured = meter()
 
     def batches():
@@ -130,9 +133,10 @@ def test_the_wait_for_batches_is_told_from_the_rest(clock) -> None:
 
     for batch in measured.timed(batches()):
         clock.now += 1.0
-        measured.add(update()._replace(batch=batch))
+        measured.add(update(reduce=0.25)._replace(batch=batch))
     values = measured.values()
-    assert (values["input_seconds"], values["compute_seconds"]) == (3.0, 1.0)
+    parts = ("input_seconds", "compute_seconds", "all_reduce_seconds", "step_seconds")
+    assert tuple(values[part] for part in parts) == (3.0, 0.75, 0.25, 4.0)
 
 
 def test_pauses_are_left_out_of_everything(clock) -> None:

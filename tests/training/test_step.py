@@ -1,5 +1,7 @@
 """One update held against NumPy, and against itself however it is computed."""
 
+import time
+
 import numpy as np
 import pytest
 import tensorflow as tf
@@ -254,3 +256,17 @@ def test_a_row_has_its_key_wherever_it_is_computed() -> None:
     np.testing.assert_array_equal(tf.concat(parts, axis=0), whole)
     compiled = tf.function(row_keys, jit_compile=True)(1, step, tf.range(9))
     np.testing.assert_array_equal(compiled, whole)
+
+
+@pytest.mark.parametrize("devices", [1, 2])
+def test_the_time_between_gradients_and_their_sum_is_part_of_the_steps(devices) -> None:
+    # A difference of clocks in float32 would be 0 or minutes.
+    _, _, stepper = built(toy, devices)
+    stepper.train(batches()[0])
+    start = time.monotonic()
+    seconds = float(stepper.train(batches()[0]).reduce_seconds)
+    step_seconds = time.monotonic() - start
+    if devices == 1:
+        assert seconds == 0.0
+    else:
+        assert 0.0 < seconds < step_seconds
