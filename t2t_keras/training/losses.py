@@ -1,13 +1,26 @@
-"""What is minimized: label-smoothed cross-entropy (section 5.4).
+"""What is minimized: label-smoothed cross-entropy (section 5.4), some rows at a time.
 
-Shapes: B batch, T target length, V vocabulary size.
+A batch of 25,000 tokens has 925 million logits over the paper's 37,000 words: 3.7 GB
+in float32, and twice or three times that while their gradient is made. The loss is
+the last thing the model computes, so the gradient of a few rows is known as soon as
+their logits are. Here both are made together, some rows at a time, and the logits
+are gone before the next rows come.
+
+Only the softmax needs them. What label smoothing wants of a token is one number for
+the true word and another for all others: its part of loss and gradient comes from the
+true word's embedding and the sum of all embeddings.
+
+Shapes: N tokens of a batch, C tokens of a chunk, D model width, V vocabulary size.
 """
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-from keras import ops
+import tensorflow as tf
 
 from t2t_keras.typing import Tensor
+
+# 256 MiB of float32: enough rows for a fast product, little beside the model.
+_LOGITS_AT_ONCE = 2**26
 
 
 class LossSums(NamedTuple):
@@ -29,21 +42,48 @@ class LossSums(NamedTuple):
     token_count: Tensor
 
 
+class _Softmax(NamedTuple):
+    """What is kept of the logits of some tokens."""
+
+    normalizer: Tensor
+    """[N] float32, the log of the sum of their exponentials."""
+    true_logit: Tensor
+    """[N] float32, of the true word."""
+    by_hidden: Tensor
+    """[N, D], a token's softmax times its scale, times the embeddings."""
+
+
 def label_smoothed_cross_entropy(
-    logits: Tensor, targets: Tensor, weights: Tensor, *, label_smoothing: float
+    hidden: Tensor,
+    embeddings: Tensor,
+    targets: Tensor,
+    weights: Tensor,
+    *,
+    label_smoothing: float,
+    gradient_scale: Tensor | float | None = 1.0,
+    logits_at_once: int = _LOGITS_AT_ONCE,
 ) -> LossSums:
     """Returns the loss summed over tokens, and the number of tokens.
 
-    The target distribution gives `1 - label_smoothing` to the true token and shares
-    `label_smoothing` evenly among the V - 1 others, as Tensor2Tensor does (ADR
-    0003). Tensor2Tensor also subtracts the entropy of that distribution, a constant
-    without a gradient, which is not done here.
+    Logits are `hidden @ embeddings.T`. The target distribution gives
+    `1 - label_smoothing` to the true token and shares `label_smoothing` evenly among
+    the V - 1 others, as Tensor2Tensor does (ADR 0003). Tensor2Tensor also subtracts
+    the entropy of that distribution, a constant without a gradient, which is not done
+    here. Softmax and sums are float32.
+
+    Differentiable by `hidden` and `embeddings`, through `loss_sum` alone, and once:
+    the gradient is made on the way forward.
 
     Args:
-        logits: [B, T, V] float of any width; computed on as float32.
-        targets: [B, T] int token ids. Padding holds a valid id too (0).
-        weights: [B, T] float: 1 where a token counts, 0 at padding.
+        hidden: [..., D] float, the decoder's output.
+        embeddings: [V, D] float32.
+        targets: [...] int token ids. Padding holds a valid id too (0).
+        weights: [...] float, 1 where a token counts, 0 at padding.
         label_smoothing: In [0, 1). The paper uses 0.1.
+        gradient_scale: What the gradient is multiplied by, before it is rounded to
+            the dtype of `hidden`: float16's loss scale. The sums are not scaled.
+            None for no gradient, and a third of the work.
+        logits_at_once: How many logits may be in memory at a time.
 
     Returns:
         The sums. On a batch of padding only all are 0: the loss is not NaN.
@@ -55,9 +95,10 @@ def label_smoothed_cross_entropy(
     log 4, and the padded third token adds nothing:
 
     >>> sums = label_smoothed_cross_entropy(
-    ...     logits=ops.zeros((1, 3, 4)),
-    ...     targets=ops.array([[2, 1, 0]]),
-    ...     weights=ops.array([[1.0, 1.0, 0.0]]),
+    ...     hidden=tf.zeros((1, 3, 2)),
+    ...     embeddings=tf.ones((4, 2)),
+    ...     targets=tf.constant([[2, 1, 0]]),
+    ...     weights=tf.constant([[1.0, 1.0, 0.0]]),
     ...     label_smoothing=0.1,
     ... )
     >>> round(float(sums.loss_sum), 4), float(sums.token_count)
@@ -67,18 +108,161 @@ def label_smoothed_cross_entropy(
         raise ValueError(
             f"label_smoothing must be in [0, 1). Received: {label_smoothing}"
         )
+    hidden_ND = tf.reshape(hidden, [-1, hidden.shape[-1]])
+    weights_N = tf.reshape(tf.cast(weights, tf.float32), [-1])
+
+    def sums_and_gradients(hidden_ND: Tensor, embeddings_VD: Tensor) -> Any:
+        return _sums_and_gradients(
+            hidden_ND,
+            embeddings_VD,
+            tf.reshape(targets, [-1]),
+            weights_N,
+            label_smoothing,
+            gradient_scale,
+            logits_at_once,
+        )
+
+    @tf.custom_gradient
+    def differentiable(hidden_ND: Tensor, embeddings_VD: Tensor) -> Any:
+        sums, by_hidden, by_embeddings = sums_and_gradients(hidden_ND, embeddings_VD)
+
+        def gradient(by_loss_sum: Tensor, _: Tensor) -> tuple[Tensor, Tensor]:
+            return (
+                by_hidden * tf.cast(by_loss_sum, by_hidden.dtype),
+                by_embeddings * by_loss_sum,
+            )
+
+        return sums, gradient
+
+    if gradient_scale is None:
+        (loss_sum, log_loss_sum), *_ = sums_and_gradients(hidden_ND, embeddings)
+    else:
+        loss_sum, log_loss_sum = differentiable(hidden_ND, embeddings)
+    return LossSums(loss_sum, log_loss_sum, tf.reduce_sum(weights_N))
+
+
+def _sums_and_gradients(
+    hidden_ND: Tensor,
+    embeddings_VD: Tensor,
+    targets_N: Tensor,
+    weights_N: Tensor,
+    label_smoothing: float,
+    gradient_scale: Tensor | float | None,
+    logits_at_once: int,
+) -> tuple[tuple[Tensor, Tensor], Tensor, Tensor]:
+    """Returns the sums of both losses, and gradients of the first, [N, D], [V, D]."""
+    vocabulary_size = embeddings_VD.shape[0]
+    # q of all words but the true one, and how much more that has.
+    share = label_smoothing / (vocabulary_size - 1)
+    more = 1.0 - label_smoothing - share
+    projection_VD = tf.cast(embeddings_VD, hidden_ND.dtype)  # once, not in every chunk
+    embedding_sum_D = tf.reduce_sum(tf.cast(projection_VD, tf.float32), axis=0)
+    scales_N = None if gradient_scale is None else weights_N * gradient_scale
+    found, by_embeddings_VD = _softmax(
+        hidden_ND,
+        projection_VD,
+        targets_N,
+        scales_N,
+        most_rows=max(1, logits_at_once // vocabulary_size),
+    )
+    hidden_float_ND = tf.cast(hidden_ND, tf.float32)
+    log_loss_N = found.normalizer - found.true_logit
+    # sum_v q_v (normalizer - logit_v).
+    logit_sum_N = tf.linalg.matvec(hidden_float_ND, embedding_sum_D)
+    of_all_N = found.normalizer * vocabulary_size - logit_sum_N
+    loss_N = more * log_loss_N + share * of_all_N
+    sums = tf.reduce_sum(loss_N * weights_N), tf.reduce_sum(log_loss_N * weights_N)
+    if scales_N is None:
+        return sums, found.by_hidden, by_embeddings_VD
+    # Softmax minus q.
+    true_ND = tf.cast(tf.gather(projection_VD, targets_N), tf.float32)
+    wanted_ND = (more * true_ND + share * embedding_sum_D) * scales_N[:, None]
+    by_hidden_ND = tf.cast(found.by_hidden, tf.float32) - wanted_ND
+    scaled_ND = hidden_float_ND * scales_N[:, None]
+    by_embeddings_VD -= share * tf.reduce_sum(scaled_ND, axis=0)
+    by_embeddings_VD -= tf.math.unsorted_segment_sum(
+        more * scaled_ND, targets_N, vocabulary_size
+    )
+    return sums, tf.cast(by_hidden_ND, hidden_ND.dtype), by_embeddings_VD
+
+
+def _softmax(
+    hidden_ND: Tensor,
+    projection_VD: Tensor,
+    targets_N: Tensor,
+    scales_N: Tensor | None,
+    *,
+    most_rows: int,
+) -> tuple[_Softmax, Tensor]:
+    """Returns each token's part, and the sum of theirs by the embeddings, [V, D].
+
+    Args:
+        hidden_ND: The decoder's output.
+        projection_VD: The embeddings in the same dtype.
+        targets_N: Of the true words.
+        scales_N: What a token's gradient is multiplied by; None for no gradient.
+        most_rows: Most tokens whose logits are in memory at a time.
+    """
+    tokens, width = tf.shape(hidden_ND)[0], hidden_ND.shape[1]
+    # As few chunks as may be, all of a size: padding is computed like the rest.
+    count = tf.maximum(1, -(-tokens // most_rows))
+    rows = -(-tokens // count)
+
+    def cut(tensor: Tensor) -> Tensor:
+        missing = [[0, count * rows - tokens]] + [[0, 0]] * (len(tensor.shape) - 1)
+        shape = tf.concat([[count, rows], tensor.shape[1:]], axis=0)
+        return tf.ensure_shape(
+            tf.reshape(tf.pad(tensor, missing), shape), [None, None, *tensor.shape[1:]]
+        )
+
+    hidden_KCD, targets_KC = cut(hidden_ND), cut(targets_N)
+    scales_KC = None if scales_N is None else cut(scales_N)
+
+    def add(i: Tensor, by_embeddings_VD: Tensor, kept: _Softmax) -> Any:
+        part, by_part_VD = _softmax_of_chunk(
+            hidden_KCD[i],
+            projection_VD,
+            targets_KC[i],
+            None if scales_KC is None else scales_KC[i],
+        )
+        kept = _Softmax(*(a.write(i, b) for a, b in zip(kept, part, strict=True)))
+        return i + 1, by_embeddings_VD + by_part_VD, kept
+
+    def kept(dtype: tf.DType, shape: list[int]) -> tf.TensorArray:
+        return tf.TensorArray(dtype, size=count, element_shape=[None, *shape])
+
+    start = _Softmax(
+        kept(tf.float32, []), kept(tf.float32, []), kept(hidden_ND.dtype, [width])
+    )
+    nothing_VD = tf.zeros(projection_VD.shape)
+    _, by_embeddings_VD, found = tf.while_loop(
+        lambda i, *_: i < count, add, (tf.constant(0), nothing_VD, start)
+    )
+    return _Softmax(*(part.concat()[:tokens] for part in found)), by_embeddings_VD
+
+
+def _softmax_of_chunk(
+    hidden_CD: Tensor,
+    projection_VD: Tensor,
+    targets_C: Tensor,
+    scales_C: Tensor | None,
+) -> tuple[_Softmax, Tensor]:
+    logits_CV = tf.matmul(hidden_CD, projection_VD, transpose_b=True)
     # float32: a softmax over 32k tokens lives on differences bfloat16 rounds off.
-    logits = ops.cast(logits, "float32")
-    true_BT = ops.take_along_axis(logits, ops.expand_dims(targets, -1), axis=-1)[..., 0]
-    normalizer_BT = ops.logsumexp(logits, axis=-1)
-    log_loss_BT = normalizer_BT - true_BT
-    # The smoothed loss is sum_v q_v (normalizer - logit_v). With q = share for all
-    # but the true token this needs one more sum over V, and no log_probs.
-    share = label_smoothing / (logits.shape[-1] - 1)
-    mean_part_BT = normalizer_BT * logits.shape[-1] - ops.sum(logits, axis=-1)
-    confidence = 1.0 - label_smoothing - share
-    loss_BT = confidence * log_loss_BT + share * mean_part_BT
-    weights = ops.cast(weights, "float32")
-    return LossSums(
-        ops.sum(loss_BT * weights), ops.sum(log_loss_BT * weights), ops.sum(weights)
+    logits_CV = tf.cast(logits_CV, tf.float32)
+    peak_C = tf.reduce_max(logits_CV, axis=-1)
+    exponentials_CV = tf.exp(logits_CV - peak_C[:, None])
+    normalizer_C = peak_C + tf.math.log(tf.reduce_sum(exponentials_CV, axis=-1))
+    true_logit_C = tf.gather(logits_CV, targets_C, batch_dims=1)
+    if scales_C is None:
+        nothing = tf.zeros_like(hidden_CD), tf.zeros(projection_VD.shape)
+        return _Softmax(normalizer_C, true_logit_C, nothing[0]), nothing[1]
+    # The scale within the exponential: of 0, it is exp(-inf).
+    shift_C = normalizer_C - tf.math.log(scales_C)
+    softmax_CV = tf.exp(logits_CV - shift_C[:, None])
+    softmax_CV = tf.cast(softmax_CV, hidden_CD.dtype)
+    by_embeddings_VD = tf.matmul(softmax_CV, hidden_CD, transpose_a=True)
+    return (
+        _Softmax(normalizer_C, true_logit_C, tf.matmul(softmax_CV, projection_VD)),
+        tf.cast(by_embeddings_VD, tf.float32),
     )

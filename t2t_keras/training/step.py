@@ -10,8 +10,7 @@ import keras
 import numpy as np
 import tensorflow as tf
 
-from t2t_keras.training.chunked_loss import chunked_cross_entropy
-from t2t_keras.training.losses import LossSums
+from t2t_keras.training.losses import LossSums, label_smoothed_cross_entropy
 from t2t_keras.training.optimizer import SummedGradientAdam
 from t2t_keras.training.shares import (
     ROW_NUMBERS,
@@ -358,7 +357,7 @@ class Stepper:
         label_smoothing: float,
         gradient_scale: Tensor | None,
     ) -> LossSums:
-        return chunked_cross_entropy(
+        return label_smoothed_cross_entropy(
             self._model.hidden_states(batch, keys),
             tf.convert_to_tensor(self._model.output_embeddings),
             batch["decoder_target_tokens"],

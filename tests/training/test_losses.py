@@ -1,92 +1,139 @@
 """The loss and its gradient held against float64 NumPy."""
 
-import keras
 import numpy as np
 import pytest
 import tensorflow as tf
 
+from t2t_keras.training import losses
 from t2t_keras.training.losses import LossSums, label_smoothed_cross_entropy
 from tests.reference import transformer_np
 
-B, T, V = 4, 5, 7
+B, T, D, V = 4, 5, 6, 11
 
 
 @pytest.fixture
 def inputs():
-    """Logits [B, T, V], targets [B, T] and weights; the last row is all padding."""
+    """Hidden states, embeddings, targets, weights; the last row is all padding."""
     rng = np.random.default_rng(5)
-    logits = rng.normal(scale=3.0, size=(B, T, V)).astype("float32")
-    targets = rng.integers(1, V, (B, T)).astype("int32")
+    hidden = rng.normal(size=(B, T, D)).astype("float32")
+    embeddings = rng.normal(size=(V, D)).astype("float32")
     weights = (np.arange(T) < np.array([[T], [3], [1], [0]])).astype("float32")
-    return logits, targets * weights.astype("int32"), weights
+    targets = rng.integers(1, V, (B, T)).astype("int32") * weights.astype("int32")
+    return hidden, embeddings, targets, weights
 
 
-def expected_sums(logits, targets, weights, label_smoothing) -> list[float]:
-    sums = [0.0, 0.0]
+def expected_sums(hidden, embeddings, targets, weights, smoothing) -> np.ndarray:
+    """The three sums, token by token."""
+    sums = np.zeros(3)
     for b, t in zip(*np.nonzero(weights), strict=True):
-        row = logits[b, t].astype("float64")[None]
-        for index, smoothing in enumerate((label_smoothing, 0.0)):
-            sums[index] += transformer_np.label_smoothed_cross_entropy(
-                row, [targets[b, t]], smoothing
-            )[0]
-    return [*sums, float(np.count_nonzero(weights))]
+        row = (hidden[b, t].astype("float64") @ embeddings.T.astype("float64"))[None]
+        costs = [
+            transformer_np.label_smoothed_cross_entropy(row, [targets[b, t]], epsilon)
+            for epsilon in (smoothing, 0.0)
+        ]
+        sums += weights[b, t] * np.array([costs[0][0], costs[1][0], 1.0])
+    return sums
 
 
-def as_numpy(sums: LossSums) -> list[float]:
-    return [float(part) for part in sums]
+def expected_gradients(hidden, embeddings, targets, weights, smoothing):
+    """Softmax minus what is wanted, by hidden states and by embeddings."""
+    hidden, embeddings = hidden.astype("float64"), embeddings.astype("float64")
+    wanted = np.full((B, T, V), smoothing / (V - 1))
+    np.put_along_axis(wanted, targets[..., None], 1 - smoothing, axis=-1)
+    by_logits = transformer_np.softmax(hidden @ embeddings.T) - wanted
+    by_logits *= weights[..., None]
+    return by_logits @ embeddings, np.einsum("btv,btd->vd", by_logits, hidden)
 
 
-@pytest.mark.parametrize("label_smoothing", [0.0, 0.1, 0.45])
-def test_the_sums_are_the_references(inputs, label_smoothing) -> None:
-    actual = label_smoothed_cross_entropy(*inputs, label_smoothing=label_smoothing)
-    expected = expected_sums(*inputs, label_smoothing)
-    np.testing.assert_allclose(as_numpy(actual), expected, rtol=2e-6)
+def with_gradients(hidden, embeddings, targets, weights, **settings):
+    hidden, embeddings = map(tf.convert_to_tensor, (hidden, embeddings))
+    with tf.GradientTape() as tape:
+        tape.watch([hidden, embeddings])
+        sums = label_smoothed_cross_entropy(
+            hidden, embeddings, targets, weights, **settings
+        )
+    return sums, tape.gradient(sums.loss_sum, [hidden, embeddings])
+
+
+def as_numpy(sums: LossSums) -> np.ndarray:
+    return np.array([float(part) for part in sums])
+
+
+@pytest.mark.parametrize("smoothing", [0.0, 0.1, 0.45])
+# A row at a time; chunks that 20 rows do not fill; two chunks; all in one.
+@pytest.mark.parametrize("logits_at_once", [1, 3 * V + 1, 10 * V, 10_000])
+@pytest.mark.parametrize("jit_compile", [None, True])
+def test_it_is_the_references_whatever_the_chunks(
+    inputs, smoothing, logits_at_once, jit_compile
+) -> None:
+    signature = [
+        tf.TensorSpec([None, None, D]),
+        tf.TensorSpec([V, D]),
+        tf.TensorSpec([None, None], tf.int32),
+        tf.TensorSpec([None, None]),
+    ]
+
+    @tf.function(input_signature=signature, jit_compile=jit_compile)
+    def computed(*inputs):
+        settings = {"label_smoothing": smoothing, "logits_at_once": logits_at_once}
+        return with_gradients(*inputs, **settings)
+
+    sums, gradients = computed(*inputs)
+    expected = expected_sums(*inputs, smoothing)
+    np.testing.assert_allclose(as_numpy(sums), expected, rtol=2e-6)
+    for found, wanted in zip(
+        gradients, expected_gradients(*inputs, smoothing), strict=True
+    ):
+        np.testing.assert_allclose(found, wanted, atol=2e-6)
+        assert np.abs(wanted).max() > 0.1
+    assert not np.any(gradients[0].numpy()[inputs[3] == 0])
     # Another convention in use, the mass shared over all V, is farther off.
-    if label_smoothing:
-        wrong = expected_sums(*inputs, label_smoothing * (V - 1) / V)
+    if smoothing:
+        wrong = expected_sums(*inputs, smoothing * (V - 1) / V)
         assert abs(wrong[0] / expected[0] - 1) > 1e-4
 
 
-def test_the_gradient_is_softmax_minus_what_is_wanted(inputs) -> None:
-    logits, targets, weights = inputs
-    variable = tf.constant(logits)
-    with tf.GradientTape() as tape:
-        tape.watch(variable)
-        sums = label_smoothed_cross_entropy(
-            variable, targets, weights, label_smoothing=0.1
-        )
-    gradient = tape.gradient(sums.loss_sum, variable).numpy()
-    wanted = np.full((B, T, V), 0.1 / (V - 1))
-    np.put_along_axis(wanted, targets[..., None], 0.9, axis=-1)
-    softmax = transformer_np.softmax(logits.astype("float64"))
-    expected = (softmax - wanted) * weights[..., None]
-    np.testing.assert_allclose(gradient, expected, atol=3e-7)
-    assert np.abs(gradient[weights == 0]).max() == 0.0
-
-
-def test_the_gradient_agrees_with_finite_differences(inputs) -> None:
-    logits, targets, weights = inputs
-    variable = tf.constant(logits)
-    with tf.GradientTape() as tape:
-        tape.watch(variable)
-        sums = label_smoothed_cross_entropy(
-            variable, targets, weights, label_smoothing=0.1
-        )
-    gradient = tape.gradient(sums.loss_sum, variable).numpy()
-    for index in [(0, 4, 2), (1, 2, 6), (2, 0, 0), (3, 3, 3)]:
+def test_the_reference_gradient_agrees_with_finite_differences(inputs) -> None:
+    hidden, *rest = inputs
+    by_hidden, _ = expected_gradients(*inputs, 0.1)
+    for index in [(0, 4, 2), (1, 2, 5), (2, 0, 0), (3, 3, 3)]:
         ends = []
         for change in (1e-5, -1e-5):
-            moved = logits.astype("float64")
+            moved = hidden.astype("float64")
             moved[index] += change
-            ends.append(expected_sums(moved, targets, weights, 0.1)[0])
+            ends.append(expected_sums(moved, *rest, 0.1)[0])
         slope = (ends[0] - ends[1]) / 2e-5
-        np.testing.assert_allclose(gradient[index], slope, atol=1e-6)
+        np.testing.assert_allclose(by_hidden[index], slope, atol=1e-6)
+
+
+def test_without_a_gradient_the_sums_are_the_same(inputs) -> None:
+    with_one = label_smoothed_cross_entropy(*inputs, label_smoothing=0.1)
+    without = label_smoothed_cross_entropy(
+        *inputs, label_smoothing=0.1, gradient_scale=None
+    )
+    np.testing.assert_array_equal(as_numpy(without), as_numpy(with_one))
+
+
+def test_no_chunk_is_computed_half_empty(inputs, monkeypatch) -> None:
+    # 20 tokens, 13 of them at a time: 10 and 10, not 13 and 13.
+    rows, softmax_of_chunk = [], losses._softmax_of_chunk
+
+    def noting(hidden, *arguments):
+        rows.append(hidden.shape[0])
+        return softmax_of_chunk(hidden, *arguments)
+
+    monkeypatch.setattr(losses, "_softmax_of_chunk", noting)
+    label_smoothed_cross_entropy(*inputs, label_smoothing=0.1, logits_at_once=13 * V)
+    assert rows == [10, 10]
 
 
 def test_sums_of_parts_add_up_to_the_whole(inputs) -> None:
+    hidden, embeddings, *rest = inputs
     whole = label_smoothed_cross_entropy(*inputs, label_smoothing=0.1)
     parts = [
-        label_smoothed_cross_entropy(*(x[rows] for x in inputs), label_smoothing=0.1)
+        label_smoothed_cross_entropy(
+            hidden[rows], embeddings, *(x[rows] for x in rest), label_smoothing=0.1
+        )
         for rows in (slice(0, 1), slice(1, 4))
     ]
     added = np.sum([as_numpy(part) for part in parts], axis=0)
@@ -97,65 +144,103 @@ def test_sums_of_parts_add_up_to_the_whole(inputs) -> None:
 
 
 def test_a_batch_of_padding_costs_nothing_and_has_no_gradient(inputs) -> None:
-    logits, targets, _ = inputs
-    variable = tf.constant(logits)
-    with tf.GradientTape() as tape:
-        tape.watch(variable)
-        sums = label_smoothed_cross_entropy(
-            variable, np.zeros_like(targets), np.zeros((B, T)), label_smoothing=0.1
-        )
-    assert as_numpy(sums) == [0.0, 0.0, 0.0]
-    np.testing.assert_array_equal(tape.gradient(sums.loss_sum, variable), 0.0)
+    hidden, embeddings, targets, weights = inputs
+    sums, gradients = with_gradients(
+        hidden, embeddings, 0 * targets, 0 * weights, label_smoothing=0.1
+    )
+    assert as_numpy(sums).tolist() == [0.0, 0.0, 0.0]
+    for gradient in gradients:
+        np.testing.assert_array_equal(gradient, 0.0)
 
 
 def test_what_stands_in_padding_does_not_matter(inputs) -> None:
-    logits, targets, weights = inputs
-    before = label_smoothed_cross_entropy(*inputs, label_smoothing=0.1)
-    changed = np.where(weights[..., None] == 0, 50.0, logits)
-    after = label_smoothed_cross_entropy(
-        changed, np.where(weights == 0, 3, targets), weights, label_smoothing=0.1
+    hidden, embeddings, targets, weights = inputs
+    padding = weights == 0
+    before, gradients = with_gradients(*inputs, label_smoothing=0.1)
+    after, other_gradients = with_gradients(
+        np.where(padding[..., None], np.float32(50.0), hidden),
+        embeddings,
+        np.where(padding, 3, targets),
+        weights,
+        label_smoothing=0.1,
     )
-    assert as_numpy(after) == as_numpy(before)
+    np.testing.assert_array_equal(as_numpy(after), as_numpy(before))
+    for found, wanted in zip(other_gradients, gradients, strict=True):
+        np.testing.assert_allclose(found, wanted, atol=1e-6)
 
 
 def test_bfloat16_logits_are_summed_in_float32(inputs) -> None:
-    logits, targets, weights = inputs
-    rounded = tf.cast(logits, tf.bfloat16)
-    sums = label_smoothed_cross_entropy(rounded, targets, weights, label_smoothing=0.1)
+    # Embeddings that are the unit vectors: the logits are the hidden states, which
+    # bfloat16 holds already. Nothing else is rounded.
+    _, _, targets, weights = inputs
+    rng = np.random.default_rng(6)
+    hidden = tf.cast(rng.normal(scale=3.0, size=(B, T, V)), tf.bfloat16)
+    units = np.eye(V, dtype="float32")
+    sums, gradients = with_gradients(
+        hidden, units, targets, weights, label_smoothing=0.1
+    )
     assert {part.dtype for part in sums} == {tf.float32}
-    # The reference on the very values that bfloat16 holds: no rounding after that.
-    held = tf.cast(rounded, tf.float32).numpy()
-    expected = expected_sums(held, targets, weights, 0.1)
+    assert [part.dtype for part in gradients] == [tf.bfloat16, tf.float32]
+    held = tf.cast(hidden, tf.float32).numpy()
+    expected = expected_sums(held, units, targets, weights, 0.1)
     np.testing.assert_allclose(as_numpy(sums), expected, rtol=2e-6)
 
 
+def test_the_gradient_is_scaled_before_it_is_rounded(inputs) -> None:
+    """What float16 would round to zero is there if it is scaled in time."""
+    hidden, embeddings, targets, weights = inputs
+    small = weights * np.float32(1e-8)
+    half = hidden.astype("float16")
+
+    def relative_error(scale: float) -> float:
+        sums, (by_hidden, _) = with_gradients(
+            half,
+            embeddings,
+            targets,
+            small,
+            label_smoothing=0.1,
+            gradient_scale=scale,
+        )
+        exact = expected_sums(half, embeddings, targets, small, 0.1)
+        np.testing.assert_allclose(as_numpy(sums), exact, rtol=2e-3)
+        expected, _ = expected_gradients(half, embeddings, targets, small, 0.1)
+        found = by_hidden.numpy().astype("float64") / scale
+        return np.linalg.norm(found - expected) / np.linalg.norm(expected)
+
+    assert relative_error(1.0) > 0.3
+    assert relative_error(2.0**13) < 0.01
+
+
+def test_other_multiples_of_the_loss_have_other_gradients(inputs) -> None:
+    hidden, *rest = map(tf.convert_to_tensor, inputs)
+    with tf.GradientTape() as tape:
+        tape.watch(hidden)
+        sums = label_smoothed_cross_entropy(hidden, *rest, label_smoothing=0.1)
+        thrice = 3.0 * sums.loss_sum
+    expected, _ = expected_gradients(*inputs, 0.1)
+    np.testing.assert_allclose(tape.gradient(thrice, hidden), 3 * expected, atol=5e-6)
+
+
 def test_large_logits_stay_finite(inputs) -> None:
-    logits, targets, weights = inputs
-    far = logits * np.float32(1e4)
-    sums = label_smoothed_cross_entropy(far, targets, weights, label_smoothing=0.1)
-    expected = expected_sums(far, targets, weights, 0.1)
+    hidden, *rest = inputs
+    far = hidden * np.float32(1e4)
+    sums, gradients = with_gradients(far, *rest, label_smoothing=0.1)
+    expected = expected_sums(far, *rest, 0.1)
     np.testing.assert_allclose(as_numpy(sums), expected, rtol=1e-5)
+    assert all(np.isfinite(gradient).all() for gradient in gradients)
 
 
-def test_xla_computes_the_same(inputs) -> None:
-    compiled = tf.function(
-        lambda *args: label_smoothed_cross_entropy(*args, label_smoothing=0.1),
-        jit_compile=True,
-    )
-    expected = expected_sums(*inputs, 0.1)
-    np.testing.assert_allclose(as_numpy(compiled(*inputs)), expected, rtol=2e-6)
-
-
-@pytest.mark.parametrize("label_smoothing", [-0.1, 1.0])
-def test_a_smoothing_that_cannot_be_meant_is_refused(inputs, label_smoothing) -> None:
-    message = rf"label_smoothing must be in \[0, 1\)\. Received: {label_smoothing}"
+@pytest.mark.parametrize("smoothing", [-0.1, 1.0])
+def test_a_smoothing_that_cannot_be_meant_is_refused(inputs, smoothing) -> None:
+    message = rf"label_smoothing must be in \[0, 1\)\. Received: {smoothing}"
     with pytest.raises(ValueError, match=message):
-        label_smoothed_cross_entropy(*inputs, label_smoothing=label_smoothing)
+        label_smoothed_cross_entropy(*inputs, label_smoothing=smoothing)
 
 
-def test_the_number_of_classes_may_be_two() -> None:
+def test_the_number_of_words_may_be_two() -> None:
     sums = label_smoothed_cross_entropy(
-        keras.ops.array([[[0.0, 3.0]]]),
+        tf.constant([[[0.0, 3.0]]]),
+        tf.eye(2),
         np.array([[1]]),
         np.ones((1, 1)),
         label_smoothing=0.25,
