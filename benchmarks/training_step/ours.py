@@ -1,61 +1,35 @@
 """The training step of this project, as `python -m t2t_keras.train` makes it."""
 
-import numpy as np
-import tensorflow as tf
-
-from benchmarks.training_step.measured import (
-    DROPOUT,
-    HEADS,
-    INNER,
-    LAYERS,
-    SMOOTHING,
-    VOCABULARY,
-    WIDTH,
-    arguments,
-    report,
-)
-from t2t_keras import experiment
+from benchmarks.product_step import made_up_batch, product_step
+from benchmarks.training_step import measured
 from t2t_keras.config import ExperimentConfig, ModelConfig, TrainingConfig
 
 
 def main() -> None:
     """Times steps on one batch."""
-    given = arguments(precision=["float32", "bfloat16"], xla=["on", "off"])
+    given = measured.arguments(precision=["float32", "bfloat16"], xla=["on", "off"])
     config = ExperimentConfig(
         model=ModelConfig(
-            num_layers=LAYERS,
-            d_model=WIDTH,
-            d_ff=INNER,
-            num_heads=HEADS,
-            dropout_rate=DROPOUT,
+            num_layers=measured.LAYERS,
+            d_model=measured.WIDTH,
+            d_ff=measured.INNER,
+            num_heads=measured.HEADS,
+            dropout_rate=measured.DROPOUT,
         ),
         training=TrainingConfig(
-            label_smoothing=SMOOTHING,
+            label_smoothing=measured.SMOOTHING,
             precision=given.precision,
             jit_compile=given.xla == "on",
         ),
     )
-    model = experiment.build_model(config, VOCABULARY)
-    optimizer = experiment.build_optimizer(config, model)
-    strategy = tf.distribute.get_strategy()
-    stepper = experiment.build_stepper(config.training, model, optimizer, strategy)
-    shape = (given.rows, given.length)
-    random = np.random.default_rng(0)
-    source, target = (random.integers(3, VOCABULARY, shape, "int32") for _ in "st")
-    shifted = np.zeros_like(target)
-    shifted[:, 1:] = target[:, :-1]
-    batch = {
-        "encoder_input_tokens": source,
-        "decoder_input_tokens": shifted,
-        "decoder_target_tokens": target,
-        "decoder_loss_weights": np.ones(shape, "float32"),
-    }
+    stepper = product_step(config, measured.VOCABULARY).stepper
+    batch = made_up_batch(measured.VOCABULARY, given.rows, given.length, given.length)
 
     def step() -> float:
         losses = stepper.train(batch).losses
         return float(losses.loss_sum) / float(losses.token_count)
 
-    report(step, target.size, given.steps)
+    measured.report(step, given.rows * given.length, given.steps)
 
 
 if __name__ == "__main__":

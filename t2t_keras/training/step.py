@@ -179,6 +179,16 @@ class Stepper:
             )
         return self._run_training(batch, Ask(stop=float(stop)))
 
+    def train_replica(self, share: Batch) -> StepSums:
+        """Makes an update with one replica's share, as a function to be traced.
+
+        `train` is this on all replicas; where there is one, an update is one program.
+
+        Args:
+            share: Features [B, L] and `ROW_NUMBERS`, as `share_of` returns them.
+        """
+        return self._train_replica(share, Ask())
+
     def rehearse(self, batch: Batch) -> StepSums:
         """Goes through an update that changes nothing, so that it is compiled."""
         return self._run_training(batch, Ask(counts=False))

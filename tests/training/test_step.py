@@ -166,6 +166,20 @@ def test_an_evaluation_in_parts_is_the_same(devices) -> None:
         assert one[2] > 0
 
 
+def test_an_update_can_be_one_program(plain_run) -> None:
+    """With Adam inside, as it is on one device."""
+    model, optimizer, stepper = built(toy, devices=1, jit_compile=True)
+    program = tf.function(stepper.train_replica, jit_compile=True)
+    sums = [program(share_of(batch, 0, 1)) for batch in batches(11)]
+    run = {
+        "sums": np.array(
+            [[*map(float, s.losses), float(s.gradient_norm)] for s in sums]
+        ),
+        "variables": values([*model.weights, *optimizer.variables]),
+    }
+    assert_same_run(plain_run, run)
+
+
 @pytest.mark.slow
 def test_neither_matters_to_the_transformer() -> None:
     # Of one shape, and no evaluation: tracing and compiling take the time.

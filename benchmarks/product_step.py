@@ -1,0 +1,68 @@
+"""The training step of this project on a made-up batch, for benchmarks to measure."""
+
+import dataclasses
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+import tensorflow as tf
+
+from t2t_keras import experiment
+from t2t_keras.config import ExperimentConfig
+from t2t_keras.flags import config_from_flagfile
+from t2t_keras.models.transformer import Transformer
+from t2t_keras.training.optimizer import SummedGradientAdam
+from t2t_keras.training.step import Stepper
+from t2t_keras.typing import Batch
+
+CONFIGS = Path(__file__).parents[1] / "configs"
+
+
+class ProductStep(NamedTuple):
+    """What `python -m t2t_keras.train` trains with, on one device."""
+
+    model: Transformer
+    optimizer: SummedGradientAdam
+    stepper: Stepper
+
+
+def product_step(config: ExperimentConfig, vocabulary_size: int) -> ProductStep:
+    """Returns the step with fresh weights, built as a training run builds it."""
+    model = experiment.build_model(config, vocabulary_size)
+    optimizer = experiment.build_optimizer(config, model)
+    strategy = tf.distribute.get_strategy()
+    stepper = experiment.build_stepper(config.training, model, optimizer, strategy)
+    return ProductStep(model, optimizer, stepper)
+
+
+def named_config(name: str, **training: str | int | bool) -> ExperimentConfig:
+    """Returns the settings of a flagfile in configs/, some of training replaced.
+
+    Raises:
+        UserError: If there is no such flagfile.
+    """
+    config = config_from_flagfile(CONFIGS / f"{name}.flags")
+    settings = dataclasses.replace(config.training, **training)
+    return dataclasses.replace(config, training=settings)
+
+
+def made_up_batch(
+    vocabulary_size: int, rows: int, source_length: int, target_length: int
+) -> Batch:
+    """Returns random pairs without padding, features [rows, length], always the same.
+
+    Nothing is padded, so what a step costs is what its FLOPs count.
+    """
+    random = np.random.default_rng(0)
+    source, target = (
+        random.integers(3, vocabulary_size, (rows, length), "int32")
+        for length in (source_length, target_length)
+    )
+    shifted = np.zeros_like(target)
+    shifted[:, 1:] = target[:, :-1]
+    return {
+        "encoder_input_tokens": source,
+        "decoder_input_tokens": shifted,
+        "decoder_target_tokens": target,
+        "decoder_loss_weights": np.ones(target.shape, "float32"),
+    }

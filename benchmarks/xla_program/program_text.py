@@ -1,0 +1,120 @@
+"""Reads and mends a program's StableHLO text."""
+
+import re
+from typing import NamedTuple
+
+import numpy as np
+
+_MAIN = re.compile(r"func\.func (?:public )?@main\((.*)\) -> (.*) \{$", re.M)
+_TENSOR = re.compile(r"tensor<([0-9x]*?)x?([a-z]+[0-9]+)>")
+_ALIAS = re.compile(r"parameter_number = (\d+) .*?output_index = array<i64: (\d+)>")
+_LITERAL = re.compile(r'dense<("0x[0-9A-Fa-f]*"|\[[^>]*\])>')
+_INT32_LITERAL = re.compile(
+    r'stablehlo\.constant dense<"0x([0-9A-F]+)"> : tensor<([0-9x]+)xi32>'
+)
+_MASK_LITERAL = re.compile(
+    r'(%\w+) = stablehlo\.constant dense<"0x([0-9A-F]+)"> : tensor<([0-9x]+)xi1>'
+)
+_NUMPY_NAMES = (
+    ("i1", "bool"),
+    ("i32", "int32"),
+    ("i64", "int64"),
+    ("ui32", "uint32"),
+    ("f16", "float16"),
+    ("bf16", "bfloat16"),
+    ("f32", "float32"),
+)
+
+
+class TensorType(NamedTuple):
+    """The type of an argument or a result; `dtype` as NumPy spells it."""
+
+    shape: tuple[int, ...]
+    dtype: str
+
+
+def main_types(text: str) -> tuple[list[TensorType], list[TensorType]]:
+    """Returns the types of a program's arguments and of its results, in order.
+
+    Raises:
+        ValueError: If the text has no main function, or one of other types.
+    """
+    found = _MAIN.search(text)
+    if found is None:
+        raise ValueError(
+            f"A program must have a function @main. Received: {text[:200]!r}"
+        )
+    arguments, results = found.groups()
+    return _types(arguments), _types(results)
+
+
+def replaced_arguments(text: str) -> dict[int, int]:
+    """Returns, by place of a result, which argument it is written over.
+
+    That is XLA's own word on which result is the new value of which variable.
+    """
+    return {int(result): int(argument) for argument, result in _ALIAS.findall(text)}
+
+
+def largest_literal(text: str) -> int:
+    """Returns how many characters the longest constant of a program takes."""
+    if "dense_resource<" in text:
+        return len(text)  # a block of bytes at the end
+    return max((len(found) for found in _LITERAL.findall(text)), default=0)
+
+
+def with_computed_constants(text: str) -> str:
+    """Returns a program that computes its ranges and causal masks.
+
+    TensorFlow works out what it can before it asks XLA: the ids of the vocabulary,
+    and which position is no later than which. Both would grow with their sizes; and
+    MLIR's versions differ on how the bits of a mask are written.
+    """
+    return _MASK_LITERAL.sub(_compared, _INT32_LITERAL.sub(_counted, text))
+
+
+def _counted(found: re.Match) -> str:
+    """Returns 0, 1, 2, ... as an iota; any other constant as it is."""
+    values = np.frombuffer(bytes.fromhex(found[1]), "<i4")
+    shape = _sizes(found[2])
+    # One value is written once, however many there are of it.
+    if max(shape) != values.size or not np.array_equal(values, np.arange(values.size)):
+        return found[0]
+    return f"stablehlo.iota dim = {shape.index(values.size)} : tensor<{found[2]}xi32>"
+
+
+def _compared(found: re.Match) -> str:
+    """Returns a lower triangle as a comparison; any other constant as it is."""
+    name, digits, sizes = found.groups()
+    shape = _sizes(sizes)
+    packed = np.frombuffer(bytes.fromhex(digits), "uint8")
+    bits = np.unpackbits(packed, bitorder="little")
+    rows, columns = shape[-2:] if len(shape) > 1 else (1, 1)
+    triangle = np.tri(rows, columns, dtype="uint8").ravel()
+    if packed.size != -(-triangle.size // 8) or triangle.size != np.prod(shape):
+        return found[0]
+    if not np.array_equal(bits[: triangle.size], triangle):
+        return found[0]
+    numbers = f"tensor<{sizes}xi32>"
+    return (
+        f"{name}_row = stablehlo.iota dim = {len(shape) - 2} : {numbers}\n"
+        f"{name}_column = stablehlo.iota dim = {len(shape) - 1} : {numbers}\n"
+        f"{name} = stablehlo.compare GE, {name}_row, {name}_column : "
+        f"({numbers}, {numbers}) -> tensor<{sizes}xi1>"
+    )
+
+
+def _sizes(text: str) -> tuple[int, ...]:
+    return tuple(int(size) for size in text.split("x") if size)
+
+
+def _types(text: str) -> list[TensorType]:
+    names = dict(_NUMPY_NAMES)
+    types = []
+    for shape, dtype in _TENSOR.findall(text):
+        if dtype not in names:
+            raise ValueError(
+                f"Types of a program must be of {sorted(names)}. Received: {dtype}"
+            )
+        types.append(TensorType(_sizes(shape), names[dtype]))
+    return types
