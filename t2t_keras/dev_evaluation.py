@@ -10,6 +10,7 @@ from t2t_keras import experiment
 from t2t_keras.attention_maps import attention_maps, legend, picture
 from t2t_keras.config import ExperimentConfig
 from t2t_keras.evaluation.bleu import corpus_scores
+from t2t_keras.input_pipeline.batch_plan import ALL_ROWS, WorkerShare
 from t2t_keras.models.transformer import Transformer
 from t2t_keras.run_data import RunData
 from t2t_keras.training.progress import Progress
@@ -31,6 +32,7 @@ class DevEvaluation:
         stepper: Evaluates it.
         progress: Where a line, translations and pictures go.
         alive: Called now and then, for a watchdog.
+        share: Which rows this process has.
         shows: Whether to translate and to draw; of several workers the chief does,
             and only the loss is computed by all.
     """
@@ -44,6 +46,7 @@ class DevEvaluation:
         progress: Progress,
         alive: Callable[[], object],
         *,
+        share: WorkerShare = ALL_ROWS,
         shows: bool = True,
     ):
         self._shows = shows
@@ -53,17 +56,18 @@ class DevEvaluation:
         self._stepper = stepper
         self._progress = progress
         self._alive = alive
+        self._batches = None
+        if data.dev is not None:
+            self._batches = experiment.build_evaluation(config.data, data.dev, share)
         self._translator = experiment.build_translator(
             model, data.vocabulary, dataclasses.replace(config.decoding, beam_size=1)
         )
 
     def scores(self, step: int) -> dict[str, float]:
         """Says and returns dev loss, perplexity and BLEU; empty without a dev set."""
-        if self._data.dev is None:
+        if self._batches is None:
             return {}
-        sums = experiment.dev_sums(
-            self._stepper, self._data.dev, self._config.data, self._alive
-        )
+        sums = experiment.loss_sums(self._stepper, self._batches, self._alive)
         loss = sums.log_loss_sum / sums.token_count
         scores = {"dev_loss": loss, "dev_perplexity": float(np.exp(loss))}
         if not self._shows:

@@ -76,7 +76,7 @@ def _too_large(stepper: Stepper, batch: Batch) -> UserError:
             stepper.rehearse({key: value[:part] for key, value in batch.items()})
         except tf.errors.ResourceExhaustedError:
             continue
-        tokens = -(-part // stepper.num_replicas) * max(source, target)
+        tokens = -(-part // stepper.num_local_replicas) * max(source, target)
         return UserError(
             f"{name} needs more memory than there is. {part} rows of it fit: give "
             f"--max_tokens_per_replica={tokens}, and the same update is made in "

@@ -18,6 +18,7 @@ from t2t_keras.training.shares import (
     micro_batches,
     share_of,
 )
+from t2t_keras.training.strategy import num_processes
 from t2t_keras.typing import Batch, Tensor
 
 
@@ -133,6 +134,7 @@ class Stepper:
         self._model = model
         self._optimizer = optimizer
         self._strategy = strategy
+        self._num_local = strategy.num_replicas_in_sync // num_processes(strategy)
         self._label_smoothing = label_smoothing
         self._seed = seed
         self._max_tokens = max_tokens
@@ -162,10 +164,11 @@ class Stepper:
         )
 
     def train(self, batch: Batch, *, stop: bool = False) -> StepSums:
-        """Makes an update with a global batch; returns its sums.
+        """Makes an update; returns the sums of all processes.
 
         Args:
-            batch: Features [B, L] as NumPy arrays, the same on every host.
+            batch: Features [B, L] as NumPy arrays: this process's rows of a global
+                batch, as many as each other's.
             stop: Whether this process was asked to stop, which all are told.
 
         Raises:
@@ -188,12 +191,12 @@ class Stepper:
         self._shapes = frozenset(shapes)
 
     @property
-    def num_replicas(self) -> int:
-        """On how many devices it computes, those of other processes counted."""
-        return self._strategy.num_replicas_in_sync
+    def num_local_replicas(self) -> int:
+        """On how many devices of this process it computes."""
+        return self._num_local
 
     def evaluate(self, batch: Batch) -> StepSums:
-        """Returns the sums of a global batch, without dropout and smoothing."""
+        """Returns the sums of all processes, without dropout and smoothing."""
         count = self._micro_batch_count(batch)
         parts = []
         for i in range(count):
@@ -209,18 +212,15 @@ class Stepper:
         return self._train_accumulated(cut, ask)
 
     def _micro_batch_count(self, batch: Batch) -> int:
-        rows = -(-_shape(batch)[0] // self._strategy.num_replicas_in_sync)
+        rows = -(-_shape(batch)[0] // self._num_local)
         return micro_batch_count(rows, max(_shape(batch)[1:]), self._max_tokens)
 
     def _spread(self, batch: Batch, cut: Callable[[Batch], Batch] | None = None) -> Any:
         """Returns a batch with each replica's share of it, maybe cut further."""
 
         def share(context: Any) -> Batch:
-            part = share_of(
-                batch,
-                context.replica_id_in_sync_group,
-                self._strategy.num_replicas_in_sync,
-            )
+            replica = context.replica_id_in_sync_group
+            part = share_of(batch, replica, self._num_local)
             return cut(part) if cut else part
 
         return self._strategy.experimental_distribute_values_from_function(share)
@@ -235,11 +235,12 @@ class Stepper:
         last bits there. A run that goes on has another first batch than the run
         that it continues.
         """
-        replicas = self._strategy.num_replicas_in_sync
         ones, twos = (
             self._spread(
                 {
-                    name: np.zeros([replicas * size, size], spec.dtype.as_numpy_dtype)
+                    name: np.zeros(
+                        [self._num_local * size, size], spec.dtype.as_numpy_dtype
+                    )
                     for name, spec in batch_spec.items()
                 },
                 (lambda share, n=size: _repeated(share, n)) if rank == 3 else None,

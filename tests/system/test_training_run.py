@@ -84,7 +84,7 @@ def no_arithmetic(monkeypatch):
             pass
 
     monkeypatch.setattr(experiment, "build_stepper", lambda *_, **__: Idle())
-    monkeypatch.setattr(experiment, "dev_sums", lambda *_: LossSums(1.0, 1.0, 1.0))
+    monkeypatch.setattr(experiment, "loss_sums", lambda *_: LossSums(1.0, 1.0, 1.0))
 
 
 @pytest.mark.usefixtures("no_arithmetic")
@@ -92,7 +92,7 @@ def test_the_best_checkpoint_is_kept_apart(config, model_dir, monkeypatch):
     """Of equals the first; a run that goes on remembers what it has to beat."""
     losses = iter([5.0, 3.0, 4.0, 3.0, 9.0, 3.5, 2.5])
     monkeypatch.setattr(
-        experiment, "dev_sums", lambda *_: LossSums(0.0, 2.0 * next(losses), 2.0)
+        experiment, "loss_sums", lambda *_: LossSums(0.0, 2.0 * next(losses), 2.0)
     )
     config = changed(config, "training", keep_checkpoints=1, eval_steps=1)
     for train_steps, best in ((5, 2), (6, 2), (7, 7)):

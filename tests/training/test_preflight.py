@@ -13,14 +13,14 @@ class SmallDevice:
 
     def __init__(self, room: int, num_replicas: int = 1):
         self.room = room
-        self.num_replicas = num_replicas
+        self.num_local_replicas = num_replicas
         self.rehearsed = []
         self.allowed = None
 
     def rehearse(self, batch):
         rows, length = batch["encoder_input_tokens"].shape
         self.rehearsed.append((rows, length))
-        if -(-rows // self.num_replicas) * length > self.room:
+        if -(-rows // self.num_local_replicas) * length > self.room:
             raise tf.errors.ResourceExhaustedError(None, None, "no room")
 
     def allow_only(self, shapes):
