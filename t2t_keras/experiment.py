@@ -37,6 +37,9 @@ from t2t_keras.training.schedule import WarmupInverseSquareRoot
 from t2t_keras.training.step import Stepper
 from t2t_keras.typing import Tensor
 
+# Programs that XLA compiles for a dev set: of more, its few batches get no fuller.
+_MOST_SHAPES_TO_EVALUATE = 3
+
 # Longest source, in tokens, that is translated whole. Attention's memory grows with
 # its square; a sentence that long is a paragraph.
 MAX_SOURCE_LENGTH = 512
@@ -319,7 +322,7 @@ def build_evaluation(
     """Returns the batches to evaluate on: of several workers, the rows of one."""
     return EvaluationBatches(
         corpus,
-        max_shapes=config.max_shapes,
+        max_shapes=min(config.max_shapes, _MOST_SHAPES_TO_EVALUATE),
         tokens_per_batch=config.tokens_per_batch,
         share=share,
     )

@@ -207,12 +207,19 @@ class _Run:
         shapes = self._data.filling.shapes
         compiles = experiment.uses_xla(self._config.training)
 
-        def batches() -> Iterator[Batch]:
+        def to_train() -> Iterator[Batch]:
             for shape in reversed(shapes) if compiles else shapes[-1:]:
                 yield self._batches.of_padding(shape)
                 self._watchdog.sign_of_life()
 
-        preflight(self._stepper, batches(), self._progress.say, only_these=compiles)
+        preflight(
+            self._stepper,
+            to_train(),
+            self._evaluation.of_padding(),
+            self._progress.say,
+            only_these=compiles,
+        )
+        self._evaluation.rehearse()
 
     def _hooks(self, profiler: StepProfiler) -> Hooks:
         def after_step(step: int, sums: object) -> None:

@@ -138,7 +138,7 @@ class Stepper:
         self._label_smoothing = label_smoothing
         self._seed = seed
         self._max_tokens = max_tokens
-        self._shapes: frozenset[tuple[int, int, int]] | None = None
+        self._allowed: dict[str, frozenset[tuple[int, int, int]]] = {}
         # One trace serves every bucket; XLA still compiles a program for each.
         train_spec = batch_signature(packed=packed)
         evaluation_spec = batch_signature(packed=False)
@@ -174,21 +174,23 @@ class Stepper:
         Raises:
             ValueError: If the batch is of a shape that `allow_only` left out.
         """
-        shape = _shape(batch)
-        if self._shapes is not None and shape not in self._shapes:
-            raise ValueError(
-                f"A batch must be of one of the shapes {sorted(self._shapes)}, which "
-                f"were compiled before training. Received: {shape}"
-            )
+        self._check_shape("train", batch)
         return self._run_training(batch, Ask(stop=float(stop)))
 
     def rehearse(self, batch: Batch) -> StepSums:
         """Goes through an update that changes nothing, so that it is compiled."""
         return self._run_training(batch, Ask(counts=False))
 
-    def allow_only(self, shapes: Iterable[tuple[int, int, int]]) -> None:
+    def allow_only(
+        self,
+        to_train: Iterable[tuple[int, int, int]],
+        to_evaluate: Iterable[tuple[int, int, int]],
+    ) -> None:
         """Makes batches of other (rows, source length, target length) an error."""
-        self._shapes = frozenset(shapes)
+        self._allowed = {
+            "train": frozenset(to_train),
+            "evaluate": frozenset(to_evaluate),
+        }
 
     @property
     def num_local_replicas(self) -> int:
@@ -196,13 +198,27 @@ class Stepper:
         return self._num_local
 
     def evaluate(self, batch: Batch) -> StepSums:
-        """Returns the sums of all processes, without dropout and smoothing."""
+        """Returns the sums of all processes, without dropout and smoothing.
+
+        Raises:
+            ValueError: If the batch is of a shape that `allow_only` left out.
+        """
+        self._check_shape("evaluate", batch)
         count = self._micro_batch_count(batch)
         parts = []
         for i in range(count):
             part = self._spread(batch, lambda share, i=i: _part(share, count, i))
             parts.append(self._evaluate(part, Ask()))
         return tf.nest.map_structure(lambda *values: sum(values), *parts)
+
+    def _check_shape(self, purpose: str, batch: Batch) -> None:
+        shape = _shape(batch)
+        allowed = self._allowed.get(purpose)
+        if allowed is not None and shape not in allowed:
+            raise ValueError(
+                f"A batch to {purpose} must be of one of the shapes {sorted(allowed)}, "
+                f"which were compiled before training. Received: {shape}"
+            )
 
     def _run_training(self, batch: Batch, ask: Ask) -> StepSums:
         count = self._micro_batch_count(batch)

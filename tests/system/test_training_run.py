@@ -28,6 +28,9 @@ def test_a_whole_run_and_the_same_again(config, model_dir, capsys):
     assert said[1].startswith("corpus text files: 60 pairs: ")
     steps = [line.split("  ")[0] for line in said if line.startswith("step")]
     assert steps == ["step 2/6", "step 4/6", "step 6/6"]
+    before = said[: next(i for i, line in enumerate(said) if line[:5] == "step ")]
+    assert any(" tokens to evaluate: " in line for line in before)
+    assert before[-1].startswith("  greedy search: ")
     dev = [line for line in said if line.startswith("  dev: loss ")]
     assert len(dev) == 2
     assert "(greedy)" in dev[0]
@@ -82,6 +85,8 @@ def no_arithmetic(monkeypatch):
 
         def rehearse(self, batch):
             pass
+
+        evaluate = rehearse
 
     monkeypatch.setattr(experiment, "build_stepper", lambda *_, **__: Idle())
     monkeypatch.setattr(experiment, "loss_sums", lambda *_: LossSums(1.0, 1.0, 1.0))
@@ -162,6 +167,8 @@ def bad_stepper(bad_steps):
 
         def rehearse(self, batch):
             pass
+
+        evaluate = rehearse
 
     return lambda *_, **__: Bad()
 
