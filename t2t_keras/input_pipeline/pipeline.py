@@ -3,7 +3,7 @@
 import collections
 import dataclasses
 import itertools
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from typing import Any
 
 import tensorflow as tf
@@ -17,6 +17,7 @@ from t2t_keras.input_pipeline.batch_plan import (
 from t2t_keras.input_pipeline.bucketing import BatchShape
 from t2t_keras.input_pipeline.features import check_batch, element_spec
 from t2t_keras.input_pipeline.filling import Filling
+from t2t_keras.input_pipeline.planning_ahead import begun
 from t2t_keras.input_pipeline.tokenized import TokenizedCorpus
 from t2t_keras.typing import Batch, BatchSize
 
@@ -166,17 +167,33 @@ class TrainingBatches:
         return BatchSize(*planned.shape, *map(int, tokens))
 
     def _plan(self) -> Iterator[PlannedBatch]:
-        yield from self._epoch(self._start.epoch, self._start.position)
-        if self._start.position < self._batch_counts[self._start.epoch]:
-            for epoch in itertools.count(self._start.epoch + 1):
-                yield from self._epoch(epoch, 0)
+        first = self._start.position
+        plan = self._filling.plan(self._seed, self._start.epoch)
+        for epoch in itertools.count(self._start.epoch):
+            plan = yield from self._epoch(epoch, plan, first)
+            if first >= self._batch_counts[epoch]:
+                return
+            first = 0
 
-    def _epoch(self, epoch: int, first: int) -> Iterator[PlannedBatch]:
+    def _epoch(
+        self, epoch: int, plan: Iterator[PlannedBatch], first: int
+    ) -> Generator[PlannedBatch, None, Iterator[PlannedBatch]]:
+        """Yields an epoch's batches from the first on; returns the next one's plan.
+
+        That is begun, in a thread, once there is a batch to train on.
+        """
+
+        def next_plan() -> Iterator[PlannedBatch]:
+            return self._filling.plan(self._seed, epoch + 1)
+
+        following = next_plan
         ahead = None
         count = 0
-        for planned in self._filling.plan(self._seed, epoch):
+        for planned in plan:
             if ahead is not None:
                 yield ahead
+                if following is next_plan:
+                    following = begun(next_plan)
             ahead = planned if count >= first else None
             count += 1
         # Before the last one goes out: who asks after it where training stands must
@@ -184,6 +201,7 @@ class TrainingBatches:
         self._batch_counts[epoch] = count
         if ahead is not None:
             yield ahead
+        return following()
 
 
 def batching_summary(corpus: TokenizedCorpus, filling: Filling) -> BatchingSummary:

@@ -1,6 +1,7 @@
 import collections
 import dataclasses
 import itertools
+import queue
 
 import numpy as np
 import pytest
@@ -147,6 +148,35 @@ def test_where_it_is_is_known_as_soon_as_a_batch_is_drawn(corpus, filling):
         found = batches.position_after(count)
         assert (found.epoch, found.position) == position
         next(drawn)
+
+
+class Noting:
+    """A filling that notes whose plan was begun."""
+
+    def __init__(self, filling):
+        self.filling = filling
+        self.begun: queue.Queue[int] = queue.Queue()
+
+    def plan(self, seed, epoch):
+        self.begun.put(epoch)
+        yield from self.filling.plan(seed, epoch)
+
+
+def test_the_next_epoch_is_planned_while_this_one_is_trained_on(corpus, filling):
+    noting = Noting(filling)
+    batches = TrainingBatches(corpus, noting, seed=4)
+    assert noting.begun.get_nowait() == 0
+    drawn = batches._plan()
+    next(drawn)
+    assert noting.begun.get_nowait() == 0
+    assert noting.begun.empty()  # nothing is in the way of the first batch
+    next(drawn)
+    assert noting.begun.get(timeout=30) == 1
+    count = lengths_of_epochs(filling, 4, 1)[0]
+    assert len(list(itertools.islice(drawn, count - 2))) == count - 2
+    assert noting.begun.empty()
+    next(drawn), next(drawn)
+    assert noting.begun.get(timeout=30) == 2
 
 
 def test_packed_epochs_may_differ_in_length(corpus, monkeypatch):
