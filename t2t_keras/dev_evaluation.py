@@ -75,7 +75,8 @@ class DevEvaluation:
         """
         if self._batches is None:
             return
-        shapes, compiles = self._batches.shapes, self._config.training.jit_compile
+        shapes = self._batches.shapes
+        compiles = experiment.uses_xla(self._config.training)
         for shape in reversed(shapes) if compiles else shapes[-1:]:
             yield self._batches.of_padding(shape)
             self._alive()

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable
 import tensorflow as tf
 
 from t2t_keras.errors import UserError
+from t2t_keras.training.batch_shapes import Shape, shape_of
 from t2t_keras.training.progress import as_duration
 from t2t_keras.training.step import Stepper
 from t2t_keras.typing import Batch
@@ -52,7 +53,7 @@ def _tried(
     batches: Iterable[Batch],
     purpose: str,
     say: Callable[[str], object],
-) -> list[tuple[int, int, int]]:
+) -> list[Shape]:
     """Runs a batch of each shape, with a line for each; returns the shapes."""
     shapes = []
     for batch in batches:
@@ -68,12 +69,6 @@ def _tried(
             f"{time.monotonic() - before:.1f}s, peak memory {peak_bytes() / 1e9:.2f} GB"
         )
     return shapes
-
-
-def shape_of(batch: Batch) -> tuple[int, int, int]:
-    """Returns (rows, source length, target length)."""
-    rows, source_length = batch["encoder_input_tokens"].shape
-    return rows, source_length, batch["decoder_target_tokens"].shape[1]
 
 
 def peak_bytes() -> int:

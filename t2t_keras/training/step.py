@@ -10,6 +10,7 @@ import keras
 import numpy as np
 import tensorflow as tf
 
+from t2t_keras.training.batch_shapes import Shape, check_compiled, shape_of
 from t2t_keras.training.losses import LossSums, label_smoothed_cross_entropy
 from t2t_keras.training.optimizer import SummedGradientAdam
 from t2t_keras.training.shares import (
@@ -138,7 +139,9 @@ class Stepper:
         self._label_smoothing = label_smoothing
         self._seed = seed
         self._max_tokens = max_tokens
-        self._allowed: dict[str, frozenset[tuple[int, int, int]]] = {}
+        # Shapes that there are programs for; None while more may come.
+        self._trainable: frozenset[Shape] | None = None
+        self._evaluable: frozenset[Shape] | None = None
         # One trace serves every bucket; XLA still compiles a program for each.
         train_spec = batch_signature(packed=packed)
         evaluation_spec = batch_signature(packed=False)
@@ -174,7 +177,7 @@ class Stepper:
         Raises:
             ValueError: If the batch is of a shape that `allow_only` left out.
         """
-        self._check_shape("train", batch)
+        check_compiled(batch, self._trainable, "to train on")
         return self._run_training(batch, Ask(stop=float(stop)))
 
     def rehearse(self, batch: Batch) -> StepSums:
@@ -182,15 +185,10 @@ class Stepper:
         return self._run_training(batch, Ask(counts=False))
 
     def allow_only(
-        self,
-        to_train: Iterable[tuple[int, int, int]],
-        to_evaluate: Iterable[tuple[int, int, int]],
+        self, to_train: Iterable[Shape], to_evaluate: Iterable[Shape]
     ) -> None:
-        """Makes batches of other (rows, source length, target length) an error."""
-        self._allowed = {
-            "train": frozenset(to_train),
-            "evaluate": frozenset(to_evaluate),
-        }
+        """Makes batches of other shapes an error."""
+        self._trainable, self._evaluable = frozenset(to_train), frozenset(to_evaluate)
 
     @property
     def num_local_replicas(self) -> int:
@@ -203,22 +201,13 @@ class Stepper:
         Raises:
             ValueError: If the batch is of a shape that `allow_only` left out.
         """
-        self._check_shape("evaluate", batch)
+        check_compiled(batch, self._evaluable, "to evaluate")
         count = self._micro_batch_count(batch)
         parts = []
         for i in range(count):
             part = self._spread(batch, lambda share, i=i: _part(share, count, i))
             parts.append(self._evaluate(part, Ask()))
         return tf.nest.map_structure(lambda *values: sum(values), *parts)
-
-    def _check_shape(self, purpose: str, batch: Batch) -> None:
-        shape = _shape(batch)
-        allowed = self._allowed.get(purpose)
-        if allowed is not None and shape not in allowed:
-            raise ValueError(
-                f"A batch to {purpose} must be of one of the shapes {sorted(allowed)}, "
-                f"which were compiled before training. Received: {shape}"
-            )
 
     def _run_training(self, batch: Batch, ask: Ask) -> StepSums:
         count = self._micro_batch_count(batch)
@@ -228,8 +217,8 @@ class Stepper:
         return self._train_accumulated(cut, ask)
 
     def _micro_batch_count(self, batch: Batch) -> int:
-        rows = -(-_shape(batch)[0] // self._num_local)
-        return micro_batch_count(rows, max(_shape(batch)[1:]), self._max_tokens)
+        rows = -(-shape_of(batch)[0] // self._num_local)
+        return micro_batch_count(rows, max(shape_of(batch)[1:]), self._max_tokens)
 
     def _spread(self, batch: Batch, cut: Callable[[Batch], Batch] | None = None) -> Any:
         """Returns a batch with each replica's share of it, maybe cut further."""
@@ -382,12 +371,6 @@ class Stepper:
             label_smoothing=label_smoothing,
             gradient_scale=gradient_scale,
         )
-
-
-def _shape(batch: Batch) -> tuple[int, int, int]:
-    """Returns (rows, source length, target length)."""
-    rows, source_length = batch["encoder_input_tokens"].shape
-    return rows, source_length, batch["decoder_target_tokens"].shape[1]
 
 
 def _part(share: Batch, count: int, i: int) -> Batch:

@@ -6,10 +6,8 @@ import queue
 import numpy as np
 import pytest
 
-from t2t_keras.errors import UserError
 from t2t_keras.input_pipeline import packing
 from t2t_keras.input_pipeline.batch_plan import WorkerShare
-from t2t_keras.input_pipeline.evaluation_batches import EvaluationBatches
 from t2t_keras.input_pipeline.features import check_batch, element_spec
 from t2t_keras.input_pipeline.filling import BucketFilling, PackedFilling
 from t2t_keras.input_pipeline.pipeline import (
@@ -19,6 +17,7 @@ from t2t_keras.input_pipeline.pipeline import (
 )
 from t2t_keras.typing import BatchSize
 from tests.input_pipeline.made_up import corpus_of, random_corpus
+from tests.input_pipeline.read_back import all_pairs, pairs_of, shape_of
 
 TOKENS = 100
 
@@ -48,11 +47,6 @@ def arrays(dataset, count=None):
     return list(itertools.islice(dataset.as_numpy_iterator(), count))
 
 
-def shape_of(batch):
-    source, target = batch["encoder_input_tokens"], batch["decoder_target_tokens"]
-    return (*source.shape, target.shape[1])
-
-
 class Watched:
     """Sentences that note which of them were read."""
 
@@ -67,28 +61,6 @@ class Watched:
 
 def lengths_of_epochs(filling, seed, epochs):
     return [len(list(filling.plan(seed, epoch))) for epoch in range(epochs)]
-
-
-def pairs_of(batches):
-    """The multiset of pairs, read back from rows."""
-    found = collections.Counter()
-    for batch in batches:
-        source, target = batch["encoder_input_tokens"], batch["decoder_target_tokens"]
-        sources = batch.get("encoder_segment_ids", source > 0)
-        targets = batch.get("decoder_segment_ids", batch["decoder_loss_weights"] > 0)
-        for row in range(len(source)):
-            for segment in range(1, int(sources[row].max()) + 1):
-                pair = source[row][sources[row] == segment]
-                found[tuple(pair), tuple(target[row][targets[row] == segment])] += 1
-        assert (source[sources == 0] == 0).all()
-        assert (target[targets == 0] == 0).all()
-        assert ((targets > 0) == (batch["decoder_loss_weights"] > 0)).all()
-    return found
-
-
-def all_pairs(corpus):
-    rows = [corpus.pair(index) for index in range(len(corpus))]
-    return collections.Counter((tuple(s), tuple(t)) for s, t in rows)
 
 
 def same(one, other):
@@ -106,20 +78,6 @@ def test_an_epoch_holds_every_pair_once(corpus, filling):
         shape = batch["encoder_input_tokens"].shape
         assert (*shape, batch["decoder_input_tokens"].shape[1]) in filling.shapes
     assert not all(map(same, *epochs))
-
-
-def test_evaluation_holds_every_pair_once(corpus):
-    evaluation = EvaluationBatches(corpus, max_shapes=4, tokens_per_batch=TOKENS)
-    batches = list(evaluation)
-    assert len(batches) == len(evaluation)
-    assert pairs_of(batches) == all_pairs(corpus)
-    assert {shape_of(batch) for batch in batches} == set(evaluation.shapes)
-    assert 2 <= len(evaluation.shapes) <= 4
-    assert all(map(same, batches, evaluation))
-    for shape in evaluation.shapes:
-        padding = evaluation.of_padding(shape)
-        assert shape_of(padding) == shape
-        assert not any(feature.any() for feature in padding.values())
 
 
 def test_going_on_from_a_position_equals_never_having_stopped(corpus, filling):
@@ -261,19 +219,6 @@ def test_a_worker_reads_no_rows_but_its_own(corpus, wide):
     assert sum(read, collections.Counter()) == collections.Counter(range(len(corpus)))
 
 
-def test_workers_evaluate_every_pair_once(corpus):
-    parts = [
-        EvaluationBatches(
-            corpus, max_shapes=3, tokens_per_batch=TOKENS, share=WorkerShare(w, 3, 6)
-        )
-        for w in range(3)
-    ]
-    found = sum(map(pairs_of, parts), collections.Counter())
-    assert found == all_pairs(corpus)
-    # Together: as many batches, of the same shapes, in the same order.
-    assert len({tuple(map(shape_of, part)) for part in parts}) == 1
-
-
 def test_a_batch_is_made_whole_once_more(corpus, filling):
     """Of any worker, also past the end of an epoch."""
     start = DataPosition(0, 2)
@@ -337,5 +282,3 @@ def test_arguments_that_cannot_be_meant(corpus, filling):
         message = rf"below the {count} .* of epoch 0\. Received: {position}"
         with pytest.raises(ValueError, match=message):
             TrainingBatches(corpus, filling, seed=4, start=DataPosition(0, position))
-    with pytest.raises(UserError, match="--tokens_per_batch to 23"):
-        EvaluationBatches(corpus, max_shapes=4, tokens_per_batch=20)
