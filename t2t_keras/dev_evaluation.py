@@ -1,7 +1,8 @@
 """What a run looks at between updates: dev loss, BLEU, translations, attention."""
 
 import dataclasses
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Iterator
 
 import numpy as np
 import tensorflow as tf
@@ -10,10 +11,12 @@ from t2t_keras import experiment
 from t2t_keras.attention_maps import attention_maps, legend, picture
 from t2t_keras.config import ExperimentConfig
 from t2t_keras.evaluation.bleu import corpus_scores
+from t2t_keras.input_pipeline.batch_plan import ALL_ROWS, WorkerShare
 from t2t_keras.models.transformer import Transformer
 from t2t_keras.run_data import RunData
 from t2t_keras.training.progress import Progress
 from t2t_keras.training.step import Stepper
+from t2t_keras.typing import Batch
 
 # Translations to show, sentences to draw, and how many of their tokens.
 SAMPLES = 5
@@ -31,6 +34,7 @@ class DevEvaluation:
         stepper: Evaluates it.
         progress: Where a line, translations and pictures go.
         alive: Called now and then, for a watchdog.
+        share: Which rows this process has.
         shows: Whether to translate and to draw; of several workers the chief does,
             and only the loss is computed by all.
     """
@@ -44,6 +48,7 @@ class DevEvaluation:
         progress: Progress,
         alive: Callable[[], object],
         *,
+        share: WorkerShare = ALL_ROWS,
         shows: bool = True,
     ):
         self._shows = shows
@@ -53,23 +58,51 @@ class DevEvaluation:
         self._stepper = stepper
         self._progress = progress
         self._alive = alive
+        self._translates = (
+            shows and data.dev is not None and config.training.dev_bleu_sentences > 0
+        )
+        self._batches = None
+        if data.dev is not None:
+            self._batches = experiment.build_evaluation(config.data, data.dev, share)
         self._translator = experiment.build_translator(
             model, data.vocabulary, dataclasses.replace(config.decoding, beam_size=1)
         )
 
+    def of_padding(self) -> Iterator[Batch]:
+        """Yields a batch of padding of each shape of the dev loss, the largest first.
+
+        Without XLA, which compiles a program for each, the largest is enough.
+        """
+        if self._batches is None:
+            return
+        shapes = self._batches.shapes
+        compiles = experiment.uses_xla(self._config.training)
+        for shape in reversed(shapes) if compiles else shapes[-1:]:
+            yield self._batches.of_padding(shape)
+            self._alive()
+
+    def rehearse(self) -> None:
+        """Translates a sentence, so that the graph of the search is there.
+
+        One graph serves all sentences, and XLA has no part in it.
+        """
+        if self._translates:
+            before = time.monotonic()
+            self._translator.translate([pair["source"] for pair in self._pairs(1)])
+            self._progress.say(f"  greedy search: {time.monotonic() - before:.1f}s")
+            self._alive()
+
     def scores(self, step: int) -> dict[str, float]:
         """Says and returns dev loss, perplexity and BLEU; empty without a dev set."""
-        if self._data.dev is None:
+        if self._batches is None:
             return {}
-        sums = experiment.dev_sums(
-            self._stepper, self._data.dev, self._config.data, self._alive
-        )
+        sums = experiment.loss_sums(self._stepper, self._batches, self._alive)
         loss = sums.log_loss_sum / sums.token_count
         scores = {"dev_loss": loss, "dev_perplexity": float(np.exp(loss))}
         if not self._shows:
             return scores
         line = f"  dev: loss {loss:.3f}, perplexity {scores['dev_perplexity']:.2f}"
-        if self._config.training.dev_bleu_sentences:
+        if self._translates:
             scores["dev_bleu_greedy"] = self._bleu(step)
             line += f", BLEU {scores['dev_bleu_greedy']:.1f} (greedy)"
         self._progress.say(line)

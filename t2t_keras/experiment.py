@@ -21,9 +21,10 @@ from t2t_keras.decoding.beam_search import BeamSearchResult, beam_search
 from t2t_keras.decoding.settings import BeamSearchSettings
 from t2t_keras.errors import UserError
 from t2t_keras.evaluation.translate import Translator
+from t2t_keras.input_pipeline.batch_plan import ALL_ROWS, WorkerShare
 from t2t_keras.input_pipeline.corpora import Corpus, Files, open_corpus
+from t2t_keras.input_pipeline.evaluation_batches import EvaluationBatches
 from t2t_keras.input_pipeline.filling import BucketFilling, Filling, PackedFilling
-from t2t_keras.input_pipeline.pipeline import eval_batches
 from t2t_keras.input_pipeline.records import read_manifest, text_files
 from t2t_keras.input_pipeline.tokenized import TokenizedCorpus
 from t2t_keras.model_dir import ModelDir
@@ -35,6 +36,9 @@ from t2t_keras.training.optimizer import SummedGradientAdam, paper_adam
 from t2t_keras.training.schedule import WarmupInverseSquareRoot
 from t2t_keras.training.step import Stepper
 from t2t_keras.typing import Tensor
+
+# Programs that XLA compiles for a dev set: of more, its few batches get no fuller.
+_MOST_SHAPES_TO_EVALUATE = 3
 
 # Longest source, in tokens, that is translated whole. Attention's memory grows with
 # its square; a sentence that long is a paragraph.
@@ -312,28 +316,32 @@ def check_fingerprint(
         )
 
 
-def dev_sums(
+def build_evaluation(
+    config: DataConfig, corpus: TokenizedCorpus, share: WorkerShare = ALL_ROWS
+) -> EvaluationBatches:
+    """Returns the batches to evaluate on: of several workers, the rows of one."""
+    return EvaluationBatches(
+        corpus,
+        max_shapes=min(config.max_shapes, _MOST_SHAPES_TO_EVALUATE),
+        tokens_per_batch=config.tokens_per_batch,
+        share=share,
+    )
+
+
+def loss_sums(
     stepper: Stepper,
-    corpus: TokenizedCorpus,
-    config: DataConfig,
+    batches: EvaluationBatches,
     batch_done: Callable[[], object] = lambda: None,
 ) -> LossSums:
-    """Returns the loss sums of a corpus, without dropout and smoothing.
+    """Returns the loss sums of some batches, without dropout and smoothing.
 
     Args:
         stepper: Evaluates the model.
-        corpus: Of pairs.
-        config: How they are batched.
+        batches: On which.
         batch_done: Called after each batch.
     """
     total = [0.0, 0.0, 0.0]
-    batches = eval_batches(
-        corpus,
-        max_shapes=config.max_shapes,
-        tokens_per_batch=config.tokens_per_batch,
-    )
-    batch: Any
-    for batch in batches.as_numpy_iterator():
+    for batch in batches:
         sums = stepper.evaluate(batch).losses
         total = [a + float(b) for a, b in zip(total, sums, strict=True)]
         batch_done()

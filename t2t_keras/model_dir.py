@@ -12,7 +12,8 @@ MODEL_DIR/
   tensorboard/       curves, sample translations, attention maps, profiles
   metrics.jsonl      the numbers of the curves, a line of JSON a line of progress
   nonfinite/         step-N, batches whose loss or gradient was not finite
-  stacks.txt         what every thread was doing when nothing got done
+  stacks.txt         what every thread was doing when nothing got done; of further
+                     workers in stacks-worker-1.txt and so on
   .lock              there while a process trains: who
 """
 
@@ -53,6 +54,12 @@ class ModelDir:
         self.metrics_file = self.path / "metrics.jsonl"
         self.nonfinite = self.path / "nonfinite"
         self.stacks_file = self.path / "stacks.txt"
+
+    def stacks_file_of(self, worker: int) -> Path:
+        """Returns where the stacks of a worker go, counted from 0."""
+        if worker == 0:
+            return self.stacks_file
+        return self.path / f"stacks-worker-{worker}.txt"
 
     def exists(self) -> bool:
         """Returns whether a run has been started here."""

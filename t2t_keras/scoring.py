@@ -195,5 +195,5 @@ def perplexity(trained: experiment.TrainedModel, test_set: TestSet) -> float:
         max_length=_MAX_SCORED_LENGTH,
         tokens_per_batch=max(_MAX_SCORED_LENGTH, 4096),
     )
-    sums = experiment.dev_sums(stepper, corpus, data)
+    sums = experiment.loss_sums(stepper, experiment.build_evaluation(data, corpus))
     return math.exp(sums.log_loss_sum / sums.token_count)

@@ -3,7 +3,7 @@
 import dataclasses
 import os
 from collections.abc import Iterator
-from typing import Any, cast
+from typing import Any
 
 import tensorflow as tf
 
@@ -11,7 +11,7 @@ from t2t_keras import experiment
 from t2t_keras.checkpoints import CheckpointState, CheckpointStore
 from t2t_keras.config import ExperimentConfig
 from t2t_keras.dev_evaluation import DevEvaluation
-from t2t_keras.input_pipeline.batch_plan import padding_only
+from t2t_keras.input_pipeline.batch_plan import WorkerShare
 from t2t_keras.input_pipeline.pipeline import DataPosition, TrainingBatches
 from t2t_keras.model_dir import ModelDir
 from t2t_keras.run_data import RunData, prepare_data
@@ -28,7 +28,7 @@ from t2t_keras.training.norms import norms_by_name, weight_norm
 from t2t_keras.training.preflight import preflight
 from t2t_keras.training.profiling import StepProfiler
 from t2t_keras.training.progress import Progress, as_duration, as_flops
-from t2t_keras.training.strategy import is_chief, num_processes
+from t2t_keras.training.strategy import is_chief, num_processes, worker_number
 from t2t_keras.training.watchdog import Watchdog
 from t2t_keras.typing import Batch
 from t2t_keras.workers import check_agreement, chief_first, stopping_together
@@ -107,11 +107,17 @@ class _Run:
         self._model = model
         self._strategy = strategy
         self._is_chief = is_chief(strategy)
+        self._share = WorkerShare(
+            worker_number(strategy),
+            num_processes(strategy),
+            strategy.num_replicas_in_sync,
+        )
         self._store = CheckpointStore(model_dir.checkpoints, model, optimizer)
         self._best_store = CheckpointStore(model_dir.best, model)
         self._schedule = experiment.build_schedule(config)
         self._watchdog = Watchdog(
-            60 * config.training.watchdog_minutes, model_dir.stacks_file
+            60 * config.training.watchdog_minutes,
+            model_dir.stacks_file_of(self._share.worker),
         )
         self._evaluation = DevEvaluation(
             config,
@@ -120,6 +126,7 @@ class _Run:
             self._stepper,
             progress,
             self._watchdog.sign_of_life,
+            share=self._share,
             shows=self._is_chief,
         )
         self.first_step = 0
@@ -160,6 +167,7 @@ class _Run:
             self._data.filling,
             seed=training.seed,
             start=self._first_position,
+            share=self._share,
         )
         profiler = StepProfiler(
             training.profiled_steps(), str(self._model_dir.tensorboard)
@@ -171,7 +179,7 @@ class _Run:
             self._rehearse()
             train_loop(
                 self._stepper,
-                cast(Any, self._batches.dataset().as_numpy_iterator()),
+                self._batches,
                 steps=range(self.first_step, training.train_steps),
                 intervals=Intervals(
                     log_steps=training.log_steps,
@@ -181,8 +189,11 @@ class _Run:
                 ),
                 hooks=self._hooks(profiler),
                 guard=NonFiniteGuard(
-                    self._model_dir.nonfinite,
+                    self._model_dir.nonfinite if self._is_chief else None,
                     skip=training.on_nonfinite == "skip",
+                    batch_of=lambda step: self._batches.whole_batch(
+                        step - 1 - self.first_step
+                    ),
                     facts=self._facts,
                 ),
                 meter=self._meter,
@@ -196,12 +207,19 @@ class _Run:
         shapes = self._data.filling.shapes
         compiles = experiment.uses_xla(self._config.training)
 
-        def batches() -> Iterator[Batch]:
+        def to_train() -> Iterator[Batch]:
             for shape in reversed(shapes) if compiles else shapes[-1:]:
-                yield self._data.filling.make(self._data.train, padding_only(shape))
+                yield self._batches.of_padding(shape)
                 self._watchdog.sign_of_life()
 
-        preflight(self._stepper, batches(), self._progress.say, only_these=compiles)
+        preflight(
+            self._stepper,
+            to_train(),
+            self._evaluation.of_padding(),
+            self._progress.say,
+            only_these=compiles,
+        )
+        self._evaluation.rehearse()
 
     def _hooks(self, profiler: StepProfiler) -> Hooks:
         def after_step(step: int, sums: object) -> None:

@@ -24,6 +24,41 @@ class PlannedBatch(NamedTuple):
     where each has its own, in order."""
 
 
+class WorkerShare(NamedTuple):
+    """The rows that one of several processes has: those of its own replicas.
+
+    Replicas have equal shares of a batch's rows, in order; where rows run out, the
+    last shares end with padding. A worker's replicas follow one another.
+    """
+
+    worker: int = 0
+    """Which process, in [0, num_workers)."""
+    num_workers: int = 1
+    num_replicas: int = 1
+    """Of all processes, as many in each."""
+
+    def of(self, planned: PlannedBatch) -> PlannedBatch:
+        """Returns the worker's rows of a batch, as a batch; alone it has them all."""
+        if self.num_workers == 1:
+            return planned
+        rows = -(-planned.shape.rows // self.num_replicas)
+        rows *= self.num_replicas // self.num_workers
+        first = self.worker * rows
+        row_n = planned.rows
+        if row_n is None:
+            row_n = np.arange(len(planned.indices))
+        own = slice(*np.searchsorted(row_n, [first, first + rows]))
+        return PlannedBatch(
+            planned.shape._replace(rows=rows),
+            planned.indices[own],
+            None if planned.rows is None else planned.rows[own] - first,
+        )
+
+
+# Of one process alone.
+ALL_ROWS = WorkerShare()
+
+
 def padding_only(shape: BatchShape) -> PlannedBatch:
     """Returns a batch of a shape that nobody is in."""
     nobody = np.zeros(0, np.int64)

@@ -1,18 +1,25 @@
 """The composition: a tokenized corpus comes in, datasets of batches go out."""
 
+import collections
 import dataclasses
 import itertools
-from collections.abc import Callable, Iterator
+from collections.abc import Generator, Iterator
+from typing import Any
 
 import tensorflow as tf
 
-from t2t_keras.input_pipeline.batch_plan import PlannedBatch, plan_evaluation
-from t2t_keras.input_pipeline.batching import make_batch
-from t2t_keras.input_pipeline.bucketing import bucket_shapes
+from t2t_keras.input_pipeline.batch_plan import (
+    ALL_ROWS,
+    PlannedBatch,
+    WorkerShare,
+    padding_only,
+)
+from t2t_keras.input_pipeline.bucketing import BatchShape
 from t2t_keras.input_pipeline.features import check_batch, element_spec
 from t2t_keras.input_pipeline.filling import Filling
+from t2t_keras.input_pipeline.planning_ahead import begun
 from t2t_keras.input_pipeline.tokenized import TokenizedCorpus
-from t2t_keras.typing import Batch
+from t2t_keras.typing import Batch, BatchSize
 
 
 @dataclasses.dataclass(frozen=True)
@@ -72,6 +79,7 @@ class TrainingBatches:
         filling: How it falls into batches.
         seed: Of the order, in [0, 2**64).
         start: The first batch to return.
+        share: Which rows of each batch this process makes. It reads no others.
 
     Raises:
         ValueError: If `seed` is out of range, or `start` lies behind the end of an
@@ -85,11 +93,13 @@ class TrainingBatches:
         *,
         seed: int,
         start: DataPosition = DataPosition(),
+        share: WorkerShare = ALL_ROWS,
     ):
         self._corpus = corpus
         self._filling = filling
         self._seed = seed
         self._start = start
+        self._share = share
         # By epoch, how many batches it has; known from when its last one is drawn.
         self._batch_counts: dict[int, int] = {}
         # Planned at once, for the error, and kept: of 36 million pairs, it takes
@@ -103,17 +113,26 @@ class TrainingBatches:
             )
         self._planned = itertools.chain([first], self._planned)
 
+    def __iter__(self) -> Iterator[tuple[Batch, BatchSize]]:
+        """Yields batches, and how large they are with the rows of all processes."""
+        sizes: collections.deque[BatchSize] = collections.deque()
+        batches: Any = self._dataset(sizes).as_numpy_iterator()
+        for batch in batches:
+            yield batch, sizes.popleft()
+
     def dataset(self) -> tf.data.Dataset:
         """Returns the batches; each iteration begins at the start."""
+        return self._dataset(collections.deque(maxlen=0))
 
-        def batches() -> Iterator[Batch]:
-            plan, self._planned = self._planned or self._plan(), None
-            for planned in plan:
-                batch = self._filling.make(self._corpus, planned)
-                check_batch(batch)
-                yield batch
+    def of_padding(self, shape: BatchShape) -> Batch:
+        """Returns this process's rows of a batch that no pair is in."""
+        return self._made(self._share.of(padding_only(shape)))
 
-        return _dataset(batches, packed=self._filling.packed)
+    def whole_batch(self, count: int) -> Batch:
+        """Returns, made once more, all rows of the batch that `count` came before."""
+        position = self.position_after(count)
+        plan = self._filling.plan(self._seed, position.epoch)
+        return self._made(next(itertools.islice(plan, position.position, None)))
 
     def position_after(self, count: int) -> DataPosition:
         """Returns the position after `count` batches of those that were drawn."""
@@ -123,18 +142,58 @@ class TrainingBatches:
             epoch += 1
         return DataPosition(epoch, position)
 
-    def _plan(self) -> Iterator[PlannedBatch]:
-        yield from self._epoch(self._start.epoch, self._start.position)
-        if self._start.position < self._batch_counts[self._start.epoch]:
-            for epoch in itertools.count(self._start.epoch + 1):
-                yield from self._epoch(epoch, 0)
+    def _dataset(self, sizes: collections.deque[BatchSize]) -> tf.data.Dataset:
+        """Returns the batches; what comes out has its size in `sizes`, in order."""
 
-    def _epoch(self, epoch: int, first: int) -> Iterator[PlannedBatch]:
+        def batches() -> Iterator[Batch]:
+            plan, self._planned = self._planned or self._plan(), None
+            for planned in plan:
+                batch = self._made(self._share.of(planned))
+                sizes.append(self._size_of(planned))
+                yield batch
+
+        dataset = tf.data.Dataset.from_generator(
+            batches, output_signature=element_spec(packed=self._filling.packed)
+        )
+        return dataset.prefetch(tf.data.AUTOTUNE)
+
+    def _made(self, planned: PlannedBatch) -> Batch:
+        batch = self._filling.make(self._corpus, planned)
+        check_batch(batch)
+        return batch
+
+    def _size_of(self, planned: PlannedBatch) -> BatchSize:
+        tokens = self._corpus.lengths[planned.indices].sum(axis=0)
+        return BatchSize(*planned.shape, *map(int, tokens))
+
+    def _plan(self) -> Iterator[PlannedBatch]:
+        first = self._start.position
+        plan = self._filling.plan(self._seed, self._start.epoch)
+        for epoch in itertools.count(self._start.epoch):
+            plan = yield from self._epoch(epoch, plan, first)
+            if first >= self._batch_counts[epoch]:
+                return
+            first = 0
+
+    def _epoch(
+        self, epoch: int, plan: Iterator[PlannedBatch], first: int
+    ) -> Generator[PlannedBatch, None, Iterator[PlannedBatch]]:
+        """Yields an epoch's batches from the first on; returns the next one's plan.
+
+        That is begun, in a thread, once there is a batch to train on.
+        """
+
+        def next_plan() -> Iterator[PlannedBatch]:
+            return self._filling.plan(self._seed, epoch + 1)
+
+        following = next_plan
         ahead = None
         count = 0
-        for planned in self._filling.plan(self._seed, epoch):
+        for planned in plan:
             if ahead is not None:
                 yield ahead
+                if following is next_plan:
+                    following = begun(next_plan)
             ahead = planned if count >= first else None
             count += 1
         # Before the last one goes out: who asks after it where training stands must
@@ -142,34 +201,7 @@ class TrainingBatches:
         self._batch_counts[epoch] = count
         if ahead is not None:
             yield ahead
-
-
-def eval_batches(
-    corpus: TokenizedCorpus, *, max_shapes: int, tokens_per_batch: int
-) -> tf.data.Dataset:
-    """Returns a dataset of every pair once, small shapes first, a row for each.
-
-    Args:
-        corpus: What to evaluate on. The shapes are chosen from its own lengths.
-        max_shapes: Most shapes; see `bucket_shapes`.
-        tokens_per_batch: Most padded positions a side; see `batch_shape`.
-
-    Raises:
-        UserError: If `tokens_per_batch` is too small for the longest sentence.
-    """
-    shapes = bucket_shapes(
-        corpus.lengths, max_shapes=max_shapes, tokens_per_batch=tokens_per_batch
-    )
-    plan = plan_evaluation(corpus.lengths, shapes)
-
-    def batches() -> Iterator[Batch]:
-        for planned in plan:
-            batch = make_batch(corpus, planned)
-            check_batch(batch)
-            yield batch
-
-    dataset = _dataset(batches, packed=False)
-    return dataset.apply(tf.data.experimental.assert_cardinality(len(plan)))
+        return following()
 
 
 def batching_summary(corpus: TokenizedCorpus, filling: Filling) -> BatchingSummary:
@@ -196,12 +228,3 @@ def batching_summary(corpus: TokenizedCorpus, filling: Filling) -> BatchingSumma
         mean_target_tokens=target_tokens / batches,
         packed=filling.packed,
     )
-
-
-def _dataset(
-    batches: Callable[[], Iterator[Batch]], *, packed: bool
-) -> tf.data.Dataset:
-    dataset = tf.data.Dataset.from_generator(
-        batches, output_signature=element_spec(packed=packed)
-    )
-    return dataset.prefetch(tf.data.AUTOTUNE)

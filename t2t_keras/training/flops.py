@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 import tensorflow as tf
 
-from t2t_keras.typing import Batch, Tensor
+from t2t_keras.typing import BatchSize, Tensor
 
 # Backward, each product is followed by two of its size: one for the gradient of
 # either factor.
@@ -71,17 +71,15 @@ def forward_flops(
     )
 
 
-def training_flops(sizes: Mapping[str, int], batch: Batch) -> float:
+def training_flops(sizes: Mapping[str, int], batch: BatchSize) -> float:
     """Returns the FLOPs of an update: forward, and twice as much backward.
 
     Args:
         sizes: See `forward_flops`.
-        batch: Features [B, L].
+        batch: Its padding costs as much as its tokens.
     """
-    rows, source_length = np.shape(batch["encoder_input_tokens"])
-    target_length = np.shape(batch["decoder_input_tokens"])[1]
     return _TRAINING_PER_FORWARD * forward_flops(
-        sizes, rows, source_length, target_length
+        sizes, batch.rows, batch.source_length, batch.target_length
     )
 
 

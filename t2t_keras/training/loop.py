@@ -11,10 +11,9 @@ from t2t_keras.training.meter import MadeUpdate, Meter, read_updates
 from t2t_keras.training.nonfinite import NonFiniteGuard
 from t2t_keras.training.progress import Progress, as_duration, as_flops
 from t2t_keras.training.step import Stepper, StepSums
-from t2t_keras.typing import Batch
+from t2t_keras.typing import Batch, BatchSize
 
-# Updates whose numbers are not read yet keep their batches alive, in case one of them
-# has to be saved: at 25,000 tokens a side, 0.4 MB each.
+# Updates whose numbers are not read yet: the latest that a bad one is noticed.
 MOST_UNREAD = 100
 # Share of the time that input may be waited for without a word.
 WORTH_SAYING = 0.05
@@ -80,7 +79,7 @@ class Hooks:
 
 def train_loop(
     stepper: Stepper,
-    batches: Iterable[Batch],
+    batches: Iterable[tuple[Batch, BatchSize]],
     *,
     steps: range,
     intervals: Intervals,
@@ -93,7 +92,8 @@ def train_loop(
 
     Args:
         stepper: Makes an update.
-        batches: Global batches as NumPy arrays, from where training goes on.
+        batches: As NumPy arrays, from where training goes on; of several processes,
+            the rows of this one. And the size of each with all rows.
         steps: Updates already made, and updates to have made at the end.
         intervals: How often things are due.
         hooks: What is called in between.
@@ -111,19 +111,21 @@ def train_loop(
     numbers = range(steps.start + 1, steps.stop + 1)
     meter.start()
     with _deferred_signals() as received:
-        for step, batch in zip(numbers, meter.timed(batches), strict=False):
+        for step, (batch, size) in zip(numbers, meter.timed(batches), strict=False):
             hooks.before_step(step)
             sums = stepper.train(batch, stop=bool(received))
             hooks.after_step(step, sums)
-            made.append(MadeUpdate(step, batch, sums))
+            made.append(MadeUpdate(step, size, sums))
             # A number is waited for only where others have a say in it.
             stop = float(sums.stops) > 0 if hooks.together else bool(received)
+            bad = hooks.together and not float(sums.finite)
             last = step == steps.stop
             log_due = last or step % intervals.log_steps == 0
             eval_due = (last or step % intervals.eval_steps == 0) and not stop
             save_due = last or _is_due(step, intervals, time.monotonic() - saved_at)
             values: dict[str, float] = {}
-            if stop or log_due or eval_due or save_due or len(made) == MOST_UNREAD:
+            awaited = stop or bad or log_due or eval_due or save_due
+            if awaited or len(made) == MOST_UNREAD:
                 # Weights that went wrong never replace a checkpoint.
                 _take(made, guard, meter)
             if log_due:

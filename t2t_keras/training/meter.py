@@ -4,21 +4,23 @@ import contextlib
 import math
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 import tensorflow as tf
 
 from t2t_keras.training.flops import TrainingCost
 from t2t_keras.training.step import StepSums
-from t2t_keras.typing import Batch
+from t2t_keras.typing import BatchSize
+
+_Element = TypeVar("_Element")
 
 
 class MadeUpdate(NamedTuple):
     """An update whose numbers nobody has asked for yet: they are still tensors."""
 
     step: int
-    batch: Batch
+    size: BatchSize
     sums: StepSums
 
 
@@ -27,7 +29,7 @@ class Update(NamedTuple):
 
     Attributes:
         step: Its number, from 1.
-        batch: What it was made with.
+        size: Of its batch.
         loss_sum: Smoothed loss in nats, summed over tokens.
         log_loss_sum: -log p of the true tokens, summed.
         token_count: Target tokens.
@@ -37,7 +39,7 @@ class Update(NamedTuple):
     """
 
     step: int
-    batch: Batch
+    size: BatchSize
     loss_sum: float
     log_loss_sum: float
     token_count: float
@@ -63,12 +65,12 @@ def read_updates(made: Sequence[MadeUpdate]) -> list[Update]:
     )
     rows = np.stack([tf.stack(column).numpy() for column in columns], axis=1)
     updates = []
-    for (step, batch, _), numbers in zip(made, rows.tolist(), strict=True):
+    for (step, size, _), numbers in zip(made, rows.tolist(), strict=True):
         loss_sum, log_loss_sum, token_count, norm, finite, seconds = numbers
         updates.append(
             Update(
                 step,
-                batch,
+                size,
                 loss_sum,
                 log_loss_sum,
                 token_count,
@@ -84,14 +86,14 @@ class Meter:
     """Adds up updates, and the time that passes.
 
     Args:
-        flops_of: Returns the FLOPs of an update on a batch.
+        flops_of: Returns the FLOPs of an update on a batch of a size.
         cost: What the run has cost before, None for nothing.
         ceiling: FLOP/s of matrix products alone, None where not measured.
     """
 
     def __init__(
         self,
-        flops_of: Callable[[Batch], float],
+        flops_of: Callable[[BatchSize], float],
         cost: TrainingCost | None = None,
         ceiling: float | None = None,
     ):
@@ -120,7 +122,7 @@ class Meter:
             self._start_seconds += time.monotonic() - self._paused_at
             self._paused_at = None
 
-    def timed(self, batches: Iterable[Batch]) -> Iterator[Batch]:
+    def timed(self, batches: Iterable[_Element]) -> Iterator[_Element]:
         """Yields batches, and notes how long each had to be waited for."""
         iterator = iter(batches)
         while True:
@@ -134,16 +136,12 @@ class Meter:
 
     def add(self, update: Update) -> None:
         """Adds an update. One that was not made counts as skipped, and costs."""
-        self._flops += self._flops_of(update.batch)
+        self._flops += self._flops_of(update.size)
         self._reduced += update.reduce_seconds
         self._updates += 1
-        source = np.asarray(update.batch["encoder_input_tokens"])
-        target = np.asarray(update.batch["decoder_target_tokens"])
-        source_tokens = int(np.count_nonzero(source))
-        target_tokens = int(np.count_nonzero(target))
-        self._source_tokens += source_tokens
-        self._target_tokens += target_tokens
-        self._positions += source.size + target.size
+        self._source_tokens += update.size.source_tokens
+        self._target_tokens += update.size.target_tokens
+        self._positions += update.size.positions
         if update.finite:
             self._sums += [
                 update.loss_sum,

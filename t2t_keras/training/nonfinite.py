@@ -10,6 +10,7 @@ import numpy as np
 
 from t2t_keras.errors import UserError
 from t2t_keras.training.meter import Update
+from t2t_keras.typing import Batch
 
 # So many in a row are no accident any more: no update would ever come through.
 MOST_IN_A_ROW = 100
@@ -19,20 +20,24 @@ class NonFiniteGuard:
     """Stops at an update that was not made, or lets a few of them pass.
 
     Args:
-        folder: Where the batch and what is known of it are kept, in `step-N`.
+        folder: Where the batch and what is known of it are kept, in `step-N`; None to
+            leave that to another process.
         skip: Whether to let them pass until there are `MOST_IN_A_ROW` in a row.
+        batch_of: Returns the batch of an update, all rows of it, by its step.
         facts: Returns what else to keep of an update, by its step.
     """
 
     def __init__(
         self,
-        folder: Path,
+        folder: Path | None,
         *,
         skip: bool,
+        batch_of: Callable[[int], Batch],
         facts: Callable[[int], Mapping[str, Any]],
     ):
         self._folder = folder
         self._most_in_a_row = MOST_IN_A_ROW if skip else 1
+        self._batch_of = batch_of
         self._facts = facts
         self._first: Update | None = None
         self._in_a_row = 0
@@ -73,20 +78,23 @@ class NonFiniteGuard:
 
     def _keep(self, update: Update) -> str:
         """Writes the batch and its statistics; returns a sentence that says where."""
+        if self._folder is None:
+            return "The first worker keeps its batch."
         folder = self._folder / f"step-{update.step}"
+        batch = self._batch_of(update.step)
         statistics = {
             "step": update.step,
             "loss_sum": update.loss_sum,
             "log_loss_sum": update.log_loss_sum,
             "token_count": update.token_count,
             "gradient_norm": update.gradient_norm,
-            "shapes": {name: np.shape(part) for name, part in update.batch.items()},
+            "shapes": {name: np.shape(part) for name, part in batch.items()},
             **self._facts(update.step),
         }
         try:
             folder.mkdir(parents=True, exist_ok=True)
             with open(folder / "batch.npz", "wb") as file:
-                np.savez(file, **update.batch)
+                np.savez(file, **batch)
             text = json.dumps(_writable(statistics), indent=2, allow_nan=False)
             (folder / "statistics.json").write_text(f"{text}\n")
         except OSError as error:

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable
 import tensorflow as tf
 
 from t2t_keras.errors import UserError
+from t2t_keras.training.batch_shapes import Shape, shape_of
 from t2t_keras.training.progress import as_duration
 from t2t_keras.training.step import Stepper
 from t2t_keras.typing import Batch
@@ -14,16 +15,18 @@ from t2t_keras.typing import Batch
 
 def preflight(
     stepper: Stepper,
-    batches: Iterable[Batch],
+    to_train: Iterable[Batch],
+    to_evaluate: Iterable[Batch],
     say: Callable[[str], object],
     *,
     only_these: bool,
 ) -> None:
-    """Rehearses a step of each shape: it costs the same memory as any later one.
+    """Goes through each shape once: it costs the same memory as any later time.
 
     Args:
         stepper: Of the run. Its weights, moments and counts stay as they are.
-        batches: Of padding, one of each shape.
+        to_train: Batches of padding, one of each shape to train on.
+        to_evaluate: The same of the shapes to evaluate on.
         say: Called with a line a shape.
         only_these: Whether a batch of another shape is to be an error from now on.
 
@@ -31,31 +34,41 @@ def preflight(
         UserError: If a shape does not fit into memory; it names the most tokens
             that do.
     """
-    shapes = []
     start = time.monotonic()
+    trained = _tried(stepper, stepper.rehearse, to_train, "", say)
+    evaluated = _tried(stepper, stepper.evaluate, to_evaluate, " to evaluate", say)
+    if len(trained) + len(evaluated) > 1:
+        duration = as_duration(time.monotonic() - start)
+        say(
+            f"{len(trained)} shapes to train on and {len(evaluated)} to evaluate on "
+            f"compiled and tried in {duration}"
+        )
+    if only_these:
+        stepper.allow_only(trained, evaluated)
+
+
+def _tried(
+    stepper: Stepper,
+    run: Callable[[Batch], object],
+    batches: Iterable[Batch],
+    purpose: str,
+    say: Callable[[str], object],
+) -> list[Shape]:
+    """Runs a batch of each shape, with a line for each; returns the shapes."""
+    shapes = []
     for batch in batches:
         before = time.monotonic()
         rows, source, target = shape_of(batch)
         try:
-            stepper.rehearse(batch)
+            run(batch)
         except tf.errors.ResourceExhaustedError as error:
-            raise _too_large(stepper, batch) from error
+            raise _too_large(stepper, run, batch) from error
         shapes.append((rows, source, target))
         say(
-            f"  {rows} x ({source} + {target}) tokens: "
+            f"  {rows} x ({source} + {target}) tokens{purpose}: "
             f"{time.monotonic() - before:.1f}s, peak memory {peak_bytes() / 1e9:.2f} GB"
         )
-    if len(shapes) > 1:
-        duration = as_duration(time.monotonic() - start)
-        say(f"{len(shapes)} shapes compiled and tried in {duration}")
-    if only_these:
-        stepper.allow_only(shapes)
-
-
-def shape_of(batch: Batch) -> tuple[int, int, int]:
-    """Returns (rows, source length, target length)."""
-    rows, source_length = batch["encoder_input_tokens"].shape
-    return rows, source_length, batch["decoder_target_tokens"].shape[1]
+    return shapes
 
 
 def peak_bytes() -> int:
@@ -65,7 +78,9 @@ def peak_bytes() -> int:
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
 
 
-def _too_large(stepper: Stepper, batch: Batch) -> UserError:
+def _too_large(
+    stepper: Stepper, run: Callable[[Batch], object], batch: Batch
+) -> UserError:
     """Returns the error that says what would fit, found by halving."""
     rows, source, target = shape_of(batch)
     name = f"A batch of {rows} x ({source} + {target}) tokens"
@@ -73,10 +88,10 @@ def _too_large(stepper: Stepper, batch: Batch) -> UserError:
     while part > 1:
         part //= 2
         try:
-            stepper.rehearse({key: value[:part] for key, value in batch.items()})
+            run({key: value[:part] for key, value in batch.items()})
         except tf.errors.ResourceExhaustedError:
             continue
-        tokens = -(-part // stepper.num_replicas) * max(source, target)
+        tokens = -(-part // stepper.num_local_replicas) * max(source, target)
         return UserError(
             f"{name} needs more memory than there is. {part} rows of it fit: give "
             f"--max_tokens_per_replica={tokens}, and the same update is made in "

@@ -1,4 +1,6 @@
-"""How the rows of a global batch are shared out: replicas first, then micro-batches.
+"""How rows of a batch are shared out: replicas first, then micro-batches.
+
+A process has the rows of its own replicas, which of one process alone are all.
 
 Shapes: B rows of a batch, L length.
 """
@@ -11,28 +13,30 @@ ROW_NUMBERS = "row_numbers"
 """[B] int32 beside the features: each row's number in the global batch."""
 
 
-def share_of(batch: Batch, replica: int, num_replicas: int) -> Batch:
+def share_of(batch: Batch, replica: int, num_local: int) -> Batch:
     """Returns the rows of a replica: equal shares, in order, padded at the end.
 
     Rows of padding weigh nothing, so a batch means the same however many replicas
     divide it.
 
     Args:
-        batch: Features [B, L] as NumPy arrays, all with the same B.
-        replica: Which share, in [0, num_replicas).
-        num_replicas: How many shares.
+        batch: Features [B, L] as NumPy arrays, all with the same B: the rows of this
+            process. Of several processes each has as many.
+        replica: Which replica of all processes, counted from 0.
+        num_local: Replicas of each process.
 
     Returns:
-        Features [ceil(B / num_replicas), L], and `ROW_NUMBERS`.
+        Features [ceil(B / num_local), L], and `ROW_NUMBERS`.
     """
     total = len(next(iter(batch.values())))
-    rows = -(-total // num_replicas)
-    first = replica * rows
+    rows = -(-total // num_local)
+    first = replica % num_local * rows
     share = {
         name: padded_rows(np.asarray(feature)[first : first + rows], rows)
         for name, feature in batch.items()
     }
-    return {**share, ROW_NUMBERS: np.arange(first, first + rows, dtype=np.int32)}
+    numbers = np.arange(replica * rows, (replica + 1) * rows, dtype=np.int32)
+    return {**share, ROW_NUMBERS: numbers}
 
 
 def micro_batch_count(rows: int, length: int, max_tokens: int | None) -> int:

@@ -10,6 +10,7 @@ import keras
 import numpy as np
 import tensorflow as tf
 
+from t2t_keras.training.batch_shapes import Shape, check_compiled, shape_of
 from t2t_keras.training.losses import LossSums, label_smoothed_cross_entropy
 from t2t_keras.training.optimizer import SummedGradientAdam
 from t2t_keras.training.shares import (
@@ -18,6 +19,7 @@ from t2t_keras.training.shares import (
     micro_batches,
     share_of,
 )
+from t2t_keras.training.strategy import num_processes
 from t2t_keras.typing import Batch, Tensor
 
 
@@ -133,10 +135,13 @@ class Stepper:
         self._model = model
         self._optimizer = optimizer
         self._strategy = strategy
+        self._num_local = strategy.num_replicas_in_sync // num_processes(strategy)
         self._label_smoothing = label_smoothing
         self._seed = seed
         self._max_tokens = max_tokens
-        self._shapes: frozenset[tuple[int, int, int]] | None = None
+        # Shapes that there are programs for; None while more may come.
+        self._trainable: frozenset[Shape] | None = None
+        self._evaluable: frozenset[Shape] | None = None
         # One trace serves every bucket; XLA still compiles a program for each.
         train_spec = batch_signature(packed=packed)
         evaluation_spec = batch_signature(packed=False)
@@ -162,21 +167,17 @@ class Stepper:
         )
 
     def train(self, batch: Batch, *, stop: bool = False) -> StepSums:
-        """Makes an update with a global batch; returns its sums.
+        """Makes an update; returns the sums of all processes.
 
         Args:
-            batch: Features [B, L] as NumPy arrays, the same on every host.
+            batch: Features [B, L] as NumPy arrays: this process's rows of a global
+                batch, as many as each other's.
             stop: Whether this process was asked to stop, which all are told.
 
         Raises:
             ValueError: If the batch is of a shape that `allow_only` left out.
         """
-        shape = _shape(batch)
-        if self._shapes is not None and shape not in self._shapes:
-            raise ValueError(
-                f"A batch must be of one of the shapes {sorted(self._shapes)}, which "
-                f"were compiled before training. Received: {shape}"
-            )
+        check_compiled(batch, self._trainable, "to train on")
         return self._run_training(batch, Ask(stop=float(stop)))
 
     def train_replica(self, share: Batch) -> StepSums:
@@ -193,17 +194,24 @@ class Stepper:
         """Goes through an update that changes nothing, so that it is compiled."""
         return self._run_training(batch, Ask(counts=False))
 
-    def allow_only(self, shapes: Iterable[tuple[int, int, int]]) -> None:
-        """Makes batches of other (rows, source length, target length) an error."""
-        self._shapes = frozenset(shapes)
+    def allow_only(
+        self, to_train: Iterable[Shape], to_evaluate: Iterable[Shape]
+    ) -> None:
+        """Makes batches of other shapes an error."""
+        self._trainable, self._evaluable = frozenset(to_train), frozenset(to_evaluate)
 
     @property
-    def num_replicas(self) -> int:
-        """On how many devices it computes, those of other processes counted."""
-        return self._strategy.num_replicas_in_sync
+    def num_local_replicas(self) -> int:
+        """On how many devices of this process it computes."""
+        return self._num_local
 
     def evaluate(self, batch: Batch) -> StepSums:
-        """Returns the sums of a global batch, without dropout and smoothing."""
+        """Returns the sums of all processes, without dropout and smoothing.
+
+        Raises:
+            ValueError: If the batch is of a shape that `allow_only` left out.
+        """
+        check_compiled(batch, self._evaluable, "to evaluate")
         count = self._micro_batch_count(batch)
         parts = []
         for i in range(count):
@@ -219,18 +227,15 @@ class Stepper:
         return self._train_accumulated(cut, ask)
 
     def _micro_batch_count(self, batch: Batch) -> int:
-        rows = -(-_shape(batch)[0] // self._strategy.num_replicas_in_sync)
-        return micro_batch_count(rows, max(_shape(batch)[1:]), self._max_tokens)
+        rows = -(-shape_of(batch)[0] // self._num_local)
+        return micro_batch_count(rows, max(shape_of(batch)[1:]), self._max_tokens)
 
     def _spread(self, batch: Batch, cut: Callable[[Batch], Batch] | None = None) -> Any:
         """Returns a batch with each replica's share of it, maybe cut further."""
 
         def share(context: Any) -> Batch:
-            part = share_of(
-                batch,
-                context.replica_id_in_sync_group,
-                self._strategy.num_replicas_in_sync,
-            )
+            replica = context.replica_id_in_sync_group
+            part = share_of(batch, replica, self._num_local)
             return cut(part) if cut else part
 
         return self._strategy.experimental_distribute_values_from_function(share)
@@ -245,11 +250,12 @@ class Stepper:
         last bits there. A run that goes on has another first batch than the run
         that it continues.
         """
-        replicas = self._strategy.num_replicas_in_sync
         ones, twos = (
             self._spread(
                 {
-                    name: np.zeros([replicas * size, size], spec.dtype.as_numpy_dtype)
+                    name: np.zeros(
+                        [self._num_local * size, size], spec.dtype.as_numpy_dtype
+                    )
                     for name, spec in batch_spec.items()
                 },
                 (lambda share, n=size: _repeated(share, n)) if rank == 3 else None,
@@ -375,12 +381,6 @@ class Stepper:
             label_smoothing=label_smoothing,
             gradient_scale=gradient_scale,
         )
-
-
-def _shape(batch: Batch) -> tuple[int, int, int]:
-    """Returns (rows, source length, target length)."""
-    rows, source_length = batch["encoder_input_tokens"].shape
-    return rows, source_length, batch["decoder_target_tokens"].shape[1]
 
 
 def _part(share: Batch, count: int, i: int) -> Batch:

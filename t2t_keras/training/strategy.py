@@ -59,12 +59,18 @@ def num_workers() -> int:
 
 def is_chief(strategy: tf.distribute.Strategy) -> bool:
     """Returns whether this process is the one that writes files and says things."""
+    return worker_number(strategy) == 0
+
+
+def worker_number(strategy: tf.distribute.Strategy) -> int:
+    """Returns which of the processes this is, from 0: in the order of replicas."""
     resolver = strategy.cluster_resolver
     if resolver is None or not resolver.task_type:
-        return True
-    jobs = resolver.cluster_spec().jobs
-    first = "chief" if "chief" in jobs else "worker"
-    return (resolver.task_type, resolver.task_id) == (first, 0)
+        return 0
+    if resolver.task_type == "chief":
+        return 0
+    chiefs = resolver.cluster_spec().as_dict().get("chief", ())
+    return len(chiefs) + resolver.task_id
 
 
 def wait_for_all(strategy: tf.distribute.Strategy, number: int = 0) -> bool:

@@ -109,6 +109,18 @@ def test_at_25_000_tokens_97_percent_are_real():
         assert lengths.sum() / positions > 0.97  # 98 % seen
 
 
+def test_of_a_small_corpus_97_percent_are_real():
+    # Captions: much alike in length, one language longer than the other.
+    random = np.random.default_rng(0)
+    sides = random.normal(2.7, 0.3, [29_000, 1]) + random.normal(0, 0.16, [29_000, 2])
+    lengths = np.rint(np.exp(sides + np.array([0, 0.04]))).astype(int) + 1
+    shape = packed_shape(lengths, 2_048)
+    plans = [list(plan_packed_epoch(lengths, shape, 1, epoch)) for epoch in range(3)]
+    positions = sum(map(len, plans)) * shape.rows * shape.positions
+    # 97.7 % seen. 95.8 % if ten groups, not three, are matched by their balance.
+    assert 3 * lengths.sum() / positions > 0.97
+
+
 def first_fit(lengths, bounds):
     """How many rows first-fit with all rows open needs."""
     room = np.zeros([0, 2], np.int64)

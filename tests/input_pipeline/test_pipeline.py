@@ -1,20 +1,23 @@
 import collections
+import dataclasses
 import itertools
+import queue
 
 import numpy as np
 import pytest
 
-from t2t_keras.errors import UserError
 from t2t_keras.input_pipeline import packing
+from t2t_keras.input_pipeline.batch_plan import WorkerShare
 from t2t_keras.input_pipeline.features import check_batch, element_spec
 from t2t_keras.input_pipeline.filling import BucketFilling, PackedFilling
 from t2t_keras.input_pipeline.pipeline import (
     DataPosition,
     TrainingBatches,
     batching_summary,
-    eval_batches,
 )
+from t2t_keras.typing import BatchSize
 from tests.input_pipeline.made_up import corpus_of, random_corpus
+from tests.input_pipeline.read_back import all_pairs, pairs_of, shape_of
 
 TOKENS = 100
 
@@ -33,34 +36,31 @@ def filling(request, corpus, monkeypatch):
     return PackedFilling.of(corpus.lengths, tokens_per_batch=TOKENS)
 
 
+@pytest.fixture
+def wide(filling, corpus):
+    """The same way to fill batches of more rows than there are workers."""
+    settings = {} if filling.packed else {"max_shapes": 4}
+    return type(filling).of(corpus.lengths, tokens_per_batch=500, **settings)
+
+
 def arrays(dataset, count=None):
     return list(itertools.islice(dataset.as_numpy_iterator(), count))
 
 
+class Watched:
+    """Sentences that note which of them were read."""
+
+    def __init__(self, sentences):
+        self.sentences = sentences
+        self.read = collections.Counter()
+
+    def gather(self, indices):
+        self.read.update(indices.tolist())
+        return self.sentences.gather(indices)
+
+
 def lengths_of_epochs(filling, seed, epochs):
     return [len(list(filling.plan(seed, epoch))) for epoch in range(epochs)]
-
-
-def pairs_of(batches):
-    """The multiset of pairs, read back from rows."""
-    found = collections.Counter()
-    for batch in batches:
-        source, target = batch["encoder_input_tokens"], batch["decoder_target_tokens"]
-        sources = batch.get("encoder_segment_ids", source > 0)
-        targets = batch.get("decoder_segment_ids", batch["decoder_loss_weights"] > 0)
-        for row in range(len(source)):
-            for segment in range(1, int(sources[row].max()) + 1):
-                pair = source[row][sources[row] == segment]
-                found[tuple(pair), tuple(target[row][targets[row] == segment])] += 1
-        assert (source[sources == 0] == 0).all()
-        assert (target[targets == 0] == 0).all()
-        assert ((targets > 0) == (batch["decoder_loss_weights"] > 0)).all()
-    return found
-
-
-def all_pairs(corpus):
-    rows = [corpus.pair(index) for index in range(len(corpus))]
-    return collections.Counter((tuple(s), tuple(t)) for s, t in rows)
 
 
 def same(one, other):
@@ -78,15 +78,6 @@ def test_an_epoch_holds_every_pair_once(corpus, filling):
         shape = batch["encoder_input_tokens"].shape
         assert (*shape, batch["decoder_input_tokens"].shape[1]) in filling.shapes
     assert not all(map(same, *epochs))
-
-
-def test_evaluation_holds_every_pair_once(corpus):
-    dataset = eval_batches(corpus, max_shapes=4, tokens_per_batch=TOKENS)
-    batches = arrays(dataset)
-    assert len(batches) == len(dataset)
-    assert pairs_of(batches) == all_pairs(corpus)
-    assert len({batch["encoder_input_tokens"].shape for batch in batches}) <= 4
-    assert all(map(same, batches, arrays(dataset)))
 
 
 def test_going_on_from_a_position_equals_never_having_stopped(corpus, filling):
@@ -117,6 +108,35 @@ def test_where_it_is_is_known_as_soon_as_a_batch_is_drawn(corpus, filling):
         next(drawn)
 
 
+class Noting:
+    """A filling that notes whose plan was begun."""
+
+    def __init__(self, filling):
+        self.filling = filling
+        self.begun: queue.Queue[int] = queue.Queue()
+
+    def plan(self, seed, epoch):
+        self.begun.put(epoch)
+        yield from self.filling.plan(seed, epoch)
+
+
+def test_the_next_epoch_is_planned_while_this_one_is_trained_on(corpus, filling):
+    noting = Noting(filling)
+    batches = TrainingBatches(corpus, noting, seed=4)
+    assert noting.begun.get_nowait() == 0
+    drawn = batches._plan()
+    next(drawn)
+    assert noting.begun.get_nowait() == 0
+    assert noting.begun.empty()  # nothing is in the way of the first batch
+    next(drawn)
+    assert noting.begun.get(timeout=30) == 1
+    count = lengths_of_epochs(filling, 4, 1)[0]
+    assert len(list(itertools.islice(drawn, count - 2))) == count - 2
+    assert noting.begun.empty()
+    next(drawn), next(drawn)
+    assert noting.begun.get(timeout=30) == 2
+
+
 def test_packed_epochs_may_differ_in_length(corpus, monkeypatch):
     monkeypatch.setattr(packing, "_pairs_per_block", lambda *_: 35)
     filling = PackedFilling.of(corpus.lengths, tokens_per_batch=TOKENS)
@@ -141,11 +161,83 @@ def test_a_position_is_not_negative():
 
 
 def test_the_dataset_says_what_it_yields(corpus, filling):
-    evaluation = eval_batches(corpus, max_shapes=4, tokens_per_batch=TOKENS)
-    training = TrainingBatches(corpus, filling, seed=4).dataset()
-    for dataset, packed in ((evaluation, False), (training, filling.packed)):
-        check_batch(dataset.element_spec)
-        assert dataset.element_spec == element_spec(packed=packed)
+    dataset = TrainingBatches(corpus, filling, seed=4).dataset()
+    check_batch(dataset.element_spec)
+    assert dataset.element_spec == element_spec(packed=filling.packed)
+
+
+# --- Several workers
+
+
+@pytest.mark.parametrize(("workers", "replicas"), [(2, 1), (3, 2), (1, 4), (7, 3)])
+def test_workers_make_their_rows_of_each_batch(corpus, wide, workers, replicas):
+    start = DataPosition(0, 2)
+    whole = TrainingBatches(corpus, wide, seed=4, start=start)
+    shares = [
+        TrainingBatches(
+            corpus,
+            wide,
+            seed=4,
+            start=start,
+            share=WorkerShare(worker, workers, workers * replicas),
+        )
+        for worker in range(workers)
+    ]
+    count = lengths_of_epochs(wide, 4, 1)[0]  # two of the next epoch too
+    together = zip(whole, *shares, strict=True)
+    for (batch, size), *made in itertools.islice(together, count):
+        parts, sizes = zip(*made, strict=True)
+        # All know how large the whole is, and have as much of it.
+        assert set(sizes) == {size}
+        assert len({shape_of(part) for part in parts}) == 1
+        for part in parts:
+            check_batch(part)
+            assert workers == 1 or len(part["encoder_input_tokens"]) % replicas == 0
+        for name, feature in batch.items():
+            joined = np.concatenate([part[name] for part in parts])
+            np.testing.assert_array_equal(joined[: len(feature)], feature)
+            assert not joined[len(feature) :].any()
+            assert len(joined) - len(feature) < workers * replicas
+        source, target = (
+            np.count_nonzero(batch[name])
+            for name in ("encoder_input_tokens", "decoder_target_tokens")
+        )
+        assert size == BatchSize(*shape_of(batch), source, target)
+
+
+def test_a_worker_reads_no_rows_but_its_own(corpus, wide):
+    read = []
+    for worker in range(3):
+        share = WorkerShare(worker, 3, 3)
+        sides = Watched(corpus.source), Watched(corpus.target)
+        watched = dataclasses.replace(corpus, source=sides[0], target=sides[1])
+        for planned in wide.plan(seed=4, epoch=0):
+            wide.make(watched, share.of(planned))
+        assert sides[0].read == sides[1].read
+        read.append(sides[0].read)
+    assert min(map(len, read)) > len(corpus) / 8
+    assert sum(read, collections.Counter()) == collections.Counter(range(len(corpus)))
+
+
+def test_a_batch_is_made_whole_once_more(corpus, filling):
+    """Of any worker, also past the end of an epoch."""
+    start = DataPosition(0, 2)
+    whole = TrainingBatches(corpus, filling, seed=4, start=start)
+    expected = arrays(whole.dataset(), lengths_of_epochs(filling, 4, 1)[0])
+    share = TrainingBatches(
+        corpus, filling, seed=4, start=start, share=WorkerShare(1, 2, 2)
+    )
+    arrays(share.dataset(), len(expected))
+    for count in (0, 1, len(expected) - 3, len(expected) - 2, len(expected) - 1):
+        assert same(share.whole_batch(count), expected[count])
+
+
+def test_a_batch_of_padding_has_the_shape_of_the_workers_batches(corpus, filling):
+    batches = TrainingBatches(corpus, filling, seed=4, share=WorkerShare(1, 2, 4))
+    shapes = {shape_of(batch) for batch in arrays(batches.dataset(), 60)}
+    padding = [batches.of_padding(shape) for shape in filling.shapes]
+    assert {shape_of(batch) for batch in padding} == shapes
+    assert not any(feature.any() for batch in padding for feature in batch.values())
 
 
 def test_the_summary_counts_what_comes(corpus, filling):
@@ -190,5 +282,3 @@ def test_arguments_that_cannot_be_meant(corpus, filling):
         message = rf"below the {count} .* of epoch 0\. Received: {position}"
         with pytest.raises(ValueError, match=message):
             TrainingBatches(corpus, filling, seed=4, start=DataPosition(0, position))
-    with pytest.raises(UserError, match="--tokens_per_batch to 23"):
-        eval_batches(corpus, max_shapes=4, tokens_per_batch=20)

@@ -8,6 +8,9 @@ import tensorflow as tf
 from t2t_keras import experiment
 from t2t_keras.dev_evaluation import SAMPLES, DevEvaluation
 from t2t_keras.run_data import prepare_data
+from t2t_keras.training.batch_shapes import shape_of
+from t2t_keras.training.losses import LossSums
+from t2t_keras.training.step import StepSums
 from tests.system.changed import changed
 
 
@@ -31,12 +34,25 @@ class Shown:
         self.images[tag] = pixels
 
 
-def evaluated(config, model_dir) -> tuple[dict[str, float], Shown, list[None]]:
+class Recorder:
+    """A stepper that only notes the shapes it is given."""
+
+    def __init__(self):
+        self.shapes = []
+
+    def evaluate(self, batch) -> StepSums:
+        self.shapes.append(shape_of(batch))
+        return StepSums(LossSums(1.0, 1.0, 1.0), 0.0, 1.0)
+
+
+def made(config, model_dir, stepper=None) -> tuple[DevEvaluation, Shown, list[None]]:
     data = prepare_data(config, model_dir, lambda _: None)
     model = experiment.build_model(config, data.vocabulary.size)
     strategy = tf.distribute.get_strategy()
     optimizer = experiment.build_optimizer(config, model)
-    stepper = experiment.build_stepper(config.training, model, optimizer, strategy)
+    stepper = stepper or experiment.build_stepper(
+        config.training, model, optimizer, strategy
+    )
     shown, alive = Shown(), []
     evaluation = DevEvaluation(
         config,
@@ -46,7 +62,37 @@ def evaluated(config, model_dir) -> tuple[dict[str, float], Shown, list[None]]:
         shown,  # type: ignore[arg-type]
         lambda: alive.append(None),
     )
+    return evaluation, shown, alive
+
+
+def evaluated(config, model_dir) -> tuple[dict[str, float], Shown, list[None]]:
+    evaluation, shown, alive = made(config, model_dir)
     return evaluation.scores(6), shown, alive
+
+
+def test_nothing_is_compiled_or_traced_after_the_rehearsal(config, model_dir) -> None:
+    config = changed(config, "training", dev_bleu_sentences=3, jit_compile=True)
+    config = changed(config, "data", max_shapes=3)
+    stepper = Recorder()
+    evaluation, shown, alive = made(config, model_dir, stepper)
+    tried = [shape_of(batch) for batch in evaluation.of_padding()]
+    assert tried == sorted(tried, key=lambda shape: -sum(shape[1:]))
+    assert len(alive) == len(tried)
+    evaluation.rehearse()
+    assert shown.lines[0].startswith("  greedy search: ")
+    search = evaluation._translator._search
+    assert search.experimental_get_tracing_count() == 1
+    evaluation.scores(6)
+    assert set(stepper.shapes) == set(tried)
+    assert search.experimental_get_tracing_count() == 1
+
+
+def test_without_xla_one_shape_is_enough(config, model_dir) -> None:
+    config = changed(config, "data", max_shapes=3)
+    evaluation, shown, _ = made(config, model_dir, Recorder())
+    assert len(list(evaluation.of_padding())) == 1
+    evaluation.rehearse()
+    assert shown.lines == []  # it was not asked to translate
 
 
 def test_scores_are_said_and_translations_and_attention_shown(
@@ -84,5 +130,8 @@ def test_without_translations_there_is_still_a_loss(config, model_dir) -> None:
 
 def test_without_a_dev_set_there_is_nothing_to_say(config, model_dir) -> None:
     config = changed(config, "data", dev_source=(), dev_target=())
+    evaluation, _, _ = made(config, model_dir, Recorder())
+    assert list(evaluation.of_padding()) == []
+    evaluation.rehearse()
     scores, shown, _ = evaluated(config, model_dir)
     assert (scores, shown.lines, shown.images) == ({}, [], {})

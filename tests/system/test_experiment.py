@@ -218,7 +218,8 @@ def test_dev_loss_is_that_of_the_pairs_whatever_the_batches(read, vocabulary, st
     expected = -sum(read(s.tolist(), t.tolist()) for s, t in pairs)
     for tokens_per_batch in (24, 100, 4096):
         data = dataclasses.replace(CONFIG.data, tokens_per_batch=tokens_per_batch)
-        sums = experiment.dev_sums(stepper, corpus, data)
+        batches = experiment.build_evaluation(data, corpus)
+        sums = experiment.loss_sums(stepper, batches)
         assert sums.token_count == sum(len(target) for _, target in pairs)
         assert sums.log_loss_sum == pytest.approx(expected, rel=2e-6)
         # Neither smoothing nor dropout, which both are on in training.

@@ -49,7 +49,8 @@ def one_update(corpus, vocabulary, strategy, *, jit_compile, **data):
     (batch,) = batches.take(1).as_numpy_iterator()
     sums = stepper.train(batch)
     # What is evaluated is never packed.
-    dev = experiment.dev_sums(stepper, corpus, settings)
+    dev_batches = experiment.build_evaluation(settings, corpus)
+    dev = experiment.loss_sums(stepper, dev_batches)
     assert dev.token_count == corpus.lengths[:, 1].sum()
     momenta = [v.value.numpy() for v in optimizer.variables if "momentum" in v.path]
     return [float(x) for x in (*sums.losses, sums.gradient_norm)], momenta

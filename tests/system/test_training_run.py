@@ -28,6 +28,9 @@ def test_a_whole_run_and_the_same_again(config, model_dir, capsys):
     assert said[1].startswith("corpus text files: 60 pairs: ")
     steps = [line.split("  ")[0] for line in said if line.startswith("step")]
     assert steps == ["step 2/6", "step 4/6", "step 6/6"]
+    before = said[: next(i for i, line in enumerate(said) if line[:5] == "step ")]
+    assert any(" tokens to evaluate: " in line for line in before)
+    assert before[-1].startswith("  greedy search: ")
     dev = [line for line in said if line.startswith("  dev: loss ")]
     assert len(dev) == 2
     assert "(greedy)" in dev[0]
@@ -83,8 +86,10 @@ def no_arithmetic(monkeypatch):
         def rehearse(self, batch):
             pass
 
+        evaluate = rehearse
+
     monkeypatch.setattr(experiment, "build_stepper", lambda *_, **__: Idle())
-    monkeypatch.setattr(experiment, "dev_sums", lambda *_: LossSums(1.0, 1.0, 1.0))
+    monkeypatch.setattr(experiment, "loss_sums", lambda *_: LossSums(1.0, 1.0, 1.0))
 
 
 @pytest.mark.usefixtures("no_arithmetic")
@@ -92,7 +97,7 @@ def test_the_best_checkpoint_is_kept_apart(config, model_dir, monkeypatch):
     """Of equals the first; a run that goes on remembers what it has to beat."""
     losses = iter([5.0, 3.0, 4.0, 3.0, 9.0, 3.5, 2.5])
     monkeypatch.setattr(
-        experiment, "dev_sums", lambda *_: LossSums(0.0, 2.0 * next(losses), 2.0)
+        experiment, "loss_sums", lambda *_: LossSums(0.0, 2.0 * next(losses), 2.0)
     )
     config = changed(config, "training", keep_checkpoints=1, eval_steps=1)
     for train_steps, best in ((5, 2), (6, 2), (7, 7)):
@@ -162,6 +167,8 @@ def bad_stepper(bad_steps):
 
         def rehearse(self, batch):
             pass
+
+        evaluate = rehearse
 
     return lambda *_, **__: Bad()
 

@@ -111,9 +111,14 @@ def weights_at(model_dir: Path, step: int) -> dict[str, np.ndarray]:
     return read_weights(model_dir / f"checkpoints/step-{step}")
 
 
+def metrics_of(place: ModelDir) -> list[dict[str, float]]:
+    return [json.loads(line) for line in place.metrics_file.read_text().splitlines()]
+
+
 def test_two_workers_make_the_updates_of_one_device(corpus, tmp_path) -> None:
     """Of two devices each; and a run goes on with another number of them."""
     alone, together = tmp_path / "alone", tmp_path / "together"
+    corpus = (*corpus, "--eval_steps=5")
     status = ended([started(alone, *corpus, "--train_steps=10", "--strategy=one")])
     assert status[0][0] == 0, status
     both = ended(two_workers(together, *corpus, "--train_steps=5", "--cpu_devices=2"))
@@ -127,8 +132,21 @@ def test_two_workers_make_the_updates_of_one_device(corpus, tmp_path) -> None:
     # The chief alone writes, and finishes.
     place = ModelDir(together)
     assert (place.export / "1/saved_model.pb").is_file()
-    lines = place.metrics_file.read_text().splitlines()
-    assert [json.loads(line)["step"] for line in lines] == [5]
+    (line,) = metrics_of(place)
+    assert line["step"] == 5 == metrics_of(ModelDir(alone))[0]["step"]
+    # It has half of the rows, and says what all of them were.
+    expected = metrics_of(ModelDir(alone))[0]
+    for name in ("padding_share", "flops_per_step"):
+        assert line[name] == expected[name]
+    tokens, expected_tokens = (
+        [
+            each[f"{side}_tokens_per_second"] * each["step_seconds"]
+            for side in ("source", "target")
+        ]
+        for each in (line, expected)
+    )
+    assert tokens == pytest.approx(expected_tokens)
+    assert line["dev_loss"] == pytest.approx(expected["dev_loss"], rel=1e-5)
     one = ended([started(together, *corpus, "--train_steps=10", "--strategy=one")])
     assert one[0][0] == 0, one
     for name, weight in weights_at(together, 10).items():
@@ -160,6 +178,30 @@ def test_a_worker_that_dies_stops_the_others_and_a_signal_stops_all(
             f"stopped by SIGTERM; step {last:,} is saved. The same command goes on "
             "from there."
         )
+
+
+def test_of_what_went_wrong_each_keeps_its_own_part(corpus, tmp_path) -> None:
+    """Stacks are of each worker; the batch, all rows of it, is the first one's."""
+    place = ModelDir(tmp_path / "run")
+    # Weights of 1e27 after the first update: the products overflow.
+    flags = (*corpus, "--learning_rate_scale=1e30", "--train_steps=300")
+    results = ended(two_workers(place.path, *flags, "--watchdog_minutes=0.002"))
+    assert [status for status, _ in results] == [2, 2], results
+    (kept,) = place.nonfinite.iterdir()
+    step = kept.name.removeprefix("step-")
+    for worker, where in enumerate((str(kept), "The first worker keeps its batch")):
+        line = results[worker][1]
+        assert line.startswith(f"error: At step {step} the loss or its gradient was")
+        assert where in line
+    statistics = json.loads((kept / "statistics.json").read_text())
+    with np.load(kept / "batch.npz") as batch:
+        tokens = np.count_nonzero(batch["decoder_target_tokens"])
+        assert tokens == batch["decoder_loss_weights"].sum()
+    assert tokens == statistics["token_count"]
+    for worker in range(2):
+        stacks = place.stacks_file_of(worker).read_text()
+        assert "(most recent call first):" in stacks
+        assert place.stacks_file_of(worker).name in stacks
 
 
 def test_workers_that_would_not_do_the_same_are_refused(corpus, tmp_path) -> None:

@@ -5,7 +5,6 @@ import time
 from types import MappingProxyType
 
 import keras
-import numpy as np
 import pytest
 import tensorflow as tf
 
@@ -15,6 +14,7 @@ from t2t_keras.training.flops import (
     matrix_product_ceiling,
     training_flops,
 )
+from t2t_keras.typing import BatchSize
 
 BASE = MappingProxyType(
     {
@@ -31,11 +31,9 @@ BIG = MappingProxyType({**BASE, "d_model": 1024, "d_ff": 4096, "num_heads": 16})
 B, S, T = 3, 7, 5
 
 
-def batch(rows: int, source: int, target: int):
-    return {
-        "encoder_input_tokens": np.ones((rows, source), "int32"),
-        "decoder_input_tokens": np.ones((rows, target), "int32"),
-    }
+def batch(rows: int, source: int, target: int) -> BatchSize:
+    # How many of the positions are tokens must not matter.
+    return BatchSize(rows, source, target, source_tokens=1, target_tokens=2)
 
 
 @pytest.mark.parametrize(("sizes", "mega_flops"), [(BASE, 381), (BIG, 1291)])

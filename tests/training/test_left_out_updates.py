@@ -42,20 +42,26 @@ def test_a_rehearsal_leaves_everything_alone(devices) -> None:
         stepper.train(batch)
     before = values([*model.weights, *optimizer.variables])
     stepper.rehearse(batches(11)[0])
+    stepper.evaluate(batches(11)[0])
     after = values([*model.weights, *optimizer.variables])
     for old, new in zip(before, after, strict=True):
         np.testing.assert_array_equal(old, new)
 
 
-def test_only_allowed_shapes_are_trained_on() -> None:
+def test_only_allowed_shapes_are_trained_and_evaluated_on() -> None:
     _, _, stepper = built(toy, 1)
     first, second, third = batches(11)
     stepper.train(second)
-    stepper.allow_only([(5, 6, 6)])
+    stepper.allow_only([(5, 6, 6)], [(7, 3, 3)])
     stepper.train(third)
     stepper.train(first)
     with pytest.raises(ValueError, match=r"\[\(5, 6, 6\)\].*Received: \(7, 3, 3\)"):
         stepper.train(second)
+    stepper.evaluate(second)
+    with pytest.raises(
+        ValueError, match=r"to evaluate .*\[\(7, 3, 3\)\].*: \(5, 6, 6\)"
+    ):
+        stepper.evaluate(first)
 
 
 def test_whoever_is_asked_to_stop_tells_all() -> None:

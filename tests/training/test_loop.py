@@ -22,6 +22,7 @@ from t2t_keras.training.meter import Meter
 from t2t_keras.training.nonfinite import NonFiniteGuard
 from t2t_keras.training.progress import Progress
 from t2t_keras.training.step import StepSums
+from t2t_keras.typing import BatchSize
 
 NEVER = 10**6
 
@@ -34,10 +35,19 @@ class FakeRun:
         loss_sums: What the updates return, by step; 6 for 3 tokens otherwise.
         bad: Steps whose update cannot be made.
         folder: Where their batches go.
+        together: Whether there are other processes.
         at: Called with ("train", step), ("evaluate", step) or ("save", step).
     """
 
-    def __init__(self, first=0, loss_sums=None, bad=(), at=None, folder=Path("x")):
+    def __init__(
+        self,
+        first=0,
+        loss_sums=None,
+        bad=(),
+        at=None,
+        folder=Path("x"),
+        together=False,
+    ):
         self.step = first
         self.first = first
         self.calls: list[tuple[str, int]] = []
@@ -47,6 +57,7 @@ class FakeRun:
         self.folder = folder
         self.recorded: list[tuple[int, dict]] = []
         self._at = at or (lambda *_: None)
+        self.together = together
         self.saves_succeed = True
         self.batches_taken = 0
 
@@ -73,12 +84,11 @@ class FakeRun:
     def batches(self):
         while True:
             self.batches_taken += 1
-            number = self.batches_taken
-            yield {
-                "encoder_input_tokens": np.array([[4, 1, 0], [1, 0, 0]]),
-                "decoder_input_tokens": np.array([[0, number], [0, 0]]),
-                "decoder_target_tokens": np.array([[number, 1], [1, 0]]),
-            }
+            # 3 real tokens on either side.
+            yield self.batch_of(self.batches_taken), BatchSize(2, 3, 2, 3, 3)
+
+    def batch_of(self, step: int) -> dict[str, np.ndarray]:
+        return {"decoder_target_tokens": np.array([[step, 1], [1, 0]])}
 
     def loop(self, stop: int, save_seconds: float = NEVER, skip=False, **steps) -> None:
         progress = Progress(None, stop, self.stream)
@@ -97,9 +107,12 @@ class FakeRun:
                 measure=lambda step: {"learning_rate": step / 8},
                 before_step=lambda step: self._called("before", step),
                 after_step=lambda step, _: self._called("after", step),
+                together=self.together,
             ),
-            guard=NonFiniteGuard(self.folder, skip=skip, facts=lambda _: {}),
-            meter=Meter(lambda batch: 8e9 * batch["encoder_input_tokens"].size),
+            guard=NonFiniteGuard(
+                self.folder, skip=skip, batch_of=self.batch_of, facts=lambda _: {}
+            ),
+            meter=Meter(lambda size: 8e9 * size.rows * size.source_length),
             progress=progress,
         )
 
@@ -276,6 +289,14 @@ def test_it_is_noticed_in_time_whatever_the_intervals(tmp_path) -> None:
     with pytest.raises(UserError, match="At step 2 "):
         run.loop(5 * MOST_UNREAD)
     assert run.step == MOST_UNREAD
+
+
+def test_several_processes_notice_it_together(tmp_path) -> None:
+    """At once: each asks its own clock when to save, and would see it then."""
+    run = FakeRun(bad=(2,), folder=tmp_path, together=True)
+    with pytest.raises(UserError, match="At step 2 "):
+        run.loop(5 * MOST_UNREAD)
+    assert run.step == 2
 
 
 def test_skipped_updates_are_counted_and_in_no_mean() -> None:

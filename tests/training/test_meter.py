@@ -1,9 +1,7 @@
 """Sums, means and times of updates, worked out by hand."""
 
 import math
-from types import MappingProxyType
 
-import numpy as np
 import pytest
 import tensorflow as tf
 
@@ -12,18 +10,16 @@ from t2t_keras.training.flops import TrainingCost
 from t2t_keras.training.losses import LossSums
 from t2t_keras.training.meter import MadeUpdate, Meter, Update, read_updates
 from t2t_keras.training.step import StepSums
+from t2t_keras.typing import BatchSize
 
-SOURCE = np.array([[7, 8, 1, 0, 0], [9, 1, 0, 0, 0]])
-TARGET = np.array([[3, 1, 0], [4, 5, 1]])
-BATCH = MappingProxyType(
-    {"encoder_input_tokens": SOURCE, "decoder_target_tokens": TARGET}
-)
+# Sources of 3 and 2 tokens, targets of 2 and 3.
+SIZE = BatchSize(2, source_length=5, target_length=3, source_tokens=5, target_tokens=5)
 
 
 def update(
     step=1, loss_sum=6.0, log=4.0, tokens=2.0, norm=1.0, finite=True, reduce=0.0
 ) -> Update:
-    return Update(step, dict(BATCH), loss_sum, log, tokens, norm, finite, reduce)
+    return Update(step, SIZE, loss_sum, log, tokens, norm, finite, reduce)
 
 
 class Clock:
@@ -38,14 +34,14 @@ def clock(monkeypatch) -> Clock:
 
 
 def meter(**arguments) -> Meter:
-    return Meter(lambda batch: 100.0 * batch["encoder_input_tokens"].size, **arguments)
+    return Meter(lambda size: 100.0 * size.rows * size.source_length, **arguments)
 
 
 def test_numbers_are_read_in_their_order_and_places() -> None:
     made = [
         MadeUpdate(
             step,
-            {"a": np.array([step])},
+            SIZE._replace(rows=step),
             StepSums(
                 LossSums(tf.constant(step + 0.5), tf.constant(step + 0.25), step * 2.0),
                 tf.constant(step / 4),
@@ -56,8 +52,8 @@ def test_numbers_are_read_in_their_order_and_places() -> None:
         for step in (4, 5)
     ]
     assert read_updates(made) == [
-        Update(4, made[0].batch, 4.5, 4.25, 8.0, 1.0, False, 0.5),
-        Update(5, made[1].batch, 5.5, 5.25, 10.0, 1.25, True, 0.625),
+        Update(4, made[0].size, 4.5, 4.25, 8.0, 1.0, False, 0.5),
+        Update(5, made[1].size, 5.5, 5.25, 10.0, 1.25, True, 0.625),
     ]
     assert read_updates([]) == []
 
@@ -129,11 +125,11 @@ def test_waits_for_batches_and_for_replicas_are_told_from_the_rest(clock) -> Non
     def batches():
         for _ in range(2):
             clock.now += 3.0
-            yield dict(BATCH)
+            yield SIZE
 
-    for batch in measured.timed(batches()):
+    for size in measured.timed(batches()):
         clock.now += 1.0
-        measured.add(update(reduce=0.25)._replace(batch=batch))
+        measured.add(update(reduce=0.25)._replace(size=size))
     values = measured.values()
     parts = ("input_seconds", "compute_seconds", "all_reduce_seconds", "step_seconds")
     assert tuple(values[part] for part in parts) == (3.0, 0.75, 0.25, 4.0)

@@ -9,22 +9,30 @@ import pytest
 from t2t_keras.errors import UserError
 from t2t_keras.training.meter import Update
 from t2t_keras.training.nonfinite import MOST_IN_A_ROW, NonFiniteGuard
+from t2t_keras.typing import BatchSize
 
 
-def update(step: int, finite: bool) -> Update:
-    batch = {
+def batch_of(step: int) -> dict[str, np.ndarray]:
+    return {
         "encoder_input_tokens": np.array([[step, 1]]),
         "decoder_loss_weights": np.array([[1.0, 0.5, 0.0]], "float32"),
     }
+
+
+def update(step: int, finite: bool) -> Update:
+    size = BatchSize(1, 2, 3, 2, 2)
     if finite:
-        return Update(step, batch, 3.0, 2.0, 1.0, 0.5, True)
-    return Update(step, batch, math.nan, math.inf, 1.0, math.inf, False)
+        return Update(step, size, 3.0, 2.0, 1.0, 0.5, True)
+    return Update(step, size, math.nan, math.inf, 1.0, math.inf, False)
 
 
 def guard(folder, skip: bool) -> NonFiniteGuard:
     facts = {"learning_rate": 0.25, "weight_norms": {"a/b": math.nan, "c": 2.0}}
     return NonFiniteGuard(
-        folder, skip=skip, facts=lambda step: {"asked": step, **facts}
+        folder,
+        skip=skip,
+        batch_of=batch_of,
+        facts=lambda step: {"asked": step, **facts},
     )
 
 
@@ -40,7 +48,7 @@ def test_the_first_stops_the_run_and_is_kept_whole(tmp_path) -> None:
     folder = tmp_path / "nonfinite" / "step-8"
     with np.load(folder / "batch.npz") as kept:
         assert set(kept) == {"encoder_input_tokens", "decoder_loss_weights"}
-        for name, value in update(8, finite=False).batch.items():
+        for name, value in batch_of(8).items():
             np.testing.assert_array_equal(kept[name], value)
             assert kept[name].dtype == value.dtype
     text = (folder / "statistics.json").read_text()
@@ -72,6 +80,14 @@ def test_too_many_in_a_row_are_not_passed_over(tmp_path) -> None:
     # The first of the row is what a person wants to see.
     with np.load(tmp_path / "step-201" / "batch.npz") as kept:
         assert kept["encoder_input_tokens"].tolist() == [[201, 1]]
+
+
+def test_of_several_workers_only_one_keeps_the_batch(tmp_path, monkeypatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    other = NonFiniteGuard(None, skip=False, batch_of=pytest.fail, facts=pytest.fail)
+    with pytest.raises(UserError, match=r"At step 3 .*The first worker keeps its bat"):
+        other.check(update(3, finite=False))
+    assert not list(tmp_path.iterdir())
 
 
 def test_a_batch_that_cannot_be_kept_does_not_hide_what_happened(tmp_path) -> None:

@@ -47,6 +47,16 @@ def test_shares_are_the_batch_cut_up_in_order(
         assert not np.concatenate(rest).any()
 
 
+def test_a_process_has_the_rows_of_its_own_replicas() -> None:
+    """As many as any other; their numbers are those of the global batch."""
+    batch = {"ids": np.arange(1, 13).reshape(6, 2)}
+    for process, numbers in ((0, range(0, 6)), (2, range(12, 18))):
+        shares = [share_of(batch, 3 * process + local, 3) for local in range(3)]
+        for name, expected in (("ids", batch["ids"]), (ROW_NUMBERS, numbers)):
+            found = np.concatenate([share[name] for share in shares])
+            np.testing.assert_array_equal(found, expected)
+
+
 @pytest.mark.parametrize(
     ("rows", "length", "max_tokens", "count"),
     [

@@ -127,15 +127,17 @@ class FakeStrategy:
 
 
 @pytest.mark.parametrize(
-    ("jobs", "task", "chief", "processes"),
+    ("jobs", "task", "number", "processes"),
     [
-        (CLUSTER, ("worker", 0), True, 3),
-        (CLUSTER, ("worker", 1), False, 3),
-        ({"chief": ["c:1"], **CLUSTER}, ("chief", 0), True, 4),
-        ({"chief": ["c:1"], **CLUSTER}, ("worker", 0), False, 4),
+        (CLUSTER, ("worker", 0), 0, 3),
+        (CLUSTER, ("worker", 1), 1, 3),
+        ({"chief": ["c:1"], **CLUSTER}, ("chief", 0), 0, 4),
+        ({"chief": ["c:1"], **CLUSTER}, ("worker", 0), 1, 4),
+        ({"chief": ["c:1"], **CLUSTER}, ("worker", 2), 3, 4),
     ],
 )
-def test_who_writes(jobs, task, chief, processes) -> None:
+def test_who_is_who(jobs, task, number, processes) -> None:
     fake = FakeStrategy(jobs, *task)
-    assert is_chief(fake) == chief
+    assert strategy.worker_number(fake) == number
+    assert is_chief(fake) == (number == 0)
     assert strategy.num_processes(fake) == processes

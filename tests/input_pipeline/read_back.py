@@ -1,0 +1,30 @@
+"""What batches hold, read back from their arrays."""
+
+import collections
+
+
+def shape_of(batch):
+    source, target = batch["encoder_input_tokens"], batch["decoder_target_tokens"]
+    return (*source.shape, target.shape[1])
+
+
+def pairs_of(batches):
+    """The multiset of pairs, read back from rows."""
+    found = collections.Counter()
+    for batch in batches:
+        source, target = batch["encoder_input_tokens"], batch["decoder_target_tokens"]
+        sources = batch.get("encoder_segment_ids", source > 0)
+        targets = batch.get("decoder_segment_ids", batch["decoder_loss_weights"] > 0)
+        for row in range(len(source)):
+            for segment in range(1, int(sources[row].max()) + 1):
+                pair = source[row][sources[row] == segment]
+                found[tuple(pair), tuple(target[row][targets[row] == segment])] += 1
+        assert (source[sources == 0] == 0).all()
+        assert (target[targets == 0] == 0).all()
+        assert ((targets > 0) == (batch["decoder_loss_weights"] > 0)).all()
+    return found
+
+
+def all_pairs(corpus):
+    rows = [corpus.pair(index) for index in range(len(corpus))]
+    return collections.Counter((tuple(s), tuple(t)) for s, t in rows)
