@@ -11,9 +11,10 @@ from t2t_keras import experiment
 from t2t_keras.config import ExperimentConfig
 from t2t_keras.flags import config_from_flagfile
 from t2t_keras.models.transformer import Transformer
+from t2t_keras.training.flops import training_flops
 from t2t_keras.training.optimizer import SummedGradientAdam
 from t2t_keras.training.step import Stepper
-from t2t_keras.typing import Batch
+from t2t_keras.typing import Batch, BatchSize
 
 CONFIGS = Path(__file__).parents[1] / "configs"
 
@@ -66,3 +67,17 @@ def made_up_batch(
         "decoder_target_tokens": target,
         "decoder_loss_weights": np.ones(target.shape, "float32"),
     }
+
+
+def flops_of(step: ProductStep, batch: Batch) -> float:
+    """Returns the FLOPs of an update on a made-up batch."""
+    rows, source_length = batch["encoder_input_tokens"].shape
+    target_length = batch["decoder_target_tokens"].shape[1]
+    size = BatchSize(
+        rows,
+        source_length,
+        target_length,
+        source_tokens=rows * source_length,
+        target_tokens=rows * target_length,
+    )
+    return training_flops(step.model.sizes, size)

@@ -16,9 +16,8 @@ import time
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-from benchmarks.product_step import made_up_batch, product_step
+from benchmarks.product_step import flops_of, made_up_batch, product_step
 from t2t_keras.config import ExperimentConfig, ModelConfig, TrainingConfig
-from t2t_keras.training.flops import training_flops
 
 VOCABULARY = 8_000
 HEAD_WIDTH = 64
@@ -125,7 +124,7 @@ def built_step(point: Point) -> tuple[Callable[[], float], float]:
         return float(product.stepper.train(batch).losses.loss_sum)
 
     step()
-    return step, training_flops(product.model.sizes, batch)
+    return step, flops_of(product, batch)
 
 
 def row(axis: str, point: Point, cost: Cost) -> str:

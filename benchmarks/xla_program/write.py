@@ -22,6 +22,7 @@ import tensorflow as tf
 from benchmarks.product_step import (
     CONFIGS,
     ProductStep,
+    flops_of,
     made_up_batch,
     named_config,
     product_step,
@@ -41,7 +42,6 @@ from benchmarks.xla_program.program_text import (
     replaced_arguments,
     with_computed_constants,
 )
-from t2t_keras.training.flops import training_flops
 from t2t_keras.training.shares import share_of
 from t2t_keras.typing import Batch
 
@@ -110,7 +110,7 @@ def write_program(
     Raises:
         RuntimeError: If the program is not what the manifest would say of it.
     """
-    share = share_of(batch, replica=0, num_replicas=1)
+    share = share_of(batch, replica=0, num_local=1)
     text, variables = traced_program(step, share)
     features = [
         Argument(name, share[name].shape, str(share[name].dtype), is_state=False)
@@ -128,7 +128,7 @@ def write_program(
         source_length=source_length,
         target_length=batch["decoder_target_tokens"].shape[1],
         sizes=step.model.sizes,
-        flops_per_step=training_flops(step.model.sizes, batch),
+        flops_per_step=flops_of(step, batch),
         commit=_commit(),
         tensorflow=tf.__version__,
         arguments=arguments,
