@@ -89,7 +89,7 @@ class DevEvaluation:
         if self._translates:
             before = time.monotonic()
             self._translator.translate([pair["source"] for pair in self._pairs(1)])
-            self._progress.say(f"  greedy search: {time.monotonic() - before:.1f}s")
+            self._progress.say(f"  greedy search traced: {time.monotonic() - before:.1f}s")
             self._alive()
 
     def scores(self, step: int) -> dict[str, float]:

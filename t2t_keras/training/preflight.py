@@ -39,9 +39,11 @@ def preflight(
     evaluated = _tried(stepper, stepper.evaluate, to_evaluate, " to evaluate", say)
     if len(trained) + len(evaluated) > 1:
         duration = as_duration(time.monotonic() - start)
+        done = "compiled and tried" if only_these else "tried"
         say(
-            f"{len(trained)} shapes to train on and {len(evaluated)} to evaluate on "
-            f"compiled and tried in {duration}"
+            f"{len(trained)} shape{'s' * (len(trained) > 1)} to train on and "
+            f"{len(evaluated)} to evaluate on "
+            f"{done} in {duration}"
         )
     if only_these:
         stepper.allow_only(trained, evaluated)

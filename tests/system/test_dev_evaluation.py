@@ -79,7 +79,7 @@ def test_nothing_is_compiled_or_traced_after_the_rehearsal(config, model_dir) ->
     assert tried == sorted(tried, key=lambda shape: -sum(shape[1:]))
     assert len(alive) == len(tried)
     evaluation.rehearse()
-    assert shown.lines[0].startswith("  greedy search: ")
+    assert shown.lines[0].startswith("  greedy search traced: ")
     search = evaluation._translator._search
     assert search.experimental_get_tracing_count() == 1
     evaluation.scores(6)

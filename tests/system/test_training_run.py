@@ -30,7 +30,7 @@ def test_a_whole_run_and_the_same_again(config, model_dir, capsys):
     assert steps == ["step 2/6", "step 4/6", "step 6/6"]
     before = said[: next(i for i, line in enumerate(said) if line[:5] == "step ")]
     assert any(" tokens to evaluate: " in line for line in before)
-    assert before[-1].startswith("  greedy search: ")
+    assert before[-1].startswith("  greedy search traced: ")
     dev = [line for line in said if line.startswith("  dev: loss ")]
     assert len(dev) == 2
     assert "(greedy)" in dev[0]
