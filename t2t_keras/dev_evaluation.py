@@ -89,7 +89,8 @@ class DevEvaluation:
         if self._translates:
             before = time.monotonic()
             self._translator.translate([pair["source"] for pair in self._pairs(1)])
-            self._progress.say(f"  greedy search traced: {time.monotonic() - before:.1f}s")
+            seconds = time.monotonic() - before
+            self._progress.say(f"  greedy search traced: {seconds:.1f}s")
             self._alive()
 
     def scores(self, step: int) -> dict[str, float]:
