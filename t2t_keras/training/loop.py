@@ -10,7 +10,8 @@ from t2t_keras.errors import UserError
 from t2t_keras.training.meter import MadeUpdate, Meter, read_updates
 from t2t_keras.training.nonfinite import NonFiniteGuard
 from t2t_keras.training.progress import Progress, as_duration, as_flops
-from t2t_keras.training.step import Stepper, StepSums
+from t2t_keras.training.step import Stepper
+from t2t_keras.training.update import StepSums
 from t2t_keras.typing import Batch, BatchSize
 
 # Updates whose numbers are not read yet: the latest that a bad one is noticed.

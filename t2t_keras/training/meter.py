@@ -10,7 +10,7 @@ import numpy as np
 import tensorflow as tf
 
 from t2t_keras.training.flops import TrainingCost
-from t2t_keras.training.step import StepSums
+from t2t_keras.training.update import StepSums
 from t2t_keras.typing import BatchSize
 
 _Element = TypeVar("_Element")

@@ -1,114 +1,40 @@
-"""One update: forward, loss, gradients, Adam, on as many replicas as there are.
+"""Updates and evaluations on as many replicas as there are.
 
-Shapes: B rows of a batch, T target length, V vocabulary.
+Shapes: B rows of a batch, L length.
 """
 
 from collections.abc import Callable, Iterable
-from typing import Any, NamedTuple
+from typing import Any
 
 import keras
 import numpy as np
 import tensorflow as tf
 
 from t2t_keras.training.batch_shapes import Shape, check_compiled, shape_of
-from t2t_keras.training.losses import LossSums, label_smoothed_cross_entropy
 from t2t_keras.training.optimizer import SummedGradientAdam
 from t2t_keras.training.shares import (
-    ROW_NUMBERS,
     micro_batch_count,
     micro_batches,
     share_of,
 )
 from t2t_keras.training.strategy import num_processes
-from t2t_keras.typing import Batch, Tensor
-
-
-class StepSums(NamedTuple):
-    """What one update, or one batch of an evaluation, adds up to.
-
-    Attributes:
-        losses: Sums over all replicas.
-        gradient_norm: float32 scalar, of the mean gradient over tokens; 0 where no
-            gradient was taken.
-        finite: float32 scalar, 0 where loss or gradient was not a finite number, so
-            that the update was left out; else 1. An overflow that a smaller loss
-            scale may mend counts as finite.
-        stops: float32 scalar, how many replicas were asked to stop.
-        reduce_seconds: float32 scalar, from one replica's own gradients to the norm of
-            all: the transfer, and the wait for slower replicas. 0 where there is one.
-    """
-
-    losses: LossSums
-    gradient_norm: Tensor
-    finite: Tensor
-    stops: Tensor = 0.0
-    reduce_seconds: Tensor = 0.0
-
-
-class Ask(NamedTuple):
-    """What is asked of a step besides its batch, the same on all local replicas.
-
-    Attributes:
-        counts: bool scalar; False to leave weights, moments and counts alone.
-        stop: float32 scalar, 1 where this process was asked to stop.
-    """
-
-    counts: Any = True
-    stop: Any = 0.0
-
-
-def row_keys(seed: int, step: Tensor, rows: Tensor) -> Tensor:
-    """Returns the dropout keys of rows of the global batch, [B] uint32.
-
-    Args:
-        seed: The run's seed.
-        step: int64 scalar, updates made so far.
-        rows: [B] int32, each row's number in the global batch, so that it drops the
-            same wherever it is computed.
-    """
-    # Philox, whose words do not depend on the device: 2 for each step.
-    limits: dict[str, Any] = {"minval": None, "maxval": None}  # all of int32
-    words = tf.random.stateless_uniform(
-        [2],
-        seed=tf.stack([tf.constant(seed, tf.int64), step]),
-        dtype=tf.int32,
-        alg="philox",
-        **limits,
-    )
-    first, second = tf.unstack(tf.bitcast(words, tf.uint32))
-    # An odd factor is invertible modulo 2^32: no two rows share a key.
-    return tf.cast(rows, tf.uint32) * tf.bitwise.bitwise_or(second, 1) + first
-
-
-def batch_signature(*, packed: bool) -> dict[str, tf.TensorSpec]:
-    """Returns the dtypes of a batch, with any number of rows and positions.
-
-    Args:
-        packed: Whether several pairs share a row.
-    """
-    tokens = tf.TensorSpec([None, None], tf.int32)
-    names = ("encoder_segment_ids", "encoder_positions") if packed else ()
-    names += ("decoder_segment_ids", "decoder_positions") if packed else ()
-    return {
-        "encoder_input_tokens": tokens,
-        "decoder_input_tokens": tokens,
-        "decoder_target_tokens": tokens,
-        "decoder_loss_weights": tf.TensorSpec([None, None], tf.float32),
-        **dict.fromkeys(names, tokens),
-    }
+from t2t_keras.training.update import (
+    Ask,
+    ReplicaUpdate,
+    StepSums,
+    batch_signature,
+)
+from t2t_keras.typing import Batch
 
 
 class Stepper:
     """Trains and evaluates a model on batches, under a distribution strategy.
 
-    XLA goes round forward and gradient only: `jit_compile` round the whole step, or
-    round `strategy.run`, fails as soon as there are two replicas. Gradients are of
-    the loss sum, added up over micro-batches and replicas and divided once by the
-    token count of all. ADR 0010.
+    What a replica computes of it is `ReplicaUpdate`, which says more of the arguments.
+    Here a batch is cut into the replicas' shares. ADR 0010.
 
     Args:
-        model: Has `hidden_states(batch, dropout_keys)` [B, T, D], whose product with
-            its `output_embeddings` [V, D] are the logits.
+        model: To train.
         optimizer: Built; only used by `train`.
         strategy: Where model and optimizer were made.
         label_smoothing: Epsilon of the training loss; evaluation has none.
@@ -132,38 +58,29 @@ class Stepper:
         max_tokens: int | None = None,
         packed: bool = False,
     ):
-        self._model = model
-        self._optimizer = optimizer
         self._strategy = strategy
         self._num_local = strategy.num_replicas_in_sync // num_processes(strategy)
-        self._label_smoothing = label_smoothing
-        self._seed = seed
         self._max_tokens = max_tokens
         # Shapes that there are programs for; None while more may come.
         self._trainable: frozenset[Shape] | None = None
         self._evaluable: frozenset[Shape] | None = None
-        # One trace serves every bucket; XLA still compiles a program for each.
+        self._update = ReplicaUpdate(
+            model,
+            optimizer,
+            num_replicas=strategy.num_replicas_in_sync,
+            label_smoothing=label_smoothing,
+            seed=seed,
+            jit_compile=jit_compile,
+            packed=packed,
+        )
         train_spec = batch_signature(packed=packed)
-        evaluation_spec = batch_signature(packed=False)
-        keys_spec = tf.TensorSpec([None], tf.uint32)
-        scale_spec = tf.TensorSpec([], tf.float32)
-        self._gradients = tf.function(
-            self._loss_gradients,
-            input_signature=[train_spec, keys_spec, scale_spec],
-            jit_compile=jit_compile or None,
-            autograph=False,
-        )
-        self._losses = tf.function(
-            self._loss_only,
-            input_signature=[evaluation_spec],
-            jit_compile=jit_compile or None,
-            autograph=False,
-        )
         self._train, self._train_accumulated = (
-            self._distributed(self._train_replica, train_spec, rank) for rank in (2, 3)
+            self._distributed(self._update.train, train_spec, rank) for rank in (2, 3)
         )
         self._evaluate = self._distributed(
-            self._evaluate_replica, evaluation_spec, rank=2
+            lambda share, _: self._update.evaluate(share),
+            batch_signature(packed=False),
+            rank=2,
         )
 
     def train(self, batch: Batch, *, stop: bool = False) -> StepSums:
@@ -188,7 +105,7 @@ class Stepper:
         Args:
             share: Features [B, L] and `ROW_NUMBERS`, as `share_of` returns them.
         """
-        return self._train_replica(share, Ask())
+        return self._update.train(share, Ask())
 
     def rehearse(self, batch: Batch) -> StepSums:
         """Goes through an update that changes nothing, so that it is compiled."""
@@ -285,110 +202,9 @@ class Stepper:
         signature = [self._spread_signature(batch_spec, rank), ask_spec]
         return tf.function(run, input_signature=signature, autograph=False)
 
-    def _train_replica(self, batch: Batch, ask: Ask) -> StepSums:
-        losses, gradients = self._summed_gradients(batch)
-        before = self._seconds_at(losses.loss_sum)
-        # A copy on this device: what has no device cannot be reduced.
-        stop = tf.identity(ask.stop)
-        *gradients, loss_sum, log_loss_sum, token_count, stops = self._all_reduced(
-            [*gradients, *losses, stop]
-        )
-        # A batch of padding only divides 0 by 1, not by 0.
-        divisor = tf.maximum(token_count, 1.0) * self._loss_scale()
-        norm = tf.linalg.global_norm(gradients) / divisor
-        reduce_seconds = tf.cast(self._seconds_at(norm) - before, tf.float32)
-        finite = tf.math.is_finite(loss_sum) & tf.math.is_finite(norm)
-        mendable = tf.math.is_finite(loss_sum) & self._optimizer.can_scale_less()
-        self._optimizer.apply_summed(
-            gradients, divisor, finite=finite, counts=ask.counts
-        )
-        return StepSums(
-            LossSums(loss_sum, log_loss_sum, token_count),
-            norm,
-            tf.cast(finite | mendable, tf.float32),
-            stops,
-            reduce_seconds,
-        )
-
-    def _evaluate_replica(self, batch: Batch, ask: Ask) -> StepSums:
-        del ask
-        batch = dict(batch)
-        del batch[ROW_NUMBERS]
-        sums = self._all_reduced(list(self._losses(batch)))
-        zero = tf.constant(0.0)
-        return StepSums(LossSums(*sums), zero, tf.constant(1.0), zero, zero)
-
-    def _seconds_at(self, number: Tensor) -> Tensor:
-        """Returns a clock's time when a scalar is there; 0 for a single replica."""
-        if self._strategy.num_replicas_in_sync == 1:
-            return tf.constant(0.0, tf.float64)
-        # An accelerator works on its own: on the host a number is there when it has
-        # been computed.
-        with tf.device("CPU:0"), tf.control_dependencies([tf.identity(number)]):
-            return tf.timestamp()
-
-    def _all_reduced(self, tensors: list[Tensor]) -> list[Tensor]:
-        context = tf.distribute.get_replica_context()
-        return context.all_reduce(tf.distribute.ReduceOp.SUM, tensors)
-
-    def _summed_gradients(self, batch: Batch) -> tuple[LossSums, list[Tensor]]:
-        """Returns sums over this replica's share, [B, L] or [count, B, L]."""
-        if batch[ROW_NUMBERS].shape.rank == 1:
-            return self._micro_gradients(batch)
-
-        def add(i: Tensor, sums: Any) -> Any:
-            part = self._micro_gradients(_at(batch, i))
-            return i + 1, tf.nest.map_structure(tf.add, sums, part)
-
-        count = tf.shape(batch[ROW_NUMBERS])[0]
-        start = (tf.constant(1), self._micro_gradients(_at(batch, 0)))
-        return tf.while_loop(lambda i, _: i < count, add, start)[1]
-
-    def _micro_gradients(self, batch: Batch) -> tuple[LossSums, list[Tensor]]:
-        batch = dict(batch)
-        step = tf.cast(self._optimizer.iterations.value, tf.int64)
-        keys = row_keys(self._seed, step, batch.pop(ROW_NUMBERS))
-        return self._gradients(batch, keys, self._loss_scale())
-
-    def _loss_scale(self) -> Tensor:
-        if not self._optimizer.dynamic_loss_scale:
-            return tf.constant(1.0)
-        return tf.identity(self._optimizer.loss_scale.value)
-
-    def _loss_gradients(self, batch: Batch, keys: Tensor, scale: Tensor):
-        variables = [weight.value for weight in self._model.trainable_variables]
-        with tf.GradientTape() as tape:
-            losses = self._forward(batch, keys, self._label_smoothing, scale)
-        gradients = tape.gradient(losses.loss_sum, variables)
-        # The embedding's is a sum of a dense part and of slices; XLA wants one.
-        return losses, [tf.convert_to_tensor(gradient) for gradient in gradients]
-
-    def _loss_only(self, batch: Batch) -> LossSums:
-        return self._forward(batch, None, 0.0, None)
-
-    def _forward(
-        self,
-        batch: Batch,
-        keys: Tensor | None,
-        label_smoothing: float,
-        gradient_scale: Tensor | None,
-    ) -> LossSums:
-        return label_smoothed_cross_entropy(
-            self._model.hidden_states(batch, keys),
-            tf.convert_to_tensor(self._model.output_embeddings),
-            batch["decoder_target_tokens"],
-            batch["decoder_loss_weights"],
-            label_smoothing=label_smoothing,
-            gradient_scale=gradient_scale,
-        )
-
 
 def _part(share: Batch, count: int, i: int) -> Batch:
     return {name: part[i] for name, part in micro_batches(share, count).items()}
-
-
-def _at(batch: Batch, i: Tensor | int) -> Batch:
-    return {name: feature[i] for name, feature in batch.items()}
 
 
 def _repeated(share: Batch, count: int) -> Batch:

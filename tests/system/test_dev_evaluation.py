@@ -10,7 +10,7 @@ from t2t_keras.dev_evaluation import SAMPLES, DevEvaluation
 from t2t_keras.run_data import prepare_data
 from t2t_keras.training.batch_shapes import shape_of
 from t2t_keras.training.losses import LossSums
-from t2t_keras.training.step import StepSums
+from t2t_keras.training.update import StepSums
 from tests.system.changed import changed
 
 

@@ -10,7 +10,7 @@ from t2t_keras import experiment, training_run
 from t2t_keras.checkpoints import CheckpointStore
 from t2t_keras.errors import UserError
 from t2t_keras.training.losses import LossSums
-from t2t_keras.training.step import StepSums
+from t2t_keras.training.update import StepSums
 from tests.system.changed import changed
 
 

@@ -21,7 +21,7 @@ from t2t_keras.training.losses import LossSums
 from t2t_keras.training.meter import Meter
 from t2t_keras.training.nonfinite import NonFiniteGuard
 from t2t_keras.training.progress import Progress
-from t2t_keras.training.step import StepSums
+from t2t_keras.training.update import StepSums
 from t2t_keras.typing import BatchSize
 
 NEVER = 10**6

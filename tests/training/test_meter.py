@@ -9,7 +9,7 @@ from t2t_keras.training import meter as meter_module
 from t2t_keras.training.flops import TrainingCost
 from t2t_keras.training.losses import LossSums
 from t2t_keras.training.meter import MadeUpdate, Meter, Update, read_updates
-from t2t_keras.training.step import StepSums
+from t2t_keras.training.update import StepSums
 from t2t_keras.typing import BatchSize
 
 # Sources of 3 and 2 tokens, targets of 2 and 3.

@@ -1,0 +1,252 @@
+"""What one replica does of an update: forward, loss, gradients, sums, Adam.
+
+Shapes: B rows of its share, L length.
+"""
+
+from typing import Any, NamedTuple
+
+import keras
+import tensorflow as tf
+
+from t2t_keras.training.losses import LossSums, label_smoothed_cross_entropy
+from t2t_keras.training.optimizer import SummedGradientAdam
+from t2t_keras.training.shares import ROW_NUMBERS
+from t2t_keras.typing import Batch, Tensor
+
+
+class StepSums(NamedTuple):
+    """What one update, or one batch of an evaluation, adds up to.
+
+    Attributes:
+        losses: Sums over all replicas.
+        gradient_norm: float32 scalar, of the mean gradient over tokens; 0 where no
+            gradient was taken.
+        finite: float32 scalar, 0 where loss or gradient was not a finite number, so
+            that the update was left out; else 1. An overflow that a smaller loss
+            scale may mend counts as finite.
+        stops: float32 scalar, how many replicas were asked to stop.
+        reduce_seconds: float32 scalar, from one replica's own gradients to the norm of
+            all: the transfer, and the wait for slower replicas. 0 where there is one.
+    """
+
+    losses: LossSums
+    gradient_norm: Tensor
+    finite: Tensor
+    stops: Tensor = 0.0
+    reduce_seconds: Tensor = 0.0
+
+
+class Ask(NamedTuple):
+    """What is asked of a step besides its batch, the same on all local replicas.
+
+    Attributes:
+        counts: bool scalar; False to leave weights, moments and counts alone.
+        stop: float32 scalar, 1 where this process was asked to stop.
+    """
+
+    counts: Any = True
+    stop: Any = 0.0
+
+
+def row_keys(seed: int, step: Tensor, rows: Tensor) -> Tensor:
+    """Returns the dropout keys of rows of the global batch, [B] uint32.
+
+    Args:
+        seed: The run's seed.
+        step: int64 scalar, updates made so far.
+        rows: [B] int32, each row's number in the global batch, so that it drops the
+            same wherever it is computed.
+    """
+    # Philox, whose words do not depend on the device: 2 for each step.
+    limits: dict[str, Any] = {"minval": None, "maxval": None}  # all of int32
+    words = tf.random.stateless_uniform(
+        [2],
+        seed=tf.stack([tf.constant(seed, tf.int64), step]),
+        dtype=tf.int32,
+        alg="philox",
+        **limits,
+    )
+    first, second = tf.unstack(tf.bitcast(words, tf.uint32))
+    # An odd factor is invertible modulo 2^32: no two rows share a key.
+    return tf.cast(rows, tf.uint32) * tf.bitwise.bitwise_or(second, 1) + first
+
+
+def batch_signature(*, packed: bool) -> dict[str, tf.TensorSpec]:
+    """Returns the dtypes of a batch, with any number of rows and positions.
+
+    Args:
+        packed: Whether several pairs share a row.
+    """
+    tokens = tf.TensorSpec([None, None], tf.int32)
+    names = ("encoder_segment_ids", "encoder_positions") if packed else ()
+    names += ("decoder_segment_ids", "decoder_positions") if packed else ()
+    return {
+        "encoder_input_tokens": tokens,
+        "decoder_input_tokens": tokens,
+        "decoder_target_tokens": tokens,
+        "decoder_loss_weights": tf.TensorSpec([None, None], tf.float32),
+        **dict.fromkeys(names, tokens),
+    }
+
+
+class ReplicaUpdate:
+    """An update, or a part of an evaluation, as each replica computes it.
+
+    Gradients are of the loss sum, added up over micro-batches and replicas and divided
+    once by the token count of all. XLA goes round forward and gradient only: round the
+    whole of it, it fails as soon as there are two replicas. ADR 0010.
+
+    Args:
+        model: Has `hidden_states(batch, dropout_keys)` [B, T, D], whose product with
+            its `output_embeddings` [V, D] are the logits.
+        optimizer: Built; only used by `train`.
+        num_replicas: Of all processes.
+        label_smoothing: Epsilon of the training loss; evaluation has none.
+        seed: Of dropout.
+        jit_compile: Whether XLA compiles forward and gradient.
+        packed: Whether several pairs share a row of the batches to train on. Those
+            to evaluate are never packed.
+    """
+
+    def __init__(
+        self,
+        model: keras.Model,
+        optimizer: SummedGradientAdam,
+        *,
+        num_replicas: int,
+        label_smoothing: float,
+        seed: int,
+        jit_compile: bool,
+        packed: bool,
+    ):
+        self._model = model
+        self._optimizer = optimizer
+        self._num_replicas = num_replicas
+        self._label_smoothing = label_smoothing
+        self._seed = seed
+        # One trace serves every shape; XLA still compiles a program for each.
+        keys_spec = tf.TensorSpec([None], tf.uint32)
+        scale_spec = tf.TensorSpec([], tf.float32)
+        self._gradients = tf.function(
+            self._loss_gradients,
+            input_signature=[batch_signature(packed=packed), keys_spec, scale_spec],
+            jit_compile=jit_compile or None,
+            autograph=False,
+        )
+        self._losses = tf.function(
+            self._loss_only,
+            input_signature=[batch_signature(packed=False)],
+            jit_compile=jit_compile or None,
+            autograph=False,
+        )
+
+    def train(self, share: Batch, ask: Ask) -> StepSums:
+        """Makes this replica's part of an update; returns the sums of all replicas.
+
+        Args:
+            share: Features [B, L] and `ROW_NUMBERS` [B], as `share_of` returns them,
+                or cut into micro-batches, with one more axis in front.
+            ask: The same on all replicas.
+        """
+        losses, gradients = self._summed_gradients(share)
+        before = self._seconds_at(losses.loss_sum)
+        # A copy on this device: what has no device cannot be reduced.
+        stop = tf.identity(ask.stop)
+        *gradients, loss_sum, log_loss_sum, token_count, stops = self._all_reduced(
+            [*gradients, *losses, stop]
+        )
+        # A batch of padding only divides 0 by 1, not by 0.
+        divisor = tf.maximum(token_count, 1.0) * self._loss_scale()
+        norm = tf.linalg.global_norm(gradients) / divisor
+        reduce_seconds = tf.cast(self._seconds_at(norm) - before, tf.float32)
+        finite = tf.math.is_finite(loss_sum) & tf.math.is_finite(norm)
+        mendable = tf.math.is_finite(loss_sum) & self._optimizer.can_scale_less()
+        self._optimizer.apply_summed(
+            gradients, divisor, finite=finite, counts=ask.counts
+        )
+        return StepSums(
+            LossSums(loss_sum, log_loss_sum, token_count),
+            norm,
+            tf.cast(finite | mendable, tf.float32),
+            stops,
+            reduce_seconds,
+        )
+
+    def evaluate(self, share: Batch) -> StepSums:
+        """Returns the sums of all replicas, without dropout and smoothing.
+
+        Args:
+            share: Features [B, L] and `ROW_NUMBERS`, as `share_of` returns them.
+        """
+        features = {name: part for name, part in share.items() if name != ROW_NUMBERS}
+        sums = self._all_reduced(list(self._losses(features)))
+        zero = tf.constant(0.0)
+        return StepSums(LossSums(*sums), zero, tf.constant(1.0), zero, zero)
+
+    def _seconds_at(self, number: Tensor) -> Tensor:
+        """Returns a clock's time when a scalar is there; 0 for a single replica."""
+        if self._num_replicas == 1:
+            return tf.constant(0.0, tf.float64)
+        # An accelerator works on its own: on the host a number is there when it has
+        # been computed.
+        with tf.device("CPU:0"), tf.control_dependencies([tf.identity(number)]):
+            return tf.timestamp()
+
+    def _all_reduced(self, tensors: list[Tensor]) -> list[Tensor]:
+        context = tf.distribute.get_replica_context()
+        return context.all_reduce(tf.distribute.ReduceOp.SUM, tensors)
+
+    def _summed_gradients(self, batch: Batch) -> tuple[LossSums, list[Tensor]]:
+        """Returns sums over this replica's share, [B, L] or [count, B, L]."""
+        if batch[ROW_NUMBERS].shape.rank == 1:
+            return self._micro_gradients(batch)
+
+        def add(i: Tensor, sums: Any) -> Any:
+            part = self._micro_gradients(_at(batch, i))
+            return i + 1, tf.nest.map_structure(tf.add, sums, part)
+
+        count = tf.shape(batch[ROW_NUMBERS])[0]
+        start = (tf.constant(1), self._micro_gradients(_at(batch, 0)))
+        return tf.while_loop(lambda i, _: i < count, add, start)[1]
+
+    def _micro_gradients(self, batch: Batch) -> tuple[LossSums, list[Tensor]]:
+        batch = dict(batch)
+        step = tf.cast(self._optimizer.iterations.value, tf.int64)
+        keys = row_keys(self._seed, step, batch.pop(ROW_NUMBERS))
+        return self._gradients(batch, keys, self._loss_scale())
+
+    def _loss_scale(self) -> Tensor:
+        if not self._optimizer.dynamic_loss_scale:
+            return tf.constant(1.0)
+        return tf.identity(self._optimizer.loss_scale.value)
+
+    def _loss_gradients(self, batch: Batch, keys: Tensor, scale: Tensor):
+        variables = [weight.value for weight in self._model.trainable_variables]
+        with tf.GradientTape() as tape:
+            losses = self._forward(batch, keys, self._label_smoothing, scale)
+        gradients = tape.gradient(losses.loss_sum, variables)
+        # The embedding's is a sum of a dense part and of slices; XLA wants one.
+        return losses, [tf.convert_to_tensor(gradient) for gradient in gradients]
+
+    def _loss_only(self, batch: Batch) -> LossSums:
+        return self._forward(batch, None, 0.0, None)
+
+    def _forward(
+        self,
+        batch: Batch,
+        keys: Tensor | None,
+        label_smoothing: float,
+        gradient_scale: Tensor | None,
+    ) -> LossSums:
+        return label_smoothed_cross_entropy(
+            self._model.hidden_states(batch, keys),
+            tf.convert_to_tensor(self._model.output_embeddings),
+            batch["decoder_target_tokens"],
+            batch["decoder_loss_weights"],
+            label_smoothing=label_smoothing,
+            gradient_scale=gradient_scale,
+        )
+
+
+def _at(batch: Batch, i: Tensor | int) -> Batch:
+    return {name: feature[i] for name, feature in batch.items()}
