@@ -67,9 +67,7 @@ def attention_maps(
     for layer in layers:
         hidden_BTD = layer(hidden_BTD, memory_BSD, **masks)
     decoder = last.attention.weights_of(hidden_BTD, None, masks["attention_mask"])
-    attended_BTD = last.attention(
-        hidden_BTD, hidden_BTD, attention_mask=masks["attention_mask"]
-    )
+    attended_BTD = last.attention(hidden_BTD, attention_mask=masks["attention_mask"])
     queries_BTD = last.attention_residual(hidden_BTD, attended_BTD)
     memory = last.memory_attention.weights_of(
         queries_BTD, memory_BSD, masks["memory_mask"]

@@ -1,6 +1,7 @@
 """A training run from corpus to last checkpoint, or on from where it stopped."""
 
 import dataclasses
+import hashlib
 import os
 from collections.abc import Iterator
 from typing import Any
@@ -86,7 +87,12 @@ def _train(
     with chief_first(strategy):  # which sets damaged checkpoints aside
         run.restore()
     check_agreement(
-        strategy, config, run.first_step, data.vocabulary.sha256, data.summary
+        strategy,
+        config,
+        run.first_step,
+        data.vocabulary.sha256,
+        data.summary,
+        data.dev and hashlib.sha256(data.dev.lengths.tobytes()).hexdigest(),
     )
     if metrics:
         metrics.cut_after(run.first_step)

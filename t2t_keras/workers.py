@@ -25,8 +25,16 @@ from t2t_keras.training.strategy import (
 )
 
 # Settings that may differ from run to run, but not from worker to worker: they
-# decide when all of them have to do something together.
-_TOGETHER = frozenset({"train_steps", "eval_steps", "max_tokens_per_replica"})
+# decide when all of them have to do something together, and what.
+_TOGETHER = frozenset(
+    {
+        "train_steps",
+        "eval_steps",
+        "max_tokens_per_replica",
+        "jit_compile",
+        "on_nonfinite",
+    }
+)
 
 
 def set_up_devices(config: TrainingConfig) -> tf.distribute.Strategy:

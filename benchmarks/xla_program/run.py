@@ -91,7 +91,10 @@ def main(argv: Sequence[str] | None = None) -> None:
     begin = time.perf_counter()
     text = (given.program / PROGRAM_FILE).read_text(encoding="utf-8")
     if given.full_float32:
-        text = text.replace("[DEFAULT, DEFAULT]", "[HIGHEST, HIGHEST]")
+        written = text
+        text = written.replace("[DEFAULT, DEFAULT]", "[HIGHEST, HIGHEST]")
+        if text == written:
+            raise SystemExit(f"{given.program}: no product says its precision.")
         jax.config.update("jax_default_matmul_precision", "highest")
     executable = Executable(text, device)
     found["compile_seconds"] = time.perf_counter() - begin

@@ -110,7 +110,10 @@ class MultiHeadAttention(keras.layers.Layer):
 
     def keys_values(self, memory: Tensor) -> tuple[Tensor, Tensor]:
         """Returns the keys [B, S, H, K] and values [B, S, H, U] of a memory."""
-        keys, values = self._heads(memory, self.key_kernel, self.value_kernel)
+        # Each by itself: while decoding there are few rows, and copying the kernels
+        # side by side would cost as much as the products.
+        (keys,) = self._heads(memory, self.key_kernel)
+        (values,) = self._heads(memory, self.value_kernel)
         return keys, values
 
     def attend(
@@ -132,7 +135,10 @@ class MultiHeadAttention(keras.layers.Layer):
         if memory is None:
             kernels = self.query_kernel, self.key_kernel, self.value_kernel
             return self._heads(queries, *kernels)
-        return [*self._heads(queries, self.query_kernel), *self.keys_values(memory)]
+        return [
+            *self._heads(queries, self.query_kernel),
+            *self._heads(memory, self.key_kernel, self.value_kernel),
+        ]
 
     def _heads(self, inputs: Tensor, *kernels: Tensor) -> list[Tensor]:
         """Returns [B, L, H, size of a head] for each kernel, of one product."""

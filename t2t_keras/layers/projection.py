@@ -14,7 +14,7 @@ def project(inputs: Tensor, *kernels: Tensor) -> list[Tensor]:
     All positions of all rows are the rows of one matrix, and the kernels stand side
     by side in another: one large product is faster than several small ones, and than
     a batch of products, whose gradient would keep a copy of the kernel for each row
-    of the batch. Copying the kernels costs little beside it.
+    of the batch. Where there are many rows, copying the kernels costs little beside it.
 
     Args:
         inputs: [B, L, D] float.

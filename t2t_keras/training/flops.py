@@ -116,12 +116,15 @@ def matrix_product_ceiling(
     start = matrix(tokens, d_model)
 
     def products(count):
-        hidden = start
-        for _ in tf.range(count):
-            hidden = tf.matmul(tf.matmul(hidden, inner), outer)
+        # Said in TensorFlow: AutoGraph does not read this loop under Python 3.13.
+        _, hidden = tf.while_loop(
+            lambda i, _: i < count,
+            lambda i, hidden: (i + 1, tf.matmul(tf.matmul(hidden, inner), outer)),
+            (tf.constant(0), start),
+        )
         return tf.reduce_sum(tf.cast(hidden, tf.float32))
 
-    @tf.function(input_signature=[tf.TensorSpec([], tf.int32)])
+    @tf.function(input_signature=[tf.TensorSpec([], tf.int32)], autograph=False)
     def run(count):
         per_replica = strategy.run(products, args=(count,))
         return strategy.reduce(tf.distribute.ReduceOp.SUM, per_replica, axis=None)

@@ -114,14 +114,14 @@ def train_loop(
     with _deferred_signals() as received:
         for step, (batch, size) in zip(numbers, meter.timed(batches), strict=False):
             hooks.before_step(step)
-            sums = stepper.train(batch, stop=bool(received))
+            last = step == steps.stop
+            log_due = last or step % intervals.log_steps == 0
+            sums = stepper.train(batch, stop=bool(received), timed=log_due)
             hooks.after_step(step, sums)
             made.append(MadeUpdate(step, size, sums))
             # A number is waited for only where others have a say in it.
             stop = float(sums.stops) > 0 if hooks.together else bool(received)
             bad = hooks.together and not float(sums.finite)
-            last = step == steps.stop
-            log_due = last or step % intervals.log_steps == 0
             eval_due = (last or step % intervals.eval_steps == 0) and not stop
             save_due = last or _is_due(step, intervals, time.monotonic() - saved_at)
             values: dict[str, float] = {}

@@ -6,10 +6,6 @@ the last thing the model computes, so the gradient of a few rows is known as soo
 their logits are. Here both are made together, some rows at a time, and the logits
 are gone before the next rows come.
 
-Only the softmax needs them. What label smoothing wants of a token is one number for
-the true word and another for all others: its part of loss and gradient comes from the
-true word's embedding and the sum of all embeddings.
-
 Shapes: N tokens of a batch, C tokens of a chunk, D model width, V vocabulary size.
 """
 
@@ -50,7 +46,7 @@ class _Softmax(NamedTuple):
     true_logit: Tensor
     """[N] float32, of the true word."""
     by_hidden: Tensor
-    """[N, D], a token's softmax times its scale, times the embeddings."""
+    """[N, D], the gradient of a token's scaled loss."""
 
 
 def label_smoothed_cross_entropy(
@@ -115,7 +111,7 @@ def label_smoothed_cross_entropy(
         return _sums_and_gradients(
             hidden_ND,
             embeddings_VD,
-            tf.reshape(targets, [-1]),
+            tf.reshape(tf.cast(targets, tf.int32), [-1]),
             weights_N,
             label_smoothing,
             gradient_scale,
@@ -163,6 +159,7 @@ def _sums_and_gradients(
         projection_VD,
         targets_N,
         scales_N,
+        (share, more),
         most_rows=max(1, logits_at_once // vocabulary_size),
     )
     hidden_float_ND = tf.cast(hidden_ND, tf.float32)
@@ -172,18 +169,7 @@ def _sums_and_gradients(
     of_all_N = found.normalizer * vocabulary_size - logit_sum_N
     loss_N = more * log_loss_N + share * of_all_N
     sums = tf.reduce_sum(loss_N * weights_N), tf.reduce_sum(log_loss_N * weights_N)
-    if scales_N is None:
-        return sums, found.by_hidden, by_embeddings_VD
-    # Softmax minus q.
-    true_ND = tf.cast(tf.gather(projection_VD, targets_N), tf.float32)
-    wanted_ND = (more * true_ND + share * embedding_sum_D) * scales_N[:, None]
-    by_hidden_ND = tf.cast(found.by_hidden, tf.float32) - wanted_ND
-    scaled_ND = hidden_float_ND * scales_N[:, None]
-    by_embeddings_VD -= share * tf.reduce_sum(scaled_ND, axis=0)
-    by_embeddings_VD -= tf.math.unsorted_segment_sum(
-        more * scaled_ND, targets_N, vocabulary_size
-    )
-    return sums, tf.cast(by_hidden_ND, hidden_ND.dtype), by_embeddings_VD
+    return sums, found.by_hidden, by_embeddings_VD
 
 
 def _softmax(
@@ -191,6 +177,7 @@ def _softmax(
     projection_VD: Tensor,
     targets_N: Tensor,
     scales_N: Tensor | None,
+    wanted: tuple[float, float],
     *,
     most_rows: int,
 ) -> tuple[_Softmax, Tensor]:
@@ -200,10 +187,13 @@ def _softmax(
         hidden_ND: The decoder's output.
         projection_VD: The embeddings in the same dtype.
         targets_N: Of the true words.
-        scales_N: What a token's gradient is multiplied by; None for no gradient.
+        scales_N: What a token's gradient is multiplied by; None for no gradient,
+            whose parts are then empty.
+        wanted: q of all words but the true one, and how much more that has.
         most_rows: Most tokens whose logits are in memory at a time.
     """
-    tokens, width = tf.shape(hidden_ND)[0], hidden_ND.shape[1]
+    tokens = tf.shape(hidden_ND)[0]
+    width = 0 if scales_N is None else hidden_ND.shape[1]
     # As few chunks as may be, all of a size: padding is computed like the rest.
     count = tf.maximum(1, -(-tokens // most_rows))
     rows = -(-tokens // count)
@@ -224,6 +214,7 @@ def _softmax(
             projection_VD,
             targets_KC[i],
             None if scales_KC is None else scales_KC[i],
+            *wanted,
         )
         kept = _Softmax(*(a.write(i, b) for a, b in zip(kept, part, strict=True)))
         return i + 1, by_embeddings_VD + by_part_VD, kept
@@ -234,7 +225,7 @@ def _softmax(
     start = _Softmax(
         kept(tf.float32, []), kept(tf.float32, []), kept(hidden_ND.dtype, [width])
     )
-    nothing_VD = tf.zeros(projection_VD.shape)
+    nothing_VD = tf.zeros([projection_VD.shape[0], width])
     _, by_embeddings_VD, found = tf.while_loop(
         lambda i, *_: i < count, add, (tf.constant(0), nothing_VD, start)
     )
@@ -246,6 +237,8 @@ def _softmax_of_chunk(
     projection_VD: Tensor,
     targets_C: Tensor,
     scales_C: Tensor | None,
+    share: float,
+    more: float,
 ) -> tuple[_Softmax, Tensor]:
     logits_CV = tf.matmul(hidden_CD, projection_VD, transpose_b=True)
     # float32: a softmax over 32k tokens lives on differences bfloat16 rounds off.
@@ -255,14 +248,17 @@ def _softmax_of_chunk(
     normalizer_C = peak_C + tf.math.log(tf.reduce_sum(exponentials_CV, axis=-1))
     true_logit_C = tf.gather(logits_CV, targets_C, batch_dims=1)
     if scales_C is None:
-        nothing = tf.zeros_like(hidden_CD), tf.zeros(projection_VD.shape)
-        return _Softmax(normalizer_C, true_logit_C, nothing[0]), nothing[1]
+        kept = _Softmax(normalizer_C, true_logit_C, hidden_CD[:, :0])
+        return kept, tf.zeros([projection_VD.shape[0], 0])
     # The scale within the exponential: of 0, it is exp(-inf).
     shift_C = normalizer_C - tf.math.log(scales_C)
-    softmax_CV = tf.exp(logits_CV - shift_C[:, None])
-    softmax_CV = tf.cast(softmax_CV, hidden_CD.dtype)
-    by_embeddings_VD = tf.matmul(softmax_CV, hidden_CD, transpose_a=True)
+    gradient_CV = tf.exp(logits_CV - shift_C[:, None]) - (share * scales_C)[:, None]
+    # Before it is rounded: of a word that is known the small difference counts.
+    places = tf.stack([tf.range(tf.shape(targets_C)[0]), targets_C], axis=1)
+    gradient_CV = tf.tensor_scatter_nd_sub(gradient_CV, places, more * scales_C)
+    gradient_CV = tf.cast(gradient_CV, hidden_CD.dtype)
+    by_embeddings_VD = tf.matmul(gradient_CV, hidden_CD, transpose_a=True)
     return (
-        _Softmax(normalizer_C, true_logit_C, tf.matmul(softmax_CV, projection_VD)),
+        _Softmax(normalizer_C, true_logit_C, tf.matmul(gradient_CV, projection_VD)),
         tf.cast(by_embeddings_VD, tf.float32),
     )

@@ -35,7 +35,8 @@ class Update(NamedTuple):
         token_count: Target tokens.
         gradient_norm: Of the mean gradient over tokens.
         finite: Whether it was made; not so where loss or gradient were not finite.
-        reduce_seconds: From the gradients of a replica to the sum of all.
+        reduce_seconds: From the gradients of a replica to the sum of all; 0 if not
+            timed.
     """
 
     step: int
@@ -137,7 +138,8 @@ class Meter:
     def add(self, update: Update) -> None:
         """Adds an update. One that was not made counts as skipped, and costs."""
         self._flops += self._flops_of(update.size)
-        self._reduced += update.reduce_seconds
+        if update.reduce_seconds:
+            self._reduced.append(update.reduce_seconds)
         self._updates += 1
         self._source_tokens += update.size.source_tokens
         self._target_tokens += update.size.target_tokens
@@ -158,11 +160,12 @@ class Meter:
         """Returns means over the updates since the last call, and forgets them.
 
         A step's time is "input_seconds", the wait for a batch, "all_reduce_seconds",
-        from a replica's gradients to the sum of all, and "compute_seconds", the rest.
-        An accelerator works on while Python waits, so the first is the most that a
-        faster input could save.
+        from a replica's gradients to the sum of all in the steps that were timed, and
+        "compute_seconds", the rest. A single accelerator works on while Python waits,
+        so the first is the most that a faster input could save.
         """
         seconds, updates = self._seconds(), max(self._updates, 1)
+        reduced = float(np.mean(self._reduced)) if self._reduced else 0.0
         made = self._updates - self._skipped
         loss_sum, log_loss_sum, token_count = self._sums.tolist()
         values = {
@@ -174,8 +177,8 @@ class Meter:
             "padding_share": 1 - self._real_tokens() / max(self._positions, 1),
             "step_seconds": seconds / updates,
             "input_seconds": self._waited / updates,
-            "all_reduce_seconds": self._reduced / updates,
-            "compute_seconds": (seconds - self._waited - self._reduced) / updates,
+            "all_reduce_seconds": reduced,
+            "compute_seconds": (seconds - self._waited) / updates - reduced,
             "flops_per_step": self._flops / updates,
             "flops_per_second": self._flops / seconds,
             "skipped": float(self._skipped),
@@ -199,7 +202,8 @@ class Meter:
     def _forget(self) -> None:
         self._start_seconds = time.monotonic()
         self._paused_at: float | None = None
-        self._waited = self._reduced = 0.0
+        self._waited = 0.0
+        self._reduced: list[float] = []
         self._flops = 0.0
         self._updates = self._skipped = 0
         self._source_tokens = self._target_tokens = self._positions = 0

@@ -81,17 +81,17 @@ class NonFiniteGuard:
         if self._folder is None:
             return "The first worker keeps its batch."
         folder = self._folder / f"step-{update.step}"
-        batch = self._batch_of(update.step)
-        statistics = {
-            "step": update.step,
-            "loss_sum": update.loss_sum,
-            "log_loss_sum": update.log_loss_sum,
-            "token_count": update.token_count,
-            "gradient_norm": update.gradient_norm,
-            "shapes": {name: np.shape(part) for name, part in batch.items()},
-            **self._facts(update.step),
-        }
         try:
+            batch = self._batch_of(update.step)
+            statistics = {
+                "step": update.step,
+                "loss_sum": update.loss_sum,
+                "log_loss_sum": update.log_loss_sum,
+                "token_count": update.token_count,
+                "gradient_norm": update.gradient_norm,
+                "shapes": {name: np.shape(part) for name, part in batch.items()},
+                **self._facts(update.step),
+            }
             folder.mkdir(parents=True, exist_ok=True)
             with open(folder / "batch.npz", "wb") as file:
                 np.savez(file, **batch)

@@ -12,6 +12,8 @@ from t2t_keras.training.progress import as_duration
 from t2t_keras.training.step import Stepper
 from t2t_keras.typing import Batch
 
+_TO_EVALUATE = " to evaluate"
+
 
 def preflight(
     stepper: Stepper,
@@ -36,7 +38,7 @@ def preflight(
     """
     start = time.monotonic()
     trained = _tried(stepper, stepper.rehearse, to_train, "", say)
-    evaluated = _tried(stepper, stepper.evaluate, to_evaluate, " to evaluate", say)
+    evaluated = _tried(stepper, stepper.evaluate, to_evaluate, _TO_EVALUATE, say)
     if len(trained) + len(evaluated) > 1:
         duration = as_duration(time.monotonic() - start)
         done = "compiled and tried" if only_these else "tried"
@@ -64,7 +66,7 @@ def _tried(
         try:
             run(batch)
         except tf.errors.ResourceExhaustedError as error:
-            raise _too_large(stepper, run, batch) from error
+            raise _too_large(stepper, run, batch, purpose) from error
         shapes.append((rows, source, target))
         say(
             f"  {rows} x ({source} + {target}) tokens{purpose}: "
@@ -81,11 +83,12 @@ def peak_bytes() -> int:
 
 
 def _too_large(
-    stepper: Stepper, run: Callable[[Batch], object], batch: Batch
+    stepper: Stepper, run: Callable[[Batch], object], batch: Batch, purpose: str
 ) -> UserError:
     """Returns the error that says what would fit, found by halving."""
     rows, source, target = shape_of(batch)
-    name = f"A batch of {rows} x ({source} + {target}) tokens"
+    name = f"A batch of {rows} x ({source} + {target}) tokens{purpose}"
+    same = "evaluation" if purpose else "update"
     part = rows
     while part > 1:
         part //= 2
@@ -96,7 +99,7 @@ def _too_large(
         tokens = -(-part // stepper.num_local_replicas) * max(source, target)
         return UserError(
             f"{name} needs more memory than there is. {part} rows of it fit: give "
-            f"--max_tokens_per_replica={tokens}, and the same update is made in "
+            f"--max_tokens_per_replica={tokens}, and the same {same} is made in "
             "several parts."
         )
     return UserError(

@@ -83,19 +83,22 @@ class Stepper:
             rank=2,
         )
 
-    def train(self, batch: Batch, *, stop: bool = False) -> StepSums:
+    def train(
+        self, batch: Batch, *, stop: bool = False, timed: bool = False
+    ) -> StepSums:
         """Makes an update; returns the sums of all processes.
 
         Args:
             batch: Features [B, L] as NumPy arrays: this process's rows of a global
                 batch, as many as each other's.
             stop: Whether this process was asked to stop, which all are told.
+            timed: Whether to time what several replicas do together.
 
         Raises:
             ValueError: If the batch is of a shape that `allow_only` left out.
         """
         check_compiled(batch, self._trainable, "to train on")
-        return self._run_training(batch, Ask(stop=float(stop)))
+        return self._run_training(batch, Ask(stop=float(stop), timed=timed))
 
     def train_replica(self, share: Batch) -> StepSums:
         """Makes an update with one replica's share, as a function to be traced.
@@ -198,7 +201,8 @@ class Stepper:
                 lambda part: self._strategy.experimental_local_results(part)[0], sums
             )
 
-        ask_spec = Ask(tf.TensorSpec([], tf.bool), tf.TensorSpec([], tf.float32))
+        flag, number = tf.TensorSpec([], tf.bool), tf.TensorSpec([], tf.float32)
+        ask_spec = Ask(counts=flag, stop=number, timed=flag)
         signature = [self._spread_signature(batch_spec, rank), ask_spec]
         return tf.function(run, input_signature=signature, autograph=False)
 

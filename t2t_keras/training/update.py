@@ -26,7 +26,8 @@ class StepSums(NamedTuple):
             scale may mend counts as finite.
         stops: float32 scalar, how many replicas were asked to stop.
         reduce_seconds: float32 scalar, from one replica's own gradients to the norm of
-            all: the transfer, and the wait for slower replicas. 0 where there is one.
+            all: the transfer, and the wait for slower replicas. 0 where there is one,
+            and where it was not asked for.
     """
 
     losses: LossSums
@@ -42,10 +43,13 @@ class Ask(NamedTuple):
     Attributes:
         counts: bool scalar; False to leave weights, moments and counts alone.
         stop: float32 scalar, 1 where this process was asked to stop.
+        timed: bool scalar, whether to look at the clock, for which an accelerator's
+            work has to be waited for.
     """
 
     counts: Any = True
     stop: Any = 0.0
+    timed: Any = False
 
 
 def row_keys(seed: int, step: Tensor, rows: Tensor) -> Tensor:
@@ -149,7 +153,7 @@ class ReplicaUpdate:
             ask: The same on all replicas.
         """
         losses, gradients = self._summed_gradients(share)
-        before = self._seconds_at(losses.loss_sum)
+        before = self._seconds_at(losses.loss_sum, gradients, ask.timed)
         # A copy on this device: what has no device cannot be reduced.
         stop = tf.identity(ask.stop)
         *gradients, loss_sum, log_loss_sum, token_count, stops = self._all_reduced(
@@ -158,7 +162,7 @@ class ReplicaUpdate:
         # A batch of padding only divides 0 by 1, not by 0.
         divisor = tf.maximum(token_count, 1.0) * self._loss_scale()
         norm = tf.linalg.global_norm(gradients) / divisor
-        reduce_seconds = tf.cast(self._seconds_at(norm) - before, tf.float32)
+        after = self._seconds_at(norm, gradients, ask.timed)
         finite = tf.math.is_finite(loss_sum) & tf.math.is_finite(norm)
         mendable = tf.math.is_finite(loss_sum) & self._optimizer.can_scale_less()
         self._optimizer.apply_summed(
@@ -169,7 +173,7 @@ class ReplicaUpdate:
             norm,
             tf.cast(finite | mendable, tf.float32),
             stops,
-            reduce_seconds,
+            tf.cast(after - before, tf.float32),
         )
 
     def evaluate(self, share: Batch) -> StepSums:
@@ -183,14 +187,20 @@ class ReplicaUpdate:
         zero = tf.constant(0.0)
         return StepSums(LossSums(*sums), zero, tf.constant(1.0), zero, zero)
 
-    def _seconds_at(self, number: Tensor) -> Tensor:
-        """Returns a clock's time when a scalar is there; 0 for a single replica."""
+    def _seconds_at(self, number: Tensor, others: list[Tensor], asked: Tensor):
+        """Returns a clock's time when a scalar and others are there, or 0."""
         if self._num_replicas == 1:
             return tf.constant(0.0, tf.float64)
-        # An accelerator works on its own: on the host a number is there when it has
-        # been computed.
-        with tf.device("CPU:0"), tf.control_dependencies([tf.identity(number)]):
-            return tf.timestamp()
+        with tf.control_dependencies(others):
+            number = tf.identity(number)
+
+        def clock() -> Tensor:
+            # An accelerator works on its own: on the host a number is there when it
+            # has been computed.
+            with tf.device("CPU:0"), tf.control_dependencies([tf.identity(number)]):
+                return tf.timestamp()
+
+        return tf.cond(asked, clock, lambda: tf.constant(0.0, tf.float64))
 
     def _all_reduced(self, tensors: list[Tensor]) -> list[Tensor]:
         context = tf.distribute.get_replica_context()

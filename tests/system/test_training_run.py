@@ -80,7 +80,7 @@ def no_arithmetic(monkeypatch):
     """Replaces the updates, which take long to trace, by nothing."""
 
     class Idle:
-        def train(self, batch, stop=False):
+        def train(self, batch, stop=False, timed=False):
             return StepSums(LossSums(1.0, 1.0, 1.0), 1.0, 1.0)
 
         def rehearse(self, batch):
@@ -159,7 +159,7 @@ def bad_stepper(bad_steps):
         def __init__(self):
             self.step = 0
 
-        def train(self, batch, stop=False):
+        def train(self, batch, stop=False, timed=False):
             self.step += 1
             if self.step in bad_steps:
                 return StepSums(LossSums(np.nan, np.nan, 1.0), np.nan, 0.0)

@@ -61,7 +61,7 @@ class FakeRun:
         self.saves_succeed = True
         self.batches_taken = 0
 
-    def train(self, batch, stop=False) -> StepSums:
+    def train(self, batch, stop=False, timed=False) -> StepSums:
         self.step += 1
         self._called("train", self.step)
         loss_sum = self._loss_sums.get(self.step, 6.0)
@@ -249,7 +249,7 @@ def test_a_wait_for_input_is_said(monkeypatch) -> None:
 def test_a_batch_of_padding_has_a_loss_of_zero(monkeypatch) -> None:
     run = FakeRun()
     nothing = StepSums(LossSums(0.0, 0.0, 0.0), 0.0, 1.0)
-    monkeypatch.setattr(run, "train", lambda _, stop: nothing)
+    monkeypatch.setattr(run, "train", lambda _, stop, timed: nothing)
     run.loop(1, log_steps=1)
     assert run.recorded[0][1]["loss"] == 0.0
 

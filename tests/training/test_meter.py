@@ -156,3 +156,13 @@ def test_the_cost_is_of_all_updates_and_of_the_run_before(clock) -> None:
         measured.values()
     clock.now += 1.0
     assert measured.cost == TrainingCost(26.0, 3007.0)
+
+
+def test_of_the_time_between_replicas_the_timed_steps_count(clock) -> None:
+    measured = meter()
+    for seconds in (0.0, 0.5, 0.0, 0.25):
+        clock.now += 2.0
+        measured.add(update(reduce=seconds))
+    values = measured.values()
+    assert values["all_reduce_seconds"] == 0.375
+    assert values["compute_seconds"] == 1.625

@@ -95,3 +95,12 @@ def test_a_batch_that_cannot_be_kept_does_not_hide_what_happened(tmp_path) -> No
     watch = guard(tmp_path / "file", skip=False)
     with pytest.raises(UserError, match=r"At step 3 .*could not be kept: .*file"):
         watch.check(update(3, finite=False))
+
+
+def test_nor_does_a_batch_that_cannot_be_read_again(tmp_path) -> None:
+    def unreadable(step: int):
+        raise OSError(f"no shard for {step}")
+
+    watch = NonFiniteGuard(tmp_path, skip=False, batch_of=unreadable, facts=dict)
+    with pytest.raises(UserError, match=r"At step 3 .*not be kept: no shard for 3"):
+        watch.check(update(3, finite=False))

@@ -87,6 +87,9 @@ def test_nothing_would_fit() -> None:
 def test_a_shape_to_evaluate_that_does_not_fit_is_named_too(monkeypatch) -> None:
     stepper = SmallDevice(room=100)
     monkeypatch.setattr(stepper, "evaluate", stepper.rehearse)
-    message = r"of 7 x \(30 \+ 9\) tokens needs more .* 3 rows of it fit: .*=90,"
+    message = (
+        r"of 7 x \(30 \+ 9\) tokens to evaluate needs more .* 3 rows of it fit: .*=90, "
+        "and the same evaluation"
+    )
     with pytest.raises(UserError, match=message):
         preflight(stepper, [], [batch_of(7, 30, 9)], [].append, only_these=True)

@@ -11,6 +11,9 @@ import tensorflow as tf
 
 from t2t_keras.training.update import row_keys
 from tests.training.steppers import batches, built, toy
+from tests.training.toy_models import ToyTranslator
+
+SLEEP = 2.0
 
 
 def test_the_keys_of_a_step_differ_from_row_to_row_and_step_to_step() -> None:
@@ -34,15 +37,40 @@ def test_a_row_has_its_key_wherever_it_is_computed() -> None:
     np.testing.assert_array_equal(compiled, whole)
 
 
-@pytest.mark.parametrize("devices", [1, 2])
-def test_the_time_between_gradients_and_their_sum_is_part_of_the_steps(devices) -> None:
-    # A difference of clocks in float32 would be 0 or minutes.
+class SlowBackwards(ToyTranslator):
+    """A toy whose gradient takes its time, after its loss is known."""
+
+    def hidden_states(self, inputs, dropout_keys=None):
+        @tf.custom_gradient
+        def slow(hidden):
+            def gradient(by_hidden):
+                def wait(tensor):
+                    time.sleep(SLEEP)
+                    return tensor
+
+                waited = tf.py_function(wait, [by_hidden], by_hidden.dtype)
+                waited.set_shape(by_hidden.shape)
+                return waited
+
+            return tf.identity(hidden), gradient
+
+        return slow(super().hidden_states(inputs, dropout_keys))
+
+
+@pytest.mark.parametrize(("devices", "timed"), [(1, True), (2, False)])
+def test_no_clock_is_looked_at_where_nobody_asks_or_shares(devices, timed) -> None:
     _, _, stepper = built(toy, devices)
-    stepper.train(batches()[0])
+    sums = stepper.train(batches(11)[0], timed=timed)
+    assert float(sums.reduce_seconds) == 0.0
+
+
+def test_the_time_to_the_sum_begins_with_the_gradients() -> None:
+    """Not with the loss, which is there before; and it is a difference of clocks."""
+    _, _, stepper = built(
+        lambda: SlowBackwards(vocabulary_size=11, width=6, dropout_rate=0.3), 2
+    )
+    stepper.train(batches(11)[0], timed=True)
     start = time.monotonic()
-    seconds = float(stepper.train(batches()[0]).reduce_seconds)
-    step_seconds = time.monotonic() - start
-    if devices == 1:
-        assert seconds == 0.0
-    else:
-        assert 0.0 < seconds < step_seconds
+    seconds = float(stepper.train(batches(11)[0], timed=True).reduce_seconds)
+    assert time.monotonic() - start > SLEEP
+    assert 0.0 < seconds < 0.75 * SLEEP
