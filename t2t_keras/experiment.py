@@ -35,6 +35,7 @@ from t2t_keras.training.losses import LossSums
 from t2t_keras.training.optimizer import SummedGradientAdam, paper_adam
 from t2t_keras.training.schedule import WarmupInverseSquareRoot
 from t2t_keras.training.step import Stepper
+from t2t_keras.training.update import ReplicaUpdate
 from t2t_keras.typing import Tensor
 
 # Programs that XLA compiles for a dev set: of more, its few batches get no fuller.
@@ -171,8 +172,8 @@ def build_optimizer(config: ExperimentConfig, model: keras.Model) -> SummedGradi
 def uses_xla(config: TrainingConfig) -> bool:
     """Returns whether XLA compiles the step: where it is asked for and gains.
 
-    On CPUs it has no fast bfloat16 product, where TensorFlow's own is as fast again as
-    one of float32 (benchmarks/README.md).
+    On CPUs it has no fast bfloat16 product. TensorFlow's own is three times as fast
+    there as either's of float32 (benchmarks/README.md).
     """
     on_cpu = not tf.config.list_physical_devices("GPU")
     return config.jit_compile and not (on_cpu and config.precision == "bfloat16")
@@ -187,16 +188,15 @@ def build_stepper(
     packed: bool = False,
 ) -> Stepper:
     """Returns what trains and evaluates the model; `packed` batches to train on."""
-    return Stepper(
+    update = ReplicaUpdate(
         model,
         optimizer,
-        strategy,
         label_smoothing=config.label_smoothing,
         seed=config.seed,
         jit_compile=uses_xla(config),
-        max_tokens=config.max_tokens_per_replica,
         packed=packed,
     )
+    return Stepper(update, strategy, max_tokens=config.max_tokens_per_replica)
 
 
 def search_translations(

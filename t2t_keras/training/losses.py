@@ -38,7 +38,7 @@ class LossSums(NamedTuple):
     token_count: Tensor
 
 
-class _Softmax(NamedTuple):
+class _TokenParts(NamedTuple):
     """What is kept of the logits of some tokens."""
 
     normalizer: Tensor
@@ -154,7 +154,7 @@ def _sums_and_gradients(
     projection_VD = tf.cast(embeddings_VD, hidden_ND.dtype)  # once, not in every chunk
     embedding_sum_D = tf.reduce_sum(tf.cast(projection_VD, tf.float32), axis=0)
     scales_N = None if gradient_scale is None else weights_N * gradient_scale
-    found, by_embeddings_VD = _softmax(
+    found, by_embeddings_VD = _parts_in_chunks(
         hidden_ND,
         projection_VD,
         targets_N,
@@ -172,7 +172,7 @@ def _sums_and_gradients(
     return sums, found.by_hidden, by_embeddings_VD
 
 
-def _softmax(
+def _parts_in_chunks(
     hidden_ND: Tensor,
     projection_VD: Tensor,
     targets_N: Tensor,
@@ -180,7 +180,7 @@ def _softmax(
     wanted: tuple[float, float],
     *,
     most_rows: int,
-) -> tuple[_Softmax, Tensor]:
+) -> tuple[_TokenParts, Tensor]:
     """Returns each token's part, and the sum of theirs by the embeddings, [V, D].
 
     Args:
@@ -208,38 +208,38 @@ def _softmax(
     hidden_KCD, targets_KC = cut(hidden_ND), cut(targets_N)
     scales_KC = None if scales_N is None else cut(scales_N)
 
-    def add(i: Tensor, by_embeddings_VD: Tensor, kept: _Softmax) -> Any:
-        part, by_part_VD = _softmax_of_chunk(
+    def add(i: Tensor, by_embeddings_VD: Tensor, kept: _TokenParts) -> Any:
+        part, by_part_VD = _parts_of_chunk(
             hidden_KCD[i],
             projection_VD,
             targets_KC[i],
             None if scales_KC is None else scales_KC[i],
             *wanted,
         )
-        kept = _Softmax(*(a.write(i, b) for a, b in zip(kept, part, strict=True)))
+        kept = _TokenParts(*(a.write(i, b) for a, b in zip(kept, part, strict=True)))
         return i + 1, by_embeddings_VD + by_part_VD, kept
 
     def kept(dtype: tf.DType, shape: list[int]) -> tf.TensorArray:
         return tf.TensorArray(dtype, size=count, element_shape=[None, *shape])
 
-    start = _Softmax(
+    start = _TokenParts(
         kept(tf.float32, []), kept(tf.float32, []), kept(hidden_ND.dtype, [width])
     )
     nothing_VD = tf.zeros([projection_VD.shape[0], width])
     _, by_embeddings_VD, found = tf.while_loop(
         lambda i, *_: i < count, add, (tf.constant(0), nothing_VD, start)
     )
-    return _Softmax(*(part.concat()[:tokens] for part in found)), by_embeddings_VD
+    return _TokenParts(*(part.concat()[:tokens] for part in found)), by_embeddings_VD
 
 
-def _softmax_of_chunk(
+def _parts_of_chunk(
     hidden_CD: Tensor,
     projection_VD: Tensor,
     targets_C: Tensor,
     scales_C: Tensor | None,
     share: float,
     more: float,
-) -> tuple[_Softmax, Tensor]:
+) -> tuple[_TokenParts, Tensor]:
     logits_CV = tf.matmul(hidden_CD, projection_VD, transpose_b=True)
     # float32: a softmax over 32k tokens lives on differences bfloat16 rounds off.
     logits_CV = tf.cast(logits_CV, tf.float32)
@@ -248,7 +248,7 @@ def _softmax_of_chunk(
     normalizer_C = peak_C + tf.math.log(tf.reduce_sum(exponentials_CV, axis=-1))
     true_logit_C = tf.gather(logits_CV, targets_C, batch_dims=1)
     if scales_C is None:
-        kept = _Softmax(normalizer_C, true_logit_C, hidden_CD[:, :0])
+        kept = _TokenParts(normalizer_C, true_logit_C, hidden_CD[:, :0])
         return kept, tf.zeros([projection_VD.shape[0], 0])
     # The scale within the exponential: of 0, it is exp(-inf).
     shift_C = normalizer_C - tf.math.log(scales_C)
@@ -259,6 +259,6 @@ def _softmax_of_chunk(
     gradient_CV = tf.cast(gradient_CV, hidden_CD.dtype)
     by_embeddings_VD = tf.matmul(gradient_CV, hidden_CD, transpose_a=True)
     return (
-        _Softmax(normalizer_C, true_logit_C, tf.matmul(gradient_CV, projection_VD)),
+        _TokenParts(normalizer_C, true_logit_C, tf.matmul(gradient_CV, projection_VD)),
         tf.cast(by_embeddings_VD, tf.float32),
     )

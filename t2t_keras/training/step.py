@@ -6,12 +6,10 @@ Shapes: B rows of a batch, L length.
 from collections.abc import Callable, Iterable
 from typing import Any
 
-import keras
 import numpy as np
 import tensorflow as tf
 
 from t2t_keras.training.batch_shapes import Shape, check_compiled, shape_of
-from t2t_keras.training.optimizer import SummedGradientAdam
 from t2t_keras.training.shares import (
     micro_batch_count,
     micro_batches,
@@ -22,7 +20,6 @@ from t2t_keras.training.update import (
     Ask,
     ReplicaUpdate,
     StepSums,
-    batch_signature,
 )
 from t2t_keras.typing import Batch
 
@@ -30,56 +27,37 @@ from t2t_keras.typing import Batch
 class Stepper:
     """Trains and evaluates a model on batches, under a distribution strategy.
 
-    What a replica computes of it is `ReplicaUpdate`, which says more of the arguments.
-    Here a batch is cut into the replicas' shares. ADR 0010.
+    A batch is cut into the replicas' shares, and theirs maybe into micro-batches; what
+    a replica computes of it is the update. ADR 0010.
 
     Args:
-        model: To train.
-        optimizer: Built; only used by `train`.
-        strategy: Where model and optimizer were made.
-        label_smoothing: Epsilon of the training loss; evaluation has none.
-        seed: Of dropout.
-        jit_compile: Whether XLA compiles forward and gradient.
+        update: What each replica does. Its model was made under the strategy.
+        strategy: The replicas.
         max_tokens: Most positions of one side that a replica computes at a time; a
             larger share is cut into micro-batches. None for no limit.
-        packed: Whether several pairs share a row of the batches to train on. Those
-            to evaluate are never packed.
     """
 
     def __init__(
         self,
-        model: keras.Model,
-        optimizer: SummedGradientAdam,
+        update: ReplicaUpdate,
         strategy: tf.distribute.Strategy,
         *,
-        label_smoothing: float,
-        seed: int,
-        jit_compile: bool,
         max_tokens: int | None = None,
-        packed: bool = False,
     ):
+        self._update = update
         self._strategy = strategy
         self._num_local = strategy.num_replicas_in_sync // num_processes(strategy)
         self._max_tokens = max_tokens
         # Shapes that there are programs for; None while more may come.
         self._trainable: frozenset[Shape] | None = None
         self._evaluable: frozenset[Shape] | None = None
-        self._update = ReplicaUpdate(
-            model,
-            optimizer,
-            num_replicas=strategy.num_replicas_in_sync,
-            label_smoothing=label_smoothing,
-            seed=seed,
-            jit_compile=jit_compile,
-            packed=packed,
-        )
-        train_spec = batch_signature(packed=packed)
         self._train, self._train_accumulated = (
-            self._distributed(self._update.train, train_spec, rank) for rank in (2, 3)
+            self._distributed(update.train, update.train_signature, rank)
+            for rank in (2, 3)
         )
         self._evaluate = self._distributed(
-            lambda share, _: self._update.evaluate(share),
-            batch_signature(packed=False),
+            lambda share, _: update.evaluate(share),
+            update.evaluation_signature,
             rank=2,
         )
 

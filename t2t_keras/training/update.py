@@ -98,13 +98,13 @@ class ReplicaUpdate:
 
     Gradients are of the loss sum, added up over micro-batches and replicas and divided
     once by the token count of all. XLA goes round forward and gradient only: round the
-    whole of it, it fails as soon as there are two replicas. ADR 0010.
+    whole of it, it fails as soon as there are two replicas. To be called in a replica
+    context. ADR 0010.
 
     Args:
         model: Has `hidden_states(batch, dropout_keys)` [B, T, D], whose product with
             its `output_embeddings` [V, D] are the logits.
         optimizer: Built; only used by `train`.
-        num_replicas: Of all processes.
         label_smoothing: Epsilon of the training loss; evaluation has none.
         seed: Of dropout.
         jit_compile: Whether XLA compiles forward and gradient.
@@ -117,29 +117,29 @@ class ReplicaUpdate:
         model: keras.Model,
         optimizer: SummedGradientAdam,
         *,
-        num_replicas: int,
         label_smoothing: float,
         seed: int,
         jit_compile: bool,
-        packed: bool,
+        packed: bool = False,
     ):
         self._model = model
         self._optimizer = optimizer
-        self._num_replicas = num_replicas
         self._label_smoothing = label_smoothing
         self._seed = seed
+        self.train_signature = batch_signature(packed=packed)
+        self.evaluation_signature = batch_signature(packed=False)
         # One trace serves every shape; XLA still compiles a program for each.
         keys_spec = tf.TensorSpec([None], tf.uint32)
         scale_spec = tf.TensorSpec([], tf.float32)
         self._gradients = tf.function(
             self._loss_gradients,
-            input_signature=[batch_signature(packed=packed), keys_spec, scale_spec],
+            input_signature=[self.train_signature, keys_spec, scale_spec],
             jit_compile=jit_compile or None,
             autograph=False,
         )
         self._losses = tf.function(
             self._loss_only,
-            input_signature=[batch_signature(packed=False)],
+            input_signature=[self.evaluation_signature],
             jit_compile=jit_compile or None,
             autograph=False,
         )
@@ -187,9 +187,11 @@ class ReplicaUpdate:
         zero = tf.constant(0.0)
         return StepSums(LossSums(*sums), zero, tf.constant(1.0), zero, zero)
 
-    def _seconds_at(self, number: Tensor, others: list[Tensor], asked: Tensor):
+    def _seconds_at(
+        self, number: Tensor, others: list[Tensor], asked: Tensor
+    ) -> Tensor:
         """Returns a clock's time when a scalar and others are there, or 0."""
-        if self._num_replicas == 1:
+        if tf.distribute.get_replica_context().num_replicas_in_sync == 1:
             return tf.constant(0.0, tf.float64)
         with tf.control_dependencies(others):
             number = tf.identity(number)

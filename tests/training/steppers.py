@@ -7,6 +7,7 @@ from t2t_keras.models.transformer import Transformer
 from t2t_keras.training.optimizer import paper_adam
 from t2t_keras.training.schedule import WarmupInverseSquareRoot
 from t2t_keras.training.step import Stepper
+from t2t_keras.training.update import ReplicaUpdate
 from t2t_keras.typing import Batch
 from tests.devices import strategy_of
 from tests.training.toy_models import ToyTranslator, random_batch
@@ -34,15 +35,15 @@ def built(make_model, devices: int, jit_compile: bool = False, **settings):
             WarmupInverseSquareRoot(D_MODEL, WARMUP), dynamic_loss_scale=loss_scale
         )
         optimizer.build(model.trainable_variables)
-    stepper = Stepper(
+    update = ReplicaUpdate(
         model,
         optimizer,
-        strategy,
         label_smoothing=0.1,
         seed=5,
         jit_compile=jit_compile,
-        **settings,
+        packed=settings.pop("packed", False),
     )
+    stepper = Stepper(update, strategy, **settings)
     return model, optimizer, stepper
 
 

@@ -116,13 +116,13 @@ def test_without_a_gradient_the_sums_are_the_same(inputs) -> None:
 
 def test_no_chunk_is_computed_half_empty(inputs, monkeypatch) -> None:
     # 20 tokens, 13 of them at a time: 10 and 10, not 13 and 13.
-    rows, softmax_of_chunk = [], losses._softmax_of_chunk
+    rows, of_chunk = [], losses._parts_of_chunk
 
     def noting(hidden, *arguments):
         rows.append(hidden.shape[0])
-        return softmax_of_chunk(hidden, *arguments)
+        return of_chunk(hidden, *arguments)
 
-    monkeypatch.setattr(losses, "_softmax_of_chunk", noting)
+    monkeypatch.setattr(losses, "_parts_of_chunk", noting)
     label_smoothed_cross_entropy(*inputs, label_smoothing=0.1, logits_at_once=13 * V)
     assert rows == [10, 10]
 
