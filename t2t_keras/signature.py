@@ -1,10 +1,22 @@
 """The contract with a server: names of an export's signatures and tensors.
 
 Standard library only, so that a client need import nothing else.
+
+Shapes: B batch, N translations of each text, S source length, T target length, L
+longest output, R layers of a stack, H heads. Every output has the batch first, so
+that a server may join requests into one batch and take the answers apart again.
 """
 
 # Text in, text out. What TensorFlow Serving calls if no signature is named.
 TRANSLATE = "serving_default"
+# Text in, the N best translations of each out. N is fixed when exporting.
+NBEST = "nbest"
+# As TRANSLATE, with the search's settings as inputs that have defaults.
+TRANSLATE_WITH_OPTIONS = "translate_with_options"
+# Source and target text in, the target's log probability out.
+SCORE_TARGET = "score"
+# Source and target text in, what looked at what out.
+ATTENTION = "attention"
 # Ids in, ids out, for those who tokenize themselves.
 TRANSLATE_IDS = "translate_ids"
 
@@ -14,6 +26,44 @@ TEXT = "text"
 TRANSLATION = "translation"
 # [B] float32, its log probability over its length penalty; 0 for an empty text.
 SCORE = "score"
+# [B] bool, whether a text was longer than the limits and its end was left out.
+TRUNCATED = "truncated"
+
+# [B, N] string, best first; "" where there were fewer.
+TRANSLATIONS = "translations"
+# [B, N] float32, as SCORE; minus infinity where there were fewer.
+SCORES = "scores"
+# [B, N] int32, tokens of each, EOS counted; 0 where there were fewer.
+LENGTHS = "lengths"
+
+# Options of the search, each a scalar for all texts or [B], one for each text. A
+# server that joins requests into batches takes the latter only, and all of them.
+# int32, live hypotheses, from 1 to what the export allows.
+BEAM_SIZE = "beam_size"
+# float32, strength of the length penalty, at least 0.
+ALPHA = "alpha"
+# int32, most tokens of a translation, EOS counted, at least 1.
+MAX_LENGTH = "max_length"
+
+# [B] string each, a sentence and its translation.
+SOURCE = "source"
+TARGET = "target"
+# [B] float32, natural log of the target's probability.
+LOG_PROB = "log_prob"
+# [B, T] float32, that of each token; 0 after the last.
+TOKEN_LOG_PROBS = "token_log_probs"
+# [B, T] string, the target's subwords, EOS last; "" after that.
+TARGET_TOKENS = "target_tokens"
+# [B, S] string, the source's.
+SOURCE_TOKENS = "source_tokens"
+# [B] int32, tokens of each target and source, EOS counted.
+TARGET_LENGTH = "target_length"
+SOURCE_LENGTH = "source_length"
+# Attention weights, float32; of padding they mean nothing.
+# [B, R, H, S, S], [B, R, H, T, T], and from target to source [B, R, H, T, S].
+ENCODER_ATTENTION = "encoder_attention"
+DECODER_ATTENTION = "decoder_attention"
+MEMORY_ATTENTION = "memory_attention"
 
 # [B, S] int32, each row ended by EOS (1) and padded with 0.
 INPUT_IDS = "input_ids"
