@@ -30,7 +30,7 @@ class BatchingOptions:
         num_batch_threads: Batches that are run at a time.
         allowed_batch_sizes: Sizes that batches are padded to; any if empty.
         split: Whether requests larger than a batch are cut to pieces.
-        max_request_size: Most rows of a request; those of a batch unless `split`.
+        max_request_size: Most rows of a request that may be split.
     """
 
     max_batch_size: int = 1000
@@ -153,12 +153,12 @@ class BatchScheduler:
     def _sizes(self, batches: Sequence[_Batch], size: int) -> list[int]:
         """Returns the sizes of a request's tasks, if there is room for them."""
         options = self.options
-        if size > options.max_request_size:
-            raise invalid_argument(
-                f"Task size {size} is larger than maximum input batch size "
-                f"{options.max_request_size}"
-            )
         limit = options.max_batch_size
+        most = options.max_request_size if options.split else limit
+        if size > most:
+            raise invalid_argument(
+                f"Task size {size} is larger than maximum input batch size {most}"
+            )
         # An empty queue counts as one open batch.
         room = limit - batches[-1].size if batches else limit
         count = max(len(batches), 1)

@@ -45,7 +45,7 @@ def warm_up(
         return 0
     count = 0
     try:
-        for record in tf.compat.v1.io.tf_record_iterator(str(path)):
+        for record in tf.data.TFRecordDataset(str(path)).as_numpy_iterator():
             count += 1
             if count > MOST_RECORDS:
                 raise invalid_argument(

@@ -129,14 +129,15 @@ def test_a_full_queue_refuses_and_keeps_what_it_has():
         assert sorted(cooked) == ["a", "b", "d", "e", "running"]
 
 
-@pytest.mark.parametrize("split", [False, True])
-def test_a_request_larger_than_allowed_is_refused(split):
+@pytest.mark.parametrize(("split", "most"), [(False, 4), (True, 8)])
+def test_a_request_larger_than_allowed_is_refused(split, most):
     with Kitchen(max_batch_size=4, max_request_size=8, split=split) as kitchen:
+        wait(kitchen.order("a", most))
         with pytest.raises(ServingError) as caught:
-            kitchen.order("a", 9)
+            kitchen.order("b", most + 1)
         assert caught.value.code.name == "INVALID_ARGUMENT"
         assert caught.value.message == (
-            "Task size 9 is larger than maximum input batch size 8"
+            f"Task size {most + 1} is larger than maximum input batch size {most}"
         )
 
 
