@@ -45,17 +45,18 @@ def start_server(models: Models, options: GrpcOptions) -> tuple[grpc.Server, int
         UserError: If the port cannot be listened at.
     """
     threads = options.max_running + _SPARE_THREADS
+    arguments = {
+        # As TensorFlow Serving, whose only limit is that of the protocol.
+        "grpc.max_receive_message_length": -1,
+        "grpc.max_send_message_length": -1,
+        # Otherwise two servers share a port, and requests, without a word.
+        "grpc.so_reuseport": 0,
+    }
+    arguments |= dict(options.channel_arguments)
     server = grpc.server(
         ThreadPoolExecutor(threads, thread_name_prefix="request"),
         maximum_concurrent_rpcs=threads,
-        options=[
-            # As TensorFlow Serving, whose only limit is that of the protocol.
-            ("grpc.max_receive_message_length", -1),
-            ("grpc.max_send_message_length", -1),
-            # Otherwise two servers share a port, and requests, without a word.
-            ("grpc.so_reuseport", 0),
-            *options.channel_arguments,
-        ],
+        options=list(arguments.items()),
     )
     prediction_service_pb2_grpc.add_PredictionServiceServicer_to_server(
         PredictionService(models, options.max_running), server

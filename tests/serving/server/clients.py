@@ -25,10 +25,11 @@ QUICK = WatchOptions(poll_seconds=0.05, retries=Retries(2, 0.05))
 
 
 class Client:
-    """Calls the services at a port of this machine."""
+    """Calls the services at an address, or over a channel of one's own."""
 
-    def __init__(self, port: int):
-        self.channel = grpc.insecure_channel(f"localhost:{port}")
+    def __init__(self, address: str = "", channel: grpc.Channel | None = None):
+        self.address = address
+        self.channel = channel or grpc.insecure_channel(address)
         self.prediction = prediction_service_pb2_grpc.PredictionServiceStub(
             self.channel
         )
@@ -110,7 +111,7 @@ def serving(
     )
     models.start_watching()
     server, port = start_server(models, GrpcOptions(port=0, **grpc_options))
-    client = Client(port)
+    client = Client(f"localhost:{port}")
     try:
         yield client
     finally:

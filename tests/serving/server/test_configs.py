@@ -1,5 +1,6 @@
 """Configuration files: what they mean, and what is said of those that mean nothing."""
 
+import grpc
 import pytest
 from google.protobuf import text_format
 from tensorflow_serving.config import model_server_config_pb2
@@ -202,6 +203,24 @@ def test_a_timeout_of_nothing_is_one(tmp_path):
 def test_keys_without_a_certificate(tmp_path):
     with pytest.raises(UserError, match="server_cert are required"):
         configs.read_credentials(written(tmp_path, 'server_key: "k"'))
+
+
+def test_keys_reach_grpc(tmp_path, monkeypatch):
+    seen = []
+
+    def note(pairs, **others):
+        seen.append((pairs, others))
+        return "credentials"
+
+    monkeypatch.setattr(grpc, "ssl_server_credentials", note)
+    text = 'server_key: "k" server_cert: "c" custom_ca: "a" client_verify: true'
+    assert configs.read_credentials(written(tmp_path, text)) == "credentials"
+    configs.read_credentials(written(tmp_path, 'server_key: "k" server_cert: "c"'))
+    pairs = [(b"k", b"c")]
+    assert seen == [
+        (pairs, {"root_certificates": b"a", "require_client_auth": True}),
+        (pairs, {"root_certificates": None, "require_client_auth": False}),
+    ]
 
 
 def test_channel_arguments():
