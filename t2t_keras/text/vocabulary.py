@@ -91,6 +91,11 @@ class SubwordVocabulary:
         """The number of ids: valid ones are 0 to `size - 1`."""
         return self._processor.get_piece_size()
 
+    @functools.cached_property
+    def longest_piece(self) -> int:
+        """Characters of the longest piece: what one id may stand for."""
+        return max(map(len, self.pieces(range(self.size))))
+
     @property
     def sha256(self) -> str:
         """The hash that ties a model to its vocabulary, in hexadecimal."""

@@ -139,7 +139,7 @@ def test_what_is_too_long_is_cut_told_and_keeps_its_end(build, search, vocabular
     for limit, is_cut in ((len(ids), False), (len(ids) - 1, True), (2, True)):
         search.batches.clear()
         first, cut, last = build(max_source_length=limit).translate(["b", line, "a"])
-        assert search.batches[0][0].tolist() == [*ids[: limit - 1], EOS]
+        assert [*ids[: limit - 1], EOS] in search.batches[0].tolist()
         assert cut.cut is is_cut
         assert cut.text == vocabulary.decode(ids[: limit - 1])
         assert (first.cut, last.cut) == (False, False)
