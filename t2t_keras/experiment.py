@@ -18,7 +18,7 @@ from t2t_keras.config import (
     TrainingConfig,
 )
 from t2t_keras.decoding.beam_search import BeamSearchResult, beam_search
-from t2t_keras.decoding.settings import BeamSearchSettings
+from t2t_keras.decoding.settings import BeamSearchSettings, RowOptions
 from t2t_keras.errors import UserError
 from t2t_keras.evaluation.translate import Translator
 from t2t_keras.input_pipeline.batch_plan import ALL_ROWS, WorkerShare
@@ -204,6 +204,7 @@ def search_translations(
     source: Tensor,
     settings: BeamSearchSettings,
     extra_length: int,
+    options: RowOptions | None = None,
 ) -> BeamSearchResult:
     """Returns the best translations of source ids [B, S] int32, padded with 0.
 
@@ -219,6 +220,8 @@ def search_translations(
     if model.sizes["learned_positions"]:
         # Past the last learned position there is nothing to tell tokens apart.
         limits_B = ops.minimum(limits_B, model.sizes["learned_positions"])
+    if options is not None:
+        limits_B = ops.minimum(limits_B, options.max_lengths)
 
     def step(tokens, position, caches):
         return model.decode_step(tokens, position, caches, memory)

@@ -1,8 +1,10 @@
 """How to search, as a value that is checked once."""
 
 import dataclasses
+from typing import NamedTuple
 
 from t2t_keras.decoding.length_penalty import length_penalty
+from t2t_keras.typing import Tensor
 
 # The id of padding, and the one that starts every decoder input. Whatever the
 # vocabulary, it is never generated.
@@ -64,3 +66,11 @@ class BeamSearchSettings:
         search ends when that is EOS: exactly greedy search (ADR 0008).
         """
         return 2 * self.beam_size if self.beam_size > 1 else 1
+
+
+class RowOptions(NamedTuple):
+    """Settings of each sentence of a batch, in place of those of the search."""
+
+    beam_sizes: Tensor  # [B] int32, from 1 to the search's beam_size
+    alphas: Tensor  # [B] float32, at least 0
+    max_lengths: Tensor  # [B] int32, at least 1
