@@ -42,7 +42,7 @@ def compiled(search: Search, buckets: Sequence[int]) -> Search:
         options: RowOptions | None = None,
     ) -> BeamSearchResult:
         # Strings cannot enter XLA: what is compiled takes and gives ids only.
-        @tf.function(jit_compile=True)
+        @tf.function(autograph=False, jit_compile=True)
         def inner(source: Tensor, options: RowOptions | None) -> BeamSearchResult:
             return search(source, settings, options=options)
 

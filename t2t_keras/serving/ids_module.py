@@ -49,12 +49,13 @@ class IdsModule(tf.Module):
         # Several signatures search for one translation: it is traced and saved once.
         self._best = tf.function(
             lambda ids: model.search(ids, self._settings),
+            autograph=False,
             input_signature=[tf.TensorSpec([None, None], tf.int32)],
         )
         ids = tf.TensorSpec([None, None], tf.int32, name=signature.INPUT_IDS)
-        self.translate_ids = tf.function(self._translate_ids, input_signature=[ids])
+        self.translate_ids = tf.function(self._translate_ids, autograph=False, input_signature=[ids])
         found = tf.TensorSpec([None, None], tf.int32, name=signature.OUTPUT_IDS)
-        self.detokenize = tf.function(self._detokenize, input_signature=[found])
+        self.detokenize = tf.function(self._detokenize, autograph=False, input_signature=[found])
 
     def signatures(self) -> dict[str, Any]:
         """Returns the functions to save as signatures, by name."""

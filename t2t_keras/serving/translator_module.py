@@ -53,11 +53,11 @@ class TranslatorModule(IdsModule):
             tf.TensorSpec([None], tf.string, name=name)
             for name in (signature.SOURCE, signature.TARGET)
         ]
-        self.translate = tf.function(self._translate, input_signature=[text])
-        self.nbest = tf.function(self._nbest, input_signature=[text])
+        self.translate = tf.function(self._translate, autograph=False, input_signature=[text])
+        self.nbest = tf.function(self._nbest, autograph=False, input_signature=[text])
         self.translate_with_options = self._with_options(text)
-        self.score = tf.function(self._score, input_signature=pair)
-        self.attention = tf.function(self._attention, input_signature=pair)
+        self.score = tf.function(self._score, autograph=False, input_signature=pair)
+        self.attention = tf.function(self._attention, autograph=False, input_signature=pair)
 
     def signatures(self) -> dict[str, Any]:
         """Returns the functions to save as signatures, by name."""
@@ -143,7 +143,9 @@ class TranslatorModule(IdsModule):
             tf.TensorSpec(any_shape, tf.float32, name=signature.ALPHA),
             tf.TensorSpec(any_shape, tf.int32, name=signature.MAX_LENGTH),
         ]
-        return tf.function(translate_with_options, input_signature=[text_spec, *specs])
+        return tf.function(
+            translate_with_options, autograph=False, input_signature=[text_spec, *specs]
+        )
 
     def _score(self, source: Tensor, target: Tensor) -> Outputs:
         source, target = checked_inputs.pairs(source, target)

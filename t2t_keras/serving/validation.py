@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import tensorflow as tf
+from tensorflow.core.protobuf import config_pb2
 
 from t2t_keras.errors import UserError
 from t2t_keras.quiet import quiet_start_up
@@ -35,6 +36,9 @@ class ServedSession:
     def ask(self, request: Request) -> Mapping[str, np.ndarray]:
         """Returns the outputs by name.
 
+        The tensors reach the graph unchecked, as a server's do; a missing one is the
+        signature's default.
+
         Raises:
             tf.errors.OpError: If the graph fails.
         """
@@ -43,22 +47,27 @@ class ServedSession:
             **{name: tf.make_ndarray(v) for name, v in definition.defaults.items()},
             **request.inputs,
         }
-        feed = {definition.inputs[name].name: value for name, value in given.items()}
-        outputs = {name: info.name for name, info in definition.outputs.items()}
-        return self._session.run(outputs, feed)
+        options = config_pb2.CallableOptions(
+            feed=[definition.inputs[name].name for name in given],
+            fetch=[info.name for info in definition.outputs.values()],
+        )
+        # Not `run`, whose own checks of shapes would answer in the graph's place.
+        call = self._session._make_callable_from_options(options)
+        return dict(zip(definition.outputs, call(*given.values()), strict=True))
 
 
 @contextmanager
 def served_session(directory: Path) -> Iterator[ServedSession]:
     """Yields a SavedModel, loaded as a server loads it."""
     graph = tf.Graph()
-    with (
-        quiet_start_up(),
-        graph.as_default(),
-        tf.compat.v1.Session(graph=graph) as session,
-    ):
-        load = tf.compat.v1.saved_model.loader.load
-        yield ServedSession(session, load(session, ["serve"], str(directory)))
+    session = tf.compat.v1.Session(graph=graph)
+    try:
+        with quiet_start_up(), graph.as_default():
+            load = tf.compat.v1.saved_model.loader.load
+            served = ServedSession(session, load(session, ["serve"], str(directory)))
+        yield served
+    finally:
+        session.close()
 
 
 def validate(directory: Path, vocabulary: SubwordVocabulary) -> None:

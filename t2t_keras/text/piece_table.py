@@ -35,8 +35,8 @@ class PieceTable:
         self._texts = tuple(texts)
         self._byte_values = tuple(byte_values)
         ids = tf.TensorSpec([None, None], tf.int32)
-        self.names = tf.function(self._names_of, input_signature=[ids])
-        self.spell = tf.function(self._spell, input_signature=[ids])
+        self.names = tf.function(self._names_of, autograph=False, input_signature=[ids])
+        self.spell = tf.function(self._spell, autograph=False, input_signature=[ids])
 
     def _names_of(self, ids: Tensor) -> Tensor:
         """Returns [N, L] string, the names of ids [N, L] int32."""
