@@ -55,32 +55,21 @@ def check_graph(directory: Path, *, tokenizes: bool, xla: bool) -> None:
             "The export has nodes that XLA must compile, which a stock server refuses: "
             f"{', '.join(compiled[:5])}. Export with --xla for servers with XLA."
         )
-    models = {node.attr["model"].s for node in _nodes(meta_graph) if _loads_text(node)}
-    names = {node.attr["shared_name"].s for node in _nodes(meta_graph)
-             if _loads_text(node)}  # fmt: skip
-    if len(models) > 1 or len(names) > 1:
-        raise UserError(
-            f"The export loads {max(len(models), len(names))} tokenizers; one is "
-            "allowed, because several change one another's options."
-        )
-    kinds = {
-        node.user_object.identifier for node in meta_graph.object_graph_def.nodes
+    tokenizers = {
+        (node.attr["model"].s, node.attr["shared_name"].s)
+        for node in _nodes(meta_graph)
+        if node.op == "SentencepieceOp"
     }
-    keras = sorted(kind for kind in kinds if "keras" in kind)
-    if keras:
+    if len(tokenizers) > 1:
         raise UserError(
-            f"The export tracks Keras objects ({', '.join(keras)}), whose variables a "
-            "server would not find. Let its root hold raw variables only."
+            f"The export loads {len(tokenizers)} tokenizers; one is allowed, because "
+            "several change one another's options."
         )
 
 
 def _is_core(op: str) -> bool:
     """Returns whether an op is TensorFlow's own and needs no Python."""
     return hasattr(tf.raw_ops, op) and op not in PYTHON_OPS
-
-
-def _loads_text(node: Any) -> bool:
-    return node.op == "SentencepieceOp"
 
 
 def _nodes(meta_graph: Any) -> Iterator[Any]:

@@ -1,6 +1,5 @@
 """Graphs that a server may refuse are refused first; each fault is planted."""
 
-import keras
 import pytest
 import tensorflow as tf
 import tensorflow_text
@@ -76,13 +75,3 @@ def test_two_tokenizers_are_refused(tmp_path, vocabulary):
 
     directory = saved(tmp_path, twice, one=one, other=other)
     refused(directory, "loads 2 tokenizers; one is")
-
-
-def test_a_keras_object_is_refused(tmp_path):
-    layer = keras.layers.Embedding(3, 2)
-    layer.build([None])
-
-    def looked_up(text):
-        return {"o": tf.gather(layer.embeddings.value, tf.strings.length(text))}
-
-    refused(saved(tmp_path, looked_up, layer=layer), "tracks Keras objects")
