@@ -7,9 +7,12 @@ ids in and out, which need no TensorFlow Text.
 
 import dataclasses
 import functools
+import json
+import re
 from collections.abc import Callable
 from importlib import metadata
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import tensorflow as tf
@@ -44,6 +47,8 @@ from t2t_keras.serving.warm_up import warm_up_requests
 from t2t_keras.target_scores import target_log_probs
 
 _PACKAGES = ("tensorflow", "keras", "tensorflow-text", "sentencepiece")
+_NAME = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?")
+_KINDS = MappingProxyType({"text": TranslatorModule, "ids": IdsModule})
 
 
 @dataclasses.dataclass(frozen=True)
@@ -61,8 +66,13 @@ class ExportSettings:
         max_beam_size: Most that a request may ask for; 8, or the beam size if that
             is more, if None.
         max_attention_length: Most tokens of either side whose attention is shown.
-        batch_sizes: What a server is told to join requests to, ascending.
-        model_name: What requests call the model.
+        batch_sizes: What a server is told to fill batches up to, ascending; few where
+            each costs a compilation, if empty.
+        model_name: What requests call the model, in lower-case letters, digits and
+            hyphens.
+
+    Raises:
+        UserError: If the name is another.
     """
 
     decoding: DecodingConfig
@@ -73,24 +83,75 @@ class ExportSettings:
     max_characters: int | None = None
     max_beam_size: int | None = None
     max_attention_length: int = 64
-    batch_sizes: tuple[int, ...] = (1, 2, 4, 8, 16, 32)
+    batch_sizes: tuple[int, ...] = ()
     model_name: str = "translate"
 
+    def __post_init__(self) -> None:
+        if not _NAME.fullmatch(self.model_name):
+            raise UserError(
+                "--model_name must be lower-case letters, digits and hyphens, as "
+                f"Kubernetes wants its names. Received: {self.model_name!r}"
+            )
+        if not self.batch_sizes:
+            sizes = (1, 8, 32) if self.xla else (1, 2, 4, 8, 16, 32)
+            object.__setattr__(self, "batch_sizes", sizes)
 
-def export_text(
-    trained: TrainedModel, model_dir: ModelDir, settings: ExportSettings
+
+def export(
+    trained: TrainedModel, model_dir: ModelDir, form: str, settings: ExportSettings
 ) -> Path:
-    """Writes a version that takes and gives text; returns its directory."""
-    base = model_dir.export_xla if settings.xla else model_dir.export
-    return _export(TranslatorModule, trained, model_dir, settings, base)
+    """Writes a new version, and notes it on the run card.
+
+    Args:
+        trained: The model.
+        model_dir: Where its run is.
+        form: "text" for a version that takes and gives text; "ids" for one of ids,
+            which is never compiled by XLA.
+        settings: What is chosen of it.
+
+    Returns:
+        The version's directory.
+
+    Raises:
+        UserError: If the model cannot do what is asked for, or the version would not
+            work.
+        OSError: If it cannot be written.
+    """
+    if form == "ids":
+        settings = dataclasses.replace(settings, xla=False)
+    base = _base_of(model_dir, form, settings)
+    version = _write(_KINDS[form], trained, model_dir, settings, base)
+    place = str(version.relative_to(model_dir.path))
+    facts = {"directory": place, **_identity(trained, settings)}
+    model_dir.update_run_card({base.name: facts})
+    return version
 
 
-def export_ids(
-    trained: TrainedModel, model_dir: ModelDir, settings: ExportSettings
-) -> Path:
-    """Writes a version that takes and gives ids; returns its directory."""
-    plain = dataclasses.replace(settings, xla=False)
-    return _export(IdsModule, trained, model_dir, plain, model_dir.export_ids)
+def newest_export(
+    trained: TrainedModel, model_dir: ModelDir, form: str, settings: ExportSettings
+) -> Path | None:
+    """Returns the newest export if it is of the same weights and the same settings.
+
+    A run that is finished again would make a server that watches the folder load
+    the same thing once more.
+    """
+    base = _base_of(model_dir, form, settings)
+    known = dict(model_dir.run_card().get(base.name, {}))
+    version = model_dir.path / known.pop("directory", "")
+    same = known == _identity(trained, settings)
+    return version if same and (version / "saved_model.pb").is_file() else None
+
+
+def _base_of(model_dir: ModelDir, form: str, settings: ExportSettings) -> Path:
+    if form == "ids":
+        return model_dir.export_ids
+    return model_dir.export_xla if settings.xla else model_dir.export
+
+
+def _identity(trained: TrainedModel, settings: ExportSettings) -> dict[str, Any]:
+    """Returns what makes an export the one that it is, as JSON has it."""
+    source = _source(trained)
+    return {**source, **json.loads(json.dumps(dataclasses.asdict(settings)))}
 
 
 def limits_of(trained: TrainedModel, settings: ExportSettings) -> ServingLimits:
@@ -125,7 +186,7 @@ def limits_of(trained: TrainedModel, settings: ExportSettings) -> ServingLimits:
     )
 
 
-def _export(
+def _write(
     kind: type[IdsModule],
     trained: TrainedModel,
     model_dir: ModelDir,
@@ -207,7 +268,7 @@ def in_precision(trained: TrainedModel, precision: str | None) -> TrainedModel:
     return dataclasses.replace(trained, model=model)
 
 
-def facts_of_source(trained: TrainedModel) -> dict[str, Any]:
+def _source(trained: TrainedModel) -> dict[str, Any]:
     """Returns which checkpoint a model is of."""
     return {
         "checkpoint": f"{trained.checkpoint.parent.name}/{trained.checkpoint.name}",
@@ -223,7 +284,7 @@ def _facts(
     limits: ServingLimits,
 ) -> dict[str, Any]:
     """Returns what the model card says, but for what can be read from the files."""
-    source = facts_of_source(trained)
+    source = _source(trained)
     data = trained.config.data
     card = model_dir.run_card()
     return {

@@ -58,9 +58,7 @@ def ids(
     Returns:
         [B, S'] int32, S' from 1 to `max_length`, and [B] bool.
     """
-    whole_BS = tf.ensure_shape(
-        input_ids, [None, None], name="ids_must_have_rank_2"
-    )
+    whole_BS = tf.ensure_shape(input_ids, [None, None], name="ids_must_have_rank_2")
     is_id_BS = (whole_BS >= 0) & (whole_BS < vocabulary_size)
     # An empty row, or none at all, has one position too.
     missing = tf.maximum(1 - tf.shape(whole_BS)[1], 0)

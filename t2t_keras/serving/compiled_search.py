@@ -52,9 +52,7 @@ def compiled(search: Search, buckets: Sequence[int]) -> Search:
         # A program for no rows would be one more to compile; its loop has no end
         # in sight either.
         no_rows = tf.maximum(1 - rows, 0)
-        source = tf.pad(
-            source, [[0, no_rows], [0, missing]], constant_values=PAD_ID
-        )
+        source = tf.pad(source, [[0, no_rows], [0, missing]], constant_values=PAD_ID)
         if options is not None:
             options = RowOptions(
                 *(tf.pad(o, [[0, no_rows]], constant_values=1) for o in options)

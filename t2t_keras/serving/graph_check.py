@@ -43,7 +43,9 @@ def check_graph(directory: Path, *, tokenizes: bool, xla: bool) -> None:
     meta_graph = read_meta_graph(directory)
     allowed = TOKENIZER_OPS if tokenizes else frozenset()
     used = {op.name for op in meta_graph.meta_info_def.stripped_op_list.op}
-    foreign = sorted(name for name in used if not _is_core(name) and name not in allowed)
+    foreign = sorted(
+        name for name in used if not _is_core(name) and name not in allowed
+    )
     if foreign:
         raise UserError(
             f"The export needs ops that a server may not have: {', '.join(foreign)}. "

@@ -53,9 +53,13 @@ class IdsModule(tf.Module):
             input_signature=[tf.TensorSpec([None, None], tf.int32)],
         )
         ids = tf.TensorSpec([None, None], tf.int32, name=signature.INPUT_IDS)
-        self.translate_ids = tf.function(self._translate_ids, autograph=False, input_signature=[ids])
+        self.translate_ids = tf.function(
+            self._translate_ids, autograph=False, input_signature=[ids]
+        )
         found = tf.TensorSpec([None, None], tf.int32, name=signature.OUTPUT_IDS)
-        self.detokenize = tf.function(self._detokenize, autograph=False, input_signature=[found])
+        self.detokenize = tf.function(
+            self._detokenize, autograph=False, input_signature=[found]
+        )
 
     def signatures(self) -> dict[str, Any]:
         """Returns the functions to save as signatures, by name."""

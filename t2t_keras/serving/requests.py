@@ -69,7 +69,9 @@ def example_request(
         signature.INPUT_IDS: ids_BS,
         signature.OUTPUT_IDS: ids_BS,
     }
-    return Request(name, {alias: values[alias] for alias in values.keys() & input_names})
+    return Request(
+        name, {alias: values[alias] for alias in values.keys() & input_names}
+    )
 
 
 def write_warm_up(directory: Path, requests: Sequence[Request]) -> None:
@@ -106,5 +108,7 @@ def read_warm_up(directory: Path) -> Iterator[Request]:
     for record in tf.data.TFRecordDataset(str(directory / WARM_UP_FILE)):
         log = prediction_log_pb2.PredictionLog.FromString(record.numpy())
         message = log.predict_log.request
-        inputs = {name: tf.make_ndarray(value) for name, value in message.inputs.items()}
+        inputs = {
+            name: tf.make_ndarray(value) for name, value in message.inputs.items()
+        }
         yield Request(message.model_spec.signature_name, inputs)

@@ -18,8 +18,17 @@ BATCHING = "batching.config"
 BATCHING_OF_VERSION = "batching_params.pbtxt"
 
 _TEMPLATES = Path(__file__).with_name("server_templates")
-_NAMES = ("models.config", BATCHING, "monitoring.config", "kubernetes.yaml", "README.md")
-_XLA_FLAGS = ("--xla_cpu_compilation_enabled=true", "--xla_gpu_compilation_enabled=true")
+_NAMES = (
+    "models.config",
+    BATCHING,
+    "monitoring.config",
+    "kubernetes.yaml",
+    "README.md",
+)
+_XLA_FLAGS = (
+    "--xla_cpu_compilation_enabled=true",
+    "--xla_gpu_compilation_enabled=true",
+)
 
 
 def write_server_files(
@@ -42,7 +51,9 @@ def write_server_files(
         "xla_arguments": "".join(
             f'            - "{flag}"\n' for flag in (_XLA_FLAGS if xla else ())
         ),
-        "xla_flags": "".join(f" \\\n    {flag}" for flag in (_XLA_FLAGS if xla else ())),
+        "xla_flags": "".join(
+            f" \\\n    {flag}" for flag in (_XLA_FLAGS if xla else ())
+        ),
     }
     written = []
     for name in _NAMES:

@@ -53,11 +53,15 @@ class TranslatorModule(IdsModule):
             tf.TensorSpec([None], tf.string, name=name)
             for name in (signature.SOURCE, signature.TARGET)
         ]
-        self.translate = tf.function(self._translate, autograph=False, input_signature=[text])
+        self.translate = tf.function(
+            self._translate, autograph=False, input_signature=[text]
+        )
         self.nbest = tf.function(self._nbest, autograph=False, input_signature=[text])
         self.translate_with_options = self._with_options(text)
         self.score = tf.function(self._score, autograph=False, input_signature=pair)
-        self.attention = tf.function(self._attention, autograph=False, input_signature=pair)
+        self.attention = tf.function(
+            self._attention, autograph=False, input_signature=pair
+        )
 
     def signatures(self) -> dict[str, Any]:
         """Returns the functions to save as signatures, by name."""

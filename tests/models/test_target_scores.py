@@ -11,7 +11,6 @@ from tests.models.small_model import (
     TARGET_LENGTHS,
     S,
     T,
-    V,
     padded,
     small_model,
     small_weights,

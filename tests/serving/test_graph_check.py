@@ -71,7 +71,10 @@ def test_two_tokenizers_are_refused(tmp_path, vocabulary):
     other = tensorflow_text.SentencepieceTokenizer(vocabulary.model_proto, add_eos=True)
 
     def twice(text):
-        return {"o": one.tokenize(text).to_tensor(), "p": other.tokenize(text).to_tensor()}
+        return {
+            "o": one.tokenize(text).to_tensor(),
+            "p": other.tokenize(text).to_tensor(),
+        }
 
     directory = saved(tmp_path, twice, one=one, other=other)
     refused(directory, "loads 2 tokenizers; one is")

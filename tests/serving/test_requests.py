@@ -40,7 +40,10 @@ def test_an_example_has_what_the_signature_takes(vocabulary):
 def test_a_server_finds_them_where_and_as_it_expects(tmp_path):
     text = np.array([b"a", "ü\0".encode()], dtype=object)
     ids = np.array([[5, 1, 0], [7, 8, 1]], np.int32)
-    sent = [Request("serving_default", {"text": text}), Request("i", {"input_ids": ids})]
+    sent = [
+        Request("serving_default", {"text": text}),
+        Request("i", {"input_ids": ids}),
+    ]
     write_warm_up(tmp_path, sent)
     path = tmp_path / "assets.extra/tf_serving_warmup_requests"
     records = [*tf.data.TFRecordDataset(str(path)).as_numpy_iterator()]

@@ -52,7 +52,9 @@ def test_steps_come_before_the_name_in_their_order(small, tmp_path):
     assert (version / "more").read_text() == "x"
 
 
-@pytest.mark.parametrize("error", [UserError("no"), KeyboardInterrupt(), OSError("full")])
+@pytest.mark.parametrize(
+    "error", [UserError("no"), KeyboardInterrupt(), OSError("full")]
+)
 def test_a_step_that_fails_leaves_nothing(small, tmp_path, error):
     def failing(directory):
         raise error

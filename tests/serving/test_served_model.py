@@ -1,7 +1,7 @@
 import tensorflow as tf
 
-from tests.serving.toy_model import LIMITS, SETTINGS, toy_model
 from t2t_keras.serving.translator_module import TranslatorModule
+from tests.serving.toy_model import LIMITS, SETTINGS, toy_model
 
 
 def test_whatever_has_these_functions_can_be_served(weight, vocabulary):

@@ -2,7 +2,12 @@
 
 import pytest
 import yaml
-from google.protobuf import descriptor_pb2, descriptor_pool, message_factory, text_format
+from google.protobuf import (
+    descriptor_pb2,
+    descriptor_pool,
+    message_factory,
+    text_format,
+)
 from tensorflow_serving.config import model_server_config_pb2
 
 from t2t_keras.serving.server_files import (
@@ -72,7 +77,8 @@ def base(tmp_path_factory):
 
 def test_which_models(base):
     config = text_format.Parse(
-        (base / "models.config").read_text(), model_server_config_pb2.ModelServerConfig()
+        (base / "models.config").read_text(),
+        model_server_config_pb2.ModelServerConfig(),
     )
     (model,) = config.model_config_list.config
     assert (model.name, model.base_path) == ("en-de", "/models/en-de")

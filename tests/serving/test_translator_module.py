@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from t2t_keras import signature
 from t2t_keras.decoding.beam_search import BeamSearchResult
 from t2t_keras.decoding.settings import BeamSearchSettings
 from t2t_keras.evaluation.translate import Translator
@@ -98,7 +97,9 @@ def test_the_n_best_of_each(served, vocabulary, count):
         expected = [vocabulary.decode(ids[n:]) for n in range(3)]
         assert [t.decode() for t in found["translations"][row]] == expected
         assert found["scores"][row].tolist() == [sum(ids) - n for n in range(3)]
-        assert found["lengths"][row].tolist() == [max(len(ids) - n, 0) for n in range(3)]
+        assert found["lengths"][row].tolist() == [
+            max(len(ids) - n, 0) for n in range(3)
+        ]
     assert found["truncated"].tolist() == [False, False, False, True, False][:count]
 
 

@@ -56,7 +56,9 @@ def toy_model(weight: tf.Variable) -> ServedModel:
 
     def attention(source, decoder_input):
         def maps(queries, keys):
-            queries_BQC = tf.cast(queries[:, :, None] * 1000 + keys[:, None], tf.float32)
+            queries_BQC = tf.cast(
+                queries[:, :, None] * 1000 + keys[:, None], tf.float32
+            )
             shape = tf.concat([tf.shape(queries_BQC)[:1], [LAYERS, HEADS],
                                tf.shape(queries_BQC)[1:]], 0)  # fmt: skip
             return tf.broadcast_to(queries_BQC[:, None, None], shape)
