@@ -45,8 +45,8 @@ _FORMAT = flags.DEFINE_multi_enum(
 _XLA = flags.DEFINE_bool(
     "xla",
     False,
-    "Whether XLA compiles the search of format text: faster in a server started with "
-    "--xla_cpu_compilation_enabled or --xla_gpu_compilation_enabled, refused by others.",
+    "Whether XLA compiles the search of format text: for servers that are started with "
+    "--xla_cpu_compilation_enabled or --xla_gpu_compilation_enabled; others refuse it.",
 )
 _PRECISION = flags.DEFINE_enum(
     "precision",
@@ -78,8 +78,8 @@ _MAX_CHARACTERS = flags.DEFINE_integer(
 _MAX_BEAM_SIZE = flags.DEFINE_integer(
     "max_beam_size",
     None,
-    "Most hypotheses that a request may ask for in signature translate_with_options; 8, "
-    "or --beam_size if that is more, if not given.",
+    "Most hypotheses that a request to signature translate_with_options may ask for; "
+    "8, or --beam_size if that is more, if not given.",
     lower_bound=1,
 )
 _MAX_ATTENTION_LENGTH = flags.DEFINE_integer(

@@ -45,8 +45,8 @@ def target_log_probs(
 
     def block(args: tuple[Tensor, Tensor]) -> Tensor:
         hidden_RD, target_R = args
-        logits_1RV = model.embedding.logits(hidden_RD[None])
-        logits_RV = tf.cast(logits_1RV[0], tf.float32)
+        logits_RV = model.embedding.logits(hidden_RD[None])[0]
+        logits_RV = tf.cast(logits_RV, tf.float32)
         return -tf.nn.sparse_softmax_cross_entropy_with_logits(target_R, logits_RV)
 
     log_probs = tf.map_fn(

@@ -49,7 +49,8 @@ def check_graph(directory: Path, *, tokenizes: bool, xla: bool) -> None:
     if foreign:
         raise UserError(
             f"The export needs ops that a server may not have: {', '.join(foreign)}. "
-            f"Allowed are TensorFlow's own and {', '.join(sorted(allowed)) or 'no more'}."
+            "Allowed are TensorFlow's own and "
+            f"{', '.join(sorted(allowed)) or 'no others'}."
         )
     compiled = sorted(set(_compiled_by_xla(meta_graph)))
     if compiled and not xla:

@@ -60,8 +60,8 @@ answers = []
 for name in ("serving_default", "translate_ids"):
     found = loaded.signatures[name](input_ids=ids)
     text = loaded.signatures["detokenize"](output_ids=found["output_ids"])
-    answers.append([found["output_ids"].numpy().tolist(), found["score"].numpy().tolist(),
-                    [t.decode() for t in text["translation"].numpy()]])
+    ids_and_score = [found[n].numpy().tolist() for n in ("output_ids", "score")]
+    answers.append([*ids_and_score, [t.decode() for t in text["translation"].numpy()]])
 graph = tf.Graph()
 with graph.as_default(), tf.compat.v1.Session(graph=graph) as session:
     meta = tf.compat.v1.saved_model.loader.load(session, ["serve"], sys.argv[1])

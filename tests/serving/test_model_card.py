@@ -3,22 +3,31 @@
 import hashlib
 import json
 import shutil
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Any
 
 import pytest
 
 from t2t_keras.serving.model_card import write_model_card
 
-FACTS = {
-    "name": "toy",
-    "languages": {"source": "en", "target": "de"},
-    "source": {"checkpoint": "averaged/step-7", "step": 1007, "averaged": [5, 6, 7]},
-    "model": {"parameters": 1266, "num_layers": 2, "precision": "float32"},
-    "decoding": {"beam_size": 4, "alpha": 0.5},
-    "limits": {"source_length": 12, "characters": None},
-    "xla": False,
-    "scores": {"test averaged/step-7": {"bleu": 12.345, "chrf": 45.6}},
-    "versions": {"tensorflow": "2.21.0"},
-}
+FACTS: Mapping[str, Any] = MappingProxyType(
+    {
+        "name": "toy",
+        "languages": {"source": "en", "target": "de"},
+        "source": {
+            "checkpoint": "averaged/step-7",
+            "step": 1007,
+            "averaged": [5, 6, 7],
+        },
+        "model": {"parameters": 1266, "num_layers": 2, "precision": "float32"},
+        "decoding": {"beam_size": 4, "alpha": 0.5},
+        "limits": {"source_length": 12, "characters": None},
+        "xla": False,
+        "scores": {"test averaged/step-7": {"bleu": 12.345, "chrf": 45.6}},
+        "versions": {"tensorflow": "2.21.0"},
+    }
+)
 
 
 @pytest.fixture
@@ -32,7 +41,7 @@ def test_every_file_is_named_with_its_hash(version):
     (version / "assets.extra/more").write_bytes(b"more")
     write_model_card(version, FACTS)
     card = json.loads((version / "model_card.json").read_text())
-    assert {name: card[name] for name in FACTS} == FACTS
+    assert {name: card[name] for name in FACTS} == dict(FACTS)
     assert "variables/variables.index" in card["files"]
     assert card["files"]["assets.extra/more"] == hashlib.sha256(b"more").hexdigest()
     graph = (version / "saved_model.pb").read_bytes()

@@ -7,6 +7,7 @@ from google.protobuf import (
     descriptor_pool,
     message_factory,
     text_format,
+    wrappers_pb2,
 )
 from tensorflow_serving.config import model_server_config_pb2
 
@@ -17,19 +18,19 @@ from t2t_keras.serving.server_files import (
 
 WRAPPED = ".google.protobuf.Int64Value"
 # As session_bundle_config.proto and monitoring_config.proto have them, of which the
-# serving API's package has no Python: name, number, type, and whether it is a list.
-FIELDS = {
-    "BatchingParameters": [
-        ("max_batch_size", 1, WRAPPED, False),
-        ("batch_timeout_micros", 2, WRAPPED, False),
-        ("max_enqueued_batches", 3, WRAPPED, False),
-        ("num_batch_threads", 4, WRAPPED, False),
-        ("allowed_batch_sizes", 6, "int64", True),
-        ("pad_variable_length_inputs", 7, "bool", False),
-    ],
-    "PrometheusConfig": [("enable", 1, "bool", False), ("path", 2, "string", False)],
-    "MonitoringConfig": [("prometheus_config", 1, ".s.PrometheusConfig", False)],
-}
+# serving API's package has no Python: message, field, number, type, whether a list.
+FIELDS = (
+    ("BatchingParameters", "max_batch_size", 1, WRAPPED, False),
+    ("BatchingParameters", "batch_timeout_micros", 2, WRAPPED, False),
+    ("BatchingParameters", "max_enqueued_batches", 3, WRAPPED, False),
+    ("BatchingParameters", "num_batch_threads", 4, WRAPPED, False),
+    ("BatchingParameters", "allowed_batch_sizes", 6, "int64", True),
+    ("BatchingParameters", "pad_variable_length_inputs", 7, "bool", False),
+    ("PrometheusConfig", "enable", 1, "bool", False),
+    ("PrometheusConfig", "path", 2, "string", False),
+    ("MonitoringConfig", "prometheus_config", 1, ".s.PrometheusConfig", False),
+)
+NAMES = ("BatchingParameters", "PrometheusConfig", "MonitoringConfig")
 
 
 @pytest.fixture(scope="module")
@@ -42,20 +43,17 @@ def messages():
         dependency=["google/protobuf/wrappers.proto"],
     )
     kinds = descriptor_pb2.FieldDescriptorProto
-    for message, fields in FIELDS.items():
-        described = file.message_type.add(name=message)
-        for name, number, kind, repeated in fields:
-            field = described.field.add(
-                name=name,
-                number=number,
-                label=kinds.LABEL_REPEATED if repeated else kinds.LABEL_OPTIONAL,
-            )
-            if kind.startswith("."):
-                field.type, field.type_name = kinds.TYPE_MESSAGE, kind
-            else:
-                field.type = getattr(kinds, f"TYPE_{kind.upper()}")
-    from google.protobuf import wrappers_pb2
-
+    described = {name: file.message_type.add(name=name) for name in NAMES}
+    for message, name, number, kind, repeated in FIELDS:
+        field = described[message].field.add(
+            name=name,
+            number=number,
+            label=kinds.LABEL_REPEATED if repeated else kinds.LABEL_OPTIONAL,
+        )
+        if kind.startswith("."):
+            field.type, field.type_name = kinds.TYPE_MESSAGE, kind
+        else:
+            field.type = getattr(kinds, f"TYPE_{kind.upper()}")
     pool = descriptor_pool.DescriptorPool()
     wrappers = descriptor_pb2.FileDescriptorProto()
     wrappers_pb2.DESCRIPTOR.CopyToProto(wrappers)
@@ -63,7 +61,7 @@ def messages():
     pool.Add(file)
     return {
         name: message_factory.GetMessageClass(pool.FindMessageTypeByName(f"s.{name}"))
-        for name in FIELDS
+        for name in NAMES
     }
 
 
