@@ -69,8 +69,19 @@ class BeamSearchSettings:
 
 
 class RowOptions(NamedTuple):
-    """Settings of each sentence of a batch, in place of those of the search."""
+    """Settings of which each sentence of a batch has its own.
 
-    beam_sizes: Tensor  # [B] int32, from 1 to the search's beam_size
-    alphas: Tensor  # [B] float32, at least 0
-    max_lengths: Tensor  # [B] int32, at least 1
+    A sentence's result is that of a search with these settings, whatever those of
+    the others are.
+
+    Attributes:
+        beam_sizes: [B] int, W of each; below 1 it is taken as 1, above the
+            settings' beam size as that.
+        alphas: [B] float32, at least 0 each; below, it is taken as 0.
+        max_lengths: [B] int, most tokens of each output besides the limits that the
+            search has anyway, the EOS counted; below 1 it is taken as 1.
+    """
+
+    beam_sizes: Tensor
+    alphas: Tensor
+    max_lengths: Tensor

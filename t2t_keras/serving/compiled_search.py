@@ -29,6 +29,9 @@ def buckets_up_to(max_length: int) -> tuple[int, ...]:
 def compiled(search: Search, buckets: Sequence[int]) -> Search:
     """Returns the search with its body compiled by XLA, of the same results.
 
+    With options of each sentence it is not compiled: how many hypotheses there are is
+    then known only when it runs.
+
     Args:
         search: Of sources of any length.
         buckets: Lengths to pad sources to, ascending; no source is longer than the
@@ -40,24 +43,24 @@ def compiled(search: Search, buckets: Sequence[int]) -> Search:
         settings: BeamSearchSettings,
         *,
         options: RowOptions | None = None,
+        growing: bool = False,
     ) -> BeamSearchResult:
+        if options is not None:
+            return search(source, settings, options=options)
+
         # Strings cannot enter XLA: what is compiled takes and gives ids only.
         @tf.function(autograph=False, jit_compile=True)
-        def inner(source: Tensor, options: RowOptions | None) -> BeamSearchResult:
-            return search(source, settings, options=options)
+        def inner(source: Tensor) -> BeamSearchResult:
+            return search(source, settings, growing=growing)
 
         rows, length = tf.unstack(tf.shape(source))
         at_least = tf.searchsorted(tf.constant(buckets), length[None])[0]
         missing = tf.gather(tf.constant(buckets), at_least) - length
-        # A program for no rows would be one more to compile; its loop has no end
-        # in sight either.
+        # A program for no rows would be one more to compile.
         no_rows = tf.maximum(1 - rows, 0)
-        source = tf.pad(source, [[0, no_rows], [0, missing]], constant_values=PAD_ID)
-        if options is not None:
-            options = RowOptions(
-                *(tf.pad(o, [[0, no_rows]], constant_values=1) for o in options)
-            )
-        found = inner(source, options)
-        return BeamSearchResult(*(part[:rows] for part in found))
+        padded = tf.pad(
+            source, [[0, no_rows], [0, missing]], constant_values=PAD_ID
+        )
+        return BeamSearchResult(*(part[:rows] for part in inner(padded)))
 
     return padded_search

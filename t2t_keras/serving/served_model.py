@@ -23,8 +23,16 @@ class Search(Protocol):
         settings: BeamSearchSettings,
         *,
         options: RowOptions | None = None,
+        growing: bool = True,
     ) -> BeamSearchResult:
-        """Returns the N best translations of source ids [B, S] int32."""
+        """Returns the N best translations of source ids [B, S] int32.
+
+        Args:
+            source: Each row ended by EOS and padded with 0.
+            settings: How to search.
+            options: What each row has instead.
+            growing: Whether shapes may change on the way, which XLA does not allow.
+        """
         ...
 
 

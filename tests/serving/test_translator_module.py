@@ -57,7 +57,7 @@ def test_it_translates_as_the_translator_does(served, translator, count):
 def test_a_blank_text_is_not_worth_a_guess(weight, vocabulary):
     """Even where the search would say something."""
 
-    def talkative(source, settings, *, options=None):
+    def talkative(source, settings, *, options=None, growing=True):
         tokens = tf.fill([tf.shape(source)[0], settings.results, 2], 260)
         ones = tf.ones([tf.shape(source)[0], settings.results])
         return BeamSearchResult(tokens, tf.cast(ones, tf.int32), ones, ones)

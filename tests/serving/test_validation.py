@@ -35,7 +35,7 @@ class TracksKeras(TranslatorModule):
         layer.build([None])
         layer.embeddings.assign(np.ones([vocabulary.size, 1]))
 
-        def search(source, settings, *, options=None):
+        def search(source, settings, *, options=None, growing=True):
             weight = layer.embeddings.value[:, 0]
             return toy_model(weight).search(source, settings, options=options)
 
