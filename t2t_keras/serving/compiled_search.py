@@ -58,9 +58,7 @@ def compiled(search: Search, buckets: Sequence[int]) -> Search:
         missing = tf.gather(tf.constant(buckets), at_least) - length
         # A program for no rows would be one more to compile.
         no_rows = tf.maximum(1 - rows, 0)
-        padded = tf.pad(
-            source, [[0, no_rows], [0, missing]], constant_values=PAD_ID
-        )
+        padded = tf.pad(source, [[0, no_rows], [0, missing]], constant_values=PAD_ID)
         return BeamSearchResult(*(part[:rows] for part in inner(padded)))
 
     return padded_search
