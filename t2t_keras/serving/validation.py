@@ -1,6 +1,6 @@
 """Asks a SavedModel as a server would, before a server sees it."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -32,6 +32,7 @@ class ServedSession:
     def __init__(self, session: tf.compat.v1.Session, meta_graph: Any):
         self._session = session
         self.signatures = signatures_of(meta_graph)
+        self._calls: dict[str, Callable[..., Sequence[np.ndarray]]] = {}
 
     def ask(self, request: Request) -> Mapping[str, np.ndarray]:
         """Returns the outputs by name.
@@ -47,13 +48,23 @@ class ServedSession:
             **{name: tf.make_ndarray(v) for name, v in definition.defaults.items()},
             **request.inputs,
         }
-        options = config_pb2.CallableOptions(
-            feed=[definition.inputs[name].name for name in given],
-            fetch=[info.name for info in definition.outputs.values()],
+        values = self._call_of(request.signature_name)(
+            *(given[name] for name in definition.inputs)
         )
-        # Not `run`, whose own checks of shapes would answer in the graph's place.
-        call = self._session._make_callable_from_options(options)
-        return dict(zip(definition.outputs, call(*given.values()), strict=True))
+        return dict(zip(definition.outputs, values, strict=True))
+
+    def _call_of(self, name: str) -> Callable[..., Sequence[np.ndarray]]:
+        """Returns what runs a signature, whose graph is optimised only once."""
+        if name not in self._calls:
+            definition = self.signatures[name]
+            options = config_pb2.CallableOptions(
+                feed=[info.name for info in definition.inputs.values()],
+                fetch=[info.name for info in definition.outputs.values()],
+            )
+            # Not `run`, whose own checks of shapes would answer in the graph's place.
+            call = self._session._make_callable_from_options(options)
+            self._calls[name] = call
+        return self._calls[name]
 
 
 @contextmanager
