@@ -17,6 +17,7 @@ from t2t_keras.model_dir import ModelDir
 from t2t_keras.serving.graph_check import read_meta_graph
 from t2t_keras.serving.requests import Request, read_warm_up
 from t2t_keras.serving.validation import served_session
+from t2t_keras.text.reading import TextReader
 from tests.system.random_model import (
     CONFIG,
     made_up_lines,
@@ -120,6 +121,41 @@ def test_scores_are_those_of_the_model_read_in_float64(served, trained):
         penalty = ((5 + len(encode(target))) / 6) ** CONFIG.decoding.alpha
         assert found["score"][row] == pytest.approx(log_prob / penalty, abs=TOLERANCE)
     assert found["truncated"].tolist().count(False) >= 4
+
+
+def test_each_text_has_the_options_it_asks_for(served, trained):
+    """What comes of a row is what a search with its settings alone finds."""
+    asked = ((1, 0.6, 99), (6, 0.0, 99), (4, 1.5, 3), (99, 0.6, 99))
+    lines = LINES[:4]
+    beams, alphas, lengths = (np.array(each) for each in zip(*asked, strict=True))
+    found = ask(
+        served,
+        "translate_with_options",
+        text=strings(lines),
+        beam_size=beams.astype("int32"),
+        alpha=alphas.astype("float32"),
+        max_length=lengths.astype("int32"),
+    )
+    reader = TextReader(trained.vocabulary, LIMIT, CHARACTERS)
+    alone = []
+    for line, (beam_size, alpha, max_length) in zip(lines, asked, strict=True):
+        ids, _ = reader.read(line)
+        # A source of so many tokens may become that many and the run's six more.
+        extra = min(CONFIG.decoding.extra_length, max_length - len(ids))
+        alone.append(
+            experiment.search_translations(
+                trained.model,
+                tf.constant([ids], tf.int32),
+                BeamSearchSettings(min(beam_size, 6), alpha, n_best=1),
+                extra,
+            )
+        )
+    texts = [trained.vocabulary.decode(one.tokens[0, 0].numpy()) for one in alone]
+    assert [text.decode() for text in found["translation"]] == texts
+    scores = [float(one.scores[0, 0]) for one in alone]
+    np.testing.assert_allclose(found["score"], scores, atol=TOLERANCE)
+    plain = ask(served, "serving_default", text=strings(lines))
+    assert np.all(np.abs(plain["score"] - found["score"])[:3] > 100 * TOLERANCE)
 
 
 def test_attention_is_that_of_all_layers(served, trained):
