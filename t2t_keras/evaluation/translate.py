@@ -3,6 +3,7 @@
 Shapes: B batch, S source length, N results a sentence.
 """
 
+import concurrent.futures
 import dataclasses
 from collections.abc import Callable, Iterator, Sequence
 
@@ -71,6 +72,9 @@ class Translator:
             None, as `TextReader` has it.
         extra_length: How many tokens longer than its source a translation may be.
         tokens_per_batch: Most positions of translations in one call of `search`.
+        at_once: Calls of `search` at a time. Two on two cores take two thirds of the
+            time of one after the other on both: the products of a step are too small
+            to be shared (benchmarks/README.md).
     """
 
     def __init__(
@@ -82,12 +86,14 @@ class Translator:
         max_characters: int | None = None,
         extra_length: int = 0,
         tokens_per_batch: int = 4096,
+        at_once: int = 1,
     ):
         self._search = search
         self._vocabulary = vocabulary
         self._reader = TextReader(vocabulary, max_source_length, max_characters)
         self._extra_length = extra_length
         self._tokens_per_batch = tokens_per_batch
+        self._at_once = at_once
 
     def translate(
         self,
@@ -106,11 +112,14 @@ class Translator:
         # An empty line is nothing but the end of sentence.
         indices = [i for i, source in enumerate(sources) if len(source) > 1]
         report(len(lines) - len(indices))
-        for batch in self._batches(indices, sources):
-            found = self._translate_batch([sources[i] for i in batch])
-            for index, hypotheses in zip(batch, found, strict=True):
-                results[index] = TranslatedLine(hypotheses, cut=read[index][1])
-            report(len(batch))
+        batches = list(self._batches(indices, sources))
+        with concurrent.futures.ThreadPoolExecutor(self._at_once) as pool:
+            texts = ([sources[i] for i in batch] for batch in batches)
+            found = pool.map(self._translate_batch, texts)
+            for batch, of_batch in zip(batches, found, strict=True):
+                for index, hypotheses in zip(batch, of_batch, strict=True):
+                    results[index] = TranslatedLine(hypotheses, cut=read[index][1])
+                report(len(batch))
         return results
 
     def _batches(
