@@ -58,8 +58,8 @@ _CONFIG_FILE = flags.DEFINE_string(
 _PORT = flags.DEFINE_integer("port", 8500, "To listen at; 0 for any that is free.")
 _HOST = flags.DEFINE_string(
     "host",
-    "localhost",
-    "To listen at; 0.0.0.0 for everybody who can reach this machine.",
+    "127.0.0.1",
+    "Address to listen at; 0.0.0.0 for everybody who can reach this machine.",
 )
 _BATCHING = flags.DEFINE_bool(
     "enable_batching", False, "Join requests that come together to batches."
@@ -143,27 +143,27 @@ def main() -> int:
     if _BATCHING_FILE.value and not _BATCHING.value:
         raise UserError("--batching_parameters_file needs --enable_batching.")
     config, grpc_options = _models_config(), _grpc_options()
-    scheduler = None
-    if _BATCHING.value:
-        options = read_batching(_BATCHING_FILE.value, os.cpu_count() or 1)
-        scheduler = BatchScheduler(options)
-    if not _XLA.value:
-        disable_xla()
-    models = Models(_loader(scheduler), _watch_options(), log=_say)
-    try:
-        names = models.configure(config)
-        models.start_watching()
-        models.wait_until_available(names, patient=True)
-    except ServingError as error:
-        raise UserError(f"The server cannot start: {error.message}") from error
-    server, port = start_server(models, grpc_options)
-    _say(f"serving {models.describe()} on port {port}")
-    number = _wait_for_signal()
-    # What is under way is finished; what comes now is refused.
-    server.stop(_GRACE_SECONDS).wait()
-    models.close()
-    if scheduler is not None:
-        scheduler.close()
+    with contextlib.ExitStack() as at_the_end:
+        scheduler = None
+        if _BATCHING.value:
+            options = read_batching(_BATCHING_FILE.value, os.cpu_count() or 1)
+            scheduler = BatchScheduler(options)
+            at_the_end.callback(scheduler.close)
+        if not _XLA.value:
+            disable_xla()
+        models = Models(_loader(scheduler), _watch_options(), log=_say)
+        at_the_end.callback(models.close)
+        try:
+            names = models.configure(config)
+            models.start_watching()
+            models.wait_until_available(names, patient=True)
+        except ServingError as error:
+            raise UserError(f"The server cannot start: {error.message}") from error
+        server, port = start_server(models, grpc_options)
+        _say(f"serving {models.describe()} on port {port}")
+        number = _wait_for_signal()
+        # What is under way is finished; what comes now is refused.
+        server.stop(_GRACE_SECONDS).wait()
     print(f"stopped by {signal.Signals(number).name}", file=sys.stderr)
     return 128 + number
 

@@ -22,7 +22,7 @@ class GrpcOptions:
     """Where and how a server listens.
 
     Attributes:
-        host: Address or name to listen at.
+        host: Address to listen at.
         port: To listen at; 0 for any that is free.
         max_running: Predict requests at a time, each with a thread.
         credentials: Keys for TLS; `None` for plain text.
@@ -30,7 +30,8 @@ class GrpcOptions:
         health: Whether health checks are answered.
     """
 
-    host: str = "localhost"
+    # Not "localhost": of its two addresses one may be taken without an error.
+    host: str = "127.0.0.1"
     port: int = 8500
     max_running: int = 128
     credentials: grpc.ServerCredentials | None = None

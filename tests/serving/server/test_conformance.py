@@ -10,6 +10,7 @@ import shutil
 import socket
 import subprocess
 import sys
+from types import MappingProxyType
 
 import grpc
 import pytest
@@ -20,8 +21,9 @@ from tests.serving.server.contract import ANSWERS, REFUSALS
 pytestmark = pytest.mark.slow
 
 REAL = "tensorflow_model_server"
-COMMANDS = {"embedded": [sys.executable, "-m", "t2t_keras.serve"]} | (
-    {REAL: [REAL]} if shutil.which(REAL) else {}
+COMMANDS = MappingProxyType(
+    {"embedded": [sys.executable, "-m", "t2t_keras.serve"]}
+    | ({REAL: [REAL]} if shutil.which(REAL) else {})
 )
 
 

@@ -8,7 +8,7 @@ import pytest
 from t2t_keras.serving.server.batching import BatchingOptions, BatchScheduler
 from t2t_keras.serving.server.errors import ServingError
 from t2t_keras.serving.server.loading import Loader
-from tests.serving.server.test_warm_up import predict_log, write
+from tests.serving.server.warm_up_requests import predict_log, write
 
 
 @pytest.fixture

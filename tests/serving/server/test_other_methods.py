@@ -1,5 +1,7 @@
 """Methods for signatures of another kind, on exports that have and have not any."""
 
+from types import MappingProxyType
+
 import pytest
 from tensorflow_serving.apis import inference_pb2, model_pb2
 
@@ -12,11 +14,13 @@ class Contract:
         self.method_name = method_name
 
 
-SIGNATURES = {
-    "serving_default": Contract("tensorflow/serving/predict"),
-    "sort": Contract("tensorflow/serving/classify"),
-    "guess": Contract("tensorflow/serving/regress"),
-}
+SIGNATURES = MappingProxyType(
+    {
+        "serving_default": Contract("tensorflow/serving/predict"),
+        "sort": Contract("tensorflow/serving/classify"),
+        "guess": Contract("tensorflow/serving/regress"),
+    }
+)
 
 
 def task(signature="", method="tensorflow/serving/classify", model="m"):

@@ -1,5 +1,7 @@
 """Tensors to the wire and back, and messages that only look like tensors."""
 
+from types import MappingProxyType
+
 import numpy as np
 import pytest
 import tensorflow as tf
@@ -56,22 +58,26 @@ def broken(change):
     return proto
 
 
-BROKEN = {
-    "content of another size": broken(lambda p: setattr(p, "tensor_content", b"abc")),
-    "a negative size": broken(lambda p: setattr(p.tensor_shape.dim[0], "size", -3)),
-    "no type": broken(lambda p: setattr(p, "dtype", types_pb2.DT_INVALID)),
-    "a type there is not": broken(lambda p: setattr(p, "dtype", 77)),
-    "a resource": broken(lambda p: setattr(p, "dtype", types_pb2.DT_RESOURCE)),
-    "a variant": broken(lambda p: setattr(p, "dtype", types_pb2.DT_VARIANT)),
-    "a reference": broken(lambda p: setattr(p, "dtype", types_pb2.DT_FLOAT_REF)),
-    "2 ** 25 elements": broken(
-        lambda p: setattr(p.tensor_shape.dim[0], "size", 1 << 25)
-    ),
-    "a size beyond 64 bits": broken(
-        lambda p: [p.tensor_shape.dim.add(size=2**40) for _ in range(3)]
-    ),
-    "nothing": tensor_pb2.TensorProto(),
-}
+BROKEN = MappingProxyType(
+    {
+        "content of another size": broken(
+            lambda p: setattr(p, "tensor_content", b"abc")
+        ),
+        "a negative size": broken(lambda p: setattr(p.tensor_shape.dim[0], "size", -3)),
+        "no type": broken(lambda p: setattr(p, "dtype", types_pb2.DT_INVALID)),
+        "a type there is not": broken(lambda p: setattr(p, "dtype", 77)),
+        "a resource": broken(lambda p: setattr(p, "dtype", types_pb2.DT_RESOURCE)),
+        "a variant": broken(lambda p: setattr(p, "dtype", types_pb2.DT_VARIANT)),
+        "a reference": broken(lambda p: setattr(p, "dtype", types_pb2.DT_FLOAT_REF)),
+        "2 ** 25 elements": broken(
+            lambda p: setattr(p.tensor_shape.dim[0], "size", 1 << 25)
+        ),
+        "a size beyond 64 bits": broken(
+            lambda p: [p.tensor_shape.dim.add(size=2**40) for _ in range(3)]
+        ),
+        "nothing": tensor_pb2.TensorProto(),
+    }
+)
 
 
 @pytest.mark.parametrize("proto", BROKEN.values(), ids=BROKEN.keys())

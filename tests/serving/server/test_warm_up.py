@@ -1,28 +1,13 @@
 """Warm-up requests: run as requests are, and a load fails with them."""
 
+from types import MappingProxyType
+
 import pytest
-import tensorflow as tf
 from tensorflow_serving.apis import prediction_log_pb2
 
 from t2t_keras.serving.server.errors import ServingError
 from t2t_keras.serving.server.warm_up import REQUESTS_FILE, warm_up
-from tests.serving.server.clients import request
-
-
-def predict_log(signature="", **inputs):
-    log = prediction_log_pb2.PredictionLog()
-    log.predict_log.request.CopyFrom(request(signature, **inputs))
-    return log
-
-
-def write(directory, *records):
-    path = directory / REQUESTS_FILE
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with tf.io.TFRecordWriter(str(path)) as writer:
-        for record in records:
-            raw = isinstance(record, bytes)
-            writer.write(record if raw else record.SerializeToString())
-    return path
+from tests.serving.server.warm_up_requests import predict_log, write
 
 
 @pytest.fixture
@@ -71,25 +56,35 @@ def log_of(kind, signature="serving_default"):
     return log
 
 
-FAILING = {
-    "a request that fails": (
-        predict_log("picky", text=[b"poison"]),
-        "INVALID_ARGUMENT",
-        "poison",
-    ),
-    "a signature that is gone": (predict_log("x"), "FAILED_PRECONDITION", '"x" not'),
-    "an input that is gone": (predict_log(t=[b"a"]), "INVALID_ARGUMENT", "alias: text"),
-    "no log at all": (b"\xff\xff\xff", "INVALID_ARGUMENT", "Failed to parse"),
-    "to classify": (log_of("classify_log"), "INVALID_ARGUMENT", "serving/classify"),
-    "to regress": (log_of("regress_log", "x"), "INVALID_ARGUMENT", "the name: x"),
-    "a session's log": (
-        prediction_log_pb2.PredictionLog(
-            session_run_log=prediction_log_pb2.SessionRunLog()
+FAILING = MappingProxyType(
+    {
+        "a request that fails": (
+            predict_log("picky", text=[b"poison"]),
+            "INVALID_ARGUMENT",
+            "poison",
         ),
-        "UNIMPLEMENTED",
-        "Unsupported log_type",
-    ),
-}
+        "a signature that is gone": (
+            predict_log("x"),
+            "FAILED_PRECONDITION",
+            '"x" not',
+        ),
+        "an input that is gone": (
+            predict_log(t=[b"a"]),
+            "INVALID_ARGUMENT",
+            "alias: text",
+        ),
+        "no log at all": (b"\xff\xff\xff", "INVALID_ARGUMENT", "Failed to parse"),
+        "to classify": (log_of("classify_log"), "INVALID_ARGUMENT", "serving/classify"),
+        "to regress": (log_of("regress_log", "x"), "INVALID_ARGUMENT", "the name: x"),
+        "a session's log": (
+            prediction_log_pb2.PredictionLog(
+                session_run_log=prediction_log_pb2.SessionRunLog()
+            ),
+            "UNIMPLEMENTED",
+            "Unsupported log_type",
+        ),
+    }
+)
 
 
 @pytest.mark.parametrize(
