@@ -1,112 +1,18 @@
-"""The examples are built and run, and say what `translate` says.
+"""The C program, with models made up here: what it reads, writes and refuses.
 
-The C program loads and runs an export as a server does. What passes here is fit to
-be served.
+That it translates as `translate` does is held by test_serving_equality.py.
 """
 
-import os
-import shutil
-import subprocess
-import sys
 from pathlib import Path
 
 import keras
-import numpy as np
 import pytest
 import tensorflow as tf
 
-from tests.system.conftest import REPOSITORY, python
-from tests.system.hostile_lines import LINES
-from tests.system.in_process import run_program
+from tests.system.c_programs import run_c
 
 # Each test starts a process or two.
 pytestmark = pytest.mark.slow
-
-C_EXAMPLE = REPOSITORY / "examples" / "c"
-
-
-@pytest.fixture(scope="module")
-def programs(tmp_path_factory):
-    """The folder of the C programs, built from their sources."""
-    missing = [name for name in ("make", "gcc", "g++") if not shutil.which(name)]
-    if missing:
-        pytest.skip(f"{' and '.join(missing)}: not there to build examples/c with")
-    build = tmp_path_factory.mktemp("build")
-    make("all", f"BUILD={build}")
-    return build
-
-
-def make(target: str, *variables: str) -> str:
-    done = subprocess.run(
-        ["make", "-s", "-C", C_EXAMPLE, target, f"PYTHON={sys.executable}", *variables],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
-    return done.stdout.strip()
-
-
-def run_c(program: Path, directory: Path, *arguments: str, stdin: bytes = b""):
-    """Returns how a C program ended, TensorFlow's own lines less."""
-    done = subprocess.run(
-        [program, directory, make("tokenizer"), *arguments],
-        input=stdin,
-        capture_output=True,
-        env=os.environ | {"TF_CPP_MIN_LOG_LEVEL": "3"},
-        check=False,
-    )
-    lines = done.stderr.decode().splitlines()
-    said = [line for line in lines if line.startswith(("error: ", "warning: "))]
-    return done.returncode, done.stdout, said
-
-
-@pytest.fixture(scope="module")
-def lines(reverse_run):
-    return [*LINES, *(source.encode() for source, _ in reverse_run.held_out[:85])]
-
-
-@pytest.fixture(scope="module")
-def expected(reverse_run, lines):
-    """What `translate` makes of the lines: texts and scores."""
-    flag = f"--model_dir={reverse_run.model_dir.path}"
-    done = run_program("translate", flag, "--scores", stdin=b"\n".join(lines))
-    fields = [line.split("\t") for line in done.lines]
-    return [text for _, _, text in fields], [float(score) for score, _, _ in fields]
-
-
-def assert_same(output: bytes, expected) -> None:
-    """Holds lines of score and text against what is expected."""
-    fields = [
-        line.split("\t") for line in output.decode().removesuffix("\n").split("\n")
-    ]
-    texts, scores = expected
-    assert [text for _, text in fields] == texts
-    found = [float(score) for score, _ in fields]
-    np.testing.assert_allclose(found, scores, rtol=0, atol=1e-5)
-
-
-@pytest.mark.parametrize("name", ["translate", "translate_no_xla"])
-@pytest.mark.parametrize("batch_size", [1, 32])
-def test_the_c_program_translates_as_translate_does(
-    programs, reverse_run, lines, expected, name, batch_size
-):
-    version = reverse_run.model_dir.export / "1"
-    status, output, said = run_c(
-        programs / name, version, str(batch_size), stdin=b"\n".join(lines)
-    )
-    assert (status, [line for line in said if line.startswith("error")]) == (0, [])
-    assert_same(output, expected)
-
-
-def test_the_python_example_translates_as_translate_does(reverse_run, lines, expected):
-    done = python(
-        str(REPOSITORY / "examples/translate.py"),
-        str(reverse_run.model_dir.export / "1"),
-        stdin=b"\n".join(lines),
-    )
-    assert done.returncode == 0, done.stderr.decode()
-    assert_same(done.stdout, expected)
 
 
 class Shouting(tf.Module):
@@ -139,9 +45,9 @@ def shouting(tmp_path_factory):
     return saved(Shouting(), tmp_path_factory.mktemp("shouting"))
 
 
-def test_lines_of_any_bytes_in_and_out(programs, shouting):
+def test_lines_of_any_bytes_in_and_out(c_programs, shouting):
     text = b"a\x00b\n\nc\r\n\xff\xfe\n" + b"long " * 9 + b"\nno end"
-    status, output, said = run_c(programs / "translate", shouting, "2", stdin=text)
+    status, output, said = run_c(c_programs / "translate", shouting, "2", stdin=text)
     assert status == 0
     assert output == (
         b"0.375000\tA\x00B\n0.000000\t\n0.250000\tC\r\n0.250000\t\xff\xfe\n"
@@ -150,59 +56,44 @@ def test_lines_of_any_bytes_in_and_out(programs, shouting):
     assert said == ["warning: line 5 is too long; its end was not translated"]
 
 
-def test_no_line_in_is_no_line_out(programs, shouting):
-    assert run_c(programs / "translate", shouting) == (0, b"", [])
+def test_no_line_in_is_no_line_out(c_programs, shouting):
+    assert run_c(c_programs / "translate", shouting) == (0, b"", [])
 
 
-def test_only_the_program_without_xla_refuses_what_asks_for_it(programs, tmp_path):
+def test_only_the_program_without_xla_refuses_what_asks_for_it(c_programs, tmp_path):
     """As does a server, which a Python program would not show."""
     half = tf.function(lambda length: tf.cast(length, tf.float32) / 2, jit_compile=True)
     directory = saved(Shouting(half), tmp_path / "compiled")
-    status, output, _ = run_c(programs / "translate", directory, stdin=b"abc\n")
+    status, output, _ = run_c(c_programs / "translate", directory, stdin=b"abc\n")
     assert (status, output) == (0, b"1.500000\tABC\n")
     status, output, said = run_c(
-        programs / "translate_no_xla", directory, stdin=b"abc\n"
+        c_programs / "translate_no_xla", directory, stdin=b"abc\n"
     )
     assert (status, output) == (1, b"")
     assert "XLA compilation disabled" in said[0]
 
 
-def test_a_keras_object_in_the_export_is_found(programs, tmp_path):
+def test_a_keras_object_in_the_export_is_found(c_programs, tmp_path):
     """Its variables are saved twice, and the graph reads those never restored."""
     module = Shouting()
     module.layer = keras.layers.Embedding(16, 1)
     module.layer.build([None])
     module.score = lambda length: tf.gather(module.layer.embeddings.value[:, 0], length)
     directory = saved(module, tmp_path / "keras")
-    status, output, said = run_c(programs / "translate", directory, stdin=b"abc\n")
+    status, output, said = run_c(c_programs / "translate", directory, stdin=b"abc\n")
     assert (status, output) == (1, b"")
     assert "Could not find variable" in said[0]
 
 
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        ([], "error: usage: "),
-        (["0"], "error: usage: "),
-        (["1", "2"], "error: usage: "),
-    ],
-)
-def test_a_command_that_is_none_is_refused(programs, shouting, arguments, message):
-    done = subprocess.run(
-        [
-            programs / "translate",
-            *([shouting, "x.so"] if arguments else []),
-            *arguments,
-        ],
-        capture_output=True,
-        check=False,
-    )
-    assert done.returncode == 1
-    assert message in done.stderr.decode()
+@pytest.mark.parametrize("arguments", [["0"], ["many"], ["1", "2"]])
+def test_a_command_that_is_none_is_refused(c_programs, shouting, arguments):
+    status, output, said = run_c(c_programs / "translate", shouting, *arguments)
+    assert (status, output) == (1, b"")
+    assert "MODEL_VERSION_DIRECTORY TOKENIZER_LIBRARY [BATCH_SIZE]" in said[0]
 
 
-def test_what_is_no_translator_is_refused(programs, tmp_path):
-    status, output, said = run_c(programs / "translate", tmp_path)
+def test_what_is_no_translator_is_refused(c_programs, tmp_path):
+    status, output, said = run_c(c_programs / "translate", tmp_path)
     assert (status, output) == (1, b"")
     assert f"{tmp_path}: Could not find SavedModel" in said[0]
     module = tf.Module()
@@ -211,6 +102,6 @@ def test_what_is_no_translator_is_refused(programs, tmp_path):
         input_signature=[tf.TensorSpec([None], tf.string, name="words")],
     )
     directory = saved(module, tmp_path / "words")
-    status, output, said = run_c(programs / "translate", directory)
+    status, output, said = run_c(c_programs / "translate", directory)
     assert (status, output) == (1, b"")
     assert said == [f"error: {directory}: serving_default takes no text"]

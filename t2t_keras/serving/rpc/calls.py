@@ -140,6 +140,10 @@ class PredictionCalls:
             try:
                 left = max(deadline - time.monotonic(), 0.001)
                 return self._stub.Predict(request, timeout=left)
+            except ValueError:
+                # The channel was closed meanwhile, by another thread.
+                if not self._closed.is_set():
+                    raise
             except grpc.RpcError as error:
                 wait = self._retry.wait_seconds(failures)
                 if (

@@ -55,7 +55,8 @@ def may_be_retried(error: grpc.RpcError) -> bool:
     if error.code() is grpc.StatusCode.RESOURCE_EXHAUSTED:
         # Too many calls at a time; or a message too large, which stays too large.
         return not is_about_size(error)
-    return error.code() is grpc.StatusCode.UNAVAILABLE
+    # A server that is flooded cancels calls before it reads them.
+    return error.code() in (grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.CANCELLED)
 
 
 def is_about_size(error: grpc.RpcError) -> bool:

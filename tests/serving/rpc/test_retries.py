@@ -34,7 +34,7 @@ def test_waits_are_drawn_from_nothing_to_the_whole():
 
 @pytest.mark.parametrize("code", list(Code))
 def test_only_a_server_without_time_is_asked_again(code):
-    expected = code in (Code.UNAVAILABLE, Code.RESOURCE_EXHAUSTED)
+    expected = code in (Code.UNAVAILABLE, Code.RESOURCE_EXHAUSTED, Code.CANCELLED)
     assert may_be_retried(Failed(code)) == expected
 
 
