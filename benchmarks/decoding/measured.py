@@ -1,0 +1,109 @@
+"""What every program of this benchmark does alike: sentences, timing, one line of JSON.
+
+Standard library and NumPy only: each peer runs in an environment of its own.
+"""
+
+import argparse
+import json
+import resource
+import statistics
+import time
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import numpy as np
+
+# Base, and the search that the paper translates with.
+VOCABULARY, LAYERS, WIDTH, INNER, HEADS = 37_000, 6, 512, 2048, 8
+BEAM, ALPHA = 4, 0.6
+SENTENCES, LENGTH = 256, 25
+EOS = 1
+
+Sentences = list[list[int]]
+
+
+def arguments(*, description: str, **choices: Sequence[str]) -> argparse.Namespace:
+    """Returns the batch sizes and threads, and what else a program may be told."""
+    parser = argparse.ArgumentParser(description=description)
+    parser.add_argument("--batch", default="32", help="Batch sizes, comma-separated.")
+    parser.add_argument("--model", type=Path, default=Path("runs/decoding_benchmark"))
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument(
+        "--at_once", type=int, default=1, help="Batches in flight, of one thread each."
+    )
+    parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument("--sentences", type=int, default=SENTENCES)
+    parser.add_argument("--real_lengths", action="store_true")
+    for name, values in choices.items():
+        parser.add_argument(f"--{name}", choices=values, default=values[0])
+    return parser.parse_args()
+
+
+def sentences(count: int, *, real_lengths: bool = False) -> Sentences:
+    """Returns source ids without EOS, always the same.
+
+    Args:
+        count: How many.
+        real_lengths: Whether they are as long as those of news (mean about 26 tokens,
+            from 4 to 90), or from 20 to 30 tokens, 25 with the EOS on average.
+    """
+    random = np.random.default_rng(0)
+    if real_lengths:
+        drawn = np.exp(random.normal(3.15, 0.5, count)).round()
+        lengths = np.clip(drawn, 3, 89).astype(int)
+    else:
+        lengths = random.integers(20, 31, count) - 1
+    return [random.integers(3, VOCABULARY, length).tolist() for length in lengths]
+
+
+def measure(translate: Callable[[Sentences], int], given: argparse.Namespace) -> None:
+    """Times a translator at each batch size, and prints what it took as JSON.
+
+    Args:
+        translate: Translates a batch; returns the tokens of its best hypotheses.
+        given: What `arguments` returned.
+    """
+    found = {}
+    for size in map(int, given.batch.split(",")):
+        # One by one they take long, and all take the same.
+        count = min(given.sentences, 48) if size == 1 else given.sentences
+        found[size] = _at_size(translate, given, size, count)
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024 / 1e9
+    print(json.dumps({"batches": found, "peak_gigabytes": peak}))
+
+
+def _at_size(
+    translate: Callable[[Sentences], int],
+    given: argparse.Namespace,
+    size: int,
+    count: int,
+) -> dict:
+    given_sentences = sentences(count, real_lengths=given.real_lengths)
+    if given.real_lengths:
+        given_sentences.sort(key=len)
+    batches = [given_sentences[i : i + size] for i in range(0, count, size)]
+    latencies: list[float] = []
+
+    def timed(batch: Sentences) -> int:
+        start = time.perf_counter()
+        tokens = translate(batch)
+        latencies.append(time.perf_counter() - start)
+        return tokens
+
+    rates = []
+    with ThreadPoolExecutor(given.at_once) as pool:
+        # Once for nothing: graphs are pruned and compiled, memory is fetched.
+        warm_up = batches if given.real_lengths else batches[: given.at_once]
+        list(pool.map(translate, warm_up))
+        for _ in range(given.rounds):
+            start = time.perf_counter()
+            tokens = sum(pool.map(timed, batches))
+            rates.append(tokens / (time.perf_counter() - start))
+    return {
+        "tokens_per_second": statistics.median(rates),
+        "rounds": [round(rate, 1) for rate in rates],
+        "tokens": tokens,
+        "p50_ms": 1e3 * float(np.percentile(latencies, 50)),
+        "p95_ms": 1e3 * float(np.percentile(latencies, 95)),
+    }

@@ -1,0 +1,85 @@
+"""Writes the model that all translate with, in every form that one of them reads.
+
+    python -m benchmarks.decoding.write
+
+The weights are drawn from a seed. Two things are set by hand, so that every search
+goes on to its limit: the decoder's last norm gives the first feature one constant
+value, and EOS has a large negative weight there. Padding has the zero vector, which
+the decoder starts from.
+"""
+
+import argparse
+from pathlib import Path
+
+import numpy as np
+import tensorflow as tf
+from keras import ops
+
+from benchmarks.decoding import measured
+from t2t_keras import experiment
+from t2t_keras.config import ExperimentConfig, ModelConfig
+from t2t_keras.models.transformer import Transformer
+from t2t_keras.serving.ctranslate2_model import write_ctranslate2
+
+# The longest source and translation.
+POSITIONS = 128
+
+
+def main() -> None:
+    """Writes weights.npz and CTranslate2's models."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--model", type=Path, default=Path("runs/decoding_benchmark"))
+    folder = parser.parse_args().model
+    folder.mkdir(parents=True, exist_ok=True)
+    model = built()
+    encodings = positions_of(model)
+    weights = {
+        weight.path.split("/", 1)[1]: ops.convert_to_numpy(weight.value)
+        for weight in model.weights
+    }
+    np.savez(folder / "weights.npz", positions=encodings, **weights)
+    pieces = ["<pad>", "</s>", "<unk>", *map(str, range(3, measured.VOCABULARY))]
+    for quantization in ("float32", "int8"):
+        directory = folder / f"ctranslate2_{quantization}"
+        if not directory.exists():
+            write_ctranslate2(
+                weights,
+                encodings,
+                pieces,
+                directory,
+                num_heads=measured.HEADS,
+                quantization=quantization,
+            )
+
+
+def built(precision: str = "float32") -> Transformer:
+    """Returns base with the weights that all share."""
+    config = ExperimentConfig(
+        model=ModelConfig(
+            num_layers=measured.LAYERS,
+            d_model=measured.WIDTH,
+            d_ff=measured.INNER,
+            num_heads=measured.HEADS,
+        )
+    )
+    model = experiment.build_model(config, measured.VOCABULARY)
+    embeddings_VD = ops.convert_to_numpy(model.output_embeddings.value).copy()
+    embeddings_VD[0] = 0.0
+    embeddings_VD[:, 0] = 0.0
+    embeddings_VD[measured.EOS, 0] = -1.0
+    model.output_embeddings.assign(embeddings_VD)
+    norm = model.decoder.layers[-1].feed_forward_residual.norm
+    first_D = np.arange(measured.WIDTH) == 0
+    norm.gamma.assign(np.where(first_D, 0.0, 1.0))
+    norm.beta.assign(np.where(first_D, 30.0, 0.0))
+    return model
+
+
+def positions_of(model: Transformer) -> np.ndarray:
+    """Returns what the model adds to the embedding at each position, [L, D]."""
+    nothing = tf.zeros((1, POSITIONS, measured.WIDTH))
+    return ops.convert_to_numpy(model.position_encoding(nothing))[0]
+
+
+if __name__ == "__main__":
+    main()
