@@ -23,7 +23,7 @@ def main() -> None:
     )
     pieces = [str(i) for i in range(measured.VOCABULARY)]
 
-    def translate(batch: measured.Sentences) -> int:
+    def translate(batch: measured.Sentences) -> measured.Sentences:
         found = translator.translate_batch(
             [[pieces[i] for i in sentence] for sentence in batch],
             beam_size=measured.BEAM,
@@ -31,7 +31,7 @@ def main() -> None:
             max_decoding_length=measured.LENGTH,
             min_decoding_length=measured.LENGTH,
         )
-        return sum(len(one.hypotheses[0]) for one in found)
+        return [[int(piece) for piece in one.hypotheses[0]] for one in found]
 
     measured.measure(translate, given)
 

@@ -8,6 +8,7 @@ import json
 import resource
 import statistics
 import time
+import zlib
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -19,6 +20,8 @@ VOCABULARY, LAYERS, WIDTH, INNER, HEADS = 37_000, 6, 512, 2048, 8
 BEAM, ALPHA = 4, 0.6
 SENTENCES, LENGTH = 256, 25
 EOS = 1
+# The longest source, for programs that are compiled for one size.
+LONGEST = 30
 
 Sentences = list[list[int]]
 
@@ -45,23 +48,39 @@ def sentences(count: int, *, real_lengths: bool = False) -> Sentences:
 
     Args:
         count: How many.
-        real_lengths: Whether they are as long as those of news (mean about 26 tokens,
-            from 4 to 90), or from 20 to 30 tokens, 25 with the EOS on average.
+        real_lengths: Whether lengths are spread as in news, EOS counted: log-normal,
+            from 4 to 90, half of them between 17 and 33, mean 26. If not, they are
+            from 20 to 30, mean 25.
     """
-    random = np.random.default_rng(0)
-    if real_lengths:
-        drawn = np.exp(random.normal(3.15, 0.5, count)).round()
-        lengths = np.clip(drawn, 3, 89).astype(int)
-    else:
-        lengths = random.integers(20, 31, count) - 1
-    return [random.integers(3, VOCABULARY, length).tolist() for length in lengths]
+    found = []
+    for i in range(count):
+        # Each its own, so that fewer sentences are the first of more.
+        random = np.random.default_rng((0, i))
+        if real_lengths:
+            length = int(np.clip(round(random.lognormal(3.15, 0.5)), 4, 90))
+        else:
+            length = random.integers(20, 31)
+        found.append(random.integers(3, VOCABULARY, length - 1).tolist())
+    return found
 
 
-def measure(translate: Callable[[Sentences], int], given: argparse.Namespace) -> None:
+def padded(batch: Sentences, longest: int | None = None) -> np.ndarray:
+    """Returns [B, S] int32: ids, EOS, then 0 up to the longest or what is given."""
+    longest = longest or max(map(len, batch)) + 1
+    ids_BS = np.zeros((len(batch), longest), "int32")
+    for row, sentence in zip(ids_BS, batch, strict=True):
+        row[: len(sentence) + 1] = [*sentence, EOS]
+    return ids_BS
+
+
+def measure(
+    translate: Callable[[Sentences], Sentences], given: argparse.Namespace
+) -> None:
     """Times a translator at each batch size, and prints what it took as JSON.
 
     Args:
-        translate: Translates a batch; returns the tokens of its best hypotheses.
+        translate: Source ids without EOS to the ids of the best hypotheses, EOS
+            counted as one of them where the program ends with it.
         given: What `arguments` returned.
     """
     found = {}
@@ -74,22 +93,23 @@ def measure(translate: Callable[[Sentences], int], given: argparse.Namespace) ->
 
 
 def _at_size(
-    translate: Callable[[Sentences], int],
+    translate: Callable[[Sentences], Sentences],
     given: argparse.Namespace,
     size: int,
     count: int,
 ) -> dict:
+    count = max(count, size * given.at_once)
     given_sentences = sentences(count, real_lengths=given.real_lengths)
     if given.real_lengths:
         given_sentences.sort(key=len)
     batches = [given_sentences[i : i + size] for i in range(0, count, size)]
     latencies: list[float] = []
 
-    def timed(batch: Sentences) -> int:
+    def timed(batch: Sentences) -> Sentences:
         start = time.perf_counter()
-        tokens = translate(batch)
+        found = translate(batch)
         latencies.append(time.perf_counter() - start)
-        return tokens
+        return found
 
     rates = []
     with ThreadPoolExecutor(given.at_once) as pool:
@@ -98,12 +118,15 @@ def _at_size(
         list(pool.map(translate, warm_up))
         for _ in range(given.rounds):
             start = time.perf_counter()
-            tokens = sum(pool.map(timed, batches))
-            rates.append(tokens / (time.perf_counter() - start))
+            found = [one for batch in pool.map(timed, batches) for one in batch]
+            seconds = time.perf_counter() - start
+            rates.append(sum(map(len, found)) / seconds)
     return {
         "tokens_per_second": statistics.median(rates),
         "rounds": [round(rate, 1) for rate in rates],
-        "tokens": tokens,
+        "tokens": sum(map(len, found)),
+        # What the first sentences begin with: all programs must find the same.
+        "first": [zlib.crc32(str(one[:18]).encode()) for one in found[:8]],
         "p50_ms": 1e3 * float(np.percentile(latencies, 50)),
         "p95_ms": 1e3 * float(np.percentile(latencies, 95)),
     }

@@ -8,7 +8,6 @@ import subprocess
 import sys
 import tempfile
 
-import numpy as np
 import tensorflow as tf
 
 from benchmarks.decoding import measured
@@ -24,6 +23,7 @@ def main() -> None:
         module = "benchmarks.decoding.export_ours"
         settings = [f"--precision={given.precision}", f"--xla={given.xla}"]
         command = [sys.executable, "-m", module, f"--to={folder}", *settings]
+        command += ["--real_lengths"] if given.real_lengths else []
         subprocess.run(command, check=True, env=os.environ)
         graph = tf.Graph()
         options = tf.compat.v1.ConfigProto(
@@ -43,13 +43,11 @@ def main() -> None:
                 [contract.inputs[signature.INPUT_IDS].name],
             )
 
-            def translate(batch: measured.Sentences) -> int:
-                longest = max(map(len, batch)) + 1
-                source = np.zeros((len(batch), longest), "int32")
-                for row, sentence in zip(source, batch, strict=True):
-                    row[: len(sentence) + 1] = [*sentence, measured.EOS]
-                ids, lengths = call(source)
-                return int(lengths.sum())
+            def translate(batch: measured.Sentences) -> measured.Sentences:
+                longest = measured.LONGEST if given.xla == "on" else None
+                ids, lengths = call(measured.padded(batch, longest))
+                pairs = zip(ids, lengths, strict=True)
+                return [row[:length].tolist() for row, length in pairs]
 
             measured.measure(translate, given)
 

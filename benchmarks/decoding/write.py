@@ -2,10 +2,11 @@
 
     python -m benchmarks.decoding.write
 
-The weights are drawn from a seed. Two things are set by hand, so that every search
-goes on to its limit: the decoder's last norm gives the first feature one constant
-value, and EOS has a large negative weight there. Padding has the zero vector, which
-the decoder starts from.
+The weights are drawn from a seed. In the decoder's last norm the features change their
+signs at random, or a fresh model would repeat one token for ever. So that every search
+goes on to its limit, that norm gives the first feature one constant value, and EOS has
+a large negative weight there. Padding has the zero vector, which the decoder starts
+from.
 """
 
 import argparse
@@ -17,7 +18,7 @@ from keras import ops
 
 from benchmarks.decoding import measured
 from t2t_keras import experiment
-from t2t_keras.config import ExperimentConfig, ModelConfig
+from t2t_keras.config import ExperimentConfig, ModelConfig, TrainingConfig
 from t2t_keras.models.transformer import Transformer
 from t2t_keras.serving.ctranslate2_model import write_ctranslate2
 
@@ -60,7 +61,8 @@ def built(precision: str = "float32") -> Transformer:
             d_model=measured.WIDTH,
             d_ff=measured.INNER,
             num_heads=measured.HEADS,
-        )
+        ),
+        training=TrainingConfig(precision=precision),
     )
     model = experiment.build_model(config, measured.VOCABULARY)
     embeddings_VD = ops.convert_to_numpy(model.output_embeddings.value).copy()
@@ -70,7 +72,8 @@ def built(precision: str = "float32") -> Transformer:
     model.output_embeddings.assign(embeddings_VD)
     norm = model.decoder.layers[-1].feed_forward_residual.norm
     first_D = np.arange(measured.WIDTH) == 0
-    norm.gamma.assign(np.where(first_D, 0.0, 1.0))
+    signs_D = np.random.default_rng(1).choice([-1.0, 1.0], measured.WIDTH)
+    norm.gamma.assign(np.where(first_D, 0.0, signs_D))
     norm.beta.assign(np.where(first_D, 30.0, 0.0))
     return model
 
