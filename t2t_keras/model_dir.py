@@ -9,6 +9,7 @@ MODEL_DIR/
   averaged/          step-N, means of checkpoints
   translations/      what test sets became
   export/            SavedModels, a folder a version
+  export_ctranslate2/  models of CTranslate2, a folder a version
   tensorboard/       curves, sample translations, attention maps, profiles
   metrics.jsonl      the numbers of the curves, a line of JSON a line of progress
   nonfinite/         step-N, batches whose loss or gradient was not finite

@@ -10,15 +10,16 @@ from.
 """
 
 import argparse
+import shutil
 from pathlib import Path
 
 import numpy as np
-import tensorflow as tf
 from keras import ops
 
 from benchmarks.decoding import measured
 from t2t_keras import experiment
 from t2t_keras.config import ExperimentConfig, ModelConfig, TrainingConfig
+from t2t_keras.ctranslate2_export import encodings_of, weights_of
 from t2t_keras.models.transformer import Transformer
 from t2t_keras.serving.ctranslate2_model import write_ctranslate2
 
@@ -33,24 +34,20 @@ def main() -> None:
     folder = parser.parse_args().model
     folder.mkdir(parents=True, exist_ok=True)
     model = built()
-    encodings = positions_of(model)
-    weights = {
-        weight.path.split("/", 1)[1]: ops.convert_to_numpy(weight.value)
-        for weight in model.weights
-    }
+    encodings, weights = encodings_of(model, POSITIONS), weights_of(model)
     np.savez(folder / "weights.npz", positions=encodings, **weights)
     pieces = ["<pad>", "</s>", "<unk>", *map(str, range(3, measured.VOCABULARY))]
     for quantization in ("float32", "int8"):
         directory = folder / f"ctranslate2_{quantization}"
-        if not directory.exists():
-            write_ctranslate2(
-                weights,
-                encodings,
-                pieces,
-                directory,
-                num_heads=measured.HEADS,
-                quantization=quantization,
-            )
+        shutil.rmtree(directory, ignore_errors=True)
+        write_ctranslate2(
+            weights,
+            encodings,
+            pieces,
+            directory,
+            num_heads=measured.HEADS,
+            quantization=quantization,
+        )
 
 
 def built(precision: str = "float32") -> Transformer:
@@ -76,12 +73,6 @@ def built(precision: str = "float32") -> Transformer:
     norm.gamma.assign(np.where(first_D, 0.0, signs_D))
     norm.beta.assign(np.where(first_D, 30.0, 0.0))
     return model
-
-
-def positions_of(model: Transformer) -> np.ndarray:
-    """Returns what the model adds to the embedding at each position, [L, D]."""
-    nothing = tf.zeros((1, POSITIONS, measured.WIDTH))
-    return ops.convert_to_numpy(model.position_encoding(nothing))[0]
 
 
 if __name__ == "__main__":

@@ -8,6 +8,7 @@ import os
 import shutil
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -31,13 +32,14 @@ def write_ctranslate2(
     *,
     num_heads: int,
     quantization: str = "float32",
+    files: Mapping[str, bytes] = MappingProxyType({}),
 ) -> Path:
     """Writes a model directory of CTranslate2, whole or not at all.
 
-    Sources are given as pieces without their EOS, which CTranslate2 adds. Log
-    probabilities are the model's own, so padding keeps its share; whoever wants to be
-    sure that it is never generated gives `suppress_sequences=[["<pad>"]]`, and
-    probabilities are then of what is left.
+    It is loaded and translates before it gets its name. Sources are given to it as
+    pieces without EOS, which CTranslate2 adds. Log probabilities are the model's own:
+    padding keeps its share, and whoever must be sure that it is never generated gives
+    `suppress_sequences=[["<pad>"]]`, which shares it out among the others.
 
     Args:
         weights: By path below the model: "embedding/embeddings" and so on.
@@ -47,44 +49,57 @@ def write_ctranslate2(
         directory: What to write; must not exist.
         num_heads: H.
         quantization: One of `QUANTIZATIONS`.
+        files: What else to put there, by name.
 
     Returns:
         `directory`.
 
     Raises:
-        UserError: If CTranslate2 is not installed, cannot express the model, or
-            cannot translate with what was written.
+        UserError: If CTranslate2 is not installed, or cannot translate with what was
+            written; if the directory exists or there is no such quantization.
         OSError: If it cannot be written.
+
+    Source: `ctranslate2.specs` of CTranslate2 4.8, and its scores (tests/system).
     """
+    final = Path(directory)
     if quantization not in QUANTIZATIONS:
         raise UserError(
             f"--quantization must be one of {', '.join(QUANTIZATIONS)}. "
-            f"Received: {quantization!r}"
+            f"Received: {quantization}"
         )
-    final = Path(directory)
     if final.exists():
         raise UserError(f"{final} exists already. Name a folder that does not.")
     spec = _spec(weights, encodings, num_heads)
     spec.register_source_vocabulary(list(pieces))
     spec.register_target_vocabulary(list(pieces))
-    spec.config.add_attribute("layer_norm_epsilon", _EPSILON)
-    spec.config.add_attribute("unk_token", pieces[UNK_ID])
-    spec.config.add_attribute("eos_token", pieces[EOS_ID])
-    spec.config.add_attribute("bos_token", pieces[PAD_ID])
-    spec.config.add_attribute("decoder_start_token", pieces[PAD_ID])
-    spec.config.add_attribute("add_source_eos", True)
+    for name, value in _config(pieces).items():
+        spec.config.add_attribute(name, value)
     spec.validate()
     spec.optimize(quantization)
-    temporary = final.with_name(f".{final.name}.{os.getpid()}.tmp")
     final.parent.mkdir(parents=True, exist_ok=True)
+    temporary = final.with_name(f".{final.name}.{os.getpid()}.tmp")
     try:
         temporary.mkdir()
         spec.save(str(temporary))
+        for name, content in files.items():
+            (temporary / name).write_bytes(content)
         _check(temporary, pieces)
         temporary.rename(final)
     finally:
         shutil.rmtree(temporary, ignore_errors=True)
     return final
+
+
+def _config(pieces: Sequence[str]) -> dict[str, Any]:
+    """Returns what goes to config.json."""
+    return {
+        "layer_norm_epsilon": _EPSILON,
+        "unk_token": pieces[UNK_ID],
+        "eos_token": pieces[EOS_ID],
+        "bos_token": pieces[PAD_ID],
+        "decoder_start_token": pieces[PAD_ID],
+        "add_source_eos": True,
+    }
 
 
 def _ctranslate2() -> Any:
