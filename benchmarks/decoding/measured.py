@@ -49,7 +49,7 @@ def sentences(count: int, *, real_lengths: bool = False) -> Sentences:
     Args:
         count: How many.
         real_lengths: Whether lengths are spread as in news, EOS counted: log-normal,
-            from 4 to 90, half of them between 17 and 33, mean 26. If not, they are
+            from 4 to 90, half of them between 17 and 29, mean 25. If not, they are
             from 20 to 30, mean 25.
     """
     found = []

@@ -137,11 +137,11 @@ def _spec(weights: Weights, encodings: np.ndarray, num_heads: int) -> Any:
     # The decoder's first input is the zero vector, not that of an id.
     spec.decoder.start_from_zero_embedding = True
     embeddings_VD = weights["embedding/embeddings"].astype(np.float32)
-    for embeddings in (spec.encoder.embeddings[0], spec.decoder.embeddings):
-        embeddings.weight = embeddings_VD
-        embeddings.multiply_by_sqrt_depth = True
+    for embedding in (spec.encoder.embeddings[0], spec.decoder.embeddings):
+        embedding.weight = embeddings_VD
     spec.decoder.projection.weight = embeddings_VD
     for stack, name in ((spec.encoder, "encoder"), (spec.decoder, "decoder")):
+        stack.scale_embeddings = True  # by sqrt(D)
         # CTranslate2's own sinusoids are all sines first, then all cosines.
         stack.position_encodings.encodings = encodings.astype(np.float32)
         for i, layer in enumerate(stack.layer):
