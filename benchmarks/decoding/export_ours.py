@@ -1,14 +1,13 @@
 """Writes the model as a SavedModel of ids, as `python -m t2t_keras.export` does."""
 
 import argparse
-import inspect
 
 import tensorflow as tf
 
 from benchmarks.decoding import measured
 from benchmarks.decoding.write import built
 from t2t_keras import experiment, signature
-from t2t_keras.decoding.settings import BeamSearchSettings
+from t2t_keras.decoding.settings import BeamSearchSettings, RowOptions
 
 # The shortest source has 20 tokens, and every output is to have 25.
 EXTRA = 5
@@ -26,15 +25,19 @@ def main() -> None:
     settings = BeamSearchSettings(measured.BEAM, measured.ALPHA, n_best=1)
     ids = tf.TensorSpec([None, None], tf.int32, name=signature.INPUT_IDS)
 
-    @tf.function(input_signature=[ids], jit_compile=given.xla == "on" or None)
+    compiled = given.xla == "on"
+
+    @tf.function(input_signature=[ids], jit_compile=compiled or None)
     def translate_ids(input_ids):
-        if given.real_lengths:
-            # As many tokens as the sentence's own source has, EOS counted.
-            found = experiment.search_translations(model, input_ids, settings, 0)
-        else:
-            found = experiment.search_translations(
-                model, input_ids, settings, EXTRA, **as_long_as_all(input_ids)
-            )
+        found = experiment.search_translations(
+            model,
+            input_ids,
+            settings,
+            # As many tokens as a sentence's own source has, or 25 of each.
+            0 if given.real_lengths else EXTRA,
+            None if given.real_lengths else limited(input_ids),
+            growing=not compiled,
+        )
         return {
             signature.OUTPUT_IDS: found.tokens[:, 0],
             signature.OUTPUT_LENGTH: found.lengths[:, 0],
@@ -49,19 +52,14 @@ def main() -> None:
     )
 
 
-def as_long_as_all(input_ids: tf.Tensor) -> dict:
-    """Returns what limits every output to the same length."""
-    if "options" not in inspect.signature(experiment.search_translations).parameters:
-        return {}
-    from t2t_keras.decoding.settings import RowOptions
-
+def limited(input_ids: tf.Tensor) -> RowOptions:
+    """Returns what makes every output as long as all others."""
     zeros_B = tf.zeros_like(input_ids[:, 0])
-    options = RowOptions(
-        zeros_B + measured.BEAM,
-        tf.cast(zeros_B, tf.float32) + measured.ALPHA,
-        zeros_B + measured.LENGTH,
+    return RowOptions(
+        beam_sizes=zeros_B + measured.BEAM,
+        alphas=tf.cast(zeros_B, tf.float32) + measured.ALPHA,
+        max_lengths=zeros_B + measured.LENGTH,
     )
-    return {"options": options}
 
 
 if __name__ == "__main__":
