@@ -2,6 +2,7 @@
 
 import dataclasses
 import functools
+import os
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, cast
@@ -38,6 +39,9 @@ from t2t_keras.training.update import ReplicaUpdate
 
 # Programs that XLA compiles for a dev set: of more, its few batches get no fuller.
 _MOST_SHAPES_TO_EVALUATE = 3
+
+# Most searches at a time, on CPUs: each has memory of its own.
+_MOST_SEARCHES = 4
 
 # Longest source, in tokens, that is translated whole. Attention's memory grows with
 # its square; a sentence that long is a paragraph.
@@ -173,8 +177,11 @@ def uses_xla(config: TrainingConfig) -> bool:
     On CPUs it has no fast bfloat16 product. TensorFlow's own is three times as fast
     there as either's of float32 (benchmarks/README.md).
     """
-    on_cpu = not tf.config.list_physical_devices("GPU")
-    return config.jit_compile and not (on_cpu and config.precision == "bfloat16")
+    return config.jit_compile and (_has_gpu() or config.precision != "bfloat16")
+
+
+def _has_gpu() -> bool:
+    return bool(tf.config.list_physical_devices("GPU"))
 
 
 def build_stepper(
@@ -221,6 +228,7 @@ def build_translator(
         vocabulary,
         max_source_length=longest_source(model),
         extra_length=config.extra_length,
+        at_once=1 if _has_gpu() else min(os.cpu_count() or 1, _MOST_SEARCHES),
     )
 
 

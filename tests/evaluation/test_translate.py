@@ -1,5 +1,8 @@
 """Lines in, lines out: order, batches, limits. The model's part is a plain function."""
 
+import threading
+import time
+
 import numpy as np
 import pytest
 import tensorflow as tf
@@ -197,3 +200,31 @@ def test_progress_adds_up_to_the_lines(build):
     build(tokens_per_batch=8).translate(["", *LINES, " "], done.append)
     assert sum(done) == len(LINES) + 2
     assert len(done) > 3
+
+
+def test_batches_searched_at_once_come_back_in_their_places(vocabulary):
+    plain = EchoSearch()
+    meeting = threading.Barrier(2, timeout=60)
+
+    def search(source):
+        # Nobody gets past here alone.
+        meeting.wait()
+        if source.shape[1] > 8:
+            time.sleep(0.1)  # the longest come first, and are done last
+        return plain(source)
+
+    # Each line by itself.
+    sizes = {"max_source_length": 40, "tokens_per_batch": 1}
+    together = Translator(search, vocabulary, at_once=2, **sizes)
+    alone = Translator(plain, vocabulary, **sizes).translate(LINES[:4])
+    assert len(plain.batches) == 4
+    assert together.translate(LINES[:4]) == alone
+
+
+def test_a_search_that_fails_ends_the_translation(vocabulary):
+    def search(source):
+        raise RuntimeError(f"no memory for {source.shape[0]} rows")
+
+    sizes = {"max_source_length": 40, "tokens_per_batch": 4, "at_once": 3}
+    with pytest.raises(RuntimeError, match="no memory for 1 rows"):
+        Translator(search, vocabulary, **sizes).translate(LINES)
