@@ -188,11 +188,11 @@ def _set_attention(attention: Any, weights: Weights, num_heads: int) -> None:
     kernels = [weights[f"{name}_kernel"] for name in names]
     size = max(kernel.shape[1] for kernel in kernels) // num_heads
     queries, keys, values = (_padded(kernel.T, num_heads, size) for kernel in kernels)
-    inputs = (
-        [[queries, keys, values]] if len(attention.linear) == 2
-        else [[queries], [keys, values]]
-    )  # fmt: skip
-    for linear, parts in zip(attention.linear[:-1], inputs, strict=True):
+    if len(attention.linear) == 2:  # self-attention: one product
+        products = [(queries, keys, values)]
+    else:
+        products = [(queries,), (keys, values)]
+    for linear, parts in zip(attention.linear[:-1], products, strict=True):
         linear.weight = np.concatenate(parts)
     attention.queries_scale = (kernels[0].shape[1] // num_heads) ** -0.5
     output = _padded(weights["output_kernel"], num_heads, size)
