@@ -111,7 +111,7 @@ def _at_size(
         latencies.append(time.perf_counter() - start)
         return found
 
-    rates = []
+    rates, cpu_seconds, tokens = [], 0.0, 0
     with ThreadPoolExecutor(given.at_once) as pool:
         # Once for nothing: graphs are pruned, memory is fetched, XLA compiles sizes.
         compiled = getattr(given, "xla", "off") == "on"
@@ -119,13 +119,17 @@ def _at_size(
         warm_up = batches if all_sizes else batches[: given.at_once]
         list(pool.map(translate, warm_up))
         for _ in range(given.rounds):
-            start = time.perf_counter()
+            start, cpu_start = time.perf_counter(), time.process_time()
             found = [one for batch in pool.map(timed, batches) for one in batch]
             seconds = time.perf_counter() - start
+            cpu_seconds += time.process_time() - cpu_start
+            tokens += sum(map(len, found))
             rates.append(sum(map(len, found)) / seconds)
     return {
         "tokens_per_second": statistics.median(rates),
         "rounds": [round(rate, 1) for rate in rates],
+        # What other processes on the machine hardly change.
+        "tokens_per_cpu_second": tokens / cpu_seconds,
         "tokens": sum(map(len, found)),
         # What the first sentences begin with: all programs must find the same.
         "first": [zlib.crc32(str(one[:18]).encode()) for one in found[:8]],

@@ -53,6 +53,8 @@ def test_padding_follows_the_end():
 def test_it_counts_the_tokens_of_every_round(monkeypatch, capsys):
     clock = iter(range(1000))
     monkeypatch.setattr(measured.time, "perf_counter", lambda: next(clock))
+    used = iter((0, 4, 10, 12))
+    monkeypatch.setattr(measured.time, "process_time", lambda: next(used))
     asked = []
 
     def translate(batch):
@@ -67,6 +69,7 @@ def test_it_counts_the_tokens_of_every_round(monkeypatch, capsys):
     # The clock is read before and after the round, and each of its three batches.
     assert told["tokens_per_second"] == pytest.approx(30 / 7)
     assert (told["p50_ms"], told["p95_ms"]) == (1000, 1000)
+    assert told["tokens_per_cpu_second"] == pytest.approx(60 / (4 + 2))
 
 
 def test_two_at_once_have_two_to_do(monkeypatch, capsys):
