@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 import tensorflow as tf
 
+from t2t_keras.quiet import quiet_start_up
 from t2t_keras.serving.server.batching import BatchScheduler
 from t2t_keras.serving.server.joined import JoinedRun
 from t2t_keras.serving.server.session import ModelSession, Run
@@ -41,8 +42,8 @@ class Loader:
     session_config: tf.compat.v1.ConfigProto | None = None
     scheduler: BatchScheduler | None = None
     warm_up_iterations: int = 1
-    # Reading two graphs at a time in Python is not faster, and doubles the memory.
-    _reading: threading.Lock = field(default_factory=threading.Lock)
+    # Two at a time are not faster, and double the memory.
+    _loading: threading.Lock = field(default_factory=threading.Lock)
 
     def __call__(self, directory: Path) -> Servable:
         """Loads a version and runs its warm-up requests.
@@ -50,15 +51,16 @@ class Loader:
         Raises:
             ServingError: If it cannot be loaded, or a warm-up request fails.
         """
-        with self._reading:
+        # The tokenizer's library prints a line when it is first used.
+        with self._loading, quiet_start_up():
             session = ModelSession(directory, self.session_config)
-        run: Run = session.run
-        if self.scheduler is not None:
-            run = JoinedRun(session.run, self.scheduler)
-        try:
-            if self.warm_up_iterations:
-                warm_up(directory, run, session.signatures, self.warm_up_iterations)
-        except BaseException:
-            session.close()
-            raise
+            run: Run = session.run
+            if self.scheduler is not None:
+                run = JoinedRun(session.run, self.scheduler)
+            try:
+                if self.warm_up_iterations:
+                    warm_up(directory, run, session.signatures, self.warm_up_iterations)
+            except BaseException:
+                session.close()
+                raise
         return Servable(run, session.signatures, session.close)

@@ -139,6 +139,17 @@ def test_other_outputs_are_another_kind_too(joined):
     assert len(graph.seen) == 2
 
 
+def test_models_that_share_the_threads_do_not_share_batches():
+    """Versions of one model have tensors of the same names."""
+    scheduler = BatchScheduler(BatchingOptions(64, batch_timeout_seconds=0.2))
+    old, new = Doubling(), Doubling()
+    runs = [JoinedRun(graph, scheduler) for graph in (old, new)]
+    calls = [lambda run=run: run({"x:0": floats(1)}, ["y:0"], None) for run in runs]
+    at_once(calls)
+    scheduler.close()
+    assert [x.tolist() for x in old.seen] == [x.tolist() for x in new.seen] == [[1]]
+
+
 def poisoned(feeds, fetches, timeout_seconds):
     if 13 in feeds["x:0"]:
         raise invalid_argument("thirteen")
