@@ -102,12 +102,13 @@ _MODEL_NAME = flags.DEFINE_string(
 def main() -> int:
     """Exports; returns the exit status."""
     from t2t_keras import experiment, exporting
+    from t2t_keras.export_settings import ExportSettings
     from t2t_keras.model_dir import ModelDir
 
     model_dir = ModelDir(program.required("model_dir"))
     batch_sizes = _ascending(_BATCH_SIZES.value or ())
     trained = experiment.load_trained(model_dir, _MODEL.checkpoint.value)
-    settings = exporting.ExportSettings(
+    settings = ExportSettings(
         decoding=_MODEL.decoding(trained.config),
         xla=_XLA.value,
         precision=_PRECISION.value,
