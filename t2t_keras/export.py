@@ -3,11 +3,13 @@
     python -m t2t_keras.export --model_dir=runs/tiny
     python -m t2t_keras.export --model_dir=runs/tiny --checkpoint=best --beam_size=8
     python -m t2t_keras.export --model_dir=runs/tiny --format=text --xla
+    python -m t2t_keras.export --model_dir=runs/tiny --format=ctranslate2
 
 Each export is a new version, a folder named by the next integer, which is what
 TensorFlow Serving watches: text in and translations out below MODEL_DIR/export, or
 MODEL_DIR/export_xla for servers that are started with XLA; token ids in and out,
-without TensorFlow Text, below MODEL_DIR/export_ids. docs/serving.md says what is in
+without TensorFlow Text, below MODEL_DIR/export_ids; what CTranslate2 reads below
+MODEL_DIR/export_ctranslate2. docs/serving.md and docs/ctranslate2.md say what is in
 each.
 """
 
@@ -33,14 +35,16 @@ _OWN = (
     "max_attention_length",
     "batch_sizes",
     "model_name",
+    "quantization",
 )
 _MODEL = program.define_model_flags()
 _FORMAT = flags.DEFINE_multi_enum(
     "format",
     ["text", "ids"],
-    ["text", "ids"],
+    ["text", "ids", "ctranslate2"],
     "What to write, once for each: text, a SavedModel that takes and gives text; ids, "
-    "one that takes and gives token ids.",
+    "one that takes and gives token ids; ctranslate2, a model of CTranslate2, which "
+    "takes its search's settings when it translates.",
 )
 _XLA = flags.DEFINE_bool(
     "xla",
@@ -97,6 +101,12 @@ _BATCH_SIZES = flags.DEFINE_list(
 _MODEL_NAME = flags.DEFINE_string(
     "model_name", "translate", "What requests to a server call the model."
 )
+_QUANTIZATION = flags.DEFINE_string(
+    "quantization",
+    "float32",
+    "How a model of CTranslate2 stores its weights: float32, float16, int16, int8 or "
+    "int8_float32.",
+)
 
 
 def main() -> int:
@@ -121,8 +131,15 @@ def main() -> int:
         model_name=_MODEL_NAME.value,
     )
     for form in dict.fromkeys(_FORMAT.value):
-        export = exporting.export(trained, model_dir, form, settings)
-        print(f"exported step {trained.step:,} to {export}")
+        if form == "ctranslate2":
+            from t2t_keras.ctranslate2_export import export_ctranslate2
+
+            base = model_dir.path / "export_ctranslate2"
+            export = export_ctranslate2(trained, base, _QUANTIZATION.value)
+            print(f"exported step {trained.step:,} for CTranslate2 to {export}")
+        else:
+            export = exporting.export(trained, model_dir, form, settings)
+            print(f"exported step {trained.step:,} to {export}")
     return 0
 
 
