@@ -4,6 +4,7 @@ import sys
 from pathlib import Path
 
 from t2t_keras import checkpoints, experiment, exporting, scoring
+from t2t_keras.export_settings import ExportSettings
 from t2t_keras.model_dir import ModelDir, write_text
 
 # What every run ends with; other formats are asked for.
@@ -25,7 +26,7 @@ def finish(model_dir: ModelDir) -> None:
         report = scoring.score(trained, test_set, config.decoding)
         keep(model_dir, report)
         results = f"{report.describe()}\n\n{_samples(test_set, report)}\n"
-    settings = exporting.ExportSettings(config.decoding)
+    settings = ExportSettings(config.decoding)
     exports = [export_once(trained, model_dir, form, settings) for form in FORMS]
     print(
         f"\n{results}"
@@ -80,7 +81,7 @@ def export_once(
     trained: experiment.TrainedModel,
     model_dir: ModelDir,
     form: str,
-    settings: exporting.ExportSettings,
+    settings: ExportSettings,
 ) -> Path:
     """Returns the export of these weights and settings, written if need be."""
     version = exporting.newest_export(trained, model_dir, form, settings)

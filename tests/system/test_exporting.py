@@ -12,7 +12,7 @@ from t2t_keras.attention_maps import attention_maps
 from t2t_keras.decoding.settings import BeamSearchSettings
 from t2t_keras.errors import UserError
 from t2t_keras.evaluation.translate import Translator
-from t2t_keras.exporting import ExportSettings
+from t2t_keras.export_settings import ExportSettings
 from t2t_keras.model_dir import ModelDir
 from t2t_keras.serving.graph_check import read_meta_graph
 from t2t_keras.serving.requests import Request, read_warm_up
@@ -231,19 +231,6 @@ def test_a_run_in_half_precision_becomes_what_cpus_compute(trained):
         strict=True,
     ):
         assert ours.path == theirs.path
-
-
-def test_limits_come_from_the_model_where_nothing_is_said(trained):
-    plain = ExportSettings(CONFIG.decoding)
-    limits = exporting.limits_of(trained, plain)
-    assert limits.source_length == experiment.longest_source(trained.model)
-    assert limits.target_length == limits.source_length + 6
-    assert (limits.beam_size, limits.n_best) == (8, 4)
-    wide = dataclasses.replace(CONFIG.decoding, beam_size=12)
-    assert exporting.limits_of(trained, ExportSettings(wide)).beam_size == 12
-    assert ExportSettings(CONFIG.decoding, xla=True).batch_sizes == (1, 8, 32)
-    with pytest.raises(UserError, match="--n_best=5 is more than --beam_size=4"):
-        exporting.limits_of(trained, ExportSettings(CONFIG.decoding, n_best=5))
 
 
 def test_an_export_that_fails_leaves_nothing(trained, tmp_path, monkeypatch):

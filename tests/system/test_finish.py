@@ -10,6 +10,7 @@ from t2t_keras.config import DecodingConfig
 from t2t_keras.errors import UserError
 from t2t_keras.evaluation.bleu import corpus_scores
 from t2t_keras.evaluation.translate import TranslatedLine, Translation
+from t2t_keras.export_settings import ExportSettings
 
 
 def test_the_last_word_of_training(reverse_run):
@@ -127,7 +128,7 @@ def test_a_run_that_is_finished_again_exports_nothing_new(own_run, capsys):
     assert f"SavedModel   {own_run.export / '1'}\n" in first
     assert f"  of ids     {own_run.export_ids / '1'}\n" in first
     trained = experiment.load_trained(own_run, "350")
-    settings = exporting.ExportSettings(trained.config.decoding)
+    settings = ExportSettings(trained.config.decoding)
     export = exporting.export(trained, own_run, "ids", settings)
     assert export == own_run.export_ids / "2"
     finish.finish(own_run)
