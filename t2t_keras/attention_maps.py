@@ -1,9 +1,10 @@
-"""Which position looked at which: attention weights of the last layers, and pictures.
+"""Which position looked at which: attention weights of all layers, and pictures.
 
 The model's own call keeps no weights: they are computed here once more, from the same
 layers, for the few sentences that someone wants to look at.
 
-Shapes: B batch, S source length, T target length, H heads, Q queries, C keys.
+Shapes: B batch, S source length, T target length, R layers of a stack, H heads,
+Q queries, C keys.
 """
 
 from collections.abc import Sequence
@@ -23,12 +24,12 @@ ROW = 4
 
 
 class AttentionMaps(NamedTuple):
-    """Weights of the last layer of each stack; each query's add up to 1.
+    """Weights of the layers of each stack, first to last; each query's add up to 1.
 
     Attributes:
-        encoder: [B, H, S, S] float32.
-        decoder: [B, H, T, T] float32.
-        memory: [B, H, T, S] float32, from the decoder to the encoder's output.
+        encoder: [B, R, H, S, S] float32.
+        decoder: [B, R, H, T, T] float32.
+        memory: [B, R, H, T, S] float32, from the decoder to the encoder's output.
     """
 
     encoder: Tensor
@@ -39,7 +40,7 @@ class AttentionMaps(NamedTuple):
 def attention_maps(
     model: Transformer, source: Tensor, decoder_input: Tensor
 ) -> AttentionMaps:
-    """Returns what the last layers attend to, without dropout.
+    """Returns what the layers attend to, without dropout.
 
     Args:
         model: Built.
@@ -51,28 +52,27 @@ def attention_maps(
     if neighborhood is not None:
         length = tf.shape(source)[1]
         encoder_mask = encoder_mask & neighborhood_mask(length, neighborhood)
-    *layers, last = model.encoder.layers
+    encoder = []
     hidden_BSD = model.position_encoding(model.embedding(source))
-    for layer in layers:
+    for layer in model.encoder.layers:
+        encoder.append(layer.attention.weights_of(hidden_BSD, None, encoder_mask))
         hidden_BSD = layer(hidden_BSD, attention_mask=encoder_mask)
-    encoder = last.attention.weights_of(hidden_BSD, None, encoder_mask)
-    memory_BSD = last(hidden_BSD, attention_mask=encoder_mask)
 
-    masks = {
-        "attention_mask": causal_mask(tf.shape(decoder_input)[1]),
-        "memory_mask": padding_mask(source),
-    }
-    *layers, last = model.decoder.layers
+    memory_BSD, memory_mask = hidden_BSD, padding_mask(source)
+    causal = causal_mask(tf.shape(decoder_input)[1])
+    decoder, memory = [], []
     hidden_BTD = model.position_encoding(model.embedding(decoder_input))
-    for layer in layers:
-        hidden_BTD = layer(hidden_BTD, memory_BSD, **masks)
-    decoder = last.attention.weights_of(hidden_BTD, None, masks["attention_mask"])
-    attended_BTD = last.attention(hidden_BTD, attention_mask=masks["attention_mask"])
-    queries_BTD = last.attention_residual(hidden_BTD, attended_BTD)
-    memory = last.memory_attention.weights_of(
-        queries_BTD, memory_BSD, masks["memory_mask"]
-    )
-    return AttentionMaps(encoder, decoder, memory)
+    for layer in model.decoder.layers:
+        decoder.append(layer.attention.weights_of(hidden_BTD, None, causal))
+        attended_BTD = layer.attention(hidden_BTD, attention_mask=causal)
+        queries_BTD = layer.attention_residual(hidden_BTD, attended_BTD)
+        memory.append(
+            layer.memory_attention.weights_of(queries_BTD, memory_BSD, memory_mask)
+        )
+        hidden_BTD = layer(
+            hidden_BTD, memory_BSD, attention_mask=causal, memory_mask=memory_mask
+        )
+    return AttentionMaps(*(tf.stack(maps, 1) for maps in (encoder, decoder, memory)))
 
 
 def picture(weights_HQC: np.ndarray) -> np.ndarray:

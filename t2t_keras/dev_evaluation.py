@@ -142,8 +142,8 @@ class DevEvaluation:
             maps = attention_maps(
                 self._model, tf.constant([source]), tf.constant([[0, *target[:-1]]])
             )
-            for name, weights_BHQC in maps._asdict().items():
-                pixels = picture(np.asarray(weights_BHQC)[0])
+            for name, weights_BRHQC in maps._asdict().items():
+                pixels = picture(np.asarray(weights_BRHQC)[0, -1])
                 self._progress.image(step, f"attention_{number}/{name}", pixels)
             sides = map(self._data.vocabulary.pieces, (source, target))
             self._progress.text(step, f"attention_{number}/tokens", legend(*sides))

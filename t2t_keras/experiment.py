@@ -2,13 +2,13 @@
 
 import dataclasses
 import functools
+import os
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, cast
 
 import keras
 import tensorflow as tf
-from keras import ops
 
 from t2t_keras.checkpoints import CheckpointStore
 from t2t_keras.config import (
@@ -17,7 +17,6 @@ from t2t_keras.config import (
     ExperimentConfig,
     TrainingConfig,
 )
-from t2t_keras.decoding.beam_search import BeamSearchResult, beam_search
 from t2t_keras.decoding.settings import BeamSearchSettings
 from t2t_keras.errors import UserError
 from t2t_keras.evaluation.translate import Translator
@@ -28,6 +27,7 @@ from t2t_keras.input_pipeline.filling import BucketFilling, Filling, PackedFilli
 from t2t_keras.input_pipeline.records import read_manifest, text_files
 from t2t_keras.input_pipeline.tokenized import TokenizedCorpus
 from t2t_keras.model_dir import ModelDir
+from t2t_keras.model_search import search_translations
 from t2t_keras.models.transformer import Transformer
 from t2t_keras.text.subwords import learn_subwords
 from t2t_keras.text.vocabulary import SubwordVocabulary
@@ -36,10 +36,12 @@ from t2t_keras.training.optimizer import SummedGradientAdam, paper_adam
 from t2t_keras.training.schedule import WarmupInverseSquareRoot
 from t2t_keras.training.step import Stepper
 from t2t_keras.training.update import ReplicaUpdate
-from t2t_keras.typing import Tensor
 
 # Programs that XLA compiles for a dev set: of more, its few batches get no fuller.
 _MOST_SHAPES_TO_EVALUATE = 3
+
+# Most searches at a time, on CPUs: each has memory of its own.
+_MOST_SEARCHES = 4
 
 # Longest source, in tokens, that is translated whole. Attention's memory grows with
 # its square; a sentence that long is a paragraph.
@@ -175,8 +177,11 @@ def uses_xla(config: TrainingConfig) -> bool:
     On CPUs it has no fast bfloat16 product. TensorFlow's own is three times as fast
     there as either's of float32 (benchmarks/README.md).
     """
-    on_cpu = not tf.config.list_physical_devices("GPU")
-    return config.jit_compile and not (on_cpu and config.precision == "bfloat16")
+    return config.jit_compile and (_has_gpu() or config.precision != "bfloat16")
+
+
+def _has_gpu() -> bool:
+    return bool(tf.config.list_physical_devices("GPU"))
 
 
 def build_stepper(
@@ -197,40 +202,6 @@ def build_stepper(
         packed=packed,
     )
     return Stepper(update, strategy, max_tokens=config.max_tokens_per_replica)
-
-
-def search_translations(
-    model: Transformer,
-    source: Tensor,
-    settings: BeamSearchSettings,
-    extra_length: int,
-) -> BeamSearchResult:
-    """Returns the best translations of source ids [B, S] int32, padded with 0.
-
-    A translation may have `extra_length` tokens more than its own source, whatever
-    else is in the batch (section 6.1). Runs eagerly, in a graph, and under XLA if S
-    is static.
-    """
-    batch, longest = ops.shape(source)
-    memory = model.remember(source)
-    length = longest + extra_length
-    limits_B = ops.sum(ops.cast(ops.not_equal(source, 0), "int32"), axis=1)
-    limits_B = limits_B + extra_length
-    if model.sizes["learned_positions"]:
-        # Past the last learned position there is nothing to tell tokens apart.
-        limits_B = ops.minimum(limits_B, model.sizes["learned_positions"])
-
-    def step(tokens, position, caches):
-        return model.decode_step(tokens, position, caches, memory)
-
-    return beam_search(
-        step,
-        model.empty_caches(batch, settings.beam_size, length),
-        max_lengths=limits_B,
-        max_decode_length=length,
-        vocabulary_size=model.sizes["vocabulary_size"],
-        settings=settings,
-    )
 
 
 def build_translator(
@@ -257,6 +228,7 @@ def build_translator(
         vocabulary,
         max_source_length=longest_source(model),
         extra_length=config.extra_length,
+        at_once=1 if _has_gpu() else min(os.cpu_count() or 1, _MOST_SEARCHES),
     )
 
 

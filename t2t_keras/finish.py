@@ -1,18 +1,14 @@
 """What follows the last update: the mean of checkpoints, a score, an export."""
 
-import dataclasses
-import functools
 import sys
 from pathlib import Path
-from typing import Any
 
-import tensorflow as tf
-
-from t2t_keras import checkpoints, experiment, scoring
-from t2t_keras.config import DecodingConfig
-from t2t_keras.decoding.settings import BeamSearchSettings
+from t2t_keras import checkpoints, experiment, exporting, scoring
+from t2t_keras.export_settings import ExportSettings
 from t2t_keras.model_dir import ModelDir, write_text
-from t2t_keras.serving.saved_model import TranslatorModule, save_translator
+
+# What every run ends with; other formats are asked for.
+FORMS = ("text", "ids")
 
 
 def finish(model_dir: ModelDir) -> None:
@@ -30,15 +26,14 @@ def finish(model_dir: ModelDir) -> None:
         report = scoring.score(trained, test_set, config.decoding)
         keep(model_dir, report)
         results = f"{report.describe()}\n\n{_samples(test_set, report)}\n"
-    export = _newest_export_of(trained, model_dir, config.decoding)
-    if export is None:
-        _say("exporting …")
-        export = export_translator(trained, model_dir, config.decoding)
+    settings = ExportSettings(config.decoding)
+    exports = [export_once(trained, model_dir, form, settings) for form in FORMS]
     print(
         f"\n{results}"
         f"checkpoints  {model_dir.checkpoints}\n"
         f"averaged     {trained.checkpoint}\n"
-        f"SavedModel   {export}\n\n"
+        f"SavedModel   {exports[0]}\n"
+        f"  of ids     {exports[1]}\n\n"
         "Go on with:\n"
         f"  python -m t2t_keras.translate --model_dir={model_dir.path} < FILE\n"
         f"  python -m t2t_keras.evaluate --model_dir={model_dir.path}\n"
@@ -82,52 +77,18 @@ def keep(model_dir: ModelDir, report: scoring.Report) -> None:
     model_dir.update_run_card({"scores": {**scores, of: report.facts()}})
 
 
-def export_translator(
-    trained: experiment.TrainedModel, model_dir: ModelDir, decoding: DecodingConfig
+def export_once(
+    trained: experiment.TrainedModel,
+    model_dir: ModelDir,
+    form: str,
+    settings: ExportSettings,
 ) -> Path:
-    """Writes a SavedModel of a trained model; returns its directory."""
-    search = functools.partial(
-        experiment.search_translations,
-        trained.model,
-        settings=BeamSearchSettings(
-            beam_size=decoding.beam_size, alpha=decoding.alpha, n_best=1
-        ),
-        extra_length=decoding.extra_length,
-    )
-    weights: list[tf.Variable] = [weight.value for weight in trained.model.weights]
-    module = TranslatorModule(
-        search, weights, trained.vocabulary, experiment.longest_source(trained.model)
-    )
-    export = save_translator(module, model_dir.export)
-    facts = _facts_of_export(trained, decoding)
-    place = str(export.relative_to(model_dir.path))
-    model_dir.update_run_card({"export": {"directory": place, **facts}})
-    return export
-
-
-def _newest_export_of(
-    trained: experiment.TrainedModel, model_dir: ModelDir, decoding: DecodingConfig
-) -> Path | None:
-    """Returns the newest export if it is of the same weights and the same search.
-
-    A run that is finished again would make a server that watches the folder load
-    the same thing once more.
-    """
-    known = dict(model_dir.run_card().get("export", {}))
-    export = model_dir.path / known.pop("directory", "")
-    same = known == _facts_of_export(trained, decoding)
-    return export if same and (export / "saved_model.pb").is_file() else None
-
-
-def _facts_of_export(
-    trained: experiment.TrainedModel, decoding: DecodingConfig
-) -> dict[str, Any]:
-    return {
-        "checkpoint": f"{trained.checkpoint.parent.name}/{trained.checkpoint.name}",
-        "step": trained.step,
-        "averaged": list(checkpoints.read_state(trained.checkpoint).averaged),
-        "decoding": dataclasses.asdict(decoding),
-    }
+    """Returns the export of these weights and settings, written if need be."""
+    version = exporting.newest_export(trained, model_dir, form, settings)
+    if version is None:
+        _say(f"exporting {form} …")
+        version = exporting.export(trained, model_dir, form, settings)
+    return version
 
 
 def _say(text: str) -> None:

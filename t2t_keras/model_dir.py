@@ -8,7 +8,10 @@ MODEL_DIR/
   best/              step-N, the best on the dev set
   averaged/          step-N, means of checkpoints
   translations/      what test sets became
-  export/            SavedModels, a folder a version
+  export/            SavedModels of text, a folder a version
+  export_xla/        the same for servers that are started with XLA
+  export_ids/        SavedModels of ids, which need no TensorFlow Text
+  export_ctranslate2/  models of CTranslate2
   tensorboard/       curves, sample translations, attention maps, profiles
   metrics.jsonl      the numbers of the curves, a line of JSON a line of progress
   nonfinite/         step-N, batches whose loss or gradient was not finite
@@ -50,6 +53,8 @@ class ModelDir:
         self.averaged = self.path / "averaged"
         self.translations = self.path / "translations"
         self.export = self.path / "export"
+        self.export_xla = self.path / "export_xla"
+        self.export_ids = self.path / "export_ids"
         self.tensorboard = self.path / "tensorboard"
         self.metrics_file = self.path / "metrics.jsonl"
         self.nonfinite = self.path / "nonfinite"

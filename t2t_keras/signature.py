@@ -19,6 +19,8 @@ SCORE_TARGET = "score"
 ATTENTION = "attention"
 # Ids in, ids out, for those who tokenize themselves.
 TRANSLATE_IDS = "translate_ids"
+# Ids in, text out: in the export without a tokenizer, whose default takes ids too.
+DETOKENIZE = "detokenize"
 
 # [B] string, UTF-8, one sentence each.
 TEXT = "text"
@@ -26,7 +28,8 @@ TEXT = "text"
 TRANSLATION = "translation"
 # [B] float32, its log probability over its length penalty; 0 for an empty text.
 SCORE = "score"
-# [B] bool, whether a text was longer than the limits and its end was left out.
+# [B] bool, whether a text, or ids, were longer than the limits and their end was left
+# out. Every signature that takes a sentence tells.
 TRUNCATED = "truncated"
 
 # [B, N] string, best first; "" where there were fewer.

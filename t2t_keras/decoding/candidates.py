@@ -9,6 +9,7 @@ from typing import NamedTuple
 import tensorflow as tf
 
 from t2t_keras.decoding.settings import PAD_ID, BeamSearchSettings
+from t2t_keras.decoding.sizes import size_of
 from t2t_keras.decoding.top_k import top_k_of_rows
 from t2t_keras.typing import Tensor
 
@@ -35,8 +36,7 @@ def best_candidates(
     """Returns the C likeliest continuations of each sentence.
 
     The C best of a sentence are among the C best of each of its hypotheses, so
-    only those are normalised and compared; one more of each makes up for
-    padding, which is never generated.
+    only those are normalised and compared.
 
     Args:
         logits: [B, W, V] of any floating dtype; computed on as float32. V is
@@ -55,42 +55,58 @@ def best_candidates(
         ValueError: If the logits are too narrow, or of unknown width.
     """
     logits_BWV = tf.cast(logits, tf.float32)
-    beam_size, width = logits_BWV.shape[1:]
+    width = logits_BWV.shape[2]
     if width is None or width < vocabulary_size:
         raise ValueError(
             "The logits of the step function must have a static width of at least "
             f"vocabulary_size={vocabulary_size}. Received: logits.shape={logits.shape}"
         )
+    # One more makes up for padding, which is never generated.
     kept = min(settings.candidates + 1, vocabulary_size)
-    ids_BWK, logits_BWK = _best_tokens(logits_BWV[..., :vocabulary_size], kept)
+    beams = size_of(live_log_probs, 1)
+    # Rows, for XLA has a fast top-k of two axes and a slow one of three.
+    logits_RV = tf.reshape(logits_BWV, [-1, width])
+    best_RK, ids_RK = top_k_of_rows(logits_RV[:, :vocabulary_size], kept)
+    total_R = _log_sum_exp(logits_RV, best_RK[:, 0], ids_RK[:, 0])
+    best_RK = tf.where(ids_RK == PAD_ID, IMPOSSIBLE, best_RK)
     # At its limit a hypothesis has one continuation, whatever its rank was.
-    must_end_B11 = must_end[:, None, None]
-    end_BW1 = logits_BWV[..., settings.eos_id, None]
-    only_end_K = tf.range(kept) == 0
-    logits_BWK = tf.where(
-        must_end_B11, tf.where(only_end_K, end_BW1, IMPOSSIBLE), logits_BWK
+    must_end_BW = must_end[:, None] & tf.ones_like(live_log_probs, tf.bool)
+    must_end_R1 = tf.reshape(must_end_BW, [-1, 1])
+    only_end_K = tf.where(tf.range(kept) == 0, 0.0, IMPOSSIBLE)
+    best_RK = tf.where(
+        must_end_R1, logits_RV[:, settings.eos_id, None] + only_end_K, best_RK
     )
-    ids_BWK = tf.where(must_end_B11, settings.eos_id, ids_BWK)
-    total_BW = tf.reduce_logsumexp(logits_BWV, axis=-1)
+    ids_RK = tf.where(must_end_R1, settings.eos_id, ids_RK)
     # No rounding may lift a probability above 1: the early stop relies on it.
-    log_probs_BWK = tf.minimum(logits_BWK - total_BW[..., None], 0.0)
-    log_probs_BWK += live_log_probs[..., None]
+    log_probs_RK = tf.minimum(best_RK - total_R[:, None], 0.0)
+    log_probs_RK += tf.reshape(live_log_probs, [-1, 1])
     # A model that has lost its numbers finds nothing, and disturbs no neighbour.
-    lost_BWK = tf.math.is_nan(log_probs_BWK)
-    log_probs_BWK = tf.where(lost_BWK, IMPOSSIBLE, log_probs_BWK)
-    log_probs_BC, index_BC = tf.math.top_k(
-        tf.reshape(log_probs_BWK, [-1, beam_size * kept]), settings.candidates
-    )
-    ids_BX = tf.reshape(ids_BWK, [-1, beam_size * kept])
+    log_probs_RK = tf.where(tf.math.is_nan(log_probs_RK), IMPOSSIBLE, log_probs_RK)
+    return _best(ids_RK, log_probs_RK, beams, settings.candidates)
+
+
+def _log_sum_exp(logits: Tensor, peaks: Tensor, peak_ids: Tensor) -> Tensor:
+    """Returns log sum exp of each row, given its likeliest token that may follow.
+
+    A softmax is one pass, and the fastest there is. Where even that token has no
+    probability that float32 can tell from none, the sum is infinite, and so nothing
+    may follow.
+    """
+    share_R = tf.gather(tf.nn.softmax(logits), peak_ids, batch_dims=1)
+    return peaks - tf.math.log(share_R)
+
+
+def _best(ids: Tensor, log_probs: Tensor, beams: Tensor, count: int) -> Candidates:
+    """Returns the best of each sentence's continuations, [B W, K] of them."""
+    kept = ids.shape[1]
+    if kept < count:
+        # A vocabulary so small that one hypothesis has fewer than are wanted.
+        spare = [[0, 0], [0, count - kept]]
+        ids = tf.pad(ids, spare)
+        log_probs = tf.pad(log_probs, spare, constant_values=IMPOSSIBLE)
+        kept = count
+    ids_BX = tf.reshape(ids, [-1, beams * kept])
+    log_probs_BX = tf.reshape(log_probs, [-1, beams * kept])
+    log_probs_BC, index_BC = tf.math.top_k(log_probs_BX, count)
     tokens_BC = tf.gather(ids_BX, index_BC, batch_dims=1)
     return Candidates(index_BC // kept, tokens_BC, log_probs_BC)
-
-
-def _best_tokens(logits: Tensor, count: int) -> tuple[Tensor, Tensor]:
-    """Returns the `count` likeliest tokens of each hypothesis and their logits."""
-    beam_size, width = logits.shape[1:]
-    # Rows, for XLA has a fast top-k of two axes and a slow one of three.
-    best_RK, ids_RK = top_k_of_rows(tf.reshape(logits, [-1, width]), count)
-    best_BWK = tf.reshape(best_RK, [-1, beam_size, count])
-    ids_BWK = tf.reshape(ids_RK, [-1, beam_size, count])
-    return ids_BWK, tf.where(ids_BWK == PAD_ID, IMPOSSIBLE, best_BWK)

@@ -1,8 +1,10 @@
 """How to search, as a value that is checked once."""
 
 import dataclasses
+from typing import NamedTuple
 
 from t2t_keras.decoding.length_penalty import length_penalty
+from t2t_keras.typing import Tensor
 
 # The id of padding, and the one that starts every decoder input. Whatever the
 # vocabulary, it is never generated.
@@ -64,3 +66,22 @@ class BeamSearchSettings:
         search ends when that is EOS: exactly greedy search (ADR 0008).
         """
         return 2 * self.beam_size if self.beam_size > 1 else 1
+
+
+class RowOptions(NamedTuple):
+    """Settings of which each sentence of a batch has its own.
+
+    A sentence's result is that of a search with these settings, whatever those of
+    the others are.
+
+    Attributes:
+        beam_sizes: [B] int, W of each; below 1 it is taken as 1, above the
+            settings' beam size as that.
+        alphas: [B] float32, at least 0 each; below, it is taken as 0.
+        max_lengths: [B] int, most tokens of each output besides the limits that the
+            search has anyway, the EOS counted; below 1 it is taken as 1.
+    """
+
+    beam_sizes: Tensor
+    alphas: Tensor
+    max_lengths: Tensor

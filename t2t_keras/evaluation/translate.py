@@ -3,6 +3,7 @@
 Shapes: B batch, S source length, N results a sentence.
 """
 
+import concurrent.futures
 import dataclasses
 from collections.abc import Callable, Iterator, Sequence
 
@@ -10,6 +11,7 @@ import numpy as np
 import tensorflow as tf
 
 from t2t_keras.decoding.beam_search import BeamSearchResult
+from t2t_keras.text.reading import TextReader
 from t2t_keras.text.vocabulary import SubwordVocabulary
 from t2t_keras.typing import Tensor
 
@@ -66,8 +68,13 @@ class Translator:
             to the N best of each.
         vocabulary: For both languages.
         max_source_length: Tokens, EOS counted, after which a source is cut.
+        max_characters: Code points of a normalised line after which it is cut; if
+            None, as `TextReader` has it.
         extra_length: How many tokens longer than its source a translation may be.
         tokens_per_batch: Most positions of translations in one call of `search`.
+        at_once: Calls of `search` at a time. Two on two cores take two thirds of the
+            time of one after the other on both: the products of a step are too small
+            to be shared (benchmarks/README.md).
     """
 
     def __init__(
@@ -76,14 +83,17 @@ class Translator:
         vocabulary: SubwordVocabulary,
         *,
         max_source_length: int,
+        max_characters: int | None = None,
         extra_length: int = 0,
         tokens_per_batch: int = 4096,
+        at_once: int = 1,
     ):
         self._search = search
         self._vocabulary = vocabulary
-        self._max_source_length = max_source_length
+        self._reader = TextReader(vocabulary, max_source_length, max_characters)
         self._extra_length = extra_length
         self._tokens_per_batch = tokens_per_batch
+        self._at_once = at_once
 
     def translate(
         self,
@@ -96,16 +106,20 @@ class Translator:
             lines: Text, one sentence each; ill-formed UTF-8 is replaced.
             report: Called with the number of lines done since the last call.
         """
-        sources = [self._vocabulary.encode(line) for line in lines]
+        read = [self._reader.read(line) for line in lines]
+        sources = [source for source, _ in read]
         results: list[TranslatedLine] = [TranslatedLine((EMPTY,))] * len(lines)
         # An empty line is nothing but the end of sentence.
         indices = [i for i, source in enumerate(sources) if len(source) > 1]
         report(len(lines) - len(indices))
-        for batch in self._batches(indices, sources):
-            found = self._translate_batch([sources[i] for i in batch])
-            for index, line in zip(batch, found, strict=True):
-                results[index] = line
-            report(len(batch))
+        batches = list(self._batches(indices, sources))
+        with concurrent.futures.ThreadPoolExecutor(self._at_once) as pool:
+            texts = ([sources[i] for i in batch] for batch in batches)
+            found = pool.map(self._translate_batch, texts)
+            for batch, of_batch in zip(batches, found, strict=True):
+                for index, hypotheses in zip(batch, of_batch, strict=True):
+                    results[index] = TranslatedLine(hypotheses, cut=read[index][1])
+                report(len(batch))
         return results
 
     def _batches(
@@ -124,25 +138,21 @@ class Translator:
                 yield batch
                 batch = []
             if not batch:
-                longest = min(len(sources[index]), self._max_source_length)
+                longest = len(sources[index])
             batch.append(index)
         if batch:
             yield batch
 
-    def _translate_batch(self, sources: list[list[int]]) -> list[TranslatedLine]:
-        limit = self._max_source_length
-        # What is cut keeps its last token, the end of sentence.
-        kept = [s if len(s) <= limit else [*s[: limit - 1], s[-1]] for s in sources]
-        ids_BS = np.zeros((len(kept), max(map(len, kept))), "int32")
-        for row, source in enumerate(kept):
+    def _translate_batch(
+        self, sources: list[list[int]]
+    ) -> list[tuple[Translation, ...]]:
+        ids_BS = np.zeros((len(sources), max(map(len, sources))), "int32")
+        for row, source in enumerate(sources):
             ids_BS[row, : len(source)] = source
         result = BeamSearchResult(
             *(part.numpy() for part in self._search(tf.constant(ids_BS)))
         )
-        return [
-            TranslatedLine(self._hypotheses(result, row), cut=len(sources[row]) > limit)
-            for row in range(len(sources))
-        ]
+        return [self._hypotheses(result, row) for row in range(len(sources))]
 
     def _hypotheses(
         self, result: BeamSearchResult, row: int

@@ -43,9 +43,16 @@ def attention_weights(queries: Tensor, keys: Tensor, mask: Tensor | None) -> Ten
     Returns:
         [B, H, T, S] float32.
     """
-    # Scaling the queries touches T x K numbers; scaling the scores T x S.
-    queries = queries * ops.cast(queries.shape[-1] ** -0.5, queries.dtype)
-    scores_BHTS = ops.einsum("BTHK,BSHK->BHTS", queries, keys)
+    return _softmax(ops.einsum("BTHK,BSHK->BHTS", _scaled(queries), keys), mask)
+
+
+def _scaled(queries: Tensor) -> Tensor:
+    """Returns Q / sqrt(d_k): T x K numbers to multiply, not the T x S of scores."""
+    return queries * ops.cast(queries.shape[-1] ** -0.5, queries.dtype)
+
+
+def _softmax(scores_BHTS: Tensor, mask: Tensor | None) -> Tensor:
+    """Returns the softmax over what may be attended to, in float32."""
     scores_BHTS = ops.cast(scores_BHTS, "float32")
     if mask is not None:
         # Finite, not -inf: a row of nothing but -inf would be NaN, and its
@@ -76,8 +83,9 @@ class MultiHeadAttention(keras.layers.Layer):
     Returns:
         [B, T, D].
 
-    Incremental decoding uses the parts: `keys_values` once for what is known, then
-    `attend` for each new query. `call` comes to the same.
+    Incremental decoding uses the parts, with the heads before the positions, as
+    batched products want them: `keys_values` once for what is known, then
+    `attend` for each new token. `call` comes to the same.
     """
 
     def __init__(self, num_heads: int, d_k: int, d_v: int, **kwargs):
@@ -109,19 +117,62 @@ class MultiHeadAttention(keras.layers.Layer):
         )
 
     def keys_values(self, memory: Tensor) -> tuple[Tensor, Tensor]:
-        """Returns the keys [B, S, H, K] and values [B, S, H, U] of a memory."""
-        # Each by itself: while decoding there are few rows, and copying the kernels
-        # side by side would cost as much as the products.
-        (keys,) = self._heads(memory, self.key_kernel)
-        (values,) = self._heads(memory, self.value_kernel)
-        return keys, values
+        """Returns the keys [B, H, S, K] and values [B, H, S, U] of a memory."""
+        keys, values = self._heads(memory, self.key_kernel, self.value_kernel)
+        return _heads_first(keys), _heads_first(values)
+
+    def joined_kernels(self) -> Tensor:
+        """Returns [D, H (2K + U)], what `queries_keys_values` multiplies with.
+
+        Put together once, not at every step: there are few rows then, and copying
+        the kernels would take as long as their product.
+        """
+        parts = self.query_kernel, self.key_kernel, self.value_kernel
+        return ops.concatenate(
+            [ops.cast(part, self.compute_dtype) for part in parts], axis=1
+        )
+
+    def queries_keys_values(
+        self, inputs: Tensor, joined_kernels: Tensor
+    ) -> tuple[Tensor, Tensor, Tensor]:
+        """Returns what new tokens ask for, and what they add to the past.
+
+        Args:
+            inputs: [B, L, D] float.
+            joined_kernels: What the method of that name returned.
+
+        Returns:
+            Queries [B, H, L, K]; keys [B, L, H, K] and values [B, L, H, U].
+        """
+        (joined,) = project(ops.cast(inputs, self.compute_dtype), joined_kernels)
+        batch, length = ops.shape(inputs)[:2]
+        sizes = self.d_k, self.d_k, self.d_v
+        ends = [self.num_heads * self.d_k, 2 * self.num_heads * self.d_k]
+        queries, keys, values = (
+            ops.reshape(part, (batch, length, self.num_heads, size))
+            for part, size in zip(ops.split(joined, ends, axis=2), sizes, strict=True)
+        )
+        return _heads_first(queries), keys, values
+
+    def queries_of(self, inputs: Tensor) -> Tensor:
+        """Returns the queries [B, H, T, K] of inputs [B, T, D]."""
+        (queries,) = self._heads(inputs, self.query_kernel)
+        return _heads_first(queries)
 
     def attend(
         self, queries: Tensor, keys: Tensor, values: Tensor, mask: Tensor | None
     ) -> Tensor:
-        """Returns [B, T, D] for queries [B, T, D] over projected keys and values."""
-        (queries,) = self._heads(queries, self.query_kernel)
-        return self._joined(dot_product_attention(queries, keys, values, mask))
+        """Returns [B, T, D], as `call` would of these projections.
+
+        Args:
+            queries: [B, H, T, K] float.
+            keys: [B, H, S, K] float.
+            values: [B, H, S, U] float.
+            mask: bool that broadcasts to [B, T, S], True = may attend.
+        """
+        scores_BHTS = ops.matmul(_scaled(queries), ops.swapaxes(keys, 2, 3))
+        weights_BHTS = ops.cast(_softmax(scores_BHTS, mask), values.dtype)
+        return self._joined(_heads_first(ops.matmul(weights_BHTS, values)))
 
     def weights_of(
         self, queries: Tensor, memory: Tensor | None, mask: Tensor | None
@@ -163,3 +214,8 @@ class MultiHeadAttention(keras.layers.Layer):
     def get_config(self):
         sizes = {"num_heads": self.num_heads, "d_k": self.d_k, "d_v": self.d_v}
         return {**super().get_config(), **sizes}
+
+
+def _heads_first(parts: Tensor) -> Tensor:
+    """Returns [B, H, L, K] of [B, L, H, K], and the other way round."""
+    return ops.transpose(parts, (0, 2, 1, 3))

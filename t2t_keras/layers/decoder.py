@@ -1,13 +1,13 @@
 """The decoder: N layers that also attend to the encoder's output (section 3.1).
 
-Shapes: B batch, T target length, S source length, D model width, W beams, L cache
-length, H heads, K size per head of keys, U of values.
+Shapes: B batch, T target length, S source length, D model width, W beams, X
+keys that a beam may look at, H heads, K size per head of keys, U of values.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
 
 import keras
-from keras import ops
 
 from t2t_keras.layers.attention import MultiHeadAttention
 from t2t_keras.layers.dropout import fold_in
@@ -16,6 +16,24 @@ from t2t_keras.layers.residual import ResidualNorm
 from t2t_keras.typing import Tensor
 
 LayerCache = dict[str, Tensor]
+
+
+# Takes the keys [B, W, H, K] and values [B, W, H, U] of the newest tokens; returns
+# those of all that there are, [B, H, X, K] and [B, H, X, U]. Where they are kept is
+# not a layer's business.
+ExtendFn = Callable[[Tensor, Tensor], tuple[Tensor, Tensor]]
+
+
+class View(NamedTuple):
+    """What the newest tokens may attend to: the same in all layers.
+
+    Attributes:
+        mask: [B, W, X] bool, True on a beam's own past and on its newest token.
+        memory_mask: bool that broadcasts to [B, W, S], True on real source tokens.
+    """
+
+    mask: Tensor
+    memory_mask: Tensor
 
 
 class DecoderLayer(keras.layers.Layer):
@@ -97,59 +115,37 @@ class DecoderLayer(keras.layers.Layer):
     def step(
         self,
         hidden: Tensor,
-        position: Tensor | int,
-        cache: LayerCache,
+        view: View,
+        extend: ExtendFn,
         memory_cache: LayerCache,
-        memory_mask: Tensor,
-    ) -> tuple[Tensor, LayerCache]:
-        """Returns what `call` would at one position, from what is cached.
+        joined_kernels: Tensor,
+    ) -> Tensor:
+        """Returns what `call` would at one position, [B, W, D].
 
-        The W beams of a sentence stand where `call` has T positions: to the memory
-        a beam is just one more query, so its keys and values are never copied for
-        each beam.
+        The W beams of a sentence stand where `call` has T positions. To the past, as
+        to the memory, a beam is just one more query: no key or value is copied for
+        each beam, nor moved when beams change places.
 
         Args:
             hidden: [B, W, D] float, the newest token of each beam.
-            position: int scalar, how many tokens the cache holds already.
-            cache: "keys" [B, W, L, H, K] and "values" [B, W, L, H, U], filled up
-                to `position`.
-            memory_cache: "keys" [B, S, H, K] and "values" [B, S, H, U].
-            memory_mask: bool that broadcasts to [B, W, S].
-
-        Returns:
-            [B, W, D], and the cache filled up to `position + 1`.
+            view: What each beam may attend to.
+            extend: Keeps keys and values of the newest tokens.
+            memory_cache: "keys" [B, H, S, K] and "values" [B, H, S, U].
+            joined_kernels: Those of self-attention.
         """
-        keys, values = self.attention.keys_values(hidden)
-        slot_L = ops.equal(ops.arange(ops.shape(cache["keys"])[2]), position)
-        here = slot_L[None, None, :, None, None]
-        cache = {
-            "keys": ops.where(here, keys[:, :, None], cache["keys"]),
-            "values": ops.where(here, values[:, :, None], cache["values"]),
-        }
-        attended = self._sublayers(
+        queries, *newest = self.attention.queries_keys_values(hidden, joined_kernels)
+        keys, values = extend(*newest)
+        return self._sublayers(
             hidden,
-            lambda x: self._attend_to_past(x, position, cache),
+            lambda _: self.attention.attend(queries, keys, values, view.mask),
             lambda x: self.memory_attention.attend(
-                x, memory_cache["keys"], memory_cache["values"], memory_mask
+                self.memory_attention.queries_of(x),
+                memory_cache["keys"],
+                memory_cache["values"],
+                view.memory_mask,
             ),
             None,
         )
-        return attended, cache
-
-    def _attend_to_past(
-        self, hidden: Tensor, position: Tensor | int, cache: LayerCache
-    ) -> Tensor:
-        """Returns self-attention of each beam over its own cache, [B, W, D]."""
-        batch, beams, width = ops.shape(hidden)
-        length, heads, d_k = ops.shape(cache["keys"])[2:]
-        d_v = cache["values"].shape[-1]
-        attended = self.attention.attend(
-            ops.reshape(hidden, (batch * beams, 1, width)),
-            ops.reshape(cache["keys"], (batch * beams, length, heads, d_k)),
-            ops.reshape(cache["values"], (batch * beams, length, heads, d_v)),
-            (ops.arange(length) <= position)[None, None, :],
-        )
-        return ops.reshape(attended, (batch, beams, width))
 
     def _sublayers(
         self,
@@ -248,40 +244,26 @@ class Decoder(keras.layers.Layer):
         pairs = [layer.memory_attention.keys_values(memory) for layer in self.layers]
         return [{"keys": keys, "values": values} for keys, values in pairs]
 
-    def empty_caches(
-        self, batch: Tensor | int, beams: int, length: int
-    ) -> list[LayerCache]:
-        """Returns each layer's cache with room for `length` tokens, all zero."""
-        heads = self.layer_config["num_heads"]
-        sizes = {"keys": self.layer_config["d_k"], "values": self.layer_config["d_v"]}
-        return [
-            {
-                name: ops.zeros(
-                    (batch, beams, length, heads, size), dtype=self.compute_dtype
-                )
-                for name, size in sizes.items()
-            }
-            for _ in self.layers
-        ]
+    def joined_kernels(self) -> list[Tensor]:
+        """Returns each layer's `MultiHeadAttention.joined_kernels`."""
+        return [layer.attention.joined_kernels() for layer in self.layers]
 
     def step(
         self,
         hidden: Tensor,
-        position: Tensor | int,
-        caches: list[LayerCache],
-        memory_caches: list[LayerCache],
-        memory_mask: Tensor,
-    ) -> tuple[Tensor, list[LayerCache]]:
-        """Returns `DecoderLayer.step` through the whole stack, [B, W, D] and caches."""
-        new_caches = []
-        for layer, cache, memory_cache in zip(
-            self.layers, caches, memory_caches, strict=True
-        ):
-            hidden, cache = layer.step(
-                hidden, position, cache, memory_cache, memory_mask
-            )
-            new_caches.append(cache)
-        return hidden, new_caches
+        view: View,
+        extend: Sequence[ExtendFn],
+        memory_caches: Sequence[LayerCache],
+        joined_kernels: Sequence[Tensor],
+    ) -> Tensor:
+        """Returns `DecoderLayer.step` through the whole stack, [B, W, D].
+
+        Args: those of `DecoderLayer.step`, for each layer what is its own.
+        """
+        own = zip(self.layers, extend, memory_caches, joined_kernels, strict=True)
+        for layer, extend_own, memory_cache, kernels in own:
+            hidden = layer.step(hidden, view, extend_own, memory_cache, kernels)
+        return hidden
 
     def compute_output_shape(self, hidden_shape, memory_shape=None):
         return hidden_shape

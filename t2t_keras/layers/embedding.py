@@ -51,7 +51,11 @@ class SharedEmbedding(keras.layers.Layer):
     def logits(self, hidden: Tensor) -> Tensor:
         """Returns [B, L, V] in the dtype of `hidden` [B, L, D]; unscaled, no bias."""
         weights = ops.cast(self.embeddings, hidden.dtype)
-        return ops.matmul(hidden, ops.transpose(weights))
+        batch, length = ops.shape(hidden)[:2]
+        # One matrix, not one for each row of the batch: see `project`.
+        rows = ops.reshape(hidden, (-1, self.d_model))
+        logits = ops.matmul(rows, ops.transpose(weights))
+        return ops.reshape(logits, (batch, length, self.vocabulary_size))
 
     def compute_output_shape(self, tokens_shape):
         return (*tokens_shape, self.d_model)

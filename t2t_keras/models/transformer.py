@@ -1,15 +1,16 @@
 """The Transformer, from token ids to logits (section 3).
 
 Shapes: B batch, S source length, T target length, D model width, V vocabulary,
-W beams, L most tokens to decode.
+W beams, X keys to attend to.
 """
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import keras
 from keras import ops
 
-from t2t_keras.layers.decoder import Decoder, LayerCache
+from t2t_keras.layers.decoder import Decoder, ExtendFn, LayerCache, View
 from t2t_keras.layers.dropout import Dropout, fold_in
 from t2t_keras.layers.embedding import SharedEmbedding
 from t2t_keras.layers.encoder import Encoder
@@ -30,8 +31,8 @@ class Memory(NamedTuple):
     """What the decoder knows of a batch of source sentences.
 
     Attributes:
-        caches: For each decoder layer, "keys" [B, S, H, K] and "values"
-            [B, S, H, U] of the encoder's output: computed once a sentence.
+        caches: For each decoder layer, "keys" [B, H, S, K] and "values"
+            [B, H, S, U] of the encoder's output: computed once a sentence.
         mask: [B, 1, S] bool, True on real source tokens.
     """
 
@@ -261,44 +262,45 @@ class Transformer(keras.Model):
         memory = self.encode(source)
         return Memory(self.decoder.memory_caches(memory), padding_mask(source))
 
-    def empty_caches(
-        self, batch: Tensor | int, beams: int, length: int
-    ) -> list[LayerCache]:
-        """Returns self-attention caches for W beams of up to `length` tokens."""
-        return self.decoder.empty_caches(batch, beams, length)
+    def joined_kernels(self) -> list[Tensor]:
+        """Returns what `decode_step` multiplies with, put together once a search."""
+        return self.decoder.joined_kernels()
 
     def decode_step(
         self,
         tokens: Tensor,
         position: Tensor | int,
-        caches: list[LayerCache],
+        mask: Tensor,
+        extend: Sequence[ExtendFn],
         memory: Memory,
-    ) -> tuple[Tensor, list[LayerCache]]:
-        """Returns the logits of the next token, equal to `decode`'s at `position`.
+        joined_kernels: Sequence[Tensor],
+    ) -> Tensor:
+        """Returns the logits [B, W, V] of the next token, as `decode` at `position`.
 
         Args:
             tokens: [B, W] int, the newest token of each beam; 0 at position 0.
-            position: int scalar in [0, L).
-            caches: From `empty_caches`, then from the step before.
+            position: int scalar, from 0.
+            mask: [B, W, X] bool, True on what a beam has been through, this position
+                included.
+            extend: For each layer, what keeps the keys [B, W, H, K] and values
+                [B, W, H, U] of the newest tokens and returns all there are,
+                [B, H, X, K] and [B, H, X, U].
             memory: From `remember`.
-
-        Returns:
-            Logits [B, W, V], and the caches with this position added.
+            joined_kernels: From the method of that name.
         """
         # The beams stand where a sentence has its positions; all are at one place.
-        beams = ops.shape(tokens)[1]
-        embedded = self.embedding(tokens)
-        batch, width = ops.shape(tokens)[0], self.sizes["d_model"]
-        embedded = ops.reshape(embedded, (batch * beams, 1, width))
+        batch, beams = ops.shape(tokens)
+        width = self.sizes["d_model"]
+        embedded = ops.reshape(self.embedding(tokens), (batch * beams, 1, width))
         embedded = self.position_encoding(embedded, positions=position)
-        hidden, caches = self.decoder.step(
+        hidden = self.decoder.step(
             ops.reshape(embedded, (batch, beams, width)),
-            position,
-            caches,
+            View(mask, memory.mask),
+            extend,
             memory.caches,
-            memory.mask,
+            joined_kernels,
         )
-        return self.embedding.logits(hidden), caches
+        return self.embedding.logits(hidden)
 
     def _embed(
         self, tokens: Tensor, positions: Tensor | None, dropout_keys: Tensor | None

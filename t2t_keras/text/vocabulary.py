@@ -26,6 +26,7 @@ from t2t_keras.typing import Tensor
 
 if TYPE_CHECKING:
     from t2t_keras.text.graph_tokenizer import GraphTokenizer
+    from t2t_keras.text.piece_table import PieceTable
 
 PAD_ID = 0
 EOS_ID = 1
@@ -89,6 +90,11 @@ class SubwordVocabulary:
     def size(self) -> int:
         """The number of ids: valid ones are 0 to `size - 1`."""
         return self._processor.get_piece_size()
+
+    @functools.cached_property
+    def longest_piece(self) -> int:
+        """Characters of the longest piece: what one id may stand for."""
+        return max(map(len, self.pieces(range(self.size))))
 
     @property
     def sha256(self) -> str:
@@ -190,6 +196,8 @@ class SubwordVocabulary:
     def decode_in_graph(self, ids: Tensor) -> Tensor:
         """Returns the texts that `decode` gives, for each row of a batch.
 
+        Made of core TensorFlow ops: whoever has ids needs no tokenizer.
+
         Args:
             ids: [N, L] int32, each in [0, size).
 
@@ -201,8 +209,41 @@ class SubwordVocabulary:
         is_end_NL = tf.cast(tf.equal(ids, EOS_ID), tf.int32)
         before_end_NL = tf.equal(tf.cumsum(is_end_NL, axis=1), 0)
         kept_NL = tf.logical_and(before_end_NL, tf.not_equal(ids, PAD_ID))
-        pieces = tf.ragged.boolean_mask(ids, kept_NL)
-        return normalize_in_graph(self.tokenizer.detokenize(pieces))
+        # Close together, for padding that is left out parts no character.
+        pieces = tf.ragged.boolean_mask(ids, kept_NL).to_tensor(PAD_ID)
+        return self._piece_table.spell(pieces)
+
+    def pieces_in_graph(self, ids: Tensor) -> Tensor:
+        """Returns what `pieces` does for each row of a batch; "" for padding.
+
+        Made of core TensorFlow ops.
+
+        Args:
+            ids: [N, L] int32, each in [0, size).
+
+        Returns:
+            [N, L] string.
+        """
+        import tensorflow as tf
+
+        return tf.where(ids == PAD_ID, "", self._piece_table.names(ids))
+
+    @functools.cached_property
+    def _piece_table(self) -> "PieceTable":
+        from t2t_keras.text.piece_table import PieceTable
+
+        processor = self._processor
+        names = self.pieces(range(self.size))
+        texts = [name.replace("\u2581", " ").encode() for name in names]
+        byte_values = [-1] * self.size
+        for token_id in range(self.size):
+            if processor.is_byte(token_id):
+                byte_values[token_id] = int(names[token_id][3:-1], 16)  # <0x41>
+                texts[token_id] = bytes([byte_values[token_id]])
+            elif processor.is_control(token_id):
+                texts[token_id] = b""
+        texts[UNK_ID] = self._processor.decode([UNK_ID]).encode()
+        return PieceTable(names, texts, byte_values)
 
 
 def _processor_of(

@@ -39,6 +39,7 @@ def third_party_label(module: str) -> str:
         "grpc": "grpcio",
         "tensorflow_serving": "tensorflow_serving_api",
         "xdist": "pytest_xdist",
+        "yaml": "pyyaml",
     }
     top = module.split(".")[0]
     return THIRD_PARTY + distribution.get(top, top)

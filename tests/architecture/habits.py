@@ -19,7 +19,9 @@ MUTABLE_CALLS = frozenset(
 )
 
 # Files with a test that needs what no package brings, and says so where it is missing.
-EXPLAINED_SKIPS = frozenset({"tests/serving/server/test_conformance.py"})
+EXPLAINED_SKIPS = frozenset(
+    {"tests/serving/server/test_conformance.py", "tests/system/c_programs.py"}
+)
 
 # A home or a work folder, absolute: not "docs/home/" and not "https://x.org/home/".
 MACHINE_PATH = re.compile(r"(?<![\w.~/}-])/(?:home|mnt|root|srv|Users|work\w*)/\w")

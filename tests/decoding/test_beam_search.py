@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from t2t_keras.decoding import beam_search as module
+from t2t_keras.decoding import search_state, search_step
 from t2t_keras.decoding.beam_search import BeamSearchResult, beam_search
 from t2t_keras.decoding.settings import BeamSearchSettings
 from tests.decoding.toy_models import (
@@ -180,47 +180,56 @@ def test_fewer_results_stop_no_later():
     assert calls[0] < calls[-1]
 
 
-def keep_cache(part, parents):
-    """A wrong `_reorder`: hypotheses keep the cache of another."""
-    del parents
-    return part
+def keep_places(ancestors, parents):
+    """A wrong `_of_parents`: each takes the past of whoever was in its place."""
+    spare = parents.shape[1] - tf.shape(ancestors)[1]
+    return tf.pad(ancestors, [[0, 0], [0, spare], [0, 0]])
+
+
+def forget_grandparents(ancestors, parents):
+    """A wrong `_of_parents`: right about the parent, and about nobody before."""
+    kept = tf.gather(ancestors, parents, batch_dims=1)
+    newest = tf.reduce_max(tf.where(kept > 0, tf.range(tf.shape(kept)[2]), 0))
+    return tf.where(tf.range(tf.shape(kept)[2]) >= newest, kept, 0)
 
 
 def count_without_eos(length, alpha):
-    """A wrong `_penalty_table`: the EOS is not counted."""
+    """A wrong `_penalties`: the EOS is not counted."""
     lengths = np.maximum(np.arange(length + 1) - 1, 0)
     return tf.constant(((5 + lengths) / 6) ** alpha, tf.float32)
 
 
-def finish_nothing_new(finished, ended):
-    """A wrong `_best_of`: the last to finish replace those before."""
-    del finished
-    index = tf.math.top_k(ended.scores, ended.scores.shape[1] // 2)[1]
+def finish_nothing_new(self, state, ended):
+    """A wrong `_with_ended`: the last to finish replace those before."""
+    del state
+    index = tf.math.top_k(ended.scores, self.beams)[1]
     return BeamSearchResult(*[tf.gather(f, index, batch_dims=1) for f in ended])
 
 
 @pytest.mark.parametrize(
-    ("name", "wrong"),
+    ("where", "name", "wrong"),
     [
-        ("_reorder", keep_cache),
-        ("_penalty_table", count_without_eos),
-        ("_best_of", finish_nothing_new),
+        (search_step, "_of_parents", keep_places),
+        (search_step, "_of_parents", forget_grandparents),
+        (search_state, "_penalties", count_without_eos),
+        (search_step.SearchStep, "_with_ended", finish_nothing_new),
     ],
 )
-def test_exhaustive_search_catches_a_wrong_variant(monkeypatch, name, wrong):
-    monkeypatch.setattr(module, name, wrong)
+def test_exhaustive_search_catches_a_wrong_variant(monkeypatch, where, name, wrong):
+    monkeypatch.setattr(where, name, wrong)
     with pytest.raises(AssertionError):
         check_against_exhaustive_search(5, 4, 0.6, 40)
 
 
 def test_a_bound_with_the_present_penalty_would_be_caught(monkeypatch):
     def stop_too_early(self, state):
-        bound = state.live_log_probs[:, 0] / self.penalties[state.position]
+        penalties = state.sentences.penalties[:, state.position]
+        bound = state.live_log_probs[:, 0] / penalties
         final = bound <= state.finished.scores[:, self.settings.results - 1]
         live = tf.where(final[:, None], -np.inf, state.live_log_probs)
         return state._replace(live_log_probs=live)
 
-    monkeypatch.setattr(module._Search, "_stop_decided", stop_too_early)
+    monkeypatch.setattr(search_step.SearchStep, "_stop_decided", stop_too_early)
     with pytest.raises(AssertionError):
         steps_saved_by_stopping_early(4.0)
 
@@ -251,7 +260,7 @@ def test_a_known_batch_size_stays_known():
     def shapes():
         result = beam_search(
             model.step,
-            model.cache(2),
+            model.cache(2, 4),
             max_lengths=tf.constant([4, 4, 4], tf.int64),
             max_decode_length=4,
             vocabulary_size=6,
@@ -264,8 +273,8 @@ def test_a_known_batch_size_stays_known():
 
 
 def test_a_search_without_a_cache_needs_none():
-    def step(tokens, position, cache):
-        del position
+    def step(tokens, position, ancestors, cache):
+        del position, ancestors
         return tf.one_hot(3 - tf.minimum(tokens, 2), 4) * 5.0, cache
 
     result = beam_search(
@@ -318,17 +327,9 @@ def test_one_graph_serves_every_batch_size_and_length():
         input_signature=[tf.TensorSpec([None], tf.int32), tf.TensorSpec([], tf.int32)]
     )
     def run(max_lengths, length):
-        batch = tf.shape(max_lengths)[0]
-        # As wide as the room there is: an axis that nobody knows when tracing.
-        room = tf.zeros([batch, 3, length], tf.int32)
-
-        def step(tokens, position, cache):
-            logits, rest = model.step(tokens, position, cache["rest"])
-            return logits, {"rest": rest, "room": cache["room"]}
-
         return beam_search(
-            step,
-            {"rest": model.cache(3, batch), "room": room},
+            model.step,
+            model.cache(3, length, tf.shape(max_lengths)[0]),
             max_lengths=max_lengths,
             max_decode_length=length,
             vocabulary_size=7,
@@ -337,14 +338,18 @@ def test_one_graph_serves_every_batch_size_and_length():
 
     for length in (6, 9):
         result = run(limits, length)
-        known = beam_search(
-            model.step,
-            model.cache(3),
-            max_lengths=limits,
-            max_decode_length=length,
-            vocabulary_size=7,
-            settings=settings,
-        )
         assert result.tokens.shape == (4, 3, length)
-        for part, expected in zip(result, known, strict=True):
-            np.testing.assert_allclose(part, expected, rtol=1e-6)
+        known = search(model, limits, length, beam_size=3)
+        assert_same(BeamSearchResult(*[part.numpy() for part in result]), known)
+
+
+@pytest.mark.parametrize("how", [EAGER, GRAPH])
+def test_a_growing_cache_changes_nothing(how):
+    """Through several growths, at which sentences leave one by one."""
+    model = TableModel.random(3, 9, 8)
+    limits = [40, 1, 9, 8, 17, 16, 33, 2, 25]
+    options = {"beam_size": 3, "alpha": 1.5, "early_stop": False}
+    growing = search(model, limits, 40, how=how, **options)
+    fixed = search(model, limits, 40, how=COMPILED, **options)
+    assert_same(growing, fixed)
+    assert len(set(growing.lengths[:, 0].tolist())) > 5

@@ -53,25 +53,58 @@ class TableModel:
         """Returns the model of the batch made of these rows."""
         return TableModel(self.logits[np.asarray(index, int)])
 
-    def cache(self, beam_size, batch=None):
-        """Returns the state, split over two leaves, so that both must be right."""
+    def cache(self, beam_size, room, batch=None):
+        """Returns room for every token, split over two leaves: both must be right."""
         batch = self.batch if batch is None else batch
         return {
-            "tens": tf.zeros([batch, beam_size], tf.int32),
-            "nest": [tf.zeros([batch, beam_size, 2, 3], tf.float32)],
+            "tens": tf.zeros([batch, room, beam_size], tf.int32),
+            "nest": [tf.zeros([batch, room, beam_size, 2, 3], tf.float32)],
+            # Sentences leave the batch, and each keeps its own distribution.
+            "row": tf.range(batch),
         }
 
-    def step(self, tokens, position, cache):
-        """The step function."""
-        del position
+    def step(self, tokens, position, ancestors, cache):
+        """The step function: keeps tokens by slot and reads whole histories back."""
         self.calls += 1
-        ones = tf.cast(cache["nest"][0][..., 1, 2], tf.int32)
-        state = (cache["tens"] * 10 + ones) * self.width + tokens
-        state %= self.states
-        ones_BW23 = tf.cast(state % 10, tf.float32)[..., None, None]
-        ones_BW23 += tf.zeros_like(cache["nest"][0])
-        logits = tf.gather(tf.constant(self.logits), state, batch_dims=1)
-        return logits, {"tens": state // 10, "nest": [ones_BW23]}
+        here_R1 = (tf.range(tf.shape(ancestors)[2]) == position)[:, None]
+        slots = tf.shape(cache["tens"])[2]
+        # At position 0 there are fewer hypotheses than slots.
+        tokens_B1W = tf.pad(tokens, [[0, 0], [0, slots - tf.shape(tokens)[1]]])[:, None]
+        tens = tf.where(here_R1, tokens_B1W // 10, cache["tens"])
+        ones_B1W23 = tf.cast(tokens_B1W % 10, tf.float32)[..., None, None]
+        ones = tf.where(here_R1[..., None, None], ones_B1W23, cache["nest"][0])
+        tokens_BRW = tens * 10 + tf.cast(ones[..., 1, 2], tf.int32)
+        ancestors_BRW = tf.transpose(ancestors, [0, 2, 1])
+        histories_BRW = tf.gather(tokens_BRW, ancestors_BRW, batch_dims=2)
+        state = self._state_of(histories_BRW, position)
+        row_BW = cache["row"][:, None] + tf.zeros_like(state)
+        logits = tf.gather_nd(self.logits, tf.stack([row_BW, state], axis=-1))
+        return logits, {**cache, "tens": tens, "nest": [ones]}
+
+    def _state_of(self, histories, position):
+        """Returns [B, W], the number that each history makes."""
+        _, state = tf.while_loop(
+            lambda i, _: i <= position,
+            lambda i, s: (i + 1, (s * self.width + histories[:, i]) % self.states),
+            (0, tf.zeros_like(histories[:, 0])),
+            maximum_iterations=tf.shape(histories)[1],
+        )
+        return state
+
+    @staticmethod
+    def grow(cache, beams, room):
+        """The grow function. New room holds rubbish, which must not be read."""
+        del beams
+        tens, (ones,) = cache["tens"], cache["nest"]
+        more = room - tf.shape(tens)[1]
+        batch, slots = tf.shape(tens)[0], tens.shape[2]
+        rubbish = tf.fill([batch, more, slots], 3)
+        nothing = tf.zeros([batch, more, slots, 2, 3])
+        return {
+            **cache,
+            "tens": tf.concat([tens, rubbish], axis=1),
+            "nest": [tf.concat([ones, nothing], axis=1)],
+        }
 
     def log_probs(self, row, history):
         """Returns [V] float64, log p of what follows, from the start of history."""
@@ -139,23 +172,28 @@ def greedy_search(model, row, limit, vocabulary):
     return tuple(tokens)
 
 
+# How a search is run. In a graph, and eagerly, its cache grows.
 EAGER, GRAPH, COMPILED = "eager", "graph", "compiled"
 
 
-def search(model, limits, length, vocabulary=None, how=EAGER, **settings):
+def search(model, limits, length, vocabulary=None, how=EAGER, options=None, **settings):
     """Returns the search's result in NumPy; B is unknown to the graph."""
     settings = BeamSearchSettings(**settings)
     vocabulary = model.width if vocabulary is None else vocabulary
+    grows = how != COMPILED
+    slots = settings.beam_size if options is None else max([1, *options.beam_sizes])
 
     def run(limits):
         batch = tf.shape(limits)[0]
         return beam_search(
             model.step,
-            model.cache(settings.beam_size, batch),
+            model.cache(slots, 0 if grows else length, batch),
             max_lengths=limits,
             max_decode_length=length,
             vocabulary_size=vocabulary,
             settings=settings,
+            options=options,
+            grow_fn=model.grow if grows else None,
         )
 
     if how != EAGER:

@@ -1,5 +1,8 @@
 """Lines in, lines out: order, batches, limits. The model's part is a plain function."""
 
+import threading
+import time
+
 import numpy as np
 import pytest
 import tensorflow as tf
@@ -139,7 +142,7 @@ def test_what_is_too_long_is_cut_told_and_keeps_its_end(build, search, vocabular
     for limit, is_cut in ((len(ids), False), (len(ids) - 1, True), (2, True)):
         search.batches.clear()
         first, cut, last = build(max_source_length=limit).translate(["b", line, "a"])
-        assert search.batches[0][0].tolist() == [*ids[: limit - 1], EOS]
+        assert [*ids[: limit - 1], EOS] in search.batches[0].tolist()
         assert cut.cut is is_cut
         assert cut.text == vocabulary.decode(ids[: limit - 1])
         assert (first.cut, last.cut) == (False, False)
@@ -197,3 +200,31 @@ def test_progress_adds_up_to_the_lines(build):
     build(tokens_per_batch=8).translate(["", *LINES, " "], done.append)
     assert sum(done) == len(LINES) + 2
     assert len(done) > 3
+
+
+def test_batches_searched_at_once_come_back_in_their_places(vocabulary):
+    plain = EchoSearch()
+    meeting = threading.Barrier(2, timeout=60)
+
+    def search(source):
+        # Nobody gets past here alone.
+        meeting.wait()
+        if source.shape[1] > 8:
+            time.sleep(0.1)  # the longest come first, and are done last
+        return plain(source)
+
+    # Each line by itself.
+    sizes = {"max_source_length": 40, "tokens_per_batch": 1}
+    together = Translator(search, vocabulary, at_once=2, **sizes)
+    alone = Translator(plain, vocabulary, **sizes).translate(LINES[:4])
+    assert len(plain.batches) == 4
+    assert together.translate(LINES[:4]) == alone
+
+
+def test_a_search_that_fails_ends_the_translation(vocabulary):
+    def search(source):
+        raise RuntimeError(f"no memory for {source.shape[0]} rows")
+
+    sizes = {"max_source_length": 40, "tokens_per_batch": 4, "at_once": 3}
+    with pytest.raises(RuntimeError, match="no memory for 1 rows"):
+        Translator(search, vocabulary, **sizes).translate(LINES)

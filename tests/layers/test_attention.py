@@ -146,14 +146,25 @@ def test_the_parts_for_decoding_are_the_whole(rng: np.random.Generator) -> None:
     mask = hostile_mask(rng)
     whole = layer(queries.astype("f"), memory.astype("f"), attention_mask=mask)
     keys, values = layer.keys_values(memory.astype("f"))
-    assert tuple(keys.shape) == (B, S, H, K)
-    assert tuple(values.shape) == (B, S, H, U)
+    assert tuple(keys.shape) == (B, H, S, K)
+    assert tuple(values.shape) == (B, H, S, U)
     # One query at a time, keys and values made once.
     for t in range(T):
-        part = layer.attend(
-            queries[:, t : t + 1].astype("f"), keys, values, mask[:, t : t + 1]
-        )
+        query = layer.queries_of(queries[:, t : t + 1].astype("f"))
+        part = layer.attend(query, keys, values, mask[:, t : t + 1])
         np.testing.assert_allclose(part[:, 0], whole[:, t], atol=2e-6)
+
+
+def test_joined_kernels_make_what_each_makes(rng: np.random.Generator) -> None:
+    layer = MultiHeadAttention(H, K, U)
+    inputs = rng.normal(size=(B, T, D)).astype("f")
+    layer(inputs)
+    queries, *rest = layer.queries_keys_values(inputs, layer.joined_kernels())
+    np.testing.assert_allclose(queries, layer.queries_of(inputs), atol=1e-6)
+    # Keys and values come position by position, as a cache takes them in.
+    for part, expected in zip(rest, layer.keys_values(inputs), strict=True):
+        swapped = np.swapaxes(ops.convert_to_numpy(part), 1, 2)
+        np.testing.assert_allclose(swapped, expected, atol=1e-6)
 
 
 def test_kernels_start_as_glorot_of_two_axes_and_have_no_bias() -> None:

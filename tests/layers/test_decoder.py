@@ -2,16 +2,15 @@
 
 import numpy as np
 import pytest
-import tensorflow as tf
 
-from t2t_keras.layers.decoder import Decoder
+from t2t_keras.layers.decoder import Decoder, View
 from t2t_keras.layers.masks import causal_mask
 from tests.layers.copy_weights import copy_decoder_layer
 from tests.layers.recorded_keys import recorded_keys
 from tests.reference import transformer_np
 from tests.reference.weights_np import Sizes, random_decoder_layer
 
-N, B, T, S, D, F, H, K, U, W, L = 2, 3, 5, 9, 8, 11, 4, 6, 7, 13, 10
+N, B, T, S, D, F, H, K, U, W = 2, 3, 5, 9, 8, 11, 4, 6, 7, 13
 SIZES = Sizes(d_model=D, d_ff=F, num_heads=H, d_k=K, d_v=U)
 
 
@@ -59,14 +58,18 @@ def test_a_stack_is_layer_upon_layer(decoder, weights, rng) -> None:
         np.testing.assert_allclose(actual[b], expected_TD, atol=2e-5)
 
 
-def test_caches_have_room_for_every_beam(decoder) -> None:
-    caches = decoder.empty_caches(B, W, L)
-    assert len(caches) == N
-    for cache in caches:
-        assert set(cache) == {"keys", "values"}
-        assert tuple(cache["keys"].shape) == (B, W, L, H, K)
-        assert tuple(cache["values"].shape) == (B, W, L, H, U)
-        assert not np.any(cache["keys"]) and not np.any(cache["values"])
+class Kept:
+    """Keeps keys and values of all beams, the newest last, as a layer wants them."""
+
+    def __init__(self) -> None:
+        self.parts: list[list[np.ndarray]] = []
+
+    def __call__(self, keys, values):
+        self.parts.append([np.array(keys), np.array(values)])
+        return [
+            np.concatenate(parts, axis=1).transpose(0, 2, 1, 3)
+            for parts in zip(*self.parts, strict=True)
+        ]
 
 
 def test_steps_are_the_whole(decoder, rng) -> None:
@@ -80,32 +83,26 @@ def test_steps_are_the_whole(decoder, rng) -> None:
         memory_mask=np.repeat(source_mask(), W, axis=0),
     )
     whole = np.array(whole).reshape(B, W, T, D)
-    # What lies beyond the present position must not be seen, zero or not.
-    caches = [
-        {
-            name: tf.constant(rng.normal(size=room.shape), tf.float32)
-            for name, room in cache.items()
-        }
-        for cache in decoder.empty_caches(B, W, L)
-    ]
     memory_caches = decoder.memory_caches(memory)
+    kept = [Kept() for _ in range(N)]
     for t in range(T):
-        before = caches
-        step, caches = decoder.step(
-            hidden[:, :, t], t, caches, memory_caches, source_mask()
+        # A beam's own tokens are every W-th.
+        own = np.tile(np.eye(W, dtype=bool), t + 1)[None].repeat(B, axis=0)
+        step = decoder.step(
+            hidden[:, :, t],
+            View(own, source_mask()),
+            kept,
+            memory_caches,
+            decoder.joined_kernels(),
         )
         np.testing.assert_allclose(step, whole[:, :, t], atol=2e-5)
-        for old, new in zip(before, caches, strict=True):
-            for name in old:
-                changed = np.array(old[name] != new[name]).any(axis=(0, 1, 3, 4))
-                assert np.flatnonzero(changed).tolist() == [t]
 
 
 def test_memory_is_projected_once_a_sentence(decoder, rng) -> None:
     memory = rng.normal(size=(B, S, D)).astype("f")
     caches = decoder.memory_caches(memory)
-    assert [tuple(c["keys"].shape) for c in caches] == [(B, S, H, K)] * N
-    assert [tuple(c["values"].shape) for c in caches] == [(B, S, H, U)] * N
+    assert [tuple(c["keys"].shape) for c in caches] == [(B, H, S, K)] * N
+    assert [tuple(c["values"].shape) for c in caches] == [(B, H, S, U)] * N
     keys, _ = decoder.layers[1].memory_attention.keys_values(memory)
     np.testing.assert_array_equal(caches[1]["keys"], keys)
 

@@ -44,22 +44,22 @@ def test_they_are_what_the_models_own_call_sums_values_with(
     monkeypatch.setattr(attention_module, "attention_weights", recording)
     model({"encoder_input_tokens": SOURCE, "decoder_input_tokens": TARGET})
     # Two encoder layers, then self and cross of each of two decoder layers.
-    own = recorded[1], recorded[4], recorded[5]
     assert len(recorded) == 6
+    own = [np.stack(maps, 1) for maps in (recorded[:2], recorded[2::2], recorded[3::2])]
     found = attention_maps(model, tf.constant(SOURCE), tf.constant(TARGET))
     for actual, expected in zip(found, own, strict=True):
         np.testing.assert_allclose(actual, expected, atol=1e-6)
     shapes = [tuple(part.shape) for part in found]
-    assert shapes == [(2, H, 4, 4), (2, H, 5, 5), (2, H, 5, 4)]
+    assert shapes == [(2, 2, H, 4, 4), (2, 2, H, 5, 5), (2, 2, H, 5, 4)]
 
 
 def test_they_add_up_to_one_over_what_may_be_seen() -> None:
     found = attention_maps(build(), tf.constant(SOURCE), tf.constant(TARGET))
     for part in found:
         np.testing.assert_allclose(np.asarray(part).sum(-1), 1.0, atol=1e-5)
-    assert np.all(np.triu(np.asarray(found.decoder)[0, 1], k=1) == 0.0)
+    assert np.all(np.triu(np.asarray(found.decoder)[0, :, 1], k=1) == 0.0)
     for part in (found.encoder, found.memory):
-        assert np.all(np.asarray(part)[1, :, :, 2:] == 0.0)
+        assert np.all(np.asarray(part)[1, ..., 2:] == 0.0)
 
 
 def test_a_picture_has_a_square_for_each_weight() -> None:

@@ -19,7 +19,7 @@ from tests.models.small_model import (
 )
 from tests.reference import transformer_np
 
-STEPS, BEAMS, ROOM = 6, 2, 8
+STEPS, BEAMS = 6, 2
 
 
 def beam_inputs() -> np.ndarray:
@@ -41,31 +41,58 @@ def whole_logits(model) -> np.ndarray:
     return np.array(tf.cast(logits, "float32")).reshape(ROWS, BEAMS, STEPS, V)
 
 
-def step_logits(model, step) -> np.ndarray:
-    """[B, W, T, V] from `step`, one token of each beam after the other."""
-    source, inputs = small_batch()["encoder_input_tokens"], beam_inputs()
-    memory = model.remember(source)
-    caches = model.empty_caches(ROWS, BEAMS, ROOM)
-    logits = []
-    for position in range(STEPS):
-        one, caches = step(
-            tf.constant(inputs[..., position]), tf.constant(position), caches, memory
-        )
-        logits.append(np.array(tf.cast(one, "float32")))
-    return np.stack(logits, axis=2)
+class Kept:
+    """Keeps a layer's keys and values, [B, W, H, K] of each step after the other."""
+
+    def __init__(self, past=()) -> None:
+        self.past = list(past)
+
+    def __call__(self, keys, values):
+        self.past.append((keys, values))
+        return [
+            tf.transpose(tf.concat(parts, axis=1), [0, 2, 1, 3])
+            for parts in zip(*self.past, strict=True)
+        ]
+
+
+def own_past(position: int) -> np.ndarray:
+    """[B, W, X]: each beam reads what itself has written, every W-th."""
+    return np.tile(np.eye(BEAMS, dtype=bool), position + 1)[None].repeat(ROWS, axis=0)
+
+
+def step_logits(model, jit_compile: bool | None = None) -> np.ndarray:
+    """[B, W, T, V] from `decode_step`, one token of each beam after the other."""
+    inputs = beam_inputs()
+
+    def steps(source):
+        memory, kernels = model.remember(source), model.joined_kernels()
+        kept = [Kept() for _ in model.decoder.layers]
+        logits = []
+        for position in range(STEPS):
+            tokens = tf.constant(inputs[..., position])
+            mask = own_past(position)
+            one = model.decode_step(
+                tokens, tf.constant(position), mask, kept, memory, kernels
+            )
+            logits.append(tf.cast(one, "float32"))
+        return tf.stack(logits, axis=2)
+
+    if jit_compile is not None:
+        steps = tf.function(steps, jit_compile=jit_compile)
+    return np.array(steps(tf.constant(small_batch()["encoder_input_tokens"])))
 
 
 @pytest.mark.parametrize("positions", ["sinusoids", "learned"])
 def test_steps_are_the_whole(positions: str) -> None:
     learned = STEPS + 3 if positions == "learned" else None
     model = small_model(small_weights(learned), learned_positions=learned)
-    actual = step_logits(model, model.decode_step)
+    actual = step_logits(model)
     np.testing.assert_allclose(actual, whole_logits(model), atol=2e-5)
 
 
 def test_steps_are_the_papers() -> None:
     weights = small_weights()
-    actual = step_logits(model := small_model(weights), model.decode_step)
+    actual = step_logits(small_model(weights))
     for row, source in enumerate(small_batch()["encoder_input_tokens"]):
         if row == EMPTY_ROW:
             continue
@@ -76,17 +103,11 @@ def test_steps_are_the_papers() -> None:
             np.testing.assert_allclose(actual[row, beam], expected, atol=5e-5)
 
 
-def test_compiled_steps_are_the_whole() -> None:
+@pytest.mark.parametrize("jit_compile", [False, True])
+def test_steps_of_a_graph_are_the_whole(jit_compile: bool) -> None:
     model = small_model(small_weights())
-    traces = []
-
-    def step(*arguments):
-        traces.append(1)
-        return model.decode_step(*arguments)
-
-    actual = step_logits(model, tf.function(step, jit_compile=True))
+    actual = step_logits(model, jit_compile)
     np.testing.assert_allclose(actual, whole_logits(model), atol=2e-5)
-    assert len(traces) == 1
 
 
 def test_a_restricted_encoder_decodes_the_same() -> None:
@@ -98,44 +119,49 @@ def test_a_restricted_encoder_decodes_the_same() -> None:
         model.encode(repeated),
         (repeated != 0)[:, None],
     )
-    actual = step_logits(model, model.decode_step)
+    actual = step_logits(model)
     np.testing.assert_allclose(actual.reshape(-1, STEPS, V), expected, atol=2e-5)
 
 
 def test_beams_may_change_places() -> None:
-    # What a beam search does: caches are gathered along W, the memory is not.
+    # What a beam search does: nothing is moved, and the mask says whose past it is.
     model = small_model(small_weights())
-    source, inputs = small_batch()["encoder_input_tokens"], beam_inputs()
-    memory = model.remember(source)
-    caches = model.empty_caches(ROWS, BEAMS, ROOM)
+    inputs = beam_inputs()
+    memory = model.remember(small_batch()["encoder_input_tokens"])
+    kernels = model.joined_kernels()
+    kept = [Kept() for _ in model.decoder.layers]
     for position in range(3):
-        _, caches = model.decode_step(inputs[..., position], position, caches, memory)
-    swapped = [{n: room[:, ::-1] for n, room in cache.items()} for cache in caches]
-    straight, _ = model.decode_step(inputs[..., 3], 3, caches, memory)
-    crossed, _ = model.decode_step(inputs[:, ::-1, 3], 3, swapped, memory)
+        model.decode_step(
+            inputs[..., position], position, own_past(position), kept, memory, kernels
+        )
+
+    def last(tokens, mask):
+        copies = [Kept(layer.past) for layer in kept]
+        return np.array(model.decode_step(tokens, 3, mask, copies, memory, kernels))
+
+    straight = last(inputs[..., 3], own_past(3))
+    swapped = own_past(3)
+    # Each has the other's past, and itself as the newest.
+    swapped[..., : 3 * BEAMS] = swapped[:, ::-1, : 3 * BEAMS]
+    crossed = last(inputs[:, ::-1, 3], swapped)
     np.testing.assert_allclose(crossed[:, ::-1], straight, atol=1e-6)
-    # Tokens that do not move with their caches are another sentence.
-    mismatched, _ = model.decode_step(inputs[..., 3], 3, swapped, memory)
+    # Tokens that do not move with their past are another sentence.
+    mismatched = last(inputs[..., 3], swapped)
     assert np.abs(mismatched - straight).max() > 1e-2
 
 
-def test_memory_is_once_a_sentence_and_caches_once_a_beam() -> None:
+def test_memory_is_once_a_sentence() -> None:
     model = small_model(small_weights())
     memory = model.remember(small_batch()["encoder_input_tokens"])
     assert isinstance(memory, Memory)
     assert tuple(memory.mask.shape) == (ROWS, 1, S)
     for cache in memory.caches:
-        assert tuple(cache["keys"].shape) == (ROWS, S, H, K)
-        assert tuple(cache["values"].shape) == (ROWS, S, H, U)
-    for cache in model.empty_caches(ROWS, BEAMS, ROOM):
-        assert tuple(cache["keys"].shape) == (ROWS, BEAMS, ROOM, H, K)
-        assert tuple(cache["values"].shape) == (ROWS, BEAMS, ROOM, H, U)
+        assert tuple(cache["keys"].shape) == (ROWS, H, S, K)
+        assert tuple(cache["values"].shape) == (ROWS, H, S, U)
 
 
 def test_bfloat16_steps_are_near_the_whole() -> None:
     model = small_model(small_weights(), dtype="mixed_bfloat16")
-    caches = model.empty_caches(ROWS, BEAMS, ROOM)
-    assert all(r.dtype == "bfloat16" for cache in caches for r in cache.values())
     expected = whole_logits(model)
-    off = np.abs(step_logits(model, model.decode_step) - expected)
+    off = np.abs(step_logits(model) - expected)
     assert off.mean() < 0.02 * expected.std()

@@ -16,6 +16,7 @@ def test_the_contract_is_what_clients_were_promised():
         "SCORE_TARGET": "score",
         "ATTENTION": "attention",
         "TRANSLATE_IDS": "translate_ids",
+        "DETOKENIZE": "detokenize",
         "TEXT": "text",
         "TRANSLATION": "translation",
         "SCORE": "score",

@@ -67,56 +67,6 @@ def search(model):
     return lambda sources: [part.numpy() for part in traced(ids_of(sources))]
 
 
-def test_scores_are_those_of_the_model_reading_the_translation(
-    read, vocabulary, search
-):
-    sources = [vocabulary.encode(line) for line in [*made_up_lines(7, seed=1), "a"]]
-    tokens, lengths, log_probs, scores = search(sources)
-    for b, source in enumerate(sources):
-        for n in range(3):
-            length = lengths[b, n]
-            target = tokens[b, n, :length].tolist()
-            assert target[-1] == 1
-            assert 0 not in target
-            assert length <= len(source) + EXTRA
-            expected = read(source, target)
-            assert log_probs[b, n] == pytest.approx(expected, abs=2e-5)
-            # Wu et al. 2016, equation 14.
-            penalty = (5 + length) ** 0.6 / 6**0.6
-            assert scores[b, n] == pytest.approx(expected / penalty, abs=2e-5)
-    assert (np.diff(scores, axis=1) <= 0).all()
-    assert len({len(source) for source in sources}) > 3
-    # The limit is each sentence's own: this model would never stop by itself.
-    assert {int(n) for n in lengths[:, 0]} == {len(s) + EXTRA for s in sources}
-
-
-def test_a_sentence_is_translated_the_same_in_any_company(vocabulary, search):
-    sources = [vocabulary.encode(line) for line in made_up_lines(6, seed=2)]
-    together = search(sources)
-    for b in (0, 3, 5):
-        alone = search([sources[b]])
-        width = alone[0].shape[-1]
-        np.testing.assert_array_equal(together[0][b, :, :width], alone[0][0])
-        np.testing.assert_array_equal(together[1][b], alone[1][0])
-        np.testing.assert_allclose(together[3][b], alone[3][0], atol=1e-5)
-
-
-def test_compiled_and_eager_search_agree_with_the_graph(model, vocabulary, search):
-    sources = [vocabulary.encode(line) for line in ("a green tree", "alt")]
-    settings = BeamSearchSettings(beam_size=4, alpha=0.6, n_best=3)
-    run = functools.partial(
-        experiment.search_translations,
-        model,
-        ids_of(sources),
-        settings=settings,
-        extra_length=EXTRA,
-    )
-    expected = search(sources)
-    for result in (run(), tf.function(run, jit_compile=True)()):
-        np.testing.assert_array_equal(result.tokens, expected[0])
-        np.testing.assert_allclose(result.log_probs, expected[2], atol=2e-5)
-
-
 def test_the_translator_gives_text_and_scores_of_the_search(model, vocabulary, search):
     lines = made_up_lines(5, seed=3)
     translator = experiment.build_translator(model, vocabulary, CONFIG.decoding, 3)

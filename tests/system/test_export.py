@@ -1,24 +1,22 @@
 """An export says what the translator says, to a process that knows neither."""
 
-import functools
+import hashlib
 import json
 
 import numpy as np
 import pytest
 import tensorflow as tf
-from tensorflow.core.protobuf import saved_model_pb2
 
 from t2t_keras import experiment
 from t2t_keras.checkpoints import steps_in
 from t2t_keras.decoding.settings import BeamSearchSettings
+from t2t_keras.serving.graph_check import read_meta_graph, signatures_of
 from tests.system.conftest import REPOSITORY, python
 from tests.system.hostile_lines import BLANK, LINES, LONG
 from tests.system.in_process import run_program
 
 # What a stock server links of TensorFlow Text. All else must be TensorFlow's own.
-SENTENCEPIECE_OPS = frozenset(
-    {"SentencepieceOp", "SentencepieceTokenizeOp", "SentencepieceDetokenizeOp"}
-)
+SENTENCEPIECE_OPS = frozenset({"SentencepieceOp", "SentencepieceTokenizeOp"})
 
 
 def batches_of(held_out):
@@ -67,6 +65,7 @@ def test_the_export_translates_as_the_translator_does(
         assert texts == [line.text for line in expected]
         scores = [line.hypotheses[0].score for line in expected]
         np.testing.assert_allclose(answer["score"], scores, rtol=1e-5, atol=1e-5)
+        assert answer["truncated"] == [line.cut for line in expected]
 
 
 def test_blank_stays_empty_and_nothing_else_does(answers):
@@ -75,7 +74,8 @@ def test_blank_stays_empty_and_nothing_else_does(answers):
         assert (mixed["translation"][index], mixed["score"][index]) == ("", 0.0)
     assert bytes.fromhex(mixed["translation"][0]) == b"d c b a"
     assert sum(score == 0.0 for score in mixed["score"]) == len(BLANK)
-    assert answers["session"][0] == {"translation": [], "score": []}
+    nothing = {"translation": [], "score": [], "truncated": []}
+    assert answers["session"][0] == nothing
 
 
 def test_the_second_signature_is_the_search(answers, trained, ids):
@@ -90,53 +90,103 @@ def test_the_second_signature_is_the_search(answers, trained, ids):
     np.testing.assert_allclose(answers["ids"]["score"], found.scores[:, 0], atol=1e-5)
 
 
-@functools.cache
-def meta_graph(directory):
-    proto = saved_model_pb2.SavedModel()
-    proto.ParseFromString((directory / "saved_model.pb").read_bytes())
-    (graph,) = proto.meta_graphs
-    return graph
-
-
 def described(infos):
-    """Returns (name, dtype, shape) of a signature's tensors."""
+    """Returns (name, dtype, shape) of a signature's tensors; None for any rank."""
     return {
         (
             name,
             tf.dtypes.as_dtype(info.dtype).name,
-            tuple(dim.size for dim in info.tensor_shape.dim),
+            None
+            if info.tensor_shape.unknown_rank
+            else tuple(dim.size for dim in info.tensor_shape.dim),
         )
         for name, info in infos.items()
     }
 
 
+BEST = (
+    ("translation", "string", (-1,)),
+    ("score", "float32", (-1,)),
+    ("truncated", "bool", (-1,)),
+)
+TEXT = (("text", "string", (-1,)),)
+PAIR = (("source", "string", (-1,)), ("target", "string", (-1,)))
+TARGET = (
+    ("target_tokens", "string", (-1, -1)),
+    ("target_length", "int32", (-1,)),
+    ("truncated", "bool", (-1,)),
+)
+# Of each signature, what it takes and what it gives; -1 for a size that varies, None
+# for any rank. To change one of these lines is to break every client there is.
+CONTRACT = (
+    ("serving_default", TEXT, BEST),
+    (
+        "translate_with_options",
+        (
+            *TEXT,
+            ("beam_size", "int32", None),
+            ("alpha", "float32", None),
+            ("max_length", "int32", None),
+        ),
+        BEST,
+    ),
+    (
+        "nbest",
+        TEXT,
+        (
+            ("translations", "string", (-1, 4)),
+            ("scores", "float32", (-1, 4)),
+            ("lengths", "int32", (-1, 4)),
+            ("truncated", "bool", (-1,)),
+        ),
+    ),
+    (
+        "score",
+        PAIR,
+        (
+            *TARGET,
+            ("log_prob", "float32", (-1,)),
+            ("score", "float32", (-1,)),
+            ("token_log_probs", "float32", (-1, -1)),
+        ),
+    ),
+    (
+        "attention",
+        PAIR,
+        (
+            *TARGET,
+            ("source_tokens", "string", (-1, -1)),
+            ("source_length", "int32", (-1,)),
+            ("encoder_attention", "float32", (-1, 1, 4, -1, -1)),
+            ("decoder_attention", "float32", (-1, 1, 4, -1, -1)),
+            ("memory_attention", "float32", (-1, 1, 4, -1, -1)),
+        ),
+    ),
+    (
+        "translate_ids",
+        (("input_ids", "int32", (-1, -1)),),
+        (
+            ("output_ids", "int32", (-1, -1)),
+            ("output_length", "int32", (-1,)),
+            ("score", "float32", (-1,)),
+            ("truncated", "bool", (-1,)),
+        ),
+    ),
+)
+
+
 def test_the_signatures_are_those_that_servers_rely_on(reverse_run):
-    """Changing one of these lines breaks every client there is."""
-    graph = meta_graph(reverse_run.model_dir.export / "1")
+    graph = read_meta_graph(reverse_run.model_dir.export / "1")
     found = {
-        name: (described(signature.inputs), described(signature.outputs))
-        for name, signature in graph.signature_def.items()
-        if name != "__saved_model_init_op"
+        name: (described(definition.inputs), described(definition.outputs))
+        for name, definition in signatures_of(graph).items()
     }
-    assert found == {
-        "serving_default": (
-            {("text", "string", (-1,))},
-            {("translation", "string", (-1,)), ("score", "float32", (-1,))},
-        ),
-        "translate_ids": (
-            {("input_ids", "int32", (-1, -1))},
-            {
-                ("output_ids", "int32", (-1, -1)),
-                ("output_length", "int32", (-1,)),
-                ("score", "float32", (-1,)),
-            },
-        ),
-    }
+    assert found == {name: (set(ins), set(outs)) for name, ins, outs in CONTRACT}
 
 
 def test_every_op_is_one_that_a_stock_server_has(reverse_run):
     """Core ops are those that a process knows which imports nothing but TensorFlow."""
-    graph = meta_graph(reverse_run.model_dir.export / "1")
+    graph = read_meta_graph(reverse_run.model_dir.export / "1")
     used = {op.name for op in graph.meta_info_def.stripped_op_list.op}
     done = python(
         "-c",
@@ -152,53 +202,37 @@ def test_every_op_is_one_that_a_stock_server_has(reverse_run):
     assert not {"PyFunc", "EagerPyFunc", "PyFuncStateless"} & used
 
 
-def compiled_by_xla(graph):
-    """Returns the functions and nodes that ask for XLA, which stock servers refuse."""
-    library = graph.graph_def.library.function
-    nodes = [*graph.graph_def.node, *(n for f in library for n in f.node_def)]
-    named = [(f.signature.name, f.attr) for f in library]
-    named += [(node.name, node.attr) for node in nodes]
-    return [name for name, attr in named if attr["_XlaMustCompile"].b]
-
-
-def test_nothing_is_compiled_by_xla(reverse_run, tmp_path):
-    graph = meta_graph(reverse_run.model_dir.export / "1")
-    assert len(graph.graph_def.library.function) > 5
-    assert compiled_by_xla(graph) == []
-    # The scan sees one that is.
-    module = tf.Module()
-    inner = tf.function(lambda x: x * 2.0, jit_compile=True)
-    module.call = tf.function(
-        lambda x: inner(x), input_signature=[tf.TensorSpec([None])]
-    )
-    tf.saved_model.save(module, str(tmp_path / "planted"))
-    assert compiled_by_xla(meta_graph(tmp_path / "planted")) != []
-
-
-def test_weights_are_saved_once_and_no_keras_object_at_all(reverse_run, trained):
-    directory = reverse_run.model_dir.export / "1"
+@pytest.mark.parametrize("form", ["export", "export_ids"])
+def test_weights_are_saved_once(reverse_run, trained, form):
+    directory = reverse_run.model_dir.path / form / "1"
     reader = tf.train.load_checkpoint(str(directory / "variables/variables"))
     sizes = [
         int(np.prod(shape)) for shape in reader.get_variable_to_shape_map().values()
     ]
     # One scalar more: the loader's own book-keeping of the object graph.
     assert sum(sizes) - trained.model.count_params() in (0, 1)
-    objects = meta_graph(directory).object_graph_def.nodes
-    kinds = {node.user_object.identifier for node in objects}
-    assert not [kind for kind in kinds if "keras" in kind]
+    objects = read_meta_graph(directory).object_graph_def.nodes
     tensors = {node.variable.name for node in objects if node.HasField("variable")}
     assert len(tensors) == len(trained.model.weights)
+
+
+def versions(base):
+    return sorted(path.name for path in base.iterdir() if path.is_dir())
 
 
 def test_another_export_is_another_version(own_run):
     flag = f"--model_dir={own_run.path}"
     before = (own_run.export / "1/saved_model.pb").read_bytes()
-    done = run_program("export", flag, "--beam_size=1", "--checkpoint=best")
+    (own_run.export / "models.config").write_text("mine")
+    arguments = flag, "--beam_size=1", "--checkpoint=best", "--format=text"
+    done = run_program("export", *arguments)
     # One of two evaluations was the best: which, the seed decides.
     (best,) = steps_in(own_run.best)
     assert (done.status, done.stderr) == (0, "")
     assert done.stdout == f"exported step {best} to {own_run.export / '2'}\n"
-    assert sorted(path.name for path in own_run.export.iterdir()) == ["1", "2"]
+    assert versions(own_run.export) == ["1", "2"]
+    assert versions(own_run.export_ids) == ["1"]
+    assert (own_run.export / "models.config").read_text() == "mine"
     assert (own_run.export / "1/saved_model.pb").read_bytes() == before
     card = own_run.run_card()["export"]
     assert card["directory"] == "export/2"
@@ -211,6 +245,10 @@ def test_another_export_is_another_version(own_run):
         (["--beam_size=0"], "--beam_size must be at least 1: 0"),
         (["--alpha=-1"], "--alpha must be at least 0: -1"),
         (["--checkpoint=7"], "There is no checkpoint '7' in"),
+        (["--n_best=5"], "--n_best=5 is more than --beam_size=4, the number of"),
+        (["--batch_sizes=4,2"], "each larger than the one before, as 1,8,32. Received"),
+        (["--batch_sizes=1,x"], "must be numbers from 1"),
+        (["--model_name=En De"], "must be lower-case letters, digits and hyphens"),
     ],
 )
 def test_what_cannot_be_exported_is_refused(own_run, arguments, message):
@@ -218,4 +256,35 @@ def test_what_cannot_be_exported_is_refused(own_run, arguments, message):
     assert done.status == 2
     assert done.stderr.startswith("error: ")
     assert message in done.stderr
-    assert [path.name for path in own_run.export.iterdir()] == ["1"]
+    assert versions(own_run.export) == versions(own_run.export_ids) == ["1"]
+
+
+def test_a_version_brings_all_that_it_needs(reverse_run, trained):
+    version = reverse_run.model_dir.export / "1"
+    card = json.loads((version / "model_card.json").read_text())
+    vocabulary = (version / "assets.extra/vocabulary.model").read_bytes()
+    assert card["vocabulary"]["sha256"] == hashlib.sha256(vocabulary).hexdigest()
+    assert card["files"]["assets.extra/vocabulary.model"] == trained.vocabulary.sha256
+    assert "assets.extra/tf_serving_warmup_requests" in card["files"]
+    assert card["languages"] == {"source": "letters", "target": "reversed"}
+    scores = reverse_run.model_dir.run_card()["scores"]["test averaged/step-500"]
+    assert card["scores"] == {"test averaged/step-500": scores}
+    assert card["model"]["parameters"] == trained.model.count_params()
+    assert card["source"] == {
+        "checkpoint": "averaged/step-500",
+        "step": 500,
+        "averaged": [400, 450, 500],
+    }
+    names = {path.name for path in version.parent.iterdir()}
+    assert names == {
+        *("1", "models.config", "batching.config", "monitoring.config"),
+        *("kubernetes.yaml", "README.md"),
+    }
+
+
+@pytest.mark.parametrize("form", ["export", "export_ids"])
+def test_nothing_names_the_machine_that_made_it(reverse_run, form):
+    place = str(reverse_run.model_dir.path).encode()
+    files = [p for p in (reverse_run.model_dir.path / form).rglob("*") if p.is_file()]
+    assert len(files) > 10
+    assert [p for p in files if place in p.read_bytes()] == []

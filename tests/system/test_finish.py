@@ -5,11 +5,12 @@ import json
 import numpy as np
 import pytest
 
-from t2t_keras import checkpoints, experiment, finish, scoring
+from t2t_keras import checkpoints, experiment, exporting, finish, scoring
 from t2t_keras.config import DecodingConfig
 from t2t_keras.errors import UserError
 from t2t_keras.evaluation.bleu import corpus_scores
 from t2t_keras.evaluation.translate import TranslatedLine, Translation
+from t2t_keras.export_settings import ExportSettings
 
 
 def test_the_last_word_of_training(reverse_run):
@@ -23,6 +24,7 @@ def test_the_last_word_of_training(reverse_run):
         ("checkpoints", "checkpoints"),
         ("averaged", "averaged/step-500"),
         ("SavedModel", "export/1"),
+        ("  of ids", "export_ids/1"),
     ):
         assert f"{kind:13}{place / folder}\n" in out
         assert (place / folder).is_dir()
@@ -124,9 +126,12 @@ def test_a_run_that_is_finished_again_exports_nothing_new(own_run, capsys):
     finish.finish(own_run)
     first = capsys.readouterr().out
     assert f"SavedModel   {own_run.export / '1'}\n" in first
-    assert [path.name for path in own_run.export.iterdir()] == ["1"]
+    assert f"  of ids     {own_run.export_ids / '1'}\n" in first
     trained = experiment.load_trained(own_run, "350")
-    export = finish.export_translator(trained, own_run, trained.config.decoding)
-    assert export == own_run.export / "2"
+    settings = ExportSettings(trained.config.decoding)
+    export = exporting.export(trained, own_run, "ids", settings)
+    assert export == own_run.export_ids / "2"
     finish.finish(own_run)
-    assert f"SavedModel   {own_run.export / '3'}\n" in capsys.readouterr().out
+    second = capsys.readouterr().out
+    assert f"SavedModel   {own_run.export / '1'}\n" in second
+    assert f"  of ids     {own_run.export_ids / '3'}\n" in second

@@ -1,0 +1,1 @@
+"""Beam search of the exported model, beside that of other libraries."""

@@ -1,0 +1,71 @@
+"""The exported model's search, called as a server calls it: through a session.
+
+python -m benchmarks.decoding.ours --batch=1,8,32,64
+"""
+
+import contextlib
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Iterator
+
+import tensorflow as tf
+
+from benchmarks.decoding import measured
+from t2t_keras import signature
+
+
+def main() -> None:
+    """Exports in a process of its own, then times the session in this one."""
+    given = measured.arguments(
+        description=__doc__, precision=["float32", "bfloat16"], xla=["off", "on"]
+    )
+    compiled = given.xla == "on"
+    # XLA compiles for a size, which a server would make few of.
+    longest = measured.LONGEST if compiled and not given.real_lengths else None
+    with tempfile.TemporaryDirectory() as folder:
+        module = "benchmarks.decoding.export_ours"
+        settings = [f"--precision={given.precision}", f"--xla={given.xla}"]
+        settings += ["--real_lengths"] if given.real_lengths else []
+        command = [sys.executable, "-m", module, f"--to={folder}", *settings]
+        subprocess.run(command, check=True)
+        threads = given.threads // given.at_once
+        with opened(folder, threads, given.at_once, longest) as translate:
+            measured.measure(translate, given)
+
+
+@contextlib.contextmanager
+def opened(
+    folder: str, threads: int, at_once: int, longest: int | None = None
+) -> Iterator[Callable[[measured.Sentences], measured.Sentences]]:
+    """Yields what translates a batch by a SavedModel in a session.
+
+    Args:
+        folder: Of the SavedModel.
+        threads: Of each operation.
+        at_once: Operations at a time.
+        longest: What to pad sources to; the longest of each batch, if None.
+    """
+    options = tf.compat.v1.ConfigProto(
+        intra_op_parallelism_threads=threads, inter_op_parallelism_threads=at_once
+    )
+    graph = tf.Graph()
+    with tf.compat.v1.Session(graph=graph, config=options) as session:
+        loaded = tf.compat.v1.saved_model.loader.load(session, ["serve"], folder)
+        contract = loaded.signature_def[signature.TRANSLATE_IDS]
+        outputs = (signature.OUTPUT_IDS, signature.OUTPUT_LENGTH)
+        call = session.make_callable(
+            [contract.outputs[name].name for name in outputs],
+            [contract.inputs[signature.INPUT_IDS].name],
+        )
+
+        def translate(batch: measured.Sentences) -> measured.Sentences:
+            ids, lengths = call(measured.padded(batch, longest))
+            pairs = zip(ids, lengths, strict=True)
+            return [row[:length].tolist() for row, length in pairs]
+
+        yield translate
+
+
+if __name__ == "__main__":
+    main()

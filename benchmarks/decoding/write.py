@@ -1,0 +1,79 @@
+"""Writes the model that all translate with, in every form that one of them reads.
+
+    python -m benchmarks.decoding.write
+
+The weights are drawn from a seed. In the decoder's last norm the features change their
+signs at random, or a fresh model would repeat one token for ever. So that every search
+goes on to its limit, that norm gives the first feature one constant value, and EOS has
+a large negative weight there. Padding has the zero vector, which the decoder starts
+from.
+"""
+
+import argparse
+import shutil
+from pathlib import Path
+
+import numpy as np
+from keras import ops
+
+from benchmarks.decoding import measured
+from t2t_keras import experiment
+from t2t_keras.config import ExperimentConfig, ModelConfig, TrainingConfig
+from t2t_keras.ctranslate2_export import encodings_of, weights_of
+from t2t_keras.models.transformer import Transformer
+from t2t_keras.serving.ctranslate2_model import write_ctranslate2
+
+# The longest source and translation.
+POSITIONS = 128
+
+
+def main() -> None:
+    """Writes weights.npz and CTranslate2's models."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--model", type=Path, default=Path("runs/decoding_benchmark"))
+    folder = parser.parse_args().model
+    folder.mkdir(parents=True, exist_ok=True)
+    model = built()
+    encodings, weights = encodings_of(model, POSITIONS), weights_of(model)
+    np.savez(folder / "weights.npz", positions=encodings, **weights)
+    pieces = ["<pad>", "</s>", "<unk>", *map(str, range(3, measured.VOCABULARY))]
+    for quantization in ("float32", "int8"):
+        directory = folder / f"ctranslate2_{quantization}"
+        shutil.rmtree(directory, ignore_errors=True)
+        write_ctranslate2(
+            weights,
+            encodings,
+            pieces,
+            directory,
+            num_heads=measured.HEADS,
+            quantization=quantization,
+        )
+
+
+def built(precision: str = "float32") -> Transformer:
+    """Returns base with the weights that all share."""
+    config = ExperimentConfig(
+        model=ModelConfig(
+            num_layers=measured.LAYERS,
+            d_model=measured.WIDTH,
+            d_ff=measured.INNER,
+            num_heads=measured.HEADS,
+        ),
+        training=TrainingConfig(precision=precision),
+    )
+    model = experiment.build_model(config, measured.VOCABULARY)
+    embeddings_VD = ops.convert_to_numpy(model.output_embeddings.value).copy()
+    embeddings_VD[0] = 0.0
+    embeddings_VD[:, 0] = 0.0
+    embeddings_VD[measured.EOS, 0] = -1.0
+    model.output_embeddings.assign(embeddings_VD)
+    norm = model.decoder.layers[-1].feed_forward_residual.norm
+    first_D = np.arange(measured.WIDTH) == 0
+    signs_D = np.random.default_rng(1).choice([-1.0, 1.0], measured.WIDTH)
+    norm.gamma.assign(np.where(first_D, 0.0, signs_D))
+    norm.beta.assign(np.where(first_D, 30.0, 0.0))
+    return model
+
+
+if __name__ == "__main__":
+    main()

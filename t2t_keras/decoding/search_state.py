@@ -1,0 +1,148 @@
+"""What a beam search carries from step to step, and what it finds.
+
+Shapes: B sentences, W live hypotheses of each, N hypotheses returned, L longest
+output.
+"""
+
+from typing import Any, NamedTuple, TypeAlias
+
+import numpy as np
+import tensorflow as tf
+
+from t2t_keras.decoding.candidates import IMPOSSIBLE
+from t2t_keras.decoding.length_penalty import length_penalty
+from t2t_keras.decoding.settings import PAD_ID, BeamSearchSettings, RowOptions
+from t2t_keras.decoding.sizes import size_of
+from t2t_keras.typing import Tensor
+
+Cache: TypeAlias = Any
+
+
+class BeamSearchResult(NamedTuple):
+    """The n best hypotheses of each sentence, best first.
+
+    Where a sentence has fewer than N hypotheses (a tiny limit or vocabulary),
+    the last slots are empty: tokens 0, length 0, log probability and score
+    minus infinity.
+    """
+
+    tokens: Tensor  # [B, N, L] int32: ids up to and including the EOS, then 0
+    lengths: Tensor  # [B, N] int32: number of tokens, the EOS counted
+    log_probs: Tensor  # [B, N] float32: log p(tokens), as the model gives it
+    scores: Tensor  # [B, N] float32: log_probs / length_penalty(lengths)
+
+
+class Sentences(NamedTuple):
+    """What belongs to each sentence and never changes."""
+
+    rows: Tensor  # [B] int32: its row in what the caller gave
+    limits: Tensor  # [B] int32, from 1 to L
+    penalties: Tensor  # [B, L + 1] float32, by length
+    beam_sizes: Tensor  # [B] int32, from 1 to W
+
+
+class State(NamedTuple):
+    """What the loop carries from one position to the next."""
+
+    position: Tensor  # int32 scalar: index of the token chosen next
+    cache: Cache  # nest of [B, ...], the step function's
+    ancestors: Tensor  # [B, W, room] int32, before this position: see StepFn
+    last_tokens: Tensor  # [B, W] int32: tokens at position - 1
+    live_tokens: Tensor  # [B, W, L] int32: hypotheses without EOS, 0 from position on
+    live_log_probs: Tensor  # [B, W] float32, best first; all impossible: sentence done
+    finished: BeamSearchResult  # [B, W, ...]: hypotheses with EOS, best score first
+    sentences: Sentences
+
+
+def sentences_of(
+    max_lengths: Tensor,
+    max_decode_length: int | Tensor,
+    settings: BeamSearchSettings,
+    options: RowOptions | None,
+) -> Sentences:
+    """Returns what the settings, and options of its own, make of each sentence.
+
+    Args:
+        max_lengths: [B] int32.
+        max_decode_length: L.
+        settings: Of all of them.
+        options: What each sentence has instead.
+    """
+    batch = size_of(max_lengths, 0)
+    rows_B = tf.range(batch)
+    if options is None:
+        penalties_L = _penalties(max_decode_length, settings.alpha)
+        return Sentences(
+            rows_B,
+            tf.clip_by_value(max_lengths, 1, max_decode_length),
+            tf.broadcast_to(penalties_L, [batch, max_decode_length + 1]),
+            tf.fill([batch], settings.beam_size),
+        )
+    limits_B = tf.minimum(max_lengths, tf.cast(options.max_lengths, tf.int32))
+    alphas_B1 = tf.maximum(tf.cast(options.alphas, tf.float64), 0.0)[:, None]
+    lengths_L = tf.cast(tf.range(max_decode_length + 1), tf.float64)
+    return Sentences(
+        rows_B,
+        tf.clip_by_value(limits_B, 1, max_decode_length),
+        tf.cast(((5.0 + lengths_L) / 6.0) ** alphas_B1, tf.float32),
+        tf.clip_by_value(tf.cast(options.beam_sizes, tf.int32), 1, settings.beam_size),
+    )
+
+
+def _penalties(max_decode_length: int | Tensor, alpha: float) -> Tensor:
+    """Returns [L + 1] float32, the penalties of lengths 0 to L.
+
+    Computed in float64 and rounded once: so it never falls from one length to
+    the next, which float32 powers do not promise and the early stop needs.
+    """
+    if isinstance(max_decode_length, int):
+        lengths = np.arange(max_decode_length + 1)
+        return tf.constant(length_penalty(lengths, alpha), tf.float32)
+    lengths = tf.cast(tf.range(max_decode_length + 1), tf.float64)
+    return tf.cast(length_penalty(lengths, alpha), tf.float32)
+
+
+def first_state(
+    cache: Cache,
+    sentences: Sentences,
+    *,
+    beams: int | Tensor,
+    room: int | Tensor,
+    max_decode_length: int | Tensor,
+) -> State:
+    """Returns the state before position 0: nothing finished, one hypothesis alive.
+
+    Args:
+        cache: With `room` positions.
+        sentences: What is searched for.
+        beams: W, that there is room for.
+        room: Positions that the cache has.
+        max_decode_length: L.
+    """
+    # Static where it is known, for the loop holds on to its first shapes.
+    batch = size_of(sentences.limits, 0)
+    zeros_BWL = tf.zeros([batch, beams, max_decode_length], tf.int32)
+    none_BW = tf.fill([batch, beams], IMPOSSIBLE)
+    return State(
+        position=tf.constant(0),
+        cache=cache,
+        ancestors=tf.zeros([batch, 1, room], tf.int32),
+        last_tokens=tf.fill([batch, 1], PAD_ID),
+        live_tokens=zeros_BWL[:, :1],
+        live_log_probs=tf.zeros([batch, 1]),
+        finished=BeamSearchResult(zeros_BWL, zeros_BWL[..., 0], none_BW, none_BW),
+        sentences=sentences,
+    )
+
+
+def taken(state: State, index: Tensor) -> State:
+    """Returns the state of some sentences.
+
+    Args:
+        state: Of B sentences.
+        index: int32 vector, which of them.
+    """
+    position, *rest = state
+    return State(
+        position, *tf.nest.map_structure(lambda part: tf.gather(part, index), rest)
+    )

@@ -1,0 +1,70 @@
+"""What a server does not check: ranks, sizes and ids of a request, in the graph.
+
+A server hands on a tensor of whatever rank, past the signature. What cannot be meant
+is refused by an op whose name says what was expected, as the error's end shows: a
+request with such a tensor is never joined with others. What is merely out of range
+is put right, row by row, because the rows of a batch come from different people.
+
+Shapes: B batch, S source length.
+"""
+
+import tensorflow as tf
+
+from t2t_keras.text.vocabulary import EOS_ID, PAD_ID, UNK_ID
+from t2t_keras.typing import Tensor
+
+
+def texts(tensor: Tensor, name: str) -> Tensor:
+    """Returns [B] string as it is; anything of another rank fails when it is run."""
+    return tf.ensure_shape(tensor, [None], name=f"{name}_must_have_rank_1")
+
+
+def pairs(source: Tensor, target: Tensor) -> tuple[Tensor, Tensor]:
+    """Returns two [B] string as they are; unequal numbers fail when they are run."""
+    source, target = texts(source, "source"), texts(target, "target")
+    same = tf.debugging.assert_equal(
+        tf.shape(source),
+        tf.shape(target),
+        message="There must be as many targets as sources.",
+    )
+    with tf.control_dependencies([same] if same is not None else []):
+        return tf.identity(source), tf.identity(target)
+
+
+def option(value: Tensor, each: Tensor, name: str) -> Tensor:
+    """Returns an option for each text, [B]; given once it is meant for all.
+
+    Args:
+        value: Scalar or [B].
+        each: [1] int32, B.
+        name: Of the option.
+    """
+    return tf.broadcast_to(value, each, name=f"{name}_must_be_one_or_one_for_each_text")
+
+
+def ids(
+    input_ids: Tensor, vocabulary_size: int, max_length: int
+) -> tuple[Tensor, Tensor]:
+    """Returns ids that a model can be given, and which rows were too long.
+
+    What is no id becomes the unknown one, and of a row that is too long the end is
+    left out, but for EOS.
+
+    Args:
+        input_ids: [B, S] int32, padded with 0.
+        vocabulary_size: V.
+        max_length: Most tokens of a row, EOS counted.
+
+    Returns:
+        [B, S'] int32, S' from 1 to `max_length`, and [B] bool.
+    """
+    whole_BS = tf.ensure_shape(input_ids, [None, None], name="ids_must_have_rank_2")
+    is_id_BS = (whole_BS >= 0) & (whole_BS < vocabulary_size)
+    # An empty row, or none at all, has one position too.
+    missing = tf.maximum(1 - tf.shape(whole_BS)[1], 0)
+    clean_BS = tf.pad(tf.where(is_id_BS, whole_BS, UNK_ID), [[0, 0], [0, missing]])
+    truncated_B = tf.reduce_any(clean_BS[:, max_length:] != PAD_ID, axis=1)
+    kept_BS = clean_BS[:, :max_length]
+    is_last_S = tf.range(tf.shape(kept_BS)[1]) == max_length - 1
+    ends_BS = truncated_B[:, None] & is_last_S
+    return tf.where(ends_BS, EOS_ID, kept_BS), truncated_B

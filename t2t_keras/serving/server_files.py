@@ -1,0 +1,90 @@
+"""What starts TensorFlow Serving on an export: configurations and command lines.
+
+They stand beside the versions, where a server reads past them, and are written once:
+from then on they are the operator's.
+"""
+
+import os
+import string
+from collections.abc import Sequence
+from pathlib import Path
+
+# The newest release with an image. Exports are made by TensorFlow 2.21, one later.
+IMAGE = "tensorflow/serving:2.20.0"
+# Where the templates mount the export, in a container of that image.
+MOUNT = "/models"
+BATCHING = "batching.config"
+# With --enable_per_model_batching_parameters a server reads this in a version.
+BATCHING_OF_VERSION = "batching_params.pbtxt"
+
+_TEMPLATES = Path(__file__).with_name("server_templates")
+_NAMES = (
+    "models.config",
+    BATCHING,
+    "monitoring.config",
+    "kubernetes.yaml",
+    "README.md",
+)
+_XLA_FLAGS = (
+    "--xla_cpu_compilation_enabled=true",
+    "--xla_gpu_compilation_enabled=true",
+)
+
+
+def write_server_files(
+    base: Path, model_name: str, batch_sizes: Sequence[int], xla: bool
+) -> list[Path]:
+    """Writes the files that are not there yet; returns those written.
+
+    Args:
+        base: Directory of the versions.
+        model_name: What requests call the model.
+        batch_sizes: That a server joins requests to, ascending.
+        xla: Whether the export needs a server with XLA.
+    """
+    values = {
+        **_batching(batch_sizes),
+        "name": model_name,
+        "image": IMAGE,
+        "mount": f"{MOUNT}/{model_name}",
+        "volume": base.name.replace("_", "-"),
+        "xla_arguments": "".join(
+            f'            - "{flag}"\n' for flag in (_XLA_FLAGS if xla else ())
+        ),
+        "xla_flags": "".join(
+            f" \\\n    {flag}" for flag in (_XLA_FLAGS if xla else ())
+        ),
+    }
+    written = []
+    for name in _NAMES:
+        path = base / name
+        if not path.exists():
+            template = string.Template((_TEMPLATES / name).read_text(encoding="utf-8"))
+            _write_whole(path, template.substitute(values))
+            written.append(path)
+    return written
+
+
+def write_batching_parameters(version: Path, batch_sizes: Sequence[int]) -> None:
+    """Writes what a server reads with --enable_per_model_batching_parameters."""
+    text = (_TEMPLATES / BATCHING).read_text(encoding="utf-8")
+    whole = string.Template(text).substitute(_batching(batch_sizes))
+    (version / BATCHING_OF_VERSION).write_text(whole, encoding="utf-8")
+
+
+def _batching(batch_sizes: Sequence[int]) -> dict[str, str]:
+    return {
+        "max_batch_size": str(batch_sizes[-1]),
+        "allowed_batch_sizes": "\n".join(
+            f"allowed_batch_sizes: {size}" for size in batch_sizes
+        ),
+    }
+
+
+def _write_whole(path: Path, text: str) -> None:
+    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    try:
+        temporary.write_text(text, encoding="utf-8")
+        temporary.replace(path)
+    finally:
+        temporary.unlink(missing_ok=True)

@@ -1,0 +1,81 @@
+"""Steps: which sentences they are made for, and with which options."""
+
+import numpy as np
+import pytest
+
+from t2t_keras.decoding.beam_search import BeamSearchResult, beam_search
+from t2t_keras.decoding.settings import BeamSearchSettings, RowOptions
+from tests.decoding.toy_models import (
+    EAGER,
+    EOS,
+    GRAPH,
+    TableModel,
+    assert_same,
+    search,
+)
+
+
+def test_sentences_that_are_done_leave_the_batch():
+    model = TableModel.random(3, 5, 8)
+    model.logits[..., EOS] = -20.0  # all go on to their limits
+    rows = []
+
+    def step(tokens, position, ancestors, cache):
+        rows.append(tokens.shape[0])
+        return model.step(tokens, position, ancestors, cache)
+
+    beam_search(
+        step,
+        model.cache(2, 0),
+        max_lengths=[3, 30, 3, 12, 3],
+        max_decode_length=30,
+        vocabulary_size=8,
+        settings=BeamSearchSettings(beam_size=2),
+        grow_fn=model.grow,
+    )
+    assert rows == [5] * 8 + [2] * 8 + [1] * 14
+
+
+@pytest.mark.parametrize("how", [EAGER, GRAPH])
+def test_a_sentence_with_options_of_its_own_is_searched_as_if_all_had_them(how):
+    model = TableModel.random(21, 8, 12)
+    limits, length = [14, 14, 9, 20, 14, 11, 1, 20], 20
+    own = RowOptions(
+        beam_sizes=np.array([1, 4, 2, 3, 1, 5, 4, 2]),
+        alphas=np.array([0.0, 0.6, 2.0, 0.0, 1.0, 0.3, 0.6, 3.0], np.float32),
+        max_lengths=np.array([99, 7, 99, 20, 3, 99, 99, 12]),
+    )
+    together = search(
+        model, limits, length, how=how, options=own, beam_size=5, n_best=1
+    )
+    for row, (beam_size, alpha, most) in enumerate(zip(*own, strict=True)):
+        alone = search(
+            model.rows([row]),
+            [min(limits[row], most)],
+            length,
+            beam_size=int(beam_size),
+            alpha=float(alpha),
+            n_best=1,
+        )
+        assert_same(BeamSearchResult(*[field[[row]] for field in together]), alone)
+
+
+def test_options_out_of_range_are_taken_as_the_nearest_that_can_be():
+    model = TableModel.random(5, 3, 9)
+    wild, tame = (
+        search(
+            model,
+            [9, 9, 9],
+            9,
+            options=RowOptions(np.array(sizes), np.array(alphas, "f"), np.array(most)),
+            beam_size=4,
+            n_best=2,
+        )
+        for sizes, alphas, most in (
+            ([0, 4, -7], [-1.0, 0.5, 0.0], [-3, 1000, 0]),
+            ([1, 4, 1], [0.0, 0.5, 0.0], [1, 9, 1]),
+        )
+    )
+    assert_same(wild, tame)
+    # A beam of one has one result.
+    assert wild.lengths[0].tolist() == [1, 0]

@@ -1,0 +1,42 @@
+"""A made-up translator, exported once."""
+
+import pytest
+
+from t2t_keras.serving.saved_model import save_version
+from t2t_keras.serving.translator_module import TranslatorModule
+from t2t_keras.serving.validation import served_session
+from tests.serving.toy_model import (
+    LIMITS,
+    SETTINGS,
+    toy_model,
+    toy_vocabulary,
+    toy_weight,
+)
+
+
+@pytest.fixture(scope="session")
+def vocabulary():
+    return toy_vocabulary()
+
+
+@pytest.fixture(scope="session")
+def weight(vocabulary):
+    return toy_weight(vocabulary)
+
+
+@pytest.fixture(scope="session")
+def module(weight, vocabulary):
+    return TranslatorModule(toy_model(weight), vocabulary, SETTINGS, LIMITS)
+
+
+@pytest.fixture(scope="session")
+def exported(module, tmp_path_factory):
+    """The directory of a version, which no test may change."""
+    return save_version(module, tmp_path_factory.mktemp("export") / "base")
+
+
+@pytest.fixture(scope="session")
+def served(exported):
+    """The version in a session, as a server has it."""
+    with served_session(exported) as session:
+        yield session

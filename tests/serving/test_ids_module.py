@@ -1,0 +1,99 @@
+"""Ids in, ids out, and text of ids, where TensorFlow Text is not."""
+
+import json
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+from t2t_keras.serving.graph_check import check_graph
+from t2t_keras.serving.ids_module import IdsModule
+from t2t_keras.serving.requests import Request
+from t2t_keras.serving.saved_model import save_version
+from tests.serving.toy_model import LIMITS, SETTINGS, toy_model
+
+IDS = np.array([[5, 9, 1, 0], [7, 1, 0, 0], [0, 0, 0, 0], [-5, 999, 260, 1]], np.int32)
+
+
+def test_the_translator_s_signature_for_ids(served):
+    found = served.ask(Request("translate_ids", {"input_ids": IDS}))
+    assert set(found) == {"output_ids", "output_length", "score", "truncated"}
+    known = np.where((IDS < 0) | (IDS >= 266), 2, IDS)
+    np.testing.assert_array_equal(found["output_ids"], known)
+    np.testing.assert_array_equal(found["output_length"], [3, 2, 0, 4])
+    np.testing.assert_array_equal(found["score"], known.sum(axis=1))
+    assert found["truncated"].tolist() == [False] * 4
+
+
+@pytest.mark.parametrize("shape", [(0, 0), (0, 3), (2, 0)])
+def test_no_rows_and_rows_of_nothing(served, shape):
+    ids = np.zeros(shape, np.int32)
+    found = served.ask(Request("translate_ids", {"input_ids": ids}))
+    assert {len(value) for value in found.values()} == {shape[0]}
+    assert not found["output_length"].any()
+
+
+def test_a_row_of_a_hundred_thousand_ids_costs_no_more_than_the_limit(served):
+    ids = np.full([2, 100_000], 7, np.int32)
+    ids[1, 2:] = [1] + [0] * 99_997
+    found = served.ask(Request("translate_ids", {"input_ids": ids}))
+    assert found["truncated"].tolist() == [True, False]
+    assert found["output_ids"].shape == (2, LIMITS.source_length)
+    assert found["output_ids"][0].tolist() == [7] * 11 + [1]
+
+
+READER = """
+import json, sys
+
+class NoText:
+    def find_spec(self, name, path=None, target=None):
+        if name.split(".")[0] in ("tensorflow_text", "t2t_keras"):
+            raise ModuleNotFoundError(name)
+
+sys.meta_path.insert(0, NoText())
+import tensorflow as tf
+
+ids = tf.constant(json.loads(sys.argv[2]), tf.int32)
+loaded = tf.saved_model.load(sys.argv[1])
+answers = []
+for name in ("serving_default", "translate_ids"):
+    found = loaded.signatures[name](input_ids=ids)
+    text = loaded.signatures["detokenize"](output_ids=found["output_ids"])
+    ids_and_score = [found[n].numpy().tolist() for n in ("output_ids", "score")]
+    answers.append([*ids_and_score, [t.decode() for t in text["translation"].numpy()]])
+graph = tf.Graph()
+with graph.as_default(), tf.compat.v1.Session(graph=graph) as session:
+    meta = tf.compat.v1.saved_model.loader.load(session, ["serve"], sys.argv[1])
+    contract = meta.signature_def["detokenize"]
+    texts = session.run(contract.outputs["translation"].name,
+                        {contract.inputs["output_ids"].name: answers[0][0]})
+assert [t.decode() for t in texts] == answers[0][2]
+assert not [name for name in sys.modules if "tensorflow_text" in name]
+print(json.dumps(answers))
+"""
+
+
+def test_it_loads_in_a_process_that_cannot_import_tensorflow_text(
+    weight, vocabulary, tmp_path
+):
+    module = IdsModule(toy_model(weight), vocabulary, SETTINGS, LIMITS)
+    version = save_version(module, tmp_path)
+    check_graph(version, tokenizes=False, xla=False)
+    rows = [vocabulary.encode(text) for text in ("ab ba", "🙂", "", "a\x00b")]
+    broken = [3 + 0xF0, 3 + 0x9F, 260, 3 + 0x99, 1]  # half a character twice
+    rows.append(broken)
+    width = max(map(len, rows))
+    padded = [row + [0] * (width - len(row)) for row in rows]
+    done = subprocess.run(
+        [sys.executable, "-c", READER, str(version), json.dumps(padded)],
+        capture_output=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr.decode()
+    default, by_name = json.loads(done.stdout)
+    assert default == by_name
+    assert default[0] == padded
+    assert default[1] == [sum(row) for row in rows]
+    assert default[2] == [vocabulary.decode(row) for row in rows]
+    assert default[2][4].count("\ufffd") == 3

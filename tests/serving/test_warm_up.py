@@ -1,0 +1,43 @@
+"""What a server replays covers what would be slow the first time."""
+
+import pytest
+
+from t2t_keras.serving.requests import text_of
+from t2t_keras.serving.warm_up import SHORT, warm_up_requests
+
+
+def shapes(requests, vocabulary, name):
+    """Returns rows, and tokens of the longest, of each request to a signature."""
+    return [
+        (len(texts), max(len(vocabulary.encode(text)) for text in texts))
+        for request in requests
+        if request.signature_name == name
+        for texts in [request.inputs.get("text", request.inputs.get("source"))]
+    ]
+
+
+@pytest.fixture
+def signatures(served):
+    return served.signatures
+
+
+def test_without_xla_each_signature_is_called_once(signatures, vocabulary):
+    requests = warm_up_requests(signatures, vocabulary, (1, 2, 5))
+    assert requests[0].signature_name == "serving_default"
+    short = len(vocabulary.encode(text_of(vocabulary, SHORT)))
+    assert shapes(requests, vocabulary, "serving_default") == [(5, short), (1, short)]
+    for name in ("nbest", "translate_with_options", "score", "attention"):
+        assert shapes(requests, vocabulary, name) == [(1, short)]
+    (ids,) = [r.inputs for r in requests if r.signature_name == "translate_ids"]
+    assert ids["input_ids"].shape == (1, short)
+    assert len(requests) == 7
+
+
+def test_with_xla_every_program_of_the_default_is_made(signatures, vocabulary):
+    requests = warm_up_requests(signatures, vocabulary, (1, 5), (6, 12))
+    found = shapes(requests, vocabulary, "serving_default")
+    # In the bucket up to 6, and in that above it up to 12.
+    pairs = {(rows, 6 if length <= 6 else 12) for rows, length in found}
+    assert pairs == {(1, 6), (5, 6), (1, 12), (5, 12)}
+    assert max(length for _, length in found) <= 12
+    assert {r.signature_name for r in requests} == signatures.keys()

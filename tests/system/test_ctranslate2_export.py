@@ -1,0 +1,266 @@
+"""CTranslate2, which shares no line with this project, gives the same translations.
+
+Its length penalty is another (length to the power of alpha), so both search without
+one. Then it stops as this project does, and looks at the same hypotheses but for one
+thing: of a step's 2W candidates it lets only those of rank 1 to W end. So ours is never
+less likely.
+"""
+
+import dataclasses
+from collections.abc import Sequence
+from pathlib import Path
+
+import ctranslate2
+import numpy as np
+import pytest
+import sentencepiece
+
+from t2t_keras import experiment
+from t2t_keras.config import DecodingConfig, ModelConfig
+from t2t_keras.ctranslate2_export import encodings_of, export_ctranslate2
+from t2t_keras.errors import UserError
+from t2t_keras.experiment import TrainedModel
+from t2t_keras.serving import ctranslate2_model
+from tests.system.in_process import run_program
+from tests.system.random_model import (
+    CONFIG,
+    made_up_lines,
+    random_model,
+    random_vocabulary,
+    reader_of,
+    trained_of,
+)
+
+# Far more than a model that has learned its task ever needs.
+EXTRA_LENGTH = 40
+
+
+def ctranslate2_answers(
+    directory: Path, pieces: Sequence[Sequence[str]]
+) -> list[tuple[list[str], float]]:
+    """Returns the best pieces, EOS last, and their log p, of sources in pieces."""
+    translator = ctranslate2.Translator(str(directory), intra_threads=1)
+    found = translator.translate_batch(
+        [list(source) for source in pieces],
+        beam_size=4,
+        length_penalty=0,
+        # By default it never lets a translation be empty.
+        min_decoding_length=0,
+        max_batch_size=32,
+        return_scores=True,
+        return_end_token=True,
+    )
+    return [(one.hypotheses[0], one.scores[0]) for one in found]
+
+
+def scores_of(
+    directory: Path, trained: TrainedModel, pairs: list[tuple[list[int], list[int]]]
+) -> list[float]:
+    """Returns CTranslate2's log p of targets, both sides as ids without EOS."""
+    pieces = trained.vocabulary.pieces
+    translator = ctranslate2.Translator(str(directory), intra_threads=1)
+    found = translator.score_batch(
+        [pieces(source) for source, _ in pairs],
+        [pieces(target) for _, target in pairs],
+    )
+    return [sum(one.log_probs) for one in found]
+
+
+@pytest.fixture(scope="module")
+def hostile() -> TrainedModel:
+    """A random model: odd sizes per head, biases, gammas and betas of their own."""
+    vocabulary = random_vocabulary()
+    return trained_of(random_model(vocabulary), vocabulary)
+
+
+@pytest.fixture(scope="module")
+def pairs(hostile: TrainedModel) -> list[tuple[list[int], list[int]]]:
+    """Ids of sources and unrelated targets, of lengths 0 to 30, a batch of them."""
+    generator = np.random.default_rng(3)
+    size = hostile.vocabulary.size
+    return [
+        tuple(generator.integers(3, size, length).tolist() for length in lengths)
+        for lengths in ((1, 0), (1, 5), (9, 1), (17, 30), (30, 12))
+    ]
+
+
+def read_all(trained: TrainedModel, pairs) -> list[float]:
+    read = reader_of(trained.model)
+    return [read([*source, 1], [*target, 1]) for source, target in pairs]
+
+
+def test_it_computes_the_same_probabilities(hostile, pairs, tmp_path):
+    directory = export_ctranslate2(hostile, tmp_path)
+    found = scores_of(directory, hostile, pairs)
+    np.testing.assert_allclose(found, read_all(hostile, pairs), rtol=1e-5, atol=1e-5)
+
+
+def test_learned_positions_can_be_expressed(tmp_path):
+    vocabulary = random_vocabulary()
+    sizes = dataclasses.replace(CONFIG.model, learned_positions=35)
+    config = dataclasses.replace(CONFIG, model=sizes)
+    model = experiment.build_model(config, vocabulary.size)
+    trained = trained_of(model, vocabulary)
+    pair = ([*range(3, 20)], [*range(40, 70)])
+    directory = export_ctranslate2(trained, tmp_path)
+    assert encodings_of(model, 35).shape == (35, CONFIG.model.d_model)
+    found = scores_of(directory, trained, [pair])
+    np.testing.assert_allclose(found, read_all(trained, [pair]), rtol=1e-5)
+
+
+def no_scale(spec):
+    for stack in (spec.encoder, spec.decoder):
+        stack.scale_embeddings = False
+
+
+def start_from_padding(spec):
+    spec.decoder.start_from_zero_embedding = False
+
+
+def sines_first(spec):
+    for stack in (spec.encoder, spec.decoder):
+        encodings = stack.position_encodings.encodings
+        apart = np.concatenate([encodings[:, 0::2], encodings[:, 1::2]], axis=1)
+        stack.position_encodings.encodings = apart
+
+
+def scale_of_padded_heads(spec):
+    for layer in (*spec.encoder.layer, *spec.decoder.layer):
+        layer.self_attention.queries_scale = 7**-0.5
+
+
+def keys_for_values(spec):
+    for layer in spec.decoder.layer:
+        weight = layer.attention.linear[1].weight
+        layer.attention.linear[1].weight = np.roll(weight, len(weight) // 2, axis=0)
+
+
+def pre_norm(spec):
+    spec.encoder.pre_norm = True
+
+
+WRONG = (
+    no_scale,
+    start_from_padding,
+    sines_first,
+    scale_of_padded_heads,
+    keys_for_values,
+    pre_norm,
+)
+
+
+@pytest.mark.parametrize("wrong", WRONG, ids=lambda wrong: wrong.__name__)
+def test_wrong_variants_have_other_probabilities(
+    hostile, pairs, tmp_path, monkeypatch, wrong
+):
+    right = ctranslate2_model._spec
+
+    def changed(*arguments):
+        spec = right(*arguments)
+        wrong(spec)
+        return spec
+
+    monkeypatch.setattr(ctranslate2_model, "_spec", changed)
+    directory = export_ctranslate2(hostile, tmp_path)
+    found = np.array(scores_of(directory, hostile, pairs))
+    expected = np.array(read_all(hostile, pairs))
+    # A hundred times what the right one may be off by.
+    assert np.max(np.abs(found / expected - 1.0)) > 1e-3
+
+
+def test_another_epsilon_would_be_seen(hostile, pairs, tmp_path, monkeypatch):
+    monkeypatch.setattr(ctranslate2_model, "_EPSILON", 1e-3)
+    directory = export_ctranslate2(hostile, tmp_path)
+    found = np.array(scores_of(directory, hostile, pairs))
+    assert np.max(np.abs(found / read_all(hostile, pairs) - 1.0)) > 1e-4
+
+
+def test_restricted_attention_cannot_be_expressed(hostile, tmp_path):
+    model = experiment.build_model(
+        dataclasses.replace(
+            CONFIG,
+            model=ModelConfig(
+                num_layers=1, d_model=8, d_ff=8, num_heads=2, encoder_neighborhood=5
+            ),
+        ),
+        hostile.vocabulary.size,
+    )
+    trained = dataclasses.replace(hostile, model=model)
+    with pytest.raises(UserError, match=r"--encoder_neighborhood=5.*SavedModel"):
+        export_ctranslate2(trained, tmp_path / "base")
+    assert not (tmp_path / "base").exists()
+
+
+@pytest.fixture(scope="module")
+def sources(reverse_run) -> list[str]:
+    """What the model knows, and what it does not: longer, other letters, repeated."""
+    known = [source for source, _ in reverse_run.held_out[:300]]
+    longer = [f"{a} {b}" for a, b in zip(known[:60], known[60:120], strict=True)]
+    return [*known, *longer[:20], *made_up_lines(20, seed=4, longest=3)]
+
+
+def test_it_finds_the_same_translations(reverse_run, trained, sources, tmp_path):
+    vocabulary = trained.vocabulary
+    config = DecodingConfig(beam_size=4, alpha=0.0, extra_length=EXTRA_LENGTH)
+    translator = experiment.build_translator(trained.model, vocabulary, config)
+    lines = translator.translate([source.encode() for source in sources])
+    ids = [vocabulary.encode(source) for source in sources]
+    found = ctranslate2_answers(
+        export_ctranslate2(trained, tmp_path),
+        [vocabulary.pieces(source[:-1]) for source in ids],
+    )
+    id_of = {piece: i for i, piece in enumerate(vocabulary.pieces(range(280)))}
+    read = reader_of(trained.model)
+    same = 0
+    for source, line, (pieces, log_prob) in zip(ids, lines, found, strict=True):
+        ours, theirs = line.hypotheses[0], [id_of[piece] for piece in pieces]
+        assert theirs[-1] == 1, "a translation that was cut compares with nothing"
+        assert log_prob == pytest.approx(read(source, theirs), rel=1e-4, abs=1e-4)
+        if ours.text == vocabulary.decode(theirs):
+            same += 1
+            assert ours.log_prob == pytest.approx(log_prob, rel=1e-4, abs=1e-4)
+        else:
+            # See the top of this file: nothing else explains a difference.
+            assert ours.log_prob > log_prob, (source, line, theirs)
+    assert same >= 0.99 * len(sources)
+    # Of what it knows the model is sure; the rest asks more of a search.
+    assert {line.text for line in lines[:3]} == {r for _, r in reverse_run.held_out[:3]}
+    assert min(line.hypotheses[0].log_prob for line in lines[300:]) < -1.0
+
+
+def test_the_program_writes_versions_with_the_vocabulary(own_run):
+    told = run_program("export", f"--model_dir={own_run.path}", "--format=ctranslate2")
+    assert (told.status, told.stderr) == (0, "")
+    directory = own_run.path / "export_ctranslate2" / "1"
+    assert told.lines == [f"exported step 500 for CTranslate2 to {directory}"]
+    run_program(
+        "export",
+        f"--model_dir={own_run.path}",
+        "--format=ctranslate2",
+        "--quantization=int8",
+    )
+    names = {path.name for path in directory.parent.iterdir()}
+    assert names == {"1", "2"}
+    sizes = [(directory.parent / n / "model.bin").stat().st_size for n in ("1", "2")]
+    assert sizes[1] < 0.6 * sizes[0]
+    # As somebody would who has nothing but the directory.
+    processor = sentencepiece.SentencePieceProcessor()
+    for version in ("1", "2"):
+        folder = directory.parent / version
+        processor.load(str(folder / "vocabulary.model"))
+        source = processor.encode("a b c d", out_type=str)
+        (answer,) = ctranslate2_answers(folder, [source])
+        assert processor.decode_pieces(answer[0][:-1]) == "d c b a"
+
+
+def test_the_program_names_the_quantizations(own_run):
+    told = run_program(
+        "export",
+        f"--model_dir={own_run.path}",
+        "--format=ctranslate2",
+        "--quantization=int4",
+    )
+    assert told.status == 2
+    assert "--quantization must be one of float32, float16, int8" in told.stderr
+    assert "Received: int4" in told.stderr
+    assert not (own_run.path / "export_ctranslate2").exists()

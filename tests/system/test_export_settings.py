@@ -1,0 +1,86 @@
+"""What an export is where nothing is said, and what a model cannot do."""
+
+import dataclasses
+
+import pytest
+
+from t2t_keras import experiment
+from t2t_keras.config import DecodingConfig
+from t2t_keras.errors import UserError
+from t2t_keras.export_settings import ExportSettings, limits_of
+from tests.system.random_model import CONFIG, random_vocabulary, trained_of
+
+PLAIN = ExportSettings(DecodingConfig(beam_size=4, extra_length=6))
+
+
+@pytest.fixture(scope="module")
+def vocabulary():
+    return random_vocabulary()
+
+
+@pytest.fixture(scope="module")
+def trained(vocabulary):
+    return trained_of(experiment.build_model(CONFIG, vocabulary.size), vocabulary)
+
+
+@pytest.fixture(scope="module")
+def learned(vocabulary):
+    """With 40 learned positions."""
+    sizes = dataclasses.replace(CONFIG.model, learned_positions=40)
+    config = dataclasses.replace(CONFIG, model=sizes)
+    return trained_of(experiment.build_model(config, vocabulary.size), vocabulary)
+
+
+def test_limits_come_from_the_model(trained, learned):
+    limits = limits_of(trained, PLAIN)
+    assert limits.source_length == experiment.longest_source(trained.model)
+    assert limits.target_length == limits.source_length + 6
+    assert (limits.beam_size, limits.n_best, limits.characters) == (8, 4, None)
+    limits = limits_of(learned, PLAIN)
+    assert (limits.source_length, limits.target_length) == (40, 40)
+    limits = limits_of(learned, dataclasses.replace(PLAIN, max_source_length=20))
+    assert (limits.source_length, limits.target_length) == (20, 26)
+
+
+def test_what_is_said_goes_before(trained):
+    wide = ExportSettings(DecodingConfig(beam_size=12))
+    assert limits_of(trained, wide).beam_size == 12
+    said = dataclasses.replace(
+        PLAIN,
+        n_best=3,
+        max_source_length=30,
+        max_characters=99,
+        max_beam_size=5,
+        max_attention_length=50,
+    )
+    limits = limits_of(trained, said)
+    assert dataclasses.astuple(limits) == (30, 36, 99, 30, 5, 3)
+
+
+@pytest.mark.parametrize(
+    ("changed", "message"),
+    [
+        ({"n_best": 5}, "--n_best=5 is more than --beam_size=4"),
+        ({"max_source_length": 41}, "--max_source_length=41 is more than the 40 posi"),
+    ],
+)
+def test_what_a_model_cannot_do(learned, changed, message):
+    with pytest.raises(UserError, match=message):
+        limits_of(learned, dataclasses.replace(PLAIN, **changed))
+
+
+def test_few_batch_sizes_where_each_is_compiled():
+    assert PLAIN.batch_sizes == (1, 2, 4, 8, 16, 32)
+    assert dataclasses.replace(PLAIN, xla=True, batch_sizes=()).batch_sizes == (
+        1,
+        8,
+        32,
+    )
+    assert dataclasses.replace(PLAIN, xla=True, batch_sizes=(3,)).batch_sizes == (3,)
+
+
+@pytest.mark.parametrize("name", ["", "En", "a_b", "-a", "a-", "a/b", "a b", "ä"])
+def test_a_name_that_kubernetes_would_refuse(name):
+    with pytest.raises(UserError, match="lower-case letters, digits and hyphens"):
+        dataclasses.replace(PLAIN, model_name=name)
+    dataclasses.replace(PLAIN, model_name="en-de2")

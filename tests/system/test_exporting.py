@@ -1,0 +1,244 @@
+"""Exports of an untrained model, whose every choice is close, asked as servers ask."""
+
+import dataclasses
+from pathlib import Path
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from t2t_keras import checkpoints, experiment, exporting
+from t2t_keras.attention_maps import attention_maps
+from t2t_keras.decoding.settings import BeamSearchSettings
+from t2t_keras.errors import UserError
+from t2t_keras.evaluation.translate import Translator
+from t2t_keras.export_settings import ExportSettings
+from t2t_keras.model_dir import ModelDir
+from t2t_keras.serving.graph_check import read_meta_graph
+from t2t_keras.serving.requests import Request, read_warm_up
+from t2t_keras.serving.validation import served_session
+from t2t_keras.text.reading import TextReader
+from tests.system.random_model import (
+    CONFIG,
+    made_up_lines,
+    random_model,
+    random_vocabulary,
+    reader_of,
+    trained_of,
+)
+
+LINES = (*made_up_lines(6, seed=3), "", "the old house " * 12)
+LIMIT = 11
+CHARACTERS = 40
+# Of two ways to compute one thing in float32; the wrong ones are off by more than 1e-2.
+TOLERANCE = 1e-4
+SETTINGS = ExportSettings(
+    CONFIG.decoding,
+    n_best=2,
+    max_source_length=LIMIT,
+    max_characters=CHARACTERS,
+    max_beam_size=6,
+    max_attention_length=7,
+    batch_sizes=(1, 8),
+    model_name="made-up",
+)
+
+
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory):
+    """The model, as if a checkpoint of two averaged ones had been loaded."""
+    vocabulary = random_vocabulary()
+    trained = trained_of(random_model(vocabulary), vocabulary)
+    folder = tmp_path_factory.mktemp("checkpoint") / "averaged"
+    store = checkpoints.CheckpointStore(folder, trained.model)
+    path = store.save(checkpoints.CheckpointState(step=123, averaged=(1, 2)))
+    return dataclasses.replace(trained, checkpoint=Path(path))
+
+
+@pytest.fixture(scope="module")
+def model_dir(tmp_path_factory):
+    return ModelDir(tmp_path_factory.mktemp("run"))
+
+
+@pytest.fixture(scope="module")
+def version(trained, model_dir):
+    return exporting.export(trained, model_dir, "text", SETTINGS)
+
+
+@pytest.fixture(scope="module")
+def served(version):
+    with served_session(version) as session:
+        yield session
+
+
+def strings(lines):
+    return np.array([line.encode() for line in lines], dtype=object)
+
+
+def ask(served, name, **inputs):
+    return served.ask(Request(name, inputs))
+
+
+def test_the_limits_are_those_of_a_translator_that_has_them(served, trained):
+    settings = BeamSearchSettings(n_best=2)
+    extra = CONFIG.decoding.extra_length
+    translator = Translator(
+        lambda ids: experiment.search_translations(trained.model, ids, settings, extra),
+        trained.vocabulary,
+        max_source_length=LIMIT,
+        max_characters=CHARACTERS,
+    )
+    expected = translator.translate(LINES)
+    found = ask(served, "serving_default", text=strings(LINES))
+    texts = [text.decode() for text in found["translation"]]
+    assert texts == [line.text for line in expected]
+    scores = [line.hypotheses[0].score for line in expected]
+    np.testing.assert_allclose(found["score"], scores, atol=TOLERANCE)
+    cut = [line.cut for line in expected]
+    assert found["truncated"].tolist() == cut
+    assert cut[-1] and not all(cut)
+    several = ask(served, "nbest", text=strings(LINES))
+    for row, line in enumerate(expected):
+        for n, hypothesis in enumerate(line.hypotheses):
+            assert several["translations"][row, n].decode() == hypothesis.text
+            assert several["lengths"][row, n] == hypothesis.num_tokens
+            assert several["scores"][row, n] == pytest.approx(
+                hypothesis.score, abs=TOLERANCE
+            )
+    assert several["scores"][LINES.index("")].tolist() == [0.0, -np.inf]
+
+
+def test_scores_are_those_of_the_model_read_in_float64(served, trained):
+    targets = ["walks", *LINES[:5], "a", ""]
+    found = ask(served, "score", source=strings(LINES), target=strings(targets))
+    read = reader_of(trained.model)
+    encode = trained.vocabulary.encode
+    for row, (source, target) in enumerate(zip(LINES, targets, strict=True)):
+        if found["truncated"][row]:
+            continue
+        log_prob = read(encode(source), encode(target))
+        assert found["log_prob"][row] == pytest.approx(log_prob, abs=TOLERANCE)
+        penalty = ((5 + len(encode(target))) / 6) ** CONFIG.decoding.alpha
+        assert found["score"][row] == pytest.approx(log_prob / penalty, abs=TOLERANCE)
+    assert found["truncated"].tolist().count(False) >= 4
+
+
+def test_each_text_has_the_options_it_asks_for(served, trained):
+    """What comes of a row is what a search with its settings alone finds."""
+    asked = ((1, 0.6, 99), (6, 0.0, 99), (4, 1.5, 3), (99, 0.6, 99))
+    lines = LINES[:4]
+    beams, alphas, lengths = (np.array(each) for each in zip(*asked, strict=True))
+    found = ask(
+        served,
+        "translate_with_options",
+        text=strings(lines),
+        beam_size=beams.astype("int32"),
+        alpha=alphas.astype("float32"),
+        max_length=lengths.astype("int32"),
+    )
+    reader = TextReader(trained.vocabulary, LIMIT, CHARACTERS)
+    alone = []
+    for line, (beam_size, alpha, max_length) in zip(lines, asked, strict=True):
+        ids, _ = reader.read(line)
+        # A source of so many tokens may become that many and the run's six more.
+        extra = min(CONFIG.decoding.extra_length, max_length - len(ids))
+        alone.append(
+            experiment.search_translations(
+                trained.model,
+                tf.constant([ids], tf.int32),
+                BeamSearchSettings(min(beam_size, 6), alpha, n_best=1),
+                extra,
+            )
+        )
+    texts = [trained.vocabulary.decode(one.tokens[0, 0].numpy()) for one in alone]
+    assert [text.decode() for text in found["translation"]] == texts
+    scores = [float(one.scores[0, 0]) for one in alone]
+    np.testing.assert_allclose(found["score"], scores, atol=TOLERANCE)
+    plain = ask(served, "serving_default", text=strings(lines))
+    assert np.all(np.abs(plain["score"] - found["score"])[:3] > 100 * TOLERANCE)
+
+
+def test_attention_is_that_of_all_layers(served, trained):
+    source, target = "the old house", "a tree"
+    found = ask(served, "attention", source=strings([source]), target=strings([target]))
+    ids = [[*trained.vocabulary.encode(text)[:-1][:6], 1] for text in (source, target)]
+    expected = attention_maps(
+        trained.model, tf.constant([ids[0]]), tf.constant([[0, *ids[1][:-1]]])
+    )
+    for name, maps in expected._asdict().items():
+        np.testing.assert_allclose(found[f"{name}_attention"], maps, atol=1e-6)
+    pieces = [name.encode() for name in trained.vocabulary.pieces(ids[1])]
+    assert found["target_tokens"][0].tolist() == pieces
+
+
+def test_xla_finds_the_same_and_goes_where_stock_servers_do_not_look(
+    served, trained, model_dir
+):
+    settings = dataclasses.replace(SETTINGS, xla=True, batch_sizes=(8,))
+    version = exporting.export(trained, model_dir, "text", settings)
+    assert version == model_dir.export_xla / "1"
+    functions = read_meta_graph(version).graph_def.library.function
+    assert [f for f in functions if f.attr["_XlaMustCompile"].b]
+    first = next(iter(read_warm_up(version)))
+    assert first.inputs["text"].shape == (8,)
+    expected = ask(served, "serving_default", text=strings(LINES))
+    with served_session(version) as session:
+        found = ask(session, "serving_default", text=strings(LINES))
+        assert len(ask(session, "serving_default", text=strings([]))["score"]) == 0
+    assert found["translation"].tolist() == expected["translation"].tolist()
+    np.testing.assert_allclose(found["score"], expected["score"], atol=TOLERANCE)
+    assert "--xla_cpu_compilation_enabled" in (version.parent / "README.md").read_text()
+
+
+def test_bfloat16_is_stored_in_half_the_space(trained, model_dir):
+    settings = dataclasses.replace(SETTINGS, precision="bfloat16")
+    version = exporting.export(trained, model_dir, "ids", settings)
+    reader = tf.train.load_checkpoint(str(version / "variables/variables"))
+    kinds = {
+        name: kind
+        for name, kind in reader.get_variable_to_dtype_map().items()
+        if name != "_CHECKPOINTABLE_OBJECT_GRAPH"
+    }
+    assert set(kinds.values()) <= {tf.bfloat16, tf.int64}  # save counters, if any
+    ids = trained.vocabulary.encode(LINES[0])
+    with served_session(version) as session:
+        found = ask(session, "translate_ids", input_ids=np.array([ids], np.int32))
+    # Rounded to 8 bits, it is another model, but one much like it.
+    tokens = [token for token in found["output_ids"][0].tolist() if token]
+    exact = reader_of(trained.model)(ids, tokens)
+    penalty = ((5 + len(tokens)) / 6) ** CONFIG.decoding.alpha
+    assert found["score"][0] == pytest.approx(exact / penalty, rel=0.05)
+
+
+def test_a_run_in_half_precision_becomes_what_cpus_compute(trained):
+    def precision_of(trained_in, asked):
+        training = dataclasses.replace(trained.config.training, precision=trained_in)
+        config = dataclasses.replace(trained.config, training=training)
+        changed = dataclasses.replace(trained, config=config)
+        model = exporting.in_precision(changed, asked).model
+        kinds = {str(weight.dtype) for weight in model.weights}
+        assert kinds == {model.compute_dtype}
+        return model.compute_dtype
+
+    assert precision_of("float32", None) == "float32"
+    assert precision_of("bfloat16", None) == "bfloat16"
+    assert precision_of("float16", None) == "float32"
+    assert precision_of("bfloat16", "float32") == "float32"
+    assert precision_of("float32", "bfloat16") == "bfloat16"
+    for ours, theirs in zip(
+        exporting.in_precision(trained, "bfloat16").model.weights,
+        trained.model.weights,
+        strict=True,
+    ):
+        assert ours.path == theirs.path
+
+
+def test_an_export_that_fails_leaves_nothing(trained, tmp_path, monkeypatch):
+    def refused(directory, **settings):
+        raise UserError("refused")
+
+    monkeypatch.setattr(exporting, "check_graph", refused)
+    model_dir = ModelDir(tmp_path)
+    with pytest.raises(UserError, match="refused"):
+        exporting.export(trained, model_dir, "ids", SETTINGS)
+    assert list(tmp_path.iterdir()) == []

@@ -1,0 +1,142 @@
+"""The search over the model, against the model reading what was found."""
+
+import functools
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from t2t_keras.decoding.settings import BeamSearchSettings, RowOptions
+from t2t_keras.model_search import search_translations
+from tests.system.random_model import (
+    CONFIG,
+    made_up_lines,
+    random_model,
+    random_vocabulary,
+    reader_of,
+)
+
+EXTRA = CONFIG.decoding.extra_length
+
+
+@pytest.fixture(scope="module")
+def vocabulary():
+    return random_vocabulary()
+
+
+@pytest.fixture(scope="module")
+def model(vocabulary):
+    return random_model(vocabulary)
+
+
+@pytest.fixture(scope="module")
+def read(model):
+    return reader_of(model)
+
+
+def ids_of(sources):
+    width = max(map(len, sources))
+    rows = [[*source, *[0] * (width - len(source))] for source in sources]
+    return tf.constant(rows, tf.int32)
+
+
+@pytest.fixture(scope="module")
+def search(model):
+    """Searches ids in NumPy, traced once for all shapes."""
+    settings = BeamSearchSettings(beam_size=4, alpha=0.6, n_best=3)
+    spec = [tf.TensorSpec([None, None], tf.int32)]
+    traced = tf.function(
+        functools.partial(
+            search_translations, model, settings=settings, extra_length=EXTRA
+        ),
+        input_signature=spec,
+    )
+    return lambda sources: [part.numpy() for part in traced(ids_of(sources))]
+
+
+def test_scores_are_those_of_the_model_reading_the_translation(
+    read, vocabulary, search
+):
+    sources = [vocabulary.encode(line) for line in [*made_up_lines(7, seed=1), "a"]]
+    tokens, lengths, log_probs, scores = search(sources)
+    for b, source in enumerate(sources):
+        for n in range(3):
+            length = lengths[b, n]
+            target = tokens[b, n, :length].tolist()
+            assert target[-1] == 1
+            assert 0 not in target
+            assert length <= len(source) + EXTRA
+            expected = read(source, target)
+            assert log_probs[b, n] == pytest.approx(expected, abs=2e-5)
+            # Wu et al. 2016, equation 14.
+            penalty = (5 + length) ** 0.6 / 6**0.6
+            assert scores[b, n] == pytest.approx(expected / penalty, abs=2e-5)
+    assert (np.diff(scores, axis=1) <= 0).all()
+    assert len({len(source) for source in sources}) > 3
+    # The limit is each sentence's own: this model would never stop by itself.
+    assert {int(n) for n in lengths[:, 0]} == {len(s) + EXTRA for s in sources}
+
+
+def test_a_sentence_is_translated_the_same_in_any_company(vocabulary, search):
+    sources = [vocabulary.encode(line) for line in made_up_lines(6, seed=2)]
+    together = search(sources)
+    for b in (0, 3, 5):
+        alone = search([sources[b]])
+        width = alone[0].shape[-1]
+        np.testing.assert_array_equal(together[0][b, :, :width], alone[0][0])
+        np.testing.assert_array_equal(together[1][b], alone[1][0])
+        np.testing.assert_allclose(together[3][b], alone[3][0], atol=1e-5)
+
+
+def test_compiled_and_eager_search_agree_with_the_graph(model, vocabulary, search):
+    sources = [vocabulary.encode(line) for line in ("a green tree", "alt")]
+    settings = BeamSearchSettings(beam_size=4, alpha=0.6, n_best=3)
+    run = functools.partial(
+        search_translations,
+        model,
+        ids_of(sources),
+        settings=settings,
+        extra_length=EXTRA,
+    )
+    expected = search(sources)
+    compiled = functools.partial(run, growing=False)
+    for result in (run(), tf.function(compiled, jit_compile=True)()):
+        np.testing.assert_array_equal(result.tokens, expected[0])
+        np.testing.assert_allclose(result.log_probs, expected[2], atol=2e-5)
+
+
+def test_what_is_found_does_not_depend_on_how_caches_are_kept(model, vocabulary):
+    """Long and short sources, so that they leave at many growths."""
+    sources = [vocabulary.encode(x) for x in made_up_lines(6, seed=4, longest=30)]
+    settings = BeamSearchSettings(beam_size=3, alpha=1.0, n_best=2)
+    run = functools.partial(
+        search_translations, model, ids_of(sources), settings, extra_length=4
+    )
+    growing, fixed = run(), run(growing=False)
+    assert len({len(source) // 8 for source in sources}) > 3
+    np.testing.assert_array_equal(growing.tokens, fixed.tokens)
+    np.testing.assert_allclose(growing.scores, fixed.scores, atol=1e-5)
+
+
+def test_options_of_its_own_make_a_sentence_s_own_search(model, vocabulary):
+    sources = [vocabulary.encode(line) for line in made_up_lines(5, seed=8)]
+    own = RowOptions(
+        beam_sizes=tf.constant([1, 4, 2, 3, 4]),
+        alphas=tf.constant([0.0, 0.6, 2.0, 0.0, 1.0]),
+        max_lengths=tf.constant([99, 3, 99, 5, 99]),
+    )
+    together = search_translations(
+        model, ids_of(sources), BeamSearchSettings(4, n_best=1), EXTRA, own
+    )
+    for row, source in enumerate(sources):
+        beam_size, alpha, most = (part[row].numpy() for part in own)
+        settings = BeamSearchSettings(int(beam_size), float(alpha), n_best=1)
+        alone = search_translations(
+            model,
+            ids_of([source]),
+            settings,
+            min(EXTRA, int(most) - len(source)),
+        )
+        width = alone.tokens.shape[2]
+        np.testing.assert_array_equal(together.tokens[row, :, :width], alone.tokens[0])
+        np.testing.assert_allclose(together.scores[row], alone.scores[0], atol=1e-5)
