@@ -8,6 +8,9 @@ it loads a version, if the version brings requests along.
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import numpy as np
+import tensorflow as tf
+
 from t2t_keras import signature
 from t2t_keras.serving.requests import Request, example_request, text_of
 from t2t_keras.text.vocabulary import SubwordVocabulary
@@ -24,7 +27,9 @@ def warm_up_requests(
 ) -> list[Request]:
     """Returns the requests to replay, those of the default signature first.
 
-    Each signature is called once. The default one is called with the largest batch,
+    Each signature is called once, its options given row by row: a server that joins
+    requests refuses the defaults, which are scalars, and the whole version with them.
+    The default one is called with the largest batch,
     too, or, where XLA compiles, with every size of batch in every bucket. What else
     XLA compiles it compiles when somebody asks.
 
@@ -37,8 +42,14 @@ def warm_up_requests(
     short = text_of(vocabulary, min(buckets) if buckets else SHORT)
 
     def request(name: str, text: str, rows: int) -> Request:
-        names = signatures[name].inputs.keys()
-        return example_request(name, names, [text] * rows, vocabulary)
+        definition = signatures[name]
+        names = definition.inputs.keys()
+        example = example_request(name, names, [text] * rows, vocabulary)
+        options = {
+            alias: np.repeat(tf.make_ndarray(default), rows)
+            for alias, default in definition.defaults.items()
+        }
+        return Request(name, {**example.inputs, **options})
 
     default = [
         request(signature.TRANSLATE, text_of(vocabulary, bucket), rows)

@@ -33,6 +33,14 @@ def test_without_xla_each_signature_is_called_once(signatures, vocabulary):
     assert len(requests) == 7
 
 
+def test_every_input_has_a_row_for_each_sentence(signatures, vocabulary):
+    """Or a server with batching refuses it, and then the whole version."""
+    for request in warm_up_requests(signatures, vocabulary, (1, 2, 5)):
+        assert request.inputs.keys() == signatures[request.signature_name].inputs.keys()
+        assert len({value.shape[:1] for value in request.inputs.values()}) == 1
+        assert all(value.ndim >= 1 for value in request.inputs.values())
+
+
 def test_with_xla_every_program_of_the_default_is_made(signatures, vocabulary):
     requests = warm_up_requests(signatures, vocabulary, (1, 5), (6, 12))
     found = shapes(requests, vocabulary, "serving_default")

@@ -8,12 +8,14 @@ import subprocess
 import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import grpc
 import pytest
 
 from t2t_keras.serving.server import session
-from tests.serving.server.clients import Client, refusal, wait_until
+from t2t_keras.serving.server.configs import read_batching
+from tests.serving.server.clients import Client, refusal, serving, wait_until
 from tests.serving.server.made_up_model import save
 from tests.serving.server.warm_up_requests import predict_log, write
 from tests.system.in_process import run_program
@@ -203,3 +205,18 @@ def test_what_it_will_not_start_with(tmp_path, base, monkeypatch, arguments, mes
     assert done.status == 2
     assert done.stderr.startswith("error: ")
     assert message.format(**names) in done.stderr
+
+
+def test_an_export_is_served_in_batches_with_the_file_beside_it(reverse_run):
+    """Its warm-up requests go through the batching, and one that fails fails all."""
+    base = Path(reverse_run.model_dir.path) / "export"
+    batching = read_batching(str(base / "batching.config"), 2)
+    with serving(base, batching) as client:
+        found = client.predict(text=["a b c", "j i h g"])["translation"]
+        assert found == [b"c b a", b"g h i j"]
+        # The search of the export's own settings, said for each row.
+        options = {"beam_size": [4, 4], "alpha": [0.6, 0.6], "max_length": [99, 99]}
+        found = client.predict(
+            "translate_with_options", text=["a b c", "j i h g"], **options
+        )
+        assert found["translation"] == [b"c b a", b"g h i j"]

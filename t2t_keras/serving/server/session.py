@@ -12,6 +12,7 @@ from typing import Protocol
 
 import numpy as np
 import tensorflow as tf
+import tensorflow_text  # noqa: F401 - registers the tokenizer's ops
 from tensorflow.python.client import pywrap_tf_session
 
 from t2t_keras.serving.server.errors import (
