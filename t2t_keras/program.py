@@ -1,14 +1,12 @@
 """What all programs share: help, quiet start, and errors without a traceback."""
 
-import contextlib
 import dataclasses
 import math
 import os
 import signal
 import sys
-from collections.abc import Callable, Iterator, Sequence
-from pathlib import Path
-from typing import IO, NamedTuple
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
 
 import tqdm
 from absl import app, flags, logging
@@ -25,6 +23,7 @@ def run(
     own_flags: Sequence[str],
     with_config: bool = False,
     own_devices: bool = False,
+    with_tensorflow: bool = True,
 ) -> None:
     """Parses the command line, calls `main`, and exits with its status.
 
@@ -33,12 +32,13 @@ def run(
     after a signal.
 
     Args:
-        main: Does the work; flags are parsed when it is called, and TensorFlow
-            is imported.
+        main: Does the work; flags are parsed when it is called.
         usage: The program's docstring, shown by --help.
         own_flags: Flags that belong to this program alone, in the order of --help.
         with_config: Whether the settings of an experiment are flags here too.
         own_devices: Whether `main` sets devices up, before it computes anything.
+        with_tensorflow: Whether `main` needs it; it is then imported, without the
+            noise that it makes.
     """
     asked = [argument.lstrip("-") for argument in sys.argv[1:]]
     if "help" in asked or "h" in asked:
@@ -52,7 +52,8 @@ def run(
                     f"Arguments are given as flags. Received: {' '.join(argv[1:])}. "
                     "--help lists the flags."
                 )
-            _import_tensorflow(look_at_devices=not own_devices)
+            if with_tensorflow:
+                _import_tensorflow(look_at_devices=not own_devices)
             sys.exit(main() or 0)
         except BrokenPipeError:
             # Whoever read the output, `head` say, has enough of it. Python would
@@ -149,36 +150,9 @@ def define_model_flags(flag_values: flags.FlagValues = flags.FLAGS) -> ModelFlag
     )
 
 
-@contextlib.contextmanager
-def opened_output(path: str) -> Iterator[IO[str]]:
-    """Yields standard output for "-", or a file that appears when it is whole.
+def progress_bar(total: int | None, unit: str) -> tqdm.tqdm:
+    """Returns a bar with an estimate of the time left; none if no one looks.
 
-    Raises:
-        UserError: If the file cannot be made.
+    Where the total is not known, it tells what is done and how fast.
     """
-    if path == "-":
-        sys.stdout.reconfigure(encoding="utf-8", newline="\n")  # type: ignore
-        yield sys.stdout
-        return
-    if Path(path).exists() and not Path(path).is_file():
-        # A device or a pipe: it is written to, never replaced.
-        with open(path, "w", encoding="utf-8", newline="\n") as file:
-            yield file
-        return
-    path = os.path.realpath(path)
-    temporary = Path(f"{path}.{os.getpid()}.tmp")
-    try:
-        file = open(temporary, "w", encoding="utf-8", newline="\n")
-    except OSError as error:
-        raise UserError(f"{path} cannot be written: {error.strerror}.") from error
-    try:
-        with file:
-            yield file
-        temporary.replace(path)
-    finally:
-        temporary.unlink(missing_ok=True)
-
-
-def progress_bar(total: int, unit: str) -> tqdm.tqdm:
-    """Returns a bar with an estimate of the time left; none if no one looks."""
     return tqdm.tqdm(total=total, unit=f" {unit}", disable=None, leave=False)

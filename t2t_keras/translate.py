@@ -9,18 +9,14 @@ With --n_best above 1 each line gives that many, the line's number before each. 
 separated by tabs.
 """
 
-import contextlib
-import gzip
 import sys
-import zlib
-from collections.abc import Iterator
-from pathlib import Path
-from typing import IO, Any
+from typing import IO
 
 from absl import flags
 
 from t2t_keras import program
 from t2t_keras.errors import UserError
+from t2t_keras.lines import chunks, opened_input, opened_output, without_line_ends
 
 _OWN = (
     "model_dir",
@@ -55,7 +51,7 @@ def main() -> int:
     model_dir = ModelDir(program.required("model_dir"))
     if _LINES_AT_ONCE.value < 1:
         raise UserError(f"--lines_at_once must be positive: {_LINES_AT_ONCE.value}")
-    with _opened_input(_INPUT.value) as source:
+    with opened_input(_INPUT.value) as source:
         trained = experiment.load_trained(model_dir, _MODEL.checkpoint.value)
         decoding = _MODEL.decoding(trained.config)
         if not 1 <= _N_BEST.value <= decoding.beam_size:
@@ -66,14 +62,14 @@ def main() -> int:
         translator = experiment.build_translator(
             trained.model, trained.vocabulary, decoding, _N_BEST.value
         )
-        with program.opened_output(_OUTPUT.value) as target:
+        with opened_output(_OUTPUT.value) as target:
             _translate_all(translator, source, target)
     return 0
 
 
 def _translate_all(translator, source: IO[bytes], target: IO[str]) -> None:
     number = 0
-    for lines in _chunks(source, _LINES_AT_ONCE.value):
+    for lines in chunks(without_line_ends(source), _LINES_AT_ONCE.value):
         for found in translator.translate(lines):
             number += 1
             if found.cut:
@@ -87,36 +83,6 @@ def _translate_all(translator, source: IO[bytes], target: IO[str]) -> None:
                     fields += [f"{hypothesis.score:.6f}", f"{hypothesis.log_prob:.6f}"]
                 target.write("\t".join([*fields, hypothesis.text]) + "\n")
         target.flush()
-
-
-def _chunks(source: IO[bytes], size: int) -> Iterator[list[bytes]]:
-    """Yields lists of lines without their LF. Nothing but LF ends a line."""
-    chunk = []
-    for line in source:
-        chunk.append(line.removesuffix(b"\n"))
-        if len(chunk) == size:
-            yield chunk
-            chunk = []
-    if chunk:
-        yield chunk
-
-
-@contextlib.contextmanager
-def _opened_input(path: str) -> Iterator[IO[bytes]]:
-    if path == "-":
-        yield sys.stdin.buffer
-        return
-    if not Path(path).is_file():
-        raise UserError(f"There is no file {path} to translate (--input).")
-    opened: Any = gzip.open(path) if path.endswith(".gz") else open(path, "rb")
-    try:
-        with opened as file:
-            yield file
-    except (EOFError, gzip.BadGzipFile, zlib.error) as error:
-        raise UserError(
-            f"{path} is a damaged or incomplete gzip file ({error}). Copy or "
-            "download it again."
-        ) from error
 
 
 if __name__ == "__main__":

@@ -9,8 +9,8 @@ ROOT = Path(__file__).resolve().parents[2]
 # Named, rather than all that lies in the checkout: a user's virtual environment,
 # runs and downloads may lie there too.
 FOLDERS = (
-    *(".ci", ".github", "benchmarks", "configs", "data", "docs", "t2t_keras"),
-    "tests",
+    *(".ci", ".github", "benchmarks", "configs", "data", "docs", "examples"),
+    *("t2t_keras", "tests"),
 )
 LARGEST_TEXT_BYTES = 1_000_000
 

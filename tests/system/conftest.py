@@ -23,6 +23,7 @@ from t2t_keras.config import (
 from t2t_keras.evaluation.translate import Translator
 from t2t_keras.experiment import TrainedModel
 from t2t_keras.model_dir import ModelDir
+from tests.system.c_programs import build_c
 from tests.system.reverse_task import Pairs, reversed_pairs, written
 
 REPOSITORY = Path(__file__).resolve().parents[2]
@@ -110,6 +111,12 @@ def python(*arguments: str, stdin: bytes = b"") -> subprocess.CompletedProcess[b
         env=environment,
         check=False,
     )
+
+
+@pytest.fixture(scope="session")
+def c_programs(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of the C programs of examples/c."""
+    return build_c(tmp_path_factory.mktemp("c"))
 
 
 @pytest.fixture

@@ -1,9 +1,6 @@
 """What all programs share, looked at through small programs made up here."""
 
-import io
-import os
 import signal
-import sys
 
 import pytest
 from absl import flags
@@ -14,12 +11,12 @@ from t2t_keras.errors import UserError
 from tests.system.in_process import Finished, run_main
 
 
-def run(*arguments: str, main=lambda: None, with_config: bool = False) -> Finished:
+def run(*arguments: str, main=lambda: None, **settings: bool) -> Finished:
     """Runs a made-up program with one flag of its own."""
 
     def start() -> None:
         flags.DEFINE_string("colour", None, "Of the sky. Required.")
-        program.run(main, "Paints.\n\n    paint --colour=blue", ["colour"], with_config)
+        program.run(main, "Paints.\n\n    paint --colour=blue", ["colour"], **settings)
 
     return run_main(start, "paint", *arguments)
 
@@ -52,6 +49,16 @@ def test_ctrl_c_is_one_line_and_no_traceback():
 
     done = run(main=wait)
     assert (done.status, done.stderr) == (130, "stopped by SIGINT\n")
+
+
+def test_a_program_may_do_without_tensorflow(monkeypatch):
+    def imported(**_):
+        raise AssertionError
+
+    monkeypatch.setattr(program, "_import_tensorflow", imported)
+    assert run(main=lambda: 3, with_tensorflow=False).status == 3
+    with pytest.raises(AssertionError):
+        run(main=lambda: 3)
 
 
 def test_a_stray_argument_is_refused():
@@ -129,61 +136,6 @@ def test_flags_come_before_the_settings_of_the_run(
 def test_a_search_that_cannot_be_is_refused(decoding_of, argument, message):
     with pytest.raises(UserError, match=message):
         decoding_of(argument)
-
-
-def test_a_file_appears_when_it_is_whole(tmp_path):
-    path = tmp_path / "out.txt"
-    path.write_text("old")
-    with program.opened_output(str(path)) as file:
-        file.write("grün\u2028\n")
-        assert path.read_text() == "old"
-    assert path.read_bytes() == "grün\u2028\n".encode()
-    assert list(tmp_path.iterdir()) == [path]
-
-
-def test_what_fails_halfway_leaves_the_old_file_alone(tmp_path):
-    path = tmp_path / "out.txt"
-    path.write_text("old")
-    with pytest.raises(RuntimeError), program.opened_output(str(path)) as file:
-        file.write("half")
-        raise RuntimeError
-    assert path.read_text() == "old"
-    assert list(tmp_path.iterdir()) == [path]
-
-
-def test_an_output_that_cannot_be_written_is_refused(tmp_path):
-    path = tmp_path / "missing" / "out.txt"
-    with (
-        pytest.raises(UserError, match=r"out\.txt cannot be written: No such"),
-        program.opened_output(str(path)),
-    ):
-        pass
-
-
-def test_what_is_no_plain_file_is_written_to_and_not_replaced(tmp_path):
-    pipe, link, real = tmp_path / "pipe", tmp_path / "link", tmp_path / "real"
-    os.mkfifo(pipe)
-    reader = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
-    with program.opened_output(str(pipe)) as file:
-        file.write("into the pipe\n")
-    assert os.read(reader, 99) == b"into the pipe\n" and pipe.is_fifo()
-    os.close(reader)
-    real.write_text("old")
-    link.symlink_to(real)
-    with program.opened_output(str(link)) as file:
-        file.write("new")
-    assert link.is_symlink() and real.read_text() == "new"
-
-
-def test_standard_output_is_utf8_with_plain_line_ends(monkeypatch):
-    written = io.BytesIO()
-    stream = io.TextIOWrapper(written, encoding="latin-1", newline="\r\n")
-    monkeypatch.setattr(sys, "stdout", stream)
-    with program.opened_output("-") as file:
-        file.write("漢字\n")
-    assert not stream.closed
-    stream.flush()
-    assert written.getvalue() == "漢字\n".encode()
 
 
 def test_no_bar_is_drawn_where_no_one_looks(capfd):

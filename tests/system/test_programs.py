@@ -11,20 +11,27 @@ PROGRAMS = ("train", "translate", "evaluate", "average", "export")
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", (*PROGRAMS, "prepare", "rehearse"))
-def test_help_is_there_at_once(name):
+@pytest.mark.parametrize(
+    ("name", "flag"),
+    [
+        *((name, "model_dir") for name in (*PROGRAMS, "rehearse")),
+        ("prepare", "output"),
+        ("client", "server"),
+    ],
+)
+def test_help_is_there_at_once(name, flag):
     """Without TensorFlow, which takes seconds to import."""
     done = python("-X", "importtime", "-m", f"t2t_keras.{name}", "--help")
     assert done.returncode == 0
     text = done.stdout.decode()
     assert f"    python -m t2t_keras.{name} --" in text  # an example
-    assert f"\n  --{'output' if name == 'prepare' else 'model_dir'}\n" in text
+    assert f"\n  --{flag}\n" in text
     imported = {
         line.split("|")[-1].strip() for line in done.stderr.decode().split("\n")
     }
     assert "absl.flags" in imported
-    heavy = {"tensorflow", "keras", "tensorflow_text", "numpy"} & imported
-    assert heavy == set()
+    heavy = {"tensorflow", "keras", "tensorflow_text", "numpy", "grpc"}
+    assert heavy & imported == set()
 
 
 @pytest.mark.slow

@@ -1,0 +1,99 @@
+"""The embedded server as a process, for what is measured and tested from outside."""
+
+import contextlib
+import re
+import subprocess
+import sys
+import tempfile
+import threading
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+BATCHING = """
+max_batch_size { value: 32 }
+batch_timeout_micros { value: 2000 }
+max_enqueued_batches { value: 100 }
+num_batch_threads { value: 2 }
+allowed_batch_sizes: [1, 2, 4, 8, 16, 32]
+"""
+
+
+@dataclass
+class ServerProcess:
+    """A server that answers.
+
+    Attributes:
+        address: host:port.
+        process: Of `python -m t2t_keras.serve`.
+        lines: What it has printed so far.
+    """
+
+    process: subprocess.Popen
+    address: str = ""
+    lines: list[str] = field(default_factory=list)
+
+    def memory_mb(self) -> float:
+        """Returns its resident memory, in units of 2**20 bytes."""
+        status = Path(f"/proc/{self.process.pid}/status").read_text()
+        found = re.search(r"^VmRSS:\s+(\d+) kB$", status, re.MULTILINE)
+        if found is None:
+            raise RuntimeError(f"process {self.process.pid} has no memory: it ended")
+        return int(found[1]) / 1024
+
+
+@contextlib.contextmanager
+def started_server(
+    base: Path, *flags: str, batching: str = ""
+) -> Iterator[ServerProcess]:
+    """Yields a server of the model "translate".
+
+    Args:
+        base: Directory with a folder for each version.
+        *flags: More of the server's flags.
+        batching: Text of the file of batching parameters; requests are not joined
+            if there is none.
+
+    Raises:
+        RuntimeError: If it does not start, or does not end as it should.
+    """
+    command = [sys.executable, "-m", "t2t_keras.serve", f"--model_base_path={base}"]
+    command += ["--model_name=translate", "--port=0", *flags]
+    with tempfile.TemporaryDirectory() as folder, tempfile.TemporaryFile() as errors:
+        if batching:
+            path = Path(folder) / "batching.config"
+            path.write_text(batching)
+            command += ["--enable_batching", f"--batching_parameters_file={path}"]
+        process = subprocess.Popen(
+            command, stdout=subprocess.PIPE, stderr=errors, text=True
+        )
+        server = ServerProcess(process)
+        ready = threading.Event()
+        reader = threading.Thread(target=_read, args=(server, ready))
+        reader.start()
+        try:
+            ready.wait()
+            if server.address:
+                yield server
+            process.terminate()
+            status = process.wait(60)
+        finally:
+            process.kill()
+            process.wait()
+            reader.join()
+            errors.seek(0)
+            told = errors.read().decode()
+        if not server.address or status != 143:
+            raise RuntimeError(f"the server ended with status {status}: {told}")
+
+
+def _read(server: ServerProcess, ready: threading.Event) -> None:
+    """Reads what a server prints, to its end; the port is in one of its lines."""
+    with server.process.stdout or contextlib.nullcontext(()) as output:
+        for line in output:
+            server.lines.append(line.rstrip())
+            found = re.match(r"serving .* on port (\d+)$", server.lines[-1])
+            if found:
+                server.address = f"localhost:{found[1]}"
+                ready.set()
+    ready.set()

@@ -1,0 +1,86 @@
+"""Lines of text in files: how every program reads and writes them."""
+
+import contextlib
+import gzip
+import itertools
+import os
+import sys
+import zlib
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import IO, Any, TypeVar
+
+from t2t_keras.errors import UserError
+
+_Item = TypeVar("_Item")
+
+
+@contextlib.contextmanager
+def opened_input(path: str, flag: str = "input") -> Iterator[IO[bytes]]:
+    """Yields standard input for "-", or a file, plain or .gz.
+
+    Args:
+        path: The file.
+        flag: Where the user named it, for the message.
+
+    Raises:
+        UserError: If there is no such file, or it is damaged; the latter may be
+            found as late as at its end.
+    """
+    if path == "-":
+        yield sys.stdin.buffer
+        return
+    if not Path(path).is_file():
+        raise UserError(f"There is no file {path} to translate (--{flag}).")
+    opened: Any = gzip.open(path) if path.endswith(".gz") else open(path, "rb")
+    try:
+        with opened as file:
+            yield file
+    except (EOFError, gzip.BadGzipFile, zlib.error) as error:
+        raise UserError(
+            f"{path} is a damaged or incomplete gzip file ({error}). Copy or "
+            "download it again."
+        ) from error
+
+
+def without_line_ends(source: IO[bytes]) -> Iterator[bytes]:
+    """Yields lines less their LF. Nothing but LF ends a line."""
+    for line in source:
+        yield line.removesuffix(b"\n")
+
+
+def chunks(items: Iterable[_Item], size: int) -> Iterator[list[_Item]]:
+    """Yields items in lists of `size`, the last one of what is left."""
+    items = iter(items)
+    while chunk := list(itertools.islice(items, size)):
+        yield chunk
+
+
+@contextlib.contextmanager
+def opened_output(path: str) -> Iterator[IO[str]]:
+    """Yields standard output for "-", or a file that appears when it is whole.
+
+    Raises:
+        UserError: If the file cannot be made.
+    """
+    if path == "-":
+        sys.stdout.reconfigure(encoding="utf-8", newline="\n")  # type: ignore
+        yield sys.stdout
+        return
+    if Path(path).exists() and not Path(path).is_file():
+        # A device or a pipe: it is written to, never replaced.
+        with open(path, "w", encoding="utf-8", newline="\n") as file:
+            yield file
+        return
+    path = os.path.realpath(path)
+    temporary = Path(f"{path}.{os.getpid()}.tmp")
+    try:
+        file = open(temporary, "w", encoding="utf-8", newline="\n")
+    except OSError as error:
+        raise UserError(f"{path} cannot be written: {error.strerror}.") from error
+    try:
+        with file:
+            yield file
+        temporary.replace(path)
+    finally:
+        temporary.unlink(missing_ok=True)

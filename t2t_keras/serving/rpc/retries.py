@@ -1,0 +1,64 @@
+"""When a call to a server is tried again, and how long to wait before.
+
+A translation changes nothing on the server, so any call may be repeated. What
+decides is whether it can help: a server that is starting, or has too much to do,
+answers later; one that was given a wrong name never does.
+"""
+
+import random
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import grpc
+
+
+@dataclass(frozen=True)
+class RetryPolicy:
+    """Exponential backoff with full jitter.
+
+    gRPC's own retries stop at five attempts, and at requests of 256 kB.
+
+    Attributes:
+        retries: How often a call is repeated at most; 0 for never.
+        first_wait_seconds: Longest wait before the first repetition; it doubles
+            with each.
+        longest_wait_seconds: Where it stops doubling.
+    """
+
+    retries: int = 6
+    first_wait_seconds: float = 0.1
+    longest_wait_seconds: float = 5.0
+
+    def wait_seconds(
+        self, failures: int, draw: Callable[[], float] = random.random
+    ) -> float:
+        """Returns how long to wait after that many failures, 1 or more.
+
+        Anything from nothing to the longest, so that the clients that a server
+        turned away together do not come back together.
+
+        Args:
+            failures: Of this call, so far.
+            draw: Gives a number in [0, 1).
+        """
+        # Bounded, or a float overflows after a thousand failures.
+        doubled = self.first_wait_seconds * 2.0 ** min(failures - 1, 60)
+        return draw() * min(doubled, self.longest_wait_seconds)
+
+
+def may_be_retried(error: grpc.RpcError) -> bool:
+    """Returns whether the same call may succeed later.
+
+    A deadline that has passed is not tried again: whoever set it does not wait, and
+    a server that is too slow would get the work twice.
+    """
+    if error.code() is grpc.StatusCode.RESOURCE_EXHAUSTED:
+        # Too many calls at a time; or a message too large, which stays too large.
+        return not is_about_size(error)
+    # A server that is flooded cancels calls before it reads them.
+    return error.code() in (grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.CANCELLED)
+
+
+def is_about_size(error: grpc.RpcError) -> bool:
+    """Returns whether gRPC refused a message as too large."""
+    return "larger than max" in (error.details() or "")

@@ -1,0 +1,1 @@
+"""TensorFlow Serving's gRPC services in Python, for development and tests."""

@@ -1,0 +1,236 @@
+"""Requests that wait to be run together: bounded queues, a few threads.
+
+One queue for each kind of request; the threads take full batches, or those that have
+waited long enough, from the queues in turn. What the settings mean, and what is
+answered where they are exceeded, is TensorFlow Serving's.
+"""
+
+import collections
+import contextlib
+import threading
+import time
+from collections.abc import Callable, Hashable, Sequence
+from concurrent.futures import Future, InvalidStateError
+from dataclasses import dataclass, field
+from typing import Any
+
+import grpc
+
+from t2t_keras.serving.server.errors import ServingError, invalid_argument
+
+
+@dataclass(frozen=True)
+class BatchingOptions:
+    """How requests are joined; the defaults are TensorFlow Serving's.
+
+    Attributes:
+        max_batch_size: Most rows of a batch.
+        batch_timeout_seconds: Longest that a batch waits to become full.
+        max_enqueued_batches: Most batches of a kind that wait for a thread.
+        num_batch_threads: Batches that are run at a time.
+        allowed_batch_sizes: Sizes that batches are padded to; any if empty.
+        split: Whether requests larger than a batch are cut to pieces.
+        max_request_size: Most rows of a request that may be split.
+    """
+
+    max_batch_size: int = 1000
+    batch_timeout_seconds: float = 0.0
+    max_enqueued_batches: int = 10
+    num_batch_threads: int = 1
+    allowed_batch_sizes: tuple[int, ...] = ()
+    split: bool = False
+    max_request_size: int = 1000
+
+    def padded(self, size: int) -> int:
+        """Returns the smallest allowed size that holds `size` rows."""
+        fitting = (each for each in self.allowed_batch_sizes if each >= size)
+        return next(fitting, size)
+
+
+@dataclass(eq=False)
+class Task:
+    """Rows of one request.
+
+    Attributes:
+        payload: What to run.
+        size: Rows of it.
+        deadline: When it need not be run any more, on `time.monotonic`'s clock.
+        future: Gets the result.
+    """
+
+    payload: Any
+    size: int
+    deadline: float | None = None
+    future: Future = field(default_factory=Future)
+
+    def finish(self, result: Any = None, error: Exception | None = None) -> None:
+        """Hands over a result or an error, unless the request gave up before."""
+        with contextlib.suppress(InvalidStateError):
+            if error is None:
+                self.future.set_result(result)
+            else:
+                self.future.set_exception(error)
+
+
+Process = Callable[[Sequence[Task]], None]
+
+
+@dataclass(eq=False)
+class _Batch:
+    opened: float
+    tasks: list[Task] = field(default_factory=list)
+    size: int = 0
+
+
+@dataclass(eq=False)
+class _Queue:
+    process: Process
+    batches: collections.deque[_Batch] = field(default_factory=collections.deque)
+
+
+class BatchScheduler:
+    """Queues and threads that all models of a server share.
+
+    Args:
+        options: Sizes and times.
+    """
+
+    def __init__(self, options: BatchingOptions):
+        self.options = options
+        self._queues: collections.OrderedDict[Hashable, _Queue] = (
+            collections.OrderedDict()
+        )
+        self._changed = threading.Condition()
+        self._closed = False
+        self._threads = [
+            threading.Thread(target=self._work, name=f"batching-{index}", daemon=True)
+            for index in range(options.num_batch_threads)
+        ]
+        for thread in self._threads:
+            thread.start()
+
+    def schedule(
+        self,
+        kind: Hashable,
+        size: int,
+        split: Callable[[Sequence[int]], Sequence[Task]],
+        process: Process,
+    ) -> Sequence[Task]:
+        """Puts a request into the queue of its kind.
+
+        Args:
+            kind: Only tasks of one kind are run together.
+            size: Rows of the request.
+            split: From sizes that sum to `size` to a task for each.
+            process: Runs tasks and finishes every one of them; may not raise.
+
+        Returns:
+            The tasks that the request was split to, mostly one.
+
+        Raises:
+            ServingError: INVALID_ARGUMENT if it is too large, UNAVAILABLE if the
+                queue is full or closed.
+        """
+        with self._changed:
+            if self._closed:
+                raise ServingError(grpc.StatusCode.UNAVAILABLE, "The server stops.")
+            queue = self._queues.get(kind) or _Queue(process)
+            tasks = split(self._sizes(queue.batches, size))
+            for task in tasks:
+                self._add(queue.batches, task)
+            self._queues.setdefault(kind, queue)
+            self._changed.notify()
+        return tasks
+
+    def close(self) -> None:
+        """Runs what waits, and ends the threads."""
+        with self._changed:
+            self._closed = True
+            self._changed.notify_all()
+        for thread in self._threads:
+            thread.join()
+
+    def _sizes(self, batches: Sequence[_Batch], size: int) -> list[int]:
+        """Returns the sizes of a request's tasks, if there is room for them."""
+        options = self.options
+        limit = options.max_batch_size
+        most = options.max_request_size if options.split else limit
+        if size > most:
+            raise invalid_argument(
+                f"Task size {size} is larger than maximum input batch size {most}"
+            )
+        # An empty queue counts as one open batch.
+        room = limit - batches[-1].size if batches else limit
+        count = max(len(batches), 1)
+        if options.split:
+            capacity = (options.max_enqueued_batches - count) * limit + room
+            if size > capacity:
+                raise _full(
+                    f"; task size is {size} but scheduling capacity is only {capacity} "
+                    f"(num_enqueued_batches={count}, max_enqueued_batches="
+                    f"{options.max_enqueued_batches}, open_batch_size={limit - room}, "
+                    f"max_execution_batch_size={limit})"
+                )
+        elif size > room and count >= options.max_enqueued_batches:
+            raise _full(
+                f"; currently {count} batches enqueued and max_enqueued_batches is "
+                f"{options.max_enqueued_batches}"
+            )
+        if not options.split or size <= room:
+            return [size]
+        sizes = [room] if room else []
+        while (left := size - sum(sizes)) > 0:
+            sizes.append(min(left, limit))
+        return sizes
+
+    def _add(self, batches: collections.deque[_Batch], task: Task) -> None:
+        limit = self.options.max_batch_size
+        if not batches or batches[-1].size + task.size > limit:
+            batches.append(_Batch(time.monotonic()))
+        batches[-1].tasks.append(task)
+        batches[-1].size += task.size
+
+    def _work(self) -> None:
+        while True:
+            taken = self._take()
+            if taken is None:
+                return
+            batch, process = taken
+            process(batch.tasks)
+
+    def _take(self) -> tuple[_Batch, Process] | None:
+        """Waits for a batch that is to be run; `None` when there will be none."""
+        with self._changed:
+            while True:
+                now = time.monotonic()
+                soonest = None
+                for kind, queue in self._queues.items():
+                    wait = self._seconds_to_wait(queue, now)
+                    if wait <= 0:
+                        return self._pop(kind)
+                    soonest = wait if soonest is None else min(soonest, wait)
+                if self._closed:
+                    return None
+                self._changed.wait(soonest)
+
+    def _pop(self, kind: Hashable) -> tuple[_Batch, Process]:
+        queue = self._queues.pop(kind)
+        batch = queue.batches.popleft()
+        if queue.batches:
+            self._queues[kind] = queue  # behind the others, which come first now
+            self._changed.notify()
+        return batch, queue.process
+
+    def _seconds_to_wait(self, queue: _Queue, now: float) -> float:
+        first = queue.batches[0]
+        whole = len(queue.batches) > 1 or first.size >= self.options.max_batch_size
+        if whole or self._closed:
+            return 0.0
+        return first.opened + self.options.batch_timeout_seconds - now
+
+
+def _full(details: str) -> ServingError:
+    return ServingError(
+        grpc.StatusCode.UNAVAILABLE,
+        "The batch scheduling queue to which this task was submitted is full" + details,
+    )

@@ -1,0 +1,107 @@
+"""What a client is told when a request cannot be answered."""
+
+import functools
+import sys
+import traceback
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+import grpc
+import tensorflow as tf
+
+# What TensorFlow Serving leaves of a message: HTTP/2 headers carry it.
+LONGEST_MESSAGE = 1024
+_CUT = "...TRUNCATED"
+# A year: gRPC has no deadline at all as one that is centuries away.
+_FOREVER_SECONDS = 3.2e7
+
+Method = TypeVar("Method", bound=Callable[..., Any])
+
+
+class ServingError(Exception):
+    """A status other than OK, with the words of TensorFlow Serving.
+
+    Args:
+        code: One of gRPC's status codes.
+        message: For the client.
+    """
+
+    def __init__(self, code: grpc.StatusCode, message: str):
+        super().__init__(code, message)
+        self.code = code
+        self.message = message
+
+    def __str__(self) -> str:
+        return f"{self.code.name}: {self.message}"
+
+
+def invalid_argument(message: str) -> ServingError:
+    """Returns the error of a request that no state of the server could answer."""
+    return ServingError(grpc.StatusCode.INVALID_ARGUMENT, message)
+
+
+def not_found(message: str) -> ServingError:
+    """Returns the error of a request for what is not there."""
+    return ServingError(grpc.StatusCode.NOT_FOUND, message)
+
+
+def failed_precondition(message: str) -> ServingError:
+    """Returns the error of a request that would be right in another state."""
+    return ServingError(grpc.StatusCode.FAILED_PRECONDITION, message)
+
+
+def deadline_exceeded() -> ServingError:
+    """Returns the error of a request whose time is over."""
+    return ServingError(
+        grpc.StatusCode.DEADLINE_EXCEEDED, "The deadline of the request has passed."
+    )
+
+
+def from_exception(error: Exception) -> ServingError:
+    """Returns what `error` is to a client; TensorFlow's codes are gRPC's."""
+    if isinstance(error, ServingError):
+        return error
+    if isinstance(error, tf.errors.OpError):
+        return ServingError(code_of(error.error_code), error.message)
+    return ServingError(grpc.StatusCode.INTERNAL, f"{type(error).__name__}: {error}")
+
+
+def code_of(number: int) -> grpc.StatusCode:
+    """Returns the status code of a number, UNKNOWN if there is none."""
+    codes = (code for code in grpc.StatusCode if code.value[0] == number)
+    return next(codes, grpc.StatusCode.UNKNOWN)
+
+
+def seconds_left(context: grpc.ServicerContext) -> float | None:
+    """Returns the time that a client still waits for; `None` without a deadline."""
+    left = context.time_remaining()
+    return None if left is None or left > _FOREVER_SECONDS else left
+
+
+def shortened(message: str) -> str:
+    """Returns a message that fits a header: at most 1,024 bytes, and that it was cut.
+
+    >>> shortened("x" * 1025) == "x" * 1024 + "...TRUNCATED"
+    True
+    """
+    encoded = message.encode()
+    if len(encoded) <= LONGEST_MESSAGE:
+        return message
+    return encoded[:LONGEST_MESSAGE].decode(errors="ignore") + _CUT
+
+
+def answering(method: Method) -> Method:
+    """Makes a service's method end a call with the status of what it raises."""
+
+    @functools.wraps(method)
+    def answer(self: Any, request: Any, context: grpc.ServicerContext) -> Any:
+        try:
+            return method(self, request, context)
+        except Exception as error:
+            if not isinstance(error, ServingError | tf.errors.OpError):
+                # A fault of this server: the client cannot mend it, a reader may.
+                traceback.print_exc(file=sys.stderr)
+            told = from_exception(error)
+        context.abort(told.code, shortened(told.message))
+
+    return answer  # type: ignore[return-value]

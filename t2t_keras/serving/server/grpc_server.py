@@ -1,0 +1,82 @@
+"""The gRPC server: a port, threads, limits."""
+
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+
+import grpc
+from tensorflow_serving.apis import model_service_pb2_grpc, prediction_service_pb2_grpc
+
+from t2t_keras.errors import UserError
+from t2t_keras.serving.server.health import health_handler
+from t2t_keras.serving.server.model_service import ModelService
+from t2t_keras.serving.server.models import Models
+from t2t_keras.serving.server.prediction_service import PredictionService
+
+# Threads for status and health, which must be answered under full load as well.
+_SPARE_THREADS = 8
+
+
+@dataclass(frozen=True)
+class GrpcOptions:
+    """Where and how a server listens.
+
+    Attributes:
+        host: Address to listen at.
+        port: To listen at; 0 for any that is free.
+        max_running: Predict requests at a time, each with a thread.
+        credentials: Keys for TLS; `None` for plain text.
+        channel_arguments: Names and values of gRPC's own settings.
+        health: Whether health checks are answered.
+    """
+
+    # Not "localhost": of its two addresses one may be taken without an error.
+    host: str = "127.0.0.1"
+    port: int = 8500
+    max_running: int = 128
+    credentials: grpc.ServerCredentials | None = None
+    channel_arguments: Sequence[tuple[str, int | str]] = ()
+    health: bool = False
+
+
+def start_server(models: Models, options: GrpcOptions) -> tuple[grpc.Server, int]:
+    """Returns a server that answers, and its port.
+
+    Raises:
+        UserError: If the port cannot be listened at.
+    """
+    threads = options.max_running + _SPARE_THREADS
+    arguments = {
+        # As TensorFlow Serving, whose only limit is that of the protocol.
+        "grpc.max_receive_message_length": -1,
+        "grpc.max_send_message_length": -1,
+        # Otherwise two servers share a port, and requests, without a word.
+        "grpc.so_reuseport": 0,
+    }
+    arguments |= dict(options.channel_arguments)
+    server = grpc.server(
+        ThreadPoolExecutor(threads, thread_name_prefix="request"),
+        maximum_concurrent_rpcs=threads,
+        options=list(arguments.items()),
+    )
+    prediction_service_pb2_grpc.add_PredictionServiceServicer_to_server(
+        PredictionService(models, options.max_running), server
+    )
+    model_service_pb2_grpc.add_ModelServiceServicer_to_server(
+        ModelService(models), server
+    )
+    if options.health:
+        server.add_generic_rpc_handlers((health_handler(),))
+    address = f"{options.host}:{options.port}"
+    try:
+        if options.credentials is None:
+            port = server.add_insecure_port(address)
+        else:
+            port = server.add_secure_port(address, options.credentials)
+    except RuntimeError as error:
+        raise UserError(
+            f"{address} cannot be listened at. Stop what uses the port, or choose "
+            "another with --port; 0 takes any that is free."
+        ) from error
+    server.start()
+    return server, port

@@ -1,0 +1,197 @@
+"""A model whose requests are run together: rows joined, padded, and given back.
+
+Requests are joined if they feed and fetch the same tensors with the same types and
+shapes, but for the number of rows. A batch that fails is run again request by
+request, so that nobody fails for another's text.
+
+Shapes: each array that is fed or fetched is [B, ...], B rows of a request or batch.
+"""
+
+import itertools
+import time
+from collections.abc import Mapping, Sequence
+from concurrent.futures import TimeoutError as FutureTimeoutError
+
+import grpc
+import numpy as np
+
+from t2t_keras.serving.server.batching import BatchScheduler, Task
+from t2t_keras.serving.server.errors import (
+    ServingError,
+    deadline_exceeded,
+    failed_precondition,
+    from_exception,
+    invalid_argument,
+)
+from t2t_keras.serving.server.session import Run
+
+Feeds = Mapping[str, np.ndarray]
+
+
+class JoinedRun:
+    """Runs requests in batches; called as a session's `run` is.
+
+    Args:
+        run: Of the session.
+        scheduler: Queues and threads.
+    """
+
+    def __init__(self, run: Run, scheduler: BatchScheduler):
+        self._run = run
+        self._scheduler = scheduler
+
+    def __call__(
+        self, feeds: Feeds, fetches: Sequence[str], timeout_seconds: float | None = None
+    ) -> list[np.ndarray]:
+        """Waits for a batch to be run, and returns the rows that belong here.
+
+        Args:
+            feeds: Tensor names, and [B, ...] each, with one B.
+            fetches: Tensor names.
+            timeout_seconds: How long to wait at most; `None` for any time.
+
+        Returns:
+            [B, ...] each.
+
+        Raises:
+            ServingError: If the request cannot be in a batch, the queue is full, the
+                time is over, or running failed.
+        """
+        deadline = None
+        if timeout_seconds is not None:
+            deadline = time.monotonic() + timeout_seconds
+        size = _rows(feeds)
+        names = tuple(sorted(set(fetches)))
+
+        def split(sizes: Sequence[int]) -> list[Task]:
+            starts = itertools.accumulate(sizes, initial=0)
+            return [
+                Task(_sliced(feeds, slice(start, start + rows)), rows, deadline)
+                for start, rows in zip(starts, sizes, strict=False)
+            ]
+
+        tasks = self._scheduler.schedule(
+            kind=(self, names, _layout(feeds)),
+            size=size,
+            split=split,
+            process=lambda tasks: self._process(tasks, names),
+        )
+        parts = [_result(task) for task in tasks]
+        return [
+            parts[0][name]
+            if len(parts) == 1
+            else np.concatenate([part[name] for part in parts])
+            for name in fetches
+        ]
+
+    def _process(self, tasks: Sequence[Task], names: Sequence[str]) -> None:
+        """Finishes every task, whatever happens."""
+        try:
+            waiting = [task for task in tasks if not _expired(task)]
+            self._run_and_finish(waiting, names)
+        except Exception as error:
+            for task in tasks:
+                task.finish(error=error)
+
+    def _run_and_finish(self, tasks: Sequence[Task], names: Sequence[str]) -> None:
+        if not tasks:
+            return
+        try:
+            outputs = self._joined(tasks, names)
+        except Exception as error:
+            told = from_exception(error)
+            if len(tasks) == 1 or told.code is grpc.StatusCode.DEADLINE_EXCEEDED:
+                for task in tasks:
+                    task.finish(error=told)
+                return
+            for task in tasks:
+                if not _expired(task):
+                    self._run_and_finish([task], names)
+            return
+        start = 0
+        for task in tasks:
+            rows = slice(start, start + task.size)
+            # A copy: a view would keep the whole batch alive in each answer.
+            task.finish({name: outputs[name][rows].copy() for name in names})
+            start += task.size
+
+    def _joined(
+        self, tasks: Sequence[Task], names: Sequence[str]
+    ) -> dict[str, np.ndarray]:
+        size = sum(task.size for task in tasks)
+        padding = self._scheduler.options.padded(size) - size
+        # A real row, as no made-up one is sure to be valid.
+        donor = next((task for task in reversed(tasks) if task.size), None)
+        parts = [task.payload for task in tasks]
+        if padding and donor is not None:
+            parts += [_sliced(donor.payload, slice(0, 1))] * padding
+            size += padding
+        feeds = {
+            name: np.concatenate([part[name] for part in parts])
+            if len(parts) > 1
+            else parts[0][name]
+            for name in parts[0]
+        }
+        deadlines = [task.deadline for task in tasks]
+        left = None
+        if None not in deadlines:
+            left = max(each for each in deadlines if each is not None)
+            left -= time.monotonic()
+        outputs = self._run(feeds, names, left)
+        for output in outputs:
+            if output.ndim == 0:
+                raise failed_precondition("Batched output tensor has 0 dimensions")
+            if output.shape[0] != size:
+                raise failed_precondition(
+                    "Batched output tensor's 0th dimension does not equal the sum of "
+                    "the 0th dimension sizes of the input tensors"
+                )
+        return dict(zip(names, outputs, strict=True))
+
+
+def _rows(feeds: Feeds) -> int:
+    if not feeds:
+        raise invalid_argument("Batching Run() must have at least one input tensor")
+    if any(value.ndim == 0 for value in feeds.values()):
+        raise invalid_argument(
+            "Batching Run() input tensors must have at least one dimension"
+        )
+    sizes = {value.shape[0] for value in feeds.values()}
+    if len(sizes) > 1:
+        raise invalid_argument(
+            "Batching Run() input tensors must have equal 0th-dimension size"
+        )
+    return sizes.pop()
+
+
+def _layout(feeds: Feeds) -> frozenset:
+    """What all requests of a batch have in common besides what they fetch."""
+    return frozenset(
+        (name, value.dtype.name, value.shape[1:]) for name, value in feeds.items()
+    )
+
+
+def _sliced(feeds: Feeds, rows: slice) -> dict[str, np.ndarray]:
+    return {name: value[rows] for name, value in feeds.items()}
+
+
+def _expired(task: Task) -> bool:
+    if task.deadline is None or task.deadline > time.monotonic():
+        return False
+    task.finish(
+        error=ServingError(
+            grpc.StatusCode.RESOURCE_EXHAUSTED,
+            "Run() timeout exceeded while waiting in batching queue",
+        )
+    )
+    return True
+
+
+def _result(task: Task) -> dict[str, np.ndarray]:
+    left = None
+    if task.deadline is not None:
+        left = max(task.deadline - time.monotonic(), 0)
+    try:
+        return task.future.result(left)
+    except FutureTimeoutError as error:
+        raise deadline_exceeded() from error

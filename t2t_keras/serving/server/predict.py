@@ -1,0 +1,112 @@
+"""A predict request against a signature: what is fed, what is fetched, the answer.
+
+The checks, their order and their words are TensorFlow Serving's.
+"""
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import numpy as np
+from tensorflow_serving.apis import predict_pb2
+
+from t2t_keras.serving.server.errors import failed_precondition, invalid_argument
+from t2t_keras.serving.server.session import Run
+from t2t_keras.serving.server.tensors import to_array, to_proto
+
+DEFAULT_SIGNATURE = "serving_default"
+
+SignatureDef = Any
+PredictRequest = Any
+PredictResponse = Any
+
+
+def predict(
+    run: Run,
+    signatures: Mapping[str, SignatureDef],
+    request: PredictRequest,
+    timeout_seconds: float | None = None,
+) -> PredictResponse:
+    """Returns a `PredictResponse` with outputs, and without version.
+
+    Args:
+        run: Of the model.
+        signatures: Of the model.
+        request: A `PredictRequest`.
+        timeout_seconds: What is left of the request's time; `None` for any.
+
+    Raises:
+        ServingError: If the request does not fit a signature, or running failed.
+    """
+    name = request.model_spec.signature_name or DEFAULT_SIGNATURE
+    if name not in signatures:
+        raise failed_precondition(f'Serving signature key "{name}" not found.')
+    contract = signatures[name]
+    feeds = _feeds(contract, request.inputs)
+    aliases = _outputs(contract, request.output_filter)
+    fetches = [contract.outputs[alias].name for alias in aliases]
+    values = run(feeds, fetches, timeout_seconds)
+    response = predict_pb2.PredictResponse()
+    response.model_spec.name = request.model_spec.name
+    response.model_spec.signature_name = name
+    for alias, value in zip(aliases, values, strict=True):
+        response.outputs[alias].CopyFrom(to_proto(value))
+    return response
+
+
+def _feeds(contract: SignatureDef, inputs: Mapping[str, Any]) -> dict[str, np.ndarray]:
+    _check_number_of_inputs(contract, inputs)
+    feeds = {}
+    for alias in sorted(contract.inputs):
+        feed_name = contract.inputs[alias].name
+        if alias in inputs:
+            proto = inputs[alias]
+        elif alias in contract.defaults:
+            proto = contract.defaults[alias]
+        else:
+            raise invalid_argument(
+                f"Signature input alias: {alias}(feed name: {feed_name}) not found in "
+                "request and no default value provided. Inputs expected to be in the "
+                f"request {{{_listed(inputs)}}}, or default input alias set: "
+                f"{_listed(contract.defaults)}"
+            )
+        try:
+            feeds[feed_name] = to_array(proto)
+        except ValueError as error:
+            raise invalid_argument(f"tensor parsing error: {alias}") from error
+    used = [alias for alias in inputs if alias in contract.inputs]
+    if len(used) != len(inputs):
+        raise invalid_argument(
+            f"Inputs contains invalid name. Used request inputs: {_listed(used)}, "
+            f"request input: {_listed(inputs)}"
+        )
+    return feeds
+
+
+def _check_number_of_inputs(contract: SignatureDef, inputs: Mapping) -> None:
+    given, wanted = set(inputs), set(contract.inputs)
+    few = len(given) < len(wanted) and not contract.defaults
+    if len(given) > len(wanted) or few:
+        raise invalid_argument(
+            f"input size does not match signature: {len(given)}!={len(wanted)} "
+            f"len({{{_listed(given)}}}) != len({{{_listed(wanted)}}}). "
+            f"Sent extra: {{{_listed(given - wanted)}}}. "
+            f"Missing but required: {{{_listed(wanted - given)}}}."
+        )
+
+
+def _outputs(contract: SignatureDef, output_filter: Iterable[str]) -> list[str]:
+    chosen: list[str] = []
+    for alias in output_filter:
+        if alias not in contract.outputs:
+            raise invalid_argument(
+                f"output tensor alias not found in signature: {alias} Outputs expected "
+                f"to be in the set {{{_listed(contract.outputs)}}}."
+            )
+        if alias in chosen:
+            raise invalid_argument(f"duplicate output tensor alias: {alias}")
+        chosen.append(alias)
+    return chosen or sorted(contract.outputs)
+
+
+def _listed(names: Iterable[str]) -> str:
+    return ",".join(sorted(names))

@@ -1,0 +1,137 @@
+"""A version of a model in a session of TensorFlow 1, as servers in C++ run it.
+
+Never `tf.saved_model.load`: it binds variables by object, and so hides faults of an
+export that every real server would meet. Python's own checks of what is fed are left
+out for the same reason: TensorFlow's runtime is what answers.
+"""
+
+import ctypes
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Protocol
+
+import numpy as np
+import tensorflow as tf
+from tensorflow.python.client import pywrap_tf_session
+
+from t2t_keras.serving.server.errors import (
+    ServingError,
+    deadline_exceeded,
+    from_exception,
+    invalid_argument,
+    not_found,
+)
+
+GRAPH_FILES = ("saved_model.pb", "saved_model.pbtxt")
+
+
+class Run(Protocol):
+    """Runs a part of a graph: the session itself, or what batches for it."""
+
+    def __call__(
+        self,
+        feeds: Mapping[str, np.ndarray],
+        fetches: Sequence[str],
+        timeout_seconds: float | None,
+    ) -> list[np.ndarray]:
+        """Returns the tensors named by `fetches`, in their order."""
+        ...
+
+
+class ModelSession:
+    """A SavedModel, loaded with the tag "serve"; may be run by several threads.
+
+    Args:
+        directory: The version's.
+        config: How many threads the session has.
+
+    Raises:
+        ServingError: If it cannot be loaded.
+    """
+
+    def __init__(self, directory: Path, config: tf.compat.v1.ConfigProto | None = None):
+        self._graph = tf.Graph()
+        self._session = tf.compat.v1.Session(graph=self._graph, config=config)
+        try:
+            with self._graph.as_default():
+                meta_graph = tf.compat.v1.saved_model.loader.load(
+                    self._session, ["serve"], str(directory)
+                )
+            self.signatures = dict(meta_graph.signature_def)
+            self._tensors = {
+                info.name: self._graph.get_tensor_by_name(info.name)
+                for contract in self.signatures.values()
+                for info in [*contract.inputs.values(), *contract.outputs.values()]
+                if ":" in info.name  # an operation that initializes has no tensor
+            }
+        except Exception as error:
+            self._session.close()
+            raise _load_error(error) from error
+
+    def run(
+        self,
+        feeds: Mapping[str, np.ndarray],
+        fetches: Sequence[str],
+        timeout_seconds: float | None = None,
+    ) -> list[np.ndarray]:
+        """Returns what the graph makes of what is fed.
+
+        Args:
+            feeds: Tensor names of signatures, and their values.
+            fetches: Tensor names of signatures.
+            timeout_seconds: After that the runtime stops; `None` for never.
+
+        Raises:
+            ServingError: As the runtime has it: another type, a failed assertion,
+                a deadline.
+        """
+        options = tf.compat.v1.RunOptions()
+        if timeout_seconds is not None:
+            if timeout_seconds <= 0:
+                raise deadline_exceeded()
+            options.timeout_in_ms = max(int(timeout_seconds * 1000), 1)
+        tensors = self._tensors
+        for name in fetches:
+            if name not in tensors:
+                raise invalid_argument(f"FetchOutputs {name}: output index too large")
+        fed = {tensors[name]._as_tf_output(): feeds[name] for name in feeds}
+        fetched = [tensors[name]._as_tf_output() for name in fetches]
+        buffer = pywrap_tf_session.TF_NewBufferFromString(options.SerializeToString())
+        try:
+            found = pywrap_tf_session.TF_SessionRun_wrapper(
+                self._session._session, buffer, fed, fetched, [], None
+            )
+        except tf.errors.OpError as error:
+            raise from_exception(error) from error
+        except TypeError as error:
+            # Of a type that NumPy has and TensorFlow has not.
+            raise invalid_argument(str(error)) from error
+        finally:
+            pywrap_tf_session.TF_DeleteBuffer(buffer)
+        return [
+            np.asarray(value, object if tensors[name].dtype == tf.string else None)
+            for name, value in zip(fetches, found, strict=True)
+        ]
+
+    def close(self) -> None:
+        """Frees the variables; what is running is cancelled."""
+        self._session.close()
+
+
+def disable_xla() -> None:
+    """Makes TensorFlow refuse to compile, in this process and for good.
+
+    It is what TensorFlow Serving calls unless it is started with a flag for XLA: an
+    export that needs the compiler answers "XLA compilation disabled".
+    """
+    library = Path(tf.__file__).parent / "libtensorflow_cc.so.2"
+    # The mangled name of tensorflow::DisableXlaCompilation().
+    ctypes.CDLL(str(library))["_ZN10tensorflow21DisableXlaCompilationEv"]()
+
+
+def _load_error(error: Exception) -> ServingError:
+    if isinstance(error, ServingError | tf.errors.OpError):
+        return from_exception(error)
+    if isinstance(error, OSError):
+        return not_found(str(error))
+    return invalid_argument(f"{type(error).__name__}: {error}")

@@ -1,0 +1,98 @@
+"""What the load loops count: against servers that are wrong, slow, or gone."""
+
+import itertools
+import threading
+
+import grpc
+import numpy as np
+import pytest
+
+from benchmarks.serving_load import Outcome, closed_loop, expected_answers, open_loop
+from tests.serving.made_up_server import RefusalError, serving, shout
+
+TEXTS = (b"ab", b"cde", b"f")
+
+
+@pytest.fixture
+def expected():
+    with serving(shout) as (server, _):
+        return expected_answers(server, TEXTS)
+
+
+def every_third_wrong(field, change):
+    numbers = itertools.count(1)
+
+    def answer(request):
+        found = dict(shout(request))
+        if next(numbers) % 3 == 0:
+            found[field] = change(found[field])
+        return found
+
+    return answer
+
+
+def loops(server, expected):
+    """Runs both loops for a moment."""
+    yield closed_loop(server, expected, clients=3, seconds=0.3)
+    yield open_loop(server, expected, rate=100, seconds=0.3, timeout=5)
+
+
+def test_right_answers_are_counted_and_timed(expected):
+    with serving(shout) as (server, service):
+        for outcome in loops(server, expected):
+            assert set(outcome.statuses) == {"OK"}
+            assert outcome.statuses["OK"] == len(outcome.seconds) > 5
+            assert (outcome.wrong, outcome.lost) == ([], 0)
+            assert 0 < outcome.percentile(50) <= outcome.percentile(99) < 5
+    assert 1 <= service.most_at_a_time <= 16
+
+
+@pytest.mark.parametrize(
+    ("field", "change"),
+    [
+        ("translation", lambda texts: np.array([text + b"!" for text in texts])),
+        ("score", lambda scores: scores - np.float32(2e-5)),
+        ("score", lambda scores: scores * np.float32("nan")),
+    ],
+)
+def test_wrong_answers_are_seen(expected, field, change):
+    with serving(every_third_wrong(field, change)) as (server, _):
+        for outcome in loops(server, expected):
+            share = len(outcome.wrong) / outcome.statuses["OK"]
+            assert share == pytest.approx(1 / 3, abs=0.1)
+
+
+def test_refusals_are_counted_by_their_status(expected):
+    def refuse(request):
+        raise RefusalError(grpc.StatusCode.UNAVAILABLE)
+
+    with serving(refuse) as (server, _):
+        for outcome in loops(server, expected):
+            assert set(outcome.statuses) == {"UNAVAILABLE"}
+            assert outcome.seconds == []
+
+
+def test_a_server_that_does_not_answer_is_left_after_the_timeout(expected):
+    ended = threading.Event()
+
+    def hang(request):
+        ended.wait(60)
+        return shout(request)
+
+    with serving(hang) as (server, _):
+        outcome = open_loop(server, expected, rate=50, seconds=0.3, timeout=0.5)
+        ended.set()
+    # A queue of the server's may have cancelled some before their time.
+    assert set(outcome.statuses) == {"DEADLINE_EXCEEDED"}
+    assert outcome.lost == 0
+
+
+def test_percentiles_are_those_of_the_answers():
+    outcome = Outcome(seconds=[float(n) for n in range(100, 0, -1)])
+    assert [outcome.percentile(p) for p in (0, 50, 95, 99, 100)] == [
+        1,
+        51,
+        96,
+        100,
+        100,
+    ]

@@ -1,0 +1,1 @@
+"""Tests of what a client needs of gRPC, against servers made up here."""

@@ -1,0 +1,1 @@
+"""The embedded server, and whether it is what it stands in for."""

@@ -1,0 +1,122 @@
+"""A client of the services, and a server in this process for it."""
+
+import contextlib
+import time
+from collections.abc import Callable, Iterator
+
+import grpc
+import tensorflow as tf
+from tensorflow_serving.apis import (
+    get_model_metadata_pb2,
+    get_model_status_pb2,
+    model_service_pb2_grpc,
+    predict_pb2,
+    prediction_service_pb2_grpc,
+)
+
+from t2t_keras.serving.server.batching import BatchingOptions, BatchScheduler
+from t2t_keras.serving.server.configs import single_model
+from t2t_keras.serving.server.grpc_server import GrpcOptions, start_server
+from t2t_keras.serving.server.loading import Loader
+from t2t_keras.serving.server.models import Models, WatchOptions
+from t2t_keras.serving.server.versions import Retries
+
+QUICK = WatchOptions(poll_seconds=0.05, retries=Retries(2, 0.05))
+
+
+class Client:
+    """Calls the services at an address, or over a channel of one's own."""
+
+    def __init__(self, address: str = "", channel: grpc.Channel | None = None):
+        self.address = address
+        self.channel = channel or grpc.insecure_channel(address)
+        self.prediction = prediction_service_pb2_grpc.PredictionServiceStub(
+            self.channel
+        )
+        self.models = model_service_pb2_grpc.ModelServiceStub(self.channel)
+
+    def predict(self, signature="", timeout=30, **inputs):
+        """Returns the outputs as lists by name."""
+        response = self.prediction.Predict(request(signature, **inputs), timeout)
+        return values(response)
+
+    def metadata(self, *fields):
+        asked = get_model_metadata_pb2.GetModelMetadataRequest(metadata_field=fields)
+        asked.model_spec.name = "translate"
+        return self.prediction.GetModelMetadata(asked, timeout=30)
+
+    def states(self, name="translate"):
+        """Returns the states of all versions by number."""
+        asked = get_model_status_pb2.GetModelStatusRequest()
+        asked.model_spec.name = name
+        found = self.models.GetModelStatus(asked, timeout=30).model_version_status
+        names = get_model_status_pb2.ModelVersionStatus.State
+        return {each.version: names.Name(each.state) for each in found}
+
+    def wait_for_states(self, wanted, name="translate"):
+        """Waits until the versions are as wanted, for a minute at most."""
+        wait_until(lambda: self.states(name) == wanted, lambda: self.states(name))
+
+
+def request(signature="", **inputs):
+    """Returns a `PredictRequest` for the model "translate"."""
+    asked = predict_pb2.PredictRequest()
+    asked.model_spec.name = "translate"
+    asked.model_spec.signature_name = signature
+    for name, value in inputs.items():
+        asked.inputs[name].CopyFrom(tf.make_tensor_proto(value))
+    return asked
+
+
+def values(response):
+    """Returns the outputs of a `PredictResponse` as lists by name."""
+    return {
+        name: tf.make_ndarray(proto).tolist()
+        for name, proto in response.outputs.items()
+    }
+
+
+def refusal(call: Callable[[], object]) -> tuple[str, str]:
+    """Returns the code and the message that a call is refused with."""
+    try:
+        found = call()
+    except grpc.RpcError as error:
+        return error.code().name, error.details()
+    raise AssertionError(f"an answer came instead of an error: {found}")
+
+
+def wait_until(done: Callable[[], bool], seen: Callable[[], object] = str) -> None:
+    """Waits for a condition, for a minute at most."""
+    end = time.monotonic() + 60
+    while not done():
+        if time.monotonic() > end:
+            raise AssertionError(f"waited for a minute; last seen: {seen()}")
+        time.sleep(0.02)
+
+
+@contextlib.contextmanager
+def serving(
+    base,
+    batching: BatchingOptions | None = None,
+    config=None,
+    lines: list[str] | None = None,
+    **grpc_options,
+) -> Iterator[Client]:
+    """Serves a directory from this process, on a port that is free."""
+    log = [] if lines is None else lines
+    scheduler = BatchScheduler(batching) if batching else None
+    models = Models(Loader(scheduler=scheduler), QUICK, log.append)
+    models.wait_until_available(
+        models.configure(config or single_model("translate", str(base))), 60
+    )
+    models.start_watching()
+    server, port = start_server(models, GrpcOptions(port=0, **grpc_options))
+    client = Client(f"localhost:{port}")
+    try:
+        yield client
+    finally:
+        client.channel.close()
+        server.stop(10).wait()
+        models.close()
+        if scheduler is not None:
+            scheduler.close()

@@ -1,0 +1,32 @@
+"""Versions of the made-up model, and a session of one."""
+
+import shutil
+
+import pytest
+
+from t2t_keras.serving.server.session import ModelSession
+from tests.serving.server.made_up_model import save
+
+
+@pytest.fixture(scope="session")
+def saved(tmp_path_factory):
+    """Versions 1, 2 and 3, for copies; nobody serves from here."""
+    base = tmp_path_factory.mktemp("saved")
+    for version in (1, 2, 3):
+        save(base, version)
+    return base
+
+
+@pytest.fixture
+def base(saved, tmp_path):
+    """A directory of a model with versions 1 and 2."""
+    for version in ("1", "2"):
+        shutil.copytree(saved / version, tmp_path / "base" / version)
+    return tmp_path / "base"
+
+
+@pytest.fixture(scope="session")
+def session(saved):
+    session = ModelSession(saved / "2")
+    yield session
+    session.close()

@@ -1,0 +1,328 @@
+"""The contract of TensorFlow Serving: what is asked, and what the answer has to be.
+
+The messages were read in its sources, of version 2.20.
+"""
+
+import re
+from types import MappingProxyType
+
+import numpy as np
+from tensorflow_serving.apis import (
+    get_model_metadata_pb2,
+    get_model_status_pb2,
+    predict_pb2,
+)
+
+from tests.serving.server.calls import (
+    answered_by,
+    broken,
+    classify,
+    filtered,
+    health,
+    metadata,
+    multi_inference,
+    named_states,
+    outputs,
+    predict,
+    regress,
+    reload,
+    signature_names,
+    spec,
+    status,
+    typeless,
+)
+
+INVALID, MISSING, STATE = "INVALID_ARGUMENT", "NOT_FOUND", "FAILED_PRECONDITION"
+NOBODY = re.escape("Servable not found for request: Latest(nobody)")
+
+# What is asked, the code and the whole message (a pattern) of the answer.
+REFUSALS = MappingProxyType(
+    {
+        # Which model.
+        "no model_spec": (
+            predict(predict_pb2.PredictRequest()),
+            INVALID,
+            "Missing ModelSpec",
+        ),
+        "no name": (spec(name=""), INVALID, r"ModelSpec has no name specified\."),
+        "unknown model": (spec(name="nobody"), MISSING, NOBODY),
+        "unknown version": (
+            spec(version=7),
+            MISSING,
+            re.escape("Servable not found for request: Specific(translate, 7)"),
+        ),
+        "a version that is not wanted": (
+            spec(version=3),
+            MISSING,
+            re.escape("Servable not found for request: Specific(translate, 3)"),
+        ),
+        "unknown label": (
+            spec(label="gold"),
+            INVALID,
+            "Unrecognized servable version label: gold",
+        ),
+        "unknown signature": (
+            spec(signature="sing"),
+            STATE,
+            'Serving signature key "sing" not found.',
+        ),
+        # What is fed.
+        "too many inputs": (
+            predict(text=[b"a"], b=[1]),
+            INVALID,
+            re.escape(
+                "input size does not match signature: 2!=1 len({b,text}) != "
+                "len({text}). Sent extra: {b}. Missing but required: {}."
+            ),
+        ),
+        "too few inputs": (
+            predict(),
+            INVALID,
+            re.escape(
+                "input size does not match signature: 0!=1 len({}) != len({text}). "
+                "Sent extra: {}. Missing but required: {text}."
+            ),
+        ),
+        "another name": (
+            predict(texts=[b"a"]),
+            INVALID,
+            re.escape(
+                "Signature input alias: text(feed name: serving_default_text:0) not "
+            )
+            + r"found in request and no default value provided\..*",
+        ),
+        "a required input is missing beside defaults": (
+            predict(signature="with_options", beam_size=3),
+            INVALID,
+            r"Signature input alias: text\(.*default input alias set: .*",
+        ),
+        "another name beside defaults": (
+            predict(signature="with_options", text=[b"a"], beam=3),
+            INVALID,
+            r"Inputs contains invalid name\. Used request inputs: text, .*",
+        ),
+        "a shape that cannot be": (broken(), INVALID, "tensor parsing error: text"),
+        "a tensor of no type": (typeless(), INVALID, "tensor parsing error: text"),
+        "another type": (
+            predict(text=[1]),
+            INVALID,
+            r"(Expects arg\[0\] to be string but int32 is provided|Type mismatch: .*)",
+        ),
+        # What is fetched.
+        "unknown output": (
+            filtered("translations"),
+            INVALID,
+            "output tensor alias not found in signature: translations Outputs expected "
+            r"to be in the set \{(score,translation|translation,score)\}\.",
+        ),
+        "an output twice": (
+            filtered("score", "score"),
+            INVALID,
+            "duplicate output tensor alias: score",
+        ),
+        # How it is run.
+        "an assertion in the graph": (
+            predict(signature="picky", text=[b"poison"]),
+            INVALID,
+            r"(?s).*poison is not food.*",
+        ),
+        "a compiler is needed": (
+            predict(signature="compiled", x=[1.0]),
+            "INTERNAL",
+            r"(?s)XLA compilation disabled.*",
+        ),
+        "the deadline": (
+            predict(signature="busy", seconds=[30.0], timeout=0.5),
+            "DEADLINE_EXCEEDED",
+            ".*",
+        ),
+        "a long message": (
+            spec(signature="x" * 3000),
+            STATE,
+            re.escape('Serving signature key "' + "x" * 1001 + "...TRUNCATED"),
+        ),
+        # Methods for other signatures.
+        "classify": (
+            classify(),
+            INVALID,
+            "Expected classification signature method_name to be "
+            "tensorflow/serving/classify. Was: tensorflow/serving/predict",
+        ),
+        "classify with what is not there": (
+            classify(signature="sing"),
+            INVALID,
+            "No signature was found with the name: sing",
+        ),
+        "classify by nobody": (classify(name="nobody"), MISSING, NOBODY),
+        "regress": (
+            regress(),
+            INVALID,
+            "Expected regression signature method_name to be "
+            "tensorflow/serving/regress. Was: tensorflow/serving/predict",
+        ),
+        "regress without a name": (
+            regress(name=""),
+            INVALID,
+            r"ModelSpec has no name specified\.",
+        ),
+        "several at once": (
+            multi_inference(("classify", {})),
+            INVALID,
+            "Expected classification signature method_name to be "
+            "tensorflow/serving/classify. Was: tensorflow/serving/predict",
+        ),
+        "several with what is not there": (
+            multi_inference(("regress", {"signature": "sing"})),
+            INVALID,
+            "Requested signature not found in model graph: sing",
+        ),
+        "several with another method": (
+            multi_inference(("predict", {})),
+            "UNIMPLEMENTED",
+            "Unsupported signature method_name: tensorflow/serving/predict",
+        ),
+        "several of several models": (
+            multi_inference(("classify", {}), ("classify", {"name": "nobody"})),
+            INVALID,
+            "(All ModelSpecs in a MultiInferenceRequest must access the same model name"
+            r"\.|Expected classification .*)",
+        ),
+        "several of none": (multi_inference(), INVALID, r"ModelSpec has no name.*"),
+        # Metadata.
+        "metadata of nothing": (
+            lambda client: client.prediction.GetModelMetadata(
+                get_model_metadata_pb2.GetModelMetadataRequest(), 30
+            ),
+            INVALID,
+            "Missing ModelSpec",
+        ),
+        "no metadata": (
+            metadata(),
+            INVALID,
+            "GetModelMetadataRequest must specify at least one metadata_field",
+        ),
+        "other metadata": (
+            metadata("signature_def", "age"),
+            INVALID,
+            # The real server may print its own format string, and the field behind it.
+            "Metadata field .*is not supported.*",
+        ),
+        "metadata of nobody": (
+            metadata("signature_def", name="nobody"),
+            MISSING,
+            NOBODY,
+        ),
+        # Status.
+        "status of nothing": (
+            lambda client: client.models.GetModelStatus(
+                get_model_status_pb2.GetModelStatusRequest(), 30
+            ),
+            INVALID,
+            "Missing ModelSpec",
+        ),
+        "status of nobody": (
+            status(name="nobody"),
+            MISSING,
+            "Could not find any versions of model nobody",
+        ),
+        "status of an unknown version": (
+            status(version=7),
+            MISSING,
+            "Could not find version 7 of model translate",
+        ),
+        # Another configuration; every one of these changes nothing.
+        "no list of models": (
+            reload(),
+            INVALID,
+            "ServerModelConfig type not supported by HandleReloadConfigRequest. Only "
+            "ModelConfigList is currently supported",
+        ),
+        "a name twice": (
+            reload({}, {}),
+            INVALID,
+            "Illegal to list model translate multiple times in config list",
+        ),
+        "a relative path": (
+            reload({"base_path": "here"}),
+            INVALID,
+            "Expected model translate to have an absolute path or URI; got "
+            r"base_path\(\)=here",
+        ),
+        "another platform": (
+            reload({"model_platform": "other"}),
+            INVALID,
+            "Illegal to change a model's platform. For model translate platform was "
+            "tensorflow and new platform requested is other",
+        ),
+        "a label in use for a version that is not there": (
+            reload({"labels": {"stable": 7}}),
+            STATE,
+            "Request to assign label to version 7 of model translate, which is not "
+            "currently available for inference",
+        ),
+        # Health.
+        "health of an unknown service": (health("song"), MISSING, ".*"),
+    }
+)
+
+# What is asked, and what the answer is.
+ANSWERS = MappingProxyType(
+    {
+        "the latest version": (
+            outputs(predict(text=[b"a", b""])),
+            {
+                "translation": [b"v2:a", b"v2:"],
+                "score": [1.0, 0.0],
+            },
+        ),
+        "a version": (
+            outputs(spec(version=1)),
+            {"translation": [b"v1:a"], "score": [0.5]},
+        ),
+        "a label": (
+            outputs(spec(label="stable")),
+            {"translation": [b"v1:a"], "score": [0.5]},
+        ),
+        "who answered": (answered_by(spec()), ("translate", 2, "serving_default")),
+        "who answered for a label": (
+            answered_by(spec(label="stable", signature="serving_default")),
+            ("translate", 1, "serving_default"),
+        ),
+        "some outputs": (outputs(filtered("score")), {"score": [1.0]}),
+        "no rows": (
+            outputs(predict(signature="sums", ids=np.zeros([0, 3], np.int32))),
+            {"sum": [], "rows": []},
+        ),
+        "any bytes": (
+            outputs(predict(signature="picky", text=[b"\0", b"", b"\xff\xfe"])),
+            {"translation": [b"\0", b"", b"\xff\xfe"]},
+        ),
+        "a shape beside the signature": (
+            outputs(predict(text=[[b"a", b"b"]])),
+            {"translation": [[b"v2:a", b"v2:b"]], "score": [[1.0, 1.0]]},
+        ),
+        "defaults": (
+            outputs(predict(signature="with_options", text=[b"a"], alpha=0.25)),
+            {"beam": [4.0], "alpha": [0.25]},
+        ),
+        "all versions": (named_states, {1: (30, 0), 2: (30, 0)}),
+        "the signatures": (
+            signature_names,
+            (2, True, ["alpha", "beam_size", "text"], 0),
+        ),
+        "the same configuration": (
+            lambda client: reload({"labels": {"stable": 1}})(client).status.error_code,
+            0,
+        ),
+        "a label moves": (
+            lambda client: (
+                reload({"labels": {"stable": 1, "new": 2}})(client).status.error_code,
+                outputs(spec(label="new"))(client)["translation"],
+            ),
+            (0, [b"v2:a"]),
+        ),
+        "health": (health("PredictionService"), b"\x08\x01"),
+        "health of the other": (health("ModelService"), b"\x08\x01"),
+        "health of all": (health(""), b"\x08\x01"),
+    }
+)

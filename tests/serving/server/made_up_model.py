@@ -1,0 +1,91 @@
+"""A small model whose answers are known, with all that can go wrong in a server.
+
+Shapes: B batch, S positions.
+"""
+
+from pathlib import Path
+
+import tensorflow as tf
+
+TEXT = tf.TensorSpec([None], tf.string, name="text")
+
+
+class MadeUpModel(tf.Module):
+    """Answers with its version before each text, and its weight times the length."""
+
+    def __init__(self, version: int):
+        super().__init__()
+        self.version = version
+        # Read when a graph runs, so an export whose variables are lost gives no answer.
+        self.weight = tf.Variable(0.5 * version)
+
+    def translate(self, text):
+        prefix = tf.strings.join([f"v{self.version}:", text])
+        return {"translation": prefix, "score": self._score(text)}
+
+    def _score(self, text):
+        return self.weight * tf.cast(tf.strings.length(text), tf.float32)
+
+    def with_options(self, text, beam_size, alpha):
+        rows = tf.ones_like(self._score(text))
+        return {
+            "beam": rows * tf.cast(beam_size, tf.float32),
+            "alpha": rows * alpha,
+        }
+
+    def busy(self, seconds):
+        """Is busy for the longest of [B] seconds."""
+        end = tf.timestamp() + tf.cast(tf.reduce_max(seconds), tf.float64)
+        turns = tf.while_loop(
+            lambda turn: tf.timestamp() < end, lambda turn: turn + 1, [tf.constant(0)]
+        )[0]
+        return {"done": seconds + 0.0 * tf.cast(turns, tf.float32)}
+
+    def picky(self, text):
+        """Fails if any text is "poison"."""
+        poison = tf.reduce_any(tf.equal(text, "poison"))
+        check = tf.debugging.Assert(tf.logical_not(poison), ["poison is not food"])
+        with tf.control_dependencies([check]):
+            return {"translation": tf.strings.upper(text)}
+
+    def sums(self, ids):
+        """Sums of [B, S] ids, and how many rows there were."""
+        rows = tf.shape(ids)[0]
+        return {"sum": tf.reduce_sum(ids, axis=1), "rows": tf.fill([rows], rows)}
+
+    def count(self, text):
+        """Says [] how many rows there are, which no batch can be taken apart by."""
+        return {"rows": tf.size(text)}
+
+    def first(self, text):
+        """Gives one row back, however many came."""
+        return {"one": text[:1]}
+
+    def compiled(self, x):
+        return {"y": tf.function(lambda x: 2.0 * x, jit_compile=True)(x)}
+
+
+def save(base: Path, version: int) -> Path:
+    """Saves a version below `base`, and returns its directory."""
+    model = MadeUpModel(version)
+    floats = tf.TensorSpec([None], tf.float32)
+
+    # Only a default that is a tensor is written down as one in a signature.
+    def with_options(text, beam_size=tf.constant(4), alpha=tf.constant(0.6)):  # noqa: B008
+        return model.with_options(text, beam_size, alpha)
+
+    beam_size = tf.TensorSpec([], tf.int32, name="beam_size")
+    alpha = tf.TensorSpec([], tf.float32, name="alpha")
+    signatures = {
+        "serving_default": tf.function(model.translate, [TEXT]),
+        "with_options": tf.function(with_options, [TEXT, beam_size, alpha]),
+        "busy": tf.function(model.busy, [floats]),
+        "picky": tf.function(model.picky, [TEXT]),
+        "sums": tf.function(model.sums, [tf.TensorSpec([None, None], tf.int32)]),
+        "count": tf.function(model.count, [TEXT]),
+        "first": tf.function(model.first, [TEXT]),
+        "compiled": tf.function(model.compiled, [floats]),
+    }
+    directory = base / str(version)
+    tf.saved_model.save(model, str(directory), signatures=signatures)
+    return directory

@@ -1,0 +1,235 @@
+"""Configuration files: what they mean, and what is said of those that mean nothing."""
+
+import grpc
+import pytest
+from google.protobuf import text_format
+from tensorflow_serving.config import model_server_config_pb2
+
+from t2t_keras.errors import UserError
+from t2t_keras.serving.server import configs
+from t2t_keras.serving.server.batching import BatchingOptions
+from t2t_keras.serving.server.errors import ServingError
+
+
+def written(tmp_path, text):
+    path = tmp_path / "file"
+    path.write_text(text)
+    return str(path)
+
+
+def models(text):
+    return text_format.Parse(text, model_server_config_pb2.ModelServerConfig())
+
+
+def test_one_model():
+    config = configs.single_model("translate", "/models/translate")
+    assert config == models(
+        'model_config_list { config { name: "translate" '
+        'base_path: "/models/translate" model_platform: "tensorflow" } }'
+    )
+
+
+def test_a_file_of_models(tmp_path):
+    text = """model_config_list { config {
+      name: "translate" base_path: "/m" model_platform: "tensorflow"
+      model_version_policy { specific { versions: 1 versions: 2 } }
+      version_labels { key: "stable" value: 1 }
+    } }"""
+    found = configs.read_models(written(tmp_path, text))
+    (model,) = found.model_config_list.config
+    assert model.model_version_policy.specific.versions == [1, 2]
+    assert dict(model.version_labels) == {"stable": 1}
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("", "lists no models"),
+        ("custom_model_config {}", "lists no models"),
+        ("model_config_list { config { nam: 'x' } }", "no field named"),
+        ("\0", "ModelServerConfig"),
+    ],
+)
+def test_a_file_that_is_none(tmp_path, text, message):
+    path = written(tmp_path, text)
+    with pytest.raises(UserError, match=message) as caught:
+        configs.read_models(path)
+    assert path in str(caught.value)
+
+
+def test_a_file_that_is_not_there(tmp_path):
+    with pytest.raises(UserError, match="No such file"):
+        configs.read_models(str(tmp_path / "none"))
+
+
+ONE = 'config { name: "a" base_path: "/a" model_platform: "tensorflow" }'
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("", "ServerModelConfig type not supported by HandleReloadConfigRequest. Only"),
+        (
+            f"model_config_list {{ {ONE} {ONE} }}",
+            "Illegal to list model a multiple times in config list",
+        ),
+        (
+            f"model_config_list {{ {ONE.replace('/a', 'a/b')} }}",
+            "Expected model a to have an absolute path or URI; got base_path()=a/b",
+        ),
+        (
+            f"model_config_list {{ {ONE.replace('tensorflow', 'other')} }}",
+            "Illegal to change a model's platform. For model a platform was tensorflow "
+            "and new platform requested is other",
+        ),
+    ],
+)
+def test_a_list_that_cannot_be_served(text, message):
+    current = configs.check_models(models(f"model_config_list {{ {ONE} }}"), {})
+    with pytest.raises(ServingError) as caught:
+        configs.check_models(models(text), current)
+    assert caught.value.code.name == "INVALID_ARGUMENT"
+    assert caught.value.message.startswith(message)
+
+
+@pytest.mark.parametrize(
+    ("platform", "message"),
+    [
+        ("", "Illegal setting neither ModelServerConfig::model_type (deprecated) nor"),
+        (
+            'model_type: TENSORFLOW model_platform: "tensorflow"',
+            "Illegal setting both ModelServerConfig::model_type (deprecated) and",
+        ),
+        ("model_type: OTHER", "Model b requests unsupported platform type 2"),
+        ('model_platform: "x"', "Model b requests unsupported platform x"),
+    ],
+)
+def test_another_platform_is_refused(platform, message):
+    text = f'model_config_list {{ config {{ name: "b" base_path: "/b" {platform} }} }}'
+    with pytest.raises(ServingError) as caught:
+        configs.check_models(models(text), {})
+    assert caught.value.message.startswith(message)
+
+
+def test_the_old_name_of_the_platform_will_do():
+    old = ONE.replace('model_platform: "tensorflow"', "model_type: TENSORFLOW")
+    current = configs.check_models(models(f"model_config_list {{ {old} }}"), {})
+    assert list(current) == ["a"]
+    assert configs.check_models(models(f"model_config_list {{ {ONE} }}"), current)
+
+
+def test_batching_without_a_file_is_tensorflow_serving_s():
+    assert configs.read_batching("", 3) == BatchingOptions(
+        max_batch_size=1000,
+        batch_timeout_seconds=0.0,
+        max_enqueued_batches=10,
+        num_batch_threads=3,
+        allowed_batch_sizes=(),
+        split=False,
+        max_request_size=1000,
+    )
+
+
+def test_a_file_of_batching_parameters(tmp_path):
+    text = """
+        max_batch_size { value: 32 } batch_timeout_micros { value: 2500 }
+        max_enqueued_batches { value: 7 } num_batch_threads { value: 2 }
+        allowed_batch_sizes: [1, 8, 16] enable_large_batch_splitting { value: true }
+        max_execution_batch_size { value: 16 }
+    """
+    assert configs.read_batching(written(tmp_path, text), 3) == BatchingOptions(
+        max_batch_size=16,
+        batch_timeout_seconds=0.0025,
+        max_enqueued_batches=7,
+        num_batch_threads=2,
+        allowed_batch_sizes=(1, 8, 16),
+        split=True,
+        max_request_size=32,
+    )
+
+
+def test_requests_are_no_larger_than_batches_unless_they_are_split(tmp_path):
+    found = configs.read_batching(written(tmp_path, "max_batch_size { value: 8 }"), 1)
+    assert (found.max_batch_size, found.max_request_size) == (8, 8)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("max_batch_size { value: 0 }", "max_batch_size must be positive. Received: 0"),
+        ("batch_timeout_micros { value: -1 }", "batch_timeout_micros must be positive"),
+        ("num_batch_threads { value: -2 }", "num_batch_threads must be positive"),
+        ("max_batch_size: 8", "cannot be read as"),
+        (
+            "max_batch_size { value: 8 } allowed_batch_sizes: [1, 4]",
+            "last entry was 4; expected 8",
+        ),
+        (
+            "max_batch_size { value: 8 } allowed_batch_sizes: [4, 1, 8]",
+            "must be positive and increasing. Received: 4, 1, 8",
+        ),
+        (
+            "max_batch_size { value: 8 } allowed_batch_sizes: [8, 8]",
+            "must be positive and increasing",
+        ),
+        (
+            "max_batch_size { value: 8 } allowed_batch_sizes: [0, 8]",
+            "must be positive and increasing",
+        ),
+        (
+            "max_batch_size { value: 8 } max_execution_batch_size { value: 4 }",
+            "needs enable_large_batch_splitting",
+        ),
+        (
+            "max_batch_size { value: 8 } max_execution_batch_size { value: 16 } "
+            "enable_large_batch_splitting { value: true }",
+            "a max_batch_size of 8",
+        ),
+    ],
+)
+def test_batching_parameters_that_cannot_be(tmp_path, text, message):
+    path = written(tmp_path, text)
+    with pytest.raises(UserError) as caught:
+        configs.read_batching(path, 1)
+    assert message in str(caught.value)
+    assert path in str(caught.value)
+
+
+def test_a_timeout_of_nothing_is_one(tmp_path):
+    path = written(tmp_path, "batch_timeout_micros { value: 0 }")
+    assert configs.read_batching(path, 1).batch_timeout_seconds == 0
+
+
+def test_keys_without_a_certificate(tmp_path):
+    with pytest.raises(UserError, match="server_cert are required"):
+        configs.read_credentials(written(tmp_path, 'server_key: "k"'))
+
+
+def test_keys_reach_grpc(tmp_path, monkeypatch):
+    seen = []
+
+    def note(pairs, **others):
+        seen.append((pairs, others))
+        return "credentials"
+
+    monkeypatch.setattr(grpc, "ssl_server_credentials", note)
+    text = 'server_key: "k" server_cert: "c" custom_ca: "a" client_verify: true'
+    assert configs.read_credentials(written(tmp_path, text)) == "credentials"
+    configs.read_credentials(written(tmp_path, 'server_key: "k" server_cert: "c"'))
+    pairs = [(b"k", b"c")]
+    assert seen == [
+        (pairs, {"root_certificates": b"a", "require_client_auth": True}),
+        (pairs, {"root_certificates": None, "require_client_auth": False}),
+    ]
+
+
+def test_channel_arguments():
+    text = "grpc.max_receive_message_length=10,grpc.x=-1,grpc.y=on,"
+    assert configs.channel_arguments(text) == [
+        ("grpc.max_receive_message_length", 10),
+        ("grpc.x", -1),
+        ("grpc.y", "on"),
+    ]
+    assert configs.channel_arguments("") == []
+    with pytest.raises(UserError, match=r"name=value. Received: grpc\.z"):
+        configs.channel_arguments("grpc.x=1,grpc.z")

@@ -1,0 +1,88 @@
+"""What clients are told: codes, lengths, and faults of the server itself."""
+
+import grpc
+import pytest
+import tensorflow as tf
+
+from t2t_keras.serving.server import errors
+
+
+@pytest.mark.parametrize("length", [0, 1023, 1024])
+def test_a_message_that_fits_is_left_alone(length):
+    assert errors.shortened("x" * length) == "x" * length
+
+
+def test_a_longer_message_is_cut_and_says_so():
+    assert errors.shortened("ab" * 600) == "ab" * 512 + "...TRUNCATED"
+
+
+def test_a_message_is_cut_between_characters_and_counted_in_bytes():
+    """1,024 is one byte into the 342nd character of three bytes."""
+    assert errors.shortened("€" * 400) == "€" * 341 + "...TRUNCATED"
+    assert errors.shortened("€" * 341) == "€" * 341
+
+
+@pytest.mark.parametrize(
+    ("raised", "code", "message"),
+    [
+        (tf.errors.InvalidArgumentError(None, None, "no"), "INVALID_ARGUMENT", "no"),
+        (tf.errors.OutOfRangeError(None, None, "far"), "OUT_OF_RANGE", "far"),
+        (tf.errors.DataLossError(None, None, "lost"), "DATA_LOSS", "lost"),
+        (errors.not_found("where"), "NOT_FOUND", "where"),
+        (ZeroDivisionError("oh"), "INTERNAL", "ZeroDivisionError: oh"),
+    ],
+)
+def test_an_exception_has_a_code_and_a_message(raised, code, message):
+    told = errors.from_exception(raised)
+    assert (told.code.name, told.message) == (code, message)
+    assert str(told) == f"{code}: {message}"
+
+
+def test_a_number_that_is_no_code_is_unknown():
+    assert errors.code_of(5) is grpc.StatusCode.NOT_FOUND
+    assert errors.code_of(99) is grpc.StatusCode.UNKNOWN
+
+
+class AbortedError(Exception):
+    pass
+
+
+class Context:
+    """Stands for gRPC's, whose `abort` raises."""
+
+    def abort(self, code, details):
+        raise AbortedError(code.name, details)
+
+
+class Service:
+    @errors.answering
+    def method(self, request, context):
+        if isinstance(request, Exception):
+            raise request
+        return request + 1
+
+
+def test_an_answer_passes_and_an_error_ends_the_call(capfd):
+    assert Service().method(1, Context()) == 2
+    with pytest.raises(AbortedError) as caught:
+        Service().method(errors.not_found("x" * 2000), Context())
+    assert caught.value.args == ("NOT_FOUND", "x" * 1024 + "...TRUNCATED")
+    assert capfd.readouterr().err == ""
+
+
+def test_a_fault_of_the_server_is_shown_to_who_runs_it(capfd):
+    with pytest.raises(AbortedError) as caught:
+        Service().method(KeyError("oh"), Context())
+    assert caught.value.args == ("INTERNAL", "KeyError: 'oh'")
+    assert "Traceback" in capfd.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("remaining", "expected"), [(None, None), (1e18, None), (0.25, 0.25), (0, 0)]
+)
+def test_a_deadline_centuries_away_is_none(remaining, expected):
+    class Waiting(Context):
+        def time_remaining(self):
+            return remaining
+
+    assert errors.seconds_left(Waiting()) == expected

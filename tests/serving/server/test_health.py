@@ -1,0 +1,28 @@
+"""Health checks, in bytes as any probe sends them."""
+
+import pytest
+
+from tests.serving.server.clients import refusal, serving
+
+
+def check(client, encoded):
+    return client.channel.unary_unary("/grpc.health.v1.Health/Check")(encoded)
+
+
+@pytest.mark.parametrize("service", [b"", b"PredictionService", b"ModelService"])
+def test_what_serves_is_healthy(base, service):
+    with serving(base, health=True) as client:
+        assert check(client, b"\x0a%c%s" % (len(service), service)) == b"\x08\x01"
+
+
+def test_what_is_not_there_is_not_found(base):
+    with serving(base, health=True) as client:
+        assert refusal(lambda: check(client, b"\x0a\x01x")) == (
+            "NOT_FOUND",
+            "There is no service 'x'.",
+        )
+
+
+def test_nobody_is_asked_unless_it_is_wanted(base):
+    with serving(base) as client:
+        assert refusal(lambda: check(client, b""))[0] == "UNIMPLEMENTED"

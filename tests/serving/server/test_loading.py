@@ -1,0 +1,62 @@
+"""From a directory to what answers: alone or in batches, warmed up or not."""
+
+import shutil
+
+import numpy as np
+import pytest
+
+from t2t_keras.serving.server.batching import BatchingOptions, BatchScheduler
+from t2t_keras.serving.server.errors import ServingError
+from t2t_keras.serving.server.loading import Loader
+from tests.serving.server.warm_up_requests import predict_log, write
+
+
+@pytest.fixture
+def scheduler():
+    scheduler = BatchScheduler(
+        BatchingOptions(max_batch_size=4, allowed_batch_sizes=(4,))
+    )
+    yield scheduler
+    scheduler.close()
+
+
+def rows_seen(servable):
+    """Returns how many rows a request of one row is run with."""
+    contract = servable.signatures["sums"]
+    feeds = {contract.inputs["ids"].name: np.array([[1, 2]], np.int32)}
+    (rows,) = servable.run(feeds, [contract.outputs["rows"].name], None)
+    return rows.tolist()
+
+
+def test_a_request_is_run_as_it_is(base):
+    servable = Loader()(base / "1")
+    assert rows_seen(servable) == [1]
+    servable.close()
+
+
+def test_a_request_is_run_in_a_batch(base, scheduler):
+    servable = Loader(scheduler=scheduler)(base / "1")
+    assert rows_seen(servable) == [4]
+    servable.close()
+
+
+def test_warm_up_goes_through_the_batching_too(base, scheduler):
+    """Or shapes would be warmed up that no request has."""
+    write(base / "1", predict_log("sums", ids=[[1]] * 5))
+    with pytest.raises(ServingError, match="larger than maximum input batch size 4"):
+        Loader(scheduler=scheduler)(base / "1")
+    Loader()(base / "1").close()
+
+
+def test_a_warm_up_request_that_fails_fails_the_load(base):
+    write(base / "1", predict_log("picky", text=[b"poison"]))
+    with pytest.raises(ServingError, match="poison is not food"):
+        Loader()(base / "1")
+    Loader(warm_up_iterations=0)(base / "1").close()
+
+
+def test_what_is_gone_is_not_found(base):
+    shutil.rmtree(base / "1")
+    with pytest.raises(ServingError) as caught:
+        Loader()(base / "1")
+    assert caught.value.code.name == "NOT_FOUND"

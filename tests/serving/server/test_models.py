@@ -1,0 +1,256 @@
+"""Models, labels and folders together: configurations, waiting, watching."""
+
+import shutil
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+import pytest
+from google.protobuf import text_format
+from tensorflow_serving.apis import model_pb2
+from tensorflow_serving.config import model_server_config_pb2
+
+from t2t_keras.serving.server.configs import single_model
+from t2t_keras.serving.server.errors import ServingError
+from t2t_keras.serving.server.loading import Loader
+from t2t_keras.serving.server.models import Models, WatchOptions
+from t2t_keras.serving.server.versions import Retries, State
+from tests.serving.server.clients import QUICK, wait_until
+
+
+@pytest.fixture
+def make_models():
+    made = []
+
+    def make(options=QUICK, lines=None):
+        log = [] if lines is None else lines
+        made.append(Models(Loader(), options, log.append))
+        return made[-1]
+
+    yield make
+    for models in made:
+        models.close()
+
+
+def config(*models):
+    """From name, path and the rest of it in text."""
+    text = "".join(
+        f'config {{ name: "{name}" base_path: "{path}" model_platform: "tensorflow" '
+        f"{rest} }}"
+        for name, path, rest in models
+    )
+    return text_format.Parse(
+        f"model_config_list {{ {text} }}", model_server_config_pb2.ModelServerConfig()
+    )
+
+
+def spec(name="m", **choice):
+    found = model_pb2.ModelSpec(name=name)
+    if "version" in choice:
+        found.version.value = choice["version"]
+    if "label" in choice:
+        found.version_label = choice["label"]
+    return found
+
+
+def number(models, **choice):
+    with models.use(spec(**choice)) as (found, _):
+        return found
+
+
+def refused(call):
+    with pytest.raises(ServingError) as caught:
+        call()
+    return caught.value.code.name, caught.value.message
+
+
+ALL = "model_version_policy { all {} }"
+
+
+def test_the_latest_version_a_version_and_a_label(make_models, base):
+    models = make_models()
+    models.wait_until_available(models.configure(config(("m", base, ALL))), 60)
+    wait_until(lambda: models.describe() == "m version 1, m version 2")
+    labels = ALL + 'version_labels { key: "old" value: 1 }'
+    assert models.configure(config(("m", base, labels))) == []
+    assert number(models) == 2
+    assert number(models, version=1) == 1
+    assert number(models, label="old") == 1
+    assert refused(lambda: number(models, label="new")) == (
+        "INVALID_ARGUMENT",
+        "Unrecognized servable version label: new",
+    )
+    assert refused(lambda: number(models, version=7)) == (
+        "NOT_FOUND",
+        "Servable not found for request: Specific(m, 7)",
+    )
+    assert refused(lambda: number(models, name="other")) == (
+        "NOT_FOUND",
+        "Servable not found for request: Latest(other)",
+    )
+    assert refused(lambda: number(models, name="")) == (
+        "INVALID_ARGUMENT",
+        "ModelSpec has no name specified.",
+    )
+
+
+def test_a_configuration_replaces_the_one_before(make_models, base, tmp_path):
+    shutil.copytree(base, tmp_path / "other")
+    models = make_models()
+    models.wait_until_available(models.configure(config(("m", base, ""))), 60)
+    both = config(("m", base, ""), ("n", tmp_path / "other", ""))
+    assert models.configure(both) == ["n"]
+    models.wait_until_available(["n"], 60)
+    assert models.describe() == "m version 2, n version 2"
+    assert models.configure(config(("n", tmp_path / "other", ""))) == []
+    wait_until(lambda: models.describe() == "n version 2")
+    assert refused(lambda: number(models)) == (
+        "NOT_FOUND",
+        "Servable not found for request: Latest(m)",
+    )
+    # What it was is still told.
+    wait_until(lambda: models.versions(spec())[0].state is State.END)
+    # And it can come again.
+    assert models.configure(both) == ["m"]
+    models.wait_until_available(["m"], 60)
+    assert number(models) == 2
+
+
+def test_a_configuration_that_is_refused_changes_nothing(make_models, base):
+    models = make_models()
+    models.wait_until_available(models.configure(config(("m", base, ""))), 60)
+    label = 'version_labels { key: "old" value: 1 }'
+    wrong = config(("m", base, label), ("n", base, ""))
+    assert refused(lambda: models.configure(wrong)) == (
+        "FAILED_PRECONDITION",
+        "Request to assign label to version 1 of model m, which is not currently "
+        "available for inference",
+    )
+    assert refused(lambda: models.configure(config(("m", "here", ""))))[0] == (
+        "INVALID_ARGUMENT"
+    )
+    assert models.describe() == "m version 2"
+    assert number(models) == 2
+    assert refused(lambda: number(models, label="old"))[0] == "INVALID_ARGUMENT"
+    assert refused(lambda: models.versions(spec("n")))[0] == "NOT_FOUND"
+
+
+def test_a_new_label_may_be_allowed_before_its_version_is_there(make_models, base):
+    models = make_models(WatchOptions(0.05, Retries(0), labels_for_unavailable=True))
+    label = 'version_labels { key: "good" value: 2 }'
+    models.wait_until_available(models.configure(config(("m", base, label))), 60)
+    assert number(models, label="good") == 2
+    # One that is in use is not moved to nowhere.
+    moved = config(("m", base, label.replace("2", "3")))
+    assert refused(lambda: models.configure(moved))[0] == "FAILED_PRECONDITION"
+    assert number(models, label="good") == 2
+
+
+def test_folders_are_watched(make_models, base, saved):
+    models = make_models()
+    models.wait_until_available(models.configure(single_model("m", str(base))), 60)
+    models.start_watching()
+    assert number(models) == 2
+    shutil.copytree(saved / "3", base / ".3.tmp")
+    (base / ".3.tmp").rename(base / "3")
+    wait_until(lambda: models.describe() == "m version 3")
+    shutil.rmtree(base / "3")
+    wait_until(lambda: models.describe() == "m version 2")
+    shutil.rmtree(base / "1")
+    shutil.rmtree(base / "2")
+    wait_until(lambda: models.describe() == "")
+    assert [version.number for version in models.versions(spec())] == [3, 2]
+
+
+def test_a_folder_that_is_away_takes_nothing_back(make_models, base):
+    lines = []
+    models = make_models(lines=lines)
+    models.wait_until_available(models.configure(single_model("m", str(base))), 60)
+    models.start_watching()
+    base.rename(base.with_name("away"))
+    wait_until(lambda: any("Could not find base path" in line for line in lines))
+    assert number(models) == 2
+    # It is said once, not at every look.
+    threading.Event().wait(0.3)
+    assert sum("Could not find base path" in line for line in lines) == 1
+
+
+def test_watching_may_be_turned_off(make_models, base, saved):
+    models = make_models(WatchOptions(0, Retries(0)))
+    models.wait_until_available(models.configure(single_model("m", str(base))), 60)
+    models.start_watching()
+    shutil.copytree(saved / "3", base / "3")
+    threading.Event().wait(0.3)
+    assert models.describe() == "m version 2"
+
+
+def test_waiting_ends_when_loading_is_given_up(make_models, base):
+    (base / "2" / "saved_model.pb").write_bytes(b"broken")
+    models = make_models()
+    names = models.configure(single_model("m", str(base)))
+    code, message = refused(lambda: models.wait_until_available(names, 60))
+    assert code == "UNKNOWN"
+    assert message.startswith(
+        "1 model(s) did not become available: {{{name: m version: 2} due to error: "
+    )
+
+
+@pytest.mark.parametrize("there", [True, False])
+def test_waiting_for_what_is_not_there(make_models, tmp_path, there):
+    base = tmp_path / "empty"
+    if there:
+        base.mkdir()
+    models = make_models()
+    names = models.configure(single_model("m", str(base)))
+    code, message = refused(lambda: models.wait_until_available(names, 60))
+    if there:
+        assert code == "NOT_FOUND"
+        assert message.startswith("No versions of servable m found under base path")
+    else:
+        assert code == "INVALID_ARGUMENT"
+        assert message.startswith("Could not find base path")
+    # At the start of a server it may come later.
+    waiting = refused(lambda: models.wait_until_available(names, 0.3, patient=True))
+    assert waiting[0] == "DEADLINE_EXCEEDED"
+
+
+def test_closing_waits_for_requests_and_then_cuts_them_off(make_models, base):
+    """A request without a deadline must not keep a server from stopping."""
+    models = make_models()
+    models.wait_until_available(models.configure(single_model("m", str(base))), 60)
+    entered = threading.Event()
+
+    def ask(seconds):
+        with models.use(spec()) as (_, servable):
+            contract = servable.signatures["busy"]
+            feeds = {contract.inputs["seconds"].name: np.array([seconds], np.float32)}
+            entered.set()
+            return servable.run(feeds, [contract.outputs["done"].name], None)
+
+    with ThreadPoolExecutor(2) as pool:
+        short = pool.submit(ask, 0.5)
+        long = pool.submit(ask, 1000.0)
+        entered.wait(60)
+        time.sleep(0.1)
+        models.close(3.0)
+        assert short.result(60)[0].tolist() == [0.5]
+        with pytest.raises(ServingError) as caught:
+            long.result(60)
+    assert caught.value.code.name in ("CANCELLED", "ABORTED")
+    assert models.versions(spec())[0].state is State.END
+
+
+def test_versions_of_a_model(make_models, base):
+    models = make_models()
+    models.wait_until_available(models.configure(config(("m", base, ""))), 60)
+    assert [v.number for v in models.versions(spec())] == [2]
+    assert [v.number for v in models.versions(spec(version=2))] == [2]
+    assert refused(lambda: models.versions(spec(version=7))) == (
+        "NOT_FOUND",
+        "Could not find version 7 of model m",
+    )
+    assert refused(lambda: models.versions(spec("n"))) == (
+        "NOT_FOUND",
+        "Could not find any versions of model n",
+    )

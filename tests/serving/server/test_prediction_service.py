@@ -1,0 +1,226 @@
+"""Predict under load: nobody gets another's answer, and nobody waits for ever."""
+
+import contextlib
+import itertools
+import random
+import shutil
+import string
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+
+import grpc
+import numpy as np
+import pytest
+
+from t2t_keras.serving.server.batching import BatchingOptions
+from t2t_keras.serving.server.grpc_server import GrpcOptions, start_server
+from t2t_keras.serving.server.loading import Servable
+from tests.serving.server.clients import (
+    Client,
+    refusal,
+    request,
+    serving,
+    wait_until,
+)
+
+BATCHING = BatchingOptions(
+    max_batch_size=8,
+    batch_timeout_seconds=0.005,
+    max_enqueued_batches=100,
+    num_batch_threads=2,
+    allowed_batch_sizes=(1, 2, 4, 8),
+)
+
+
+def some_texts():
+    """Texts that nobody else sends."""
+    return [
+        "".join(random.choices(string.ascii_letters, k=random.randint(1, 30))).encode()
+        for _ in range(random.randint(0, 6))
+    ]
+
+
+@pytest.mark.parametrize("batching", [None, BATCHING], ids=["alone", "batches"])
+def test_many_clients_get_their_own_answers(base, batching):
+    with serving(base, batching) as client, ThreadPoolExecutor(16) as pool:
+        asked = [some_texts() for _ in range(300)]
+
+        def ask(texts):
+            # An empty list has no type of its own.
+            return client.predict(text=np.array(texts, object))
+
+        for texts, found in zip(asked, pool.map(ask, asked), strict=True):
+            assert found["translation"] == [b"v2:" + text for text in texts]
+            assert found["score"] == [float(len(text)) for text in texts]
+
+
+def test_batches_are_made_of_what_comes_together(base):
+    options = BatchingOptions(max_batch_size=4, batch_timeout_seconds=60.0)
+    with serving(base, options) as client, ThreadPoolExecutor(4) as pool:
+        found = list(pool.map(lambda i: client.predict("sums", ids=[[i]]), range(4)))
+        assert [each["rows"] for each in found] == [[4]] * 4
+        assert [each["sum"] for each in found] == [[0], [1], [2], [3]]
+
+
+def test_a_poisoned_request_fails_alone(base):
+    """And so does one of another shape, type or size."""
+    options = BatchingOptions(max_batch_size=64, batch_timeout_seconds=0.1)
+    hostile = [
+        request("picky", text=[b"poison"]),
+        request("picky", text=[[b"a"], [b"b"]]),
+        request("picky", text=b"scalar"),
+        request("picky", text=[1, 2]),
+        request("picky", text=[b"x"] * 65),
+    ]
+    with serving(base, options) as client, ThreadPoolExecutor(16) as pool:
+        good = [
+            pool.submit(client.predict, "picky", text=[f"row {i}"]) for i in range(8)
+        ]
+        bad = [
+            pool.submit(refusal, lambda m=message: client.prediction.Predict(m, 30))
+            for message in hostile
+        ]
+        for index, future in enumerate(good):
+            assert future.result()["translation"] == [f"ROW {index}".encode()]
+        codes = [future.result()[0] for future in bad]
+        assert codes == ["INVALID_ARGUMENT"] * len(hostile)
+
+
+def test_what_no_batch_can_be_taken_apart_by_is_refused(base):
+    with serving(base, BATCHING) as client:
+        assert refusal(lambda: client.predict("count", text=[b"a"])) == (
+            "FAILED_PRECONDITION",
+            "Batched output tensor has 0 dimensions",
+        )
+        code, message = refusal(lambda: client.predict("first", text=[b"a"] * 2))
+        assert code == "FAILED_PRECONDITION"
+        assert "does not equal the sum" in message
+        # Scalar options have no row for each text.
+        code, message = refusal(lambda: client.predict("with_options", text=[b"a"]))
+        assert code == "INVALID_ARGUMENT"
+        assert message.endswith("must have at least one dimension")
+
+
+@pytest.mark.parametrize("batching", [None, BATCHING], ids=["alone", "batches"])
+def test_a_version_is_replaced_without_a_failed_request(base, saved, batching):
+    """Clients that never pause see version 2, then 3, and nothing else."""
+    shutil.rmtree(base / "1")
+    with serving(base, batching) as client, ThreadPoolExecutor(8) as pool:
+        stop = threading.Event()
+
+        def ask_until_stopped(index):
+            seen = []
+            while not stop.is_set():
+                texts = [f"{index}.{len(seen)}"]
+                (found,) = client.predict(text=texts)["translation"]
+                version, text = found.decode().split(":")
+                assert text == texts[0]
+                seen.append(version)
+            return seen
+
+        futures = [pool.submit(ask_until_stopped, index) for index in range(8)]
+        try:
+            time.sleep(0.2)
+            shutil.copytree(saved / "3", base / "3.tmp")
+            (base / "3.tmp").rename(base / "3")
+            client.wait_for_states({3: "AVAILABLE", 2: "END"})
+            time.sleep(0.2)
+        finally:
+            stop.set()
+        for future in futures:
+            versions = [version for version, _ in itertools.groupby(future.result())]
+            assert versions == ["v2", "v3"]
+
+
+def test_a_request_in_flight_is_finished_by_the_version_it_began_with(base, saved):
+    with serving(base) as client, ThreadPoolExecutor(1) as pool:
+        busy = pool.submit(client.predict, "busy", seconds=[1.5])
+        wait_until(lambda: not busy.done())
+        time.sleep(0.3)
+        shutil.copytree(saved / "3", base / ".3")
+        (base / ".3").rename(base / "3")
+        client.wait_for_states({3: "AVAILABLE", 2: "UNLOADING"})
+        assert not busy.done()
+        assert client.predict(text=[b"a"])["translation"] == [b"v3:a"]
+        assert busy.result()["done"] == [1.5]
+        client.wait_for_states({3: "AVAILABLE", 2: "END"})
+
+
+@pytest.mark.parametrize("batching", [None, BATCHING], ids=["alone", "batches"])
+def test_the_deadline_of_a_client_stops_the_work(base, batching):
+    with serving(base, batching) as client:
+        start = time.monotonic()
+        code, _ = refusal(lambda: client.predict("busy", timeout=0.3, seconds=[60.0]))
+        assert code == "DEADLINE_EXCEEDED"
+        # The version can be unloaded: nobody is using it any more.
+        shutil.rmtree(base / "2")
+        client.wait_for_states({2: "END", 1: "AVAILABLE"})
+        assert time.monotonic() - start < 50
+
+
+class GatedModels:
+    """Serves one version, whose requests wait at a gate."""
+
+    def __init__(self, session):
+        self.session = session
+        self.entered = threading.Semaphore(0)
+        self.gate = threading.Event()
+
+    @contextlib.contextmanager
+    def use(self, model_spec):
+        def run(feeds, fetches, timeout_seconds):
+            self.entered.release()
+            self.gate.wait(60)
+            return self.session.run(feeds, fetches, timeout_seconds)
+
+        yield 1, Servable(run, self.session.signatures, lambda: None)
+
+
+def test_too_many_requests_are_refused_at_once(session):
+    models = GatedModels(session)
+    server, port = start_server(models, GrpcOptions(port=0, max_running=2))
+    client = Client(f"localhost:{port}")
+    with ThreadPoolExecutor(2) as pool:
+        waiting = [pool.submit(client.predict, text=[b"a"]) for _ in range(2)]
+        for _ in waiting:
+            assert models.entered.acquire(timeout=60)
+        code, message = refusal(lambda: client.predict(text=[b"b"]))
+        assert code == "RESOURCE_EXHAUSTED"
+        assert message.startswith("The server is working on 2 requests")
+        # What does no work is answered all the same.
+        assert client.metadata("signature_def").model_spec.version.value == 1
+        models.gate.set()
+        for future in waiting:
+            assert future.result()["translation"] == [b"v2:a"]
+        assert client.predict(text=[b"b"])["translation"] == [b"v2:b"]
+    client.channel.close()
+    server.stop(None).wait()
+
+
+def test_a_full_queue_refuses_and_never_hangs(base):
+    options = BatchingOptions(max_batch_size=1, max_enqueued_batches=2)
+    with serving(base, options) as client, ThreadPoolExecutor(12) as pool:
+
+        def ask(_):
+            try:
+                return client.predict("busy", timeout=20, seconds=[0.2])["done"]
+            except grpc.RpcError as error:
+                return error.code().name
+
+        found = list(pool.map(ask, range(12)))
+        answered = [each for each in found if isinstance(each, list)]
+        assert len(answered) >= 3  # one under way, two that wait
+        assert set(map(str, found)) == {str(answered[0]), "UNAVAILABLE"}
+
+
+def test_the_wrong_inputs_cost_nothing_but_a_message(base):
+    """A few bytes that claim terabytes are refused, and the server lives."""
+    with serving(base) as client:
+        message = request(text=[b"a" * 1000])
+        message.inputs["text"].tensor_shape.dim[0].size = 2**40
+        assert refusal(lambda: client.prediction.Predict(message, 30)) == (
+            "INVALID_ARGUMENT",
+            "tensor parsing error: text",
+        )
+        assert client.predict(text=[b"a"])["translation"] == [b"v2:a"]

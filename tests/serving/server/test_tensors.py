@@ -1,0 +1,100 @@
+"""Tensors to the wire and back, and messages that only look like tensors."""
+
+from types import MappingProxyType
+
+import numpy as np
+import pytest
+import tensorflow as tf
+from tensorflow.core.framework import tensor_pb2, types_pb2
+
+from t2t_keras.serving.server.tensors import to_array, to_proto
+
+ARRAYS = (
+    np.array([b"a\0", b"", b"\xff\xfe", "é".encode()], object),
+    np.array(b"scalar\0", object),
+    np.array([], object),
+    np.zeros([0, 3], np.float32),
+    np.array([[1.5, -0.0], [np.inf, 3e-42]], np.float32),
+    np.array(2.5, np.float64),
+    np.array([2**31 - 1, -5], np.int32),
+    np.array([2**63 - 1], np.int64),
+    np.array([2**64 - 1], np.uint64),
+    np.array([2**32 - 1], np.uint32),
+    np.array([[True], [False]]),
+    np.array([-7], np.int8),
+    np.array([200], np.uint8),
+    np.array([1.5], np.float16),
+    np.array([1.5], tf.bfloat16.as_numpy_dtype),
+    np.array([1 + 2j], np.complex64),
+)
+
+
+@pytest.mark.parametrize("array", ARRAYS, ids=lambda a: f"{a.dtype}{list(a.shape)}")
+def test_an_array_survives_the_wire(array):
+    found = to_array(to_proto(array))
+    assert found.dtype == array.dtype
+    assert found.shape == array.shape
+    np.testing.assert_array_equal(found, array)
+    np.testing.assert_array_equal(tf.make_ndarray(to_proto(array)), array)
+
+
+def test_values_are_in_the_field_of_their_type():
+    """Clients in other languages look nowhere else."""
+    assert to_proto(np.array([1.5], np.float32)).float_val == [1.5]
+    assert to_proto(np.array([3], np.int64)).int64_val == [3]
+    assert to_proto(np.array([b"x"], object)).string_val == [b"x"]
+    assert to_proto(np.array([True])).bool_val == [True]
+
+
+def test_one_value_may_stand_for_many():
+    proto = tf.make_tensor_proto(["a", "b"])
+    proto.tensor_shape.dim[0].size = 4
+    assert to_array(proto).tolist() == [b"a", b"b", b"b", b"b"]
+
+
+def broken(change):
+    proto = tf.make_tensor_proto([1.0, 2.0])
+    change(proto)
+    return proto
+
+
+BROKEN = MappingProxyType(
+    {
+        "content of another size": broken(
+            lambda p: setattr(p, "tensor_content", b"abc")
+        ),
+        "a negative size": broken(lambda p: setattr(p.tensor_shape.dim[0], "size", -3)),
+        "no type": broken(lambda p: setattr(p, "dtype", types_pb2.DT_INVALID)),
+        "a type there is not": broken(lambda p: setattr(p, "dtype", 77)),
+        "a resource": broken(lambda p: setattr(p, "dtype", types_pb2.DT_RESOURCE)),
+        "a variant": broken(lambda p: setattr(p, "dtype", types_pb2.DT_VARIANT)),
+        "a reference": broken(lambda p: setattr(p, "dtype", types_pb2.DT_FLOAT_REF)),
+        "a size beyond 64 bits": broken(
+            lambda p: [p.tensor_shape.dim.add(size=2**40) for _ in range(3)]
+        ),
+        "nothing": tensor_pb2.TensorProto(),
+    }
+)
+
+
+@pytest.mark.parametrize("proto", BROKEN.values(), ids=BROKEN.keys())
+def test_what_is_no_tensor_is_refused(proto):
+    with pytest.raises(ValueError, match=r"no tensor|too large"):
+        to_array(proto)
+
+
+def test_a_value_is_not_repeated_until_memory_is_full():
+    proto = tf.make_tensor_proto(np.float64(1.0))
+    proto.tensor_shape.dim.add(size=1 << 12)
+    proto.tensor_shape.dim.add(size=1 << 12)
+    assert to_array(proto).shape == (4096, 4096)
+    proto.tensor_shape.dim.add(size=2)
+    with pytest.raises(ValueError, match="33,554,432 elements is too large"):
+        to_array(proto)
+
+
+def test_a_long_string_is_not_repeated_until_memory_is_full():
+    proto = tf.make_tensor_proto([b"x" * 1000])
+    proto.tensor_shape.dim[0].size = 1 << 20
+    with pytest.raises(ValueError, match="1,048,576 elements is too large"):
+        to_array(proto)

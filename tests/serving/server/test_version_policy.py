@@ -1,0 +1,74 @@
+"""Which folders are versions, and which of them a policy asks for."""
+
+import pytest
+from google.protobuf import text_format
+from tensorflow_serving.config import file_system_storage_path_source_pb2
+
+from t2t_keras.serving.server.errors import ServingError
+from t2t_keras.serving.server.version_policy import versions_to_serve
+
+Policy = (
+    file_system_storage_path_source_pb2.FileSystemStoragePathSourceConfig
+).ServableVersionPolicy
+
+
+def served(base, policy=""):
+    policy = text_format.Parse(policy, Policy())
+    found = versions_to_serve("translate", base, policy)
+    return {number: path.name for number, path in found.items()}
+
+
+def make(base, *names, file="saved_model.pb"):
+    for name in names:
+        (base / name).mkdir()
+        (base / name / file).touch()
+
+
+@pytest.mark.parametrize(
+    ("policy", "expected"),
+    [
+        ("", [10]),
+        ("latest {}", [10]),
+        ("latest { num_versions: 2 }", [9, 10]),
+        ("latest { num_versions: 9 }", [1, 2, 9, 10]),
+        ("all {}", [1, 2, 9, 10]),
+        ("specific { versions: 2 versions: 9 versions: 7 }", [2, 9]),
+        ("specific {}", []),
+    ],
+)
+def test_policies(tmp_path, policy, expected):
+    # 9 is before 10 for numbers, and after it for names.
+    make(tmp_path, "1", "2", "9", "10")
+    assert sorted(served(tmp_path, policy)) == expected
+
+
+def test_what_is_no_number_is_no_version(tmp_path):
+    make(tmp_path, "3", "0007", ".8.tmp", "9.tmp", "1e3", "v4", "five", "5_0", "٣")
+    make(tmp_path, "99999999999999999999")
+    (tmp_path / "10").write_text("a file")
+    assert served(tmp_path, "all {}") == {3: "3", 7: "0007"}
+
+
+def test_a_folder_that_is_being_copied_is_left_alone(tmp_path):
+    make(tmp_path, "3")
+    (tmp_path / "4" / "variables").mkdir(parents=True)
+    assert served(tmp_path) == {3: "3"}
+    (tmp_path / "4" / "saved_model.pb").touch()
+    assert served(tmp_path) == {4: "4"}
+
+
+def test_a_graph_may_be_text(tmp_path):
+    make(tmp_path, "3", file="saved_model.pbtxt")
+    assert served(tmp_path) == {3: "3"}
+
+
+def test_no_versions_and_no_folder_are_not_the_same(tmp_path):
+    """A disk that is away must not unload what is served."""
+    assert served(tmp_path) == {}
+    missing = tmp_path / "missing"
+    with pytest.raises(ServingError) as caught:
+        served(missing)
+    assert caught.value.message == (
+        f"Could not find base path {missing} for servable translate with error "
+        "No such file or directory"
+    )

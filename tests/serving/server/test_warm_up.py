@@ -1,0 +1,123 @@
+"""Warm-up requests: run as requests are, and a load fails with them."""
+
+from types import MappingProxyType
+
+import pytest
+from tensorflow_serving.apis import prediction_log_pb2
+
+from t2t_keras.serving.server.errors import ServingError
+from t2t_keras.serving.server.warm_up import REQUESTS_FILE, warm_up
+from tests.serving.server.warm_up_requests import predict_log, write
+
+
+@pytest.fixture
+def counted(session):
+    """A run that counts rows."""
+    seen = []
+
+    def run(feeds, fetches, timeout_seconds):
+        seen.append([len(value) for value in feeds.values()])
+        return session.run(feeds, fetches, timeout_seconds)
+
+    run.seen = seen
+    return run
+
+
+def test_where_the_server_looks():
+    """The place that TensorFlow Serving has fixed."""
+    assert REQUESTS_FILE.as_posix() == "assets.extra/tf_serving_warmup_requests"
+
+
+def test_each_record_is_run_in_order(session, counted, tmp_path):
+    write(
+        tmp_path,
+        predict_log(text=[b"a", b"b"]),
+        predict_log("picky", text=[b"a"] * 5),
+        predict_log("sums", ids=[[1, 2]]),
+    )
+    assert warm_up(tmp_path, counted, session.signatures) == 3
+    assert counted.seen == [[2], [5], [1]]
+
+
+def test_records_may_be_run_several_times(session, counted, tmp_path):
+    write(tmp_path, predict_log(text=[b"a"]), predict_log(text=[b"a", b"b"]))
+    warm_up(tmp_path, counted, session.signatures, iterations=2)
+    assert counted.seen == [[1], [1], [2], [2]]
+
+
+def test_an_export_need_not_have_any(session, counted, tmp_path):
+    assert warm_up(tmp_path, counted, session.signatures) == 0
+    assert counted.seen == []
+
+
+def log_of(kind, signature="serving_default"):
+    log = prediction_log_pb2.PredictionLog()
+    getattr(log, kind).request.model_spec.signature_name = signature
+    return log
+
+
+FAILING = MappingProxyType(
+    {
+        "a request that fails": (
+            predict_log("picky", text=[b"poison"]),
+            "INVALID_ARGUMENT",
+            "poison",
+        ),
+        "a signature that is gone": (
+            predict_log("x"),
+            "FAILED_PRECONDITION",
+            '"x" not',
+        ),
+        "an input that is gone": (
+            predict_log(t=[b"a"]),
+            "INVALID_ARGUMENT",
+            "alias: text",
+        ),
+        "no log at all": (b"\xff\xff\xff", "INVALID_ARGUMENT", "Failed to parse"),
+        "to classify": (log_of("classify_log"), "INVALID_ARGUMENT", "serving/classify"),
+        "to regress": (log_of("regress_log", "x"), "INVALID_ARGUMENT", "the name: x"),
+        "a session's log": (
+            prediction_log_pb2.PredictionLog(
+                session_run_log=prediction_log_pb2.SessionRunLog()
+            ),
+            "UNIMPLEMENTED",
+            "Unsupported log_type",
+        ),
+    }
+)
+
+
+@pytest.mark.parametrize(
+    ("record", "code", "message"), FAILING.values(), ids=FAILING.keys()
+)
+def test_a_record_that_fails_fails_all(
+    session, counted, tmp_path, record, code, message
+):
+    write(tmp_path, predict_log(text=[b"a"]), record)
+    with pytest.raises(ServingError) as caught:
+        warm_up(tmp_path, counted, session.signatures)
+    assert caught.value.code.name == code
+    assert message in caught.value.message
+
+
+@pytest.mark.parametrize(("count", "fits"), [(1000, True), (1001, False)])
+def test_there_may_be_a_thousand(session, tmp_path, count, fits):
+    def cheap(feeds, fetches, timeout_seconds):
+        return session.run(feeds, fetches, timeout_seconds)
+
+    write(tmp_path, *[predict_log(text=[b"a"])] * count)
+    if fits:
+        assert warm_up(tmp_path, cheap, session.signatures) == count
+    else:
+        with pytest.raises(ServingError, match=r"exceeds the maximum \(1000\)"):
+            warm_up(tmp_path, cheap, session.signatures)
+
+
+@pytest.mark.parametrize("damage", ["cut", "text"])
+def test_a_damaged_file_is_said_to_be_one(session, counted, tmp_path, damage):
+    path = write(tmp_path, predict_log(text=[b"a"]))
+    whole = path.read_bytes()
+    path.write_bytes(whole[:-3] if damage == "cut" else b"These are no records. " * 9)
+    with pytest.raises(ServingError, match="is in TFRecord format") as caught:
+        warm_up(tmp_path, counted, session.signatures)
+    assert caught.value.code.name == "DATA_LOSS"

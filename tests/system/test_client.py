@@ -1,0 +1,318 @@
+"""The client program, against servers made up here."""
+
+import gzip
+import os
+import pty
+import signal
+import subprocess
+import sys
+import termios
+import threading
+import time
+
+import grpc
+import numpy as np
+import pytest
+
+from tests.serving.made_up_server import (
+    RefusalError,
+    n_best_of,
+    serving,
+    shout,
+    texts_of,
+)
+from tests.system.conftest import REPOSITORY
+from tests.system.hostile_lines import LINES
+from tests.system.in_process import run_program
+
+SOURCE = b"a b c\n\nd\xc3\xbc\n"
+
+
+@pytest.fixture
+def served():
+    with serving(shout) as started:
+        yield started
+
+
+def run(server, *arguments, stdin=SOURCE):
+    return run_program("client", f"--server={server}", *arguments, stdin=stdin)
+
+
+def test_standard_input_to_standard_output(served):
+    done = run(served[0])
+    assert (done.status, done.stderr) == (0, "")
+    assert done.output == b"A B C\n\nD\xc3\xbc\n"
+
+
+def test_one_line_out_for_each_line_in_whatever_it_holds(served):
+    server, service = served
+    done = run(server, "--batch_size=2", stdin=b"\n".join(LINES))
+    assert len(done.lines) == len(LINES)
+    sent = [text for request in service.requests for text in texts_of(request)]
+    assert sorted(sent) == sorted(LINES)
+    assert max(len(texts_of(request)) for request in service.requests) == 2
+
+
+def test_no_line_in_is_no_line_out(served):
+    done = run(served[0], stdin=b"")
+    assert (done.status, done.output) == (0, b"")
+    assert served[1].requests == []
+
+
+def test_files_plain_and_compressed(served, tmp_path):
+    plain, packed = tmp_path / "in.txt", tmp_path / "in.txt.gz"
+    plain.write_bytes(SOURCE)
+    packed.write_bytes(gzip.compress(SOURCE))
+    for path in (plain, packed):
+        output = tmp_path / f"{path.name}.out"
+        done = run(served[0], f"--input={path}", f"--output={output}", stdin=b"")
+        assert (done.status, done.output, done.stderr) == (0, b"", "")
+        assert output.read_bytes() == b"A B C\n\nD\xc3\xbc\n"
+
+
+def test_lines_keep_their_order_however_the_answers_come():
+    """Requests are answered the later the earlier they came."""
+    slowness = iter(range(1000, 0, -1))
+
+    def uneven(request):
+        time.sleep(next(slowness) % 7 / 200)
+        return shout(request)
+
+    lines = [f"line {n} " + "x" * (n * 7919 % 11) for n in range(200)]
+    with serving(uneven) as (server, service):
+        done = run(
+            server,
+            *("--concurrency=8", "--batch_size=3", "--lines_at_once=30"),
+            stdin="\n".join(lines).encode(),
+        )
+    assert done.lines == [line.upper()[:20] for line in lines]
+    assert 2 <= service.most_at_a_time <= 8
+
+
+def test_scores(served):
+    done = run(served[0], "--scores")
+    assert done.lines == ["-0.625000\tA B C", "0.000000\t", "-0.375000\tDü"]
+
+
+def test_n_best_with_and_without_scores():
+    with serving(n_best_of) as (server, _):
+        plain = run(server, "--n_best=2", stdin=b"x\n\nyz\n")
+        scored = run(server, "--n_best=3", "--scores", stdin=b"x\n\nyz\n")
+        too_many = run(server, "--n_best=9", stdin=b"x\n")
+    assert plain.lines == ["1\tX0", "2\t", "3\tYZ0", "3\tYZ1"]
+    assert scored.lines == [
+        "1\t-0.500000\tX0",
+        "2\t0.000000\t",
+        "3\t-0.500000\tYZ0",
+        "3\t-1.500000\tYZ1",
+    ]
+    assert too_many.status == 2
+    assert "The export gives 3 translations of each text. Rec" in too_many.stderr
+
+
+def test_a_translation_stays_one_line():
+    def with_line_ends(request):
+        return shout(request) | {"translation": np.array([b"a\nb\rc\n"], object)}
+
+    with serving(with_line_ends) as (server, _):
+        assert run(server, stdin=b"x\n").output == b"a b\rc \n"
+
+
+def test_translations_are_scored_line_by_line(tmp_path):
+    def score(request):
+        pairs = list(
+            zip(texts_of(request, "source"), texts_of(request, "target"), strict=True)
+        )
+        count = len(pairs)
+        return {
+            "log_prob": np.array([-len(s) for s, _ in pairs], np.float32),
+            "score": np.array([-len(t) / 2 for _, t in pairs], np.float32),
+            "target_length": np.ones(count, np.int32),
+            "target_tokens": np.array([[b"</s>"]] * count, object),
+            "token_log_probs": np.zeros([count, 1], np.float32),
+        }
+
+    target = tmp_path / "target.gz"
+    target.write_bytes(gzip.compress(b"x\ny\nzzz\n"))
+    with serving(score) as (server, _):
+        done = run(server, f"--target={target}", "--batch_size=2")
+        target.write_bytes(gzip.compress(b"x\ny\n"))
+        short = run(server, f"--target={target}")
+        long = run(server, f"--target={target}", stdin=b"x\n")
+    assert done.lines == [
+        "-0.500000\t-5.000000",
+        "-0.500000\t0.000000",
+        "-1.500000\t-3.000000",
+    ]
+    assert (short.status, long.status) == (2, 2)
+    assert "--target ends after 2 lines, and the other goes on" in short.stderr
+    assert "--input ends after 1 lines" in long.stderr
+
+
+def test_the_model_and_the_options_are_those_of_the_flags(served):
+    server, service = served
+    run(server, "--model_name=m", "--model_version=3", "--signature=greedy")
+    run(server, "--version_label=stable", "--beam_size=2", "--alpha=0")
+    run(server, "--max_length=9", "--alpha=1.5")
+    specs = [request.model_spec for request in service.requests]
+    assert (specs[0].name, specs[0].version.value) == ("m", 3)
+    assert specs[0].signature_name == "greedy"
+    assert (specs[1].name, specs[1].version_label) == ("translate", "stable")
+    inputs = [set(request.inputs) - {"text"} for request in service.requests]
+    assert inputs == [set(), {"beam_size", "alpha"}, {"max_length", "alpha"}]
+
+
+def test_a_line_over_the_limit_is_cut_and_the_user_told(served):
+    done = run(served[0], "--batch_size=1", stdin=b"a\n" + b"x" * 21 + b"\nb\n")
+    assert done.stderr == "warning: line 2 is too long; its end was not translated\n"
+    assert done.lines == ["A", "X" * 20, "B"]
+
+
+def test_a_server_without_time_is_asked_again_as_often_as_allowed():
+    failures = iter(range(3))
+
+    def busy(request):
+        if next(failures, None) is not None:
+            raise RefusalError(grpc.StatusCode.UNAVAILABLE, "busy")
+        return shout(request)
+
+    with serving(busy) as (server, service):
+        refused = run(server, "--retries=1")
+        assert len(service.requests) == 2
+        done = run(server, "--retries=1")
+    assert refused.status == 2
+    assert refused.stderr.startswith(f"error: No answer from {server}: busy (tries: 2,")
+    assert (done.status, len(service.requests)) == (0, 4)
+
+
+def test_what_fails_halfway_writes_no_file(tmp_path):
+    def fail_late(request):
+        if b"line 50" in texts_of(request):
+            raise RefusalError(grpc.StatusCode.INTERNAL, "broken on purpose")
+        return shout(request)
+
+    lines = "".join(f"line {n}\n" for n in range(100)).encode()
+    output = tmp_path / "out.txt"
+    with serving(fail_late) as (server, _):
+        done = run(server, f"--output={output}", "--lines_at_once=8", stdin=lines)
+    assert done.status == 2
+    assert done.stderr == f"error: INTERNAL from {server}: broken on purpose\n"
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_damaged_file_is_refused_and_nothing_written(served, tmp_path):
+    path, output = tmp_path / "in.gz", tmp_path / "out.txt"
+    path.write_bytes(gzip.compress(SOURCE * 99)[:-9])
+    done = run(served[0], f"--input={path}", f"--output={output}")
+    assert done.status == 2
+    assert f"{path} is a damaged or incomplete gzip file" in done.stderr
+    assert not output.exists()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--server=nowhere"], "A server is host:port, as in localhost:8500"),
+        (["--batch_size=0"], "--batch_size must be at least 1: 0"),
+        (["--concurrency=0"], "--concurrency must be at least 1: 0"),
+        (["--lines_at_once=-1"], "--lines_at_once must be at least 1: -1"),
+        (["--n_best=0"], "--n_best must be at least 1: 0"),
+        (["--retries=-1"], "--retries must be at least 0: -1"),
+        (["--timeout_seconds=0"], "timeout_seconds must be positive: 0"),
+        (["--beam_size=0"], "beam_size must be at least 1: 0"),
+        (["--alpha=nan"], "alpha must be at least 0: nan"),
+        (["--n_best=2", "--alpha=1"], "An export gives its n best with its own set"),
+        (["--target=a", "--alpha=1"], "With --target nothing is translated, so that"),
+        (["--target=-"], "--input and --target are one and the same: -"),
+        (["--target=no/such.txt"], "There is no file no/such.txt to translate (--tar"),
+        (["--input=no/such.txt"], "There is no file no/such.txt to translate (--inp"),
+        (["--output=no/such/folder.txt"], "no/such/folder.txt cannot be written"),
+        (["--model_version=1", "--version_label=a"], "A version has a number or a la"),
+        (["--ssl_ca_file=pyproject.toml"], "is no file of certificates (PEM)"),
+        (["--ssl_ca_file=no/such.pem"], "--ssl_ca_file=no/such.pem is no file of cer"),
+        (["source.txt"], "Arguments are given as flags. Received: source.txt."),
+    ],
+)
+def test_what_cannot_be_is_refused(served, arguments, message):
+    done = run(served[0], *arguments)
+    assert (done.status, done.output) == (2, b"")
+    assert done.stderr.startswith("error: ")
+    assert message in done.stderr
+    assert served[1].requests == []
+
+
+def test_the_server_is_required():
+    done = run_program("client")
+    assert done.status == 2
+    assert done.stderr.startswith("error: --server is required: host:port")
+
+
+@pytest.fixture
+def process():
+    """Starts the client as a user would; ends it if the test does not."""
+    started = []
+
+    def start(*arguments, **streams):
+        command = [sys.executable, "-m", "t2t_keras.client", *arguments]
+        pipe = subprocess.PIPE
+        streams = {"stdin": pipe, "stdout": pipe, "stderr": pipe} | streams
+        started.append(subprocess.Popen(command, cwd=REPOSITORY, **streams))
+        return started[-1]
+
+    yield start
+    for each in started:
+        each.kill()
+        each.communicate()
+
+
+def test_ctrl_c_ends_it_at_once_and_leaves_no_file(process, tmp_path):
+    ended, output = threading.Event(), tmp_path / "out.txt"
+
+    def sleep(request):
+        ended.wait(60)
+        return shout(request)
+
+    with serving(sleep) as (server, service):
+        client = process(f"--server={server}", f"--output={output}", "--batch_size=1")
+        client.stdin.write(b"x\n" * 50)
+        client.stdin.close()
+        client.stdin = None
+        deadline = time.monotonic() + 60
+        while len(service.requests) < 4 and time.monotonic() < deadline:
+            time.sleep(0.05)
+        client.send_signal(signal.SIGINT)
+        try:
+            written, errors = client.communicate(timeout=30)
+        finally:
+            ended.set()
+    assert (client.returncode, written) == (130, b"")
+    assert errors == b"stopped by SIGINT\n"
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_line_is_answered_before_the_next_is_typed(process, served):
+    client = process(f"--server={served[0]}", "--lines_at_once=1", "--concurrency=1")
+    for line in (b"first\n", b"second\n", b"\n"):
+        client.stdin.write(line)
+        client.stdin.flush()
+        assert client.stdout.readline() == line.upper()
+    assert client.communicate(timeout=60) == (b"", b"")
+    assert client.returncode == 0
+
+
+def test_progress_is_shown_to_who_looks(served, process, tmp_path):
+    """On a terminal, with the time left; the sentences of a file are counted."""
+    path = tmp_path / "in.txt"
+    path.write_bytes(b"a\n" * 300)
+    ours, theirs = pty.openpty()
+    termios.tcsetwinsize(theirs, (24, 80))
+    client = process(
+        f"--server={served[0]}", f"--input={path}", "--batch_size=1", stderr=theirs
+    )
+    assert client.communicate(timeout=60)[0] == b"A\n" * 300
+    os.set_blocking(ours, False)
+    shown = os.read(ours, 100_000)
+    os.close(theirs)
+    os.close(ours)
+    # The first, before anything is done, and how long the rest will take.
+    assert b" 0/300 [00:00<?" in shown

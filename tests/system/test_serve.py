@@ -1,0 +1,205 @@
+"""The program: what it says, how it stops, and what it will not start with."""
+
+import os
+import re
+import signal
+import socket
+import subprocess
+import sys
+import time
+from concurrent.futures import ThreadPoolExecutor
+
+import grpc
+import pytest
+
+from t2t_keras.serving.server import session
+from tests.serving.server.clients import Client, refusal, wait_until
+from tests.serving.server.made_up_model import save
+from tests.serving.server.warm_up_requests import predict_log, write
+from tests.system.in_process import run_program
+
+
+@pytest.fixture
+def base(tmp_path):
+    """A directory of a model with versions 1 and 2."""
+    for version in (1, 2):
+        save(tmp_path / "base", version)
+    return tmp_path / "base"
+
+
+class Server:
+    """The program with some flags, its output in a file."""
+
+    def __init__(self, folder, *arguments):
+        self.out, self.err = folder / "out", folder / "err"
+        with self.out.open("wb") as out, self.err.open("wb") as err:
+            self.process = subprocess.Popen(
+                [sys.executable, "-m", "t2t_keras.serve", "--port=0", *arguments],
+                stdout=out,
+                stderr=err,
+            )
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.process.kill()
+        self.process.wait()
+
+    def lines(self):
+        return self.out.read_text().splitlines()
+
+    def wait_for_line(self, start):
+        def there():
+            return any(line.startswith(start) for line in self.lines())
+
+        wait_until(
+            lambda: there() or self.process.poll() is not None,
+            lambda: (self.lines(), self.err.read_text()),
+        )
+        assert there(), self.err.read_text()
+
+    def client(self):
+        self.wait_for_line("serving ")
+        port = re.fullmatch(r"serving .* on port (\d+)", self.lines()[-1]).group(1)
+        return Client(f"localhost:{port}")
+
+
+def start(folder, base, *arguments):
+    return Server(
+        folder, f"--model_base_path={base}", "--model_name=translate", *arguments
+    )
+
+
+@pytest.mark.slow
+def test_help_is_there_at_once():
+    command = [sys.executable, "-X", "importtime", "-m", "t2t_keras.serve", "--help"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0
+    assert "  --batching_parameters_file" in done.stdout
+    assert max(map(len, done.stdout.splitlines())) <= 88
+    assert not re.search(r"\| +(tensorflow|numpy|grpc)$", done.stderr, re.MULTILINE)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_signal_lets_requests_finish(tmp_path, base, number):
+    parameters = tmp_path / "batching.config"
+    parameters.write_text("max_batch_size { value: 4 } allowed_batch_sizes: [4]")
+    with start(
+        tmp_path,
+        os.path.relpath(base),
+        "--enable_batching",
+        f"--batching_parameters_file={parameters}",
+    ) as server:
+        client = server.client()
+        assert client.predict("sums", ids=[[1, 2]]) == {"sum": [3], "rows": [4]}
+        with ThreadPoolExecutor(1) as pool:
+            busy = pool.submit(client.predict, "busy", seconds=[1.5])
+            time.sleep(0.5)
+            server.process.send_signal(number)
+            time.sleep(0.2)
+            assert refusal(lambda: client.predict(text=[b"a"]))[0] == "UNAVAILABLE"
+            assert busy.result()["done"] == [1.5]
+        assert server.process.wait(60) == 128 + number
+        assert server.err.read_text() == f"stopped by {number.name}\n"
+        loaded, serving, unloaded = server.lines()
+        assert re.fullmatch(r"translate version 2 loaded in \d+\.\d s", loaded)
+        assert serving.startswith("serving translate version 2 on port ")
+        assert unloaded == "translate version 2 unloaded"
+
+
+@pytest.mark.slow
+def test_a_second_signal_does_not_wait(tmp_path, base):
+    with start(tmp_path, base) as server, ThreadPoolExecutor(1) as pool:
+        client = server.client()
+        busy = pool.submit(client.predict, "busy", timeout=50, seconds=[40.0])
+        time.sleep(0.5)
+        server.process.send_signal(signal.SIGTERM)
+        time.sleep(0.3)
+        assert server.process.poll() is None
+        server.process.send_signal(signal.SIGTERM)
+        assert server.process.wait(20) == -signal.SIGTERM
+        assert isinstance(busy.exception(), grpc.RpcError)
+
+
+@pytest.mark.slow
+def test_it_waits_for_the_first_version(tmp_path, base):
+    later = tmp_path / "later"
+    later.mkdir()
+    with start(tmp_path, later) as server:
+        server.wait_for_line("translate: No versions of servable translate found")
+        (base / "2").rename(later / "2")
+        assert server.client().predict(text=[b"a"])["translation"] == [b"v2:a"]
+
+
+@pytest.mark.slow
+def test_the_compiler_is_allowed_by_its_flag(tmp_path, base):
+    with start(tmp_path, base, "--xla_cpu_compilation_enabled") as server:
+        assert server.client().predict("compiled", x=[1.5]) == {"y": [3.0]}
+
+
+@pytest.mark.slow
+def test_an_export_that_cannot_warm_up_is_not_served(tmp_path, base):
+    """Here it needs the compiler, and the server was not given it."""
+    write(base / "2", predict_log("compiled", x=[1.0]))
+    with start(tmp_path, base, "--max_num_load_retries=0") as server:
+        assert server.process.wait(60) == 2
+        assert "due to error: INTERNAL: XLA compilation disabled" in (
+            server.err.read_text()
+        )
+        assert server.lines()[0].startswith("translate version 2 could not be loaded: ")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ([], "Give --model_base_path"),
+        (["--model_base_path={base}", "--model_config_file=x"], "or else --model_conf"),
+        (["--model_base_path={base}/none"], "There is no directory {base}/none"),
+        (["--model_config_file={base}/none"], "{base}/none cannot be read as a text"),
+        (
+            ["--model_base_path={base}", "--batching_parameters_file=x"],
+            "--batching_parameters_file needs --enable_batching",
+        ),
+        (
+            [
+                "--model_base_path={base}",
+                "--enable_batching",
+                "--batching_parameters_file={bad}",
+            ],
+            "last entry was 3; expected 1000",
+        ),
+        (
+            ["--model_config_file={labels}"],
+            "The server cannot start: Request to assign label to version 1 of model m",
+        ),
+        (
+            ["--model_base_path={base}", "--port={port}"],
+            "127.0.0.1:{port} cannot be listened at",
+        ),
+        (["--model_base_path={base}", "--ssl_config_file={bad}"], "{bad} cannot be"),
+        (
+            ["--model_base_path={base}", "--grpc_channel_arguments=grpc.x"],
+            "A channel argument is name=value. Received: grpc.x",
+        ),
+    ],
+)
+def test_what_it_will_not_start_with(tmp_path, base, monkeypatch, arguments, message):
+    # It would last longer than this test.
+    monkeypatch.setattr(session, "disable_xla", lambda: None)
+    bad, labels = tmp_path / "bad", tmp_path / "labels"
+    bad.write_text("allowed_batch_sizes: [3]")
+    labels.write_text(
+        f'model_config_list {{ config {{ name: "m" base_path: "{base}" '
+        'model_platform: "tensorflow" version_labels { key: "a" value: 1 } } }'
+    )
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        names = {"base": base, "bad": bad, "labels": labels}
+        names["port"] = taken.getsockname()[1]
+        done = run_program("serve", *[each.format(**names) for each in arguments])
+    assert done.status == 2
+    assert done.stderr.startswith("error: ")
+    assert message.format(**names) in done.stderr

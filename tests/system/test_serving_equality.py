@@ -1,0 +1,143 @@
+"""One model, one file: the same translations, whoever is asked, and however.
+
+The reference is the search in this process. A score may differ by 1e-5: sums of
+float32 come in another order where rows are joined into other batches.
+"""
+
+import random
+import threading
+
+import numpy as np
+import pytest
+
+from benchmarks.server_process import BATCHING, started_server
+from t2t_keras.serving.client import TranslationClient
+from tests.system.c_programs import run_c
+from tests.system.conftest import REPOSITORY, python
+from tests.system.hostile_lines import LINES, LONG
+from tests.system.in_process import run_program
+
+# Each test waits for a trained model, and most for a process.
+pytestmark = pytest.mark.slow
+
+
+@pytest.fixture(scope="module")
+def lines(reverse_run):
+    """A file of 101 lines, hostile ones and one over the limit among them."""
+    ordinary = [source.encode() for source, _ in reverse_run.held_out[:85]]
+    mixed = [*LINES, LONG.encode(), *ordinary]
+    random.Random(3).shuffle(mixed)
+    return mixed
+
+
+@pytest.fixture(scope="module")
+def expected(translator_of, lines):
+    """Text and score of each line."""
+    best = [found.hypotheses[0] for found in translator_of(4).translate(lines)]
+    return [(each.text, each.score) for each in best]
+
+
+@pytest.fixture(scope="module")
+def version(reverse_run):
+    return reverse_run.model_dir.export / "1"
+
+
+@pytest.fixture(scope="module")
+def server(reverse_run):
+    """The embedded server, as a process that joins requests."""
+    with started_server(reverse_run.model_dir.export, batching=BATCHING) as started:
+        yield started
+
+
+def assert_same(found, expected):
+    """Holds texts and scores against those expected."""
+    assert [text for text, _ in found] == [text for text, _ in expected]
+    scores = [[score for _, score in pairs] for pairs in (found, expected)]
+    np.testing.assert_allclose(*scores, rtol=0, atol=1e-5)
+
+
+def read(output: bytes):
+    """Returns text and score of each line that a program wrote."""
+    assert output.endswith(b"\n")
+    rows = [line.split("\t") for line in output.decode()[:-1].split("\n")]
+    return [(row[-1], float(row[0])) for row in rows]
+
+
+def test_the_file_is_worth_comparing(expected):
+    texts = {text for text, _ in expected}
+    assert len(texts) > 80 and "" in texts
+    assert min(score for _, score in expected) < -1e-3
+
+
+@pytest.mark.parametrize("lines_at_once", [1, 32])
+def test_the_translate_program(reverse_run, lines, expected, lines_at_once):
+    done = run_program(
+        "translate",
+        f"--model_dir={reverse_run.model_dir.path}",
+        f"--lines_at_once={lines_at_once}",
+        "--scores",
+        stdin=b"\n".join(lines),
+    )
+    assert done.status == 0
+    assert_same(read(done.output), expected)
+
+
+def test_a_savedmodel_in_a_process_of_somebody_else(version, lines, expected):
+    example = REPOSITORY / "examples" / "translate.py"
+    done = python(str(example), str(version), stdin=b"\n".join(lines))
+    assert done.returncode == 0, done.stderr.decode()
+    assert_same(read(done.stdout), expected)
+
+
+@pytest.mark.parametrize("name", ["translate", "translate_no_xla"])
+@pytest.mark.parametrize("batch_size", [1, 32])
+def test_the_c_program(c_programs, version, lines, expected, name, batch_size):
+    status, output, said = run_c(
+        c_programs / name, version, str(batch_size), stdin=b"\n".join(lines)
+    )
+    assert (status, [line for line in said if line.startswith("error")]) == (0, [])
+    assert_same(read(output), expected)
+
+
+@pytest.mark.parametrize("batch_size", [1, 32])
+@pytest.mark.parametrize("concurrency", [1, 16])
+def test_the_client_program(server, lines, expected, batch_size, concurrency):
+    done = run_program(
+        "client",
+        f"--server={server.address}",
+        f"--batch_size={batch_size}",
+        f"--concurrency={concurrency}",
+        "--scores",
+        stdin=b"\n".join(lines),
+    )
+    assert done.status == 0, done.stderr
+    assert_same(read(done.output), expected)
+
+
+def test_sixteen_clients_at_once(server, lines, expected):
+    """Each asks for all lines in an order and in batches of its own."""
+    wanted = dict(zip(lines, expected, strict=True))
+    found = {}
+
+    def ask(seed):
+        generator = random.Random(seed)
+        mine = lines[:]
+        generator.shuffle(mine)
+        answers = found[seed] = []
+        with TranslationClient(server.address) as client:
+            while mine:
+                batch = [mine.pop() for _ in range(min(len(mine), seed % 5 + 1))]
+                answers += zip(batch, client.translate(batch), strict=True)
+
+    threads = [threading.Thread(target=ask, args=(seed,)) for seed in range(16)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(found) == 16
+    for answers in found.values():
+        assert len(answers) == len(lines)
+        assert_same(
+            [(each.text, each.score) for _, each in answers],
+            [wanted[line] for line, _ in answers],
+        )

@@ -1,0 +1,113 @@
+"""A server under load, bounded for CI: `benchmarks.serving_load` does the same longer.
+
+No time is held against a limit here: what is held is that every request ends, with an
+answer that is right or with a status that says why not.
+"""
+
+import shutil
+import threading
+import time
+
+import pytest
+
+from benchmarks.server_process import BATCHING, started_server
+from benchmarks.serving_load import (
+    closed_loop,
+    expected_answers,
+    memory_samples,
+    open_loop,
+)
+from t2t_keras.serving.client import TranslationClient
+
+# Each test waits for a trained model and a process.
+pytestmark = pytest.mark.slow
+
+CLIENTS = 64
+SECONDS = 8
+# What says that a server has too much to do.
+OVERLOADED = frozenset({"RESOURCE_EXHAUSTED", "UNAVAILABLE", "DEADLINE_EXCEEDED"})
+
+
+@pytest.fixture(scope="module")
+def texts(reverse_run):
+    return [source.encode() for source, _ in reverse_run.held_out[:100]]
+
+
+@pytest.fixture
+def base(reverse_run, tmp_path):
+    """Versions of the model, which the test may change."""
+    shutil.copytree(reverse_run.model_dir.export / "1", tmp_path / "base" / "1")
+    return tmp_path / "base"
+
+
+def test_many_clients_get_right_answers_and_memory_stays(base, texts):
+    with started_server(base, batching=BATCHING) as server:
+        expected = expected_answers(server.address, texts)
+        # All threads and batch sizes have been used once, and their memory taken.
+        closed_loop(server.address, expected, clients=CLIENTS, seconds=2)
+        with memory_samples(server) as samples:
+            outcome = closed_loop(
+                server.address, expected, clients=CLIENTS, seconds=SECONDS
+            )
+    assert set(outcome.statuses) == {"OK"}
+    assert outcome.statuses["OK"] > CLIENTS
+    assert outcome.wrong == []
+    quarter = len(samples) // 4
+    growth = max(samples[-quarter:]) - max(samples[:quarter])
+    # A copy of the weights, a leak of 20 kB a request, would be more than that.
+    assert growth < 20, samples
+
+
+def test_too_many_requests_are_refused_and_none_hangs(base, texts):
+    """Four rows wait at most: far less than what comes while two are translated."""
+    batching = BATCHING.replace("value: 100", "value: 1").replace("32", "2")
+    batching = batching.replace("[1, 2, 4, 8, 16, 2]", "[1, 2]")
+    flags = ("--grpc_max_threads=8", "--tensorflow_session_parallelism=1")
+    with started_server(base, *flags, batching=batching) as server:
+        expected = expected_answers(server.address, texts)
+        outcome = open_loop(
+            server.address, expected, rate=800, seconds=SECONDS / 2, timeout=0.5
+        )
+        statuses = set(outcome.statuses) - {"OK"}
+        assert statuses and statuses <= OVERLOADED
+        assert outcome.lost == 0
+        assert outcome.wrong == []
+        # It had time for some, and has time again for all.
+        assert outcome.statuses["OK"] > 0
+        assert expected_answers(server.address, texts) == expected
+
+
+def test_versions_are_swapped_under_load_without_a_failed_request(base, texts):
+    with started_server(
+        base, "--file_system_poll_wait_seconds=0.1", batching=BATCHING
+    ) as server:
+        expected = expected_answers(server.address, texts)
+        outcomes = []
+        load = threading.Thread(
+            target=lambda: outcomes.append(
+                closed_loop(server.address, expected, clients=16, seconds=SECONDS)
+            )
+        )
+        load.start()
+        swapped = []
+        for version in (2, 3):
+            # Written elsewhere, then renamed, as an export is.
+            shutil.copytree(base / "1", base.parent / "new")
+            (base.parent / "new").rename(base / str(version))
+            wait_for_line(server, f"version {version}")
+            swapped.append(load.is_alive())
+        load.join()
+        with TranslationClient(server.address) as client:
+            client.translate(texts[:1])
+    (outcome,) = outcomes
+    assert swapped == [True, True], "the load ended before the swaps"
+    assert set(outcome.statuses) == {"OK"}
+    assert outcome.wrong == []
+
+
+def wait_for_line(server, text):
+    """Waits for something that the server says."""
+    deadline = time.monotonic() + 60
+    while not any(text in line for line in server.lines):
+        assert time.monotonic() < deadline, server.lines
+        time.sleep(0.05)
