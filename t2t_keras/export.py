@@ -118,7 +118,7 @@ def main() -> int:
     model_dir = ModelDir(program.required("model_dir"))
     batch_sizes = _ascending(_BATCH_SIZES.value or ())
     trained = experiment.load_trained(model_dir, _MODEL.checkpoint.value)
-    settings = exporting.ExportSettings(
+    settings = ExportSettings(
         decoding=_MODEL.decoding(trained.config),
         xla=_XLA.value,
         precision=_PRECISION.value,
