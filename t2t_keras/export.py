@@ -43,8 +43,8 @@ _FORMAT = flags.DEFINE_multi_enum(
     ["text", "ids"],
     ["text", "ids", "ctranslate2"],
     "What to write, once for each: text, a SavedModel that takes and gives text; ids, "
-    "one that takes and gives token ids; ctranslate2, a model of CTranslate2, whose "
-    "search is set when it translates.",
+    "one that takes and gives token ids; ctranslate2, a model of CTranslate2, which "
+    "takes its search's settings when it translates.",
 )
 _XLA = flags.DEFINE_bool(
     "xla",
@@ -104,7 +104,7 @@ _MODEL_NAME = flags.DEFINE_string(
 _QUANTIZATION = flags.DEFINE_string(
     "quantization",
     "float32",
-    "How format ctranslate2 stores its weights: float32, float16, int16, int8 or "
+    "How a model of CTranslate2 stores its weights: float32, float16, int16, int8 or "
     "int8_float32.",
 )
 
@@ -136,9 +136,10 @@ def main() -> int:
 
             base = model_dir.path / "export_ctranslate2"
             export = export_ctranslate2(trained, base, _QUANTIZATION.value)
+            print(f"exported step {trained.step:,} for CTranslate2 to {export}")
         else:
             export = exporting.export(trained, model_dir, form, settings)
-        print(f"exported step {trained.step:,} to {export}")
+            print(f"exported step {trained.step:,} to {export}")
     return 0
 
 

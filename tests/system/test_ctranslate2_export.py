@@ -232,7 +232,7 @@ def test_the_program_writes_versions_with_the_vocabulary(own_run):
     told = run_program("export", f"--model_dir={own_run.path}", "--format=ctranslate2")
     assert (told.status, told.stderr) == (0, "")
     directory = own_run.path / "export_ctranslate2" / "1"
-    assert told.lines == [f"exported step 500 to {directory}"]
+    assert told.lines == [f"exported step 500 for CTranslate2 to {directory}"]
     run_program(
         "export",
         f"--model_dir={own_run.path}",
