@@ -10,7 +10,7 @@ import pytest
 from benchmarks.serving_load import Outcome, closed_loop, expected_answers, open_loop
 from tests.serving.made_up_server import RefusalError, serving, shout
 
-TEXTS = [b"ab", b"cde", b"f"]
+TEXTS = (b"ab", b"cde", b"f")
 
 
 @pytest.fixture
