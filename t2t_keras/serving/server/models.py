@@ -175,21 +175,31 @@ class Models:
             for number in sorted(model.available())
         )
 
-    def close(self, timeout_seconds: float = 10.0) -> None:
-        """Unloads everything, or as much as the time allows."""
+    def close(self, timeout_seconds: float = 5.0) -> None:
+        """Unloads everything.
+
+        Args:
+            timeout_seconds: How long requests may go on; then they are cut off.
+        """
         self._stopped.set()
         with self._configuring:
             for model in self._models.values():
                 model.want({})
-        with self._changed:
-            self._changed.wait_for(
-                lambda: all(
-                    version.state is State.END
-                    for model in self._models.values()
-                    for version in model.versions()
-                ),
-                timeout_seconds,
+        if not self._wait_for_end(timeout_seconds):
+            for model in self._models.values():
+                model.cut_off()
+            self._wait_for_end(timeout_seconds)
+
+    def _wait_for_end(self, timeout_seconds: float) -> bool:
+        def ended() -> bool:
+            return all(
+                version.state is State.END
+                for model in self._models.values()
+                for version in model.versions()
             )
+
+        with self._changed:
+            return self._changed.wait_for(ended, timeout_seconds)
 
     def _versions_of(self, name: str) -> ModelVersions:
         return ModelVersions(

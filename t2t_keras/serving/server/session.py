@@ -114,7 +114,7 @@ class ModelSession:
         ]
 
     def close(self) -> None:
-        """Frees the variables. Nothing may run any more."""
+        """Frees the variables; what is running is cancelled."""
         self._session.close()
 
 

@@ -137,6 +137,15 @@ class ModelVersions:
                 if not version.users:
                     self._changed.notify_all()
 
+    def cut_off(self) -> None:
+        """Ends the requests that keep versions from being unloaded."""
+        with self._changed:
+            versions = self._versions.values()
+            kept = [v.servable for v in versions if v.state is State.UNLOADING]
+        for servable in kept:
+            if servable is not None:
+                servable.close()
+
     def available(self) -> list[int]:
         """Returns the numbers of the versions that can answer."""
         with self._changed:

@@ -2,7 +2,10 @@
 
 import shutil
 import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
 
+import numpy as np
 import pytest
 from google.protobuf import text_format
 from tensorflow_serving.apis import model_pb2
@@ -210,6 +213,32 @@ def test_waiting_for_what_is_not_there(make_models, tmp_path, there):
     # At the start of a server it may come later.
     waiting = refused(lambda: models.wait_until_available(names, 0.3, patient=True))
     assert waiting[0] == "DEADLINE_EXCEEDED"
+
+
+def test_closing_waits_for_requests_and_then_cuts_them_off(make_models, base):
+    """A request without a deadline must not keep a server from stopping."""
+    models = make_models()
+    models.wait_until_available(models.configure(single_model("m", str(base))), 60)
+    entered = threading.Event()
+
+    def ask(seconds):
+        with models.use(spec()) as (_, servable):
+            contract = servable.signatures["busy"]
+            feeds = {contract.inputs["seconds"].name: np.array([seconds], np.float32)}
+            entered.set()
+            return servable.run(feeds, [contract.outputs["done"].name], None)
+
+    with ThreadPoolExecutor(2) as pool:
+        short = pool.submit(ask, 0.5)
+        long = pool.submit(ask, 1000.0)
+        entered.wait(60)
+        time.sleep(0.1)
+        models.close(3.0)
+        assert short.result(60)[0].tolist() == [0.5]
+        with pytest.raises(ServingError) as caught:
+            long.result(60)
+    assert caught.value.code.name in ("CANCELLED", "ABORTED")
+    assert models.versions(spec())[0].state is State.END
 
 
 def test_versions_of_a_model(make_models, base):

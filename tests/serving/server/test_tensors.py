@@ -69,9 +69,6 @@ BROKEN = MappingProxyType(
         "a resource": broken(lambda p: setattr(p, "dtype", types_pb2.DT_RESOURCE)),
         "a variant": broken(lambda p: setattr(p, "dtype", types_pb2.DT_VARIANT)),
         "a reference": broken(lambda p: setattr(p, "dtype", types_pb2.DT_FLOAT_REF)),
-        "2 ** 25 elements": broken(
-            lambda p: setattr(p.tensor_shape.dim[0], "size", 1 << 25)
-        ),
         "a size beyond 64 bits": broken(
             lambda p: [p.tensor_shape.dim.add(size=2**40) for _ in range(3)]
         ),
@@ -83,6 +80,16 @@ BROKEN = MappingProxyType(
 @pytest.mark.parametrize("proto", BROKEN.values(), ids=BROKEN.keys())
 def test_what_is_no_tensor_is_refused(proto):
     with pytest.raises(ValueError, match=r"no tensor|too large"):
+        to_array(proto)
+
+
+def test_a_value_is_not_repeated_until_memory_is_full():
+    proto = tf.make_tensor_proto(np.float64(1.0))
+    proto.tensor_shape.dim.add(size=1 << 12)
+    proto.tensor_shape.dim.add(size=1 << 12)
+    assert to_array(proto).shape == (4096, 4096)
+    proto.tensor_shape.dim.add(size=2)
+    with pytest.raises(ValueError, match="33,554,432 elements is too large"):
         to_array(proto)
 
 
