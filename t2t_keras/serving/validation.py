@@ -73,7 +73,7 @@ def served_session(directory: Path) -> Iterator[ServedSession]:
     graph = tf.Graph()
     session = tf.compat.v1.Session(graph=graph)
     try:
-        with quiet_start_up(), graph.as_default():
+        with graph.as_default():
             load = tf.compat.v1.saved_model.loader.load
             served = ServedSession(session, load(session, ["serve"], str(directory)))
         yield served
@@ -89,7 +89,8 @@ def validate(directory: Path, vocabulary: SubwordVocabulary) -> None:
         vocabulary: Of the export.
     """
     requests = list(read_warm_up(directory))
-    with served_session(directory) as served:
+    # The tokenizer says something about its model when it is first used.
+    with quiet_start_up(), served_session(directory) as served:
         for name, definition in served.signatures.items():
             for texts in _BATCHES:
                 requests.append(

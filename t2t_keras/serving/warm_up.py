@@ -34,15 +34,21 @@ def warm_up_requests(
         batch_sizes: That a server joins requests to, ascending.
         buckets: Lengths of the sources that XLA compiles for, ascending.
     """
-    short = text_of(vocabulary, min(buckets) if buckets else SHORT)
+    short = text_of(vocabulary, min([SHORT, *buckets]))
 
     def request(name: str, text: str, rows: int) -> Request:
         names = signatures[name].inputs.keys()
         return example_request(name, names, [text] * rows, vocabulary)
 
+    # As short as a bucket's sources can be: what is searched takes as long as they are,
+    # what is compiled is for the whole bucket.
+    lengths = [
+        min(bucket, shorter + SHORT)
+        for shorter, bucket in zip((0, *buckets), buckets, strict=False)
+    ]
     default = [
-        request(signature.TRANSLATE, text_of(vocabulary, bucket), rows)
-        for bucket in buckets or (SHORT,)
+        request(signature.TRANSLATE, text_of(vocabulary, length), rows)
+        for length in lengths or (SHORT,)
         for rows in (batch_sizes if buckets else batch_sizes[-1:])
     ]
     return [*default, *(request(name, short, 1) for name in signatures)]

@@ -33,11 +33,15 @@ def test_without_xla_each_signature_is_called_once(signatures, vocabulary):
     assert len(requests) == 7
 
 
-def test_with_xla_every_program_of_the_default_is_made(signatures, vocabulary):
-    requests = warm_up_requests(signatures, vocabulary, (1, 5), (6, 12))
+@pytest.mark.parametrize("buckets", [(6, 12), (3, 6, 30), (4, 200)])
+def test_with_xla_every_program_of_the_default_is_made(signatures, vocabulary, buckets):
+    requests = warm_up_requests(signatures, vocabulary, (1, 5), buckets)
     found = shapes(requests, vocabulary, "serving_default")
-    # In the bucket up to 6, and in that above it up to 12.
-    pairs = {(rows, 6 if length <= 6 else 12) for rows, length in found}
-    assert pairs == {(1, 6), (5, 6), (1, 12), (5, 12)}
-    assert max(length for _, length in found) <= 12
+    pairs = {
+        (rows, min(bucket for bucket in buckets if bucket >= length))
+        for rows, length in found
+    }
+    assert pairs == {(rows, bucket) for rows in (1, 5) for bucket in buckets}
+    # A long bucket's program is made by a short source: searching takes its time, too.
+    assert max(length for _, length in found) <= buckets[-2] + SHORT
     assert {r.signature_name for r in requests} == signatures.keys()
