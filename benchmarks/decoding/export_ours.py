@@ -1,16 +1,28 @@
-"""Writes the model as a SavedModel of ids, as `python -m t2t_keras.export` does."""
+"""Writes the model as a SavedModel of ids: what `python -m t2t_keras.export` writes.
+
+Only outputs are told how long to be, for all programs to do the same work.
+"""
 
 import argparse
+import dataclasses
+from pathlib import Path
 
 import tensorflow as tf
 
 from benchmarks.decoding import measured
-from benchmarks.decoding.write import built
-from t2t_keras import experiment, signature
+from benchmarks.decoding.write import built, config_of
+from t2t_keras import experiment, exporting, signature
+from t2t_keras.decoding.beam_search import BeamSearchResult
 from t2t_keras.decoding.settings import BeamSearchSettings, RowOptions
+from t2t_keras.serving.compiled_search import compiled
+from t2t_keras.serving.ids_module import IdsModule
+from t2t_keras.serving.limits import ServingLimits
+from t2t_keras.typing import Tensor
 
 # The shortest source has 20 tokens, and every output is to have 25.
 EXTRA = 5
+# Longer than every source, and one length for XLA to compile for, as exports have it.
+LONGEST, BUCKETS = 128, (32, 128)
 
 
 def main() -> None:
@@ -21,45 +33,64 @@ def main() -> None:
     parser.add_argument("--xla", default="off")
     parser.add_argument("--real_lengths", action="store_true")
     given = parser.parse_args()
-    model = built(given.precision)
-    settings = BeamSearchSettings(measured.BEAM, measured.ALPHA, n_best=1)
-    ids = tf.TensorSpec([None, None], tf.int32, name=signature.INPUT_IDS)
-
-    compiled = given.xla == "on"
-
-    @tf.function(input_signature=[ids], jit_compile=compiled or None)
-    def translate_ids(input_ids):
-        found = experiment.search_translations(
-            model,
-            input_ids,
-            settings,
-            # As many tokens as a sentence's own source has, or 25 of each.
-            0 if given.real_lengths else EXTRA,
-            None if given.real_lengths else limited(input_ids),
-            growing=not compiled,
-        )
-        return {
-            signature.OUTPUT_IDS: found.tokens[:, 0],
-            signature.OUTPUT_LENGTH: found.lengths[:, 0],
-            signature.SCORE: found.scores[:, 0],
-        }
-
-    root = tf.Module()
-    root.weights = [weight.value for weight in model.weights]
-    root.translate_ids = translate_ids
-    tf.saved_model.save(
-        root, given.to, signatures={signature.TRANSLATE_IDS: translate_ids}
+    trained = experiment.TrainedModel(
+        built(),
+        _Numbers(measured.VOCABULARY),  # type: ignore[arg-type]
+        config_of(),
+        Path("nowhere"),
+        step=0,
     )
+    trained = exporting.in_precision(trained, given.precision)
+
+    def search(
+        source: Tensor,
+        settings: BeamSearchSettings,
+        *,
+        options: RowOptions | None = None,
+        growing: bool = True,
+    ) -> BeamSearchResult:
+        # As many tokens as a sentence's own source has, or 25 of each.
+        return experiment.search_translations(
+            trained.model,
+            source,
+            settings,
+            0 if given.real_lengths else EXTRA,
+            options if given.real_lengths else limited(source),
+            growing=growing,
+        )
+
+    served = exporting.served_model(trained, EXTRA)
+    module = IdsModule(
+        dataclasses.replace(
+            served, search=compiled(search, BUCKETS) if given.xla == "on" else search
+        ),
+        trained.vocabulary,
+        BeamSearchSettings(measured.BEAM, measured.ALPHA),
+        ServingLimits(source_length=LONGEST, target_length=LONGEST),
+    )
+    signatures = {signature.TRANSLATE_IDS: module.translate_ids}
+    tf.saved_model.save(module, given.to, signatures=signatures)
 
 
-def limited(input_ids: tf.Tensor) -> RowOptions:
+def limited(source: Tensor) -> RowOptions:
     """Returns what makes every output as long as all others."""
-    zeros_B = tf.zeros_like(input_ids[:, 0])
+    zeros_B = tf.zeros_like(source[:, 0])
     return RowOptions(
         beam_sizes=zeros_B + measured.BEAM,
         alphas=tf.cast(zeros_B, tf.float32) + measured.ALPHA,
         max_lengths=zeros_B + measured.LENGTH,
     )
+
+
+@dataclasses.dataclass(frozen=True)
+class _Numbers:
+    """A vocabulary of ids that stand for nothing."""
+
+    size: int
+
+    def decode_in_graph(self, ids: Tensor) -> Tensor:
+        """Returns each row's ids, as text [B]."""
+        return tf.strings.reduce_join(tf.strings.as_string(ids), 1, separator=" ")
 
 
 if __name__ == "__main__":

@@ -20,9 +20,6 @@ def main() -> None:
     given = measured.arguments(
         description=__doc__, precision=["float32", "bfloat16"], xla=["off", "on"]
     )
-    compiled = given.xla == "on"
-    # XLA compiles for a size, which a server would make few of.
-    longest = measured.LONGEST if compiled and not given.real_lengths else None
     with tempfile.TemporaryDirectory() as folder:
         module = "benchmarks.decoding.export_ours"
         settings = [f"--precision={given.precision}", f"--xla={given.xla}"]
@@ -30,13 +27,13 @@ def main() -> None:
         command = [sys.executable, "-m", module, f"--to={folder}", *settings]
         subprocess.run(command, check=True)
         threads = given.threads // given.at_once
-        with opened(folder, threads, given.at_once, longest) as translate:
+        with opened(folder, threads, given.at_once) as translate:
             measured.measure(translate, given)
 
 
 @contextlib.contextmanager
 def opened(
-    folder: str, threads: int, at_once: int, longest: int | None = None
+    folder: str, threads: int, at_once: int
 ) -> Iterator[Callable[[measured.Sentences], measured.Sentences]]:
     """Yields what translates a batch by a SavedModel in a session.
 
@@ -44,7 +41,6 @@ def opened(
         folder: Of the SavedModel.
         threads: Of each operation.
         at_once: Operations at a time.
-        longest: What to pad sources to; the longest of each batch, if None.
     """
     options = tf.compat.v1.ConfigProto(
         intra_op_parallelism_threads=threads, inter_op_parallelism_threads=at_once
@@ -60,7 +56,7 @@ def opened(
         )
 
         def translate(batch: measured.Sentences) -> measured.Sentences:
-            ids, lengths = call(measured.padded(batch, longest))
+            ids, lengths = call(measured.padded(batch))
             pairs = zip(ids, lengths, strict=True)
             return [row[:length].tolist() for row, length in pairs]
 

@@ -18,7 +18,7 @@ from keras import ops
 
 from benchmarks.decoding import measured
 from t2t_keras import experiment
-from t2t_keras.config import ExperimentConfig, ModelConfig, TrainingConfig
+from t2t_keras.config import ExperimentConfig, ModelConfig
 from t2t_keras.ctranslate2_export import encodings_of, weights_of
 from t2t_keras.models.transformer import Transformer
 from t2t_keras.serving.ctranslate2_model import write_ctranslate2
@@ -50,18 +50,21 @@ def main() -> None:
         )
 
 
-def built(precision: str = "float32") -> Transformer:
-    """Returns base with the weights that all share."""
-    config = ExperimentConfig(
+def config_of() -> ExperimentConfig:
+    """Returns base."""
+    return ExperimentConfig(
         model=ModelConfig(
             num_layers=measured.LAYERS,
             d_model=measured.WIDTH,
             d_ff=measured.INNER,
             num_heads=measured.HEADS,
-        ),
-        training=TrainingConfig(precision=precision),
+        )
     )
-    model = experiment.build_model(config, measured.VOCABULARY)
+
+
+def built() -> Transformer:
+    """Returns base with the weights that all share."""
+    model = experiment.build_model(config_of(), measured.VOCABULARY)
     embeddings_VD = ops.convert_to_numpy(model.output_embeddings.value).copy()
     embeddings_VD[0] = 0.0
     embeddings_VD[:, 0] = 0.0

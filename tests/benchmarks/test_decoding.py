@@ -107,8 +107,9 @@ def by_ctranslate2(folder, sentences):
     return [[int(piece) for piece in one.hypotheses[0]] for one in found]
 
 
-def test_ours_finds_what_ctranslate2_finds(small, monkeypatch):
-    monkeypatch.setattr("sys.argv", ["export", f"--to={small}/saved"])
+@pytest.mark.parametrize("xla", ["off", "on"])
+def test_ours_finds_what_ctranslate2_finds(small, monkeypatch, xla):
+    monkeypatch.setattr("sys.argv", ["export", f"--to={small}/saved", f"--xla={xla}"])
     export_ours.main()
     sentences = measured.sentences(9)
     expected = by_ctranslate2(small, sentences)
