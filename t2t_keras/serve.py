@@ -26,6 +26,7 @@ _OWN = (
     "model_base_path",
     "model_name",
     "model_config_file",
+    "model_config_file_poll_wait_seconds",
     "port",
     "host",
     "enable_batching",
@@ -54,6 +55,12 @@ _CONFIG_FILE = flags.DEFINE_string(
     "",
     "A text ModelServerConfig, for several models, versions or labels. Instead of "
     "--model_base_path and --model_name.",
+)
+_CONFIG_POLL_SECONDS = flags.DEFINE_float(
+    "model_config_file_poll_wait_seconds",
+    0,
+    "Seconds between two looks whether --model_config_file has changed; 0 for never.",
+    lower_bound=0,
 )
 _PORT = flags.DEFINE_integer("port", 8500, "To listen at; 0 for any that is free.")
 _HOST = flags.DEFINE_string(
@@ -134,6 +141,7 @@ _INTER_OP = flags.DEFINE_integer(
 def main() -> int:
     """Serves until a signal comes; returns the exit status."""
     from t2t_keras.serving.server.batching import BatchScheduler
+    from t2t_keras.serving.server.config_watch import ConfigWatch
     from t2t_keras.serving.server.configs import read_batching
     from t2t_keras.serving.server.errors import ServingError
     from t2t_keras.serving.server.grpc_server import start_server
@@ -159,6 +167,10 @@ def main() -> int:
             models.wait_until_available(names, patient=True)
         except ServingError as error:
             raise UserError(f"The server cannot start: {error.message}") from error
+        if _CONFIG_FILE.value and _CONFIG_POLL_SECONDS.value:
+            seconds = _CONFIG_POLL_SECONDS.value
+            watch = ConfigWatch(_CONFIG_FILE.value, seconds, models, _say)
+            at_the_end.callback(watch.close)
         server, port = start_server(models, grpc_options)
         _say(f"serving {models.describe()} on port {port}")
         number = _wait_for_signal()
