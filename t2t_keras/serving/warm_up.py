@@ -8,6 +8,8 @@ it loads a version, if the version brings requests along.
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import tensorflow as tf
+
 from t2t_keras import signature
 from t2t_keras.serving.requests import Request, example_request, text_of
 from t2t_keras.text.vocabulary import SubwordVocabulary
@@ -37,8 +39,15 @@ def warm_up_requests(
     short = text_of(vocabulary, min([SHORT, *buckets]))
 
     def request(name: str, text: str, rows: int) -> Request:
-        names = signatures[name].inputs.keys()
-        return example_request(name, names, [text] * rows, vocabulary)
+        definition = signatures[name]
+        # One for each row: a server that joins requests takes no scalars, not even
+        # defaults, and a warm-up that fails fails the load.
+        options = {
+            option: tf.make_ndarray(default)
+            for option, default in definition.defaults.items()
+        }
+        names = definition.inputs.keys()
+        return example_request(name, names, [text] * rows, vocabulary, options)
 
     # As short as a bucket's sources can be: what is searched takes as long as they are,
     # what is compiled is for the whole bucket.
