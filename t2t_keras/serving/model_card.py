@@ -40,6 +40,7 @@ def write_model_card(version: Path, facts: Mapping[str, Any]) -> None:
             for name, definition in signatures_of(meta_graph).items()
         },
         "ops_beside_tensorflow": sorted(used & TOKENIZER_OPS),
+        "tested_with": f"TensorFlow {tf.__version__}, in a session as servers use it",
         "files": {
             path.relative_to(version).as_posix(): _sha256(path)
             for path in sorted(version.rglob("*"))
@@ -88,7 +89,7 @@ def _readable(card: Mapping[str, Any]) -> str:
         _table("Made with", ["version"], [[k, v] for k, v in card["versions"].items()]),
         "Beside TensorFlow's own ops it needs "
         + (", ".join(card["ops_beside_tensorflow"]) or "none")
-        + ".",
+        + f". Tested with {card['tested_with']}; not with TensorFlow Serving's binary.",
         _table("File", ["SHA-256"], [[k, v] for k, v in card["files"].items()]),
     ]
     return "\n\n".join(paragraphs) + "\n"

@@ -5,7 +5,8 @@ Shapes: B batch, S source length.
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import NamedTuple
+from types import MappingProxyType
+from typing import Any, NamedTuple
 
 import numpy as np
 import tensorflow as tf
@@ -48,14 +49,16 @@ def example_request(
     input_names: Collection[str],
     texts: Sequence[str],
     vocabulary: SubwordVocabulary,
+    options: Mapping[str, Any] = MappingProxyType({}),
 ) -> Request:
-    """Returns a request of B sentences; options are left to their defaults.
+    """Returns a request of B sentences.
 
     Args:
         name: Of the signature.
         input_names: What it takes.
         texts: B sentences, sources and targets alike.
         vocabulary: Of the export.
+        options: Values for every row, by name; others are left to their defaults.
     """
     strings = np.array([text.encode() for text in texts], dtype=object)
     rows = [vocabulary.encode(text) for text in texts]
@@ -69,9 +72,9 @@ def example_request(
         signature.INPUT_IDS: ids_BS,
         signature.OUTPUT_IDS: ids_BS,
     }
-    return Request(
-        name, {alias: values[alias] for alias in values.keys() & input_names}
-    )
+    given = {alias: values[alias] for alias in values.keys() & input_names}
+    each = {alias: np.full(len(rows), value) for alias, value in options.items()}
+    return Request(name, {**given, **each})
 
 
 def write_warm_up(directory: Path, requests: Sequence[Request]) -> None:

@@ -8,7 +8,6 @@ it loads a version, if the version brings requests along.
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-import numpy as np
 import tensorflow as tf
 
 from t2t_keras import signature
@@ -27,9 +26,7 @@ def warm_up_requests(
 ) -> list[Request]:
     """Returns the requests to replay, those of the default signature first.
 
-    Each signature is called once, its options given row by row: a server that joins
-    requests refuses the defaults, which are scalars, and the whole version with them.
-    The default one is called with the largest batch,
+    Each signature is called once. The default one is called with the largest batch,
     too, or, where XLA compiles, with every size of batch in every bucket. What else
     XLA compiles it compiles when somebody asks.
 
@@ -43,13 +40,14 @@ def warm_up_requests(
 
     def request(name: str, text: str, rows: int) -> Request:
         definition = signatures[name]
-        names = definition.inputs.keys()
-        example = example_request(name, names, [text] * rows, vocabulary)
+        # One for each row: a server that joins requests takes no scalars, not even
+        # defaults, and a warm-up that fails fails the load.
         options = {
-            alias: np.repeat(tf.make_ndarray(default), rows)
-            for alias, default in definition.defaults.items()
+            option: tf.make_ndarray(default)
+            for option, default in definition.defaults.items()
         }
-        return Request(name, {**example.inputs, **options})
+        names = definition.inputs.keys()
+        return example_request(name, names, [text] * rows, vocabulary, options)
 
     # As short as a bucket's sources can be: what is searched takes as long as they are,
     # what is compiled is for the whole bucket.

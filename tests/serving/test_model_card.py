@@ -8,6 +8,7 @@ from types import MappingProxyType
 from typing import Any
 
 import pytest
+import tensorflow as tf
 
 from t2t_keras.serving.model_card import write_model_card
 
@@ -50,6 +51,7 @@ def test_every_file_is_named_with_its_hash(version):
         "SentencepieceOp",
         "SentencepieceTokenizeOp",
     ]
+    assert card["tested_with"].startswith(f"TensorFlow {tf.__version__}, in a session")
     assert str(version.parent) not in json.dumps(card)
 
 

@@ -35,6 +35,11 @@ def test_an_example_has_what_the_signature_takes(vocabulary):
     assert ids["input_ids"].dtype == np.int32
     none = example_request("z", {"output_ids", "alpha"}, [], vocabulary).inputs
     assert {name: value.shape for name, value in none.items()} == {"output_ids": (0, 1)}
+    options = {"alpha": np.float32(0.5), "beam_size": np.int32(3)}
+    each = example_request("z", {"text"}, ["a", "b"], vocabulary, options).inputs
+    assert each["alpha"].tolist() == [0.5, 0.5]
+    assert each["beam_size"].tolist() == [3, 3]
+    assert (each["alpha"].dtype, each["beam_size"].dtype) == (np.float32, np.int32)
 
 
 def test_a_server_finds_them_where_and_as_it_expects(tmp_path):

@@ -1,6 +1,7 @@
 """What a server replays covers what would be slow the first time."""
 
 import pytest
+import tensorflow as tf
 
 from t2t_keras.serving.requests import text_of
 from t2t_keras.serving.warm_up import SHORT, warm_up_requests
@@ -33,12 +34,17 @@ def test_without_xla_each_signature_is_called_once(signatures, vocabulary):
     assert len(requests) == 7
 
 
-def test_every_input_has_a_row_for_each_sentence(signatures, vocabulary):
-    """Or a server with batching refuses it, and then the whole version."""
-    for request in warm_up_requests(signatures, vocabulary, (1, 2, 5)):
-        assert request.inputs.keys() == signatures[request.signature_name].inputs.keys()
-        assert len({value.shape[:1] for value in request.inputs.values()}) == 1
-        assert all(value.ndim >= 1 for value in request.inputs.values())
+@pytest.mark.parametrize("buckets", [(), (4, 12)])
+def test_a_server_that_joins_requests_can_replay_them(signatures, vocabulary, buckets):
+    """All that is joined must have rows, as many in each tensor; defaults have none."""
+    for request in warm_up_requests(signatures, vocabulary, (1, 5), buckets):
+        sizes = {value.shape[:1] for value in request.inputs.values()}
+        assert sizes in ({(1,)}, {(5,)})
+        definition = signatures[request.signature_name]
+        assert request.inputs.keys() == definition.inputs.keys()
+        for name, value in request.inputs.items():
+            kind = tf.dtypes.as_dtype(definition.inputs[name].dtype)
+            assert kind == (tf.string if value.dtype == object else value.dtype)
 
 
 @pytest.mark.parametrize("buckets", [(6, 12), (3, 6, 30), (4, 200)])
