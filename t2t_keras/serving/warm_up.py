@@ -8,6 +8,9 @@ it loads a version, if the version brings requests along.
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import numpy as np
+import tensorflow as tf
+
 from t2t_keras import signature
 from t2t_keras.serving.requests import Request, example_request, text_of
 from t2t_keras.text.vocabulary import SubwordVocabulary
@@ -37,8 +40,15 @@ def warm_up_requests(
     short = text_of(vocabulary, min([SHORT, *buckets]))
 
     def request(name: str, text: str, rows: int) -> Request:
-        names = signatures[name].inputs.keys()
-        return example_request(name, names, [text] * rows, vocabulary)
+        contract = signatures[name]
+        made = example_request(name, contract.inputs.keys(), [text] * rows, vocabulary)
+        # A row for each text, as a scalar is refused by a server that joins requests,
+        # and with one refused request it refuses the version.
+        options = {
+            alias: np.repeat(tf.make_ndarray(value), rows)
+            for alias, value in contract.defaults.items()
+        }
+        return made._replace(inputs={**made.inputs, **options})
 
     # As short as a bucket's sources can be: what is searched takes as long as they are,
     # what is compiled is for the whole bucket.

@@ -33,6 +33,14 @@ def test_without_xla_each_signature_is_called_once(signatures, vocabulary):
     assert len(requests) == 7
 
 
+def test_options_are_a_row_for_each_text(signatures, vocabulary):
+    """A server that joins requests refuses scalars, and the version with them."""
+    requests = warm_up_requests(signatures, vocabulary, (1, 3), (6,))
+    (inputs,) = [r.inputs for r in requests if "alpha" in r.inputs]
+    assert inputs.keys() == {"text", "beam_size", "alpha", "max_length"}
+    assert {value.shape for value in inputs.values()} == {(1,)}
+
+
 @pytest.mark.parametrize("buckets", [(6, 12), (3, 6, 30), (4, 200)])
 def test_with_xla_every_program_of_the_default_is_made(signatures, vocabulary, buckets):
     requests = warm_up_requests(signatures, vocabulary, (1, 5), buckets)
