@@ -58,7 +58,9 @@ def started_server(
         RuntimeError: If it does not start, or does not end as it should.
     """
     command = [sys.executable, "-m", "t2t_keras.serve", f"--model_base_path={base}"]
-    command += ["--model_name=translate", "--port=0", *flags]
+    # What cannot be loaded now cannot be loaded in a minute.
+    command += ["--model_name=translate", "--port=0", "--max_num_load_retries=0"]
+    command += flags
     with tempfile.TemporaryDirectory() as folder, tempfile.TemporaryFile() as errors:
         if batching:
             path = Path(folder) / "batching.config"
