@@ -1,7 +1,7 @@
 """Beam search over the Transformer: where its keys and values are kept.
 
-Shapes: B sentences, S source length, W hypotheses of each, R positions that there is
-room for, X slots of a cache (R W), H heads, K and U sizes per head of keys and values.
+Shapes: B sentences, S source length, W hypotheses of each, X slots of a cache, H heads,
+K and U sizes per head of keys and values.
 """
 
 import dataclasses
@@ -10,7 +10,7 @@ import tensorflow as tf
 
 from t2t_keras.decoding import key_value_cache
 from t2t_keras.decoding.beam_search import BeamSearchResult, beam_search
-from t2t_keras.decoding.key_value_cache import KeyValueCache, Places
+from t2t_keras.decoding.key_value_cache import KeyValueCache
 from t2t_keras.decoding.search_state import Cache
 from t2t_keras.decoding.settings import BeamSearchSettings, RowOptions
 from t2t_keras.decoding.sizes import size_of
@@ -95,30 +95,29 @@ class _Stepper:
         ]
 
     def step(
-        self, tokens: Tensor, position: Tensor, ancestors: Tensor, cache: Cache
+        self,
+        tokens: Tensor,
+        position: Tensor,
+        first_slot: Tensor,
+        past: Tensor,
+        cache: Cache,
     ) -> tuple[Tensor, Cache]:
         """The search's step function: see `StepFn`."""
-        past = cache["past"]
-        beams = tf.shape(past[0][0])[2] // tf.shape(ancestors)[2]
-        places = key_value_cache.places(
-            ancestors, position, self.model.sizes["num_heads"], beams
+        layers = cache["past"]
+        rows = key_value_cache.rows_written(
+            first_slot, tf.shape(layers[0][0]), tf.shape(tokens)[1]
         )
-        kept = [_Extended(keys, values, places, self.in_place) for keys, values in past]
+        kept = [_Extended(keys, values, rows, self.in_place) for keys, values in layers]
         logits = self.model.decode_step(
-            tokens,
-            position,
-            places.mask,
-            kept,
-            cache["memory"],
-            self.joined_kernels,
+            tokens, position, past, kept, cache["memory"], self.joined_kernels
         )
         return logits, {**cache, "past": [(each.keys, each.values) for each in kept]}
 
 
-def _grow(cache: Cache, beams: int | Tensor, room: Tensor) -> Cache:
-    """Returns the cache with more room: see `GrowFn`."""
+def _grow(cache: Cache, index: Tensor, more: Tensor) -> Cache:
+    """Returns the cache with other slots: see `GrowFn`."""
     past = [
-        tuple(key_value_cache.grown(part, room * beams) for part in layer)
+        tuple(key_value_cache.grown(part, index, more) for part in layer)
         for layer in cache["past"]
     ]
     return {**cache, "past": past}
@@ -131,16 +130,16 @@ class _Extended:
         self,
         keys: KeyValueCache,
         values: KeyValueCache,
-        places: Places,
+        rows: Tensor,
         in_place: bool,
     ):
         self.keys, self.values = keys, values
-        self._places = places
+        self._rows = rows
         self._in_place = in_place
 
     def __call__(self, keys: Tensor, values: Tensor) -> tuple[Tensor, Tensor]:
         """Keeps [B, W, H, K] and [B, W, H, U]; returns all, [B, H, X, K] and so on."""
-        rows, in_place = self._places.rows, self._in_place
+        rows, in_place = self._rows, self._in_place
         self.keys = key_value_cache.written(self.keys, keys, rows, in_place=in_place)
         self.values = key_value_cache.written(
             self.values, values, rows, in_place=in_place

@@ -15,22 +15,31 @@ from t2t_keras.decoding.search_state import (
     State,
     first_state,
     sentences_of,
+    slots_in_use,
     taken,
+    with_slots,
 )
 from t2t_keras.decoding.search_step import SearchStep, StepFn
 from t2t_keras.decoding.settings import BeamSearchSettings, RowOptions
 from t2t_keras.typing import Tensor
 
 # Positions that a growing cache grows by. Growing copies it; a larger step reads
-# more slots that nobody has written yet, and lets sentences that are done stay.
+# more slots that nobody has written yet or needs any more, and lets sentences that are
+# done stay.
 _BLOCK = 8
 
 
 class GrowFn(Protocol):
     """Makes room in a cache."""
 
-    def __call__(self, cache: Cache, beams: int | Tensor, room: Tensor, /) -> Cache:
-        """Returns the cache with room for `room` positions of `beams` hypotheses."""
+    def __call__(self, cache: Cache, index: Tensor, more: Tensor, /) -> Cache:
+        """Returns the cache with some of its slots, and new ones after them.
+
+        Args:
+            cache: A nest of tensors, [B, ...] each.
+            index: [B, U] int32, the slots of each sentence to keep, in that order.
+            more: int32 scalar, how many new ones.
+        """
         ...
 
 
@@ -71,10 +80,10 @@ def beam_search(
             log probabilities are the model's own.
         settings: Beam size, length penalty and number of results.
         options: What each sentence has instead; see `RowOptions`.
-        grow_fn: If given, `cache` has room for no position yet and is grown, some
-            positions at a time. What a step reads then goes by how far the search
-            has come, and sentences that are done leave the batch. Without it,
-            `cache` has room for L positions, and everything stays to the end.
+        grow_fn: If given, `cache` has no slot yet and is grown, by some positions
+            at a time. Slots that no live hypothesis has been through, and sentences
+            that are done, are left out then. Without it, `cache` has L W slots, and
+            everything stays to the end.
 
     Returns:
         A `BeamSearchResult`, N = `settings.results` and best first.
@@ -95,12 +104,13 @@ def beam_search(
         # No wider than the widest: most ask for less than they might.
         beams = tf.reduce_max(tf.concat([sentences.beam_sizes, [1]], axis=0))
     step = SearchStep(step_fn, settings, beams, options is not None, vocabulary_size)
-    room = max_decode_length
+    slots = max_decode_length * beams
     if grow_fn is not None:
-        room = tf.constant(_BLOCK)
-        cache = grow_fn(cache, beams, room)
+        slots = tf.constant(_BLOCK) * beams
+        batch = tf.shape(max_lengths)[0]
+        cache = grow_fn(cache, tf.zeros([batch, 0], tf.int32), slots)
     state = first_state(
-        cache, sentences, beams=beams, room=room, max_decode_length=max_decode_length
+        cache, sentences, beams=beams, slots=slots, max_decode_length=max_decode_length
     )
     # At first all hypotheses are the empty one, so one is enough.
     state = step(state)
@@ -115,8 +125,8 @@ def _run(step: SearchStep, state: State) -> State:
     """Returns the state when no sentence has a live hypothesis, or no more room."""
 
     def goes_on(state: State) -> Tensor:
-        room = tf.shape(state.ancestors)[2]
-        return tf.reduce_any(_is_alive(state)) & (state.position < room)
+        slots = tf.shape(state.past)[2]
+        return tf.reduce_any(_is_alive(state)) & (state.first_slot < slots)
 
     def next_state(state: State) -> tuple[State]:
         return (tf.nest.map_structure(_keep_shape, state, step(state)),)
@@ -141,10 +151,7 @@ def _run_growing(step: SearchStep, state: State, grow_fn: GrowFn) -> BeamSearchR
             ]
         )
         state = taken(state, tf.where(_is_alive(state))[:, 0])
-        room = tf.shape(state.ancestors)[2] + _BLOCK
-        more = tf.pad(state.ancestors, [[0, 0], [0, 0], [0, _BLOCK]])
-        cache = grow_fn(state.cache, step.beams, room)
-        return state._replace(cache=cache, ancestors=more), found
+        return _grown(state, grow_fn, step.beams), found
 
     loop_vars = (state, state.finished)
     _, found = tf.while_loop(
@@ -153,15 +160,20 @@ def _run_growing(step: SearchStep, state: State, grow_fn: GrowFn) -> BeamSearchR
     return found
 
 
+def _grown(state: State, grow_fn: GrowFn, beams: int | Tensor) -> State:
+    """Returns the state with the slots that are in use, and new ones."""
+    index, more = slots_in_use(state), tf.constant(_BLOCK) * beams
+    state = state._replace(cache=grow_fn(state.cache, index, more))
+    return with_slots(state, index, more)
+
+
 def _shapes_of(loop_vars, grow_fn: GrowFn, step: SearchStep):
-    """Returns the shapes of a growing loop: neither batch nor room stay as they are."""
+    """Returns the shapes of a growing loop: batch and slots do not stay as they are."""
     state, found = loop_vars
-    grown = state._replace(
-        cache=grow_fn(state.cache, step.beams, tf.constant(2 * _BLOCK)),
-        ancestors=tf.repeat(state.ancestors, 2, axis=2),
+    shapes = tf.nest.map_structure(
+        _what_stays, state, _grown(state, grow_fn, step.beams)
     )
-    scalar, *parts = tf.nest.map_structure(_what_stays, state, grown)
-    return State(scalar, *parts), tf.nest.map_structure(lambda part: part.shape, found)
+    return shapes, tf.nest.map_structure(lambda part: part.shape, found)
 
 
 def _what_stays(before: Tensor, after: Tensor) -> tf.TensorShape:

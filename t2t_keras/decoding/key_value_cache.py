@@ -1,22 +1,21 @@
 """Keys and values of what has been decoded, kept once for all hypotheses.
 
-A cache has W slots for each position that it has room for. A hypothesis writes to the
-slot of its own number and reads those that its ancestors wrote to: which, a mask says.
-So nothing is moved when hypotheses change places, and a sentence's W hypotheses are W
-rows of one product with its slots.
+A cache has X slots. At each step a hypothesis writes to one of its own, and reads those
+that it and its ancestors wrote to: which, the search says. So nothing is moved when
+hypotheses change places, and a sentence's W hypotheses are W rows of one product with
+its slots.
 
-Shapes: B sentences, W hypotheses of each, R positions that there is room for, H heads,
-K size per head.
+Shapes: B sentences, W hypotheses of each, X slots, H heads, K size per head.
 """
 
-from typing import NamedTuple, TypeAlias
+from typing import TypeAlias
 
 import tensorflow as tf
 
 from t2t_keras.decoding.sizes import size_of
 from t2t_keras.typing import Tensor
 
-# [B, H, R W, K], for instance of one layer's keys.
+# [B, H, X, K], for instance of one layer's keys.
 KeyValueCache: TypeAlias = Tensor
 
 
@@ -33,47 +32,29 @@ def empty(
     )
 
 
-def grown(cache: KeyValueCache, slots: Tensor) -> KeyValueCache:
-    """Returns a cache that holds what it held, and has `slots` slots in all."""
+def grown(cache: KeyValueCache, index: Tensor, more: Tensor) -> KeyValueCache:
+    """Returns a cache with the slots [B, U] that `index` names, and `more` new ones."""
     batch, heads, size = size_of(cache, 0), cache.shape[1], cache.shape[3]
-    more = slots - tf.shape(cache)[2]
-    return tf.concat([cache, empty(batch, heads, more, size, cache.dtype)], axis=2)
+    index_BHU = tf.broadcast_to(index[:, None], [batch, heads, tf.shape(index)[1]])
+    kept = tf.gather(cache, index_BHU, batch_dims=2)
+    return tf.concat([kept, empty(batch, heads, more, size, cache.dtype)], axis=2)
 
 
-class Places(NamedTuple):
-    """Where the hypotheses stand at one step.
-
-    Attributes:
-        rows: [B W H] int32, rows of a cache seen as [B H R W, K]: where hypothesis
-            by hypothesis, head by head, the newest keys and values go.
-        mask: [B, W, R W] bool, True on the slots that a hypothesis may read.
-    """
-
-    rows: Tensor
-    mask: Tensor
-
-
-def places(
-    ancestors: Tensor, position: Tensor, heads: int, beams: int | Tensor
-) -> Places:
-    """Returns where to write, and what each hypothesis may read.
+def rows_written(first_slot: Tensor, shape: Tensor, alive: Tensor) -> Tensor:
+    """Returns where hypothesis by hypothesis, head by head, newest keys and values go.
 
     Args:
-        ancestors: [B, W, R] int32, as a step function is given them. At position 0
-            there may be fewer than W.
-        position: int32 scalar.
-        heads: H.
-        beams: W.
+        first_slot: int32 scalar, where the first hypothesis writes to.
+        shape: That of a cache, int32 [4].
+        alive: W, at position 0 fewer than there are going to be.
+
+    Returns:
+        [B W H] int32, rows of a cache seen as [B H X, K].
     """
-    batch, alive, room = tf.unstack(tf.shape(ancestors))
-    is_past_R1 = tf.range(room)[:, None] <= position
-    mask_BWRW = (ancestors[..., None] == tf.range(beams)) & is_past_R1
-    first_BH = tf.reshape(tf.range(batch * heads) * room * beams, [batch, 1, heads])
-    slots_W1 = (position * beams + tf.range(alive))[:, None]
-    return Places(
-        tf.reshape(first_BH + slots_W1, [-1]),
-        tf.reshape(mask_BWRW, [batch, alive, room * beams]),
-    )
+    batch, heads, slots = shape[0], shape[1], shape[2]
+    first_BH = tf.reshape(tf.range(batch * heads) * slots, [batch, 1, heads])
+    slots_W1 = (first_slot + tf.range(alive))[:, None]
+    return tf.reshape(first_BH + slots_W1, [-1])
 
 
 def written(
@@ -82,9 +63,9 @@ def written(
     """Returns the cache with the newest keys, or values, in their rows.
 
     Args:
-        cache: [B, H, R W, K].
+        cache: [B, H, X, K].
         newest: [B, W, H, K].
-        rows: From `places`.
+        rows: From `rows_written`.
         in_place: Whether the cache itself is changed, which saves copying it at every
             step: for one that came from this module, that nobody reads any more. XLA
             sees by itself that it need not copy.

@@ -46,7 +46,8 @@ class State(NamedTuple):
 
     position: Tensor  # int32 scalar: index of the token chosen next
     cache: Cache  # nest of [B, ...], the step function's
-    ancestors: Tensor  # [B, W, room] int32, before this position: see StepFn
+    first_slot: Tensor  # int32 scalar: hypothesis w writes to slot first_slot + w
+    past: Tensor  # [B, W, X] bool, before this position: see StepFn
     last_tokens: Tensor  # [B, W] int32: tokens at position - 1
     live_tokens: Tensor  # [B, W, L] int32: hypotheses without EOS, 0 from position on
     live_log_probs: Tensor  # [B, W] float32, best first; all impossible: sentence done
@@ -107,16 +108,16 @@ def first_state(
     sentences: Sentences,
     *,
     beams: int | Tensor,
-    room: int | Tensor,
+    slots: int | Tensor,
     max_decode_length: int | Tensor,
 ) -> State:
     """Returns the state before position 0: nothing finished, one hypothesis alive.
 
     Args:
-        cache: With `room` positions.
+        cache: With `slots` slots.
         sentences: What is searched for.
         beams: W, that there is room for.
-        room: Positions that the cache has.
+        slots: X, slots that the cache has.
         max_decode_length: L.
     """
     # Static where it is known, for the loop holds on to its first shapes.
@@ -126,7 +127,8 @@ def first_state(
     return State(
         position=tf.constant(0),
         cache=cache,
-        ancestors=tf.zeros([batch, 1, room], tf.int32),
+        first_slot=tf.constant(0),
+        past=tf.zeros([batch, 1, slots], tf.bool),
         last_tokens=tf.fill([batch, 1], PAD_ID),
         live_tokens=zeros_BWL[:, :1],
         live_log_probs=tf.zeros([batch, 1]),
@@ -142,7 +144,36 @@ def taken(state: State, index: Tensor) -> State:
         state: Of B sentences.
         index: int32 vector, which of them.
     """
-    position, *rest = state
-    return State(
-        position, *tf.nest.map_structure(lambda part: tf.gather(part, index), rest)
+    return tf.nest.map_structure(
+        lambda part: tf.gather(part, index) if part.shape.rank != 0 else part, state
     )
+
+
+def slots_in_use(state: State) -> Tensor:
+    """Returns [B, U] int32, the slots that a live hypothesis has been through.
+
+    In their order. U is what the sentence with the most of them needs; the others
+    have some besides that nobody has been through.
+    """
+    is_alive_BW = state.live_log_probs > IMPOSSIBLE
+    is_used_BX = tf.reduce_any(state.past & is_alive_BW[..., None], axis=1)
+    counts_B = tf.reduce_sum(tf.cast(is_used_BX, tf.int32), axis=1)
+    most = tf.reduce_max(tf.concat([counts_B, [0]], axis=0))
+    in_order_BX = tf.argsort(tf.cast(~is_used_BX, tf.int32), axis=1, stable=True)
+    return in_order_BX[:, :most]
+
+
+def with_slots(state: State, index: Tensor, more: int | Tensor) -> State:
+    """Returns the state with some of its slots, and new ones after them.
+
+    Args:
+        state: The cache is the caller's to change.
+        index: [B, U] int32, the slots to keep.
+        more: How many new ones.
+    """
+    batch, beams = tf.unstack(tf.shape(state.past)[:2])
+    kept = tf.shape(index)[1]
+    index_BWU = tf.broadcast_to(index[:, None], [batch, beams, kept])
+    past_BWU = tf.gather(state.past, index_BWU, batch_dims=2)
+    past_BWX = tf.pad(past_BWU, [[0, 0], [0, 0], [0, more]])
+    return state._replace(past=past_BWX, first_slot=kept)

@@ -20,21 +20,28 @@ class StepFn(Protocol):
     """A model, as the search sees it: what may follow each live hypothesis."""
 
     def __call__(
-        self, tokens: Tensor, position: Tensor, ancestors: Tensor, cache: Cache, /
+        self,
+        tokens: Tensor,
+        position: Tensor,
+        first_slot: Tensor,
+        past: Tensor,
+        cache: Cache,
+        /,
     ) -> tuple[Tensor, Cache]:
         """Returns the logits of the token at `position`, and the new cache.
 
-        Hypotheses change places from step to step, and one may go on as several. The
-        search moves nothing in the cache for that: it says who descends from whom.
+        A cache has X slots for each sentence, and a hypothesis writes to one of them
+        at each step. Hypotheses change places from step to step, and one may go on as
+        several. The search moves nothing for that: it says whose past is where.
 
         Args:
             tokens: [B, W] int32, the tokens at `position - 1`. At position 0 there
                 is one hypothesis, W = 1, whose token is 0, the id that starts every
                 decoder input.
             position: int32 scalar, from 0.
-            ancestors: [B, W, room] int32: at each position before this one, which of
-                the W hypotheses of that step this one descends from; at this
-                position itself. Later ones mean nothing.
+            first_slot: int32 scalar. Hypothesis w writes to slot `first_slot + w`.
+            past: [B, W, X] bool, the slots that each hypothesis has been through, in
+                their order; the one that it writes to now is the last.
             cache: What the previous call returned: a nest of tensors, [B, ...] each.
 
         Returns:
@@ -66,7 +73,11 @@ class SearchStep:
         """Returns the state at the next position."""
         state = _with_themselves(state)
         logits, cache = self.step_fn(
-            state.last_tokens, state.position, state.ancestors, state.cache
+            state.last_tokens,
+            state.position,
+            state.first_slot,
+            state.past,
+            state.cache,
         )
         candidates = best_candidates(
             logits,
@@ -100,7 +111,8 @@ class SearchStep:
         return state._replace(
             position=state.position + 1,
             cache=cache,
-            ancestors=_of_parents(state.ancestors, parents_BW),
+            first_slot=state.first_slot + self.beams,
+            past=_of_parents(state.past, parents_BW),
             last_tokens=_pick(candidates.tokens, index_BW),
             live_tokens=_pick(tokens, index_BW),
             live_log_probs=log_probs_BW,
@@ -172,16 +184,15 @@ def _ended(
 
 
 def _with_themselves(state: State) -> State:
-    """Returns the state with ancestors that end, for each hypothesis, in itself."""
-    is_here_R = tf.range(size_of(state.ancestors, 2)) == state.position
-    itself_W1 = tf.range(size_of(state.ancestors, 1))[:, None]
-    ancestors_BWR = tf.where(is_here_R, itself_W1, state.ancestors)
-    return state._replace(ancestors=ancestors_BWR)
+    """Returns the state with pasts that end in the slot that is written to now."""
+    own_W1 = (state.first_slot + tf.range(size_of(state.past, 1)))[:, None]
+    is_own_WX = tf.range(size_of(state.past, 2)) == own_W1
+    return state._replace(past=state.past | is_own_WX)
 
 
-def _of_parents(ancestors: Tensor, parents: Tensor) -> Tensor:
-    """Returns [B, W, room], the ancestors of what descends from [B, W] parents."""
-    return _pick(ancestors, parents)
+def _of_parents(past: Tensor, parents: Tensor) -> Tensor:
+    """Returns [B, W, X], the past of what descends from [B, W] parents."""
+    return _pick(past, parents)
 
 
 def _pick(values: Tensor, index: Tensor) -> Tensor:

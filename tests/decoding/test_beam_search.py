@@ -180,17 +180,16 @@ def test_fewer_results_stop_no_later():
     assert calls[0] < calls[-1]
 
 
-def keep_places(ancestors, parents):
+def keep_places(past, parents):
     """A wrong `_of_parents`: each takes the past of whoever was in its place."""
-    spare = parents.shape[1] - tf.shape(ancestors)[1]
-    return tf.pad(ancestors, [[0, 0], [0, spare], [0, 0]])
+    index = tf.minimum(tf.range(parents.shape[1]), tf.shape(past)[1] - 1)
+    return tf.gather(past, index, axis=1)
 
 
-def forget_grandparents(ancestors, parents):
-    """A wrong `_of_parents`: right about the parent, and about nobody before."""
-    kept = tf.gather(ancestors, parents, batch_dims=1)
-    newest = tf.reduce_max(tf.where(kept > 0, tf.range(tf.shape(kept)[2]), 0))
-    return tf.where(tf.range(tf.shape(kept)[2]) >= newest, kept, 0)
+def forget_the_first_word(past, parents):
+    """A wrong `_of_parents`: the likeliest first word is lost."""
+    kept = tf.gather(past, parents, batch_dims=1)
+    return kept & (tf.range(tf.shape(kept)[2]) != parents.shape[1])
 
 
 def count_without_eos(length, alpha):
@@ -210,7 +209,7 @@ def finish_nothing_new(self, state, ended):
     ("where", "name", "wrong"),
     [
         (search_step, "_of_parents", keep_places),
-        (search_step, "_of_parents", forget_grandparents),
+        (search_step, "_of_parents", forget_the_first_word),
         (search_state, "_penalties", count_without_eos),
         (search_step.SearchStep, "_with_ended", finish_nothing_new),
     ],
@@ -260,7 +259,7 @@ def test_a_known_batch_size_stays_known():
     def shapes():
         result = beam_search(
             model.step,
-            model.cache(2, 4),
+            model.cache(8),
             max_lengths=tf.constant([4, 4, 4], tf.int64),
             max_decode_length=4,
             vocabulary_size=6,
@@ -273,8 +272,8 @@ def test_a_known_batch_size_stays_known():
 
 
 def test_a_search_without_a_cache_needs_none():
-    def step(tokens, position, ancestors, cache):
-        del position, ancestors
+    def step(tokens, position, first_slot, past, cache):
+        del position, first_slot, past
         return tf.one_hot(3 - tf.minimum(tokens, 2), 4) * 5.0, cache
 
     result = beam_search(
@@ -329,7 +328,7 @@ def test_one_graph_serves_every_batch_size_and_length():
     def run(max_lengths, length):
         return beam_search(
             model.step,
-            model.cache(3, length, tf.shape(max_lengths)[0]),
+            model.cache(3 * length, tf.shape(max_lengths)[0]),
             max_lengths=max_lengths,
             max_decode_length=length,
             vocabulary_size=7,

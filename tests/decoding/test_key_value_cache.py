@@ -6,7 +6,7 @@ import tensorflow as tf
 
 from t2t_keras.decoding import key_value_cache
 
-B, W, R, H, K = 2, 3, 5, 4, 6
+B, W, STEPS, H, K = 2, 3, 7, 4, 6
 
 
 @pytest.fixture
@@ -16,42 +16,48 @@ def rng():
 
 def random_walk(rng, in_place):
     """Yields what each hypothesis has been through, by the cache and by hand."""
-    cache = key_value_cache.empty(B, H, 2 * W, K, "float32")
-    ancestors = np.zeros([B, 1, 2], np.int32)
+    cache = key_value_cache.empty(B, H, 3 * W, K, "float32")
+    reads = np.zeros([B, 1, 3 * W], bool)
     pasts = [[[]] for _ in range(B)]  # by sentence and hypothesis: vectors [H, K]
-    for position in range(R):
-        if position == 2:
-            cache = key_value_cache.grown(cache, tf.constant(R * W))
-            ancestors = np.pad(ancestors, [(0, 0), (0, 0), (0, R - 2)])
-        alive = ancestors.shape[1]
-        ancestors[:, :, position] = np.arange(alive)
+    first = 0
+    for _ in range(STEPS):
+        if first + W > reads.shape[2]:
+            used = reads.any(axis=1)
+            most = int(used.sum(axis=1).max())
+            index = np.argsort(~used, axis=1, kind="stable")[:, :most]
+            cache = key_value_cache.grown(cache, tf.constant(index), tf.constant(2 * W))
+            kept = [reads[b][:, index[b]] for b in range(B)]
+            reads = np.pad(np.stack(kept), [(0, 0), (0, 0), (0, 2 * W)])
+            first = most
+        alive = reads.shape[1]
+        reads[:, np.arange(alive), first + np.arange(alive)] = True
         newest = rng.normal(size=[B, alive, H, K]).astype(np.float32)
-        places = key_value_cache.places(
-            tf.constant(ancestors), tf.constant(position), H, W
+        rows = key_value_cache.rows_written(
+            tf.constant(first), tf.shape(cache), tf.constant(alive)
         )
         cache = key_value_cache.written(
-            cache, tf.constant(newest), places.rows, in_place=in_place
+            cache, tf.constant(newest), rows, in_place=in_place
         )
         pasts = [
             [[*past, newest[b, w]] for w, past in enumerate(pasts[b])] for b in range(B)
         ]
-        yield cache.numpy(), places.mask.numpy(), pasts
+        yield cache.numpy(), reads, pasts
         parents = rng.integers(alive, size=[B, W])
-        ancestors = np.stack([ancestors[b, parents[b]] for b in range(B)])
+        reads = np.stack([reads[b, parents[b]] for b in range(B)])
         pasts = [[pasts[b][p] for p in parents[b]] for b in range(B)]
+        first += W
 
 
 @pytest.mark.parametrize("in_place", [False, True])
 def test_each_hypothesis_reads_its_own_past(rng, in_place):
     steps = 0
-    for cache, mask, pasts in random_walk(rng, in_place):
+    for cache, reads, pasts in random_walk(rng, in_place):
         for b, sentence in enumerate(pasts):
-            assert mask.shape[1] == len(sentence)
             for w, past in enumerate(sentence):
-                read = cache[b][:, mask[b, w]]
+                read = cache[b][:, reads[b, w]]
                 np.testing.assert_array_equal(read, np.stack(past, axis=1))
         steps += 1
-    assert steps == R
+    assert steps == STEPS
 
 
 def test_what_was_written_is_not_there_in_the_next_run(rng):
@@ -61,10 +67,10 @@ def test_what_was_written_is_not_there_in_the_next_run(rng):
     @tf.function
     def run():
         cache = key_value_cache.empty(B, H, W, K, "float32")
-        places = key_value_cache.places(tf.zeros([B, W, 1], tf.int32), 0, H, W)
+        rows = key_value_cache.rows_written(0, tf.shape(cache), W)
         before = tf.reduce_sum(tf.abs(cache))
         with tf.control_dependencies([before]):
-            after = key_value_cache.written(cache, newest, places.rows, in_place=True)
+            after = key_value_cache.written(cache, newest, rows, in_place=True)
         return before, after
 
     for _ in range(3):

@@ -53,58 +53,64 @@ class TableModel:
         """Returns the model of the batch made of these rows."""
         return TableModel(self.logits[np.asarray(index, int)])
 
-    def cache(self, beam_size, room, batch=None):
+    def cache(self, slots, batch=None):
         """Returns room for every token, split over two leaves: both must be right."""
         batch = self.batch if batch is None else batch
         return {
-            "tens": tf.zeros([batch, room, beam_size], tf.int32),
-            "nest": [tf.zeros([batch, room, beam_size, 2, 3], tf.float32)],
+            "tens": tf.zeros([batch, slots], tf.int32),
+            "nest": [tf.zeros([batch, slots, 2, 3], tf.float32)],
             # Sentences leave the batch, and each keeps its own distribution.
             "row": tf.range(batch),
         }
 
-    def step(self, tokens, position, ancestors, cache):
+    def step(self, tokens, position, first_slot, past, cache):
         """The step function: keeps tokens by slot and reads whole histories back."""
+        del position
         self.calls += 1
-        here_R1 = (tf.range(tf.shape(ancestors)[2]) == position)[:, None]
-        slots = tf.shape(cache["tens"])[2]
-        # At position 0 there are fewer hypotheses than slots.
-        tokens_B1W = tf.pad(tokens, [[0, 0], [0, slots - tf.shape(tokens)[1]]])[:, None]
-        tens = tf.where(here_R1, tokens_B1W // 10, cache["tens"])
-        ones_B1W23 = tf.cast(tokens_B1W % 10, tf.float32)[..., None, None]
-        ones = tf.where(here_R1[..., None, None], ones_B1W23, cache["nest"][0])
-        tokens_BRW = tens * 10 + tf.cast(ones[..., 1, 2], tf.int32)
-        ancestors_BRW = tf.transpose(ancestors, [0, 2, 1])
-        histories_BRW = tf.gather(tokens_BRW, ancestors_BRW, batch_dims=2)
-        state = self._state_of(histories_BRW, position)
+        slots = tf.range(tf.shape(past)[2])
+        place = slots - first_slot
+        is_here_X = (place >= 0) & (place < tf.shape(tokens)[1])
+        given_BX = tf.gather(tokens, tf.where(is_here_X, place, 0), axis=1)
+        tens = tf.where(is_here_X, given_BX // 10, cache["tens"])
+        ones_BX23 = tf.cast(given_BX % 10, tf.float32)[..., None, None]
+        ones = tf.where(is_here_X[:, None, None], ones_BX23, cache["nest"][0])
+        tokens_BX = tens * 10 + tf.cast(ones[..., 1, 2], tf.int32)
+        state = self._state_of(tokens_BX, past)
         row_BW = cache["row"][:, None] + tf.zeros_like(state)
         logits = tf.gather_nd(self.logits, tf.stack([row_BW, state], axis=-1))
         return logits, {**cache, "tens": tens, "nest": [ones]}
 
-    def _state_of(self, histories, position):
+    def _state_of(self, tokens, past):
         """Returns [B, W], the number that each history makes."""
+
+        def read(slot, state):
+            longer = (state * self.width + tokens[:, slot, None]) % self.states
+            return slot + 1, tf.where(past[:, :, slot], longer, state)
+
         _, state = tf.while_loop(
-            lambda i, _: i <= position,
-            lambda i, s: (i + 1, (s * self.width + histories[:, i]) % self.states),
-            (0, tf.zeros_like(histories[:, 0])),
-            maximum_iterations=tf.shape(histories)[1],
+            lambda slot, _: slot < tf.shape(past)[2],
+            read,
+            (0, tf.zeros_like(past[:, :, 0], tf.int32)),
+            maximum_iterations=tf.shape(past)[2],
         )
         return state
 
     @staticmethod
-    def grow(cache, beams, room):
-        """The grow function. New room holds rubbish, which must not be read."""
-        del beams
-        tens, (ones,) = cache["tens"], cache["nest"]
-        more = room - tf.shape(tens)[1]
-        batch, slots = tf.shape(tens)[0], tens.shape[2]
-        rubbish = tf.fill([batch, more, slots], 3)
-        nothing = tf.zeros([batch, more, slots, 2, 3])
-        return {
-            **cache,
-            "tens": tf.concat([tens, rubbish], axis=1),
-            "nest": [tf.concat([ones, nothing], axis=1)],
+    def grow(cache, index, more):
+        """The grow function. New slots hold rubbish, which must not be read."""
+        kept = {name: cache[name] for name in ("tens", "nest")}
+        kept = tf.nest.map_structure(
+            lambda part: tf.gather(part, index, batch_dims=1), kept
+        )
+        rows = tf.shape(index)[0]
+        rubbish = {
+            "tens": tf.fill([rows, more], 3),
+            "nest": [tf.ones([rows, more, 2, 3])],
         }
+        grown = tf.nest.map_structure(
+            lambda part, new: tf.concat([part, new], axis=1), kept, rubbish
+        )
+        return {**cache, **grown}
 
     def log_probs(self, row, history):
         """Returns [V] float64, log p of what follows, from the start of history."""
@@ -181,13 +187,13 @@ def search(model, limits, length, vocabulary=None, how=EAGER, options=None, **se
     settings = BeamSearchSettings(**settings)
     vocabulary = model.width if vocabulary is None else vocabulary
     grows = how != COMPILED
-    slots = settings.beam_size if options is None else max([1, *options.beam_sizes])
+    slots = 0 if grows else length * settings.beam_size
 
     def run(limits):
         batch = tf.shape(limits)[0]
         return beam_search(
             model.step,
-            model.cache(slots, 0 if grows else length, batch),
+            model.cache(slots, batch),
             max_lengths=limits,
             max_decode_length=length,
             vocabulary_size=vocabulary,
