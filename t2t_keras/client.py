@@ -223,10 +223,7 @@ def _texts(lines: list[Line]) -> list[bytes]:
 
 def _fields(number: int, found: list["Translation"]) -> Iterator[list[str]]:
     if found[0].truncated:
-        tqdm.tqdm.write(
-            f"warning: line {number} is too long; its end was not translated",
-            file=sys.stderr,
-        )
+        _warn(f"line {number} is too long; its end was not translated")
     for each in found:
         fields = [str(number)] if _N_BEST.value > 1 else []
         fields += [f"{each.score:.6f}"] if _SCORES.value else []
@@ -234,7 +231,14 @@ def _fields(number: int, found: list["Translation"]) -> Iterator[list[str]]:
 
 
 def _score_fields(number: int, found: "TargetScore") -> Iterator[list[str]]:
+    if found.truncated:
+        _warn(f"line {number} or its target is too long; its end was not scored")
     yield [f"{found.score:.6f}", f"{found.log_prob:.6f}"]
+
+
+def _warn(message: str) -> None:
+    # Not through the bar, which may stand on the same line.
+    tqdm.tqdm.write(f"warning: {message}", file=sys.stderr)
 
 
 def _total_lines() -> int | None:

@@ -48,12 +48,15 @@ class TargetScore:
         score: That over the length penalty.
         tokens: Its subwords, the end of sentence last.
         token_log_probs: Of each, natural logs.
+        truncated: Whether either text was over the server's limits; what is scored
+            is what was left.
     """
 
     log_prob: float
     score: float
     tokens: tuple[str, ...]
     token_log_probs: tuple[float, ...]
+    truncated: bool = False
 
 
 @dataclass(frozen=True)
@@ -219,6 +222,7 @@ class TranslationClient:
             answer.column(signature.TARGET_LENGTH, int),
             answer.rows(signature.TARGET_TOKENS, bytes),
             answer.rows(signature.TOKEN_LOG_PROBS, float),
+            answer.truncated(),
         )
         return [
             TargetScore(
@@ -226,8 +230,11 @@ class TranslationClient:
                 score,
                 tuple(map(_text, tokens[:length])),
                 tuple(log_probs[:length]),
+                truncated,
             )
-            for log_prob, score, length, tokens, log_probs in zip(*columns, strict=True)
+            for log_prob, score, length, tokens, log_probs, truncated in zip(
+                *columns, strict=True
+            )
         ]
 
     def _answer(self, signature_name: str, inputs: Mapping[str, TensorProto]) -> Answer:

@@ -123,6 +123,7 @@ def test_scores_of_given_translations():
                 [[targets[0], b"</s>", b""], [b"\xff", targets[1], b"</s>"]], object
             ),
             "token_log_probs": np.array([[-0.25, -0.75, 0], [-1, -2, -4]], np.float32),
+            "truncated": np.array([False, True], bool),
         }
 
     with serving(score) as (server, service), TranslationClient(server) as client:
@@ -131,7 +132,7 @@ def test_scores_of_given_translations():
             client.score(["a", "b"], ["x"])
     assert found == [
         TargetScore(-1.0, -0.5, ("x", "</s>"), (-0.25, -0.75)),
-        TargetScore(-7.0, -3.0, ("\ufffd", "ü", "</s>"), (-1.0, -2.0, -4.0)),
+        TargetScore(-7.0, -3.0, ("\ufffd", "ü", "</s>"), (-1.0, -2.0, -4.0), True),
     ]
     assert service.requests[0].model_spec.signature_name == "score"
 

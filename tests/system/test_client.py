@@ -130,6 +130,7 @@ def test_translations_are_scored_line_by_line(tmp_path):
             "target_length": np.ones(count, np.int32),
             "target_tokens": np.array([[b"</s>"]] * count, object),
             "token_log_probs": np.zeros([count, 1], np.float32),
+            "truncated": np.array([len(t) > 2 for _, t in pairs], bool),
         }
 
     target = tmp_path / "target.gz"
@@ -144,6 +145,8 @@ def test_translations_are_scored_line_by_line(tmp_path):
         "-0.500000\t0.000000",
         "-1.500000\t-3.000000",
     ]
+    warning = "warning: line 3 or its target is too long; its end was not scored\n"
+    assert (done.status, done.stderr) == (0, warning)
     assert (short.status, long.status) == (2, 2)
     assert "--target ends after 2 lines, and the other goes on" in short.stderr
     assert "--input ends after 1 lines" in long.stderr

@@ -114,6 +114,61 @@ def test_the_client_program(server, lines, expected, batch_size, concurrency):
     assert_same(read(done.output), expected)
 
 
+def fields_of(reverse_run, *arguments, stdin):
+    """Returns what `translate --scores` writes, field by field."""
+    flag = f"--model_dir={reverse_run.model_dir.path}"
+    done = run_program("translate", flag, "--scores", *arguments, stdin=stdin)
+    return [line.split("\t") for line in done.lines]
+
+
+def test_the_n_best(server, reverse_run, lines):
+    stdin = b"\n".join(lines)
+    done = run_program(
+        "client", f"--server={server.address}", "--n_best=3", "--scores", stdin=stdin
+    )
+    found = [line.split("\t") for line in done.lines]
+    wanted = fields_of(reverse_run, "--n_best=3", stdin=stdin)
+    assert [row[0] for row in found] == [row[0] for row in wanted]
+    assert len(found) > 2 * len(lines)
+    assert_same(
+        [(row[2], float(row[1])) for row in found],
+        [(row[3], float(row[1])) for row in wanted],
+    )
+
+
+def test_options_of_the_search(server, reverse_run, lines):
+    """All three, as a server that joins requests wants them."""
+    stdin = b"\n".join(lines)
+    chosen = ("--beam_size=2", "--alpha=0.1")
+    done = run_program(
+        "client",
+        f"--server={server.address}",
+        *(*chosen, "--max_length=1000", "--scores"),
+        stdin=stdin,
+    )
+    assert done.status == 0, done.stderr
+    wanted = fields_of(reverse_run, *chosen, stdin=stdin)
+    assert_same(read(done.output), [(row[2], float(row[0])) for row in wanted])
+
+
+def test_the_score_of_what_was_found(server, reverse_run, lines, tmp_path):
+    """Reversed letters have one spelling in subwords, so it is that of the search."""
+    sources = [source.encode() for source, _ in reverse_run.held_out[:85]]
+    wanted = fields_of(reverse_run, stdin=b"\n".join(sources))
+    target = tmp_path / "target.txt"
+    target.write_text("".join(f"{row[2]}\n" for row in wanted))
+    done = run_program(
+        "client",
+        f"--server={server.address}",
+        f"--target={target}",
+        stdin=b"\n".join(sources),
+    )
+    assert done.status == 0, done.stderr
+    found = [[float(field) for field in line.split("\t")] for line in done.lines]
+    expected = [[float(row[0]), float(row[1])] for row in wanted]
+    np.testing.assert_allclose(found, expected, rtol=0, atol=2e-5)
+
+
 def test_sixteen_clients_at_once(server, lines, expected):
     """Each asks for all lines in an order and in batches of its own."""
     wanted = dict(zip(lines, expected, strict=True))
