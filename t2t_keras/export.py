@@ -134,7 +134,7 @@ def main() -> int:
         if form == "ctranslate2":
             from t2t_keras.ctranslate2_export import export_ctranslate2
 
-            base = model_dir.path / "export_ctranslate2"
+            base = model_dir.export_ctranslate2
             export = export_ctranslate2(trained, base, _QUANTIZATION.value)
             print(f"exported step {trained.step:,} for CTranslate2 to {export}")
         else:

@@ -11,7 +11,7 @@ MODEL_DIR/
   export/            SavedModels of text, a folder a version
   export_xla/        the same for servers that are started with XLA
   export_ids/        SavedModels of ids, which need no TensorFlow Text
-  export_ctranslate2/  models of CTranslate2
+  export_ctranslate2/  models of CTranslate2, a folder a version
   tensorboard/       curves, sample translations, attention maps, profiles
   metrics.jsonl      the numbers of the curves, a line of JSON a line of progress
   nonfinite/         step-N, batches whose loss or gradient was not finite
@@ -55,6 +55,7 @@ class ModelDir:
         self.export = self.path / "export"
         self.export_xla = self.path / "export_xla"
         self.export_ids = self.path / "export_ids"
+        self.export_ctranslate2 = self.path / "export_ctranslate2"
         self.tensorboard = self.path / "tensorboard"
         self.metrics_file = self.path / "metrics.jsonl"
         self.nonfinite = self.path / "nonfinite"

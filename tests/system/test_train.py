@@ -106,7 +106,8 @@ def test_what_a_run_says_and_nothing_else(reverse_run):
         "  dev: loss ",
         "trained for ",
         "translating the test set …",
-        "exporting …",
+        "exporting text …",
+        "exporting ids …",
     )
     lines = reverse_run.stderr.splitlines()
     foreign = [line for line in lines if not any(b in line for b in beginnings)]
