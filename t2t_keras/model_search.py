@@ -25,6 +25,7 @@ def search_translations(
     extra_length: int,
     options: RowOptions | None = None,
     *,
+    max_length: int | None = None,
     growing: bool = True,
 ) -> BeamSearchResult:
     """Returns the best translations of source ids [B, S] int32, padded with 0.
@@ -38,6 +39,7 @@ def search_translations(
         settings: How to search.
         extra_length: See above.
         options: What each sentence has instead of the settings.
+        max_length: Most tokens of any translation, EOS counted.
         growing: Whether caches grow and sentences leave the batch when they are done:
             faster, but not for XLA, which wants shapes that stay, S static among them.
     """
@@ -47,6 +49,13 @@ def search_translations(
     if model.sizes["learned_positions"]:
         # Past the last learned position there is nothing to tell tokens apart.
         limits_B = tf.minimum(limits_B, model.sizes["learned_positions"])
+    if max_length is not None:
+        limits_B = tf.minimum(limits_B, max_length)
+        length = (
+            min(length, max_length)
+            if isinstance(length, int)
+            else tf.minimum(length, max_length)
+        )
     stepper = _Stepper(model, tuple(model.joined_kernels()), in_place=growing)
     return beam_search(
         stepper.step,

@@ -55,7 +55,8 @@ def main() -> None:
             source,
             settings,
             0 if given.real_lengths else EXTRA,
-            options if given.real_lengths else limited(source),
+            options,
+            max_length=None if given.real_lengths else measured.LENGTH,
             growing=growing,
         )
 
@@ -70,16 +71,6 @@ def main() -> None:
     )
     signatures = {signature.TRANSLATE_IDS: module.translate_ids}
     tf.saved_model.save(module, given.to, signatures=signatures)
-
-
-def limited(source: Tensor) -> RowOptions:
-    """Returns what makes every output as long as all others."""
-    zeros_B = tf.zeros_like(source[:, 0])
-    return RowOptions(
-        beam_sizes=zeros_B + measured.BEAM,
-        alphas=tf.cast(zeros_B, tf.float32) + measured.ALPHA,
-        max_lengths=zeros_B + measured.LENGTH,
-    )
 
 
 @dataclasses.dataclass(frozen=True)

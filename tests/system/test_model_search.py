@@ -140,3 +140,18 @@ def test_options_of_its_own_make_a_sentence_s_own_search(model, vocabulary):
         width = alone.tokens.shape[2]
         np.testing.assert_array_equal(together.tokens[row, :, :width], alone.tokens[0])
         np.testing.assert_allclose(together.scores[row], alone.scores[0], atol=1e-5)
+
+
+def test_no_translation_is_longer_than_the_longest_that_may_be(model, vocabulary):
+    sources = [vocabulary.encode(line) for line in made_up_lines(4, seed=6)]
+    settings = BeamSearchSettings(beam_size=3, n_best=1)
+    shapes = []
+    for max_length in (3, 1000):
+        found = search_translations(
+            model, ids_of(sources), settings, EXTRA, max_length=max_length
+        )
+        limits = [min(len(source) + EXTRA, max_length) for source in sources]
+        # This model never stops by itself.
+        assert found.lengths[:, 0].numpy().tolist() == limits
+        shapes.append(found.tokens.shape[2])
+    assert shapes == [3, max(map(len, sources)) + EXTRA]
