@@ -53,7 +53,8 @@ def assert_same(found, expected):
     """Holds texts and scores against those expected."""
     assert [text for text, _ in found] == [text for text, _ in expected]
     scores = [[score for _, score in pairs] for pairs in (found, expected)]
-    np.testing.assert_allclose(*scores, rtol=0, atol=1e-5)
+    # Beyond 10 a step of float32 is 1e-6 and more (4e-6 at 60), and a sum has several.
+    np.testing.assert_allclose(*scores, rtol=1e-6, atol=1e-5)
 
 
 def read(output: bytes):
