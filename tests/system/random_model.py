@@ -6,7 +6,7 @@ difference between two ways to compute one thing.
 
 import dataclasses
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -61,6 +61,13 @@ def random_model(vocabulary: SubwordVocabulary) -> Transformer:
         noise = generator.normal(scale=0.15, size=weight.shape)
         weight.assign(ops.convert_to_numpy(weight.value) + noise)
     return model
+
+
+def ids_of(sources: Sequence[Sequence[int]]) -> tf.Tensor:
+    """Returns ids [B, S] int32, padded with 0."""
+    width = max(map(len, sources))
+    rows = [[*source, *[0] * (width - len(source))] for source in sources]
+    return tf.constant(rows, tf.int32)
 
 
 def reader_of(model: Transformer) -> Callable[[list[int], list[int]], float]:

@@ -1,7 +1,6 @@
 """The parts, joined: what they compute together is what each was shown to compute."""
 
 import dataclasses
-import functools
 
 import keras
 import numpy as np
@@ -22,6 +21,7 @@ from t2t_keras.input_pipeline.corpora import open_corpus
 from t2t_keras.input_pipeline.tokenizing import tokenize_corpus
 from tests.system.random_model import (
     CONFIG,
+    ids_of,
     made_up_lines,
     random_model,
     random_vocabulary,
@@ -47,31 +47,19 @@ def read(model):
     return reader_of(model)
 
 
-def ids_of(sources):
-    width = max(map(len, sources))
-    rows = [[*source, *[0] * (width - len(source))] for source in sources]
-    return tf.constant(rows, tf.int32)
-
-
-@pytest.fixture(scope="module")
-def search(model):
-    """Searches ids in NumPy, traced once for all shapes."""
-    settings = BeamSearchSettings(beam_size=4, alpha=0.6, n_best=3)
-    spec = [tf.TensorSpec([None, None], tf.int32)]
-    traced = tf.function(
-        functools.partial(
-            experiment.search_translations, model, settings=settings, extra_length=EXTRA
-        ),
-        input_signature=spec,
-    )
-    return lambda sources: [part.numpy() for part in traced(ids_of(sources))]
-
-
-def test_the_translator_gives_text_and_scores_of_the_search(model, vocabulary, search):
+def test_the_translator_gives_text_and_scores_of_the_search(model, vocabulary):
     lines = made_up_lines(5, seed=3)
     translator = experiment.build_translator(model, vocabulary, CONFIG.decoding, 3)
     found = translator.translate(lines)
-    tokens, lengths, log_probs, scores = search([vocabulary.encode(x) for x in lines])
+    tokens, lengths, log_probs, scores = (
+        part.numpy()
+        for part in experiment.search_translations(
+            model,
+            ids_of([vocabulary.encode(line) for line in lines]),
+            BeamSearchSettings(beam_size=4, alpha=0.6, n_best=3),
+            extra_length=EXTRA,
+        )
+    )
     for b, line in enumerate(found):
         assert len(line.hypotheses) == 3
         for n, hypothesis in enumerate(line.hypotheses):

@@ -10,6 +10,7 @@ from t2t_keras.decoding.settings import BeamSearchSettings, RowOptions
 from t2t_keras.model_search import search_translations
 from tests.system.random_model import (
     CONFIG,
+    ids_of,
     made_up_lines,
     random_model,
     random_vocabulary,
@@ -32,12 +33,6 @@ def model(vocabulary):
 @pytest.fixture(scope="module")
 def read(model):
     return reader_of(model)
-
-
-def ids_of(sources):
-    width = max(map(len, sources))
-    rows = [[*source, *[0] * (width - len(source))] for source in sources]
-    return tf.constant(rows, tf.int32)
 
 
 @pytest.fixture(scope="module")
