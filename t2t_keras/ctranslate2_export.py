@@ -8,6 +8,7 @@ from t2t_keras.errors import UserError
 from t2t_keras.experiment import TrainedModel
 from t2t_keras.models.transformer import Transformer
 from t2t_keras.serving.ctranslate2_model import Weights, write_ctranslate2
+from t2t_keras.serving.version_directory import next_version
 
 # Sinusoids to write. CTranslate2 cuts sources after as many tokens by itself.
 _POSITIONS = 1024
@@ -38,12 +39,11 @@ def export_ctranslate2(
             "neighborhood, and this model was trained with --encoder_neighborhood="
             f"{model.sizes['encoder_neighborhood']}. Export it as a SavedModel."
         )
-    versions = [int(path.name) for path in base.glob("*") if path.name.isdigit()]
     return write_ctranslate2(
         weights_of(model),
         encodings_of(model, model.sizes["learned_positions"] or _POSITIONS),
         vocabulary.pieces(range(vocabulary.size)),
-        base / str(max(versions, default=0) + 1),
+        next_version(base),
         num_heads=model.sizes["num_heads"],
         quantization=quantization,
         files={"vocabulary.model": vocabulary.model_proto},

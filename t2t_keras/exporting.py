@@ -16,12 +16,13 @@ from typing import Any
 
 import tensorflow as tf
 
-from t2t_keras import __version__, checkpoints, experiment
+from t2t_keras import __version__, checkpoints
 from t2t_keras.attention_maps import attention_maps
 from t2t_keras.decoding.settings import BeamSearchSettings
 from t2t_keras.experiment import TrainedModel
 from t2t_keras.export_settings import ExportSettings, limits_of
 from t2t_keras.model_dir import ModelDir
+from t2t_keras.model_search import search_translations
 from t2t_keras.models.transformer import Transformer
 from t2t_keras.serving.compiled_search import buckets_up_to, compiled
 from t2t_keras.serving.graph_check import (
@@ -156,7 +157,7 @@ def served_model(
     """
     model = trained.model
     search: Any = functools.partial(
-        experiment.search_translations, model, extra_length=extra_length
+        search_translations, model, extra_length=extra_length
     )
     weights: list[tf.Variable] = [weight.value for weight in model.weights]
     return ServedModel(

@@ -51,11 +51,7 @@ def search_translations(
         limits_B = tf.minimum(limits_B, model.sizes["learned_positions"])
     if max_length is not None:
         limits_B = tf.minimum(limits_B, max_length)
-        length = (
-            min(length, max_length)
-            if isinstance(length, int)
-            else tf.minimum(length, max_length)
-        )
+        length = tf.minimum(length, max_length)
     stepper = _Stepper(model, tuple(model.joined_kernels()), in_place=growing)
     return beam_search(
         stepper.step,

@@ -14,6 +14,7 @@ from benchmarks.decoding.write import built, config_of
 from t2t_keras import experiment, exporting, signature
 from t2t_keras.decoding.beam_search import BeamSearchResult
 from t2t_keras.decoding.settings import BeamSearchSettings, RowOptions
+from t2t_keras.model_search import search_translations
 from t2t_keras.serving.compiled_search import compiled
 from t2t_keras.serving.ids_module import IdsModule
 from t2t_keras.serving.limits import ServingLimits
@@ -50,7 +51,7 @@ def main() -> None:
         growing: bool = True,
     ) -> BeamSearchResult:
         # As many tokens as a sentence's own source has, or 25 of each.
-        return experiment.search_translations(
+        return search_translations(
             trained.model,
             source,
             settings,

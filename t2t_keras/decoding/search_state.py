@@ -6,7 +6,6 @@ output.
 
 from typing import Any, NamedTuple, TypeAlias
 
-import numpy as np
 import tensorflow as tf
 
 from t2t_keras.decoding.candidates import IMPOSSIBLE
@@ -70,37 +69,31 @@ def sentences_of(
         options: What each sentence has instead.
     """
     batch = size_of(max_lengths, 0)
-    rows_B = tf.range(batch)
     if options is None:
-        penalties_L = _penalties(max_decode_length, settings.alpha)
-        return Sentences(
-            rows_B,
-            tf.clip_by_value(max_lengths, 1, max_decode_length),
-            tf.broadcast_to(penalties_L, [batch, max_decode_length + 1]),
+        options = RowOptions(
             tf.fill([batch], settings.beam_size),
+            tf.fill([batch], tf.constant(settings.alpha, tf.float64)),
+            max_lengths,
         )
     limits_B = tf.minimum(max_lengths, tf.cast(options.max_lengths, tf.int32))
-    alphas_B1 = tf.maximum(tf.cast(options.alphas, tf.float64), 0.0)[:, None]
-    lengths_L = tf.cast(tf.range(max_decode_length + 1), tf.float64)
+    beam_sizes_B = tf.cast(options.beam_sizes, tf.int32)
     return Sentences(
-        rows_B,
+        tf.range(batch),
         tf.clip_by_value(limits_B, 1, max_decode_length),
-        tf.cast(((5.0 + lengths_L) / 6.0) ** alphas_B1, tf.float32),
-        tf.clip_by_value(tf.cast(options.beam_sizes, tf.int32), 1, settings.beam_size),
+        _penalties(max_decode_length, tf.cast(options.alphas, tf.float64)),
+        tf.clip_by_value(beam_sizes_B, 1, settings.beam_size),
     )
 
 
-def _penalties(max_decode_length: int | Tensor, alpha: float) -> Tensor:
-    """Returns [L + 1] float32, the penalties of lengths 0 to L.
+def _penalties(max_decode_length: int | Tensor, alphas: Tensor) -> Tensor:
+    """Returns [B, L + 1] float32, each sentence's penalties of lengths 0 to L.
 
     Computed in float64 and rounded once: so it never falls from one length to
     the next, which float32 powers do not promise and the early stop needs.
     """
-    if isinstance(max_decode_length, int):
-        lengths = np.arange(max_decode_length + 1)
-        return tf.constant(length_penalty(lengths, alpha), tf.float32)
-    lengths = tf.cast(tf.range(max_decode_length + 1), tf.float64)
-    return tf.cast(length_penalty(lengths, alpha), tf.float32)
+    lengths_L = tf.cast(tf.range(max_decode_length + 1), tf.float64)
+    penalties_BL = length_penalty(lengths_L, tf.maximum(alphas, 0.0)[:, None])
+    return tf.cast(penalties_BL, tf.float32)
 
 
 def first_state(

@@ -5,7 +5,6 @@ and keys, U of values, P the larger of K and U.
 """
 
 import os
-import shutil
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
@@ -14,6 +13,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from t2t_keras.errors import UserError
+from t2t_keras.serving.version_directory import whole_or_not_at_all
 from t2t_keras.text.vocabulary import EOS_ID, PAD_ID, UNK_ID
 
 # How CTranslate2 may store weights without PyTorch's help.
@@ -76,17 +76,12 @@ def write_ctranslate2(
         spec.config.add_attribute(name, value)
     spec.validate()
     spec.optimize(quantization)
-    final.parent.mkdir(parents=True, exist_ok=True)
-    temporary = final.with_name(f".{final.name}.{os.getpid()}.tmp")
-    try:
+    with whole_or_not_at_all(final) as temporary:
         temporary.mkdir()
         spec.save(str(temporary))
         for name, content in files.items():
             (temporary / name).write_bytes(content)
         _check(temporary, pieces)
-        temporary.rename(final)
-    finally:
-        shutil.rmtree(temporary, ignore_errors=True)
     return final
 
 

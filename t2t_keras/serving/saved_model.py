@@ -1,14 +1,13 @@
 """Writes a version of an export below its base directory, whole or not at all."""
 
-import contextlib
 import os
-import shutil
 from collections.abc import Callable
 from pathlib import Path
 
 import tensorflow as tf
 
 from t2t_keras.serving.ids_module import IdsModule
+from t2t_keras.serving.version_directory import next_version, whole_or_not_at_all
 
 # Called with the SavedModel's directory before it gets its name.
 Step = Callable[[Path], None]
@@ -34,23 +33,12 @@ def save_version(
         UserError: If what was written cannot be used.
         OSError: If it cannot be written.
     """
-    base = Path(base)
-    is_new = not base.exists()
-    base.mkdir(parents=True, exist_ok=True)
-    versions = [int(path.name) for path in base.iterdir() if path.name.isdigit()]
-    final = base / str(max(versions, default=0) + 1)
-    temporary = base / f".{final.name}.{os.getpid()}.tmp"
+    final = next_version(Path(base))
     try:
-        tf.saved_model.save(module, str(temporary), signatures=module.signatures())
-        for step in steps:
-            step(temporary)
-        temporary.rename(final)
-    except BaseException as error:
-        shutil.rmtree(temporary, ignore_errors=True)
-        if is_new:
-            with contextlib.suppress(OSError):  # something else is in it by now
-                base.rmdir()
-        if isinstance(error, tf.errors.OpError):
-            raise OSError(f"{final} could not be written: {error.message}") from error
-        raise
+        with whole_or_not_at_all(final) as temporary:
+            tf.saved_model.save(module, str(temporary), signatures=module.signatures())
+            for step in steps:
+                step(temporary)
+    except tf.errors.OpError as error:
+        raise OSError(f"{final} could not be written: {error.message}") from error
     return final

@@ -192,10 +192,10 @@ def forget_the_first_word(past, parents):
     return kept & (tf.range(tf.shape(kept)[2]) != parents.shape[1])
 
 
-def count_without_eos(length, alpha):
+def count_without_eos(length, alphas):
     """A wrong `_penalties`: the EOS is not counted."""
     lengths = np.maximum(np.arange(length + 1) - 1, 0)
-    return tf.constant(((5 + lengths) / 6) ** alpha, tf.float32)
+    return tf.cast(((5 + lengths) / 6) ** alphas.numpy()[:, None], tf.float32)
 
 
 def finish_nothing_new(self, state, ended):

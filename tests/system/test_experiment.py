@@ -19,6 +19,7 @@ from t2t_keras.decoding.settings import BeamSearchSettings
 from t2t_keras.errors import UserError
 from t2t_keras.input_pipeline.corpora import open_corpus
 from t2t_keras.input_pipeline.tokenizing import tokenize_corpus
+from t2t_keras.model_search import search_translations
 from tests.system.random_model import (
     CONFIG,
     ids_of,
@@ -53,7 +54,7 @@ def test_the_translator_gives_text_and_scores_of_the_search(model, vocabulary):
     found = translator.translate(lines)
     tokens, lengths, log_probs, scores = (
         part.numpy()
-        for part in experiment.search_translations(
+        for part in search_translations(
             model,
             ids_of([vocabulary.encode(line) for line in lines]),
             BeamSearchSettings(beam_size=4, alpha=0.6, n_best=3),

@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from t2t_keras import experiment
 from t2t_keras.checkpoints import steps_in
 from t2t_keras.decoding.settings import BeamSearchSettings
+from t2t_keras.model_search import search_translations
 from t2t_keras.serving.graph_check import read_meta_graph, signatures_of
 from tests.system.conftest import REPOSITORY, python
 from tests.system.hostile_lines import BLANK, LINES, LONG
@@ -79,7 +79,7 @@ def test_blank_stays_empty_and_nothing_else_does(answers):
 
 
 def test_the_second_signature_is_the_search(answers, trained, ids):
-    found = experiment.search_translations(
+    found = search_translations(
         trained.model,
         tf.constant(ids, tf.int32),
         BeamSearchSettings(beam_size=4, alpha=0.6, n_best=1),

@@ -7,13 +7,14 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from t2t_keras import checkpoints, experiment, exporting
+from t2t_keras import checkpoints, exporting
 from t2t_keras.attention_maps import attention_maps
 from t2t_keras.decoding.settings import BeamSearchSettings
 from t2t_keras.errors import UserError
 from t2t_keras.evaluation.translate import Translator
 from t2t_keras.export_settings import ExportSettings
 from t2t_keras.model_dir import ModelDir
+from t2t_keras.model_search import search_translations
 from t2t_keras.serving.graph_check import read_meta_graph
 from t2t_keras.serving.requests import Request, read_warm_up
 from t2t_keras.serving.validation import served_session
@@ -83,7 +84,7 @@ def test_the_limits_are_those_of_a_translator_that_has_them(served, trained):
     settings = BeamSearchSettings(n_best=2)
     extra = CONFIG.decoding.extra_length
     translator = Translator(
-        lambda ids: experiment.search_translations(trained.model, ids, settings, extra),
+        lambda ids: search_translations(trained.model, ids, settings, extra),
         trained.vocabulary,
         max_source_length=LIMIT,
         max_characters=CHARACTERS,
@@ -143,7 +144,7 @@ def test_each_text_has_the_options_it_asks_for(served, trained):
         # A source of so many tokens may become that many and the run's six more.
         extra = min(CONFIG.decoding.extra_length, max_length - len(ids))
         alone.append(
-            experiment.search_translations(
+            search_translations(
                 trained.model,
                 tf.constant([ids], tf.int32),
                 BeamSearchSettings(min(beam_size, 6), alpha, n_best=1),
