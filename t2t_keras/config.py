@@ -9,6 +9,7 @@ import dataclasses
 from typing import Any
 
 from t2t_keras.errors import UserError
+from t2t_keras.mixture_setting import mixture_item
 
 
 def setting(
@@ -57,6 +58,13 @@ class DataConfig:
         "comma-separated, patterns allowed. A .tsv holds both sides.",
     )
     train_target: tuple[str, ...] = setting((), "Target side, line by line the same.")
+    mixture: tuple[str, ...] = setting(
+        (),
+        "More training text beside this main corpus, comma-separated, each with the "
+        "rate at which it is seen: NAME:RATE (a dataset, a .tsv or .mrg file, a folder "
+        "of records) or SOURCE:TARGET:RATE. At rate 2 an epoch has each pair twice, at "
+        "0.25 another quarter of them each time.",
+    )
     dev_source: tuple[str, ...] = setting((), "Source side of the dev set.")
     dev_target: tuple[str, ...] = setting((), "Target side of the dev set.")
     test_source: tuple[str, ...] = setting((), "Source side of the test set.")
@@ -112,6 +120,8 @@ class DataConfig:
                 f"fits no batch. Received: {self.tokens_per_batch} and "
                 f"{self.max_length}"
             )
+        for item in self.mixture:
+            mixture_item(item)  # raises if it is none
 
 
 @dataclasses.dataclass(frozen=True)

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, cast
 
 import keras
+import numpy as np
 import tensorflow as tf
 
 from t2t_keras.checkpoints import CheckpointStore
@@ -23,9 +24,17 @@ from t2t_keras.evaluation.translate import Translator
 from t2t_keras.input_pipeline.batch_plan import ALL_ROWS, WorkerShare
 from t2t_keras.input_pipeline.corpora import Corpus, Files, open_corpus
 from t2t_keras.input_pipeline.evaluation_batches import EvaluationBatches
-from t2t_keras.input_pipeline.filling import BucketFilling, Filling, PackedFilling
+from t2t_keras.input_pipeline.filling import (
+    BucketFilling,
+    Filling,
+    MixedFilling,
+    PackedFilling,
+    lengths_of_mixture,
+)
+from t2t_keras.input_pipeline.mixture import Mixture
 from t2t_keras.input_pipeline.records import read_manifest, text_files
 from t2t_keras.input_pipeline.tokenized import TokenizedCorpus
+from t2t_keras.mixing import MixturePart, chunks_in_proportion
 from t2t_keras.model_dir import ModelDir
 from t2t_keras.model_search import search_translations
 from t2t_keras.models.transformer import Transformer
@@ -110,13 +119,18 @@ def _corpus_of_records(
     return Corpus(manifest.making.corpus, texts)
 
 
-def build_vocabulary(config: DataConfig, corpus: Corpus) -> SubwordVocabulary:
-    """Returns the vocabulary of the settings: a file's, or learned from the corpus."""
+def build_vocabulary(
+    config: DataConfig, corpus: Corpus, parts: Sequence[MixturePart] = ()
+) -> SubwordVocabulary:
+    """Returns the vocabulary of the settings: a file's, or learned from the corpus.
+
+    Of a mixture's parts it is learned as well, in the proportion of their rates.
+    """
     if config.vocabulary_file:
         return SubwordVocabulary.load(config.vocabulary_file)
 
     def lines():
-        for source, target in corpus.chunks("train"):
+        for source, target in chunks_in_proportion(corpus, parts):
             for pair in zip(source, target, strict=True):
                 yield from pair
 
@@ -128,14 +142,24 @@ def build_vocabulary(config: DataConfig, corpus: Corpus) -> SubwordVocabulary:
     return SubwordVocabulary(proto)
 
 
-def build_filling(config: DataConfig, corpus: TokenizedCorpus) -> Filling:
+def build_filling(
+    config: DataConfig, corpus: TokenizedCorpus, mixture: Mixture | None = None
+) -> Filling:
     """Returns how the training pairs fall into batches."""
+    lengths = corpus.lengths
+    if mixture is not None:
+        way = _way_to_fill(config, lengths_of_mixture(lengths, mixture))
+        return MixedFilling(lengths, mixture, way)
+    return _way_to_fill(config, lengths)
+
+
+def _way_to_fill(
+    config: DataConfig, lengths: np.ndarray
+) -> BucketFilling | PackedFilling:
     if config.batching == "pack":
-        return PackedFilling.of(
-            corpus.lengths, tokens_per_batch=config.tokens_per_batch
-        )
+        return PackedFilling.of(lengths, tokens_per_batch=config.tokens_per_batch)
     return BucketFilling.of(
-        corpus.lengths,
+        lengths,
         max_shapes=config.max_shapes,
         tokens_per_batch=config.tokens_per_batch,
     )

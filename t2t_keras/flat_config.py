@@ -5,6 +5,7 @@ import os
 from typing import Any, get_args, get_type_hints
 
 from t2t_keras.config import RESUMABLE, ExperimentConfig
+from t2t_keras.mixture_setting import with_absolute_names
 
 
 def sections() -> dict[str, type]:
@@ -52,11 +53,12 @@ def differences(old: ExperimentConfig, new: ExperimentConfig) -> dict[str, Any]:
 
 def with_absolute_paths(config: ExperimentConfig) -> ExperimentConfig:
     """Returns the same settings, meaning the same files from any directory."""
-    paths = {
+    paths: dict[str, Any] = {
         name: tuple(os.path.abspath(path) for path in value)
         for name, value in flat(config).items()
         if name.endswith(("_source", "_target"))
     }
+    paths["mixture"] = tuple(map(with_absolute_names, config.data.mixture))
     for name in ("data_dir", "vocabulary_file", "records"):
         value = flat(config)[name]
         if value and "://" not in value:  # TFDS reads buckets too

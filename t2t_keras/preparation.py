@@ -26,6 +26,7 @@ from t2t_keras.input_pipeline.records import (
     text_files,
 )
 from t2t_keras.input_pipeline.tokenized import TokenizationReport
+from t2t_keras.mixing import open_parts
 from t2t_keras.model_dir import write_text
 from t2t_keras.record_settings import check_settings, kept_settings, without_corpus
 from t2t_keras.text.vocabulary import SubwordVocabulary
@@ -138,6 +139,13 @@ def _begun(
             f"{folder} holds records of {making.pairs_per_shard} pairs a shard, not "
             f"{pairs_per_shard}. Leave --pairs_per_shard out, or give another --output."
         )
+    learned = making.settings["vocabulary_file"] is None and not config.vocabulary_file
+    if learned and making.settings.get("mixture", []) != list(config.mixture):
+        raise UserError(
+            f"{folder} holds records whose vocabulary was learned with another "
+            f"mixture: {making.settings.get('mixture') or 'none'}, not "
+            f"{list(config.mixture) or 'none'}.{advice}"
+        )
     if corpus.splits["train"].fingerprint != making.fingerprint:
         raise UserError(
             f"The corpus {corpus.name} is not the one that the records in {folder} "
@@ -156,8 +164,10 @@ def _begin(
 ) -> tuple[Making, SubwordVocabulary]:
     if not config.vocabulary_file:
         say(f"learning {config.vocabulary_size:,} subwords …")
+    # Of a mixture's further parts nothing but the vocabulary is learned here.
+    parts = () if config.vocabulary_file else open_parts(config, say)
     with _ended_by_interrupt():
-        vocabulary = experiment.build_vocabulary(config, corpus)
+        vocabulary = experiment.build_vocabulary(config, corpus, parts)
     train = corpus.splits["train"]
     making = Making(
         settings=kept_settings(config),

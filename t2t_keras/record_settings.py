@@ -14,6 +14,7 @@ _KEPT = (
     "dataset",
     "train_source",
     "train_target",
+    "mixture",
     "source_language",
     "target_language",
     "vocabulary_file",

@@ -3,12 +3,12 @@
 import dataclasses
 import platform
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from importlib import metadata
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
-from t2t_keras import __version__, experiment
+from t2t_keras import __version__, experiment, mixing
 from t2t_keras.config import ExperimentConfig
 from t2t_keras.errors import UserError
 from t2t_keras.input_pipeline.corpora import Corpus
@@ -34,7 +34,8 @@ class RunData:
 
     Attributes:
         corpus: As text; of records, dev and test set alone.
-        fingerprint: Of the training text.
+        fingerprint: Of the main corpus' training text.
+        mixture: What the run card keeps of each further part.
         vocabulary: Of both languages.
         train: The training pairs as ids.
         dev: The dev pairs as ids, None if there are none.
@@ -44,6 +45,7 @@ class RunData:
 
     corpus: Corpus
     fingerprint: str
+    mixture: list[dict[str, Any]]
     vocabulary: SubwordVocabulary
     train: TokenizedCorpus
     dev: TokenizedCorpus | None
@@ -77,10 +79,13 @@ def prepare_data(
     for split in corpus.splits.values():
         for warning in split.warnings:
             say(f"warning: {warning}")
+    parts = mixing.open_parts(config.data, say)
     if config.data.records:
-        data = _from_records(config, model_dir, corpus, say)
+        text = _from_records(config, model_dir, corpus)
     else:
-        data = _from_text(config, model_dir, corpus, say)
+        text = _from_text(config, model_dir, corpus, parts, say)
+    data = _run_data(config, corpus, text, parts, say)
+    _check_mixture(data.mixture, model_dir)
     if not model_dir.exists():
         # Nothing is written before all that was given has been found sound.
         model_dir.path.mkdir(parents=True, exist_ok=True)
@@ -99,12 +104,21 @@ def prepare_data(
     return data
 
 
+class _MainText(NamedTuple):
+    """The main corpus: its training text's fingerprint, its vocabulary, its ids."""
+
+    fingerprint: str
+    vocabulary: SubwordVocabulary
+    train: TokenizedCorpus
+
+
 def _from_text(
     config: ExperimentConfig,
     model_dir: ModelDir,
     corpus: Corpus,
+    parts: Sequence[mixing.MixturePart],
     say: Callable[[str], None],
-) -> RunData:
+) -> _MainText:
     if "train" not in corpus.splits:
         raise UserError(
             f"The corpus {corpus.name} has no training text, only "
@@ -116,18 +130,15 @@ def _from_text(
         vocabulary = model_dir.vocabulary()
     else:
         say(f"learning {config.data.vocabulary_size:,} subwords …")
-        vocabulary = experiment.build_vocabulary(config.data, corpus)
+        vocabulary = experiment.build_vocabulary(config.data, corpus, parts)
     pairs = corpus.pairs("train")
     train = tokenize_corpus(pairs, vocabulary, config.data.max_length)
-    return _run_data(config, corpus, fingerprint, vocabulary, train, say)
+    return _MainText(fingerprint, vocabulary, train)
 
 
 def _from_records(
-    config: ExperimentConfig,
-    model_dir: ModelDir,
-    corpus: Corpus,
-    say: Callable[[str], None],
-) -> RunData:
+    config: ExperimentConfig, model_dir: ModelDir, corpus: Corpus
+) -> _MainText:
     folder = Path(config.data.records or "")
     manifest = read_manifest(folder)
     making = manifest.making
@@ -148,8 +159,7 @@ def _from_records(
             f"{model_dir.path}. Prepare them with --vocabulary_file="
             f"{model_dir.vocabulary_file}, or start in a new --model_dir."
         )
-    train = open_records(folder, manifest)
-    return _run_data(config, corpus, making.fingerprint, vocabulary, train, say)
+    return _MainText(making.fingerprint, vocabulary, open_records(folder, manifest))
 
 
 def _check_corpus(name: str, fingerprint: str, model_dir: ModelDir) -> None:
@@ -162,24 +172,39 @@ def _check_corpus(name: str, fingerprint: str, model_dir: ModelDir) -> None:
         )
 
 
+def _check_mixture(parts: Sequence[Mapping[str, Any]], model_dir: ModelDir) -> None:
+    """Refuses text of a part that has changed; which parts, the settings say."""
+    known = model_dir.run_card().get("corpus", {}).get("mixture", [])
+    for part, before in zip(parts, known, strict=False):
+        if model_dir.exists() and part["fingerprint"] != before["fingerprint"]:
+            raise UserError(
+                f"{part['name']} is not what the run in {model_dir.path} was started "
+                "with as a part of its mixture: its training text has changed. Put "
+                "the old text back, or start in a new --model_dir."
+            )
+
+
 def _run_data(
     config: ExperimentConfig,
     corpus: Corpus,
-    fingerprint: str,
-    vocabulary: SubwordVocabulary,
-    train: TokenizedCorpus,
+    text: _MainText,
+    parts: Sequence[mixing.MixturePart],
     say: Callable[[str], None],
 ) -> RunData:
     max_length = config.data.max_length
+    vocabulary = text.vocabulary
+    train, mixture = mixing.mixed(text.train, parts, config.data, vocabulary)
     report = train.report
     if report.dropped_over_long or report.dropped_empty:
         say(
             f"left out: {report.dropped_over_long:,} pairs longer than {max_length} "
             f"tokens, {report.dropped_empty:,} with an empty side"
         )
-    filling = experiment.build_filling(config.data, train)
+    filling = experiment.build_filling(config.data, train, mixture)
     summary = batching_summary(train, filling)
     say(f"corpus {corpus.name}: {summary.describe()}")
+    if mixture is not None:
+        say(mixing.describe(parts, mixture))
     dev = None
     if "dev" in corpus.splits:
         dev = tokenize_corpus(corpus.pairs("dev"), vocabulary, max_length)
@@ -188,7 +213,16 @@ def _run_data(
                 f"left out of the dev loss: {dev.report.dropped_over_long:,} pairs "
                 f"longer than {max_length} tokens"
             )
-    return RunData(corpus, fingerprint, vocabulary, train, dev, filling, summary)
+    return RunData(
+        corpus,
+        text.fingerprint,
+        mixing.facts(parts, mixture),
+        vocabulary,
+        train,
+        dev,
+        filling,
+        summary,
+    )
 
 
 def _first_facts(config: ExperimentConfig, data: RunData) -> dict[str, Any]:
@@ -205,6 +239,7 @@ def _first_facts(config: ExperimentConfig, data: RunData) -> dict[str, Any]:
             "name": data.corpus.name,
             "fingerprint": data.fingerprint,
             **dataclasses.asdict(data.summary),
+            "mixture": data.mixture,
         },
         "vocabulary": {
             "size": data.vocabulary.size,

@@ -1,6 +1,7 @@
 """Settings drawn at random, for what must hold whatever a person sets."""
 
 import dataclasses
+from fractions import Fraction
 from typing import Any
 
 from hypothesis import strategies as st
@@ -17,6 +18,11 @@ _TEXTS = st.text(
     min_size=1,
     max_size=8,
 ).filter(lambda text: text == text.strip())
+_NAMES = _TEXTS.filter(lambda text: ":" not in text)
+_RATES = st.fractions(Fraction(1, 10**9), 1000)
+_ITEMS = st.lists(_NAMES, min_size=1, max_size=2).flatmap(
+    lambda names: _RATES.map(lambda rate: ":".join([*names, str(rate)]))
+)
 
 
 def _values(section: type, field: dataclasses.Field) -> st.SearchStrategy[Any]:
@@ -29,7 +35,9 @@ def _values(section: type, field: dataclasses.Field) -> st.SearchStrategy[Any]:
         int: st.integers(1 if low is None else low, 10**6 if high is None else high),
         float: st.floats(low, high, allow_nan=False, allow_infinity=False),
         str: _TEXTS,
-        tuple: st.lists(_TEXTS, max_size=3).map(tuple),
+        tuple: st.lists(_ITEMS if field.name == "mixture" else _TEXTS, max_size=3).map(
+            tuple
+        ),
     }
     values = strategies[kind]
     return st.none() | values if field.default is None else values

@@ -65,7 +65,7 @@ def padding_only(shape: BatchShape) -> PlannedBatch:
     return PlannedBatch(shape, nobody, nobody)
 
 
-def random_stream(seed: int, epoch: int) -> np.random.Philox:
+def random_stream(seed: int, epoch: int, part: int = 0) -> np.random.Philox:
     """Returns the random numbers of an epoch's order.
 
     The key of Philox is exactly these two words. Sorting its raw numbers, and not
@@ -75,14 +75,19 @@ def random_stream(seed: int, epoch: int) -> np.random.Philox:
     Args:
         seed: In [0, 2**64).
         epoch: In [0, 2**64), from 0.
+        part: Of which part of a mixture, in [0, 2**64); 0 for all of it together. Their
+            numbers never meet: each part begins 2**192 numbers after the one before.
 
     Raises:
-        ValueError: If `seed` or `epoch` is out of range.
+        ValueError: If an argument is out of range.
     """
-    for name, value in (("seed", seed), ("epoch", epoch)):
+    for name, value in (("seed", seed), ("epoch", epoch), ("part", part)):
         if not 0 <= value < 2**64:
             raise ValueError(f"{name} must be in [0, 2**64). Received: {value}")
-    return np.random.Philox(key=np.array([seed, epoch], np.uint64))
+    return np.random.Philox(
+        key=np.array([seed, epoch], np.uint64),
+        counter=np.array([0, 0, 0, part], np.uint64),
+    )
 
 
 def shuffled(count: int, random: np.random.Philox) -> np.ndarray:

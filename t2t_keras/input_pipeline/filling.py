@@ -1,7 +1,7 @@
 """Two ways to fill batches with the pairs of a corpus: in buckets, or packed.
 
 Buckets are the paper's: a row for each pair, with pairs of like length. Packed rows
-hold several pairs (ADR 0016).
+hold several pairs (ADR 0016). Either may be of a mixture (ADR 0022).
 """
 
 import dataclasses
@@ -13,6 +13,7 @@ import numpy as np
 from t2t_keras.input_pipeline.batch_plan import PlannedBatch, plan_epoch
 from t2t_keras.input_pipeline.batching import make_batch, make_packed_batch
 from t2t_keras.input_pipeline.bucketing import BatchShape, bucket_shapes
+from t2t_keras.input_pipeline.mixture import Mixture
 from t2t_keras.input_pipeline.packing import packed_shape, plan_packed_epoch
 from t2t_keras.input_pipeline.tokenized import TokenizedCorpus
 from t2t_keras.typing import Batch
@@ -104,3 +105,53 @@ class PackedFilling:
     def make(self, corpus: TokenizedCorpus, planned: PlannedBatch) -> Batch:
         """Returns the features of a batch; see `make_packed_batch`."""
         return make_packed_batch(corpus, planned)
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class MixedFilling:
+    """Batches of a mixture: each epoch has pairs of its own.
+
+    Attributes:
+        lengths: [N, 2] int, source and target length of every pair of all parts.
+        mixture: Which of them an epoch has.
+        way: How they fall into batches; its own lengths do not matter.
+    """
+
+    lengths: np.ndarray
+    mixture: Mixture
+    way: BucketFilling | PackedFilling
+
+    @property
+    def shapes(self) -> tuple[BatchShape, ...]:
+        """All shapes that batches may have, from small to large."""
+        return self.way.shapes
+
+    @property
+    def packed(self) -> bool:
+        """Whether several pairs share a row."""
+        return self.way.packed
+
+    def plan(self, seed: int, epoch: int) -> Iterator[PlannedBatch]:
+        """Yields the batches of an epoch."""
+        pairs = self.mixture.pairs(seed, epoch)
+        way = dataclasses.replace(self.way, lengths=self.lengths[pairs])
+        for planned in way.plan(seed, epoch):
+            yield planned._replace(indices=pairs[planned.indices])
+
+    def make(self, corpus: TokenizedCorpus, planned: PlannedBatch) -> Batch:
+        """Returns the features of a batch."""
+        return self.way.make(corpus, planned)
+
+
+def lengths_of_mixture(lengths: np.ndarray, mixture: Mixture) -> np.ndarray:
+    """Returns lengths [n, 2] that stand for those of every epoch of a mixture.
+
+    They are those of one epoch, and at their end the longest source beside the longest
+    target of all pairs: a shape that holds them holds whatever another epoch has.
+
+    Args:
+        lengths: [N, 2] int, source and target length of every pair of all parts.
+        mixture: Which of them an epoch has.
+    """
+    one_epoch = lengths[mixture.pairs(0, 0)]
+    return np.concatenate([one_epoch, lengths.max(axis=0, keepdims=True)])
