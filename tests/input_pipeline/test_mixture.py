@@ -1,0 +1,211 @@
+"""What an epoch of a mixture has, by laws that its passes must keep."""
+
+import collections
+import itertools
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+from t2t_keras.input_pipeline.batch_plan import WorkerShare
+from t2t_keras.input_pipeline.filling import (
+    BucketFilling,
+    MixedFilling,
+    PackedFilling,
+    lengths_of_mixture,
+)
+from t2t_keras.input_pipeline.mixture import (
+    JoinedSentences,
+    Mixture,
+    joined_corpora,
+)
+from t2t_keras.input_pipeline.pipeline import (
+    DataPosition,
+    TrainingBatches,
+    batching_summary,
+)
+from tests.input_pipeline.made_up import corpus_of, random_corpus
+from tests.input_pipeline.read_back import pairs_of, shape_of
+
+TOKENS = 100
+SIZES = (41, 30, 30, 7, 1)
+RATES = (Fraction(1, 4), Fraction("0.7"), Fraction(5, 2), Fraction(1, 3))
+MIXTURE = Mixture(SIZES, RATES)
+
+
+def of_part(numbers: np.ndarray, part: int) -> np.ndarray:
+    first = sum(SIZES[:part])
+    own = numbers[(numbers >= first) & (numbers < first + SIZES[part])]
+    return own - first
+
+
+def test_every_epoch_has_the_main_corpus_once() -> None:
+    for epoch in range(5):
+        numbers = of_part(MIXTURE.pairs(9, epoch), 0)
+        assert sorted(numbers) == list(range(SIZES[0]))
+
+
+@pytest.mark.parametrize("part", [1, 2, 3, 4])
+def test_no_pair_is_seen_twice_before_all_others_once(part: int) -> None:
+    rate, size = RATES[part - 1], SIZES[part]
+    seen = np.zeros(size, int)
+    for epoch in range(24):
+        numbers = of_part(MIXTURE.pairs(9, epoch), part)
+        assert len(numbers) == MIXTURE.counts(epoch)[part]
+        assert abs(len(numbers) - rate * size) < 1
+        seen += np.bincount(numbers, minlength=size)
+        assert seen.max() - seen.min() <= 1
+        assert seen.sum() == int(rate * size * (epoch + 1))
+        if (rate * (epoch + 1)).denominator == 1:
+            assert (seen == rate * (epoch + 1)).all()
+
+
+def test_counts_are_exact_where_floats_are_not() -> None:
+    """A tenth of 3 * 10^9 pairs, a billion epochs on: floats are 64 apart there."""
+    mixture = Mixture((1, 3_333_333_333), (Fraction("0.1"),))
+    epoch = 10**9 + 1
+    exact = [k * 3_333_333_333 // 10 for k in (epoch, epoch + 1)]
+    assert mixture.counts(epoch) == (1, exact[1] - exact[0])
+
+
+def test_orders_are_of_seed_pass_and_part_alone() -> None:
+    order = MIXTURE.pairs(9, 3)
+    np.testing.assert_array_equal(order, MIXTURE.pairs(9, 3))
+    assert not np.array_equal(order, MIXTURE.pairs(10, 3))
+    # Two parts of one size do not go through their pairs in step.
+    twins = Mixture((5, 300, 300), (Fraction(1, 2),) * 2)
+    numbers = twins.pairs(9, 0)[5:]
+    assert set(numbers[:150]) != set(numbers[150:] - 300)
+    # Nor does a part go through them in the same order twice.
+    halves = [set(twins.pairs(9, epoch)[5:155]) for epoch in range(4)]
+    assert halves[0] | halves[1] == halves[2] | halves[3] == set(range(5, 305))
+    assert halves[0] not in halves[2:]
+    # What one part is does not depend on the others.
+    alone = Mixture((41, 30), RATES[:1])
+    np.testing.assert_array_equal(of_part(alone.pairs(9, 3), 1), of_part(order, 1))
+
+
+@pytest.fixture(scope="module")
+def parts():
+    return [random_corpus(size, 24, seed=size + i) for i, size in enumerate(SIZES)]
+
+
+def test_joined_corpora_have_their_pairs_in_a_row(parts) -> None:
+    joined = joined_corpora(parts)
+    expected = [part.pair(i) for part in parts for i in range(len(part))]
+    assert len(joined) == len(expected) == sum(SIZES)
+    for i, pair in enumerate(expected):
+        for found, side in zip(joined.pair(i), pair, strict=True):
+            np.testing.assert_array_equal(found, side)
+    np.testing.assert_array_equal(joined.lengths, [[*map(len, p)] for p in expected])
+    assert joined.report.source_tokens == joined.lengths[:, 0].sum()
+    # In any order, some of them twice, and none at all.
+    indices = np.random.default_rng(1).integers(0, len(joined), 300)
+    tokens, lengths = joined.target.gather(indices)
+    np.testing.assert_array_equal(
+        tokens, np.concatenate([expected[i][1] for i in indices])
+    )
+    np.testing.assert_array_equal(lengths, [len(expected[i][1]) for i in indices])
+    assert tokens.dtype == np.uint16
+    nothing, none = joined.source.gather(np.zeros(0, np.int64))
+    assert (len(nothing), len(none)) == (0, 0)
+
+
+def test_parts_may_be_joined_again(parts) -> None:
+    whole = joined_corpora(parts)
+    nested = joined_corpora([joined_corpora(parts[:2]), joined_corpora(parts[2:])])
+    assert isinstance(nested.source, JoinedSentences)
+    indices = np.arange(len(whole))[::-3]
+    for side in ("source", "target"):
+        for one, other in zip(
+            getattr(whole, side).gather(indices),
+            getattr(nested, side).gather(indices),
+            strict=True,
+        ):
+            np.testing.assert_array_equal(one, other)
+
+
+@pytest.fixture(params=["buckets", "packed"])
+def mixed(request, parts):
+    corpus = joined_corpora(parts)
+    lengths = lengths_of_mixture(corpus.lengths, MIXTURE)
+    if request.param == "buckets":
+        way = BucketFilling.of(lengths, max_shapes=4, tokens_per_batch=TOKENS)
+    else:
+        way = PackedFilling.of(lengths, tokens_per_batch=TOKENS)
+    return corpus, MixedFilling(corpus.lengths, MIXTURE, way)
+
+
+def arrays(batches, count):
+    return [batch for batch, _ in itertools.islice(batches, count)]
+
+
+def counts_of_epochs(filling, epochs):
+    return [len(list(filling.plan(4, epoch))) for epoch in range(epochs)]
+
+
+def test_batches_hold_what_the_epoch_has(mixed) -> None:
+    corpus, filling = mixed
+    counts = counts_of_epochs(filling, 3)
+    batches = iter(arrays(TrainingBatches(corpus, filling, seed=4), sum(counts)))
+    for epoch, count in enumerate(counts):
+        made = list(itertools.islice(batches, count))
+        expected = [corpus.pair(i) for i in MIXTURE.pairs(4, epoch)]
+        assert pairs_of(made) == collections.Counter(
+            (tuple(s), tuple(t)) for s, t in expected
+        )
+        assert {shape_of(batch) for batch in made} <= set(filling.shapes)
+
+
+def test_going_on_equals_never_having_stopped(mixed) -> None:
+    corpus, filling = mixed
+    counts = counts_of_epochs(filling, 3)
+    straight = TrainingBatches(corpus, filling, seed=4)
+    whole = arrays(straight, sum(counts))
+    for done in (1, counts[0] - 1, counts[0], counts[0] + 2, counts[0] + counts[1]):
+        start = straight.position_after(done)
+        resumed = arrays(TrainingBatches(corpus, filling, seed=4, start=start), 4)
+        for one, other in zip(resumed, whole[done : done + 4], strict=True):
+            for name, feature in one.items():
+                np.testing.assert_array_equal(feature, other[name])
+
+
+def test_workers_share_out_each_batch(mixed) -> None:
+    corpus, filling = mixed
+    start = DataPosition(1, 2)
+    whole = arrays(TrainingBatches(corpus, filling, seed=4, start=start), 6)
+    shares = [
+        arrays(TrainingBatches(corpus, filling, seed=4, start=start, share=share), 6)
+        for share in (WorkerShare(worker, 2, 2) for worker in range(2))
+    ]
+    for batch, *made in zip(whole, *shares, strict=True):
+        for name, feature in batch.items():
+            joined = np.concatenate([part[name] for part in made])
+            np.testing.assert_array_equal(joined[: len(feature)], feature)
+            assert not joined[len(feature) :].any()
+
+
+def test_a_pair_of_a_later_epoch_fits_too() -> None:
+    """The longest of all is not among those that the first epoch has."""
+    short, long = [([3], [4])] * 9, ([3] * 40, [4] * 50)
+    corpus = joined_corpora([corpus_of(short), corpus_of([*short, long, *short])])
+    mixture = Mixture((9, 19), (Fraction(1, 19),))
+    lengths = lengths_of_mixture(corpus.lengths, mixture)
+    assert len(lengths) == 11
+    for way in (
+        BucketFilling.of(lengths, max_shapes=3, tokens_per_batch=60),
+        PackedFilling.of(lengths, tokens_per_batch=60),
+    ):
+        filling = MixedFilling(corpus.lengths, mixture, way)
+        for epoch in range(19):
+            for planned in filling.plan(4, epoch):
+                filling.make(corpus, planned)
+
+
+def test_the_summary_is_of_an_epoch(mixed) -> None:
+    corpus, filling = mixed
+    summary = batching_summary(corpus, filling)
+    numbers = MIXTURE.pairs(0, 0)
+    assert summary.pairs == len(numbers) == sum(MIXTURE.counts(0))
+    tokens = corpus.lengths[numbers].sum(axis=0)
+    assert (summary.source_tokens, summary.target_tokens) == tuple(tokens)
