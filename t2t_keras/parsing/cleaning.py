@@ -1,0 +1,85 @@
+"""What is taken out of a treebank's trees before a parser learns or is scored.
+
+What the field has done since Collins (1997), so that scores can be compared.
+"""
+
+from collections.abc import Iterator
+
+from t2t_keras.parsing.trees import Step, Tree, grown, walk
+
+# What stands for nothing heard: traces, dropped pronouns, units not spoken.
+EMPTY_ELEMENT = "-NONE-"
+
+# The root of a sentence whose words have no constituent in common. EVALB's usual
+# parameters delete it from both sides, so that it counts neither for nor against.
+ROOT = "TOP"
+
+# What treebanks and parsers call the bracket that holds a sentence.
+_OUTER = frozenset({"", ROOT, "ROOT", "S1"})
+
+# The Treebank's own label for a constituent of unknown kind.
+UNKNOWN = "X"
+
+
+def cleaned(tree: Tree) -> Tree | None:
+    """Returns a tree as parsers are trained and scored on it.
+
+    - Empty elements (-NONE-) are taken out, and with them the constituents that are
+      left without a word.
+    - Labels lose function tags and indices, that is all from the first -, = or |
+      on: NP-SBJ-1 and NP=2 become NP, PRT|ADVP becomes PRT. A label that begins with
+      one of these is a name of its own and stays: -LRB-, -RRB-. Of parts of speech
+      only what follows a | goes (an annotator's second guess).
+    - The outermost bracket (no label, TOP, ROOT or S1) goes if it holds one
+      constituent and nothing else; if not, it stays as TOP. Any other constituent
+      without a label becomes an X.
+
+    Cleaning again changes nothing. Constituents over one child of the same label,
+    and over nothing but punctuation, stay: EVALB counts them.
+
+    Returns:
+        The tree; its root is a constituent. None if it had no words.
+
+    >>> from t2t_keras.parsing.trees import read_trees
+    >>> trace = "( (S (NP-SBJ (-NONE- *-1)) (VP-2 (VB Go) (PRT|ADVP (RB on)))))"
+    >>> print(cleaned(*read_trees([trace])))
+    (S (VP (VB Go) (PRT (RB on))))
+    """
+    trees = grown(_clean_steps(tree))
+    if not trees:
+        return None
+    if trees[0].word is not None:
+        return Tree(ROOT, (trees[0],))
+    return _without_outer_bracket(trees[0])
+
+
+def _clean_steps(tree: Tree) -> Iterator[Step]:
+    outermost = True
+    for step in walk(tree):
+        if isinstance(step, Tree):
+            if step.label != EMPTY_ELEMENT:
+                yield Tree(_cut(step.label, "|") or UNKNOWN, word=step.word)
+        elif step is None:
+            yield None
+        else:
+            yield _cut(step, "-=|") or ("" if outermost else UNKNOWN)
+            outermost = False
+
+
+def _cut(label: str, ends: str) -> str:
+    """Returns a label up to the first of some characters that is not its own first."""
+    if label == EMPTY_ELEMENT or (label and label[0] in ends):
+        return label
+    for position, character in enumerate(label):
+        if character in ends:
+            return label[:position]
+    return label
+
+
+def _without_outer_bracket(tree: Tree) -> Tree:
+    while tree.label in _OUTER:
+        first, *others = tree.children
+        if others or first.word is not None:
+            return Tree(ROOT, tree.children)
+        tree = first
+    return tree

@@ -1,0 +1,68 @@
+import pytest
+from hypothesis import given, settings
+
+from t2t_keras.parsing.cleaning import cleaned
+from t2t_keras.parsing.trees import Tree, read_trees
+from tests.parsing.random_trees import TREES, deep_tree
+
+
+def cleaned_text(text: str) -> str:
+    (tree,) = read_trees([text])
+    return str(cleaned(tree))
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("( (S-TPC-1 (NP-SBJ (DT a))))", "(S (NP (DT a)))"),
+        ("(NP=2 (NP-SBJ=1-2 (PRP$ a)))", "(NP (NP (PRP$ a)))"),
+        (
+            "(S (-LRB- -LRB-) (NP (-RRB- -RRB-)))",
+            "(S (-LRB- -LRB-) (NP (-RRB- -RRB-)))",
+        ),
+        ("(ADVP|PRT (RB|IN on))", "(ADVP (RB on))"),
+        # Traces, and whatever held nothing else, however deep.
+        (
+            "(S (NP-SBJ (-NONE- *-1)) (VP (VB go) (SBAR (-NONE- 0) (S (-NONE- *)))))",
+            "(S (VP (VB go)))",
+        ),
+        ("(S (NP) (VP (VB go)))", "(S (VP (VB go)))"),
+        # A tag with a hyphen is a name of its own.
+        ("(S (HYPH -) (AFX-2 pre))", "(S (HYPH -) (AFX-2 pre))"),
+        ("(S (| |) (-X-1 (NN a)) (=1 (NN b)))", "(S (| |) (-X-1 (NN a)) (=1 (NN b)))"),
+        ("(S (: --) (`` ``) ('' ''))", "(S (: --) (`` ``) ('' ''))"),
+        # Only the outermost bracket goes, and only if nothing else stands in it.
+        ("(TOP (S (TOP (NN a))))", "(S (TOP (NN a)))"),
+        ("(ROOT (TOP (S (NN a))))", "(S (NN a))"),
+        ("(S1 (FRAG (NN a)) (. .))", "(TOP (FRAG (NN a)) (. .))"),
+        ("( (NN a))", "(TOP (NN a))"),
+        ("( (NP (-NONE- *)) (NN a))", "(TOP (NN a))"),
+        ("(NN a)", "(TOP (NN a))"),
+        ("( (S ((NN a))))", "(S (X (NN a)))"),
+        # One label over the same one is kept: EVALB counts both.
+        ("(NP (NP (-NONE- *)) (NP (NN a)))", "(NP (NP (NN a)))"),
+    ],
+)
+def test_examples(text, expected):
+    assert cleaned_text(text) == expected
+
+
+@pytest.mark.parametrize("text", ["(())", "( (S (NP (-NONE- *))))", "(-NONE- *)"])
+def test_a_tree_without_words_is_none(text):
+    assert cleaned_text(text) == "None"
+
+
+@settings(max_examples=200, deadline=None)
+@given(TREES)
+def test_words_stay_and_cleaning_again_changes_nothing(tree):
+    once = cleaned(Tree("", (tree, Tree("NP", (Tree("-NONE-", word="*"),)))))
+    assert once is not None and once.word is None
+    assert cleaned(once) == once
+    assert [leaf.word for leaf in once.leaves()] == [
+        leaf.word for leaf in tree.leaves()
+    ]
+
+
+def test_five_thousand_levels():
+    tree = deep_tree(5_000)
+    assert cleaned(Tree("", (tree,))) == tree

@@ -1,0 +1,158 @@
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from t2t_keras.parsing.linearization import linearized, repaired, words_of
+from t2t_keras.parsing.trees import Tree, read_trees
+from tests.parsing.random_trees import TREES, deep_tree
+
+JUNK = st.lists(
+    st.sampled_from(
+        [
+            "(S",
+            "(NP",
+            "(VP",
+            ")S",
+            ")NP",
+            ")",
+            "(",
+            "DT",
+            "NN",
+            "VBZ",
+            "N(N",
+            "V)",
+            "(N)(",
+            "()",
+        ]
+    ),
+    max_size=14,
+).map(" ".join)
+SENTENCES = st.lists(
+    st.sampled_from(["a", "b", "größer", "(", ".", "-LRB-"]), max_size=7
+)
+
+
+def slow_repair(symbols: str, words: list[str]):
+    """The rule of the docstring as nested lists, by spans: no stack, no walk."""
+    parts = symbols.split()
+    tags = [p.replace("(", "").replace(")", "") for p in parts if p[0] not in "()"]
+    tags = (tags + ["NN"] * len(words))[: len(words)]
+    spans = []  # (first word, end, order, label) of every constituent with a word
+    for i, part in enumerate(parts):
+        if part[0] != "(":
+            continue
+        end = len(parts)
+        for j in range(i + 1, len(parts) + 1):
+            inside = parts[i + 1 : j]
+            if sum(p[0] == ")" for p in inside) > sum(p[0] == "(" for p in inside):
+                end = j - 1
+                break
+        closed = end < len(parts)
+        before = sum(p[0] not in "()" for p in parts[:i])
+        after = sum(p[0] not in "()" for p in parts[:end]) if closed else len(words)
+        first, last = min(before, len(words)), min(after, len(words))
+        if first < last:
+            spans.append(
+                (first, last, i, part.replace("(", "").replace(")", "") or "X")
+            )
+    outer = [
+        a
+        for a in spans
+        if not any(b[2] < a[2] and b[0] <= a[0] and a[1] <= b[1] for b in spans)
+    ]
+    root = (0, len(words), -1, "TOP")
+    if len(outer) == 1:
+        spans.remove(outer[0])
+        root = (0, len(words), -1, outer[0][3])
+    return _nested(root, spans, tags, words)
+
+
+def _nested(span, spans, tags, words):
+    inner = [s for s in spans if s[2] > span[2] and span[0] <= s[0] and s[1] <= span[1]]
+    children, position = [], span[0]
+    while position < span[1]:
+        here = [s for s in inner if s[0] == position]
+        if here:
+            child = min(here, key=lambda s: s[2])
+            children.append(_nested(child, inner, tags, words))
+            inner = [s for s in inner if s[0] >= child[1]]
+            position = child[1]
+        else:
+            children.append((tags[position], words[position]))
+            position += 1
+    return (span[3], children)
+
+
+def nested(tree: Tree):
+    if tree.word is not None:
+        return (tree.label, tree.word)
+    return (tree.label, [nested(child) for child in tree.children])
+
+
+def test_the_form():
+    (tree,) = read_trees(["(S (NP (DT the) (NN dog)) (VP (VBZ sleeps)) (. .))"])
+    assert linearized(tree) == "(S (NP DT NN )NP (VP VBZ )VP . )S"
+    assert words_of(tree) == ["the", "dog", "sleeps", "."]
+
+
+@settings(max_examples=300, deadline=None)
+@given(TREES)
+def test_a_tree_comes_back_exactly(tree):
+    assert repaired(linearized(tree), words_of(tree)) == tree
+
+
+@settings(max_examples=600, deadline=None)
+@given(JUNK, SENTENCES)
+def test_any_symbols_become_the_tree_of_the_rule(symbols, words):
+    tree = repaired(symbols, words)
+    assert words_of(tree) == words
+    assert nested(tree) == slow_repair(symbols, words)
+    if words:
+        # What was repaired is well-formed.
+        assert repaired(linearized(tree), words) == tree
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.text(max_size=30), SENTENCES)
+def test_any_text_becomes_a_tree_over_the_words(symbols, words):
+    assert words_of(repaired(symbols, words)) == words
+
+
+@pytest.mark.parametrize(
+    ("symbols", "words", "expected"),
+    [
+        ("", "", "(TOP)"),
+        ("(S NN )S", "", "(TOP)"),
+        ("", "a b", "(TOP (NN a) (NN b))"),
+        ("DT", "a", "(TOP (DT a))"),
+        # Never closed, and closed too often.
+        ("(S (NP DT", "a", "(S (NP (DT a)))"),
+        (")NP )S (S DT )S )S", "a", "(S (DT a))"),
+        # A closing's label does not matter.
+        ("(S (NP DT )VP VBZ )X", "a b", "(S (NP (DT a)) (VBZ b))"),
+        # Too many parts of speech, and too few: within what is open, or the root.
+        ("(S (NP DT NN NN )NP (VP VBZ )VP )S", "a b", "(S (NP (DT a) (NN b)))"),
+        ("(S (NP DT", "a b c", "(S (NP (DT a) (NN b) (NN c)))"),
+        ("(S (NP DT )NP )S", "a b", "(S (NP (DT a)) (NN b))"),
+        # Constituents over nothing.
+        ("(S (NP )NP (VP (X )X VB )VP )S", "a", "(S (VP (VB a)))"),
+        # Words outside of the one root, and several roots.
+        ("DT (NP NN )NP .", "a b c", "(NP (DT a) (NN b) (. c))"),
+        ("(NP NN )NP (VP VB )VP", "a b", "(TOP (NP (NN a)) (VP (VB b)))"),
+        ("( NN )", "a", "(X (NN a))"),
+        ("(S(NP D(T )) )S", "a", "(SNP (DT a))"),
+        # One over another of the same kind.
+        ("(NP (NP NN )NP )NP", "a", "(NP (NP (NN a)))"),
+        ("(S -LRB- -RRB- )S", "( )", "(S (-LRB- -LRB-) (-RRB- -RRB-))"),
+    ],
+)
+def test_examples(symbols, words, expected):
+    assert str(repaired(symbols, words.split())) == expected
+
+
+def test_five_thousand_levels():
+    tree = deep_tree(5_000)
+    words = words_of(tree)
+    assert repaired(linearized(tree), words) == tree
+    open_only = "(A " * 5_000 + "NN"
+    assert repaired(open_only, ["a"]) == repaired(open_only + " )A" * 5_000, ["a"])

@@ -1,0 +1,124 @@
+import io
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from t2t_keras.errors import UserError
+from t2t_keras.parsing.trees import Tree, grown, read_trees, walk
+from tests.parsing.random_trees import TREES, deep_tree
+
+
+def read(text: str) -> list[Tree]:
+    return list(read_trees(io.StringIO(text), "a.mrg"))
+
+
+def nested(tree: Tree):
+    """A tree as tuples, by recursion: nothing of the module but its attributes."""
+    if tree.word is not None:
+        return (tree.label, tree.word)
+    return (tree.label, [nested(child) for child in tree.children])
+
+
+def bracketed(tree: Tree, space: str) -> str:
+    if tree.word is not None:
+        return f"({space}{tree.label} {tree.word}{space})"
+    inner = space.join(bracketed(child, space) for child in tree.children)
+    return f"({tree.label}{space}{inner})"
+
+
+def one_line(tree: Tree) -> str:
+    if tree.word is not None:
+        return f"({tree.label} {tree.word})"
+    return f"({tree.label} {' '.join(one_line(child) for child in tree.children)})"
+
+
+def test_one_tree_over_several_lines_with_an_outer_bracket():
+    (tree,) = read(
+        "( (S\n    (NP-SBJ-1 (DT the)\n (NN dog) )\n\t(VP (VBZ sleeps))(. .)))\n"
+    )
+    assert nested(tree) == (
+        "",
+        [
+            (
+                "S",
+                [
+                    ("NP-SBJ-1", [("DT", "the"), ("NN", "dog")]),
+                    ("VP", [("VBZ", "sleeps")]),
+                    (".", "."),
+                ],
+            )
+        ],
+    )
+    assert str(tree) == "( (S (NP-SBJ-1 (DT the) (NN dog)) (VP (VBZ sleeps)) (. .)))"
+
+
+def test_many_trees_to_a_line_and_none():
+    found = read("(A (b c))(D (e f)) (())\n\n(G(h i))")
+    assert [nested(tree) for tree in found] == [
+        ("A", [("b", "c")]),
+        ("D", [("e", "f")]),
+        ("", [("", [])]),
+        ("G", [("h", "i")]),
+    ]
+    assert read(" \n\n") == []
+
+
+@settings(max_examples=150, deadline=None)
+@given(st.lists(TREES, max_size=4), st.sampled_from([" ", "\n", "\t \n  "]))
+def test_any_spacing_is_read_and_one_line_is_printed(trees, space):
+    text = space.join(bracketed(tree, space) for tree in trees)
+    found = read(text)
+    assert [nested(tree) for tree in found] == [nested(tree) for tree in trees]
+    assert found == trees
+    assert [str(tree) for tree in found] == [one_line(tree) for tree in trees]
+
+
+@settings(max_examples=100, deadline=None)
+@given(TREES, TREES)
+def test_trees_are_equal_if_their_parts_are(one, other):
+    assert (one == other) == (nested(one) == nested(other))
+    assert grown(walk(one)) == [one]
+    if one == other:
+        assert hash(one) == hash(other)
+
+
+def test_a_constituent_and_a_word_of_one_name_differ():
+    word, constituent = Tree("NN", word="NN"), Tree("NN")
+    assert word != constituent
+    assert Tree("A", (Tree("B", (Tree("c", word="d"),)), Tree("e", word="f"))) != Tree(
+        "A", (Tree("B", (Tree("c", word="d"), Tree("e", word="f"))),)
+    )
+    assert word != "(NN NN)"
+    assert repr(word) == "<Tree (NN NN)>"
+
+
+def test_five_thousand_levels():
+    tree = deep_tree(5_000)
+    (found,) = read(str(tree))
+    assert found == tree
+    assert hash(found) == hash(tree)
+    assert len(list(found.leaves())) == 1 + sum(1 for n in range(5_000) if n % 3)
+    assert len(repr(found)) > 50_000
+
+
+def test_brackets_in_a_word_are_written_as_the_treebank_writes_them():
+    tree = Tree("NP", (Tree("-LRB-", word="("), Tree("NN", word="a)b")))
+    assert str(tree) == "(NP (-LRB- -LRB-) (NN a-RRB-b))"
+
+
+@pytest.mark.parametrize(
+    ("text", "line", "fault"),
+    [
+        ("(S (NN a))\n(S (NP\n(NN a))\n", 2, "not closed"),
+        ("(S (NN a)))\n", 1, "closes that was never opened"),
+        ("\n(S (NN a b))", 2, "“b” has no bracket of its own"),
+        ("(S (NN a) b)", 1, "“b” has no bracket of its own"),
+        ("(S (NN a\n(DT b)))", 2, "a bracket opens beside a word"),
+        ("(S (NN a))\nb", 2, "“b” stands outside of all brackets"),
+    ],
+)
+def test_what_is_no_tree_is_said_with_its_line(text, line, fault):
+    with pytest.raises(UserError, match=f"a.mrg, line {line}: .*{fault}") as caught:
+        read(text)
+    assert "Penn Treebank" in str(caught.value)
