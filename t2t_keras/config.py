@@ -51,11 +51,13 @@ class DataConfig:
         False, "Whether TFDS may download a dataset that is not prepared yet."
     )
     source_language: str = setting("en", "Language to translate from, as a code (en).")
-    target_language: str = setting("de", "Language to translate to, as a code (de).")
+    target_language: str = setting(
+        "de", "Language to translate to, as a code (de); tree for a parser."
+    )
     train_source: tuple[str, ...] = setting(
         (),
         "Source side of the training text: files, plain or .gz, one sentence a line, "
-        "comma-separated, patterns allowed. A .tsv holds both sides.",
+        "comma-separated, patterns allowed. A .tsv holds both sides, a .mrg trees.",
     )
     train_target: tuple[str, ...] = setting((), "Target side, line by line the same.")
     mixture: tuple[str, ...] = setting(
@@ -120,8 +122,15 @@ class DataConfig:
                 f"fits no batch. Received: {self.tokens_per_batch} and "
                 f"{self.max_length}"
             )
-        for item in self.mixture:
-            mixture_item(item)  # raises if it is none
+        sources = *self.train_source, *self.dev_source, *self.test_source
+        parts = (mixture_item(item).names[0] for item in self.mixture)
+        for name in (*sources, *parts):
+            if self.target_language != "tree" and name.endswith((".mrg", ".mrg.gz")):
+                raise UserError(
+                    f"{name} holds trees, and trees are what a parser learns. Give "
+                    "--target_language=tree beside it. "
+                    f"Received: {self.target_language}"
+                )
 
 
 @dataclasses.dataclass(frozen=True)

@@ -156,3 +156,22 @@ def test_a_part_must_hold_the_longest_pair() -> None:
     with pytest.raises(UserError, match=r"--max_tokens_per_replica .*: 255 and 256"):
         ExperimentConfig(training=training)
     ExperimentConfig(training=training, data=DataConfig(max_length=255))
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"train_source": ("a.tsv", "b.mrg")},
+        {"test_source": ("b.mrg.gz",)},
+        {"mixture": ("a.en:a.de:1", "b.mrg:1/2")},
+    ],
+)
+def test_trees_are_for_parsers(settings) -> None:
+    with pytest.raises(UserError, match=r"b\.mrg.*--target_language=tree.*: de$"):
+        DataConfig(**settings)
+    DataConfig(**settings, target_language="tree")
+
+
+def test_a_mixture_of_nothing_sensible_is_refused() -> None:
+    with pytest.raises(UserError, match="An item of --mixture must be"):
+        DataConfig(mixture=("a.tsv:1", "b.tsv"))

@@ -15,6 +15,7 @@ import tensorflow as tf
 from t2t_keras.errors import UserError
 from t2t_keras.input_pipeline.parallel_text import ParallelText, open_parallel_text
 from t2t_keras.input_pipeline.tfds_corpora import TfdsSource, open_tfds
+from t2t_keras.input_pipeline.tree_text import TREE_LANGUAGE, tree_pairs
 
 # What a split of a corpus is called here, and what TensorFlow Datasets calls it.
 SPLITS: tuple[tuple[str, str], ...] = (
@@ -29,7 +30,7 @@ _PAIRS_PER_CHUNK = 1024
 _BYTES_PER_CHUNK = 1 << 20
 
 Files: TypeAlias = tuple[Sequence[str | Path], Sequence[str | Path]]
-"""Source files and target files of one split; no target files beside TSV."""
+"""Source files and target files of one split; no target files beside TSV or trees."""
 
 
 TextChunk: TypeAlias = tuple[list[bytes], list[bytes]]
@@ -138,7 +139,7 @@ def _file_corpus(files: Mapping[str, Files]) -> Corpus:
     }
     splits = {
         name: CorpusSplit(
-            open_pairs=_FilePairs(text),
+            open_pairs=_ChunkPairs(_FileChunks(text)),
             open_chunks=_FileChunks(text),
             num_pairs=text.report.pairs,
             fingerprint=text.report.sha256,
@@ -171,14 +172,14 @@ class _FileChunks:
 
 
 @dataclasses.dataclass(frozen=True)
-class _FilePairs:
-    """Opens the pairs of files anew at each call."""
+class _ChunkPairs:
+    """Opens the pairs of chunks anew at each call."""
 
-    text: ParallelText
+    open_chunks: Callable[[], Iterator[TextChunk]]
 
     def __call__(self) -> tf.data.Dataset:
         def chunks() -> Iterator[dict[str, list[bytes]]]:
-            for source, target in _FileChunks(self.text)():
+            for source, target in self.open_chunks():
                 yield {"source": source, "target": target}
 
         spec = tf.TensorSpec([None], tf.string)
@@ -199,15 +200,50 @@ class _DatasetChunks:
             yield batch["source"].tolist(), batch["target"].tolist()
 
 
+@dataclasses.dataclass(frozen=True)
+class _TreeChunks:
+    """Reads the trees of a dataset anew at each call: their words, their symbols.
+
+    The dataset's own sentences may be split into other words; a tree has its own.
+    """
+
+    open_pairs: Callable[[], tf.data.Dataset]
+    name: str
+
+    def __call__(self) -> Iterator[TextChunk]:
+        first = 1
+        for _, trees in _DatasetChunks(self.open_pairs)():
+            pairs = [
+                self._pair(tree, number) for number, tree in enumerate(trees, first)
+            ]
+            first += len(trees)
+            yield [source for source, _ in pairs], [target for _, target in pairs]
+
+    def _pair(self, tree: bytes, number: int) -> tuple[bytes, bytes]:
+        name = f"{self.name}, example {number}"
+        pairs = list(tree_pairs(tree.split(b"\n"), name))
+        if len(pairs) != 1:
+            raise UserError(
+                f"{name} must have one tree. Received: {len(pairs)}. The dataset's "
+                f"feature {TREE_LANGUAGE!r} is taken for one sentence each."
+            )
+        return pairs[0]
+
+
 def _dataset_corpus(source: TfdsSource) -> Corpus:
-    splits = {
-        name: CorpusSplit(
-            open_pairs=source.opener(their_name),
-            open_chunks=_DatasetChunks(source.opener(their_name)),
+    splits = {}
+    for name, their_name in SPLITS:
+        if their_name not in source.split_names:
+            continue
+        open_pairs = source.opener(their_name)
+        open_chunks: Callable[[], Iterator[TextChunk]] = _DatasetChunks(open_pairs)
+        if source.target_feature == TREE_LANGUAGE:
+            open_chunks = _TreeChunks(open_pairs, f"{source.name}, {name}")
+            open_pairs = _ChunkPairs(open_chunks)
+        splits[name] = CorpusSplit(
+            open_pairs=open_pairs,
+            open_chunks=open_chunks,
             num_pairs=source.num_pairs(their_name),
             fingerprint=source.fingerprint(their_name),
         )
-        for name, their_name in SPLITS
-        if their_name in source.split_names
-    }
     return Corpus(source.name, MappingProxyType(splits))

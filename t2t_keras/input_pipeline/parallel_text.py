@@ -3,6 +3,9 @@
 Lines end at LF and nowhere else: a CR, U+0085 or U+2028 inside a line, which
 `str.splitlines` would break at, cannot put the two sides out of step. The CR
 of a CRLF and a byte order mark at the start of a file are left out.
+
+A file may also hold both sides: .tsv in two columns, .mrg as trees (`tree_text.py`),
+each of which counts as a line.
 """
 
 import dataclasses
@@ -16,6 +19,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from t2t_keras.errors import UserError
+from t2t_keras.input_pipeline.tree_text import tree_pairs
 from t2t_keras.text.normalization import normalize
 
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
@@ -58,7 +62,7 @@ class ParallelText:
 
     source_paths: tuple[Path, ...]
     target_paths: tuple[Path, ...]
-    """As many as `source_paths`; none if those are TSV files of both sides."""
+    """As many as `source_paths`; none if those hold both sides."""
     report: ParallelTextReport
 
     def pairs(self) -> Iterator[tuple[bytes, bytes]]:
@@ -77,13 +81,13 @@ def open_parallel_text(
     Args:
         source: Paths or glob patterns, of plain or gzip files, read one after
             another. A `.tsv` (or `.tsv.gz`) file holds source and target, a tab
-            between them.
-        target: As many files, in the same order; none if `source` is TSV.
+            between them; a `.mrg` (or `.mrg.gz`) file holds trees.
+        target: As many files, in the same order; none if `source` holds both sides.
 
     Raises:
         UserError: If a file is missing, cannot be read or is cut short, files
-            that belong together have different numbers of lines, or a line of
-            a TSV file has not exactly two columns.
+            that belong together have different numbers of lines, a line of
+            a TSV file has not exactly two columns, or a tree is none.
     """
     source_paths, target_paths = _resolved(source), _resolved(target)
     _check_sides(source_paths, target_paths)
@@ -139,18 +143,25 @@ def _missing(path: Path) -> str:
 
 
 def _check_sides(source: tuple[Path, ...], target: tuple[Path, ...]) -> None:
-    is_tsv = [_is_tsv(path) for path in source]
+    is_both = [_suffix(path) in (".tsv", ".mrg") for path in source]
     if not source:
         raise UserError("No source files are given. Name one or more.")
-    if any(is_tsv) and target:
+    if any(is_both) and target:
         raise UserError(
-            f"{source[is_tsv.index(True)]} holds both sides, so no target file "
-            f"belongs to it. Received: {target[0]}. Give TSV files as source alone."
+            f"{source[is_both.index(True)]} holds both sides, so no target file "
+            f"belongs to it. Received: {target[0]}. Give TSV files, and trees, as "
+            "source alone."
         )
-    if not target and not all(is_tsv):
+    if not target and not all(is_both):
         raise UserError(
-            f"No target file belongs to {source[is_tsv.index(False)]}. Name one, or "
-            "give a .tsv file with source and target in two columns."
+            f"No target file belongs to {source[is_both.index(False)]}. Name one, or "
+            "give a .tsv file with source and target in two columns, or a .mrg file "
+            "of trees."
+        )
+    if trees := [path for path in target if _suffix(path) == ".mrg"]:
+        raise UserError(
+            f"{trees[0]} holds trees, and with them both sides: sentences and what to "
+            "learn of them. Give it as source, and no target."
         )
     if target and len(source) != len(target):
         raise UserError(
@@ -159,8 +170,8 @@ def _check_sides(source: tuple[Path, ...], target: tuple[Path, ...]) -> None:
         )
 
 
-def _is_tsv(path: Path) -> bool:
-    return path.name.removesuffix(".gz").endswith(".tsv")
+def _suffix(path: Path) -> str:
+    return Path(path.name.removesuffix(".gz")).suffix
 
 
 def _lines_of_both(
@@ -169,7 +180,10 @@ def _lines_of_both(
     """Yields every pair of lines as it stands in the files."""
     if not target_paths:
         for path in source_paths:
-            yield from _columns(path)
+            if _suffix(path) == ".mrg":
+                yield from tree_pairs(_lines(path), str(path))
+            else:
+                yield from _columns(path)
         return
     for source, target in zip(source_paths, target_paths, strict=True):
         yield from _matched_lines(source, target)
