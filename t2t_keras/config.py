@@ -152,6 +152,12 @@ class ModelConfig:
         low=1,
     )
     dropout_rate: float = setting(0.1, "P_drop, from 0 to 0.99.", low=0, high=0.99)
+    attention_dropout_rate: float = setting(
+        0.0,
+        "Share of the attention weights to drop, from 0 to 0.99. Paper: for parsing.",
+        low=0,
+        high=0.99,
+    )
     learned_positions: int | None = setting(
         None,
         "Learn this many position vectors (Table 3, row E); sinusoids if not set.",

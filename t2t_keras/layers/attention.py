@@ -4,15 +4,22 @@ Shapes: B batch, T queries, S keys, D model width, H heads, K size per head of
 queries and keys, U size per head of values (the paper's d_v).
 """
 
+from collections.abc import Callable
+
 import keras
 from keras import ops
 
+from t2t_keras.layers.attention_dropout import AttentionDropout
 from t2t_keras.layers.projection import project
 from t2t_keras.typing import Tensor
 
 
 def dot_product_attention(
-    queries: Tensor, keys: Tensor, values: Tensor, mask: Tensor | None
+    queries: Tensor,
+    keys: Tensor,
+    values: Tensor,
+    mask: Tensor | None,
+    drop: Callable[[Tensor], Tensor] = lambda weights_BHTS: weights_BHTS,
 ) -> Tensor:
     """Returns softmax(Q K^T / sqrt(d_k)) V, equation 1, for every head.
 
@@ -24,12 +31,13 @@ def dot_product_attention(
         keys: [B, S, H, K] float.
         values: [B, S, H, U] float.
         mask: bool that broadcasts to [B, T, S], True = may attend; None = all may.
+        drop: Takes the weights [B, H, T, S] and returns those to sum values with.
 
     Returns:
         [B, T, H, U] in the dtype of `values`.
     """
     weights_BHTS = ops.cast(attention_weights(queries, keys, mask), values.dtype)
-    return ops.einsum("BHTS,BSHU->BTHU", weights_BHTS, values)
+    return ops.einsum("BHTS,BSHU->BTHU", drop(weights_BHTS), values)
 
 
 def attention_weights(queries: Tensor, keys: Tensor, mask: Tensor | None) -> Tensor:
@@ -72,6 +80,7 @@ class MultiHeadAttention(keras.layers.Layer):
         num_heads: h.
         d_k: Size of queries and keys per head.
         d_v: Size of values per head.
+        dropout_rate: Share of the weights to drop, in [0, 1) (section 6.3 names it).
         **kwargs: Passed on to `keras.layers.Layer`.
 
     Call args:
@@ -79,6 +88,7 @@ class MultiHeadAttention(keras.layers.Layer):
         memory: [B, S, D] float, what keys and values are made from; None for the
             queries themselves: self-attention.
         attention_mask: bool that broadcasts to [B, T, S], True = may attend.
+        dropout_keys: [B] uint32, a key a row, or None to drop nothing.
 
     Returns:
         [B, T, D].
@@ -88,11 +98,21 @@ class MultiHeadAttention(keras.layers.Layer):
     `attend` for each new token. `call` comes to the same.
     """
 
-    def __init__(self, num_heads: int, d_k: int, d_v: int, **kwargs):
+    def __init__(
+        self,
+        num_heads: int,
+        d_k: int,
+        d_v: int,
+        dropout_rate: float = 0.0,
+        **kwargs,
+    ):
         super().__init__(**kwargs)
         self.num_heads = num_heads
         self.d_k = d_k
         self.d_v = d_v
+        self.dropout = AttentionDropout(
+            dropout_rate, name="dropout", dtype=self.dtype_policy
+        )
 
     def build(self, queries_shape, memory_shape=None):
         d_model, heads = queries_shape[-1], self.num_heads
@@ -108,12 +128,17 @@ class MultiHeadAttention(keras.layers.Layer):
                 name=name, shape=shape, initializer=keras.initializers.GlorotUniform()
             )
             setattr(self, name, weight)
+        self.dropout.build((None, heads, None, None))
         self.built = True
 
-    def call(self, queries, memory=None, attention_mask=None):
+    def call(self, queries, memory=None, attention_mask=None, dropout_keys=None):
         queries, keys, values = self._projections(queries, memory)
+
+        def drop(weights_BHTS):
+            return self.dropout(weights_BHTS, dropout_keys=dropout_keys)
+
         return self._joined(
-            dot_product_attention(queries, keys, values, attention_mask)
+            dot_product_attention(queries, keys, values, attention_mask, drop)
         )
 
     def keys_values(self, memory: Tensor) -> tuple[Tensor, Tensor]:
@@ -213,7 +238,8 @@ class MultiHeadAttention(keras.layers.Layer):
 
     def get_config(self):
         sizes = {"num_heads": self.num_heads, "d_k": self.d_k, "d_v": self.d_v}
-        return {**super().get_config(), **sizes}
+        rate = {"dropout_rate": self.dropout.dropout_rate}
+        return {**super().get_config(), **sizes, **rate}
 
 
 def _heads_first(parts: Tensor) -> Tensor:

@@ -45,6 +45,7 @@ class DecoderLayer(keras.layers.Layer):
         d_v: Size of values per head.
         d_ff: Inner width of the feed-forward network.
         dropout_rate: P_drop of the three sub-layers' outputs.
+        attention_dropout_rate: Share of the attention weights to drop.
         **kwargs: Passed on to `keras.layers.Layer`.
 
     Call args:
@@ -65,18 +66,20 @@ class DecoderLayer(keras.layers.Layer):
         d_v: int,
         d_ff: int,
         dropout_rate: float,
+        attention_dropout_rate: float = 0.0,
         **kwargs,
     ):
         super().__init__(**kwargs)
         self.sizes = {"num_heads": num_heads, "d_k": d_k, "d_v": d_v}
         self.d_ff = d_ff
         self.dropout_rate = dropout_rate
+        self.attention_dropout_rate = attention_dropout_rate
         policy = self.dtype_policy
-        self.attention = MultiHeadAttention(
-            num_heads, d_k, d_v, name="attention", dtype=policy
-        )
-        self.memory_attention = MultiHeadAttention(
-            num_heads, d_k, d_v, name="memory_attention", dtype=policy
+        self.attention, self.memory_attention = (
+            MultiHeadAttention(
+                num_heads, d_k, d_v, attention_dropout_rate, name=name, dtype=policy
+            )
+            for name in ("attention", "memory_attention")
         )
         self.feed_forward = FeedForward(d_ff, name="feed_forward", dtype=policy)
         self.attention_residual, self.memory_residual, self.feed_forward_residual = (
@@ -107,8 +110,17 @@ class DecoderLayer(keras.layers.Layer):
     ):
         return self._sublayers(
             hidden,
-            lambda x: self.attention(x, attention_mask=attention_mask),
-            lambda x: self.memory_attention(x, memory, attention_mask=memory_mask),
+            lambda x: self.attention(
+                x,
+                attention_mask=attention_mask,
+                dropout_keys=fold_in(dropout_keys, 3),
+            ),
+            lambda x: self.memory_attention(
+                x,
+                memory,
+                attention_mask=memory_mask,
+                dropout_keys=fold_in(dropout_keys, 4),
+            ),
             dropout_keys,
         )
 
@@ -169,7 +181,11 @@ class DecoderLayer(keras.layers.Layer):
         return hidden_shape
 
     def get_config(self):
-        rest = {"d_ff": self.d_ff, "dropout_rate": self.dropout_rate}
+        rest = {
+            "d_ff": self.d_ff,
+            "dropout_rate": self.dropout_rate,
+            "attention_dropout_rate": self.attention_dropout_rate,
+        }
         return {**super().get_config(), **self.sizes, **rest}
 
 
@@ -183,6 +199,7 @@ class Decoder(keras.layers.Layer):
         d_v: Size of values per head.
         d_ff: Inner width of the feed-forward networks.
         dropout_rate: P_drop of the sub-layers' outputs.
+        attention_dropout_rate: Share of the attention weights to drop.
         **kwargs: Passed on to `keras.layers.Layer`.
 
     Call args: those of `DecoderLayer`.
@@ -199,6 +216,7 @@ class Decoder(keras.layers.Layer):
         d_v: int,
         d_ff: int,
         dropout_rate: float,
+        attention_dropout_rate: float = 0.0,
         **kwargs,
     ):
         super().__init__(**kwargs)
@@ -208,6 +226,7 @@ class Decoder(keras.layers.Layer):
             "d_v": d_v,
             "d_ff": d_ff,
             "dropout_rate": dropout_rate,
+            "attention_dropout_rate": attention_dropout_rate,
         }
         self.layers = [
             DecoderLayer(

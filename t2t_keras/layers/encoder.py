@@ -20,6 +20,7 @@ class EncoderLayer(keras.layers.Layer):
         d_v: Size of values per head.
         d_ff: Inner width of the feed-forward network.
         dropout_rate: P_drop of both sub-layers' outputs.
+        attention_dropout_rate: Share of the attention weights to drop.
         **kwargs: Passed on to `keras.layers.Layer`.
 
     Call args:
@@ -38,15 +39,22 @@ class EncoderLayer(keras.layers.Layer):
         d_v: int,
         d_ff: int,
         dropout_rate: float,
+        attention_dropout_rate: float = 0.0,
         **kwargs,
     ):
         super().__init__(**kwargs)
         self.sizes = {"num_heads": num_heads, "d_k": d_k, "d_v": d_v}
         self.d_ff = d_ff
         self.dropout_rate = dropout_rate
+        self.attention_dropout_rate = attention_dropout_rate
         policy = self.dtype_policy
         self.attention = MultiHeadAttention(
-            num_heads, d_k, d_v, name="attention", dtype=policy
+            num_heads,
+            d_k,
+            d_v,
+            dropout_rate=attention_dropout_rate,
+            name="attention",
+            dtype=policy,
         )
         self.attention_residual = ResidualNorm(
             dropout_rate, name="attention_residual", dtype=policy
@@ -64,7 +72,11 @@ class EncoderLayer(keras.layers.Layer):
         self.built = True
 
     def call(self, hidden, attention_mask=None, dropout_keys=None):
-        attended = self.attention(hidden, attention_mask=attention_mask)
+        attended = self.attention(
+            hidden,
+            attention_mask=attention_mask,
+            dropout_keys=fold_in(dropout_keys, 2),
+        )
         hidden = self.attention_residual(
             hidden, attended, dropout_keys=fold_in(dropout_keys, 0)
         )
@@ -76,7 +88,11 @@ class EncoderLayer(keras.layers.Layer):
         return hidden_shape
 
     def get_config(self):
-        rest = {"d_ff": self.d_ff, "dropout_rate": self.dropout_rate}
+        rest = {
+            "d_ff": self.d_ff,
+            "dropout_rate": self.dropout_rate,
+            "attention_dropout_rate": self.attention_dropout_rate,
+        }
         return {**super().get_config(), **self.sizes, **rest}
 
 
@@ -90,6 +106,7 @@ class Encoder(keras.layers.Layer):
         d_v: Size of values per head.
         d_ff: Inner width of the feed-forward networks.
         dropout_rate: P_drop of the sub-layers' outputs.
+        attention_dropout_rate: Share of the attention weights to drop.
         **kwargs: Passed on to `keras.layers.Layer`.
 
     Call args:
@@ -109,6 +126,7 @@ class Encoder(keras.layers.Layer):
         d_v: int,
         d_ff: int,
         dropout_rate: float,
+        attention_dropout_rate: float = 0.0,
         **kwargs,
     ):
         super().__init__(**kwargs)
@@ -118,6 +136,7 @@ class Encoder(keras.layers.Layer):
             "d_v": d_v,
             "d_ff": d_ff,
             "dropout_rate": dropout_rate,
+            "attention_dropout_rate": attention_dropout_rate,
         }
         self.layers = [
             EncoderLayer(

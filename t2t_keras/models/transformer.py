@@ -52,6 +52,7 @@ class Transformer(keras.Model):
         d_k: Size of queries and keys per head; d_model / num_heads if None.
         d_v: Size of values per head; d_model / num_heads if None.
         dropout_rate: P_drop.
+        attention_dropout_rate: Share of the attention weights to drop (section 6.3).
         learned_positions: How many positions to learn vectors for (Table 3, row
             E); None for sinusoids.
         encoder_neighborhood: r of restricted self-attention in the encoder
@@ -87,6 +88,7 @@ class Transformer(keras.Model):
         d_k: int | None = None,
         d_v: int | None = None,
         dropout_rate: float = 0.1,
+        attention_dropout_rate: float = 0.0,
         learned_positions: int | None = None,
         encoder_neighborhood: int | None = None,
         **kwargs,
@@ -113,11 +115,13 @@ class Transformer(keras.Model):
             "d_k": d_k or d_model // num_heads,
             "d_v": d_v or d_model // num_heads,
             "dropout_rate": dropout_rate,
+            "attention_dropout_rate": attention_dropout_rate,
             "learned_positions": learned_positions,
             "encoder_neighborhood": encoder_neighborhood,
         }
-        stack = ("num_layers", "num_heads", "d_k", "d_v", "d_ff", "dropout_rate")
-        stack_config = {name: self.sizes[name] for name in stack}
+        stack = ("num_layers", "num_heads", "d_k", "d_v", "d_ff")
+        rates = ("dropout_rate", "attention_dropout_rate")
+        stack_config = {name: self.sizes[name] for name in (*stack, *rates)}
         policy = self.dtype_policy
         self.embedding = SharedEmbedding(
             vocabulary_size, d_model, name="embedding", dtype=policy

@@ -10,6 +10,7 @@ import pytest
 
 import t2t_keras.layers
 from t2t_keras.layers.attention import MultiHeadAttention
+from t2t_keras.layers.attention_dropout import AttentionDropout
 from t2t_keras.layers.decoder import Decoder, DecoderLayer
 from t2t_keras.layers.dropout import Dropout
 from t2t_keras.layers.embedding import SharedEmbedding
@@ -40,7 +41,8 @@ def mask(length: int) -> np.ndarray:
 
 def cases() -> tuple[Case, ...]:
     heads = {"num_heads": H, "d_k": K, "d_v": U}
-    layer = {**heads, "d_ff": F, "dropout_rate": 0.3}
+    rates = {"dropout_rate": 0.3, "attention_dropout_rate": 0.2}
+    layer = {**heads, "d_ff": F, **rates}
     stack = {**layer, "num_layers": 2}
     keys = np.array([0, 1, 2**31, 2**32 - 2], "uint32")
     hidden = {"hidden": normal(B, T, D), "dropout_keys": keys}
@@ -50,7 +52,9 @@ def cases() -> tuple[Case, ...]:
         "queries": normal(B, T, D),
         "memory": normal(B, S, D),
         "attention_mask": mask(S),
+        "dropout_keys": keys,
     }
+    weights = {"inputs": normal(B, H, T, S), "dropout_keys": keys}
     residual = {
         "inputs": normal(B, T, D),
         "sublayer_outputs": normal(B, T + 1, D)[:, 1:],
@@ -63,7 +67,13 @@ def cases() -> tuple[Case, ...]:
     self_hides = {"attention_mask": "hidden"}
     both_hide = {**self_hides, "memory_mask": "memory"}
     return (
-        Case(MultiHeadAttention, heads, attended, {"attention_mask": "memory"}),
+        Case(
+            MultiHeadAttention,
+            {**heads, "dropout_rate": 0.2},
+            attended,
+            {"attention_mask": "memory"},
+        ),
+        Case(AttentionDropout, {"dropout_rate": 0.3}, weights),
         Case(FeedForward, {"d_ff": F}, {"inputs": normal(B, T, D)}),
         Case(Dropout, {"dropout_rate": 0.3}, dropped),
         Case(ResidualNorm, {"dropout_rate": 0.3}, residual),

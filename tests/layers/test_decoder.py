@@ -116,3 +116,15 @@ def test_each_layer_and_sub_layer_drops_its_own(decoder) -> None:
         )
     assert len(given) == N * 3 * B
     assert len(set(given)) == len(given)
+
+
+def test_each_query_of_both_attentions_drops_its_own() -> None:
+    decoder = Decoder(N, H, K, U, F, 0.5, attention_dropout_rate=0.5)
+    with recorded_keys() as given:
+        decoder(
+            np.ones((B, T, D), "f"),
+            np.ones((B, S, D), "f"),
+            dropout_keys=np.arange(B, dtype="uint32"),
+        )
+    assert len(given) == N * (3 + 2 * H * T) * B
+    assert len(set(given)) == len(given)

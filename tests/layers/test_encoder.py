@@ -39,3 +39,11 @@ def test_each_layer_and_sub_layer_drops_its_own() -> None:
         encoder(np.ones((B, S, D), "f"), dropout_keys=np.arange(B, dtype="uint32"))
     assert len(given) == 2 * 2 * B
     assert len(set(given)) == len(given)
+
+
+def test_each_query_of_each_head_drops_its_own() -> None:
+    encoder = Encoder(2, H, K, U, F, 0.5, attention_dropout_rate=0.5)
+    with recorded_keys() as given:
+        encoder(np.ones((B, S, D), "f"), dropout_keys=np.arange(B, dtype="uint32"))
+    assert len(given) == 2 * (2 + H * S) * B
+    assert len(set(given)) == len(given)
