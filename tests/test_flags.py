@@ -262,6 +262,34 @@ def test_a_config_of_the_paper_has_the_papers_settings(column, name) -> None:
     assert values["keep_checkpoints"] >= values["average_checkpoints"]
 
 
+# Section 6.3, typed from it: WSJ only, semi-supervised.
+PAPERS_PARSER = (
+    ("target_language", "tree", "tree"),
+    ("num_layers", 4, 4),
+    ("d_model", 1024, 1024),
+    ("vocabulary_size", 16_000, 32_000),
+    ("beam_size", 21, 21),
+    ("alpha", 0.3, 0.3),
+    ("extra_length", 300, 300),
+    # "All other parameters remained unchanged" from the base model.
+    ("d_ff", 2048, 2048),
+    ("num_heads", 8, 8),
+    ("label_smoothing", 0.1, 0.1),
+    ("train_steps", 100_000, 100_000),
+    ("tokens_per_batch", 25_000, 25_000),
+    ("average_checkpoints", 5, 5),
+)
+
+
+@pytest.mark.parametrize(("column", "name"), [(1, "parsing_wsj"), (2, "parsing_semi")])
+def test_a_config_of_the_papers_parser_has_its_settings(column, name) -> None:
+    values = flat(config_from_flagfile(CONFIGS / f"{name}.flags"))
+    for row in PAPERS_PARSER:
+        assert values[row[0]] == row[column], row[0]
+    # Both kinds of dropout were in use; the paper does not say at which rates.
+    assert min(values["dropout_rate"], values["attention_dropout_rate"]) > 0
+
+
 @pytest.mark.parametrize(
     ("arguments", "kept"),
     [

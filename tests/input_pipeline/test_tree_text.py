@@ -20,7 +20,7 @@ TREEBANK = b"""\
 ( (FRAG (UH \xc3\x9ff)) ) ( (INTJ (-LRB- -LRB-) (UH hm) (-RRB- -RRB-)) )
 """
 # Worked out by hand.
-PAIRS = [
+PAIRS = (
     (
         "The cat wants to leave .",
         "(S (NP DT NN )NP (VP VBZ (S (VP TO (VP VB )VP )VP )S )VP . )S",
@@ -28,7 +28,7 @@ PAIRS = [
     ("", ""),
     ("ßf", "(FRAG UH )FRAG"),
     ("-LRB- hm -RRB-", "(INTJ -LRB- UH -RRB- )INTJ"),
-]
+)
 
 
 def as_text(pairs):
@@ -36,7 +36,7 @@ def as_text(pairs):
 
 
 def test_trees_become_sentences_and_symbols():
-    assert as_text(tree_pairs(TREEBANK.split(b"\n"), "x")) == PAIRS
+    assert as_text(tree_pairs(TREEBANK.split(b"\n"), "x")) == [*PAIRS]
 
 
 @pytest.mark.parametrize("name", ["a.mrg", "a.mrg.gz"])
