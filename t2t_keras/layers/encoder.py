@@ -8,6 +8,7 @@ import keras
 from t2t_keras.layers.attention import MultiHeadAttention
 from t2t_keras.layers.dropout import fold_in
 from t2t_keras.layers.feed_forward import FeedForward
+from t2t_keras.layers.neighborhood_attention import NeighborhoodAttention
 from t2t_keras.layers.residual import ResidualNorm
 
 
@@ -20,11 +21,13 @@ class EncoderLayer(keras.layers.Layer):
         d_v: Size of values per head.
         d_ff: Inner width of the feed-forward network.
         dropout_rate: P_drop of both sub-layers' outputs.
+        neighborhood: r of restricted self-attention; None for all positions.
         **kwargs: Passed on to `keras.layers.Layer`.
 
     Call args:
         hidden: [B, S, D] float.
-        attention_mask: bool that broadcasts to [B, S, S], True = may attend.
+        attention_mask: bool that broadcasts to [B, S, S], True = may attend; with a
+            neighborhood, what `NeighborhoodAttention` takes.
         dropout_keys: [B] uint32, or None to drop nothing.
 
     Returns:
@@ -38,15 +41,20 @@ class EncoderLayer(keras.layers.Layer):
         d_v: int,
         d_ff: int,
         dropout_rate: float,
+        neighborhood: int | None = None,
         **kwargs,
     ):
         super().__init__(**kwargs)
         self.sizes = {"num_heads": num_heads, "d_k": d_k, "d_v": d_v}
         self.d_ff = d_ff
         self.dropout_rate = dropout_rate
+        self.neighborhood = neighborhood
         policy = self.dtype_policy
-        self.attention = MultiHeadAttention(
-            num_heads, d_k, d_v, name="attention", dtype=policy
+        naming = {"name": "attention", "dtype": policy}
+        self.attention = (
+            MultiHeadAttention(num_heads, d_k, d_v, **naming)
+            if neighborhood is None
+            else NeighborhoodAttention(num_heads, d_k, d_v, neighborhood, **naming)
         )
         self.attention_residual = ResidualNorm(
             dropout_rate, name="attention_residual", dtype=policy
@@ -57,7 +65,7 @@ class EncoderLayer(keras.layers.Layer):
         )
 
     def build(self, hidden_shape):
-        self.attention.build(hidden_shape, hidden_shape)
+        self.attention.build(hidden_shape)
         self.attention_residual.build(hidden_shape)
         self.feed_forward.build(hidden_shape)
         self.feed_forward_residual.build(hidden_shape)
@@ -76,7 +84,11 @@ class EncoderLayer(keras.layers.Layer):
         return hidden_shape
 
     def get_config(self):
-        rest = {"d_ff": self.d_ff, "dropout_rate": self.dropout_rate}
+        rest = {
+            "d_ff": self.d_ff,
+            "dropout_rate": self.dropout_rate,
+            "neighborhood": self.neighborhood,
+        }
         return {**super().get_config(), **self.sizes, **rest}
 
 
@@ -90,11 +102,13 @@ class Encoder(keras.layers.Layer):
         d_v: Size of values per head.
         d_ff: Inner width of the feed-forward networks.
         dropout_rate: P_drop of the sub-layers' outputs.
+        neighborhood: r of restricted self-attention; None for all positions.
         **kwargs: Passed on to `keras.layers.Layer`.
 
     Call args:
         hidden: [B, S, D] float, embeddings with positions.
-        attention_mask: bool that broadcasts to [B, S, S], True = may attend.
+        attention_mask: bool that broadcasts to [B, S, S], True = may attend; with a
+            neighborhood, what `NeighborhoodAttention` takes.
         dropout_keys: [B] uint32, or None to drop nothing.
 
     Returns:
@@ -109,6 +123,7 @@ class Encoder(keras.layers.Layer):
         d_v: int,
         d_ff: int,
         dropout_rate: float,
+        neighborhood: int | None = None,
         **kwargs,
     ):
         super().__init__(**kwargs)
@@ -118,6 +133,7 @@ class Encoder(keras.layers.Layer):
             "d_v": d_v,
             "d_ff": d_ff,
             "dropout_rate": dropout_rate,
+            "neighborhood": neighborhood,
         }
         self.layers = [
             EncoderLayer(

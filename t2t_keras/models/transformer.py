@@ -16,7 +16,6 @@ from t2t_keras.layers.embedding import SharedEmbedding
 from t2t_keras.layers.encoder import Encoder
 from t2t_keras.layers.masks import (
     causal_mask,
-    neighborhood_mask,
     padding_mask,
     segment_mask,
 )
@@ -102,8 +101,6 @@ class Transformer(keras.Model):
                 "d_model must be even for sinusoids, which come in pairs. "
                 f"Received: d_model={d_model}"
             )
-        if encoder_neighborhood is not None:
-            neighborhood_mask(1, encoder_neighborhood)  # raises if it has no center
         self.sizes = {
             "vocabulary_size": vocabulary_size,
             "num_layers": num_layers,
@@ -130,7 +127,12 @@ class Transformer(keras.Model):
             )
         )
         self.dropout = Dropout(dropout_rate, name="dropout", dtype=policy)
-        self.encoder = Encoder(**stack_config, name="encoder", dtype=policy)
+        self.encoder = Encoder(
+            **stack_config,
+            neighborhood=encoder_neighborhood,
+            name="encoder",
+            dtype=policy,
+        )
         self.decoder = Decoder(**stack_config, name="decoder", dtype=policy)
 
     def build(self, inputs_shape=None):
@@ -166,7 +168,7 @@ class Transformer(keras.Model):
         memory = self.encode(
             source,
             keys[0],
-            mask=segment_mask(sources, sources),
+            segments=sources,
             positions=inputs["encoder_positions"],
         )
         return self._decoded(
@@ -183,7 +185,7 @@ class Transformer(keras.Model):
         source: Tensor,
         dropout_keys: Tensor | None = None,
         *,
-        mask: Tensor | None = None,
+        segments: Tensor | None = None,
         positions: Tensor | None = None,
     ) -> Tensor:
         """Returns the encoder's output [B, S, D].
@@ -191,14 +193,16 @@ class Transformer(keras.Model):
         Args:
             source: [B, S] int token ids.
             dropout_keys: [B] uint32, or None to drop nothing.
-            mask: bool that broadcasts to [B, S, S], True = may attend; if None, all
-                real tokens may be attended to.
+            segments: [B, S] int, which sentence of its row a token is of, from 1, 0
+                for padding; if None, a row is one sentence.
             positions: int that broadcasts to [B, S]; 0, 1, 2, ... if None.
         """
-        mask = padding_mask(source) if mask is None else mask
-        neighborhood = self.sizes["encoder_neighborhood"]
-        if neighborhood is not None:
-            mask = mask & neighborhood_mask(ops.shape(source)[1], neighborhood)
+        if segments is None:
+            mask = padding_mask(source)
+        elif self.sizes["encoder_neighborhood"] is None:
+            mask = segment_mask(segments, segments)
+        else:
+            mask = ops.expand_dims(segments, axis=1)
         embedded = self._embed(source, positions, fold_in(dropout_keys, 0))
         return self.encoder(
             embedded, attention_mask=mask, dropout_keys=fold_in(dropout_keys, 1)
