@@ -39,6 +39,18 @@ class Memory(NamedTuple):
     mask: Tensor
 
 
+class StepKernels(NamedTuple):
+    """Kernels as products with few rows want them.
+
+    Attributes:
+        joined: For each decoder layer, `MultiHeadAttention.joined_kernels`.
+        output: `SharedEmbedding.output_kernel`.
+    """
+
+    joined: list[Tensor]
+    output: Tensor | None
+
+
 class Transformer(keras.Model):
     """Encoder and decoder round one shared embedding.
 
@@ -266,9 +278,11 @@ class Transformer(keras.Model):
         memory = self.encode(source)
         return Memory(self.decoder.memory_caches(memory), padding_mask(source))
 
-    def joined_kernels(self) -> list[Tensor]:
+    def step_kernels(self) -> StepKernels:
         """Returns what `decode_step` multiplies with, put together once a search."""
-        return self.decoder.joined_kernels()
+        return StepKernels(
+            self.decoder.joined_kernels(), self.embedding.output_kernel()
+        )
 
     def decode_step(
         self,
@@ -277,7 +291,7 @@ class Transformer(keras.Model):
         mask: Tensor,
         extend: Sequence[ExtendFn],
         memory: Memory,
-        joined_kernels: Sequence[Tensor],
+        kernels: StepKernels,
     ) -> Tensor:
         """Returns the logits [B, W, V] of the next token, as `decode` at `position`.
 
@@ -290,7 +304,7 @@ class Transformer(keras.Model):
                 [B, W, H, U] of the newest tokens and returns all there are,
                 [B, H, X, K] and [B, H, X, U].
             memory: From `remember`.
-            joined_kernels: From the method of that name.
+            kernels: From `step_kernels`.
         """
         # The beams stand where a sentence has its positions; all are at one place.
         batch, beams = ops.shape(tokens)
@@ -302,9 +316,9 @@ class Transformer(keras.Model):
             View(mask, memory.mask),
             extend,
             memory.caches,
-            joined_kernels,
+            kernels.joined,
         )
-        return self.embedding.logits(hidden)
+        return self.embedding.logits(hidden, kernels.output)
 
     def _embed(
         self, tokens: Tensor, positions: Tensor | None, dropout_keys: Tensor | None
