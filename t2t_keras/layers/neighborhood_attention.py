@@ -16,7 +16,7 @@ from t2t_keras.layers.masks import neighborhood_mask, segment_mask
 from t2t_keras.typing import Tensor
 
 # Products of fewer rows than this leave a processor waiting for memory.
-SMALLEST_BLOCK = 64
+SMALLEST_BLOCK = 32
 
 
 def neighborhood_attention(
