@@ -124,6 +124,9 @@ class NeighborhoodAttention(MultiHeadAttention):
         neighborhood_mask(1, neighborhood)  # raises if it has no center
         self.neighborhood = neighborhood
 
+    def build(self, queries_shape):
+        super().build(queries_shape)
+
     def call(self, queries, attention_mask=None):
         segments = self._segments(queries, attention_mask)
         parts = self._projections(queries, None)
@@ -143,6 +146,9 @@ class NeighborhoodAttention(MultiHeadAttention):
         if mask is None:
             return ops.ones(ops.shape(queries)[:2], "int32")
         return ops.cast(ops.squeeze(mask, axis=1), "int32")
+
+    def compute_output_shape(self, queries_shape):
+        return queries_shape
 
     def get_config(self):
         return {**super().get_config(), "neighborhood": self.neighborhood}
