@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 import tensorflow as tf
 
-from t2t_keras.layers.masks import causal_mask, neighborhood_mask, padding_mask
+from t2t_keras.layers.masks import causal_mask, padding_mask
 from t2t_keras.models.transformer import Transformer
 from t2t_keras.typing import Tensor
 
@@ -48,10 +48,6 @@ def attention_maps(
         decoder_input: [B, T] int, the target shifted right by one.
     """
     encoder_mask = padding_mask(source)
-    neighborhood = model.sizes["encoder_neighborhood"]
-    if neighborhood is not None:
-        length = tf.shape(source)[1]
-        encoder_mask = encoder_mask & neighborhood_mask(length, neighborhood)
     encoder = []
     hidden_BSD = model.position_encoding(model.embedding(source))
     for layer in model.encoder.layers:

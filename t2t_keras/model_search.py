@@ -14,7 +14,7 @@ from t2t_keras.decoding.key_value_cache import KeyValueCache
 from t2t_keras.decoding.search_state import Cache
 from t2t_keras.decoding.settings import BeamSearchSettings, RowOptions
 from t2t_keras.decoding.sizes import size_of
-from t2t_keras.models.transformer import Transformer
+from t2t_keras.models.transformer import StepKernels, Transformer
 from t2t_keras.typing import Tensor
 
 
@@ -52,7 +52,7 @@ def search_translations(
     if max_length is not None:
         limits_B = tf.minimum(limits_B, max_length)
         length = tf.minimum(length, max_length)
-    stepper = _Stepper(model, tuple(model.joined_kernels()), in_place=growing)
+    stepper = _Stepper(model, model.step_kernels(), in_place=growing)
     return beam_search(
         stepper.step,
         {
@@ -76,12 +76,12 @@ class _Stepper:
 
     Attributes:
         model: The model.
-        joined_kernels: What its method of that name returned.
+        kernels: What its `step_kernels` returned.
         in_place: Whether caches are written to as they stand.
     """
 
     model: Transformer
-    joined_kernels: tuple[Tensor, ...]
+    kernels: StepKernels
     in_place: bool
 
     def empty_caches(
@@ -114,7 +114,7 @@ class _Stepper:
         )
         kept = [_Extended(keys, values, rows, self.in_place) for keys, values in layers]
         logits = self.model.decode_step(
-            tokens, position, past, kept, cache["memory"], self.joined_kernels
+            tokens, position, past, kept, cache["memory"], self.kernels
         )
         return logits, {**cache, "past": [(each.keys, each.values) for each in kept]}
 

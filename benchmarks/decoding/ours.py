@@ -26,7 +26,8 @@ def main() -> None:
         settings += ["--real_lengths"] if given.real_lengths else []
         command = [sys.executable, "-m", module, f"--to={folder}", *settings]
         subprocess.run(command, check=True)
-        threads = given.threads // given.at_once
+        # All that XLA compiles for CPUs runs on the threads of operations.
+        threads = given.threads if given.xla == "on" else given.threads // given.at_once
         with opened(folder, threads, given.at_once) as translate:
             measured.measure(translate, given)
 

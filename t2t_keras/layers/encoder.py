@@ -8,6 +8,7 @@ import keras
 from t2t_keras.layers.attention import MultiHeadAttention
 from t2t_keras.layers.dropout import fold_in
 from t2t_keras.layers.feed_forward import FeedForward
+from t2t_keras.layers.neighborhood_attention import NeighborhoodAttention
 from t2t_keras.layers.residual import ResidualNorm
 
 
@@ -21,11 +22,13 @@ class EncoderLayer(keras.layers.Layer):
         d_ff: Inner width of the feed-forward network.
         dropout_rate: P_drop of both sub-layers' outputs.
         attention_dropout_rate: Share of the attention weights to drop.
+        neighborhood: r of restricted self-attention; None for all positions.
         **kwargs: Passed on to `keras.layers.Layer`.
 
     Call args:
         hidden: [B, S, D] float.
-        attention_mask: bool that broadcasts to [B, S, S], True = may attend.
+        attention_mask: bool that broadcasts to [B, S, S], True = may attend; with a
+            neighborhood, what `NeighborhoodAttention` takes.
         dropout_keys: [B] uint32, or None to drop nothing.
 
     Returns:
@@ -40,6 +43,7 @@ class EncoderLayer(keras.layers.Layer):
         d_ff: int,
         dropout_rate: float,
         attention_dropout_rate: float = 0.0,
+        neighborhood: int | None = None,
         **kwargs,
     ):
         super().__init__(**kwargs)
@@ -47,14 +51,17 @@ class EncoderLayer(keras.layers.Layer):
         self.d_ff = d_ff
         self.dropout_rate = dropout_rate
         self.attention_dropout_rate = attention_dropout_rate
+        self.neighborhood = neighborhood
         policy = self.dtype_policy
-        self.attention = MultiHeadAttention(
-            num_heads,
-            d_k,
-            d_v,
-            dropout_rate=attention_dropout_rate,
-            name="attention",
-            dtype=policy,
+        rest = {
+            "dropout_rate": attention_dropout_rate,
+            "name": "attention",
+            "dtype": policy,
+        }
+        self.attention = (
+            MultiHeadAttention(num_heads, d_k, d_v, **rest)
+            if neighborhood is None
+            else NeighborhoodAttention(num_heads, d_k, d_v, neighborhood, **rest)
         )
         self.attention_residual = ResidualNorm(
             dropout_rate, name="attention_residual", dtype=policy
@@ -65,7 +72,7 @@ class EncoderLayer(keras.layers.Layer):
         )
 
     def build(self, hidden_shape):
-        self.attention.build(hidden_shape, hidden_shape)
+        self.attention.build(hidden_shape)
         self.attention_residual.build(hidden_shape)
         self.feed_forward.build(hidden_shape)
         self.feed_forward_residual.build(hidden_shape)
@@ -92,6 +99,7 @@ class EncoderLayer(keras.layers.Layer):
             "d_ff": self.d_ff,
             "dropout_rate": self.dropout_rate,
             "attention_dropout_rate": self.attention_dropout_rate,
+            "neighborhood": self.neighborhood,
         }
         return {**super().get_config(), **self.sizes, **rest}
 
@@ -107,11 +115,13 @@ class Encoder(keras.layers.Layer):
         d_ff: Inner width of the feed-forward networks.
         dropout_rate: P_drop of the sub-layers' outputs.
         attention_dropout_rate: Share of the attention weights to drop.
+        neighborhood: r of restricted self-attention; None for all positions.
         **kwargs: Passed on to `keras.layers.Layer`.
 
     Call args:
         hidden: [B, S, D] float, embeddings with positions.
-        attention_mask: bool that broadcasts to [B, S, S], True = may attend.
+        attention_mask: bool that broadcasts to [B, S, S], True = may attend; with a
+            neighborhood, what `NeighborhoodAttention` takes.
         dropout_keys: [B] uint32, or None to drop nothing.
 
     Returns:
@@ -127,6 +137,7 @@ class Encoder(keras.layers.Layer):
         d_ff: int,
         dropout_rate: float,
         attention_dropout_rate: float = 0.0,
+        neighborhood: int | None = None,
         **kwargs,
     ):
         super().__init__(**kwargs)
@@ -137,6 +148,7 @@ class Encoder(keras.layers.Layer):
             "d_ff": d_ff,
             "dropout_rate": dropout_rate,
             "attention_dropout_rate": attention_dropout_rate,
+            "neighborhood": neighborhood,
         }
         self.layers = [
             EncoderLayer(

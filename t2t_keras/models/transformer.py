@@ -16,7 +16,6 @@ from t2t_keras.layers.embedding import SharedEmbedding
 from t2t_keras.layers.encoder import Encoder
 from t2t_keras.layers.masks import (
     causal_mask,
-    neighborhood_mask,
     padding_mask,
     segment_mask,
 )
@@ -38,6 +37,18 @@ class Memory(NamedTuple):
 
     caches: list[LayerCache]
     mask: Tensor
+
+
+class StepKernels(NamedTuple):
+    """Kernels as products with few rows want them.
+
+    Attributes:
+        joined: For each decoder layer, `MultiHeadAttention.joined_kernels`.
+        output: `SharedEmbedding.output_kernel`.
+    """
+
+    joined: list[Tensor]
+    output: Tensor | None
 
 
 class Transformer(keras.Model):
@@ -104,8 +115,6 @@ class Transformer(keras.Model):
                 "d_model must be even for sinusoids, which come in pairs. "
                 f"Received: d_model={d_model}"
             )
-        if encoder_neighborhood is not None:
-            neighborhood_mask(1, encoder_neighborhood)  # raises if it has no center
         self.sizes = {
             "vocabulary_size": vocabulary_size,
             "num_layers": num_layers,
@@ -134,7 +143,12 @@ class Transformer(keras.Model):
             )
         )
         self.dropout = Dropout(dropout_rate, name="dropout", dtype=policy)
-        self.encoder = Encoder(**stack_config, name="encoder", dtype=policy)
+        self.encoder = Encoder(
+            **stack_config,
+            neighborhood=encoder_neighborhood,
+            name="encoder",
+            dtype=policy,
+        )
         self.decoder = Decoder(**stack_config, name="decoder", dtype=policy)
 
     def build(self, inputs_shape=None):
@@ -170,7 +184,7 @@ class Transformer(keras.Model):
         memory = self.encode(
             source,
             keys[0],
-            mask=segment_mask(sources, sources),
+            segments=sources,
             positions=inputs["encoder_positions"],
         )
         return self._decoded(
@@ -187,7 +201,7 @@ class Transformer(keras.Model):
         source: Tensor,
         dropout_keys: Tensor | None = None,
         *,
-        mask: Tensor | None = None,
+        segments: Tensor | None = None,
         positions: Tensor | None = None,
     ) -> Tensor:
         """Returns the encoder's output [B, S, D].
@@ -195,14 +209,16 @@ class Transformer(keras.Model):
         Args:
             source: [B, S] int token ids.
             dropout_keys: [B] uint32, or None to drop nothing.
-            mask: bool that broadcasts to [B, S, S], True = may attend; if None, all
-                real tokens may be attended to.
+            segments: [B, S] int, which sentence of its row a token is of, from 1, 0
+                for padding; if None, a row is one sentence.
             positions: int that broadcasts to [B, S]; 0, 1, 2, ... if None.
         """
-        mask = padding_mask(source) if mask is None else mask
-        neighborhood = self.sizes["encoder_neighborhood"]
-        if neighborhood is not None:
-            mask = mask & neighborhood_mask(ops.shape(source)[1], neighborhood)
+        if segments is None:
+            mask = padding_mask(source)
+        elif self.sizes["encoder_neighborhood"] is None:
+            mask = segment_mask(segments, segments)
+        else:
+            mask = ops.expand_dims(segments, axis=1)
         embedded = self._embed(source, positions, fold_in(dropout_keys, 0))
         return self.encoder(
             embedded, attention_mask=mask, dropout_keys=fold_in(dropout_keys, 1)
@@ -266,9 +282,11 @@ class Transformer(keras.Model):
         memory = self.encode(source)
         return Memory(self.decoder.memory_caches(memory), padding_mask(source))
 
-    def joined_kernels(self) -> list[Tensor]:
+    def step_kernels(self) -> StepKernels:
         """Returns what `decode_step` multiplies with, put together once a search."""
-        return self.decoder.joined_kernels()
+        return StepKernels(
+            self.decoder.joined_kernels(), self.embedding.output_kernel()
+        )
 
     def decode_step(
         self,
@@ -277,7 +295,7 @@ class Transformer(keras.Model):
         mask: Tensor,
         extend: Sequence[ExtendFn],
         memory: Memory,
-        joined_kernels: Sequence[Tensor],
+        kernels: StepKernels,
     ) -> Tensor:
         """Returns the logits [B, W, V] of the next token, as `decode` at `position`.
 
@@ -290,7 +308,7 @@ class Transformer(keras.Model):
                 [B, W, H, U] of the newest tokens and returns all there are,
                 [B, H, X, K] and [B, H, X, U].
             memory: From `remember`.
-            joined_kernels: From the method of that name.
+            kernels: From `step_kernels`.
         """
         # The beams stand where a sentence has its positions; all are at one place.
         batch, beams = ops.shape(tokens)
@@ -302,9 +320,9 @@ class Transformer(keras.Model):
             View(mask, memory.mask),
             extend,
             memory.caches,
-            joined_kernels,
+            kernels.joined,
         )
-        return self.embedding.logits(hidden)
+        return self.embedding.logits(hidden, kernels.output)
 
     def _embed(
         self, tokens: Tensor, positions: Tensor | None, dropout_keys: Tensor | None

@@ -36,10 +36,12 @@ def forward_flops(
 ) -> float:
     """Returns the FLOPs of logits for a batch of padded pairs.
 
-    Restricted attention is computed with a mask, so it counts as full attention.
+    Of restricted attention the band is counted, r keys for each query; its blocks
+    multiply some more, of which the band is cut.
 
     Args:
-        sizes: num_layers, d_model, d_ff, num_heads, d_k, d_v, vocabulary_size.
+        sizes: num_layers, d_model, d_ff, num_heads, d_k, d_v, vocabulary_size, and
+            encoder_neighborhood where there is one.
         rows: B.
         source_length: S, padding counted.
         target_length: T, padding counted.
@@ -51,7 +53,7 @@ def forward_flops(
     feed_forward = 4 * d_model * d_ff
     # Scores and weighted sum, for each pair of a query and a key.
     attended = 2 * per_key
-    source = projections + attended * source_length + feed_forward
+    source = projections + feed_forward
     memory = projections // 2  # its keys and values, in each decoder layer
     target = (
         projections
@@ -66,9 +68,21 @@ def forward_flops(
         rows
         * (
             source_length * layers * (source + memory)
+            + layers
+            * attended
+            * _pairs_in_reach(source_length, sizes.get("encoder_neighborhood"))
             + target_length * (layers * target + logits)
         )
     )
+
+
+def _pairs_in_reach(length: int, neighborhood: int | None) -> int:
+    """Returns how many pairs of a query and a key one sentence's encoder has."""
+    if neighborhood is None:
+        return length * length
+    reach = min(neighborhood // 2, length - 1)
+    # At either end the neighborhoods of `reach` queries stick out, by 1, 2, 3, ...
+    return length * (2 * reach + 1) - reach * (reach + 1)
 
 
 def training_flops(sizes: Mapping[str, int], batch: BatchSize) -> float:

@@ -16,6 +16,7 @@ from t2t_keras.layers.dropout import Dropout
 from t2t_keras.layers.embedding import SharedEmbedding
 from t2t_keras.layers.encoder import Encoder, EncoderLayer
 from t2t_keras.layers.feed_forward import FeedForward
+from t2t_keras.layers.neighborhood_attention import NeighborhoodAttention
 from t2t_keras.layers.position_encoding import (
     LearnedPositionEncoding,
     SinusoidalPositionEncoding,
@@ -74,6 +75,17 @@ def cases() -> tuple[Case, ...]:
             {"attention_mask": "memory"},
         ),
         Case(AttentionDropout, {"dropout_rate": 0.3}, weights),
+        Case(
+            NeighborhoodAttention,
+            # Wide enough that what a mask hides would be seen from everywhere.
+            {**heads, "neighborhood": 2 * T - 1, "dropout_rate": 0.2},
+            {
+                "queries": normal(B, T, D),
+                "attention_mask": mask(T),
+                "dropout_keys": keys,
+            },
+            {"attention_mask": "queries"},
+        ),
         Case(FeedForward, {"d_ff": F}, {"inputs": normal(B, T, D)}),
         Case(Dropout, {"dropout_rate": 0.3}, dropped),
         Case(ResidualNorm, {"dropout_rate": 0.3}, residual),
@@ -82,6 +94,7 @@ def cases() -> tuple[Case, ...]:
         Case(LearnedPositionEncoding, {"max_length": T}, embedded),
         Case(EncoderLayer, layer, encoded, self_hides),
         Case(Encoder, stack, encoded, self_hides),
+        Case(EncoderLayer, {**layer, "neighborhood": 2 * T - 1}, encoded, self_hides),
         Case(DecoderLayer, layer, decoded, both_hide),
         Case(Decoder, stack, decoded, both_hide),
     )

@@ -64,3 +64,21 @@ def test_embeddings_start_as_a_normal_of_unit_variance_after_scaling() -> None:
     # 4.55 % of a normal lies beyond two deviations; nothing of a truncated one.
     beyond = (np.abs(unit) > 2).mean()
     assert beyond == pytest.approx(0.0455, abs=5 * (0.0455 / n) ** 0.5)
+
+
+def test_a_shared_output_kernel_changes_no_logit(layer: SharedEmbedding) -> None:
+    hidden = np.random.default_rng(10).normal(size=(2, 3, D)).astype("f")
+    kernel = layer.output_kernel()
+    assert tuple(kernel.shape) == (D, V)
+    expected = hidden @ layer.embeddings.numpy().astype("float64").T
+    np.testing.assert_allclose(layer.logits(hidden, kernel), expected, atol=1e-5)
+    # It is taken, not made again.
+    np.testing.assert_allclose(
+        layer.logits(hidden, 2.0 * kernel), 2 * expected, atol=1e-5
+    )
+
+
+def test_half_precision_has_no_kernel_to_share() -> None:
+    layer = SharedEmbedding(V, D, dtype="bfloat16")
+    layer.build()
+    assert layer.output_kernel() is None

@@ -65,7 +65,7 @@ def step_logits(model, jit_compile: bool | None = None) -> np.ndarray:
     inputs = beam_inputs()
 
     def steps(source):
-        memory, kernels = model.remember(source), model.joined_kernels()
+        memory, kernels = model.remember(source), model.step_kernels()
         kept = [Kept() for _ in model.decoder.layers]
         logits = []
         for position in range(STEPS):
@@ -128,7 +128,7 @@ def test_beams_may_change_places() -> None:
     model = small_model(small_weights())
     inputs = beam_inputs()
     memory = model.remember(small_batch()["encoder_input_tokens"])
-    kernels = model.joined_kernels()
+    kernels = model.step_kernels()
     kept = [Kept() for _ in model.decoder.layers]
     for position in range(3):
         model.decode_step(

@@ -169,10 +169,11 @@ def test_loss_and_gradients_are_the_sums_of_the_pairs(model) -> None:
         np.sum(np.array(part, "float64"), axis=0) for part in zip(*parts, strict=True)
     ]
     assert together[0] == pytest.approx(sums[0], rel=1e-6)
-    for found, expected in zip(together[1:], sums[1:], strict=True):
-        size = np.linalg.norm(expected)
+    for i, expected in enumerate(sums[1:], 1):
+        # Rounding is relative to what is added, which partly cancels in the sum.
+        size = sum(np.linalg.norm(part[i]) for part in parts)
         assert size > 0
-        assert np.linalg.norm(found - expected) < 1e-6 * size
+        assert np.linalg.norm(together[i] - expected) < 1e-6 * size
 
 
 def test_no_token_of_one_pair_reaches_another(model) -> None:

@@ -48,6 +48,24 @@ def test_a_pair_of_the_papers_models_costs_what_was_worked_out(
     )
 
 
+@pytest.mark.parametrize("neighborhood", [1, 3, 7, 41, 99])
+@pytest.mark.parametrize("length", [1, 2, 5, 20])
+def test_restricted_attention_counts_the_pairs_of_its_band(
+    length, neighborhood
+) -> None:
+    pairs = sum(
+        abs(query - key) <= neighborhood // 2
+        for query in range(length)
+        for key in range(length)
+    )
+    restricted = {**BASE, "encoder_neighborhood": neighborhood}
+    saved = forward_flops(BASE, 2, length, 4) - forward_flops(restricted, 2, length, 4)
+    # Scores and sums of 8 heads of 64 channels, in 6 layers, for two rows.
+    assert saved == 2 * 6 * (length**2 - pairs) * (2 * 8 * (64 + 64))
+    none = {**BASE, "encoder_neighborhood": None}
+    assert forward_flops(none, 2, length, 4) == forward_flops(BASE, 2, length, 4)
+
+
 def products(graph: tf.Graph) -> float:
     """Multiplications and additions of all matrix products in a graph."""
     total = 0.0
