@@ -127,6 +127,7 @@ class NeighborhoodAttention(MultiHeadAttention):
 
     Call args:
         queries: [B, S, D] float.
+        memory: None; a position attends to its own kind.
         attention_mask: [B, 1, S], bool or int, as no more is needed: a position may
             attend to those that have its own number, and none to 0 or False.
         dropout_keys: [B] uint32, a key a row, or None to drop nothing.
@@ -143,19 +144,21 @@ class NeighborhoodAttention(MultiHeadAttention):
         neighborhood_mask(1, neighborhood)  # raises if it has no center
         self.neighborhood = neighborhood
 
-    def build(self, queries_shape):
+    def build(self, queries_shape, memory_shape=None):
         super().build(queries_shape)
 
-    def call(self, queries, attention_mask=None, dropout_keys=None):
+    def call(self, queries, memory=None, attention_mask=None, dropout_keys=None):
         segments = self._segments(queries, attention_mask)
-        parts = self._projections(queries, None)
+        queries, keys, values = self._projections(queries, memory)
 
         def drop(weights_BHQW):
             keys_B = _keys_of_blocks(dropout_keys, ops.shape(weights_BHQW)[0])
             return self.dropout(weights_BHQW, dropout_keys=keys_B)
 
         return self._joined(
-            neighborhood_attention(*parts, self.neighborhood, segments, drop)
+            neighborhood_attention(
+                queries, keys, values, self.neighborhood, segments, drop
+            )
         )
 
     def weights_of(
@@ -173,7 +176,7 @@ class NeighborhoodAttention(MultiHeadAttention):
             return ops.ones(ops.shape(queries)[:2], "int32")
         return ops.cast(ops.squeeze(mask, axis=1), "int32")
 
-    def compute_output_shape(self, queries_shape):
+    def compute_output_shape(self, queries_shape, memory_shape=None):
         return queries_shape
 
     def get_config(self):
