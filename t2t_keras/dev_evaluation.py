@@ -1,4 +1,4 @@
-"""What a run looks at between updates: dev loss, BLEU, translations, attention."""
+"""What a run looks at between updates: dev loss, a score, translations, attention."""
 
 import dataclasses
 import time
@@ -10,7 +10,7 @@ import tensorflow as tf
 from t2t_keras import experiment
 from t2t_keras.attention_maps import attention_maps, legend, picture
 from t2t_keras.config import ExperimentConfig
-from t2t_keras.evaluation.bleu import corpus_scores
+from t2t_keras.evaluation.judging import form_of, judge_of
 from t2t_keras.input_pipeline.batch_plan import ALL_ROWS, WorkerShare
 from t2t_keras.models.transformer import Transformer
 from t2t_keras.run_data import RunData
@@ -65,8 +65,12 @@ class DevEvaluation:
         if data.dev is not None:
             self._batches = experiment.build_evaluation(config.data, data.dev, share)
         self._translator = experiment.build_translator(
-            model, data.vocabulary, dataclasses.replace(config.decoding, beam_size=1)
+            model,
+            data.vocabulary,
+            dataclasses.replace(config.decoding, beam_size=1),
+            form=form_of(config.data.target_language, splits_words=False),
         )
+        self._judge = judge_of(config.data.target_language)
 
     def of_padding(self) -> Iterator[Batch]:
         """Yields a batch of padding of each shape of the dev loss, the largest first.
@@ -94,7 +98,10 @@ class DevEvaluation:
             self._alive()
 
     def scores(self, step: int) -> dict[str, float]:
-        """Says and returns dev loss, perplexity and BLEU; empty without a dev set."""
+        """Says and returns dev loss, perplexity and BLEU; empty without a dev set.
+
+        A parser has an F1 of brackets instead of BLEU.
+        """
         if self._batches is None:
             return {}
         sums = experiment.loss_sums(self._stepper, self._batches, self._alive)
@@ -104,8 +111,9 @@ class DevEvaluation:
             return scores
         line = f"  dev: loss {loss:.3f}, perplexity {scores['dev_perplexity']:.2f}"
         if self._translates:
-            scores["dev_bleu_greedy"] = self._bleu(step)
-            line += f", BLEU {scores['dev_bleu_greedy']:.1f} (greedy)"
+            name, value = self._headline(step)
+            scores[f"dev_{name.lower()}_greedy"] = value
+            line += f", {name} {value:.1f} (greedy)"
         self._progress.say(line)
         self._draw(step)
         return scores
@@ -113,24 +121,26 @@ class DevEvaluation:
     def _pairs(self, count: int) -> list[dict[str, bytes]]:
         return list(self._data.corpus.pairs("dev").take(count).as_numpy_iterator())
 
-    def _bleu(self, step: int) -> float:
-        """Returns sacreBLEU of greedy translations, and shows the first of them."""
+    def _headline(self, step: int) -> tuple[str, float]:
+        """Returns the score of greedy translations, and shows the first of them."""
         pairs = self._pairs(self._config.training.dev_bleu_sentences)
         lines = self._translator.translate(
             [pair["source"] for pair in pairs], report=lambda _: self._alive()
         )
         translations = [line.text for line in lines]
-        references = [pair["target"].decode(errors="replace") for pair in pairs]
+        sources, references = (
+            [pair[side].decode(errors="replace") for pair in pairs]
+            for side in ("source", "target")
+        )
         shown = [
-            f"    {pair['source'].decode(errors='replace')}\n"
-            f"    → {translation}\n    = {reference}"
-            for pair, translation, reference in zip(
-                pairs[:SAMPLES], translations, references, strict=False
+            f"    {source}\n    → {translation}\n    = {reference}"
+            for source, translation, reference in zip(
+                sources[:SAMPLES], translations, references, strict=False
             )
         ]
         title = "Source, → greedy translation, = reference\n\n"
         self._progress.text(step, "translations", title + "\n    \n".join(shown))
-        return corpus_scores(translations, references).bleu
+        return self._judge(sources, translations, references).headline
 
     def _draw(self, step: int) -> None:
         """Shows what the last layers attend to in the first dev sentences."""

@@ -1,4 +1,4 @@
-"""Scores a trained model: sacreBLEU, chrF, the paper's BLEU, perplexity.
+"""Scores a trained model: sacreBLEU, chrF, the paper's BLEU, perplexity, bracket F1.
 
     python -m t2t_keras.evaluate --model_dir=runs/tiny
     python -m t2t_keras.evaluate --model_dir=runs/tiny --source=news.en \\
@@ -6,7 +6,8 @@
 
 Without files the test split of the run's own corpus is translated. Each score comes
 with its signature. The tokenized BLEU is the paper's metric, which reads about a
-point higher than sacreBLEU and is to be compared with the paper alone.
+point higher than sacreBLEU and is to be compared with the paper alone. A parser's
+trees are scored by labelled brackets instead, with the figures of EVALB.
 """
 
 import sys

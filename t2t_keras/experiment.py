@@ -38,6 +38,7 @@ from t2t_keras.mixing import MixturePart, chunks_in_proportion
 from t2t_keras.model_dir import ModelDir
 from t2t_keras.model_search import search_translations
 from t2t_keras.models.transformer import Transformer
+from t2t_keras.text.forms import TextForm
 from t2t_keras.text.subwords import learn_subwords
 from t2t_keras.text.vocabulary import SubwordVocabulary
 from t2t_keras.training.losses import LossSums
@@ -233,6 +234,7 @@ def build_translator(
     vocabulary: SubwordVocabulary,
     config: DecodingConfig,
     n_best: int = 1,
+    form: TextForm | None = None,
 ) -> Translator:
     """Returns a translator that traces the search once for all shapes."""
     settings = BeamSearchSettings(
@@ -253,6 +255,7 @@ def build_translator(
         max_source_length=longest_source(model),
         extra_length=config.extra_length,
         at_once=1 if _has_gpu() else min(os.cpu_count() or 1, _MOST_SEARCHES),
+        form=form,
     )
 
 

@@ -19,6 +19,7 @@ import tensorflow as tf
 from t2t_keras import __version__, checkpoints
 from t2t_keras.attention_maps import attention_maps
 from t2t_keras.decoding.settings import BeamSearchSettings
+from t2t_keras.evaluation.judging import form_of
 from t2t_keras.experiment import TrainedModel
 from t2t_keras.export_settings import ExportSettings, limits_of
 from t2t_keras.model_dir import ModelDir
@@ -117,12 +118,17 @@ def _write(
     limits = limits_of(trained, settings)
     buckets = buckets_up_to(limits.source_length)
     decoding, vocabulary = settings.decoding, trained.vocabulary
-    module = kind(
+    parts = (
         served_model(trained, decoding.extra_length, buckets if settings.xla else ()),
         vocabulary,
         BeamSearchSettings(beam_size=decoding.beam_size, alpha=decoding.alpha),
         limits,
     )
+    if kind is TranslatorModule:
+        form = form_of(trained.config.data.target_language, splits_words=True)
+        module = TranslatorModule(*parts, form)
+    else:
+        module = kind(*parts)
 
     def warm_up(version: Path) -> None:
         signatures = signatures_of(read_meta_graph(version))

@@ -11,12 +11,12 @@ import tensorflow as tf
 from t2t_keras import experiment
 from t2t_keras.config import DecodingConfig
 from t2t_keras.errors import UserError
-from t2t_keras.evaluation.bleu import Scores, corpus_scores
 from t2t_keras.evaluation.compound_bleu import (
     TokenizedBleu,
     moses_languages,
     tokenized_bleu,
 )
+from t2t_keras.evaluation.judging import CorpusScores, form_of, judge_of
 from t2t_keras.evaluation.translate import TranslatedLine
 from t2t_keras.input_pipeline.corpora import Corpus
 from t2t_keras.input_pipeline.tokenizing import tokenize_corpus
@@ -53,7 +53,7 @@ class Report:
         name: Of the test set.
         checkpoint: Where the weights came from, as "averaged/step-1500".
         step: Updates the model had.
-        scores: sacreBLEU and chrF with their signatures.
+        scores: sacreBLEU and chrF with their signatures; of a parser, EVALB's.
         tokenized: The paper's own metric; None for a language without a tokenizer.
         perplexity: Per subword, of the references.
         translations: Of every line, in order.
@@ -64,7 +64,7 @@ class Report:
     name: str
     checkpoint: str
     step: int
-    scores: Scores
+    scores: CorpusScores
     tokenized: TokenizedBleu | None
     perplexity: float
     translations: Sequence[TranslatedLine]
@@ -77,8 +77,7 @@ class Report:
         lines = [
             f"{self.name}: {len(self.translations):,} sentences, {self.checkpoint}, "
             f"{search}, {self.seconds:.0f}s",
-            f"  BLEU {self.scores.bleu:.2f}  {self.scores.bleu_signature}",
-            f"  chrF {self.scores.chrf:.2f}  {self.scores.chrf_signature}",
+            *(f"  {line}".rstrip() for line in self.scores.lines()),
         ]
         if self.tokenized is not None:
             lines.append(
@@ -97,10 +96,7 @@ class Report:
             "checkpoint": self.checkpoint,
             "step": self.step,
             "sentences": len(self.translations),
-            "bleu": self.scores.bleu,
-            "bleu_signature": self.scores.bleu_signature,
-            "chrf": self.scores.chrf,
-            "chrf_signature": self.scores.chrf_signature,
+            **self.scores.facts(),
             "perplexity": self.perplexity,
             "decoding": dataclasses.asdict(self.decoding),
         }
@@ -145,13 +141,19 @@ def score(
         report: Called with the number of sentences done since the last call.
     """
     start_seconds = time.monotonic()
+    language = trained.config.data.target_language
+    # The words of a test set's sentences are known: blanks are between them.
     translator = experiment.build_translator(
-        trained.model, trained.vocabulary, decoding
+        trained.model,
+        trained.vocabulary,
+        decoding,
+        1,
+        form_of(language, splits_words=False),
     )
     translations = translator.translate(test_set.source, report)
     seconds = time.monotonic() - start_seconds
     hypotheses = [line.text for line in translations]
-    language = trained.config.data.target_language
+    sources = [line.decode("utf-8", errors="replace") for line in test_set.source]
     tokenized = None
     if language in moses_languages():
         tokenized = tokenized_bleu(
@@ -166,7 +168,7 @@ def score(
         test_set.name,
         f"{trained.checkpoint.parent.name}/{trained.checkpoint.name}",
         trained.step,
-        corpus_scores(hypotheses, test_set.references),
+        judge_of(language)(sources, hypotheses, test_set.references),
         tokenized,
         perplexity(trained, test_set),
         translations,

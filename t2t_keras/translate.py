@@ -6,7 +6,7 @@
 
 With --n_best above 1 each line gives that many, the line's number before each. With
 --scores the score and the log probability stand before the text; fields are
-separated by tabs.
+separated by tabs. A parser writes a tree for each line, over its words.
 """
 
 import sys
@@ -46,6 +46,7 @@ _LINES_AT_ONCE = flags.DEFINE_integer(
 def main() -> int:
     """Translates; returns the exit status."""
     from t2t_keras import experiment
+    from t2t_keras.evaluation.judging import form_of
     from t2t_keras.model_dir import ModelDir
 
     model_dir = ModelDir(program.required("model_dir"))
@@ -60,7 +61,11 @@ def main() -> int:
                 f"Received: {_N_BEST.value}"
             )
         translator = experiment.build_translator(
-            trained.model, trained.vocabulary, decoding, _N_BEST.value
+            trained.model,
+            trained.vocabulary,
+            decoding,
+            _N_BEST.value,
+            form_of(trained.config.data.target_language, splits_words=True),
         )
         with opened_output(_OUTPUT.value) as target:
             _translate_all(translator, source, target)

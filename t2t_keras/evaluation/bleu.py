@@ -6,6 +6,7 @@ says why there are two.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from sacrebleu.metrics.bleu import BLEU
 from sacrebleu.metrics.chrf import CHRF
@@ -33,6 +34,32 @@ class Scores:
     chrf_signature: str
     hypothesis_length: int
     reference_length: int
+
+    @property
+    def headline(self) -> tuple[str, float]:
+        """BLEU."""
+        return "BLEU", self.bleu
+
+    @property
+    def table(self) -> str:
+        """Nothing: BLEU is of a corpus, not of its sentences."""
+        return ""
+
+    def lines(self) -> list[str]:
+        """Returns both scores, each with its signature."""
+        return [
+            f"BLEU {self.bleu:.2f}  {self.bleu_signature}",
+            f"chrF {self.chrf:.2f}  {self.chrf_signature}",
+        ]
+
+    def facts(self) -> dict[str, Any]:
+        """Returns what the run card keeps."""
+        return {
+            "bleu": self.bleu,
+            "bleu_signature": self.bleu_signature,
+            "chrf": self.chrf,
+            "chrf_signature": self.chrf_signature,
+        }
 
 
 def corpus_scores(hypotheses: Sequence[str], references: Sequence[str]) -> Scores:

@@ -11,6 +11,7 @@ import numpy as np
 import tensorflow as tf
 
 from t2t_keras.decoding.beam_search import BeamSearchResult
+from t2t_keras.text.forms import PlainText, TextForm
 from t2t_keras.text.reading import TextReader
 from t2t_keras.text.vocabulary import SubwordVocabulary
 from t2t_keras.typing import Tensor
@@ -75,6 +76,7 @@ class Translator:
         at_once: Calls of `search` at a time. Two on two cores take two thirds of the
             time of one after the other on both: the products of a step are too small
             to be shared (benchmarks/README.md).
+        form: What lines and translations look like outside.
     """
 
     def __init__(
@@ -87,6 +89,7 @@ class Translator:
         extra_length: int = 0,
         tokens_per_batch: int = 4096,
         at_once: int = 1,
+        form: TextForm | None = None,
     ):
         self._search = search
         self._vocabulary = vocabulary
@@ -94,6 +97,7 @@ class Translator:
         self._extra_length = extra_length
         self._tokens_per_batch = tokens_per_batch
         self._at_once = at_once
+        self._form = form or PlainText()
 
     def translate(
         self,
@@ -106,7 +110,8 @@ class Translator:
             lines: Text, one sentence each; ill-formed UTF-8 is replaced.
             report: Called with the number of lines done since the last call.
         """
-        read = [self._reader.read(line) for line in lines]
+        texts = [self._form.source(line) for line in lines]
+        read = [self._reader.read(text) for text in texts]
         sources = [source for source, _ in read]
         results: list[TranslatedLine] = [TranslatedLine((EMPTY,))] * len(lines)
         # An empty line is nothing but the end of sentence.
@@ -114,13 +119,24 @@ class Translator:
         report(len(lines) - len(indices))
         batches = list(self._batches(indices, sources))
         with concurrent.futures.ThreadPoolExecutor(self._at_once) as pool:
-            texts = ([sources[i] for i in batch] for batch in batches)
-            found = pool.map(self._translate_batch, texts)
+            ids = ([sources[i] for i in batch] for batch in batches)
+            found = pool.map(self._translate_batch, ids)
             for batch, of_batch in zip(batches, found, strict=True):
                 for index, hypotheses in zip(batch, of_batch, strict=True):
-                    results[index] = TranslatedLine(hypotheses, cut=read[index][1])
+                    results[index] = TranslatedLine(
+                        self._answers(texts[index], hypotheses), cut=read[index][1]
+                    )
                 report(len(batch))
         return results
+
+    def _answers(
+        self, text: str | bytes, hypotheses: tuple[Translation, ...]
+    ) -> tuple[Translation, ...]:
+        source = self._reader.kept(text)
+        return tuple(
+            dataclasses.replace(found, text=self._form.answer(source, found.text))
+            for found in hypotheses
+        )
 
     def _batches(
         self, indices: list[int], sources: Sequence[Sequence[int]]

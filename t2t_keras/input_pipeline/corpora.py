@@ -15,7 +15,8 @@ import tensorflow as tf
 from t2t_keras.errors import UserError
 from t2t_keras.input_pipeline.parallel_text import ParallelText, open_parallel_text
 from t2t_keras.input_pipeline.tfds_corpora import TfdsSource, open_tfds
-from t2t_keras.input_pipeline.tree_text import TREE_LANGUAGE, tree_pairs
+from t2t_keras.input_pipeline.tree_text import tree_pairs
+from t2t_keras.parsing.parser_form import TREES
 
 # What a split of a corpus is called here, and what TensorFlow Datasets calls it.
 SPLITS: tuple[tuple[str, str], ...] = (
@@ -225,7 +226,7 @@ class _TreeChunks:
         if len(pairs) != 1:
             raise UserError(
                 f"{name} must have one tree. Received: {len(pairs)}. The dataset's "
-                f"feature {TREE_LANGUAGE!r} is taken for one sentence each."
+                f"feature {TREES!r} is taken for one sentence each."
             )
         return pairs[0]
 
@@ -237,7 +238,7 @@ def _dataset_corpus(source: TfdsSource) -> Corpus:
             continue
         open_pairs = source.opener(their_name)
         open_chunks: Callable[[], Iterator[TextChunk]] = _DatasetChunks(open_pairs)
-        if source.target_feature == TREE_LANGUAGE:
+        if source.target_feature == TREES:
             open_chunks = _TreeChunks(open_pairs, f"{source.name}, {name}")
             open_pairs = _ChunkPairs(open_chunks)
         splits[name] = CorpusSplit(

@@ -10,9 +10,6 @@ from t2t_keras.parsing.cleaning import cleaned
 from t2t_keras.parsing.linearization import linearized, words_of
 from t2t_keras.parsing.trees import read_trees
 
-TREE_LANGUAGE = "tree"
-"""What the target language of a parser is called."""
-
 
 def tree_pairs(lines: Iterable[bytes], name: str) -> Iterator[tuple[bytes, bytes]]:
     """Yields sentence and symbols of each tree; of one without words, twice nothing.

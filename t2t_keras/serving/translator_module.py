@@ -21,6 +21,7 @@ from t2t_keras.serving import checked_inputs
 from t2t_keras.serving.ids_module import IdsModule, Outputs
 from t2t_keras.serving.limits import MAX_ALPHA, ServingLimits
 from t2t_keras.serving.served_model import ServedModel
+from t2t_keras.text.forms import PlainText, TextForm
 from t2t_keras.text.reading import ReadTexts, TextReader
 from t2t_keras.text.vocabulary import SubwordVocabulary
 from t2t_keras.typing import Tensor
@@ -34,6 +35,8 @@ class TranslatorModule(IdsModule):
         vocabulary: Of both languages.
         settings: How to search, where a request does not say.
         limits: On what a request may ask for.
+        form: What texts and answers look like outside. Where a request brings its own
+            target, that is what the model would write.
     """
 
     def __init__(
@@ -42,9 +45,11 @@ class TranslatorModule(IdsModule):
         vocabulary: SubwordVocabulary,
         settings: BeamSearchSettings,
         limits: ServingLimits,
+        form: TextForm | None = None,
     ):
         super().__init__(model, vocabulary, settings, limits)
         self.tokenizer = vocabulary.tokenizer
+        self._form = form or PlainText()
         self._sources = TextReader(vocabulary, limits.source_length, limits.characters)
         self._targets = TextReader(vocabulary, limits.target_length)
         self._shown = TextReader(vocabulary, limits.attention_length)
@@ -75,14 +80,27 @@ class TranslatorModule(IdsModule):
         }
 
     def _translate(self, text: Tensor) -> Outputs:
-        read = self._sources.read_in_graph(checked_inputs.texts(text, signature.TEXT))
-        return self._best_of(self._best(read.ids), read)
+        text = self._source(checked_inputs.texts(text, signature.TEXT))
+        read = self._sources.read_in_graph(text)
+        return self._best_of(self._best(read.ids), read, text)
 
-    def _best_of(self, found: BeamSearchResult, read: ReadTexts) -> Outputs:
+    def _source(self, lines: Tensor) -> Tensor:
+        return self._form.source_in_graph(lines)
+
+    def _answers(self, text: Tensor, tokens_BNL: Tensor) -> Tensor:
+        """Returns what the user gets for each of N translations, [B, N] string."""
+        shape = tf.shape(tokens_BNL)
+        rows = tf.reshape(tokens_BNL, [-1, shape[2]])
+        targets_BN = tf.reshape(self._vocabulary.decode_in_graph(rows), shape[:2])
+        return self._form.answer_in_graph(self._sources.kept_in_graph(text), targets_BN)
+
+    def _best_of(
+        self, found: BeamSearchResult, read: ReadTexts, text: Tensor
+    ) -> Outputs:
         """Returns the outputs of the signatures that give one translation."""
         # A text without a token is not worth a guess: empty stays empty.
         empty_B = read.lengths <= 1
-        translation_B = self._vocabulary.decode_in_graph(found.tokens[:, 0])
+        translation_B = self._answers(text, found.tokens[:, :1])[:, 0]
         return {
             signature.TRANSLATION: tf.where(empty_B, "", translation_B),
             signature.SCORE: tf.where(empty_B, 0.0, found.scores[:, 0]),
@@ -90,12 +108,12 @@ class TranslatorModule(IdsModule):
         }
 
     def _nbest(self, text: Tensor) -> Outputs:
-        read = self._sources.read_in_graph(checked_inputs.texts(text, signature.TEXT))
+        text = self._source(checked_inputs.texts(text, signature.TEXT))
+        read = self._sources.read_in_graph(text)
         n_best = self._limits.n_best
         settings = dataclasses.replace(self._settings, n_best=n_best)
         found = self._model.search(read.ids, settings)
-        rows = tf.reshape(found.tokens, [-1, tf.shape(found.tokens)[2]])
-        texts_BN = tf.reshape(self._vocabulary.decode_in_graph(rows), [-1, n_best])
+        texts_BN = self._answers(text, found.tokens)
         empty_B1 = read.lengths[:, None] <= 1
         # Of an empty text there is one translation, which is as sure as can be.
         nothing_N = tf.constant([0.0] + [float("-inf")] * (n_best - 1))
@@ -125,7 +143,7 @@ class TranslatorModule(IdsModule):
             alpha: Tensor = default_alpha,
             max_length: Tensor = default_length,
         ) -> Outputs:
-            text = checked_inputs.texts(text, signature.TEXT)
+            text = self._source(checked_inputs.texts(text, signature.TEXT))
             read = self._sources.read_in_graph(text)
             each = tf.shape(text)
             beams_B = checked_inputs.option(beam_size, each, signature.BEAM_SIZE)
@@ -139,7 +157,7 @@ class TranslatorModule(IdsModule):
                 max_lengths=tf.clip_by_value(lengths_B, 1, limits.target_length),
             )
             found = self._model.search(read.ids, wide, options=options)
-            return self._best_of(found, read)
+            return self._best_of(found, read, text)
 
         any_shape = tf.TensorShape(None)
         specs = [
@@ -153,7 +171,7 @@ class TranslatorModule(IdsModule):
 
     def _score(self, source: Tensor, target: Tensor) -> Outputs:
         source, target = checked_inputs.pairs(source, target)
-        sources = self._sources.read_in_graph(source)
+        sources = self._sources.read_in_graph(self._source(source))
         targets = self._targets.read_in_graph(target)
         log_probs_BT = self._model.target_log_probs(sources.ids, targets.ids)
         log_prob_B = tf.reduce_sum(log_probs_BT, axis=1)
@@ -170,7 +188,7 @@ class TranslatorModule(IdsModule):
 
     def _attention(self, source: Tensor, target: Tensor) -> Outputs:
         source, target = checked_inputs.pairs(source, target)
-        sources = self._shown.read_in_graph(source)
+        sources = self._shown.read_in_graph(self._source(source))
         targets = self._shown.read_in_graph(target)
         shifted_BT = tf.pad(targets.ids, [[0, 0], [1, 0]])[:, :-1]
         encoder, decoder, memory = self._model.attention(sources.ids, shifted_BT)

@@ -59,6 +59,17 @@ class TextReader:
         self.max_characters = max_characters
         self._vocabulary = vocabulary
 
+    def kept(self, text: str | bytes) -> str:
+        """Returns the normalised text up to the most characters that are looked at."""
+        return normalize(text)[: self.max_characters]
+
+    def kept_in_graph(self, texts: Tensor) -> Tensor:
+        """Returns what `kept` does, of texts [N] string."""
+        import tensorflow as tf
+
+        whole = normalize_in_graph(texts)
+        return tf.strings.substr(whole, 0, self.max_characters, unit="UTF8_CHAR")
+
     def read(self, text: str | bytes) -> tuple[list[int], bool]:
         """Returns the ids of a text, and whether its end was left out."""
         whole = normalize(text)

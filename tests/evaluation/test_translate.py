@@ -11,6 +11,9 @@ from hypothesis import strategies as st
 
 from t2t_keras.decoding.beam_search import BeamSearchResult
 from t2t_keras.evaluation.translate import EMPTY, Translation, Translator
+from t2t_keras.parsing.linearization import repaired, words_of
+from t2t_keras.parsing.parser_form import ParserForm
+from t2t_keras.parsing.trees import read_trees
 from t2t_keras.text.subwords import learn_subwords
 from t2t_keras.text.vocabulary import SubwordVocabulary
 
@@ -228,3 +231,28 @@ def test_a_search_that_fails_ends_the_translation(vocabulary):
     sizes = {"max_source_length": 40, "tokens_per_batch": 4, "at_once": 3}
     with pytest.raises(RuntimeError, match="no memory for 1 rows"):
         Translator(search, vocabulary, **sizes).translate(LINES)
+
+
+def test_a_parser_gives_each_of_the_best_as_a_tree_over_the_words(vocabulary):
+    """Its model echoes the words, which are taken for parts of speech."""
+    lines = ["ab (S ba", "", "(b )b ba", b" c  )d (S ab abba ab ba ab ba "]
+    translator = Translator(
+        EchoSearch(),
+        vocabulary,
+        max_source_length=14,
+        extra_length=3,
+        form=ParserForm(splits=False),
+    )
+    found = translator.translate(lines)
+    for line, each in zip(lines, found, strict=True):
+        words = (line.decode() if isinstance(line, bytes) else line).split()
+        assert len(each.hypotheses) == (2 if words else 1)
+        trees = [next(read_trees([one.text]), None) for one in each.hypotheses]
+        escaped = [word.replace("(", "-LRB-").replace(")", "-RRB-") for word in words]
+        assert [words_of(tree) if tree else [] for tree in trees] == (
+            [escaped] * len(each.hypotheses)
+        )
+    assert found[0].text == str(repaired("ab (S ba", ["ab", "(S", "ba"]))
+    assert found[1].text == ""
+    # What is cut keeps its words: the model alone does not see them.
+    assert [each.cut for each in found] == [False, False, False, True]

@@ -9,9 +9,13 @@ import tensorflow as tf
 from t2t_keras.decoding.beam_search import BeamSearchResult
 from t2t_keras.decoding.settings import BeamSearchSettings
 from t2t_keras.evaluation.translate import Translator
+from t2t_keras.parsing.parser_form import ParserForm
+from t2t_keras.serving.graph_check import check_graph
 from t2t_keras.serving.limits import ServingLimits
 from t2t_keras.serving.requests import Request
+from t2t_keras.serving.saved_model import save_version
 from t2t_keras.serving.translator_module import TranslatorModule
+from t2t_keras.serving.validation import served_session
 from tests.serving.toy_model import HEADS, LAYERS, LIMITS, SETTINGS, toy_model
 
 TEXTS = (
@@ -257,3 +261,67 @@ def test_what_has_another_rank_is_refused(served, name, inputs, message):
     """As a server would: Python's own checks are not asked."""
     with pytest.raises(tf.errors.InvalidArgumentError, match=message):
         served.ask(Request(name, inputs))
+
+
+# A toy parser's symbols are its words. Some are cut, by tokens and by characters.
+SENTENCES = (
+    *(
+        "ab (S ba",
+        "",
+        "(b )b c",
+        "(a (b c )d e",
+        ")a )b",
+        "(",
+        "a" * 40,
+        "(S " + "a " * 9,
+    ),
+    *("\u202eab (\U0001f642\u0301 x", "a\x00 )b", " \t", "c\u2581)d (S ab ba ab ba ab"),
+)
+
+
+@pytest.mark.parametrize("splits", [True, False])
+def test_a_parser_answers_with_trees_by_itself(weight, vocabulary, tmp_path, splits):
+    form = ParserForm(splits=splits)
+    limits = dataclasses.replace(LIMITS, characters=24)
+    module = TranslatorModule(toy_model(weight), vocabulary, SETTINGS, limits, form)
+    version = save_version(module, tmp_path / "base")
+    check_graph(version, tokenizes=True, xla=False)
+    search = toy_model(weight).search
+    translator = Translator(
+        lambda ids: search(ids, BeamSearchSettings(4, 0.5, n_best=3)),
+        vocabulary,
+        max_source_length=limits.source_length,
+        max_characters=limits.characters,
+        form=form,
+    )
+    expected = translator.translate(SENTENCES)
+    with served_session(version) as served:
+        text = strings(*(line.encode() for line in SENTENCES))
+        found = ask(served, "serving_default", text=text)
+        assert [t.decode() for t in found["translation"]] == [e.text for e in expected]
+        assert found["truncated"].tolist() == [line.cut for line in expected]
+        with_options = ask(served, "translate_with_options", text=text)
+        assert with_options["translation"].tolist() == found["translation"].tolist()
+        for row, line in zip(
+            ask(served, "nbest", text=text)["translations"], expected, strict=True
+        ):
+            texts = [one.text for one in line.hypotheses]
+            assert [tree.decode() for tree in row[: len(texts)]] == texts
+    assert len({line.text for line in expected}) >= 9
+    # Where brackets are words of their own, none is left to open anything.
+    assert any(line.text.startswith(("(S", "(a", "(b")) for line in expected) != splits
+
+
+def test_a_parsers_source_is_split_wherever_it_is_read(weight, vocabulary):
+    form = ParserForm(splits=True)
+    parser, plain = (
+        TranslatorModule(toy_model(weight), vocabulary, SETTINGS, LIMITS, each)
+        for each in (form, None)
+    )
+    raw, split = tf.constant([b"a(b."]), tf.constant([b"a -LRB- b ."])
+    target = tf.constant([b"(S a"])
+    for name in ("score", "attention"):
+        ours = getattr(parser, name)(raw, target)
+        theirs = getattr(plain, name)(split, target)
+        for key, value in ours.items():
+            np.testing.assert_array_equal(value, theirs[key], err_msg=key)

@@ -135,3 +135,18 @@ def test_without_a_dev_set_there_is_nothing_to_say(config, model_dir) -> None:
     evaluation.rehearse()
     scores, shown, _ = evaluated(config, model_dir)
     assert (scores, shown.lines, shown.images) == ({}, [], {})
+
+
+def test_a_parsers_greedy_score_is_its_f1(config, model_dir) -> None:
+    (source,), (target,) = config.data.dev_source, config.data.dev_target
+    sentences = Path(source).read_text(encoding="utf-8").splitlines()
+    symbols = [f"(S{' NN' * len(line.split())} )S" for line in sentences]
+    Path(target).write_text("".join(f"{line}\n" for line in symbols), encoding="utf-8")
+    config = changed(config, "data", target_language="tree", max_length=64)
+    config = changed(config, "training", dev_bleu_sentences=3)
+    scores, shown, _ = evaluated(config, model_dir)
+    assert set(scores) == {"dev_loss", "dev_perplexity", "dev_f1_greedy"}
+    assert f", F1 {scores['dev_f1_greedy']:.1f} (greedy)" in shown.lines[0]
+    assert f"    = {symbols[0]}" in shown.texts["translations"]
+    # A tree over the words, whatever the untrained model wrote.
+    assert sentences[0].split()[-1] + ")" in shown.texts["translations"]

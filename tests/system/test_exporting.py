@@ -7,14 +7,17 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from t2t_keras import checkpoints, exporting
+from t2t_keras import checkpoints, experiment, exporting
 from t2t_keras.attention_maps import attention_maps
 from t2t_keras.decoding.settings import BeamSearchSettings
 from t2t_keras.errors import UserError
+from t2t_keras.evaluation.judging import form_of
 from t2t_keras.evaluation.translate import Translator
 from t2t_keras.export_settings import ExportSettings
 from t2t_keras.model_dir import ModelDir
 from t2t_keras.model_search import search_translations
+from t2t_keras.parsing.linearization import words_of
+from t2t_keras.parsing.trees import read_trees
 from t2t_keras.serving.graph_check import read_meta_graph
 from t2t_keras.serving.requests import Request, read_warm_up
 from t2t_keras.serving.validation import served_session
@@ -243,3 +246,26 @@ def test_an_export_that_fails_leaves_nothing(trained, tmp_path, monkeypatch):
     with pytest.raises(UserError, match="refused"):
         exporting.export(trained, model_dir, "ids", SETTINGS)
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_parsers_export_answers_with_trees_over_raw_text(trained, tmp_path):
+    parser = trained_of(trained.model, trained.vocabulary, target_language="tree")
+    parser = dataclasses.replace(parser, checkpoint=trained.checkpoint)
+    settings = dataclasses.replace(SETTINGS, max_source_length=99, max_characters=999)
+    version = exporting.export(parser, ModelDir(tmp_path), "text", settings)
+    translator = experiment.build_translator(
+        parser.model,
+        parser.vocabulary,
+        CONFIG.decoding,
+        2,
+        form_of("tree", splits_words=True),
+    )
+    lines = ["the old (green) house walks.", "", "isn't", *LINES[:3]]
+    with served_session(version) as served:
+        found = ask(served, "nbest", text=strings(lines))["translations"]
+    expected = translator.translate(lines)
+    for row, line in zip(found, expected, strict=True):
+        texts = [one.text for one in line.hypotheses]
+        assert [text.decode() for text in row[: len(texts)]] == texts
+    words = words_of(next(read_trees([found[0][0].decode()])))
+    assert words == "the old -LRB- green -RRB- house walks .".split()

@@ -1,5 +1,6 @@
 """What the end of a run leaves: a mean, scores, an export, and a word on each."""
 
+import dataclasses
 import json
 
 import numpy as np
@@ -10,6 +11,7 @@ from t2t_keras.config import DecodingConfig
 from t2t_keras.errors import UserError
 from t2t_keras.evaluation.bleu import corpus_scores
 from t2t_keras.evaluation.translate import TranslatedLine, Translation
+from t2t_keras.evaluation.tree_scores import judged_trees
 from t2t_keras.export_settings import ExportSettings
 
 
@@ -103,6 +105,14 @@ def test_translations_and_scores_are_kept(own_run, report):
     assert card["scores"]["test averaged/step-77"]["step"] == 77
     assert card["scores"]["test averaged/step-77"]["perplexity"] == 1.5
     assert card["seed"] == before["seed"]
+
+
+def test_a_parsers_table_of_sentences_is_kept_beside_its_trees(own_run, report):
+    scores = judged_trees(["a", "b"], ["(S (NN a))", ""], ["(S NN )S", "(S NN )S"])
+    finish.keep(own_run, dataclasses.replace(report, scores=scores))
+    kept = own_run.translations / "test-averaged-step-77.txt.evalb"
+    assert kept.read_text(encoding="utf-8") == scores.table
+    assert own_run.run_card()["scores"]["test averaged/step-77"]["f1"] == 100.0
 
 
 def test_scores_of_other_sets_stay(own_run, report):

@@ -12,7 +12,10 @@ from t2t_keras.errors import UserError
 from t2t_keras.evaluation.bleu import corpus_scores
 from t2t_keras.evaluation.compound_bleu import tokenized_bleu
 from t2t_keras.evaluation.translate import TranslatedLine, Translation
+from t2t_keras.evaluation.tree_scores import judged_trees
 from t2t_keras.input_pipeline.corpora import open_corpus
+from t2t_keras.parsing.linearization import words_of
+from t2t_keras.parsing.trees import read_trees
 from tests.system.random_model import (
     CONFIG,
     made_up_lines,
@@ -181,3 +184,22 @@ def test_an_empty_split_is_refused(tmp_path):
     corpus = open_corpus(files={"test": ([source], [target])})
     with pytest.raises(UserError, match="The test split of text files has no sentence"):
         scoring.read_split(corpus, "test")
+
+
+def test_a_parser_that_has_learned_nothing_is_scored_all_the_same(random_trained):
+    """Its trees are over the words of the test set, which are not split again."""
+    model, vocabulary = random_trained.model, random_trained.vocabulary
+    parser = trained_of(model, vocabulary, target_language="tree")
+    sentences = [f"{line} Inc." for line in made_up_lines(7, seed=23)]
+    symbols = [f"(S (NP{' NN' * line.count(' ')} )NP . )S" for line in sentences]
+    parsed = scoring.TestSet("news", [line.encode() for line in sentences], symbols)
+    report = scoring.score(parser, parsed, GREEDY)
+    trees = [line.text for line in report.translations]
+    words = [words_of(next(read_trees([tree]))) for tree in trees]
+    assert words == [line.split() for line in sentences]
+    assert report.scores == judged_trees(sentences, trees, symbols)
+    assert report.tokenized is None
+    lines = report.describe().splitlines()
+    assert lines[1].startswith("  F1 ")
+    assert lines[-1].startswith("  perplexity per subword ")
+    assert json.loads(json.dumps(report.facts()))["f1"] == report.scores.headline[1]

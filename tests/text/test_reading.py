@@ -70,3 +70,14 @@ def test_limits_that_cannot_be(vocabulary):
         TextReader(vocabulary, 0, 9)
     with pytest.raises(ValueError, match=r"at least 1\. Received: 9 and 0"):
         TextReader(vocabulary, 9, 0)
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.text(max_size=30) | st.binary(max_size=30))
+def test_what_is_kept_is_the_same_in_the_graph(vocabulary, text):
+    reader = TextReader(vocabulary, 6, 7)
+    kept = reader.kept(text)
+    assert kept == normalize(text)[:7]
+    encoded = text.encode("utf-8", "surrogatepass") if isinstance(text, str) else text
+    (in_graph,) = reader.kept_in_graph(tf.constant([encoded])).numpy()
+    assert in_graph.decode() == kept

@@ -1,0 +1,275 @@
+"""How well trees match the right ones, counted as EVALB counts.
+
+EVALB is the C program by Sekine and Collins that the field's scores come from; its
+rules are those of its parameter file COLLINS.prm. What it does that one would not
+guess is said where it is done. What it does to files it cannot hold (lines over
+5,000 bytes, 200 words or 200 brackets) is left out.
+"""
+
+import collections
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+from t2t_keras.errors import UserError
+from t2t_keras.parsing.cleaning import EMPTY_ELEMENT, ROOT
+from t2t_keras.parsing.trees import Tree, walk
+
+# DELETE_LABEL: words with one of these parts of speech are taken out before words
+# are numbered, and constituents with one of these labels are not counted. The
+# exclamation mark's part of speech is "."; brackets (-LRB-) and $ stay.
+_DELETED = frozenset({ROOT, EMPTY_ELEMENT, ",", ":", "``", "''", "."})
+# EQ_LABEL ADVP PRT: of constituents, and of parts of speech as well.
+_EQUAL = (("PRT", "ADVP"),)
+# CUTOFF_LEN: sentences up to here have a summary of their own.
+CUTOFF_LENGTH = 40
+# MAX_ERROR.
+MOST_ERRORS = 10
+
+VALID, ERROR, SKIPPED = 0, 1, 2
+
+
+@dataclass(frozen=True)
+class SentenceScore:
+    """What EVALB counts of one sentence.
+
+    Attributes:
+        status: VALID, ERROR (its words are not the right ones) or SKIPPED (it has no
+            words); in both latter cases nothing below is counted but the length.
+        length: Words of the right tree, punctuation counted, traces not.
+        matched: Brackets of both trees, each with its label and words.
+        gold: Brackets of the right tree.
+        test: Brackets of the tree that is scored.
+        crossing: Brackets of the latter that cross one or more of the former.
+        words: Of the right tree, without punctuation.
+        tags: How many of them have the right part of speech.
+        fault: What is wrong, as EVALB says it; "" if nothing is.
+    """
+
+    status: int
+    length: int
+    matched: int = 0
+    gold: int = 0
+    test: int = 0
+    crossing: int = 0
+    words: int = 0
+    tags: int = 0
+    fault: str = ""
+
+    @property
+    def complete(self) -> bool:
+        """Whether all brackets match. A sentence without any counts as complete."""
+        return self.matched == self.gold == self.test
+
+
+@dataclass(frozen=True)
+class BracketScores:
+    """The sums of a set of sentences, and what EVALB reports of them, in percent.
+
+    Attributes:
+        sentences: All of them.
+        errors: Those whose words are not the right ones.
+        skipped: Those without words.
+        complete: Valid ones whose brackets are all right.
+        without_crossing: Valid ones without a crossing bracket.
+        few_crossings: Valid ones with at most 2.
+    """
+
+    sentences: int
+    errors: int
+    skipped: int
+    complete: int
+    without_crossing: int
+    few_crossings: int
+    matched: int
+    gold: int
+    test: int
+    crossing: int
+    words: int
+    tags: int
+
+    @property
+    def valid(self) -> int:
+        """Sentences that count."""
+        return self.sentences - self.errors - self.skipped
+
+    @property
+    def recall(self) -> float:
+        """Right brackets that were found; 0 if there is none."""
+        return percent(self.matched, self.gold)
+
+    @property
+    def precision(self) -> float:
+        """Brackets found that are right; 0 if there is none."""
+        return percent(self.matched, self.test)
+
+    @property
+    def f1(self) -> float:
+        """The harmonic mean of both; 0 where EVALB prints a NaN."""
+        both = self.recall + self.precision
+        return 2 * self.precision * self.recall / both if both else 0.0
+
+    @property
+    def tagging(self) -> float:
+        """Words with the right part of speech."""
+        return percent(self.tags, self.words)
+
+
+def percent(part: int, whole: int) -> float:
+    """Returns how much of a whole a part is, in percent; of nothing, 0."""
+    return 100 * part / whole if whole else 0.0
+
+
+def sentence_scores(
+    gold: Iterable[Tree | None],
+    test: Iterable[Tree | None],
+    most_errors: int | None = MOST_ERRORS,
+) -> Iterator[SentenceScore]:
+    """Yields EVALB's counts for each sentence.
+
+    Args:
+        gold: The right trees, cleaned or with traces and function tags.
+        test: The trees to score, in the same order; None is a sentence without one.
+        most_errors: Stops where EVALB stops, which is one later than MAX_ERROR
+            sounds: 10 sentences with other words than the right ones pass, and the
+            11th, and the 12th ends it. If None, any number passes.
+
+    Raises:
+        UserError: If there are more errors, or not as many trees on both sides.
+    """
+    ended, errors = object(), 0
+    trees = [iter(gold), iter(test)]
+    for number in range(1, 1 << 62):
+        right, found = (next(side, ended) for side in trees)
+        if right is ended and found is ended:
+            return
+        if ended in (right, found):
+            sides = ("found", "right") if right is ended else ("right", "found")
+            raise UserError(
+                f"There are {number} {sides[0]} trees or more, but {number - 1} "
+                f"{sides[1]} ones. Each tree is scored against one: check that both "
+                "files are of the same sentences."
+            )
+        score = _scored(right, found)  # type: ignore[arg-type]
+        errors += score.status == ERROR
+        if most_errors is not None and errors > most_errors + 1:
+            raise UserError(
+                f"Sentence {number} is number {errors} whose words are not those of "
+                f"the right tree ({score.fault}). The trees belong to other sentences, "
+                "or were split into words by other rules."
+            )
+        yield score
+
+
+def summed(sentences: Iterable[SentenceScore]) -> BracketScores:
+    """Returns the sums of sentences: recall is of all brackets, not a mean."""
+    scores = list(sentences)
+    valid = [score for score in scores if score.status == VALID]
+    return BracketScores(
+        sentences=len(scores),
+        errors=sum(score.status == ERROR for score in scores),
+        skipped=sum(score.status == SKIPPED for score in scores),
+        complete=sum(score.complete for score in valid),
+        without_crossing=sum(score.crossing == 0 for score in valid),
+        few_crossings=sum(score.crossing <= 2 for score in valid),
+        matched=sum(score.matched for score in valid),
+        gold=sum(score.gold for score in valid),
+        test=sum(score.test for score in valid),
+        crossing=sum(score.crossing for score in valid),
+        words=sum(score.words for score in valid),
+        tags=sum(score.tags for score in valid),
+    )
+
+
+@dataclass(frozen=True)
+class _Counted:
+    """A tree as EVALB keeps it: words and brackets, each in its order."""
+
+    leaves: list[Tree]
+    brackets: list[tuple[int, int, str]]
+    length: int
+
+
+def _counted(tree: Tree | None) -> _Counted:
+    leaves: list[Tree] = []
+    brackets: list[tuple[int, int, str]] = []
+    open_: list[tuple[int, str]] = []
+    length = 0
+    for step in walk(tree) if tree else ():
+        if isinstance(step, Tree):
+            # By the part of speech as it stands: -NONE-, but not -NONE-1.
+            length += step.label != EMPTY_ELEMENT
+            if step.label not in _DELETED:
+                leaves.append(step)
+        elif step is not None:
+            open_.append((len(leaves), step))
+        else:
+            start, label = open_.pop()
+            label = _bare(label)
+            # A bracket over punctuation alone is one over nothing.
+            if start < len(leaves) and label not in _DELETED:
+                brackets.append((start, len(leaves), _same(label)))
+    return _Counted(leaves, brackets, length)
+
+
+def _bare(label: str) -> str:
+    """A constituent's label up to its first - or =, be that its first character.
+
+    So nothing is left of a constituent -NONE-, and it counts: with a label "".
+    """
+    return label.split("-", 1)[0].split("=", 1)[0]
+
+
+def _same(label: str) -> str:
+    for one, other in _EQUAL:
+        if label == one:
+            return other
+    return label
+
+
+def _scored(gold: Tree | None, test: Tree | None) -> SentenceScore:
+    right, found = _counted(gold), _counted(test)
+    if not found.leaves:
+        # Also if it is punctuation only, and whatever the right tree is.
+        return SentenceScore(SKIPPED, right.length)
+    fault = _fault(right.leaves, found.leaves)
+    if fault:
+        return SentenceScore(ERROR, right.length, fault=fault)
+    # As often as both have it: brackets over the same words with the same label are
+    # several brackets.
+    both = collections.Counter(right.brackets) & collections.Counter(found.brackets)
+    return SentenceScore(
+        VALID,
+        right.length,
+        matched=both.total(),
+        gold=len(right.brackets),
+        test=len(found.brackets),
+        crossing=sum(_crosses(bracket, right.brackets) for bracket in found.brackets),
+        words=len(right.leaves),
+        # Parts of speech are compared whole: NN is not NN-1.
+        tags=sum(
+            _same(one.label) == _same(other.label)
+            for one, other in zip(right.leaves, found.leaves, strict=True)
+        ),
+    )
+
+
+def _fault(gold: list[Tree], test: list[Tree]) -> str:
+    """What keeps two sentences from being compared, punctuation left out.
+
+    A word whose part of speech is punctuation's on one side alone makes the lengths
+    differ: a wrong tag costs the whole sentence.
+    """
+    if len(gold) != len(test):
+        return f"Length unmatch ({len(gold)}|{len(test)})"
+    for one, other in zip(gold, test, strict=True):
+        if one.word != other.word:
+            return f"Words unmatch ({one.word}|{other.word})"
+    return ""
+
+
+def _crosses(
+    bracket: tuple[int, int, str], others: Iterable[tuple[int, int, str]]
+) -> bool:
+    """Whether a bracket overlaps any of the others without one holding the other."""
+    start, end, _ = bracket
+    return any(a < start < b < end or start < a < end < b for a, b, _ in others)

@@ -1,0 +1,28 @@
+import pytest
+
+from t2t_keras.evaluation.bleu import corpus_scores
+from t2t_keras.evaluation.judging import form_of, judge_of, judged_translations
+from t2t_keras.evaluation.tree_scores import judged_trees
+
+
+def test_a_run_that_writes_trees_is_a_parser():
+    assert judge_of("tree") is judged_trees
+    assert form_of("tree", splits_words=True).source("a.") == "a ."
+    assert form_of("tree", splits_words=False).source("a.") == "a."
+    assert form_of("tree", splits_words=False).answer("a", "") == "(TOP (NN a))"
+
+
+@pytest.mark.parametrize("language", ["de", "trees", "Tree", ""])
+def test_any_other_run_is_a_translator(language):
+    assert judge_of(language) is judged_translations
+    form = form_of(language, splits_words=True)
+    assert form.source(b"a.") == b"a."
+    assert form.answer("a", "(S") == "(S"
+
+
+def test_translations_are_scored_by_bleu():
+    scores = judged_translations(["x"], ["ein Haus"], ["ein Haus."])
+    assert scores == corpus_scores(["ein Haus"], ["ein Haus."])
+    assert scores.headline == ("BLEU", scores.bleu)
+    assert scores.lines()[0] == f"BLEU {scores.bleu:.2f}  {scores.bleu_signature}"
+    assert scores.facts()["chrf"] == scores.chrf

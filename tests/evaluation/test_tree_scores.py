@@ -1,0 +1,79 @@
+import json
+
+import pytest
+
+from t2t_keras.errors import UserError
+from t2t_keras.evaluation.tree_scores import judged_trees
+
+SOURCES = ("the dog sleeps .", "it  adds up", "x")
+REFERENCES = (
+    "(S (NP DT NN )NP (VP VBZ )VP . )S",
+    "(S (NP PRP )NP (VP VBZ (PRT RP )PRT )VP )S",
+    "(NP NN )NP",
+)
+# Of three brackets two and one too many, of four all, and nothing.
+HYPOTHESES = (
+    "(S (NP (DT the) (NN dog)) (X (VBZ sleeps) (. .)) (. .))".replace(
+        " (. .)) (", ") ("
+    ),
+    "(S (NP (PRP it)) (VP (VBZ adds) (ADVP (RB up))))",
+    "",
+)
+
+
+@pytest.fixture(scope="module")
+def scores():
+    return judged_trees(SOURCES, HYPOTHESES, REFERENCES)
+
+
+def test_the_brackets_are_those_worked_out_by_hand(scores):
+    # Found 3 + 4, right 3 + 4, the same 2 + 4; the last is no tree.
+    name, f1 = scores.headline
+    assert (name, f1) == ("F1", pytest.approx(100 * 6 / 7))
+    facts = json.loads(json.dumps(scores.facts()))
+    assert facts["recall"] == facts["precision"] == pytest.approx(100 * 6 / 7)
+    assert facts["tagging"] == pytest.approx(100 * 5 / 6)
+    assert facts["complete_match"] == 50.0
+    assert (facts["valid"], facts["errors"], facts["skipped"]) == (2, 0, 1)
+    assert facts["up_to_40_words"]["f1"] == facts["f1"]
+
+
+def test_what_is_said_ends_in_evalbs_own_summaries(scores):
+    lines = scores.lines()
+    assert lines[0].startswith("F1 85.71  recall 85.71, precision 85.71: ")
+    assert "Bracketing FMeasure       =  85.71" in lines
+    assert "-- len<=40 --" in lines
+    assert scores.table.splitlines()[3].split()[:5] == ["1", "4", "0", "66.67", "66.67"]
+    assert scores.table.endswith("\n".join(lines[1:]) + "\n")
+
+
+def test_long_sentences_are_in_the_first_summary_alone():
+    words, tags = "a " * 41, "NN " * 41
+    scores = judged_trees(
+        [words, "a"],
+        [f"(S {'(NN a) ' * 41})", "(X (NN a))"],
+        [f"(S {tags})S", "(S NN )S"],
+    )
+    facts = scores.facts()
+    assert facts["f1"] == 50.0
+    assert facts["up_to_40_words"]["f1"] == 0.0
+
+
+@pytest.mark.parametrize(
+    "reference",
+    [
+        *("(S DT NN )S", "(S DT NN VBZ . )S .", "(S DT NN VBZ .", ""),
+        *("Der Hund schläft .", "(S (X )X DT NN VBZ . )S"),
+        "(S (NP (DT the) (NN dog)) (VP (VBZ sleeps)) (. .))",
+    ],
+)
+def test_a_reference_that_is_no_tree_is_refused(reference):
+    with pytest.raises(UserError, match="Reference 2 is no tree over the 4 words"):
+        judged_trees(["x", SOURCES[0]], ["", ""], ["(NP NN )NP", reference])
+
+
+def test_sides_that_do_not_belong_together():
+    with pytest.raises(UserError, match="2 translations and 1 references"):
+        judged_trees(["a", "b"], ["", ""], ["(S NN )S"])
+    with pytest.raises(UserError, match="no sentence to score"):
+        judged_trees([], [], [])

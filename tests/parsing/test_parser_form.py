@@ -1,0 +1,44 @@
+import pytest
+import tensorflow as tf
+
+from t2t_keras.parsing.parser_form import ParserForm
+
+LINES = ("The dog  doesn't sleep.", "", " \t", "a (b) c", "Nothing , here")
+
+
+@pytest.mark.parametrize("splits", [True, False])
+def test_the_graph_reads_and_answers_the_same(splits):
+    form = ParserForm(splits=splits)
+    sources = [form.source(line) for line in LINES]
+    in_graph = form.source_in_graph(tf.constant(LINES))
+    assert [source.decode() for source in in_graph.numpy()] == sources
+    targets = [
+        [f"(S (NP DT {n} )NP" + " VB" * n + " )S" for n in range(row, row + 3)]
+        for row in range(len(LINES))
+    ]
+    trees = form.answer_in_graph(in_graph, tf.constant(targets))
+    assert [[tree.decode() for tree in row] for row in trees.numpy()] == [
+        [form.answer(source, target) for target in row]
+        for source, row in zip(sources, targets, strict=True)
+    ]
+
+
+def test_raw_text_is_split_and_a_treebanks_is_not():
+    symbols = "(S NN (VP VBZ RB )VP"
+    raw, split = (ParserForm(splits=splits) for splits in (True, False))
+    assert raw.source(b"It isn't Inc.") == "It is n't Inc ."
+    assert split.source(b"It isn't  Inc.") == "It isn't Inc."
+    assert (
+        raw.answer(raw.source("It isn't."), symbols)
+        == "(S (NN It) (VP (VBZ is) (RB n't)) (NN .))"
+    )
+    assert split.answer("It isn't.", symbols) == "(S (NN It) (VP (VBZ isn't.)))"
+    assert raw.answer("", symbols) == ""
+
+
+def test_no_texts_at_all():
+    form = ParserForm(splits=True)
+    nothing = form.answer_in_graph(
+        tf.zeros([0], tf.string), tf.zeros([0, 3], tf.string)
+    )
+    assert nothing.shape == (0, 3)
