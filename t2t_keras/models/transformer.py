@@ -25,6 +25,12 @@ from t2t_keras.layers.position_encoding import (
 )
 from t2t_keras.typing import Batch, Tensor
 
+# What encoder and decoder are made of alike.
+_OF_BOTH_STACKS = (
+    *("num_layers", "num_heads", "d_k", "d_v", "d_ff"),
+    *("dropout_rate", "attention_dropout_rate"),
+)
+
 
 class Memory(NamedTuple):
     """What the decoder knows of a batch of source sentences.
@@ -128,9 +134,7 @@ class Transformer(keras.Model):
             "learned_positions": learned_positions,
             "encoder_neighborhood": encoder_neighborhood,
         }
-        stack = ("num_layers", "num_heads", "d_k", "d_v", "d_ff")
-        rates = ("dropout_rate", "attention_dropout_rate")
-        stack_config = {name: self.sizes[name] for name in (*stack, *rates)}
+        stack_config = {name: self.sizes[name] for name in _OF_BOTH_STACKS}
         policy = self.dtype_policy
         self.embedding = SharedEmbedding(
             vocabulary_size, d_model, name="embedding", dtype=policy
