@@ -113,7 +113,11 @@ def test_a_folder_that_is_no_run_is_refused(tmp_path):
     assert done.stderr.startswith(f"error: {tmp_path} is not a model directory")
 
 
-@pytest.mark.parametrize("damage", [b"no gzip at all", gzip.compress(SOURCE * 99)[:-9]])
+@pytest.mark.parametrize(
+    "damage",
+    [b"no gzip at all", gzip.compress(SOURCE * 99)[:-9]],
+    ids=["no gzip", "its end is missing"],
+)
 def test_a_damaged_gzip_file_is_refused_and_nothing_half_written(
     translate, tmp_path, damage
 ):
