@@ -70,7 +70,7 @@ class _Symbols(NamedTuple):
     Attributes:
         names: Labels and parts of speech.
         is_open: Whether it opens a constituent.
-        is_close: Whether it closes one that is open.
+        is_close: Whether it closes one, if any is open.
         is_tag: Whether it is the part of speech of a word that there is.
         before: Words that stand before it.
         depth: Constituents that are open after it.
@@ -89,21 +89,20 @@ def _read(symbols_BM: Tensor, num_words_B1: Tensor) -> _Symbols:
     import tensorflow as tf
 
     first = tf.strings.substr(symbols_BM, 0, 1)
-    is_open, closes = first == "(", first == ")"
+    is_open, is_close = first == "(", first == ")"
     names = tf.strings.regex_replace(symbols_BM, "[()]", "")
     names = tf.where(is_open & (names == ""), UNKNOWN, names)
-    is_tag = ~(is_open | closes) & (symbols_BM != "")
+    is_tag = ~(is_open | is_close) & (symbols_BM != "")
     before = tf.cumsum(tf.cast(is_tag, tf.int32), axis=1, exclusive=True)
-    # Depth that nothing keeps above 0, and how far below it has ever been. A closing
-    # that goes lower than ever before has nothing to close.
-    steps = tf.cast(is_open, tf.int32) - tf.cast(closes, tf.int32)
+    # Depth that nothing keeps above 0, less how far below it has ever been: a closing
+    # that goes lower than ever before has nothing to close, and leaves 0.
+    steps = tf.cast(is_open, tf.int32) - tf.cast(is_close, tf.int32)
     free_depth = tf.cumsum(steps, axis=1)
     lowest = tf.minimum(_running_minimum(free_depth), 0)
-    lowest_before = tf.pad(lowest, [[0, 0], [1, 0]])[:, :-1]
     return _Symbols(
         names,
         is_open,
-        closes & (lowest == lowest_before),
+        is_close,
         is_tag & (before < num_words_B1),
         tf.minimum(before, num_words_B1),
         free_depth - lowest,
@@ -152,8 +151,8 @@ def _brackets_over_words(
 ) -> tuple[_Ends, _Ends]:
     """Returns where constituents over at least one word open and close.
 
-    Sorted by depth, openings and closings take turns: what follows an opening is its
-    closing, if that depth has another bracket at all.
+    Sorted by depth, what follows an opening is its closing, if that depth has another
+    bracket at all. A closing with nothing to close follows no opening.
     """
     import tensorflow as tf
 

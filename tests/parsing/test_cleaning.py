@@ -52,7 +52,7 @@ def test_a_tree_without_words_is_none(text):
     assert cleaned_text(text) == "None"
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(TREES)
 def test_words_stay_and_cleaning_again_changes_nothing(tree):
     once = cleaned(Tree("", (tree, Tree("NP", (Tree("-NONE-", word="*"),)))))

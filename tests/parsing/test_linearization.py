@@ -101,7 +101,7 @@ def test_a_tree_comes_back_exactly(tree):
     assert repaired(linearized(tree), words_of(tree)) == tree
 
 
-@settings(max_examples=600, deadline=None)
+@settings(max_examples=300, deadline=None)
 @given(JUNK, SENTENCES)
 def test_any_symbols_become_the_tree_of_the_rule(symbols, words):
     tree = repaired(symbols, words)
@@ -112,7 +112,7 @@ def test_any_symbols_become_the_tree_of_the_rule(symbols, words):
         assert repaired(linearized(tree), words) == tree
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(st.text(max_size=30), SENTENCES)
 def test_any_text_becomes_a_tree_over_the_words(symbols, words):
     assert words_of(repaired(symbols, words)) == words
