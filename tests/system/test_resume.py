@@ -116,9 +116,17 @@ ONE_PROGRAM = (
 )
 
 
-@pytest.mark.parametrize("settings", [ONE_PROGRAM, ("--batching=pack",)])
-def test_it_is_so_under_xla_and_with_packed_rows(corpus, tmp_path, settings) -> None:
-    run = Run(corpus, tmp_path / "run", (*settings, "--keep_checkpoints=0"))
+# Packed, and with another corpus of which an epoch has a third.
+PACKED_MIXTURE = (
+    "--batching=pack",
+    "--mixture={corpus}/train.de:{corpus}/train.en:1/3",
+)
+
+
+@pytest.mark.parametrize("settings", [ONE_PROGRAM, PACKED_MIXTURE])
+def test_it_is_so_under_xla_and_of_a_packed_mixture(corpus, tmp_path, settings) -> None:
+    given = (setting.format(corpus=corpus) for setting in settings)
+    run = Run(corpus, tmp_path / "run", (*given, "--keep_checkpoints=0"))
     run.finish()
     straight = tensors(run.checkpoints / f"step-{STEPS}")
     # What a kill after step 12 would have left.
