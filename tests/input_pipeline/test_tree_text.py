@@ -10,6 +10,7 @@ from t2t_keras.errors import UserError
 from t2t_keras.input_pipeline.corpora import open_corpus
 from t2t_keras.input_pipeline.parallel_text import open_parallel_text
 from t2t_keras.input_pipeline.tree_text import tree_pairs
+from t2t_keras.parsing.parser_form import ParserForm
 
 # As treebanks have them: over several lines, with traces, tags, and a bracket more.
 TREEBANK = b"""\
@@ -88,6 +89,29 @@ def test_trees_are_both_sides(tmp_path):
         open_parallel_text([trees], [words])
     with pytest.raises(UserError, match=r"a\.mrg holds trees.*and no target"):
         open_parallel_text([words], [trees])
+
+
+def test_what_a_parser_writes_can_be_learned_from(tmp_path):
+    """Of an untrained one, too: the words are those of the raw text."""
+    form = ParserForm(splits=True)
+    lines = ["The dog (ours) doesn't sleep.", " ", "Go!", "“So,” he said; 50% of it."]
+    symbols = [
+        "(S (NP DT )VP )S",
+        "(S",
+        ")S ((",
+        "(S (X A B C D E F G H I J K L M N )X",
+    ]
+    sources = [form.source(line) for line in lines]
+    path = tmp_path / "silver.mrg"
+    path.write_text(
+        "".join(
+            f"{form.answer(*pair)}\n" for pair in zip(sources, symbols, strict=True)
+        )
+    )
+    read = open_parallel_text([path])
+    assert [source for source, _ in as_text(read.pairs())] == [*filter(None, sources)]
+    # What was opened last holds the words that the parser forgot.
+    assert [target for _, target in as_text(read.pairs())][1] == "(X NN NN )X"
 
 
 @pytest.fixture
