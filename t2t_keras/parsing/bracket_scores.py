@@ -243,7 +243,7 @@ def _scored(gold: Tree | None, test: Tree | None) -> SentenceScore:
         matched=both.total(),
         gold=len(right.brackets),
         test=len(found.brackets),
-        crossing=sum(_crosses(bracket, right.brackets) for bracket in found.brackets),
+        crossing=_crossing(right, found),
         words=len(right.leaves),
         # Parts of speech are compared whole: NN is not NN-1.
         tags=sum(
@@ -267,9 +267,17 @@ def _fault(gold: list[Tree], test: list[Tree]) -> str:
     return ""
 
 
-def _crosses(
-    bracket: tuple[int, int, str], others: Iterable[tuple[int, int, str]]
-) -> bool:
-    """Whether a bracket overlaps any of the others without one holding the other."""
-    start, end, _ = bracket
-    return any(a < start < b < end or start < a < end < b for a, b, _ in others)
+def _crossing(right: _Counted, found: _Counted) -> int:
+    """How many brackets overlap one of the right ones, neither holding the other."""
+    # Of the right brackets that start at a word the farthest end, and of those that
+    # end before it the first start: of others one cannot tell more.
+    farthest = list(range(len(right.leaves) + 1))
+    earliest = list(range(len(right.leaves) + 1))
+    for start, end, _ in right.brackets:
+        farthest[start] = max(farthest[start], end)
+        earliest[end] = min(earliest[end], start)
+    return sum(
+        max(farthest[start + 1 : end], default=end) > end
+        or min(earliest[start + 1 : end], default=start) < start
+        for start, end, _ in found.brackets
+    )

@@ -95,13 +95,13 @@ def test_the_form():
     assert words_of(tree) == ["the", "dog", "sleeps", "."]
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=120, deadline=None)
 @given(TREES)
 def test_a_tree_comes_back_exactly(tree):
     assert repaired(linearized(tree), words_of(tree)) == tree
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=120, deadline=None)
 @given(JUNK, SENTENCES)
 def test_any_symbols_become_the_tree_of_the_rule(symbols, words):
     tree = repaired(symbols, words)

@@ -64,7 +64,7 @@ def test_many_trees_to_a_line_and_none():
     assert read(" \n\n") == []
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(st.lists(TREES, max_size=4), st.sampled_from([" ", "\n", "\t \n  "]))
 def test_any_spacing_is_read_and_one_line_is_printed(trees, space):
     text = space.join(bracketed(tree, space) for tree in trees)
