@@ -40,11 +40,35 @@ def test_the_brackets_are_those_worked_out_by_hand(scores):
 
 def test_what_is_said_ends_in_evalbs_own_summaries(scores):
     lines = scores.lines()
-    assert lines[0].startswith("F1 85.71  recall 85.71, precision 85.71: ")
+    assert lines[0].startswith("F1 85.71  labelled brackets as EVALB counts them")
+    assert lines[1].startswith("F1 85.71  of all sentences")
     assert "Bracketing FMeasure       =  85.71" in lines
     assert "-- len<=40 --" in lines
     assert scores.table.splitlines()[3].split()[:5] == ["1", "4", "0", "66.67", "66.67"]
-    assert scores.table.endswith("\n".join(lines[1:]) + "\n")
+    assert scores.table.endswith("\n".join(lines[2:]) + "\n")
+
+
+def test_a_comma_taken_for_a_noun_costs_evalb_the_sentence_and_us_its_tag():
+    # The second is right but for its tags: an error to EVALB. With the right tags it
+    # has both its brackets, so 2 + 2 are right of 2 + 2 that are, and of 3 + 2 found.
+    scores = judged_trees(
+        ["a b", "a , b"],
+        ["(S (NP (NN a)) (X (NN b)))", "(S (NP (NN a) (NN ,)) (, b))"],
+        ["(S (NP NN )NP NN )S", "(S (NP NN , )NP NN )S"],
+    )
+    assert scores.facts()["errors"] == 1
+    assert scores.facts()["f1"] == pytest.approx(100 * 2 * 2 / (2 + 3))
+    expected = 100 * 2 * 4 / (4 + 5)
+    assert scores.headline == ("F1", pytest.approx(expected))
+    assert scores.facts()["f1_with_right_tags"] == pytest.approx(expected)
+    lines = scores.lines()
+    assert lines[0].startswith("F1 80.00  ") and "without 1 sentences" in lines[0]
+    assert lines[1].startswith("F1 88.89  ")
+
+
+def test_trees_over_other_words_stay_in_error():
+    scores = judged_trees(["a b"], ["(S (NN a))"], ["(S NN NN )S"])
+    assert [score.fault for score in scores.retagged] == ["Length unmatch (2|1)"]
 
 
 def test_long_sentences_are_in_the_first_summary_alone():
