@@ -4,6 +4,7 @@ Exact, from gradients of the real layers: output i depends on input j where its
 gradient is not 0. A stack's dependencies are products of its layers'.
 """
 
+import itertools
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -35,11 +36,17 @@ def dependencies(layer: Callable[[Any], Any], length: int) -> np.ndarray:
     inputs = tf.constant(np.repeat(once, length, axis=0))
     factors = np.zeros((length, length, _WIDTH), "float32")
     factors[range(length), range(length)] = random.normal(size=(length, _WIDTH))
-    with tf.GradientTape() as tape:
-        tape.watch(inputs)
-        asked = tf.reduce_sum(layer(inputs) * factors)
-    gradient = tf.convert_to_tensor(tape.gradient(asked, inputs)).numpy()
-    return (gradient != 0).any(-1)
+    layer(inputs)  # makes its weights
+
+    # XLA: oneDNN's gradient of short and widely dilated rows crashed now and then.
+    @tf.function(jit_compile=True)
+    def gradient():
+        with tf.GradientTape() as tape:
+            tape.watch(inputs)
+            asked = tf.reduce_sum(layer(inputs) * factors)
+        return tape.gradient(asked, inputs)
+
+    return (gradient().numpy() != 0).any(-1)
 
 
 def steps_to_reach(steps: Iterator[np.ndarray], wanted: np.ndarray) -> int:
@@ -69,14 +76,18 @@ def recurrence(length: int) -> np.ndarray:
 
 
 def dilated_stack(length: int) -> Iterator[np.ndarray]:
-    """Yields convolutions whose dilation grows k-fold from layer to layer."""
-    dilation = 1
-    while True:
-        layer = keras.layers.Conv1D(
-            _WIDTH, KERNEL, padding="same", dilation_rate=dilation
-        )
-        yield dependencies(layer, length)
-        dilation *= KERNEL
+    """Returns convolutions whose dilation grows k-fold from layer to layer.
+
+    While it is within the length, and then from 1 again: beyond the ends there is
+    nothing that could hand on, so one round need not be enough.
+    """
+    dilations = [KERNEL**i for i in range(length) if KERNEL**i < max(2, length)]
+    layers = [
+        keras.layers.Conv1D(_WIDTH, KERNEL, padding="same", dilation_rate=dilation)
+        for dilation in dilations
+    ]
+    steps = [dependencies(layer, length) for layer in layers]
+    return itertools.chain.from_iterable([steps] * length)
 
 
 def path_lengths(length: int) -> dict[str, int]:
