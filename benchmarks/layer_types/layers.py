@@ -29,14 +29,12 @@ class LayerType:
     Attributes:
         name: As tables and plots have it.
         complexity: The paper's, per layer; what projections cost is not in it.
-        paper: Exponents of n and of d therein.
         build: Of a width, the layer: [B, n, d] to [B, n, d].
         flops: Of n and d, what a row's forward pass multiplies and adds, counted 2.
     """
 
     name: str
     complexity: str
-    paper: tuple[int, int]
     build: Callable[[int], Callable[[Any], Any]]
     flops: Callable[[int, int], float]
 
@@ -88,72 +86,75 @@ def layer_types(unrolled: bool = False) -> tuple[LayerType, ...]:
     Args:
         unrolled: Whether recurrent layers are graphs without a loop, for counting.
     """
-    recurrent: dict[str, Any] = {"return_sequences": True, "unroll": unrolled}
-    convolved: dict[str, Any] = {"kernel_size": KERNEL, "padding": "same"}
+    return _attentions() + _recurrences(unrolled) + _convolutions()
 
-    def convolution(width: int) -> keras.layers.Layer:
-        return keras.layers.Conv1D(width, **convolved)
 
-    def dilated(width: int) -> keras.layers.Layer:
-        return keras.layers.Conv1D(width, dilation_rate=KERNEL**2, **convolved)
-
-    def conv_flops(n: int, d: int) -> float:
-        return 2.0 * KERNEL * n * d * d
-
+def _attentions() -> tuple[LayerType, ...]:
     return (
         LayerType(
             "self-attention",
             "n² d",
-            (2, 1),
             lambda _: AttentionAlone(),
             lambda n, d: 4.0 * n * n * d,
         ),
         LayerType(
             "self-attention with projections",
             "n² d",
-            (2, 1),
             lambda d: MultiHeadAttention(*_heads(d)),
             lambda n, d: 4.0 * n * n * d + 8.0 * n * d * d,
         ),
         LayerType(
             f"restricted, r = {NEIGHBORHOOD}",
             "r n d",
-            (1, 1),
             lambda _: RestrictedAlone(),
             _restricted_flops,
         ),
         LayerType(
             f"restricted, r = {NEIGHBORHOOD}, with projections",
             "r n d",
-            (1, 1),
             lambda d: NeighborhoodAttention(*_heads(d), NEIGHBORHOOD),
             lambda n, d: _restricted_flops(n, d) + 8.0 * n * d * d,
         ),
+    )
+
+
+def _recurrences(unrolled: bool) -> tuple[LayerType, ...]:
+    settings: dict[str, Any] = {"return_sequences": True, "unroll": unrolled}
+    return (
         LayerType(
             "LSTM",
             "n d²",
-            (1, 2),
-            lambda d: keras.layers.LSTM(d, **recurrent),
+            lambda d: keras.layers.LSTM(d, **settings),
             lambda n, d: 16.0 * n * d * d,
         ),
         LayerType(
             "GRU",
             "n d²",
-            (1, 2),
-            lambda d: keras.layers.GRU(d, **recurrent),
+            lambda d: keras.layers.GRU(d, **settings),
             lambda n, d: 12.0 * n * d * d,
         ),
+    )
+
+
+def _convolutions() -> tuple[LayerType, ...]:
+    name = f"convolution, k = {KERNEL}"
+    settings: dict[str, Any] = {"kernel_size": KERNEL, "padding": "same"}
+
+    def flops(n: int, d: int) -> float:
+        return 2.0 * KERNEL * n * d * d
+
+    return (
+        LayerType(name, "k n d²", lambda d: keras.layers.Conv1D(d, **settings), flops),
         LayerType(
-            f"convolution, k = {KERNEL}", "k n d²", (1, 2), convolution, conv_flops
+            f"{name}, dilated",
+            "k n d²",
+            lambda d: keras.layers.Conv1D(d, dilation_rate=KERNEL**2, **settings),
+            flops,
         ),
         LayerType(
-            f"convolution, k = {KERNEL}, dilated", "k n d²", (1, 2), dilated, conv_flops
-        ),
-        LayerType(
-            f"convolution, k = {KERNEL}, separable",
+            f"{name}, separable",
             "k n d + n d²",
-            (1, 2),
-            lambda d: keras.layers.SeparableConv1D(d, **convolved),
+            lambda d: keras.layers.SeparableConv1D(d, **settings),
             lambda n, d: 2.0 * KERNEL * n * d + 2.0 * n * d * d,
         ),
     )
