@@ -127,7 +127,7 @@ class NeighborhoodAttention(MultiHeadAttention):
 
     Call args:
         queries: [B, S, D] float.
-        memory: None; a position attends to its own kind.
+        memory: None, as it is self-attention.
         attention_mask: [B, 1, S], bool or int, as no more is needed: a position may
             attend to those that have its own number, and none to 0 or False.
         dropout_keys: [B] uint32, a key a row, or None to drop nothing.
@@ -136,7 +136,7 @@ class NeighborhoodAttention(MultiHeadAttention):
         [B, S, D].
 
     Raises:
-        ValueError: If r is not a positive odd number.
+        ValueError: If r is not a positive odd number, or there is a memory.
     """
 
     def __init__(self, num_heads: int, d_k: int, d_v: int, neighborhood: int, **kwargs):
@@ -144,12 +144,14 @@ class NeighborhoodAttention(MultiHeadAttention):
         neighborhood_mask(1, neighborhood)  # raises if it has no center
         self.neighborhood = neighborhood
 
-    def build(self, queries_shape, memory_shape=None):
-        super().build(queries_shape)
-
     def call(self, queries, memory=None, attention_mask=None, dropout_keys=None):
+        if memory is not None:
+            raise ValueError(
+                "A neighborhood is one of the queries' own sequence: memory must be "
+                f"None. Received: memory of shape {memory.shape}"
+            )
         segments = self._segments(queries, attention_mask)
-        queries, keys, values = self._projections(queries, memory)
+        queries, keys, values = self._projections(queries, None)
 
         def drop(weights_BHQW):
             keys_B = _keys_of_blocks(dropout_keys, ops.shape(weights_BHQW)[0])
@@ -162,7 +164,7 @@ class NeighborhoodAttention(MultiHeadAttention):
         )
 
     def weights_of(
-        self, queries: Tensor, memory: None = None, mask: Tensor | None = None
+        self, queries: Tensor, memory: Tensor | None, mask: Tensor | None
     ) -> Tensor:
         """Returns the weights [B, H, S, S] float32, most of them 0, for a picture."""
         segments = self._segments(queries, mask)
@@ -175,9 +177,6 @@ class NeighborhoodAttention(MultiHeadAttention):
         if mask is None:
             return ops.ones(ops.shape(queries)[:2], "int32")
         return ops.cast(ops.squeeze(mask, axis=1), "int32")
-
-    def compute_output_shape(self, queries_shape, memory_shape=None):
-        return queries_shape
 
     def get_config(self):
         return {**super().get_config(), "neighborhood": self.neighborhood}

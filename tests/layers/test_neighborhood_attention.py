@@ -281,6 +281,13 @@ def test_a_mask_of_pairs_of_positions_is_refused() -> None:
         restricted(np.ones((B, 7, D), "f"), attention_mask=np.ones((B, 7, 7), bool))
 
 
+def test_a_memory_is_refused() -> None:
+    restricted, _ = layers(5)
+    inputs = np.ones((B, 7, D), "f")
+    with pytest.raises(ValueError, match=r"None. Received: memory of shape .*7"):
+        restricted(inputs, inputs)
+
+
 @pytest.mark.parametrize("neighborhood", [-3, 0, 4])
 def test_a_neighborhood_without_a_center_is_refused(neighborhood: int) -> None:
     with pytest.raises(ValueError, match=rf"odd number.*Received: {neighborhood}$"):
