@@ -11,7 +11,7 @@ from t2t_keras.text.normalization import normalize, normalize_in_graph
 from t2t_keras.typing import Tensor
 
 # These look at the characters on both sides. What they have used up they cannot look at
-# again, so each stands among the rules twice.
+# again, so each stands among the rules several times.
 _COMMAS = (
     (r"([,:])([^0-9 ])", r"\1 \2"),
     (r"([^0-9 ])([,:])", r"\1 \2"),
@@ -20,7 +20,7 @@ _SUFFIXES = (
     (r"([^ ])'([sS]|[mM]|[dD]|ll|LL|re|RE|ve|VE)([^A-Za-z]|$)", r"\1 '\2\3"),
     (r"([^ ])([nN]'[tT])([^A-Za-z]|$)", r"\1 \2\3"),
 )
-_PER_CENT = ((r"([^ ])%([^-A-Za-z0-9]|$)", r"\1 %\2"),)
+_PER_CENT = ((r"%([^-A-Za-z0-9]|$)", r" % \1"),)
 
 # Patterns and what takes their place, one after the other. They mean the same to
 # Python's `re` and to RE2, which has no look-around; text is singly spaced.
@@ -44,25 +44,23 @@ _RULES: tuple[tuple[str, str], ...] = (
     ("…", " ... "),
     (r"(\.\.\.+|--+|[;?!])", r" \1 "),
     ("—", " -- "),
+    # The period that ends the sentence, before quotation marks and brackets.
+    ("  +", " "),
+    (r"([^ .])\.((?: ?(?:''|-RRB-|-RSB-|-RCB-)|')*) ?$", r"\1 .\2"),
     # Commas and colons, but not those of 1,000 and 10:30.
-    *_COMMAS,
-    *_COMMAS,
+    *(2 * _COMMAS),
     (r"([0-9])([,:])( |$)", r"\1 \2\3"),
     (r" ([,:])([0-9])", r" \1 \2"),
     (r"^([,:])([0-9])", r"\1 \2"),
-    # Per cent, but for 5%-owned. Currencies before their amounts: US$ 5.
-    *_PER_CENT,
-    *_PER_CENT,
-    (r"([$£€¥#])([0-9.])", r"\1 \2"),
     # Contractions and possessives: do n't, it 's, the dogs '.
-    *_SUFFIXES,
-    *_SUFFIXES,
+    *(4 * _SUFFIXES),
+    # Per cent, but for 5%-owned. Currencies before their amounts: US$ 5.
+    *(2 * _PER_CENT),
+    (r"([$£€¥#])([0-9.])", r"\1 \2"),
     (r"([^ '])'( |$)", r"\1 '\2"),
     (r"(^| )([cC]an)(not)( |$)", r"\1\2 \3\4"),
     (r"(^| )([cC]an)(not)( |$)", r"\1\2 \3\4"),
     ("  +", " "),
-    # The period that ends the sentence, before quotation marks and brackets.
-    (r"([^ .])\.((?: (?:''|'|-RRB-|-RSB-|-RCB-))*) ?$", r"\1 .\2"),
 )
 _COMPILED = tuple((re.compile(pattern), made) for pattern, made in _RULES)
 

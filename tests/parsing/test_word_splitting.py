@@ -41,6 +41,8 @@ def in_graph(texts: list[str]) -> list[str]:
         (",,a:::b,,1", ", , a : : : b , , 1"),
         ("[a] {b}", "-LSB- a -RSB- -LCB- b -RCB-"),
         ("I'd've said", "I 'd 've said"),
+        ("the dogs'.", "the dogs ' ."),
+        ("9%%%, .%n't", "9 % % % , . % n't"),
         ("No --- really--- no", "No --- really --- no"),
         ("", ""),
         (" \n", ""),
