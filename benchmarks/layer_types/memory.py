@@ -43,20 +43,24 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser.add_argument("--sizes", required=True)
     given = parser.parse_args(argv)
     sizes = [tuple(map(int, size.split("x"))) for size in given.sizes.split(",")]
-    print(json.dumps([bytes_of(given.layer, given.rows, n, d) for n, d in sizes]))
+    print(json.dumps(bytes_of(given.layer, given.rows, sizes)))
 
 
-def bytes_of(name: str, rows: int, length: int, width: int) -> int:
+def bytes_of(name: str, rows: int, sizes: Sequence[tuple[int, ...]]) -> list[int]:
     """Returns by how much the process' memory rose above what it was before."""
     from benchmarks.layer_types.layers import layer_types
     from benchmarks.layer_types.timing import step_of
 
     (layer,) = (one for one in layer_types() if one.name == name)
-    # All that comes with the first run of such a layer, whatever its size.
-    step_of(layer.build(width), rows, 8, width, training=True)()
+    # All that comes with the first run of such a layer, whatever its size. Measured
+    # once: what a size leaves behind must not be taken off the next.
+    step_of(layer.build(sizes[0][1]), rows, 8, sizes[0][1], training=True)()
     before = _status("VmRSS")
-    step_of(layer.build(width), rows, length, width, training=True)()
-    return _status("VmHWM") - before
+    peaks = []
+    for length, width in sizes:
+        step_of(layer.build(width), rows, length, width, training=True)()
+        peaks.append(_status("VmHWM") - before)
+    return peaks
 
 
 def _status(name: str) -> int:

@@ -70,8 +70,8 @@ def _arguments(argv: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument(
         "--widths", type=sizes, default=many[:5], help="d, at --length."
     )
-    parser.add_argument("--length", type=int, default=256)
-    parser.add_argument("--rows", type=int, default=2)
+    parser.add_argument("--length", type=int, default=512)
+    parser.add_argument("--rows", type=int, default=4)
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--fitted", type=int, default=4, help="Largest sizes to fit.")
     parser.add_argument("--unrolled_lengths", type=sizes, default=[8, 16, 32])

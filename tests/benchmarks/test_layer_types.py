@@ -109,7 +109,7 @@ def test_only_recurrent_layers_wait_from_step_to_step() -> None:
             assert few == more <= 4
 
 
-@pytest.mark.parametrize("length", [5, 40])
+@pytest.mark.parametrize("length", [40])
 def test_gradients_show_what_an_output_depends_on(length: int) -> None:
     place = np.arange(length)
     apart = np.abs(place[:, None] - place)
@@ -126,7 +126,7 @@ def test_gradients_show_what_an_output_depends_on(length: int) -> None:
         np.testing.assert_array_equal(dependencies(layer, length), expected)
 
 
-@pytest.mark.parametrize("length", [2, 17, 40])
+@pytest.mark.parametrize("length", [2, 40])
 def test_paths_are_as_long_as_the_closed_forms_say(length: int) -> None:
     far, half = length - 1, NEIGHBORHOOD // 2
     assert path_lengths(length) == {
@@ -212,10 +212,10 @@ def test_it_measures_and_writes_all_it_found(monkeypatch, tmp_path, capsys) -> N
     monkeypatch.setattr(run, "measured_bytes", made_up_bytes)
     sizes = ["--lengths=8,16", "--width=16", "--widths=16,32", "--length=8"]
     few = ["--rounds=1", "--fitted=2", "--unrolled_lengths=3", "--path_lengths=4"]
-    run.main([*sizes, *few, "--only=convolution", f"--output={tmp_path}"])
+    run.main([*sizes, *few, "--only=k = 3, dilated", f"--output={tmp_path}"])
     facts = json.loads((tmp_path / "layer_types.json").read_text("utf-8"))
-    assert len(facts["exponents"]) == 3
-    assert len(facts["points"]) == 3 * 3
+    assert len(facts["exponents"]) == 1
+    assert len(facts["points"]) == 3
     for point in facts["points"].values():
         assert 0 < point["forward_seconds"] < 60
         assert 0 < point["training_seconds"] < 60
@@ -232,7 +232,7 @@ def test_it_measures_and_writes_all_it_found(monkeypatch, tmp_path, capsys) -> N
 
 @pytest.mark.slow
 def test_peak_memory_is_that_of_what_attention_holds() -> None:
-    rows, length = 2, 1024
+    rows, length = 2, 2048
     few, many = memory.measured_bytes(ALONE, rows, [(length, 64), (2 * length, 64)])
     scores = 4 * rows * length * length
     # Scores, weights, and their gradients: some copies, and none of a whole graph.
