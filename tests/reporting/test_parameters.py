@@ -8,7 +8,7 @@ import pytest
 from t2t_keras.config import BASE, BIG, ModelConfig
 from t2t_keras.models.transformer import Transformer
 from t2t_keras.reporting.parameters import explaining_vocabularies, parameter_count
-from tests import paper_table_3
+from tests.reporting import paper_table_3
 
 
 @pytest.mark.parametrize("seed", range(6))
@@ -51,7 +51,7 @@ def model_of(row: paper_table_3.Row) -> ModelConfig:
     return dataclasses.replace(ModelConfig(d_k=64, d_v=64), **settings)
 
 
-COUNTED = [row for row in paper_table_3.rows() if row.millions != "."]
+COUNTED = tuple(row for row in paper_table_3.rows() if row.millions != ".")
 
 
 def test_one_vocabulary_explains_every_count_but_that_of_big() -> None:

@@ -1,28 +1,25 @@
 """configs/table3: each row of the paper's Table 3, and nothing else, is a flagfile.
 
-And configs/table3_small: the same rows of a model of a quarter of the width.
+And configs/table3_small: the same rows of a model of an eighth of the width.
 """
 
 import re
 from pathlib import Path
+from types import MappingProxyType
 
 import pytest
 
 from t2t_keras.config import ExperimentConfig
 from t2t_keras.flags import config_from_flagfile
 from t2t_keras.flat_config import flat
-from tests import paper_table_3
+from tests.reporting import paper_table_3
 
-ROOT = Path(__file__).resolve().parents[1]
-ROWS = {row.name: row for row in paper_table_3.rows()}
+ROOT = Path(__file__).resolve().parents[2]
+ROWS = MappingProxyType({row.name: row for row in paper_table_3.rows()})
 # What the small rows have of the paper's sizes; the rest is as it is.
-SCALE = {
-    "num_layers": 1 / 2,
-    "d_model": 1 / 4,
-    "d_ff": 1 / 4,
-    "d_k": 1 / 4,
-    "d_v": 1 / 4,
-}
+SCALE = MappingProxyType(
+    {"num_layers": 1 / 2, **dict.fromkeys(("d_model", "d_ff", "d_k", "d_v"), 1 / 8)}
+)
 
 
 def config_of(folder: str, name: str) -> ExperimentConfig:
