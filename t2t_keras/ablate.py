@@ -22,7 +22,7 @@ from t2t_keras.flags import define_config_flags, given_settings
 
 _OWN = ("rows", "seeds", "output")
 _ROWS = flags.DEFINE_list(
-    "rows", [], "Flagfiles of the variations, or patterns of them. Required."
+    "rows", None, "Flagfiles of the variations, or patterns of them. Required."
 )
 _SEEDS = flags.DEFINE_integer(
     "seeds",
@@ -49,7 +49,7 @@ def main() -> int:
 
     output = Path(program.required("output"))
     given = given_settings()
-    rows = read_rows(_ROWS.value, given)
+    rows = read_rows(_ROWS.value or (), given)
     runs = plan_runs(rows, _SEEDS.value, output)
 
     def write(found: Ablation) -> None:

@@ -6,10 +6,10 @@ from t2t_keras.reporting.blocks import Command, Figure, Missing, Paragraph, Tabl
 from t2t_keras.reporting.table_3 import ablation_blocks, paper_alone
 from tests.reporting.ablations import ablation_of
 
-BASE = [(5.0, 20.0), (5.1, 21.0), (5.2, 22.0)]
+BASE = ((5.0, 20.0), (5.1, 21.0), (5.2, 22.0))
 # Perplexity surely above; BLEU within what the base's own seeds vary by.
-A1 = [(6.0, 19.0), (6.1, 21.5), (6.2, 21.0)]
-E = [(5.01, 20.1)]
+A1 = ((6.0, 19.0), (6.1, 21.5), (6.2, 21.0))
+E = ((5.01, 20.1),)
 
 
 def tables(blocks) -> list[Table]:
