@@ -4,9 +4,9 @@
     python -m t2t_keras.report --output=runs/all runs/tiny runs/multi30k \\
         runs/table3_small
 
-Each argument is a model directory, or the folder of an ablation. The report is
-report.html, which needs no other file, and report.md with its drawings beside it. What
-has not been run is called so in its place.
+Each argument is a model directory, the folder of an ablation, or what
+benchmarks.layer_types wrote. The report is report.html, which needs no other file, and
+report.md with its drawings beside it. What has not been run is called so in its place.
 """
 
 import sys
@@ -18,14 +18,9 @@ from absl import flags
 from t2t_keras import program
 from t2t_keras.errors import UserError
 
-_OWN = ("output", "layer_types", "texts")
+_OWN = ("output", "texts")
 _OUTPUT = flags.DEFINE_string(
     "output", None, "Folder for the report; report/ in the first argument if not given."
-)
-_LAYER_TYPES = flags.DEFINE_string(
-    "layer_types",
-    None,
-    "What benchmarks.layer_types measured, for Table 1: its JSON.",
 )
 _TEXTS = flags.DEFINE_bool(
     "texts", True, "Whether sources and references stand beside sample translations."
@@ -42,11 +37,8 @@ def main(folders: Sequence[str]) -> int:
             "Give the model directories, or ablations, that the report is of: "
             "python -m t2t_keras.report runs/tiny"
         )
-    layer_types = Path(_LAYER_TYPES.value) if _LAYER_TYPES.value else None
-    if layer_types and not layer_types.is_file():
-        raise UserError(f"There is no file {layer_types} (--layer_types).")
     page = report_page(
-        read_sources(folders, layer_types), _test_texts if _TEXTS.value else _no_texts
+        read_sources(folders), _test_texts if _TEXTS.value else _no_texts
     )
     output = Path(_OUTPUT.value or Path(folders[0]) / "report")
     html, markdown = write_report(page, output, "report")

@@ -95,7 +95,7 @@ def run_result(run: Run) -> RunResult | None:
     """Returns what a run came to, None if it is not done.
 
     Raises:
-        UserError: If its directory is of other settings.
+        UserError: If its directory is of other settings, or it is no translator.
     """
     place = ModelDir(run.model_dir)
     if not place.exists():
@@ -110,6 +110,10 @@ def run_result(run: Run) -> RunResult | None:
     cost = card.get("training_cost", {})
     if scores is None or cost.get("step") != run.steps:
         return None
+    if "bleu" not in scores:
+        raise UserError(
+            f"{run.model_dir} has no BLEU: variations of translators are compared."
+        )
     return RunResult(
         row=run.row.name,
         seed=run.seed,

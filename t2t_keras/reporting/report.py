@@ -11,6 +11,7 @@ from t2t_keras.reporting.blocks import Block, Heading, Page, Paragraph
 from t2t_keras.reporting.paper_figures import SOURCE
 from t2t_keras.reporting.run_facts import RunFacts, read_run
 from t2t_keras.reporting.run_section import Texts, run_blocks
+from t2t_keras.reporting.table_1 import FILE as LAYER_TYPES
 from t2t_keras.reporting.table_1 import table_1_blocks
 from t2t_keras.reporting.table_2 import table_2_blocks
 from t2t_keras.reporting.table_3 import ablation_blocks, paper_alone
@@ -24,7 +25,8 @@ class Sources:
     Attributes:
         runs: Model directories.
         ablations: (folder as given, results) of `ablate`.
-        layer_types: Results of `benchmarks.layer_types`, None if there are none.
+        layer_types: The folder that `benchmarks.layer_types` wrote, None if there is
+            none.
     """
 
     runs: Sequence[RunFacts]
@@ -32,23 +34,27 @@ class Sources:
     layer_types: Path | None = None
 
 
-def read_sources(folders: Sequence[str], layer_types: Path | None = None) -> Sources:
-    """Returns what lies in folders: model directories, or what `ablate` wrote.
+def read_sources(folders: Sequence[str]) -> Sources:
+    """Returns what lies in folders, each a run, an ablation, or layers measured.
 
     Raises:
-        UserError: If a folder is neither, or something in it is damaged.
+        UserError: If a folder is none of them, or something in it is damaged.
     """
     runs: list[RunFacts] = []
     ablations: list[tuple[str, Ablation]] = []
+    layer_types: Path | None = None
     for folder in folders:
         if (Path(folder) / FILE).is_file():
             ablations.append((folder, read_results(Path(folder))))
         elif (Path(folder) / "train.flags").is_file():
             runs.append(read_run(folder))
+        elif (Path(folder) / LAYER_TYPES).is_file():
+            layer_types = Path(folder)
         else:
             raise UserError(
-                f"{folder} is neither a model directory, with a train.flags, nor the "
-                f"folder of an ablation, with an {FILE}."
+                f"{folder} is no model directory, with a train.flags, no ablation, "
+                f"with an {FILE}, and no output of benchmarks.layer_types, with a "
+                f"{LAYER_TYPES}."
             )
     return Sources(runs, ablations, layer_types)
 
@@ -86,8 +92,10 @@ def report_page(sources: Sources, texts: Texts) -> Page:
         Heading("Sources"),
         Paragraph(f"The paper's figures: {SOURCE}."),
     ]
-    names = [run.name for run in sources.runs] or [
-        name for name, _ in sources.ablations
+    names = [
+        *(run.name for run in sources.runs),
+        *(folder for folder, _ in sources.ablations),
+        *([str(sources.layer_types)] if sources.layer_types else []),
     ]
     return Page(f"Report on {', '.join(names)}", tuple(blocks))
 

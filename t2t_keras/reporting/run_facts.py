@@ -56,7 +56,7 @@ class RunFacts:
         return list(self.card.get("scores", {}).items())
 
     def test_scores(self) -> Mapping[str, Any] | None:
-        """Returns the scores of the test split by the latest averaged weights."""
+        """Returns the translations' scores on the test split, by the latest mean."""
         found = [
             score
             for name, score in self.scores()
@@ -106,4 +106,7 @@ def _shown(value: Any) -> str:
     if isinstance(value, tuple):
         return ", ".join(map(_shown, value))
     text = str(value)
-    return os.path.basename(text.rstrip("/")) if os.path.isabs(text) else text
+    if not os.path.isabs(text):
+        return text
+    # Several files may be one setting, with colons between them.
+    return ":".join(os.path.basename(part.rstrip("/")) for part in text.split(":"))

@@ -21,6 +21,7 @@ from t2t_keras.reporting.blocks import (
 from t2t_keras.reporting.drawings import Curve, Panel, curves
 from t2t_keras.reporting.figures_in_words import as_number
 from t2t_keras.reporting.run_facts import RunFacts, shown_settings
+from t2t_keras.reporting.table_4 import parser_scores, scores_table
 
 # Returns (sources, references) of a run's test set; None where it is not at hand.
 Texts = Callable[[RunFacts], tuple[list[str], list[str]] | None]
@@ -67,6 +68,9 @@ def _summary(run: RunFacts) -> str:
 
 def _scores(run: RunFacts) -> list[Block]:
     scored = [(name, score) for name, score in run.scores() if "bleu" in score]
+    parsed = parser_scores(run)
+    if parsed:
+        return [scores_table(run.name, run.corpus, parsed)]
     if not scored:
         return [
             Paragraph("Not scored yet."),

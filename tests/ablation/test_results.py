@@ -90,6 +90,15 @@ def test_a_folder_of_another_run_is_refused(tmp_path) -> None:
         run_result(runs[0])
 
 
+def test_a_parser_is_no_row(tmp_path) -> None:
+    _, runs = small_plan(tmp_path)
+    finished(runs[0], 8.0)
+    place = ModelDir(runs[0].model_dir)
+    place.update_run_card({"scores": {"dev averaged/step-40": {"f1": 90.0}}})
+    with pytest.raises(UserError, match=r"seed-1 has no BLEU: variations of trans"):
+        run_result(runs[0])
+
+
 @pytest.mark.parametrize(
     ("text", "message"),
     [

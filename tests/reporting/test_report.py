@@ -45,7 +45,7 @@ def test_runs_and_ablations_make_one_report_with_the_four_tables(folders) -> Non
     for number in (1, 2, 4):
         assert any(f"Table {number}" in caption for caption in captions)
     assert any("mean ± sd over seeds" in caption for caption in captions)
-    assert page.title == f"Report on {folders[0]}, {folders[2]}"
+    assert page.title == f"Report on {folders[0]}, {folders[2]}, {folders[1]}"
 
 
 def test_nothing_but_an_ablation(folders) -> None:
@@ -53,6 +53,16 @@ def test_nothing_but_an_ablation(folders) -> None:
     assert page.title == f"Report on {folders[1]}"
     text = html_page(page)
     assert "this project, base" in text and "not run" in text
+
+
+def test_measured_layers_are_table_1(folders, tmp_path) -> None:
+    measured = tmp_path / "layers"
+    measured.mkdir()
+    (measured / "layer_types.json").write_text('{"exponents": [{"layer": "x"}]}')
+    sources = read_sources([*folders, str(measured)])
+    assert "Measured: exponents" in html_page(report_page(sources, no_texts))
+    alone = report_page(read_sources([str(measured)]), no_texts)
+    assert alone.title == f"Report on {measured}"
 
 
 def test_files_of_two_runs_have_two_names(folders) -> None:
@@ -79,6 +89,6 @@ def test_an_ablation_has_a_page_of_its_own() -> None:
 
 
 def test_what_is_neither_is_refused(tmp_path) -> None:
-    message = r"neither a model directory, with a train\.flags, nor .*ablation\.json"
+    message = r"no model directory, .*no ablation, .*ablation\.json, and .*types\.json"
     with pytest.raises(UserError, match=message):
         read_sources([str(tmp_path)])

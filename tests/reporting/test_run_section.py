@@ -111,3 +111,11 @@ def test_a_language_without_a_tokenizer_has_no_papers_bleu(tmp_path) -> None:
     run = written_run(tmp_path / "run", scores={"test averaged/step-40": score})
     scores = of_kind(run_blocks(run, "r", no_texts), Table)[0]
     assert scores.rows[0].cells[3] == Missing("no tokenizer")
+
+
+def test_a_parser_shows_its_brackets(tmp_path) -> None:
+    parser = {"step": 40, "sentences": 10, "f1": 91.3, "perplexity": 1.1}
+    run = written_run(tmp_path / "run", scores={"test averaged/step-40": parser})
+    scores = of_kind(run_blocks(run, "r", no_texts), Table)[0]
+    assert "EVALB" in scores.caption
+    assert scores.rows[0].cells[2] == "91.30"
