@@ -69,7 +69,7 @@ def report_page(sources: Sources, texts: Texts) -> Page:
     blocks: list[Block] = [
         Paragraph(
             "What runs of this project have shown, beside the figures of the paper. "
-            "What has not been run is called so; no figure is estimated."
+            "What has not been run is called so."
         )
     ]
     for index, run in enumerate(sources.runs, start=1):

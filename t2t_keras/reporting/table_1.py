@@ -18,6 +18,7 @@ from t2t_keras.reporting.blocks import (
 from t2t_keras.reporting.paper_figures import TABLE_1
 
 FILE = "layer_types.json"
+_COMMAND = "python -m benchmarks.layer_types --output=runs/layer_types"
 
 
 def table_1_blocks(measured: Path | None) -> list[Block]:
@@ -37,7 +38,7 @@ def table_1_blocks(measured: Path | None) -> list[Block]:
     header = ("layer", "complexity", "sequential", "longest path", "measured")
     table = Table("Table 1: n positions, width d, neighborhood r", header, rows, 5)
     if measured is None:
-        return [table, Command("python -m benchmarks.layer_types")]
+        return [table, Command(_COMMAND)]
     return [table, *_measured(measured)]
 
 

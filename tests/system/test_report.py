@@ -39,11 +39,7 @@ def test_a_corpus_that_is_gone_costs_its_sentences_alone(own_run, tmp_path) -> N
     ("arguments", "message"),
     [
         ([], "error: Give the model directories, or ablations, that the report is of"),
-        (
-            ["--layer_types=none.json", "x"],
-            "There is no file none.json (--layer_types)",
-        ),
-        (["nowhere"], "error: nowhere is neither a model directory"),
+        (["nowhere"], "error: nowhere is no model directory"),
     ],
 )
 def test_what_cannot_be_reported_is_said(arguments, message) -> None:
