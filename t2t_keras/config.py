@@ -258,6 +258,15 @@ class TrainingConfig:
     average_checkpoints: int = setting(
         5, "Last checkpoints to average at the end. Paper: base 5, big 20.", low=1
     )
+    score_split: str = setting(
+        "test",
+        "Which split is translated and scored at the end: test, or dev, on which "
+        "variations are compared (Table 3).",
+        choices=("dev", "test"),
+    )
+    export_at_end: bool = setting(
+        True, "Whether the averaged model is exported at the end."
+    )
     on_nonfinite: str = setting(
         "stop",
         "What follows an update whose loss or gradient is not finite, and which is "
@@ -358,6 +367,8 @@ RESUMABLE = frozenset(
         "save_minutes",
         "keep_checkpoints",
         "average_checkpoints",
+        "score_split",
+        "export_at_end",
         "on_nonfinite",
         "watchdog_minutes",
         "profile_steps",

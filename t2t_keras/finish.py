@@ -4,6 +4,7 @@ import sys
 from pathlib import Path
 
 from t2t_keras import checkpoints, experiment, exporting, scoring
+from t2t_keras.config import ExperimentConfig
 from t2t_keras.export_settings import ExportSettings
 from t2t_keras.model_dir import ModelDir, write_text
 
@@ -16,29 +17,39 @@ def finish(model_dir: ModelDir) -> None:
     config = model_dir.config()
     average_last(model_dir, config.training.average_checkpoints)
     trained = experiment.load_trained(model_dir, "averaged")
-    corpus = experiment.build_corpus(config.data, ("test",))
-    results = ""
-    if "test" in corpus.splits:
-        _say("translating the test set …")
-        test_set = scoring.read_split(corpus, "test")
-        for warning in test_set.warnings:
-            _say(f"warning: {warning}")
-        report = scoring.score(trained, test_set, config.decoding)
-        keep(model_dir, report)
-        results = f"{report.describe()}\n\n{_samples(test_set, report)}\n"
+    results = _results(model_dir, config, trained)
     settings = ExportSettings(config.decoding)
-    exports = [export_once(trained, model_dir, form, settings) for form in FORMS]
+    forms = FORMS if config.training.export_at_end else ()
+    exports = [export_once(trained, model_dir, form, settings) for form in forms]
+    titles = ("SavedModel   ", "  of ids     ")
     print(
         f"\n{results}"
         f"checkpoints  {model_dir.checkpoints}\n"
         f"averaged     {trained.checkpoint}\n"
-        f"SavedModel   {exports[0]}\n"
-        f"  of ids     {exports[1]}\n\n"
-        "Go on with:\n"
+        + "".join(f"{t}{e}\n" for t, e in zip(titles, exports, strict=False))
+        + "\nGo on with:\n"
         f"  python -m t2t_keras.translate --model_dir={model_dir.path} < FILE\n"
         f"  python -m t2t_keras.evaluate --model_dir={model_dir.path}\n"
+        f"  python -m t2t_keras.report {model_dir.path}\n"
         f"  tensorboard --logdir={model_dir.tensorboard}"
     )
+
+
+def _results(
+    model_dir: ModelDir, config: ExperimentConfig, trained: experiment.TrainedModel
+) -> str:
+    """Returns in words how well a split was translated; nothing if it is missing."""
+    split = config.training.score_split
+    corpus = experiment.build_corpus(config.data, (split,))
+    if split not in corpus.splits:
+        return ""
+    _say(f"translating the {split} set …")
+    test_set = scoring.read_split(corpus, split)
+    for warning in test_set.warnings:
+        _say(f"warning: {warning}")
+    report = scoring.score(trained, test_set, config.decoding)
+    keep(model_dir, report)
+    return f"{report.describe()}\n\n{_samples(test_set, report)}\n"
 
 
 def _samples(test_set: scoring.TestSet, report: scoring.Report) -> str:

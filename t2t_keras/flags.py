@@ -84,16 +84,39 @@ def config_from_flagfile(path: str | Path) -> ExperimentConfig:
     """
     if not Path(path).is_file():
         raise UserError(f"There is no flagfile {path}.")
+    return config_from_arguments([f"--flagfile={path}"], of=str(path))
+
+
+def config_from_arguments(arguments: Sequence[str], of: str) -> ExperimentConfig:
+    """Returns the configuration that arguments spell, with defaults for the rest.
+
+    Args:
+        arguments: As of `train`: settings, --model_dir, --flagfile.
+        of: Where they come from, for the message.
+
+    Raises:
+        UserError: If one of them is no setting, or has a value it cannot have.
+    """
     flag_values = flags.FlagValues()
     flags.DEFINE_string("model_dir", None, "", flag_values=flag_values)
     # absl's own, which a separate set of flags does not have.
     flags.DEFINE_string("flagfile", None, "", flag_values=flag_values)
     define_config_flags(flag_values)
     try:
-        flag_values(["flagfile", f"--flagfile={path}"])
+        flag_values(["arguments", *arguments])
     except flags.Error as error:
-        raise UserError(f"{path}: {error}") from error
+        raise UserError(f"{of}: {error}") from error
     return config_from_flags(flag_values)
+
+
+def given_settings(flag_values: flags.FlagValues = flags.FLAGS) -> list[str]:
+    """Returns the settings that were given, as arguments; defaults are not."""
+    names = [f.name for cls in sections().values() for f in dataclasses.fields(cls)]
+    return [
+        flag_values[name].serialize()
+        for name in names
+        if flag_values[name].present and flag_values[name].value is not None
+    ]
 
 
 def flagfile_text(config: ExperimentConfig, comment: str) -> str:

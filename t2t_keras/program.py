@@ -18,12 +18,13 @@ from t2t_keras.quiet import quiet_start_up
 
 
 def run(
-    main: Callable[[], int | None],
+    main: Callable[..., int | None],
     usage: str,
     own_flags: Sequence[str],
     with_config: bool = False,
     own_devices: bool = False,
     with_tensorflow: bool = True,
+    takes_arguments: bool = False,
 ) -> None:
     """Parses the command line, calls `main`, and exits with its status.
 
@@ -39,6 +40,8 @@ def run(
         own_devices: Whether `main` sets devices up, before it computes anything.
         with_tensorflow: Whether `main` needs it; it is then imported, without the
             noise that it makes.
+        takes_arguments: Whether `main` is called with what is given besides flags;
+            other programs refuse it.
     """
     asked = [argument.lstrip("-") for argument in sys.argv[1:]]
     if "help" in asked or "h" in asked:
@@ -47,14 +50,14 @@ def run(
 
     def guarded(argv: Sequence[str]) -> None:
         try:
-            if len(argv) > 1:
+            if len(argv) > 1 and not takes_arguments:
                 raise UserError(
                     f"Arguments are given as flags. Received: {' '.join(argv[1:])}. "
                     "--help lists the flags."
                 )
             if with_tensorflow:
                 _import_tensorflow(look_at_devices=not own_devices)
-            sys.exit(main() or 0)
+            sys.exit((main(argv[1:]) if takes_arguments else main()) or 0)
         except BrokenPipeError:
             # Whoever read the output, `head` say, has enough of it. Python would
             # fail once more when it flushes at exit.

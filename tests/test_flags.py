@@ -11,10 +11,12 @@ from hypothesis import given
 from t2t_keras.config import ExperimentConfig
 from t2t_keras.errors import UserError
 from t2t_keras.flags import (
+    config_from_arguments,
     config_from_flagfile,
     config_from_flags,
     define_config_flags,
     flagfile_text,
+    given_settings,
     help_text,
     without_flag,
 )
@@ -169,6 +171,30 @@ def test_a_flagfile_with_a_fault_is_refused(tmp_path, line, message) -> None:
     (tmp_path / "run.flags").write_text(f"{line}\n")
     with pytest.raises(UserError, match=message):
         config_from_flagfile(tmp_path / "run.flags")
+
+
+def test_arguments_after_a_flagfile_count_more(tmp_path) -> None:
+    (tmp_path / "run.flags").write_text("--num_layers=2\n--d_ff=8\n")
+    arguments = [f"--flagfile={tmp_path / 'run.flags'}", "--d_ff=9"]
+    model = config_from_arguments(arguments, of="x").model
+    assert (model.num_layers, model.d_ff) == (2, 9)
+    with pytest.raises(UserError, match=r"^here: .*'d_fff'"):
+        config_from_arguments(["--d_fff=9"], of="here")
+
+
+@given(configs())
+def test_what_was_given_says_the_same_once_more(config) -> None:
+    """Every setting that is not its default, however it is spelled."""
+    before, after = flat(ExperimentConfig()), flat(config)
+    arguments = [
+        line
+        for line in flagfile_text(config, "").splitlines()
+        for name in [re.match(r"--(\w+)=", line)]
+        if name and after[name[1]] != before[name[1]]
+    ]
+    given_again = given_settings(parsed(*arguments))
+    assert len(given_again) == len(arguments)
+    assert config_of(*given_again) == config_of(*arguments)
 
 
 def test_a_flagfile_may_name_the_model_dir(tmp_path) -> None:

@@ -2,6 +2,7 @@
 
 import dataclasses
 import json
+import shutil
 
 import numpy as np
 import pytest
@@ -129,6 +130,30 @@ def test_the_kept_translations_are_those_that_were_scored(reverse_run):
     references = [target for _, target in reverse_run.held_out]
     card = reverse_run.model_dir.run_card()["scores"]["test averaged/step-500"]
     assert corpus_scores(lines, references).bleu == card["bleu"]
+
+
+def test_the_dev_set_is_scored_and_nothing_exported_where_that_is_asked(
+    own_run, capsys
+):
+    """As an ablation asks; the settings may differ from the run's."""
+    config = own_run.config()
+    training = dataclasses.replace(
+        config.training, score_split="dev", export_at_end=False
+    )
+    config = dataclasses.replace(config, training=training)
+    own_run.check_same(config)
+    own_run.write_config(config, "Scored on dev.")
+    shutil.rmtree(own_run.export)
+    shutil.rmtree(own_run.export_ids)
+    finish.finish(own_run)
+    out, err = capsys.readouterr()
+    assert "dev: 100 sentences, averaged/step-500" in out
+    assert "translating the dev set …" in err
+    assert "SavedModel" not in out and "of ids" not in out
+    assert not own_run.export.exists() and not own_run.export_ids.exists()
+    scores = own_run.run_card()["scores"]
+    assert scores["dev averaged/step-500"]["sentences"] == 100
+    assert set(scores) == {"dev averaged/step-500", "test averaged/step-500"}
 
 
 def test_a_run_that_is_finished_again_exports_nothing_new(own_run, capsys):

@@ -67,6 +67,12 @@ def test_a_stray_argument_is_refused():
     assert "Arguments are given as flags. Received: red green." in done.stderr
 
 
+def test_a_program_may_take_arguments():
+    seen = []
+    done = run("a", "--colour=red", "b c", main=seen.append, takes_arguments=True)
+    assert (done.status, seen) == (0, [["a", "b c"]])
+
+
 def test_an_unknown_flag_is_refused_and_the_nearest_named():
     done = run("--color=blue")
     assert done.status == 1

@@ -17,6 +17,8 @@ PROGRAMS = ("train", "translate", "evaluate", "average", "export")
         *((name, "model_dir") for name in (*PROGRAMS, "rehearse")),
         ("prepare", "output"),
         ("client", "server"),
+        ("ablate", "rows"),
+        ("report", "output"),
     ],
 )
 def test_help_is_there_at_once(name, flag):
@@ -24,7 +26,7 @@ def test_help_is_there_at_once(name, flag):
     done = python("-X", "importtime", "-m", f"t2t_keras.{name}", "--help")
     assert done.returncode == 0
     text = done.stdout.decode()
-    assert f"    python -m t2t_keras.{name} --" in text  # an example
+    assert f"    python -m t2t_keras.{name} " in text  # an example
     assert f"\n  --{flag}\n" in text
     imported = {
         line.split("|")[-1].strip() for line in done.stderr.decode().split("\n")

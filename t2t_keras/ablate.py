@@ -1,0 +1,73 @@
+"""Trains variations of a run from several seeds, and compares them (Table 3).
+
+    python -m t2t_keras.ablate --rows='configs/table3_small/*.flags' --seeds=3 \\
+        --output=runs/table3_small
+    python -m t2t_keras.ablate --rows='configs/table3/*.flags' --seeds=1 \\
+        --output=runs/table3 --download
+
+Each row is a flagfile and each run a normal training below --output, one after the
+other, on one corpus and vocabulary, which are prepared once. Settings that are given
+as flags hold for all rows. The same command again goes on where it was stopped or
+killed; what is done is not repeated. After each run the table is written anew:
+ablation.html, ablation.md, ablation.tsv and ablation.json.
+"""
+
+import sys
+from pathlib import Path
+
+from absl import flags
+
+from t2t_keras import program
+from t2t_keras.flags import define_config_flags, given_settings
+
+_OWN = ("rows", "seeds", "output")
+_ROWS = flags.DEFINE_list(
+    "rows", None, "Flagfiles of the variations, or patterns of them. Required."
+)
+_SEEDS = flags.DEFINE_integer(
+    "seeds",
+    3,
+    "Runs of each row, from --seed upward. Below two there is no spread.",
+    lower_bound=1,
+)
+_OUTPUT = flags.DEFINE_string(
+    "output", None, "Folder of all runs, made if it is not there. Required."
+)
+flags.DEFINE_string("model_dir", None, "Not used: flagfiles for training name it.")
+define_config_flags()
+
+
+def main() -> int:
+    """Runs what is missing and writes the table; returns the exit status."""
+    from t2t_keras.ablation.children import Children
+    from t2t_keras.ablation.plan import plan_runs, read_rows
+    from t2t_keras.ablation.results import Ablation, write_results
+    from t2t_keras.ablation.study import Study
+    from t2t_keras.reporting.report import ablation_page
+    from t2t_keras.reporting.writing import write_report
+    from t2t_keras.run_lock import run_lock
+
+    output = Path(program.required("output"))
+    given = given_settings()
+    rows = read_rows(_ROWS.value or (), given)
+    runs = plan_runs(rows, _SEEDS.value, output)
+
+    def write(found: Ablation) -> None:
+        write_results(found, output)
+        write_report(ablation_page(found), output, "ablation")
+
+    with run_lock(output, _say), Children() as children:
+        found = Study(rows, runs, output, given, _say, write).run(children)
+    if children.signal_number is not None:
+        _say("stopped; what is done is kept. The same command goes on from there.")
+        return 128 + children.signal_number
+    print(f"{len(found.runs)} of {len(runs)} runs are done: {output / 'ablation.html'}")
+    return 2 if found.failures else 0
+
+
+def _say(text: str) -> None:
+    print(text, file=sys.stderr, flush=True)
+
+
+if __name__ == "__main__":
+    program.run(main, __doc__ or "", _OWN, with_config=True, own_devices=True)

@@ -1,0 +1,1 @@
+"""Variations of one run, each trained from several seeds, in one folder."""

@@ -1,0 +1,101 @@
+"""One process of ours at a time, with signals passed on to it."""
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+# How long to wait between two looks at a process.
+_SECONDS = 1.0
+
+
+class Children:
+    """Runs programs of this package one after the other; a context.
+
+    SIGINT and SIGTERM go to the program that runs, which saves what it has, and are
+    remembered: nothing is started after one. If this process is killed outright,
+    the program that runs goes on to its end.
+
+    Attributes:
+        signal_number: The first signal that came, None if none did.
+    """
+
+    def __init__(self):
+        self.signal_number: int | None = None
+        self._child: subprocess.Popen[bytes] | None = None
+        self._before: dict[int, Any] = {}
+
+    def __enter__(self) -> "Children":
+        for number in (signal.SIGINT, signal.SIGTERM):
+            self._before[number] = signal.signal(number, self._pass_on)
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        for number, handler in self._before.items():
+            signal.signal(number, handler)
+
+    def run(
+        self,
+        program: str,
+        arguments: Sequence[str],
+        log: Path,
+        look: Callable[[], object] = lambda: None,
+    ) -> int:
+        """Runs a program to its end and returns its exit status.
+
+        Args:
+            program: `train`, say.
+            arguments: Its flags.
+            log: Where what it says goes, after what is there.
+            look: Called every second while it runs.
+
+        Returns:
+            Its status; 128 and its number after a signal.
+        """
+        if self.signal_number is not None:
+            return 128 + self.signal_number
+        log.parent.mkdir(parents=True, exist_ok=True)
+        with open(log, "ab") as said:
+            self._child = subprocess.Popen(
+                [sys.executable, "-m", f"t2t_keras.{program}", *arguments],
+                stdin=subprocess.DEVNULL,
+                stdout=said,
+                stderr=subprocess.STDOUT,
+                env={**os.environ, "PYTHONUNBUFFERED": "1"},
+                # Ctrl-C in a terminal goes to all processes of a group; here to us.
+                start_new_session=True,
+            )
+        if self.signal_number is not None:  # it came while the child was started
+            self._child.send_signal(self.signal_number)
+        status = None
+        while status is None:
+            try:
+                status = self._child.wait(_SECONDS)
+            except subprocess.TimeoutExpired:
+                look()
+        self._child = None
+        return 128 - status if status < 0 else status
+
+    def _pass_on(self, number: int, _: object) -> None:
+        self.signal_number = self.signal_number or number
+        if self._child is not None:
+            self._child.send_signal(number)
+
+
+def last_line(log: Path) -> str:
+    """Returns the last line of a log that says something."""
+    try:
+        text = log.read_bytes()[-8192:].decode(errors="replace")
+    except OSError:
+        return "nothing was said"
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    return lines[-1].removeprefix("error: ") if lines else "nothing was said"

@@ -1,0 +1,68 @@
+"""Writes a report of runs: curves, scores, and the paper's Tables 1 to 4 beside ours.
+
+    python -m t2t_keras.report runs/tiny
+    python -m t2t_keras.report --output=runs/all runs/tiny runs/multi30k \\
+        runs/table3_small
+
+Each argument is a model directory, the folder of an ablation, or what
+benchmarks.layer_types wrote. The report is report.html, which needs no other file, and
+report.md with its drawings beside it. What has not been run is called so in its place.
+"""
+
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from absl import flags
+
+from t2t_keras import program
+from t2t_keras.errors import UserError
+
+_OWN = ("output", "texts")
+_OUTPUT = flags.DEFINE_string(
+    "output", None, "Folder for the report; report/ in the first argument if not given."
+)
+_TEXTS = flags.DEFINE_bool(
+    "texts", True, "Whether sources and references stand beside sample translations."
+)
+
+
+def main(folders: Sequence[str]) -> int:
+    """Writes the report; returns the exit status."""
+    from t2t_keras.reporting.report import read_sources, report_page
+    from t2t_keras.reporting.writing import write_report
+
+    if not folders:
+        raise UserError(
+            "Give the model directories, or ablations, that the report is of: "
+            "python -m t2t_keras.report runs/tiny"
+        )
+    page = report_page(
+        read_sources(folders), _test_texts if _TEXTS.value else _no_texts
+    )
+    output = Path(_OUTPUT.value or Path(folders[0]) / "report")
+    html, markdown = write_report(page, output, "report")
+    print(f"{html}\n{markdown}")
+    return 0
+
+
+def _test_texts(run) -> tuple[list[str], list[str]] | None:
+    """Returns the test set of a run, None where it is not at hand any more."""
+    from t2t_keras import experiment, scoring
+
+    try:
+        corpus = experiment.build_corpus(run.config.data, ("test",))
+        test_set = scoring.read_split(corpus, "test")
+    except (UserError, KeyError, OSError) as error:
+        print(f"warning: {run.name}: no test set: {error}", file=sys.stderr)
+        return None
+    source = [line.decode("utf-8", errors="replace") for line in test_set.source]
+    return source, list(test_set.references)
+
+
+def _no_texts(_) -> None:
+    return None
+
+
+if __name__ == "__main__":
+    program.run(main, __doc__ or "", _OWN, takes_arguments=True)

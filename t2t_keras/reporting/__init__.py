@@ -1,0 +1,1 @@
+"""What runs have shown, beside what the paper says: figures, tables, pages."""

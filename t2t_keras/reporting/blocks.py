@@ -1,0 +1,119 @@
+"""What a report is made of, whatever it is written as.
+
+All texts are plain: a page escapes them for its own language.
+"""
+
+from dataclasses import dataclass
+from typing import NamedTuple, TypeAlias
+
+
+class Missing(NamedTuple):
+    """A figure that is not there, and what to say in its place."""
+
+    why: str = "not run"
+
+
+Cell: TypeAlias = "str | Missing"
+
+
+class Row(NamedTuple):
+    """A row of a table; `ours` sets it apart from what others published."""
+
+    cells: tuple[Cell, ...]
+    ours: bool = False
+
+
+@dataclass(frozen=True)
+class Heading:
+    """A heading; level 2 for a section, 3 for a part of one."""
+
+    text: str
+    level: int = 2
+
+
+@dataclass(frozen=True)
+class Paragraph:
+    """A paragraph; a quiet one is a note in small print."""
+
+    text: str
+    quiet: bool = False
+
+
+@dataclass(frozen=True)
+class Command:
+    """A command line to copy."""
+
+    text: str
+
+
+@dataclass(frozen=True)
+class Table:
+    """A table.
+
+    Attributes:
+        caption: What it shows.
+        header: A text for each column.
+        rows: Each with as many cells.
+        text_columns: So many columns from the left are words, the rest figures.
+    """
+
+    caption: str
+    header: tuple[str, ...]
+    rows: tuple[Row, ...]
+    text_columns: int = 1
+
+    def __post_init__(self):
+        for row in self.rows:
+            if len(row.cells) != len(self.header):
+                raise ValueError(
+                    f"Each row needs {len(self.header)} cells. Received: {row.cells}"
+                )
+
+
+@dataclass(frozen=True)
+class Figure:
+    """A drawing.
+
+    Attributes:
+        name: Letters, digits and dashes: part of a file name.
+        svg: The drawing.
+        alt: What it shows, for those who cannot see it.
+    """
+
+    name: str
+    svg: str
+    alt: str
+
+
+@dataclass(frozen=True)
+class Sample:
+    """A sentence and what became of it.
+
+    Attributes:
+        source: The sentence; None if it is not at hand.
+        reference: What it should become; None likewise.
+        translation: What it became.
+    """
+
+    source: str | None
+    reference: str | None
+    translation: str
+
+
+@dataclass(frozen=True)
+class Details:
+    """What few will want to see: closed at first, where a page can do that."""
+
+    title: str
+    blocks: "tuple[Block, ...]"
+
+
+Block: TypeAlias = "Heading | Paragraph | Command | Table | Figure | Sample | Details"
+
+
+@dataclass(frozen=True)
+class Page:
+    """A whole report."""
+
+    title: str
+    blocks: tuple[Block, ...]

@@ -1,0 +1,81 @@
+"""What several seeds say together: mean, spread, and how sure a difference is."""
+
+import math
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+# 97.5th percentile of Student's t by degrees of freedom, from 1. Beyond the table
+# the last one is used, which is a little wide.
+_STUDENT = (
+    *(12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228),
+    *(2.201, 2.179, 2.160, 2.145, 2.131, 2.120, 2.110, 2.101, 2.093, 2.086),
+)
+
+
+class Spread(NamedTuple):
+    """A figure of several seeds.
+
+    Attributes:
+        mean: Over the seeds.
+        sd: Sample standard deviation; None of a single seed.
+        seeds: How many.
+    """
+
+    mean: float
+    sd: float | None
+    seeds: int
+
+
+class Difference(NamedTuple):
+    """How much larger one mean is than another, and between which bounds.
+
+    Attributes:
+        mean: The difference.
+        low: Lower end of the 95 % interval; None where a side has a single seed.
+        high: Upper end.
+    """
+
+    mean: float
+    low: float | None
+    high: float | None
+
+
+def spread(values: Sequence[float]) -> Spread | None:
+    """Returns mean and spread; None of no values."""
+    if not values:
+        return None
+    sd = float(np.std(values, ddof=1)) if len(values) > 1 else None
+    return Spread(float(np.mean(values)), sd, len(values))
+
+
+def difference(one: Sequence[float], other: Sequence[float]) -> Difference | None:
+    """Returns how far `one` lies above `other`; None if either has no value.
+
+    The interval is Welch's (1947), which does not take both spreads to be equal, with
+    degrees of freedom rounded down. Two seeds a side give a wide one: that is what two
+    seeds can say.
+    """
+    first, second = spread(one), spread(other)
+    if first is None or second is None:
+        return None
+    mean = first.mean - second.mean
+    if first.sd is None or second.sd is None:
+        return Difference(mean, None, None)
+    parts = [each.sd**2 / each.seeds for each in (first, second) if each.sd is not None]
+    variance = sum(parts)
+    if not variance:
+        return Difference(mean, mean, mean)
+    freedom = variance**2 / sum(
+        part**2 / (each.seeds - 1)
+        for part, each in zip(parts, (first, second), strict=True)
+    )
+    # What should be a whole number may come out a hair below it.
+    half = student(math.floor(freedom + 1e-9)) * math.sqrt(variance)
+    return Difference(mean, mean - half, mean + half)
+
+
+def student(freedom: int) -> float:
+    """Returns how many standard errors 95 % lie within, by degrees of freedom."""
+    return _STUDENT[min(max(freedom, 1), len(_STUDENT)) - 1]

@@ -1,0 +1,160 @@
+"""Table 2: translation quality and training cost, beside the paper's systems."""
+
+from collections.abc import Sequence
+
+from t2t_keras.config import BASE, BIG, ModelConfig
+from t2t_keras.reporting.blocks import Block, Cell, Missing, Paragraph, Row, Table
+from t2t_keras.reporting.figures_in_words import as_number, as_power
+from t2t_keras.reporting.paper_figures import DEVICES, TABLE_2, estimated_flops
+from t2t_keras.reporting.run_facts import RunFacts
+
+_WMT14 = "wmt14_translate/"
+
+
+def table_2_blocks(runs: Sequence[RunFacts]) -> list[Block]:
+    """Returns the paper's table with our rows, the runs beside it, and their cost."""
+    blocks: list[Block] = [
+        _papers(runs),
+        Paragraph(
+            "BLEU is the paper's: tokenized, and for German compounds split at "
+            "hyphens. The paper's costs are time x devices x sustained FLOP/s; ours "
+            "are counted from shapes, padding included. For the Transformers the paper "
+            "gives one cost for both columns, which stands in the first. A dash: the "
+            "paper has no such figure.",
+            quiet=True,
+        ),
+    ]
+    if runs:
+        blocks += [_scores(runs), _costs(runs), Paragraph(_COST_NOTE, quiet=True)]
+    return blocks
+
+
+_COST_NOTE = (
+    "Counted: 2 FLOPs for each multiplication and addition in a matrix product, three "
+    "times forward. The paper's estimate for a run depends on what a device sustains: "
+    "as measured in matrix products here (--measure_ceiling), and as it would be were "
+    "each device one of the paper's four. Time is that of updates; compiling, "
+    "evaluating and saving are left out."
+)
+
+
+def target_of(run: RunFacts) -> str | None:
+    """Returns de or fr of a run on WMT14 from English, with its own test set."""
+    data = run.config.data
+    own_text = data.train_source or data.test_source
+    if _WMT14 not in run.corpus or own_text or data.source_language != "en":
+        return None
+    return data.target_language if data.target_language in ("de", "fr") else None
+
+
+def is_model(run: RunFacts, model: ModelConfig) -> bool:
+    """Returns whether a run has the sizes of a model of the paper's."""
+
+    def sizes(config: ModelConfig) -> tuple[int | None, ...]:
+        per_head = config.d_model // config.num_heads
+        return (
+            *(config.num_layers, config.d_model, config.d_ff, config.num_heads),
+            *(config.d_k or per_head, config.d_v or per_head),
+            *(config.learned_positions, config.encoder_neighborhood),
+        )
+
+    return sizes(run.config.model) == sizes(model)
+
+
+def _papers(runs: Sequence[RunFacts]) -> Table:
+    rows = [
+        Row(
+            (
+                system.name,
+                _published(system.en_de_bleu),
+                _published(system.en_fr_bleu),
+                as_power(system.en_de_flops, "—"),
+                as_power(system.en_fr_flops, "—"),
+            )
+        )
+        for system in TABLE_2
+    ]
+    rows += [
+        _ours("base", BASE, runs),
+        _ours("big", BIG, runs),
+    ]
+    header = ("newstest2014", "EN-DE BLEU", "EN-FR BLEU", "EN-DE FLOPs", "EN-FR FLOPs")
+    return Table("Table 2, with this project's models", header, tuple(rows))
+
+
+def _published(bleu: float | None) -> Cell:
+    return Missing("—") if bleu is None else f"{bleu:g}"
+
+
+def _ours(name: str, model: ModelConfig, runs: Sequence[RunFacts]) -> Row:
+    bleus: list[Cell] = []
+    costs: list[Cell] = []
+    for language in ("de", "fr"):
+        run = next(
+            (r for r in runs if target_of(r) == language and is_model(r, model)), None
+        )
+        scores = (run.test_scores() if run else None) or {}
+        bleus.append(as_number(scores.get("tokenized_bleu"), 2))
+        costs.append(as_power(run.cost.get("flops")) if run else Missing())
+    return Row((f"this project, {name}", *bleus, *costs), ours=True)
+
+
+def _scores(runs: Sequence[RunFacts]) -> Table:
+    rows = []
+    for run in runs:
+        scores = run.test_scores() or {}
+        language = (
+            f"{run.config.data.source_language}-{run.config.data.target_language}"
+        )
+        averaged = run.card.get("averaged", {}).get("steps", [])
+        rows.append(
+            Row(
+                (
+                    run.name,
+                    f"{run.corpus} ({language})",
+                    as_number(scores.get("step"), 0),
+                    str(len(averaged)) if averaged else Missing(),
+                    as_number(scores.get("tokenized_bleu"), 2),
+                    as_number(scores.get("bleu"), 2),
+                    as_number(scores.get("chrf"), 2),
+                )
+            )
+        )
+    header = (
+        *("run", "test set of", "step", "averaged", "paper's BLEU", "sacreBLEU"),
+        "chrF",
+    )
+    caption = (
+        "The runs of this report. Only the same test set can be compared: these are "
+        "beside the paper's systems if they are of WMT14."
+    )
+    return Table(caption, header, tuple(rows), 2)
+
+
+def _costs(runs: Sequence[RunFacts]) -> Table:
+    header = (
+        *("run", "hours", "devices", "counted", "FLOP/s", "estimate, measured here"),
+        *(f"on {device.name}" for device in DEVICES),
+    )
+    return Table("Training cost in FLOPs", header, tuple(map(_cost, runs)))
+
+
+def _cost(run: RunFacts) -> Row:
+    cost = run.cost
+    if not cost:
+        return Row((run.name, *[Missing()] * (5 + len(DEVICES))))
+    hours, devices = cost["hours"], cost["devices"]
+    return Row(
+        (
+            run.name,
+            as_number(hours, 2),
+            str(devices),
+            as_power(cost["flops"]),
+            as_power(cost["flops_per_second"]),
+            as_power(cost.get("paper_estimate_flops"), "not measured"),
+            *(
+                as_power(estimated_flops(hours, devices, device.flops_per_second))
+                for device in DEVICES
+            ),
+        )
+    )

@@ -1,0 +1,252 @@
+"""Table 3: what variations of the model came to, beside the paper's."""
+
+import math
+from typing import Any
+
+from t2t_keras.ablation.results import Ablation, RowFacts
+from t2t_keras.reporting.blocks import (
+    Block,
+    Cell,
+    Command,
+    Figure,
+    Missing,
+    Paragraph,
+    Row,
+    Table,
+)
+from t2t_keras.reporting.drawings import dot_plot
+from t2t_keras.reporting.figures_in_words import as_number, as_power, as_spread
+from t2t_keras.reporting.findings import (
+    CLAIMS,
+    UNSAID,
+    Claim,
+    Verdict,
+    bleu_verdict,
+    perplexity_verdict,
+)
+from t2t_keras.reporting.paper_figures import TABLE_3, variation
+from t2t_keras.reporting.seed_statistics import spread
+from t2t_keras.training.progress import as_duration
+
+_RULE = (
+    "Each difference is that of two means over seeds, with Welch's 95 % interval; "
+    "perplexities are compared by their logarithms and shown as a ratio. A finding is "
+    "seen if the whole interval lies on the paper's side of zero, reversed if it lies "
+    "on the other, open if zero is in it. Two rows are equal if the whole interval "
+    "lies within 2 % of perplexity, or half a point of BLEU. With one seed there is no "
+    "spread, and nothing is concluded."
+)
+
+
+def paper_alone() -> list[Block]:
+    """Returns the table where no ablation was given: the paper's, and ours not run."""
+    rows = [
+        Row(
+            (
+                row.title,
+                as_number(row.perplexity, 2),
+                as_number(row.bleu, 1),
+                as_number(row.millions, 0, "—"),
+                Missing(),
+                Missing(),
+            )
+        )
+        for row in TABLE_3
+    ]
+    header = ("row", "paper PPL", "paper BLEU", "paper params ·10⁶", "PPL", "BLEU")
+    return [
+        Table("Table 3, newstest2013, English to German", header, tuple(rows)),
+        Command(
+            "python -m t2t_keras.ablate --rows='configs/table3/*.flags' --seeds=3 "
+            "\\\n    --output=runs/table3"
+        ),
+    ]
+
+
+def ablation_blocks(ablation: Ablation, name: str) -> list[Block]:
+    """Returns what an ablation came to: the table, and what can be seen in it.
+
+    Args:
+        ablation: Its results.
+        name: Letters, digits and dashes, for the drawing's file.
+    """
+    blocks: list[Block] = [
+        Paragraph(_about(ablation)),
+        _table(ablation),
+        Paragraph(_notes(ablation), quiet=True),
+    ]
+    plot = _plot(ablation, name)
+    if plot:
+        blocks.append(plot)
+    claims = _claims(ablation)
+    if claims:
+        blocks += [claims, Paragraph(_RULE, quiet=True)]
+    if ablation.failures:
+        rows = tuple(Row((row, str(seed), why)) for row, seed, why in ablation.failures)
+        header = ("row", "seed", "what it said last")
+        blocks.append(Table("Runs that failed", header, rows, 3))
+    return blocks
+
+
+def _about(ablation: Ablation) -> str:
+    done, planned = len(ablation.runs), ablation.seeds * len(ablation.rows)
+    runs = f"all {planned} runs" if done == planned else f"{done} of {planned} runs"
+    size = ablation.vocabulary_size
+    text = (
+        f"{ablation.corpus}, {size or 0:,} subwords, {ablation.steps:,} steps, "
+        f"{_seeds(ablation.seeds)} a row: {runs} are done."
+    )
+    if not _is_the_papers(ablation):
+        text += (
+            " This is not the paper's corpus or not the paper's model: its figures "
+            "stand beside ours to compare how rows differ, never how good they are."
+        )
+    return text
+
+
+def _seeds(count: int) -> str:
+    return "1 seed" if count == 1 else f"{count} seeds"
+
+
+def _is_the_papers(ablation: Ablation) -> bool:
+    return "wmt14" in ablation.corpus and ablation.steps >= 100_000
+
+
+def _table(ablation: Ablation) -> Table:
+    header = (
+        *("row", "differs in", "seeds", "PPL", "BLEU", "params ·10⁶", "FLOPs", "time"),
+        *("paper PPL", "paper BLEU"),
+    )
+    rows = tuple(_row(ablation, row) for row in ablation.rows)
+    caption = "Dev set: perplexity per word piece and sacreBLEU, mean ± sd over seeds"
+    return Table(caption, header, rows, 2)
+
+
+def _row(ablation: Ablation, row: RowFacts) -> Row:
+    runs = ablation.of(row.name)
+    paper = variation(row.name)
+    seconds = spread([run.seconds for run in runs])
+    flops = spread([run.flops for run in runs])
+    cells: tuple[Cell, ...] = (
+        row.name if paper is None or len(row.name) > 2 else row.name.upper(),
+        ", ".join(f"{key} {_short(value)}" for key, value in row.changes.items()),
+        str(len(runs)) if runs else Missing(),
+        as_spread(spread([run.perplexity for run in runs]), 3),
+        as_spread(spread([run.bleu for run in runs]), 2),
+        as_number(row.parameters and row.parameters / 1e6, 3, "—"),
+        as_power(flops and flops.mean),
+        as_duration(seconds.mean) if seconds else Missing(),
+        as_number(paper and paper.perplexity, 2, "—"),
+        as_number(paper and paper.bleu, 1, "—"),
+    )
+    return Row(cells)
+
+
+def _short(value: Any) -> str:
+    return f"{value:g}" if isinstance(value, float) else str(value)
+
+
+def _notes(ablation: Ablation) -> str:
+    signatures = sorted({run.bleu_signature for run in ablation.runs})
+    sentences = ablation.sentences
+    notes = [
+        *([f"{sentences:,} dev sentences."] if sentences else []),
+        *(f"Signature: {signature}." for signature in signatures),
+        "FLOPs are counted from shapes, padding included; time is that of updates, "
+        "without compiling and scoring.",
+        "The paper's BLEU is tokenized, on newstest2013; its perplexity is per word "
+        "piece of its own vocabulary.",
+    ]
+    return " ".join(notes)
+
+
+def _plot(ablation: Ablation, name: str) -> Figure | None:
+    base = [run.perplexity for run in ablation.of(ablation.base)]
+    reference = variation(ablation.base)
+    if not base:
+        return None
+    middle = sum(map(math.log, base)) / len(base)
+    labels, ours, papers = [], [], []
+    for row in ablation.rows[1:]:
+        runs = ablation.of(row.name)
+        if not runs:
+            continue
+        labels.append(row.name)
+        ours.append([math.log(run.perplexity) - middle for run in runs])
+        paper = variation(row.name)
+        papers.append(
+            math.log(paper.perplexity / reference.perplexity)
+            if paper and reference
+            else None
+        )
+    if not labels:
+        return None
+    svg = dot_plot(
+        labels,
+        ours,
+        papers,
+        own=[math.log(value) - middle for value in base],
+        axis=f"perplexity, relative to {ablation.base}",
+    )
+    alt = (
+        f"Perplexity of each row relative to {ablation.base}: a dot for each seed, and "
+        "the paper's"
+    )
+    return Figure(f"{name}-perplexity", svg, alt)
+
+
+def _claims(ablation: Ablation) -> Table | None:
+    rows = []
+    names = {row.name for row in ablation.rows}
+    for claim in CLAIMS:
+        if {claim.row, claim.than} <= names:
+            rows.append(_claim(ablation, claim))
+    if not rows:
+        return None
+    header = (
+        *("finding of section 6.2", "rows", "PPL", "PPL ratio", "BLEU", "difference"),
+        "paper",
+    )
+    caption = "Which of the paper's findings can be seen here"
+    return Table(caption, header, tuple(rows), 3)
+
+
+def _claim(ablation: Ablation, claim: Claim) -> Row:
+    sides = [ablation.of(claim.row), ablation.of(claim.than)]
+    perplexity = perplexity_verdict(
+        claim, *([run.perplexity for run in side] for side in sides)
+    )
+    bleu = bleu_verdict(claim, *([run.bleu for run in side] for side in sides))
+    row, than = variation(claim.row), variation(claim.than)
+    paper = "—"
+    if row and than:
+        ratio = row.perplexity / than.perplexity
+        paper = f"{ratio:.3f}, {row.bleu - than.bleu:+.1f}"
+    return Row(
+        (
+            claim.text,
+            f"{claim.row} / {claim.than}",
+            _word(perplexity),
+            _interval(perplexity, ratio=True),
+            _word(bleu),
+            _interval(bleu, ratio=False),
+            paper,
+        )
+    )
+
+
+def _word(verdict: Verdict) -> Cell:
+    return Missing() if verdict.word == UNSAID else verdict.word
+
+
+def _interval(verdict: Verdict, *, ratio: bool) -> Cell:
+    """Returns a difference with its interval, or a ratio where it is of logarithms."""
+    found = verdict.difference
+    if found is None:
+        return Missing()
+    values = [
+        (f"{math.exp(value):.3f}" if ratio else f"{value:+.2f}")
+        for value in found
+        if value is not None
+    ]
+    return values[0] if len(values) == 1 else f"{values[0]} ({values[1]} … {values[2]})"

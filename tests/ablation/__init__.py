@@ -1,0 +1,1 @@
+"""Tests of ablations, mirroring t2t_keras/ablation."""

@@ -1,0 +1,100 @@
+"""Processes started one after the other, and signals passed on to them."""
+
+import os
+import signal
+import threading
+from pathlib import Path
+
+import pytest
+
+from t2t_keras.ablation import children as module
+from t2t_keras.ablation.children import Children, last_line
+
+PROGRAM = """
+import signal, sys, time
+def stop(number, _):
+    print("stopped by", number)
+    sys.exit(128 + number)
+for number in (signal.SIGINT, signal.SIGTERM):
+    signal.signal(number, stop)
+print("started", *sys.argv[2:])
+open(sys.argv[1], "w").close()
+if "wait" in sys.argv:
+    time.sleep(60)
+if "die" in sys.argv:
+    import os
+    os.kill(os.getpid(), signal.SIGKILL)
+sys.exit(3 if "fail" in sys.argv else 0)
+"""
+
+
+@pytest.fixture
+def package(tmp_path, monkeypatch) -> Path:
+    """A `t2t_keras.sham` for children alone: without TensorFlow they start at once."""
+    (tmp_path / "t2t_keras").mkdir()
+    (tmp_path / "t2t_keras" / "sham.py").write_text(PROGRAM)
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    monkeypatch.setattr(module, "_SECONDS", 0.05)
+    # `python -m` looks in the current directory first.
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+@pytest.mark.parametrize(
+    ("what", "status"), [("end", 0), ("fail", 3), ("die", 128 + signal.SIGKILL)]
+)
+def test_the_status_is_the_programs(package, what, status) -> None:
+    with Children() as children:
+        log = package / "logs" / "a.log"
+        mark = str(package / "mark")
+        assert children.run("sham", [mark, what], log) == status
+    assert log.read_text() == f"started {what}\n"
+    assert children.signal_number is None
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_reaches_the_program_and_nothing_is_started_after(
+    package, number
+) -> None:
+    mark, log = package / "mark", package / "a.log"
+    before = signal.getsignal(number)
+
+    def send_when_it_runs() -> None:
+        if mark.exists() and not sent.is_set():
+            sent.set()
+            os.kill(os.getpid(), number)
+
+    sent = threading.Event()
+    with Children() as children:
+        status = children.run("sham", [str(mark), "wait"], log, send_when_it_runs)
+        assert status == 128 + number
+        assert children.signal_number == number
+        assert children.run("sham", [str(package / "mark2")], log) == 128 + number
+    assert log.read_text() == f"started wait\nstopped by {int(number)}\n"
+    assert not (package / "mark2").exists()
+    assert signal.getsignal(number) is before
+
+
+def test_the_program_is_looked_at_while_it_runs(package) -> None:
+    looks = []
+    with Children() as children:
+        children.run(
+            "sham", [str(package / "m")], package / "a", lambda: looks.append(1)
+        )
+    assert looks
+
+
+@pytest.mark.parametrize(
+    ("text", "last"),
+    [
+        (b"one\ntwo\n\n  \n", "two"),
+        (b"error: bad\n", "bad"),
+        (b"\n", "nothing was said"),
+        (b"\xff\n", "\ufffd"),
+        (b"x" * 9000 + b"\nend", "end"),
+    ],
+)
+def test_the_last_line_that_says_something(tmp_path, text, last) -> None:
+    (tmp_path / "log").write_bytes(text)
+    assert last_line(tmp_path / "log") == last
+    assert last_line(tmp_path / "none") == "nothing was said"

@@ -1,0 +1,163 @@
+"""A study runs what is missing, once, and tells of what failed."""
+
+import signal
+from pathlib import Path
+
+import pytest
+
+from t2t_keras.ablation import study as module
+from t2t_keras.ablation.results import Ablation
+from t2t_keras.ablation.study import Study
+from t2t_keras.errors import UserError
+from t2t_keras.input_pipeline.records import MANIFEST_FILE
+from t2t_keras.run_lock import run_lock
+from tests.ablation.rows import finished, small_plan
+
+
+class Sham:
+    """Stands in for processes: makes what they would make, and remembers them."""
+
+    def __init__(self, runs, fails=(), stops_at=None):
+        self.signal_number: int | None = None
+        self.started: list[tuple[str, list[str]]] = []
+        self._runs = {str(run.model_dir): run for run in runs}
+        self._fails = fails
+        self._stops_at = stops_at
+
+    def run(self, program, arguments, log, look=lambda: None) -> int:
+        self.started.append((program, list(arguments)))
+        log.parent.mkdir(parents=True, exist_ok=True)
+        value = {a.partition("=")[0]: a.partition("=")[2] for a in arguments}
+        if program == "prepare":
+            Path(value["--output"]).mkdir(parents=True)
+            (Path(value["--output"]) / MANIFEST_FILE).write_text("{}")
+            return 0
+        run = self._runs[value["--model_dir"]]
+        if len(self.started) == self._stops_at:
+            self.signal_number = signal.SIGTERM
+            return 143
+        if run.title in self._fails:
+            log.write_text("step 1\nerror: the loss is not finite\n")
+            return 2
+        look()
+        finished(run, 8.0 + run.seed)
+        return 0
+
+    def trained(self) -> list[str]:
+        return [
+            next(a for a in arguments if a.startswith("--model_dir"))
+            for program, arguments in self.started
+            if program == "train"
+        ]
+
+
+class Made:
+    """A study of two rows and two seeds, with all that it says and writes."""
+
+    def __init__(self, folder: Path):
+        self.rows, self.runs = small_plan(folder)
+        self.output = folder / "out"
+        self.said: list[str] = []
+        self.written: list[Ablation] = []
+
+    def study(self) -> Study:
+        given = ["--train_steps=40"]
+        return Study(
+            self.rows,
+            self.runs,
+            self.output,
+            given,
+            self.said.append,
+            self.written.append,
+        )
+
+
+@pytest.fixture
+def made(tmp_path) -> Made:
+    return Made(tmp_path)
+
+
+def test_every_run_is_made_on_one_corpus_and_scored_on_dev(made) -> None:
+    sham = Sham(made.runs)
+    found = made.study().run(sham)
+    assert [program for program, _ in sham.started] == ["prepare", *["train"] * 4]
+    records = f"--records={made.output / 'records'}"
+    for run, (_, arguments) in zip(made.runs, sham.started[1:], strict=True):
+        assert arguments[:2] == [f"--flagfile={run.row.flagfile}", "--train_steps=40"]
+        assert {records, f"--seed={run.seed}", "--score_split=dev"} <= set(arguments)
+        assert "--noexport_at_end" in arguments
+    assert [run.perplexity for run in found.runs] == [9.0, 9.0, 10.0, 10.0]
+    # There is a table after each run, and after the last.
+    assert [len(each.runs) for each in made.written] == [1, 2, 3, 4, 4]
+    assert made.said[1] == "run 1 of 4: base, seed 1, 40 steps"
+    assert made.said[3].startswith("run 2 of 4: a1, seed 1, 40 steps; ")
+    assert made.said[3].endswith(" left for all")
+
+
+def test_what_is_done_is_not_repeated(made) -> None:
+    for run in made.runs[:3]:
+        finished(run, 7.0)
+    sham = Sham(made.runs)
+    made.study().run(sham)
+    assert sham.trained() == [f"--model_dir={made.runs[3].model_dir}"]
+    assert made.said[0] == "3 of 4 runs are done already"
+    assert "run 4 of 4: a1, seed 2, 40 steps" in made.said
+    again = Sham(made.runs)
+    found = made.study().run(again)
+    assert again.started == []
+    assert len(found.runs) == 4
+
+
+def test_a_run_that_fails_leaves_the_others_be_and_is_tried_again(made) -> None:
+    sham = Sham(made.runs, fails=("a1, seed 1",))
+    found = made.study().run(sham)
+    assert len(sham.trained()) == 4
+    assert found.failures == (("a1", 1, "the loss is not finite"),)
+    assert any("failed with status 2: the loss is not" in line for line in made.said)
+    again = Sham(made.runs)
+    found = made.study().run(again)
+    assert again.trained() == [f"--model_dir={made.runs[1].model_dir}"]
+    assert found.failures == ()
+
+
+def test_a_signal_ends_it_with_a_table_of_what_is_done(made) -> None:
+    sham = Sham(made.runs, stops_at=3)  # the corpus is the first
+    found = made.study().run(sham)
+    assert len(sham.trained()) == 2
+    assert [run.row for run in found.runs] == ["base"]
+    assert found.failures == ()
+    assert made.written[-1] == found
+
+
+def test_a_corpus_that_cannot_be_prepared_ends_it(made) -> None:
+    class Broken(Sham):
+        def run(self, program, arguments, log, look=lambda: None) -> int:
+            log.parent.mkdir(parents=True, exist_ok=True)
+            log.write_text("error: There is no file train.en\n")
+            return 2
+
+    message = r"could not be prepared: There is no file train\.en\n.*prepare\.log"
+    with pytest.raises(UserError, match=message):
+        made.study().run(Broken(made.runs))
+
+
+def test_a_run_that_outlived_its_parent_is_waited_for(made, monkeypatch) -> None:
+    """Another process trains there, and is done the third time we look."""
+    monkeypatch.setattr(module, "_SECONDS_BETWEEN_LOOKS", 0.0)
+    looked = []
+    other = run_lock(made.runs[0].model_dir, print)
+    other.__enter__()
+
+    def sleep(_: float) -> None:
+        looked.append(1)
+        if len(looked) == 3:
+            other.__exit__(None, None, None)
+
+    monkeypatch.setattr(module.time, "sleep", sleep)
+    sham = Sham(made.runs)
+    made.study().run(sham)
+    assert len(looked) == 3
+    assert len(sham.trained()) == 4
+    waiting = [line for line in made.said if line.startswith("  waiting: ")]
+    assert len(waiting) == 1
+    assert "Another process trains in" in waiting[0]

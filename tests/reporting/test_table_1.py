@@ -1,0 +1,55 @@
+"""Table 1: the paper's, and whatever the benchmark has measured."""
+
+import json
+
+import pytest
+
+from t2t_keras.errors import UserError
+from t2t_keras.reporting.blocks import Command, Figure, Missing, Paragraph, Table
+from t2t_keras.reporting.table_1 import table_1_blocks
+
+
+def test_not_measured_is_said_with_the_command_that_measures() -> None:
+    table, command = table_1_blocks(None)
+    assert isinstance(table, Table) and isinstance(command, Command)
+    assert {row.cells[-1] for row in table.rows} == {Missing()}
+    assert command.text.startswith("python -m benchmarks.layer_types --output=")
+
+
+def test_each_list_of_records_is_a_table(tmp_path) -> None:
+    facts = {
+        "about": {"machine": "two cores", "rounds": 5},
+        "points": {"recurrent; n = 8": {"forward_seconds": 0.1}},
+        "fitted_exponents": [
+            {"layer": "recurrent", "paper": "O(n)", "n": 0.98765, "d": 2},
+            {"layer": "<b>", "paper": "O(1)", "n": None, "d": 1.5},
+        ],
+        "nothing": [],
+    }
+    (tmp_path / "layer_types.json").write_text(json.dumps(facts))
+    first, second, about = table_1_blocks(tmp_path)
+    assert isinstance(first, Table) and isinstance(second, Table)
+    assert about == Paragraph("machine: two cores; rounds: 5", quiet=True)
+    assert (first.text_columns, second.text_columns) == (5, 2)
+    assert {row.cells[-1] for row in first.rows} == {"see below"}
+    assert second.caption == "Measured: fitted exponents"
+    assert second.header == ("layer", "paper", "n", "d")
+    assert [row.cells for row in second.rows] == [
+        ("recurrent", "O(n)", "0.9877", "2"),
+        ("<b>", "O(1)", Missing("not measured"), "1.5"),
+    ]
+
+
+def test_its_plot_is_shown(tmp_path) -> None:
+    (tmp_path / "layer_types.json").write_text("{}")
+    (tmp_path / "layer_types.svg").write_text("<svg/>")
+    _, figure = table_1_blocks(tmp_path)
+    assert isinstance(figure, Figure)
+    assert figure.svg == "<svg/>"
+
+
+@pytest.mark.parametrize("text", ["{", "[]", '{"a": [1]}'])
+def test_another_file_is_refused(tmp_path, text) -> None:
+    (tmp_path / "layer_types.json").write_text(text)
+    with pytest.raises(UserError, match=r"layer_types\.json is not what benchmarks\."):
+        table_1_blocks(tmp_path)

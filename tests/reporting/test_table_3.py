@@ -1,0 +1,110 @@
+"""Table 3: what an ablation came to, and which findings can be seen in it."""
+
+import pytest
+
+from t2t_keras.reporting.blocks import Command, Figure, Missing, Paragraph, Table
+from t2t_keras.reporting.table_3 import ablation_blocks, paper_alone
+from tests.reporting.ablations import ablation_of
+
+BASE = ((5.0, 20.0), (5.1, 21.0), (5.2, 22.0))
+# Perplexity surely above; BLEU within what the base's own seeds vary by.
+A1 = ((6.0, 19.0), (6.1, 21.5), (6.2, 21.0))
+E = ((5.01, 20.1),)
+
+
+def tables(blocks) -> list[Table]:
+    return [block for block in blocks if isinstance(block, Table)]
+
+
+def said(blocks) -> str:
+    return " ".join(block.text for block in blocks if isinstance(block, Paragraph))
+
+
+def test_without_an_ablation_the_papers_rows_stand_alone() -> None:
+    blocks = paper_alone()
+    (table,) = tables(blocks)
+    assert len(table.rows) == 20
+    assert {row.cells[-2:] for row in table.rows} == {(Missing(), Missing())}
+    assert any(isinstance(block, Command) for block in blocks)
+
+
+def test_a_row_has_mean_and_spread_beside_the_papers() -> None:
+    ablation = ablation_of({"base": BASE, "a1": A1, "e": E, "d1": []})
+    table = tables(ablation_blocks(ablation, "x"))[0]
+    rows = {row.cells[0]: row.cells[1:] for row in table.rows}
+    # Standard deviations of three figures 0.1, or 1, apart are 0.1 and 1.
+    assert rows["base"] == (
+        *("", "3", "5.100 ± 0.100", "21.00 ± 1.00", "0.412", "3.0·10¹²", "1m30s"),
+        *("4.92", "25.8"),
+    )
+    assert rows["A1"][0] == "num_heads 1"
+    assert rows["A1"][-2:] == ("5.29", "24.9")
+    assert rows["E"][2:4] == ("5.010", "20.10")
+    assert rows["D1"][1:4] == (Missing(),) * 3
+
+
+def test_findings_are_told_by_the_rule() -> None:
+    ablation = ablation_of({"base": BASE, "a1": A1, "e": E, "d1": []})
+    _, claims = tables(ablation_blocks(ablation, "x"))
+    found = {row.cells[1]: (row.cells[2], row.cells[4]) for row in claims.rows}
+    assert found == {
+        "a1 / base": ("seen", "open"),
+        "e / base": ("one seed", "one seed"),
+        "d1 / base": (Missing(), Missing()),
+    }
+    heads = next(row.cells for row in claims.rows if row.cells[1] == "a1 / base")
+    ratio = heads[3]
+    assert isinstance(ratio, str)
+    # Geometric means 5.0993 and 6.0995: the ratio of 6.1 to 5.1, nearly.
+    assert ratio.startswith("1.196 (1.14")
+    # Mean 20.5 against 21.
+    assert isinstance(heads[5], str) and heads[5].startswith("-0.50 (")
+    assert heads[6] == "1.075, -0.9"
+
+
+def test_the_rule_and_the_corpus_are_said() -> None:
+    ablation = ablation_of({"base": BASE, "a1": A1[:2]})
+    text = said(ablation_blocks(ablation, "x"))
+    assert "grammar_ende/1.0.0 en-de, 1,000 subwords, 40 steps, 3 seeds a row" in text
+    assert "5 of 6 runs are done" in text
+    assert "never how good they are" in text
+    assert "Welch's 95 % interval" in text
+    assert "Signature: BLEU|tok:13a." in text
+
+
+@pytest.mark.parametrize(
+    ("corpus", "steps", "same"),
+    [
+        ("wmt14_translate/de-en", 100_000, True),
+        ("wmt14_translate/de-en", 1000, False),
+        ("grammar_ende/1.0.0 en-de", 100_000, False),
+    ],
+)
+def test_the_papers_own_experiment_is_told_apart(corpus, steps, same) -> None:
+    ablation = ablation_of({"base": BASE}, corpus=corpus, steps=steps)
+    assert ("not the paper's" not in said(ablation_blocks(ablation, "x"))) == same
+
+
+def test_every_row_is_drawn_relative_to_the_base() -> None:
+    blocks = ablation_blocks(ablation_of({"base": BASE, "a1": A1, "mine": A1}), "abl-1")
+    (figure,) = [block for block in blocks if isinstance(block, Figure)]
+    assert figure.name == "abl-1-perplexity"
+    assert figure.svg.count("#0072b2") >= 6
+
+
+@pytest.mark.parametrize("figures", [{"base": []}, {"base": BASE}, {"x": [], "y": E}])
+def test_there_may_be_nothing_to_draw_or_compare(figures) -> None:
+    blocks = ablation_blocks(ablation_of(figures), "x")
+    assert not [block for block in blocks if isinstance(block, Figure)]
+    assert len(tables(blocks)) == 1
+
+
+def test_rows_of_ones_own_have_no_paper_figure() -> None:
+    table = tables(ablation_blocks(ablation_of({"mine": BASE}), "x"))[0]
+    assert table.rows[0].cells[-2:] == (Missing("—"), Missing("—"))
+
+
+def test_failures_are_told() -> None:
+    failures = (("a1", 2, "the loss is not finite"),)
+    table = tables(ablation_blocks(ablation_of({"base": E}, failures=failures), "x"))[1]
+    assert table.rows[0].cells == ("a1", "2", "the loss is not finite")

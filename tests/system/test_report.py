@@ -1,0 +1,54 @@
+"""The report program, on a run that the train program made."""
+
+import pytest
+
+from t2t_keras.model_dir import ModelDir
+from tests.system.in_process import run_program
+
+
+def test_a_report_of_a_real_run(own_run: ModelDir, reverse_run) -> None:
+    done = run_program("report", own_run.path)
+    assert done.status == 0, done.stderr
+    html, markdown = (
+        own_run.path / "report" / f"report.{end}" for end in ("html", "md")
+    )
+    assert done.lines == [str(html), str(markdown)]
+    text = html.read_text(encoding="utf-8")
+    source, target = reverse_run.held_out[0]
+    assert source in text and target in text
+    scores = own_run.run_card()["scores"]["test averaged/step-500"]
+    assert f"{scores['bleu']:.2f}" in text
+    # Where the corpus lies on this machine is nobody's business.
+    held = own_run.config().data.test_source[0]
+    assert held.rsplit("/", 1)[0] not in text.replace(str(own_run.path), "")
+    assert held.rsplit("/", 1)[1] in text
+
+
+def test_a_corpus_that_is_gone_costs_its_sentences_alone(own_run, tmp_path) -> None:
+    text = own_run.flagfile.read_text()
+    name = own_run.config().data.test_source[0]
+    own_run.flagfile.write_text(text.replace(name, str(tmp_path / "gone.txt")))
+    done = run_program("report", own_run.path, f"--output={tmp_path / 'out'}")
+    assert done.status == 0
+    assert "warning: " in done.stderr and "no test set" in done.stderr
+    page = (tmp_path / "out" / "report.md").read_text(encoding="utf-8")
+    assert "The test set itself is not at hand here." in page
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ([], "error: Give the model directories, or ablations, that the report is of"),
+        (["nowhere"], "error: nowhere is no model directory"),
+    ],
+)
+def test_what_cannot_be_reported_is_said(arguments, message) -> None:
+    done = run_program("report", *arguments)
+    assert done.status == 2
+    assert message in done.stderr
+
+
+def test_other_programs_take_no_such_arguments() -> None:
+    done = run_program("evaluate", "runs/tiny")
+    assert done.status == 2
+    assert "Arguments are given as flags. Received: runs/tiny." in done.stderr
