@@ -16,6 +16,8 @@ from t2t_keras.pictures.words import is_punctuation
 
 # Positions between a query and a key from which their distance is called long.
 LONG = 6
+# And up to which it is near.
+NEAR = 2
 
 
 class HeadFacts(NamedTuple):
@@ -35,6 +37,7 @@ class HeadFacts(NamedTuple):
         begin: On the decoder's begin of the sentence; 0 in other kinds.
         end: On the end of the sentence; 0 in the decoder, which never reads it.
         punctuation: On tokens of nothing but punctuation marks.
+        near: On positions `NEAR` or less away, its own among them.
         distant: On positions `LONG` or more away.
         distance: Mean number of positions to what is looked at.
         entropy: Of the weights, in bits.
@@ -53,6 +56,7 @@ class HeadFacts(NamedTuple):
     begin: float
     end: float
     punctuation: float
+    near: float
     distant: float
     distance: float
     entropy: float
@@ -123,6 +127,7 @@ class HeadSums:
             "begin": total((kind == "decoder") & (position_C == 0)),
             "end": total((kind != "decoder") & (position_C == position_C[-1])),
             "punctuation": total(punctuation_C),
+            "near": total(distance_QC <= NEAR),
             "distant": total(distance_QC >= LONG),
             "distance": total(distance_QC),
             "entropy": -(weights * logs).sum((2, 3)),

@@ -6,29 +6,39 @@ from collections.abc import Sequence
 from t2t_keras.pictures.head_sums import HeadFacts
 from t2t_keras.pictures.sentence_maps import title_of
 
-# A head is named for the share that has this much of its weights, or more.
-NAMED_FROM = 0.5
-# A head that looks this evenly looks at nothing in particular.
+# A head is named for the first of these that it has this much of, or more.
 BROAD_FROM = 0.8
+SHARE_FROM = 0.4
+FOCUSED_FROM = 0.7
+NEAR_FROM = 0.6
 
-SHARES = ("previous", "same", "next", "begin", "end", "punctuation", "distant")
+PLACES = ("previous", "same", "next", "begin", "end", "punctuation")
+SHARES = (*PLACES, "near", "distant")
 COLUMNS = HeadFacts._fields
 
 
 def name_of(facts: HeadFacts) -> str:
-    """Returns one word for what a head does.
+    """Returns one word for what a head does, the first of these that is true.
 
-    It is the largest share, if that is half or more: `previous`, `same`, `next`,
-    `begin`, `end`, `punctuation`, and of what is none of these, `distant`. A head
-    whose weights are nearly equal is `broad`, and any other `mixed`.
+    - `broad`: its weights are nearly equal.
+    - `previous`, `same`, `next`, `begin`, `end`, `punctuation`: the largest of these
+      shares, if it is two fifths or more.
+    - `focused`: it looks at one token at a time, wherever that is.
+    - `near`: it looks at tokens close by, at no place in particular.
+    - `distant`: it looks far away.
+    - `mixed`: none of these.
     """
-    if facts.evenness >= BROAD_FROM:
-        return "broad"
-    *near, distant = SHARES
-    largest = max(near, key=lambda share: getattr(facts, share))
-    if getattr(facts, largest) >= NAMED_FROM:
-        return largest
-    return distant if getattr(facts, distant) >= NAMED_FROM else "mixed"
+    largest = max(PLACES, key=lambda share: getattr(facts, share))
+    for name, is_so in (
+        ("broad", facts.evenness >= BROAD_FROM),
+        (largest, getattr(facts, largest) >= SHARE_FROM),
+        ("focused", facts.largest >= FOCUSED_FROM),
+        ("near", facts.near >= NEAR_FROM),
+        ("distant", facts.distant >= SHARE_FROM),
+    ):
+        if is_so:
+            return name
+    return "mixed"
 
 
 def as_tsv(heads: Sequence[HeadFacts]) -> str:

@@ -111,7 +111,8 @@ def _middle(row: int) -> float:
 
 
 def _draw_heading(axes: Axes, title: str, heads: Sequence[int], left: float) -> None:
-    axes.text(left, -_ROW * 1.7, title, weight="bold", size=10, va="center")
+    settings = text_settings()
+    axes.text(left, -_ROW * 1.7, title, weight="bold", va="center", **settings)
     for number, head in enumerate(heads):
         x = left + 0.55 + 0.24 * number
         axes.text(

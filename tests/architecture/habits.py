@@ -20,7 +20,11 @@ MUTABLE_CALLS = frozenset(
 
 # Files with a test that needs what no package brings, and says so where it is missing.
 EXPLAINED_SKIPS = frozenset(
-    {"tests/serving/server/test_conformance.py", "tests/system/c_programs.py"}
+    {
+        "tests/pictures/browser.py",
+        "tests/serving/server/test_conformance.py",
+        "tests/system/c_programs.py",
+    }
 )
 
 # A home or a work folder, absolute: not "docs/home/" and not "https://x.org/home/".
