@@ -50,7 +50,7 @@ def _draw(axes: Axes, heads: Sequence[HeadFacts]) -> None:
         axes.text(column, row, text, ha="center", va="center", size=7, color=color)
     axes.set_xticks(range(len(SHOWN)), SHOWN, rotation=40, ha="left", size=8)
     axes.xaxis.tick_top()
-    names = [f"{facts.layer}.{facts.head}  {name_of(facts)}" for facts in heads]
+    names = [f"{facts.layer}.{facts.head} {name_of(facts)}" for facts in heads]
     axes.set_yticks(range(len(heads)), names, size=8)
     for tick, facts in zip(axes.get_yticklabels(), heads, strict=True):
         tick.set_color(head_color(facts.head - 1))

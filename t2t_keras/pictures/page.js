@@ -255,13 +255,33 @@
     draw();
   }
 
+  // What the address says after "#": kind, unit, layer, heads, and the word to keep,
+  // as in "#kind=memory&layer=2&heads=1,3&word=it". What is not there is passed over.
+  function readAddress() {
+    const asked = new URLSearchParams(location.hash.slice(1));
+    if (data.kinds.includes(asked.get("kind"))) state.kind = asked.get("kind");
+    if (data.units.includes(asked.get("unit"))) state.unit = asked.get("unit");
+    const layer = Number(asked.get("layer"));
+    if (Number.isInteger(layer) && layer >= 1 && layer <= data.layers) state.layer = layer;
+    const heads = (asked.get("heads") || "").split(",").map(Number);
+    const known = heads.filter((head) => data.heads.includes(head));
+    if (known.length) state.heads = new Set(known);
+    return asked.get("word");
+  }
+
   document.addEventListener("keydown", (event) => {
     if (event.key !== "Escape") return;
     state.pinned = state.pointed = null;
     draw();
   });
+  const asked = readAddress();
   buildControls();
   letGo("queries");
   letGo("keys");
   rebuild();
+  const place = map().queries.indexOf(asked);
+  if (place >= 0) {
+    state.pinned = state.focus = ["queries", place];
+    draw();
+  }
 })();

@@ -26,7 +26,7 @@ def test_a_row_for_each_head_and_a_column_for_each_share(tmp_path) -> None:
         np.testing.assert_array_equal(found, expected)
         assert [text.get_text() for text in axes.get_xticklabels()] == list(SHOWN)
         assert [text.get_text() for text in axes.get_yticklabels()] == [
-            f"{facts.layer}.{facts.head}  {name_of(facts)}" for facts in of_kind
+            f"{facts.layer}.{facts.head} {name_of(facts)}" for facts in of_kind
         ]
         written = {text.get_position(): text.get_text() for text in axes.texts}
         for row, values in enumerate(expected):

@@ -103,12 +103,16 @@ def show(browser, tmp_path):
     """Opens the page of some sentences, and returns the browser."""
 
     def open_page(
-        sentences: list[SentenceMaps], width: int = 1200, **settings: str
+        sentences: list[SentenceMaps],
+        width: int = 1200,
+        hash: str = "",
+        **settings: str,
     ) -> Page:
         path = Path(tmp_path / "attention.html")
         path.write_text(attention_page(sentences, **settings), encoding="utf-8")
         browser.mouse_away()
-        browser.open(path.as_uri(), width)
+        browser.open("about:blank")
+        browser.open(path.as_uri() + hash, width)
         return browser
 
     return open_page
@@ -276,6 +280,20 @@ def test_kind_tokens_layer_and_heads_are_chosen(show) -> None:
     page.mouse("#heads .all", click=True)
     page.mouse("h1")
     assert_lines(page, sentences[1].decoder.weights[1])
+    assert page.complaints == []
+
+
+@pytest.mark.slow
+def test_the_address_says_what_is_shown_first(show) -> None:
+    maps = made_up()
+    words = merged_sentence(maps)
+    page = show([maps], hash="#kind=memory&layer=1&heads=2,3&word=fielen")
+    assert_lines(page, words.memory.weights[0], heads=(2, 3), query=2)
+    page = show([maps], hash="#unit=subwords&kind=decoder&heads=1")
+    assert_lines(page, maps.decoder.weights[R - 1], heads=(1,))
+    # What is not there changes nothing.
+    page = show([maps], hash="#kind=no&unit=no&layer=9&heads=x,7&word=%3Cb%3E")
+    assert_lines(page, words.encoder.weights[R - 1])
     assert page.complaints == []
 
 

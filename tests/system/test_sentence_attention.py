@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from t2t_keras import experiment, exporting, sentence_attention, signature
+from t2t_keras import exporting, sentence_attention, signature
 from t2t_keras.attention_maps import attention_maps
 from t2t_keras.decoding.settings import BeamSearchSettings
 from t2t_keras.errors import UserError
@@ -130,15 +130,6 @@ def test_an_export_says_the_same(alone, export) -> None:
     assert_maps(alone, list(served.maps(SOURCES, TARGETS)))
     assert served.translate(["ein haus", ""]) == ["EIN HAUS", ""]
     assert served.neighborhood is None
-
-
-def test_a_run_s_model_translates_as_the_translator_does(trained, of_trained) -> None:
-    translator = experiment.build_translator(
-        trained.model, trained.vocabulary, CONFIG.decoding
-    )
-    texts = [SOURCES[0], ""]
-    expected = [line.text for line in translator.translate(texts)]
-    assert of_trained.translate(texts) == expected
 
 
 def test_what_is_too_long_is_cut_and_said(of_trained, export) -> None:
