@@ -26,6 +26,7 @@ from t2t_keras.errors import UserError
 from t2t_keras.lines import opened_input, without_line_ends
 
 if TYPE_CHECKING:
+    from t2t_keras.pictures.sentence_maps import SentenceMaps
     from t2t_keras.sentence_attention import Attention
 
 _OWN = (
@@ -53,28 +54,31 @@ _EXPORT_DIR = flags.DEFINE_string(
     "export_dir", None, "An export of text, or the folder of its versions, instead."
 )
 _SENTENCE = flags.DEFINE_multi_string(
-    "sentence", [], "What to draw; may be given several times, for one page of all."
+    "sentence", None, "What to draw. For several on one page"
 )
 _TRANSLATION = flags.DEFINE_multi_string(
-    "translation", [], "Of each --sentence; the model's own if not given."
+    "translation", None, "Of each --sentence, the model's own if not given"
 )
 _WHAT = flags.DEFINE_list(
     "what",
-    [],
+    None,
     "What to make: lines, heat_maps, page, summary. The first three if not given, or "
     "without --sentence the summary.",
 )
 _KIND = flags.DEFINE_list(
     "kind",
-    ["encoder", "decoder", "memory"],
-    "Which attention; memory: from the decoder to the encoder's output.",
+    None,
+    "Which attention: encoder, decoder, or memory, which is from the decoder to the "
+    "encoder's output; all three if not given.",
 )
 _LAYER = flags.DEFINE_integer(
     "layer", None, "From 1; the last one if not given, and of heat maps all."
 )
-_HEADS = flags.DEFINE_list("heads", [], "Heads to draw lines of, from 1; all if none.")
+_HEADS = flags.DEFINE_list(
+    "heads", None, "Heads to draw lines of, from 1; all if not given."
+)
 _WORDS = flags.DEFINE_list(
-    "words", [], "Words to draw lines from, those of all others left out."
+    "words", None, "Words to draw lines from, those of all others left out."
 )
 _MERGE_SUBWORDS = flags.DEFINE_bool(
     "merge_subwords", False, "Whether figures show words; the page shows both."
@@ -102,35 +106,35 @@ def main() -> int:
     """Draws; returns the exit status."""
     from t2t_keras import visualizing
 
-    what = _WHAT.value or (
-        ["lines", "heat_maps", "page"] if _SENTENCE.value else ["summary"]
-    )
+    sources, targets = _SENTENCE.value or [], _TRANSLATION.value or []
+    what, kinds = _WHAT.value, _KIND.value
+    if what is None:
+        what = ["lines", "heat_maps", "page"] if sources else ["summary"]
+    if kinds is None:
+        kinds = visualizing.KINDS
     _check_names("what", what, visualizing.PICTURES)
-    _check_names("kind", _KIND.value, ("encoder", "decoder", "memory"))
-    if set(what) - {"summary"} and not _SENTENCE.value:
+    _check_names("kind", kinds, visualizing.KINDS)
+    if set(what) - {"summary"} and not sources:
         raise UserError(f"--what={','.join(what)} needs a --sentence to draw.")
-    if len(_TRANSLATION.value) not in (0, len(_SENTENCE.value)):
+    if len(targets) not in (0, len(sources)):
         raise UserError(
             "Give a --translation for each --sentence, or none. Received: "
-            f"{len(_TRANSLATION.value)} for {len(_SENTENCE.value)}"
+            f"{len(targets)} for {len(sources)}"
         )
     attention, name = _attention()
     folder = Path(_OUTPUT.value or Path(_MODEL.model_dir.value or "") / "pictures")
     choice = visualizing.Choice(
-        _KIND.value,
+        kinds,
         _LAYER.value,
-        _numbers(_HEADS.value) or None,
-        _WORDS.value,
+        _numbers(_HEADS.value or ()) or None,
+        _WORDS.value or (),
         _MERGE_SUBWORDS.value,
         _FORMAT.value,
     )
     written: list[Path] = []
     if set(what) - {"summary"}:
-        sources = _SENTENCE.value
-        targets = _TRANSLATION.value or attention.translate(sources)
-        maps = list(attention.maps(sources, targets))
-        _warn(sum(cut for _, cut in maps))
-        sentences = [each for each, _ in maps]
+        targets = targets or attention.translate(sources)
+        sentences = _sentences(attention, sources, targets)
         written += visualizing.write_pictures(sentences, what, choice, folder)
     if "summary" in what:
         sources, targets = _corpus(attention)
@@ -140,6 +144,15 @@ def main() -> int:
         written += visualizing.write_summary(heads, about, folder, choice.form)
     print("\n".join(map(str, written)))
     return 0
+
+
+def _sentences(
+    attention: "Attention", sources: Sequence[str], targets: Sequence[str]
+) -> list["SentenceMaps"]:
+    """Returns the maps of the sentences to draw."""
+    found = list(attention.maps(sources, targets))
+    _warn(sum(cut for _, cut in found))
+    return [maps for maps, _ in found]
 
 
 def _attention() -> tuple["Attention", str]:

@@ -17,6 +17,7 @@ from t2t_keras.pictures.sentence_maps import AttentionMap, SentenceMaps, title_o
 from t2t_keras.pictures.words import SPACE, merged_sentence
 from t2t_keras.sentence_attention import Attention
 
+KINDS = SentenceMaps._fields
 PICTURES = ("lines", "heat_maps", "page", "summary")
 
 
@@ -32,7 +33,7 @@ class Choice(NamedTuple):
         form: Of figures: svg, png or pdf.
     """
 
-    kinds: Sequence[str] = SentenceMaps._fields
+    kinds: Sequence[str] = KINDS
     layer: int | None = None
     heads: Sequence[int] | None = None
     words: Sequence[str] = ()
@@ -81,7 +82,8 @@ def _write_lines(
     written = []
     for kind in _kinds_with(maps, choice):
         attention = getattr(maps, kind)
-        layer = choice.layer or attention.weights.shape[0]
+        last = attention.weights.shape[0]
+        layer = last if choice.layer is None else choice.layer
         figure = line_figure(
             attention,
             layer,
@@ -110,9 +112,10 @@ def _write_heat_maps(
 ) -> list[Path]:
     written = []
     for kind in choice.kinds:
-        title = title_of(kind) + (f", layer {choice.layer}" if choice.layer else "")
+        # A row of fields for each layer says itself which it is.
+        layer = "" if choice.layer is None else f"-layer{choice.layer}"
+        title = title_of(kind)
         figure = heat_map_figure(getattr(maps, kind), choice.layer, title=title)
-        layer = f"-layer{choice.layer}" if choice.layer else ""
         written.append(folder / f"{prefix}heat-maps-{kind}{layer}.{choice.form}")
         save_figure(figure, written[-1])
     return written

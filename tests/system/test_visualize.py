@@ -105,6 +105,7 @@ def test_a_file_is_summed_up_with_and_without_translations(
             "Give a --translation for each --sentence, or none. Received: 2 for 1",
         ),
         (["--sentence=a", "--layer=2"], "There is no layer 2: the model has 1"),
+        (["--sentence=a", "--layer=0"], "There is no layer 0: the model has 1"),
         (["--sentence=a", "--heads=5"], "There is no head 5: a layer has 4"),
         (["--sentence=a", "--heads=one"], "--heads takes numbers with commas between."),
         (["--sentence=a", "--words=q"], "There is no word 'q' to draw lines from."),
