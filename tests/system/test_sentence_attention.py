@@ -135,9 +135,11 @@ def test_an_export_says_the_same(alone, export) -> None:
 def test_what_is_too_long_is_cut_and_said(of_trained, export) -> None:
     served = sentence_attention.of_export(export / "1")
     long = "the house " * 400
-    (maps, cut), (_, other_cut) = of_trained.maps([long, "a"], ["a", "a"])
-    assert (cut, other_cut) == (True, False)
+    found = list(of_trained.maps([long, "a", "a"], ["a", "a", long]))
+    assert [cut for _, cut in found] == [True, False, True]
+    maps = found[0][0]
     assert len(maps.encoder.queries) == MAX_SOURCE_LENGTH
+    assert len(found[2][0].memory.queries) == MAX_SOURCE_LENGTH
     assert maps.encoder.queries[-1] == "</s>"
     ((maps, cut),) = served.maps(["a"], [long])
     assert cut
