@@ -7,7 +7,7 @@ import pytest
 
 from tests.system.conftest import REPOSITORY, python
 
-PROGRAMS = ("train", "translate", "evaluate", "average", "export")
+PROGRAMS = ("train", "translate", "evaluate", "average", "export", "visualize")
 
 
 @pytest.mark.slow
@@ -32,7 +32,7 @@ def test_help_is_there_at_once(name, flag):
         line.split("|")[-1].strip() for line in done.stderr.decode().split("\n")
     }
     assert "absl.flags" in imported
-    heavy = {"tensorflow", "keras", "tensorflow_text", "numpy", "grpc"}
+    heavy = {"tensorflow", "keras", "tensorflow_text", "numpy", "grpc", "matplotlib"}
     assert heavy & imported == set()
 
 
@@ -50,8 +50,9 @@ def test_help_lists_what_belongs_to_the_program():
         ("--n_best [1]", ["translate"]),
         ("--split [test]", ["evaluate"]),
         ("--from_step", ["average"]),
-        ("--checkpoint [averaged]", ["translate", "evaluate", "export"]),
-        ("--beam_size", ["translate", "evaluate", "export"]),
+        ("--merge_subwords [false]", ["visualize"]),
+        ("--checkpoint [averaged]", ["translate", "evaluate", "export", "visualize"]),
+        ("--beam_size", ["translate", "evaluate", "export", "visualize"]),
         ("--beam_size [4]", ["train"]),
     ):
         assert [name for name in PROGRAMS if f"  {flag}\n" in text[name]] == owners

@@ -1,0 +1,1 @@
+"""Pictures of attention: figures, a page for a browser, and what each head does."""

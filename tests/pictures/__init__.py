@@ -1,0 +1,1 @@
+"""Tests of the pictures: what is drawn is compared with the weights."""

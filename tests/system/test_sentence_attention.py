@@ -1,0 +1,171 @@
+"""Maps of an untrained model and of its export, against the model asked by itself."""
+
+import re
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from t2t_keras import exporting, sentence_attention, signature
+from t2t_keras.attention_maps import attention_maps
+from t2t_keras.decoding.settings import BeamSearchSettings
+from t2t_keras.errors import UserError
+from t2t_keras.experiment import MAX_SOURCE_LENGTH
+from t2t_keras.pictures.head_sums import HeadSums
+from t2t_keras.serving.limits import ServingLimits
+from t2t_keras.serving.translator_module import TranslatorModule
+from tests.system.random_model import (
+    CONFIG,
+    made_up_lines,
+    random_model,
+    random_vocabulary,
+    trained_of,
+)
+
+SOURCES = (*made_up_lines(5, seed=8), "", "grünes 😀 <b>")
+TARGETS = ("", *made_up_lines(6, seed=9))
+TOLERANCE = 1e-5
+SHOWN = 40
+LIMITS = ServingLimits(
+    source_length=60,
+    characters=900,
+    target_length=60,
+    n_best=1,
+    beam_size=4,
+    attention_length=SHOWN,
+)
+
+
+@pytest.fixture(scope="module")
+def trained():
+    vocabulary = random_vocabulary()
+    return trained_of(random_model(vocabulary), vocabulary)
+
+
+@pytest.fixture(scope="module")
+def of_trained(trained):
+    return sentence_attention.of_trained(trained, CONFIG.decoding)
+
+
+@pytest.fixture(scope="module")
+def alone(trained):
+    """Returns pieces of both sides and the maps, of a sentence without a batch."""
+    row = tf.TensorSpec([1, None], tf.int32)
+    # Traced, for eagerly Keras warns of a softmax over a single key.
+    compute = tf.function(
+        lambda *sides: attention_maps(trained.model, *sides), input_signature=[row, row]
+    )
+
+    def maps_of(source: str, target: str):
+        ids = [trained.vocabulary.encode(text) for text in (source, target)]
+        found = compute(tf.constant([ids[0]]), tf.constant([[0, *ids[1][:-1]]]))
+        pieces = [tuple(trained.vocabulary.pieces(each)) for each in ids]
+        return *pieces, [np.asarray(part)[0] for part in found]
+
+    return maps_of
+
+
+@pytest.fixture(scope="module")
+def export(trained, tmp_path_factory):
+    """The base directory of an export that attends as the model, and shouts.
+
+    The program's own test has one that translates, whose search takes long to save.
+    """
+    decoding = CONFIG.decoding
+    served = exporting.served_model(trained, decoding.extra_length)
+    module = TranslatorModule(
+        served,
+        trained.vocabulary,
+        BeamSearchSettings(beam_size=decoding.beam_size, alpha=decoding.alpha),
+        LIMITS,
+    )
+    root = tf.Module()
+    root.parts = [served.weights, module.tokenizer]
+    text = tf.TensorSpec([None], tf.string, name=signature.TEXT)
+    shout = tf.function(
+        lambda text: {signature.TRANSLATION: tf.strings.upper(text)},
+        input_signature=[text],
+    )
+    signatures = {signature.ATTENTION: module.attention, signature.TRANSLATE: shout}
+    base = tmp_path_factory.mktemp("export")
+    tf.saved_model.save(root, str(base / "1"), signatures=signatures)
+    return base
+
+
+def assert_maps(alone, found) -> None:
+    assert len(found) == len(SOURCES)
+    for source, target, (maps, cut) in zip(SOURCES, TARGETS, found, strict=True):
+        sources, targets, expected = alone(source, target)
+        assert not cut
+        assert maps.encoder[:2] == (sources, sources)
+        assert maps.decoder.queries == ("<s>", *targets[:-1])
+        assert maps.memory[:2] == (targets, sources)
+        for attention, weights in zip(maps, expected, strict=True):
+            np.testing.assert_allclose(attention.weights, weights, atol=TOLERANCE)
+
+
+# The last one leaves room for one sentence at a time, whatever its length.
+@pytest.mark.parametrize("weights_at_once", [1 << 24, 9_000, 1])
+def test_maps_are_the_model_s_whatever_shares_a_batch(
+    alone, of_trained, monkeypatch, weights_at_once
+) -> None:
+    monkeypatch.setattr(sentence_attention, "WEIGHTS_AT_ONCE", weights_at_once)
+    assert_maps(alone, list(of_trained.maps(SOURCES, TARGETS)))
+
+
+def test_sums_do_not_know_of_batches(of_trained, monkeypatch) -> None:
+    facts = []
+    for weights_at_once in (1 << 24, 1):
+        monkeypatch.setattr(sentence_attention, "WEIGHTS_AT_ONCE", weights_at_once)
+        sums = HeadSums()
+        for maps, _ in of_trained.maps(SOURCES, TARGETS):
+            sums.add(maps)
+        facts.append(sums.facts())
+    for one, other in zip(*facts, strict=True):
+        assert one[3:] == pytest.approx(other[3:], abs=1e-5)
+
+
+def test_an_export_says_the_same(alone, export) -> None:
+    served = sentence_attention.of_export(export)
+    assert_maps(alone, list(served.maps(SOURCES, TARGETS)))
+    assert served.translate(["ein haus", ""]) == ["EIN HAUS", ""]
+    assert served.neighborhood is None
+
+
+def test_what_is_too_long_is_cut_and_said(of_trained, export) -> None:
+    served = sentence_attention.of_export(export / "1")
+    long = "the house " * 400
+    found = list(of_trained.maps([long, "a", "a"], ["a", "a", long]))
+    assert [cut for _, cut in found] == [True, False, True]
+    maps = found[0][0]
+    assert len(maps.encoder.queries) == MAX_SOURCE_LENGTH
+    assert len(found[2][0].memory.queries) == MAX_SOURCE_LENGTH
+    assert maps.encoder.queries[-1] == "</s>"
+    ((maps, cut),) = served.maps(["a"], [long])
+    assert cut
+    assert len(maps.memory.queries) == SHOWN
+
+
+def test_the_newest_version_is_asked(export, tmp_path) -> None:
+    (tmp_path / "9").mkdir()
+    (tmp_path / "10").mkdir()
+    (tmp_path / "11").mkdir()  # not written yet
+    (tmp_path / "9" / "saved_model.pb").write_bytes(b"no graph")
+    (tmp_path / "10" / "saved_model.pb").write_bytes(b"no graph either")
+    with pytest.raises(UserError, match=r"/10 cannot be loaded: "):
+        sentence_attention.of_export(tmp_path)
+
+
+def test_where_there_is_no_export(tmp_path) -> None:
+    for path in (tmp_path, tmp_path / "missing"):
+        with pytest.raises(UserError, match=f"no SavedModel in {re.escape(str(path))}"):
+            sentence_attention.of_export(path)
+
+
+def test_an_export_without_attention(tmp_path) -> None:
+    module = tf.Module()
+    ask = tf.function(lambda x: x, input_signature=[tf.TensorSpec([None], tf.int32)])
+    tf.saved_model.save(module, str(tmp_path), signatures={"translate_ids": ask})
+    message = "has no signature 'attention', only translate_ids. Give the --export_dir"
+    with pytest.raises(UserError, match=re.escape(message)):
+        sentence_attention.of_export(tmp_path)

@@ -1,0 +1,152 @@
+"""The visualize program: from a run, an export, a file, and what it refuses."""
+
+import json
+import re
+
+import pytest
+
+from tests.system.in_process import run_program
+
+
+@pytest.fixture
+def visualize(own_run):
+    flags = (f"--model_dir={own_run.path}", "--beam_size=1")
+    return lambda *arguments: run_program("visualize", *flags, *arguments)
+
+
+def page_data(path) -> dict:
+    text = path.read_text()
+    return json.loads(re.search(r'id="data">(.*?)</script>', text)[1])
+
+
+def test_a_sentence_is_translated_and_drawn(visualize, own_run):
+    done = visualize("--sentence=a b c d", "--sentence=j i h", "--what=page")
+    assert (done.status, done.stderr) == (0, "")
+    page = own_run.path / "pictures" / "attention.html"
+    assert done.lines == [str(page)]
+    assert page_data(page)["texts"] == [["a b c d", "d c b a"], ["j i h", "h i j"]]
+
+
+def test_a_given_translation_and_chosen_maps(visualize, tmp_path):
+    done = visualize(
+        "--sentence=a b c",
+        "--translation=c a",
+        "--kind=memory",
+        "--heads=1,3",
+        "--words=c",
+        "--format=png",
+        "--merge_subwords",
+        f"--output={tmp_path / 'out'}",
+    )
+    assert done.status == 0
+    names = ["lines-memory-layer1.png", "heat-maps-memory.png", "attention.html"]
+    assert done.lines == [str(tmp_path / "out" / name) for name in names]
+    assert page_data(tmp_path / "out" / names[2])["texts"] == [["a b c", "c a"]]
+
+
+def test_an_export_shows_the_same_page(visualize, own_run, tmp_path):
+    asked = ("--sentence=e f g h", "--what=page")
+    assert visualize(*asked).status == 0
+    exported = run_program(
+        "visualize", f"--export_dir={own_run.path / 'export'}", *asked,
+        f"--output={tmp_path}",
+    )  # fmt: skip
+    assert exported.status == 0
+    one = page_data(own_run.path / "pictures" / "attention.html")
+    other = page_data(tmp_path / "attention.html")
+    assert one["texts"] == other["texts"] == [["e f g h", "h g f e"]]
+    for unit in one["units"]:
+        for kind in one["kinds"]:
+            sentences = [each["sentences"][0][unit][kind] for each in (one, other)]
+            assert sentences[0]["queries"] == sentences[1]["queries"]
+            # In thousandths; float32 may round the last one either way.
+            weights = [each["weights"] for each in sentences]
+            assert max(abs(a - b) for a, b in zip(*weights, strict=True)) <= 1
+
+
+def test_the_dev_set_is_summed_up(visualize, own_run):
+    done = visualize("--sentences=40")
+    assert done.status == 0
+    folder = own_run.path / "pictures"
+    assert done.lines == [str(folder / f"heads.{end}") for end in ("tsv", "md", "svg")]
+    assert "run, averaged/step-500, 40 sentences" in (folder / "heads.md").read_text()
+    # One layer of four heads, of three kinds.
+    assert len((folder / "heads.tsv").read_text().splitlines()) == 1 + 12
+
+
+def test_a_file_is_summed_up_with_and_without_translations(
+    visualize, own_run, tmp_path
+):
+    source, target = tmp_path / "in", tmp_path / "out"
+    source.write_text("a b c\n\nj i h g\nb a\n")
+    model = f"--model_dir={own_run.path}"
+    done = run_program(
+        "translate", model, "--beam_size=1", f"--input={source}", f"--output={target}"
+    )
+    assert done.status == 0
+    tables = []
+    for arguments in ([], [f"--input_translation={target}"]):
+        output = f"--output={tmp_path / 'pictures'}"
+        done = visualize(f"--input={source}", output, *arguments)
+        assert (done.status, done.stderr) == (0, "")
+        tables.append((tmp_path / "pictures" / "heads.tsv").read_text())
+    assert tables[0] == tables[1]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--what=lines"], "--what=lines needs a --sentence to draw."),
+        (["--what=films"], "--what takes some of lines, heat_maps, page, summary, wit"),
+        (["--kind=cross"], "--kind takes some of encoder, decoder, memory, with comma"),
+        (["--kind="], "--kind takes some of"),
+        (
+            ["--sentence=a", "--translation=a", "--translation=b"],
+            "Give a --translation for each --sentence, or none. Received: 2 for 1",
+        ),
+        (["--sentence=a", "--layer=2"], "There is no layer 2: the model has 1"),
+        (["--sentence=a", "--layer=0"], "There is no layer 0: the model has 1"),
+        (["--sentence=a", "--heads=5"], "There is no head 5: a layer has 4"),
+        (["--sentence=a", "--heads=one"], "--heads takes numbers with commas between."),
+        (["--sentence=a", "--words=q"], "There is no word 'q' to draw lines from."),
+        (["--export_dir=a"], "Give either --model_dir or --export_dir."),
+        (["--input=no.txt"], "There is no file no.txt"),
+    ],
+)
+def test_what_cannot_be_is_refused(visualize, own_run, arguments, message):
+    done = visualize(*arguments)
+    assert (done.status, done.output) == (2, b"")
+    assert done.stderr.startswith("error: ")
+    assert message in done.stderr
+    assert not list((own_run.path / "pictures").glob("*.svg"))
+
+
+def test_a_model_must_be_named():
+    done = run_program("visualize", "--sentence=a")
+    assert "Give either --model_dir or --export_dir." in done.stderr
+
+
+def test_an_export_has_no_dev_set(own_run):
+    done = run_program("visualize", f"--export_dir={own_run.path / 'export'}")
+    assert done.status == 2
+    assert "An export has no dev set: give --input" in done.stderr
+
+
+def test_unequal_files_are_refused(visualize, tmp_path):
+    source, target = tmp_path / "in", tmp_path / "out"
+    source.write_text("a\nb\n")
+    target.write_text("a\n")
+    done = visualize(f"--input={source}", f"--input_translation={target}")
+    assert done.status == 2
+    assert f"{source} has 2 lines, but {target} has 1" in done.stderr
+
+
+def test_what_is_too_long_is_said(visualize, tmp_path):
+    done = visualize(
+        f"--sentence={'a ' * 600}",
+        "--translation=a",
+        "--what=heat_maps",
+        "--kind=memory",
+    )
+    assert done.status == 0
+    assert "warning: 1 sentences or translations are too long" in done.stderr
