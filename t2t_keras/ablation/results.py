@@ -6,11 +6,11 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from t2t_keras.ablation.parameters import parameter_count
 from t2t_keras.ablation.plan import Row, Run, changes
 from t2t_keras.errors import UserError
 from t2t_keras.flat_config import with_absolute_paths
 from t2t_keras.model_dir import ModelDir, write_text
-from t2t_keras.reporting.parameters import parameter_count
 
 FILE = "ablation.json"
 _VERSION = 1

@@ -6,12 +6,12 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from t2t_keras.ablation.children import Children, last_line
+from t2t_keras.ablation.parameters import parameter_count
 from t2t_keras.ablation.plan import Row, Run
 from t2t_keras.ablation.results import Ablation, collect, run_result
 from t2t_keras.errors import UserError
 from t2t_keras.input_pipeline.records import MANIFEST_FILE
 from t2t_keras.model_dir import ModelDir
-from t2t_keras.reporting.parameters import parameter_count
 from t2t_keras.run_lock import run_lock
 from t2t_keras.training.progress import as_duration
 

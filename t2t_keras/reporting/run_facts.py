@@ -6,10 +6,10 @@ import os
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from t2t_keras.ablation.parameters import parameter_count
 from t2t_keras.config import ExperimentConfig
 from t2t_keras.flat_config import flat
 from t2t_keras.model_dir import ModelDir
-from t2t_keras.reporting.parameters import parameter_count
 
 
 @dataclasses.dataclass(frozen=True)

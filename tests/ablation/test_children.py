@@ -21,6 +21,10 @@ print("started", *sys.argv[2:])
 open(sys.argv[1], "w").close()
 if "wait" in sys.argv:
     time.sleep(60)
+if "until" in sys.argv:
+    import os
+    while not os.path.exists(sys.argv[1] + ".seen"):
+        time.sleep(0.01)
 if "die" in sys.argv:
     import os
     os.kill(os.getpid(), signal.SIGKILL)
@@ -76,12 +80,10 @@ def test_a_signal_reaches_the_program_and_nothing_is_started_after(
 
 
 def test_the_program_is_looked_at_while_it_runs(package) -> None:
-    looks = []
+    mark, seen = package / "mark", package / "mark.seen"
     with Children() as children:
-        children.run(
-            "sham", [str(package / "m")], package / "a", lambda: looks.append(1)
-        )
-    assert looks
+        arguments = [str(mark), "until"]
+        assert children.run("sham", arguments, package / "a", seen.touch) == 0
 
 
 @pytest.mark.parametrize(

@@ -6,6 +6,7 @@ import json
 
 import pytest
 
+from t2t_keras.ablation.parameters import parameter_count
 from t2t_keras.ablation.results import (
     Ablation,
     collect,
@@ -16,7 +17,6 @@ from t2t_keras.ablation.results import (
 from t2t_keras.config import ModelConfig
 from t2t_keras.errors import UserError
 from t2t_keras.model_dir import ModelDir
-from t2t_keras.reporting.parameters import parameter_count
 from tests.ablation.rows import finished, small_plan
 
 

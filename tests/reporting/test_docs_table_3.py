@@ -4,11 +4,11 @@ from pathlib import Path
 
 import pytest
 
+from t2t_keras.ablation.parameters import explaining_vocabularies, parameter_count
 from t2t_keras.flags import config_from_flagfile
 from t2t_keras.flat_config import flat
 from t2t_keras.reporting.findings import CLAIMS
 from t2t_keras.reporting.paper_figures import TABLE_3
-from t2t_keras.reporting.parameters import explaining_vocabularies, parameter_count
 
 ROOT = Path(__file__).resolve().parents[2]
 VOCABULARY = 37_000

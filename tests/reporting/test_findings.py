@@ -10,7 +10,7 @@ from t2t_keras.reporting.findings import (
     bleu_verdict,
     perplexity_verdict,
 )
-from tests.reporting import paper_table_3
+from tests import paper_table_3
 
 WORSE = Claim("worse", "a1", "base", perplexity=1, bleu=-1)
 EQUAL = Claim("equal", "e", "base", perplexity=0, bleu=0)

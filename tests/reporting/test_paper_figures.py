@@ -4,7 +4,7 @@ import pytest
 
 from t2t_keras.reporting import paper_figures
 from t2t_keras.reporting.paper_figures import estimated_flops
-from tests.reporting import paper_table_3
+from tests import paper_table_3
 
 
 def test_table_3_is_the_papers() -> None:

@@ -2,9 +2,9 @@
 
 import pytest
 
+from t2t_keras.ablation.parameters import parameter_count
 from t2t_keras.config import DataConfig, ExperimentConfig
 from t2t_keras.errors import UserError
-from t2t_keras.reporting.parameters import parameter_count
 from t2t_keras.reporting.run_facts import read_run, shown_settings
 from tests.reporting.runs import MODEL, score_of, written_run
 

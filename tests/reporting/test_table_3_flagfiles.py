@@ -12,7 +12,7 @@ import pytest
 from t2t_keras.config import ExperimentConfig
 from t2t_keras.flags import config_from_flagfile
 from t2t_keras.flat_config import flat
-from tests.reporting import paper_table_3
+from tests import paper_table_3
 
 ROOT = Path(__file__).resolve().parents[2]
 ROWS = MappingProxyType({row.name: row for row in paper_table_3.rows()})

@@ -5,10 +5,10 @@ import random
 
 import pytest
 
+from t2t_keras.ablation.parameters import explaining_vocabularies, parameter_count
 from t2t_keras.config import BASE, BIG, ModelConfig
 from t2t_keras.models.transformer import Transformer
-from t2t_keras.reporting.parameters import explaining_vocabularies, parameter_count
-from tests.reporting import paper_table_3
+from tests import paper_table_3
 
 
 @pytest.mark.parametrize("seed", range(6))
