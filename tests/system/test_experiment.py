@@ -103,7 +103,8 @@ def test_weights_are_drawn_from_the_seed():
 
 def test_sizes_and_precision_are_those_of_the_settings():
     training = dataclasses.replace(CONFIG.training, precision="bfloat16")
-    config = dataclasses.replace(CONFIG, training=training)
+    sizes = dataclasses.replace(CONFIG.model, attention_dropout_rate=0.3)
+    config = dataclasses.replace(CONFIG, model=sizes, training=training)
     model = experiment.build_model(config, 300)
     assert model.sizes == {
         "vocabulary_size": 300,
@@ -114,6 +115,7 @@ def test_sizes_and_precision_are_those_of_the_settings():
         "d_k": 5,
         "d_v": 7,
         "dropout_rate": 0.1,
+        "attention_dropout_rate": 0.3,
         "learned_positions": None,
         "encoder_neighborhood": None,
     }
