@@ -5,9 +5,9 @@
     python -m t2t_keras.ablate --rows='configs/table3/*.flags' --seeds=1 \\
         --output=runs/table3 --download
 
-Each row is a flagfile and each run a normal training below --output, one after the
-other, on one corpus and vocabulary, which are prepared once. Settings that are given
-as flags hold for all rows. The same command again goes on where it was stopped or
+Each row is a flagfile and each run a normal training below --output, --at_once of
+them at a time, on one corpus and vocabulary, which are prepared once. Settings that are
+given as flags hold for all rows. The same command again goes on where it was stopped or
 killed; what is done is not repeated. After each run the table is written anew:
 ablation.html, ablation.md, ablation.tsv and ablation.json.
 """
@@ -20,7 +20,7 @@ from absl import flags
 from t2t_keras import program
 from t2t_keras.flags import define_config_flags, given_settings
 
-_OWN = ("rows", "seeds", "output")
+_OWN = ("rows", "seeds", "at_once", "output")
 _ROWS = flags.DEFINE_list(
     "rows", None, "Flagfiles of the variations, or patterns of them. Required."
 )
@@ -28,6 +28,12 @@ _SEEDS = flags.DEFINE_integer(
     "seeds",
     3,
     "Runs of each row, from --seed upward. Below two there is no spread.",
+    lower_bound=1,
+)
+_AT_ONCE = flags.DEFINE_integer(
+    "at_once",
+    1,
+    "Runs at a time, each on its own share of the cores and of the GPUs.",
     lower_bound=1,
 )
 _OUTPUT = flags.DEFINE_string(
@@ -42,6 +48,7 @@ def main() -> int:
     from t2t_keras.ablation.children import Children
     from t2t_keras.ablation.plan import plan_runs, read_rows
     from t2t_keras.ablation.results import Ablation, write_results
+    from t2t_keras.ablation.shares import equal_shares
     from t2t_keras.ablation.study import Study
     from t2t_keras.reporting.report import ablation_page
     from t2t_keras.reporting.writing import write_report
@@ -49,6 +56,7 @@ def main() -> int:
 
     output = Path(program.required("output"))
     given = given_settings()
+    shares = equal_shares(_AT_ONCE.value)
     rows = read_rows(_ROWS.value or (), given)
     runs = plan_runs(rows, _SEEDS.value, output)
 
@@ -57,7 +65,7 @@ def main() -> int:
         write_report(ablation_page(found), output, "ablation")
 
     with run_lock(output, _say), Children() as children:
-        found = Study(rows, runs, output, given, _say, write).run(children)
+        found = Study(rows, runs, output, given, _say, write, shares).run(children)
     if children.signal_number is not None:
         _say("stopped; what is done is kept. The same command goes on from there.")
         return 128 + children.signal_number

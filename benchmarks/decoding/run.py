@@ -20,17 +20,20 @@ import time
 ROOT = pathlib.Path(__file__).parents[2]
 BATCHES = (1, 8, 32, 64)
 # Name, environment, program, settings. "1 x 2" is one batch at a time on two threads,
-# "2 x 1" two batches at a time on one thread each.
-TWO, REAL = "--at_once=2", "--real_lengths"
+# "2 x 1" two batches at a time on one thread each, "1 x 1" one batch on one thread.
+TWO, ONE, REAL = "--at_once=2", "--threads=1", "--real_lengths"
 ROWS = (
+    ("ours, float32, 1 x 1", "ours", "ours", ONE),
     ("ours, float32, 1 x 2", "ours", "ours", ""),
     ("ours, float32, 2 x 1", "ours", "ours", TWO),
     ("ours, float32, XLA, 1 x 2", "ours", "ours", "--xla=on"),
     ("ours, float32, XLA, 2 x 1", "ours", "ours", f"--xla=on {TWO}"),
     ("ours, bfloat16, 1 x 2", "ours", "ours", "--precision=bfloat16"),
     ("ours, bfloat16, 2 x 1", "ours", "ours", f"--precision=bfloat16 {TWO}"),
+    ("ours, bfloat16, 1 x 1", "ours", "ours", f"--precision=bfloat16 {ONE}"),
     ("ours, float32, real lengths, 1 x 2", "ours", "ours", REAL),
     ("ours, float32, real lengths, 2 x 1", "ours", "ours", f"{REAL} {TWO}"),
+    ("CTranslate2, float32, 1 x 1", "ours", "ctranslate2_search", ONE),
     ("CTranslate2, float32, 1 x 2", "ours", "ctranslate2_search", ""),
     ("CTranslate2, float32, 2 x 1", "ours", "ctranslate2_search", TWO),
     ("CTranslate2, int8, 1 x 2", "ours", "ctranslate2_search", "--quantization=int8"),

@@ -1,4 +1,4 @@
-"""One process of ours at a time, with signals passed on to it."""
+"""Processes of ours, with signals passed on to them."""
 
 import os
 import signal
@@ -9,16 +9,18 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
+from t2t_keras.ablation.shares import ALL, Share
+
 # How long to wait between two looks at a process.
 _SECONDS = 1.0
 
 
 class Children:
-    """Runs programs of this package one after the other; a context.
+    """Runs programs of this package, from several threads at once if need be.
 
-    SIGINT and SIGTERM go to the program that runs, which saves what it has, and are
-    remembered: nothing is started after one. If this process is killed outright,
-    the program that runs goes on to its end.
+    A context. SIGINT and SIGTERM go to the programs that run, which save what they
+    have, and are remembered: nothing is started after one. If this process is killed
+    outright, what runs goes on to its end.
 
     Attributes:
         signal_number: The first signal that came, None if none did.
@@ -26,7 +28,7 @@ class Children:
 
     def __init__(self):
         self.signal_number: int | None = None
-        self._child: subprocess.Popen[bytes] | None = None
+        self._running: list[subprocess.Popen[bytes]] = []
         self._before: dict[int, Any] = {}
 
     def __enter__(self) -> "Children":
@@ -49,6 +51,7 @@ class Children:
         arguments: Sequence[str],
         log: Path,
         look: Callable[[], object] = lambda: None,
+        share: Share = ALL,
     ) -> int:
         """Runs a program to its end and returns its exit status.
 
@@ -57,6 +60,7 @@ class Children:
             arguments: Its flags.
             log: Where what it says goes, after what is there.
             look: Called every second while it runs.
+            share: What it may use of the machine.
 
         Returns:
             Its status; 128 and its number after a signal.
@@ -65,30 +69,32 @@ class Children:
             return 128 + self.signal_number
         log.parent.mkdir(parents=True, exist_ok=True)
         with open(log, "ab") as said:
-            self._child = subprocess.Popen(
+            child = subprocess.Popen(
                 [sys.executable, "-m", f"t2t_keras.{program}", *arguments],
                 stdin=subprocess.DEVNULL,
                 stdout=said,
                 stderr=subprocess.STDOUT,
-                env={**os.environ, "PYTHONUNBUFFERED": "1"},
+                env={**os.environ, "PYTHONUNBUFFERED": "1", **share.environment},
                 # Ctrl-C in a terminal goes to all processes of a group; here to us.
                 start_new_session=True,
             )
+        share.hold(child.pid)
+        self._running.append(child)
         if self.signal_number is not None:  # it came while the child was started
-            self._child.send_signal(self.signal_number)
+            child.send_signal(self.signal_number)
         status = None
         while status is None:
             try:
-                status = self._child.wait(_SECONDS)
+                status = child.wait(_SECONDS)
             except subprocess.TimeoutExpired:
                 look()
-        self._child = None
+        self._running.remove(child)
         return 128 - status if status < 0 else status
 
     def _pass_on(self, number: int, _: object) -> None:
         self.signal_number = self.signal_number or number
-        if self._child is not None:
-            self._child.send_signal(number)
+        for child in list(self._running):
+            child.send_signal(number)
 
 
 def last_line(log: Path) -> str:

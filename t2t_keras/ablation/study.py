@@ -1,14 +1,18 @@
 """Runs an ablation: what is done is kept, what is missing is run."""
 
 import json
+import queue
+import threading
 import time
 from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from t2t_keras.ablation.children import Children, last_line
 from t2t_keras.ablation.parameters import parameter_count
 from t2t_keras.ablation.plan import Row, Run
 from t2t_keras.ablation.results import Ablation, collect, run_result
+from t2t_keras.ablation.shares import ALL, Share
 from t2t_keras.errors import UserError
 from t2t_keras.input_pipeline.records import MANIFEST_FILE
 from t2t_keras.model_dir import ModelDir
@@ -30,6 +34,7 @@ class Study:
         given: Arguments that hold for every row.
         say: Takes a line for a person.
         write: Takes what there is, after each run.
+        shares: What each of several runs at a time may use of the machine.
     """
 
     def __init__(
@@ -40,6 +45,7 @@ class Study:
         given: Sequence[str],
         say: Callable[[str], object],
         write: Callable[[Ablation], object],
+        shares: Sequence[Share] = (ALL,),
     ):
         self._rows = rows
         self._runs = runs
@@ -47,6 +53,12 @@ class Study:
         self._given = list(given)
         self._say = say
         self._write = write
+        self._at_once = len(shares)
+        self._shares: queue.SimpleQueue[Share] = queue.SimpleQueue()
+        for share in shares:
+            self._shares.put(share)
+        self._lock = threading.Lock()
+        self._waiting: list[Run] = []
         self._failures: list[tuple[str, int, str]] = []
         self._seconds_per_unit: float | None = None
 
@@ -65,10 +77,9 @@ class Study:
             self._say(f"{done} of {len(self._runs)} runs are done already")
         if missing:
             records = self._prepared(children)
-            for index, run in enumerate(missing):
-                if children.signal_number is not None:
-                    break
-                self._one(children, run, records, missing[index:])
+            self._waiting = list(missing)
+            with ThreadPoolExecutor(self._at_once) as pool:
+                list(pool.map(lambda run: self._one(children, run, records), missing))
         found = self._found()
         self._write(found)
         return found
@@ -97,14 +108,11 @@ class Study:
                 )
         return str(records)
 
-    def _one(
-        self, children: Children, run: Run, records: str, left: Sequence[Run]
-    ) -> None:
-        number = len(self._runs) - len(left) + 1
-        self._say(
-            f"run {number} of {len(self._runs)}: {run.title}, {run.steps:,} steps"
-            f"{self._time_left(left)}"
-        )
+    def _one(self, children: Children, run: Run, records: str) -> None:
+        if children.signal_number is not None:
+            return
+        share = self._shares.get()
+        self._announce(run)
         self._wait_for_lock(children, run)
         begin = time.monotonic()
         status = children.run(
@@ -120,26 +128,43 @@ class Study:
             ],
             run.log,
             _Watcher(run, self._say).look,
+            share,
         )
+        self._shares.put(share)
+        with self._lock:
+            if status == 0 or children.signal_number is None:
+                self._tell(run, status, time.monotonic() - begin)
+            self._write(self._found())
+
+    def _announce(self, run: Run) -> None:
+        """Says what begins, and when all may be done."""
+        with self._lock:
+            number = len(self._runs) - len(self._waiting) + 1
+            left = sum(map(_size, self._waiting)) / self._at_once
+            self._waiting.remove(run)
+            time_left = ""
+            if self._seconds_per_unit is not None:
+                time_left = f"; {as_duration(self._seconds_per_unit * left)} left"
+        self._say(
+            f"run {number} of {len(self._runs)}: {run.title}, {run.steps:,} steps"
+            + time_left
+        )
+
+    def _tell(self, run: Run, status: int, seconds: float) -> None:
+        """Says what a run came to."""
         result = None if status else run_result(run)
-        if result is not None:
-            seconds = time.monotonic() - begin
-            self._seconds_per_unit = seconds / _size(run)
-            self._say(
-                f"  perplexity {result.perplexity:.3f}, BLEU {result.bleu:.2f}, "
-                f"in {as_duration(seconds)}"
-            )
-        elif children.signal_number is None:
+        if result is None:
             said = last_line(run.log)
             self._failures.append((run.row.name, run.seed, said))
-            self._say(f"  failed with status {status}: {said}\n  see {run.log}")
-        self._write(self._found())
-
-    def _time_left(self, left: Sequence[Run]) -> str:
-        if self._seconds_per_unit is None:
-            return ""
-        seconds = self._seconds_per_unit * sum(map(_size, left))
-        return f"; {as_duration(seconds)} left for all"
+            self._say(
+                f"  {run.title}: failed with status {status}: {said}\n  see {run.log}"
+            )
+            return
+        self._seconds_per_unit = seconds / _size(run)
+        self._say(
+            f"  {run.title}: perplexity {result.perplexity:.3f}, BLEU "
+            f"{result.bleu:.2f}, in {as_duration(seconds)}"
+        )
 
     def _wait_for_lock(self, children: Children, run: Run) -> None:
         """Waits for a process that trains there: one that outlived a killed parent."""
@@ -150,7 +175,7 @@ class Study:
                     return
             except UserError as error:
                 if not said:
-                    self._say(f"  waiting: {error}")
+                    self._say(f"  {run.title}: waiting: {error}")
                 said = True
                 time.sleep(_SECONDS_BETWEEN_LOOKS)
 
@@ -177,7 +202,7 @@ class _Watcher:
         if step > self._step:
             self._step = step
             loss = f", loss {last['loss']:.3f}" if "loss" in last else ""
-            self._say(f"  step {step:,}/{self._run.steps:,}{loss}")
+            self._say(f"  {self._run.title}: step {step:,}/{self._run.steps:,}{loss}")
 
 
 def _size(run: Run) -> float:

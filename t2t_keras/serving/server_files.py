@@ -13,6 +13,8 @@ from pathlib import Path
 IMAGE = "tensorflow/serving:2.20.0"
 # Where the templates mount the export, in a container of that image.
 MOUNT = "/models"
+# Has malloc ask for large pages: docs/serving.md, "Speed".
+MALLOC = "glibc.malloc.hugetlb=1"
 BATCHING = "batching.config"
 # With --enable_per_model_batching_parameters a server reads this in a version.
 BATCHING_OF_VERSION = "batching_params.pbtxt"
@@ -46,6 +48,7 @@ def write_server_files(
         **_batching(batch_sizes),
         "name": model_name,
         "image": IMAGE,
+        "malloc": MALLOC,
         "mount": f"{MOUNT}/{model_name}",
         "volume": base.name.replace("_", "-"),
         "xla_arguments": "".join(

@@ -1,14 +1,17 @@
-"""Processes started one after the other, and signals passed on to them."""
+"""Processes that are started, and signals passed on to them."""
 
 import os
 import signal
 import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 
 from t2t_keras.ablation import children as module
 from t2t_keras.ablation.children import Children, last_line
+from t2t_keras.ablation.shares import Share
 
 PROGRAM = """
 import signal, sys, time
@@ -19,6 +22,11 @@ for number in (signal.SIGINT, signal.SIGTERM):
     signal.signal(number, stop)
 print("started", *sys.argv[2:])
 open(sys.argv[1], "w").close()
+if "share" in sys.argv:
+    import os
+    while len(os.sched_getaffinity(0)) > 1:
+        time.sleep(0.01)
+    print("cores", *os.sched_getaffinity(0), "GPUs", os.environ["CUDA_VISIBLE_DEVICES"])
 if "wait" in sys.argv:
     time.sleep(60)
 if "until" in sys.argv:
@@ -84,6 +92,33 @@ def test_the_program_is_looked_at_while_it_runs(package) -> None:
     with Children() as children:
         arguments = [str(mark), "until"]
         assert children.run("sham", arguments, package / "a", seen.touch) == 0
+
+
+def test_a_program_is_kept_to_its_share_and_we_are_not(package) -> None:
+    cores = os.sched_getaffinity(0)
+    share = Share(cores=(max(cores),), gpus=("2", "3"))
+    with Children() as children:
+        children.run("sham", [str(package / "mark"), "share"], package / "a", share=share)
+    said = (package / "a").read_text()
+    assert said == f"started share\ncores {max(cores)} GPUs 2,3\n"
+    assert os.sched_getaffinity(0) == cores
+    assert "CUDA_VISIBLE_DEVICES" not in os.environ
+
+
+def test_a_signal_reaches_all_programs_that_run(package) -> None:
+    marks, found = [package / "one", package / "other"], []
+    with Children() as children, ThreadPoolExecutor(2) as pool:
+        for mark in marks:
+            log = package / f"{mark.name}.log"
+            found.append(pool.submit(children.run, "sham", [str(mark), "wait"], log))
+        deadline = time.monotonic() + 60
+        while not all(mark.exists() for mark in marks):
+            assert time.monotonic() < deadline
+            time.sleep(0.01)
+        os.kill(os.getpid(), signal.SIGTERM)
+        assert [each.result(30) for each in found] == [143, 143]
+    for mark in marks:
+        assert (package / f"{mark.name}.log").read_text().endswith("stopped by 15\n")
 
 
 @pytest.mark.parametrize(

@@ -1,12 +1,14 @@
 """A study runs what is missing, once, and tells of what failed."""
 
 import signal
+import threading
 from pathlib import Path
 
 import pytest
 
 from t2t_keras.ablation import study as module
 from t2t_keras.ablation.results import Ablation
+from t2t_keras.ablation.shares import ALL, Share
 from t2t_keras.ablation.study import Study
 from t2t_keras.errors import UserError
 from t2t_keras.input_pipeline.records import MANIFEST_FILE
@@ -24,7 +26,7 @@ class Sham:
         self._fails = fails
         self._stops_at = stops_at
 
-    def run(self, program, arguments, log, look=lambda: None) -> int:
+    def run(self, program, arguments, log, look=lambda: None, share=ALL) -> int:
         self.started.append((program, list(arguments)))
         log.parent.mkdir(parents=True, exist_ok=True)
         value = {a.partition("=")[0]: a.partition("=")[2] for a in arguments}
@@ -60,7 +62,7 @@ class Made:
         self.said: list[str] = []
         self.written: list[Ablation] = []
 
-    def study(self) -> Study:
+    def study(self, *shares: Share) -> Study:
         given = ["--train_steps=40"]
         return Study(
             self.rows,
@@ -69,6 +71,7 @@ class Made:
             given,
             self.said.append,
             self.written.append,
+            shares or (ALL,),
         )
 
 
@@ -91,7 +94,7 @@ def test_every_run_is_made_on_one_corpus_and_scored_on_dev(made) -> None:
     assert [len(each.runs) for each in made.written] == [1, 2, 3, 4, 4]
     assert made.said[1] == "run 1 of 4: base, seed 1, 40 steps"
     assert made.said[3].startswith("run 2 of 4: a1, seed 1, 40 steps; ")
-    assert made.said[3].endswith(" left for all")
+    assert made.said[3].endswith(" left")
 
 
 def test_what_is_done_is_not_repeated(made) -> None:
@@ -129,9 +132,38 @@ def test_a_signal_ends_it_with_a_table_of_what_is_done(made) -> None:
     assert made.written[-1] == found
 
 
+def test_several_runs_at_a_time_have_a_share_each(made) -> None:
+    """The first two meet, so they run at once; whoever is done starts the third."""
+    shares = Share(cores=(0,)), Share(cores=(1,))
+    together, used = threading.Barrier(2), []
+
+    class Meeting(Sham):
+        def run(self, program, arguments, log, look=lambda: None, share=ALL) -> int:
+            if program == "train":
+                used.append(share)
+                if len(used) <= 2:
+                    together.wait(30)
+            return super().run(program, arguments, log, look, share)
+
+    found = made.study(*shares).run(Meeting(made.runs))
+    assert set(used[:2]) == set(shares)
+    assert set(used) == set(shares)
+    assert len(found.runs) == len(used) == 4
+    numbers = [line.split(":")[0] for line in made.said if line.startswith("run ")]
+    assert sorted(numbers) == [f"run {i} of 4" for i in (1, 2, 3, 4)]
+    assert [len(each.runs) for each in made.written] == [1, 2, 3, 4, 4]
+
+
+def test_a_signal_starts_none_of_the_runs_that_wait_for_a_share(made) -> None:
+    shares = Share(cores=(0,)), Share(cores=(1,))
+    sham = Sham(made.runs, stops_at=2)
+    made.study(*shares).run(sham)
+    assert len(sham.trained()) <= 2  # the one that was stopped, and one beside it
+
+
 def test_a_corpus_that_cannot_be_prepared_ends_it(made) -> None:
     class Broken(Sham):
-        def run(self, program, arguments, log, look=lambda: None) -> int:
+        def run(self, program, arguments, log, look=lambda: None, share=ALL) -> int:
             log.parent.mkdir(parents=True, exist_ok=True)
             log.write_text("error: There is no file train.en\n")
             return 2
@@ -158,6 +190,6 @@ def test_a_run_that_outlived_its_parent_is_waited_for(made, monkeypatch) -> None
     made.study().run(sham)
     assert len(looked) == 3
     assert len(sham.trained()) == 4
-    waiting = [line for line in made.said if line.startswith("  waiting: ")]
+    waiting = [line for line in made.said if ": waiting: " in line]
     assert len(waiting) == 1
     assert "Another process trains in" in waiting[0]

@@ -119,6 +119,8 @@ def test_kubernetes_and_docker_start_the_same_server(base):
     for flag in container["args"]:
         if "port" not in flag and "health" not in flag:
             assert flag in readme, flag
+    (variable,) = container["env"]
+    assert f"    --env {variable['name']}={variable['value']} \\\n" in readme
     assert "--xla_cpu_compilation_enabled=true" in container["args"]
     assert 'source="$PWD",target=/models/en-de,readonly' in readme
     assert "$mount" not in readme + (base / "kubernetes.yaml").read_text()

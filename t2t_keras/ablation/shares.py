@@ -1,0 +1,80 @@
+"""What each of several runs at a time may use of this machine."""
+
+import contextlib
+import dataclasses
+import glob
+import os
+from collections.abc import Sequence
+from typing import TypeVar
+
+from t2t_keras.errors import UserError
+
+_GPUS = "CUDA_VISIBLE_DEVICES"
+_T = TypeVar("_T")
+
+
+@dataclasses.dataclass(frozen=True)
+class Share:
+    """Processors of one run.
+
+    Attributes:
+        cores: Numbers of the cores that it may use; None for all there are.
+        gpus: Names of its GPUs; None for all there are, too.
+    """
+
+    cores: tuple[int, ...] | None = None
+    gpus: tuple[str, ...] | None = None
+
+    @property
+    def environment(self) -> dict[str, str]:
+        """What a process must find in its environment to see its own GPUs only."""
+        return {} if self.gpus is None else {_GPUS: ",".join(self.gpus)}
+
+    def hold(self, process: int) -> None:
+        """Keeps a process, and what it is going to start, on the share's cores."""
+        if self.cores is not None:
+            with contextlib.suppress(ProcessLookupError):  # it has ended already
+                os.sched_setaffinity(process, self.cores)
+
+
+ALL = Share()
+
+
+def equal_shares(count: int) -> list[Share]:
+    """Returns the shares of `count` runs at a time: all there is for one alone.
+
+    Cores and GPUs that are not to be divided evenly go to the last ones.
+
+    Raises:
+        UserError: If there are fewer cores than runs, or fewer GPUs, but some.
+    """
+    if count == 1:
+        return [ALL]
+    cores, gpus = sorted(os.sched_getaffinity(0)), _visible_gpus()
+    for name, found in (("cores", cores), ("GPUs", gpus)):
+        if 0 < len(found) < count:
+            raise UserError(
+                f"--at_once={count}, but there are {len(found)} {name} here. Each run "
+                f"needs one of its own: give --at_once={len(found)} at most."
+            )
+    all_gpus = _divided(gpus, count) if gpus else [None] * count
+    return [
+        Share(own_cores, own_gpus)
+        for own_cores, own_gpus in zip(_divided(cores, count), all_gpus, strict=True)
+    ]
+
+
+def _visible_gpus() -> list[str]:
+    """Returns names of the GPUs that TensorFlow would use, without asking it."""
+    named = os.environ.get(_GPUS)
+    if named is not None:
+        return [name for name in named.split(",") if name and name != "-1"]
+    return [str(i) for i in range(len(glob.glob("/dev/nvidia[0-9]*")))]
+
+
+def _divided(things: Sequence[_T], count: int) -> list[tuple[_T, ...]]:
+    """Returns neighbours in `count` groups, as equal as can be."""
+    ends = [len(things) * i // count for i in range(count + 1)]
+    return [
+        tuple(things[start:end]) for start, end in zip(ends, ends[1:], strict=False)
+    ]
