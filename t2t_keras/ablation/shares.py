@@ -3,6 +3,7 @@
 import contextlib
 import dataclasses
 import glob
+import itertools
 import os
 from collections.abc import Sequence
 from typing import TypeVar
@@ -75,6 +76,4 @@ def _visible_gpus() -> list[str]:
 def _divided(things: Sequence[_T], count: int) -> list[tuple[_T, ...]]:
     """Returns neighbours in `count` groups, as equal as can be."""
     ends = [len(things) * i // count for i in range(count + 1)]
-    return [
-        tuple(things[start:end]) for start, end in zip(ends, ends[1:], strict=False)
-    ]
+    return [tuple(things[start:end]) for start, end in itertools.pairwise(ends)]

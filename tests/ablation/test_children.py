@@ -98,7 +98,8 @@ def test_a_program_is_kept_to_its_share_and_we_are_not(package) -> None:
     cores = os.sched_getaffinity(0)
     share = Share(cores=(max(cores),), gpus=("2", "3"))
     with Children() as children:
-        children.run("sham", [str(package / "mark"), "share"], package / "a", share=share)
+        arguments = [str(package / "mark"), "share"]
+        children.run("sham", arguments, package / "a", share=share)
     said = (package / "a").read_text()
     assert said == f"started share\ncores {max(cores)} GPUs 2,3\n"
     assert os.sched_getaffinity(0) == cores

@@ -151,14 +151,28 @@ def test_several_runs_at_a_time_have_a_share_each(made) -> None:
     assert len(found.runs) == len(used) == 4
     numbers = [line.split(":")[0] for line in made.said if line.startswith("run ")]
     assert sorted(numbers) == [f"run {i} of 4" for i in (1, 2, 3, 4)]
-    assert [len(each.runs) for each in made.written] == [1, 2, 3, 4, 4]
+    # There is a table after each run, and after the last.
+    assert len(made.written) == 5
+    assert made.written[-1] == found
 
 
 def test_a_signal_starts_none_of_the_runs_that_wait_for_a_share(made) -> None:
-    shares = Share(cores=(0,)), Share(cores=(1,))
-    sham = Sham(made.runs, stops_at=2)
-    made.study(*shares).run(sham)
-    assert len(sham.trained()) <= 2  # the one that was stopped, and one beside it
+    """Two runs are stopped; of the other two neither is begun."""
+    together = threading.Barrier(2)
+
+    class Stopped(Sham):
+        def run(self, program, arguments, log, look=lambda: None, share=ALL) -> int:
+            if program == "prepare":
+                return super().run(program, arguments, log, look, share)
+            self.started.append((program, list(arguments)))
+            together.wait(30)
+            self.signal_number = signal.SIGTERM
+            return 143
+
+    sham = Stopped(made.runs)
+    found = made.study(Share(cores=(0,)), Share(cores=(1,))).run(sham)
+    assert len(sham.trained()) == 2
+    assert found.runs == found.failures == ()
 
 
 def test_a_corpus_that_cannot_be_prepared_ends_it(made) -> None:
