@@ -57,7 +57,7 @@ def _test_texts(run) -> tuple[list[str], list[str]] | None:
         print(f"warning: {run.name}: no test set: {error}", file=sys.stderr)
         return None
     source = [line.decode("utf-8", errors="replace") for line in test_set.source]
-    return source, list(test_set.references)
+    return source, scoring.as_answers(test_set, run.config.data.target_language)
 
 
 def _no_texts(_) -> None:

@@ -123,6 +123,20 @@ def read_split(corpus: Corpus, split: str) -> TestSet:
     )
 
 
+def as_answers(test_set: TestSet, language: str) -> list[str]:
+    """Returns the references as answers look: of a parser, bracketed trees.
+
+    Args:
+        test_set: Of a treebank, or of sentence pairs.
+        language: That it is translated into.
+    """
+    form = form_of(language, splits_words=False)
+    return [
+        form.answer(line.decode(errors="replace"), reference)
+        for line, reference in zip(test_set.source, test_set.references, strict=True)
+    ]
+
+
 def score(
     trained: experiment.TrainedModel,
     test_set: TestSet,

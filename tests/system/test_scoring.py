@@ -177,6 +177,14 @@ def test_a_split_is_read_as_text(tmp_path):
         scoring.read_split(corpus, "dev")
 
 
+def test_references_stand_beside_answers_as_answers_do():
+    symbols = "(S (NP DT NN )NP (VP VBZ )VP . )S"
+    trees = scoring.TestSet("trees", [b"The dog sleeps ."], [symbols])
+    tree = "(S (NP (DT The) (NN dog)) (VP (VBZ sleeps)) (. .))"
+    assert scoring.as_answers(trees, "tree") == [tree]
+    assert scoring.as_answers(trees, "de") == [symbols]
+
+
 def test_an_empty_split_is_refused(tmp_path):
     source, target = tmp_path / "a", tmp_path / "b"
     source.write_bytes(b"\n")
