@@ -12,12 +12,13 @@ from dataclasses import dataclass
 
 from t2t_keras.errors import UserError
 from t2t_keras.parsing.cleaning import EMPTY_ELEMENT, ROOT
+from t2t_keras.parsing.punctuation import DELETED_MARKS
 from t2t_keras.parsing.trees import Tree, walk
 
 # DELETE_LABEL: words with one of these parts of speech are taken out before words
 # are numbered, and constituents with one of these labels are not counted. The
 # exclamation mark's part of speech is "."; brackets (-LRB-) and $ stay.
-_DELETED = frozenset({ROOT, EMPTY_ELEMENT, ",", ":", "``", "''", "."})
+_DELETED = frozenset({ROOT, EMPTY_ELEMENT, *DELETED_MARKS})
 # EQ_LABEL ADVP PRT: of constituents, and of parts of speech as well.
 _EQUAL = (("PRT", "ADVP"),)
 # CUTOFF_LEN: sentences up to here have a summary of their own.

@@ -6,7 +6,7 @@ from t2t_keras.parsing.graph_repair import repaired_in_graph
 from t2t_keras.parsing.linearization import linearized, repaired, words_of
 from t2t_keras.text.normalization import normalize
 from tests.parsing.random_trees import TREES, deep_tree
-from tests.parsing.test_linearization import JUNK, SENTENCES
+from tests.parsing.test_linearization import JUNK, SENTENCES, damaged
 
 TRACED = tf.function(
     repaired_in_graph, input_signature=[tf.TensorSpec([None], tf.string)] * 2
@@ -24,7 +24,7 @@ def in_python(pairs: list[tuple[str, list[str]]]) -> list[str]:
 
 
 @settings(max_examples=120, deadline=None)
-@given(st.lists(st.tuples(JUNK, SENTENCES), min_size=1, max_size=9))
+@given(st.lists(st.tuples(JUNK, SENTENCES) | damaged(), min_size=1, max_size=9))
 def test_any_symbols_become_the_same_tree(pairs):
     assert in_graph(pairs) == in_python(pairs)
 

@@ -5,6 +5,8 @@ from hypothesis import strategies as st
 from t2t_keras.parsing.linearization import linearized, repaired, words_of
 from t2t_keras.parsing.trees import Tree, read_trees
 from tests.parsing.random_trees import TREES, deep_tree
+from tests.parsing.test_alignment import slow_alignment
+from tests.parsing.test_punctuation import MARKS
 
 JUNK = st.lists(
     st.sampled_from(
@@ -19,6 +21,11 @@ JUNK = st.lists(
             "DT",
             "NN",
             "VBZ",
+            ",",
+            ",",
+            ".",
+            "``",
+            "-LRB-",
             "N(N",
             "V)",
             "(N)(",
@@ -28,15 +35,72 @@ JUNK = st.lists(
     max_size=14,
 ).map(" ".join)
 SENTENCES = st.lists(
-    st.sampled_from(["a", "b", "größer", "(", ".", "-LRB-"]), max_size=7
+    st.sampled_from(["a", "b", "größer", "(", ".", "-LRB-", ",", ",", "--", "'"]),
+    max_size=7,
 )
+# Of sentences as they are: words with their parts of speech.
+TAGGED = st.sampled_from(
+    [
+        "a/DT",
+        "b/NN",
+        "c/VBZ",
+        "d/IN",
+        ",/,",
+        ",/,",
+        "--/:",
+        ";/:",
+        "!/.",
+        "``/``",
+        "'/POS",
+    ]
+)
+
+
+@st.composite
+def damaged(draw):
+    """Symbols of a sentence with some of them forgotten, invented or changed."""
+    pairs = [pair.rsplit("/", 1) for pair in draw(st.lists(TAGGED, max_size=14))]
+    symbols = [tag for _, tag in pairs]
+    strays = ["(NP", ")NP", "(S", ")S", ",", ":", ".", "NN", "DT"]
+    for _ in range(draw(st.integers(0, 6))):
+        symbols.insert(
+            draw(st.integers(0, len(symbols))), draw(st.sampled_from(strays))
+        )
+    for _ in range(draw(st.integers(0, 3))):
+        at = draw(st.integers(0, len(symbols)))
+        symbols[at : at + 1] = draw(st.sampled_from([[], ["NN"], [","]]))
+    return " ".join(symbols), [word for word, _ in pairs]
+
+
+def slow_tags(parts: list[str], words: list[str]) -> tuple[list[str], list[int]]:
+    """The part of speech of each word, and in place of which symbol it stands."""
+    at = [i for i, part in enumerate(parts) if part[0] not in "()"]
+    tags = [parts[i].replace("(", "").replace(")", "") for i in at]
+    treebank = [{"(": "-LRB-", ")": "-RRB-"}.get(word, word) for word in words]
+    marks = {word: mark for mark in MARKS for word in MARKS[mark].split()}
+    kinds = [marks.get(word, "NN") for word in treebank]
+    tag_kinds = [tag if tag in MARKS else "NN" for tag in tags]
+    found = slow_alignment(tuple(tag_kinds), tuple(kinds))
+    given_at = [at[tag] for tag in found if tag is not None]
+    labels, places = [], []
+    for word, tag in enumerate(found):
+        before = [at[tag] for tag in found[: word + 1] if tag is not None]
+        after = [at[tag] for tag in found[word:] if tag is not None]
+        if not after:
+            places.append(len(parts))
+        else:
+            places.append(before[-1] if before else given_at[0])
+        keeps = tag is not None and (
+            len(tags) == len(words) or tag_kinds[tag] == kinds[word]
+        )
+        labels.append(tags[tag] if keeps else kinds[word])
+    return labels, places
 
 
 def slow_repair(symbols: str, words: list[str]):
     """The rule of the docstring as nested lists, by spans: no stack, no walk."""
     parts = symbols.split()
-    tags = [p.replace("(", "").replace(")", "") for p in parts if p[0] not in "()"]
-    tags = (tags + ["NN"] * len(words))[: len(words)]
+    tags, places = slow_tags(parts, words)
     spans = []  # (first word, end, order, label) of every constituent with a word
     for i, part in enumerate(parts):
         if part[0] != "(":
@@ -48,9 +112,8 @@ def slow_repair(symbols: str, words: list[str]):
                 end = j - 1
                 break
         closed = end < len(parts)
-        before = sum(p[0] not in "()" for p in parts[:i])
-        after = sum(p[0] not in "()" for p in parts[:end]) if closed else len(words)
-        first, last = min(before, len(words)), min(after, len(words))
+        first = sum(place < i for place in places)
+        last = sum(place < end for place in places) if closed else len(words)
         if first < last:
             spans.append(
                 (first, last, i, part.replace("(", "").replace(")", "") or "X")
@@ -101,9 +164,10 @@ def test_a_tree_comes_back_exactly(tree):
     assert repaired(linearized(tree), words_of(tree)) == tree
 
 
-@settings(max_examples=120, deadline=None)
-@given(JUNK, SENTENCES)
-def test_any_symbols_become_the_tree_of_the_rule(symbols, words):
+@settings(max_examples=200, deadline=None)
+@given(st.tuples(JUNK, SENTENCES) | damaged())
+def test_any_symbols_become_the_tree_of_the_rule(pair):
+    symbols, words = pair
     tree = repaired(symbols, words)
     assert words_of(tree) == words
     assert nested(tree) == slow_repair(symbols, words)
@@ -134,6 +198,31 @@ def test_any_text_becomes_a_tree_over_the_words(symbols, words):
         ("(S (NP DT NN NN )NP (VP VBZ )VP )S", "a b", "(S (NP (DT a) (NN b)))"),
         ("(S (NP DT", "a b c", "(S (NP (DT a) (NN b) (NN c)))"),
         ("(S (NP DT )NP )S", "a b", "(S (NP (DT a)) (NN b))"),
+        ("(S (NP DT )NP )S", "a .", "(S (NP (DT a)) (. .))"),
+        # A part of speech forgotten before a comma: its word is still in its place.
+        (
+            "(S (S (NP DT )NP (VP VBZ )VP )S , (NP PRP )NP (VP VBD )VP . )S",
+            "the dog barks , she said .",
+            "(S (S (NP (DT the)) (VP (VBZ dog) (NN barks))) (, ,) (NP (PRP she)) "
+            "(VP (VBD said)) (. .))",
+        ),
+        # A comma forgotten, and one invented.
+        (
+            "(S (NP NN )NP (NP NN )NP . )S",
+            "a , b .",
+            "(S (NP (NN a) (, ,)) (NP (NN b)) (. .))",
+        ),
+        (
+            "(S (NP NN , )NP (VP VB )VP . )S",
+            "a b .",
+            "(S (NP (NN a)) (VP (VB b)) (. .))",
+        ),
+        # The first mark forgotten: right before the next word.
+        ("(S (S VB )S '' . )S", "`` a '' .", "(S (S (`` ``) (VB a)) ('' '') (. .))"),
+        # One that is called a noun, beside another error.
+        ("(S NN NN NN DT . )S", "a -- b !", "(S (NN a) (: --) (NN b) (. !))"),
+        # As many as words: in order, whatever they are.
+        ("(S , NN )S", "a .", "(S (, a) (NN .))"),
         # Constituents over nothing.
         ("(S (NP )NP (VP (X )X VB )VP )S", "a", "(S (VP (VB a)))"),
         # Words outside of the one root, and several roots.

@@ -30,7 +30,7 @@ def test_raw_text_is_split_and_a_treebanks_is_not():
     assert split.source(b"It isn't  Inc.") == "It isn't Inc."
     assert (
         raw.answer(raw.source("It isn't."), symbols)
-        == "(S (NN It) (VP (VBZ is) (RB n't)) (NN .))"
+        == "(S (NN It) (VP (VBZ is) (RB n't)) (. .))"
     )
     assert split.answer("It isn't.", symbols) == "(S (NN It) (VP (VBZ isn't.)))"
     assert raw.answer("", symbols) == ""

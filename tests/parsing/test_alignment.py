@@ -1,0 +1,83 @@
+import functools
+import itertools
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from t2t_keras.parsing.alignment import aligned
+
+KINDS = st.lists(st.sampled_from([0, 0, 0, 1, 2, 3]), max_size=9)
+
+
+def slow_alignment(tags, words):
+    """Of all ways from left to right the first in order of (changes, spelling).
+
+    A way is spelled in a (a word gets the next part of speech), b (a part of speech is
+    passed over) and c (a word is).
+    """
+    if len(tags) == len(words):
+        return list(range(len(words)))
+
+    @functools.cache
+    def best(t, w):
+        ways = []
+        if t < len(tags) and w < len(words):
+            changes, way = best(t + 1, w + 1)
+            ways.append((changes + (tags[t] != words[w]), "a" + way))
+        if t < len(tags):
+            changes, way = best(t + 1, w)
+            ways.append((changes + 1, "b" + way))
+        if w < len(words):
+            changes, way = best(t, w + 1)
+            ways.append((changes + 1, "c" + way))
+        return min(ways, default=(0, ""))
+
+    numbers = itertools.count()
+    found = []
+    for move in best(0, 0)[1]:
+        tag = next(numbers) if move in "ab" else None
+        if move in "ac":
+            found.append(tag)
+    return found
+
+
+@pytest.mark.parametrize(
+    ("tags", "words", "expected"),
+    [
+        ([], [], []),
+        ([], [0, 1], [None, None]),
+        ([0, 1], [], []),
+        # Equally many: in order, whatever they are.
+        ([1, 0, 2], [0, 2, 1], [0, 1, 2]),
+        # The dog barks , she said . - a part of speech forgotten before the comma,
+        # after it, and the comma's.
+        ([0, 0, 2, 0, 0, 1], [0, 0, 0, 2, 0, 0, 1], [0, 1, None, 2, 3, 4, 5]),
+        ([0, 0, 0, 2, 0, 1], [0, 0, 0, 2, 0, 0, 1], [0, 1, 2, 3, 4, None, 5]),
+        ([0, 0, 0, 0, 0, 1], [0, 0, 0, 2, 0, 0, 1], [0, 1, 2, None, 3, 4, 5]),
+        # One too many: a comma, and another.
+        ([0, 2, 0, 0, 2, 0, 1], [0, 0, 0, 2, 0, 1], [0, 2, 3, 4, 5, 6]),
+        ([0, 0, 0, 2, 0, 1], [0, 0, 2, 0, 1], [0, 1, 3, 4, 5]),
+        # The first of two commas forgotten, which neither the first nor the last
+        # commas that agree would tell.
+        ([0, 0, 0, 0, 2, 0, 1], [0, 2, 0, 0, 0, 2, 0, 1], [0, None, 1, 2, 3, 4, 5, 6]),
+        # A comma that is called a noun, and a part of speech too many.
+        ([0, 0, 0, 0, 1], [0, 2, 0, 1], [0, 1, 2, 4]),
+        # To pass over a part of speech and over a word are worth the same, but not to
+        # give it to the word.
+        ([0, 1, 0, 1, 0, 2, 3], [1, 0, 1, 0, 1, 2], [1, 2, 3, 4, 5, 6]),
+        # No punctuation at all: the first that there are.
+        ([0, 0], [0, 0, 0], [0, 1, None]),
+        ([0, 0, 0], [0, 0], [0, 1]),
+        # Punctuation alone.
+        ([1, 2], [1, 2, 2], [0, 1, None]),
+        ([3, 1], [1], [1]),
+    ],
+)
+def test_examples(tags, words, expected):
+    assert aligned(tags, words) == expected
+
+
+@given(KINDS, KINDS)
+def test_the_first_of_all_ways_with_the_fewest_changes(tags, words):
+    assert aligned(tags, words) == slow_alignment(tuple(tags), tuple(words))
