@@ -41,6 +41,18 @@ class MadeUpModel(tf.Module):
         )[0]
         return {"done": seconds + 0.0 * tf.cast(turns, tf.float32)}
 
+    def wait(self, text):
+        """Waits until there is a file of the name that [B] texts give."""
+
+        def is_missing(turn: tf.Tensor) -> tf.Tensor:
+            # Looked for anew at every turn, as the name is made anew.
+            nothing = tf.strings.substr(tf.strings.as_string(turn), 0, 0)
+            return tf.size(tf.io.matching_files(text[0] + nothing)) == 0
+
+        turns = tf.while_loop(is_missing, lambda turn: turn + 1, [tf.constant(0)])[0]
+        with tf.control_dependencies([turns]):
+            return {"translation": tf.strings.upper(text)}
+
     def picky(self, text):
         """Fails if any text is "poison"."""
         poison = tf.reduce_any(tf.equal(text, "poison"))
@@ -80,6 +92,7 @@ def save(base: Path, version: int) -> Path:
         "serving_default": tf.function(model.translate, [TEXT]),
         "with_options": tf.function(with_options, [TEXT, beam_size, alpha]),
         "busy": tf.function(model.busy, [floats]),
+        "wait": tf.function(model.wait, [TEXT]),
         "picky": tf.function(model.picky, [TEXT]),
         "sums": tf.function(model.sums, [tf.TensorSpec([None, None], tf.int32)]),
         "count": tf.function(model.count, [TEXT]),

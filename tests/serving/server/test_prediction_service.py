@@ -21,7 +21,6 @@ from tests.serving.server.clients import (
     refusal,
     request,
     serving,
-    wait_until,
 )
 
 BATCHING = BatchingOptions(
@@ -133,17 +132,21 @@ def test_a_version_is_replaced_without_a_failed_request(base, saved, batching):
             assert versions == ["v2", "v3"]
 
 
-def test_a_request_in_flight_is_finished_by_the_version_it_began_with(base, saved):
+def test_a_request_in_flight_is_finished_by_the_version_it_began_with(
+    base, saved, tmp_path
+):
+    """However long the new version takes to load: the request waits for us."""
+    end = tmp_path / "end"
     with serving(base) as client, ThreadPoolExecutor(1) as pool:
-        busy = pool.submit(client.predict, "busy", seconds=[1.5])
-        wait_until(lambda: not busy.done())
+        waiting = pool.submit(client.predict, "wait", timeout=120, text=[bytes(end)])
         time.sleep(0.3)
         shutil.copytree(saved / "3", base / ".3")
         (base / ".3").rename(base / "3")
         client.wait_for_states({3: "AVAILABLE", 2: "UNLOADING"})
-        assert not busy.done()
+        assert not waiting.done()
         assert client.predict(text=[b"a"])["translation"] == [b"v3:a"]
-        assert busy.result()["done"] == [1.5]
+        end.touch()
+        assert waiting.result()["translation"] == [bytes(end).upper()]
         client.wait_for_states({3: "AVAILABLE", 2: "END"})
 
 
