@@ -69,6 +69,10 @@ class BatchingSummary:
         )
 
 
+# One batch is made while the one before it is trained on; more would be for hiccups.
+_BATCHES_AHEAD = 4
+
+
 class TrainingBatches:
     """The endless batches of training, and where they are.
 
@@ -156,7 +160,11 @@ class TrainingBatches:
         dataset = tf.data.Dataset.from_generator(
             batches, output_signature=element_spec(packed=self._filling.packed)
         )
-        return dataset.prefetch(tf.data.AUTOTUNE)
+        # Nothing here is worth tuning, and on one core the thread that tunes takes
+        # several seconds to end.
+        options = tf.data.Options()
+        options.autotune.enabled = False
+        return dataset.prefetch(_BATCHES_AHEAD).with_options(options)
 
     def _made(self, planned: PlannedBatch) -> Batch:
         batch = self._filling.make(self._corpus, planned)
