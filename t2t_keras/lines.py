@@ -31,7 +31,7 @@ def opened_input(path: str, flag: str = "input") -> Iterator[IO[bytes]]:
         yield sys.stdin.buffer
         return
     if not Path(path).is_file():
-        raise UserError(f"There is no file {path} to translate (--{flag}).")
+        raise UserError(f"There is no file {path} (--{flag}).")
     opened: Any = gzip.open(path) if path.endswith(".gz") else open(path, "rb")
     try:
         with opened as file:

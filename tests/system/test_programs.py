@@ -19,6 +19,7 @@ PROGRAMS = ("train", "translate", "evaluate", "average", "export", "visualize")
         ("client", "server"),
         ("ablate", "rows"),
         ("report", "output"),
+        ("recombine", "treebank"),
     ],
 )
 def test_help_is_there_at_once(name, flag):

@@ -1,0 +1,107 @@
+"""More trees from few: phrases change places with others of their kind.
+
+A treebank of some thousand sentences shows each of its words in few places: what a
+parser learns from it is what trees look like, and not which word a part of speech
+belongs to. Exchanging phrases (Shi, Livescu and Gimpel, "Substructure Substitution",
+2021) makes up for some of that.
+"""
+
+import bisect
+from collections.abc import Iterable, Iterator, Sequence
+
+import numpy as np
+
+from t2t_keras.parsing.trees import Step, Tree, grown, walk
+
+# Words of the phrases that stand alone: enough to learn which word is which.
+_PHRASE_WORDS = range(2, 16)
+# How many constituents of a tree are exchanged, and how much shorter or longer another
+# may be: sentences keep about their lengths.
+_EXCHANGED = 0.25
+_SHORTEST, _LONGEST = 0.6, 1.5
+
+
+def phrases(trees: Iterable[Tree]) -> Iterator[Tree]:
+    """Yields the constituents of 2 to 15 words that are no whole tree, each once."""
+    seen: set[str] = set()
+    for tree in trees:
+        for node in _constituents(tree):
+            if node is tree or word_count(node) not in _PHRASE_WORDS:
+                continue
+            text = str(node)
+            if text not in seen:
+                seen.add(text)
+                yield node
+
+
+class Recombination:
+    """Constituents of a treebank, to exchange.
+
+    Args:
+        trees: Cleaned (`t2t_keras.parsing.cleaning`).
+    """
+
+    def __init__(self, trees: Sequence[Tree]):
+        found: dict[str, list[Tree]] = {}
+        for tree in trees:
+            for node in _constituents(tree):
+                if node is not tree:
+                    found.setdefault(node.label, []).append(node)
+        # Of each label, from the shortest to the longest.
+        self._nodes = {
+            label: sorted(each, key=word_count) for label, each in found.items()
+        }
+        self._counts = {
+            label: list(map(word_count, each)) for label, each in self._nodes.items()
+        }
+
+    def of(self, tree: Tree, rng: np.random.Generator) -> Tree:
+        """Returns a tree with a quarter of its constituents exchanged.
+
+        Each one met from the top gives way with that probability to one of the same
+        label, of 0.6 to 1.5 times its words and one more, drawn from all of the
+        treebank's; within those nothing is exchanged again. The outermost one stays.
+
+        Args:
+            tree: One of the trees given, or another; a label that none of them has
+                is not exchanged.
+            rng: Draws.
+        """
+        (found,) = grown(self._steps(tree, rng))
+        return found
+
+    def _steps(self, tree: Tree, rng: np.random.Generator) -> Iterator[Step]:
+        waiting: list[Tree | None] = [tree]
+        while waiting:
+            node = waiting.pop()
+            if node is None or node.word is not None:
+                yield node
+            elif node is not tree and rng.random() < _EXCHANGED:
+                yield from walk(self._like(node, rng))
+            else:
+                yield node.label
+                waiting.append(None)
+                waiting.extend(reversed(node.children))
+
+    def _like(self, node: Tree, rng: np.random.Generator) -> Tree:
+        counts, words = self._counts.get(node.label, []), word_count(node)
+        low = bisect.bisect_left(counts, _SHORTEST * words)
+        high = bisect.bisect_right(counts, _LONGEST * words + 1)
+        if low == high:
+            return node
+        return self._nodes[node.label][rng.integers(low, high)]
+
+
+def word_count(tree: Tree) -> int:
+    """Returns how many words a tree has."""
+    return sum(1 for _ in tree.leaves())
+
+
+def _constituents(tree: Tree) -> Iterator[Tree]:
+    """Yields the constituents of a tree, itself first, parents before children."""
+    waiting = [tree]
+    while waiting:
+        node = waiting.pop()
+        if node.word is None:
+            yield node
+            waiting.extend(reversed(node.children))
