@@ -8,6 +8,8 @@ import tensorflow as tf
 import tensorflow_datasets as tfds
 from wmt14 import check_counts
 
+from t2t_keras.input_pipeline.corpora import open_corpus
+
 COUNTS = MappingProxyType({"train": 7, "validation": 3, "test": 2})
 
 
@@ -42,6 +44,20 @@ def test_expected_counts_are_those_of_the_readme(data_dir):
         assert found == expected
     assert check_counts.EXPECTED_PAIRS["de-en"]["train"] == 4_508_785
     assert check_counts.EXPECTED_PAIRS["fr-en"]["train"] == 40_836_715
+
+
+@pytest.mark.parametrize("pair", ["de-en", "fr-en"])
+def test_dev_is_newstest2013_and_test_is_newstest2014(pair, prepared):
+    """By the builder's own list of what it reads, and by the splits that we open."""
+    read = tfds.builder(f"wmt14_translate/{pair}", data_dir="none").subsets
+    news = {split: [x for x in read[split] if x.startswith("news")] for split in read}
+    assert news["validation"] == ["newstest2013"]
+    assert news["test"] == read["test"] == ["newstest2014"]
+    assert not [name for name in read["train"] if name.startswith("newstest")]
+    languages = {"source_language": "en", "target_language": "de"}
+    corpus = open_corpus("wmt14_translate/de-en", **languages, data_dir=str(prepared))
+    found = {name: split.num_pairs for name, split in corpus.splits.items()}
+    assert found == {"train": 7, "dev": 3, "test": 2}
 
 
 def test_counts_are_read_from_what_is_prepared(prepared):

@@ -207,6 +207,34 @@ def test_no_two_places_drop_alike() -> None:
     assert len(set(given)) == len(given)
 
 
+def test_what_is_dropped_is_the_sum_with_positions() -> None:
+    """In both stacks, and before anything attends to it (section 5.4)."""
+    weights, rate = small_weights(), 0.4
+    model = small_model(weights, dropout_rate=rate)
+    taken = []
+
+    def taking(stack: Any) -> Any:
+        call = stack.call
+
+        def recording(hidden: Any, *arguments: Any, **more: Any) -> Any:
+            taken.append(np.array(hidden))
+            return call(hidden, *arguments, **more)
+
+        return recording
+
+    for stack in (model.encoder, model.decoder):
+        stack.call = taking(stack)
+    batch = small_batch()
+    model(batch, dropout_keys=np.arange(ROWS, dtype="uint32"))
+    for tokens, found in zip(batch.values(), taken, strict=True):
+        whole = np.array([transformer_np.embed(row, weights) for row in tokens])
+        # Padding has positions alone, of which the first are half zeros.
+        share = (found == 0)[whole != 0].mean()
+        assert share == pytest.approx(rate, abs=0.1)
+        kept = np.where(found == 0, 0.0, whole / (1 - rate))
+        np.testing.assert_allclose(found, kept, atol=1e-5)
+
+
 def test_sizes_per_head_follow_from_the_width() -> None:
     sizes = Transformer(7, num_layers=1, d_model=12, d_ff=5, num_heads=3).sizes
     assert (sizes["d_k"], sizes["d_v"]) == (4, 4)

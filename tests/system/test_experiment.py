@@ -1,5 +1,6 @@
 """The parts, joined: what they compute together is what each was shown to compute."""
 
+import collections
 import dataclasses
 
 import keras
@@ -17,9 +18,15 @@ from t2t_keras.config import (
 )
 from t2t_keras.decoding.settings import BeamSearchSettings
 from t2t_keras.errors import UserError
+from t2t_keras.flags import config_from_flagfile
 from t2t_keras.input_pipeline.corpora import open_corpus
 from t2t_keras.input_pipeline.tokenizing import tokenize_corpus
+from t2t_keras.layers.attention import MultiHeadAttention
+from t2t_keras.layers.dropout import Dropout
+from t2t_keras.layers.feed_forward import FeedForward
 from t2t_keras.model_search import search_translations
+from tests.reference import transformer_np
+from tests.system.conftest import REPOSITORY
 from tests.system.random_model import (
     CONFIG,
     ids_of,
@@ -123,6 +130,61 @@ def test_sizes_and_precision_are_those_of_the_settings():
     assert {weight.dtype for weight in model.weights} == {"float32"}
 
 
+def traced(config, patch):
+    """The model of a config without its numbers, and what comes out of its parts."""
+    made, call = collections.Counter(), keras.layers.Layer.__call__
+
+    def recording(layer, *arguments, **more):
+        result = call(layer, *arguments, **more)
+        made[type(layer).__name__, tuple(result.shape)] += 1
+        return result
+
+    # In a graph, variables have shapes and no memory.
+    with tf.Graph().as_default():
+        model = experiment.build_model(config, config.data.vocabulary_size)
+        source, target = tf.zeros([3, 7], tf.int32), tf.zeros([3, 5], tf.int32)
+        patch.setattr(keras.layers.Layer, "__call__", recording)
+        model({"encoder_input_tokens": source, "decoder_input_tokens": target})
+    return model, made
+
+
+@pytest.mark.parametrize(
+    ("name", "layers", "width", "dropped", "weights_dropped"),
+    # The paper has both kinds of dropout in its parser, and does not say how much.
+    [("base", 6, 512, 0.1, 0.0), ("parsing_wsj", 4, 1024, 0.2, 0.2)],
+)
+def test_the_papers_models_are_as_deep_and_wide_as_it_says(
+    name, layers, width, dropped, weights_dropped, monkeypatch
+):
+    """Section 3: N layers in both stacks, d_model wide whatever part it is; 6.3."""
+    config = config_from_flagfile(REPOSITORY / f"configs/{name}.flags")
+    model, made = traced(config, monkeypatch)
+    encoder, decoder = (3, 7, width), (3, 5, width)
+    expected = {("SharedEmbedding", shape): 1 for shape in (encoder, decoder)}
+    expected |= {("SinusoidalPositionEncoding", s): 1 for s in (encoder, decoder)}
+    for each, shape, attentions in (("En", encoder, 1), ("De", decoder, 2)):
+        expected[f"{each}coderLayer", shape] = layers
+        expected["MultiHeadAttention", shape] = attentions * layers
+        expected["FeedForward", shape] = layers
+        expected["ResidualNorm", shape] = (attentions + 1) * layers
+    kinds = {kind for kind, _ in expected}
+    assert {key: made[key] for key in made if key[0] in kinds} == expected
+    found = collections.defaultdict(set)
+    for part in model._flatten_layers():
+        if isinstance(part, MultiHeadAttention):
+            found["heads"].add((part.num_heads, part.d_k, part.d_v))
+        elif isinstance(part, FeedForward):
+            found["inner"].add(tuple(part.inner.kernel.shape))
+        elif isinstance(part, Dropout):
+            found[type(part).__name__].add(part.dropout_rate)
+    assert found == {
+        "heads": {(8, width // 8, width // 8)},
+        "inner": {(width, 2048)},
+        "Dropout": {dropped},
+        "AttentionDropout": {weights_dropped},
+    }
+
+
 def test_the_optimizer_follows_the_settings():
     training = dataclasses.replace(
         CONFIG.training, warmup_steps=10, learning_rate_scale=3.0
@@ -165,6 +227,34 @@ def test_dev_loss_is_that_of_the_pairs_whatever_the_batches(read, vocabulary, st
         assert sums.log_loss_sum == pytest.approx(expected, rel=2e-6)
         # Neither smoothing nor dropout, which both are on in training.
         assert sums.loss_sum == pytest.approx(expected, rel=2e-6)
+
+
+def test_training_smooths_labels_as_the_settings_say(vocabulary):
+    """Section 5.4, token by token from the logits; without dropout, to compare."""
+    smoothing = 0.3
+    sizes = dataclasses.replace(CONFIG.model, dropout_rate=0.0)
+    training = dataclasses.replace(
+        CONFIG.training, label_smoothing=smoothing, jit_compile=False
+    )
+    config = dataclasses.replace(CONFIG, model=sizes, training=training)
+    model = experiment.build_model(config, vocabulary.size)
+    stepper = experiment.build_stepper(
+        training,
+        model,
+        experiment.build_optimizer(config, model),
+        tf.distribute.get_strategy(),
+    )
+    batch = next(iter(experiment.build_evaluation(CONFIG.data, dev_corpus(vocabulary))))
+    logits_BTV = ops.convert_to_numpy(model(batch)).astype("float64")
+    targets = batch["decoder_target_tokens"]
+    costs_BT = np.array([
+        transformer_np.label_smoothed_cross_entropy(logits, row, smoothing)
+        for logits, row in zip(logits_BTV, targets, strict=True)
+    ])  # fmt: skip
+    expected = (costs_BT * (targets != 0)).sum()
+    assert (targets == 0).any() and expected > 100
+    sums = stepper.rehearse(batch).losses
+    assert float(sums.loss_sum) == pytest.approx(expected, rel=1e-5)
 
 
 def test_nothing_to_train_on_is_refused():

@@ -1,5 +1,7 @@
 import collections
 import hashlib
+import itertools
+import random
 import re
 import subprocess
 import sys
@@ -101,6 +103,56 @@ def test_the_model_is_what_the_record_says(bpe_model):
     assert processor.id_to_piece(3 + 0x41) == "<0x41>"
     # Identity: neither NFKC nor the removal of repeated spaces.
     assert processor.decode(processor.encode("ﬁ  ½")) == "ﬁ  ½"
+
+
+def merge_counts(words: collections.Counter, pieces: list[str]) -> list[tuple]:
+    """How often each piece's two halves stand side by side, and how often any two do.
+
+    The halves are merged everywhere before the next piece is looked at.
+    """
+    spelled = {word: list(word) for word in words}
+    found = []
+    for piece in pieces:
+        pairs = collections.Counter()
+        for word, count in words.items():
+            for pair in itertools.pairwise(spelled[word]):
+                pairs[pair] += count
+        own = [pair for pair in pairs if "".join(pair) == piece]
+        merged = max(own, key=pairs.__getitem__, default=("", ""))
+        found.append((pairs[merged], max(pairs.values())))
+        for word, parts in spelled.items():
+            joined = []
+            for part in parts:
+                if joined and (joined[-1], part) == merged:
+                    joined[-1] += part
+                else:
+                    joined.append(part)
+            spelled[word] = joined
+    return found
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_bpe_merges_the_most_frequent_pair_again_and_again(seed):
+    """Sennrich et al. 2016, algorithm 1; many words, some much more frequent."""
+    generator = random.Random(seed)
+    known = [
+        "".join(generator.choices("abcdeäß", k=generator.randint(1, 7)))
+        for _ in range(60)
+    ]
+    often = [1 / rank for rank in range(1, 61)]
+    lines = [" ".join(generator.choices(known, often, k=9)) for _ in range(80)]
+    words = collections.Counter("▁" + word for line in lines for word in line.split())
+
+    def counts(model_type):
+        model = learn_subwords(lines, vocabulary_size=307, model_type=model_type)
+        processor = sentencepiece.SentencePieceProcessor(model_proto=model)
+        pieces = [processor.id_to_piece(i) for i in range(259, 307)]
+        return merge_counts(words, [piece for piece in pieces if len(piece) > 1])
+
+    merges = counts("bpe")
+    assert len(merges) == 40
+    assert all(count == most for count, most in merges)
+    assert any(count != most for count, most in counts("unigram"))
 
 
 def test_coverage_decides_which_characters_get_a_piece(lines):
