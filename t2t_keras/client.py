@@ -63,10 +63,16 @@ _BEAM_SIZE = flags.DEFINE_integer(
     "beam_size", None, "Hypotheses that live at a time; as exported if not given."
 )
 _ALPHA = flags.DEFINE_float(
-    "alpha", None, "Strength of the length penalty; as exported if not given."
+    "alpha",
+    None,
+    "Strength of the length penalty; as exported if not given. For a server that joins "
+    "requests, give --beam_size too.",
 )
 _MAX_LENGTH = flags.DEFINE_integer(
-    "max_length", None, "Most tokens of a translation; as exported if not given."
+    "max_length",
+    None,
+    "Most tokens of a translation; as exported if not given. For a server that joins "
+    "requests, give --beam_size too.",
 )
 _BATCH_SIZE = flags.DEFINE_integer("batch_size", 32, "Most lines of a request.")
 _CONCURRENCY = flags.DEFINE_integer("concurrency", 4, "Requests at a time.")
