@@ -6,7 +6,8 @@ in its place while they are imported, and is taken away again with all below it.
 later `import tensorflow` finds nothing of it, and the message classes that it makes
 are the same: a class belongs to its description in protobuf's own pool.
 
-The package `tensorflow` must be installed all the same: the messages are among its files.
+The package `tensorflow` must be installed all the same: the messages are among its
+files.
 
 Threads that import TensorFlow at the same moment would find the stand-in: import
 this module before starting them.

@@ -37,7 +37,8 @@ def predict(
         max_rows: Most rows of an input, its first dimension; `None` for any.
 
     Raises:
-        ServingError: If the request is too large, does not fit a signature, or running failed.
+        ServingError: If the request is too large or does not fit a signature, or
+            running failed.
     """
     name = request.model_spec.signature_name or DEFAULT_SIGNATURE
     if name not in signatures:
