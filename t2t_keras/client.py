@@ -9,8 +9,8 @@
 The model is not needed here. The packages tensorflow and tensorflow-serving-api must be
 installed, but TensorFlow is not imported. With --n_best above 1 each line gives that
 many, the line's number before each. With --scores the score stands before the text.
-With --target nothing is translated: each line gives the score and the log probability of
-the target's line. Fields are separated by tabs.
+With --target nothing is translated: each line gives the score and the log probability
+of the target's line. Fields are separated by tabs.
 """
 
 import contextlib
