@@ -6,10 +6,11 @@
     python -m t2t_keras.client --server=localhost:8500 --input=source.txt \\
         --target=target.txt > scores.txt
 
-Neither TensorFlow nor the model is needed here. With --n_best above 1 each line gives
-that many, the line's number before each. With --scores the score stands before the
-text. With --target nothing is translated: each line gives the score and the log
-probability of the target's line. Fields are separated by tabs.
+The model is not needed here. The packages tensorflow and tensorflow-serving-api must be
+installed, but TensorFlow is not imported. With --n_best above 1 each line gives that
+many, the line's number before each. With --scores the score stands before the text.
+With --target nothing is translated: each line gives the score and the log probability
+of the target's line. Fields are separated by tabs.
 """
 
 import contextlib
@@ -63,10 +64,16 @@ _BEAM_SIZE = flags.DEFINE_integer(
     "beam_size", None, "Hypotheses that live at a time; as exported if not given."
 )
 _ALPHA = flags.DEFINE_float(
-    "alpha", None, "Strength of the length penalty; as exported if not given."
+    "alpha",
+    None,
+    "Strength of the length penalty; as exported if not given. For a server that joins "
+    "requests, give --beam_size too.",
 )
 _MAX_LENGTH = flags.DEFINE_integer(
-    "max_length", None, "Most tokens of a translation; as exported if not given."
+    "max_length",
+    None,
+    "Most tokens of a translation; as exported if not given. For a server that joins "
+    "requests, give --beam_size too.",
 )
 _BATCH_SIZE = flags.DEFINE_integer("batch_size", 32, "Most lines of a request.")
 _CONCURRENCY = flags.DEFINE_integer("concurrency", 4, "Requests at a time.")

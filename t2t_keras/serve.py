@@ -32,6 +32,7 @@ _OWN = (
     "enable_batching",
     "batching_parameters_file",
     "grpc_max_threads",
+    "max_rows",
     "grpc_channel_arguments",
     "ssl_config_file",
     "enable_grpc_healthcheck_service",
@@ -78,6 +79,13 @@ _MAX_THREADS = flags.DEFINE_integer(
     "grpc_max_threads",
     128,
     "Predict requests at a time; any more get RESOURCE_EXHAUSTED.",
+    lower_bound=1,
+)
+_MAX_ROWS = flags.DEFINE_integer(
+    "max_rows",
+    1024,
+    "Texts of a Predict request; one with more gets INVALID_ARGUMENT. With "
+    "--enable_batching its max_batch_size, where that is more.",
     lower_bound=1,
 )
 _CHANNEL = flags.DEFINE_string(
@@ -150,12 +158,14 @@ def main() -> int:
 
     if _BATCHING_FILE.value and not _BATCHING.value:
         raise UserError("--batching_parameters_file needs --enable_batching.")
-    config, grpc_options = _models_config(), _grpc_options()
+    config, batching = _models_config(), None
+    if _BATCHING.value:
+        batching = read_batching(_BATCHING_FILE.value, os.cpu_count() or 1)
+    grpc_options = _grpc_options(batching)
     with contextlib.ExitStack() as at_the_end:
         scheduler = None
-        if _BATCHING.value:
-            options = read_batching(_BATCHING_FILE.value, os.cpu_count() or 1)
-            scheduler = BatchScheduler(options)
+        if batching is not None:
+            scheduler = BatchScheduler(batching)
             at_the_end.callback(scheduler.close)
         if not _XLA.value:
             disable_xla()
@@ -169,7 +179,7 @@ def main() -> int:
             raise UserError(f"The server cannot start: {error.message}") from error
         if _CONFIG_FILE.value and _CONFIG_POLL_SECONDS.value:
             seconds = _CONFIG_POLL_SECONDS.value
-            watch = ConfigWatch(_CONFIG_FILE.value, seconds, models, _say)
+            watch = ConfigWatch(_CONFIG_FILE.value, config, seconds, models, _say)
             at_the_end.callback(watch.close)
         server, port = start_server(models, grpc_options)
         _say(f"serving {models.describe()} on port {port}")
@@ -198,7 +208,7 @@ def _models_config():
     return single_model(_NAME.value, path)
 
 
-def _grpc_options():
+def _grpc_options(batching):
     from t2t_keras.serving.server.configs import channel_arguments, read_credentials
     from t2t_keras.serving.server.grpc_server import GrpcOptions
 
@@ -207,6 +217,7 @@ def _grpc_options():
         host=_HOST.value,
         port=_PORT.value,
         max_running=_MAX_THREADS.value,
+        max_rows=max(_MAX_ROWS.value, batching.max_request_size if batching else 0),
         credentials=credentials,
         channel_arguments=channel_arguments(_CHANNEL.value),
         health=_HEALTH.value,

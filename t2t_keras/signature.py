@@ -43,9 +43,10 @@ LENGTHS = "lengths"
 # server that joins requests into batches takes the latter only, and all of them.
 # int32, live hypotheses, from 1 to what the export allows.
 BEAM_SIZE = "beam_size"
-# float32, strength of the length penalty, at least 0.
+# float32, strength of the length penalty, at least 0; NaN for the export's own.
 ALPHA = "alpha"
-# int32, most tokens of a translation, EOS counted, at least 1.
+# int32, most tokens of a translation, EOS counted, at least 1; what is above the
+# export's limit is the limit, which is also what there is without this option.
 MAX_LENGTH = "max_length"
 
 # [B] string each, a sentence and its translation.

@@ -63,7 +63,8 @@ class TargetScore:
 class SearchOptions:
     """Settings of the search; None leaves one as it was exported.
 
-    A server that joins requests into batches wants all of them, or none.
+    A server that joins requests into batches fills in nothing, so to such a one the
+    others may go with `beam_size` only.
 
     Attributes:
         beam_size: Live hypotheses, at least 1; a server has a limit of its own.
@@ -84,12 +85,19 @@ class SearchOptions:
             raise UserError(f"alpha must be at least 0: {self.alpha}")
 
     def tensors(self, count: int) -> dict[str, TensorProto]:
-        """Returns the options that are set, each the same for `count` texts."""
+        """Returns the options that are set, each the same for `count` texts.
+
+        With a beam size all of them are: for the others there are values that an
+        export takes for its own.
+        """
+        given = {name: each for name, each in asdict(self).items() if each is not None}
+        if self.beam_size is not None:
+            own = {signature.ALPHA: math.nan, signature.MAX_LENGTH: 2**31 - 1}
+            given = own | given
         kinds = {signature.ALPHA: float32_tensor}
         return {
             name: kinds.get(name, int32_tensor)([value] * count)
-            for name, value in asdict(self).items()
-            if value is not None
+            for name, value in given.items()
         }
 
 

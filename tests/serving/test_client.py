@@ -1,5 +1,6 @@
 """The Python client: what it asks of a server, and makes of the answers."""
 
+import math
 import threading
 
 import numpy as np
@@ -56,19 +57,34 @@ def test_a_translation_that_is_no_utf8_is_still_text():
         assert client.translate(["x"])[0].text == "a\ufffd"
 
 
-def test_options_are_sent_for_each_text_and_only_those_that_are_set(served):
+def test_options_are_sent_for_each_text(served):
     client, service = served
-    client.translate(["a", "b"], SearchOptions(beam_size=8, alpha=0.25))
+    client.translate(["a", "b"], SearchOptions(8, 0.25, 17))
     client.translate(["a"], SearchOptions(max_length=5))
     client.translate(["a"], SearchOptions())
     first, second, third = service.requests
-    assert set(first.inputs) == {"text", "beam_size", "alpha"}
+    assert set(first.inputs) == {"text", "beam_size", "alpha", "max_length"}
     assert list(first.inputs["beam_size"].int_val) == [8, 8]
     assert list(first.inputs["alpha"].float_val) == [0.25, 0.25]
+    assert list(first.inputs["max_length"].int_val) == [17, 17]
     assert set(second.inputs) == {"text", "max_length"}
     assert list(second.inputs["max_length"].int_val) == [5]
     names = [r.model_spec.signature_name for r in (first, second, third)]
     assert names == ["translate_with_options"] * 2 + ["serving_default"]
+
+
+def test_beside_a_beam_size_the_others_are_sent_as_the_exports_own(served):
+    """A server that joins requests would refuse the defaults, which are scalars.
+
+    `test_translator_module` shows that an export takes these values so.
+    """
+    client, service = served
+    client.translate(["a", "b"], SearchOptions(beam_size=8))
+    (request,) = service.requests
+    assert list(request.inputs["beam_size"].int_val) == [8, 8]
+    assert all(map(math.isnan, request.inputs["alpha"].float_val))
+    assert len(request.inputs["alpha"].float_val) == 2
+    assert list(request.inputs["max_length"].int_val) == [2**31 - 1] * 2
 
 
 def test_another_signature_of_the_same_shape(served):

@@ -140,7 +140,7 @@ def test_options_are_for_all_or_for_each_and_never_an_error(served, vocabulary):
         text=strings(*texts),
         beam_size=np.array([1, 99, -3, 6], np.int32),
         alpha=np.array([0.25, nan, -2.0, INF], np.float32),
-        max_length=np.array([2, 0, 99, -1], np.int32),
+        max_length=np.array([2, 0, 2**31 - 1, -1], np.int32),
     )
     asked = [1000.25, 6000.5, 1000.0, 6010.0]
     np.testing.assert_allclose(found["score"], np.add(sums, asked))

@@ -1,15 +1,21 @@
 """Requests that nobody should send, made up at random, and what may come of them."""
 
+import math
 import random
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from types import MappingProxyType
+from typing import NamedTuple
 
 import grpc
 from tensorflow.core.framework import types_pb2
 from tensorflow_serving.apis import predict_pb2
 
+from t2t_keras import signature
+from t2t_keras.serving.rpc.tensors import float32_tensor, int32_tensor, string_tensor
+
 Request = predict_pb2.PredictRequest
 
-# What a request that is wrong may be told. Not INTERNAL nor UNKNOWN, which tell that
+# What a request that is damaged may be told. Not INTERNAL nor UNKNOWN, which tell that
 # the server was surprised, nor UNAVAILABLE, which would have the client come again.
 PROPER = frozenset(
     {
@@ -20,6 +26,21 @@ PROPER = frozenset(
     }
 )
 
+_OK = frozenset({grpc.StatusCode.OK})
+_REFUSED = frozenset({grpc.StatusCode.INVALID_ARGUMENT})
+
+# The signatures that take texts.
+_INPUTS = MappingProxyType(
+    {
+        signature.TRANSLATE: (signature.TEXT,),
+        signature.NBEST: (signature.TEXT,),
+        signature.TRANSLATE_WITH_OPTIONS: (signature.TEXT,),
+        signature.SCORE_TARGET: (signature.SOURCE, signature.TARGET),
+        signature.ATTENTION: (signature.SOURCE, signature.TARGET),
+    }
+)
+# No id, the special ones, the last one and what comes after; as options no less odd.
+_STRANGE_IDS = (-1, -(2**31), 0, 1, 2, 3, 279, 280, 281, 10**6, 2**31 - 1)
 LETTERS = "abcdefghij"
 ODD_CHARACTERS = (
     *(
@@ -67,38 +88,83 @@ def huge_text(generator: random.Random) -> bytes:
     return generator.choice(kinds)()
 
 
-def texts_request(texts: list[bytes], signature: str = "") -> Request:
-    """Returns a request as it should be, whatever the texts are."""
-    request = Request()
-    request.model_spec.name = "translate"
-    request.model_spec.signature_name = signature
-    text = request.inputs["text"]
-    text.dtype = types_pb2.DT_STRING
-    text.tensor_shape.dim.add(size=len(texts))
-    text.string_val.extend(texts)
-    return request
+class HostileRequest(NamedTuple):
+    """A request, and what it may be told.
+
+    Attributes:
+        request: What to send.
+        proper: If it is a matter of texts, ids and options alone, then OK: another
+            status would have been that of all whose requests are in the same batch.
+        rows: That each output of an answer has; `None` if nobody can say.
+    """
+
+    request: Request
+    proper: frozenset[grpc.StatusCode]
+    rows: int | None = None
 
 
-def hostile_requests(count: int, seed: int) -> Iterator[Request]:
-    """Yields requests of all kinds; one in 250 is huge."""
+def hostile_requests(count: int, seed: int) -> Iterator[HostileRequest]:
+    """Yields requests of all kinds; two in 250 are huge, one of them in few bytes."""
     generator = random.Random(seed)
     damages = (
         *(_wrong_dtype, _wrong_shape, _wrong_count, _wrong_name, _wrong_model),
         *(_wrong_filter, _garbage, _wrong_size),
     )
     for number in range(count):
+        # The others take longer, and it is the default one whose rows are joined most.
+        (name,) = generator.choices(tuple(_INPUTS), weights=(16, 1, 1, 1, 1))
+        rows = generator.randrange(4)
         if number % 250 == 249:
-            yield texts_request([huge_text(generator)])
+            texts = [[huge_text(generator)] for _ in _INPUTS[name]]
+            yield HostileRequest(_request(name, texts, generator), _OK, 1)
+        elif number % 250 == 124:
+            yield HostileRequest(_huge_in_few_bytes(name, generator), _REFUSED)
         elif number % 3 == 0:
-            texts = [hostile_text(generator) for _ in range(generator.randrange(4))]
-            yield texts_request(texts)
+            yield HostileRequest(_hostile_texts(name, rows, generator), _OK, rows)
         elif number % 3 == 1:
-            yield _hostile_ids(generator)
+            yield HostileRequest(_hostile_ids(rows, generator), _OK, rows)
         else:
-            request = texts_request([hostile_text(generator)])
+            request = _hostile_texts(name, 1, generator)
             for damage in generator.sample(damages, generator.choice((1, 1, 2))):
                 damage(request, generator)
-            yield request
+            yield HostileRequest(request, PROPER)
+
+
+def _request(
+    name: str, texts: Sequence[Sequence[bytes]], generator: random.Random
+) -> Request:
+    """Returns a request as it should be, whatever the texts of each input are."""
+    request = Request()
+    request.model_spec.name = "translate"
+    # The default one need not be named.
+    named = name != signature.TRANSLATE or generator.random() < 0.5
+    request.model_spec.signature_name = name if named else ""
+    for alias, values in zip(_INPUTS[name], texts, strict=True):
+        request.inputs[alias].CopyFrom(string_tensor(values))
+    if name == signature.TRANSLATE_WITH_OPTIONS:
+        rows = len(texts[0])
+        for alias in (signature.BEAM_SIZE, signature.MAX_LENGTH):
+            numbers = generator.choices(_STRANGE_IDS, k=rows)
+            request.inputs[alias].CopyFrom(int32_tensor(numbers))
+        alphas = generator.choices((0.6, -1.0, 1e38, math.inf, math.nan), k=rows)
+        request.inputs[signature.ALPHA].CopyFrom(float32_tensor(alphas))
+    return request
+
+
+def _hostile_texts(name: str, rows: int, generator: random.Random) -> Request:
+    texts = [[hostile_text(generator) for _ in range(rows)] for _ in _INPUTS[name]]
+    return _request(name, texts, generator)
+
+
+def _huge_in_few_bytes(name: str, generator: random.Random) -> Request:
+    """One value stands for millions: of rows, or in one."""
+    request = _request(name, [[b"a b c"] for _ in _INPUTS[name]], generator)
+    sizes = generator.choice(([2**22], [2**22, 3], [1, 2**22]))
+    for tensor in request.inputs.values():
+        tensor.ClearField("tensor_shape")
+        for size in sizes:
+            tensor.tensor_shape.dim.add(size=size)
+    return request
 
 
 def _wrong_dtype(request: Request, generator: random.Random) -> None:
@@ -132,7 +198,7 @@ def _wrong_count(request: Request, generator: random.Random) -> None:
 
 
 def _wrong_name(request: Request, generator: random.Random) -> None:
-    given = request.inputs["text"]
+    given = request.inputs[generator.choice(sorted(request.inputs) or ["text"])]
     name = generator.choice(("", "TEXT", "text:0", "input_ids", "a" * 9_999, "\x00"))
     if generator.random() < 0.5:
         request.inputs[name].CopyFrom(given)
@@ -171,20 +237,21 @@ def _garbage(request: Request, generator: random.Random) -> None:
 
 
 def _wrong_size(request: Request, generator: random.Random) -> None:
-    """More rows than the server joins."""
-    request.CopyFrom(texts_request([b"a b"] * generator.choice((33, 100, 3_000))))
+    """More rows than the server joins, or than one without batching takes."""
+    name = generator.choice(tuple(_INPUTS))
+    rows = [b"a b"] * generator.choice((33, 100, 3_000))
+    request.CopyFrom(_request(name, [rows for _ in _INPUTS[name]], generator))
 
 
-def _hostile_ids(generator: random.Random) -> Request:
+def _hostile_ids(rows: int, generator: random.Random) -> Request:
     """Ids out of range, without an end, of any width; sometimes no ids at all."""
     request = Request()
     request.model_spec.name = "translate"
-    request.model_spec.signature_name = "translate_ids"
-    rows, width = generator.randrange(3), generator.choice((0, 1, 2, 7, 40))
-    ids = request.inputs["input_ids"]
+    request.model_spec.signature_name = signature.TRANSLATE_IDS
+    width = generator.choice((0, 1, 2, 7, 40))
+    ids = request.inputs[signature.INPUT_IDS]
     ids.dtype = types_pb2.DT_INT32
     for size in (rows, width):
         ids.tensor_shape.dim.add(size=size)
-    strange = (-1, -(2**31), 0, 1, 2, 3, 279, 280, 281, 10**6, 2**31 - 1)
-    ids.int_val.extend(generator.choices(strange, k=rows * width))
+    ids.int_val.extend(generator.choices(_STRANGE_IDS, k=rows * width))
     return request

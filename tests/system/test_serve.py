@@ -93,8 +93,11 @@ def test_a_signal_lets_requests_finish(tmp_path, base, number):
         os.path.relpath(base),
         "--enable_batching",
         f"--batching_parameters_file={parameters}",
+        "--max_rows=1",
     ) as server:
         client = server.client()
+        # The file says how many a request may have, where that is more.
+        assert client.predict("sums", ids=[[1], [2], [3]])["sum"] == [1, 2, 3]
         assert client.predict("sums", ids=[[1, 2]]) == {"sum": [3], "rows": [4]}
         with ThreadPoolExecutor(1) as pool:
             busy = pool.submit(client.predict, "busy", seconds=[1.5])
@@ -136,9 +139,14 @@ def test_it_waits_for_the_first_version(tmp_path, base):
 
 
 @pytest.mark.slow
-def test_the_compiler_is_allowed_by_its_flag(tmp_path, base):
-    with start(tmp_path, base, "--xla_cpu_compilation_enabled") as server:
-        assert server.client().predict("compiled", x=[1.5]) == {"y": [3.0]}
+def test_the_compiler_and_as_many_rows_are_allowed_as_the_flags_say(tmp_path, base):
+    flags = ("--xla_cpu_compilation_enabled", "--max_rows=2")
+    with start(tmp_path, base, *flags) as server:
+        client = server.client()
+        assert client.predict("compiled", x=[1.5, 2.0]) == {"y": [3.0, 4.0]}
+        code, message = refusal(lambda: client.predict("compiled", x=[1.5] * 3))
+        assert code == "INVALID_ARGUMENT"
+        assert "x has 3 rows; this server takes at most 2" in message
 
 
 @pytest.mark.slow

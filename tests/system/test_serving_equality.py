@@ -138,13 +138,13 @@ def test_the_n_best(server, reverse_run, lines):
 
 
 def test_options_of_the_search(server, reverse_run, lines):
-    """All three, as a server that joins requests wants them."""
+    """Not all of them are said, though the server joins requests."""
     stdin = b"\n".join(lines)
     chosen = ("--beam_size=2", "--alpha=0.1")
     done = run_program(
         "client",
         f"--server={server.address}",
-        *(*chosen, "--max_length=1000", "--scores"),
+        *(*chosen, "--scores"),
         stdin=stdin,
     )
     assert done.status == 0, done.stderr

@@ -52,6 +52,11 @@ def explained(
         f"({tried}). Ask for less at once with concurrency, or allow more retries.",
     }
     message = messages.get(code, f"{code.name} from {said}")
+    if code is grpc.StatusCode.INVALID_ARGUMENT and "at least one dimension" in details:
+        message += (
+            ". It joins requests, and then fills in no defaults: give beam_size with "
+            "alpha or max_length."
+        )
     if code is grpc.StatusCode.RESOURCE_EXHAUSTED and is_about_size(error):
         message = (
             f"A message to or from {said}. Send fewer texts at a time with batch_size, "

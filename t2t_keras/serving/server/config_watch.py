@@ -1,33 +1,43 @@
-"""A file of models, read again when it has changed."""
+"""A file of models, read again and again."""
 
 import threading
-from pathlib import Path
 
 from t2t_keras.errors import UserError
-from t2t_keras.serving.server.configs import read_models
+from t2t_keras.serving.server.configs import ModelServerConfig, read_models
 from t2t_keras.serving.server.errors import ServingError
 from t2t_keras.serving.server.models import Models
 from t2t_keras.serving.server.versions import Log
 
 
 class ConfigWatch:
-    """Looks at a file again and again, and hands a new list of models on.
+    """Reads a file again and again, and hands its list of models on.
 
-    A file that cannot be used is said to be so once, and changes nothing.
+    At every look, as TensorFlow Serving does: what the file says goes, whoever sent
+    another list meanwhile; and what was refused once, as a label for a version that
+    is still being loaded, may be taken next time. A refusal is said once.
 
     Args:
         path: Of the text `ModelServerConfig`.
+        used: What the file held when it was last used.
         poll_seconds: Between two looks.
         models: What is served.
         log: Gets a line for each change.
     """
 
-    def __init__(self, path: str, poll_seconds: float, models: Models, log: Log):
-        self._path = Path(path)
+    def __init__(
+        self,
+        path: str,
+        used: ModelServerConfig,
+        poll_seconds: float,
+        models: Models,
+        log: Log,
+    ):
+        self._path = path
+        self._used = used
         self._poll_seconds = poll_seconds
         self._models = models
         self._log = log
-        self._seen = self._content()
+        self._refusal = ""
         self._stopped = threading.Event()
         self._thread = threading.Thread(target=self._watch, daemon=True)
         self._thread.start()
@@ -37,20 +47,18 @@ class ConfigWatch:
         self._stopped.set()
         self._thread.join()
 
-    def _content(self) -> bytes:
-        try:
-            return self._path.read_bytes()
-        except OSError:
-            return b""  # it is being replaced, or gone: no list of models either way
-
     def _watch(self) -> None:
         while not self._stopped.wait(self._poll_seconds):
-            content = self._content()
-            if content == self._seen:
-                continue
-            self._seen = content
             try:
-                self._models.configure(read_models(str(self._path)))
-                self._log(f"{self._path} was read again")
+                self._look()
             except (ServingError, UserError) as error:
-                self._log(f"{self._path} was read again and not used: {error}")
+                if str(error) != self._refusal:
+                    self._log(f"{self._path} was read again and not used: {error}")
+                self._refusal = str(error)
+
+    def _look(self) -> None:
+        config = read_models(self._path)
+        self._models.configure(config)
+        if config != self._used or self._refusal:
+            self._log(f"{self._path} was read again")
+        self._used, self._refusal = config, ""

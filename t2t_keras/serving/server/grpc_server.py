@@ -25,6 +25,7 @@ class GrpcOptions:
         host: Address to listen at.
         port: To listen at; 0 for any that is free.
         max_running: Predict requests at a time, each with a thread.
+        max_rows: Most rows of a Predict request.
         credentials: Keys for TLS; `None` for plain text.
         channel_arguments: Names and values of gRPC's own settings.
         health: Whether health checks are answered.
@@ -34,6 +35,8 @@ class GrpcOptions:
     host: str = "127.0.0.1"
     port: int = 8500
     max_running: int = 128
+    # Above the largest batch of TensorFlow Serving's default settings.
+    max_rows: int = 1024
     credentials: grpc.ServerCredentials | None = None
     channel_arguments: Sequence[tuple[str, int | str]] = ()
     health: bool = False
@@ -60,7 +63,7 @@ def start_server(models: Models, options: GrpcOptions) -> tuple[grpc.Server, int
         options=list(arguments.items()),
     )
     prediction_service_pb2_grpc.add_PredictionServiceServicer_to_server(
-        PredictionService(models, options.max_running), server
+        PredictionService(models, options.max_running, options.max_rows), server
     )
     model_service_pb2_grpc.add_ModelServiceServicer_to_server(
         ModelService(models), server

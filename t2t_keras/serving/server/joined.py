@@ -55,7 +55,8 @@ class JoinedRun:
 
         Raises:
             ServingError: If the request cannot be in a batch, the queue is full, the
-                time is over, or running failed.
+                time is over, running failed, or the request was split and its parts
+                have outputs of different shapes.
         """
         deadline = None
         if timeout_seconds is not None:
@@ -77,12 +78,7 @@ class JoinedRun:
             process=lambda tasks: self._process(tasks, names),
         )
         parts = [_result(task) for task in tasks]
-        return [
-            parts[0][name]
-            if len(parts) == 1
-            else np.concatenate([part[name] for part in parts])
-            for name in fetches
-        ]
+        return [_concatenated([part[name] for part in parts], name) for name in fetches]
 
     def _process(self, tasks: Sequence[Task], names: Sequence[str]) -> None:
         """Finishes every task, whatever happens."""
@@ -173,6 +169,24 @@ def _layout(feeds: Feeds) -> frozenset:
 
 def _sliced(feeds: Feeds, rows: slice) -> dict[str, np.ndarray]:
     return {name: value[rows] for name, value in feeds.items()}
+
+
+def _concatenated(parts: Sequence[np.ndarray], name: str) -> np.ndarray:
+    """Returns the rows of all parts of a request.
+
+    Where the parts are of other widths, TensorFlow Serving aborts, or answers with
+    what the memory held: its Concat believes the first part's shape.
+    """
+    if len(parts) == 1:
+        return parts[0]
+    if len({part.shape[1:] for part in parts}) > 1:
+        shapes = ", ".join(str(list(part.shape)) for part in parts)
+        raise failed_precondition(
+            "The parts of a request that was split (enable_large_batch_splitting) have "
+            f"outputs {name} of different shapes: {shapes}. Send no more rows than fit "
+            "a batch"
+        )
+    return np.concatenate(parts)
 
 
 def _expired(task: Task) -> bool:

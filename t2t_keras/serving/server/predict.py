@@ -25,6 +25,7 @@ def predict(
     signatures: Mapping[str, SignatureDef],
     request: PredictRequest,
     timeout_seconds: float | None = None,
+    max_rows: int | None = None,
 ) -> PredictResponse:
     """Returns a `PredictResponse` with outputs, and without version.
 
@@ -33,14 +34,17 @@ def predict(
         signatures: Of the model.
         request: A `PredictRequest`.
         timeout_seconds: What is left of the request's time; `None` for any.
+        max_rows: Most rows of an input, its first dimension; `None` for any.
 
     Raises:
-        ServingError: If the request does not fit a signature, or running failed.
+        ServingError: If the request is too large or does not fit a signature, or
+            running failed.
     """
     name = request.model_spec.signature_name or DEFAULT_SIGNATURE
     if name not in signatures:
         raise failed_precondition(f'Serving signature key "{name}" not found.')
     contract = signatures[name]
+    _check_rows(request.inputs, max_rows)
     feeds = _feeds(contract, request.inputs)
     aliases = _outputs(contract, request.output_filter)
     fetches = [contract.outputs[alias].name for alias in aliases]
@@ -51,6 +55,17 @@ def predict(
     for alias, value in zip(aliases, values, strict=True):
         response.outputs[alias].CopyFrom(to_proto(value))
     return response
+
+
+def _check_rows(inputs: Mapping[str, Any], max_rows: int | None) -> None:
+    """Looks at shapes alone: a few bytes may claim millions of rows."""
+    for alias, proto in sorted(inputs.items()):
+        rows = proto.tensor_shape.dim[0].size if proto.tensor_shape.dim else 1
+        if max_rows is not None and rows > max_rows:
+            raise invalid_argument(
+                f"Input {alias} has {rows:,} rows; this server takes at most "
+                f"{max_rows:,} in a request (--max_rows)"
+            )
 
 
 def _feeds(contract: SignatureDef, inputs: Mapping[str, Any]) -> dict[str, np.ndarray]:

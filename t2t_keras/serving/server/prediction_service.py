@@ -28,10 +28,12 @@ class PredictionService(prediction_service_pb2_grpc.PredictionServiceServicer):
         models: What is served.
         max_running: Predict requests that are worked on at a time; any more are
             refused at once, so that the server never owes more than it can do.
+        max_rows: Most rows of a Predict request.
     """
 
-    def __init__(self, models: Models, max_running: int):
+    def __init__(self, models: Models, max_running: int, max_rows: int):
         self._models = models
+        self._max_rows = max_rows
         self._max_running = max_running
         self._free = threading.Semaphore(max_running)
 
@@ -40,8 +42,13 @@ class PredictionService(prediction_service_pb2_grpc.PredictionServiceServicer):
         """Runs a signature."""
         spec = _spec_of(request)
         with self._admitted(), self._models.use(spec) as (number, servable):
-            left = seconds_left(context)
-            response = predict(servable.run, servable.signatures, request, left)
+            response = predict(
+                servable.run,
+                servable.signatures,
+                request,
+                timeout_seconds=seconds_left(context),
+                max_rows=self._max_rows,
+            )
             response.model_spec.version.value = number
             return response
 

@@ -8,7 +8,7 @@ from tensorflow.core.framework import tensor_pb2
 
 # A few bytes may claim a shape of any size, because one value stands for all that
 # follow it. Beyond these, what came is an attack or a mistake.
-MOST_ELEMENTS = 1 << 24
+MOST_REPEATED = 1 << 20
 MOST_REPEATED_BYTES = 1 << 28
 
 _INT = frozenset({tf.int8, tf.int16, tf.int32, tf.uint8, tf.uint16})
@@ -25,13 +25,13 @@ def to_array(proto: tensor_pb2.TensorProto) -> np.ndarray:
 
     Raises:
         ValueError: If the message is no tensor, or claims more than
-            `MOST_ELEMENTS` elements, or strings of `MOST_REPEATED_BYTES` that it
+            `MOST_REPEATED` elements, or strings of `MOST_REPEATED_BYTES`, that it
             does not bring.
     """
     elements = math.prod(max(dim.size, 1) for dim in proto.tensor_shape.dim)
-    repeated = elements - len(proto.string_val)
+    repeated = elements - _brought(proto)
     string_bytes = len(proto.string_val[-1]) if proto.string_val else 0
-    if elements > MOST_ELEMENTS or repeated * string_bytes > MOST_REPEATED_BYTES:
+    if repeated > MOST_REPEATED or repeated * string_bytes > MOST_REPEATED_BYTES:
         raise ValueError(f"A tensor of {elements:,} elements is too large.")
     try:
         dtype = tf.as_dtype(proto.dtype)
@@ -42,6 +42,13 @@ def to_array(proto: tensor_pb2.TensorProto) -> np.ndarray:
         raise ValueError("The message holds no tensor.") from error
     # Of a scalar, `numpy` makes plain bytes; their trailing zeros must survive.
     return np.asarray(value, dtype=object if dtype == tf.string else None)
+
+
+def _brought(proto: tensor_pb2.TensorProto) -> int:
+    """Returns of how many elements, at most, a message holds the values."""
+    fields = proto.ListFields()
+    values = (len(value) for field, value in fields if field.name.endswith("_val"))
+    return sum(values, start=len(proto.tensor_content))
 
 
 def to_proto(array: np.ndarray) -> tensor_pb2.TensorProto:

@@ -47,5 +47,15 @@ def test_a_message_too_large_is_not_called_too_many_requests():
     assert "max_message_bytes" in text and "Too many" not in text
 
 
+def test_options_that_a_server_with_batching_does_not_fill_in():
+    """The words are TensorFlow Serving's."""
+    details = "Batching Run() input tensors must have at least one dimension"
+    assert str(told(Code.INVALID_ARGUMENT, details)).endswith(
+        "one dimension. It joins requests, and then fills in no defaults: give "
+        "beam_size with alpha or max_length."
+    )
+    assert "beam_size" not in str(told(Code.FAILED_PRECONDITION, details))
+
+
 def test_a_status_without_words():
     assert "no details" in str(told(Code.UNAVAILABLE, None))

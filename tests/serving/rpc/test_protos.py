@@ -56,6 +56,34 @@ def test_tensorflow_may_be_imported_too(order):
     assert "tensorflow" in printed("".join(order) + LOADED)
 
 
+WITHOUT_TENSORFLOW = """
+import importlib.machinery, sys
+class Elsewhere(importlib.machinery.PathFinder):
+    @classmethod
+    def find_spec(cls, name, path=None, target=None):
+        if name.partition(".")[0] == "tensorflow":
+            return None
+        return super().find_spec(name, path, target)
+at = sys.meta_path.index(importlib.machinery.PathFinder)
+sys.meta_path[at] = Elsewhere
+"""
+
+
+def test_where_tensorflow_is_not_installed_the_client_says_so():
+    code = """
+from t2t_keras.errors import UserError
+try:
+    import t2t_keras.serving.client
+except UserError as error:
+    print(error)
+"""
+    assert printed(WITHOUT_TENSORFLOW + code) == (
+        "To ask a server, the packages tensorflow and tensorflow-serving-api must be "
+        "installed: its messages are in their files. No module named 'tensorflow'. "
+        "Install both with pip.\n"
+    )
+
+
 def test_what_fails_leaves_no_stand_in_behind():
     code = """
 class Broken:

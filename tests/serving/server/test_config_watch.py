@@ -1,18 +1,25 @@
 """A file of models that changes while they are served."""
 
+import threading
+import time
+
 import pytest
+from tensorflow_serving.apis import predict_pb2
 
 from t2t_keras.serving.server.config_watch import ConfigWatch
 from t2t_keras.serving.server.configs import read_models
+from t2t_keras.serving.server.errors import ServingError
 from t2t_keras.serving.server.loading import Loader
 from t2t_keras.serving.server.models import Models
 from tests.serving.server.clients import QUICK, wait_until
 
 
-def text(base, version):
+def text(base, *versions, label=None):
+    labels = f'version_labels {{ key: "canary" value: {label} }}' if label else ""
     return f"""model_config_list {{ config {{
       name: "m" base_path: "{base}" model_platform: "tensorflow"
-      model_version_policy {{ specific {{ versions: {version} }} }}
+      model_version_policy {{ specific {{ {"".join(f"versions: {v} " for v in versions)}
+      }} }} {labels}
     }} }}"""
 
 
@@ -28,13 +35,30 @@ def lines():
 
 
 @pytest.fixture
-def watched(base, tmp_path, lines):
+def gate():
+    """Version 2 is loaded when it is open."""
+    gate = threading.Event()
+    gate.set()
+    yield gate
+    gate.set()
+
+
+@pytest.fixture
+def watched(base, tmp_path, lines, gate):
     """The file, and what is served."""
     path = tmp_path / "models.config"
     path.write_text(text(base, 1))
-    models = Models(Loader(), QUICK, lambda line: None)
-    models.wait_until_available(models.configure(read_models(str(path))), 60)
-    watch = ConfigWatch(str(path), 0.02, models, lines.append)
+    loader = Loader()
+
+    def load(directory):
+        if directory.name == "2":
+            gate.wait(60)
+        return loader(directory)
+
+    models = Models(load, QUICK, lambda line: None)
+    config = read_models(str(path))
+    models.wait_until_available(models.configure(config), 60)
+    watch = ConfigWatch(str(path), config, 0.02, models, lines.append)
     yield path, models
     watch.close()
     models.close()
@@ -70,3 +94,53 @@ def test_a_list_that_is_refused_changes_nothing(watched, base, lines):
     wait_until(lambda: len(lines) == 1)
     assert "Expected model m to have an absolute path" in lines[0]
     assert models.describe() == "m version 1"
+
+
+def test_a_label_that_comes_before_its_version_is_taken_when_that_is_loaded(
+    watched, base, lines, gate
+):
+    path, models = watched
+    asked = predict_pb2.PredictRequest().model_spec
+    asked.name, asked.version_label = "m", "canary"
+    gate.clear()
+    replace(path, text(base, 1, 2))
+    wait_until(lambda: lines == [f"{path} was read again"], lambda: lines)
+    replace(path, text(base, 1, 2, label=2))
+    wait_until(lambda: len(lines) == 2)
+    assert "assign label to version 2 of model m, which is not currently" in lines[1]
+    # Looks that find the same are not told of.
+    time.sleep(0.2)
+    with pytest.raises(ServingError, match="label: canary"):
+        models.versions(asked)
+    gate.set()
+    wait_until(lambda: len(lines) > 2, lambda: lines)
+    assert lines[2:] == [f"{path} was read again"]
+    assert [version.number for version in models.versions(asked)] == [2]
+
+
+def test_a_file_as_it_was_before_the_fault_is_told_of_too(watched, base, lines):
+    path, _ = watched
+    replace(path, "no list")
+    wait_until(lambda: len(lines) == 1)
+    replace(path, text(base, 1))
+    wait_until(lambda: lines[1:] == [f"{path} was read again"], lambda: lines)
+
+
+def test_what_the_file_says_goes_whoever_sent_another_list(watched, base, lines):
+    """As in TensorFlow Serving, which hands the file on at every look."""
+    path, models = watched
+    sent = read_models(str(path))
+    sent.model_config_list.config[0].version_labels["canary"] = 1
+    asked = predict_pb2.PredictRequest().model_spec
+    asked.name, asked.version_label = "m", "canary"
+    models.configure(sent)
+
+    def is_forgotten():
+        try:
+            models.versions(asked)
+        except ServingError:
+            return True
+        return False
+
+    wait_until(is_forgotten)
+    assert lines == []

@@ -225,6 +225,23 @@ def test_a_large_request_is_put_together_again(joined):
     assert sorted(len(each) for each in graph.seen) == [3, 4, 4]
 
 
+def widened(feeds, fetches, timeout_seconds):
+    """Says each number as often as the largest of its batch."""
+    x = feeds["x:0"].astype(int)
+    return [np.tile(x[:, None], max(x))]
+
+
+def test_parts_of_other_widths_are_refused(joined):
+    """Where the widths happen to be the same, nothing is wrong."""
+    options = {"max_batch_size": 2, "max_request_size": 100, "split": True}
+    run = joined(widened, **options)
+    (found,) = run({"x:0": floats(1, 3, 3, 2)}, ["wide:0"], None)
+    assert found.tolist() == [[1] * 3, [3] * 3, [3] * 3, [2] * 3]
+    code, message = attempt(lambda: run({"x:0": floats(1, 3, 2)}, ["wide:0"], None))
+    assert code == "FAILED_PRECONDITION"
+    assert "have outputs wide:0 of different shapes: [2, 3], [1, 2]" in message
+
+
 class Slow(Doubling):
     """Waits at a gate before it answers."""
 

@@ -92,6 +92,46 @@ def test_nothing_is_run_for_a_request_that_does_not_fit(session):
         predict(never, session.signatures, message)
 
 
+def rows_of(name, rows, **inputs):
+    """A request of which one input claims that many rows."""
+    message = request(**inputs)
+    message.inputs[name].tensor_shape.dim[0].size = rows
+    return message
+
+
+def test_as_many_rows_as_allowed_and_no_more(session):
+    def ask(rows):
+        message = rows_of("text", rows, text=[b"ab"])
+        return values(predict(session.run, session.signatures, message, max_rows=3))
+
+    assert ask(3)["translation"] == [b"v2:ab"] * 3
+    with pytest.raises(ServingError) as caught:
+        ask(4)
+    assert caught.value.code.name == "INVALID_ARGUMENT"
+    assert caught.value.message == (
+        "Input text has 4 rows; this server takes at most 3 in a request (--max_rows)"
+    )
+
+
+def test_rows_are_counted_before_they_are_made(session, monkeypatch):
+    """Eighteen bytes may claim four million texts."""
+
+    def never(proto):
+        raise AssertionError("it was read")
+
+    monkeypatch.setattr("t2t_keras.serving.server.predict.to_array", never)
+    message = rows_of("text", 1 << 22, text=[b"a b c"])
+    assert message.inputs["text"].ByteSize() == 18
+    with pytest.raises(ServingError, match="4,194,304 rows"):
+        predict(session.run, session.signatures, message, max_rows=1024)
+
+
+def test_what_has_no_rows_is_none_too_many(session):
+    message = request("with_options", text=[b"x"], beam_size=2)
+    found = values(predict(session.run, session.signatures, message, max_rows=1))
+    assert found["beam"] == [2.0]
+
+
 def test_the_time_that_is_left_is_handed_on(session):
     seen = []
 

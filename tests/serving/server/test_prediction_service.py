@@ -224,6 +224,13 @@ def test_the_wrong_inputs_cost_nothing_but_a_message(base):
         message.inputs["text"].tensor_shape.dim[0].size = 2**40
         assert refusal(lambda: client.prediction.Predict(message, 30)) == (
             "INVALID_ARGUMENT",
+            "Input text has 1,099,511,627,776 rows; this server takes at most 1,024 "
+            "in a request (--max_rows)",
+        )
+        message.inputs["text"].tensor_shape.dim[0].size = 1
+        message.inputs["text"].tensor_shape.dim.add(size=2**40)
+        assert refusal(lambda: client.prediction.Predict(message, 30)) == (
+            "INVALID_ARGUMENT",
             "tensor parsing error: text",
         )
         assert client.predict(text=[b"a"])["translation"] == [b"v2:a"]

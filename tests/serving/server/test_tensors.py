@@ -83,14 +83,23 @@ def test_what_is_no_tensor_is_refused(proto):
         to_array(proto)
 
 
-def test_a_value_is_not_repeated_until_memory_is_full():
-    proto = tf.make_tensor_proto(np.float64(1.0))
-    proto.tensor_shape.dim.add(size=1 << 12)
-    proto.tensor_shape.dim.add(size=1 << 12)
-    assert to_array(proto).shape == (4096, 4096)
+@pytest.mark.parametrize("value", [np.float64(1.0), b"a b c"], ids=["number", "text"])
+def test_a_value_is_not_repeated_until_memory_is_full(value):
+    proto = tf.make_tensor_proto(value)
+    proto.tensor_shape.dim.add(size=1 << 10)
+    proto.tensor_shape.dim.add(size=1 << 10)
+    assert to_array(proto).shape == (1024, 1024)
     proto.tensor_shape.dim.add(size=2)
-    with pytest.raises(ValueError, match="33,554,432 elements is too large"):
+    with pytest.raises(ValueError, match="2,097,152 elements is too large"):
         to_array(proto)
+
+
+@pytest.mark.parametrize("packed", [False, True])
+def test_values_that_are_there_may_be_many(packed):
+    array = np.arange(3 << 20, dtype=np.int32)
+    proto = tf.make_tensor_proto(array) if packed else to_proto(array)
+    assert bool(proto.tensor_content) == packed
+    np.testing.assert_array_equal(to_array(proto), array)
 
 
 def test_a_long_string_is_not_repeated_until_memory_is_full():
