@@ -63,8 +63,8 @@ _WHAT = flags.DEFINE_list(
     "what",
     None,
     "What to make: lines, heat_maps, page, summary. The first three if not given, or "
-    "without --sentence the summary. The page has all layers, heads and words to choose "
-    "from; --layer, --heads and --words are of figures.",
+    "without --sentence the summary. The page has all layers, heads and words to "
+    "choose from; --layer, --heads and --words are of figures.",
 )
 _KIND = flags.DEFINE_list(
     "kind",
