@@ -3,6 +3,7 @@
     python -m t2t_keras.evaluate --model_dir=runs/tiny
     python -m t2t_keras.evaluate --model_dir=runs/tiny --source=news.en \\
         --reference=news.de --checkpoint=best --beam_size=8
+    python -m t2t_keras.evaluate --model_dir=runs/parser --source=wsj_23.mrg
 
 Without files the test split of the run's own corpus is translated. Each score comes
 with its signature. The tokenized BLEU is the paper's metric, which reads about a
@@ -28,13 +29,17 @@ _OWN = (
     "beam_size",
     "alpha",
     "ascii_quotes",
+    "cutoff_length",
 )
 _MODEL = program.define_model_flags()
 _SPLIT = flags.DEFINE_enum(
     "split", "test", ["train", "dev", "test"], "Which split of the run's corpus."
 )
 _SOURCE = flags.DEFINE_list(
-    "source", [], "Files to translate instead, one sentence a line, plain or .gz."
+    "source",
+    [],
+    "Files to translate instead, one sentence a line, plain or .gz. A .tsv holds the "
+    "references, too, and for a parser a .mrg its trees.",
 )
 _REFERENCE = flags.DEFINE_list("reference", [], "What --source should become.")
 _OUTPUT = flags.DEFINE_string(
@@ -48,6 +53,13 @@ _ASCII_QUOTES = flags.DEFINE_bool(
     "Whether the tokenized BLEU takes curly and low quotes for straight ones, as the "
     "paper's reference of newstest2014 had them.",
 )
+_CUTOFF_LENGTH = flags.DEFINE_integer(
+    "cutoff_length",
+    None,
+    "Of a parser: words, punctuation counted, up to which a sentence is in the second "
+    "of EVALB's summaries; 40 if not given.",
+    lower_bound=1,
+)
 
 
 def main() -> int:
@@ -57,9 +69,8 @@ def main() -> int:
     from t2t_keras.model_dir import ModelDir, write_text
 
     model_dir = ModelDir(program.required("model_dir"))
-    if bool(_SOURCE.value) != bool(_REFERENCE.value) and not _holds_both(_SOURCE.value):
-        raise UserError("--source and --reference belong together; one is missing.")
     config = model_dir.config()
+    _check_files(config.data.target_language)
     split = _SPLIT.value
     if _SOURCE.value:
         files = {"test": (_SOURCE.value, _REFERENCE.value)}
@@ -77,6 +88,7 @@ def main() -> int:
             test_set,
             decoding,
             ascii_quotes=_ASCII_QUOTES.value,
+            cutoff_length=_CUTOFF_LENGTH.value,
             report=bar.update,
         )
     if _OUTPUT.value:
@@ -88,8 +100,20 @@ def main() -> int:
     return 0
 
 
-def _holds_both(sources: list[str]) -> bool:
-    return bool(sources) and all(".tsv" in Path(path).suffixes for path in sources)
+def _check_files(language: str) -> None:
+    """Raises `UserError` if the files do not suit each other, or the model."""
+    from t2t_keras.input_pipeline.parallel_text import holds_both_sides
+
+    sources, references = _SOURCE.value, _REFERENCE.value
+    trees = [path for path in sources if path.endswith((".mrg", ".mrg.gz"))]
+    if trees and language != "tree":
+        raise UserError(
+            f"{trees[0]} holds trees, and this model is no parser: it translates into "
+            f"{language!r}. Give text and its --reference, or a parser's --model_dir."
+        )
+    complete = bool(sources) == bool(references)
+    if not complete and not (sources and all(map(holds_both_sides, sources))):
+        raise UserError("--source and --reference belong together; one is missing.")
 
 
 if __name__ == "__main__":

@@ -22,7 +22,7 @@ from t2t_keras.input_pipeline.corpora import Corpus
 from t2t_keras.input_pipeline.tokenizing import tokenize_corpus
 
 # Longest sentence whose probability is asked for. Twice what is trained on, and
-# anything longer is counted and left out.
+# anything longer is left out and counted.
 _MAX_SCORED_LENGTH = 512
 
 
@@ -56,6 +56,8 @@ class Report:
         scores: sacreBLEU and chrF with their signatures; of a parser, EVALB's.
         tokenized: The paper's own metric; None for a language without a tokenizer.
         perplexity: Per subword, of the references.
+        left_out: Pairs that perplexity is without: a side of them is longer than the
+            model's positions or than 512 subwords, or empty.
         translations: Of every line, in order.
         seconds: What translating took.
         decoding: How it was searched.
@@ -67,6 +69,7 @@ class Report:
     scores: CorpusScores
     tokenized: TokenizedBleu | None
     perplexity: float
+    left_out: int
     translations: Sequence[TranslatedLine]
     seconds: float
     decoding: DecodingConfig
@@ -84,7 +87,10 @@ class Report:
                 f"  tokenized BLEU {self.tokenized.bleu:.2f}  "
                 f"{self.tokenized.signature}"
             )
-        lines.append(f"  perplexity per subword {self.perplexity:.3f}")
+        line = f"  perplexity per subword {self.perplexity:.3f}"
+        if self.left_out:
+            line += f"  without {self.left_out:,} pairs that are too long or empty"
+        lines.append(line)
         cut = sum(line.cut for line in self.translations)
         if cut:
             lines.append(f"  {cut:,} sources were too long; their ends were cut off")
@@ -98,6 +104,7 @@ class Report:
             "sentences": len(self.translations),
             **self.scores.facts(),
             "perplexity": self.perplexity,
+            "perplexity_left_out": self.left_out,
             "decoding": dataclasses.asdict(self.decoding),
         }
         if self.tokenized is not None:
@@ -143,6 +150,7 @@ def score(
     decoding: DecodingConfig,
     *,
     ascii_quotes: bool = False,
+    cutoff_length: int | None = None,
     report: Callable[[int], object] = lambda _: None,
 ) -> Report:
     """Translates a test set and returns what it scored.
@@ -152,10 +160,12 @@ def score(
         test_set: What to translate, and what it should become.
         decoding: How to search.
         ascii_quotes: As `tokenized_bleu` takes it; sacreBLEU is not touched.
+        cutoff_length: As `judge_of` takes it.
         report: Called with the number of sentences done since the last call.
     """
     start_seconds = time.monotonic()
     language = trained.config.data.target_language
+    judge = judge_of(language, cutoff_length)
     # The words of a test set's sentences are known: blanks are between them.
     translator = experiment.build_translator(
         trained.model,
@@ -182,17 +192,25 @@ def score(
         test_set.name,
         f"{trained.checkpoint.parent.name}/{trained.checkpoint.name}",
         trained.step,
-        judge_of(language)(sources, hypotheses, test_set.references),
+        judge(sources, hypotheses, test_set.references),
         tokenized,
-        perplexity(trained, test_set),
+        *perplexity(trained, test_set),
         translations,
         seconds,
         decoding,
     )
 
 
-def perplexity(trained: experiment.TrainedModel, test_set: TestSet) -> float:
-    """Returns exp of the mean -log p of the references' subwords."""
+def perplexity(
+    trained: experiment.TrainedModel, test_set: TestSet
+) -> tuple[float, int]:
+    """Returns exp of the mean -log p of the references' subwords.
+
+    And how many pairs are left out, for a side of them is too long or empty.
+
+    Raises:
+        UserError: If no pair is left.
+    """
     references = [text.encode() for text in test_set.references]
     dataset = tf.data.Dataset.from_tensor_slices(
         {"source": list(test_set.source), "target": references}
@@ -212,4 +230,5 @@ def perplexity(trained: experiment.TrainedModel, test_set: TestSet) -> float:
         tokens_per_batch=max(_MAX_SCORED_LENGTH, 4096),
     )
     sums = experiment.loss_sums(stepper, experiment.build_evaluation(data, corpus))
-    return math.exp(sums.log_loss_sum / sums.token_count)
+    left_out = len(references) - corpus.report.pairs_kept
+    return math.exp(sums.log_loss_sum / sums.token_count), left_out

@@ -3,6 +3,7 @@
 Shapes: B batch, S source length, T target length, R layers of a stack, H heads.
 """
 
+import json
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -14,7 +15,13 @@ from t2t_keras import experiment, signature
 from t2t_keras.attention_maps import attention_maps
 from t2t_keras.config import DecodingConfig
 from t2t_keras.errors import UserError
+from t2t_keras.evaluation.judging import form_of
+from t2t_keras.parsing.linearization import linearized
+from t2t_keras.parsing.parser_form import TREES
+from t2t_keras.parsing.trees import read_trees
 from t2t_keras.pictures.sentence_maps import SentenceMaps, sentence_maps
+from t2t_keras.serving.model_card import CARD
+from t2t_keras.text.normalization import normalize
 from t2t_keras.text.reading import TextReader
 
 # Most weights of a batch, over both stacks: 64 MB of float32.
@@ -24,14 +31,19 @@ WEIGHTS_AT_ONCE = 1 << 24
 class Attention(NamedTuple):
     """A model that can be asked what it looks at.
 
+    A parser's translations are symbols here, as it writes them, and not trees.
+
     Attributes:
-        translate: Of texts, their translations.
-        maps: Of texts and their translations, the maps of each, in their order; and
+        source: Of raw text, what the others take: a parser's words with blanks between
+            them. A treebank's sentences are that already. An export splits by itself.
+        translate: Of sources, their translations.
+        maps: Of sources and their translations, the maps of each, in their order; and
             whether the end of one was left out because it is too long.
         neighborhood: As the model's `encoder_neighborhood`; None for an export, which
             does not tell.
     """
 
+    source: Callable[[str], str]
     translate: Callable[[Sequence[str]], list[str]]
     maps: Callable[[Sequence[str], Sequence[str]], Iterator[tuple[SentenceMaps, bool]]]
     neighborhood: int | None
@@ -39,6 +51,7 @@ class Attention(NamedTuple):
 
 def of_trained(trained: experiment.TrainedModel, decoding: DecodingConfig) -> Attention:
     """Returns what a trained model of a model directory looks at."""
+    form = form_of(trained.config.data.target_language, splits_words=True)
     model, vocabulary = trained.model, trained.vocabulary
     reader = TextReader(vocabulary, experiment.longest_source(model))
     ids = tf.TensorSpec([None, None], tf.int32)
@@ -46,6 +59,9 @@ def of_trained(trained: experiment.TrainedModel, decoding: DecodingConfig) -> At
         lambda source, shifted: attention_maps(model, source, shifted),
         input_signature=[ids, ids],
     )
+
+    def source(text: str) -> str:
+        return normalize(form.source(text))
 
     def translate(texts: Sequence[str]) -> list[str]:
         translator = experiment.build_translator(model, vocabulary, decoding)
@@ -74,11 +90,15 @@ def of_trained(trained: experiment.TrainedModel, decoding: DecodingConfig) -> At
                     cut or target_cut,
                 )
 
-    return Attention(translate, maps, model.sizes["encoder_neighborhood"])
+    return Attention(source, translate, maps, model.sizes["encoder_neighborhood"])
 
 
 def of_export(directory: Path) -> Attention:
     """Returns what an exported model looks at, by its `attention` signature.
+
+    A parser's export answers with trees alone, so their symbols are what is drawn. They
+    are the model's own where those describe a tree over the sentence's words; where
+    they do not, they are those of the tree that was made of them (ADR 0021).
 
     Args:
         directory: Of a version, or the base directory of several: then the newest.
@@ -91,6 +111,7 @@ def of_export(directory: Path) -> Attention:
 
     try:
         loaded = tf.saved_model.load(str(directory))
+        is_parser = _target_language(directory) == TREES
     except (OSError, ValueError, tf.errors.OpError) as error:
         raise UserError(f"{directory} cannot be loaded: {error}") from error
     signatures: Any = loaded.signatures
@@ -106,7 +127,8 @@ def of_export(directory: Path) -> Attention:
 
     def translate(texts: Sequence[str]) -> list[str]:
         found = translate_all(**{signature.TEXT: tf.constant(list(texts))})
-        return [text.decode() for text in found[signature.TRANSLATION].numpy()]
+        answers = [text.decode() for text in found[signature.TRANSLATION].numpy()]
+        return [_symbols(tree) for tree in answers] if is_parser else answers
 
     def maps(
         sources: Sequence[str], targets: Sequence[str]
@@ -117,7 +139,20 @@ def of_export(directory: Path) -> Attention:
             found = {name: part.numpy()[0] for name, part in ask(**asked).items()}
             yield _of_answer(found), bool(found[signature.TRUNCATED])
 
-    return Attention(translate, maps, None)
+    return Attention(str, translate, maps, None)
+
+
+def _target_language(version: Path) -> str | None:
+    """Returns what an export translates into, by its card; None if it has lost that."""
+    card = version / CARD
+    if not card.is_file():
+        return None
+    return json.loads(card.read_text(encoding="utf-8"))["languages"]["target"]
+
+
+def _symbols(tree: str) -> str:
+    """Returns the symbols of a bracketed tree; of an empty sentence's, nothing."""
+    return " ".join(map(linearized, read_trees([tree], "the export's answer")))
 
 
 def _of_answer(found: dict[str, np.ndarray]) -> SentenceMaps:

@@ -63,7 +63,8 @@ _WHAT = flags.DEFINE_list(
     "what",
     None,
     "What to make: lines, heat_maps, page, summary. The first three if not given, or "
-    "without --sentence the summary.",
+    "without --sentence the summary. The page has all layers, heads and words to "
+    "choose from; --layer, --heads and --words are of figures.",
 )
 _KIND = flags.DEFINE_list(
     "kind",
@@ -122,6 +123,7 @@ def main() -> int:
             f"{len(targets)} for {len(sources)}"
         )
     attention, name = _attention()
+    sources = [attention.source(sentence) for sentence in sources]
     folder = Path(_OUTPUT.value or Path(_MODEL.model_dir.value or "") / "pictures")
     choice = visualizing.Choice(
         kinds,
@@ -176,7 +178,7 @@ def _attention() -> tuple["Attention", str]:
 def _corpus(attention: "Attention") -> tuple[Sequence[str], Sequence[str]]:
     """Returns the sentences of the summary and their translations."""
     if _INPUT.value:
-        sources = _lines(_INPUT.value, "input")
+        sources = [attention.source(line) for line in _lines(_INPUT.value, "input")]
         if not _INPUT_TRANSLATION.value:
             return sources, attention.translate(sources)
         targets = _lines(_INPUT_TRANSLATION.value, "input_translation")

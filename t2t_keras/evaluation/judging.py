@@ -1,8 +1,10 @@
 """What a run's answers look like and what scores them, by the language it writes."""
 
+import functools
 from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
+from t2t_keras.errors import UserError
 from t2t_keras.evaluation.bleu import Scores, corpus_scores
 from t2t_keras.evaluation.tree_scores import judged_trees
 from t2t_keras.parsing.parser_form import TREES, ParserForm
@@ -46,9 +48,25 @@ def form_of(language: str, *, splits_words: bool) -> TextForm:
     return ParserForm(splits=splits_words) if language == TREES else PlainText()
 
 
-def judge_of(language: str) -> Judge:
-    """Returns what scores a model that translates into a language."""
-    return judged_trees if language == TREES else judged_translations
+def judge_of(language: str, cutoff_length: int | None = None) -> Judge:
+    """Returns what scores a model that translates into a language.
+
+    Args:
+        language: As of `form_of`.
+        cutoff_length: Words up to which a sentence is in the second of EVALB's
+            summaries; if None, as many as EVALB has it.
+
+    Raises:
+        UserError: If there is a cut-off, but no summary that it would cut.
+    """
+    if cutoff_length is None:
+        return judged_trees if language == TREES else judged_translations
+    if language != TREES:
+        raise UserError(
+            "--cutoff_length is of a parser's scores, and this model translates into "
+            f"{language!r}. Leave it out. Received: {cutoff_length}"
+        )
+    return functools.partial(judged_trees, cutoff_length=cutoff_length)
 
 
 def judged_translations(

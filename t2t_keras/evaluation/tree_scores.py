@@ -34,10 +34,12 @@ class TreeScores:
     Attributes:
         sentences: Of each sentence, in order.
         retagged: The same, with the right parts of speech in the trees.
+        cutoff_length: Words up to which a sentence is in the second summary.
     """
 
     sentences: tuple[SentenceScore, ...]
     retagged: tuple[SentenceScore, ...]
+    cutoff_length: int = CUTOFF_LENGTH
 
     @property
     def headline(self) -> tuple[str, float]:
@@ -47,7 +49,7 @@ class TreeScores:
     @property
     def table(self) -> str:
         """All that EVALB prints."""
-        return evalb_table(self.sentences)
+        return evalb_table(self.sentences, self.cutoff_length)
 
     def lines(self) -> list[str]:
         """Returns both F1s, and then EVALB's two summaries."""
@@ -57,17 +59,17 @@ class TreeScores:
             f"COLLINS.prm, without {scores.errors} sentences in error",
             f"F1 {self.headline[1]:.2f}  of all sentences, with the right parts of "
             "speech in the trees",
-            *summary(self.sentences).splitlines(),
+            *summary(self.sentences, self.cutoff_length).splitlines(),
         ]
 
     def facts(self) -> dict[str, Any]:
-        """Returns the figures of all sentences and of those up to 40 words."""
-        short = [one for one in self.sentences if one.length <= CUTOFF_LENGTH]
+        """Returns the figures of all sentences and of those up to a length."""
+        short = [one for one in self.sentences if one.length <= self.cutoff_length]
         return {
             **_facts(summed(self.sentences)),
             "f1_with_right_tags": self.headline[1],
             "brackets": "EVALB, COLLINS.prm",
-            f"up_to_{CUTOFF_LENGTH}_words": _facts(summed(short)),
+            f"up_to_{self.cutoff_length}_words": _facts(summed(short)),
         }
 
 
@@ -85,7 +87,10 @@ def _facts(scores: BracketScores) -> dict[str, float]:
 
 
 def judged_trees(
-    sources: Sequence[str], hypotheses: Sequence[str], references: Sequence[str]
+    sources: Sequence[str],
+    hypotheses: Sequence[str],
+    references: Sequence[str],
+    cutoff_length: int = CUTOFF_LENGTH,
 ) -> TreeScores:
     """Returns the scores of bracketed trees.
 
@@ -93,6 +98,7 @@ def judged_trees(
         sources: Sentences, with blanks between words.
         hypotheses: Trees in brackets, a line each; an empty one is no tree.
         references: The right trees' symbols (`t2t_keras.parsing.linearization`).
+        cutoff_length: As of `evalb_table`.
 
     Raises:
         UserError: If there is no sentence, not one reference for each, or one that is
@@ -105,6 +111,7 @@ def judged_trees(
     return TreeScores(
         tuple(sentence_scores(gold, found, most_errors=None)),
         tuple(sentence_scores(gold, retagged, most_errors=None)),
+        cutoff_length,
     )
 
 

@@ -143,7 +143,7 @@ def _missing(path: Path) -> str:
 
 
 def _check_sides(source: tuple[Path, ...], target: tuple[Path, ...]) -> None:
-    is_both = [_suffix(path) in (".tsv", ".mrg") for path in source]
+    is_both = [holds_both_sides(path) for path in source]
     if not source:
         raise UserError("No source files are given. Name one or more.")
     if any(is_both) and target:
@@ -168,6 +168,11 @@ def _check_sides(source: tuple[Path, ...], target: tuple[Path, ...]) -> None:
             f"Source names {len(source)} files and target {len(target)}; each "
             "source file needs its own target file, in the same order."
         )
+
+
+def holds_both_sides(path: str | Path) -> bool:
+    """Returns whether a file, by its name, has source and target: columns or trees."""
+    return _suffix(Path(path)) in (".tsv", ".mrg")
 
 
 def _suffix(path: Path) -> str:

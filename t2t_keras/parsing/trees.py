@@ -9,7 +9,10 @@ from dataclasses import dataclass
 
 from t2t_keras.errors import UserError
 
-_PART = re.compile(r"[()]|[^\s()]+")
+# Treebanks are separated by ASCII's white space, as C's `isspace` has it.
+_PART = re.compile(r"[()]|[^() \t\n\v\f\r]+")
+# The rest of what ends a word in a sentence (`t2t_keras.text.normalization`).
+_SPACE_IN_A_WORD = re.compile("[\\s\u2581]")
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -120,8 +123,9 @@ def read_trees(lines: Iterable[str], name: str = "the trees") -> Iterator[Tree]:
 
     Raises:
         UserError: If a bracket is not closed or closes nothing, a word has no part
-            of speech of its own, or text stands outside of all brackets. The message
-            names the line.
+            of speech of its own, text stands outside of all brackets, or a word
+            holds white space (a no-break space, say), where a sentence would be two
+            words. The message names the line.
     """
     reader = _Reader(name)
     for number, line in enumerate(lines, start=1):
@@ -171,6 +175,12 @@ class _Reader:
         return None
 
     def _take_atom(self, atom: str, line: int) -> None:
+        if space := _SPACE_IN_A_WORD.search(atom):
+            raise self._error(
+                line,
+                f"“{atom}” holds white space, U+{ord(space[0]):04X}, where a sentence "
+                'would be two words. Write another character instead, as "_"',
+            )
         if not self._open:
             raise self._error(line, f"“{atom}” stands outside of all brackets")
         bracket = self._open[-1]

@@ -1,5 +1,6 @@
 import pytest
 
+from t2t_keras.errors import UserError
 from t2t_keras.evaluation.bleu import corpus_scores
 from t2t_keras.evaluation.judging import form_of, judge_of, judged_translations
 from t2t_keras.evaluation.tree_scores import judged_trees
@@ -18,6 +19,16 @@ def test_any_other_run_is_a_translator(language):
     form = form_of(language, splits_words=True)
     assert form.source(b"a.") == b"a."
     assert form.answer("a", "(S") == "(S"
+
+
+def test_a_cut_off_is_of_trees_alone():
+    sides = ["a b", "a"], ["", "(X (NN a))"], ["(S NN NN )S", "(S NN )S"]
+    assert judge_of("tree", 1)(*sides) == judged_trees(*sides, cutoff_length=1)
+    message = (
+        "--cutoff_length is of a parser's scores, and this model .* into 'de'.*: 1$"
+    )
+    with pytest.raises(UserError, match=message):
+        judge_of("de", 1)
 
 
 def test_translations_are_scored_by_bleu():

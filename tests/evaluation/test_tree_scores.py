@@ -83,6 +83,19 @@ def test_long_sentences_are_in_the_first_summary_alone():
     assert facts["up_to_40_words"]["f1"] == 0.0
 
 
+def test_the_cut_off_may_be_another():
+    """Of 2, 3 and 4 words; up to 3 there are two brackets, of which one is found."""
+    trees = ["(S (NN a) (NN b))", "(X (NN a) (NN b) (NN c))", f"(S{' (NN a)' * 4})"]
+    symbols = ["(S NN NN )S", "(S NN NN NN )S", "(S NN NN NN NN )S"]
+    scores = judged_trees(["a b", "a b c", "a a a a"], trees, symbols, cutoff_length=3)
+    facts = scores.facts()
+    assert facts["f1"] == pytest.approx(100 * 2 / 3)
+    assert facts["up_to_3_words"]["f1"] == 50.0
+    assert "up_to_40_words" not in facts
+    for text in ("\n".join(scores.lines()), scores.table):
+        assert text.split("-- len<=3 --")[1].split()[4] == "2"
+
+
 @pytest.mark.parametrize(
     "reference",
     [

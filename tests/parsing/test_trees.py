@@ -6,6 +6,7 @@ from hypothesis import strategies as st
 
 from t2t_keras.errors import UserError
 from t2t_keras.parsing.trees import Tree, grown, read_trees, walk
+from t2t_keras.text.normalization import WHITE_SPACE_RANGES
 from tests.parsing.random_trees import TREES, deep_tree
 
 
@@ -122,3 +123,21 @@ def test_what_is_no_tree_is_said_with_its_line(text, line, fault):
     with pytest.raises(UserError, match=f"a.mrg, line {line}: .*{fault}") as caught:
         read(text)
     assert "Penn Treebank" in str(caught.value)
+
+
+def test_ascii_white_space_alone_separates():
+    """Every other that ends a word of a sentence is refused, in words and labels."""
+    spaces = [chr(c) for a, b in WHITE_SPACE_RANGES for c in range(a, b + 1)]
+    separators = [space for space in spaces if space in " \t\n\v\f\r"]
+    assert len(separators) == 6
+    for space in separators:
+        assert nested(*read(f"(NP{space}(CD{space}1))")) == ("NP", [("CD", "1")])
+    for space in set(spaces) - set(separators):
+        for text, atom in (
+            ("(NP (CD {}))", f"1{space}000"),
+            ("({} (NN a))", f"{space}B"),
+        ):
+            with pytest.raises(UserError) as caught:
+                list(read_trees(["(S (NN a))", text.format(atom)], "a.mrg"))
+            fault = f"a.mrg, line 2: “{atom}” holds white space, U+{ord(space):04X}, wh"
+            assert fault in str(caught.value)

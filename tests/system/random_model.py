@@ -53,9 +53,11 @@ def random_vocabulary() -> SubwordVocabulary:
     return SubwordVocabulary(learn_subwords(lines, vocabulary_size=310))
 
 
-def random_model(vocabulary: SubwordVocabulary) -> Transformer:
+def random_model(vocabulary: SubwordVocabulary, **sizes: int) -> Transformer:
     """Returns a model with weights far from those of a fresh one, biases included."""
-    model = experiment.build_model(CONFIG, vocabulary.size)
+    config = dataclasses.replace(CONFIG.model, **sizes)
+    config = dataclasses.replace(CONFIG, model=config)
+    model = experiment.build_model(config, vocabulary.size)
     generator = np.random.default_rng(11)
     for weight in model.weights:
         noise = generator.normal(scale=0.15, size=weight.shape)

@@ -63,12 +63,35 @@ def test_perplexity_is_that_of_the_references(random_trained, test_set):
     pairs = [(encode(s), encode(r)) for s, r in zip(source, references, strict=True)]
     log_probs = [read(*pair) for pair in pairs]
     num_tokens = [len(target) for _, target in pairs]
-    found = scoring.perplexity(random_trained, scoring.TestSet("", source, references))
+    found, left_out = scoring.perplexity(
+        random_trained, scoring.TestSet("", source, references)
+    )
+    assert left_out == 0
     expected = math.exp(-math.fsum(log_probs) / sum(num_tokens))
     assert found == pytest.approx(expected, rel=1e-5)
     # A mean of means, which weighs short sentences too heavily, is another number.
     means = [-p / n for p, n in zip(log_probs, num_tokens, strict=True)]
     assert abs(math.exp(math.fsum(means) / len(means)) - expected) > 1e-2 * expected
+
+
+def test_what_perplexity_is_without_is_counted(test_set):
+    """With positions learned for 24 subwords, the rest of the pairs are scored."""
+    vocabulary = random_vocabulary()
+    encode = vocabulary.encode
+    trained = trained_of(random_model(vocabulary, learned_positions=24), vocabulary)
+    pairs = list(zip(test_set.source, test_set.references, strict=True))
+    pairs += [(b"a", "a " * 24), (b"a " * 24, "a"), (b"", "a"), (b"a", " ")]
+    fits = [all(1 < len(encode(side)) <= 24 for side in pair) for pair in pairs]
+    assert sum(fits) > 4
+
+    def found(kept):
+        sources, references = zip(*kept, strict=True)
+        return scoring.perplexity(
+            trained, scoring.TestSet("", list(sources), list(references))
+        )
+
+    alone, _ = found([pair for pair, fit in zip(pairs, fits, strict=True) if fit])
+    assert found(pairs) == (pytest.approx(alone, rel=1e-6), len(fits) - sum(fits))
 
 
 def test_a_report_holds_the_scores_of_its_translations(report, test_set):
@@ -91,7 +114,7 @@ def translated_as(monkeypatch):
                 return [TranslatedLine((Translation(text, -1.0, -1.0, 2),))]
 
         monkeypatch.setattr(experiment, "build_translator", lambda *_: Echo())
-        monkeypatch.setattr(scoring, "perplexity", lambda *_: 1.0)
+        monkeypatch.setattr(scoring, "perplexity", lambda *_: (1.0, 0))
 
     return become
 
@@ -147,6 +170,10 @@ def test_a_report_in_words(report):
     assert lines[2].startswith(f"  chrF {report.scores.chrf:.2f}  chrF2|nrefs:1|")
     assert lines[3].startswith("  tokenized BLEU ")
     assert lines[4] == f"  perplexity per subword {report.perplexity:.3f}"
+    without = dataclasses.replace(report, left_out=1234)
+    assert without.describe().endswith(
+        f"{lines[4]}  without 1,234 pairs that are too long or empty"
+    )
     without = dataclasses.replace(report, tokenized=None)
     assert len(without.describe().splitlines()) == 4
 
@@ -157,6 +184,7 @@ def test_the_facts_for_the_run_card_are_plain_json(report):
     assert facts["bleu_signature"] == report.scores.bleu_signature
     assert facts["chrf"] == report.scores.chrf
     assert facts["perplexity"] == report.perplexity
+    assert facts["perplexity_left_out"] == 0
     assert facts["tokenized_bleu"] == report.tokenized.bleu
     assert facts["sentences"] == 11
     assert facts["step"] == 123

@@ -1,12 +1,14 @@
 """Maps of an untrained model and of its export, against the model asked by itself."""
 
+import json
 import re
+import shutil
 
 import numpy as np
 import pytest
 import tensorflow as tf
 
-from t2t_keras import exporting, sentence_attention, signature
+from t2t_keras import experiment, exporting, sentence_attention, signature
 from t2t_keras.attention_maps import attention_maps
 from t2t_keras.decoding.settings import BeamSearchSettings
 from t2t_keras.errors import UserError
@@ -130,6 +132,48 @@ def test_an_export_says_the_same(alone, export) -> None:
     assert_maps(alone, list(served.maps(SOURCES, TARGETS)))
     assert served.translate(["ein haus", ""]) == ["EIN HAUS", ""]
     assert served.neighborhood is None
+
+
+def test_a_parser_reads_words_and_writes_symbols(trained) -> None:
+    """As the model has both: no tree is made of them, and none is drawn."""
+    parser = trained_of(trained.model, trained.vocabulary, target_language="tree")
+    found = sentence_attention.of_trained(parser, CONFIG.decoding)
+    words = "the old -LRB- green -RRB- house is n't tall ."
+    assert found.source(" the old (green) house isn't tall.") == words
+    # A treebank's own are taken as they are, to the last period.
+    sentences = [words, "the old Inc."]
+    translator = experiment.build_translator(
+        parser.model, parser.vocabulary, CONFIG.decoding
+    )
+    symbols = [line.text for line in translator.translate(sentences)]
+    assert found.translate(sentences) == symbols
+    for sentence, (maps, _) in zip(
+        sentences, found.maps(sentences, symbols), strict=True
+    ):
+        ids = parser.vocabulary.encode(sentence)
+        assert maps.encoder.queries == tuple(parser.vocabulary.pieces(ids))
+
+
+def test_a_translator_reads_raw_text(of_trained) -> None:
+    assert of_trained.source(" the house (old) isn't.") == "the house (old) isn't."
+
+
+def test_of_a_parsers_export_the_trees_symbols_are_drawn(export, tmp_path) -> None:
+    version = tmp_path / "1"
+    shutil.copytree(export / "1", version)
+    card = version / "model_card.json"
+    # It shouts, as before: what it is given here are trees, and not one.
+    texts = ["(s (np (dt the) (nn dog)) (. .))", "", "(x b)"]
+    card.write_text(json.dumps({"languages": {"source": "en", "target": "tree"}}))
+    served = sentence_attention.of_export(tmp_path)
+    assert served.translate(texts) == ["(S (NP DT NN )NP . )S", "", "X"]
+    assert served.source("isn't.") == "isn't."
+    card.write_text(json.dumps({"languages": {"source": "en", "target": "de"}}))
+    served = sentence_attention.of_export(tmp_path)
+    assert served.translate(texts) == [text.upper() for text in texts]
+    card.write_text("{")
+    with pytest.raises(UserError, match=r"/1 cannot be loaded: .*line 1"):
+        sentence_attention.of_export(tmp_path)
 
 
 def test_what_is_too_long_is_cut_and_said(of_trained, export) -> None:

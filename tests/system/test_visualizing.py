@@ -89,7 +89,7 @@ def made_up_attention() -> Attention:
         for source in sources:
             yield made_up(seed=len(source)), source == "long"
 
-    return Attention(lambda texts: ["" for _ in texts], maps, None)
+    return Attention(str, lambda texts: ["" for _ in texts], maps, None)
 
 
 def test_a_corpus_is_summed_up_without_its_empty_lines(tmp_path) -> None:
@@ -123,7 +123,7 @@ def test_words_are_merged_for_figures_alone() -> None:
     merged = HeadSums()
     merged.add(merged_sentence(maps))
     heads, _ = summarize(
-        Attention(lambda texts: [], lambda *_: iter([(maps, False)]), None),
+        Attention(str, lambda texts: [], lambda *_: iter([(maps, False)]), None),
         ["a"],
         ["b"],
     )

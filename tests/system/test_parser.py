@@ -1,0 +1,154 @@
+"""A parser from a treebank's file to a client: each program, as a user calls it."""
+
+import json
+import random
+import re
+
+import pytest
+
+from benchmarks.server_process import started_server
+from t2t_keras.parsing.linearization import linearized, words_of
+from t2t_keras.parsing.trees import Tree, read_trees
+from tests.system.in_process import run_program
+
+# Two updates: a tree is one whatever the model has learned.
+SETTINGS = (
+    "--target_language=tree",
+    "--vocabulary_size=300",
+    "--max_length=64",
+    "--tokens_per_batch=512",
+    "--max_shapes=1",
+    "--num_layers=1",
+    "--d_model=16",
+    "--d_ff=24",
+    "--num_heads=2",
+    "--train_steps=2",
+    "--save_steps=2",
+    "--eval_steps=2",
+    "--dev_bleu_sentences=0",
+    "--beam_size=1",
+    "--extra_length=4",
+    "--noexport_at_end",
+    "--nojit_compile",
+)
+EXPORT_SETTINGS = (
+    "--format=text",
+    "--batch_sizes=4",
+    "--max_beam_size=1",
+    "--max_attention_length=200",
+)
+# Raw, and as the Treebank would have it.
+SENTENCES = (
+    ("A cat (my own) doesn't see it.", "A cat -LRB- my own -RRB- does n't see it ."),
+    ("Dogs sleep", "Dogs sleep"),
+    ("", ""),
+    ("“So,” they said; it's 5% more!", "`` So , '' they said ; it 's 5 % more !"),
+)
+
+
+def treebank(count: int, seed: int) -> str:
+    """Returns made-up trees with what treebanks have: traces, tags, line breaks."""
+    rng = random.Random(seed)
+
+    def noun_phrase(tag: str) -> str:
+        determiner = rng.choice(["the", "a", "this"])
+        noun = rng.choice(["dog", "cat", "teacher", "garden"])
+        return f"(NP{tag} (DT {determiner}) (NN {noun}))"
+
+    def sentence() -> str:
+        verb = f"(VBZ {rng.choice(['sees', 'hears', 'wants'])})"
+        rest = rng.choice([noun_phrase(""), "(S (NP-SBJ (-NONE- *-1)))", "(, ,)"])
+        return f"( (S {noun_phrase('-SBJ-1')}\n    (VP {verb} {rest}) (. .)) )\n"
+
+    return "".join(sentence() for _ in range(count))
+
+
+@pytest.fixture(scope="module")
+def parser(tmp_path_factory):
+    """The directory of a run that the train program has made of trees."""
+    folder = tmp_path_factory.mktemp("parser")
+    files = []
+    for split, count in (("train", 60), ("dev", 4)):
+        path = folder / f"{split}.mrg"
+        path.write_text(treebank(count, seed=count))
+        files.append(f"--{split}_source={path}")
+    done = run_program("train", f"--model_dir={folder / 'run'}", *files, *SETTINGS)
+    assert done.status == 0, done.stderr
+    return folder / "run"
+
+
+@pytest.fixture(scope="module")
+def export(parser):
+    done = run_program("export", f"--model_dir={parser}", *EXPORT_SETTINGS)
+    assert done.status == 0, done.stderr
+    return parser / "export"
+
+
+@pytest.fixture(scope="module")
+def served(export) -> list[str]:
+    """What a client is answered of each sentence."""
+    raw = "".join(f"{line}\n" for line, _ in SENTENCES).encode()
+    with started_server(export) as server:
+        done = run_program("client", f"--server={server.address}", stdin=raw)
+    assert done.status == 0, done.stderr
+    return done.lines
+
+
+def tree_of(line: str) -> Tree:
+    (tree,) = read_trees([line])
+    return tree
+
+
+def text_of_page(folder) -> list[str]:
+    page = (folder / "attention.html").read_text()
+    (texts,) = json.loads(re.search(r'id="data">(.*?)</script>', page)[1])["texts"]
+    return texts
+
+
+@pytest.mark.slow
+def test_another_treebank_is_scored(parser, tmp_path):
+    path, output = tmp_path / "other.mrg", tmp_path / "trees"
+    # Of 5 words or more, of 41, of 1, and of none: that one is left out.
+    long = f"(S (NP{' (NN dog)' * 40}) (. .))"
+    path.write_text(f"{treebank(1, seed=3)}{long}\n(S (NP (NN it)))\n((-NONE- *))\n")
+    done = run_program(
+        "evaluate", f"--model_dir={parser}", f"--source={path}", f"--output={output}",
+        "--cutoff_length=1",
+    )  # fmt: skip
+    assert done.status == 0, done.stderr
+    assert "1 of 4 lines have no text" in done.stderr
+    assert done.lines[0].startswith("test: 3 sentences, averaged/step-2, beam 1, ")
+    every, short = done.stdout.split("-- All --")[1].split("-- len<=1 --")
+    assert "Number of sentence        =      3\n" in every
+    assert "Number of sentence        =      1\n" in short
+    trees = [tree_of(line) for line in output.read_text().splitlines()]
+    assert words_of(trees[1]) == [*["dog"] * 40, "."]
+    assert words_of(trees[2]) == ["it"]
+
+
+@pytest.mark.slow
+def test_a_client_is_answered_with_trees_over_exactly_the_words(served):
+    for line, (_, words) in zip(served, SENTENCES, strict=True):
+        assert " ".join(words_of(tree_of(line)) if line else []) == words
+
+
+@pytest.mark.slow
+def test_the_symbols_of_a_served_tree_are_drawn(export, served, tmp_path):
+    raw, words = SENTENCES[0]
+    done = run_program(
+        "visualize", f"--export_dir={export}", f"--sentence={raw}", "--what=page",
+        f"--output={tmp_path}",
+    )  # fmt: skip
+    assert (done.status, done.stderr) == (0, "")
+    assert text_of_page(tmp_path) == [words, linearized(tree_of(served[0]))]
+
+
+@pytest.mark.slow
+def test_a_sentence_is_drawn_as_its_words(parser, tmp_path):
+    raw, words = SENTENCES[0]
+    done = run_program(
+        "visualize", f"--model_dir={parser}", f"--sentence={raw}",
+        "--translation=(S NN )S", "--what=page", f"--output={tmp_path}",
+    )  # fmt: skip
+    assert (done.status, done.stderr) == (0, "")
+    assert text_of_page(tmp_path) == [words, "(S NN )S"]
