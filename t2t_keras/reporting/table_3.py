@@ -3,6 +3,7 @@
 import math
 from typing import Any
 
+from t2t_keras.ablation.parameters import parameter_count
 from t2t_keras.ablation.results import Ablation, RowFacts
 from t2t_keras.reporting.blocks import (
     Block,
@@ -16,26 +17,14 @@ from t2t_keras.reporting.blocks import (
 )
 from t2t_keras.reporting.drawings import dot_plot
 from t2t_keras.reporting.figures_in_words import as_number, as_power, as_spread
-from t2t_keras.reporting.findings import (
-    CLAIMS,
-    UNSAID,
-    Claim,
-    Verdict,
-    bleu_verdict,
-    perplexity_verdict,
-)
-from t2t_keras.reporting.paper_figures import TABLE_3, variation
+from t2t_keras.reporting.findings_table import findings_blocks
+from t2t_keras.reporting.paper_figures import TABLE_3, Variation, variation
 from t2t_keras.reporting.seed_statistics import spread
 from t2t_keras.training.progress import as_duration
 
-_RULE = (
-    "Each difference is that of two means over seeds, with Welch's 95 % interval; "
-    "perplexities are compared by their logarithms and shown as a ratio. A finding is "
-    "seen if the whole interval lies on the paper's side of zero, reversed if it lies "
-    "on the other, open if zero is in it. Two rows are equal if the whole interval "
-    "lies within 2 % of perplexity, or half a point of BLEU. With one seed there is no "
-    "spread, and nothing is concluded."
-)
+# As the paper has it of its text (section 5.1).
+_SUBWORDS = 37_000
+_PUBLISHED = ("paper PPL", "paper BLEU", "paper params ·10⁶")
 
 
 def paper_alone() -> list[Block]:
@@ -44,18 +33,23 @@ def paper_alone() -> list[Block]:
         Row(
             (
                 row.title,
-                as_number(row.perplexity, 2),
-                as_number(row.bleu, 1),
-                as_number(row.millions, 0, "—"),
                 Missing(),
                 Missing(),
+                as_number(parameter_count(row.model, _SUBWORDS) / 1e6, 1),
+                *_published(row),
             )
         )
         for row in TABLE_3
     ]
-    header = ("row", "paper PPL", "paper BLEU", "paper params ·10⁶", "PPL", "BLEU")
+    header = ("row", "PPL", "BLEU", "params ·10⁶", *_PUBLISHED)
     return [
         Table("Table 3, newstest2013, English to German", header, tuple(rows)),
+        Paragraph(
+            f"Our parameters are counted from sizes, with {_SUBWORDS:,} subwords; "
+            "docs/table3.md has the vocabulary with which they are the paper's. A "
+            "dash: the paper has no such figure.",
+            quiet=True,
+        ),
         Command(
             "python -m t2t_keras.ablate --rows='configs/table3/*.flags' --seeds=3 "
             "\\\n    --output=runs/table3"
@@ -78,9 +72,7 @@ def ablation_blocks(ablation: Ablation, name: str) -> list[Block]:
     plot = _plot(ablation, name)
     if plot:
         blocks.append(plot)
-    claims = _claims(ablation)
-    if claims:
-        blocks += [claims, Paragraph(_RULE, quiet=True)]
+    blocks += findings_blocks(ablation)
     if ablation.failures:
         rows = tuple(Row((row, str(seed), why)) for row, seed, why in ablation.failures)
         header = ("row", "seed", "what it said last")
@@ -115,9 +107,9 @@ def _is_the_papers(ablation: Ablation) -> bool:
 def _table(ablation: Ablation) -> Table:
     header = (
         *("row", "differs in", "seeds", "PPL", "BLEU", "params ·10⁶", "FLOPs", "time"),
-        *("paper PPL", "paper BLEU"),
+        *_PUBLISHED,
     )
-    rows = tuple(_row(ablation, row) for row in ablation.rows)
+    rows = tuple(_row(ablation, row) for row in ablation.rows) + _not_run(ablation)
     caption = "Dev set: perplexity per word piece and sacreBLEU, mean ± sd over seeds"
     return Table(caption, header, rows, 2)
 
@@ -128,7 +120,7 @@ def _row(ablation: Ablation, row: RowFacts) -> Row:
     seconds = spread([run.seconds for run in runs])
     flops = spread([run.flops for run in runs])
     cells: tuple[Cell, ...] = (
-        row.name if paper is None or len(row.name) > 2 else row.name.upper(),
+        row.name if paper is None else _label(paper),
         ", ".join(f"{key} {_short(value)}" for key, value in row.changes.items()),
         str(len(runs)) if runs else Missing(),
         as_spread(spread([run.perplexity for run in runs]), 3),
@@ -136,10 +128,41 @@ def _row(ablation: Ablation, row: RowFacts) -> Row:
         as_number(row.parameters and row.parameters / 1e6, 3, "—"),
         as_power(flops and flops.mean),
         as_duration(seconds.mean) if seconds else Missing(),
-        as_number(paper and paper.perplexity, 2, "—"),
-        as_number(paper and paper.bleu, 1, "—"),
+        *_published(paper),
     )
     return Row(cells)
+
+
+def _not_run(ablation: Ablation) -> tuple[Row, ...]:
+    """Returns the paper's rows that an ablation lacks; none of rows of one's own."""
+    names = {row.name for row in ablation.rows}
+    if not any(variation(name) for name in names - {ablation.base}):
+        return ()
+    return tuple(
+        Row(
+            (
+                _label(row),
+                row.title.partition(": ")[2],
+                *[Missing()] * 6,
+                *_published(row),
+            )
+        )
+        for row in TABLE_3
+        if row.name not in names
+    )
+
+
+def _label(row: Variation) -> str:
+    """Returns a row's name as the paper has it."""
+    return row.title.partition(": ")[0]
+
+
+def _published(row: Variation | None) -> tuple[Cell, ...]:
+    return (
+        as_number(row and row.perplexity, 2, "—"),
+        as_number(row and row.bleu, 1, "—"),
+        as_number(row and row.millions, 0, "—"),
+    )
 
 
 def _short(value: Any) -> str:
@@ -149,6 +172,7 @@ def _short(value: Any) -> str:
 def _notes(ablation: Ablation) -> str:
     signatures = sorted({run.bleu_signature for run in ablation.runs})
     sentences = ablation.sentences
+    others = "Rows that it lacks are named, as not run, with the paper's figures."
     notes = [
         *([f"{sentences:,} dev sentences."] if sentences else []),
         *(f"Signature: {signature}." for signature in signatures),
@@ -156,23 +180,24 @@ def _notes(ablation: Ablation) -> str:
         "without compiling and scoring.",
         "The paper's BLEU is tokenized, on newstest2013; its perplexity is per word "
         "piece of its own vocabulary.",
+        *([others] if _not_run(ablation) else []),
     ]
     return " ".join(notes)
 
 
 def _plot(ablation: Ablation, name: str) -> Figure | None:
-    base = [run.perplexity for run in ablation.of(ablation.base)]
+    base = _perplexities(ablation, ablation.base)
     reference = variation(ablation.base)
     if not base:
         return None
     middle = sum(map(math.log, base)) / len(base)
     labels, ours, papers = [], [], []
     for row in ablation.rows[1:]:
-        runs = ablation.of(row.name)
-        if not runs:
+        perplexities = _perplexities(ablation, row.name)
+        if not perplexities:
             continue
         labels.append(row.name)
-        ours.append([math.log(run.perplexity) - middle for run in runs])
+        ours.append([math.log(value) - middle for value in perplexities])
         paper = variation(row.name)
         papers.append(
             math.log(paper.perplexity / reference.perplexity)
@@ -189,64 +214,13 @@ def _plot(ablation: Ablation, name: str) -> Figure | None:
         axis=f"perplexity, relative to {ablation.base}",
     )
     alt = (
-        f"Perplexity of each row relative to {ablation.base}: a dot for each seed, and "
-        "the paper's"
+        f"Perplexity of each row relative to {ablation.base}: a dot for each seed "
+        "whose perplexity is finite, and the paper's"
     )
     return Figure(f"{name}-perplexity", svg, alt)
 
 
-def _claims(ablation: Ablation) -> Table | None:
-    rows = []
-    names = {row.name for row in ablation.rows}
-    for claim in CLAIMS:
-        if {claim.row, claim.than} <= names:
-            rows.append(_claim(ablation, claim))
-    if not rows:
-        return None
-    header = (
-        *("finding of section 6.2", "rows", "PPL", "PPL ratio", "BLEU", "difference"),
-        "paper",
-    )
-    caption = "Which of the paper's findings can be seen here"
-    return Table(caption, header, tuple(rows), 3)
-
-
-def _claim(ablation: Ablation, claim: Claim) -> Row:
-    sides = [ablation.of(claim.row), ablation.of(claim.than)]
-    perplexity = perplexity_verdict(
-        claim, *([run.perplexity for run in side] for side in sides)
-    )
-    bleu = bleu_verdict(claim, *([run.bleu for run in side] for side in sides))
-    row, than = variation(claim.row), variation(claim.than)
-    paper = "—"
-    if row and than:
-        ratio = row.perplexity / than.perplexity
-        paper = f"{ratio:.3f}, {row.bleu - than.bleu:+.1f}"
-    return Row(
-        (
-            claim.text,
-            f"{claim.row} / {claim.than}",
-            _word(perplexity),
-            _interval(perplexity, ratio=True),
-            _word(bleu),
-            _interval(bleu, ratio=False),
-            paper,
-        )
-    )
-
-
-def _word(verdict: Verdict) -> Cell:
-    return Missing() if verdict.word == UNSAID else verdict.word
-
-
-def _interval(verdict: Verdict, *, ratio: bool) -> Cell:
-    """Returns a difference with its interval, or a ratio where it is of logarithms."""
-    found = verdict.difference
-    if found is None:
-        return Missing()
-    values = [
-        (f"{math.exp(value):.3f}" if ratio else f"{value:+.2f}")
-        for value in found
-        if value is not None
-    ]
-    return values[0] if len(values) == 1 else f"{values[0]} ({values[1]} … {values[2]})"
+def _perplexities(ablation: Ablation, row: str) -> list[float]:
+    """Returns those of a row's seeds that can be drawn."""
+    found = [run.perplexity for run in ablation.of(row)]
+    return [value for value in found if math.isfinite(value)]
