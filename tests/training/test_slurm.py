@@ -52,7 +52,9 @@ def test_tasks_of_a_node_have_ports_of_their_own(step) -> None:
 def test_ranks_that_go_round_the_nodes_are_refused(step) -> None:
     """With srun --distribution=cyclic the second task is on the second node."""
     step("gpu[9-10]", "2(x2)", 4, 1, "gpu10")
-    with pytest.raises(UserError, match="task 1 runs on gpu10, .* would be on gpu9. St"):
+    with pytest.raises(
+        UserError, match=r"task 1 runs on gpu10, .* would be on gpu9. St"
+    ):
         slurm_resolver()
 
 
@@ -71,7 +73,7 @@ def test_gpus_are_those_that_tensorflow_sees(step, monkeypatch) -> None:
     step("gpu[9-10]", "1(x2)", 2, 0, "gpu9")
     assert slurm_resolver().num_accelerators() == {"GPU": 3}
     step("gpu9", "2", 2, 0, "gpu9")
-    with pytest.raises(UserError, match="on the same GPUs. Start one a node"):
+    with pytest.raises(UserError, match=r"on the same GPUs\. Start one a node"):
         slurm_resolver()
     monkeypatch.setenv("SLURM_GPUS_PER_TASK", "3")
     assert slurm_resolver().num_accelerators() == {"GPU": 3}
