@@ -77,9 +77,10 @@ def _started(
 
 
 def _repeat(worker: subprocess.Popen[str], prefix: str) -> None:
-    """Writes what a worker writes."""
-    for line in worker.stdout or ():
-        print(f"{prefix}{line}", end="", flush=True)
+    """Writes what a worker writes, until it has ended."""
+    with worker:
+        for line in worker.stdout or ():
+            print(f"{prefix}{line}", end="", flush=True)
 
 
 if __name__ == "__main__":
