@@ -58,7 +58,12 @@ def train(
         tf.errors.OpError: If another worker is gone; `stopping_together` says it in
             words for people.
     """
-    strategy = strategy or tf.distribute.get_strategy()
+    _train(config, model_dir, strategy or tf.distribute.get_strategy())
+
+
+def _train(
+    config: ExperimentConfig, model_dir: ModelDir, strategy: tf.distribute.Strategy
+) -> None:
     chief = is_chief(strategy)
     metrics = MetricsFile(model_dir.metrics_file) if chief else None
     progress = Progress(

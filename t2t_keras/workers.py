@@ -59,9 +59,17 @@ def set_up_devices(config: TrainingConfig) -> tf.distribute.Strategy:
     if config.strategy in (None, "multi_worker") and workers > 1:
         print(f"waiting for all {workers} workers …", file=sys.stderr, flush=True)
     on_sigterm = signal.getsignal(signal.SIGTERM)
-    with quiet_start_up():
-        strategy = build_strategy(config.strategy, config.cpu_devices)
-        tf.config.list_logical_devices()
+    try:
+        with quiet_start_up():
+            strategy = build_strategy(config.strategy, config.cpu_devices)
+            tf.config.list_logical_devices()
+    except tf.errors.OpError as error:
+        if workers == 1:
+            raise
+        raise UserError(
+            "The workers do not come together. See to it that nobody else has this "
+            f"one's port, and that the others can be reached. {_in_its_words(error)}"
+        ) from error
     if num_processes(strategy) > 1:
         # TensorFlow has taken SIGTERM for itself, and does nothing: a worker that
         # waits for another could only be killed.
@@ -98,8 +106,8 @@ def stopping_together(strategy: tf.distribute.Strategy) -> Iterator[None]:
         raise UserError(
             "Another worker stopped, or cannot be reached any more, so this one stops "
             "too. Look at the others' last lines, and start all workers again with "
-            "the same command: they go on from the newest checkpoint. (TensorFlow's "
-            f"words for it are {type(error).__name__}: {_shortened(error.message)})"
+            "the same command: they go on from the newest checkpoint. "
+            f"{_in_its_words(error)}"
         ) from error
 
 
@@ -145,9 +153,11 @@ def check_agreement(
         )
 
 
-def _shortened(message: str) -> str:
-    """Returns an error's message on one line, without the names of graph nodes."""
-    return textwrap.shorten(re.sub(r"{{.*?}}", "", message), 300, placeholder=" …")
+def _in_its_words(error: tf.errors.OpError) -> str:
+    """Returns what TensorFlow says, on one line and without names of graph nodes."""
+    text = re.sub(r"{{.*?}}", "", error.message)
+    short = textwrap.shorten(text, 300, placeholder=" …")
+    return f"(TensorFlow's words for it are {type(error).__name__}: {short})"
 
 
 def free_ports(count: int) -> list[int]:

@@ -329,6 +329,18 @@ def test_at_the_end_the_chief_minds_no_one_who_is_gone(monkeypatch) -> None:
         workers.leave(worker_of_two(1))
 
 
+def test_a_port_that_another_has_is_said(monkeypatch) -> None:
+    def fail(*_):
+        raise tf.errors.UnknownError(None, None, "Could not start gRPC server")
+
+    monkeypatch.setattr(workers, "build_strategy", fail)
+    with pytest.raises(tf.errors.UnknownError):  # alone, it is something else
+        workers.set_up_devices(TrainingConfig())
+    monkeypatch.setattr(workers, "num_workers", lambda: 2)
+    with pytest.raises(UserError, match=r"port, .* UnknownError: Could not start gRPC"):
+        workers.set_up_devices(TrainingConfig())
+
+
 def is_caught(number: int) -> bool:
     """Returns whether a signal has a handler, as the kernel sees it."""
     status = Path("/proc/self/status").read_text()
@@ -340,7 +352,7 @@ def test_sigterm_ends_a_worker_that_waits(monkeypatch) -> None:
     """A handler of native code, as TensorFlow sets one, does not stay."""
 
     def take_sigterm(*_):
-        faulthandler.register(signal.SIGTERM, file=sys.__stderr__)
+        faulthandler.register(signal.SIGTERM, file=2)
         assert is_caught(signal.SIGTERM)
         return worker_of_two(0)
 
