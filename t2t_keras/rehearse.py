@@ -7,7 +7,7 @@
 Every flag but --num_workers goes to `python -m t2t_keras.train`, which is started so
 many times, with the TF_CONFIG that each host would have. Their addresses are of this
 machine alone. Lines of all but the first begin with the worker's number. A signal is
-passed on to one of them, which is enough: they stop together.
+passed on to all of them that are still there.
 """
 
 import json
@@ -48,7 +48,8 @@ def main() -> int:
         reader.start()
 
     def pass_on(number: int, _: object) -> None:
-        workers[0].send_signal(number)
+        for worker in workers:
+            worker.send_signal(number)  # nothing where it has ended
 
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, pass_on)
@@ -76,9 +77,10 @@ def _started(
 
 
 def _repeat(worker: subprocess.Popen[str], prefix: str) -> None:
-    """Writes what a worker writes."""
-    for line in worker.stdout or ():
-        print(f"{prefix}{line}", end="", flush=True)
+    """Writes what a worker writes, until it has ended."""
+    with worker:
+        for line in worker.stdout or ():
+            print(f"{prefix}{line}", end="", flush=True)
 
 
 if __name__ == "__main__":

@@ -2,6 +2,7 @@
 
 import dataclasses
 import platform
+import socket
 import time
 from collections.abc import Callable, Mapping, Sequence
 from importlib import metadata
@@ -67,14 +68,21 @@ def prepare_data(
         model_dir: Of the run.
         say: Called with lines for a person.
         writes: Whether to write to the model directory; of several workers the
-            chief does.
+            chief does, and the others come when it has.
 
     Raises:
-        UserError: If the model directory is of another run or another corpus, or
-            records are damaged or of other settings.
+        UserError: If the model directory is of another run or another corpus, if
+            there is none and this process writes none, or if records are damaged or
+            of other settings.
     """
     if model_dir.exists():
         model_dir.check_same(config)
+    elif not writes:
+        raise UserError(
+            f"The first worker has begun a run, but {model_dir.path} on "
+            f"{socket.gethostname()} has none (no {model_dir.flagfile.name} is there). "
+            "Give all workers one --model_dir in a folder that all of them share."
+        )
     corpus = experiment.build_corpus(config.data)
     for split in corpus.splits.values():
         for warning in split.warnings:

@@ -29,7 +29,7 @@ def main() -> int:
     from t2t_keras.model_dir import ModelDir
     from t2t_keras.run_lock import run_lock
     from t2t_keras.training.loop import Interrupted
-    from t2t_keras.training.strategy import is_chief, wait_for_all
+    from t2t_keras.training.strategy import is_chief
 
     model_dir = ModelDir(program.required("model_dir"))
     config = with_absolute_paths(config_from_flags())
@@ -42,7 +42,11 @@ def main() -> int:
     )
     with lock if chief else contextlib.nullcontext():
         try:
-            training_run.train(config, model_dir, strategy)
+            with workers.stopping_together(strategy):
+                training_run.train(config, model_dir, strategy)
+                if chief:
+                    finish.finish(model_dir)
+                workers.leave(strategy)
         except Interrupted as stop:
             place = "there" if stop.saved else "the checkpoint before"
             print(
@@ -51,10 +55,6 @@ def main() -> int:
                 file=sys.stderr,
             )
             return 128 + stop.signal_number
-        if chief:
-            finish.finish(model_dir)
-        # Nobody leaves while another may still ask after him.
-        wait_for_all(strategy)
     return 0
 
 

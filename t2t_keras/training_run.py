@@ -32,7 +32,7 @@ from t2t_keras.training.progress import Progress, as_duration, as_flops
 from t2t_keras.training.strategy import is_chief, num_processes, worker_number
 from t2t_keras.training.watchdog import Watchdog
 from t2t_keras.typing import Batch
-from t2t_keras.workers import check_agreement, chief_first, stopping_together
+from t2t_keras.workers import check_agreement, chief_first
 
 # Rows of the matrix products that the ceiling is measured with: as many as tokens in
 # a large batch.
@@ -53,13 +53,12 @@ def train(
         strategy: What `set_up_devices` returned; one device if None.
 
     Raises:
-        UserError: If something given cannot be used; see the message. Also if
-            another worker is gone.
+        UserError: If something given cannot be used; see the message.
         Interrupted: After a signal, with everything saved if it could be.
+        tf.errors.OpError: If another worker is gone; `stopping_together` says it in
+            words for people.
     """
-    strategy = strategy or tf.distribute.get_strategy()
-    with stopping_together(strategy):
-        _train(config, model_dir, strategy)
+    _train(config, model_dir, strategy or tf.distribute.get_strategy())
 
 
 def _train(
@@ -224,6 +223,7 @@ class _Run:
             self._evaluation.of_padding(),
             self._progress.say,
             only_these=compiles,
+            together=num_processes(self._strategy) > 1,
         )
         self._evaluation.rehearse()
 

@@ -6,8 +6,11 @@ to see one model directory. With a single process nothing here does anything.
 
 import contextlib
 import hashlib
+import re
+import signal
 import socket
 import sys
+import textwrap
 from collections.abc import Iterator
 
 import tensorflow as tf
@@ -36,6 +39,15 @@ _TOGETHER = frozenset(
     }
 )
 
+# What a process gets to hear whose partner in a collective is gone. Anything else is
+# its own: no memory, a file that cannot be read, an operation that is not there.
+_LOST_WORKER = (
+    tf.errors.UnavailableError,
+    tf.errors.AbortedError,
+    tf.errors.CancelledError,
+    tf.errors.DeadlineExceededError,
+)
+
 
 def set_up_devices(config: TrainingConfig) -> tf.distribute.Strategy:
     """Returns where to train. To be called before TensorFlow computes anything.
@@ -46,9 +58,22 @@ def set_up_devices(config: TrainingConfig) -> tf.distribute.Strategy:
     workers = num_workers()
     if config.strategy in (None, "multi_worker") and workers > 1:
         print(f"waiting for all {workers} workers …", file=sys.stderr, flush=True)
-    with quiet_start_up():
-        strategy = build_strategy(config.strategy, config.cpu_devices)
-        tf.config.list_logical_devices()
+    on_sigterm = signal.getsignal(signal.SIGTERM)
+    try:
+        with quiet_start_up():
+            strategy = build_strategy(config.strategy, config.cpu_devices)
+            tf.config.list_logical_devices()
+    except tf.errors.OpError as error:
+        if workers == 1:
+            raise
+        raise UserError(
+            "The workers do not come together. See to it that nobody else has this "
+            f"one's port, and that the others can be reached. {_in_its_words(error)}"
+        ) from error
+    if num_processes(strategy) > 1:
+        # TensorFlow has taken SIGTERM for itself, and does nothing: a worker that
+        # waits for another could only be killed.
+        signal.signal(signal.SIGTERM, on_sigterm or signal.SIG_DFL)
     tf.config.experimental.enable_tensor_float_32_execution(config.tf32)
     return strategy
 
@@ -68,20 +93,34 @@ def chief_first(strategy: tf.distribute.Strategy) -> Iterator[None]:
 def stopping_together(strategy: tf.distribute.Strategy) -> Iterator[None]:
     """Turns TensorFlow's word for a lost worker into one for people.
 
+    What fails in this process itself stays as it is, for its traceback.
+
     Raises:
         UserError: If another worker is gone.
     """
     try:
         yield
-    except tf.errors.OpError as error:
+    except _LOST_WORKER as error:
         if num_processes(strategy) == 1:
             raise
         raise UserError(
             "Another worker stopped, or cannot be reached any more, so this one stops "
             "too. Look at the others' last lines, and start all workers again with "
-            "the same command: they go on from the newest checkpoint. (TensorFlow's "
-            f"word for it is {type(error).__name__}.)"
+            "the same command: they go on from the newest checkpoint. "
+            f"{_in_its_words(error)}"
         ) from error
+
+
+def leave(strategy: tf.distribute.Strategy) -> None:
+    """Waits for the others: nobody leaves while another may still ask after him.
+
+    The chief, who comes last, has everything done, and minds no one who is gone.
+    """
+    try:
+        wait_for_all(strategy)
+    except _LOST_WORKER:
+        if not is_chief(strategy):
+            raise
 
 
 def check_agreement(
@@ -112,6 +151,13 @@ def check_agreement(
             f"{first_step:,}. Give all of them the same flags, the same text, and one "
             "--model_dir that all of them see."
         )
+
+
+def _in_its_words(error: tf.errors.OpError) -> str:
+    """Returns what TensorFlow says, on one line and without names of graph nodes."""
+    text = re.sub(r"{{.*?}}", "", error.message)
+    short = textwrap.shorten(text, 300, placeholder=" …")
+    return f"(TensorFlow's words for it are {type(error).__name__}: {short})"
 
 
 def free_ports(count: int) -> list[int]:

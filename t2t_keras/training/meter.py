@@ -161,11 +161,14 @@ class Meter:
 
         A step's time is "input_seconds", the wait for a batch, "all_reduce_seconds",
         from a replica's gradients to the sum of all in the steps that were timed, and
-        "compute_seconds", the rest. A single accelerator works on while Python waits,
-        so the first is the most that a faster input could save.
+        at most what is left, and "compute_seconds", the rest. A single accelerator
+        works on while Python waits, so the first is the most that a faster input could
+        save.
         """
         seconds, updates = self._seconds(), max(self._updates, 1)
-        reduced = float(np.mean(self._reduced)) if self._reduced else 0.0
+        worked = max(seconds - self._waited, 0.0) / updates
+        # A timed step that was slow may have waited longer than a mean step takes.
+        reduced = min(float(np.mean(self._reduced)), worked) if self._reduced else 0.0
         made = self._updates - self._skipped
         loss_sum, log_loss_sum, token_count = self._sums.tolist()
         values = {
@@ -178,7 +181,7 @@ class Meter:
             "step_seconds": seconds / updates,
             "input_seconds": self._waited / updates,
             "all_reduce_seconds": reduced,
-            "compute_seconds": (seconds - self._waited) / updates - reduced,
+            "compute_seconds": worked - reduced,
             "flops_per_step": self._flops / updates,
             "flops_per_second": self._flops / seconds,
             "skipped": float(self._skipped),

@@ -22,6 +22,7 @@ def preflight(
     say: Callable[[str], object],
     *,
     only_these: bool,
+    together: bool = False,
 ) -> None:
     """Goes through each shape once: it costs the same memory as any later time.
 
@@ -31,14 +32,18 @@ def preflight(
         to_evaluate: The same of the shapes to evaluate on.
         say: Called with a line a shape.
         only_these: Whether a batch of another shape is to be an error from now on.
+        together: Whether other processes do the same. They wait in what failed here,
+            so that nothing smaller can be tried.
 
     Raises:
         UserError: If a shape does not fit into memory; it names the most tokens
-            that do.
+            that do, or with several processes a number to try.
     """
     start = time.monotonic()
-    trained = _tried(stepper, stepper.rehearse, to_train, "", say)
-    evaluated = _tried(stepper, stepper.evaluate, to_evaluate, _TO_EVALUATE, say)
+    trained = _tried(stepper, stepper.rehearse, to_train, "", say, together)
+    evaluated = _tried(
+        stepper, stepper.evaluate, to_evaluate, _TO_EVALUATE, say, together
+    )
     if len(trained) + len(evaluated) > 1:
         duration = as_duration(time.monotonic() - start)
         done = "compiled and tried" if only_these else "tried"
@@ -57,6 +62,7 @@ def _tried(
     batches: Iterable[Batch],
     purpose: str,
     say: Callable[[str], object],
+    together: bool,
 ) -> list[Shape]:
     """Runs a batch of each shape, with a line for each; returns the shapes."""
     shapes = []
@@ -66,6 +72,8 @@ def _tried(
         try:
             run(batch)
         except tf.errors.ResourceExhaustedError as error:
+            if together:
+                raise _too_large_for_one(stepper, batch, purpose) from error
             raise _too_large(stepper, run, batch, purpose) from error
         shapes.append((rows, source, target))
         say(
@@ -87,7 +95,7 @@ def _too_large(
 ) -> UserError:
     """Returns the error that says what would fit, found by halving."""
     rows, source, target = shape_of(batch)
-    name = f"A batch of {rows} x ({source} + {target}) tokens{purpose}"
+    name = _name(batch, purpose)
     same = "evaluation" if purpose else "update"
     part = rows
     while part > 1:
@@ -106,3 +114,20 @@ def _too_large(
         f"{name} needs more memory than there is, and so does a single row of it. "
         "Lower --max_length, or make the model smaller."
     )
+
+
+def _too_large_for_one(stepper: Stepper, batch: Batch, purpose: str) -> UserError:
+    """Returns the error that says what to try where others wait for this process."""
+    rows, source, target = shape_of(batch)
+    half = -(-rows // (2 * stepper.num_local_replicas)) * max(source, target)
+    return UserError(
+        f"{_name(batch, purpose)} needs more memory than this worker has. The others "
+        "wait for it, so nothing smaller was tried. Give all of them "
+        f"--max_tokens_per_replica={half}, or half of what it is; if that does not "
+        "help, lower --max_length."
+    )
+
+
+def _name(batch: Batch, purpose: str) -> str:
+    rows, source, target = shape_of(batch)
+    return f"A batch of {rows} x ({source} + {target}) tokens{purpose}"

@@ -13,6 +13,7 @@ import tensorflow as tf
 from tensorflow.python.distribute import collective_all_reduce_strategy
 
 from t2t_keras.errors import UserError
+from t2t_keras.training.slurm import in_slurm_step, num_slurm_tasks, slurm_resolver
 
 
 def build_strategy(name: str | None, cpu_devices: int = 1) -> tf.distribute.Strategy:
@@ -54,7 +55,7 @@ def num_workers() -> int:
     if os.environ.get("TF_CONFIG"):
         cluster = _tf_config().get("cluster", {})
         return sum(len(cluster.get(job, [])) for job in ("chief", "worker"))
-    return int(os.environ.get("SLURM_NTASKS", "1")) if _in_slurm_step() else 1
+    return num_slurm_tasks()
 
 
 def is_chief(strategy: tf.distribute.Strategy) -> bool:
@@ -119,8 +120,8 @@ def _multi_worker(cpu_devices: int) -> tf.distribute.Strategy:
     resolver: Any = None
     if os.environ.get("TF_CONFIG"):
         _tf_config()
-    elif _in_slurm_step():
-        resolver = tf.distribute.cluster_resolver.SlurmClusterResolver()
+    elif in_slurm_step():
+        resolver = slurm_resolver()
     else:
         raise UserError(
             "--strategy=multi_worker needs to know the other workers: set TF_CONFIG "
@@ -151,10 +152,6 @@ def _as_many_cpus_as(count: int) -> Iterator[None]:
         yield
     finally:
         extended._initialize_local_devices = of_one
-
-
-def _in_slurm_step() -> bool:
-    return "SLURM_STEP_NODELIST" in os.environ and "SLURM_PROCID" in os.environ
 
 
 def _tf_config() -> dict[str, Any]:

@@ -1,9 +1,11 @@
 """Several hosts and many devices, on one machine: the paper's big run rehearsed."""
 
+import json
 import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
 
@@ -12,6 +14,7 @@ import pytest
 from t2t_keras.checkpoints import read_state, steps_in
 from t2t_keras.model_dir import ModelDir
 from tests.system.conftest import REPOSITORY
+from tests.system.in_process import run_program
 
 # The flags of the paper's big run, with a small model on the bundled corpus.
 REHEARSAL = (
@@ -90,3 +93,41 @@ def test_a_rehearsal_of_the_papers_big_run(tmp_path) -> None:
     assert list(read_state(averaged).averaged) == steps_in(place.checkpoints)[-20:]
     assert "test: 1,000 sentences, averaged" in out
     assert (place.export / "1/saved_model.pb").is_file()
+
+
+class Sleeper(subprocess.Popen):
+    """A worker that is gone at once, if it is the first, or does nothing for long."""
+
+    def __init__(self, _command, env, stdout, **_settings):
+        first = json.loads(env["TF_CONFIG"])["task"]["index"] == 0
+        super().__init__(["sleep", "0" if first else "60"], stdout=stdout, text=True)
+
+
+def test_a_signal_reaches_whoever_is_left(tmp_path, monkeypatch) -> None:
+    before = {
+        number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGINT)
+    }
+
+    ended = threading.Event()
+
+    def send() -> None:
+        # Not before it is listened to: it would end the tests.
+        while signal.getsignal(signal.SIGTERM) is before[signal.SIGTERM]:
+            if ended.wait(0.01):
+                return
+        time.sleep(0.2)
+        os.kill(os.getpid(), signal.SIGTERM)
+
+    monkeypatch.setattr(subprocess, "Popen", Sleeper)
+    sender = threading.Thread(target=send)
+    sender.start()
+    try:
+        done = run_program(
+            "rehearse", "--num_workers=3", f"--model_dir={tmp_path / 'run'}"
+        )
+    finally:
+        ended.set()
+        sender.join()
+        for number, handler in before.items():
+            signal.signal(number, handler)
+    assert done.status == 128 + signal.SIGTERM

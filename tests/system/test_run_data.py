@@ -2,6 +2,7 @@
 
 import dataclasses
 import json
+import socket
 
 import pytest
 
@@ -36,6 +37,21 @@ def test_the_files_of_a_run_are_written_before_the_first_step(
     assert set(card["versions"]) >= {"t2t_keras", "python", "tensorflow", "keras"}
     assert (len(data.train), len(data.dev)) == (60, 20)
     assert len(said) == 2
+
+
+def test_a_worker_that_does_not_see_the_run_is_refused(config, model_dir, prepare):
+    """It would learn a vocabulary of its own, and only fail when the run goes on."""
+    with pytest.raises(UserError, match="in a folder that all of them share") as error:
+        run_data.prepare_data(config, model_dir, [].append, writes=False)
+    assert f"{model_dir.path} on {socket.gethostname()} has none" in str(error.value)
+    assert not model_dir.path.exists()
+    # One that does see it reads the same, and writes nothing.
+    data, _ = prepare(config)
+    before = {path: path.stat().st_mtime_ns for path in model_dir.path.iterdir()}
+    other = run_data.prepare_data(config, model_dir, [].append, writes=False)
+    assert other.vocabulary.sha256 == data.vocabulary.sha256
+    after = {path: path.stat().st_mtime_ns for path in model_dir.path.iterdir()}
+    assert after == before
 
 
 def test_over_long_pairs_are_left_out_and_counted(config, prepare):

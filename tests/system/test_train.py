@@ -2,10 +2,12 @@
 
 import os
 import signal
+from types import SimpleNamespace
 
 import pytest
+import tensorflow as tf
 
-from t2t_keras import training_run
+from t2t_keras import finish, training_run, workers
 from t2t_keras.training.loop import Interrupted
 from tests.system.in_process import run_program
 
@@ -59,6 +61,31 @@ def test_a_signal_is_told_and_is_the_status(
     monkeypatch.setattr(training_run, "train", stop)
     done = run_program("train", f"--model_dir={tmp_path / 'run'}")
     assert (done.status, done.output, done.stderr) == (status, b"", message)
+
+
+@pytest.mark.parametrize(("rank", "status"), [(0, 0), (1, 2)])
+def test_a_worker_that_is_left_behind_after_the_last_step(
+    tmp_path, monkeypatch, rank, status
+):
+    """The chief, who has everything done by then, ends as if nothing had been."""
+    cluster = tf.train.ClusterSpec({"worker": ["host0:2222", "host1:2222"]})
+    resolver = tf.distribute.cluster_resolver.SimpleClusterResolver(
+        cluster, task_type="worker", task_id=rank
+    )
+    strategy, finished = SimpleNamespace(cluster_resolver=resolver), []
+
+    def lost(_):
+        raise tf.errors.UnavailableError(None, None, "Socket closed")
+
+    monkeypatch.setattr(workers, "set_up_devices", lambda _: strategy)
+    monkeypatch.setattr(workers, "wait_for_all", lost)
+    monkeypatch.setattr(training_run, "train", lambda *_: None)
+    monkeypatch.setattr(finish, "finish", finished.append)
+    done = run_program("train", f"--model_dir={tmp_path / 'run'}")
+    assert (done.status, len(finished)) == (status, 1 - rank), done.stderr
+    told = done.stderr.startswith("error: Another worker stopped, or cannot be reache")
+    assert told == bool(rank)
+    assert ("UnavailableError: Socket closed)" in done.stderr) == told
 
 
 def test_the_flags_reach_the_run(tmp_path, monkeypatch):

@@ -1,5 +1,6 @@
 """Two processes on loopback train one model: together, or not at all."""
 
+import faulthandler
 import json
 import os
 import signal
@@ -7,17 +8,19 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
+import tensorflow as tf
 
+from t2t_keras import workers
 from t2t_keras.checkpoints import read_weights, steps_in
+from t2t_keras.config import TrainingConfig
+from t2t_keras.errors import UserError
 from t2t_keras.model_dir import ModelDir
-from t2t_keras.workers import free_ports
 from tests.system.conftest import REPOSITORY
 from tests.system.reverse_task import reversed_pairs, written
-
-pytestmark = pytest.mark.slow
 
 # Steps that are small beside the rounding of float32: Adam makes much of the
 # difference between two gradients that are next to nothing.
@@ -58,14 +61,20 @@ def corpus(tmp_path_factory) -> tuple[str, ...]:
 
 def started(model_dir: Path, *arguments: str, worker: int | None = None, ports=()):
     """Starts a trainer, alone or as one of the workers at some ports."""
-    environment = dict(os.environ)
-    environment.pop("TF_CONFIG", None)
+    variables = {}
     if worker is not None:
         addresses = [f"localhost:{port}" for port in ports]
         task = {"type": "worker", "index": worker}
-        environment["TF_CONFIG"] = json.dumps(
-            {"cluster": {"worker": addresses}, "task": task}
-        )
+        cluster = {"cluster": {"worker": addresses}, "task": task}
+        variables["TF_CONFIG"] = json.dumps(cluster)
+    return started_with(variables, model_dir, *arguments)
+
+
+def started_with(variables: dict[str, str], model_dir: Path, *arguments: str):
+    """Starts a trainer with some variables in its environment."""
+    environment = {**os.environ, **variables}
+    if "TF_CONFIG" not in variables:
+        environment.pop("TF_CONFIG", None)
     command = [sys.executable, "-m", "t2t_keras.train", f"--model_dir={model_dir}"]
     return subprocess.Popen(
         [*command, *SETTINGS, *arguments],
@@ -78,7 +87,7 @@ def started(model_dir: Path, *arguments: str, worker: int | None = None, ports=(
 
 
 def two_workers(model_dir: Path, *arguments: str) -> list[subprocess.Popen]:
-    ports = free_ports(2)
+    ports = workers.free_ports(2)
     return [
         started(model_dir, *arguments, worker=worker, ports=ports)
         for worker in range(2)
@@ -115,6 +124,7 @@ def metrics_of(place: ModelDir) -> list[dict[str, float]]:
     return [json.loads(line) for line in place.metrics_file.read_text().splitlines()]
 
 
+@pytest.mark.slow
 def test_two_workers_make_the_updates_of_one_device(corpus, tmp_path) -> None:
     """Of two devices each; and a run goes on with another number of them."""
     alone, together = tmp_path / "alone", tmp_path / "together"
@@ -153,6 +163,7 @@ def test_two_workers_make_the_updates_of_one_device(corpus, tmp_path) -> None:
         np.testing.assert_allclose(weight, moved[name], atol=2e-6, rtol=0)
 
 
+@pytest.mark.slow
 def test_a_worker_that_dies_stops_the_others_and_a_signal_stops_all(
     corpus, tmp_path
 ) -> None:
@@ -180,6 +191,7 @@ def test_a_worker_that_dies_stops_the_others_and_a_signal_stops_all(
         )
 
 
+@pytest.mark.slow
 def test_of_what_went_wrong_each_keeps_its_own_part(corpus, tmp_path) -> None:
     """Stacks are of each worker; the batch, all rows of it, is the first one's."""
     place = ModelDir(tmp_path / "run")
@@ -204,8 +216,41 @@ def test_of_what_went_wrong_each_keeps_its_own_part(corpus, tmp_path) -> None:
         assert place.stacks_file_of(worker).name in stacks
 
 
+@pytest.mark.slow
+def test_of_workers_that_slurm_starts_one_fails_after_the_last_step(
+    corpus, tmp_path
+) -> None:
+    place = ModelDir(tmp_path / "run")
+    place.path.mkdir()
+    place.averaged.touch()  # where the chief needs a folder, to end the run with
+    variables = {
+        "SLURM_JOB_ID": str(os.getpid()),
+        "SLURM_STEP_NODELIST": "localhost",
+        "SLURM_STEP_TASKS_PER_NODE": "2",
+        "SLURM_STEP_NUM_TASKS": "2",
+        "SLURMD_NODENAME": "localhost",
+    }
+    (chief, why), (other, line) = ended(
+        [
+            started_with(
+                {**variables, "SLURM_PROCID": str(rank)},
+                place.path,
+                *corpus,
+                "--train_steps=5",
+            )
+            for rank in range(2)
+        ]
+    )
+    assert (chief, other) == (2, 2), (why, line)
+    assert why.startswith("error: ")
+    assert str(place.averaged) in why
+    assert line.startswith("error: Another worker stopped, or cannot be reached")
+    assert steps_in(place.checkpoints) == [5]
+
+
+@pytest.mark.slow
 def test_workers_that_would_not_do_the_same_are_refused(corpus, tmp_path) -> None:
-    ports = free_ports(2)
+    ports = workers.free_ports(2)
     results = ended(
         [
             started(
@@ -221,3 +266,99 @@ def test_workers_that_would_not_do_the_same_are_refused(corpus, tmp_path) -> Non
     assert [status for status, _ in results] == [2, 2], results
     assert any("are not about to do the same" in line for _, line in results)
     assert steps_in(tmp_path / "run/checkpoints") == []
+
+
+def worker_of_two(index: int):
+    """A strategy of two processes, as far as anyone asks who is who."""
+    cluster = tf.train.ClusterSpec({"worker": ["host0:2222", "host1:2222"]})
+    resolver = tf.distribute.cluster_resolver.SimpleClusterResolver(
+        cluster, task_type="worker", task_id=index
+    )
+    return SimpleNamespace(cluster_resolver=resolver)
+
+
+# As a worker gets to read it whose partner was killed.
+LOST = (
+    "{{function_node __inference_<lambda>_83}} Collective ops is aborted by: Socket "
+    "closed\nAdditional GRPC error information from remote target /job:worker/"
+    f"replica:0/task:0:\n{'restart ' * 99}\n\t [[{{{{node CollectiveReduceV2}}}}]]"
+)
+
+
+@pytest.mark.parametrize("kind", ["Unavailable", "Aborted", "Cancelled"])
+def test_a_lost_worker_is_told_with_tensorflows_own_words(kind) -> None:
+    error = getattr(tf.errors, f"{kind}Error")(None, None, LOST)
+    with (
+        pytest.raises(UserError, match="Another worker stopped") as stopped,
+        workers.stopping_together(worker_of_two(1)),
+    ):
+        raise error
+    text = str(stopped.value)
+    assert f"{kind}Error: Collective ops is aborted by: Socket closed Addi" in text
+    assert "task:0" in text
+    assert "node" not in text
+    assert "\n" not in text
+    assert len(text) < 700
+
+
+@pytest.mark.parametrize("kind", ["ResourceExhausted", "DataLoss", "InvalidArgument"])
+def test_what_fails_here_is_not_laid_on_another(kind) -> None:
+    error = getattr(tf.errors, f"{kind}Error")
+    with (
+        pytest.raises(error, match="no room"),
+        workers.stopping_together(worker_of_two(1)),
+    ):
+        raise error(None, None, "no room")
+
+
+def test_a_process_alone_has_no_one_to_lose() -> None:
+    with (
+        pytest.raises(tf.errors.UnavailableError),
+        workers.stopping_together(tf.distribute.get_strategy()),
+    ):
+        raise tf.errors.UnavailableError(None, None, LOST)
+
+
+def test_at_the_end_the_chief_minds_no_one_who_is_gone(monkeypatch) -> None:
+    def lost(_) -> None:
+        raise tf.errors.UnavailableError(None, None, LOST)
+
+    monkeypatch.setattr(workers, "wait_for_all", lost)
+    workers.leave(worker_of_two(0))
+    with pytest.raises(tf.errors.UnavailableError):
+        workers.leave(worker_of_two(1))
+
+
+def test_a_port_that_another_has_is_said(monkeypatch) -> None:
+    def fail(*_):
+        raise tf.errors.UnknownError(None, None, "Could not start gRPC server")
+
+    monkeypatch.setattr(workers, "build_strategy", fail)
+    with pytest.raises(tf.errors.UnknownError):  # alone, it is something else
+        workers.set_up_devices(TrainingConfig())
+    monkeypatch.setattr(workers, "num_workers", lambda: 2)
+    with pytest.raises(UserError, match=r"port, .* UnknownError: Could not start gRPC"):
+        workers.set_up_devices(TrainingConfig())
+
+
+def is_caught(number: int) -> bool:
+    """Returns whether a signal has a handler, as the kernel sees it."""
+    status = Path("/proc/self/status").read_text()
+    (caught,) = (line for line in status.splitlines() if line.startswith("SigCgt"))
+    return bool(int(caught.split()[1], 16) >> (number - 1) & 1)
+
+
+def test_sigterm_ends_a_worker_that_waits(monkeypatch) -> None:
+    """A handler of native code, as TensorFlow sets one, does not stay."""
+
+    def take_sigterm(*_):
+        faulthandler.register(signal.SIGTERM, file=2)
+        assert is_caught(signal.SIGTERM)
+        return worker_of_two(0)
+
+    monkeypatch.setattr(workers, "build_strategy", take_sigterm)
+    try:
+        workers.set_up_devices(TrainingConfig())
+        assert is_caught(signal.SIGTERM) == callable(signal.getsignal(signal.SIGTERM))
+    finally:
+        faulthandler.unregister(signal.SIGTERM)

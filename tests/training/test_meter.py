@@ -158,6 +158,26 @@ def test_the_cost_is_of_all_updates_and_of_the_run_before(clock) -> None:
     assert measured.cost == TrainingCost(26.0, 3007.0)
 
 
+def test_a_timed_step_that_was_slow_leaves_no_time_below_zero(clock) -> None:
+    """Four steps of 1 s, of which 0.5 s for a batch, and one of 5 s that was timed."""
+    measured = meter()
+
+    def batches():
+        for _ in range(5):
+            clock.now += 0.5
+            yield SIZE
+
+    for i, size in enumerate(measured.timed(batches())):
+        slow = i == 4
+        clock.now += 4.5 if slow else 0.5
+        measured.add(update(reduce=4.25 if slow else 0.0)._replace(size=size))
+    values = measured.values()
+    parts = ("input_seconds", "compute_seconds", "all_reduce_seconds", "step_seconds")
+    # A mean step has 1.8 s, 1.3 s of them not for input: 4.25 s do not fit.
+    assert [values[part] for part in parts] == pytest.approx([0.5, 0.0, 1.3, 1.8])
+    assert values["compute_seconds"] >= 0.0
+
+
 def test_of_the_time_between_replicas_the_timed_steps_count(clock) -> None:
     measured = meter()
     for seconds in (0.0, 0.5, 0.0, 0.25):

@@ -84,6 +84,25 @@ def test_nothing_would_fit() -> None:
         )
 
 
+def test_where_others_wait_nothing_smaller_is_tried() -> None:
+    """11 rows are 6 on the first of two devices; half of them are 3 of 30 tokens."""
+    stepper = SmallDevice(room=100, num_replicas=2)
+    message = (
+        r"A batch of 11 x \(30 \+ 20\) tokens needs more memory than this worker has. "
+        r".* --max_tokens_per_replica=90, or half of what it is"
+    )
+    with pytest.raises(UserError, match=message):
+        preflight(
+            stepper,
+            [batch_of(11, 30, 20)],
+            [],
+            [].append,
+            only_these=True,
+            together=True,
+        )
+    assert stepper.rehearsed == [(11, 30)]
+
+
 def test_a_shape_to_evaluate_that_does_not_fit_is_named_too(monkeypatch) -> None:
     stepper = SmallDevice(room=100)
     monkeypatch.setattr(stepper, "evaluate", stepper.rehearse)

@@ -15,7 +15,7 @@ CLUSTER = MappingProxyType({"worker": ["host0:2222", "host1:2222", "host2:2222"]
 
 @pytest.fixture(autouse=True)
 def no_cluster(monkeypatch):
-    for name in ("TF_CONFIG", "SLURM_STEP_NODELIST", "SLURM_PROCID", "SLURM_NTASKS"):
+    for name in ("TF_CONFIG", "SLURM_STEP_NODELIST", "SLURM_PROCID"):
         monkeypatch.delenv(name, raising=False)
 
 
@@ -92,11 +92,9 @@ def test_a_wrong_tf_config_is_refused(monkeypatch, text, message) -> None:
     [
         ({}, 1),
         ({"TF_CONFIG": tf_config(index=1)}, 3),
-        # Inside sbatch, but not started by srun: one process as ever.
-        ({"SLURM_NTASKS": "4"}, 1),
         (
             {
-                "SLURM_NTASKS": "4",
+                "SLURM_STEP_NUM_TASKS": "4",
                 "SLURM_STEP_NODELIST": "node[1-4]",
                 "SLURM_PROCID": "2",
             },
