@@ -74,7 +74,13 @@ def _train(
         metrics=metrics,
     )
     with chief_first(strategy):
-        data = prepare_data(config, model_dir, progress.say, writes=chief)
+        data = prepare_data(
+            config,
+            model_dir,
+            progress.say,
+            writes=chief,
+            num_replicas=strategy.num_replicas_in_sync,
+        )
     with strategy.scope():
         model = experiment.build_model(config, data.vocabulary.size)
         optimizer = experiment.build_optimizer(config, model)

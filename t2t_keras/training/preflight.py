@@ -1,14 +1,17 @@
 """Before step 1: every program compiled and run once, at the shapes of the run."""
 
+import bisect
 import resource
 import time
 from collections.abc import Callable, Iterable
 
+import numpy as np
 import tensorflow as tf
 
 from t2t_keras.errors import UserError
 from t2t_keras.training.batch_shapes import Shape, shape_of
 from t2t_keras.training.progress import as_duration
+from t2t_keras.training.shares import micro_batch_count
 from t2t_keras.training.step import Stepper
 from t2t_keras.typing import Batch
 
@@ -53,7 +56,7 @@ def preflight(
 
 def _tried(
     stepper: Stepper,
-    run: Callable[[Batch], object],
+    run: Callable[..., object],
     batches: Iterable[Batch],
     purpose: str,
     say: Callable[[str], object],
@@ -83,26 +86,45 @@ def peak_bytes() -> int:
 
 
 def _too_large(
-    stepper: Stepper, run: Callable[[Batch], object], batch: Batch, purpose: str
+    stepper: Stepper, run: Callable[..., object], batch: Batch, purpose: str
 ) -> UserError:
-    """Returns the error that says what would fit, found by halving."""
+    """Returns the error that says the most tokens that fit, found by bisection."""
     rows, source, target = shape_of(batch)
+    length = max(source, target)
+    at_a_time = _rows_at_a_time(stepper, rows, length)
     name = f"A batch of {rows} x ({source} + {target}) tokens{purpose}"
+    if stepper.max_tokens is not None:
+        name += f", {at_a_time} rows at a time on a device,"
     same = "evaluation" if purpose else "update"
-    part = rows
-    while part > 1:
-        part //= 2
+
+    def fails(fewer: int) -> bool:
+        # Two parts of so many rows: with what accumulating takes besides.
+        total = 2 * fewer * stepper.num_local_replicas
+        two = {
+            key: np.resize(value, (total, value.shape[1]))
+            for key, value in batch.items()
+        }
         try:
-            run({key: value[:part] for key, value in batch.items()})
+            run(two, max_tokens=fewer * length)
         except tf.errors.ResourceExhaustedError:
-            continue
-        tokens = -(-part // stepper.num_local_replicas) * max(source, target)
+            return True
+        return False
+
+    # Of the numbers of rows below what failed, those that fit come first.
+    fitting = bisect.bisect_left(range(1, at_a_time), True, key=fails)
+    if fitting:
         return UserError(
-            f"{name} needs more memory than there is. {part} rows of it fit: give "
-            f"--max_tokens_per_replica={tokens}, and the same {same} is made in "
-            "several parts."
+            f"{name} needs more memory than there is. {fitting} rows of it at a time "
+            f"fit: give --max_tokens_per_replica={fitting * length}, and the same "
+            f"{same} is made in several parts."
         )
     return UserError(
         f"{name} needs more memory than there is, and so does a single row of it. "
         "Lower --max_length, or make the model smaller."
     )
+
+
+def _rows_at_a_time(stepper: Stepper, rows: int, length: int) -> int:
+    """Returns how many rows of a batch a device computes at a time."""
+    share = -(-rows // stepper.num_local_replicas)
+    return -(-share // micro_batch_count(share, length, stepper.max_tokens))
