@@ -1,8 +1,8 @@
 """Station 6: updated weights in, weights on disk out - and back.
 
 A checkpoint is one directory, `step-N`, with TensorFlow's own checkpoint files and
-`state.json`. It is written under another name and renamed when it is whole, so what
-bears the name is complete, whatever kills the process.
+`state.json`. It is written under another name and renamed when it is whole and on the
+disk, so what bears the name is complete, whatever kills the process or the machine.
 """
 
 import dataclasses
@@ -10,7 +10,6 @@ import hashlib
 import json
 import os
 import re
-import shutil
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -20,8 +19,10 @@ import numpy as np
 import tensorflow as tf
 
 from t2t_keras.errors import UserError
+from t2t_keras.whole_folders import delete, put_back, remove, write_folder
 
 _NAME = re.compile(r"step-(\d+)")
+_NAMES = "step-*"
 _STATE = "state.json"
 _WEIGHTS = "weights"
 # What TensorFlow appends to the names it is given.
@@ -147,21 +148,27 @@ class CheckpointStore:
                     "trained with, which lie in its model_dir."
                 )
 
-    def restore_newest(self) -> tuple[CheckpointState | None, list[str]]:
+    def restore_newest(
+        self, last_saved: int = 0
+    ) -> tuple[CheckpointState | None, list[str]]:
         """Loads the newest checkpoint that is whole.
 
         Newer ones that are not are set aside as `damaged-step-N`: left in place,
         they would pass for the newest when checkpoints are pruned or averaged.
 
+        Args:
+            last_saved: The step that is known to have been saved last, 0 if none is.
+
         Returns:
             Its state, None if there is no checkpoint, and a warning for each
-            newer one that was passed over.
+            newer one that was passed over, or is gone.
 
         Raises:
             UserError: If there are checkpoints and none of them is whole. They
                 are left as they are.
         """
-        _put_back(self.directory)
+        put_back(self.directory, _NAMES)
+        gone = self._gone(last_saved)
         warnings: list[str] = []
         passed_over: list[Path] = []
         for step in reversed(self.steps()):
@@ -172,14 +179,30 @@ class CheckpointStore:
                 passed_over.append(self.path(step))
             else:
                 for path in passed_over:
-                    _set_aside(path)
-                return state, warnings
+                    aside = self._aside(path)
+                    remove(aside)
+                    path.rename(aside)
+                return state, gone + warnings
         if warnings:
             raise UserError(
                 f"None of the {len(warnings)} checkpoints in {self.directory} can be "
                 "used:\n  " + "\n  ".join(warnings)
             )
-        return None, warnings
+        return None, gone
+
+    def _aside(self, path: Path) -> Path:
+        return path.with_name(f"damaged-{path.name}")
+
+    def _gone(self, last_saved: int) -> list[str]:
+        """Returns a warning if a checkpoint was saved and is no longer there."""
+        path = self.path(last_saved)
+        newest = max(self.steps(), default=0)
+        if newest >= last_saved or self._aside(path).exists():
+            return []
+        return [
+            f"The checkpoint {path} was saved last, and is gone. What was trained "
+            f"after step {newest:,} is made once more."
+        ]
 
     def prune(self, keep: int, always: Sequence[int] = ()) -> list[int]:
         """Deletes all but the newest `keep` checkpoints and those in `always`.
@@ -191,7 +214,7 @@ class CheckpointStore:
         spared = {*steps[-keep:], *always} if keep else set(steps)
         deleted = [step for step in steps if step not in spared]
         for step in deleted:
-            _delete(self.path(step))
+            delete(self.path(step))
         return deleted
 
 
@@ -284,64 +307,22 @@ def _write_directory(
 ) -> None:
     """Writes a checkpoint's directory whole or not at all.
 
-    One that has the name already is there until the new one is whole, and moved
-    aside only for the moment between two renames. If the process is killed in that
-    moment, `_put_back` gives it its name back.
-
     Raises:
         OSError: If it could not be written. Nothing half-written stays behind.
     """
-    target.parent.mkdir(parents=True, exist_ok=True)
-    _put_back(target.parent)
+
+    def write(directory: Path) -> None:
+        checkpoint.write(str(directory / _WEIGHTS))
+        _write_state(directory, state)
+
     # What a killed run left half-written, or half-deleted.
-    for stale in target.parent.glob(".step-*.tmp"):
-        _remove(stale)
-    temporary = target.parent / f".{target.name}.tmp"
-    aside = target.parent / f".{target.name}.old"
-    _remove(temporary)
+    put_back(target.parent, _NAMES)
+    for stale in target.parent.glob(f".{_NAMES}.tmp"):
+        remove(stale)
     try:
-        temporary.mkdir()
-        checkpoint.write(str(temporary / _WEIGHTS))
-        _write_state(temporary, state)
-        if target.exists():
-            target.rename(aside)
-        temporary.rename(target)
+        write_folder(target, write)
     except tf.errors.OpError as error:
         raise OSError(f"{target} could not be written: {error.message}") from error
-    finally:
-        _put_back(target.parent)
-        _remove(temporary)
-
-
-def _put_back(directory: Path) -> None:
-    """Gives checkpoints that were moved aside their names, if no others have them."""
-    for aside in directory.glob(".step-*.old"):
-        target = directory / aside.name.removeprefix(".").removesuffix(".old")
-        if target.exists():
-            _remove(aside)
-        else:
-            aside.rename(target)
-
-
-def _delete(path: Path) -> None:
-    """Deletes a checkpoint, which loses its name before it loses its files.
-
-    A process killed in between leaves nothing that passes for a checkpoint.
-    """
-    dying = path.parent / f".{path.name}.tmp"
-    _remove(dying)
-    path.rename(dying)
-    _remove(dying)
-
-
-def _set_aside(path: Path) -> None:
-    aside = path.with_name(f"damaged-{path.name}")
-    _remove(aside)
-    path.rename(aside)
-
-
-def _remove(path: Path) -> None:
-    shutil.rmtree(path, ignore_errors=True)
 
 
 def _write_state(directory: Path, state: CheckpointState) -> None:
@@ -351,10 +332,7 @@ def _write_state(directory: Path, state: CheckpointState) -> None:
         "files": {path.name: _digest(path) for path in sorted(directory.iterdir())},
     }
     text = json.dumps({**card, "sha256": _digest_of_card(card)}, indent=1)
-    with open(directory / _STATE, "w") as file:
-        file.write(text + "\n")
-        file.flush()
-        os.fsync(file.fileno())
+    (directory / _STATE).write_text(text + "\n")
 
 
 def _read_card(path: Path) -> dict[str, Any]:

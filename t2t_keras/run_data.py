@@ -1,6 +1,7 @@
 """What a run trains on: its corpus found, its vocabulary learned, its text encoded."""
 
 import dataclasses
+import functools
 import platform
 import socket
 import time
@@ -12,6 +13,7 @@ from typing import Any, NamedTuple
 from t2t_keras import __version__, experiment, mixing
 from t2t_keras.config import ExperimentConfig
 from t2t_keras.errors import UserError
+from t2t_keras.input_pipeline.bucketing import BatchShape
 from t2t_keras.input_pipeline.corpora import Corpus
 from t2t_keras.input_pipeline.filling import Filling
 from t2t_keras.input_pipeline.pipeline import BatchingSummary, batching_summary
@@ -25,6 +27,7 @@ from t2t_keras.input_pipeline.tokenizing import tokenize_corpus
 from t2t_keras.model_dir import ModelDir
 from t2t_keras.record_settings import check_settings
 from t2t_keras.text.vocabulary import SubwordVocabulary
+from t2t_keras.training.shares import computed_rows
 
 _PACKAGES = ("tensorflow", "keras", "tensorflow-text", "sentencepiece", "numpy")
 
@@ -60,6 +63,7 @@ def prepare_data(
     say: Callable[[str], None],
     *,
     writes: bool = True,
+    num_replicas: int = 1,
 ) -> RunData:
     """Opens the corpus, learns or loads the vocabulary, and encodes the text.
 
@@ -69,6 +73,7 @@ def prepare_data(
         say: Called with lines for a person.
         writes: Whether to write to the model directory; of several workers the
             chief does, and the others come when it has.
+        num_replicas: Devices that share each batch, for the report of padding.
 
     Raises:
         UserError: If the model directory is of another run or another corpus, if
@@ -92,7 +97,7 @@ def prepare_data(
         text = _from_records(config, model_dir, corpus)
     else:
         text = _from_text(config, model_dir, corpus, parts, say)
-    data = _run_data(config, corpus, text, parts, say)
+    data = _run_data(config, corpus, text, parts, say, num_replicas)
     _check_mixture(data.mixture, model_dir)
     if not model_dir.exists():
         # Nothing is written before all that was given has been found sound.
@@ -198,6 +203,7 @@ def _run_data(
     text: _MainText,
     parts: Sequence[mixing.MixturePart],
     say: Callable[[str], None],
+    num_replicas: int,
 ) -> RunData:
     max_length = config.data.max_length
     vocabulary = text.vocabulary
@@ -209,7 +215,10 @@ def _run_data(
             f"tokens, {report.dropped_empty:,} with an empty side"
         )
     filling = experiment.build_filling(config.data, train, mixture)
-    summary = batching_summary(train, filling)
+    rows_of = functools.partial(
+        _computed_rows, num_replicas, config.training.max_tokens_per_replica
+    )
+    summary = batching_summary(train, filling, rows_of)
     say(f"corpus {corpus.name}: {summary.describe()}")
     if mixture is not None:
         say(mixing.describe(parts, mixture))
@@ -230,6 +239,16 @@ def _run_data(
         dev,
         filling,
         summary,
+    )
+
+
+def _computed_rows(num_replicas: int, max_tokens: int | None, shape: BatchShape) -> int:
+    """Returns how many rows of a batch the devices compute, those added included."""
+    return computed_rows(
+        shape.rows,
+        max(shape.source_bound, shape.target_bound),
+        num_replicas=num_replicas,
+        max_tokens=max_tokens,
     )
 
 

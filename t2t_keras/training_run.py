@@ -73,7 +73,13 @@ def _train(
         metrics=metrics,
     )
     with chief_first(strategy):
-        data = prepare_data(config, model_dir, progress.say, writes=chief)
+        data = prepare_data(
+            config,
+            model_dir,
+            progress.say,
+            writes=chief,
+            num_replicas=strategy.num_replicas_in_sync,
+        )
     with strategy.scope():
         model = experiment.build_model(config, data.vocabulary.size)
         optimizer = experiment.build_optimizer(config, model)
@@ -147,7 +153,8 @@ class _Run:
 
     def restore(self) -> None:
         """Goes on from the newest whole checkpoint, if there is one."""
-        state, warnings = self._store.restore_newest()
+        cost = self._model_dir.run_card().get("training_cost", {})
+        state, warnings = self._store.restore_newest(cost.get("step", 0))
         for warning in warnings:
             self._progress.say(f"warning: {warning}")
         if state is None or state.position is None:
@@ -315,7 +322,8 @@ class _Run:
                 "the checkpoint before is kept."
             )
             return False
-        self._note_cost(step, cost)
+        if store is self._store:  # what the next start looks for
+            self._note_cost(step, cost)
         return True
 
     def _note_cost(self, step: int, cost: TrainingCost) -> None:

@@ -1,12 +1,13 @@
 """Damaged files, killed processes and full disks: the last good checkpoint stays."""
 
+import os
 import shutil
 from pathlib import Path
 
 import pytest
 import tensorflow as tf
 
-from t2t_keras import checkpoints
+from t2t_keras import checkpoints, whole_folders
 from t2t_keras.checkpoints import CheckpointState, CheckpointStore
 from t2t_keras.errors import UserError
 from tests.small_checkpoints import (
@@ -215,12 +216,12 @@ def stop_at_rename(monkeypatch, which: int) -> None:
 
     monkeypatch.setattr(Path, "rename", stopping)
     # What runs on the way out of a Python exception does not run when killed.
-    for name in ("_put_back", "_remove"):
-        original = getattr(checkpoints, name)
+    for name in ("put_back", "remove"):
+        original = getattr(whole_folders, name)
         monkeypatch.setattr(
-            checkpoints,
+            whole_folders,
             name,
-            lambda path, do=original: do(path) if len(calls) < which else None,
+            lambda *given, do=original: do(*given) if len(calls) < which else None,
         )
 
 
@@ -251,7 +252,7 @@ def test_a_checkpoint_killed_while_it_is_deleted_is_none(tmp_path, monkeypatch) 
     with monkeypatch.context() as patch:
         patch.setattr(shutil, "rmtree", stop)
         # The first call clears what is in the way, which nothing is.
-        patch.setattr(checkpoints, "_remove", lambda p: p.exists() and stop())
+        patch.setattr(whole_folders, "remove", lambda p: p.exists() and stop())
         with pytest.raises(Stop):
             store.prune(keep=1)
     assert store.steps() == [9]
@@ -265,3 +266,50 @@ def test_what_a_killed_process_left_is_cleared_away(tmp_path) -> None:
         shutil.copytree(tmp_path / "step-4", tmp_path / name)
     store.save(CheckpointState(step=9))
     assert sorted(path.name for path in tmp_path.iterdir()) == ["step-4", "step-9"]
+
+
+# --- Checkpoints that are gone, and power cuts
+
+
+def test_a_newest_checkpoint_that_is_gone_is_missed_loudly(tmp_path) -> None:
+    store = saved(tmp_path, 4, 9, 12)
+    assert store.restore_newest(last_saved=12)[1] == []
+    shutil.rmtree(tmp_path / "step-12")
+    state, (warning,) = store.restore_newest(last_saved=12)
+    assert state is not None
+    assert state.step == 9
+    assert f"{tmp_path / 'step-12'} was saved last, and is gone" in warning
+    assert "after step 9 is made once more" in warning
+    # A kill between the two leaves a checkpoint that nobody has noted yet.
+    assert store.restore_newest(last_saved=4)[1] == []
+    for step in (4, 9):
+        shutil.rmtree(tmp_path / f"step-{step}")
+    state, (warning,) = store.restore_newest(last_saved=12)
+    assert state is None
+    assert "after step 0 is made once more" in warning
+
+
+def test_what_was_set_aside_as_damaged_is_not_missed_again(tmp_path) -> None:
+    store = saved(tmp_path, 4, 9)
+    truncate(tmp_path / "step-9")
+    assert len(store.restore_newest(last_saved=9)[1]) == 1
+    assert store.restore_newest(last_saved=9)[1] == []
+
+
+def test_all_of_a_checkpoint_is_on_the_disk_before_it_has_its_name(
+    tmp_path, monkeypatch
+) -> None:
+    # Or after a power cut `step-9` may be there, and its weights full of zeros.
+    synchronized, fsync = [], os.fsync
+
+    def noted(handle: int) -> None:
+        names = {path.name for path in tmp_path.iterdir()}
+        path = Path(os.readlink(f"/proc/self/fd/{handle}"))
+        synchronized.append((path.name, "step-9" in names))
+        fsync(handle)
+
+    monkeypatch.setattr(os, "fsync", noted)
+    saved(tmp_path, 9)
+    files = {"weights.index", "weights.data-00000-of-00001", "state.json"}
+    assert set(synchronized[:-1]) == {(name, False) for name in (*files, ".step-9.tmp")}
+    assert synchronized[-1] == (tmp_path.name, True)

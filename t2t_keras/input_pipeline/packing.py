@@ -21,6 +21,9 @@ from t2t_keras.input_pipeline.bucketing import BatchShape, batch_shape
 # Pairs that a row holds on average, if the budget allows: of fewer, some do not fit
 # together, and more make attention costly.
 _PAIRS_PER_ROW = 8
+# From so many rows on, their number is rounded down to three binary digits: 8 devices
+# share it evenly, and from 64 rows on 16 do.
+_EVEN_FROM = 32
 # Pairs are packed in blocks of about so many batches, so that neither the memory nor
 # the time to the first batch grows with what packing needs for the whole corpus.
 _BATCHES_PER_BLOCK = 64
@@ -33,7 +36,9 @@ def packed_shape(lengths: np.ndarray, tokens_per_batch: int) -> BatchShape:
     """Returns the one shape of packed batches.
 
     A row holds eight pairs of mean length, and any one pair. Its two sides are in
-    the proportion of the corpus' tokens, so that they fill up together.
+    the proportion of the corpus' tokens, so that they fill up together. Of a large
+    batch a row holds up to a quarter more, so that devices can share the rows evenly,
+    however many devices there are: the shape must not depend on that.
 
     Args:
         lengths: [N, 2] int, source and target length with end of sentence.
@@ -55,7 +60,17 @@ def packed_shape(lengths: np.ndarray, tokens_per_batch: int) -> BatchShape:
     affordable = tokens_per_batch / max(means)
     pairs = max(needed, min(Fraction(_PAIRS_PER_ROW), affordable))
     source_bound, target_bound = (math.ceil(pairs * mean) for mean in means)
-    return batch_shape((source_bound, target_bound), tokens_per_batch)
+    shape = batch_shape((source_bound, target_bound), tokens_per_batch)
+    rows = _even(shape.rows)
+    if rows == shape.rows:
+        return shape
+    pairs = tokens_per_batch // rows / max(means)
+    return BatchShape(rows, *(math.ceil(pairs * mean) for mean in means))
+
+
+def _even(rows: int) -> int:
+    """Returns the number of rows, or a little less, that many devices can share."""
+    return rows - rows % (1 << rows.bit_length() - 3) if rows >= _EVEN_FROM else rows
 
 
 def plan_packed_epoch(

@@ -3,7 +3,7 @@
 import collections
 import dataclasses
 import itertools
-from collections.abc import Generator, Iterator
+from collections.abc import Callable, Generator, Iterator
 from typing import Any
 
 import numpy as np
@@ -48,7 +48,7 @@ class BatchingSummary:
     batches_per_epoch: int
     num_shapes: int
     padding_share: float
-    """Share of the positions of both sides that hold no token, in [0, 1)."""
+    """Share of the positions computed, of both sides, that hold no token; in [0, 1)."""
     mean_source_tokens: float
     """Real source tokens a batch; the paper reports about 25,000."""
     mean_target_tokens: float
@@ -213,18 +213,28 @@ class TrainingBatches:
         return following()
 
 
-def batching_summary(corpus: TokenizedCorpus, filling: Filling) -> BatchingSummary:
+def batching_summary(
+    corpus: TokenizedCorpus,
+    filling: Filling,
+    computed_rows: Callable[[BatchShape], int] = lambda shape: shape.rows,
+) -> BatchingSummary:
     """Returns what training batches of the same arguments will be like.
 
     Taken from epoch 0 of seed 0. In buckets the number of batches is the same for
     every seed and epoch; where pairs are packed it may differ by one or two in a
     thousand, and of a mixture somewhat more.
+
+    Args:
+        corpus: What to train on.
+        filling: How it falls into batches.
+        computed_rows: Returns how many rows are computed of a batch of a shape, with
+            those added so that devices have equal shares.
     """
     pairs, batches, positions, used = 0, 0, 0, set()
     tokens = np.zeros(2, np.int64)
     for planned in filling.plan(0, 0):
         batches += 1
-        positions += planned.shape.rows * planned.shape.positions
+        positions += computed_rows(planned.shape) * planned.shape.positions
         used.add(planned.shape)
         pairs += len(planned.indices)
         tokens += corpus.lengths[planned.indices].sum(axis=0)

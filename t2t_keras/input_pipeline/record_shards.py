@@ -23,6 +23,7 @@ import numpy as np
 
 from t2t_keras.errors import UserError
 from t2t_keras.input_pipeline.tokenized import TokenizationReport, TokenizedChunk
+from t2t_keras.whole_folders import synchronize
 
 FACTS_FILE = "shard.json"
 _ARRAYS = ("source", "target", "lengths")
@@ -101,10 +102,11 @@ def write_shard(
         text = json.dumps(dataclasses.asdict(facts), indent=2) + "\n"
         _write(making / FACTS_FILE, text.encode())
         os.chmod(making, 0o755)  # temporary folders are made private
+        synchronize(making)
         if path.exists():  # a damaged one
             shutil.rmtree(path)
         os.rename(making, path)
-        _sync(folder)
+        synchronize(folder)
     except BaseException:
         shutil.rmtree(making, ignore_errors=True)
         raise
@@ -205,12 +207,3 @@ def _blocks(path: Path) -> Iterator[bytes]:
     with open(path, "rb") as file:
         while block := file.read(1 << 20):
             yield block
-
-
-def _sync(folder: Path) -> None:
-    """Makes the names in a folder last, as fsync makes contents last."""
-    handle = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)

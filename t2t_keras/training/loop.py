@@ -118,7 +118,7 @@ def train_loop(
             log_due = last or step % intervals.log_steps == 0
             sums = stepper.train(batch, stop=bool(received), timed=log_due)
             hooks.after_step(step, sums)
-            made.append(MadeUpdate(step, size, sums))
+            made.append(MadeUpdate(step, stepper.computed(size), sums))
             # A number is waited for only where others have a say in it.
             stop = float(sums.stops) > 0 if hooks.together else bool(received)
             bad = hooks.together and not float(sums.finite)

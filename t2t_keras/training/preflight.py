@@ -1,14 +1,17 @@
 """Before step 1: every program compiled and run once, at the shapes of the run."""
 
+import bisect
 import resource
 import time
 from collections.abc import Callable, Iterable
 
+import numpy as np
 import tensorflow as tf
 
 from t2t_keras.errors import UserError
 from t2t_keras.training.batch_shapes import Shape, shape_of
 from t2t_keras.training.progress import as_duration
+from t2t_keras.training.shares import micro_batch_count
 from t2t_keras.training.step import Stepper
 from t2t_keras.typing import Batch
 
@@ -58,7 +61,7 @@ def preflight(
 
 def _tried(
     stepper: Stepper,
-    run: Callable[[Batch], object],
+    run: Callable[..., object],
     batches: Iterable[Batch],
     purpose: str,
     say: Callable[[str], object],
@@ -91,24 +94,35 @@ def peak_bytes() -> int:
 
 
 def _too_large(
-    stepper: Stepper, run: Callable[[Batch], object], batch: Batch, purpose: str
+    stepper: Stepper, run: Callable[..., object], batch: Batch, purpose: str
 ) -> UserError:
-    """Returns the error that says what would fit, found by halving."""
+    """Returns the error that says the most tokens that fit, found by bisection."""
     rows, source, target = shape_of(batch)
-    name = _name(batch, purpose)
+    length = max(source, target)
+    at_a_time = _rows_at_a_time(stepper, rows, length)
+    name = _name(stepper, batch, purpose)
     same = "evaluation" if purpose else "update"
-    part = rows
-    while part > 1:
-        part //= 2
+
+    def fails(fewer: int) -> bool:
+        # Two parts of so many rows: with what accumulating takes besides.
+        total = 2 * fewer * stepper.num_local_replicas
+        two = {
+            key: np.resize(value, (total, value.shape[1]))
+            for key, value in batch.items()
+        }
         try:
-            run({key: value[:part] for key, value in batch.items()})
+            run(two, max_tokens=fewer * length)
         except tf.errors.ResourceExhaustedError:
-            continue
-        tokens = -(-part // stepper.num_local_replicas) * max(source, target)
+            return True
+        return False
+
+    # Of the numbers of rows below what failed, those that fit come first.
+    fitting = bisect.bisect_left(range(1, at_a_time), True, key=fails)
+    if fitting:
         return UserError(
-            f"{name} needs more memory than there is. {part} rows of it fit: give "
-            f"--max_tokens_per_replica={tokens}, and the same {same} is made in "
-            "several parts."
+            f"{name} needs more memory than there is. {fitting} rows of it at a time "
+            f"fit: give --max_tokens_per_replica={fitting * length}, and the same "
+            f"{same} is made in several parts."
         )
     return UserError(
         f"{name} needs more memory than there is, and so does a single row of it. "
@@ -119,15 +133,27 @@ def _too_large(
 def _too_large_for_one(stepper: Stepper, batch: Batch, purpose: str) -> UserError:
     """Returns the error that says what to try where others wait for this process."""
     rows, source, target = shape_of(batch)
-    half = -(-rows // (2 * stepper.num_local_replicas)) * max(source, target)
+    length = max(source, target)
+    half = _rows_at_a_time(stepper, rows, length) // 2
+    advice = "Lower --max_length, or make the model smaller."
+    if half:
+        advice = f"Give all of them --max_tokens_per_replica={half * length}."
     return UserError(
-        f"{_name(batch, purpose)} needs more memory than this worker has. The others "
-        "wait for it, so nothing smaller was tried. Give all of them "
-        f"--max_tokens_per_replica={half}, or half of what it is; if that does not "
-        "help, lower --max_length."
+        f"{_name(stepper, batch, purpose)} needs more memory than this worker has. The "
+        f"others wait for it, so nothing smaller was tried. {advice}"
     )
 
 
-def _name(batch: Batch, purpose: str) -> str:
+def _name(stepper: Stepper, batch: Batch, purpose: str) -> str:
     rows, source, target = shape_of(batch)
-    return f"A batch of {rows} x ({source} + {target}) tokens{purpose}"
+    name = f"A batch of {rows} x ({source} + {target}) tokens{purpose}"
+    if stepper.max_tokens is None:
+        return name
+    at_a_time = _rows_at_a_time(stepper, rows, max(source, target))
+    return f"{name}, {at_a_time} rows at a time on a device,"
+
+
+def _rows_at_a_time(stepper: Stepper, rows: int, length: int) -> int:
+    """Returns how many rows of a batch a device computes at a time."""
+    share = -(-rows // stepper.num_local_replicas)
+    return -(-share // micro_batch_count(share, length, stepper.max_tokens))

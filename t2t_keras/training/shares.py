@@ -42,17 +42,40 @@ def share_of(batch: Batch, replica: int, num_local: int) -> Batch:
 def micro_batch_count(rows: int, length: int, max_tokens: int | None) -> int:
     """Returns in how many parts a replica's share is computed.
 
+    Parts are equal, so the last may end with rows of padding. Of up to twice as many
+    parts as there must be, the number is taken that leaves the fewest.
+
     Args:
         rows: Of the share.
         length: Of its longer side, padding counted.
         max_tokens: Most positions of one side at a time; None for no limit.
 
-    >>> micro_batch_count(rows=10, length=50, max_tokens=200)
-    3
+    >>> micro_batch_count(rows=10, length=50, max_tokens=200)  # not 3 parts of 4 rows
+    5
     """
     if max_tokens is None:
         return 1
-    return -(-rows // max(1, min(rows, max_tokens // length)))
+    fewest = -(-rows // max(1, min(rows, max_tokens // length)))
+    return min(range(fewest, 2 * fewest), key=lambda count: count * -(-rows // count))
+
+
+def computed_rows(
+    rows: int, length: int, *, num_replicas: int, max_tokens: int | None
+) -> int:
+    """Returns how many rows are computed of a batch: its own and those added.
+
+    Args:
+        rows: Of the global batch.
+        length: Of its longer side, padding counted.
+        num_replicas: Of all processes.
+        max_tokens: See `micro_batch_count`.
+
+    >>> computed_rows(rows=10, length=50, num_replicas=4, max_tokens=None)
+    12
+    """
+    share = -(-rows // num_replicas)
+    count = micro_batch_count(share, length, max_tokens)
+    return num_replicas * count * -(-share // count)
 
 
 def micro_batches(share: Batch, count: int) -> Batch:

@@ -11,6 +11,7 @@ import tensorflow as tf
 
 from t2t_keras.training.batch_shapes import Shape, check_compiled, shape_of
 from t2t_keras.training.shares import (
+    computed_rows,
     micro_batch_count,
     micro_batches,
     share_of,
@@ -21,7 +22,7 @@ from t2t_keras.training.update import (
     ReplicaUpdate,
     StepSums,
 )
-from t2t_keras.typing import Batch
+from t2t_keras.typing import Batch, BatchSize
 
 
 class Stepper:
@@ -88,9 +89,14 @@ class Stepper:
         """
         return self._update.train(share, Ask())
 
-    def rehearse(self, batch: Batch) -> StepSums:
-        """Goes through an update that changes nothing, so that it is compiled."""
-        return self._run_training(batch, Ask(counts=False))
+    def rehearse(self, batch: Batch, max_tokens: int | None = None) -> StepSums:
+        """Goes through an update that changes nothing, so that it is compiled.
+
+        Args:
+            batch: See `train`.
+            max_tokens: In place of the stepper's own; None for that.
+        """
+        return self._run_training(batch, Ask(counts=False), max_tokens)
 
     def allow_only(
         self, to_train: Iterable[Shape], to_evaluate: Iterable[Shape]
@@ -103,30 +109,52 @@ class Stepper:
         """On how many devices of this process it computes."""
         return self._num_local
 
-    def evaluate(self, batch: Batch) -> StepSums:
+    @property
+    def max_tokens(self) -> int | None:
+        """Most positions of one side that a device computes at a time."""
+        return self._max_tokens
+
+    def computed(self, size: BatchSize) -> BatchSize:
+        """Returns a batch's size with the rows of padding that make shares even."""
+        rows = computed_rows(
+            size.rows,
+            max(size.source_length, size.target_length),
+            num_replicas=self._strategy.num_replicas_in_sync,
+            max_tokens=self._max_tokens,
+        )
+        return size._replace(rows=rows)
+
+    def evaluate(self, batch: Batch, max_tokens: int | None = None) -> StepSums:
         """Returns the sums of all processes, without dropout and smoothing.
+
+        Args:
+            batch: See `train`.
+            max_tokens: In place of the stepper's own; None for that.
 
         Raises:
             ValueError: If the batch is of a shape that `allow_only` left out.
         """
         check_compiled(batch, self._evaluable, "to evaluate")
-        count = self._micro_batch_count(batch)
+        count = self._micro_batch_count(batch, max_tokens)
         parts = []
         for i in range(count):
             part = self._spread(batch, lambda share, i=i: _part(share, count, i))
             parts.append(self._evaluate(part, Ask()))
         return tf.nest.map_structure(lambda *values: sum(values), *parts)
 
-    def _run_training(self, batch: Batch, ask: Ask) -> StepSums:
-        count = self._micro_batch_count(batch)
+    def _run_training(
+        self, batch: Batch, ask: Ask, max_tokens: int | None = None
+    ) -> StepSums:
+        count = self._micro_batch_count(batch, max_tokens)
         if count == 1:
             return self._train(self._spread(batch), ask)
         cut = self._spread(batch, lambda share: micro_batches(share, count))
         return self._train_accumulated(cut, ask)
 
-    def _micro_batch_count(self, batch: Batch) -> int:
-        rows = -(-shape_of(batch)[0] // self._num_local)
-        return micro_batch_count(rows, max(shape_of(batch)[1:]), self._max_tokens)
+    def _micro_batch_count(self, batch: Batch, max_tokens: int | None) -> int:
+        rows, *lengths = shape_of(batch)
+        share = -(-rows // self._num_local)
+        return micro_batch_count(share, max(lengths), max_tokens or self._max_tokens)
 
     def _spread(self, batch: Batch, cut: Callable[[Batch], Batch] | None = None) -> Any:
         """Returns a batch with each replica's share of it, maybe cut further."""

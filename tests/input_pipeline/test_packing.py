@@ -17,6 +17,7 @@ from t2t_keras.input_pipeline.packing import (
     packed_shape,
     plan_packed_epoch,
 )
+from t2t_keras.training.shares import computed_rows
 from tests.input_pipeline.made_up import like_wmt
 
 LENGTHS = st.lists(
@@ -91,8 +92,11 @@ def test_a_row_holds_any_pair_and_keeps_to_the_budget(lengths, tokens):
         # Not even with as few pairs a row as any one pair allows.
         assert tokens < np.ceil((longest / means).max() * means.max() - 1e-9)
         return
-    assert rows * max(bounds) <= tokens < (rows + 1) * max(bounds)
+    assert rows * max(bounds) <= tokens
+    # Nor would a longer row fit, or else another one.
+    assert tokens < rows * (max(bounds) + 1) or tokens < (rows + 1) * max(bounds)
     assert all(bounds >= longest)
+    assert rows < 32 or rows % 8 == 0
     # In proportion: one number of mean pairs, each side rounded up.
     assert max((np.array(bounds) - 1) / means) < min(bounds / means) + 1e-9
     if tokens >= 8 * means.max() + 1:
@@ -102,11 +106,35 @@ def test_a_row_holds_any_pair_and_keeps_to_the_budget(lengths, tokens):
 def test_at_25_000_tokens_97_percent_are_real():
     lengths = like_wmt(120_000)
     shape = packed_shape(lengths, 25_000)
+    assert tuple(shape) == (80, 290, 312)
     for epoch in range(2):
         plan = list(plan_packed_epoch(lengths, shape, seed=3, epoch=epoch))
         check_nothing_is_lost(plan, lengths, shape)
-        positions = len(plan) * shape.rows * shape.positions
-        assert lengths.sum() / positions > 0.97  # 98 % seen
+        # Of what is computed, with the rows that make shares of the batch even.
+        for num_replicas in (1, 2, 4, 8, 16):
+            for max_tokens in (None, 6_000, 3_000, 2_000):
+                rows = computed_rows(
+                    shape.rows, 312, num_replicas=num_replicas, max_tokens=max_tokens
+                )
+                positions = len(plan) * rows * shape.positions
+                assert lengths.sum() / positions > 0.97  # 98 % seen
+
+
+@pytest.mark.parametrize(
+    ("tokens", "rows", "bound"),
+    # Of mean length 32 a row of eight pairs has 256 positions.
+    [
+        (7_936, 31, 256),  # so few are as they come
+        (8_192, 32, 256),
+        (9_999, 32, 312),  # 39 become 32, and the budget is used
+        (16_640, 64, 260),  # 65
+        (20_479, 64, 319),  # 79
+        (40_960, 160, 256),
+    ],
+)
+def test_many_rows_are_as_many_as_devices_can_share(tokens, rows, bound):
+    lengths = np.array([[32, 32], [40, 40], [24, 24]])
+    assert tuple(packed_shape(lengths, tokens)) == (rows, bound, bound)
 
 
 def test_of_a_small_corpus_97_percent_are_real():

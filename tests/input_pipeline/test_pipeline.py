@@ -262,6 +262,14 @@ def test_the_summary_counts_what_comes(corpus, filling):
     assert summary.packed == filling.packed
 
 
+def test_the_summary_counts_rows_that_devices_add(corpus, filling):
+    alone = batching_summary(corpus, filling)
+    shared = batching_summary(corpus, filling, lambda shape: 3 * shape.rows)
+    real = 1 - alone.padding_share
+    assert shared.padding_share == pytest.approx(1 - real / 3)
+    assert dataclasses.replace(shared, padding_share=alone.padding_share) == alone
+
+
 def test_the_summary_in_words():
     corpus = corpus_of([([5, 6], [7]), ([8], [9, 5, 6])])
     buckets = BucketFilling.of(corpus.lengths, max_shapes=1, tokens_per_batch=8)

@@ -5,6 +5,7 @@ Kills and resuming are in `test_resume.py`, what users give in `test_bad_input.p
 
 import json
 import os
+import shutil
 import signal
 from pathlib import Path
 
@@ -26,6 +27,7 @@ pytestmark = pytest.mark.slow
 
 # No dev set: what is tried here has nothing to do with it.
 NO_DEV = ("--dev_source=", "--dev_target=")
+DATA = ".data-00000-of-00001"
 
 
 @pytest.fixture(scope="module")
@@ -77,21 +79,33 @@ def test_a_full_disk_is_a_warning_and_nothing_is_lost(
 def test_the_newest_checkpoint_is_damaged(corpus, straight, tmp_path) -> None:
     run = Run(corpus, tmp_path / "run", NO_DEV)
     stopped_at(run, 12)
-    steps = steps_in(run.checkpoints)
-    data = run.checkpoints / f"step-{steps[-1]}" / "weights.data-00000-of-00001"
-    content = bytearray(data.read_bytes())
+    on_from, *damaged = steps_in(run.checkpoints)[-4:]
+    index, *data = (run.checkpoints / f"step-{step}" / "weights" for step in damaged)
+    index.with_suffix(".index").unlink()
+    flipped, truncated = (each.with_suffix(DATA) for each in data)
+    content = bytearray(flipped.read_bytes())
     content[len(content) // 2] ^= 1
-    data.write_bytes(content)
-    (run.checkpoints / f"step-{steps[-2]}" / "weights.index").unlink()
+    flipped.write_bytes(content)
+    os.truncate(truncated, truncated.stat().st_size // 2)
     end(nursery.start(run.arguments, run.log), run, STEPS)
     log = run.log.read_text()
-    for step, fault in (
-        (steps[-1], "data-00000-of-00001 has"),
-        (steps[-2], "index is"),
-    ):
-        assert f"step-{step} is damaged: weights.{fault}" in log
-    assert log.count("warning: ") == 2
-    assert f"going on from step {steps[-3]}" in log
+    faults = ("weights.index is missing", *[f"weights{DATA} has changed"] * 2)
+    for step, fault in zip(damaged, faults, strict=True):
+        assert f"warning: The checkpoint {run.checkpoints}/step-{step} is" in log
+        assert f"step-{step} is damaged: {fault}" in log
+    assert log.count("warning: ") == 3
+    assert f"going on from step {on_from}" in log
+    assert_same_end(straight, run)
+
+
+def test_the_newest_checkpoint_is_gone(corpus, straight, tmp_path) -> None:
+    run = Run(corpus, tmp_path / "run", NO_DEV)
+    shutil.copytree(straight.model_dir, run.model_dir)
+    shutil.rmtree(run.checkpoints / f"step-{STEPS}")
+    end(nursery.start(run.arguments, run.log), run, STEPS)
+    log = run.log.read_text()
+    assert f"warning: The checkpoint {run.checkpoints}/step-{STEPS} was saved" in log
+    assert f"going on from step {STEPS - 3}" in log
     assert_same_end(straight, run)
 
 

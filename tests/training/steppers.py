@@ -74,6 +74,13 @@ def run_of(make_model, batch_list, devices: int, jit_compile: bool, **settings) 
 
 
 def assert_same_run(one: dict, other: dict) -> None:
-    np.testing.assert_allclose(other["sums"], one["sums"], rtol=3e-6)
+    """Sums agree to 1e-6 of them, and every variable within 1e-6.
+
+    That is absolute, for weights are of the size of 1, and one that is next to 0 has
+    the rounding of those that it was summed with. Adam's moments are far smaller: they
+    agree within 4e-6 of their largest, or nothing would be held of them.
+    """
+    np.testing.assert_allclose(other["sums"], one["sums"], rtol=1e-6)
     for a, b in zip(one["variables"], other["variables"], strict=True):
-        np.testing.assert_allclose(b, a, rtol=1e-5, atol=3e-6)
+        atol = min(1e-6, 4e-6 * np.abs(a).max())
+        np.testing.assert_allclose(b, a, rtol=0, atol=atol)

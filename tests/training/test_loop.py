@@ -69,6 +69,9 @@ class FakeRun:
             return StepSums(LossSums(np.nan, np.inf, 3.0), np.nan, 0.0)
         return StepSums(LossSums(loss_sum, 5.0, 3.0), 0.5, 1.0)
 
+    def computed(self, size: BatchSize) -> BatchSize:
+        return size._replace(rows=size.rows + 1)
+
     def evaluate(self, step: int) -> dict[str, float]:
         self._called("evaluate", step)
         return {"dev_loss": float(step)}
@@ -197,16 +200,17 @@ def test_a_line_has_the_mean_since_the_line_before(monkeypatch) -> None:
     assert (first["loss"], second["loss"]) == (2.0, 7.0)
     assert (first["learning_rate"], second["learning_rate"]) == (0.25, 0.5)
     # 3 real target tokens and 3 real source tokens in half a second: padding is
-    # none, and the time of evaluations and checkpoints does not count.
+    # none, and the time of evaluations and checkpoints does not count. Of padding is
+    # also the row that the stepper adds to these two.
     for values in (first, second):
         assert values["target_tokens_per_second"] == 6.0
         assert values["source_tokens_per_second"] == 6.0
         assert values["gradient_norm"] == 0.5
-        assert values["flops_per_second"] == 96e9
-        assert values["padding_share"] == pytest.approx(0.4)
+        assert values["flops_per_second"] == 144e9
+        assert values["padding_share"] == pytest.approx(1 - 6 / 15)
     lines = run.stream.getvalue().splitlines()
     assert lines[0] == (
-        "step 2/4  loss 2.000  rate 2.50e-01  6 target tokens/s  96 GFLOP/s  left ?"
+        "step 2/4  loss 2.000  rate 2.50e-01  6 target tokens/s  144 GFLOP/s  left ?"
     )
     assert lines[1].startswith("step 4/4  loss 7.000")
 

@@ -1,9 +1,12 @@
-"""Half precision held against float32 over a short run."""
+"""Half precision held against float32 over a short run, and TensorFloat-32's switch."""
 
 import numpy as np
 import pytest
+import tensorflow as tf
 
+from t2t_keras.flags import config_from_flagfile
 from t2t_keras.models.transformer import Transformer
+from t2t_keras.workers import set_up_devices
 from tests.training.steppers import built, values
 from tests.training.toy_models import random_batch
 
@@ -45,9 +48,25 @@ def whole() -> np.ndarray:
         ("mixed_bfloat16", False),
         pytest.param("mixed_bfloat16", True, marks=pytest.mark.slow),
         ("mixed_float16", False),
+        pytest.param("mixed_float16", True, marks=pytest.mark.slow),
     ],
 )
 def test_the_loss_falls_as_in_float32(whole, policy, jit_compile) -> None:
     losses = losses_of(policy, jit_compile)
     assert np.abs(losses - whole).max() < BAND
     assert np.abs(losses - whole).max() > 1e-5  # it was another precision
+
+
+@pytest.mark.parametrize(("flag", "enabled"), [("", True), ("--notf32", False)])
+def test_the_switch_of_tensorfloat_32_reaches_tensorflow(
+    tmp_path, flag, enabled
+) -> None:
+    flagfile = tmp_path / "run.flags"
+    flagfile.write_text(f"{flag}\n")
+    before = tf.config.experimental.tensor_float_32_execution_enabled()
+    tf.config.experimental.enable_tensor_float_32_execution(not enabled)
+    try:
+        set_up_devices(config_from_flagfile(flagfile).training)
+        assert tf.config.experimental.tensor_float_32_execution_enabled() is enabled
+    finally:
+        tf.config.experimental.enable_tensor_float_32_execution(before)

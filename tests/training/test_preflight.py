@@ -1,31 +1,53 @@
 """Before step 1: every shape tried, and what does not fit said with what would."""
 
+import re
+
 import numpy as np
 import pytest
 import tensorflow as tf
+from hypothesis import given
+from hypothesis import strategies as st
 
 from t2t_keras.errors import UserError
 from t2t_keras.training.preflight import preflight
+from t2t_keras.training.shares import micro_batch_count
 
 
 class SmallDevice:
-    """A stepper that has room for so many positions of a side on each device."""
+    """A stepper that has room for so many positions of a side on each device.
 
-    def __init__(self, room: int, num_replicas: int = 1):
+    Where gradients of several parts have to be kept, `kept` positions less.
+    """
+
+    def __init__(
+        self,
+        room: int,
+        num_replicas: int = 1,
+        max_tokens: int | None = None,
+        kept: int = 0,
+    ):
         self.room = room
+        self.kept = kept
+        self.max_tokens = max_tokens
         self.num_local_replicas = num_replicas
         self.rehearsed = []
         self.evaluated = []
         self.allowed = None
 
-    def evaluate(self, batch):
+    def evaluate(self, batch, max_tokens=None):
         self.evaluated.append(batch["encoder_input_tokens"].shape)
 
-    def rehearse(self, batch):
+    def rehearse(self, batch, max_tokens=None):
         rows, length = batch["encoder_input_tokens"].shape
         self.rehearsed.append((rows, length))
-        if -(-rows // self.num_local_replicas) * length > self.room:
+        if not self.has_room(rows, length, max_tokens or self.max_tokens):
             raise tf.errors.ResourceExhaustedError(None, None, "no room")
+
+    def has_room(self, rows: int, length: int, max_tokens: int | None) -> bool:
+        share = -(-rows // self.num_local_replicas)
+        parts = micro_batch_count(share, length, max_tokens)
+        kept = self.kept if parts > 1 else 0
+        return -(-share // parts) * length + kept <= self.room
 
     def allow_only(self, to_train, to_evaluate):
         self.allowed = to_train, to_evaluate
@@ -62,19 +84,71 @@ def test_other_shapes_stay_allowed_if_nothing_is_compiled() -> None:
 
 @pytest.mark.parametrize(
     ("room", "replicas", "rows", "tokens"),
-    [(100, 1, 2, 60), (59, 1, 1, 30), (100, 2, 5, 90), (30, 1, 1, 30)],
+    [(100, 1, 3, 90), (59, 1, 1, 30), (100, 2, 3, 90), (30, 1, 1, 30)],
 )
 def test_what_would_fit_is_named(room, replicas, rows, tokens) -> None:
-    """Of 11 rows 5, 2 and 1 are tried; on two devices 5 rows are 3 on the first."""
+    """On two devices 11 rows are 6 on the first."""
     stepper = SmallDevice(room, replicas)
     message = (
-        rf"A batch of 11 x \(30 \+ 20\) tokens needs more memory than there is. {rows} "
-        rf"rows of it fit: give --max_tokens_per_replica={tokens},"
+        rf"A batch of 11 x \(30 \+ 20\) tokens needs more memory than there is. "
+        rf"{rows} rows of it at a time fit: give --max_tokens_per_replica={tokens}, "
+        "and the same update"
     )
     with pytest.raises(UserError, match=message):
         preflight(stepper, [batch_of(11, 30, 20)], [], [].append, only_these=True)
     # The setting is of one device, and must hold what was tried there.
     assert tokens <= room
+
+
+def proposed(stepper: SmallDevice, rows: int, length: int) -> int | None:
+    """The tokens that the error proposes, None if it says that nothing fits."""
+    with pytest.raises(UserError) as caught:
+        preflight(stepper, [batch_of(rows, length, 1)], [], [].append, only_these=True)
+    found = re.search(r"--max_tokens_per_replica=(\d+)", str(caught.value))
+    return int(found[1]) if found else None
+
+
+@pytest.mark.parametrize(
+    ("rows", "room", "max_tokens", "kept", "tokens"),
+    [
+        # Of 15 rows of 10, 5 at a time fail. Half of all rows would be tried as
+        # parts of 4, which fit: 70, more than the limit that failed.
+        (15, 45, 60, 0, 40),
+        # Nearly all fits; by halving alone it would be 50.
+        (11, 105, None, 0, 100),
+        # What accumulating needs besides is seen.
+        (16, 85, None, 10, 70),
+    ],
+)
+def test_the_largest_budget_that_fits_is_found(
+    rows, room, max_tokens, kept, tokens
+) -> None:
+    stepper = SmallDevice(room, max_tokens=max_tokens, kept=kept)
+    assert proposed(stepper, rows, 10) == tokens
+
+
+@given(
+    rows=st.integers(2, 60),
+    length=st.integers(1, 9),
+    replicas=st.integers(1, 3),
+    share=st.floats(0.0, 0.999),
+    limit=st.none() | st.integers(1, 200),
+    kept=st.integers(0, 30),
+)
+def test_it_holds_and_a_row_more_would_not(
+    rows, length, replicas, share, limit, kept
+) -> None:
+    stepper = SmallDevice(0, replicas, limit, kept)
+    each = -(-rows // replicas)
+    part = -(-each // micro_batch_count(each, length, limit))
+    stepper.room = int(share * part * length)
+    found = proposed(stepper, rows, length) or 0
+    fit = max(stepper.room - kept, 0) // length
+    assert found == min(fit, part - 1) * length
+    if found:
+        assert stepper.has_room(rows, length, found)
+    # Few were tried, for each takes a compilation.
+    assert len(stepper.rehearsed) <= 1 + part.bit_length()
 
 
 def test_nothing_would_fit() -> None:
@@ -107,7 +181,7 @@ def test_a_shape_to_evaluate_that_does_not_fit_is_named_too(monkeypatch) -> None
     stepper = SmallDevice(room=100)
     monkeypatch.setattr(stepper, "evaluate", stepper.rehearse)
     message = (
-        r"of 7 x \(30 \+ 9\) tokens to evaluate needs more .* 3 rows of it fit: .*=90, "
+        r"of 7 x \(30 \+ 9\) tokens to evaluate needs more .* 3 rows .* fit: .*=90, "
         "and the same evaluation"
     )
     with pytest.raises(UserError, match=message):

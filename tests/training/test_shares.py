@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 
 from t2t_keras.training.shares import (
     ROW_NUMBERS,
+    computed_rows,
     micro_batch_count,
     micro_batches,
     share_of,
@@ -66,8 +67,37 @@ def test_a_process_has_the_rows_of_its_own_replicas() -> None:
         (10, 50, 50, 10),
         (10, 50, 20, 10),  # one row at a time is the least there is
         (1, 50, 20, 1),
-        (7, 3, 9, 3),
+        # A few parts more, for rows of padding that nobody has to compute:
+        (7, 3, 9, 4),  # 8 rows, not 9 in 3 parts
+        (40, 312, 2_000, 8),  # 40 rows, not 42 in 7 parts
+        (10, 50, 200, 5),  # 10 rows, not 12 in 3 or 4 parts
+        (10, 50, 250, 2),
     ],
 )
-def test_parts_are_as_few_as_the_limit_allows(rows, length, max_tokens, count) -> None:
+def test_parts_are_few_and_leave_little_padding(rows, length, max_tokens, count):
     assert micro_batch_count(rows, length, max_tokens) == count
+
+
+@given(
+    rows=st.integers(1, 90),
+    num_replicas=st.integers(1, 9),
+    most=st.integers(1, 60),
+    length=st.integers(1, 3),
+)
+def test_the_rows_computed_are_those_of_all_parts(rows, num_replicas, most, length):
+    batch = {"ids": np.ones((rows, length), "int32")}
+    max_tokens = most * length + length - 1
+    counted = 0
+    for replica in range(num_replicas):
+        share = share_of(batch, replica, num_replicas)
+        count = micro_batch_count(len(share["ids"]), length, max_tokens)
+        parts, part_rows, _ = micro_batches(share, count)["ids"].shape
+        assert part_rows <= most
+        # So many more parts than needed, and no more, may there be.
+        assert count < 2 * -(-len(share["ids"]) // most)
+        counted += parts * part_rows
+    given_ = {"num_replicas": num_replicas, "max_tokens": max_tokens}
+    assert computed_rows(rows, length, **given_) == counted
+    whole = computed_rows(rows, length, num_replicas=num_replicas, max_tokens=None)
+    assert rows <= whole <= counted
+    assert whole < rows + num_replicas

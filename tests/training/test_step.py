@@ -5,7 +5,7 @@ import pytest
 import tensorflow as tf
 
 from t2t_keras.training.shares import micro_batch_count, share_of
-from t2t_keras.typing import Batch
+from t2t_keras.typing import Batch, BatchSize
 from tests.reference import adam_np
 from tests.reference.transformer_np import (
     label_smoothed_cross_entropy,
@@ -138,17 +138,32 @@ def test_devices_and_xla_do_not_matter(plain_run, devices, jit_compile) -> None:
 
 
 @pytest.mark.parametrize(
-    ("devices", "max_tokens", "parts"), [(1, 6, 5), (1, 12, 3), (2, 8, 3)]
+    ("devices", "max_tokens", "parts"), [(1, 6, 5), (1, 18, 2), (2, 8, 3)]
 )
 @pytest.mark.parametrize("jit_compile", [False, True])
 def test_micro_batches_do_not_matter(
     plain_run, devices, max_tokens, parts, jit_compile
 ) -> None:
-    """Nor that their shapes leave empty rows: 5 rows in 3 parts of 2."""
+    """Nor that their shapes leave empty rows: 5 rows in 2 parts of 3."""
     rows = -(-SHAPES[0][0] // devices)
     assert micro_batch_count(rows, SHAPES[0][1], max_tokens) == parts
     run = run_of(toy, batches(11), devices, jit_compile, max_tokens=max_tokens)
     assert_same_run(plain_run, run)
+
+
+@pytest.mark.parametrize(
+    ("devices", "max_tokens", "rows"),
+    [(1, None, 5), (2, None, 6), (1, 18, 6), (2, 8, 6), (2, 12, 8)],
+)
+def test_the_size_computed_has_the_rows_that_even_out_shares(
+    devices, max_tokens, rows
+) -> None:
+    """On two devices 3 rows each; of 2 at a time, 4 each."""
+    _, _, stepper = built(toy, devices, max_tokens=max_tokens)
+    size = BatchSize(
+        5, source_length=4, target_length=6, source_tokens=9, target_tokens=7
+    )
+    assert stepper.computed(size) == size._replace(rows=rows)
 
 
 @pytest.mark.parametrize("devices", [1, 2])
