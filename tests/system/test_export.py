@@ -2,6 +2,9 @@
 
 import hashlib
 import json
+import signal
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -11,6 +14,7 @@ from t2t_keras.checkpoints import steps_in
 from t2t_keras.decoding.settings import BeamSearchSettings
 from t2t_keras.model_search import search_translations
 from t2t_keras.serving.graph_check import read_meta_graph, signatures_of
+from tests.serving.server.clients import wait_until
 from tests.system.conftest import REPOSITORY, python
 from tests.system.hostile_lines import BLANK, LINES, LONG
 from tests.system.in_process import run_program
@@ -228,7 +232,11 @@ def test_another_export_is_another_version(own_run):
     done = run_program("export", *arguments)
     # One of two evaluations was the best: which, the seed decides.
     (best,) = steps_in(own_run.best)
-    assert (done.status, done.stderr) == (0, "")
+    assert done.status == 0
+    assert done.stderr == (
+        f"kept as they were in {own_run.export}, and other than this export would "
+        "write them: models.config. To have them anew, delete them and export again.\n"
+    )
     assert done.stdout == f"exported step {best} to {own_run.export / '2'}\n"
     assert versions(own_run.export) == ["1", "2"]
     assert versions(own_run.export_ids) == ["1"]
@@ -237,6 +245,19 @@ def test_another_export_is_another_version(own_run):
     card = own_run.run_card()["export"]
     assert card["directory"] == "export/2"
     assert card["checkpoint"] == f"best/step-{best}"
+
+
+def test_sigterm_leaves_nothing_half_written(own_run):
+    command = [sys.executable, "-m", "t2t_keras.export", f"--model_dir={own_run.path}"]
+    with subprocess.Popen(
+        [*command, "--format=ids"], cwd=REPOSITORY, stderr=subprocess.PIPE, text=True
+    ) as process:
+        half = own_run.export_ids / f".2.{process.pid}.tmp"
+        wait_until(lambda: half.is_dir() or process.poll() is not None)
+        process.terminate()
+        assert process.stderr.read().endswith("stopped by SIGTERM\n")
+        assert process.wait() == 128 + signal.SIGTERM
+    assert versions(own_run.export_ids) == ["1"]
 
 
 @pytest.mark.parametrize(

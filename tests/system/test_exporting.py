@@ -248,6 +248,39 @@ def test_an_export_that_fails_leaves_nothing(trained, tmp_path, monkeypatch):
     assert list(tmp_path.iterdir()) == []
 
 
+def test_a_version_that_a_kept_batching_config_refuses_is_not_made(trained, tmp_path):
+    model_dir = ModelDir(tmp_path)
+    small = dataclasses.replace(SETTINGS, batch_sizes=(1, 4))
+    exporting.export(trained, model_dir, "ids", small)
+    assert exporting.kept_files(model_dir, "ids", small) == []
+    path = model_dir.export_ids / "batching.config"
+    for text, most in (
+        (path.read_text(), 4),
+        ("max_batch_size { value: 7 }", 7),
+        # What it splits it must take first.
+        (
+            "max_batch_size { value: 6 } max_execution_batch_size { value: 2 }"
+            "enable_large_batch_splitting { value: true }",
+            6,
+        ),
+    ):
+        path.write_text(text)
+        with pytest.raises(UserError) as caught:
+            exporting.export(trained, model_dir, "ids", SETTINGS)
+        assert f"at most {most} rows" in str(caught.value)
+        assert "warmed for 8." in str(caught.value)
+        versions = [each.name for each in model_dir.export_ids.iterdir()]
+        assert sorted(each for each in versions if each.isdigit()) == ["1"]
+    # A server that is told nothing takes a thousand.
+    path.write_text("num_batch_threads { value: 3 }")
+    version = exporting.export(trained, model_dir, "ids", SETTINGS)
+    assert version.name == "2"
+    assert exporting.kept_files(model_dir, "ids", SETTINGS) == [path]
+    named = dataclasses.replace(SETTINGS, model_name="other", xla=True)
+    kept = {each.name for each in exporting.kept_files(model_dir, "ids", named)}
+    assert kept == {path.name, "models.config", "kubernetes.yaml", "README.md"}
+
+
 def test_a_parsers_export_answers_with_trees_over_raw_text(trained, tmp_path):
     parser = trained_of(trained.model, trained.vocabulary, target_language="tree")
     parser = dataclasses.replace(parser, checkpoint=trained.checkpoint)
