@@ -18,7 +18,7 @@ from t2t_keras.model_dir import ModelDir
 from t2t_keras.model_search import search_translations
 from t2t_keras.parsing.linearization import words_of
 from t2t_keras.parsing.trees import read_trees
-from t2t_keras.serving.graph_check import read_meta_graph
+from t2t_keras.serving.graph_check import ops_of, read_meta_graph
 from t2t_keras.serving.requests import Request, read_warm_up
 from t2t_keras.serving.validation import served_session
 from t2t_keras.text.reading import TextReader
@@ -31,6 +31,7 @@ from tests.system.random_model import (
     reader_of,
     trained_of,
 )
+from tests.system.stock_ops import CORE_OPS, TOKENIZER_OPS
 
 LINES = (*made_up_lines(6, seed=3), "", "the old house " * 12)
 LIMIT = 11
@@ -326,8 +327,17 @@ def bfloat16_version(trained, tmp_path_factory):
     return exporting.export(trained, model_dir, "text", settings)
 
 
+FLAVOURS = ("bfloat16", "parser", "xla")
+
+
+@pytest.mark.parametrize("flavour", FLAVOURS)
+def test_every_op_is_one_that_a_server_of_2_20_has(request, flavour):
+    version = request.getfixturevalue(f"{flavour}_version")
+    assert ops_of(read_meta_graph(version)) - CORE_OPS == TOKENIZER_OPS
+
+
 @pytest.mark.slow
-@pytest.mark.parametrize("flavour", ["bfloat16", "parser", "xla"])
+@pytest.mark.parametrize("flavour", FLAVOURS)
 def test_the_c_program_says_what_the_session_says(c_programs, request, flavour):
     """As servers do, it knows neither Python nor what an export was made of."""
     version = request.getfixturevalue(f"{flavour}_version")
