@@ -144,13 +144,13 @@ def test_a_source_without_text_ends_at_once_and_changes_no_other(
     mixed = search([[1], texts[0], [], texts[1], texts[2], [1], texts[3]])
     alone = search(texts)
     for found, expected in zip(mixed, alone, strict=True):
-        np.testing.assert_allclose(found[[1, 3, 4, 6]], expected, rtol=1e-5)
+        np.testing.assert_allclose(found[[1, 3, 4, 6]], expected, atol=1e-5)
     for row in (0, 2, 5):
         assert mixed[0][row, 0].tolist() == [1] + [0] * (mixed[0].shape[2] - 1)
         assert mixed[1][row, 0] == 1
     assert mixed[2][0, 0] == pytest.approx(read([1], [1]), abs=2e-5)
-    # The model, left alone, says as much as it may.
-    assert search([[2, 1]])[1][0, 0] == 2 + EXTRA
+    # One unknown word is text, of which the model says more than that.
+    assert search([[2, 1]])[1][0, 0] > 1
 
 
 def test_blank_lines_take_one_step(model, monkeypatch):
@@ -164,8 +164,7 @@ def test_blank_lines_take_one_step(model, monkeypatch):
         search_translations(
             model, ids_of([[1], [], [1]]), settings, EXTRA, growing=growing
         )
-        # Once more, where a loop's shapes are found out.
-        assert len(steps) <= 2
+        assert len(steps) == 1
         steps.clear()
 
 
