@@ -59,6 +59,7 @@ def half_written(final):
     """Yields a process that is writing a version, and the directory it writes to."""
     command = [sys.executable, "-c", HALF, final]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
         try:
             yield process, final.parent / process.stdout.readline().strip()
         finally:

@@ -243,8 +243,9 @@ def test_sigterm_leaves_nothing_half_written(own_run):
         half = own_run.export_ids / f".2.{process.pid}.tmp"
         wait_until(lambda: half.is_dir() or process.poll() is not None)
         process.terminate()
-        assert process.stderr.read().endswith("stopped by SIGTERM\n")
-        assert process.wait() == 128 + signal.SIGTERM
+        _, said = process.communicate()
+    assert said.endswith("stopped by SIGTERM\n")
+    assert process.returncode == 128 + signal.SIGTERM
     assert versions(own_run.export_ids) == ["1"]
 
 
