@@ -5,6 +5,7 @@ import json
 import signal
 import subprocess
 import sys
+import time
 
 import numpy as np
 import pytest
@@ -14,7 +15,6 @@ from t2t_keras.checkpoints import steps_in
 from t2t_keras.decoding.settings import BeamSearchSettings
 from t2t_keras.model_search import search_translations
 from t2t_keras.serving.graph_check import ops_of, read_meta_graph, signatures_of
-from tests.serving.server.clients import wait_until
 from tests.system.conftest import REPOSITORY, python
 from tests.system.hostile_lines import BLANK, LINES, LONG
 from tests.system.in_process import run_program
@@ -241,7 +241,8 @@ def test_sigterm_leaves_nothing_half_written(own_run):
         [*command, "--format=ids"], cwd=REPOSITORY, stderr=subprocess.PIPE, text=True
     ) as process:
         half = own_run.export_ids / f".2.{process.pid}.tmp"
-        wait_until(lambda: half.is_dir() or process.poll() is not None)
+        while not half.is_dir() and process.poll() is None:
+            time.sleep(0.02)
         process.terminate()
         _, said = process.communicate()
     assert said.endswith("stopped by SIGTERM\n")
