@@ -162,7 +162,7 @@ def test_blank_lines_take_one_step(model, monkeypatch):
     settings = BeamSearchSettings(beam_size=4, n_best=1)
     for growing in (True, False):
         search_translations(
-            model, ids_of([[1], [], [1]]), settings, EXTRA, growing=growing
+            model, ids_of([[1, 0], [], [1]]), settings, EXTRA, growing=growing
         )
         assert len(steps) == 1
         steps.clear()
