@@ -19,6 +19,7 @@ import tensorflow as tf
 from t2t_keras import __version__, checkpoints
 from t2t_keras.attention_maps import attention_maps
 from t2t_keras.decoding.settings import BeamSearchSettings
+from t2t_keras.errors import UserError
 from t2t_keras.evaluation.judging import form_of
 from t2t_keras.experiment import TrainedModel
 from t2t_keras.export_settings import ExportSettings, limits_of
@@ -37,7 +38,10 @@ from t2t_keras.serving.model_card import write_model_card
 from t2t_keras.serving.requests import write_warm_up
 from t2t_keras.serving.saved_model import save_version
 from t2t_keras.serving.served_model import ServedModel
+from t2t_keras.serving.server.configs import read_batching
 from t2t_keras.serving.server_files import (
+    BATCHING,
+    kept_server_files,
     write_batching_parameters,
     write_server_files,
 )
@@ -67,17 +71,32 @@ def export(
 
     Raises:
         UserError: If the model cannot do what is asked for, or the version would not
-            work.
+            work, or the server's settings beside it would refuse it.
         OSError: If it cannot be written.
     """
-    if form == "ids":
-        settings = dataclasses.replace(settings, xla=False)
+    settings = _fitting(form, settings)
     base = _base_of(model_dir, form, settings)
+    _check_batching(base / BATCHING, settings.batch_sizes[-1])
     version = _write(_KINDS[form], trained, model_dir, settings, base)
     place = str(version.relative_to(model_dir.path))
     facts = {"directory": place, **_identity(trained, settings)}
     model_dir.update_run_card({base.name: facts})
     return version
+
+
+def kept_files(model_dir: ModelDir, form: str, settings: ExportSettings) -> list[Path]:
+    """Returns the settings of a server that an export found there and would change.
+
+    Args:
+        model_dir: Of the export.
+        form: As `export` has it.
+        settings: Of the export.
+    """
+    settings = _fitting(form, settings)
+    base = _base_of(model_dir, form, settings)
+    return kept_server_files(
+        base, settings.model_name, settings.batch_sizes, settings.xla
+    )
 
 
 def newest_export(
@@ -93,6 +112,30 @@ def newest_export(
     version = model_dir.path / known.pop("directory", "")
     same = known == _identity(trained, settings)
     return version if same and (version / "saved_model.pb").is_file() else None
+
+
+def _fitting(form: str, settings: ExportSettings) -> ExportSettings:
+    """Returns the settings as a form can have them: ids are not compiled by XLA."""
+    return dataclasses.replace(settings, xla=settings.xla and form != "ids")
+
+
+def _check_batching(path: Path, largest: int) -> None:
+    """Raises `UserError` if a server that batches as a file says refuses the warm-up.
+
+    Args:
+        path: Of the file, which need not be there.
+        largest: Rows of the largest request of the warm-up.
+    """
+    if not path.exists():
+        return
+    most = read_batching(str(path), num_batch_threads=1).max_request_size
+    if largest > most:
+        raise UserError(
+            f"A server with {path} takes at most {most} rows in a request, and would "
+            f"refuse a version that is warmed for {largest}. Raise max_batch_size and "
+            "allowed_batch_sizes there, or delete the file to have it anew, or export "
+            f"with --batch_sizes up to {most}."
+        )
 
 
 def _base_of(model_dir: ModelDir, form: str, settings: ExportSettings) -> Path:

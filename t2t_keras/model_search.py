@@ -31,7 +31,8 @@ def search_translations(
     """Returns the best translations of source ids [B, S] int32, padded with 0.
 
     A translation may have `extra_length` tokens more than its own source, whatever
-    else is in the batch (section 6.1).
+    else is in the batch (section 6.1). A source without a token, EOS aside, becomes EOS
+    at once: a blank line holds nobody's batch.
 
     Args:
         model: Whose.
@@ -46,6 +47,8 @@ def search_translations(
     batch, longest = size_of(source, 0), size_of(source, 1)
     length = longest + extra_length
     limits_B = tf.reduce_sum(tf.cast(source != 0, tf.int32), axis=1) + extra_length
+    is_text_BS = (source != 0) & (source != settings.eos_id)
+    limits_B = tf.where(tf.reduce_any(is_text_BS, axis=1), limits_B, 1)
     if model.sizes["learned_positions"]:
         # Past the last learned position there is nothing to tell tokens apart.
         limits_B = tf.minimum(limits_B, model.sizes["learned_positions"])

@@ -77,7 +77,6 @@ def write_ctranslate2(
     spec.validate()
     spec.optimize(quantization)
     with whole_or_not_at_all(final) as temporary:
-        temporary.mkdir()
         spec.save(str(temporary))
         for name, content in files.items():
             (temporary / name).write_bytes(content)

@@ -42,9 +42,10 @@ def check_graph(directory: Path, *, tokenizes: bool, xla: bool) -> None:
     """
     meta_graph = read_meta_graph(directory)
     allowed = TOKENIZER_OPS if tokenizes else frozenset()
-    used = {op.name for op in meta_graph.meta_info_def.stripped_op_list.op}
     foreign = sorted(
-        name for name in used if not _is_core(name) and name not in allowed
+        name
+        for name in ops_of(meta_graph)
+        if not _is_core(name) and name not in allowed
     )
     if foreign:
         raise UserError(
@@ -68,6 +69,15 @@ def check_graph(directory: Path, *, tokenizes: bool, xla: bool) -> None:
             f"The export loads {len(tokenizers)} tokenizers; one is allowed, because "
             "several change one another's options."
         )
+
+
+def ops_of(meta_graph: Any) -> set[str]:
+    """Returns the names of all ops in a graph, those of its functions among them.
+
+    Not its `stripped_op_list`, which leaves out what only a loop in a loop uses.
+    """
+    functions = {each.signature.name for each in meta_graph.graph_def.library.function}
+    return {node.op for node in _nodes(meta_graph)} - functions
 
 
 def _is_core(op: str) -> bool:

@@ -6,7 +6,7 @@ from then on they are the operator's.
 
 import os
 import string
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 # The newest release with an image. Exports are made by TensorFlow 2.21, one later.
@@ -35,8 +35,8 @@ _XLA_FLAGS = (
 
 def write_server_files(
     base: Path, model_name: str, batch_sizes: Sequence[int], xla: bool
-) -> list[Path]:
-    """Writes the files that are not there yet; returns those written.
+) -> None:
+    """Writes the files that are not there yet.
 
     Args:
         base: Directory of the versions.
@@ -44,6 +44,30 @@ def write_server_files(
         batch_sizes: That a server joins requests to, ascending.
         xla: Whether the export needs a server with XLA.
     """
+    for path, text in _texts(base, model_name, batch_sizes, xla):
+        if not path.exists():
+            _write_whole(path, text)
+
+
+def kept_server_files(
+    base: Path, model_name: str, batch_sizes: Sequence[int], xla: bool
+) -> list[Path]:
+    """Returns the files that are there and say something else.
+
+    Args:
+        base: As `write_server_files` has it, and what follows.
+    """
+    return [
+        path
+        for path, text in _texts(base, model_name, batch_sizes, xla)
+        if path.exists() and path.read_bytes() != text.encode()
+    ]
+
+
+def _texts(
+    base: Path, model_name: str, batch_sizes: Sequence[int], xla: bool
+) -> Iterator[tuple[Path, str]]:
+    """Yields each file and what belongs in it."""
     values = {
         **_batching(batch_sizes),
         "name": model_name,
@@ -58,14 +82,9 @@ def write_server_files(
             f" \\\n    {flag}" for flag in (_XLA_FLAGS if xla else ())
         ),
     }
-    written = []
     for name in _NAMES:
-        path = base / name
-        if not path.exists():
-            template = string.Template((_TEMPLATES / name).read_text(encoding="utf-8"))
-            _write_whole(path, template.substitute(values))
-            written.append(path)
-    return written
+        template = string.Template((_TEMPLATES / name).read_text(encoding="utf-8"))
+        yield base / name, template.substitute(values)
 
 
 def write_batching_parameters(version: Path, batch_sizes: Sequence[int]) -> None:

@@ -1,10 +1,15 @@
 """Where the versions of an export are, and how one comes to be there."""
 
 import contextlib
+import fcntl
 import os
+import re
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
+
+# A version that is being written: its number, and the process that writes it.
+_TEMPORARY = re.compile(r"\.[0-9]+\.[0-9]+\.tmp")
 
 
 def next_version(base: Path) -> Path:
@@ -15,10 +20,11 @@ def next_version(base: Path) -> Path:
 
 @contextlib.contextmanager
 def whole_or_not_at_all(final: Path) -> Iterator[Path]:
-    """Yields where to write what becomes the directory `final` when all is done.
+    """Yields an empty directory, which becomes the directory `final` when all is done.
 
     A server that watches the folder above never sees one that is half written. What
     fails, or is interrupted, leaves nothing: no folder above it either, if that is new.
+    What a process leaves that is killed, the next one deletes.
 
     Args:
         final: What must not exist yet.
@@ -26,13 +32,57 @@ def whole_or_not_at_all(final: Path) -> Iterator[Path]:
     base = final.parent
     is_new = not base.exists()
     base.mkdir(parents=True, exist_ok=True)
-    temporary = base / f".{final.name}.{os.getpid()}.tmp"
     try:
-        yield temporary
-        temporary.rename(final)
+        with _begun(base / f".{final.name}.{os.getpid()}.tmp") as temporary:
+            yield temporary
+            temporary.rename(final)
     except BaseException:
-        shutil.rmtree(temporary, ignore_errors=True)
         if is_new:
             with contextlib.suppress(OSError):  # something else is in it by now
                 base.rmdir()
         raise
+
+
+@contextlib.contextmanager
+def _begun(temporary: Path) -> Iterator[Path]:
+    """Makes a directory that is locked while it is written, and gone if it fails."""
+    with contextlib.ExitStack() as held:
+        # Nobody sweeps between the making of ours and its lock.
+        with _locked(temporary.parent, wait=True):
+            _sweep(temporary.parent)
+            temporary.mkdir()
+            held.enter_context(_locked(temporary))
+        try:
+            yield temporary
+        except BaseException:
+            shutil.rmtree(temporary, ignore_errors=True)
+            raise
+
+
+def _sweep(base: Path) -> None:
+    """Deletes what killed processes left half written; nobody has that locked."""
+    for left in base.iterdir():
+        if not _TEMPORARY.fullmatch(left.name):
+            continue
+        with contextlib.suppress(FileNotFoundError), _locked(left) as is_ours:
+            if is_ours:
+                shutil.rmtree(left, ignore_errors=True)
+
+
+@contextlib.contextmanager
+def _locked(directory: Path, *, wait: bool = False) -> Iterator[bool]:
+    """Yields whether a directory is locked now, by us.
+
+    The lock is the kernel's and ends with the process, however that ends. It is not
+    ours if it is another's, or if the file system has none.
+    """
+    descriptor = os.open(directory, os.O_RDONLY)
+    try:
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
+            is_ours = True
+        except OSError:
+            is_ours = False
+        yield is_ours
+    finally:
+        os.close(descriptor)

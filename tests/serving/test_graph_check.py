@@ -8,6 +8,7 @@ from t2t_keras.errors import UserError
 from t2t_keras.serving.graph_check import (
     TOKENIZER_OPS,
     check_graph,
+    ops_of,
     read_meta_graph,
     signatures_of,
 )
@@ -33,8 +34,7 @@ def refused(directory, message, **settings):
 
 def test_an_export_passes(exported):
     check_graph(exported, tokenizes=True, xla=False)
-    used = read_meta_graph(exported).meta_info_def.stripped_op_list.op
-    assert {op.name for op in used} >= TOKENIZER_OPS
+    assert ops_of(read_meta_graph(exported)) >= TOKENIZER_OPS
     assert "__saved_model_init_op" not in signatures_of(read_meta_graph(exported))
     refused(exported, "SentencepieceOp, SentencepieceTokenizeOp", tokenizes=False)
 
@@ -46,6 +46,24 @@ def test_python_is_refused(tmp_path):
         return {"o": tf.py_function(lambda t: t, [text], tf.string)}
 
     refused(saved(tmp_path, by_python), r"may not have: EagerPyFunc\. Allowed are")
+
+
+def test_python_is_refused_where_only_a_loop_in_a_loop_has_it(tmp_path):
+    def one(text):
+        return tf.py_function(lambda t: 1, [text], tf.int32)
+
+    def deep(text):
+        def inner(count):
+            return tf.while_loop(
+                lambda n: n < 3, lambda n: [tf.ensure_shape(n + one(text), [])], [count]
+            )
+
+        return {"o": tf.while_loop(lambda n: n < 3, inner, [0])[0] + tf.size(text)}
+
+    directory = saved(tmp_path, deep)
+    listed = read_meta_graph(directory).meta_info_def.stripped_op_list.op
+    assert "EagerPyFunc" not in {op.name for op in listed}
+    refused(directory, r"may not have: EagerPyFunc\.")
 
 
 def test_other_ops_of_tensorflow_text_are_refused(tmp_path):

@@ -12,6 +12,7 @@ from google.protobuf import (
 from tensorflow_serving.config import model_server_config_pb2
 
 from t2t_keras.serving.server_files import (
+    kept_server_files,
     write_batching_parameters,
     write_server_files,
 )
@@ -128,7 +129,8 @@ def test_kubernetes_and_docker_start_the_same_server(base):
 
 def test_without_xla_no_server_is_told_to_compile(tmp_path):
     (tmp_path / "export").mkdir()
-    written = write_server_files(tmp_path / "export", "m", (1,), xla=False)
+    write_server_files(tmp_path / "export", "m", (1,), xla=False)
+    written = list((tmp_path / "export").iterdir())
     assert len(written) == 5
     assert not [path for path in written if "xla" in path.read_text()]
     documents = yaml.safe_load_all((tmp_path / "export/kubernetes.yaml").read_text())
@@ -136,13 +138,27 @@ def test_without_xla_no_server_is_told_to_compile(tmp_path):
 
 
 def test_what_an_operator_has_changed_stays(tmp_path):
-    assert len(write_server_files(tmp_path, "m", (1, 2), xla=False)) == 5
+    write_server_files(tmp_path, "m", (1, 2), xla=False)
+    assert kept_server_files(tmp_path, "m", (1, 2), xla=False) == []
     (tmp_path / "models.config").write_text("mine")
     (tmp_path / "batching.config").unlink()
-    written = write_server_files(tmp_path, "m", (1, 4), xla=False)
-    assert [path.name for path in written] == ["batching.config"]
+    write_server_files(tmp_path, "m", (1, 4), xla=False)
     assert (tmp_path / "models.config").read_text() == "mine"
-    assert "allowed_batch_sizes: 4" in written[0].read_text()
+    assert "allowed_batch_sizes: 4" in (tmp_path / "batching.config").read_text()
+    assert kept_names(tmp_path, "m", (1, 4)) == {"models.config"}
+
+
+def kept_names(*arguments, xla=False):
+    return {path.name for path in kept_server_files(*arguments, xla=xla)}
+
+
+def test_what_says_something_else_than_the_export_is_named(tmp_path):
+    assert kept_names(tmp_path, "m", (1, 2)) == set()
+    write_server_files(tmp_path, "m", (1, 2), xla=False)
+    named = {"models.config", "kubernetes.yaml", "README.md"}
+    assert kept_names(tmp_path, "n", (1, 2)) == named
+    assert kept_names(tmp_path, "m", (1, 4)) == {"batching.config"}
+    assert kept_names(tmp_path, "m", (1, 2), xla=True) == named - {"models.config"}
 
 
 def test_no_machine_s_path_is_written(base):

@@ -2,6 +2,10 @@
 
 import hashlib
 import json
+import signal
+import subprocess
+import sys
+import time
 
 import numpy as np
 import pytest
@@ -10,13 +14,11 @@ import tensorflow as tf
 from t2t_keras.checkpoints import steps_in
 from t2t_keras.decoding.settings import BeamSearchSettings
 from t2t_keras.model_search import search_translations
-from t2t_keras.serving.graph_check import read_meta_graph, signatures_of
+from t2t_keras.serving.graph_check import ops_of, read_meta_graph, signatures_of
 from tests.system.conftest import REPOSITORY, python
 from tests.system.hostile_lines import BLANK, LINES, LONG
 from tests.system.in_process import run_program
-
-# What a stock server links of TensorFlow Text. All else must be TensorFlow's own.
-SENTENCEPIECE_OPS = frozenset({"SentencepieceOp", "SentencepieceTokenizeOp"})
+from tests.system.stock_ops import CORE_OPS, TOKENIZER_OPS
 
 
 def batches_of(held_out):
@@ -184,22 +186,12 @@ def test_the_signatures_are_those_that_servers_rely_on(reverse_run):
     assert found == {name: (set(ins), set(outs)) for name, ins, outs in CONTRACT}
 
 
-def test_every_op_is_one_that_a_stock_server_has(reverse_run):
-    """Core ops are those that a process knows which imports nothing but TensorFlow."""
-    graph = read_meta_graph(reverse_run.model_dir.export / "1")
-    used = {op.name for op in graph.meta_info_def.stripped_op_list.op}
-    done = python(
-        "-c",
-        "import sys, tensorflow as tf\n"
-        "from tensorflow.python.framework import op_def_registry\n"
-        "for name in sys.stdin.read().split():\n"
-        "    if op_def_registry.get(name) is None: print(name)",
-        stdin=" ".join(used).encode(),
-    )
-    assert done.returncode == 0, done.stderr.decode()
-    foreign = set(done.stdout.decode().split())
-    assert foreign == SENTENCEPIECE_OPS
-    assert not {"PyFunc", "EagerPyFunc", "PyFuncStateless"} & used
+def test_every_op_is_one_that_a_server_of_2_20_has(reverse_run):
+    """Those of bfloat16, parsers and XLA: tests/system/test_exporting.py."""
+    run = reverse_run.model_dir
+    ops = [ops_of(read_meta_graph(base / "1")) for base in (run.export, run.export_ids)]
+    assert ops[0] - CORE_OPS == TOKENIZER_OPS
+    assert ops[1] <= CORE_OPS
 
 
 @pytest.mark.parametrize("form", ["export", "export_ids"])
@@ -228,7 +220,11 @@ def test_another_export_is_another_version(own_run):
     done = run_program("export", *arguments)
     # One of two evaluations was the best: which, the seed decides.
     (best,) = steps_in(own_run.best)
-    assert (done.status, done.stderr) == (0, "")
+    assert done.status == 0
+    assert done.stderr == (
+        f"kept as they were in {own_run.export}, and other than this export would "
+        "write them: models.config. To have them anew, delete them and export again.\n"
+    )
     assert done.stdout == f"exported step {best} to {own_run.export / '2'}\n"
     assert versions(own_run.export) == ["1", "2"]
     assert versions(own_run.export_ids) == ["1"]
@@ -237,6 +233,21 @@ def test_another_export_is_another_version(own_run):
     card = own_run.run_card()["export"]
     assert card["directory"] == "export/2"
     assert card["checkpoint"] == f"best/step-{best}"
+
+
+def test_sigterm_leaves_nothing_half_written(own_run):
+    command = [sys.executable, "-m", "t2t_keras.export", f"--model_dir={own_run.path}"]
+    with subprocess.Popen(
+        [*command, "--format=ids"], cwd=REPOSITORY, stderr=subprocess.PIPE, text=True
+    ) as process:
+        half = own_run.export_ids / f".2.{process.pid}.tmp"
+        while not half.is_dir() and process.poll() is None:
+            time.sleep(0.02)
+        process.terminate()
+        _, said = process.communicate()
+    assert said.endswith("stopped by SIGTERM\n")
+    assert process.returncode == 128 + signal.SIGTERM
+    assert versions(own_run.export_ids) == ["1"]
 
 
 @pytest.mark.parametrize(

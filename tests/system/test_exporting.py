@@ -18,10 +18,11 @@ from t2t_keras.model_dir import ModelDir
 from t2t_keras.model_search import search_translations
 from t2t_keras.parsing.linearization import words_of
 from t2t_keras.parsing.trees import read_trees
-from t2t_keras.serving.graph_check import read_meta_graph
+from t2t_keras.serving.graph_check import ops_of, read_meta_graph
 from t2t_keras.serving.requests import Request, read_warm_up
 from t2t_keras.serving.validation import served_session
 from t2t_keras.text.reading import TextReader
+from tests.system.c_programs import run_c
 from tests.system.random_model import (
     CONFIG,
     made_up_lines,
@@ -30,6 +31,7 @@ from tests.system.random_model import (
     reader_of,
     trained_of,
 )
+from tests.system.stock_ops import CORE_OPS, TOKENIZER_OPS
 
 LINES = (*made_up_lines(6, seed=3), "", "the old house " * 12)
 LIMIT = 11
@@ -175,23 +177,28 @@ def test_attention_is_that_of_all_layers(served, trained):
     assert found["target_tokens"][0].tolist() == pieces
 
 
-def test_xla_finds_the_same_and_goes_where_stock_servers_do_not_look(
-    served, trained, model_dir
-):
+@pytest.fixture(scope="module")
+def xla_version(trained, model_dir):
     settings = dataclasses.replace(SETTINGS, xla=True, batch_sizes=(8,))
-    version = exporting.export(trained, model_dir, "text", settings)
-    assert version == model_dir.export_xla / "1"
-    functions = read_meta_graph(version).graph_def.library.function
+    return exporting.export(trained, model_dir, "text", settings)
+
+
+def test_xla_finds_the_same_and_goes_where_stock_servers_do_not_look(
+    served, xla_version, model_dir
+):
+    assert xla_version == model_dir.export_xla / "1"
+    functions = read_meta_graph(xla_version).graph_def.library.function
     assert [f for f in functions if f.attr["_XlaMustCompile"].b]
-    first = next(iter(read_warm_up(version)))
+    first = next(iter(read_warm_up(xla_version)))
     assert first.inputs["text"].shape == (8,)
     expected = ask(served, "serving_default", text=strings(LINES))
-    with served_session(version) as session:
+    with served_session(xla_version) as session:
         found = ask(session, "serving_default", text=strings(LINES))
         assert len(ask(session, "serving_default", text=strings([]))["score"]) == 0
     assert found["translation"].tolist() == expected["translation"].tolist()
     np.testing.assert_allclose(found["score"], expected["score"], atol=TOLERANCE)
-    assert "--xla_cpu_compilation_enabled" in (version.parent / "README.md").read_text()
+    readme = (xla_version.parent / "README.md").read_text()
+    assert "--xla_cpu_compilation_enabled" in readme
 
 
 def test_bfloat16_is_stored_in_half_the_space(trained, model_dir):
@@ -248,11 +255,53 @@ def test_an_export_that_fails_leaves_nothing(trained, tmp_path, monkeypatch):
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_parsers_export_answers_with_trees_over_raw_text(trained, tmp_path):
-    parser = trained_of(trained.model, trained.vocabulary, target_language="tree")
-    parser = dataclasses.replace(parser, checkpoint=trained.checkpoint)
+def test_a_version_that_a_kept_batching_config_refuses_is_not_made(trained, tmp_path):
+    model_dir = ModelDir(tmp_path)
+    small = dataclasses.replace(SETTINGS, batch_sizes=(1, 4))
+    exporting.export(trained, model_dir, "ids", small)
+    assert exporting.kept_files(model_dir, "ids", small) == []
+    path = model_dir.export_ids / "batching.config"
+    for text, most in (
+        (path.read_text(), 4),
+        ("max_batch_size { value: 7 }", 7),
+        # What it splits it must take first.
+        (
+            "max_batch_size { value: 6 } max_execution_batch_size { value: 2 }"
+            "enable_large_batch_splitting { value: true }",
+            6,
+        ),
+    ):
+        path.write_text(text)
+        with pytest.raises(UserError) as caught:
+            exporting.export(trained, model_dir, "ids", SETTINGS)
+        assert f"at most {most} rows" in str(caught.value)
+        assert "warmed for 8." in str(caught.value)
+        versions = [each.name for each in model_dir.export_ids.iterdir()]
+        assert sorted(each for each in versions if each.isdigit()) == ["1"]
+    # A server that is told nothing takes a thousand.
+    path.write_text("num_batch_threads { value: 3 }")
+    version = exporting.export(trained, model_dir, "ids", SETTINGS)
+    assert version.name == "2"
+    assert exporting.kept_files(model_dir, "ids", SETTINGS) == [path]
+    named = dataclasses.replace(SETTINGS, model_name="other", xla=True)
+    kept = {each.name for each in exporting.kept_files(model_dir, "ids", named)}
+    assert kept == {path.name, "models.config", "kubernetes.yaml", "README.md"}
+
+
+@pytest.fixture(scope="module")
+def parser(trained):
+    changed = trained_of(trained.model, trained.vocabulary, target_language="tree")
+    return dataclasses.replace(changed, checkpoint=trained.checkpoint)
+
+
+@pytest.fixture(scope="module")
+def parser_version(parser, tmp_path_factory):
     settings = dataclasses.replace(SETTINGS, max_source_length=99, max_characters=999)
-    version = exporting.export(parser, ModelDir(tmp_path), "text", settings)
+    model_dir = ModelDir(tmp_path_factory.mktemp("parser"))
+    return exporting.export(parser, model_dir, "text", settings)
+
+
+def test_a_parsers_export_answers_with_trees_over_raw_text(parser, parser_version):
     translator = experiment.build_translator(
         parser.model,
         parser.vocabulary,
@@ -261,7 +310,7 @@ def test_a_parsers_export_answers_with_trees_over_raw_text(trained, tmp_path):
         form_of("tree", splits_words=True),
     )
     lines = ["the old (green) house walks.", "", "isn't", *LINES[:3]]
-    with served_session(version) as served:
+    with served_session(parser_version) as served:
         found = ask(served, "nbest", text=strings(lines))["translations"]
     expected = translator.translate(lines)
     for row, line in zip(found, expected, strict=True):
@@ -269,3 +318,41 @@ def test_a_parsers_export_answers_with_trees_over_raw_text(trained, tmp_path):
         assert [text.decode() for text in row[: len(texts)]] == texts
     words = words_of(next(read_trees([found[0][0].decode()])))
     assert words == "the old -LRB- green -RRB- house walks .".split()
+
+
+@pytest.fixture(scope="module")
+def bfloat16_version(trained, tmp_path_factory):
+    settings = dataclasses.replace(SETTINGS, precision="bfloat16")
+    model_dir = ModelDir(tmp_path_factory.mktemp("bfloat16"))
+    return exporting.export(trained, model_dir, "text", settings)
+
+
+FLAVOURS = ("bfloat16", "parser", "xla")
+
+
+@pytest.mark.parametrize("flavour", FLAVOURS)
+def test_every_op_is_one_that_a_server_of_2_20_has(request, flavour):
+    version = request.getfixturevalue(f"{flavour}_version")
+    assert ops_of(read_meta_graph(version)) - CORE_OPS == TOKENIZER_OPS
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("flavour", FLAVOURS)
+def test_the_c_program_says_what_the_session_says(c_programs, request, flavour):
+    """As servers do, it knows neither Python nor what an export was made of."""
+    version = request.getfixturevalue(f"{flavour}_version")
+    with served_session(version) as session:
+        expected = ask(session, "serving_default", text=strings(LINES))
+    stdin = "".join(f"{line}\n" for line in LINES).encode()
+    for name in ("translate", "translate_no_xla"):
+        status, output, said = run_c(c_programs / name, version, "8", stdin=stdin)
+        if (flavour, name) == ("xla", "translate_no_xla"):
+            assert (status, output) == (1, b"")
+            assert "XLA compilation disabled" in said[0]
+            continue
+        assert status == 0, said
+        rows = [line.split("\t", 1) for line in output.decode().split("\n")[:-1]]
+        texts = [text.decode() for text in expected["translation"]]
+        assert [row[1] for row in rows] == texts
+        scores = [float(row[0]) for row in rows]
+        np.testing.assert_allclose(scores, expected["score"], atol=1e-5)

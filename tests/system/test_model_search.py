@@ -137,6 +137,37 @@ def test_options_of_its_own_make_a_sentence_s_own_search(model, vocabulary):
         np.testing.assert_allclose(together.scores[row], alone.scores[0], atol=1e-5)
 
 
+def test_a_source_without_text_ends_at_once_and_changes_no_other(
+    read, vocabulary, search
+):
+    texts = [vocabulary.encode(line) for line in made_up_lines(4, seed=6)]
+    mixed = search([[1], texts[0], [], texts[1], texts[2], [1], texts[3]])
+    alone = search(texts)
+    for found, expected in zip(mixed, alone, strict=True):
+        np.testing.assert_allclose(found[[1, 3, 4, 6]], expected, atol=1e-5)
+    for row in (0, 2, 5):
+        assert mixed[0][row, 0].tolist() == [1] + [0] * (mixed[0].shape[2] - 1)
+        assert mixed[1][row, 0] == 1
+    assert mixed[2][0, 0] == pytest.approx(read([1], [1]), abs=2e-5)
+    # One unknown word is text, of which the model says more than that.
+    assert search([[2, 1]])[1][0, 0] > 1
+
+
+def test_blank_lines_take_one_step(model, monkeypatch):
+    steps = []
+    decode_step = model.decode_step
+    monkeypatch.setattr(
+        model, "decode_step", lambda *a: steps.append(1) or decode_step(*a)
+    )
+    settings = BeamSearchSettings(beam_size=4, n_best=1)
+    for growing in (True, False):
+        search_translations(
+            model, ids_of([[1, 0], [], [1]]), settings, EXTRA, growing=growing
+        )
+        assert len(steps) == 1
+        steps.clear()
+
+
 def test_no_translation_is_longer_than_the_longest_that_may_be(model, vocabulary):
     sources = [vocabulary.encode(line) for line in made_up_lines(4, seed=6)]
     settings = BeamSearchSettings(beam_size=3, n_best=1)

@@ -163,7 +163,7 @@ def test_where_others_wait_nothing_smaller_is_tried() -> None:
     stepper = SmallDevice(room=100, num_replicas=2)
     message = (
         r"A batch of 11 x \(30 \+ 20\) tokens needs more memory than this worker has. "
-        r".* --max_tokens_per_replica=90, or half of what it is"
+        r".* --max_tokens_per_replica=90\."
     )
     with pytest.raises(UserError, match=message):
         preflight(
@@ -175,6 +175,19 @@ def test_where_others_wait_nothing_smaller_is_tried() -> None:
             together=True,
         )
     assert stepper.rehearsed == [(11, 30)]
+
+
+def test_where_others_wait_a_single_row_has_no_half() -> None:
+    stepper = SmallDevice(room=29)
+    with pytest.raises(UserError, match=r"nothing smaller was tried. Lower --max_len"):
+        preflight(
+            stepper,
+            [batch_of(1, 30, 20)],
+            [],
+            [].append,
+            only_these=True,
+            together=True,
+        )
 
 
 def test_a_shape_to_evaluate_that_does_not_fit_is_named_too(monkeypatch) -> None:

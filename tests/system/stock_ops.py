@@ -1,0 +1,28 @@
+"""The ops that exports use, each of which a server of TensorFlow 2.20 has.
+
+Every one was looked up in the op registry of TensorFlow 2.20.0 on 2026-11-22, with the
+attributes that the nodes give it. An op that is not here is looked up there first: a
+server refuses a version whose graph has an op that it does not know.
+"""
+
+CORE_OPS = frozenset(
+    """
+    AddN AddV2 All Any Assert AssignVariableOp BatchMatMulV2 BiasAdd BroadcastTo
+    Cast ConcatV2 Const Cos Cumsum DenseBincount DisableCopyOnRead Empty EnsureShape
+    Equal ExpandDims Fill FloorDiv FloorMod GatherV2 Greater GreaterEqual Identity
+    If InplaceUpdate IsNan Less LessEqual Log LogicalAnd LogicalNot LogicalOr
+    LowerBound MatMul Max Maximum Mean MergeV2Checkpoints Min Minimum Mul Neg NoOp
+    NotEqual OnesLike Pack Pad PadV2 PartitionedCall Placeholder
+    PlaceholderWithDefault Pow Prod RaggedGather RaggedRange RaggedTensorToTensor
+    Range ReadVariableOp RealDiv ReduceJoin Relu Reshape RestoreV2 ReverseSequence
+    Rsqrt SaveV2 Select SelectV2 Shape ShardedFilename Sin Size Softmax
+    SparseSoftmaxCrossEntropyWithLogits SplitV SquaredDifference Squeeze
+    StatefulPartitionedCall StatelessWhile StaticRegexFullMatch StaticRegexReplace
+    StopGradient StridedSlice StringJoin StringLength StringSplitV2 StringStrip Sub
+    Substr Sum TensorListFromTensor TensorListGetItem TensorListReserve
+    TensorListSetItem TensorListStack TensorScatterUpdate Tile TopKV2 Transpose
+    UnicodeTranscode Unpack VarHandleOp Where While ZerosLike
+    """.split()
+)
+# Of TensorFlow Text 2.20.1.
+TOKENIZER_OPS = frozenset({"SentencepieceOp", "SentencepieceTokenizeOp"})
