@@ -51,7 +51,8 @@ def test_a_copy_for_each_hypothesis_changes_nothing_but_its_size(found):
 def test_logits_are_the_same_of_a_turned_embedding(found, monkeypatch):
     monkeypatch.setattr(measured, "VOCABULARY", 67)
     parts.logits_times(rows=5, rounds=1)
-    standing, turned = found
+    standing, turned, kernel = found
+    assert kernel.shape == (measured.WIDTH, 67)
     assert turned.shape == (1, 5, 67)
     np.testing.assert_allclose(standing, turned, atol=1e-5)
 
@@ -110,7 +111,7 @@ def test_the_table_says_what_is_computed_for_nothing(monkeypatch, capsys):
     ):
         monkeypatch.setattr(tf.config.threading, name, lambda _: None)
     monkeypatch.setattr(parts, "attention_costs", lambda *_: [1.0, 2.0, 3.0, 4.0])
-    monkeypatch.setattr(parts, "logits_times", lambda *_: [1.5, 2.5])
+    monkeypatch.setattr(parts, "logits_times", lambda *_: [1.5, 2.5, 3.5])
     monkeypatch.setattr(parts, "search_times", lambda *_: [1234.5] * 4)
     monkeypatch.setattr(parts, "rows_needed", len)
     monkeypatch.setattr(
@@ -119,5 +120,5 @@ def test_the_table_says_what_is_computed_for_nothing(monkeypatch, capsys):
     parts.main()
     lines = capsys.readouterr().out.splitlines()
     assert lines[1] == "| 8 | 1.00 | 2.00 | 3.00 | 4.00 |"
-    assert lines[5] == "| 4 | 1.50 | 2.50 |"
+    assert lines[5] == "| 4 | 1.50 | 2.50 | 3.50 |"
     assert lines[-1] == "| sorted, the finished leave | 66 | 33 | 1,234.50 |"
