@@ -35,7 +35,7 @@ def main() -> None:
     parser.add_argument("--real_lengths", action="store_true")
     given = parser.parse_args()
     trained = experiment.TrainedModel(
-        built(),
+        built(config_of(), measured.VOCABULARY),
         _Numbers(measured.VOCABULARY),  # type: ignore[arg-type]
         config_of(),
         Path("nowhere"),

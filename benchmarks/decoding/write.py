@@ -33,7 +33,7 @@ def main() -> None:
     parser.add_argument("--model", type=Path, default=Path("runs/decoding_benchmark"))
     folder = parser.parse_args().model
     folder.mkdir(parents=True, exist_ok=True)
-    model = built()
+    model = built(config_of(), measured.VOCABULARY)
     encodings, weights = encodings_of(model, POSITIONS), weights_of(model)
     np.savez(folder / "weights.npz", positions=encodings, **weights)
     pieces = ["<pad>", "</s>", "<unk>", *map(str, range(3, measured.VOCABULARY))]
@@ -62,17 +62,18 @@ def config_of() -> ExperimentConfig:
     )
 
 
-def built() -> Transformer:
-    """Returns base with the weights that all share."""
-    model = experiment.build_model(config_of(), measured.VOCABULARY)
+def built(config: ExperimentConfig, vocabulary_size: int) -> Transformer:
+    """Returns a model whose searches go on to their limit, its weights from a seed."""
+    model = experiment.build_model(config, vocabulary_size)
     embeddings_VD = ops.convert_to_numpy(model.output_embeddings.value).copy()
     embeddings_VD[0] = 0.0
     embeddings_VD[:, 0] = 0.0
     embeddings_VD[measured.EOS, 0] = -1.0
     model.output_embeddings.assign(embeddings_VD)
     norm = model.decoder.layers[-1].feed_forward_residual.norm
-    first_D = np.arange(measured.WIDTH) == 0
-    signs_D = np.random.default_rng(1).choice([-1.0, 1.0], measured.WIDTH)
+    width = config.model.d_model
+    first_D = np.arange(width) == 0
+    signs_D = np.random.default_rng(1).choice([-1.0, 1.0], width)
     norm.gamma.assign(np.where(first_D, 0.0, signs_D))
     norm.beta.assign(np.where(first_D, 30.0, 0.0))
     return model

@@ -1,0 +1,124 @@
+"""The ways that are compared find the same, and all rows of a search are counted."""
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from benchmarks.decoding import measured, parts, write
+from t2t_keras.config import ExperimentConfig, ModelConfig
+from t2t_keras.model_search import search_translations
+
+TINY = ModelConfig(num_layers=1, d_model=12, d_ff=20, num_heads=3)
+WORDS = 23
+
+
+@pytest.fixture
+def found(monkeypatch):
+    """Has each way run once instead of being timed; holds what they returned."""
+    found = []
+
+    def run(ways, _rounds):
+        found.extend(way() for way in ways)
+        return [0.0 for _ in ways]
+
+    monkeypatch.setattr(parts, "milliseconds", run)
+    return found
+
+
+def test_rounds_go_in_turn(monkeypatch):
+    # Read before the first way and after each.
+    clock = iter([0, 100, 200, 200, 203, 204, 204, 205, 211])
+    monkeypatch.setattr(parts.time, "process_time", lambda: next(clock))
+    asked = []
+    ways = [lambda: asked.append("one"), lambda: asked.append("other")]
+    # 100, 3, 1 and 100, 1, 6: what is slow in the first round is not seen.
+    assert parts.milliseconds(ways, rounds=3) == [3000.0, 6000.0]
+    assert asked == ["one", "other"] * 3
+
+
+def test_a_copy_for_each_hypothesis_changes_nothing_but_its_size(found):
+    *_, once, each = parts.attention_costs(batch=3, rounds=1)
+    one_memory, own_copies = found
+    assert len(one_memory) == measured.LAYERS
+    for shared, own in zip(one_memory, own_copies, strict=True):
+        assert shared.shape == (3, measured.BEAM, 1)
+        np.testing.assert_allclose(tf.reshape(own, shared.shape), shared, atol=1e-5)
+    # Keys and values of 6 layers, 3 sentences of 25 tokens, 512 numbers of 4 bytes.
+    assert once == pytest.approx(2 * 6 * 3 * 25 * 512 * 4 / 1e6)
+    assert each == pytest.approx(4 * once)
+
+
+def test_logits_are_the_same_of_a_turned_embedding(found, monkeypatch):
+    monkeypatch.setattr(measured, "VOCABULARY", 67)
+    parts.logits_times(rows=5, rounds=1)
+    standing, turned, kernel = found
+    assert kernel.shape == (measured.WIDTH, 67)
+    assert turned.shape == (1, 5, 67)
+    np.testing.assert_allclose(standing, turned, atol=1e-5)
+
+
+def test_batches_are_sorted_and_who_stays_is_as_long_as_the_longest(monkeypatch):
+    monkeypatch.setattr(parts, "BATCH", 2)
+    lengths = [3, 9, 4, 8, 5]
+    assert parts.batches(lengths, False, True) == [[3, 9], [4, 8], [5]]
+    assert parts.batches(lengths, False, False) == [[9, 9], [8, 8], [5]]
+    assert parts.batches(lengths, True, True) == [[9, 8], [5, 4], [3]]
+    assert parts.batches(lengths, True, False) == [[9, 9], [5, 5], [3]]
+
+
+def test_rows_are_counted_by_hand():
+    # One hypothesis each at first, then four; who is done leaves after 8 positions.
+    three_leave = 3 + 7 * 3 * 4 + 1 * 4
+    two_stay = 2 + 2 * 2 * 4
+    assert parts.rows_computed([[[5, 1, 9]], [[3, 3], [5, 1, 9]]]) == [
+        three_leave,
+        two_stay + three_leave,
+    ]
+    assert parts.rows_needed([5, 1, 9]) == (1 + 4 * 4) + 1 + (1 + 8 * 4)
+
+
+@pytest.mark.parametrize("leave", [True, False])
+def test_rows_are_those_that_the_model_is_asked_for(leave, monkeypatch):
+    lengths = [4, 19, 10, 2]
+    model = write.built(ExperimentConfig(model=TINY), WORDS)
+    asked, decode_step = [], model.decode_step
+
+    def counted(tokens, *rest):
+        asked.append(int(tf.size(tokens)))
+        return decode_step(tokens, *rest)
+
+    monkeypatch.setattr(model, "decode_step", counted)
+    source = tf.constant(measured.padded([[3] * (length - 1) for length in lengths]))
+    result = search_translations(model, source, parts.SETTINGS, 0, growing=leave)
+    assert result.lengths[:, 0].numpy().tolist() == lengths
+    assert parts.rows_computed([parts.batches(lengths, False, leave)]) == [sum(asked)]
+
+
+def test_outputs_are_as_long_as_they_are_to_be(found, monkeypatch):
+    monkeypatch.setattr(parts, "SMALL", TINY)
+    monkeypatch.setattr(parts, "SMALL_VOCABULARY", WORDS)
+    arranged = [[[9, 3], [4]], [[9, 9], [4]]]
+    parts.search_times(arranged, rounds=1)
+    for expected, lengths in zip(arranged, found, strict=True):
+        assert [batch.tolist() for batch in lengths] == expected
+
+
+def test_the_table_says_what_is_computed_for_nothing(monkeypatch, capsys):
+    monkeypatch.setattr("sys.argv", ["parts", "--sentences=33"])
+    for name in (
+        "set_intra_op_parallelism_threads",
+        "set_inter_op_parallelism_threads",
+    ):
+        monkeypatch.setattr(tf.config.threading, name, lambda _: None)
+    monkeypatch.setattr(parts, "attention_costs", lambda *_: [1.0, 2.0, 3.0, 4.0])
+    monkeypatch.setattr(parts, "logits_times", lambda *_: [1.5, 2.5, 3.5])
+    monkeypatch.setattr(parts, "search_times", lambda *_: [1234.5] * 4)
+    monkeypatch.setattr(parts, "rows_needed", len)
+    monkeypatch.setattr(
+        parts, "rows_computed", lambda all_: [33 + sum(map(len, x)) for x in all_]
+    )
+    parts.main()
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[1] == "| 8 | 1.00 | 2.00 | 3.00 | 4.00 |"
+    assert lines[5] == "| 4 | 1.50 | 2.50 | 3.50 |"
+    assert lines[-1] == "| sorted, the finished leave | 66 | 33 | 1,234.50 |"
