@@ -1,5 +1,6 @@
 """What follows the last update: the mean of checkpoints, a score, an export."""
 
+import re
 import sys
 from pathlib import Path
 
@@ -80,16 +81,19 @@ def average_steps(model_dir: ModelDir, steps: list[int]) -> checkpoints.Checkpoi
 def keep(model_dir: ModelDir, report: scoring.Report) -> None:
     """Writes translations to the model directory and scores to the run card.
 
-    Scores that each sentence has, as EVALB's, stand beside its translations.
+    Scores that each sentence has, as EVALB's, stand beside its translations. What
+    another search than the run's own has found is kept apart, by the search's name.
     """
     # By checkpoint too: the latest and the mean have the same step.
-    name = f"{report.name}-{report.checkpoint.replace('/', '-')}.txt"
+    of = f"{report.name} {report.checkpoint}"
+    if report.decoding != model_dir.config().decoding:
+        of += f" beam {report.decoding.beam_size} alpha {report.decoding.alpha:g}"
+    name = f"{re.sub('[ /]', '-', of)}.txt"
     lines = [line.text for line in report.translations]
     write_text(model_dir.translations / name, "".join(f"{line}\n" for line in lines))
     if report.scores.table:
         write_text(model_dir.translations / f"{name}.evalb", report.scores.table)
     scores = model_dir.run_card().get("scores", {})
-    of = f"{report.name} {report.checkpoint}"
     model_dir.update_run_card({"scores": {**scores, of: report.facts()}})
 
 

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from t2t_keras.ablation.corpus_names import corpus_name
 from t2t_keras.ablation.parameters import parameter_count
 from t2t_keras.ablation.plan import Row, Run, changes
 from t2t_keras.errors import UserError
@@ -94,6 +95,9 @@ class Ablation:
 def run_result(run: Run) -> RunResult | None:
     """Returns what a run came to, None if it is not done.
 
+    Scores of another search than the row's are none of its own: `evaluate` of earlier
+    releases put them in the same place.
+
     Raises:
         UserError: If its directory is of other settings, or it is no translator.
     """
@@ -109,6 +113,9 @@ def run_result(run: Run) -> RunResult | None:
     scores = card.get("scores", {}).get(f"dev averaged/step-{run.steps}")
     cost = card.get("training_cost", {})
     if scores is None or cost.get("step") != run.steps:
+        return None
+    search = dataclasses.asdict(config.decoding)
+    if scores.get("decoding", search) != search:
         return None
     if "bleu" not in scores:
         raise UserError(
@@ -139,7 +146,7 @@ def collect(
     scores = card.get("scores", {})
     base = rows[0]
     return Ablation(
-        corpus=card.get("corpus", {}).get("name", "unknown"),
+        corpus=corpus_name(card, base.config.data),
         vocabulary_size=size,
         sentences=next((score["sentences"] for score in scores.values()), None),
         steps=base.config.training.train_steps,

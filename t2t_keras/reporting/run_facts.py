@@ -6,6 +6,7 @@ import os
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from t2t_keras.ablation.corpus_names import corpus_name, file_names
 from t2t_keras.ablation.parameters import parameter_count
 from t2t_keras.config import ExperimentConfig
 from t2t_keras.flat_config import flat
@@ -33,7 +34,13 @@ class RunFacts:
     @property
     def corpus(self) -> str:
         """The name of what it was trained on."""
-        return self.card.get("corpus", {}).get("name", "unknown corpus")
+        return corpus_name(self.card, self.config.data)
+
+    @property
+    def test_set(self) -> str:
+        """The names of its test set's files, or of the corpus that it is a part of."""
+        data = self.config.data
+        return file_names([*data.test_source, *data.test_target]) or self.corpus
 
     @property
     def vocabulary_size(self) -> int | None:
@@ -51,18 +58,39 @@ class RunFacts:
         """What training has cost; empty before the first checkpoint."""
         return self.card.get("training_cost", {})
 
+    @property
+    def finished(self) -> bool:
+        """Whether all its updates are made."""
+        return self.cost.get("step") == self.config.training.train_steps
+
+    @property
+    def is_parser(self) -> bool:
+        """Whether it makes trees; else it translates."""
+        return self.config.data.target_language == "tree"
+
     def scores(self) -> list[tuple[str, Mapping[str, Any]]]:
         """Returns (test set and checkpoint, scores), as the card has them."""
         return list(self.card.get("scores", {}).items())
 
-    def test_scores(self) -> Mapping[str, Any] | None:
-        """Returns the translations' scores on the test split, by the latest mean."""
+    def test_scores(self, measure: str = "bleu") -> Mapping[str, Any] | None:
+        """Returns the scores on the test split, by the latest mean.
+
+        Those of the run's own search come before those of another.
+
+        Args:
+            measure: One that must be among them; a parser has f1 in place of bleu.
+        """
+        search = dataclasses.asdict(self.config.decoding)
         found = [
             score
             for name, score in self.scores()
-            if name.startswith("test averaged/") and "bleu" in score
+            if name.startswith("test averaged/") and measure in score
         ]
-        return max(found, key=lambda score: score["step"], default=None)
+        return max(
+            found,
+            key=lambda score: (score["step"], score.get("decoding") == search),
+            default=None,
+        )
 
 
 def read_run(path: str) -> RunFacts:

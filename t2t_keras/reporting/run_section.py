@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import Any
 
 from t2t_keras.config import ExperimentConfig
@@ -128,6 +129,7 @@ def _curves(run: RunFacts, name: str) -> Block:
             (_curve(run, "loss", "train"), _curve(run, "dev_loss", "dev")),
         ),
         Panel("BLEU of dev sentences, greedy", (_curve(run, "dev_bleu_greedy"),)),
+        Panel("F1 of dev sentences, greedy", (_curve(run, "dev_f1_greedy"),)),
         Panel("Learning rate", (_curve(run, "learning_rate"),)),
         Panel("Target tokens per second", (_curve(run, "target_tokens_per_second"),)),
     ]
@@ -171,16 +173,17 @@ def _cut(text: str) -> str:
 def _translations(run: RunFacts) -> list[str] | None:
     """Returns the test set's translations by the newest averaged weights."""
     files = run.place.translations.glob("test-averaged-step-*.txt")
-    newest = max(files, key=_step_of, default=None)
+    newest = max(filter(_step_of, files), key=_step_of, default=None)
     if newest is None:
         return None
     text = newest.read_text(encoding="utf-8", errors="replace")
     return text.split("\n")[:-1]
 
 
-def _step_of(path: Any) -> int:
-    found = re.search(r"step-(\d+)", path.name)
-    return int(found[1]) if found else -1
+def _step_of(path: Path) -> int:
+    """Returns the step; 0 of a file that another search than the run's wrote."""
+    found = re.search(r"step-(\d+)\.txt$", path.name)
+    return int(found[1]) if found else 0
 
 
 def _data(run: RunFacts) -> Table:

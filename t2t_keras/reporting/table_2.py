@@ -1,14 +1,14 @@
 """Table 2: translation quality and training cost, beside the paper's systems."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from t2t_keras.config import BASE, BIG, ModelConfig
 from t2t_keras.reporting.blocks import Block, Cell, Missing, Paragraph, Row, Table
 from t2t_keras.reporting.figures_in_words import as_number, as_power
 from t2t_keras.reporting.paper_figures import DEVICES, TABLE_2, estimated_flops
+from t2t_keras.reporting.papers_experiments import is_papers_translator
 from t2t_keras.reporting.run_facts import RunFacts
-
-_WMT14 = "wmt14_translate/"
 
 
 def table_2_blocks(runs: Sequence[RunFacts]) -> list[Block]:
@@ -20,12 +20,16 @@ def table_2_blocks(runs: Sequence[RunFacts]) -> list[Block]:
             "hyphens. The paper's costs are time x devices x sustained FLOP/s; ours "
             "are counted from shapes, padding included. For the Transformers the paper "
             "gives one cost for both columns, which stands in the first. A dash: the "
-            "paper has no such figure.",
+            "paper has no such figure. In our rows are finished runs with the paper's "
+            "settings, corpus and search alone, the first of several.",
             quiet=True,
         ),
     ]
+    translators = [run for run in runs if not run.is_parser]
+    if translators:
+        blocks.append(_scores(translators))
     if runs:
-        blocks += [_scores(runs), _costs(runs), Paragraph(_COST_NOTE, quiet=True)]
+        blocks += [_costs(runs), Paragraph(_COST_NOTE, quiet=True)]
     return blocks
 
 
@@ -36,29 +40,6 @@ _COST_NOTE = (
     "each device one of the paper's four. Time is that of updates; compiling, "
     "evaluating and saving are left out."
 )
-
-
-def target_of(run: RunFacts) -> str | None:
-    """Returns de or fr of a run on WMT14 from English, with its own test set."""
-    data = run.config.data
-    own_text = data.train_source or data.test_source
-    if _WMT14 not in run.corpus or own_text or data.source_language != "en":
-        return None
-    return data.target_language if data.target_language in ("de", "fr") else None
-
-
-def is_model(run: RunFacts, model: ModelConfig) -> bool:
-    """Returns whether a run has the sizes of a model of the paper's."""
-
-    def sizes(config: ModelConfig) -> tuple[int | None, ...]:
-        per_head = config.d_model // config.num_heads
-        return (
-            *(config.num_layers, config.d_model, config.d_ff, config.num_heads),
-            *(config.d_k or per_head, config.d_v or per_head),
-            *(config.learned_positions, config.encoder_neighborhood),
-        )
-
-    return sizes(run.config.model) == sizes(model)
 
 
 def _papers(runs: Sequence[RunFacts]) -> Table:
@@ -91,7 +72,7 @@ def _ours(name: str, model: ModelConfig, runs: Sequence[RunFacts]) -> Row:
     costs: list[Cell] = []
     for language in ("de", "fr"):
         run = next(
-            (r for r in runs if target_of(r) == language and is_model(r, model)), None
+            (run for run in runs if is_papers_translator(run, model, language)), None
         )
         scores = (run.test_scores() if run else None) or {}
         bleus.append(as_number(scores.get("tokenized_bleu"), 2))
@@ -111,9 +92,10 @@ def _scores(runs: Sequence[RunFacts]) -> Table:
             Row(
                 (
                     run.name,
-                    f"{run.corpus} ({language})",
+                    f"{run.test_set} ({language})",
                     as_number(scores.get("step"), 0),
                     str(len(averaged)) if averaged else Missing(),
+                    _search(scores),
                     as_number(scores.get("tokenized_bleu"), 2),
                     as_number(scores.get("bleu"), 2),
                     as_number(scores.get("chrf"), 2),
@@ -121,14 +103,23 @@ def _scores(runs: Sequence[RunFacts]) -> Table:
             )
         )
     header = (
-        *("run", "test set of", "step", "averaged", "paper's BLEU", "sacreBLEU"),
-        "chrF",
+        *("run", "test set", "step", "averaged", "search", "paper's BLEU"),
+        *("sacreBLEU", "chrF"),
     )
     caption = (
         "The runs of this report. Only the same test set can be compared: these are "
         "beside the paper's systems if they are of WMT14."
     )
     return Table(caption, header, tuple(rows), 2)
+
+
+def _search(scores: Mapping[str, Any]) -> Cell:
+    decoding = scores.get("decoding")
+    return (
+        "beam {beam_size}, alpha {alpha:g}".format(**decoding)
+        if decoding
+        else Missing()
+    )
 
 
 def _costs(runs: Sequence[RunFacts]) -> Table:

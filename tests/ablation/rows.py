@@ -2,6 +2,7 @@
 
 import dataclasses
 from pathlib import Path
+from typing import Any
 
 from t2t_keras.ablation.plan import Row, Run, plan_runs, read_rows
 from t2t_keras.flat_config import with_absolute_paths
@@ -27,7 +28,9 @@ def small_plan(folder: Path, seeds: int = 2) -> tuple[list[Row], list[Run]]:
     return rows, plan_runs(rows, seeds, folder / "out")
 
 
-def finished(run: Run, perplexity: float, bleu: float = 20.0, steps: int = 40) -> None:
+def finished(
+    run: Run, perplexity: float, bleu: float = 20.0, steps: int = 40, **facts: Any
+) -> None:
     """Leaves what a finished run of the train program leaves, as far as it is read."""
     place = ModelDir(run.model_dir)
     place.path.mkdir(parents=True, exist_ok=True)
@@ -44,6 +47,7 @@ def finished(run: Run, perplexity: float, bleu: float = 20.0, steps: int = 40) -
         "perplexity": perplexity,
         "tokenized_bleu": bleu + 1,
         "tokenized_bleu_signature": "multi-bleu",
+        **facts,
     }
     cost = {"step": steps, "hours": 0.5, "devices": 2, "flops": 3e12}
     place.update_run_card(

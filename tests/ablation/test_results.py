@@ -82,6 +82,29 @@ def test_a_run_counts_when_all_its_steps_are_made_and_scored(tmp_path) -> None:
     assert run_result(run) is None
 
 
+def test_scores_of_another_search_are_not_the_rows(tmp_path) -> None:
+    """As `evaluate --split=dev --beam_size=1` of an earlier release left them."""
+    _, runs = small_plan(tmp_path)
+    search = {"beam_size": 4, "alpha": 0.6, "extra_length": 50}
+    finished(runs[0], 8.0, decoding={**search, "beam_size": 1})
+    assert run_result(runs[0]) is None
+    finished(runs[0], 8.0, decoding=search)
+    assert run_result(runs[0]) is not None
+
+
+def test_files_are_named_and_no_folder(tmp_path) -> None:
+    rows, runs = small_plan(tmp_path)
+    data = dataclasses.replace(
+        rows[0].config.data, train_source=("/my/a.en",), train_target=("/my/a.de",)
+    )
+    rows[0] = dataclasses.replace(
+        rows[0], config=dataclasses.replace(rows[0].config, data=data)
+    )
+    finished(runs[0], 8.0)
+    ModelDir(runs[0].model_dir).update_run_card({"corpus": {"name": "text files"}})
+    assert collect(rows, runs, []).corpus == "a.en, a.de"
+
+
 def test_a_folder_of_another_run_is_refused(tmp_path) -> None:
     _, runs = small_plan(tmp_path)
     finished(dataclasses.replace(runs[1], model_dir=runs[0].model_dir), 8.0)

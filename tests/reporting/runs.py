@@ -3,12 +3,29 @@
 import dataclasses
 import json
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
-from t2t_keras.config import DataConfig, ExperimentConfig, ModelConfig
+from t2t_keras.config import (
+    DataConfig,
+    DecodingConfig,
+    ExperimentConfig,
+    ModelConfig,
+    TrainingConfig,
+)
 from t2t_keras.model_dir import ModelDir
 from t2t_keras.reporting.run_facts import RunFacts, read_run
 
+_COST = MappingProxyType(
+    {
+        "hours": 12.0,
+        "devices": 8,
+        "flops": 2.5e18,
+        "flops_per_second": 5.787e13,
+        "ceiling_flops_per_second": None,
+        "paper_estimate_flops": None,
+    }
+)
 MODEL = ModelConfig(num_layers=2, d_model=16, d_ff=24, num_heads=2)
 
 
@@ -38,19 +55,66 @@ def card_of(corpus: str, **facts: Any) -> dict[str, Any]:
         "seed": 7,
         "corpus": {"name": corpus, "pairs": 4500, "padding_share": 0.125},
         "vocabulary": {"size": 300, "sha256": "ab" * 32},
-        "training_cost": {
-            "step": 40,
-            "hours": 12.0,
-            "devices": 8,
-            "flops": 2.5e18,
-            "flops_per_second": 5.787e13,
-            "ceiling_flops_per_second": None,
-            "paper_estimate_flops": None,
-        },
+        "training_cost": {"step": 40, **_COST},
         "averaged": {"steps": [20, 30, 40]},
         "scores": {"test averaged/step-40": score_of()},
         **facts,
     }
+
+
+def trained_as_asked(folder: Path, config: ExperimentConfig, **facts: Any) -> RunFacts:
+    """Writes a run whose updates are all made, averaged, and scored by its own search.
+
+    Args:
+        folder: Of the run.
+        config: Its settings, of WMT14 or of files.
+        facts: Of the card, in place of those.
+    """
+    steps, averaged = config.training.train_steps, config.training.average_checkpoints
+    score = score_of(
+        checkpoint=f"averaged/step-{steps}",
+        step=steps,
+        decoding=dataclasses.asdict(config.decoding),
+    )
+    card = {
+        "training_cost": {"step": steps, **_COST},
+        "averaged": {"steps": [steps - i for i in reversed(range(averaged))]},
+        "scores": {f"test averaged/step-{steps}": score},
+        "vocabulary": {"size": config.data.vocabulary_size},
+    }
+    corpus = config.data.dataset or "text files"
+    return written_run(folder, corpus, config=config, **{**card, **facts})
+
+
+def papers_base() -> ExperimentConfig:
+    """The paper's base model, from English to German, as its training table says."""
+    return ExperimentConfig(
+        DataConfig(dataset="wmt14_translate/de-en", vocabulary_size=37_000),
+        ModelConfig(6, 512, 2048, 8, dropout_rate=0.1),
+        TrainingConfig(
+            *(100_000, 4000),
+            label_smoothing=0.1,
+            average_checkpoints=5,
+        ),
+        DecodingConfig(4, 0.6, 50),
+    )
+
+
+def papers_parser() -> ExperimentConfig:
+    """The paper's parser of the Wall Street Journal alone (section 6.3)."""
+    return ExperimentConfig(
+        DataConfig(
+            target_language="tree",
+            train_source=(
+                *("/ldc/wsj/0[2-9]/*.mrg", "/ldc/wsj/1*/*.mrg"),
+                *("/ldc/wsj/20/*.mrg", "/ldc/wsj/21/*.mrg"),
+            ),
+            test_source=("/ldc/wsj/23/*.mrg",),
+            vocabulary_size=16_000,
+        ),
+        ModelConfig(4, 1024, 2048, 8, dropout_rate=0.2),
+        decoding=DecodingConfig(21, 0.3, 300),
+    )
 
 
 def written_run(
@@ -58,16 +122,18 @@ def written_run(
     corpus: str = "wmt14_translate/de-en",
     model: ModelConfig = MODEL,
     data: DataConfig | None = None,
+    config: ExperimentConfig | None = None,
     **facts: Any,
 ) -> RunFacts:
     """Writes a run and reads it back."""
     place = ModelDir(folder)
     folder.mkdir(parents=True)
-    config = ExperimentConfig(
-        data or DataConfig(dataset="wmt14_translate/de-en"), model
+    config = config or ExperimentConfig(
+        data or DataConfig(dataset="wmt14_translate/de-en"),
+        model,
+        TrainingConfig(train_steps=40),
     )
-    training = dataclasses.replace(config.training, train_steps=40)
-    place.write_config(dataclasses.replace(config, training=training), "A run.")
+    place.write_config(config, "A run.")
     place.update_run_card(card_of(corpus, **facts))
     lines = [
         {"step": 10, "loss": 5.0, "learning_rate": 0.1, "target_tokens_per_second": 9},

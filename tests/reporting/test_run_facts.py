@@ -31,6 +31,45 @@ def test_the_newest_averaged_weights_count(tmp_path) -> None:
     assert written_run(tmp_path / "new", scores={}).test_scores() is None
 
 
+def test_a_runs_own_search_counts_before_another(tmp_path) -> None:
+    """An earlier release wrote both in one place; where only the other is, it is."""
+    greedy = score_of(decoding={"beam_size": 1, "alpha": 0.6, "extra_length": 50})
+    own = score_of(bleu=3.0)
+    names = "test averaged/step-40", "test averaged/step-40 beam 1 alpha 0.6"
+    for number, scores in enumerate(((own, greedy), (greedy, own))):
+        both = dict(zip(names, scores, strict=True))
+        run = written_run(tmp_path / f"run-{number}", scores=both)
+        assert run.test_scores() == own
+    alone = written_run(tmp_path / "alone", scores={names[0]: greedy})
+    assert alone.test_scores() == greedy
+    assert alone.test_scores("f1") is None
+
+
+def test_a_run_is_finished_when_all_its_updates_are_made(tmp_path) -> None:
+    assert written_run(tmp_path / "a").finished
+    assert not written_run(tmp_path / "b", training_cost={"step": 39}).finished
+    assert not written_run(tmp_path / "c", training_cost={}).finished
+
+
+def test_of_files_there_are_names(tmp_path) -> None:
+    data = DataConfig(
+        train_source=("/my/a.en",),
+        train_target=("/my/a.de",),
+        test_source=("/my/t.en",),
+        test_target=("/my/t.de",),
+    )
+    run = written_run(tmp_path / "run", "text files", data=data)
+    assert (run.corpus, run.test_set) == ("a.en, a.de", "t.en, t.de")
+    run = written_run(tmp_path / "other", "trees")
+    assert (run.corpus, run.test_set) == ("trees", "trees")
+
+
+def test_a_parser_is_told_from_a_translator(tmp_path) -> None:
+    trees = DataConfig(dataset="grammar_ende", target_language="tree")
+    assert written_run(tmp_path / "parser", data=trees).is_parser
+    assert not written_run(tmp_path / "translator").is_parser
+
+
 def test_a_run_that_has_just_begun(tmp_path) -> None:
     run = written_run(tmp_path / "run")
     run.place.run_card_file.unlink()

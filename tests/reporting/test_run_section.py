@@ -113,6 +113,23 @@ def test_a_language_without_a_tokenizer_has_no_papers_bleu(tmp_path) -> None:
     assert scores.rows[0].cells[3] == Missing("no tokenizer")
 
 
+def test_what_another_search_wrote_is_no_sample_of_the_run(tmp_path) -> None:
+    run = written_run(tmp_path / "run")
+    greedy = run.place.translations / "test-averaged-step-90-beam-1-alpha-0.6.txt"
+    greedy.write_text("uno\ndos\n")
+    samples = of_kind(run_blocks(run, "r", no_texts), Sample)
+    assert [sample.translation for sample in samples] == ["eins", "zwei", "drei"]
+
+
+def test_a_parsers_f1_has_a_curve(tmp_path) -> None:
+    run = written_run(tmp_path / "run")
+    run.place.metrics_file.write_text(
+        '{"step": 10, "dev_f1_greedy": 31.0}\n{"step": 20, "dev_f1_greedy": 62.5}\n'
+    )
+    (figure,) = of_kind(run_blocks(read_run(run.name), "r", no_texts), Figure)
+    assert figure.alt == "Curves over steps: F1 of dev sentences, greedy"
+
+
 def test_a_parser_shows_its_brackets(tmp_path) -> None:
     parser = {"step": 40, "sentences": 10, "f1": 91.3, "perplexity": 1.1}
     run = written_run(tmp_path / "run", scores={"test averaged/step-40": parser})

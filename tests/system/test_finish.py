@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 
 from t2t_keras import checkpoints, experiment, exporting, finish, scoring
-from t2t_keras.config import DecodingConfig
 from t2t_keras.errors import UserError
 from t2t_keras.evaluation.bleu import corpus_scores
 from t2t_keras.evaluation.translate import TranslatedLine, Translation
@@ -78,7 +77,7 @@ def test_nothing_to_average(own_run):
 
 
 @pytest.fixture
-def report():
+def report(own_run):
     lines = [
         TranslatedLine((Translation("gelb und\u00a0grün", -1.0, -2.0, 4),)),
         TranslatedLine((Translation("", 0.0, 0.0, 0),)),
@@ -93,7 +92,7 @@ def report():
         1.5,
         lines,
         2.0,
-        DecodingConfig(beam_size=3),
+        own_run.config().decoding,
     )
 
 
@@ -114,6 +113,26 @@ def test_a_parsers_table_of_sentences_is_kept_beside_its_trees(own_run, report):
     kept = own_run.translations / "test-averaged-step-77.txt.evalb"
     assert kept.read_text(encoding="utf-8") == scores.table
     assert own_run.run_card()["scores"]["test averaged/step-77"]["f1"] == 100.0
+
+
+def test_what_another_search_found_is_kept_apart(own_run, report):
+    finish.keep(own_run, report)
+    kept = own_run.translations / "test-averaged-step-77.txt"
+    before = kept.read_bytes()
+    decoding = dataclasses.replace(report.decoding, beam_size=1, alpha=1.5)
+    other = dataclasses.replace(
+        report,
+        decoding=decoding,
+        perplexity=2.5,
+        translations=report.translations[:1],
+    )
+    finish.keep(own_run, other)
+    scores = own_run.run_card()["scores"]
+    assert scores["test averaged/step-77"] == report.facts()
+    assert scores["test averaged/step-77 beam 1 alpha 1.5"] == other.facts()
+    assert kept.read_bytes() == before
+    apart = own_run.translations / "test-averaged-step-77-beam-1-alpha-1.5.txt"
+    assert apart.read_bytes() == "gelb und\u00a0grün\n".encode()
 
 
 def test_scores_of_other_sets_stay(own_run, report):
