@@ -113,9 +113,26 @@ class Study:
             return
         share = self._shares.get()
         self._announce(run)
-        self._wait_for_lock(children, run)
         begin = time.monotonic()
-        status = children.run(
+        try:
+            self._wait_for_lock(children, run)
+            begin = time.monotonic()
+            status = self._train(children, run, records, share)
+            how, said = f"failed with status {status}", last_line(run.log)
+        except OSError as error:  # its folder or its log cannot be written, say
+            status, how, said = 1, "failed", str(error)
+        finally:
+            self._shares.put(share)
+        with self._lock:
+            if status and children.signal_number is None:
+                self._tell_failure(run, how, said)
+            elif not status:
+                self._tell(run, time.monotonic() - begin)
+            self._write(self._found())
+
+    def _train(self, children: Children, run: Run, records: str, share: Share) -> int:
+        """Trains a run and returns the exit status."""
+        return children.run(
             "train",
             [
                 f"--flagfile={run.row.flagfile}",
@@ -130,11 +147,6 @@ class Study:
             _Watcher(run, self._say).look,
             share,
         )
-        self._shares.put(share)
-        with self._lock:
-            if status == 0 or children.signal_number is None:
-                self._tell(run, status, time.monotonic() - begin)
-            self._write(self._found())
 
     def _announce(self, run: Run) -> None:
         """Says what begins, and when all may be done."""
@@ -150,21 +162,21 @@ class Study:
             + time_left
         )
 
-    def _tell(self, run: Run, status: int, seconds: float) -> None:
-        """Says what a run came to."""
-        result = None if status else run_result(run)
+    def _tell(self, run: Run, seconds: float) -> None:
+        """Says what a run came to that ended well."""
+        result = run_result(run)
         if result is None:
-            said = last_line(run.log)
-            self._failures.append((run.row.name, run.seed, said))
-            self._say(
-                f"  {run.title}: failed with status {status}: {said}\n  see {run.log}"
-            )
+            self._tell_failure(run, "left no score", last_line(run.log))
             return
         self._seconds_per_unit = seconds / _size(run)
         self._say(
             f"  {run.title}: perplexity {result.perplexity:.3f}, BLEU "
             f"{result.bleu:.2f}, in {as_duration(seconds)}"
         )
+
+    def _tell_failure(self, run: Run, how: str, said: str) -> None:
+        self._failures.append((run.row.name, run.seed, said))
+        self._say(f"  {run.title}: {how}: {said}\n  see {run.log}")
 
     def _wait_for_lock(self, children: Children, run: Run) -> None:
         """Waits for a process that trains there: one that outlived a killed parent."""

@@ -123,6 +123,52 @@ def test_a_run_that_fails_leaves_the_others_be_and_is_tried_again(made) -> None:
     assert found.failures == ()
 
 
+@pytest.mark.parametrize("count", [1, 2])
+def test_a_run_that_cannot_even_begin_gives_its_share_back(made, count) -> None:
+    """A file is where its folder should be; another's log cannot be opened. Were a
+    share lost, the runs after them would wait for it without end."""
+    made.output.mkdir()
+    (made.output / "a1").write_text("")
+
+    class Full(Sham):
+        def run(self, program, arguments, log, look=lambda: None, share=ALL) -> int:
+            if log.name == "seed-2.log":
+                raise OSError(28, "No space left on device", str(log))
+            return super().run(program, arguments, log, look, share)
+
+    found: list[Ablation] = []
+    shares = [Share(cores=(core,)) for core in range(count)]
+    study = made.study(*shares)
+    thread = threading.Thread(
+        target=lambda: found.append(study.run(Full(made.runs))), daemon=True
+    )
+    thread.start()
+    thread.join(60)
+    assert found, "It waits for a share that nobody gives back."
+    said = {(row, seed): text for row, seed, text in found[0].failures}
+    assert set(said) == {("a1", 1), ("a1", 2), ("base", 2)}
+    assert "a1" in said["a1", 1]
+    assert "No space left on device" in said["base", 2]
+    assert any("a1, seed 1: failed: " in line for line in made.said)
+    assert [run.row for run in found[0].runs] == ["base"]
+
+
+def test_a_run_that_leaves_no_score_failed(made) -> None:
+    class Silent(Sham):
+        def run(self, program, arguments, log, look=lambda: None, share=ALL) -> int:
+            status = super().run(program, arguments, log, look, share)
+            if log.parent.name == "a1":
+                finished(self._runs[str(log.with_suffix(""))], 8.0, steps=30)
+            return status
+
+    found = made.study().run(Silent(made.runs))
+    assert found.failures == (
+        ("a1", 1, "nothing was said"),
+        ("a1", 2, "nothing was said"),
+    )
+    assert any("a1, seed 1: left no score: nothing" in line for line in made.said)
+
+
 def test_a_signal_ends_it_with_a_table_of_what_is_done(made) -> None:
     sham = Sham(made.runs, stops_at=3)  # the corpus is the first
     found = made.study().run(sham)
