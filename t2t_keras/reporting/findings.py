@@ -6,7 +6,8 @@ row is worse or better, its finding is *seen* if the whole interval lies on that
 zero, *reversed* if it lies on the other, and *open* if zero is in it. Where the paper
 says that two rows are equal, it is seen if the whole interval lies within the margin
 of `EQUAL_PERPLEXITY` or `EQUAL_BLEU`, reversed if it lies outside, and open
-otherwise. With a single seed there is no spread, and nothing is said.
+otherwise. With a single seed there is no spread, and nothing is said; nor is it where
+a figure is not finite.
 """
 
 import math
@@ -21,7 +22,7 @@ EQUAL_PERPLEXITY = math.log(1.02)
 EQUAL_BLEU = 0.5
 
 SEEN, REVERSED, OPEN, UNSAID = "seen", "reversed", "open", "not run"
-ONE_SEED = "one seed"
+ONE_SEED, NOT_FINITE = "one seed", "not finite"
 
 
 class Claim(NamedTuple):
@@ -67,7 +68,7 @@ class Verdict(NamedTuple):
     """What runs say to a claim, by one measure.
 
     Attributes:
-        word: seen, reversed, open, one seed, or not run.
+        word: seen, reversed, open, one seed, not finite, or not run.
         difference: Row less row compared with: of BLEU, or of the logarithm of
             perplexity; None if not run.
     """
@@ -92,6 +93,8 @@ def bleu_verdict(claim: Claim, row: Sequence[float], than: Sequence[float]) -> V
 def _verdict(found: Difference | None, side: int, margin: float) -> Verdict:
     if found is None:
         return Verdict(UNSAID, None)
+    if not math.isfinite(found.mean):
+        return Verdict(NOT_FINITE, found)
     if found.low is None or found.high is None:
         return Verdict(ONE_SEED, found)
     if side == 0:

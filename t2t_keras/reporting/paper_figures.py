@@ -4,7 +4,10 @@ Source of all: Vaswani et al., "Attention Is All You Need" (2017), arXiv
 1706.03762v7. Where a table has no figure, neither has this module: None.
 """
 
-from typing import NamedTuple
+import dataclasses
+from typing import Any, NamedTuple
+
+from t2t_keras.config import BASE, ModelConfig
 
 SOURCE = 'Vaswani et al., "Attention Is All You Need" (2017), arXiv 1706.03762v7'
 
@@ -90,37 +93,62 @@ class Variation(NamedTuple):
         title: Row and what it varies, in words.
         perplexity: Per word piece.
         bleu: Tokenized, without averaged checkpoints.
-        millions: Parameters, in whole millions.
+        millions: Parameters, in whole millions; None where the table has no figure.
+        model: What the row sets of the model.
     """
 
     name: str
     title: str
     perplexity: float
     bleu: float
-    millions: int | None = None
+    millions: int | None
+    model: ModelConfig
+
+
+def _varied(
+    name: str,
+    title: str,
+    perplexity: float,
+    bleu: float,
+    millions: int | None = None,
+    **changes: Any,
+) -> Variation:
+    """Returns a row whose model differs from base in what its cells say."""
+    model = dataclasses.replace(BASE, **changes)
+    return Variation(name, title, perplexity, bleu, millions, model)
 
 
 TABLE_3 = (
-    Variation("base", "base", 4.92, 25.8, 65),
-    Variation("a1", "A1: 1 head", 5.29, 24.9),
-    Variation("a2", "A2: 4 heads", 5.00, 25.5),
-    Variation("a3", "A3: 16 heads", 4.91, 25.8),
-    Variation("a4", "A4: 32 heads", 5.01, 25.4),
-    Variation("b1", "B1: a quarter of d_k", 5.16, 25.1, 58),
-    Variation("b2", "B2: half of d_k", 5.01, 25.4, 60),
-    Variation("c1", "C1: a third of the layers", 6.11, 23.7, 36),
-    Variation("c2", "C2: two thirds of the layers", 5.19, 25.3, 50),
-    Variation("c3", "C3: four thirds of the layers", 4.88, 25.5, 80),
-    Variation("c4", "C4: half of d_model", 5.75, 24.5, 28),
-    Variation("c5", "C5: twice d_model", 4.66, 26.0, 168),
-    Variation("c6", "C6: half of d_ff", 5.12, 25.4, 53),
-    Variation("c7", "C7: twice d_ff", 4.75, 26.2, 90),
-    Variation("d1", "D1: no dropout", 5.77, 24.6),
-    Variation("d2", "D2: dropout 0.2", 4.95, 25.5),
-    Variation("d3", "D3: no label smoothing", 4.67, 25.3),
-    Variation("d4", "D4: label smoothing 0.2", 5.47, 25.7),
-    Variation("e", "E: learned positions", 4.92, 25.7),
-    Variation("big", "big", 4.33, 26.4, 213),
+    _varied("base", "base", 4.92, 25.8, 65),
+    _varied("a1", "A1: 1 head", 5.29, 24.9, num_heads=1, d_k=512, d_v=512),
+    _varied("a2", "A2: 4 heads", 5.00, 25.5, num_heads=4, d_k=128, d_v=128),
+    _varied("a3", "A3: 16 heads", 4.91, 25.8, num_heads=16, d_k=32, d_v=32),
+    _varied("a4", "A4: 32 heads", 5.01, 25.4, num_heads=32, d_k=16, d_v=16),
+    _varied("b1", "B1: a quarter of d_k", 5.16, 25.1, 58, d_k=16),
+    _varied("b2", "B2: half of d_k", 5.01, 25.4, 60, d_k=32),
+    _varied("c1", "C1: a third of the layers", 6.11, 23.7, 36, num_layers=2),
+    _varied("c2", "C2: two thirds of the layers", 5.19, 25.3, 50, num_layers=4),
+    _varied("c3", "C3: four thirds of the layers", 4.88, 25.5, 80, num_layers=8),
+    _varied("c4", "C4: half of d_model", 5.75, 24.5, 28, d_model=256, d_k=32, d_v=32),
+    _varied("c5", "C5: twice d_model", 4.66, 26.0, 168, d_model=1024, d_k=128, d_v=128),
+    _varied("c6", "C6: half of d_ff", 5.12, 25.4, 53, d_ff=1024),
+    _varied("c7", "C7: twice d_ff", 4.75, 26.2, 90, d_ff=4096),
+    _varied("d1", "D1: no dropout", 5.77, 24.6, dropout_rate=0.0),
+    _varied("d2", "D2: dropout 0.2", 4.95, 25.5, dropout_rate=0.2),
+    _varied("d3", "D3: no label smoothing", 4.67, 25.3),
+    _varied("d4", "D4: label smoothing 0.2", 5.47, 25.7),
+    _varied("e", "E: learned positions", 4.92, 25.7, learned_positions=256),
+    _varied(
+        "big",
+        "big",
+        4.33,
+        26.4,
+        213,
+        d_model=1024,
+        d_ff=4096,
+        num_heads=16,
+        dropout_rate=0.3,
+    ),
 )
 
 

@@ -18,8 +18,8 @@ class Spread(NamedTuple):
     """A figure of several seeds.
 
     Attributes:
-        mean: Over the seeds.
-        sd: Sample standard deviation; None of a single seed.
+        mean: Over the seeds; inf or nan if one of them is.
+        sd: Sample standard deviation; None of a single seed, or beside such a mean.
         seeds: How many.
     """
 
@@ -33,7 +33,7 @@ class Difference(NamedTuple):
 
     Attributes:
         mean: The difference.
-        low: Lower end of the 95 % interval; None where a side has a single seed.
+        low: Lower end of the 95 % interval; None where a side has no spread.
         high: Upper end.
     """
 
@@ -46,8 +46,10 @@ def spread(values: Sequence[float]) -> Spread | None:
     """Returns mean and spread; None of no values."""
     if not values:
         return None
-    sd = float(np.std(values, ddof=1)) if len(values) > 1 else None
-    return Spread(float(np.mean(values)), sd, len(values))
+    mean = float(np.mean(values))
+    has_spread = len(values) > 1 and math.isfinite(mean)
+    sd = float(np.std(values, ddof=1)) if has_spread else None
+    return Spread(mean, sd, len(values))
 
 
 def difference(one: Sequence[float], other: Sequence[float]) -> Difference | None:

@@ -3,6 +3,7 @@
 import math
 from typing import Any
 
+from t2t_keras.ablation.parameters import parameter_count
 from t2t_keras.ablation.results import Ablation, RowFacts
 from t2t_keras.reporting.blocks import (
     Block,
@@ -24,10 +25,13 @@ from t2t_keras.reporting.findings import (
     bleu_verdict,
     perplexity_verdict,
 )
-from t2t_keras.reporting.paper_figures import TABLE_3, variation
+from t2t_keras.reporting.paper_figures import TABLE_3, Variation, variation
 from t2t_keras.reporting.seed_statistics import spread
 from t2t_keras.training.progress import as_duration
 
+# As the paper has it of its text (section 5.1).
+_SUBWORDS = 37_000
+_PUBLISHED = ("paper PPL", "paper BLEU", "paper params ·10⁶")
 _RULE = (
     "Each difference is that of two means over seeds, with Welch's 95 % interval; "
     "perplexities are compared by their logarithms and shown as a ratio. A finding is "
@@ -44,18 +48,23 @@ def paper_alone() -> list[Block]:
         Row(
             (
                 row.title,
-                as_number(row.perplexity, 2),
-                as_number(row.bleu, 1),
-                as_number(row.millions, 0, "—"),
                 Missing(),
                 Missing(),
+                as_number(parameter_count(row.model, _SUBWORDS) / 1e6, 1),
+                *_published(row),
             )
         )
         for row in TABLE_3
     ]
-    header = ("row", "paper PPL", "paper BLEU", "paper params ·10⁶", "PPL", "BLEU")
+    header = ("row", "PPL", "BLEU", "params ·10⁶", *_PUBLISHED)
     return [
         Table("Table 3, newstest2013, English to German", header, tuple(rows)),
+        Paragraph(
+            f"Our parameters are counted from sizes, with {_SUBWORDS:,} subwords; "
+            "docs/table3.md has the vocabulary with which they are the paper's. A "
+            "dash: the paper has no such figure.",
+            quiet=True,
+        ),
         Command(
             "python -m t2t_keras.ablate --rows='configs/table3/*.flags' --seeds=3 "
             "\\\n    --output=runs/table3"
@@ -115,9 +124,9 @@ def _is_the_papers(ablation: Ablation) -> bool:
 def _table(ablation: Ablation) -> Table:
     header = (
         *("row", "differs in", "seeds", "PPL", "BLEU", "params ·10⁶", "FLOPs", "time"),
-        *("paper PPL", "paper BLEU"),
+        *_PUBLISHED,
     )
-    rows = tuple(_row(ablation, row) for row in ablation.rows)
+    rows = tuple(_row(ablation, row) for row in ablation.rows) + _not_run(ablation)
     caption = "Dev set: perplexity per word piece and sacreBLEU, mean ± sd over seeds"
     return Table(caption, header, rows, 2)
 
@@ -128,7 +137,7 @@ def _row(ablation: Ablation, row: RowFacts) -> Row:
     seconds = spread([run.seconds for run in runs])
     flops = spread([run.flops for run in runs])
     cells: tuple[Cell, ...] = (
-        row.name if paper is None or len(row.name) > 2 else row.name.upper(),
+        row.name if paper is None else _label(paper),
         ", ".join(f"{key} {_short(value)}" for key, value in row.changes.items()),
         str(len(runs)) if runs else Missing(),
         as_spread(spread([run.perplexity for run in runs]), 3),
@@ -136,10 +145,41 @@ def _row(ablation: Ablation, row: RowFacts) -> Row:
         as_number(row.parameters and row.parameters / 1e6, 3, "—"),
         as_power(flops and flops.mean),
         as_duration(seconds.mean) if seconds else Missing(),
-        as_number(paper and paper.perplexity, 2, "—"),
-        as_number(paper and paper.bleu, 1, "—"),
+        *_published(paper),
     )
     return Row(cells)
+
+
+def _not_run(ablation: Ablation) -> tuple[Row, ...]:
+    """Returns the paper's rows that an ablation lacks; none of rows of one's own."""
+    names = {row.name for row in ablation.rows}
+    if not any(variation(name) for name in names - {ablation.base}):
+        return ()
+    return tuple(
+        Row(
+            (
+                _label(row),
+                row.title.partition(": ")[2],
+                *[Missing()] * 6,
+                *_published(row),
+            )
+        )
+        for row in TABLE_3
+        if row.name not in names
+    )
+
+
+def _label(row: Variation) -> str:
+    """Returns a row's name as the paper has it."""
+    return row.title.partition(": ")[0]
+
+
+def _published(row: Variation | None) -> tuple[Cell, ...]:
+    return (
+        as_number(row and row.perplexity, 2, "—"),
+        as_number(row and row.bleu, 1, "—"),
+        as_number(row and row.millions, 0, "—"),
+    )
 
 
 def _short(value: Any) -> str:
@@ -161,18 +201,18 @@ def _notes(ablation: Ablation) -> str:
 
 
 def _plot(ablation: Ablation, name: str) -> Figure | None:
-    base = [run.perplexity for run in ablation.of(ablation.base)]
+    base = _perplexities(ablation, ablation.base)
     reference = variation(ablation.base)
     if not base:
         return None
     middle = sum(map(math.log, base)) / len(base)
     labels, ours, papers = [], [], []
     for row in ablation.rows[1:]:
-        runs = ablation.of(row.name)
-        if not runs:
+        perplexities = _perplexities(ablation, row.name)
+        if not perplexities:
             continue
         labels.append(row.name)
-        ours.append([math.log(run.perplexity) - middle for run in runs])
+        ours.append([math.log(value) - middle for value in perplexities])
         paper = variation(row.name)
         papers.append(
             math.log(paper.perplexity / reference.perplexity)
@@ -189,10 +229,16 @@ def _plot(ablation: Ablation, name: str) -> Figure | None:
         axis=f"perplexity, relative to {ablation.base}",
     )
     alt = (
-        f"Perplexity of each row relative to {ablation.base}: a dot for each seed, and "
-        "the paper's"
+        f"Perplexity of each row relative to {ablation.base}: a dot for each seed "
+        "whose perplexity is finite, and the paper's"
     )
     return Figure(f"{name}-perplexity", svg, alt)
+
+
+def _perplexities(ablation: Ablation, row: str) -> list[float]:
+    """Returns those of a row's seeds that can be drawn."""
+    found = [run.perplexity for run in ablation.of(row)]
+    return [value for value in found if math.isfinite(value)]
 
 
 def _claims(ablation: Ablation) -> Table | None:
@@ -245,8 +291,16 @@ def _interval(verdict: Verdict, *, ratio: bool) -> Cell:
     if found is None:
         return Missing()
     values = [
-        (f"{math.exp(value):.3f}" if ratio else f"{value:+.2f}")
+        (f"{_exp(value):.3f}" if ratio else f"{value:+.2f}")
         for value in found
         if value is not None
     ]
     return values[0] if len(values) == 1 else f"{values[0]} ({values[1]} … {values[2]})"
+
+
+def _exp(value: float) -> float:
+    """Returns the exponential; inf where it is no float any more."""
+    try:
+        return math.exp(value)
+    except OverflowError:
+        return math.inf

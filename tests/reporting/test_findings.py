@@ -24,6 +24,8 @@ EQUAL = Claim("equal", "e", "base", perplexity=0, bleu=0)
         (WORSE, [5.0, 6.1, 5.2], [5.0, 5.1, 5.9], "open"),
         (WORSE, [6.0], [5.0, 5.1], "one seed"),
         (WORSE, [], [5.0, 5.1], "not run"),
+        (WORSE, [6.0, math.nan], [5.0, 5.1], "not finite"),
+        (WORSE, [6.0, 6.1], [math.inf], "not finite"),
         (EQUAL, [5.0, 5.001, 5.002], [5.0, 5.001, 5.003], "seen"),
         # Surely not the same, and surely within 2 %: equal all the same.
         (EQUAL, [5.050, 5.051], [5.0, 5.001], "seen"),

@@ -1,5 +1,7 @@
 """The paper's figures, against what was typed from it a second time."""
 
+import dataclasses
+
 import pytest
 
 from t2t_keras.reporting import paper_figures
@@ -24,14 +26,32 @@ def test_table_3_is_the_papers() -> None:
     assert figures == typed
 
 
+def test_each_variations_model_is_what_its_cells_say() -> None:
+    """Row E learns a position for each token of the longest sentence."""
+    typed = {row.name: row.settings for row in paper_table_3.rows()}
+    assert len(typed) == len(paper_figures.TABLE_3)
+    for row in paper_figures.TABLE_3:
+        model = dataclasses.asdict(row.model)
+        per_head = row.model.d_model // row.model.num_heads
+        sizes = {
+            **model,
+            "d_k": model["d_k"] or per_head,
+            "d_v": model["d_v"] or per_head,
+        }
+        expected = {**typed["base"], **typed[row.name]}
+        if row.name == "big":
+            assert (sizes["d_k"], sizes["d_v"]) == (64, 64)
+        for name, value in expected.items():
+            if name in sizes:
+                assert sizes[name] == value, (row.name, name)
+        assert model["learned_positions"] == (256 if row.name == "e" else None)
+        for name in ("attention_dropout_rate", "encoder_neighborhood"):
+            assert not model[name]
+
+
 def test_a_variation_is_found_by_its_flagfiles_name() -> None:
-    assert paper_figures.variation("c5") == (
-        "c5",
-        "C5: twice d_model",
-        4.66,
-        26.0,
-        168,
-    )
+    found = paper_figures.variation("c5")
+    assert found and found[:5] == ("c5", "C5: twice d_model", 4.66, 26.0, 168)
     assert paper_figures.variation("C5") is None
 
 

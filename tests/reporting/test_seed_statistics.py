@@ -41,6 +41,19 @@ def test_a_spread_by_hand() -> None:
     assert spread([]) is None
 
 
+@pytest.mark.filterwarnings("error")
+def test_what_is_not_finite_has_no_spread_and_is_not_hidden() -> None:
+    inf, nan = math.inf, math.nan
+    assert spread([2.0, inf, 3.0]) == (inf, None, 3)
+    for values in ([2.0, nan], [inf, nan], [nan]):
+        found = spread(values)
+        assert found and math.isnan(found.mean) and found.sd is None
+    assert difference([inf, 2.0], [1.0, 3.0]) == (inf, None, None)
+    assert difference([1.0, 3.0], [inf, 2.0]) == (-inf, None, None)
+    both = difference([inf, 2.0], [inf, 3.0])
+    assert both and math.isnan(both.mean) and both.low is None
+
+
 def test_welchs_interval_by_hand() -> None:
     """Of [1, 3] and [10, 12, 14, 16]: variances 2 and 20/3, so standard error
     sqrt(2/2 + 20/3/4) and freedom (8/3)² / (1/1 + (5/3)²/3) = 3.69, rounded to 3."""

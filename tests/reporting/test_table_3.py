@@ -24,7 +24,15 @@ def test_without_an_ablation_the_papers_rows_stand_alone() -> None:
     blocks = paper_alone()
     (table,) = tables(blocks)
     assert len(table.rows) == 20
-    assert {row.cells[-2:] for row in table.rows} == {(Missing(), Missing())}
+    assert {row.cells[1:3] for row in table.rows} == {(Missing(), Missing())}
+    rows = {row.cells[0]: row.cells[3:] for row in table.rows}
+    # Our counts need no run. By hand: 37,000 x 512 for the vocabulary; a layer of the
+    # encoder has 4 x 512² and 2 x 512 x 2048 + 2560 and 4 x 512, of the decoder four
+    # more squares and 2 x 512: 63.0 M in all; big likewise.
+    assert rows["base"] == ("63.0", "4.92", "25.8", "65")
+    assert rows["big"] == ("214.2", "4.33", "26.4", "213")
+    assert rows["A1: 1 head"][0] == "63.0"
+    assert rows["A1: 1 head"][3] == Missing("—")
     assert any(isinstance(block, Command) for block in blocks)
 
 
@@ -35,10 +43,10 @@ def test_a_row_has_mean_and_spread_beside_the_papers() -> None:
     # Standard deviations of three figures 0.1, or 1, apart are 0.1 and 1.
     assert rows["base"] == (
         *("", "3", "5.100 ± 0.100", "21.00 ± 1.00", "0.412", "3.0·10¹²", "1m30s"),
-        *("4.92", "25.8"),
+        *("4.92", "25.8", "65"),
     )
     assert rows["A1"][0] == "num_heads 1"
-    assert rows["A1"][-2:] == ("5.29", "24.9")
+    assert rows["A1"][-3:] == ("5.29", "24.9", Missing("—"))
     assert rows["E"][2:4] == ("5.010", "20.10")
     assert rows["D1"][1:4] == (Missing(),) * 3
 
@@ -101,7 +109,60 @@ def test_there_may_be_nothing_to_draw_or_compare(figures) -> None:
 
 def test_rows_of_ones_own_have_no_paper_figure() -> None:
     table = tables(ablation_blocks(ablation_of({"mine": BASE}), "x"))[0]
-    assert table.rows[0].cells[-2:] == (Missing("—"), Missing("—"))
+    assert table.rows[0].cells[-3:] == (Missing("—"),) * 3
+    assert len(table.rows) == 1
+
+
+def test_rows_of_the_paper_that_an_ablation_lacks_are_named() -> None:
+    ablation = ablation_of({"base": BASE, "a1": A1, "mine": A1})
+    table = tables(ablation_blocks(ablation, "x"))[0]
+    names = [row.cells[0] for row in table.rows]
+    assert names[:3] == ["base", "A1", "mine"]
+    assert names[3:5] == ["A2", "A3"] and names[-1] == "big"
+    assert len(names) == 3 + 18
+    big = table.rows[-1].cells
+    assert big[1:] == ("", *[Missing()] * 6, "4.33", "26.4", "213")
+    assert table.rows[3].cells[1] == "4 heads"
+
+
+NAN, INF = float("nan"), float("inf")
+
+
+@pytest.mark.parametrize(
+    ("row", "shown", "ratio"),
+    [
+        (((6.0, 19.0), (NAN, 0.0), (6.2, 21.0)), "nan", "nan"),
+        (((6.0, 19.0), (INF, 0.0), (6.2, 21.0)), "inf", "inf"),
+        (((INF, 19.0), (NAN, 0.0)), "nan", "nan"),
+        (((NAN, 19.0),), "nan", "nan"),
+    ],
+)
+def test_a_seed_that_diverged_is_shown_as_what_it_is(row, shown, ratio) -> None:
+    blocks = ablation_blocks(ablation_of({"base": BASE, "a1": row}), "x")
+    table, claims = tables(blocks)
+    a1 = next(each.cells for each in table.rows if each.cells[0] == "A1")
+    assert a1[3] == shown
+    assert claims.rows[0].cells[2:4] == ("not finite", ratio)
+    # BLEU is finite, and compared as ever.
+    assert claims.rows[0].cells[4] != "not finite"
+    drawn = [block for block in blocks if isinstance(block, Figure)]
+    assert len(drawn) == any(perplexity < INF for perplexity, _ in row)
+
+
+def test_a_base_that_diverged_has_nothing_to_be_drawn_against() -> None:
+    base = ((NAN, 0.0), (INF, 0.0))
+    blocks = ablation_blocks(ablation_of({"base": base, "a1": A1}), "x")
+    assert tables(blocks)[0].rows[0].cells[3] == "nan"
+    assert not [block for block in blocks if isinstance(block, Figure)]
+
+
+def test_an_interval_may_be_wider_than_numbers_are() -> None:
+    """Perplexities of 10 and 10^80: a sample spread of 114 in logarithms, and at one
+    degree of freedom 12.7 of them."""
+    wild = ((10.0, 1.0), (1e80, 1.0))
+    blocks = ablation_blocks(ablation_of({"base": BASE[:2], "a1": wild}), "x")
+    (cell,) = [row.cells[3] for row in tables(blocks)[1].rows]
+    assert isinstance(cell, str) and cell.endswith(" … inf)")
 
 
 def test_failures_are_told() -> None:

@@ -21,17 +21,19 @@ def test_the_test_split_of_the_run_by_default(evaluate, own_run, reverse_run):
     weights = "checkpoints/step-500"
     assert lines[0].startswith(f"test: 500 sentences, {weights}, beam 1, alpha 0.6, ")
     written = (
-        (own_run.translations / "test-checkpoints-step-500.txt")
+        # The run's own search has a beam of 4.
+        (own_run.translations / "test-checkpoints-step-500-beam-1-alpha-0.6.txt")
         .read_text()
         .splitlines()
     )
     references = [target for _, target in reverse_run.held_out]
-    scores = corpus_scores(written, references)
+    found = corpus_scores(written, references)
     # The version of sacreBLEU ends the signature, or the number means nothing.
-    assert lines[1] == f"  BLEU {scores.bleu:.2f}  {scores.bleu_signature}"
+    assert lines[1] == f"  BLEU {found.bleu:.2f}  {found.bleu_signature}"
     assert "|tok:13a|smooth:exp|version:" in lines[1]
-    assert lines[2] == f"  chrF {scores.chrf:.2f}  {scores.chrf_signature}"
-    card = own_run.run_card()["scores"]["test checkpoints/step-500"]
+    assert lines[2] == f"  chrF {found.chrf:.2f}  {found.chrf_signature}"
+    scores = own_run.run_card()["scores"]
+    card = scores["test checkpoints/step-500 beam 1 alpha 0.6"]
     assert 1 < card["perplexity"] < 1.5
     assert lines[3] == f"  perplexity per subword {card['perplexity']:.3f}"
     assert card["decoding"]["beam_size"] == 1
@@ -68,11 +70,10 @@ def test_the_dev_split(evaluate, own_run):
     done = evaluate("--split=dev")
     assert done.lines[0].startswith("dev: 100 sentences")
     scores = own_run.run_card()["scores"]
-    assert set(scores) == {"dev averaged/step-500", "test averaged/step-500"}
-    assert (
-        len((own_run.translations / "dev-averaged-step-500.txt").read_text().split())
-        > 300
-    )
+    name = "dev averaged/step-500 beam 1 alpha 0.6"
+    assert set(scores) == {name, "test averaged/step-500"}
+    file = own_run.translations / f"{name.replace(' ', '-').replace('/', '-')}.txt"
+    assert len(file.read_text().split()) > 300
 
 
 @pytest.mark.parametrize(
