@@ -17,14 +17,15 @@ class Measurements(NamedTuple):
         about: When, where, and with what.
         seconds: Of a call, for all rows together.
         bytes: Peak memory of training, for all rows together.
-        in_turn: Products that wait for one another, for each layer at some lengths.
+        in_turn: Products that wait for one another, for each layer at some
+            (length, width).
         paths: Longest paths, for each kind of layer at some lengths.
     """
 
     about: Mapping[str, Any]
     seconds: Mapping[Point, Seconds]
     bytes: Mapping[Point, int]
-    in_turn: Mapping[str, Mapping[int, int]]
+    in_turn: Mapping[str, Mapping[tuple[int, int], int]]
     paths: Mapping[str, Mapping[int, int]]
 
 
@@ -77,13 +78,21 @@ def exponents(
     return rows
 
 
-def lengths_table(
-    name: str, found: Mapping[str, Mapping[int, int]]
-) -> list[dict[str, Any]]:
+def lengths_table(found: Mapping[str, Mapping[int, int]]) -> list[dict[str, Any]]:
     """Returns a row for each layer, a column for each length."""
     return [
-        {name: layer, **{f"n = {length}": value for length, value in values.items()}}
+        {"layer": layer, **{f"n = {length}": value for length, value in values.items()}}
         for layer, values in found.items()
+    ]
+
+
+def sizes_table(
+    found: Mapping[str, Mapping[tuple[int, int], int]],
+) -> list[dict[str, Any]]:
+    """Returns a row for each layer, a column for each (length, width)."""
+    return [
+        {"layer": layer, **{f"n = {n}, d = {d}": each for (n, d), each in own.items()}}
+        for layer, own in found.items()
     ]
 
 
@@ -102,8 +111,8 @@ def as_json(
     return {
         "about": dict(measured.about),
         "exponents": exponents(layers, measured, largest),
-        "products_in_turn": lengths_table("layer", measured.in_turn),
-        "longest_path": lengths_table("layer", measured.paths),
+        "products_in_turn": sizes_table(measured.in_turn),
+        "longest_path": lengths_table(measured.paths),
         "points": points,
     }
 

@@ -40,7 +40,7 @@ def main(argv: Sequence[str] | None = None) -> None:
         _memory(
             layers, given.rows, [lengths[-given.fitted :], widths[-given.fitted :]]
         ),
-        _in_turn(given.only, given.unrolled_lengths),
+        in_turn(given.only, given.unrolled_lengths, given.unrolled_widths),
         _paths(given.path_lengths),
     )
     facts = results.as_json(layers, measured, given.fitted)
@@ -75,6 +75,7 @@ def _arguments(argv: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--fitted", type=int, default=4, help="Largest sizes to fit.")
     parser.add_argument("--unrolled_lengths", type=sizes, default=[8, 16, 32])
+    parser.add_argument("--unrolled_widths", type=sizes, default=[64, 128, 256])
     parser.add_argument("--path_lengths", type=sizes, default=[16, 64, 256])
     parser.add_argument("--only", default="", help="Part of a layer's name.")
     return parser.parse_args(argv)
@@ -92,11 +93,22 @@ def _memory(
     return found
 
 
-def _in_turn(only: str, lengths: Sequence[int]) -> dict[str, dict[int, int]]:
+def in_turn(
+    only: str, lengths: Sequence[int], widths: Sequence[int]
+) -> dict[str, dict[tuple[int, int], int]]:
+    """Returns products that wait for one another, by layer and by (length, width).
+
+    Args:
+        only: Part of a layer's name.
+        lengths: At the first width.
+        widths: At the last length.
+    """
+    sizes = [(length, widths[0]) for length in lengths]
+    sizes += [(lengths[-1], width) for width in widths[1:]]
     return {
         layer.name: {
-            length: products_in_turn(graph_of(layer.build(64), length, 64))
-            for length in lengths
+            size: products_in_turn(graph_of(layer.build(size[1]), *size))
+            for size in sizes
         }
         for layer in layer_types(unrolled=True)
         if only in layer.name

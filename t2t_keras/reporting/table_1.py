@@ -1,6 +1,8 @@
 """Table 1: what layer types cost, beside what was measured."""
 
 import json
+import re
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -15,9 +17,11 @@ from t2t_keras.reporting.blocks import (
     Row,
     Table,
 )
+from t2t_keras.reporting.figures_in_words import as_number
 from t2t_keras.reporting.paper_figures import TABLE_1
 
 FILE = "layer_types.json"
+_POINT = re.compile(r"(.*); n = (\d+); d = (\d+)")
 _COMMAND = "python -m benchmarks.layer_types --output=runs/layer_types"
 
 
@@ -43,17 +47,18 @@ def table_1_blocks(measured: Path | None) -> list[Block]:
 
 
 def _measured(folder: Path) -> list[Block]:
-    """Returns a table for each list of records in the JSON, and the plot."""
+    """Returns tables of the JSON's points and lists of records, and the plot."""
     path = folder / FILE
     try:
         facts: Any = json.loads(path.read_text(encoding="utf-8"))
         about = "; ".join(f"{name}: {what}" for name, what in _about(facts))
-        tables: list[Block] = [
+        tables: list[Block] = list(_largest(facts.get("points", {})))
+        tables += [
             _records(name, records)
             for name, records in facts.items()
             if isinstance(records, list) and records
         ]
-    except (OSError, ValueError, AttributeError, TypeError) as error:
+    except (OSError, ValueError, LookupError, AttributeError, TypeError) as error:
         raise UserError(
             f"{path} is not what benchmarks.layer_types writes: {error}. Run it again."
         ) from error
@@ -66,6 +71,34 @@ def _measured(folder: Path) -> list[Block]:
 
 def _about(facts: dict[str, Any]) -> list[tuple[str, Any]]:
     return list(facts.get("about", {}).items())
+
+
+def _largest(points: dict[str, Any]) -> Iterator[Table]:
+    """Yields what each layer took at the largest n, and at the largest d."""
+    found: dict[tuple[int, int], list[Row]] = {}
+    for name, costs in points.items():
+        point = _POINT.fullmatch(name)
+        if point is None:
+            raise ValueError(f"{name!r} is no layer at some n and d")
+        layer, n, d = point[1], int(point[2]), int(point[3])
+        forward, training = costs["forward_seconds"], costs["training_seconds"]
+        peak = costs.get("training_bytes")
+        cells = (
+            *(_milliseconds(forward), _milliseconds(training)),
+            as_number(peak and peak / 1e6, 1, "not measured"),
+        )
+        found.setdefault((n, d), []).append(Row((layer, *cells)))
+    largest = [max(found, key=lambda size: size[axis], default=None) for axis in (0, 1)]
+    header = ("layer", "forward, ms", "forward and backward, ms", "peak memory, MB")
+    for size in dict.fromkeys(largest):
+        if size is not None:
+            n, d = size
+            caption = f"Measured: all rows together, n = {n:,}, d = {d:,}"
+            yield Table(caption, header, tuple(found[size]))
+
+
+def _milliseconds(seconds: float) -> str:
+    return f"{1000 * seconds:,.3g}" if seconds < 1 else f"{1000 * seconds:,.0f}"
 
 
 def _records(name: str, records: list[dict[str, Any]]) -> Table:

@@ -3,6 +3,7 @@
 import itertools
 import json
 import math
+from pathlib import Path
 
 import keras
 import numpy as np
@@ -25,9 +26,16 @@ from benchmarks.layer_types.path_length import (
     recurrence,
     steps_to_reach,
 )
-from benchmarks.layer_types.results import Measurements, along, as_json, markdown
+from benchmarks.layer_types.results import (
+    Measurements,
+    along,
+    as_json,
+    markdown,
+    sizes_table,
+)
 from benchmarks.layer_types.timing import Point, Seconds
 
+MEASURED = Path(memory.__file__).parent / "measured"
 ALONE, WITH = "self-attention", "self-attention with projections"
 
 
@@ -102,6 +110,8 @@ def test_only_recurrent_layers_wait_from_step_to_step() -> None:
         few, more = (
             products_in_turn(graph_of(layer.build(64), length, 64)) for length in (4, 7)
         )
+        wider = products_in_turn(graph_of(layer.build(128), 4, 128))
+        assert wider == few
         if layer.name in ("LSTM", "GRU"):
             # Every step multiplies the state that the one before has made.
             assert (few, more) == (4, 7)
@@ -173,8 +183,9 @@ def made_up() -> Measurements:
             cost = 1e-9 * n**in_n * d**in_d
             seconds[Point(name, n, d)] = Seconds(cost, 3 * cost)
     memory = {point: round(1e12 * each.forward) for point, each in seconds.items()}
-    turns = {ALONE: {4: 2, 8: 2}, "LSTM": {4: 5, 8: 9}}
-    return Measurements({"rows": 2}, seconds, memory, turns, turns)
+    turns = {ALONE: {(4, 8): 2, (4, 16): 2}, "LSTM": {(4, 8): 5, (4, 16): 9}}
+    paths = {ALONE: {4: 1, 8: 1}, "LSTM": {4: 4, 8: 8}}
+    return Measurements({"rows": 2}, seconds, memory, turns, paths)
 
 
 def test_a_sweep_keeps_to_one_other_size() -> None:
@@ -198,11 +209,29 @@ def test_the_tables_have_the_exponents_of_what_was_measured() -> None:
     assert point["training_seconds"] == pytest.approx(3e-9 * 128 * 256**2)
     assert json.loads(json.dumps(facts)) == facts
     assert markdown(facts["products_in_turn"]).splitlines() == [
-        "| layer | n = 4 | n = 8 |",
+        "| layer | n = 4, d = 8 | n = 4, d = 16 |",
         "| --- | --- | --- |",
         "| self-attention | 2 | 2 |",
         "| LSTM | 5 | 9 |",
     ]
+    assert facts["longest_path"][1] == {"layer": "LSTM", "n = 4": 4, "n = 8": 8}
+
+
+def test_what_is_kept_was_counted_so_over_lengths_and_widths() -> None:
+    """Recurrent layers wait n times, whatever d is; the others as often at any size."""
+    kept = json.loads((MEASURED / "layer_types.json").read_text("utf-8"))
+    rows = kept["products_in_turn"]
+    sizes = ["n = 8, d = 64", "n = 16, d = 64", "n = 32, d = 64"]
+    sizes += ["n = 32, d = 128", "n = 32, d = 256"]
+    assert [row["layer"] for row in rows] == [layer.name for layer in layer_types()]
+    for row in rows:
+        name, *counts = row.values()
+        assert list(row)[1:] == sizes
+        assert counts == [8, 16, 32, 32, 32] or counts == [counts[0]] * 5
+        assert (counts[0] == 8) == (name in ("LSTM", "GRU"))
+    # Counted anew, of what is quick to build.
+    found = run.in_turn("k = 3", [8, 16, 32], [64, 128, 256])
+    assert sizes_table(found) == [row for row in rows if "k = 3" in row["layer"]]
 
 
 def test_it_measures_and_writes_all_it_found(monkeypatch, tmp_path, capsys) -> None:
@@ -211,7 +240,8 @@ def test_it_measures_and_writes_all_it_found(monkeypatch, tmp_path, capsys) -> N
 
     monkeypatch.setattr(run, "measured_bytes", made_up_bytes)
     sizes = ["--lengths=8,16", "--width=16", "--widths=16,32", "--length=8"]
-    few = ["--rounds=1", "--fitted=2", "--unrolled_lengths=3", "--path_lengths=4"]
+    few = ["--rounds=1", "--fitted=2", "--unrolled_lengths=3,4", "--path_lengths=4"]
+    few.append("--unrolled_widths=8,16")
     run.main([*sizes, *few, "--only=k = 3, dilated", f"--output={tmp_path}"])
     facts = json.loads((tmp_path / "layer_types.json").read_text("utf-8"))
     assert len(facts["exponents"]) == 1
@@ -223,6 +253,8 @@ def test_it_measures_and_writes_all_it_found(monkeypatch, tmp_path, capsys) -> N
         "layer": f"restricted, r = {NEIGHBORHOOD}",
         "n = 4": 1,
     }
+    (turns,) = facts["products_in_turn"]
+    assert list(turns)[1:] == ["n = 3, d = 8", "n = 4, d = 8", "n = 4, d = 16"]
     assert (tmp_path / "layer_types.png").read_bytes().startswith(b"\x89PNG")
     drawn = (tmp_path / "layer_types.svg").read_text("utf-8")
     assert "<svg" in drawn
