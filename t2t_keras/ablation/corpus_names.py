@@ -26,7 +26,7 @@ def corpus_name(card: Mapping[str, Any], data: DataConfig) -> str:
 def file_names(paths: Sequence[str]) -> str:
     """Returns names of files, not where they lie; of many, the first ones.
 
-    >>> file_names(["/home/me/train.en", "text/train.de"])
+    >>> file_names(["/texts/train.en", "text/train.de"])
     'train.en, train.de'
     """
     names = list(dict.fromkeys(os.path.basename(path) for path in paths))

@@ -52,7 +52,7 @@ def _measured(folder: Path) -> list[Block]:
     try:
         facts: Any = json.loads(path.read_text(encoding="utf-8"))
         about = "; ".join(f"{name}: {what}" for name, what in _about(facts))
-        tables: list[Block] = list(_largest(facts.get("points", {})))
+        tables: list[Block] = list(_largest(facts))
         tables += [
             _records(name, records)
             for name, records in facts.items()
@@ -73,10 +73,10 @@ def _about(facts: dict[str, Any]) -> list[tuple[str, Any]]:
     return list(facts.get("about", {}).items())
 
 
-def _largest(points: dict[str, Any]) -> Iterator[Table]:
+def _largest(facts: dict[str, Any]) -> Iterator[Table]:
     """Yields what each layer took at the largest n, and at the largest d."""
     found: dict[tuple[int, int], list[Row]] = {}
-    for name, costs in points.items():
+    for name, costs in facts.get("points", {}).items():
         point = _POINT.fullmatch(name)
         if point is None:
             raise ValueError(f"{name!r} is no layer at some n and d")
@@ -88,12 +88,13 @@ def _largest(points: dict[str, Any]) -> Iterator[Table]:
             as_number(peak and peak / 1e6, 1, "not measured"),
         )
         found.setdefault((n, d), []).append(Row((layer, *cells)))
+    batch = f"a batch of {facts.get('about', {}).get('rows', 'unknown size')}"
     largest = [max(found, key=lambda size: size[axis], default=None) for axis in (0, 1)]
     header = ("layer", "forward, ms", "forward and backward, ms", "peak memory, MB")
     for size in dict.fromkeys(largest):
         if size is not None:
             n, d = size
-            caption = f"Measured: all rows together, n = {n:,}, d = {d:,}"
+            caption = f"Measured: {batch}, n = {n:,}, d = {d:,}"
             yield Table(caption, header, tuple(found[size]))
 
 

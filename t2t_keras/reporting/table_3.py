@@ -189,6 +189,7 @@ def _short(value: Any) -> str:
 def _notes(ablation: Ablation) -> str:
     signatures = sorted({run.bleu_signature for run in ablation.runs})
     sentences = ablation.sentences
+    others = "Rows that it lacks are named, as not run, with the paper's figures."
     notes = [
         *([f"{sentences:,} dev sentences."] if sentences else []),
         *(f"Signature: {signature}." for signature in signatures),
@@ -196,6 +197,7 @@ def _notes(ablation: Ablation) -> str:
         "without compiling and scoring.",
         "The paper's BLEU is tokenized, on newstest2013; its perplexity is per word "
         "piece of its own vocabulary.",
+        *([others] if _not_run(ablation) else []),
     ]
     return " ".join(notes)
 

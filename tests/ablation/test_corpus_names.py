@@ -4,8 +4,8 @@ from t2t_keras.ablation.corpus_names import corpus_name, file_names
 from t2t_keras.config import DataConfig
 
 FILES = DataConfig(
-    train_source=("/home/me/train.en", "/home/me/more.en"),
-    train_target=("/home/me/train.de", "/mnt/more.de"),
+    train_source=("/texts/train.en", "/texts/more.en"),
+    train_target=("/texts/train.de", "/other/more.de"),
 )
 
 

@@ -1,6 +1,7 @@
 """A run stands beside the paper's only if it is one of the paper's experiments."""
 
 import dataclasses
+from types import MappingProxyType
 
 import pytest
 
@@ -18,15 +19,19 @@ def with_settings(config: ExperimentConfig, **changes) -> ExperimentConfig:
     return unflat({**flat(config), **changes})
 
 
-FRENCH = {
-    "dataset": "wmt14_translate/fr-en",
-    "target_language": "fr",
-    "vocabulary_size": 32_000,
-}
-LARGE = {
-    **{"d_model": 1024, "d_ff": 4096, "num_heads": 16, "dropout_rate": 0.3},
-    **{"train_steps": 300_000, "average_checkpoints": 20},
-}
+FRENCH = MappingProxyType(
+    {
+        "dataset": "wmt14_translate/fr-en",
+        "target_language": "fr",
+        "vocabulary_size": 32_000,
+    }
+)
+LARGE = MappingProxyType(
+    {
+        **{"d_model": 1024, "d_ff": 4096, "num_heads": 16, "dropout_rate": 0.3},
+        **{"train_steps": 300_000, "average_checkpoints": 20},
+    }
+)
 
 
 @pytest.mark.parametrize(
@@ -87,7 +92,10 @@ def test_a_variation_is_none_of_them(tmp_path, changes) -> None:
 
 
 SHORT = "test averaged/step-90000"
-GREEDY = {"beam_size": 1, "alpha": 0.6, "extra_length": 50}
+
+
+def greedy() -> dict[str, float]:
+    return {"beam_size": 1, "alpha": 0.6, "extra_length": 50}
 
 
 @pytest.mark.parametrize(
@@ -97,7 +105,11 @@ GREEDY = {"beam_size": 1, "alpha": 0.6, "extra_length": 50}
         {"training_cost": {}},
         {"training_cost": {"step": 99_000, "flops": 1e18}},
         {"scores": {SHORT: score_of(step=90_000)}},
-        {"scores": {"test averaged/step-100000": score_of(step=1e5, decoding=GREEDY)}},
+        {
+            "scores": {
+                "test averaged/step-100000": score_of(step=1e5, decoding=greedy())
+            }
+        },
         {"averaged": {"steps": [100_000]}},
         {"vocabulary": {}},
     ],
@@ -119,13 +131,17 @@ def test_only_wmt14_has_the_papers_test_set(tmp_path) -> None:
     assert target(4, dataset="wmt14_translate/cs-en", target_language="cs") is None
 
 
-WSJ_SCORE = {"step": 100_000, "sentences": 2416, "f1": 91.3}
-SILVER = {"mixture": ("/silver/*.mrg:1/50",), "vocabulary_size": 32_000}
+SILVER = MappingProxyType(
+    {"mixture": ("/silver/*.mrg:1/50",), "vocabulary_size": 32_000}
+)
 
 
 def parser(folder, changes=(), **score):
     config = with_settings(papers_parser(), **dict(changes))
-    score = {**WSJ_SCORE, "decoding": dataclasses.asdict(config.decoding), **score}
+    score = {
+        **{"step": 100_000, "sentences": 2416, "f1": 91.3},
+        **{"decoding": dataclasses.asdict(config.decoding), **score},
+    }
     return trained_as_asked(folder, config, scores={"test averaged/step-100000": score})
 
 
@@ -156,7 +172,7 @@ def test_the_papers_parsers_are_known(tmp_path) -> None:
         ({"mixture": ("/silver/*.mrg:1/50",)}, {}),  # with 16K subwords
         ({}, {"sentences": 345}),
         ({}, {"step": 90_000}),
-        ({}, {"decoding": GREEDY}),
+        ({}, {"decoding": greedy()}),
     ],
     ids=str,
 )

@@ -56,10 +56,10 @@ def test_seconds_and_memory_are_shown_at_the_largest_sizes(tmp_path) -> None:
         "a; b, k = 3; n = 512; d = 1024": costs(0.0007183, 0.00186, 40_000_000),
     }
     path = tmp_path / "layer_types.json"
-    path.write_text(json.dumps({"points": points}))
-    _, longest, widest = table_1_blocks(tmp_path)
+    path.write_text(json.dumps({"about": {"rows": 4}, "points": points}))
+    _, longest, widest, _ = table_1_blocks(tmp_path)
     assert isinstance(longest, Table) and isinstance(widest, Table)
-    assert longest.caption == "Measured: all rows together, n = 4,096, d = 64"
+    assert longest.caption == "Measured: a batch of 4, n = 4,096, d = 64"
     assert longest.header[1:] == (
         *("forward, ms", "forward and backward, ms", "peak memory, MB"),
     )
@@ -67,7 +67,7 @@ def test_seconds_and_memory_are_shown_at_the_largest_sizes(tmp_path) -> None:
         ("self-attention", "63", "249", "1,130.8"),
         ("a; b, k = 3", "1,500", "500", Missing("not measured")),
     ]
-    assert widest.caption == "Measured: all rows together, n = 512, d = 1,024"
+    assert widest.caption == "Measured: a batch of 4, n = 512, d = 1,024"
     assert [row.cells for row in widest.rows] == [
         ("self-attention", "24.4", "71.8", "343.8"),
         ("a; b, k = 3", "0.718", "1.86", "40.0"),

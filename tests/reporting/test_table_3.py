@@ -123,6 +123,7 @@ def test_rows_of_the_paper_that_an_ablation_lacks_are_named() -> None:
     big = table.rows[-1].cells
     assert big[1:] == ("", *[Missing()] * 6, "4.33", "26.4", "213")
     assert table.rows[3].cells[1] == "4 heads"
+    assert "Rows that it lacks are named" in said(ablation_blocks(ablation, "x"))
 
 
 NAN, INF = float("nan"), float("inf")
