@@ -17,14 +17,7 @@ from t2t_keras.reporting.blocks import (
 )
 from t2t_keras.reporting.drawings import dot_plot
 from t2t_keras.reporting.figures_in_words import as_number, as_power, as_spread
-from t2t_keras.reporting.findings import (
-    CLAIMS,
-    UNSAID,
-    Claim,
-    Verdict,
-    bleu_verdict,
-    perplexity_verdict,
-)
+from t2t_keras.reporting.findings_table import findings_blocks
 from t2t_keras.reporting.paper_figures import TABLE_3, Variation, variation
 from t2t_keras.reporting.seed_statistics import spread
 from t2t_keras.training.progress import as_duration
@@ -32,14 +25,6 @@ from t2t_keras.training.progress import as_duration
 # As the paper has it of its text (section 5.1).
 _SUBWORDS = 37_000
 _PUBLISHED = ("paper PPL", "paper BLEU", "paper params ·10⁶")
-_RULE = (
-    "Each difference is that of two means over seeds, with Welch's 95 % interval; "
-    "perplexities are compared by their logarithms and shown as a ratio. A finding is "
-    "seen if the whole interval lies on the paper's side of zero, reversed if it lies "
-    "on the other, open if zero is in it. Two rows are equal if the whole interval "
-    "lies within 2 % of perplexity, or half a point of BLEU. With one seed there is no "
-    "spread, and nothing is concluded."
-)
 
 
 def paper_alone() -> list[Block]:
@@ -87,9 +72,7 @@ def ablation_blocks(ablation: Ablation, name: str) -> list[Block]:
     plot = _plot(ablation, name)
     if plot:
         blocks.append(plot)
-    claims = _claims(ablation)
-    if claims:
-        blocks += [claims, Paragraph(_RULE, quiet=True)]
+    blocks += findings_blocks(ablation)
     if ablation.failures:
         rows = tuple(Row((row, str(seed), why)) for row, seed, why in ablation.failures)
         header = ("row", "seed", "what it said last")
@@ -241,68 +224,3 @@ def _perplexities(ablation: Ablation, row: str) -> list[float]:
     """Returns those of a row's seeds that can be drawn."""
     found = [run.perplexity for run in ablation.of(row)]
     return [value for value in found if math.isfinite(value)]
-
-
-def _claims(ablation: Ablation) -> Table | None:
-    rows = []
-    names = {row.name for row in ablation.rows}
-    for claim in CLAIMS:
-        if {claim.row, claim.than} <= names:
-            rows.append(_claim(ablation, claim))
-    if not rows:
-        return None
-    header = (
-        *("finding of section 6.2", "rows", "PPL", "PPL ratio", "BLEU", "difference"),
-        "paper",
-    )
-    caption = "Which of the paper's findings can be seen here"
-    return Table(caption, header, tuple(rows), 3)
-
-
-def _claim(ablation: Ablation, claim: Claim) -> Row:
-    sides = [ablation.of(claim.row), ablation.of(claim.than)]
-    perplexity = perplexity_verdict(
-        claim, *([run.perplexity for run in side] for side in sides)
-    )
-    bleu = bleu_verdict(claim, *([run.bleu for run in side] for side in sides))
-    row, than = variation(claim.row), variation(claim.than)
-    paper = "—"
-    if row and than:
-        ratio = row.perplexity / than.perplexity
-        paper = f"{ratio:.3f}, {row.bleu - than.bleu:+.1f}"
-    return Row(
-        (
-            claim.text,
-            f"{claim.row} / {claim.than}",
-            _word(perplexity),
-            _interval(perplexity, ratio=True),
-            _word(bleu),
-            _interval(bleu, ratio=False),
-            paper,
-        )
-    )
-
-
-def _word(verdict: Verdict) -> Cell:
-    return Missing() if verdict.word == UNSAID else verdict.word
-
-
-def _interval(verdict: Verdict, *, ratio: bool) -> Cell:
-    """Returns a difference with its interval, or a ratio where it is of logarithms."""
-    found = verdict.difference
-    if found is None:
-        return Missing()
-    values = [
-        (f"{_exp(value):.3f}" if ratio else f"{value:+.2f}")
-        for value in found
-        if value is not None
-    ]
-    return values[0] if len(values) == 1 else f"{values[0]} ({values[1]} … {values[2]})"
-
-
-def _exp(value: float) -> float:
-    """Returns the exponential; inf where it is no float any more."""
-    try:
-        return math.exp(value)
-    except OverflowError:
-        return math.inf
