@@ -83,6 +83,7 @@ def test_what_the_benchmark_has_measured_is_shown() -> None:
     folder = Path(__file__).resolve().parents[2] / "benchmarks/layer_types/measured"
     tables = [block for block in table_1_blocks(folder) if isinstance(block, Table)]
     for table in tables[1:3]:
+        assert table.caption.startswith("Measured: a batch of 4, n = ")
         assert len(table.rows) == 9
         assert all(isinstance(cell, str) for row in table.rows for cell in row.cells)
 
