@@ -147,7 +147,7 @@ _INTER_OP = flags.DEFINE_integer(
 
 
 def main() -> int:
-    """Serves until a signal comes; returns the exit status."""
+    """Serves until a signal comes, whose status the process then ends with."""
     from t2t_keras.serving.server.batching import BatchScheduler
     from t2t_keras.serving.server.config_watch import ConfigWatch
     from t2t_keras.serving.server.configs import read_batching
@@ -186,8 +186,10 @@ def main() -> int:
         number = _wait_for_signal()
         # What is under way is finished; what comes now is refused.
         server.stop(_GRACE_SECONDS).wait()
-    print(f"stopped by {signal.Signals(number).name}", file=sys.stderr)
-    return 128 + number
+    print(f"stopped by {signal.Signals(number).name}", file=sys.stderr, flush=True)
+    # A thread of gRPC's, or of a version that was still being loaded, may be in native
+    # code. Coming back when Python has ended, it would abort the process.
+    os._exit(128 + number)
 
 
 def _models_config():
