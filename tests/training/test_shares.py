@@ -101,3 +101,11 @@ def test_the_rows_computed_are_those_of_all_parts(rows, num_replicas, most, leng
     whole = computed_rows(rows, length, num_replicas=num_replicas, max_tokens=None)
     assert rows <= whole <= counted
     assert whole < rows + num_replicas
+
+
+@pytest.mark.parametrize("num_replicas", [1, 2, 4, 8, 16])
+@pytest.mark.parametrize("max_tokens", [None, 6_000, 3_000, 2_000])
+def test_packed_rows_at_25_000_tokens_need_no_more(num_replicas, max_tokens) -> None:
+    """As `packed_shape` makes them of WMT's lengths."""
+    given_ = {"num_replicas": num_replicas, "max_tokens": max_tokens}
+    assert computed_rows(80, 312, **given_) == 80
