@@ -23,7 +23,10 @@ _OUTPUT = flags.DEFINE_string(
     "output", None, "Folder for the report; report/ in the first argument if not given."
 )
 _TEXTS = flags.DEFINE_bool(
-    "texts", True, "Whether sources and references stand beside sample translations."
+    "texts",
+    True,
+    "Whether sources and references stand beside sample translations. Without them a "
+    "parser's trees are shown without words.",
 )
 
 

@@ -3,6 +3,7 @@
 import dataclasses
 import json
 import os
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -121,6 +122,10 @@ def _metrics(place: ModelDir) -> list[dict[str, Any]]:
     return found
 
 
+# Of a part of a mixture: the only thing with a slash that is no path.
+_RATE = re.compile(r"\d+/\d+")
+
+
 def shown_settings(config: ExperimentConfig) -> dict[str, str]:
     """Returns every setting as text; of a file only its name, not where it lies."""
     return {name: _shown(value) for name, value in flat(config).items()}
@@ -137,4 +142,7 @@ def _shown(value: Any) -> str:
     if not os.path.isabs(text):
         return text
     # Several files may be one setting, with colons between them.
-    return ":".join(os.path.basename(part.rstrip("/")) for part in text.split(":"))
+    return ":".join(
+        part if _RATE.fullmatch(part) else os.path.basename(part.rstrip("/"))
+        for part in text.split(":")
+    )

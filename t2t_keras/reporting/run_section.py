@@ -144,6 +144,9 @@ def _curves(run: RunFacts, name: str) -> Block:
     return Figure(f"{name}-curves", curves(drawn), f"Curves over steps: {titles}")
 
 
+_WORD = re.compile(r"\(([^\s()]+) [^\s()]+\)")
+
+
 def _samples(run: RunFacts, texts: Texts) -> list[Block]:
     lines = _translations(run)
     if lines is None:
@@ -153,6 +156,9 @@ def _samples(run: RunFacts, texts: Texts) -> list[Block]:
     if pair is None or not len(pair[0]) == len(pair[1]) == len(lines):
         blocks.append(Paragraph("The test set itself is not at hand here.", quiet=True))
         pair = None
+        if run.is_parser:
+            # Its trees hold the sentences.
+            lines = [_WORD.sub(r"\1", line) for line in lines]
     shown = min(_SAMPLES, len(lines))
     # From all over the set, and always the same ones.
     for index in (len(lines) * i // shown for i in range(shown)):

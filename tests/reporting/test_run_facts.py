@@ -95,13 +95,18 @@ def test_what_is_no_run_is_refused(tmp_path) -> None:
 def test_of_files_only_names_are_shown() -> None:
     data = DataConfig(
         dataset="wmt14_translate/de-en",
-        train_source=("/secret/place/a.en", "rel/b.en", "/secret/c:/secret/d:0.5"),
+        train_source=(
+            "/secret/place/a.en",
+            "rel/b.en",
+            "/secret/c:/secret/d:0.5",
+            "/secret/t:1/12",
+        ),
         records="/secret/records/",
         vocabulary_file="/secret/v.model",
         download=True,
     )
     shown = shown_settings(ExperimentConfig(data))
-    assert shown["train_source"] == "a.en, rel/b.en, c:d:0.5"
+    assert shown["train_source"] == "a.en, rel/b.en, c:d:0.5, t:1/12"
     assert shown["records"] == "records"
     assert shown["dataset"] == "wmt14_translate/de-en"
     assert (shown["download"], shown["d_k"]) == ("true", "not set")

@@ -1,5 +1,6 @@
 """A run as a report shows it."""
 
+from t2t_keras.config import DataConfig
 from t2t_keras.reporting.blocks import (
     Command,
     Details,
@@ -78,6 +79,17 @@ def test_another_test_set_is_not_taken_for_the_translated_one(tmp_path) -> None:
     blocks = run_blocks(run, "r", lambda _: (["one"], ["Eins"]))
     assert [sample.source for sample in of_kind(blocks, Sample)] == [None] * 3
     assert any("not at hand" in each.text for each in of_kind(blocks, Paragraph))
+
+
+def test_without_texts_a_parsers_trees_have_no_words(tmp_path) -> None:
+    trees = DataConfig(dataset="grammar_ende", target_language="tree")
+    run = written_run(tmp_path / "run", data=trees)
+    path = run.place.translations / "test-averaged-step-40.txt"
+    path.write_text("(S (NP (PRP$ my) (NN dog)) (VP (VBZ runs)) (. .))\n(: --)\n")
+    shown = [
+        sample.translation for sample in of_kind(run_blocks(run, "r", no_texts), Sample)
+    ]
+    assert shown == ["(S (NP PRP$ NN) (VP VBZ) .)", ":"]
 
 
 def test_samples_come_from_all_over_a_long_set_and_are_not_endless(tmp_path) -> None:
