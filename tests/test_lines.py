@@ -34,7 +34,7 @@ def test_standard_input_is_a_dash(monkeypatch):
 @pytest.mark.parametrize("name", ["missing", "."])
 def test_what_is_no_file_is_refused(tmp_path, name):
     path = tmp_path / name
-    with pytest.raises(UserError, match=r"no file .* to translate \(--target\)"):
+    with pytest.raises(UserError, match=r"no file .* \(--target\)"):
         lines_of(path, flag="target")
 
 

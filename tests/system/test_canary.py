@@ -45,7 +45,10 @@ class Operator:
         self.path.write_text(self._template)
         self.lines = []
         self.models = self.started(QUICK)
-        self._watch = ConfigWatch(str(self.path), 0.02, self.models, self.lines.append)
+        used = read_models(str(self.path))
+        self._watch = ConfigWatch(
+            str(self.path), used, 0.02, self.models, self.lines.append
+        )
 
     def started(self, options):
         """Returns what a server serves that starts with the file as it is."""

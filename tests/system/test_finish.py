@@ -90,6 +90,7 @@ def report(own_run):
         scores,
         None,
         1.5,
+        0,
         lines,
         2.0,
         own_run.config().decoding,

@@ -86,6 +86,9 @@ def no_arithmetic(monkeypatch):
         def rehearse(self, batch):
             pass
 
+        def computed(self, size):
+            return size
+
         evaluate = rehearse
 
     monkeypatch.setattr(experiment, "build_stepper", lambda *_, **__: Idle())
@@ -167,6 +170,9 @@ def bad_stepper(bad_steps):
 
         def rehearse(self, batch):
             pass
+
+        def computed(self, size):
+            return size
 
         evaluate = rehearse
 

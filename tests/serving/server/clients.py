@@ -86,11 +86,11 @@ def refusal(call: Callable[[], object]) -> tuple[str, str]:
 
 
 def wait_until(done: Callable[[], bool], seen: Callable[[], object] = str) -> None:
-    """Waits for a condition, for a minute at most."""
-    end = time.monotonic() + 60
+    """Waits for a condition, for three minutes at most: a machine may be busy."""
+    end = time.monotonic() + 180
     while not done():
         if time.monotonic() > end:
-            raise AssertionError(f"waited for a minute; last seen: {seen()}")
+            raise AssertionError(f"waited for three minutes; last seen: {seen()}")
         time.sleep(0.02)
 
 

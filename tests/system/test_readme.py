@@ -1,0 +1,93 @@
+"""README's "Serve it", word for word, with the model of another task."""
+
+import os
+import re
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.serving.server.clients import wait_until
+from tests.system.conftest import REPOSITORY
+
+
+def blocks(language=""):
+    """Returns what the section has one type in, in its order."""
+    page = (REPOSITORY / "README.md").read_text(encoding="utf-8")
+    section = page.split("\n## Serve it\n")[1].split("\n## ")[0]
+    return re.findall(rf"^```{language}\n(.*?)^```", section, re.DOTALL | re.MULTILINE)
+
+
+@pytest.fixture
+def folder(reverse_run, tmp_path):
+    """A folder as README's, after training."""
+    (tmp_path / "runs/tiny").mkdir(parents=True)
+    (tmp_path / "runs/tiny/export").symlink_to(reverse_run.model_dir.export)
+    return tmp_path
+
+
+def environment():
+    """That of a shell in which this Python is `python`, with the project installed."""
+    path = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
+    return {**os.environ, "PATH": path, "PYTHONPATH": str(REPOSITORY)}
+
+
+@pytest.mark.slow
+def test_a_server_and_a_client(folder, translator_of):
+    serve, ask = blocks()
+    (sentence,) = re.findall('echo "(.*)"', ask)
+    out = folder / "out"
+    with (
+        out.open("wb") as file,
+        subprocess.Popen(
+            ["bash", "-c", f"exec {serve}"],
+            cwd=folder,
+            env=environment(),
+            stdout=file,
+            stderr=subprocess.STDOUT,
+        ) as server,
+    ):
+        try:
+            ready = "serving translate version 1 on port 8500"
+            wait_until(
+                lambda: ready in out.read_text() or server.poll() is not None,
+                out.read_text,
+            )
+            # Where another program has the port that README names, this says so.
+            assert ready in out.read_text(), out.read_text()
+            asked = subprocess.run(
+                ["bash", "-c", ask],
+                cwd=folder,
+                env=environment(),
+                capture_output=True,
+                text=True,
+                timeout=120,
+                check=False,
+            )
+        finally:
+            server.send_signal(signal.SIGTERM)
+    assert server.returncode == 128 + signal.SIGTERM
+    assert asked.returncode == 0, asked.stderr
+    (expected,) = translator_of().translate([sentence])
+    assert asked.stdout == f"{expected.text}\n"
+
+
+@pytest.mark.slow
+def test_the_saved_model_in_a_program_of_ones_own(folder, translator_of):
+    (program,) = blocks("python")
+    (sentence,) = re.findall(r'tf\.constant\(\["(.*)"\]\)', program)
+    done = subprocess.run(
+        [sys.executable, "-c", program],
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    text, _, score = done.stdout.rstrip("\n").rpartition(" ")
+    (expected,) = translator_of().translate([sentence])
+    assert text == expected.text
+    assert float(score) == pytest.approx(expected.hypotheses[0].score, abs=1e-5)
