@@ -22,6 +22,9 @@ from t2t_keras.input_pipeline.planning_ahead import begun
 from t2t_keras.input_pipeline.tokenized import TokenizedCorpus
 from t2t_keras.typing import Batch, BatchSize
 
+# Batches that are made while one is trained on: more than one, for a slow moment.
+_BATCHES_AHEAD = 4
+
 
 @dataclasses.dataclass(frozen=True)
 class DataPosition:
@@ -67,10 +70,6 @@ class BatchingSummary:
             f"{shapes}, {rows}; {1 - self.padding_share:.1%} of all positions are "
             "real tokens"
         )
-
-
-# One batch is made while the one before it is trained on; more would be for hiccups.
-_BATCHES_AHEAD = 4
 
 
 class TrainingBatches:

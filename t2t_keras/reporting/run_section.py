@@ -24,6 +24,8 @@ from t2t_keras.reporting.figures_in_words import as_number
 from t2t_keras.reporting.run_facts import RunFacts, shown_settings
 from t2t_keras.reporting.table_4 import parser_scores, scores_table
 
+# A word of a bracketed tree, with its part of speech.
+_WORD = re.compile(r"\(([^\s()]+) [^\s()]+\)")
 # Returns (sources, references) of a run's test set; None where it is not at hand.
 Texts = Callable[[RunFacts], tuple[list[str], list[str]] | None]
 
@@ -142,9 +144,6 @@ def _curves(run: RunFacts, name: str) -> Block:
         return Paragraph("Not one line of metrics.jsonl has been written yet.")
     titles = ", ".join(panel.title for panel in drawn)
     return Figure(f"{name}-curves", curves(drawn), f"Curves over steps: {titles}")
-
-
-_WORD = re.compile(r"\(([^\s()]+) [^\s()]+\)")
 
 
 def _samples(run: RunFacts, texts: Texts) -> list[Block]:
