@@ -31,8 +31,8 @@ def whole_or_not_at_all(final: Path) -> Iterator[Path]:
     """
     base = final.parent
     is_new = not base.exists()
-    base.mkdir(parents=True, exist_ok=True)
     try:
+        base.mkdir(parents=True, exist_ok=True)
         with _begun(base / f".{final.name}.{os.getpid()}.tmp") as temporary:
             yield temporary
             temporary.rename(final)
@@ -45,18 +45,20 @@ def whole_or_not_at_all(final: Path) -> Iterator[Path]:
 
 @contextlib.contextmanager
 def _begun(temporary: Path) -> Iterator[Path]:
-    """Makes a directory that is locked while it is written, and gone if it fails."""
+    """Makes a directory that is locked while it is written, and gone afterwards.
+
+    Gone it is too if it was renamed, and if a signal came the moment it was made.
+    """
     with contextlib.ExitStack() as held:
         # Nobody sweeps between the making of ours and its lock.
         with _locked(temporary.parent, wait=True):
             _sweep(temporary.parent)
+            if temporary.exists():
+                raise FileExistsError(f"another thread is writing {temporary}")
+            held.callback(shutil.rmtree, temporary, ignore_errors=True)
             temporary.mkdir()
             held.enter_context(_locked(temporary))
-        try:
-            yield temporary
-        except BaseException:
-            shutil.rmtree(temporary, ignore_errors=True)
-            raise
+        yield temporary
 
 
 def _sweep(base: Path) -> None:

@@ -5,6 +5,7 @@ import fcntl
 import subprocess
 import sys
 from contextlib import contextmanager
+from pathlib import Path
 
 import pytest
 
@@ -52,6 +53,34 @@ def test_what_fails_or_is_interrupted_leaves_nothing(tmp_path, error, others):
         raise error
     assert base.exists() == others
     assert not others or [path.name for path in base.iterdir()] == ["1"]
+
+
+@pytest.mark.parametrize("made", ["base", ".2."])
+def test_a_signal_the_moment_a_folder_is_made_leaves_nothing(
+    tmp_path, monkeypatch, made
+):
+    make = Path.mkdir
+
+    def interrupted(path, *arguments, **options):
+        make(path, *arguments, **options)
+        if path.name.startswith(made):
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(Path, "mkdir", interrupted)
+    with pytest.raises(KeyboardInterrupt), whole_or_not_at_all(tmp_path / "base" / "2"):
+        pass
+    assert names_in(tmp_path) == []
+
+
+def test_two_threads_do_not_write_the_same_version(tmp_path):
+    with whole_or_not_at_all(tmp_path / "1") as first:
+        with (
+            pytest.raises(FileExistsError, match="another thread is writing"),
+            whole_or_not_at_all(tmp_path / "1"),
+        ):
+            pass
+        assert first.is_dir()
+    assert names_in(tmp_path) == ["1"]
 
 
 @contextmanager

@@ -100,12 +100,13 @@ def test_a_signal_lets_requests_finish(tmp_path, base, number):
         assert client.predict("sums", ids=[[1], [2], [3]])["sum"] == [1, 2, 3]
         assert client.predict("sums", ids=[[1, 2]]) == {"sum": [3], "rows": [4]}
         with ThreadPoolExecutor(1) as pool:
-            busy = pool.submit(client.predict, "busy", seconds=[1.5])
-            time.sleep(0.5)
+            end = tmp_path / "end"
+            waiting = client.predict_until(end, pool)
             server.process.send_signal(number)
             time.sleep(0.2)
             assert refusal(lambda: client.predict(text=[b"a"]))[0] == "UNAVAILABLE"
-            assert busy.result()["done"] == [1.5]
+            end.touch()
+            assert waiting.result()["translation"] == [bytes(end).upper()]
         assert server.process.wait(60) == 128 + number
         assert server.err.read_text() == f"stopped by {number.name}\n"
         loaded, serving, unloaded = server.lines()
@@ -118,14 +119,13 @@ def test_a_signal_lets_requests_finish(tmp_path, base, number):
 def test_a_second_signal_does_not_wait(tmp_path, base):
     with start(tmp_path, base) as server, ThreadPoolExecutor(1) as pool:
         client = server.client()
-        busy = pool.submit(client.predict, "busy", timeout=50, seconds=[40.0])
-        time.sleep(0.5)
+        waiting = client.predict_until(tmp_path / "end", pool)
         server.process.send_signal(signal.SIGTERM)
         time.sleep(0.3)
         assert server.process.poll() is None
         server.process.send_signal(signal.SIGTERM)
         assert server.process.wait(20) == -signal.SIGTERM
-        assert isinstance(busy.exception(), grpc.RpcError)
+        assert isinstance(waiting.exception(), grpc.RpcError)
 
 
 @pytest.mark.slow

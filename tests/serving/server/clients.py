@@ -3,6 +3,8 @@
 import contextlib
 import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import Executor, Future
+from pathlib import Path
 
 import grpc
 import tensorflow as tf
@@ -39,6 +41,12 @@ class Client:
         """Returns the outputs as lists by name."""
         response = self.prediction.Predict(request(signature, **inputs), timeout)
         return values(response)
+
+    def predict_until(self, end: Path, pool: Executor) -> Future:
+        """Asks for what ends once there is a file `end`; returns when it has begun."""
+        future = pool.submit(self.predict, "wait", timeout=400, text=[bytes(end)])
+        wait_until(Path(f"{end}.begun").exists)
+        return future
 
     def metadata(self, *fields):
         asked = get_model_metadata_pb2.GetModelMetadataRequest(metadata_field=fields)

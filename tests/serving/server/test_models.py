@@ -2,7 +2,6 @@
 
 import shutil
 import threading
-import time
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
@@ -219,20 +218,19 @@ def test_closing_waits_for_requests_and_then_cuts_them_off(make_models, base):
     """A request without a deadline must not keep a server from stopping."""
     models = make_models()
     models.wait_until_available(models.configure(single_model("m", str(base))), 60)
-    entered = threading.Event()
+    entered = threading.Barrier(3)
 
     def ask(seconds):
         with models.use(spec()) as (_, servable):
             contract = servable.signatures["busy"]
             feeds = {contract.inputs["seconds"].name: np.array([seconds], np.float32)}
-            entered.set()
+            entered.wait(60)
             return servable.run(feeds, [contract.outputs["done"].name], None)
 
     with ThreadPoolExecutor(2) as pool:
         short = pool.submit(ask, 0.5)
         long = pool.submit(ask, 1000.0)
         entered.wait(60)
-        time.sleep(0.1)
         models.close(3.0)
         assert short.result(60)[0].tolist() == [0.5]
         with pytest.raises(ServingError) as caught:

@@ -138,8 +138,7 @@ def test_a_request_in_flight_is_finished_by_the_version_it_began_with(
     """However long the new version takes to load: the request waits for us."""
     end = tmp_path / "end"
     with serving(base) as client, ThreadPoolExecutor(1) as pool:
-        waiting = pool.submit(client.predict, "wait", timeout=120, text=[bytes(end)])
-        time.sleep(0.3)
+        waiting = client.predict_until(end, pool)
         shutil.copytree(saved / "3", base / ".3")
         (base / ".3").rename(base / "3")
         client.wait_for_states({3: "AVAILABLE", 2: "UNLOADING"})
