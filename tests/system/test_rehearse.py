@@ -63,36 +63,59 @@ def wait_for_step(place: ModelDir, step: int, process: subprocess.Popen) -> None
         time.sleep(0.05)
 
 
-@pytest.mark.slow
-def test_a_rehearsal_of_the_papers_big_run(tmp_path) -> None:
-    """Two hosts of four devices, one of which dies; then one host of eight, to the
-    end: pre-flight, training, evaluation, averaging and export."""
-    place = ModelDir(tmp_path / "run")
-    flags = [*REHEARSAL, f"--model_dir={place.path}", f"--data_dir={tmp_path}"]
-    hosts = started_program(
-        "rehearse", *flags, "--train_steps=100000", "--cpu_devices=4"
-    )
-    wait_for_step(place, 2, hosts)
-    os.kill(last_child_of(hosts), signal.SIGKILL)
-    said, _ = hosts.communicate(timeout=240)
-    # The worse of 2, of the one that was left alone, and that of the kill.
-    assert hosts.returncode == 128 + signal.SIGKILL
-    assert "error: Another worker stopped" in said
-    assert "parameters on 8 device(s), XLA" in said
-    reached = max(steps_in(place.checkpoints))
+def killed(process: subprocess.Popen, victim: int, place: ModelDir, step: int) -> str:
+    """Kills a process of a run once there is a checkpoint; returns what was said."""
+    wait_for_step(place, step, process)
+    os.kill(victim, signal.SIGKILL)
+    said, more = process.communicate(timeout=240)
+    assert "parameters on 8 device(s), XLA" in said + more
+    return said + more
+
+
+def check_end(process: subprocess.Popen, place: ModelDir, reached: int) -> None:
+    """Checks a run that goes on to its end, three steps on."""
     last = reached + 3
-    one = started_program("train", *flags, f"--train_steps={last}", "--cpu_devices=8")
-    out, said = one.communicate(timeout=400)
-    assert one.returncode == 0, said
-    assert f"going on from step {reached:,}" in said
+    out, more = process.communicate(timeout=600)
+    said = out + more
+    assert process.returncode == 0, said
     assert "parameters on 8 device(s), XLA" in said
+    assert f"going on from step {reached:,}" in said
     assert "x (48 + 48) tokens: " in said  # pre-flight
     assert f"step {last:,}/{last:,}" in said
     assert said.count("  dev: loss ") >= 1
     averaged = place.averaged / f"step-{last}"
     assert list(read_state(averaged).averaged) == steps_in(place.checkpoints)[-20:]
-    assert "test: 1,000 sentences, averaged" in out
+    assert "test: 1,000 sentences, averaged" in said
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(1500)  # eight processes, all to the end, on a busy machine
+def test_a_rehearsal_of_the_papers_big_run(tmp_path) -> None:
+    """Two hosts of four devices, then one of eight: each is killed, goes on, and comes
+    to the end: pre-flight, training, evaluation, averaging and export."""
+    place = ModelDir(tmp_path / "run")
+    flags = [*REHEARSAL, f"--model_dir={place.path}", f"--data_dir={tmp_path}"]
+    many = "--train_steps=100000"
+    hosts = started_program("rehearse", *flags, many, "--cpu_devices=4")
+    wait_for_step(place, 1, hosts)
+    said = killed(hosts, last_child_of(hosts), place, 2)
+    # The worse of 2, of the one that was left alone, and that of the kill.
+    assert hosts.returncode == 128 + signal.SIGKILL
+    assert "error: Another worker stopped" in said
+    reached = max(steps_in(place.checkpoints))
+    to_end = f"--train_steps={reached + 3}"
+    hosts = started_program("rehearse", *flags, to_end, "--cpu_devices=4")
+    check_end(hosts, place, reached)
     assert (place.export / "1/saved_model.pb").is_file()
+
+    one = started_program("train", *flags, many, "--cpu_devices=8")
+    killed(one, one.pid, place, reached + 5)
+    assert one.returncode == -signal.SIGKILL
+    reached = max(steps_in(place.checkpoints))
+    to_end = f"--train_steps={reached + 3}"
+    one = started_program("train", *flags, to_end, "--cpu_devices=8")
+    check_end(one, place, reached)
+    assert (place.export / "2/saved_model.pb").is_file()
 
 
 class Sleeper(subprocess.Popen):
