@@ -81,6 +81,19 @@ def made_up_lengths(num_pairs: int) -> np.ndarray:
     return np.clip(np.exp(np.stack(sides, axis=1)), 2, 255).astype(np.int32) + 1
 
 
+def written_corpus(folder: Path, num_pairs: int, vocabulary_size: int) -> DataConfig:
+    """Writes made-up text as long as WMT14's; returns the settings that name it."""
+    lengths = made_up_lengths(num_pairs)
+    for side, name in enumerate(("source", "target")):
+        with open(folder / name, "w", encoding="utf-8") as file:
+            file.writelines(_lines(lengths[:, side], seed=side))
+    return DataConfig(
+        train_source=(str(folder / "source"),),
+        train_target=(str(folder / "target"),),
+        vocabulary_size=vocabulary_size,
+    )
+
+
 def _measure_plan(num_pairs: int, tokens_per_batch: int) -> None:
     lengths = made_up_lengths(num_pairs)
 
@@ -141,7 +154,7 @@ def _hollow_records(folder: Path, lengths: np.ndarray, per_shard: int) -> Manife
 
 
 def _measure_corpus(folder: Path, chosen: argparse.Namespace) -> None:
-    config = _written_corpus(folder, chosen.pairs, chosen.vocabulary_size)
+    config = written_corpus(folder, chosen.pairs, chosen.vocabulary_size)
     records = folder / "records"
     seconds, manifest = _timed(
         lambda: preparation.prepare(
@@ -190,19 +203,6 @@ def _measure_batches(
     _row(
         f"{name}: {count} batches of {config.tokens_per_batch:,} tokens a side",
         f"{1000 * seconds / count:.1f} ms a batch{pace}",
-    )
-
-
-def _written_corpus(folder: Path, num_pairs: int, vocabulary_size: int) -> DataConfig:
-    """Writes made-up text, and returns the settings that name it."""
-    lengths = made_up_lengths(num_pairs)
-    for side, name in enumerate(("source", "target")):
-        with open(folder / name, "w", encoding="utf-8") as file:
-            file.writelines(_lines(lengths[:, side], seed=side))
-    return DataConfig(
-        train_source=(str(folder / "source"),),
-        train_target=(str(folder / "target"),),
-        vocabulary_size=vocabulary_size,
     )
 
 

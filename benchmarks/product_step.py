@@ -27,12 +27,22 @@ class ProductStep(NamedTuple):
     stepper: Stepper
 
 
-def product_step(config: ExperimentConfig, vocabulary_size: int) -> ProductStep:
-    """Returns the step with fresh weights, built as a training run builds it."""
+def product_step(
+    config: ExperimentConfig, vocabulary_size: int, *, packed: bool = False
+) -> ProductStep:
+    """Returns the step with fresh weights, built as a training run builds it.
+
+    Args:
+        config: Of the model and its training.
+        vocabulary_size: V.
+        packed: Whether several pairs share a row of the batches.
+    """
     model = experiment.build_model(config, vocabulary_size)
     optimizer = experiment.build_optimizer(config, model)
     strategy = tf.distribute.get_strategy()
-    stepper = experiment.build_stepper(config.training, model, optimizer, strategy)
+    stepper = experiment.build_stepper(
+        config.training, model, optimizer, strategy, packed=packed
+    )
     return ProductStep(model, optimizer, stepper)
 
 

@@ -43,17 +43,28 @@ def report(step: Callable[[], float], tokens: int, steps: int) -> None:
         start = time.perf_counter()
         losses.append(step())
         seconds.append(time.perf_counter() - start)
-    print(
-        json.dumps(
-            {
-                "tokens_per_second": tokens / statistics.median(seconds),
-                "best_tokens_per_second": tokens / min(seconds),
-                "first_step_seconds": first_seconds,
-                "peak_gigabytes": _peak_bytes() / 1e9,
-                "losses": [round(loss, 3) for loss in losses],
-            }
-        )
-    )
+    print_figures(first_seconds, seconds, tokens, losses)
+
+
+def print_figures(
+    first_seconds: float, seconds: list[float], tokens: int, losses: list[float]
+) -> None:
+    """Prints what steps took as JSON.
+
+    Args:
+        first_seconds: Of the first step, which may compile.
+        seconds: Of each step after it.
+        tokens: Target tokens of a step.
+        losses: Per token, of all steps.
+    """
+    figures = {
+        "tokens_per_second": tokens / statistics.median(seconds),
+        "best_tokens_per_second": tokens / min(seconds),
+        "first_step_seconds": first_seconds,
+        "peak_gigabytes": _peak_bytes() / 1e9,
+        "losses": [round(loss, 3) for loss in losses],
+    }
+    print(json.dumps(figures))
 
 
 def _peak_bytes() -> int:

@@ -1,0 +1,75 @@
+"""The loss as it is often written: the logits of all tokens at once.
+
+Both take and mean what `label_smoothed_cross_entropy` does. They are for float32 only:
+gradients are TensorFlow's, and no scale multiplies them.
+
+Shapes: N tokens, D model width, V vocabulary.
+"""
+
+import tensorflow as tf
+
+from t2t_keras.training.losses import LossSums
+from t2t_keras.typing import Tensor
+
+
+def at_once(
+    hidden: Tensor,
+    embeddings: Tensor,
+    targets: Tensor,
+    weights: Tensor,
+    *,
+    label_smoothing: float,
+    gradient_scale: Tensor | float | None = 1.0,
+) -> LossSums:
+    """Returns the sums, from normalizer, true logit and mean logit: no one-hot rows."""
+    del gradient_scale
+    logits_NV, targets_N, weights_N = _flat(hidden, embeddings, targets, weights)
+    words = logits_NV.shape[-1]
+    normalizer_N = tf.reduce_logsumexp(logits_NV, axis=-1)
+    log_loss_N = normalizer_N - tf.gather(logits_NV, targets_N, batch_dims=1)
+    of_all_N = words * (normalizer_N - tf.reduce_mean(logits_NV, axis=-1))
+    share = label_smoothing / (words - 1)
+    loss_N = (1.0 - label_smoothing - share) * log_loss_N + share * of_all_N
+    return _sums(loss_N, log_loss_N, weights_N)
+
+
+def one_hot(
+    hidden: Tensor,
+    embeddings: Tensor,
+    targets: Tensor,
+    weights: Tensor,
+    *,
+    label_smoothing: float,
+    gradient_scale: Tensor | float | None = 1.0,
+) -> LossSums:
+    """Returns the sums, from log-softmax and smoothed targets [N, V]."""
+    del gradient_scale
+    logits_NV, targets_N, weights_N = _flat(hidden, embeddings, targets, weights)
+    words = logits_NV.shape[-1]
+    smoothed_NV = tf.one_hot(
+        targets_N,
+        words,
+        on_value=1.0 - label_smoothing,
+        off_value=label_smoothing / (words - 1),
+    )
+    log_probabilities_NV = tf.nn.log_softmax(logits_NV)
+    loss_N = -tf.reduce_sum(smoothed_NV * log_probabilities_NV, axis=-1)
+    log_loss_N = -tf.gather(log_probabilities_NV, targets_N, batch_dims=1)
+    return _sums(loss_N, log_loss_N, weights_N)
+
+
+def _flat(
+    hidden: Tensor, embeddings: Tensor, targets: Tensor, weights: Tensor
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Returns logits [N, V], targets [N] and weights [N]."""
+    hidden_ND = tf.reshape(hidden, [-1, hidden.shape[-1]])
+    logits_NV = tf.matmul(hidden_ND, embeddings, transpose_b=True)
+    return logits_NV, tf.reshape(targets, [-1]), tf.reshape(weights, [-1])
+
+
+def _sums(loss_N: Tensor, log_loss_N: Tensor, weights_N: Tensor) -> LossSums:
+    return LossSums(
+        tf.reduce_sum(loss_N * weights_N),
+        tf.reduce_sum(log_loss_N * weights_N),
+        tf.reduce_sum(weights_N),
+    )
