@@ -156,7 +156,9 @@ def named_states(**where):
 
     def found(client):
         states = status(**where)(client).model_version_status
-        return [(each.version, each.state, each.status.error_code) for each in states]
+        return tuple(
+            (each.version, each.state, each.status.error_code) for each in states
+        )
 
     return found
 

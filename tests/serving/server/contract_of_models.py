@@ -21,7 +21,7 @@ from tests.serving.server.calls import (
 )
 from tests.serving.server.contract import INVALID, MISSING, STATE
 
-LOADED = [(2, 30, 0), (1, 30, 0)]
+LOADED = ((2, 30, 0), (1, 30, 0))
 
 # What is asked, the code and the whole message (a pattern) of the answer.
 REFUSALS = MappingProxyType(
@@ -112,7 +112,7 @@ REFUSALS = MappingProxyType(
 ANSWERS = MappingProxyType(
     {
         "all versions, the newest first": (named_states(), LOADED),
-        "status of a version": (named_states(version=1), [(1, 30, 0)]),
+        "status of a version": (named_states(version=1), ((1, 30, 0),)),
         "a label does not choose a status": (named_states(label="gold"), LOADED),
         "the same configuration": (
             lambda client: beside()(client).status.error_code,

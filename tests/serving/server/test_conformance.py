@@ -276,7 +276,7 @@ def test_a_label_needs_a_flag_at_the_start(command, saved, tmp_path):
         command_line(command, tmp_path, free_port()),
         capture_output=True,
         text=True,
-        timeout=180,
+        timeout=400,
     )
     assert done.returncode != 0
     assert (
