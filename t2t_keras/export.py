@@ -17,7 +17,6 @@ import contextlib
 import signal
 import sys
 from collections.abc import Iterator, Sequence
-from pathlib import Path
 
 from absl import flags
 
@@ -145,7 +144,7 @@ def main() -> int:
             else:
                 export = exporting.export(trained, model_dir, form, settings)
                 print(f"exported step {trained.step:,} to {export}")
-                _say_what_was_kept(exporting.kept_files(model_dir, form, settings))
+                exporting.say_what_was_kept(model_dir, form, settings)
     return 0
 
 
@@ -166,17 +165,6 @@ def _ended_by_sigterm() -> Iterator[None]:
         yield
     finally:
         signal.signal(signal.SIGTERM, before)
-
-
-def _say_what_was_kept(files: Sequence[Path]) -> None:
-    """Says which settings of a server are not what this export would have written."""
-    if files:
-        names = ", ".join(path.name for path in files)
-        print(
-            f"kept as they were in {files[0].parent}, and other than this export would "
-            f"write them: {names}. To have them anew, delete them and export again.",
-            file=sys.stderr,
-        )
 
 
 def _ascending(texts: Sequence[str]) -> tuple[int, ...]:

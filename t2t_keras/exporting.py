@@ -8,6 +8,7 @@ ids in and out, which need no TensorFlow Text.
 import dataclasses
 import functools
 import json
+import sys
 from collections.abc import Callable
 from importlib import metadata
 from pathlib import Path
@@ -97,6 +98,23 @@ def kept_files(model_dir: ModelDir, form: str, settings: ExportSettings) -> list
     return kept_server_files(
         base, settings.model_name, settings.batch_sizes, settings.xla
     )
+
+
+def say_what_was_kept(model_dir: ModelDir, form: str, settings: ExportSettings) -> None:
+    """Says on stderr which settings of a server are not what an export would write.
+
+    Args:
+        model_dir: As `kept_files` has it, and what follows.
+    """
+    files = kept_files(model_dir, form, settings)
+    if files:
+        names = ", ".join(path.name for path in files)
+        print(
+            f"kept as they were in {files[0].parent}, and other than this export would "
+            f"write them: {names}. To have them anew, delete them and export again.",
+            file=sys.stderr,
+            flush=True,
+        )
 
 
 def newest_export(

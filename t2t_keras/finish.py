@@ -108,6 +108,7 @@ def export_once(
     if version is None:
         _say(f"exporting {form} …")
         version = exporting.export(trained, model_dir, form, settings)
+        exporting.say_what_was_kept(model_dir, form, settings)
     return version
 
 

@@ -179,14 +179,23 @@ def test_the_dev_set_is_scored_and_nothing_exported_where_that_is_asked(
 def test_a_run_that_is_finished_again_exports_nothing_new(own_run, capsys):
     """But other weights, or an export that is gone, make a new version."""
     finish.finish(own_run)
-    first = capsys.readouterr().out
-    assert f"SavedModel   {own_run.export / '1'}\n" in first
-    assert f"  of ids     {own_run.export_ids / '1'}\n" in first
+    first = capsys.readouterr()
+    assert f"SavedModel   {own_run.export / '1'}\n" in first.out
+    assert f"  of ids     {own_run.export_ids / '1'}\n" in first.out
     trained = experiment.load_trained(own_run, "350")
     settings = ExportSettings(trained.config.decoding)
     export = exporting.export(trained, own_run, "ids", settings)
     assert export == own_run.export_ids / "2"
+    for base in (own_run.export, own_run.export_ids):
+        (base / "models.config").write_text("mine")
     finish.finish(own_run)
-    second = capsys.readouterr().out
+    second, said = capsys.readouterr()
     assert f"SavedModel   {own_run.export / '1'}\n" in second
     assert f"  of ids     {own_run.export_ids / '3'}\n" in second
+    # What was not written anew was not kept from anything.
+    assert said.endswith(
+        f"exporting ids …\nkept as they were in {own_run.export_ids}, and other than "
+        "this export would write them: models.config. To have them anew, delete them "
+        "and export again.\n"
+    )
+    assert "kept as" not in first.err and said.count("kept as") == 1

@@ -114,7 +114,12 @@ def _platform(model: ModelConfig) -> str:
             "ModelServerConfig::model_platform."
         )
     if model.model_type:
-        return "tensorflow" if model.model_type == 1 else f"type {model.model_type}"
+        if model.model_type != 1:
+            raise invalid_argument(
+                f"ModelServerConfig::model_type choice {model.model_type} not "
+                "supported."
+            )
+        return "tensorflow"
     if not model.model_platform:
         raise invalid_argument(
             "Illegal setting neither ModelServerConfig::model_type (deprecated) nor "

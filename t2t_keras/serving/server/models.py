@@ -150,12 +150,15 @@ class Models:
             yield used
 
     def versions(self, model_spec: Any) -> list[Version]:
-        """Returns the versions that a `ModelSpec` asks for, in whatever state.
+        """Returns the version of a `ModelSpec`'s number, or all, in whatever state.
+
+        A label chooses none of them, as in TensorFlow Serving.
 
         Raises:
             ServingError: NOT_FOUND if none is known.
         """
-        name, number = model_spec.name, self._number(model_spec)
+        name = model_spec.name
+        number = model_spec.version.value if model_spec.HasField("version") else None
         model = self._models.get(name)
         known = model.versions() if model else []
         if number is None:

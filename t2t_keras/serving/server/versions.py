@@ -32,7 +32,7 @@ class Version:
         number: The name of its directory.
         directory: Where it is.
         state: In its life.
-        error: Why loading failed last, if it did.
+        error: Why loading failed, if it did for good.
         servable: What answers, from AVAILABLE to UNLOADING.
         wanted: Whether the policy still asks for it.
         users: Requests that are using it.
@@ -63,8 +63,9 @@ class Retries:
 class ModelVersions:
     """The versions of a model.
 
-    A version that is not wanted any more goes when one that is wanted can answer, or
-    when none is wanted; requests that are using it are finished first.
+    Versions that are not wanted any more go when one that is wanted can answer, or when
+    none is wanted; till then the newest of them stays. Requests that are using one are
+    finished first.
 
     Args:
         name: The model's.
@@ -166,6 +167,7 @@ class ModelVersions:
 
     def _bring_up(self, version: Version) -> None:
         """Loads a version, again and again if need be."""
+        failure = None
         for left in range(self._retries.count, -1, -1):
             with self._changed:
                 if not version.wanted:
@@ -176,13 +178,12 @@ class ModelVersions:
             try:
                 servable = self._load(version.directory)
             except Exception as error:
-                version.error = from_exception(error)
-                self._report_failure(version, left)
+                failure = from_exception(error)
+                self._report_failure(version, failure, left)
                 if left:
                     self._pause(version)
                 continue
             with self._changed:
-                version.error = None
                 version.servable = servable
                 version.state = State.AVAILABLE
                 seconds = time.monotonic() - start
@@ -191,14 +192,17 @@ class ModelVersions:
                 self._changed.notify_all()
             return
         with self._changed:
+            version.error = failure
             version.state = State.END
             self._changed.notify_all()
 
-    def _report_failure(self, version: Version, left: int) -> None:
+    def _report_failure(
+        self, version: Version, failure: ServingError, left: int
+    ) -> None:
         next_step = "giving up"
         if left:
             next_step = f"trying again in {self._retries.interval_seconds:g} s"
-        self._say(version, f"could not be loaded: {version.error}; {next_step}")
+        self._say(version, f"could not be loaded: {failure}; {next_step}")
 
     def _pause(self, version: Version) -> None:
         with self._changed:
@@ -210,12 +214,14 @@ class ModelVersions:
         """Starts unloading what is not wanted and is not needed to stand in."""
         versions = self._versions.values()
         wanted = [version for version in versions if version.wanted]
-        if wanted and not any(v.state is State.AVAILABLE for v in wanted):
-            return
-        for version in versions:
-            if version.state is State.AVAILABLE and not version.wanted:
-                version.state = State.UNLOADING
-                self._start(self._take_down, version)
+        available = [v for v in versions if v.state is State.AVAILABLE]
+        old = sorted((v for v in available if not v.wanted), key=lambda v: v.number)
+        if wanted and not any(version.wanted for version in available):
+            # The newest of them stands in, as in TensorFlow Serving.
+            old = old[:-1]
+        for version in old:
+            version.state = State.UNLOADING
+            self._start(self._take_down, version)
 
     def _take_down(self, version: Version) -> None:
         with self._changed:

@@ -1,5 +1,6 @@
 """Requests of every kind, each as a function that a client is given to."""
 
+from google.protobuf import text_format
 from tensorflow.core.framework import types_pb2
 from tensorflow_serving.apis import (
     classification_pb2,
@@ -7,10 +8,11 @@ from tensorflow_serving.apis import (
     get_model_status_pb2,
     inference_pb2,
     model_management_pb2,
+    predict_pb2,
     regression_pb2,
 )
 
-from tests.serving.server.clients import request, values
+from tests.serving.server.clients import refusal, request, values
 
 
 def asked(message, name="translate", signature="", version=None, label=None):
@@ -85,22 +87,49 @@ def status(**where):
 
 
 def reload(*models, timeout=30):
+    """Asks for another list of models, each "translate" as it is but for what is given.
+
+    `folder` is the name of a base path beside that of "translate".
+    """
+
     def call(client):
         message = model_management_pb2.ReloadConfigRequest()
         for model in models:
             model = {"name": "translate", "model_platform": "tensorflow"} | model
             labels = model.pop("labels", {})
-            base = model.pop("base_path", str(client.base))
+            policy = model.pop("policy", "specific { versions: 1 versions: 2 }")
+            folder = client.base.parent / model.pop("folder", client.base.name)
+            base = model.pop("base_path", str(folder))
             config = message.config.model_config_list.config.add(
                 base_path=base, **model
             )
-            config.model_version_policy.specific.versions.extend([1, 2])
+            text_format.Parse(policy, config.model_version_policy)
             config.version_labels.update(labels)
         if not models:
             message.config.custom_model_config.SetInParent()
         return client.models.HandleReloadConfigRequest(message, timeout)
 
     return call
+
+
+def beside(*models, **translate):
+    """As `reload` of "translate" with its label, and of models beside it."""
+    return reload({"labels": {"stable": 1}} | translate, *models)
+
+
+def then(first, second):
+    """Calls two, one after the other, and returns what the second is answered."""
+
+    def call(client):
+        first(client)
+        return second(client)
+
+    return call
+
+
+def refused(call):
+    """Returns, as an answer, the code and the message of a refusal."""
+    return lambda client: refusal(lambda: call(client))
 
 
 def health(service):
@@ -122,9 +151,42 @@ def answered_by(call):
     return found
 
 
-def named_states(client):
-    found = status()(client).model_version_status
-    return {each.version: (each.state, each.status.error_code) for each in found}
+def named_states(**where):
+    """Returns the state and the error code of each version, in their order."""
+
+    def found(client):
+        states = status(**where)(client).model_version_status
+        return tuple(
+            (each.version, each.state, each.status.error_code) for each in states
+        )
+
+    return found
+
+
+def version_of_metadata(**where):
+    call = metadata("signature_def", **where)
+    return lambda client: call(client).model_spec.version.value
+
+
+def one_behind_the_other(*choices):
+    """Sends requests for several versions in one message, as no library would write it.
+
+    A field that there can be only one of is then what was written last.
+    """
+
+    def call(client):
+        messages = [asked(request(text=[b"a"]), **choice) for choice in choices]
+        send = client.channel.unary_unary(
+            "/tensorflow.serving.PredictionService/Predict",
+            response_deserializer=predict_pb2.PredictResponse.FromString,
+        )
+        return send(b"".join(map(bytes_of, messages)), timeout=30)
+
+    return call
+
+
+def bytes_of(message):
+    return message.SerializeToString()
 
 
 def signature_names(client):

@@ -1,6 +1,7 @@
 """The contract of TensorFlow Serving: what is asked, and what the answer has to be.
 
-The messages were read in its sources, of version 2.20.
+The messages were read in its sources, of version 2.20. What is asked of whole models
+and of their versions is in `contract_of_models`.
 """
 
 import re
@@ -9,7 +10,6 @@ from types import MappingProxyType
 import numpy as np
 from tensorflow_serving.apis import (
     get_model_metadata_pb2,
-    get_model_status_pb2,
     predict_pb2,
 )
 
@@ -21,15 +21,14 @@ from tests.serving.server.calls import (
     health,
     metadata,
     multi_inference,
-    named_states,
+    one_behind_the_other,
     outputs,
     predict,
     regress,
-    reload,
     signature_names,
     spec,
-    status,
     typeless,
+    version_of_metadata,
 )
 
 INVALID, MISSING, STATE = "INVALID_ARGUMENT", "NOT_FOUND", "FAILED_PRECONDITION"
@@ -60,6 +59,11 @@ REFUSALS = MappingProxyType(
             spec(label="gold"),
             INVALID,
             "Unrecognized servable version label: gold",
+        ),
+        "a label of nobody": (
+            spec(name="nobody", label="stable"),
+            INVALID,
+            "Unrecognized servable version label: stable",
         ),
         "unknown signature": (
             spec(signature="sing"),
@@ -212,53 +216,15 @@ REFUSALS = MappingProxyType(
             MISSING,
             NOBODY,
         ),
-        # Status.
-        "status of nothing": (
-            lambda client: client.models.GetModelStatus(
-                get_model_status_pb2.GetModelStatusRequest(), 30
-            ),
-            INVALID,
-            "Missing ModelSpec",
-        ),
-        "status of nobody": (
-            status(name="nobody"),
+        "metadata of an unknown version": (
+            metadata("signature_def", version=7),
             MISSING,
-            "Could not find any versions of model nobody",
+            re.escape("Servable not found for request: Specific(translate, 7)"),
         ),
-        "status of an unknown version": (
-            status(version=7),
-            MISSING,
-            "Could not find version 7 of model translate",
-        ),
-        # Another configuration; every one of these changes nothing.
-        "no list of models": (
-            reload(),
+        "metadata of an unknown label": (
+            metadata("signature_def", label="gold"),
             INVALID,
-            "ServerModelConfig type not supported by HandleReloadConfigRequest. Only "
-            "ModelConfigList is currently supported",
-        ),
-        "a name twice": (
-            reload({}, {}),
-            INVALID,
-            "Illegal to list model translate multiple times in config list",
-        ),
-        "a relative path": (
-            reload({"base_path": "here"}),
-            INVALID,
-            "Expected model translate to have an absolute path or URI; got "
-            r"base_path\(\)=here",
-        ),
-        "another platform": (
-            reload({"model_platform": "other"}),
-            INVALID,
-            "Illegal to change a model's platform. For model translate platform was "
-            "tensorflow and new platform requested is other",
-        ),
-        "a label in use for a version that is not there": (
-            reload({"labels": {"stable": 7}}),
-            STATE,
-            "Request to assign label to version 7 of model translate, which is not "
-            "currently available for inference",
+            "Unrecognized servable version label: gold",
         ),
         # Health.
         "health of an unknown service": (health("song"), MISSING, ".*"),
@@ -288,6 +254,14 @@ ANSWERS = MappingProxyType(
             answered_by(spec(label="stable", signature="serving_default")),
             ("translate", 1, "serving_default"),
         ),
+        "a label behind a version": (
+            answered_by(one_behind_the_other({"version": 2}, {"label": "stable"})),
+            ("translate", 1, "serving_default"),
+        ),
+        "a version behind a label": (
+            answered_by(one_behind_the_other({"label": "stable"}, {"version": 2})),
+            ("translate", 2, "serving_default"),
+        ),
         "some outputs": (outputs(filtered("score")), {"score": [1.0]}),
         "no rows": (
             outputs(predict(signature="sums", ids=np.zeros([0, 3], np.int32))),
@@ -301,26 +275,20 @@ ANSWERS = MappingProxyType(
             outputs(predict(text=[[b"a", b"b"]])),
             {"translation": [[b"v2:a", b"v2:b"]], "score": [[1.0, 1.0]]},
         ),
+        "no shape at all": (
+            outputs(predict(text=b"a")),
+            {"translation": b"v2:a", "score": 1.0},
+        ),
         "defaults": (
             outputs(predict(signature="with_options", text=[b"a"], alpha=0.25)),
             {"beam": [4.0], "alpha": [0.25]},
         ),
-        "all versions": (named_states, {1: (30, 0), 2: (30, 0)}),
         "the signatures": (
             signature_names,
             (2, True, ["alpha", "beam_size", "text"], 0),
         ),
-        "the same configuration": (
-            lambda client: reload({"labels": {"stable": 1}})(client).status.error_code,
-            0,
-        ),
-        "a label moves": (
-            lambda client: (
-                reload({"labels": {"stable": 1, "new": 2}})(client).status.error_code,
-                outputs(spec(label="new"))(client)["translation"],
-            ),
-            (0, [b"v2:a"]),
-        ),
+        "metadata of a version": (version_of_metadata(version=1), 1),
+        "metadata of a label": (version_of_metadata(label="stable"), 1),
         "health": (health("PredictionService"), b"\x08\x01"),
         "health of the other": (health("ModelService"), b"\x08\x01"),
         "health of all": (health(""), b"\x08\x01"),

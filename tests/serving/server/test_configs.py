@@ -100,7 +100,7 @@ def test_a_list_that_cannot_be_served(text, message):
             'model_type: TENSORFLOW model_platform: "tensorflow"',
             "Illegal setting both ModelServerConfig::model_type (deprecated) and",
         ),
-        ("model_type: OTHER", "Model b requests unsupported platform type 2"),
+        ("model_type: OTHER", "ModelServerConfig::model_type choice 2 not supported."),
         ('model_platform: "x"', "Model b requests unsupported platform x"),
     ],
 )

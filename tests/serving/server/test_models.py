@@ -244,6 +244,8 @@ def test_versions_of_a_model(make_models, base):
     models.wait_until_available(models.configure(config(("m", base, ""))), 60)
     assert [v.number for v in models.versions(spec())] == [2]
     assert [v.number for v in models.versions(spec(version=2))] == [2]
+    # A label chooses none, be it known or not.
+    assert [v.number for v in models.versions(spec(label="new"))] == [2]
     assert refused(lambda: models.versions(spec(version=7))) == (
         "NOT_FOUND",
         "Could not find version 7 of model m",

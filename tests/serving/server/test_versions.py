@@ -139,6 +139,31 @@ def test_loading_is_tried_again():
     assert shelf.model.versions()[0].error is None
 
 
+def test_there_is_no_error_before_loading_is_given_up():
+    """TensorFlow Serving tells of a version in LOADING with OK."""
+    shelf = Shelf(Retries(1, 1000.0))
+    shelf.fail.add("1")
+    shelf.want(1)
+    wait_until(lambda: len(shelf.lines) == 1)
+    (version,) = shelf.model.versions()
+    assert (version.state, version.error) == (State.LOADING, None)
+    shelf.want()
+    shelf.wait(v1=State.END)
+    assert version.error.message == "1 is rotten"
+
+
+def test_the_newest_of_the_old_versions_stands_in_alone():
+    shelf = Shelf()
+    shelf.want(1, 3, 2)
+    shelf.wait(v3=State.AVAILABLE, v2=State.AVAILABLE, v1=State.AVAILABLE)
+    shelf.slow["4"] = threading.Event()
+    shelf.want(4)
+    end = State.END
+    shelf.wait(v4=State.LOADING, v3=State.AVAILABLE, v2=end, v1=end)
+    shelf.slow["4"].set()
+    shelf.wait(v4=State.AVAILABLE, v3=end, v2=end, v1=end)
+
+
 def test_loading_is_given_up_in_the_end():
     shelf = Shelf(Retries(3, 0.001))
     shelf.fail.add("1")
