@@ -51,13 +51,13 @@ def main() -> None:
         parser.add_argument(f"--{name}", help="An interpreter.")
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--steps", type=int, default=5)
-    parser.add_argument("--only", default="", help="Part of a row's name.")
+    parser.add_argument("--only", default="", help="Parts of rows' names, by |.")
     given = parser.parse_args()
     results: dict[str, list[dict]] = {}
     for round_number in range(given.rounds):
         for name, environment, program, settings in ROWS:
             python = getattr(given, environment)
-            if python and given.only in name:
+            if python and any(part in name for part in given.only.split("|")):
                 module = f"benchmarks.training_step.{program}"
                 command = [python, "-m", module, *settings.split()]
                 found = measured([*command, f"--steps={given.steps}"])

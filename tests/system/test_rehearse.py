@@ -39,10 +39,14 @@ REHEARSAL = (
 
 def started_program(name: str, *arguments: str) -> subprocess.Popen:
     """Starts a program with what it says on standard error apart, or not for
-    `rehearse`, which has nothing of its own to say."""
+    `rehearse`, which has nothing of its own to say.
+
+    XLA writes no fast machine code: it would take longer than what it saves.
+    """
     return subprocess.Popen(
         [sys.executable, "-m", f"t2t_keras.{name}", *arguments],
         cwd=REPOSITORY,
+        env={**os.environ, "XLA_FLAGS": "--xla_backend_optimization_level=0"},
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
