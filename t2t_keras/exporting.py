@@ -104,7 +104,9 @@ def say_what_was_kept(model_dir: ModelDir, form: str, settings: ExportSettings) 
     """Says on stderr which settings of a server are not what an export would write.
 
     Args:
-        model_dir: As `kept_files` has it, and what follows.
+        model_dir: As of `kept_files`, which finds them.
+        form: Likewise.
+        settings: Likewise.
     """
     files = kept_files(model_dir, form, settings)
     if files:

@@ -55,8 +55,8 @@ def smoothed(targets, logits):
 class BatchEnds(keras.callbacks.Callback):
     """When each batch of `fit` was over, and the mean loss so far."""
 
-    # `fit` goes on meanwhile, as without it: called in the thread where `fit` itself
-    # waits for the numbers of a batch.
+    # `fit` goes on meanwhile, as without it: called in threads of Keras' own, where the
+    # numbers of a batch are waited for.
     async_safe = True
 
     def __init__(self):

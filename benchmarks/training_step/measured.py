@@ -59,7 +59,6 @@ def print_figures(
     """
     figures = {
         "tokens_per_second": tokens / statistics.median(seconds),
-        "best_tokens_per_second": tokens / min(seconds),
         "first_step_seconds": first_seconds,
         "peak_gigabytes": _peak_bytes() / 1e9,
         "losses": [round(loss, 3) for loss in losses],

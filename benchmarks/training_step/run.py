@@ -98,10 +98,11 @@ def table(results: dict[str, list[dict]]) -> str:
             lines.append(f"| {name} | | {middle['flops_per_second'] / 1e9:.0f} | | | |")
             continue
         flops = middle["tokens_per_second"] * flops_per_pair(32) / 32
-        share = flops / ceilings[precision] if precision in ceilings else float("nan")
+        ceiling = ceilings.get(precision)
+        share = f"{flops / ceiling:.0%}" if ceiling else ""
         lines.append(
             f"| {name} | {middle['tokens_per_second']:.0f} | {flops / 1e9:.0f} | "
-            f"{share:.0%} | {middle['first_step_seconds']:.0f} | "
+            f"{share} | {middle['first_step_seconds']:.0f} | "
             f"{middle['peak_gigabytes']:.1f} |"
         )
     return "\n".join(lines)

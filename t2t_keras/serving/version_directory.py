@@ -23,7 +23,7 @@ def whole_or_not_at_all(final: Path) -> Iterator[Path]:
     """Yields an empty directory, which becomes the directory `final` when all is done.
 
     A server that watches the folder above never sees one that is half written. What
-    fails, or is interrupted, leaves nothing: no folder above it either, if that is new.
+    fails, or is interrupted, leaves nothing: not the folder it is in, if that is new.
     What a process leaves that is killed, the next one deletes.
 
     Args:
@@ -53,10 +53,15 @@ def _begun(temporary: Path) -> Iterator[Path]:
         # Nobody sweeps between the making of ours and its lock.
         with _locked(temporary.parent, wait=True):
             _sweep(temporary.parent)
-            if temporary.exists():
-                raise FileExistsError(f"another thread is writing {temporary}")
             held.callback(shutil.rmtree, temporary, ignore_errors=True)
-            temporary.mkdir()
+            try:
+                temporary.mkdir()
+            except FileExistsError as error:
+                held.pop_all()
+                raise FileExistsError(
+                    f"{temporary} is there: another export is writing it, or was "
+                    "killed. If none is running, delete it."
+                ) from error
             held.enter_context(_locked(temporary))
         yield temporary
 

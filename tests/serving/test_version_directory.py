@@ -75,7 +75,7 @@ def test_a_signal_the_moment_a_folder_is_made_leaves_nothing(
 def test_two_threads_do_not_write_the_same_version(tmp_path):
     with whole_or_not_at_all(tmp_path / "1") as first:
         with (
-            pytest.raises(FileExistsError, match="another thread is writing"),
+            pytest.raises(FileExistsError, match="another export is writing it"),
             whole_or_not_at_all(tmp_path / "1"),
         ):
             pass

@@ -93,7 +93,7 @@ def check_end(process: subprocess.Popen, place: ModelDir, reached: int) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(1500)  # eight processes, all to the end, on a busy machine
+@pytest.mark.timeout(900)  # eight processes, all to the end, on a busy machine
 def test_a_rehearsal_of_the_papers_big_run(tmp_path) -> None:
     """Two hosts of four devices, then one of eight: each is killed, goes on, and comes
     to the end: pre-flight, training, evaluation, averaging and export."""

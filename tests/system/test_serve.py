@@ -6,7 +6,6 @@ import signal
 import socket
 import subprocess
 import sys
-import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -73,6 +72,15 @@ def start(folder, base, *arguments):
     )
 
 
+def is_closed(client):
+    """Returns whether new requests are refused."""
+    try:
+        client.predict(text=[b"a"])
+    except grpc.RpcError as error:
+        return error.code() is grpc.StatusCode.UNAVAILABLE
+    return False
+
+
 @pytest.mark.slow
 def test_help_is_there_at_once():
     command = [sys.executable, "-X", "importtime", "-m", "t2t_keras.serve", "--help"]
@@ -103,8 +111,7 @@ def test_a_signal_lets_requests_finish(tmp_path, base, number):
             end = tmp_path / "end"
             waiting = client.predict_until(end, pool)
             server.process.send_signal(number)
-            time.sleep(0.2)
-            assert refusal(lambda: client.predict(text=[b"a"]))[0] == "UNAVAILABLE"
+            wait_until(lambda: is_closed(client))
             end.touch()
             assert waiting.result()["translation"] == [bytes(end).upper()]
         assert server.process.wait(60) == 128 + number
@@ -121,7 +128,7 @@ def test_a_second_signal_does_not_wait(tmp_path, base):
         client = server.client()
         waiting = client.predict_until(tmp_path / "end", pool)
         server.process.send_signal(signal.SIGTERM)
-        time.sleep(0.3)
+        wait_until(lambda: is_closed(client))
         assert server.process.poll() is None
         server.process.send_signal(signal.SIGTERM)
         assert server.process.wait(20) == -signal.SIGTERM

@@ -15,6 +15,7 @@ from t2t_keras.serving.server.errors import (
     seconds_left,
 )
 from t2t_keras.serving.server.models import Models
+from t2t_keras.serving.server.versions import State
 
 
 class ModelService(model_service_pb2_grpc.ModelServiceServicer):
@@ -36,10 +37,12 @@ class ModelService(model_service_pb2_grpc.ModelServiceServicer):
             raise invalid_argument("Missing ModelSpec")
         response = get_model_status_pb2.GetModelStatusResponse()
         for version in self._models.versions(request.model_spec):
+            state = version.state
+            # It is there before the state that it belongs to.
+            error = version.error if state is State.END else None
             status = response.model_version_status.add(
-                version=version.number, state=version.state.value
+                version=version.number, state=state.value
             )
-            error = version.error
             status.status.error_code = error.code.value[0] if error else 0
             status.status.error_message = error.message if error else ""
         return response

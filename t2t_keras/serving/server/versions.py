@@ -185,11 +185,15 @@ class ModelVersions:
                 continue
             with self._changed:
                 version.servable = servable
-                version.state = State.AVAILABLE
+                # What comes too late stands in for nobody.
+                late = not version.wanted
+                version.state = State.UNLOADING if late else State.AVAILABLE
                 seconds = time.monotonic() - start
                 self._say(version, f"loaded in {seconds:.1f} s")
                 self._retire()
                 self._changed.notify_all()
+            if late:
+                self._take_down(version)
             return
         with self._changed:
             version.error = failure

@@ -22,7 +22,7 @@ class Damage(NamedTuple):
     message: str
 
 
-def without_graph(directory: Path) -> None:
+def with_a_broken_graph(directory: Path) -> None:
     (directory / "saved_model.pb").write_bytes(b"broken")
 
 
@@ -39,7 +39,7 @@ INVALID, LOST = 3, 15
 # By the number of the version.
 DAMAGES = MappingProxyType(
     {
-        2: Damage(without_graph, 0, "(?s).+"),
+        2: Damage(with_a_broken_graph, 0, "(?s).+"),
         3: Damage(without_variables, 0, "(?s).+"),
         4: Damage(
             lambda directory: write(directory, predict_log("picky", text=[b"poison"])),

@@ -117,12 +117,11 @@ def beside(*models, **translate):
     return reload({"labels": {"stable": 1}} | translate, *models)
 
 
-def then(first, second):
-    """Calls two, one after the other, and returns what the second is answered."""
+def then(*calls):
+    """Calls one after the other, and returns what the last is answered."""
 
     def call(client):
-        first(client)
-        return second(client)
+        return [each(client) for each in calls][-1]
 
     return call
 
@@ -180,13 +179,9 @@ def one_behind_the_other(*choices):
             "/tensorflow.serving.PredictionService/Predict",
             response_deserializer=predict_pb2.PredictResponse.FromString,
         )
-        return send(b"".join(map(bytes_of, messages)), timeout=30)
+        return send(b"".join(m.SerializeToString() for m in messages), timeout=30)
 
     return call
-
-
-def bytes_of(message):
-    return message.SerializeToString()
 
 
 def signature_names(client):

@@ -44,8 +44,10 @@ class Client:
 
     def predict_until(self, end: Path, pool: Executor) -> Future:
         """Asks for what ends once there is a file `end`; returns when it has begun."""
-        future = pool.submit(self.predict, "wait", timeout=400, text=[bytes(end)])
-        wait_until(Path(f"{end}.begun").exists)
+        future = pool.submit(self.predict, "wait", timeout=200, text=[bytes(end)])
+        wait_until(lambda: Path(f"{end}.begun").exists() or future.done())
+        if future.done():
+            future.result()
         return future
 
     def metadata(self, *fields):

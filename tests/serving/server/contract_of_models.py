@@ -49,7 +49,7 @@ REFUSALS = MappingProxyType(
             MISSING,
             "Could not find version 7 of model translate",
         ),
-        # Another configuration; every one of these changes nothing.
+        # Another configuration; every one of these changes nothing that is served.
         "no list of models": (
             reload(),
             INVALID,
@@ -120,17 +120,16 @@ ANSWERS = MappingProxyType(
         ),
         "a label moves": (
             then(
-                then(
-                    beside(labels={"stable": 1, "new": 1}),
-                    beside(labels={"stable": 1, "new": 2}),
-                ),
+                beside(labels={"stable": 1, "new": 1}),
+                beside(labels={"stable": 1, "new": 2}),
                 outputs(spec(label="new")),
             ),
             {"translation": [b"v2:a"], "score": [1.0]},
         ),
         "a label that is not listed any more": (
             then(
-                then(beside(labels={"stable": 1, "old": 1}), beside()),
+                beside(labels={"stable": 1, "old": 1}),
+                beside(),
                 refused(spec(label="old")),
             ),
             (INVALID, "Unrecognized servable version label: old"),

@@ -17,7 +17,7 @@ import grpc
 import pytest
 
 from tests.serving.server import contract, contract_of_models
-from tests.serving.server.broken_versions import DAMAGES, without_graph
+from tests.serving.server.broken_versions import DAMAGES, with_a_broken_graph
 from tests.serving.server.calls import (
     answered_by,
     beside,
@@ -193,7 +193,7 @@ def test_the_version_before_is_served_until_a_newer_one_can_answer(client, saved
     model = {"name": "life", "folder": "life"}
     beside(model)(client)
     wait_until(lambda: states(client, "life") == {1: AVAILABLE, 2: AVAILABLE})
-    put(client, saved, "life", 3, damage=without_graph)
+    put(client, saved, "life", 3, damage=with_a_broken_graph)
     start, seen = time.monotonic(), set()
     beside(model | {"policy": "latest {}"})(client)
 
@@ -243,16 +243,17 @@ def test_a_model_comes_goes_and_comes_again(client, saved):
 
 
 def test_a_new_model_that_cannot_be_loaded(client, saved):
-    put(client, saved, "hopeless", 1, damage=without_graph)
+    put(client, saved, "hopeless", 1, damage=with_a_broken_graph)
     hopeless = {"name": "hopeless", "folder": "hopeless"}
-    code, message = refused(beside(hopeless))(client)
+    code, message = refused(beside(hopeless, labels={"stable": 2}))(client)
     assert code == "UNKNOWN"
     assert message.startswith(
         "1 model(s) did not become available: {{{name: hopeless version: 1} due to "
     )
     assert states(client, "hopeless") == {1: END}
     # The others of the list are served, and their labels are those of the list.
-    assert answered_by(spec(label="stable"))(client)[1] == 1
+    assert answered_by(spec(label="stable"))(client)[1] == 2
+    beside()(client)
 
 
 def test_another_base_path(client, saved):

@@ -139,12 +139,14 @@ def test_a_request_in_flight_is_finished_by_the_version_it_began_with(
     end = tmp_path / "end"
     with serving(base) as client, ThreadPoolExecutor(1) as pool:
         waiting = client.predict_until(end, pool)
-        shutil.copytree(saved / "3", base / ".3")
-        (base / ".3").rename(base / "3")
-        client.wait_for_states({3: "AVAILABLE", 2: "UNLOADING"})
-        assert not waiting.done()
-        assert client.predict(text=[b"a"])["translation"] == [b"v3:a"]
-        end.touch()
+        try:
+            shutil.copytree(saved / "3", base / ".3")
+            (base / ".3").rename(base / "3")
+            client.wait_for_states({3: "AVAILABLE", 2: "UNLOADING"})
+            assert not waiting.done()
+            assert client.predict(text=[b"a"])["translation"] == [b"v3:a"]
+        finally:
+            end.touch()
         assert waiting.result()["translation"] == [bytes(end).upper()]
         client.wait_for_states({3: "AVAILABLE", 2: "END"})
 

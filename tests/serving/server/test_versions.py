@@ -101,6 +101,23 @@ def test_the_old_version_stays_for_good_if_the_new_one_fails():
     shelf.wait(v2=State.AVAILABLE, v1=State.END)
 
 
+def test_one_that_is_loaded_too_late_stands_in_for_nobody():
+    shelf = Shelf()
+    shelf.want(3)
+    shelf.wait(v3=State.AVAILABLE)
+    shelf.slow |= {"4": threading.Event(), "5": threading.Event()}
+    shelf.want(4)
+    shelf.wait(v3=State.AVAILABLE, v4=State.LOADING)
+    shelf.want(5)
+    shelf.wait(v3=State.AVAILABLE, v4=State.LOADING, v5=State.LOADING)
+    shelf.slow["4"].set()
+    shelf.wait(v3=State.AVAILABLE, v4=State.END, v5=State.LOADING)
+    shelf.slow["5"].set()
+    shelf.wait(v3=State.END, v4=State.END, v5=State.AVAILABLE)
+    assert [line for line in shelf.diary if "close" in line] == ["close 4", "close 3"]
+    assert shelf.model.versions()[1].error is None
+
+
 def test_a_request_in_flight_keeps_its_version():
     shelf = Shelf()
     shelf.want(1)
