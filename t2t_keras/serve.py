@@ -12,7 +12,6 @@ import contextlib
 import os
 import signal
 import sys
-import threading
 
 from absl import flags
 
@@ -135,14 +134,17 @@ _XLA = flags.DEFINE_bool(
 _PARALLELISM = flags.DEFINE_integer(
     "tensorflow_session_parallelism",
     0,
-    "Threads of a session, within and between ops; 0 for one for each core.",
+    "Threads within and between ops; 0 for one for each core.",
     lower_bound=0,
 )
 _INTRA_OP = flags.DEFINE_integer(
     "tensorflow_intra_op_parallelism", 0, "Threads within an op.", lower_bound=0
 )
 _INTER_OP = flags.DEFINE_integer(
-    "tensorflow_inter_op_parallelism", 0, "Threads between ops.", lower_bound=0
+    "tensorflow_inter_op_parallelism",
+    0,
+    "Threads between ops; 0 for one for each core, and four at least.",
+    lower_bound=0,
 )
 
 
@@ -160,7 +162,8 @@ def main() -> int:
         raise UserError("--batching_parameters_file needs --enable_batching.")
     config, batching = _models_config(), None
     if _BATCHING.value:
-        batching = read_batching(_BATCHING_FILE.value, os.cpu_count() or 1)
+        cores = len(os.sched_getaffinity(0))
+        batching = read_batching(_BATCHING_FILE.value, cores)
     grpc_options = _grpc_options(batching)
     with contextlib.ExitStack() as at_the_end:
         scheduler = None
@@ -227,16 +230,15 @@ def _grpc_options(batching):
 
 
 def _loader(scheduler):
-    import tensorflow as tf
-
     from t2t_keras.serving.server.loading import Loader
+    from t2t_keras.serving.server.session import session_config
 
-    session_config = tf.compat.v1.ConfigProto(
-        intra_op_parallelism_threads=_INTRA_OP.value or _PARALLELISM.value,
-        inter_op_parallelism_threads=_INTER_OP.value or _PARALLELISM.value,
+    config = session_config(
+        intra_op=_INTRA_OP.value or _PARALLELISM.value,
+        inter_op=_INTER_OP.value or _PARALLELISM.value,
     )
     iterations = _WARM_UP_ITERATIONS.value if _WARM_UP.value else 0
-    return Loader(session_config, scheduler, iterations)
+    return Loader(config, scheduler, iterations)
 
 
 def _watch_options():
@@ -258,20 +260,18 @@ def _say(line: str) -> None:
 
 def _wait_for_signal() -> int:
     """Returns the number of the signal; a second one ends the program at once."""
-    received: list[int] = []
-    stopped = threading.Event()
-
-    def note(number, frame):
-        received.append(number)
-        for each in numbers:
-            signal.signal(each, signal.SIG_DFL)
-        stopped.set()
-
     numbers = (signal.SIGINT, signal.SIGTERM)
+    # A pipe, into which any thread writes that the system hands the signal to: what
+    # another thread was handed does not wake one that waits for a lock.
+    reader, writer = os.pipe()
+    os.set_blocking(writer, False)
+    signal.set_wakeup_fd(writer)
     for each in numbers:
-        signal.signal(each, note)
-    stopped.wait()
-    return received[0]
+        signal.signal(each, lambda *_: None)
+    number = os.read(reader, 1)[0]
+    for each in numbers:
+        signal.signal(each, signal.SIG_DFL)
+    return number
 
 
 if __name__ == "__main__":

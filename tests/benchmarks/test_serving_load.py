@@ -19,31 +19,35 @@ def expected():
         return expected_answers(server, TEXTS)
 
 
-def every_third_wrong(field, change):
-    numbers = itertools.count(1)
+class EveryThirdWrong:
+    """Changes a field of the first answer and of every third one after it."""
 
-    def answer(request):
+    def __init__(self, field, change):
+        self.field, self.change = field, change
+        self.numbers = itertools.count()
+        self.changed = []
+
+    def __call__(self, request):
         found = dict(shout(request))
-        if next(numbers) % 3 == 0:
-            found[field] = change(found[field])
+        if next(self.numbers) % 3 == 0:
+            found[self.field] = self.change(found[self.field])
+            self.changed.append(found)
         return found
-
-    return answer
 
 
 def loops(server, expected):
     """Runs both loops for a moment."""
     yield closed_loop(server, expected, clients=3, seconds=0.3)
-    yield open_loop(server, expected, rate=100, seconds=0.3, timeout=5)
+    yield open_loop(server, expected, rate=100, seconds=0.3, timeout=60)
 
 
 def test_right_answers_are_counted_and_timed(expected):
     with serving(shout) as (server, service):
         for outcome in loops(server, expected):
             assert set(outcome.statuses) == {"OK"}
-            assert outcome.statuses["OK"] == len(outcome.seconds) > 5
+            assert outcome.statuses["OK"] == len(outcome.seconds) > 0
             assert (outcome.wrong, outcome.lost) == ([], 0)
-            assert 0 < outcome.percentile(50) <= outcome.percentile(99) < 5
+            assert 0 < outcome.percentile(50) <= outcome.percentile(99) < 60
     assert 1 <= service.most_at_a_time <= 16
 
 
@@ -56,10 +60,12 @@ def test_right_answers_are_counted_and_timed(expected):
     ],
 )
 def test_wrong_answers_are_seen(expected, field, change):
-    with serving(every_third_wrong(field, change)) as (server, _):
+    answer = EveryThirdWrong(field, change)
+    with serving(answer) as (server, _):
         for outcome in loops(server, expected):
-            share = len(outcome.wrong) / outcome.statuses["OK"]
-            assert share == pytest.approx(1 / 3, abs=0.1)
+            assert set(outcome.statuses) == {"OK"}
+            assert len(outcome.wrong) == len(answer.changed) > 0
+            answer.changed.clear()
 
 
 def test_refusals_are_counted_by_their_status(expected):

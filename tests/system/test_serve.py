@@ -1,5 +1,6 @@
 """The program: what it says, how it stops, and what it will not start with."""
 
+import ctypes
 import os
 import re
 import signal
@@ -95,7 +96,11 @@ def test_help_is_there_at_once():
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_a_signal_lets_requests_finish(tmp_path, base, number):
     parameters = tmp_path / "batching.config"
-    parameters.write_text("max_batch_size { value: 4 } allowed_batch_sizes: [4]")
+    # Two threads, for one is held by what waits.
+    parameters.write_text(
+        "num_batch_threads { value: 2 } max_batch_size { value: 4 } "
+        "allowed_batch_sizes: [4]"
+    )
     with start(
         tmp_path,
         os.path.relpath(base),
@@ -133,6 +138,18 @@ def test_a_second_signal_does_not_wait(tmp_path, base):
         server.process.send_signal(signal.SIGTERM)
         assert server.process.wait(20) == -signal.SIGTERM
         assert isinstance(waiting.exception(), grpc.RpcError)
+
+
+@pytest.mark.slow
+def test_any_thread_may_be_handed_the_signal(tmp_path, base):
+    """On one core it often is the one that a translation keeps busy."""
+    with start(tmp_path, base) as server:
+        server.client()
+        pid = server.process.pid
+        others = {int(each) for each in os.listdir(f"/proc/{pid}/task")} - {pid}
+        ctypes.CDLL(None).tgkill(pid, max(others), signal.SIGTERM)
+        assert server.process.wait(60) == 128 + signal.SIGTERM
+        assert server.err.read_text() == "stopped by SIGTERM\n"
 
 
 @pytest.mark.slow

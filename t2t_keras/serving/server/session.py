@@ -6,6 +6,7 @@ out for the same reason: TensorFlow's runtime is what answers.
 """
 
 import ctypes
+import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Protocol
@@ -25,6 +26,10 @@ from t2t_keras.serving.server.errors import (
 
 GRAPH_FILES = ("saved_model.pb", "saved_model.pbtxt")
 
+# A loop holds a thread to its end. Were there only as many as cores, one translation
+# would keep a machine of one core from loading a version meanwhile.
+_FEWEST_THREADS = 4
+
 
 class Run(Protocol):
     """Runs a part of a graph: the session itself, or what batches for it."""
@@ -39,12 +44,30 @@ class Run(Protocol):
         ...
 
 
+def session_config(intra_op: int = 0, inter_op: int = 0) -> tf.compat.v1.ConfigProto:
+    """Returns what sessions that share their threads are made with.
+
+    Args:
+        intra_op: Threads within an op; 0 for one for each core.
+        inter_op: Threads between ops, which is how many loops run at a time in all
+            sessions together; 0 for one for each core, and four at least.
+    """
+    config = tf.compat.v1.ConfigProto(intra_op_parallelism_threads=intra_op)
+    cores = len(os.sched_getaffinity(0))
+    # Unnamed, the threads would be as many as the process's first session asked for.
+    config.session_inter_op_thread_pool.add(
+        num_threads=inter_op or max(cores, _FEWEST_THREADS),
+        global_name=f"models_{inter_op}",
+    )
+    return config
+
+
 class ModelSession:
     """A SavedModel, loaded with the tag "serve"; may be run by several threads.
 
     Args:
         directory: The version's.
-        config: How many threads the session has.
+        config: How many threads the session has; `None` for what fits the machine.
 
     Raises:
         ServingError: If it cannot be loaded.
@@ -52,7 +75,9 @@ class ModelSession:
 
     def __init__(self, directory: Path, config: tf.compat.v1.ConfigProto | None = None):
         self._graph = tf.Graph()
-        self._session = tf.compat.v1.Session(graph=self._graph, config=config)
+        self._session = tf.compat.v1.Session(
+            graph=self._graph, config=config or session_config()
+        )
         try:
             with self._graph.as_default():
                 meta_graph = tf.compat.v1.saved_model.loader.load(

@@ -4,6 +4,8 @@ import subprocess
 import sys
 import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -11,6 +13,7 @@ import tensorflow as tf
 
 from t2t_keras.serving.server.errors import ServingError
 from t2t_keras.serving.server.session import ModelSession
+from tests.serving.server.clients import wait_until
 
 
 def texts(*values):
@@ -87,6 +90,26 @@ def test_threads_get_their_own_answers(session):
     for thread in threads:
         thread.join()
     assert [found[i]["score"].tolist() for i in range(8)] == [[i] for i in range(8)]
+
+
+def test_loops_leave_threads_to_others(session, saved, tmp_path):
+    """However few cores there are; a loop holds its thread to the end."""
+    ends = [tmp_path / name for name in "abc"]
+    with ThreadPoolExecutor(3) as pool:
+        asked = [
+            pool.submit(run, session, "wait", text=texts(bytes(end))) for end in ends
+        ]
+        try:
+            for end in ends:
+                wait_until(Path(f"{end}.begun").exists)
+            found = run(session, "serving_default", text=texts(b"a"))
+            assert found["translation"].tolist() == [b"v2:a"]
+            ModelSession(saved / "3").close()
+        finally:
+            for end in ends:
+                end.touch()
+        for end, future in zip(ends, asked, strict=True):
+            assert future.result()["translation"].tolist() == [bytes(end).upper()]
 
 
 def test_what_initializes_has_no_outputs(session):
