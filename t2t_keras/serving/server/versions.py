@@ -35,6 +35,7 @@ class Version:
         error: Why loading failed, if it did for good.
         servable: What answers, from AVAILABLE to UNLOADING.
         wanted: Whether the policy still asks for it.
+        attempts_left: To load it, after the one that is under way.
         users: Requests that are using it.
     """
 
@@ -44,6 +45,7 @@ class Version:
     error: ServingError | None = None
     servable: Servable | None = None
     wanted: bool = True
+    attempts_left: int = 0
     users: int = 0
 
 
@@ -100,14 +102,15 @@ class ModelVersions:
             for number, version in self._versions.items():
                 if number not in directories:
                     version.wanted = False
+            attempts = 1 + self._retries.count
             for number, directory in directories.items():
                 known = self._versions.get(number)
                 if known is None or (known.state is State.END and not known.wanted):
-                    version = Version(number, directory)
+                    version = Version(number, directory, attempts_left=attempts)
                     self._versions[number] = version
                     self._start(self._bring_up, version)
-                elif known.state < State.UNLOADING:
-                    known.wanted = True
+                elif known.state < State.UNLOADING and not known.wanted:
+                    known.wanted, known.attempts_left = True, attempts
             self._retire()
             self._changed.notify_all()
 
@@ -168,19 +171,14 @@ class ModelVersions:
     def _bring_up(self, version: Version) -> None:
         """Loads a version, again and again if need be."""
         failure = None
-        for left in range(self._retries.count, -1, -1):
-            with self._changed:
-                if not version.wanted:
-                    break
-                version.state = State.LOADING
-                self._changed.notify_all()
+        while self._begins_attempt(version, failure):
             start = time.monotonic()
             try:
                 servable = self._load(version.directory)
             except Exception as error:
                 failure = from_exception(error)
-                self._report_failure(version, failure, left)
-                if left:
+                self._report_failure(version, failure)
+                if version.attempts_left:
                     self._pause(version)
                 continue
             with self._changed:
@@ -195,16 +193,23 @@ class ModelVersions:
             if late:
                 self._take_down(version)
             return
-        with self._changed:
-            version.error = failure
-            version.state = State.END
-            self._changed.notify_all()
 
-    def _report_failure(
-        self, version: Version, failure: ServingError, left: int
-    ) -> None:
+    def _begins_attempt(self, version: Version, failure: ServingError | None) -> bool:
+        """Returns whether to load a version now; if not, its life is over."""
+        with self._changed:
+            begins = version.wanted and version.attempts_left > 0
+            if begins:
+                version.attempts_left -= 1
+                version.state = State.LOADING
+            else:
+                version.error = failure
+                version.state = State.END
+            self._changed.notify_all()
+            return begins
+
+    def _report_failure(self, version: Version, failure: ServingError) -> None:
         next_step = "giving up"
-        if left:
+        if version.attempts_left:
             next_step = f"trying again in {self._retries.interval_seconds:g} s"
         self._say(version, f"could not be loaded: {failure}; {next_step}")
 

@@ -203,6 +203,22 @@ def test_what_is_not_wanted_any_more_is_not_tried_again():
     assert shelf.diary == ["load 1"]
 
 
+def test_what_was_away_while_it_was_loading_is_loaded_again():
+    """Though the attempt that was under way was the last one, and failed."""
+    shelf = Shelf()
+    shelf.slow["1"] = threading.Event()
+    shelf.fail.add("1")
+    shelf.want(1)
+    shelf.wait(v1=State.LOADING)
+    shelf.want()
+    shelf.want(1)
+    shelf.slow.pop("1").set()
+    wait_until(lambda: len(shelf.diary) == 2, shelf.states)
+    shelf.wait(v1=State.END)
+    assert "giving up" in shelf.lines[-1]
+    assert shelf.diary == ["load 1"] * 2
+
+
 def test_a_version_that_was_dropped_while_it_was_loading_goes_again():
     shelf = Shelf()
     shelf.slow["1"] = threading.Event()
