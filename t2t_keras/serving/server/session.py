@@ -53,11 +53,10 @@ def session_config(intra_op: int = 0, inter_op: int = 0) -> tf.compat.v1.ConfigP
             sessions together; 0 for one for each core, and four at least.
     """
     config = tf.compat.v1.ConfigProto(intra_op_parallelism_threads=intra_op)
-    cores = len(os.sched_getaffinity(0))
-    # Unnamed, the threads would be as many as the process's first session asked for.
+    threads = inter_op or max(len(os.sched_getaffinity(0)), _FEWEST_THREADS)
+    # Unnamed, they would be as many as the process's first session asked for.
     config.session_inter_op_thread_pool.add(
-        num_threads=inter_op or max(cores, _FEWEST_THREADS),
-        global_name=f"models_{inter_op}",
+        num_threads=threads, global_name=f"models_{threads}"
     )
     return config
 
