@@ -88,7 +88,7 @@ def test_versions_are_swapped_under_load_without_a_failed_request(base, texts):
         def load():
             while not swapped.is_set():
                 outcomes.append(
-                    closed_loop(server.address, expected, clients=16, seconds=1)
+                    open_loop(server.address, expected, rate=50, seconds=1, timeout=100)
                 )
 
         with ThreadPoolExecutor(1) as executor:
@@ -105,12 +105,12 @@ def test_versions_are_swapped_under_load_without_a_failed_request(base, texts):
         assert expected_answers(server.address, texts) == expected
     assert {status for each in outcomes for status in each.statuses} == {"OK"}
     assert [wrong for each in outcomes for wrong in each.wrong] == []
-    assert sum(each.statuses["OK"] for each in outcomes) > 100
+    assert sum(each.statuses["OK"] for each in outcomes) > 50
 
 
 def wait_for_line(server, pattern):
-    """Waits for something that the server says, for two minutes at most."""
-    deadline = time.monotonic() + 120
+    """Waits for something that the server says, for four minutes at most."""
+    deadline = time.monotonic() + 240
     while not any(re.search(pattern, line) for line in server.lines):
         assert time.monotonic() < deadline, server.lines
         time.sleep(0.05)

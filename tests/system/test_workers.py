@@ -129,7 +129,8 @@ def test_two_workers_make_the_updates_of_one_device(corpus, tmp_path) -> None:
     """Of two devices each; and a run goes on with another number of them."""
     alone, together = tmp_path / "alone", tmp_path / "together"
     corpus = (*corpus, "--eval_steps=5")
-    status = ended([started(alone, *corpus, "--train_steps=10", "--strategy=one")])
+    to_ten = ("--train_steps=10", "--strategy=one", "--noexport_at_end")
+    status = ended([started(alone, *corpus, *to_ten)])
     assert status[0][0] == 0, status
     both = ended(two_workers(together, *corpus, "--train_steps=5", "--cpu_devices=2"))
     assert [status for status, _ in both] == [0, 0], both
@@ -160,7 +161,7 @@ def test_two_workers_make_the_updates_of_one_device(corpus, tmp_path) -> None:
     )
     assert tokens == pytest.approx(expected_tokens)
     assert line["dev_loss"] == pytest.approx(expected["dev_loss"], rel=1e-5)
-    one = ended([started(together, *corpus, "--train_steps=10", "--strategy=one")])
+    one = ended([started(together, *corpus, *to_ten)])
     assert one[0][0] == 0, one
     for name, weight in weights_at(together, 10).items():
         np.testing.assert_allclose(weight, moved[name], atol=2e-6, rtol=0)

@@ -72,5 +72,7 @@ def test_the_time_to_the_sum_begins_with_the_gradients() -> None:
     stepper.train(batches(11)[0], timed=True)
     start = time.monotonic()
     seconds = float(stepper.train(batches(11)[0], timed=True).reduce_seconds)
-    assert time.monotonic() - start > SLEEP
-    assert 0.0 < seconds < 0.75 * SLEEP
+    elapsed = time.monotonic() - start
+    assert elapsed > SLEEP
+    # On one core the devices sleep one after the other, and the first one waits.
+    assert 0.0 < seconds < elapsed - 0.75 * SLEEP
