@@ -134,7 +134,7 @@ _XLA = flags.DEFINE_bool(
 _PARALLELISM = flags.DEFINE_integer(
     "tensorflow_session_parallelism",
     0,
-    "Threads within and between ops; 0 for one for each core.",
+    "Threads within and between ops; 0 for what fits the machine.",
     lower_bound=0,
 )
 _INTRA_OP = flags.DEFINE_integer(
@@ -184,9 +184,10 @@ def main() -> int:
             seconds = _CONFIG_POLL_SECONDS.value
             watch = ConfigWatch(_CONFIG_FILE.value, config, seconds, models, _say)
             at_the_end.callback(watch.close)
+        signals = _listen_for_signals()
         server, port = start_server(models, grpc_options)
         _say(f"serving {models.describe()} on port {port}")
-        number = _wait_for_signal()
+        number = _first_signal(signals)
         # What is under way is finished; what comes now is refused.
         server.stop(_GRACE_SECONDS).wait()
     print(f"stopped by {signal.Signals(number).name}", file=sys.stderr, flush=True)
@@ -258,18 +259,25 @@ def _say(line: str) -> None:
         print(line, flush=True)
 
 
-def _wait_for_signal() -> int:
-    """Returns the number of the signal; a second one ends the program at once."""
-    numbers = (signal.SIGINT, signal.SIGTERM)
-    # A pipe, into which any thread writes that the system hands the signal to: what
-    # another thread was handed does not wake one that waits for a lock.
+_STOPPING = (signal.SIGINT, signal.SIGTERM)
+
+
+def _listen_for_signals() -> int:
+    """Returns a pipe's end, from which to read the number of each signal as a byte."""
+    # Any thread writes there that the system hands the signal to: what another thread
+    # was handed does not wake one that waits for a lock.
     reader, writer = os.pipe()
     os.set_blocking(writer, False)
     signal.set_wakeup_fd(writer)
-    for each in numbers:
+    for each in _STOPPING:
         signal.signal(each, lambda *_: None)
+    return reader
+
+
+def _first_signal(reader: int) -> int:
+    """Waits for a signal; a second one ends the program at once."""
     number = os.read(reader, 1)[0]
-    for each in numbers:
+    for each in _STOPPING:
         signal.signal(each, signal.SIG_DFL)
     return number
 

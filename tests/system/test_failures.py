@@ -116,11 +116,14 @@ def test_two_trainers_and_one_that_seems_to_hang(corpus, straight, tmp_path) -> 
     first = nursery.start(run.arguments, run.log)
     run.wait_for_step(first, 3)
     other_log = tmp_path / "other.log"
-    other = nursery.start(run.arguments, other_log)
-    other.join(TIMEOUT_SECONDS)
+    # Else it might come to its end before the second one comes to the lock.
+    os.kill(first.pid, signal.SIGSTOP)
+    try:
+        other = nursery.start(run.arguments, other_log)
+        other.join(TIMEOUT_SECONDS)
+    finally:
+        os.kill(first.pid, signal.SIGCONT)
     said = other_log.read_text()
-    # The first may have come to its end before the second came to the lock.
-    assert first.is_alive(), run.log.read_text()
     assert other.exitcode == 2, said
     assert f"Another process trains in {run.model_dir}: process {first.pid} on" in said
     end(first, run, STEPS)

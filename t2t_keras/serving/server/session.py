@@ -54,7 +54,7 @@ def session_config(intra_op: int = 0, inter_op: int = 0) -> tf.compat.v1.ConfigP
     """
     config = tf.compat.v1.ConfigProto(intra_op_parallelism_threads=intra_op)
     threads = inter_op or max(len(os.sched_getaffinity(0)), _FEWEST_THREADS)
-    # Unnamed, they would be as many as the process's first session asked for.
+    # Named, they are shared by all sessions; unnamed, each would have its own.
     config.session_inter_op_thread_pool.add(
         num_threads=threads, global_name=f"models_{threads}"
     )

@@ -35,7 +35,6 @@ class Version:
         error: Why loading failed, if it did for good.
         servable: What answers, from AVAILABLE to UNLOADING.
         wanted: Whether the policy still asks for it.
-        attempts_left: To load it, after the one that is under way.
         users: Requests that are using it.
     """
 
@@ -45,8 +44,11 @@ class Version:
     error: ServingError | None = None
     servable: Servable | None = None
     wanted: bool = True
-    attempts_left: int = 0
     users: int = 0
+
+    def is_no_answer(self) -> bool:
+        """Returns whether it neither answers nor may be answering still."""
+        return self.state not in (State.AVAILABLE, State.UNLOADING)
 
 
 @dataclass(frozen=True)
@@ -96,21 +98,21 @@ class ModelVersions:
         """Takes note of which versions there should be, and starts what it takes.
 
         A version whose loading failed for good is loaded again only after it has
-        been away.
+        been away. One that was away while it was loading is begun anew: what was read
+        of it may be there no more, or come from another directory.
         """
         with self._changed:
             for number, version in self._versions.items():
                 if number not in directories:
                     version.wanted = False
-            attempts = 1 + self._retries.count
             for number, directory in directories.items():
                 known = self._versions.get(number)
-                if known is None or (known.state is State.END and not known.wanted):
-                    version = Version(number, directory, attempts_left=attempts)
+                if known is None or (not known.wanted and known.is_no_answer()):
+                    version = Version(number, directory)
                     self._versions[number] = version
                     self._start(self._bring_up, version)
-                elif known.state < State.UNLOADING and not known.wanted:
-                    known.wanted, known.attempts_left = True, attempts
+                elif known.state < State.UNLOADING:
+                    known.wanted = True
             self._retire()
             self._changed.notify_all()
 
@@ -171,14 +173,19 @@ class ModelVersions:
     def _bring_up(self, version: Version) -> None:
         """Loads a version, again and again if need be."""
         failure = None
-        while self._begins_attempt(version, failure):
+        for left in range(self._retries.count, -1, -1):
+            with self._changed:
+                if not version.wanted:
+                    break
+                version.state = State.LOADING
+                self._changed.notify_all()
             start = time.monotonic()
             try:
                 servable = self._load(version.directory)
             except Exception as error:
                 failure = from_exception(error)
-                self._report_failure(version, failure)
-                if version.attempts_left:
+                self._report_failure(version, failure, left)
+                if left:
                     self._pause(version)
                 continue
             with self._changed:
@@ -193,23 +200,16 @@ class ModelVersions:
             if late:
                 self._take_down(version)
             return
-
-    def _begins_attempt(self, version: Version, failure: ServingError | None) -> bool:
-        """Returns whether to load a version now; if not, its life is over."""
         with self._changed:
-            begins = version.wanted and version.attempts_left > 0
-            if begins:
-                version.attempts_left -= 1
-                version.state = State.LOADING
-            else:
-                version.error = failure
-                version.state = State.END
+            version.error = failure
+            version.state = State.END
             self._changed.notify_all()
-            return begins
 
-    def _report_failure(self, version: Version, failure: ServingError) -> None:
+    def _report_failure(
+        self, version: Version, failure: ServingError, left: int
+    ) -> None:
         next_step = "giving up"
-        if version.attempts_left:
+        if left:
             next_step = f"trying again in {self._retries.interval_seconds:g} s"
         self._say(version, f"could not be loaded: {failure}; {next_step}")
 

@@ -231,7 +231,7 @@ def test_closing_waits_for_requests_and_then_cuts_them_off(make_models, base):
         short = pool.submit(ask, 0.5)
         long = pool.submit(ask, 1000.0)
         entered.wait(60)
-        models.close(3.0)
+        models.close(8.0)
         assert short.result(60)[0].tolist() == [0.5]
         with pytest.raises(ServingError) as caught:
             long.result(60)

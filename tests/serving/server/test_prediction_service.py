@@ -21,6 +21,7 @@ from tests.serving.server.clients import (
     refusal,
     request,
     serving,
+    wait_until,
 )
 
 BATCHING = BatchingOptions(
@@ -107,29 +108,32 @@ def test_a_version_is_replaced_without_a_failed_request(base, saved, batching):
     shutil.rmtree(base / "1")
     with serving(base, batching) as client, ThreadPoolExecutor(8) as pool:
         stop = threading.Event()
+        versions_of = [[] for _ in range(8)]
 
-        def ask_until_stopped(index):
-            seen = []
+        def ask_until_stopped(seen):
             while not stop.is_set():
-                texts = [f"{index}.{len(seen)}"]
+                texts = [str(len(seen))]
                 (found,) = client.predict(text=texts)["translation"]
                 version, text = found.decode().split(":")
                 assert text == texts[0]
                 seen.append(version)
-            return seen
 
-        futures = [pool.submit(ask_until_stopped, index) for index in range(8)]
+        futures = [pool.submit(ask_until_stopped, seen) for seen in versions_of]
+
+        def all_have_seen(version):
+            return all(seen[-1:] == [version] for seen in versions_of)
+
         try:
-            time.sleep(0.2)
+            wait_until(lambda: all_have_seen("v2"))
             shutil.copytree(saved / "3", base / "3.tmp")
             (base / "3.tmp").rename(base / "3")
             client.wait_for_states({3: "AVAILABLE", 2: "END"})
-            time.sleep(0.2)
+            wait_until(lambda: all_have_seen("v3"))
         finally:
             stop.set()
-        for future in futures:
-            versions = [version for version, _ in itertools.groupby(future.result())]
-            assert versions == ["v2", "v3"]
+        for future, seen in zip(futures, versions_of, strict=True):
+            future.result()
+            assert [version for version, _ in itertools.groupby(seen)] == ["v2", "v3"]
 
 
 def test_a_request_in_flight_is_finished_by_the_version_it_began_with(

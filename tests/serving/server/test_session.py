@@ -97,12 +97,13 @@ def test_loops_leave_threads_to_others(session, saved, tmp_path):
     ends = [tmp_path / name for name in "abc"]
     with ThreadPoolExecutor(3) as pool:
         asked = [
-            pool.submit(run, session, "wait", text=texts(bytes(end))) for end in ends
+            pool.submit(run, session, "wait", 200, text=texts(bytes(end)))
+            for end in ends
         ]
         try:
             for end in ends:
                 wait_until(Path(f"{end}.begun").exists)
-            found = run(session, "serving_default", text=texts(b"a"))
+            found = run(session, "serving_default", 200, text=texts(b"a"))
             assert found["translation"].tolist() == [b"v2:a"]
             ModelSession(saved / "3").close()
         finally:
