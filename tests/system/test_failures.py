@@ -121,6 +121,7 @@ def test_two_trainers_and_one_that_seems_to_hang(corpus, straight, tmp_path) -> 
     try:
         other = nursery.start(run.arguments, other_log)
         other.join(TIMEOUT_SECONDS)
+        assert first.is_alive(), run.log.read_text()
     finally:
         os.kill(first.pid, signal.SIGCONT)
     said = other_log.read_text()

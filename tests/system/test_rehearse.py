@@ -41,8 +41,8 @@ def started_program(name: str, *arguments: str) -> subprocess.Popen:
     """Starts a program with what it says on standard error apart, or not for
     `rehearse`, which has nothing of its own to say.
 
-    XLA writes no fast machine code, and fuses nothing: with eight devices in a process
-    it would take minutes to write what runs for seconds.
+    XLA writes no fast machine code, and that in its older way, which takes half the
+    time: eight devices in a process are eight programs, each of which runs for seconds.
     """
     xla = "--xla_backend_optimization_level=0 --xla_cpu_use_fusion_emitters=false"
     return subprocess.Popen(

@@ -51,7 +51,7 @@ def test_many_clients_get_right_answers_and_memory_stays(base, texts):
                 server.address, expected, clients=CLIENTS, seconds=SECONDS
             )
     assert set(outcome.statuses) == {"OK"}
-    assert outcome.statuses["OK"] >= CLIENTS
+    assert outcome.statuses["OK"] > CLIENTS
     assert outcome.wrong == []
     quarter = len(samples) // 4 or 1
     growth = max(samples[-quarter:]) - max(samples[:quarter])
@@ -73,19 +73,24 @@ def test_too_many_requests_are_refused_and_none_hangs(base, texts):
         assert statuses and statuses <= OVERLOADED
         assert outcome.lost == 0
         assert outcome.wrong == []
-        # It has time again for all.
+        # It had time for some, and has time again for all.
+        assert outcome.statuses["OK"] > 0
         assert expected_answers(server.address, texts) == expected
 
 
 def test_versions_are_swapped_under_load_without_a_failed_request(base, texts):
     outcomes, swapped = [], threading.Event()
+
+    def ended():
+        return sum(each.statuses.total() for each in outcomes)
+
     with started_server(
         base, "--file_system_poll_wait_seconds=0.1", batching=BATCHING
     ) as server:
         expected = expected_answers(server.address, texts)
 
         def load():
-            while not swapped.is_set():
+            while not swapped.is_set() or ended() <= 100:
                 outcomes.append(
                     open_loop(server.address, expected, rate=50, seconds=1, timeout=100)
                 )
@@ -105,7 +110,6 @@ def test_versions_are_swapped_under_load_without_a_failed_request(base, texts):
     assert {status for each in outcomes for status in each.statuses} == {"OK"}
     assert [wrong for each in outcomes for wrong in each.wrong] == []
     assert sum(each.lost for each in outcomes) == 0
-    assert sum(each.statuses["OK"] for each in outcomes) > 30
 
 
 def wait_for_line(server, pattern):

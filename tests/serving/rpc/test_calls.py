@@ -135,10 +135,10 @@ def test_retries_end_with_the_time_too():
     with serving(failing(*[Code.UNAVAILABLE] * 10**5)) as (server, service):
         started = time.monotonic()
         with pytest.raises(ServerError) as raised:
-            asked(calls_to(server, timeout_seconds=0.5, retry=patient), "a")
-        assert 0.4 < time.monotonic() - started < 30
+            asked(calls_to(server, timeout_seconds=2.0, retry=patient), "a")
+        assert 1.9 < time.monotonic() - started < 30
     assert raised.value.code in (Code.UNAVAILABLE, Code.DEADLINE_EXCEEDED)
-    assert len(service.requests) > 1
+    assert len(service.requests) > 5
 
 
 def test_nobody_there():
