@@ -167,7 +167,7 @@ class CheckpointStore:
             UserError: If there are checkpoints and none of them is whole. They
                 are left as they are.
         """
-        put_back(self.directory, _NAMES)
+        _tidy(self.directory)
         gone = self._gone(last_saved)
         warnings: list[str] = []
         passed_over: list[Path] = []
@@ -315,14 +315,18 @@ def _write_directory(
         checkpoint.write(str(directory / _WEIGHTS))
         _write_state(directory, state)
 
-    # What a killed run left half-written, or half-deleted.
-    put_back(target.parent, _NAMES)
-    for stale in target.parent.glob(f".{_NAMES}.tmp"):
-        remove(stale)
+    _tidy(target.parent)
     try:
         write_folder(target, write)
     except tf.errors.OpError as error:
         raise OSError(f"{target} could not be written: {error.message}") from error
+
+
+def _tidy(directory: Path) -> None:
+    """Clears away what a killed run left half-written, half-renamed or half-deleted."""
+    put_back(directory, _NAMES)
+    for stale in directory.glob(f".{_NAMES}.tmp"):
+        remove(stale)
 
 
 def _write_state(directory: Path, state: CheckpointState) -> None:

@@ -184,12 +184,11 @@ def main() -> int:
             seconds = _CONFIG_POLL_SECONDS.value
             watch = ConfigWatch(_CONFIG_FILE.value, config, seconds, models, _say)
             at_the_end.callback(watch.close)
+        server = start_server(models, grpc_options)
         signals = _listen_for_signals()
-        server, port = start_server(models, grpc_options)
-        _say(f"serving {models.describe()} on port {port}")
+        _say(f"serving {models.describe()} on port {server.port}")
         number = _first_signal(signals)
-        # What is under way is finished; what comes now is refused.
-        server.stop(_GRACE_SECONDS).wait()
+        server.stop(_GRACE_SECONDS)
     print(f"stopped by {signal.Signals(number).name}", file=sys.stderr, flush=True)
     # A thread of gRPC's, or of a version that was still being loaded, may be in native
     # code. Coming back when Python has ended, it would abort the process.

@@ -15,6 +15,7 @@ import pytest
 import tensorflow as tf
 
 SEED = 20170612
+STOPPING = (signal.SIGINT, signal.SIGTERM)
 
 # No deadline: the first call of anything in TensorFlow traces for seconds.
 # Derandomized: the same examples every time, so a red test stays red.
@@ -43,8 +44,13 @@ def fixed_seeds() -> None:
 
 @pytest.fixture(autouse=True)
 def global_settings_restored() -> Iterator[None]:
-    """Fails the test that leaves a global of Keras changed for those after it."""
+    """Fails the test that leaves a global changed for those after it."""
+    handlers = {each: signal.getsignal(each) for each in STOPPING}
     yield
     policy = keras.config.dtype_policy().name
     keras.config.set_dtype_policy("float32")
+    left = {each: signal.getsignal(each) for each in STOPPING}
+    for each, handler in handlers.items():
+        signal.signal(each, handler)
     assert policy == "float32", f"the test left the dtype policy at {policy}"
+    assert left == handlers, "the test left handlers of signals behind"

@@ -260,11 +260,16 @@ def test_a_checkpoint_killed_while_it_is_deleted_is_none(tmp_path, monkeypatch) 
     assert sorted(path.name for path in tmp_path.iterdir()) == ["step-10", "step-9"]
 
 
-def test_what_a_killed_process_left_is_cleared_away(tmp_path) -> None:
-    store = saved(tmp_path, 4)
+@pytest.mark.parametrize("do", ["save", "restore"])
+def test_what_a_killed_process_left_is_cleared_away(tmp_path, do) -> None:
+    """With the next checkpoint, and at the start, for there may be no next one."""
+    store = saved(tmp_path, 4, 9)
     for name in (".step-9.tmp", ".step-7.tmp"):
         shutil.copytree(tmp_path / "step-4", tmp_path / name)
-    store.save(CheckpointState(step=9))
+    if do == "save":
+        store.save(CheckpointState(step=9))
+    else:
+        store.restore_newest()
     assert sorted(path.name for path in tmp_path.iterdir()) == ["step-4", "step-9"]
 
 

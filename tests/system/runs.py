@@ -33,7 +33,6 @@ SETTINGS = (
     "--dev_bleu_sentences=0",
     # Most of the time is spent saving: a kill at a random moment hits it.
     "--save_steps=3",
-    "--keep_checkpoints=4",
     "--nojit_compile",
     f"--train_steps={STEPS}",
 )
@@ -54,7 +53,13 @@ def write_corpus(folder: Path, sentences: int = 100) -> None:
 class Run:
     """A training run in a directory, whose processes are started and ended here."""
 
-    def __init__(self, corpus: Path, model_dir: Path, extra: Sequence[str] = ()):
+    def __init__(
+        self,
+        corpus: Path,
+        model_dir: Path,
+        extra: Sequence[str] = (),
+        keep_checkpoints: int = 4,
+    ):
         files = [
             f"--{split}_{side}={corpus / split}.{language}"
             for split in ("train", "dev")
@@ -63,7 +68,14 @@ class Run:
         self.model_dir = model_dir
         self.checkpoints = model_dir / "checkpoints"
         self.log = model_dir.with_suffix(".log")
-        self.arguments = (f"--model_dir={model_dir}", *files, *SETTINGS, *extra)
+        self.keep_checkpoints = keep_checkpoints
+        self.arguments = (
+            f"--model_dir={model_dir}",
+            f"--keep_checkpoints={keep_checkpoints}",
+            *files,
+            *SETTINGS,
+            *extra,
+        )
 
     def start(self, *more: str) -> subprocess.Popen:
         with open(self.log, "a") as log:
@@ -77,6 +89,12 @@ class Run:
 
     def newest(self) -> int:
         return max(steps_in(self.checkpoints), default=0)
+
+    def is_deleting(self) -> bool:
+        """Returns whether there are more checkpoints than are kept, or half of one."""
+        kept = self.keep_checkpoints or STEPS
+        half = any(self.checkpoints.glob(".step-*"))
+        return half or len(steps_in(self.checkpoints)) > kept
 
     def wait_for_step(self, process: subprocess.Popen | BaseProcess, step: int) -> None:
         """Waits until there is a checkpoint of that step or a later one."""
@@ -99,8 +117,11 @@ class Run:
 
     def finish(self) -> None:
         """Goes on to the last checkpoint; what follows is not waited for."""
-        assert self.stop_at(STEPS, signal.SIGKILL) == -signal.SIGKILL
-        assert self.newest() == STEPS, self.log.read_text()
+        process = self.start()
+        try:
+            end(process, self, STEPS)
+        finally:
+            process.kill()
 
 
 def is_running(process: subprocess.Popen | BaseProcess) -> bool:
@@ -151,16 +172,16 @@ def kill_at_random(
     process.kill()
 
 
-def end(process: BaseProcess, run: Run, steps: int) -> None:
-    """Waits for the last checkpoint; what follows it is not waited for."""
+def end(process: subprocess.Popen | BaseProcess, run: Run, steps: int) -> None:
+    """Kills it after the last checkpoint; what follows that is not waited for."""
+    run.wait_for_step(process, steps)
+    # The oldest checkpoint is deleted after the last one was written, under a name
+    # that begins with a dot.
     deadline = time.monotonic() + TIMEOUT_SECONDS
-    while run.newest() < steps:
-        assert process.is_alive(), run.log.read_text()
-        assert time.monotonic() < deadline, run.log.read_text()
-        time.sleep(0.005)
-    # The oldest checkpoint is deleted after the last one was written.
-    wait = time.monotonic() + 5
-    while len(list(run.checkpoints.iterdir())) > 4 and time.monotonic() < wait:
+    while run.is_deleting():
+        assert is_running(process), run.log.read_text()
+        assert time.monotonic() < deadline, sorted(run.checkpoints.iterdir())
         time.sleep(0.005)
     process.kill()
-    process.join()
+    wait = process.join if isinstance(process, BaseProcess) else process.wait
+    wait(TIMEOUT_SECONDS)

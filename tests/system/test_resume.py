@@ -125,8 +125,8 @@ PACKED_MIXTURE = (
 
 @pytest.mark.parametrize("settings", [ONE_PROGRAM, PACKED_MIXTURE])
 def test_it_is_so_under_xla_and_of_a_packed_mixture(corpus, tmp_path, settings) -> None:
-    given = (setting.format(corpus=corpus) for setting in settings)
-    run = Run(corpus, tmp_path / "run", (*given, "--keep_checkpoints=0"))
+    given = [setting.format(corpus=corpus) for setting in settings]
+    run = Run(corpus, tmp_path / "run", given, keep_checkpoints=0)
     run.finish()
     straight = tensors(run.checkpoints / f"step-{STEPS}")
     # What a kill after step 12 would have left.

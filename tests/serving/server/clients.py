@@ -120,13 +120,13 @@ def serving(
         models.configure(config or single_model("translate", str(base))), 60
     )
     models.start_watching()
-    server, port = start_server(models, GrpcOptions(port=0, **grpc_options))
-    client = Client(f"localhost:{port}")
+    server = start_server(models, GrpcOptions(port=0, **grpc_options))
+    client = Client(f"localhost:{server.port}")
     try:
         yield client
     finally:
         client.channel.close()
-        server.stop(10).wait()
+        server.stop(10)
         models.close()
         if scheduler is not None:
             scheduler.close()

@@ -1,10 +1,18 @@
-"""Ports and limits of the gRPC server."""
+"""Ports, limits and the end of the gRPC server."""
+
+import threading
+from concurrent.futures import ThreadPoolExecutor
 
 import grpc
 import pytest
 
 from t2t_keras.errors import UserError
-from t2t_keras.serving.server.grpc_server import GrpcOptions, start_server
+from t2t_keras.serving.server.grpc_server import (
+    GrpcOptions,
+    RunningServer,
+    start_server,
+)
+from t2t_keras.serving.server.under_way import UnderWay
 from tests.serving.server.clients import Client, refusal, serving
 
 
@@ -50,3 +58,71 @@ def test_what_is_no_message_is_an_error_and_the_server_lives(base):
         )
         assert refusal(lambda: call(b"\xff" * 50))[0] == "INTERNAL"
         assert client.predict(text=[b"x"])["translation"] == [b"v2:x"]
+
+
+class Methods:
+    """`answer`, which waits for `gate`, and `stuck`, which waits for its caller.
+
+    A call that gRPC neither begins nor refuses is as the latter: it is not counted,
+    and ends only when it is cancelled.
+    """
+
+    def __init__(self):
+        self.gate, self.begun = threading.Event(), threading.Semaphore(0)
+
+    def answer(self, request, context):
+        self.begun.release()
+        assert self.gate.wait(60)
+        return request
+
+    def stuck(self, request, context):
+        cancelled = threading.Event()
+        assert context.add_callback(cancelled.set)
+        self.begun.release()
+        cancelled.wait(60)
+        yield request
+
+    def start(self):
+        """Returns a server with both methods."""
+        under_way = UnderWay()
+        server = grpc.server(ThreadPoolExecutor(8), interceptors=[under_way])
+        methods = {
+            "answer": grpc.unary_unary_rpc_method_handler(self.answer),
+            "stuck": grpc.unary_stream_rpc_method_handler(self.stuck),
+        }
+        server.add_generic_rpc_handlers(
+            (grpc.method_handlers_generic_handler("tests", methods),)
+        )
+        port = server.add_insecure_port("localhost:0")
+        server.start()
+        return RunningServer(server, under_way, port)
+
+
+def test_the_end_waits_for_what_is_under_way_and_for_nothing_else():
+    methods = Methods()
+    server = methods.start()
+    with grpc.insecure_channel(f"localhost:{server.port}") as channel:
+        stuck = channel.unary_stream("/tests/stuck")(b"")
+        answers = [channel.unary_unary("/tests/answer").future(b"a") for _ in range(3)]
+        for _ in range(4):
+            assert methods.begun.acquire(timeout=60)
+        end = threading.Thread(target=server.stop, args=(600,), daemon=True)
+        end.start()
+        end.join(0.2)
+        assert end.is_alive()
+        methods.gate.set()
+        end.join(60)
+        assert not end.is_alive()
+        assert [each.result() for each in answers] == [b"a"] * 3
+        assert stuck.code() is grpc.StatusCode.UNAVAILABLE
+
+
+def test_the_end_waits_no_longer_than_the_grace():
+    methods = Methods()
+    server = methods.start()
+    with grpc.insecure_channel(f"localhost:{server.port}") as channel:
+        answer = channel.unary_unary("/tests/answer").future(b"a")
+        assert methods.begun.acquire(timeout=60)
+        server.stop(0.1)
+        assert answer.code() is grpc.StatusCode.UNAVAILABLE
+    methods.gate.set()

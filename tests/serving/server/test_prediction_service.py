@@ -187,8 +187,8 @@ class GatedModels:
 
 def test_too_many_requests_are_refused_at_once(session):
     models = GatedModels(session)
-    server, port = start_server(models, GrpcOptions(port=0, max_running=2))
-    client = Client(f"localhost:{port}")
+    server = start_server(models, GrpcOptions(port=0, max_running=2))
+    client = Client(f"localhost:{server.port}")
     with ThreadPoolExecutor(2) as pool:
         waiting = [pool.submit(client.predict, text=[b"a"]) for _ in range(2)]
         for _ in waiting:
@@ -203,7 +203,7 @@ def test_too_many_requests_are_refused_at_once(session):
             assert future.result()["translation"] == [b"v2:a"]
         assert client.predict(text=[b"b"])["translation"] == [b"v2:b"]
     client.channel.close()
-    server.stop(None).wait()
+    server.stop(0)
 
 
 def test_a_full_queue_refuses_and_never_hangs(base):

@@ -1,0 +1,95 @@
+"""Calls are under way from their beginning to their end, however they end."""
+
+import threading
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+
+import grpc
+import pytest
+
+from t2t_keras.serving.server.under_way import UnderWay
+
+
+class Service:
+    """A method that waits for `gate` and then does as the request says."""
+
+    def __init__(self):
+        self.gate, self.begun = threading.Event(), threading.Semaphore(0)
+        self.under_way = UnderWay()
+
+    def method(self, request, context):
+        self.begun.release()
+        assert self.gate.wait(60)
+        if request == b"raise":
+            raise ValueError("as asked")
+        if request == b"abort":
+            context.abort(grpc.StatusCode.NOT_FOUND, "as asked")
+        return request
+
+    def stream(self, request, context):
+        self.begun.release()
+        yield request
+
+
+@pytest.fixture
+def service() -> Service:
+    return Service()
+
+
+@pytest.fixture
+def channel(service) -> Iterator[grpc.Channel]:
+    server = grpc.server(ThreadPoolExecutor(8), interceptors=[service.under_way])
+    methods = {
+        "method": grpc.unary_unary_rpc_method_handler(service.method),
+        "stream": grpc.unary_stream_rpc_method_handler(service.stream),
+    }
+    handler = grpc.method_handlers_generic_handler("tests", methods)
+    server.add_generic_rpc_handlers((handler,))
+    port = server.add_insecure_port("localhost:0")
+    server.start()
+    with grpc.insecure_channel(f"localhost:{port}") as channel:
+        yield channel
+    server.stop(None).wait()
+
+
+@pytest.mark.parametrize(
+    ("request_", "code"),
+    [
+        (b"answer", grpc.StatusCode.OK),
+        (b"raise", grpc.StatusCode.UNKNOWN),
+        (b"abort", grpc.StatusCode.NOT_FOUND),
+    ],
+)
+def test_two_calls_are_under_way_until_they_end(service, channel, request_, code):
+    assert service.under_way.wait_until_none(0)
+    call = channel.unary_unary("/tests/method")
+    calls = [call.future(request_) for _ in range(2)]
+    for _ in calls:
+        assert service.begun.acquire(timeout=60)
+    assert not service.under_way.wait_until_none(0.1)
+    service.gate.set()
+    assert service.under_way.wait_until_none(60)
+    assert [each.code() for each in calls] == [code] * 2
+    # Nor does it count below nothing.
+    assert call(b"answer") == b"answer"
+    assert service.under_way.wait_until_none(60)
+
+
+def test_a_call_whose_caller_has_left_is_not_waited_for(service, channel):
+    call = channel.unary_unary("/tests/method").future(b"answer")
+    assert service.begun.acquire(timeout=60)
+    assert not service.under_way.wait_until_none(0)
+    call.cancel()
+    assert service.under_way.wait_until_none(60)
+    assert not service.gate.is_set()
+    service.gate.set()
+
+
+def test_streams_and_unknown_methods_pass_uncounted(service, channel):
+    stream = channel.unary_stream("/tests/stream")(b"a")
+    assert service.begun.acquire(timeout=60)
+    assert service.under_way.wait_until_none(0)
+    assert list(stream) == [b"a"]
+    with pytest.raises(grpc.RpcError, match="Method not found"):
+        channel.unary_unary("/tests/none")(b"a")
+    assert service.under_way.wait_until_none(0)
