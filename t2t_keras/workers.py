@@ -6,6 +6,7 @@ to see one model directory. With a single process nothing here does anything.
 
 import contextlib
 import hashlib
+import random
 import re
 import signal
 import socket
@@ -38,6 +39,8 @@ _TOGETHER = frozenset(
         "on_nonfinite",
     }
 )
+
+_OWN_PORTS = range(20_000, 32_768)
 
 # What a process gets to hear whose partner in a collective is gone. Anything else is
 # its own: no memory, a file that cannot be read, an operation that is not there.
@@ -161,11 +164,16 @@ def _in_its_words(error: tf.errors.OpError) -> str:
 
 
 def free_ports(count: int) -> list[int]:
-    """Returns ports of this machine that nobody listens to now."""
-    sockets = [socket.socket() for _ in range(count)]
-    for each in sockets:
-        each.bind(("localhost", 0))
-    ports = [each.getsockname()[1] for each in sockets]
-    for each in sockets:
-        each.close()
-    return ports
+    """Returns ports of this machine that nobody listens to now.
+
+    They are below those that systems give to whoever does not mind which, and that
+    might be given away before they are listened to.
+    """
+    found: list[int] = []
+    for port in random.SystemRandom().sample(_OWN_PORTS, len(_OWN_PORTS)):
+        with socket.socket() as each, contextlib.suppress(OSError):
+            each.bind(("localhost", port))
+            found.append(port)
+        if len(found) == count:
+            return found
+    raise UserError(f"There are no {count} free ports between 20000 and 32767.")

@@ -77,6 +77,7 @@ class Encoders:
         for process in self._processes:
             process.join(_JOIN_SECONDS)
             process.kill()
+            process.join()
 
     def encode(self, pieces: Iterable[Piece]) -> Iterator[EncodedPiece]:
         """Yields what becomes of pieces, in their order.

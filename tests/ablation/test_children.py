@@ -94,7 +94,8 @@ def test_the_program_is_looked_at_while_it_runs(package) -> None:
         assert children.run("sham", arguments, package / "a", seen.touch) == 0
 
 
-def test_a_program_is_kept_to_its_share_and_we_are_not(package) -> None:
+def test_a_program_is_kept_to_its_share_and_we_are_not(package, monkeypatch) -> None:
+    monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
     cores = os.sched_getaffinity(0)
     share = Share(cores=(max(cores),), gpus=("2", "3"))
     with Children() as children:

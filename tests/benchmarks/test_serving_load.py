@@ -37,7 +37,7 @@ class EveryThirdWrong:
 
 def loops(server, expected):
     """Runs both loops for a moment."""
-    yield closed_loop(server, expected, clients=3, seconds=1.0)
+    yield closed_loop(server, expected, clients=3, seconds=2.0)
     yield open_loop(server, expected, rate=100, seconds=0.3, timeout=60)
 
 
@@ -47,7 +47,7 @@ def test_right_answers_are_counted_and_timed(expected):
             assert set(outcome.statuses) == {"OK"}
             assert outcome.statuses["OK"] == len(outcome.seconds) > 5
             assert (outcome.wrong, outcome.lost) == ([], 0)
-            assert 0 < outcome.percentile(50) <= outcome.percentile(99) < 5
+            assert 0 < outcome.percentile(50) <= outcome.percentile(99) < 60
     assert 1 <= service.most_at_a_time <= 16
 
 

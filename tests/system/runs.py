@@ -93,8 +93,9 @@ class Run:
     def is_deleting(self) -> bool:
         """Returns whether there are more checkpoints than are kept, or half of one."""
         kept = self.keep_checkpoints or STEPS
-        half = any(self.checkpoints.glob(".step-*"))
-        return half or len(steps_in(self.checkpoints)) > kept
+        # In this order: one that is deleted has its name first, and then a dot.
+        too_many = len(steps_in(self.checkpoints)) > kept
+        return too_many or any(self.checkpoints.glob(".step-*"))
 
     def wait_for_step(self, process: subprocess.Popen | BaseProcess, step: int) -> None:
         """Waits until there is a checkpoint of that step or a later one."""

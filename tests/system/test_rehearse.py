@@ -4,17 +4,17 @@ import json
 import os
 import signal
 import subprocess
-import sys
 import threading
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from t2t_keras.checkpoints import read_state, steps_in
 from t2t_keras.model_dir import ModelDir
-from tests.system.conftest import REPOSITORY
 from tests.system.in_process import run_program
+from tests.system.programs import Program, end_all
 
 # The flags of the paper's big run, with a small model on the bundled corpus.
 REHEARSAL = (
@@ -37,31 +37,29 @@ REHEARSAL = (
 )
 
 
-def started_program(name: str, *arguments: str) -> subprocess.Popen:
-    """Starts a program with what it says on standard error apart, or not for
-    `rehearse`, which has nothing of its own to say.
+@pytest.fixture(autouse=True)
+def none_left_behind() -> Iterator[None]:
+    yield
+    end_all()
 
-    XLA writes no fast machine code, and that in its older way, which takes half the
+
+def started_program(name: str, *arguments: str) -> Program:
+    """Starts a program for which XLA makes no haste.
+
+    It writes no fast machine code, and that in its older way, which takes half the
     time: eight devices in a process are eight programs, each of which runs for seconds.
     """
     xla = "--xla_backend_optimization_level=0 --xla_cpu_use_fusion_emitters=false"
-    return subprocess.Popen(
-        [sys.executable, "-m", f"t2t_keras.{name}", *arguments],
-        cwd=REPOSITORY,
-        env={**os.environ, "XLA_FLAGS": xla},
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
+    return Program(name, *arguments, env={**os.environ, "XLA_FLAGS": xla})
 
 
-def last_child_of(process: subprocess.Popen) -> int:
+def last_child_of(process: Program) -> int:
     """Returns the process that was started last by another, as Linux lists them."""
     task = Path(f"/proc/{process.pid}/task/{process.pid}/children")
     return int(task.read_text().split()[-1])
 
 
-def wait_for_step(place: ModelDir, step: int, process: subprocess.Popen) -> None:
+def wait_for_step(place: ModelDir, step: int, process: Program) -> None:
     deadline = time.monotonic() + 400
     while not any(there >= step for there in steps_in(place.checkpoints)):
         assert process.poll() is None
@@ -69,20 +67,19 @@ def wait_for_step(place: ModelDir, step: int, process: subprocess.Popen) -> None
         time.sleep(0.05)
 
 
-def killed(process: subprocess.Popen, victim: int, place: ModelDir, step: int) -> str:
+def killed(process: Program, victim: int, place: ModelDir, step: int) -> str:
     """Kills a process of a run once there is a checkpoint; returns what was said."""
     wait_for_step(place, step, process)
     os.kill(victim, signal.SIGKILL)
-    said, more = process.communicate(timeout=240)
-    assert "parameters on 8 device(s), XLA" in said + more
-    return said + more
+    said = "".join(process.ended(400))
+    assert "parameters on 8 device(s), XLA" in said
+    return said
 
 
-def check_end(process: subprocess.Popen, place: ModelDir, reached: int) -> None:
+def check_end(process: Program, place: ModelDir, reached: int) -> None:
     """Checks a run that goes on to its end, three steps on."""
     last = reached + 3
-    out, more = process.communicate(timeout=600)
-    said = out + more
+    said = "".join(process.ended(600))
     assert process.returncode == 0, said
     assert "parameters on 8 device(s), XLA" in said
     assert f"going on from step {reached:,}" in said

@@ -74,12 +74,15 @@ def test_a_killed_run_ends_with_the_same_weights(corpus, straight, tmp_path) -> 
     assert_each_step_once(run)
 
 
+START, TRAINING = "from the start on", "after a step"
+
+
 def test_twenty_kills_leave_no_trace(corpus, tmp_path) -> None:
-    """Half of them at random moments, half in the middle of a checkpoint."""
+    """In the start, in training, and in the middle of a checkpoint."""
     seed = random.SystemRandom().randrange(2**32)
     print(f"seed {seed}")
     rng = random.Random(seed)
-    points = [None] * 12 + [point for point in nursery.POINTS for _ in range(2)]
+    points = [START] * 4 + [TRAINING] * 8 + 2 * list(nursery.POINTS)
     rng.shuffle(points)
     steps = 160
     settings = ("--dev_source=", "--dev_target=", f"--train_steps={steps}")
@@ -88,12 +91,17 @@ def test_twenty_kills_leave_no_trace(corpus, tmp_path) -> None:
         for name, interval in (("straight", steps), ("killed", 1))
     )
     end(nursery.start(straight.arguments, straight.log), straight, steps)
+    killed.log.touch()
     for point in points:
         before = killed.newest()
+        own = point if point in nursery.POINTS else None
         process = nursery.start(
-            killed.arguments, killed.log, point, times=rng.randint(1, 3)
+            killed.arguments, killed.log, own, times=rng.randint(1, 3)
         )
-        if point is None:
+        if point == TRAINING:
+            # However slow the machine, there is something to lose.
+            killed.wait_for_step(process, before + 1)
+        if own is None:
             kill_at_random(process, killed, before + 4, rng.uniform(0.0, 8.0))
         process.join(TIMEOUT_SECONDS)
         log = killed.log.read_text()

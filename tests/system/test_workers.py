@@ -4,9 +4,9 @@ import faulthandler
 import json
 import os
 import signal
-import subprocess
-import sys
+import socket
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -19,7 +19,7 @@ from t2t_keras.checkpoints import read_weights, steps_in
 from t2t_keras.config import TrainingConfig
 from t2t_keras.errors import UserError
 from t2t_keras.model_dir import ModelDir
-from tests.system.conftest import REPOSITORY
+from tests.system.programs import Program, end_all
 from tests.system.reverse_task import reversed_pairs, written
 
 # Steps that are small beside the rounding of float32: Adam makes much of the
@@ -46,6 +46,16 @@ SETTINGS = (
 )
 
 
+# A machine of one core has taken 400 seconds for one of them.
+TIMEOUT = pytest.mark.timeout(1500)
+
+
+@pytest.fixture(autouse=True)
+def none_left_behind() -> Iterator[None]:
+    yield
+    end_all()
+
+
 @pytest.fixture(scope="module")
 def corpus(tmp_path_factory) -> tuple[str, ...]:
     folder = tmp_path_factory.mktemp("text")
@@ -70,23 +80,18 @@ def started(model_dir: Path, *arguments: str, worker: int | None = None, ports=(
     return started_with(variables, model_dir, *arguments)
 
 
-def started_with(variables: dict[str, str], model_dir: Path, *arguments: str):
+def started_with(
+    variables: dict[str, str], model_dir: Path, *arguments: str
+) -> Program:
     """Starts a trainer with some variables in its environment."""
     environment = {**os.environ, **variables}
     if "TF_CONFIG" not in variables:
         environment.pop("TF_CONFIG", None)
-    command = [sys.executable, "-m", "t2t_keras.train", f"--model_dir={model_dir}"]
-    return subprocess.Popen(
-        [*command, *SETTINGS, *arguments],
-        cwd=REPOSITORY,
-        env=environment,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
+    place = f"--model_dir={model_dir}"
+    return Program("train", place, *SETTINGS, *arguments, env=environment)
 
 
-def two_workers(model_dir: Path, *arguments: str) -> list[subprocess.Popen]:
+def two_workers(model_dir: Path, *arguments: str) -> list[Program]:
     ports = workers.free_ports(2)
     return [
         started(model_dir, *arguments, worker=worker, ports=ports)
@@ -94,11 +99,11 @@ def two_workers(model_dir: Path, *arguments: str) -> list[subprocess.Popen]:
     ]
 
 
-def ended(processes: list[subprocess.Popen]) -> list[tuple[int, str]]:
+def ended(processes: list[Program]) -> list[tuple[int, str]]:
     """Waits for all; returns status and last line of each."""
     results = []
     for process in processes:
-        _, stderr = process.communicate(timeout=240)
+        _, stderr = process.ended(400)
         own = [line for line in stderr.splitlines() if line[:5] not in NATIVE]
         results.append((process.returncode, own[-1] if own else ""))
     return results
@@ -109,7 +114,7 @@ NATIVE = frozenset({"I0000", "W0000", "E0000", "[even"})
 
 
 def wait_for_step(model_dir: Path, step: int, processes: list) -> None:
-    deadline = time.monotonic() + 180
+    deadline = time.monotonic() + 400
     while not any(there >= step for there in steps_in(model_dir / "checkpoints")):
         assert all(process.poll() is None for process in processes)
         assert time.monotonic() < deadline
@@ -125,6 +130,7 @@ def metrics_of(place: ModelDir) -> list[dict[str, float]]:
 
 
 @pytest.mark.slow
+@TIMEOUT
 def test_two_workers_make_the_updates_of_one_device(corpus, tmp_path) -> None:
     """Of two devices each; and a run goes on with another number of them."""
     alone, together = tmp_path / "alone", tmp_path / "together"
@@ -168,6 +174,7 @@ def test_two_workers_make_the_updates_of_one_device(corpus, tmp_path) -> None:
 
 
 @pytest.mark.slow
+@TIMEOUT
 def test_a_worker_that_dies_stops_the_others_and_a_signal_stops_all(
     corpus, tmp_path
 ) -> None:
@@ -196,6 +203,7 @@ def test_a_worker_that_dies_stops_the_others_and_a_signal_stops_all(
 
 
 @pytest.mark.slow
+@TIMEOUT
 def test_of_what_went_wrong_each_keeps_its_own_part(corpus, tmp_path) -> None:
     """Stacks are of each worker; the batch, all rows of it, is the first one's."""
     place = ModelDir(tmp_path / "run")
@@ -221,6 +229,7 @@ def test_of_what_went_wrong_each_keeps_its_own_part(corpus, tmp_path) -> None:
 
 
 @pytest.mark.slow
+@TIMEOUT
 def test_of_workers_that_slurm_starts_one_fails_after_the_last_step(
     corpus, tmp_path
 ) -> None:
@@ -253,6 +262,7 @@ def test_of_workers_that_slurm_starts_one_fails_after_the_last_step(
 
 
 @pytest.mark.slow
+@TIMEOUT
 def test_workers_that_would_not_do_the_same_are_refused(corpus, tmp_path) -> None:
     ports = workers.free_ports(2)
     results = ended(
@@ -343,6 +353,26 @@ def test_a_port_that_another_has_is_said(monkeypatch) -> None:
     monkeypatch.setattr(workers, "num_workers", lambda: 2)
     with pytest.raises(UserError, match=r"port, .* UnknownError: Could not start gRPC"):
         workers.set_up_devices(TrainingConfig())
+
+
+def test_ports_are_free_and_not_those_that_the_system_gives_away() -> None:
+    ports = workers.free_ports(3)
+    assert len(set(ports)) == 3
+    for port in ports:
+        assert 20_000 <= port < 32_768
+        with socket.socket() as each:
+            each.bind(("localhost", port))
+
+
+def test_a_port_that_is_taken_is_passed_over(monkeypatch) -> None:
+    port, other = workers.free_ports(2)
+    monkeypatch.setattr(workers, "_OWN_PORTS", (port, other))
+    with socket.socket() as taken:
+        taken.bind(("localhost", port))
+        taken.listen()
+        assert workers.free_ports(1) == [other]
+        with pytest.raises(UserError, match="There are no 2 free ports"):
+            workers.free_ports(2)
 
 
 def is_caught(number: int) -> bool:

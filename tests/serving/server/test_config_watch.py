@@ -90,7 +90,7 @@ def test_what_cannot_be_used_changes_nothing_and_is_said_once(
     assert models.describe() == "m version 1"
     replace(path, text(base, 2))
     wait_until(lambda: models.describe() == "m version 2")
-    assert len(lines) == 2
+    wait_until(lambda: len(lines) == 2)
 
 
 def test_a_list_that_is_refused_changes_nothing(watched, base, lines):

@@ -7,7 +7,6 @@ real server answers otherwise is a fault of the table, and then of the embedded 
 
 import re
 import shutil
-import socket
 import subprocess
 import sys
 import time
@@ -16,6 +15,7 @@ from types import MappingProxyType
 import grpc
 import pytest
 
+from t2t_keras.workers import free_ports
 from tests.serving.server import contract, contract_of_models
 from tests.serving.server.broken_versions import DAMAGES, with_a_broken_graph
 from tests.serving.server.calls import (
@@ -56,12 +56,6 @@ MODELS = """model_config_list {{ config {{
 }} }}"""
 
 
-def free_port():
-    with socket.socket() as free:
-        free.bind(("localhost", 0))
-        return free.getsockname()[1]
-
-
 def command_line(command, folder, port):
     return [
         *COMMANDS[command],
@@ -78,7 +72,7 @@ def client(request, saved, tmp_path_factory):
     folder = tmp_path_factory.mktemp(request.param)
     shutil.copytree(saved, folder / "base")
     (folder / "models.config").write_text(MODELS.format(base=folder / "base"))
-    port = free_port()
+    (port,) = free_ports(1)
     command = command_line(request.param, folder, port)
     command.append("--allow_version_labels_for_unavailable_models")
     with (folder / "lines").open("w") as lines:
@@ -274,7 +268,7 @@ def test_a_label_needs_a_flag_at_the_start(command, saved, tmp_path):
     """No version is there yet that it could name."""
     (tmp_path / "models.config").write_text(MODELS.format(base=saved))
     done = subprocess.run(
-        command_line(command, tmp_path, free_port()),
+        command_line(command, tmp_path, *free_ports(1)),
         capture_output=True,
         text=True,
         timeout=400,
