@@ -6,7 +6,7 @@ import random
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -24,9 +24,8 @@ from t2t_keras.evaluation.translate import Translator
 from t2t_keras.experiment import TrainedModel
 from t2t_keras.model_dir import ModelDir
 from tests.system.c_programs import build_c
+from tests.system.programs import REPOSITORY, Programs
 from tests.system.reverse_task import Pairs, reversed_pairs, written
-
-REPOSITORY = Path(__file__).resolve().parents[2]
 
 SETTINGS = (
     "--source_language=letters",
@@ -180,3 +179,10 @@ def config(tmp_path):
 @pytest.fixture
 def model_dir(tmp_path):
     return ModelDir(tmp_path / "run")
+
+
+@pytest.fixture
+def programs() -> Iterator[Programs]:
+    """Starts programs beside a test, none of which outlives it."""
+    with Programs() as started:
+        yield started

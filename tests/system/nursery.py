@@ -114,4 +114,6 @@ def _write_half(_: object, prefix: str) -> None:
 
 
 def _delete_half(path: Path, **_: object) -> None:
-    sorted(Path(path).iterdir())[0].unlink()
+    # What another kill has left may be empty.
+    for file in sorted(Path(path).iterdir())[:1]:
+        file.unlink()

@@ -6,7 +6,6 @@ import signal
 import subprocess
 import threading
 import time
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -14,7 +13,7 @@ import pytest
 from t2t_keras.checkpoints import read_state, steps_in
 from t2t_keras.model_dir import ModelDir
 from tests.system.in_process import run_program
-from tests.system.programs import Program, end_all
+from tests.system.programs import Program, Programs
 
 # The flags of the paper's big run, with a small model on the bundled corpus.
 REHEARSAL = (
@@ -37,20 +36,14 @@ REHEARSAL = (
 )
 
 
-@pytest.fixture(autouse=True)
-def none_left_behind() -> Iterator[None]:
-    yield
-    end_all()
-
-
-def started_program(name: str, *arguments: str) -> Program:
+def started_program(programs: Programs, name: str, *arguments: str) -> Program:
     """Starts a program for which XLA makes no haste.
 
     It writes no fast machine code, and that in its older way, which takes half the
     time: eight devices in a process are eight programs, each of which runs for seconds.
     """
     xla = "--xla_backend_optimization_level=0 --xla_cpu_use_fusion_emitters=false"
-    return Program(name, *arguments, env={**os.environ, "XLA_FLAGS": xla})
+    return programs.start(name, *arguments, env={**os.environ, "XLA_FLAGS": xla})
 
 
 def last_child_of(process: Program) -> int:
@@ -93,13 +86,13 @@ def check_end(process: Program, place: ModelDir, reached: int) -> None:
 
 @pytest.mark.slow
 @pytest.mark.timeout(1500)  # eight processes, all to the end, on a busy machine
-def test_a_rehearsal_of_the_papers_big_run(tmp_path) -> None:
+def test_a_rehearsal_of_the_papers_big_run(programs, tmp_path) -> None:
     """Two hosts of four devices, then one of eight: each is killed, goes on, and comes
     to the end: pre-flight, training, evaluation, averaging and export."""
     place = ModelDir(tmp_path / "run")
     flags = [*REHEARSAL, f"--model_dir={place.path}", f"--data_dir={tmp_path}"]
     many = "--train_steps=100000"
-    hosts = started_program("rehearse", *flags, many, "--cpu_devices=4")
+    hosts = started_program(programs, "rehearse", *flags, many, "--cpu_devices=4")
     wait_for_step(place, 1, hosts)
     said = killed(hosts, last_child_of(hosts), place, 2)
     # The worse of 2, of the one that was left alone, and that of the kill.
@@ -107,16 +100,16 @@ def test_a_rehearsal_of_the_papers_big_run(tmp_path) -> None:
     assert "error: Another worker stopped" in said
     reached = max(steps_in(place.checkpoints))
     to_end = f"--train_steps={reached + 3}"
-    hosts = started_program("rehearse", *flags, to_end, "--cpu_devices=4")
+    hosts = started_program(programs, "rehearse", *flags, to_end, "--cpu_devices=4")
     check_end(hosts, place, reached)
     assert (place.export / "1/saved_model.pb").is_file()
 
-    one = started_program("train", *flags, many, "--cpu_devices=8")
+    one = started_program(programs, "train", *flags, many, "--cpu_devices=8")
     killed(one, one.pid, place, reached + 5)
     assert one.returncode == -signal.SIGKILL
     reached = max(steps_in(place.checkpoints))
     to_end = f"--train_steps={reached + 3}"
-    one = started_program("train", *flags, to_end, "--cpu_devices=8")
+    one = started_program(programs, "train", *flags, to_end, "--cpu_devices=8")
     check_end(one, place, reached)
     assert (place.export / "2/saved_model.pb").is_file()
 

@@ -1,25 +1,18 @@
 """Two processes on loopback train one model: together, or not at all."""
 
-import faulthandler
 import json
 import os
 import signal
-import socket
 import time
-from collections.abc import Iterator
 from pathlib import Path
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
-import tensorflow as tf
 
 from t2t_keras import workers
 from t2t_keras.checkpoints import read_weights, steps_in
-from t2t_keras.config import TrainingConfig
-from t2t_keras.errors import UserError
 from t2t_keras.model_dir import ModelDir
-from tests.system.programs import Program, end_all
+from tests.system.programs import Program, Programs
 from tests.system.reverse_task import reversed_pairs, written
 
 # Steps that are small beside the rounding of float32: Adam makes much of the
@@ -50,12 +43,6 @@ SETTINGS = (
 TIMEOUT = pytest.mark.timeout(1500)
 
 
-@pytest.fixture(autouse=True)
-def none_left_behind() -> Iterator[None]:
-    yield
-    end_all()
-
-
 @pytest.fixture(scope="module")
 def corpus(tmp_path_factory) -> tuple[str, ...]:
     folder = tmp_path_factory.mktemp("text")
@@ -69,7 +56,13 @@ def corpus(tmp_path_factory) -> tuple[str, ...]:
     )
 
 
-def started(model_dir: Path, *arguments: str, worker: int | None = None, ports=()):
+def started(
+    programs: Programs,
+    model_dir: Path,
+    *arguments: str,
+    worker: int | None = None,
+    ports=(),
+) -> Program:
     """Starts a trainer, alone or as one of the workers at some ports."""
     variables = {}
     if worker is not None:
@@ -77,24 +70,24 @@ def started(model_dir: Path, *arguments: str, worker: int | None = None, ports=(
         task = {"type": "worker", "index": worker}
         cluster = {"cluster": {"worker": addresses}, "task": task}
         variables["TF_CONFIG"] = json.dumps(cluster)
-    return started_with(variables, model_dir, *arguments)
+    return started_with(programs, variables, model_dir, *arguments)
 
 
 def started_with(
-    variables: dict[str, str], model_dir: Path, *arguments: str
+    programs: Programs, variables: dict[str, str], model_dir: Path, *arguments: str
 ) -> Program:
     """Starts a trainer with some variables in its environment."""
     environment = {**os.environ, **variables}
     if "TF_CONFIG" not in variables:
         environment.pop("TF_CONFIG", None)
     place = f"--model_dir={model_dir}"
-    return Program("train", place, *SETTINGS, *arguments, env=environment)
+    return programs.start("train", place, *SETTINGS, *arguments, env=environment)
 
 
-def two_workers(model_dir: Path, *arguments: str) -> list[Program]:
+def two_workers(programs: Programs, model_dir: Path, *arguments: str) -> list[Program]:
     ports = workers.free_ports(2)
     return [
-        started(model_dir, *arguments, worker=worker, ports=ports)
+        started(programs, model_dir, *arguments, worker=worker, ports=ports)
         for worker in range(2)
     ]
 
@@ -131,14 +124,16 @@ def metrics_of(place: ModelDir) -> list[dict[str, float]]:
 
 @pytest.mark.slow
 @TIMEOUT
-def test_two_workers_make_the_updates_of_one_device(corpus, tmp_path) -> None:
+def test_two_workers_make_the_updates_of_one_device(programs, corpus, tmp_path) -> None:
     """Of two devices each; and a run goes on with another number of them."""
     alone, together = tmp_path / "alone", tmp_path / "together"
     corpus = (*corpus, "--eval_steps=5")
     to_ten = ("--train_steps=10", "--strategy=one", "--noexport_at_end")
-    status = ended([started(alone, *corpus, *to_ten)])
+    status = ended([started(programs, alone, *corpus, *to_ten)])
     assert status[0][0] == 0, status
-    both = ended(two_workers(together, *corpus, "--train_steps=5", "--cpu_devices=2"))
+    both = ended(
+        two_workers(programs, together, *corpus, "--train_steps=5", "--cpu_devices=2")
+    )
     assert [status for status, _ in both] == [0, 0], both
     # Updates of some 1e-4: what two devices disagree on is far below them.
     first, other = weights_at(alone, 5), weights_at(together, 5)
@@ -167,7 +162,7 @@ def test_two_workers_make_the_updates_of_one_device(corpus, tmp_path) -> None:
     )
     assert tokens == pytest.approx(expected_tokens)
     assert line["dev_loss"] == pytest.approx(expected["dev_loss"], rel=1e-5)
-    one = ended([started(together, *corpus, *to_ten)])
+    one = ended([started(programs, together, *corpus, *to_ten)])
     assert one[0][0] == 0, one
     for name, weight in weights_at(together, 10).items():
         np.testing.assert_allclose(weight, moved[name], atol=2e-6, rtol=0)
@@ -176,10 +171,10 @@ def test_two_workers_make_the_updates_of_one_device(corpus, tmp_path) -> None:
 @pytest.mark.slow
 @TIMEOUT
 def test_a_worker_that_dies_stops_the_others_and_a_signal_stops_all(
-    corpus, tmp_path
+    programs, corpus, tmp_path
 ) -> None:
     place = tmp_path / "run"
-    workers = two_workers(place, *corpus, "--train_steps=1000000")
+    workers = two_workers(programs, place, *corpus, "--train_steps=1000000")
     wait_for_step(place, 10, workers)
     workers[1].kill()
     start = time.monotonic()
@@ -189,7 +184,7 @@ def test_a_worker_that_dies_stops_the_others_and_a_signal_stops_all(
     assert time.monotonic() - start < 100  # docs/training.md promises it
     kept = max(steps_in(place / "checkpoints"))
     # Both go on from there; told to one of them, both stop at one step.
-    workers = two_workers(place, *corpus, "--train_steps=1000000")
+    workers = two_workers(programs, place, *corpus, "--train_steps=1000000")
     wait_for_step(place, kept + 5, workers)
     workers[1].send_signal(signal.SIGTERM)
     results = ended(workers)
@@ -204,12 +199,14 @@ def test_a_worker_that_dies_stops_the_others_and_a_signal_stops_all(
 
 @pytest.mark.slow
 @TIMEOUT
-def test_of_what_went_wrong_each_keeps_its_own_part(corpus, tmp_path) -> None:
+def test_of_what_went_wrong_each_keeps_its_own_part(programs, corpus, tmp_path) -> None:
     """Stacks are of each worker; the batch, all rows of it, is the first one's."""
     place = ModelDir(tmp_path / "run")
     # Weights of 1e27 after the first update: the products overflow.
     flags = (*corpus, "--learning_rate_scale=1e30", "--train_steps=300")
-    results = ended(two_workers(place.path, *flags, "--watchdog_minutes=0.002"))
+    results = ended(
+        two_workers(programs, place.path, *flags, "--watchdog_minutes=0.002")
+    )
     assert [status for status, _ in results] == [2, 2], results
     (kept,) = place.nonfinite.iterdir()
     step = kept.name.removeprefix("step-")
@@ -231,7 +228,7 @@ def test_of_what_went_wrong_each_keeps_its_own_part(corpus, tmp_path) -> None:
 @pytest.mark.slow
 @TIMEOUT
 def test_of_workers_that_slurm_starts_one_fails_after_the_last_step(
-    corpus, tmp_path
+    programs, corpus, tmp_path
 ) -> None:
     place = ModelDir(tmp_path / "run")
     place.path.mkdir()
@@ -246,6 +243,7 @@ def test_of_workers_that_slurm_starts_one_fails_after_the_last_step(
     (chief, why), (other, line) = ended(
         [
             started_with(
+                programs,
                 {**variables, "SLURM_PROCID": str(rank)},
                 place.path,
                 *corpus,
@@ -263,11 +261,14 @@ def test_of_workers_that_slurm_starts_one_fails_after_the_last_step(
 
 @pytest.mark.slow
 @TIMEOUT
-def test_workers_that_would_not_do_the_same_are_refused(corpus, tmp_path) -> None:
+def test_workers_that_would_not_do_the_same_are_refused(
+    programs, corpus, tmp_path
+) -> None:
     ports = workers.free_ports(2)
     results = ended(
         [
             started(
+                programs,
                 tmp_path / "run",
                 *corpus,
                 f"--train_steps={5 + worker}",
@@ -280,119 +281,3 @@ def test_workers_that_would_not_do_the_same_are_refused(corpus, tmp_path) -> Non
     assert [status for status, _ in results] == [2, 2], results
     assert any("are not about to do the same" in line for _, line in results)
     assert steps_in(tmp_path / "run/checkpoints") == []
-
-
-def worker_of_two(index: int):
-    """A strategy of two processes, as far as anyone asks who is who."""
-    cluster = tf.train.ClusterSpec({"worker": ["host0:2222", "host1:2222"]})
-    resolver = tf.distribute.cluster_resolver.SimpleClusterResolver(
-        cluster, task_type="worker", task_id=index
-    )
-    return SimpleNamespace(cluster_resolver=resolver)
-
-
-# As a worker gets to read it whose partner was killed.
-LOST = (
-    "{{function_node __inference_<lambda>_83}} Collective ops is aborted by: Socket "
-    "closed\nAdditional GRPC error information from remote target /job:worker/"
-    f"replica:0/task:0:\n{'restart ' * 99}\n\t [[{{{{node CollectiveReduceV2}}}}]]"
-)
-
-
-@pytest.mark.parametrize("kind", ["Unavailable", "Aborted", "Cancelled"])
-def test_a_lost_worker_is_told_with_tensorflows_own_words(kind) -> None:
-    error = getattr(tf.errors, f"{kind}Error")(None, None, LOST)
-    with (
-        pytest.raises(UserError, match="Another worker stopped") as stopped,
-        workers.stopping_together(worker_of_two(1)),
-    ):
-        raise error
-    text = str(stopped.value)
-    assert f"{kind}Error: Collective ops is aborted by: Socket closed Addi" in text
-    assert "task:0" in text
-    assert "node" not in text
-    assert "\n" not in text
-    assert len(text) < 700
-
-
-@pytest.mark.parametrize("kind", ["ResourceExhausted", "DataLoss", "InvalidArgument"])
-def test_what_fails_here_is_not_laid_on_another(kind) -> None:
-    error = getattr(tf.errors, f"{kind}Error")
-    with (
-        pytest.raises(error, match="no room"),
-        workers.stopping_together(worker_of_two(1)),
-    ):
-        raise error(None, None, "no room")
-
-
-def test_a_process_alone_has_no_one_to_lose() -> None:
-    with (
-        pytest.raises(tf.errors.UnavailableError),
-        workers.stopping_together(tf.distribute.get_strategy()),
-    ):
-        raise tf.errors.UnavailableError(None, None, LOST)
-
-
-def test_at_the_end_the_chief_minds_no_one_who_is_gone(monkeypatch) -> None:
-    def lost(_) -> None:
-        raise tf.errors.UnavailableError(None, None, LOST)
-
-    monkeypatch.setattr(workers, "wait_for_all", lost)
-    workers.leave(worker_of_two(0))
-    with pytest.raises(tf.errors.UnavailableError):
-        workers.leave(worker_of_two(1))
-
-
-def test_a_port_that_another_has_is_said(monkeypatch) -> None:
-    def fail(*_):
-        raise tf.errors.UnknownError(None, None, "Could not start gRPC server")
-
-    monkeypatch.setattr(workers, "build_strategy", fail)
-    with pytest.raises(tf.errors.UnknownError):  # alone, it is something else
-        workers.set_up_devices(TrainingConfig())
-    monkeypatch.setattr(workers, "num_workers", lambda: 2)
-    with pytest.raises(UserError, match=r"port, .* UnknownError: Could not start gRPC"):
-        workers.set_up_devices(TrainingConfig())
-
-
-def test_ports_are_free_and_not_those_that_the_system_gives_away() -> None:
-    ports = workers.free_ports(3)
-    assert len(set(ports)) == 3
-    for port in ports:
-        assert 20_000 <= port < 32_768
-        with socket.socket() as each:
-            each.bind(("localhost", port))
-
-
-def test_a_port_that_is_taken_is_passed_over(monkeypatch) -> None:
-    port, other = workers.free_ports(2)
-    monkeypatch.setattr(workers, "_OWN_PORTS", (port, other))
-    with socket.socket() as taken:
-        taken.bind(("localhost", port))
-        taken.listen()
-        assert workers.free_ports(1) == [other]
-        with pytest.raises(UserError, match="There are no 2 free ports"):
-            workers.free_ports(2)
-
-
-def is_caught(number: int) -> bool:
-    """Returns whether a signal has a handler, as the kernel sees it."""
-    status = Path("/proc/self/status").read_text()
-    (caught,) = (line for line in status.splitlines() if line.startswith("SigCgt"))
-    return bool(int(caught.split()[1], 16) >> (number - 1) & 1)
-
-
-def test_sigterm_ends_a_worker_that_waits(monkeypatch) -> None:
-    """A handler of native code, as TensorFlow sets one, does not stay."""
-
-    def take_sigterm(*_):
-        faulthandler.register(signal.SIGTERM, file=2)
-        assert is_caught(signal.SIGTERM)
-        return worker_of_two(0)
-
-    monkeypatch.setattr(workers, "build_strategy", take_sigterm)
-    try:
-        workers.set_up_devices(TrainingConfig())
-        assert is_caught(signal.SIGTERM) == callable(signal.getsignal(signal.SIGTERM))
-    finally:
-        faulthandler.unregister(signal.SIGTERM)
