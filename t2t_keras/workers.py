@@ -166,8 +166,8 @@ def _in_its_words(error: tf.errors.OpError) -> str:
 def free_ports(count: int) -> list[int]:
     """Returns ports of this machine that nobody listens to now.
 
-    They are below those that systems give to whoever does not mind which, and that
-    might be given away before they are listened to.
+    They are below those that Linux, unless told otherwise, gives to whoever does not
+    mind which, and that might be given away before they are listened to.
     """
     found: list[int] = []
     for port in random.SystemRandom().sample(_OWN_PORTS, len(_OWN_PORTS)):

@@ -1,14 +1,18 @@
 """Programs that run beside a test, and do not outlive it."""
 
+import contextlib
 import os
 import signal
 import subprocess
 import sys
 import tempfile
-from collections.abc import Mapping
+import uuid
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 REPOSITORY = Path(__file__).resolve().parents[2]
+# In the environment of a program, and so of all that it starts.
+_MARK = "STARTED_BY_A_TEST"
 
 
 class Program(subprocess.Popen):
@@ -18,48 +22,57 @@ class Program(subprocess.Popen):
     """
 
     def __init__(self, name: str, *arguments: str, env: Mapping[str, str]):
-        self._files = [tempfile.TemporaryFile("w+") for _ in range(2)]
+        self._mark = uuid.uuid4().hex
+        self._files = [tempfile.TemporaryFile() for _ in range(2)]
         super().__init__(
             [sys.executable, "-m", f"t2t_keras.{name}", *arguments],
             cwd=REPOSITORY,
-            env=env,
+            env={**env, _MARK: self._mark},
             stdout=self._files[0],
             stderr=self._files[1],
-            # A group of its own, with those that it starts itself.
-            start_new_session=True,
         )
 
-    def ended(self, seconds: float) -> tuple[str, str]:
-        """Waits for its end; returns what it said as output and as errors."""
-        self.wait(seconds)
-        for file in self._files:
-            file.seek(0)
-        output, errors = (file.read() for file in self._files)
+    def said(self) -> tuple[str, str]:
+        """Returns what it has said so far, as output and as errors."""
+        # Without a seek, which would move the place that it writes at.
+        output, errors = (
+            os.pread(file.fileno(), os.fstat(file.fileno()).st_size, 0).decode()
+            for file in self._files
+        )
         return output, errors
 
     def close(self) -> None:
         """Ends it and those that it has started, whatever they do."""
-        if self.poll() is None:
-            os.killpg(self.pid, signal.SIGKILL)
-            self.wait()
+        self.kill()
+        self.wait()
+        for pid in self._left():
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
         for file in self._files:
             file.close()
 
+    def _left(self) -> Iterator[int]:
+        mark = f"{_MARK}={self._mark}".encode()
+        for folder in Path("/proc").glob("[0-9]*"):
+            with contextlib.suppress(OSError):
+                if mark in (folder / "environ").read_bytes().split(b"\0"):
+                    yield int(folder.name)
+
 
 class Programs:
-    """A context that starts programs, and ends those that still run in the end."""
+    """A context that starts programs, and ends what is left of them in the end."""
 
     def __init__(self) -> None:
-        self._started: list[Program] = []
+        self._at_the_end = contextlib.ExitStack()
 
     def __enter__(self) -> "Programs":
         return self
 
     def __exit__(self, *_: object) -> None:
-        for program in self._started:
-            program.close()
+        self._at_the_end.close()
 
     def start(self, name: str, *arguments: str, env: Mapping[str, str]) -> Program:
         """Starts `python -m t2t_keras.NAME`."""
-        self._started.append(Program(name, *arguments, env=env))
-        return self._started[-1]
+        program = Program(name, *arguments, env=env)
+        self._at_the_end.callback(program.close)
+        return program

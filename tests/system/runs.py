@@ -16,8 +16,8 @@ import numpy as np
 import tensorflow as tf
 
 from t2t_keras.checkpoints import read_state, steps_in
+from tests.system.programs import REPOSITORY
 
-REPOSITORY = Path(__file__).resolve().parents[2]
 STEPS = 60
 SETTINGS = (
     "--vocabulary_size=300",

@@ -55,8 +55,8 @@ def last_child_of(process: Program) -> int:
 def wait_for_step(place: ModelDir, step: int, process: Program) -> None:
     deadline = time.monotonic() + 400
     while not any(there >= step for there in steps_in(place.checkpoints)):
-        assert process.poll() is None
-        assert time.monotonic() < deadline
+        assert process.poll() is None, process.said()
+        assert time.monotonic() < deadline, process.said()
         time.sleep(0.05)
 
 
@@ -64,7 +64,8 @@ def killed(process: Program, victim: int, place: ModelDir, step: int) -> str:
     """Kills a process of a run once there is a checkpoint; returns what was said."""
     wait_for_step(place, step, process)
     os.kill(victim, signal.SIGKILL)
-    said = "".join(process.ended(400))
+    process.wait(400)
+    said = "".join(process.said())
     assert "parameters on 8 device(s), XLA" in said
     return said
 
@@ -72,7 +73,8 @@ def killed(process: Program, victim: int, place: ModelDir, step: int) -> str:
 def check_end(process: Program, place: ModelDir, reached: int) -> None:
     """Checks a run that goes on to its end, three steps on."""
     last = reached + 3
-    said = "".join(process.ended(600))
+    process.wait(600)
+    said = "".join(process.said())
     assert process.returncode == 0, said
     assert "parameters on 8 device(s), XLA" in said
     assert f"going on from step {reached:,}" in said

@@ -77,6 +77,7 @@ def test_a_killed_run_ends_with_the_same_weights(corpus, straight, tmp_path) -> 
 START, TRAINING = "from the start on", "after a step"
 
 
+@pytest.mark.timeout(1500)  # 22 starts
 def test_twenty_kills_leave_no_trace(corpus, tmp_path) -> None:
     """In the start, in training, and in the middle of a checkpoint."""
     seed = random.SystemRandom().randrange(2**32)

@@ -96,7 +96,8 @@ def ended(processes: list[Program]) -> list[tuple[int, str]]:
     """Waits for all; returns status and last line of each."""
     results = []
     for process in processes:
-        _, stderr = process.ended(400)
+        process.wait(400)
+        _, stderr = process.said()
         own = [line for line in stderr.splitlines() if line[:5] not in NATIVE]
         results.append((process.returncode, own[-1] if own else ""))
     return results
@@ -109,8 +110,9 @@ NATIVE = frozenset({"I0000", "W0000", "E0000", "[even"})
 def wait_for_step(model_dir: Path, step: int, processes: list) -> None:
     deadline = time.monotonic() + 400
     while not any(there >= step for there in steps_in(model_dir / "checkpoints")):
-        assert all(process.poll() is None for process in processes)
-        assert time.monotonic() < deadline
+        for process in processes:
+            assert process.poll() is None, process.said()
+            assert time.monotonic() < deadline, process.said()
         time.sleep(0.05)
 
 

@@ -23,18 +23,19 @@ def reports(path) -> int:
     return text.count("in the_function_that_hangs")
 
 
-def the_function_that_hangs(path, count: int) -> None:
-    wait_until(lambda: reports(path) == count)
+def the_function_that_hangs(stacks, stream) -> None:
+    with Watchdog(SILENCE, stacks, stream) as dog:
+        wait_until(lambda: reports(stacks) == 1)
+        time.sleep(3 * SILENCE)
+        assert stacks.read_text().count("warning: ") == 1
+        dog.sign_of_life()
+        wait_until(lambda: reports(stacks) == 2)
 
 
 def test_a_silence_is_written_down_once_each_time(tmp_path) -> None:
     stacks, errors = tmp_path / "stacks.txt", tmp_path / "stderr"
-    with open(errors, "w") as stream, Watchdog(SILENCE, stacks, stream) as dog:
-        the_function_that_hangs(stacks, 1)
-        time.sleep(3 * SILENCE)
-        assert stacks.read_text().count("warning: ") == 1
-        dog.sign_of_life()
-        the_function_that_hangs(stacks, 2)
+    with open(errors, "w") as stream:
+        the_function_that_hangs(stacks, stream)
     for path in (stacks, errors):
         text = path.read_text()
         assert text.count("warning: ") == reports(path) == 2

@@ -61,9 +61,11 @@ class RunningServer:
         Args:
             grace_seconds: Longest to wait; what is not finished then is cancelled.
         """
-        self._server.stop(grace_seconds)
+        ended = self._server.stop(grace_seconds)
         # A call that comes in this very moment may be neither begun nor refused (seen
-        # with grpcio 1.85: 7 of 1,500), and would last as long as the grace.
+        # with grpcio 1.85: 7 of 1,500), and would last as long as the grace. One that
+        # was accepted before has a moment to begin.
+        ended.wait(min(1.0, grace_seconds))
         self._under_way.wait_until_none(grace_seconds)
         self._server.stop(None)
 

@@ -11,7 +11,7 @@ from t2t_keras.serving.server.under_way import UnderWay
 
 
 class Service:
-    """A method that waits for `gate` and then does as the request says."""
+    """A method and a stream, which wait for `gate`; the method does as it is told."""
 
     def __init__(self):
         self.gate, self.begun = threading.Event(), threading.Semaphore(0)
@@ -28,6 +28,7 @@ class Service:
 
     def stream(self, request, context):
         self.begun.release()
+        assert self.gate.wait(60)
         yield request
 
 
@@ -89,6 +90,7 @@ def test_streams_and_unknown_methods_pass_uncounted(service, channel):
     stream = channel.unary_stream("/tests/stream")(b"a")
     assert service.begun.acquire(timeout=60)
     assert service.under_way.wait_until_none(0)
+    service.gate.set()
     assert list(stream) == [b"a"]
     with pytest.raises(grpc.RpcError, match="Method not found"):
         channel.unary_unary("/tests/none")(b"a")
