@@ -176,4 +176,6 @@ def free_ports(count: int) -> list[int]:
             found.append(port)
         if len(found) == count:
             return found
-    raise UserError(f"There are no {count} free ports between 20000 and 32767.")
+    raise UserError(
+        f"There are no {count} free ports from {_OWN_PORTS[0]} to {_OWN_PORTS[-1]}."
+    )

@@ -123,6 +123,8 @@ class Run:
             end(process, self, STEPS)
         finally:
             process.kill()
+        assert process.returncode == -signal.SIGKILL
+        assert self.newest() == STEPS, self.log.read_text()
 
 
 def is_running(process: subprocess.Popen | BaseProcess) -> bool:

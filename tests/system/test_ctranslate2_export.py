@@ -221,7 +221,7 @@ def test_it_finds_the_same_translations(reverse_run, trained, sources, tmp_path)
             assert ours.log_prob == pytest.approx(log_prob, rel=1e-4, abs=1e-4)
         else:
             # See the top of this file: nothing else explains a difference.
-            assert ours.log_prob > log_prob - 1e-4, (source, line, theirs)
+            assert ours.log_prob > log_prob, (source, line, theirs)
     assert same >= 0.99 * len(sources)
     # Of what it knows the model is sure; the rest asks more of a search.
     assert {line.text for line in lines[:3]} == {r for _, r in reverse_run.held_out[:3]}
