@@ -72,24 +72,46 @@ def ids_of(sources: Sequence[Sequence[int]]) -> tf.Tensor:
     return tf.constant(rows, tf.int32)
 
 
-def reader_of(model: Transformer) -> Callable[[list[int], list[int]], float]:
+def reader_of(model: Transformer) -> Callable[[Sequence[int], Sequence[int]], float]:
     """Returns what gives log p of a target's ids, the EOS included, after a source's.
 
     It reads all positions at once, without a cache and without a batch, and takes
     the softmax in float64.
     """
+    log_probs_of = _log_probs_reader(model)
+
+    def read(source: Sequence[int], target: Sequence[int]) -> float:
+        log_probs_TV = log_probs_of(source, target[:-1])
+        return float(log_probs_TV[np.arange(len(target)), target].sum())
+
+    return read
+
+
+def next_reader_of(
+    model: Transformer,
+) -> Callable[[Sequence[int], Sequence[int]], np.ndarray]:
+    """Returns what gives log p [V] of what follows the start of a target.
+
+    As in `reader_of`, all positions are read anew.
+    """
+    log_probs_of = _log_probs_reader(model)
+    return lambda source, start: log_probs_of(source, start)[-1]
+
+
+def _log_probs_reader(model: Transformer):
     row = tf.TensorSpec([1, None], tf.int32)
 
     @tf.function(input_signature=[row, row])
     def logits_of(source, shifted):
         return model.decode(shifted, model.encode(source), padding_mask(source))
 
-    def read(source: list[int], target: list[int]) -> float:
-        logits = logits_of(tf.constant([source]), tf.constant([[0, *target[:-1]]]))
+    def read(source: Sequence[int], start: Sequence[int]) -> np.ndarray:
+        """Returns log p [T, V] float64 of each of the start, and of what follows it."""
+        logits = logits_of(tf.constant([source]), tf.constant([[0, *start]]))
         logits_TV = logits[0].numpy().astype("float64")
         peak_T1 = logits_TV.max(axis=-1, keepdims=True)
         total_T1 = np.log(np.exp(logits_TV - peak_T1).sum(-1, keepdims=True)) + peak_T1
-        return float((logits_TV - total_T1)[np.arange(len(target)), target].sum())
+        return logits_TV - total_T1
 
     return read
 

@@ -1,13 +1,15 @@
 """CTranslate2, which shares no line with this project, gives the same translations.
 
 Its length penalty is another (length to the power of alpha), so both search without
-one. Then it stops as this project does, and looks at the same hypotheses but for one
-thing: of a step's 2W candidates it lets only those of rank 1 to W end. So ours is never
-less likely.
+one. Then two things are left by which their answers may differ: of a step's 2W
+candidates it lets only those of rank 1 to W end, and at its limit it cuts where this
+project ends. Where a model is sure of itself neither matters. Where it is not, a plain
+search finds by the one rule what ours found, and by the other what CTranslate2 did.
 """
 
 import dataclasses
-from collections.abc import Sequence
+import functools
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import ctranslate2
@@ -19,12 +21,14 @@ from t2t_keras import experiment
 from t2t_keras.config import DecodingConfig, ModelConfig
 from t2t_keras.ctranslate2_export import encodings_of, export_ctranslate2
 from t2t_keras.errors import UserError
+from t2t_keras.evaluation.translate import Translator
 from t2t_keras.experiment import TrainedModel
 from t2t_keras.serving import ctranslate2_model
 from tests.system.in_process import run_program
 from tests.system.random_model import (
     CONFIG,
     made_up_lines,
+    next_reader_of,
     random_model,
     random_vocabulary,
     reader_of,
@@ -33,17 +37,20 @@ from tests.system.random_model import (
 
 # Far more than a model that has learned its task ever needs.
 EXTRA_LENGTH = 40
+WIDTH = 4
+EOS = 1
 
 
 def ctranslate2_answers(
-    directory: Path, pieces: Sequence[Sequence[str]]
+    directory: Path, pieces: Sequence[Sequence[str]], limit: int = 256
 ) -> list[tuple[list[str], float]]:
-    """Returns the best pieces, EOS last, and their log p, of sources in pieces."""
+    """Returns the best pieces, EOS last or cut, and their log p, of sources."""
     translator = ctranslate2.Translator(str(directory), intra_threads=1)
     found = translator.translate_batch(
         [list(source) for source in pieces],
-        beam_size=4,
+        beam_size=WIDTH,
         length_penalty=0,
+        max_decoding_length=limit,
         # By default it never lets a translation be empty.
         min_decoding_length=0,
         max_batch_size=32,
@@ -192,40 +199,102 @@ def test_restricted_attention_cannot_be_expressed(hostile, tmp_path):
 
 
 @pytest.fixture(scope="module")
-def sources(reverse_run) -> list[str]:
-    """What the model knows, and what it does not: longer, other letters, repeated."""
-    known = [source for source, _ in reverse_run.held_out[:300]]
-    longer = [f"{a} {b}" for a, b in zip(known[:60], known[60:120], strict=True)]
-    return [*known, *longer[:20], *made_up_lines(20, seed=4, longest=3)]
+def ours(trained) -> Translator:
+    config = DecodingConfig(beam_size=WIDTH, alpha=0.0, extra_length=EXTRA_LENGTH)
+    return experiment.build_translator(trained.model, trained.vocabulary, config)
 
 
-def test_it_finds_the_same_translations(reverse_run, trained, sources, tmp_path):
-    vocabulary = trained.vocabulary
-    config = DecodingConfig(beam_size=4, alpha=0.0, extra_length=EXTRA_LENGTH)
-    translator = experiment.build_translator(trained.model, vocabulary, config)
-    lines = translator.translate([source.encode() for source in sources])
-    ids = [vocabulary.encode(source) for source in sources]
-    found = ctranslate2_answers(
-        export_ctranslate2(trained, tmp_path),
-        [vocabulary.pieces(source[:-1]) for source in ids],
-    )
-    id_of = {piece: i for i, piece in enumerate(vocabulary.pieces(range(280)))}
+@pytest.fixture(scope="module")
+def theirs(trained, tmp_path_factory) -> Path:
+    return export_ctranslate2(trained, tmp_path_factory.mktemp("ctranslate2"))
+
+
+@pytest.fixture(scope="module")
+def id_of(trained) -> dict[str, int]:
+    size = trained.vocabulary.size
+    return {piece: i for i, piece in enumerate(trained.vocabulary.pieces(range(size)))}
+
+
+def test_it_finds_the_same_translations(reverse_run, trained, ours, theirs, id_of):
+    sources = [source for source, _ in reverse_run.held_out[:300]]
+    lines = ours.translate([source.encode() for source in sources])
+    ids = [trained.vocabulary.encode(source) for source in sources]
+    pieces = [trained.vocabulary.pieces(source[:-1]) for source in ids]
+    found = ctranslate2_answers(theirs, pieces)
     read = reader_of(trained.model)
     same = 0
-    for source, line, (pieces, log_prob) in zip(ids, lines, found, strict=True):
-        ours, theirs = line.hypotheses[0], [id_of[piece] for piece in pieces]
-        assert theirs[-1] == 1, "a translation that was cut compares with nothing"
-        assert log_prob == pytest.approx(read(source, theirs), rel=1e-4, abs=1e-4)
-        if ours.text == vocabulary.decode(theirs):
+    for source, line, (answer, log_prob) in zip(ids, lines, found, strict=True):
+        target = [id_of[piece] for piece in answer]
+        assert target[-1] == EOS, "a translation that was cut compares with nothing"
+        assert log_prob == pytest.approx(read(source, target), rel=1e-4, abs=1e-4)
+        best = line.hypotheses[0].log_prob
+        if line.text == trained.vocabulary.decode(target):
             same += 1
-            assert ours.log_prob == pytest.approx(log_prob, rel=1e-4, abs=1e-4)
+            assert best == pytest.approx(log_prob, rel=1e-4, abs=1e-4)
         else:
-            # See the top of this file: nothing else explains a difference.
-            assert ours.log_prob > log_prob, (source, line, theirs)
+            # It looks at less, see the top of this file.
+            assert best > log_prob, (source, line, target)
     assert same >= 0.99 * len(sources)
-    # Of what it knows the model is sure; the rest asks more of a search.
     assert {line.text for line in lines[:3]} == {r for _, r in reverse_run.held_out[:3]}
-    assert min(line.hypotheses[0].log_prob for line in lines[300:]) < -1.0
+
+
+def plain_search(
+    next_log_probs: Callable[[tuple[int, ...]], np.ndarray],
+    limit: int,
+    ranks: int,
+    cut: bool,
+) -> tuple[tuple[int, ...], float]:
+    """Returns the likeliest ids that a beam without a cache finds, and their log p.
+
+    Args:
+        next_log_probs: Gives log p [V] of what follows ids.
+        limit: Most ids, the EOS counted.
+        ranks: Only a step's so many likeliest candidates may end.
+        cut: Whether candidates of the last step count as they are, or all must end.
+    """
+    live, finished = [((), 0.0)], []
+    for position in range(limit):
+        last = position + 1 == limit
+        candidates = [
+            ((*ids, word), log_prob + row[word])
+            for ids, log_prob in live
+            for row in [next_log_probs(ids)]
+            for word in ([EOS] if last and not cut else range(EOS, len(row)))
+        ]
+        candidates = sorted(candidates, key=lambda one: -one[1])[: 2 * WIDTH]
+        finished += [
+            one for one in candidates[:ranks] if one[0][-1] == EOS or (last and cut)
+        ]
+        live = [one for one in candidates if one[0][-1] != EOS][:WIDTH]
+    return max(finished, key=lambda one: one[1])
+
+
+def test_where_they_differ_the_two_rules_do(reverse_run, trained, ours, theirs, id_of):
+    """Longer sources than it learned, other letters, repeated ones."""
+    vocabulary = trained.vocabulary
+    known = [source for source, _ in reverse_run.held_out[:40]]
+    sources = [f"{a} {b}" for a, b in zip(known[:20], known[20:], strict=True)]
+    sources += made_up_lines(20, seed=4, longest=3)
+    lines = ours.translate([source.encode() for source in sources])
+    read_next = next_reader_of(trained.model)
+    for source, line in zip(sources, lines, strict=True):
+        ids = vocabulary.encode(source)
+        limit = len(ids) + EXTRA_LENGTH
+        next_log_probs = functools.cache(functools.partial(read_next, tuple(ids)))
+        plain, log_prob = plain_search(
+            next_log_probs, limit, ranks=2 * WIDTH, cut=False
+        )
+        assert line.text == vocabulary.decode(plain)
+        best = line.hypotheses[0].log_prob
+        assert best == pytest.approx(log_prob, rel=1e-4, abs=1e-4)
+        plain, log_prob = plain_search(next_log_probs, limit, ranks=WIDTH, cut=True)
+        ((answer, found),) = ctranslate2_answers(
+            theirs, [vocabulary.pieces(ids[:-1])], limit
+        )
+        assert tuple(id_of[piece] for piece in answer) == plain
+        assert found == pytest.approx(log_prob, rel=1e-4, abs=1e-4)
+    # Of what it knows the model is sure; the rest asks more of a search.
+    assert min(line.hypotheses[0].log_prob for line in lines) < -1.0
 
 
 def test_the_program_writes_versions_with_the_vocabulary(own_run):
