@@ -148,6 +148,13 @@ class CheckpointStore:
                     "trained with, which lie in its model_dir."
                 )
 
+    def tidy(self) -> None:
+        """Clears away what a killed run left half-written or half-deleted.
+
+        Only for who may write: it would take away what another is writing.
+        """
+        _tidy(self.directory)
+
     def restore_newest(
         self, last_saved: int = 0
     ) -> tuple[CheckpointState | None, list[str]]:
@@ -167,7 +174,7 @@ class CheckpointStore:
             UserError: If there are checkpoints and none of them is whole. They
                 are left as they are.
         """
-        _tidy(self.directory)
+        self.tidy()
         gone = self._gone(last_saved)
         warnings: list[str] = []
         passed_over: list[Path] = []

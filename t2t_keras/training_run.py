@@ -153,6 +153,7 @@ class _Run:
 
     def restore(self) -> None:
         """Goes on from the newest whole checkpoint, if there is one."""
+        self._best_store.tidy()
         cost = self._model_dir.run_card().get("training_cost", {})
         state, warnings = self._store.restore_newest(cost.get("step", 0))
         for warning in warnings:

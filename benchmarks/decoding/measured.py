@@ -38,12 +38,6 @@ def arguments(*, description: str, **choices: Sequence[str]) -> argparse.Namespa
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--sentences", type=int, default=SENTENCES)
     parser.add_argument("--real_lengths", action="store_true")
-    parser.add_argument(
-        "--by_tokens",
-        action="store_true",
-        help=f"Fill batches to {LENGTH} tokens for each sentence of their size, as "
-        "`translate` does: more short sentences, fewer long ones. For --real_lengths.",
-    )
     for name, values in choices.items():
         parser.add_argument(f"--{name}", choices=values, default=values[0])
     return parser.parse_args()
@@ -98,22 +92,6 @@ def measure(
     print(json.dumps({"batches": found, "peak_gigabytes": peak}))
 
 
-def _batches(found: Sentences, size: int, by_tokens: bool) -> list[Sentences]:
-    """Returns batches of `size` sentences, or of at most as many tokens.
-
-    Tokens are those of a padded batch, EOS counted; the longest sentence comes first.
-    """
-    if not by_tokens:
-        return [found[i : i + size] for i in range(0, len(found), size)]
-    batches: list[Sentences] = [[]]
-    for sentence in found:
-        longest = len((batches[-1] or [sentence])[0]) + 1
-        if batches[-1] and (len(batches[-1]) + 1) * longest > size * LENGTH:
-            batches.append([])
-        batches[-1].append(sentence)
-    return batches
-
-
 def _at_size(
     translate: Callable[[Sentences], Sentences],
     given: argparse.Namespace,
@@ -124,7 +102,7 @@ def _at_size(
     given_sentences = sentences(count, real_lengths=given.real_lengths)
     if given.real_lengths:
         given_sentences.sort(key=len, reverse=True)
-    batches = _batches(given_sentences, size, given.by_tokens)
+    batches = [given_sentences[i : i + size] for i in range(0, count, size)]
     latencies: list[float] = []
 
     def timed(batch: Sentences) -> Sentences:

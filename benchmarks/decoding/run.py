@@ -33,12 +33,6 @@ ROWS = (
     ("ours, bfloat16, 1 x 1", "ours", "ours", f"--precision=bfloat16 {ONE}"),
     ("ours, float32, real lengths, 1 x 2", "ours", "ours", REAL),
     ("ours, float32, real lengths, 2 x 1", "ours", "ours", f"{REAL} {TWO}"),
-    (
-        "ours, float32, real lengths, by tokens, 2 x 1",
-        "ours",
-        "ours",
-        f"{REAL} --by_tokens {TWO}",
-    ),
     ("CTranslate2, float32, 1 x 1", "ours", "ctranslate2_search", ONE),
     ("CTranslate2, float32, 1 x 2", "ours", "ctranslate2_search", ""),
     ("CTranslate2, float32, 2 x 1", "ours", "ctranslate2_search", TWO),

@@ -21,9 +21,7 @@ SMALL = (
 
 def given(**settings) -> argparse.Namespace:
     default = {"batch": "4", "sentences": 10, "rounds": 2, "at_once": 1}
-    return argparse.Namespace(
-        **{**default, "real_lengths": False, "by_tokens": False, **settings}
-    )
+    return argparse.Namespace(**{**default, "real_lengths": False, **settings})
 
 
 def test_sentences_are_of_the_stated_lengths_and_always_the_same():
@@ -85,27 +83,6 @@ def test_two_at_once_have_two_to_do(monkeypatch, capsys):
     assert [len(batch) for batch in asked] == [8, 8, 8, 8]
     told = json.loads(capsys.readouterr().out)["batches"]["8"]
     assert told["tokens"] == sum(map(len, measured.sentences(16)))
-
-
-def test_batches_by_tokens_have_no_more_than_those_of_as_many_sentences(capsys):
-    asked = []
-
-    def translate(batch):
-        asked.append(batch)
-        return batch
-
-    flags = {"real_lengths": True, "by_tokens": True, "at_once": 1}
-    measured.measure(translate, given(batch="8", sentences=256, rounds=1, **flags))
-    warm_up, *batches = asked
-    assert warm_up == batches[0]
-    padded = [measured.padded(batch).size for batch in batches]
-    assert max(padded) <= 8 * measured.LENGTH
-    # None could have had the first of the next as well.
-    for batch, size, after in zip(batches, padded, batches[1:], strict=False):
-        assert size // len(batch) * (len(batch) + 1) > 8 * measured.LENGTH
-        assert len(batch[-1]) >= len(after[0])
-    found = sorted(sentence for batch in batches for sentence in batch)
-    assert found == sorted(measured.sentences(256, real_lengths=True))
 
 
 @pytest.fixture

@@ -65,7 +65,10 @@ def test_a_whole_run_and_the_same_again(config, model_dir, capsys):
     assert state.cost["flops"] == cost["flops"]
     assert cost["hours"] == state.cost["seconds"] / 3600 > 0
     assert cost["ceiling_flops_per_second"] is cost["paper_estimate_flops"] is None
-    # Done is done: the same command again makes no step.
+    # Done is done: the same command again makes no step, and clears away what a run
+    # that was killed would have left.
+    for folder in (model_dir.checkpoints, model_dir.best):
+        (folder / ".step-5.tmp").mkdir()
     before = [path.stat().st_mtime_ns for path in model_dir.path.rglob("weights*")]
     training_run.train(config, model_dir)
     said = capsys.readouterr().err.splitlines()
@@ -73,6 +76,7 @@ def test_a_whole_run_and_the_same_again(config, model_dir, capsys):
     assert "all 6 steps are made already" in said
     after = [path.stat().st_mtime_ns for path in model_dir.path.rglob("weights*")]
     assert after == before
+    assert not list(model_dir.path.rglob(".step-*"))
 
 
 @pytest.fixture
