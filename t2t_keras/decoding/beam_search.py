@@ -26,7 +26,7 @@ from t2t_keras.typing import Tensor
 # Positions that a growing cache grows by. Growing copies it; a larger step reads
 # more slots that nobody has written yet or needs any more, and lets sentences that are
 # done stay.
-_BLOCK = 4
+_BLOCK = 8
 
 
 class GrowFn(Protocol):

@@ -67,8 +67,8 @@ def test_batches_are_sorted_and_who_stays_is_as_long_as_the_longest(monkeypatch)
 
 
 def test_rows_are_counted_by_hand():
-    # One hypothesis each at first, then four; who is done leaves after 4 positions.
-    three_leave = 3 + 3 * 3 * 4 + 4 * 2 * 4 + 1 * 4
+    # One hypothesis each at first, then four; who is done leaves after 8 positions.
+    three_leave = 3 + 7 * 3 * 4 + 1 * 4
     two_stay = 2 + 2 * 2 * 4
     assert parts.rows_computed([[[5, 1, 9]], [[3, 3], [5, 1, 9]]]) == [
         three_leave,

@@ -39,11 +39,11 @@ def test_what_nobody_needs_any_more_is_left_out():
         settings=BeamSearchSettings(beam_size=2),
         grow_fn=model.grow,
     )
-    assert rows == [5] * 4 + [2] * 8 + [1] * 18
-    assert slots[:4] == [8] * 4
-    # Not all of the 4 x 2 slots of each growth are kept, nor fewer than one a position.
-    assert 8 + 4 <= slots[4] < 16
-    assert 8 + 28 <= slots[-1] < 64
+    assert rows == [5] * 8 + [2] * 8 + [1] * 14
+    assert slots[:8] == [16] * 8
+    # Not all of the 8 x 2 slots of each growth are kept, nor fewer than one a position.
+    assert 16 + 8 <= slots[8] < 32
+    assert 16 + 24 <= slots[-1] < 64
 
 
 @pytest.mark.parametrize("how", [EAGER, GRAPH])
