@@ -79,12 +79,20 @@ def _label_faults(root: Path, targets: list[Target]) -> Iterator[str]:
                 yield f"{here}: {path} in its srcs does not exist"
         if target.main and target.main not in target.srcs:
             yield f"{here}: its main, {target.main}, is not among its srcs"
-        for label in target.deps + target.data:
-            name = label.removeprefix(":")
-            if label.startswith(":") and name not in names:
-                yield f"{here}: there is no target {label}"
-            elif label.startswith(":") and names.index(name) >= index:
-                yield f"{here}: {label} comes later in the file; only look upward"
+        for fault in _dependency_faults(target, names, index):
+            yield f"{here}: {fault}"
+
+
+def _dependency_faults(target: Target, names: list[str], index: int) -> Iterator[str]:
+    for label in sorted(set(target.deps)):
+        if target.deps.count(label) > 1:
+            yield f"{label} stands twice in its deps; Bazel refuses that"
+    for label in target.deps + target.data:
+        name = label.removeprefix(":")
+        if label.startswith(":") and name not in names:
+            yield f"there is no target {label}"
+        elif label.startswith(":") and names.index(name) >= index:
+            yield f"{label} comes later in the file; only look upward"
 
 
 def _import_faults(

@@ -174,6 +174,11 @@ def test_a_fault_planted_in_a_file_is_the_one_fault_found(
             "text: nothing in it imports @pypi//keras",
         ),
         (
+            'deps = [":foundation", "@pypi//numpy"]',
+            'deps = ["@pypi//numpy", ":foundation", "@pypi//numpy"]',
+            "text: @pypi//numpy stands twice in its deps",
+        ),
+        (
             'deps = [":foundation", ":models"]',
             'deps = [":foundation", ":models", ":text"]',
             "train: nothing in it imports :text",
