@@ -17,7 +17,8 @@ LARGEST_TEXT_BYTES = 1_000_000
 
 def files(root: Path) -> list[Path]:
     """The files of the repository at `root`, sorted."""
-    found = [path for path in root.iterdir() if path.is_file()]
+    # In a linked worktree, .git is a file.
+    found = [p for p in root.iterdir() if p.is_file() and p.name != ".git"]
     for folder in FOLDERS:
         found += [path for path in (root / folder).rglob("*") if path.is_file()]
     return sorted(path for path in found if "__pycache__" not in path.parts)
