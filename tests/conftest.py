@@ -20,20 +20,43 @@ STOPPING = (signal.SIGINT, signal.SIGTERM)
 # No deadline: the first call of anything in TensorFlow traces for seconds.
 # Derandomized: the same examples every time, so a red test stays red.
 hypothesis.settings.register_profile("house", deadline=None, derandomize=True)
+# The release tier looks further, and prints how to repeat what it finds.
+hypothesis.settings.register_profile(
+    "release", deadline=None, derandomize=False, print_blob=True
+)
 
 
-def pytest_configure() -> None:
+def pytest_configure(config: pytest.Config) -> None:
     """Makes two logical CPU devices, before TensorFlow's runtime starts.
 
     Two are the fewest that can show a mistake in how replicas are summed.
     """
     # A shell that starts the tests in its background has them ignore Ctrl-C.
     signal.signal(signal.SIGINT, signal.default_int_handler)
-    hypothesis.settings.load_profile("house")
+    hypothesis.settings.load_profile("release" if _is_release(config) else "house")
     cpu = tf.config.list_physical_devices("CPU")[0]
     two = [tf.config.LogicalDeviceConfiguration() for _ in range(2)]
     tf.config.set_logical_device_configuration(cpu, two)
     tf.config.experimental.enable_tensor_float_32_execution(False)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(
+    config: pytest.Config, items: list[pytest.Function]
+) -> None:
+    """Puts each test into one tier, and property tests into the release tier too."""
+    for item in items:
+        marks = {mark.name for mark in item.iter_markers()}
+        if {"slow", "release"} <= marks:
+            raise pytest.UsageError(f"{item.nodeid}: slow or release, not both")
+        is_property = getattr(item.obj, "is_hypothesis_test", False)
+        if is_property and "slow" not in marks and _is_release(config):
+            item.add_marker(pytest.mark.release)
+
+
+def _is_release(config: pytest.Config) -> bool:
+    chosen = config.getoption("markexpr")
+    return "release" in chosen and "not release" not in chosen
 
 
 @pytest.fixture(autouse=True)

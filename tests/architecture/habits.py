@@ -10,7 +10,6 @@ from pathlib import Path
 
 from tests.architecture.tree import files, parsed, python_files, relative, text_files
 
-LONGEST_FILE = 400
 LONGEST_FUNCTION = 60
 VAGUE_NAMES = frozenset({"base", "common", "helpers", "manager", "misc", "utils"})
 MUTABLE_CALLS = frozenset(
@@ -36,19 +35,6 @@ REGISTRY = re.compile(
     r"|--find[-]links|https?://[^\s/]*(?:artifactory|nexus|mirror)",
     re.IGNORECASE,
 )
-
-
-def long_files(root: Path) -> list[str]:
-    """Modules of more lines than a reader keeps in mind."""
-    counted = (
-        (path, len(path.read_text(encoding="utf-8").splitlines()))
-        for path in python_files(root)
-    )
-    return [
-        f"{relative(path, root)}: {lines} lines; split it (at most {LONGEST_FILE})"
-        for path, lines in counted
-        if lines > LONGEST_FILE
-    ]
 
 
 def long_functions(root: Path) -> list[str]:
@@ -136,31 +122,6 @@ def machine_traces(root: Path) -> list[str]:
         )
         if (found := pattern.search(line))
     ]
-
-
-def modules_without_tests(root: Path) -> list[str]:
-    """Modules of a package that no test file of the same place and name mirrors.
-
-    Modules that stand directly in `t2t_keras` may be mirrored in any folder of
-    tests; `typing` holds nothing that runs.
-    """
-    package = root / "t2t_keras"
-    tests = {relative(path, root / "tests") for path in _test_files(root)}
-    names = {Path(test).name for test in tests}
-    missing = []
-    for path in python_files(root):
-        if not path.is_relative_to(package) or path.name == "__init__.py":
-            continue
-        folder = path.parent.relative_to(package)
-        twin = f"test_{path.name}"
-        at_top = folder == Path()
-        if at_top and (twin in names or path.name == "typing.py"):
-            continue
-        if not at_top and (folder / twin).as_posix() in tests:
-            continue
-        wanted = (Path("tests") / folder / twin).as_posix()
-        missing.append(f"{relative(path, root)}: no {wanted}")
-    return missing
 
 
 def test_folders_without_init(root: Path) -> list[str]:

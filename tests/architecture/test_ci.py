@@ -14,6 +14,11 @@ def test_the_test_command_is_the_same_word_for_word(path: str) -> None:
     assert TEST_COMMAND in (ROOT / path).read_text(encoding="utf-8")
 
 
+@pytest.mark.parametrize("path", ["README.md", "CONTRIBUTING.md", ".ci/run"])
+def test_ci_runs_the_slow_tests_as_people_are_told_to(path: str) -> None:
+    assert "pytest -m slow" in (ROOT / path).read_text(encoding="utf-8")
+
+
 @pytest.mark.parametrize("path", ["CONTRIBUTING.md", ".github/workflows/ci.yml"])
 def test_the_one_command_is_named_where_people_and_servers_look(path: str) -> None:
     assert ".ci/run" in (ROOT / path).read_text(encoding="utf-8")

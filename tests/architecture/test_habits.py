@@ -12,10 +12,8 @@ Check = Callable[[Path], list[str]]
 
 CHECKS = (
     habits.crowded_inits,
-    habits.long_files,
     habits.long_functions,
     habits.machine_traces,
-    habits.modules_without_tests,
     habits.mutable_globals,
     habits.relative_imports,
     habits.skipped_tests,
@@ -37,7 +35,6 @@ def test_this_repository_keeps_the_habit(check: Check) -> None:
 @pytest.mark.parametrize(
     ("check", "path", "text", "fault"),
     [
-        (habits.long_files, "configs/a.py", "x = 1\n" * 401, "401 lines"),
         (
             habits.long_functions,
             "t2t_keras/a.py",
@@ -124,18 +121,6 @@ def test_this_repository_keeps_the_habit(check: Check) -> None:
             "requirements.txt:1: where packages come from",
         ),
         (
-            habits.modules_without_tests,
-            "t2t_keras/text/vocabulary.py",
-            "",
-            "vocabulary.py: no tests/text/test_vocabulary.py",
-        ),
-        (
-            habits.modules_without_tests,
-            "t2t_keras/config.py",
-            "",
-            "config.py: no tests/test_config.py",
-        ),
-        (
             habits.test_folders_without_init,
             "tests/text/test_a.py",
             "",
@@ -170,7 +155,6 @@ def test_a_planted_fault_is_the_one_fault_found(
 @pytest.mark.parametrize(
     ("check", "path", "text"),
     [
-        (habits.long_files, "configs/a.py", "x = 1\n" * 400),
         (habits.long_functions, "a.py", "def f():\n" + "    pass\n" * 59),
         (
             habits.long_functions,
@@ -186,8 +170,6 @@ def test_a_planted_fault_is_the_one_fault_found(
         (habits.machine_traces, "a.md", f"https://x.org/{HOME}/ and docs/{HOME}/b\n"),
         (habits.machine_traces, "a.md", f"~/{'work'}/t2t and $HOME/{'work'}/t2t\n"),
         (habits.machine_traces, "a.md", "pip install -e . # /tmp/model and /models\n"),
-        (habits.modules_without_tests, "t2t_keras/typing.py", ""),
-        (habits.modules_without_tests, "t2t_keras/text/__init__.py", DOCSTRING),
         (habits.skipped_tests, "tests/a.py", "dataset.skip(2)\n"),
     ],
 )
@@ -196,19 +178,6 @@ def test_what_only_resembles_a_fault_passes(
 ) -> None:
     _write(tmp_path / path, text)
     assert check(tmp_path) == []
-
-
-def test_a_module_is_mirrored_by_the_test_file_of_its_name(tmp_path: Path) -> None:
-    for path in (
-        "t2t_keras/config.py",
-        "t2t_keras/text/vocabulary.py",
-        "tests/experiment/test_config.py",
-        "tests/text/test_vocabulary.py",
-    ):
-        _write(tmp_path / path, "")
-    assert habits.modules_without_tests(tmp_path) == []
-    (tmp_path / "tests/text").rename(tmp_path / "tests/txt")
-    assert len(habits.modules_without_tests(tmp_path)) == 1
 
 
 def _write(path: Path, text: str) -> None:

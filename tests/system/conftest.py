@@ -70,7 +70,8 @@ class TrainedRun:
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Marks as slow whatever waits for the training."""
     for item in items:
-        if "reverse_run" in getattr(item, "fixturenames", ()):
+        waits = "reverse_run" in getattr(item, "fixturenames", ())
+        if waits and item.get_closest_marker("release") is None:
             item.add_marker(pytest.mark.slow)
 
 
