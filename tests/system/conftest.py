@@ -24,6 +24,7 @@ from t2t_keras.evaluation.translate import Translator
 from t2t_keras.experiment import TrainedModel
 from t2t_keras.model_dir import ModelDir
 from tests.system.c_programs import build_c
+from tests.system.made_once import made_once
 from tests.system.programs import REPOSITORY, Programs
 from tests.system.reverse_task import Pairs, reversed_pairs, written
 
@@ -81,11 +82,15 @@ def reverse_run(tmp_path_factory: pytest.TempPathFactory) -> TrainedRun:
 
     REVERSE_SEED in the environment has the tests run again with one that was drawn.
     """
-    folder = tmp_path_factory.mktemp("reverse")
-    # The drawn seed is printed: pytest shows it where something fails.
+    run = made_once(tmp_path_factory, "reverse", _trained_run)
+    # pytest shows it where something fails.
+    print(f"reverse task: seed {run.seed}")
+    return run
+
+
+def _trained_run(folder: Path) -> TrainedRun:
     given = os.environ.get("REVERSE_SEED")
     seed = int(given) if given else random.SystemRandom().randrange(2**31)
-    print(f"reverse task: seed {seed}")
     pairs = reversed_pairs(8_600, seed)
     held_out, dev, train = pairs[:500], pairs[500:600], pairs[600:]
     flags = (
@@ -97,7 +102,7 @@ def reverse_run(tmp_path_factory: pytest.TempPathFactory) -> TrainedRun:
     )
     model_dir = ModelDir(folder / "run")
     done = python("-m", "t2t_keras.train", f"--model_dir={model_dir.path}", *flags)
-    assert done.returncode == 0, done.stderr.decode()
+    assert done.returncode == 0, f"seed {seed}: {done.stderr.decode()}"
     texts = done.stdout.decode(), done.stderr.decode()
     return TrainedRun(model_dir, seed, flags, held_out, dev, *texts)
 
@@ -120,7 +125,7 @@ def python(*arguments: str, stdin: bytes = b"") -> subprocess.CompletedProcess[b
 @pytest.fixture(scope="session")
 def c_programs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The folder of the C programs of examples/c."""
-    return build_c(tmp_path_factory.mktemp("c"))
+    return made_once(tmp_path_factory, "c", build_c)
 
 
 @pytest.fixture
