@@ -64,7 +64,7 @@ def prepare(
         texts = _written_texts(folder, corpus)
         with deferred() as signals:
 
-            def report(pace: Pace) -> None:
+            def shard_done(pace: Pace) -> None:
                 say(_progress(pace))
                 signals.check()
 
@@ -75,7 +75,7 @@ def prepare(
                 vocabulary,
                 present=_present(folder, making, say),
                 workers=workers or len(os.sched_getaffinity(0)),
-                report=report,
+                report=shard_done,
             )
         nothing = TokenizationReport(0, 0, 0, 0, 0)
         report = sum((facts.report for facts in shards), nothing)

@@ -7,6 +7,7 @@ import signal
 import time
 from collections.abc import Sequence
 from pathlib import Path
+from types import MappingProxyType
 
 import pytest
 
@@ -17,22 +18,24 @@ from tests.system.reverse_task import reversed_pairs, written
 _WAIT_SECONDS = 300
 
 # Flags of each program; FOLDER is a folder of the signal's own, with a copy of a run.
-PROGRAMS = {
-    "train": ("--model_dir=FOLDER/run", "--train_steps=510"),
-    "prepare": (
-        *("--output=FOLDER/records", "--train_source=FOLDER/train.source"),
-        *("--train_target=FOLDER/train.target", "--vocabulary_size=280"),
-        "--pairs_per_shard=300",
-    ),
-    "translate": (
-        *("--model_dir=FOLDER/run", "--input=FOLDER/train.source"),
-        "--output=FOLDER/translations",
-    ),
-    "evaluate": ("--model_dir=FOLDER/run", "--output=FOLDER/translations"),
-    "average": ("--model_dir=FOLDER/run", "--last=2"),
-    "export": ("--model_dir=FOLDER/run",),
-    "visualize": ("--model_dir=FOLDER/run", "--sentence=abc"),
-}
+PROGRAMS = MappingProxyType(
+    {
+        "train": ("--model_dir=FOLDER/run", "--train_steps=510"),
+        "prepare": (
+            *("--output=FOLDER/records", "--train_source=FOLDER/train.source"),
+            *("--train_target=FOLDER/train.target", "--vocabulary_size=280"),
+            "--pairs_per_shard=300",
+        ),
+        "translate": (
+            *("--model_dir=FOLDER/run", "--input=FOLDER/train.source"),
+            "--output=FOLDER/translations",
+        ),
+        "evaluate": ("--model_dir=FOLDER/run", "--output=FOLDER/translations"),
+        "average": ("--model_dir=FOLDER/run", "--last=2"),
+        "export": ("--model_dir=FOLDER/run",),
+        "visualize": ("--model_dir=FOLDER/run", "--sentence=abc"),
+    }
+)
 
 
 @pytest.mark.slow
