@@ -8,7 +8,6 @@ import pytest
 from t2t_keras import preparation
 from t2t_keras.flat_config import flat
 from t2t_keras.input_pipeline.records import read_manifest
-from t2t_keras.signals import Interrupted
 from tests.system.in_process import run_program
 
 
@@ -58,7 +57,7 @@ def test_the_output_is_required(flags):
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_a_signal_is_told_and_is_the_status(flags, tmp_path, monkeypatch, number):
     def stop(*_, **__):
-        raise Interrupted(number)
+        raise preparation.Stopped(number)
 
     monkeypatch.setattr(preparation, "prepare", stop)
     done = run_program("prepare", f"--output={tmp_path}", *flags)

@@ -1,0 +1,1 @@
+"""The mutation check: tests of the tests, by wrong variants of the code."""

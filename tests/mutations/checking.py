@@ -1,0 +1,157 @@
+"""The whole check: all variants, some at a time, with results kept in a file."""
+
+import dataclasses
+import json
+import sys
+import tempfile
+import time
+from collections.abc import Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor, as_completed
+from pathlib import Path
+
+from tests.mutations.mutation import Mutation
+from tests.mutations.running import (
+    CAUGHT,
+    ERROR,
+    STAGES,
+    Bench,
+    Result,
+    Stage,
+    digest,
+    without_parameters,
+)
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def check_all(
+    variants: Sequence[Mutation],
+    *,
+    root: Path = ROOT,
+    stages: Sequence[Stage] = STAGES,
+    jobs: int = 1,
+    state: Path | None = None,
+) -> list[Result]:
+    """Returns what became of each variant, in their order.
+
+    Args:
+        variants: To check.
+        root: Of the checkout.
+        stages: The tests, in their order.
+        jobs: Variants at a time.
+        state: Where results are kept, so that a check that was stopped goes on. They
+            hold for this very code. A file in the temporary folder if None.
+    """
+    state = state or default_state(root)
+    kept = _read(state, variants, stages)
+    left = [each for each in variants if each.name not in kept]
+    _say(f"{len(variants)} variants, {len(left)} to check; results in {state}")
+    with tempfile.TemporaryDirectory(prefix="mut-") as folder:
+        bench = Bench(root, Path(folder), variants[0].module.partition(".")[0])
+        pool = ThreadPoolExecutor(jobs)
+        try:
+            futures = [pool.submit(bench.check, each, stages) for each in left]
+            start = time.monotonic()
+            for number, future in enumerate(as_completed(futures), start=1):
+                result = future.result()
+                kept[result.name] = result
+                _write(state, [result])
+                seconds = (time.monotonic() - start) / number * (len(left) - number)
+                _say(
+                    f"{number}/{len(left)} {_line(result)}; {seconds / 60:.0f} min left"
+                )
+            confirmed = _confirmed(bench, [kept[each.name] for each in variants])
+            _write(state, confirmed)
+            return confirmed
+        except BaseException:
+            bench.stop()
+            raise
+        finally:
+            pool.shutdown(cancel_futures=True)
+
+
+def default_state(root: Path) -> Path:
+    """Returns where the results of a checkout's present code are kept."""
+    return Path(tempfile.gettempdir()) / f"mutations-{digest(root)[:16]}.jsonl"
+
+
+def as_table(variants: Sequence[Mutation], results: Iterable[Result]) -> str:
+    """Returns the results as a table in Markdown, with a line of sums."""
+    of = {each.name: each for each in variants}
+    rows = ["| variant | function | caught by | first failing test | s |"]
+    rows += ["| --- | --- | --- | --- | --- |"]
+    results = list(results)
+    for result in results:
+        by = result.stage if result.outcome == CAUGHT else f"**{result.outcome}**"
+        test = f"`{result.test.removeprefix('tests/')}`" if result.test else ""
+        rows.append(
+            f"| {result.name} | `{of[result.name].address}` | {by} | "
+            f"{' '.join([test, result.note.splitlines()[0] if result.note else ''])} | "
+            f"{result.seconds:.0f} |"
+        )
+    return "\n".join(rows) + f"\n\n{summary(results)}\n"
+
+
+def summary(results: Sequence[Result]) -> str:
+    """Returns how many variants were caught, and by which tests."""
+    caught = [result for result in results if result.outcome == CAUGHT]
+    stages = {each.name: 0 for each in STAGES}
+    for result in caught:
+        stages[result.stage] += 1
+    each = ", ".join(f"{count} by {name}" for name, count in stages.items())
+    return f"{len(caught)} of {len(results)} caught: {each}."
+
+
+def _confirmed(bench: Bench, results: Sequence[Result]) -> list[Result]:
+    """Returns the results, an error where a test fails without the variant, too."""
+    open_ = [r for r in results if r.outcome == CAUGHT and not r.confirmed]
+    tests = sorted({without_parameters(result.test) for result in open_})
+    if tests:
+        _say(f"running the {len(tests)} tests that failed without any variant")
+    failing = bench.failing(tests)
+
+    def confirmed(result: Result) -> Result:
+        if result.outcome != CAUGHT or result.confirmed:
+            return result
+        if without_parameters(result.test) in failing:
+            note = "fails without the variant, too"
+            return dataclasses.replace(result, outcome=ERROR, note=note)
+        return dataclasses.replace(result, confirmed=True)
+
+    return [confirmed(result) for result in results]
+
+
+def _read(
+    state: Path, variants: Sequence[Mutation], stages: Sequence[Stage]
+) -> dict[str, Result]:
+    """Returns the results that are kept; of survivors those of as many stages."""
+    if not state.exists():
+        return {}
+    lines = state.read_text(encoding="utf-8").splitlines()
+    found = {result.name: result for result in (Result(**json.loads(x)) for x in lines)}
+    names = {each.name for each in variants}
+    return {
+        name: result
+        for name, result in found.items()
+        if name in names
+        and result.outcome != ERROR
+        and (result.outcome == CAUGHT or result.stage == stages[-1].name)
+    }
+
+
+def _write(state: Path, results: Sequence[Result]) -> None:
+    with open(state, "a", encoding="utf-8") as file:
+        for result in results:
+            file.write(json.dumps(dataclasses.asdict(result)) + "\n")
+
+
+def _line(result: Result) -> str:
+    by = f" by {result.stage}" if result.outcome == CAUGHT else ""
+    note = f" ({result.note.splitlines()[0]})" if result.note else ""
+    return (
+        f"{result.name}: {result.outcome}{by} {result.test}{note}, {result.seconds} s"
+    )
+
+
+def _say(text: str) -> None:
+    print(text, file=sys.stderr, flush=True)

@@ -1,0 +1,36 @@
+"""Which test files are run for a variant, and in which order."""
+
+import re
+from pathlib import Path
+
+# Their tests read the code instead of running it; and those of this folder find the
+# variant itself.
+_LEFT_OUT = ("architecture", "mutations")
+
+
+def files_for(root: Path, module: str) -> tuple[list[Path], list[Path]]:
+    """Returns the test files of a module's package, and all others.
+
+    In each list files that bear the module's name come first, then those that import
+    it. The package's are those of the same folder below `tests`; of a module at the
+    top of its package those that bear its name or import it.
+
+    Args:
+        root: Of the checkout.
+        module: Dotted name.
+    """
+    _, *folders, stem = module.split(".")
+    parent = module.rpartition(".")[0]
+    imports = re.compile(
+        rf"\b{re.escape(module)}\b|from {re.escape(parent)} import [^\n]*\b{stem}\b"
+    )
+    own, others = [], []
+    for path in sorted((root / "tests").rglob("test_*.py")):
+        place = path.relative_to(root / "tests").parts
+        if place[0] in _LEFT_OUT:
+            continue
+        is_named = path.stem.startswith(f"test_{stem}")
+        is_near = is_named or bool(imports.search(path.read_text(encoding="utf-8")))
+        is_own = place[: len(folders)] == tuple(folders) if folders else is_near
+        (own if is_own else others).append((not is_named, not is_near, path))
+    return [path for *_, path in sorted(own)], [path for *_, path in sorted(others)]

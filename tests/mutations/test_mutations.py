@@ -1,0 +1,201 @@
+"""Every variant applies to today's code; the check itself tells right from wrong."""
+
+import ast
+import os
+from pathlib import Path
+
+import pytest
+
+from tests.mutations.checking import ROOT, as_table, check_all, default_state
+from tests.mutations.files import files_for
+from tests.mutations.mutation import DoesNotApply, Mutation
+from tests.mutations.running import CAUGHT, ERROR, QUICK, SURVIVED, Bench, Result, Stage
+from tests.mutations.variants import VARIANTS
+
+TOY_STAGES = (
+    Stage("quick, own package", QUICK, own=True),
+    Stage("quick", QUICK, own=False),
+)
+ADDING = """
+class Sum:
+    def of(self, numbers, start=0):
+        total = start
+        for number in numbers:
+            total += number
+        return total
+
+
+def mean(numbers):
+    return Sum().of(numbers) / len(numbers)
+"""
+
+
+def test_every_variant_applies_and_compiles() -> None:
+    for each in VARIANTS:
+        path = each.path(ROOT)
+        source = path.read_text(encoding="utf-8")
+        variant = each.applied(source)
+        compile(variant, str(path), "exec")
+        assert ast.dump(ast.parse(variant)) != ast.dump(ast.parse(source)), each.name
+
+
+def test_variants_are_of_all_packages_and_differ_in_name() -> None:
+    package = ROOT / "t2t_keras"
+    folders = {path.parent for path in package.rglob("*.py")} - {package}
+    packages = {".".join(path.relative_to(ROOT).parts) for path in folders}
+    assert packages <= {each.module.rpartition(".")[0] for each in VARIANTS}
+    assert len({each.name for each in VARIANTS}) == len(VARIANTS) >= 40
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"module": "toy.gone"}, "no module toy.gone"),
+        ({"function": "Sum.mean"}, "no Sum.mean in toy.adding"),
+        ({"old": "numbers[0]"}, "exactly once. Found: 0"),
+        ({"function": "mean", "old": "numbers"}, "exactly once. Found: 2"),
+        ({"old": "total", "index": 5}, "6 times. Found: 1"),
+    ],
+)
+def test_a_variant_that_does_not_apply_says_so(
+    tmp_path: Path, change: dict, message: str
+) -> None:
+    _write(tmp_path / "toy/adding.py", ADDING)
+    given = dict(module="toy.adding", function="Sum.of", old="start", new="1") | change
+    mutation = Mutation("x", **given)
+    with pytest.raises(DoesNotApply, match=message):
+        mutation.applied(mutation.path(tmp_path).read_text())
+
+
+def test_one_occurrence_of_an_expression_or_a_statement_is_replaced() -> None:
+    statement = Mutation("x", "toy.a", "Sum.of", "total += number", "total -= number")
+    assert "total -= number" in statement.applied(ADDING)
+    source = "def f(x):\n    return g(x) + g(x)\ndef g(x):\n    return g(x)\n"
+    second = Mutation("x", "toy.a", "f", "g(x)", "x * 2", index=1)
+    assert "return g(x) + x * 2" in second.applied(source)
+
+
+def test_own_test_files_come_first(tmp_path: Path) -> None:
+    for path, text in (
+        ("tests/text/test_other.py", ""),
+        ("tests/text/test_using.py", "from toy.text import adding"),
+        ("tests/text/test_adding_more.py", ""),
+        ("tests/system/test_a.py", ""),
+        ("tests/system/test_b.py", "import toy.text.adding"),
+        ("tests/architecture/test_c.py", "import toy.text.adding"),
+    ):
+        _write(tmp_path / path, text)
+    own, others = files_for(tmp_path, "toy.text.adding")
+    names = ["test_adding_more", "test_using", "test_other"]
+    assert [path.stem for path in own] == names
+    assert [path.stem for path in others] == ["test_b", "test_a"]
+    own, others = files_for(tmp_path, "toy.adding")
+    assert [path.stem for path in own] == ["test_adding_more"]
+    assert len(others) == 4
+
+
+@pytest.fixture
+def toy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A checkout with two files of tests, one of whose tests is always red."""
+    # Importing all plugins takes longer than everything else here.
+    monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")
+    monkeypatch.setenv("PYTEST_ADDOPTS", "-p xdist -p pytest_timeout")
+    root = tmp_path / "toy root"
+    _write(root / "toy/__init__.py", "")
+    _write(root / "toy/adding.py", ADDING)
+    program = "from toy.adding import mean\nprint(mean([2, 4]))\n"
+    _write(root / "toy/__main__.py", program)
+    _write(root / "pyproject.toml", "[tool.pytest.ini_options]\n")
+    _write(
+        root / "tests/test_adding.py",
+        "import pytest\nfrom toy.adding import Sum\n"
+        "@pytest.mark.parametrize('n', [[2, 3]])\n"
+        "def test_sum(n):\n    assert Sum().of(n) == 5\n",
+    )
+    _write(
+        root / "tests/test_program.py",
+        "import subprocess, sys\n"
+        "def test_mean():\n"
+        "    run = subprocess.run([sys.executable, '-m', 'toy'], capture_output=True)\n"
+        "    assert run.stdout == b'3.0\\n'\n"
+        "def test_red():\n    assert False\n",
+    )
+    return root
+
+
+def test_variants_of_a_toy_are_caught_by_the_tests_that_fail_for_them_alone(
+    toy: Path, tmp_path: Path
+) -> None:
+    variants = [
+        Mutation("begins at 1", "toy.adding", "Sum.of", "total = start", "total = 1"),
+        Mutation("no mean", "toy.adding", "mean", "len(numbers)", "1"),
+        Mutation("a list", "toy.adding", "Sum.of", "numbers", "list(numbers)"),
+        Mutation("no import", "toy.adding", "Sum.of", "0", "1 / 0"),
+        Mutation("gone", "toy.adding", "median", "numbers", "0"),
+    ]
+    state = tmp_path / "state"
+    found = check_all(variants, root=toy, stages=TOY_STAGES, state=state, jobs=2)
+    first, mean, same, broken, gone = found
+    assert (first.outcome, first.stage) == (CAUGHT, "quick, own package")
+    assert first.test == "tests/test_adding.py::test_sum[n0]"
+    assert first.confirmed
+    # By a program that the tests start, too.
+    assert (mean.outcome, mean.stage) == (CAUGHT, "quick")
+    assert mean.test == "tests/test_program.py::test_mean"
+    # A test that is red anyway proves nothing, nor does a file without any test.
+    assert (same.outcome, same.test) == (ERROR, "tests/test_program.py::test_red")
+    assert "without the variant" in same.note
+    assert (broken.outcome, broken.test) == (ERROR, "")
+    assert gone.outcome == ERROR
+    assert "no median in toy.adding" in gone.note
+    assert (toy / "toy/adding.py").read_text() == ADDING
+    table = as_table(variants, found)
+    assert "| no mean | `adding.mean` | quick | `test_program.py::test_mean`" in table
+    assert "2 of 5 caught" in table
+
+
+def test_a_check_that_was_stopped_goes_on(
+    toy: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    variants = [
+        Mutation("a list", "toy.adding", "Sum.of", "numbers", "list(numbers)"),
+        Mutation("begins at 1", "toy.adding", "Sum.of", "total = start", "total = 1"),
+    ]
+    given: dict = {"root": toy, "stages": TOY_STAGES[:1], "state": tmp_path / "state"}
+    check, checked = Bench.check, []
+
+    def stopped(self: Bench, mutation: Mutation, stages: object) -> Result:
+        checked.append(mutation.name)
+        if len(checked) == 2:
+            raise KeyboardInterrupt
+        return check(self, mutation, stages)
+
+    monkeypatch.setattr(Bench, "check", stopped)
+    with pytest.raises(KeyboardInterrupt):
+        check_all(variants, **given)
+    outcomes = [result.outcome for result in check_all(variants, **given)]
+    assert outcomes == [SURVIVED, CAUGHT]
+    assert checked == ["a list", "begins at 1", "begins at 1"]
+
+
+def test_results_are_of_the_code_that_they_were_found_for(toy: Path) -> None:
+    before = default_state(toy)
+    assert default_state(toy) == before
+    _write(toy / "tests/test_new.py", "")
+    assert default_state(toy) != before
+
+
+@pytest.mark.release
+@pytest.mark.timeout(0)
+def test_the_tests_catch_every_variant(capsys: pytest.CaptureFixture) -> None:
+    with capsys.disabled():
+        results = check_all(VARIANTS, jobs=max(1, (os.cpu_count() or 1) // 2))
+        print(f"\n{as_table(VARIANTS, results)}")
+    assert [each.name for each in results if each.outcome != CAUGHT] == []
+    quick = [each for each in results if each.stage.startswith("quick")]
+    assert len(quick) >= 0.85 * len(results)
+
+
+def _write(path: Path, text: str) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text)
