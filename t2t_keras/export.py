@@ -13,10 +13,7 @@ MODEL_DIR/export_ctranslate2. docs/serving.md and docs/ctranslate2.md say what i
 each.
 """
 
-import contextlib
-import signal
-import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 from absl import flags
 
@@ -133,38 +130,18 @@ def main() -> int:
         batch_sizes=batch_sizes,
         model_name=_MODEL_NAME.value,
     )
-    with _ended_by_sigterm():
-        for form in dict.fromkeys(_FORMAT.value):
-            if form == "ctranslate2":
-                from t2t_keras.ctranslate2_export import export_ctranslate2
+    for form in dict.fromkeys(_FORMAT.value):
+        if form == "ctranslate2":
+            from t2t_keras.ctranslate2_export import export_ctranslate2
 
-                base = model_dir.export_ctranslate2
-                export = export_ctranslate2(trained, base, _QUANTIZATION.value)
-                print(f"exported step {trained.step:,} for CTranslate2 to {export}")
-            else:
-                export = exporting.export(trained, model_dir, form, settings)
-                print(f"exported step {trained.step:,} to {export}")
-                exporting.say_what_was_kept(model_dir, form, settings)
+            base = model_dir.export_ctranslate2
+            export = export_ctranslate2(trained, base, _QUANTIZATION.value)
+            print(f"exported step {trained.step:,} for CTranslate2 to {export}")
+        else:
+            export = exporting.export(trained, model_dir, form, settings)
+            print(f"exported step {trained.step:,} to {export}")
+            exporting.say_what_was_kept(model_dir, form, settings)
     return 0
-
-
-@contextlib.contextmanager
-def _ended_by_sigterm() -> Iterator[None]:
-    """Has SIGTERM end the program as Ctrl-C does, so that nothing is left half written.
-
-    A second one ends it at once.
-    """
-
-    def stop(number: int, _: object) -> None:
-        signal.signal(number, signal.SIG_DFL)
-        print("stopped by SIGTERM", file=sys.stderr)
-        sys.exit(128 + number)
-
-    before = signal.signal(signal.SIGTERM, stop)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGTERM, before)
 
 
 def _ascending(texts: Sequence[str]) -> tuple[int, ...]:

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import IO, Any, TypeVar
 
 from t2t_keras.errors import UserError
+from t2t_keras.signals import undo_if_interrupted
 
 _Item = TypeVar("_Item")
 
@@ -74,13 +75,11 @@ def opened_output(path: str) -> Iterator[IO[str]]:
         return
     path = os.path.realpath(path)
     temporary = Path(f"{path}.{os.getpid()}.tmp")
-    try:
-        file = open(temporary, "w", encoding="utf-8", newline="\n")
-    except OSError as error:
-        raise UserError(f"{path} cannot be written: {error.strerror}.") from error
-    try:
+    with undo_if_interrupted(lambda: temporary.unlink(missing_ok=True)):
+        try:
+            file = open(temporary, "w", encoding="utf-8", newline="\n")
+        except OSError as error:
+            raise UserError(f"{path} cannot be written: {error.strerror}.") from error
         with file:
             yield file
         temporary.replace(path)
-    finally:
-        temporary.unlink(missing_ok=True)

@@ -22,7 +22,6 @@ MODEL_DIR/
 
 import json
 import os
-import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -33,6 +32,7 @@ from t2t_keras.errors import UserError
 from t2t_keras.flags import config_from_flagfile, flagfile_text
 from t2t_keras.flat_config import differences
 from t2t_keras.text.vocabulary import SubwordVocabulary
+from t2t_keras.whole_folders import write_file
 
 
 class ModelDir:
@@ -167,14 +167,4 @@ class ModelDir:
 def write_text(path: Path, text: str) -> None:
     """Writes a file whole or not at all."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-    try:
-        with os.fdopen(handle, "w", encoding="utf-8") as file:
-            file.write(text)
-            file.flush()
-            os.fsync(file.fileno())
-        os.chmod(temporary, 0o644)
-        os.replace(temporary, path)
-    except BaseException:
-        os.unlink(temporary)
-        raise
+    write_file(path, text.encode())

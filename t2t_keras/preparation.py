@@ -4,17 +4,15 @@ import contextlib
 import dataclasses
 import fcntl
 import os
-import signal
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
 from t2t_keras import experiment
 from t2t_keras.config import DataConfig
 from t2t_keras.errors import UserError
-from t2t_keras.input_pipeline.corpora import Corpus
+from t2t_keras.input_pipeline.corpora import Corpus, TextChunk
 from t2t_keras.input_pipeline.parallel_text import open_parallel_text
 from t2t_keras.input_pipeline.record_making import Pace, make_shards, sound_shards
-from t2t_keras.input_pipeline.record_shards import remove_unfinished
 from t2t_keras.input_pipeline.records import (
     MAKING_FILE,
     MANIFEST_FILE,
@@ -29,23 +27,12 @@ from t2t_keras.input_pipeline.tokenized import TokenizationReport
 from t2t_keras.mixing import open_parts
 from t2t_keras.model_dir import write_text
 from t2t_keras.record_settings import check_settings, kept_settings, without_corpus
+from t2t_keras.signals import DeferredSignals, deferred
 from t2t_keras.text.vocabulary import SubwordVocabulary
 from t2t_keras.training.progress import as_duration
 
 PAIRS_PER_SHARD = 500_000
 _LOCK_FILE = "prepare.lock"
-
-
-class Stopped(Exception):  # noqa: N818 - it is no error of anything
-    """A signal asked the preparation to stop; finished shards stay.
-
-    Attributes:
-        signal_number: Which signal.
-    """
-
-    def __init__(self, signal_number: int):
-        super().__init__(f"stopped by {signal.Signals(signal_number).name}")
-        self.signal_number = signal_number
 
 
 def prepare(
@@ -68,22 +55,27 @@ def prepare(
     Raises:
         UserError: If something given cannot be used, or is not what the folder
             was begun with.
-        Stopped: After SIGINT or SIGTERM.
+        Interrupted: After SIGINT or SIGTERM; finished shards stay.
     """
     folder.mkdir(parents=True, exist_ok=True)
     with _locked(folder):
         corpus = _open_corpus(config, say)
         making, vocabulary = _begun(config, folder, corpus, pairs_per_shard, say)
         texts = _written_texts(folder, corpus)
-        with _stopped_by_signals(folder):
+        with deferred() as signals:
+
+            def shard_done(pace: Pace) -> None:
+                say(_progress(pace))
+                signals.check()
+
             shards = make_shards(
                 folder,
                 making,
-                corpus.chunks("train"),
+                _interruptible(corpus.chunks("train"), signals),
                 vocabulary,
                 present=_present(folder, making, say),
                 workers=workers or len(os.sched_getaffinity(0)),
-                report=lambda pace: say(_progress(pace)),
+                report=shard_done,
             )
         nothing = TokenizationReport(0, 0, 0, 0, 0)
         report = sum((facts.report for facts in shards), nothing)
@@ -166,8 +158,7 @@ def _begin(
         say(f"learning {config.vocabulary_size:,} subwords …")
     # Of a mixture's further parts nothing but the vocabulary is learned here.
     parts = () if config.vocabulary_file else open_parts(config, say)
-    with _ended_by_interrupt():
-        vocabulary = experiment.build_vocabulary(config, corpus, parts)
+    vocabulary = experiment.build_vocabulary(config, corpus, parts)
     train = corpus.splits["train"]
     making = Making(
         settings=kept_settings(config),
@@ -232,36 +223,10 @@ def _locked(folder: Path) -> Iterator[None]:
         yield
 
 
-@contextlib.contextmanager
-def _stopped_by_signals(folder: Path) -> Iterator[None]:
-    """Raises `Stopped` at the first SIGINT or SIGTERM; a second one ends at once."""
-    numbers = (signal.SIGINT, signal.SIGTERM)
-
-    def stop(number: int, _: object) -> None:
-        for each in numbers:
-            signal.signal(each, signal.SIG_DFL)
-        raise Stopped(number)
-
-    before = {number: signal.signal(number, stop) for number in numbers}
-    try:
-        yield
-    except Stopped:
-        # A signal may come before a shard's own clean-up is in place.
-        remove_unfinished(folder)
-        raise
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
-
-
-@contextlib.contextmanager
-def _ended_by_interrupt() -> Iterator[None]:
-    """Lets Ctrl-C end the process at once, where native code would not heed it.
-
-    Learning takes minutes in which Python has no say, and has written nothing yet.
-    """
-    before = signal.signal(signal.SIGINT, signal.SIG_DFL)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGINT, before)
+def _interruptible(
+    chunks: Iterable[TextChunk], signals: DeferredSignals
+) -> Iterator[TextChunk]:
+    """Yields chunks until a signal has arrived, which then raises `Interrupted`."""
+    for chunk in chunks:
+        signals.check()
+        yield chunk

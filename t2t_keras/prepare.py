@@ -22,6 +22,7 @@ from t2t_keras import program
 from t2t_keras.config import DataConfig
 from t2t_keras.flags import config_from_flags, define_config_flags
 from t2t_keras.flat_config import with_absolute_paths
+from t2t_keras.signals import Interrupted
 
 _DATA = tuple(
     field.name
@@ -66,7 +67,7 @@ def main() -> int:
             workers=_WORKERS.value,
             say=_say,
         )
-    except preparation.Stopped as stop:
+    except Interrupted as stop:
         _say(f"{stop}; finished shards are kept. The same command goes on from there.")
         return 128 + stop.signal_number
     print(preparation.describe(manifest))

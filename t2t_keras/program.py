@@ -15,6 +15,7 @@ from t2t_keras.config import DecodingConfig, ExperimentConfig
 from t2t_keras.errors import UserError
 from t2t_keras.flags import help_text
 from t2t_keras.quiet import quiet_start_up
+from t2t_keras.signals import Interrupted, end_program_on_signal
 
 
 def run(
@@ -63,13 +64,14 @@ def run(
             # fail once more when it flushes at exit.
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             sys.exit(128 + signal.SIGPIPE)
-        except KeyboardInterrupt:
-            print("stopped by SIGINT", file=sys.stderr)
-            sys.exit(128 + signal.SIGINT)
+        except Interrupted as stop:
+            print(stop, file=sys.stderr)
+            sys.exit(128 + stop.signal_number)
         except (UserError, OSError) as error:
             print(f"error: {error}", file=sys.stderr)
             sys.exit(2)
 
+    end_program_on_signal()
     app.run(guarded)
 
 

@@ -12,7 +12,6 @@ passed on to all of them that are still there.
 
 import json
 import os
-import signal
 import subprocess
 import sys
 import threading
@@ -21,6 +20,7 @@ from absl import flags
 
 from t2t_keras import program
 from t2t_keras.flags import define_config_flags, without_flag
+from t2t_keras.signals import handled
 
 _OWN = ("num_workers", "model_dir")
 _NUM_WORKERS = flags.DEFINE_integer(
@@ -39,22 +39,27 @@ def main() -> int:
     program.required("model_dir")
     passed_on = without_flag("num_workers", sys.argv[1:])
     addresses = [f"localhost:{port}" for port in free_ports(_NUM_WORKERS.value)]
-    workers = [_started(i, addresses, passed_on) for i in range(len(addresses))]
-    readers = [
-        threading.Thread(target=_repeat, args=(worker, f"[{i}] " if i else ""))
-        for i, worker in enumerate(workers)
-    ]
-    for reader in readers:
-        reader.start()
+    workers: list[subprocess.Popen[str]] = []
+    received: list[int] = []
 
-    def pass_on(number: int, _: object) -> None:
+    def pass_on(number: int) -> None:
+        received.append(number)
         for worker in workers:
             worker.send_signal(number)  # nothing where it has ended
 
-    for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, pass_on)
-    for reader in readers:
-        reader.join()
+    with handled(pass_on):
+        for index in range(len(addresses)):
+            workers.append(_started(index, addresses, passed_on))
+            if received:  # while it was started
+                workers[-1].send_signal(received[0])
+        readers = [
+            threading.Thread(target=_repeat, args=(worker, f"[{i}] " if i else ""))
+            for i, worker in enumerate(workers)
+        ]
+        for reader in readers:
+            reader.start()
+        for reader in readers:
+            reader.join()
     # A status below 0 is that of a process that a signal ended.
     statuses = [worker.wait() for worker in workers]
     return max(128 - status if status < 0 else status for status in statuses)

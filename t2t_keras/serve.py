@@ -10,13 +10,13 @@ starts tensorflow_model_server with the same flags, and clients see no differenc
 
 import contextlib
 import os
-import signal
 import sys
 
 from absl import flags
 
 from t2t_keras import program
 from t2t_keras.errors import UserError
+from t2t_keras.signals import Interrupted, SignalWaiter
 
 # Kubernetes kills 30 seconds after SIGTERM unless told otherwise.
 _GRACE_SECONDS = 25.0
@@ -185,11 +185,11 @@ def main() -> int:
             watch = ConfigWatch(_CONFIG_FILE.value, config, seconds, models, _say)
             at_the_end.callback(watch.close)
         server = start_server(models, grpc_options)
-        signals = _listen_for_signals()
+        signals = SignalWaiter()
         _say(f"serving {models.describe()} on port {server.port}")
-        number = _first_signal(signals)
+        number = signals.wait()
         server.stop(_GRACE_SECONDS)
-    print(f"stopped by {signal.Signals(number).name}", file=sys.stderr, flush=True)
+    print(Interrupted(number), file=sys.stderr, flush=True)
     # A thread of gRPC's, or of a version that was still being loaded, may be in native
     # code. Coming back when Python has ended, it would abort the process.
     os._exit(128 + number)
@@ -256,29 +256,6 @@ def _say(line: str) -> None:
     # Whoever read the lines may have left; that must not end a thread.
     with contextlib.suppress(BrokenPipeError):
         print(line, flush=True)
-
-
-_STOPPING = (signal.SIGINT, signal.SIGTERM)
-
-
-def _listen_for_signals() -> int:
-    """Returns a pipe's end, from which to read the number of each signal as a byte."""
-    # Any thread writes there that the system hands the signal to: what another thread
-    # was handed does not wake one that waits for a lock.
-    reader, writer = os.pipe()
-    os.set_blocking(writer, False)
-    signal.set_wakeup_fd(writer)
-    for each in _STOPPING:
-        signal.signal(each, lambda *_: None)
-    return reader
-
-
-def _first_signal(reader: int) -> int:
-    """Waits for a signal; a second one ends the program at once."""
-    number = os.read(reader, 1)[0]
-    for each in _STOPPING:
-        signal.signal(each, signal.SIG_DFL)
-    return number
 
 
 if __name__ == "__main__":

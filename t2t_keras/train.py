@@ -28,7 +28,7 @@ def main() -> int:
     from t2t_keras import finish, training_run, workers
     from t2t_keras.model_dir import ModelDir
     from t2t_keras.run_lock import run_lock
-    from t2t_keras.training.loop import Interrupted
+    from t2t_keras.training.loop import TrainingInterrupted
     from t2t_keras.training.strategy import is_chief
 
     model_dir = ModelDir(program.required("model_dir"))
@@ -47,7 +47,7 @@ def main() -> int:
                 if chief:
                     finish.finish(model_dir)
                 workers.leave(strategy)
-        except Interrupted as stop:
+        except TrainingInterrupted as stop:
             place = "there" if stop.saved else "the checkpoint before"
             print(
                 f"{stop}; step {stop.step:,} is {'' if stop.saved else 'not '}saved. "

@@ -11,6 +11,8 @@ import shutil
 from collections.abc import Callable
 from pathlib import Path
 
+from t2t_keras.signals import undo_if_interrupted
+
 
 def write_folder(target: Path, write: Callable[[Path], object]) -> None:
     """Writes a folder whole or not at all.
@@ -30,8 +32,13 @@ def write_folder(target: Path, write: Callable[[Path], object]) -> None:
     put_back(target.parent, glob.escape(target.name))
     temporary = target.parent / f".{target.name}.tmp"
     aside = target.parent / f".{target.name}.old"
+
+    def undo() -> None:
+        put_back(target.parent, glob.escape(target.name))
+        remove(temporary)
+
     remove(temporary)
-    try:
+    with undo_if_interrupted(undo):
         temporary.mkdir()
         write(temporary)
         for path in (*temporary.iterdir(), temporary):
@@ -40,9 +47,25 @@ def write_folder(target: Path, write: Callable[[Path], object]) -> None:
             target.rename(aside)
         temporary.rename(target)
         synchronize(target.parent)
-    finally:
-        put_back(target.parent, glob.escape(target.name))
-        remove(temporary)
+
+
+def write_file(path: Path, content: bytes) -> None:
+    """Writes a file whole or not at all.
+
+    Args:
+        path: Its place; a file that is there is replaced once the new one is on disk.
+        content: What to write.
+
+    Raises:
+        OSError: If it could not be written. The old file is then unchanged.
+    """
+    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    with undo_if_interrupted(lambda: temporary.unlink(missing_ok=True)):
+        with open(temporary, "wb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        temporary.replace(path)
 
 
 def put_back(directory: Path, names: str) -> None:

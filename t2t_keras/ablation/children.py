@@ -1,15 +1,15 @@
 """Processes of ours, with signals passed on to them."""
 
+import contextlib
 import os
-import signal
 import subprocess
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from types import TracebackType
-from typing import Any
 
 from t2t_keras.ablation.shares import ALL, Share
+from t2t_keras.signals import handled
 
 # How long to wait between two looks at a process.
 _SECONDS = 1.0
@@ -29,11 +29,10 @@ class Children:
     def __init__(self):
         self.signal_number: int | None = None
         self._running: list[subprocess.Popen[bytes]] = []
-        self._before: dict[int, Any] = {}
+        self._handlers = contextlib.ExitStack()
 
     def __enter__(self) -> "Children":
-        for number in (signal.SIGINT, signal.SIGTERM):
-            self._before[number] = signal.signal(number, self._pass_on)
+        self._handlers.enter_context(handled(self._pass_on))
         return self
 
     def __exit__(
@@ -42,8 +41,7 @@ class Children:
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        for number, handler in self._before.items():
-            signal.signal(number, handler)
+        self._handlers.close()
 
     def run(
         self,
@@ -91,7 +89,7 @@ class Children:
         self._running.remove(child)
         return 128 - status if status < 0 else status
 
-    def _pass_on(self, number: int, _: object) -> None:
+    def _pass_on(self, number: int) -> None:
         self.signal_number = self.signal_number or number
         for child in list(self._running):
             child.send_signal(number)

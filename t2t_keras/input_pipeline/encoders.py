@@ -7,13 +7,14 @@ And they import no TensorFlow, so that each costs 60 MB and a second.
 import contextlib
 import dataclasses
 import multiprocessing
-import signal
 from collections.abc import Callable, Iterable, Iterator
+from multiprocessing import resource_tracker
 from multiprocessing.connection import Connection, wait
 from typing import Any
 
 from t2t_keras.errors import UserError
 from t2t_keras.input_pipeline.tokenized import TokenizedChunk, kept_pairs
+from t2t_keras.signals import blocked
 from t2t_keras.text.vocabulary import SubwordVocabulary
 
 # Ones that wait for a slower one before them, for each process.
@@ -54,8 +55,11 @@ class Encoders:
         self._connections: list[Connection] = []
         self._processes: list[Any] = []
         context = multiprocessing.get_context("spawn")
-        # Whoever presses Ctrl-C ends this process, and it ends the others.
-        with _ignored(signal.SIGINT):
+        # The first start of a process starts this one, and unblocks signals.
+        resource_tracker.ensure_running()
+        # Ctrl-C reaches the whole process group, and SIGTERM may. The processes inherit
+        # that both are blocked: it is this one that ends them.
+        with blocked():
             for _ in range(workers):
                 ours, theirs = context.Pipe()
                 process = context.Process(
@@ -143,16 +147,3 @@ def _encode_pieces(connection: Connection, model_proto: bytes, max_length: int) 
                     vocabulary.size,
                 )
             )
-
-
-@contextlib.contextmanager
-def _ignored(number: signal.Signals) -> Iterator[None]:
-    """Ignores a signal here, and for good in every process that is started meanwhile.
-
-    To block it instead would not do: `multiprocessing` unblocks it.
-    """
-    before = signal.signal(number, signal.SIG_IGN)
-    try:
-        yield
-    finally:
-        signal.signal(number, before)

@@ -15,6 +15,7 @@ from matplotlib import font_manager
 from matplotlib.figure import Figure
 
 from t2t_keras.errors import UserError
+from t2t_keras.signals import undo_if_interrupted
 
 # Tried in this order for letters that matplotlib's own font does not have.
 _FONTS = (
@@ -62,17 +63,19 @@ def save_figure(figure: Figure, path: Path) -> None:
     # Without a date, which would make each file another.
     metadata = {"svg": {"Date": None}, "pdf": {"CreationDate": None}}.get(form)
     try:
-        with matplotlib.rc_context(settings), warnings.catch_warnings():
+        with (
+            undo_if_interrupted(lambda: temporary.unlink(missing_ok=True)),
+            matplotlib.rc_context(settings),
+            warnings.catch_warnings(),
+        ):
             # A letter that no font has is drawn as a box. That is answer enough.
             warnings.filterwarnings("ignore", "Glyph .* missing from font")
             figure.savefig(
                 temporary, format=form, bbox_inches="tight", metadata=metadata
             )
-        temporary.replace(path)
+            temporary.replace(path)
     except OSError as error:
         raise UserError(f"{path} cannot be written: {error.strerror}.") from error
-    finally:
-        temporary.unlink(missing_ok=True)
 
 
 def check_layer(layer: int, layers: int) -> None:

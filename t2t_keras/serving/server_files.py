@@ -4,10 +4,11 @@ They stand beside the versions, where a server reads past them, and are written 
 from then on they are the operator's.
 """
 
-import os
 import string
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+
+from t2t_keras.whole_folders import write_file
 
 # The newest release with an image. Exports are made by TensorFlow 2.21, one later.
 IMAGE = "tensorflow/serving:2.20.0"
@@ -46,7 +47,7 @@ def write_server_files(
     """
     for path, text in _texts(base, model_name, batch_sizes, xla):
         if not path.exists():
-            _write_whole(path, text)
+            write_file(path, text.encode())
 
 
 def kept_server_files(
@@ -101,12 +102,3 @@ def _batching(batch_sizes: Sequence[int]) -> dict[str, str]:
             f"allowed_batch_sizes: {size}" for size in batch_sizes
         ),
     }
-
-
-def _write_whole(path: Path, text: str) -> None:
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
-    try:
-        temporary.write_text(text, encoding="utf-8")
-        temporary.replace(path)
-    finally:
-        temporary.unlink(missing_ok=True)

@@ -8,6 +8,8 @@ import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
+from t2t_keras.signals import undo_if_interrupted
+
 # A version that is being written: its number, and the process that writes it.
 _TEMPORARY = re.compile(r"\.[0-9]+\.[0-9]+\.tmp")
 
@@ -31,37 +33,37 @@ def whole_or_not_at_all(final: Path) -> Iterator[Path]:
     """
     base = final.parent
     is_new = not base.exists()
-    try:
+
+    def remove_base() -> None:
+        if is_new:
+            with contextlib.suppress(OSError):  # something is in it by now
+                base.rmdir()
+
+    with undo_if_interrupted(remove_base):
         base.mkdir(parents=True, exist_ok=True)
         with _begun(base / f".{final.name}.{os.getpid()}.tmp") as temporary:
             yield temporary
             temporary.rename(final)
-    except BaseException:
-        if is_new:
-            with contextlib.suppress(OSError):  # something else is in it by now
-                base.rmdir()
-        raise
 
 
 @contextlib.contextmanager
 def _begun(temporary: Path) -> Iterator[Path]:
-    """Makes a directory that is locked while it is written, and gone afterwards.
+    """Makes a directory that is locked while it is written, and removed afterwards."""
 
-    Gone it is too if it was renamed, and if a signal came the moment it was made.
-    """
+    def remove() -> None:
+        shutil.rmtree(temporary, ignore_errors=True)
+
     with contextlib.ExitStack() as held:
         # Nobody sweeps between the making of ours and its lock.
         with _locked(temporary.parent, wait=True):
             _sweep(temporary.parent)
-            held.callback(shutil.rmtree, temporary, ignore_errors=True)
-            try:
-                temporary.mkdir()
-            except FileExistsError as error:
-                held.pop_all()
+            if temporary.exists():
                 raise FileExistsError(
                     f"{temporary} is there: another export is writing it, or was "
                     "killed. If none is running, delete it."
-                ) from error
+                )
+            held.enter_context(undo_if_interrupted(remove))
+            temporary.mkdir()
             held.enter_context(_locked(temporary))
         yield temporary
 

@@ -3,12 +3,14 @@
 import io
 import random
 import re
+import signal
 from collections.abc import Iterable, Iterator
 from typing import Literal
 
 import sentencepiece
 
 from t2t_keras.errors import UserError
+from t2t_keras.signals import handled
 from t2t_keras.text.normalization import normalize
 from t2t_keras.text.vocabulary import EOS_ID, PAD_ID, UNK_ID
 
@@ -79,22 +81,24 @@ def learn_subwords(
         )
     model = io.BytesIO()
     try:
-        sentencepiece.SentencePieceTrainer.train(
-            sentence_iterator=_handed_over(sample),
-            model_writer=model,
-            model_type=model_type,
-            vocab_size=vocabulary_size,
-            character_coverage=character_coverage,
-            byte_fallback=True,
-            normalization_rule_name="identity",
-            remove_extra_whitespaces=False,
-            pad_id=PAD_ID,
-            eos_id=EOS_ID,
-            unk_id=UNK_ID,
-            bos_id=-1,
-            max_sentence_length=_MAX_LINE_BYTES,
-            minloglevel=2,
-        )
+        # Minutes of native code, and nothing is written yet.
+        with handled(signal.SIG_DFL):
+            sentencepiece.SentencePieceTrainer.train(
+                sentence_iterator=_handed_over(sample),
+                model_writer=model,
+                model_type=model_type,
+                vocab_size=vocabulary_size,
+                character_coverage=character_coverage,
+                byte_fallback=True,
+                normalization_rule_name="identity",
+                remove_extra_whitespaces=False,
+                pad_id=PAD_ID,
+                eos_id=EOS_ID,
+                unk_id=UNK_ID,
+                bos_id=-1,
+                max_sentence_length=_MAX_LINE_BYTES,
+                minloglevel=2,
+            )
     except RuntimeError as error:
         raise _explained(error, vocabulary_size, num_lines) from error
     return model.getvalue()

@@ -7,12 +7,9 @@ half a gigabyte with it.
 Shapes: N number of texts, L length.
 """
 
-import contextlib
 import functools
 import hashlib
 import itertools
-import os
-import tempfile
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -23,6 +20,7 @@ import sentencepiece
 from t2t_keras.errors import UserError
 from t2t_keras.text.normalization import normalize, normalize_in_graph
 from t2t_keras.typing import Tensor
+from t2t_keras.whole_folders import write_file
 
 if TYPE_CHECKING:
     from t2t_keras.text.graph_tokenizer import GraphTokenizer
@@ -273,21 +271,9 @@ def _processor_of(
 
 
 def _write_atomically(path: Path, content: bytes) -> None:
-    temporary = None
     try:
-        with tempfile.NamedTemporaryFile(
-            dir=path.parent, prefix=f".{path.name}.", delete=False
-        ) as stream:
-            temporary = stream.name
-            stream.write(content)
-            stream.flush()
-            os.fsync(stream.fileno())
-        os.chmod(temporary, 0o644)  # temporary files are made private
-        os.replace(temporary, path)
+        write_file(path, content)
     except OSError as error:
-        if temporary is not None:
-            with contextlib.suppress(OSError):
-                os.unlink(temporary)
         raise UserError(
             f"Cannot write {path}: {error.strerror}. Check that the folder exists, "
             "may be written to and has free space; an older file of that name is "

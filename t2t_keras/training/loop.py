@@ -3,10 +3,10 @@
 import dataclasses
 import signal
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Mapping
 
 from t2t_keras.errors import UserError
+from t2t_keras.signals import Interrupted, deferred
 from t2t_keras.training.meter import MadeUpdate, Meter, read_updates
 from t2t_keras.training.nonfinite import NonFiniteGuard
 from t2t_keras.training.progress import Progress, as_duration, as_flops
@@ -20,8 +20,8 @@ MOST_UNREAD = 100
 WORTH_SAYING = 0.05
 
 
-class Interrupted(Exception):  # noqa: N818 - it is no error of anything
-    """A signal asked the loop to stop, and a checkpoint was asked for.
+class TrainingInterrupted(Interrupted):
+    """A signal stopped the loop after a checkpoint was asked for.
 
     Attributes:
         signal_number: Which signal.
@@ -30,8 +30,7 @@ class Interrupted(Exception):  # noqa: N818 - it is no error of anything
     """
 
     def __init__(self, signal_number: int, step: int, saved: bool):
-        super().__init__(f"stopped by {signal.Signals(signal_number).name}")
-        self.signal_number = signal_number
+        super().__init__(signal_number)
         self.step = step
         self.saved = saved
 
@@ -103,7 +102,7 @@ def train_loop(
         progress: Where lines and numbers go.
 
     Raises:
-        Interrupted: If SIGINT or SIGTERM came; a checkpoint was asked for by then.
+        TrainingInterrupted: If SIGINT or SIGTERM came; a checkpoint was asked for.
         UserError: If the guard stops, or the last checkpoint cannot be written.
     """
     made: list[MadeUpdate] = []
@@ -111,16 +110,16 @@ def train_loop(
     # First in `zip`: when the numbers end, no batch is asked for in vain.
     numbers = range(steps.start + 1, steps.stop + 1)
     meter.start()
-    with _deferred_signals() as received:
+    with deferred() as signals:
         for step, (batch, size) in zip(numbers, meter.timed(batches), strict=False):
             hooks.before_step(step)
             last = step == steps.stop
             log_due = last or step % intervals.log_steps == 0
-            sums = stepper.train(batch, stop=bool(received), timed=log_due)
+            sums = stepper.train(batch, stop=bool(signals), timed=log_due)
             hooks.after_step(step, sums)
             made.append(MadeUpdate(step, stepper.computed(size), sums))
             # A number is waited for only where others have a say in it.
-            stop = float(sums.stops) > 0 if hooks.together else bool(received)
+            stop = float(sums.stops) > 0 if hooks.together else bool(signals)
             bad = hooks.together and not float(sums.finite)
             eval_due = (last or step % intervals.eval_steps == 0) and not stop
             save_due = last or _is_due(step, intervals, time.monotonic() - saved_at)
@@ -141,9 +140,9 @@ def train_loop(
                     saved = hooks.save(step)
                 saved_at = time.monotonic()
                 # After the last save, a signal that came since `stop` was asked.
-                if stop or (last and received):
-                    signals = received or [signal.SIGTERM]
-                    raise Interrupted(signals[0], step, saved)
+                if stop or (last and signals):
+                    number = (signals.received or [signal.SIGTERM])[0]
+                    raise TrainingInterrupted(number, step, saved)
                 if last and not saved:
                     raise _not_saved(step)
 
@@ -188,24 +187,3 @@ def _line(
     if values["skipped"]:
         line += f"  skipped {values['skipped']:.0f}"
     return line
-
-
-@contextmanager
-def _deferred_signals() -> Iterator[list[int]]:
-    """Yields a list that SIGINT and SIGTERM are added to instead of acting at once.
-
-    A second SIGINT does act at once: whoever presses Ctrl-C twice means it.
-    """
-    received: list[int] = []
-
-    def note(number: int, _: object) -> None:
-        if received and number == signal.SIGINT:
-            raise KeyboardInterrupt
-        received.append(number)
-
-    before = {s: signal.signal(s, note) for s in (signal.SIGINT, signal.SIGTERM)}
-    try:
-        yield received
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)

@@ -7,6 +7,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from t2t_keras.whole_folders import write_file
+
 
 class MetricsFile:
     """Lines `{"step": 100, "time": "…", "loss": 4.1, …}`, each step at most once.
@@ -32,9 +34,7 @@ class MetricsFile:
             return
         kept = [line for line in lines if _is_whole(line) and _step(line) <= step]
         if len(kept) < len(lines):
-            temporary = self._path.with_name(f".{self._path.name}.tmp")
-            temporary.write_bytes(b"".join(kept))
-            os.replace(temporary, self._path)
+            write_file(self._path, b"".join(kept))
 
     def add(self, values: Mapping[str, Any]) -> None:
         """Adds a line.

@@ -6,6 +6,7 @@ real processes besides, for what cannot be seen from inside.
 
 import io
 import runpy
+import signal
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, redirect_stderr, redirect_stdout
@@ -15,6 +16,8 @@ from unittest import mock
 import tensorflow as tf
 from absl import app, flags, logging
 from absl.testing import flagsaver
+
+from t2t_keras.signals import STOP_SIGNALS
 
 
 @dataclass(frozen=True)
@@ -60,6 +63,7 @@ def run_main(
     with (
         _own_flags(),
         _own_logging(),
+        _own_signal_handlers(),
         mock.patch.object(sys, "argv", argv),
         mock.patch.object(sys, "stdin", io.TextIOWrapper(io.BytesIO(stdin))),
         redirect_stdout(stdout),
@@ -98,3 +102,14 @@ def _own_logging() -> Iterator[None]:
     finally:
         logging.set_verbosity(verbosity)
         tf.get_logger().setLevel(level)
+
+
+@contextmanager
+def _own_signal_handlers() -> Iterator[None]:
+    """Puts back the handlers, which programs replace until their process ends."""
+    handlers = {each: signal.getsignal(each) for each in STOP_SIGNALS}
+    try:
+        yield
+    finally:
+        for number, handler in handlers.items():
+            signal.signal(number, handler)

@@ -1,4 +1,4 @@
-"""Training processes that can be started by the dozen, each to be killed.
+"""Processes that can be started by the dozen, each to be killed.
 
 Most of a start is importing TensorFlow. A server imports it once and forks before
 anything of it has run, so every process here is a process of its own: with its own
@@ -32,8 +32,9 @@ def start(
     point: str | None = None,
     times: int = 1,
     file_limit: int | None = None,
+    program: str = "train",
 ) -> BaseProcess:
-    """Starts `python -m t2t_keras.train` with arguments; output goes to a log.
+    """Starts `python -m t2t_keras.PROGRAM` with arguments; output goes to a log.
 
     Args:
         arguments: The flags.
@@ -42,17 +43,19 @@ def start(
         times: At which time that it comes there.
         file_limit: Bytes that a file may have, as if the disk were full after
             them; None for no limit.
+        program: Which one.
     """
     context = multiprocessing.get_context("forkserver")
     modules = ["tensorflow", "tensorflow_text", "t2t_keras.finish"]
     context.set_forkserver_preload([*modules, "t2t_keras.training_run"])
-    settings = (list(arguments), log, point, times, file_limit)
-    process = context.Process(target=_train, args=settings)
+    settings = (program, list(arguments), log, point, times, file_limit)
+    process = context.Process(target=_run, args=settings)
     process.start()
     return process
 
 
-def _train(
+def _run(
+    program: str,
     arguments: list[str],
     log: Path,
     point: str | None,
@@ -67,8 +70,8 @@ def _train(
         _arm(point, times)
     if file_limit is not None:
         resource.setrlimit(resource.RLIMIT_FSIZE, (file_limit, file_limit))
-    sys.argv = ["train", *arguments]
-    runpy.run_module("t2t_keras.train", run_name="__main__", alter_sys=True)
+    sys.argv = [program, *arguments]
+    runpy.run_module(f"t2t_keras.{program}", run_name="__main__", alter_sys=True)
 
 
 def _arm(point: str, times: int) -> None:

@@ -17,6 +17,7 @@ from t2t_keras.errors import UserError
 from t2t_keras.input_pipeline.pipeline import TrainingBatches
 from t2t_keras.input_pipeline.records import read_manifest, verify_records
 from t2t_keras.model_dir import ModelDir
+from t2t_keras.signals import Interrupted
 from tests.system.changed import changed
 from tests.system.conftest import REPOSITORY
 from tests.system.in_process import run_program
@@ -199,7 +200,7 @@ def test_a_signal_stops_it_between_two_shards_or_within_one(
         if line.startswith("train-00000"):
             os.kill(os.getpid(), number)
 
-    with pytest.raises(preparation.Stopped, match=f"stopped by {number.name}"):
+    with pytest.raises(Interrupted, match=f"stopped by {number.name}"):
         preparation.prepare(config.data, folder, pairs_per_shard=25, workers=1, say=say)
     assert signal.getsignal(number) == before
     assert not (folder / "manifest.json").exists()

@@ -8,6 +8,7 @@ import pytest
 from t2t_keras import preparation
 from t2t_keras.flat_config import flat
 from t2t_keras.input_pipeline.records import read_manifest
+from t2t_keras.signals import Interrupted
 from tests.system.in_process import run_program
 
 
@@ -57,7 +58,7 @@ def test_the_output_is_required(flags):
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_a_signal_is_told_and_is_the_status(flags, tmp_path, monkeypatch, number):
     def stop(*_, **__):
-        raise preparation.Stopped(number)
+        raise Interrupted(number)
 
     monkeypatch.setattr(preparation, "prepare", stop)
     done = run_program("prepare", f"--output={tmp_path}", *flags)

@@ -1,7 +1,5 @@
 """What all programs share, looked at through small programs made up here."""
 
-import signal
-
 import pytest
 from absl import flags
 
@@ -41,14 +39,6 @@ def test_any_other_error_keeps_its_traceback():
 
     with pytest.raises(KeyError, match="a bug of ours"):
         run(main=fail)
-
-
-def test_ctrl_c_is_one_line_and_no_traceback():
-    def wait():
-        signal.raise_signal(signal.SIGINT)
-
-    done = run(main=wait)
-    assert (done.status, done.stderr) == (130, "stopped by SIGINT\n")
 
 
 def test_a_program_may_do_without_tensorflow(monkeypatch):

@@ -4,7 +4,6 @@ import json
 import os
 import signal
 import subprocess
-import threading
 import time
 from pathlib import Path
 
@@ -117,38 +116,19 @@ def test_a_rehearsal_of_the_papers_big_run(programs, tmp_path) -> None:
 
 
 class Sleeper(subprocess.Popen):
-    """A worker that is gone at once, if it is the first, or does nothing for long."""
+    """A worker that ends at once, if it is the first, or sleeps for long.
+
+    The last one is started while a signal arrives.
+    """
 
     def __init__(self, _command, env, stdout, **_settings):
-        first = json.loads(env["TF_CONFIG"])["task"]["index"] == 0
-        super().__init__(["sleep", "0" if first else "60"], stdout=stdout, text=True)
+        index = json.loads(env["TF_CONFIG"])["task"]["index"]
+        super().__init__(["sleep", "60" if index else "0"], stdout=stdout, text=True)
+        if index == 2:
+            os.kill(os.getpid(), signal.SIGTERM)
 
 
-def test_a_signal_reaches_whoever_is_left(tmp_path, monkeypatch) -> None:
-    before = {
-        number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGINT)
-    }
-
-    ended = threading.Event()
-
-    def send() -> None:
-        # Not before it is listened to: it would end the tests.
-        while signal.getsignal(signal.SIGTERM) is before[signal.SIGTERM]:
-            if ended.wait(0.01):
-                return
-        time.sleep(0.2)
-        os.kill(os.getpid(), signal.SIGTERM)
-
+def test_a_signal_reaches_all_workers(tmp_path, monkeypatch) -> None:
     monkeypatch.setattr(subprocess, "Popen", Sleeper)
-    sender = threading.Thread(target=send)
-    sender.start()
-    try:
-        done = run_program(
-            "rehearse", "--num_workers=3", f"--model_dir={tmp_path / 'run'}"
-        )
-    finally:
-        ended.set()
-        sender.join()
-        for number, handler in before.items():
-            signal.signal(number, handler)
+    done = run_program("rehearse", "--num_workers=3", f"--model_dir={tmp_path / 'run'}")
     assert done.status == 128 + signal.SIGTERM

@@ -8,7 +8,7 @@ import pytest
 import tensorflow as tf
 
 from t2t_keras import finish, training_run, workers
-from t2t_keras.training.loop import Interrupted
+from t2t_keras.training.loop import TrainingInterrupted
 from tests.system.in_process import run_program
 
 
@@ -56,7 +56,7 @@ def test_a_signal_is_told_and_is_the_status(
     tmp_path, monkeypatch, number, saved, status, message
 ):
     def stop(config, model_dir, strategy):
-        raise Interrupted(number, 1234, saved)
+        raise TrainingInterrupted(number, 1234, saved)
 
     monkeypatch.setattr(training_run, "train", stop)
     done = run_program("train", f"--model_dir={tmp_path / 'run'}")
@@ -93,7 +93,7 @@ def test_the_flags_reach_the_run(tmp_path, monkeypatch):
 
     def note(config, model_dir, strategy):
         seen.append((config, model_dir.path))
-        raise Interrupted(signal.SIGTERM, 0, True)
+        raise TrainingInterrupted(signal.SIGTERM, 0, True)
 
     monkeypatch.setattr(training_run, "train", note)
     path = tmp_path / "small.flags"

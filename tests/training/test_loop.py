@@ -13,8 +13,8 @@ from t2t_keras.training import loop as loop_module
 from t2t_keras.training.loop import (
     MOST_UNREAD,
     Hooks,
-    Interrupted,
     Intervals,
+    TrainingInterrupted,
     train_loop,
 )
 from t2t_keras.training.losses import LossSums
@@ -330,7 +330,7 @@ def send(number: signal.Signals, when: tuple[str, int], times: int = 1):
 def test_a_signal_stops_after_the_step_with_everything_saved(number) -> None:
     before = {n: signal.getsignal(n) for n in (signal.SIGTERM, signal.SIGINT)}
     run = FakeRun(at=send(number, ("train", 3)))
-    with pytest.raises(Interrupted, match=f"stopped by {number.name}") as stop:
+    with pytest.raises(TrainingInterrupted, match=f"stopped by {number.name}") as stop:
         run.loop(9, eval_steps=3)
     assert (stop.value.signal_number, stop.value.step) == (number, 3)
     assert stop.value.saved
@@ -341,7 +341,7 @@ def test_a_signal_stops_after_the_step_with_everything_saved(number) -> None:
 
 def test_a_signal_during_an_evaluation_stops_after_the_next_step() -> None:
     run = FakeRun(at=send(signal.SIGTERM, ("evaluate", 4)))
-    with pytest.raises(Interrupted) as stop:
+    with pytest.raises(TrainingInterrupted) as stop:
         run.loop(9, eval_steps=4, save_steps=4)
     assert stop.value.step == 5
     assert run.steps_of("save") == [4, 5]
@@ -350,7 +350,7 @@ def test_a_signal_during_an_evaluation_stops_after_the_next_step() -> None:
 @pytest.mark.parametrize("when", [("evaluate", 6), ("save", 6)])
 def test_a_signal_after_the_last_step_is_not_lost(when) -> None:
     run = FakeRun(at=send(signal.SIGTERM, when))
-    with pytest.raises(Interrupted) as stop:
+    with pytest.raises(TrainingInterrupted) as stop:
         run.loop(6)
     assert (stop.value.step, run.steps_of("save")) == (6, [6])
 
@@ -358,7 +358,7 @@ def test_a_signal_after_the_last_step_is_not_lost(when) -> None:
 def test_a_signal_says_if_nothing_could_be_saved() -> None:
     run = FakeRun(at=send(signal.SIGTERM, ("train", 2)))
     run.saves_succeed = False
-    with pytest.raises(Interrupted) as stop:
+    with pytest.raises(TrainingInterrupted) as stop:
         run.loop(6)
     assert not stop.value.saved
 

@@ -1,0 +1,189 @@
+"""Signal handling: SIGINT (Ctrl-C) and SIGTERM end a program cleanly.
+
+No handler here raises an exception. It would surface inside whatever is running, and
+TensorFlow and Keras catch it while they trace: the program would end with their
+traceback, or not end at all. A handler either ends the process itself, after removing
+what is half written, or only records the signal for a loop that acts on it between
+two steps.
+"""
+
+import contextlib
+import os
+import signal
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from typing import NoReturn
+
+STOP_SIGNALS = (signal.SIGINT, signal.SIGTERM)
+
+
+class Interrupted(Exception):  # noqa: N818 - it is no error of anything
+    """A signal asked for an end, and a safe point was reached.
+
+    Attributes:
+        signal_number: Which signal.
+    """
+
+    def __init__(self, signal_number: int):
+        super().__init__(f"stopped by {signal.Signals(signal_number).name}")
+        self.signal_number = signal_number
+
+
+class DeferredSignals:
+    """Signals that arrived in a `deferred` block, in order.
+
+    Attributes:
+        received: Their numbers.
+    """
+
+    def __init__(self) -> None:
+        self.received: list[int] = []
+
+    def __bool__(self) -> bool:
+        return bool(self.received)
+
+    def check(self) -> None:
+        """Marks a safe point.
+
+        Raises:
+            Interrupted: If a signal has arrived.
+        """
+        if self.received:
+            raise Interrupted(self.received[0])
+
+
+class _Undo:
+    """What to call before a signal ends the process, newest last."""
+
+    def __init__(self) -> None:
+        self.callbacks: list[Callable[[], object]] = []
+
+
+# Signals belong to the process, and so does this.
+_undo = _Undo()
+
+
+def end_program_on_signal() -> None:
+    """Has the first SIGINT or SIGTERM end the process with status 130 or 143.
+
+    What `undo_if_interrupted` guards is undone, one line on standard error names the
+    signal, and nothing else of the program runs.
+    """
+    # TensorFlow's start-up is silenced by redirecting descriptor 2 for a while.
+    stderr = os.dup(2)
+
+    def end(number: int, _: object) -> NoReturn:
+        for each in STOP_SIGNALS:
+            signal.signal(each, signal.SIG_IGN)
+        for undo in reversed(_undo.callbacks):
+            with contextlib.suppress(Exception):
+                undo()
+        for each in STOP_SIGNALS:
+            signal.signal(each, signal.SIG_DFL)
+        # The signal may have come while a line was being written: flush raises then.
+        with contextlib.suppress(Exception):
+            sys.stdout.flush()
+        # Erases a progress bar that is on the same line.
+        clear = "\r\x1b[K" if os.isatty(stderr) else ""
+        with contextlib.suppress(OSError):
+            os.write(stderr, f"{clear}{Interrupted(number)}\n".encode())
+        os._exit(128 + number)
+
+    for each in STOP_SIGNALS:
+        signal.signal(each, end)
+
+
+@contextlib.contextmanager
+def undo_if_interrupted(undo: Callable[[], object]) -> Iterator[None]:
+    """Calls `undo` at the end of the block, however it ends, signals included.
+
+    Args:
+        undo: Removes what is half written. It is also called when the block succeeds,
+            and does nothing then.
+    """
+    _undo.callbacks.append(undo)
+    try:
+        yield
+    finally:
+        undo()
+        _undo.callbacks.remove(undo)
+
+
+@contextlib.contextmanager
+def handled(handler: Callable[[int], object] | signal.Handlers) -> Iterator[None]:
+    """Has a handler take SIGINT and SIGTERM for the length of the block.
+
+    Args:
+        handler: Called with the signal's number; it must not raise. Or `SIG_DFL`, for
+            native code that runs for minutes and writes nothing: Python cannot run a
+            handler meanwhile, and the default action ends the process at once.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        yield  # Python allows no other thread to set handlers
+        return
+    action = (lambda number, _: handler(number)) if callable(handler) else handler
+    before = {each: signal.signal(each, action) for each in STOP_SIGNALS}
+    try:
+        yield
+    finally:
+        for number, previous in before.items():
+            signal.signal(number, previous)
+
+
+@contextlib.contextmanager
+def blocked() -> Iterator[None]:
+    """Holds SIGINT and SIGTERM back until the block ends.
+
+    Processes that are started in it never receive them.
+    """
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, STOP_SIGNALS)
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+@contextlib.contextmanager
+def deferred() -> Iterator[DeferredSignals]:
+    """Records SIGINT and SIGTERM for a block that acts on them at safe points.
+
+    A signal that the block has not acted on takes effect when it ends. A second
+    SIGINT takes effect at once: it goes to the handler of before.
+    """
+    signals = DeferredSignals()
+    previous = {each: signal.getsignal(each) for each in STOP_SIGNALS}
+
+    def record(number: int) -> None:
+        if signals and number == signal.SIGINT:
+            signal.signal(number, previous[signal.SIGINT])
+            signal.raise_signal(number)
+        signals.received.append(number)
+
+    with handled(record):
+        yield signals
+    if signals:
+        signal.raise_signal(signals.received[0])
+
+
+class SignalWaiter:
+    """Waits for SIGINT or SIGTERM in the main thread of a server.
+
+    From its creation on, signals no longer end the process.
+    """
+
+    def __init__(self) -> None:
+        # The system may hand a signal to any thread, which does not wake one that
+        # waits for a lock. Every thread's handler writes to this pipe.
+        self._reader, writer = os.pipe()
+        os.set_blocking(writer, False)
+        signal.set_wakeup_fd(writer)
+        for each in STOP_SIGNALS:
+            signal.signal(each, lambda *_: None)
+
+    def wait(self) -> int:
+        """Returns the first signal's number; a second one ends the process at once."""
+        number = os.read(self._reader, 1)[0]
+        for each in STOP_SIGNALS:
+            signal.signal(each, signal.SIG_DFL)
+        return number

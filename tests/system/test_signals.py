@@ -1,0 +1,147 @@
+"""Signals at random moments: every program ends with 130 or 143 and leaves nothing."""
+
+import os
+import random
+import shutil
+import signal
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from types import MappingProxyType
+
+import pytest
+
+from t2t_keras.signals import STOP_SIGNALS
+from tests.system import nursery
+from tests.system.reverse_task import reversed_pairs, written
+
+_WAIT_SECONDS = 300
+
+# Flags of each program; FOLDER is a folder of the signal's own, with a copy of a run.
+PROGRAMS = MappingProxyType(
+    {
+        "train": ("--model_dir=FOLDER/run", "--train_steps=510"),
+        "prepare": (
+            *("--output=FOLDER/records", "--train_source=FOLDER/train.source"),
+            *("--train_target=FOLDER/train.target", "--vocabulary_size=280"),
+            "--pairs_per_shard=300",
+        ),
+        "translate": (
+            *("--model_dir=FOLDER/run", "--input=FOLDER/train.source"),
+            "--output=FOLDER/translations",
+        ),
+        "evaluate": ("--model_dir=FOLDER/run", "--output=FOLDER/translations"),
+        "average": ("--model_dir=FOLDER/run", "--last=2"),
+        "export": ("--model_dir=FOLDER/run",),
+        "visualize": ("--model_dir=FOLDER/run", "--sentence=abc"),
+    }
+)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["export"])
+def test_a_few_signals(name, reverse_run, tmp_path):
+    send_signals(name, 4, reverse_run, tmp_path)
+
+
+@pytest.mark.release
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_many_signals(name, reverse_run, tmp_path):
+    send_signals(name, 50 if name == "export" else 20, reverse_run, tmp_path)
+
+
+def send_signals(name: str, count: int, trained, tmp_path: Path) -> None:
+    """Runs a program undisturbed, then with a signal at each of some random moments."""
+    flags = PROGRAMS[name]
+    if name == "train":
+        flags = (*trained.flags, *flags)
+    folder = prepared(tmp_path / "whole", trained)
+    status, log, seconds = run(name, flags, folder)
+    assert status == 0, log
+    seed = random.SystemRandom().randrange(2**31)
+    print(f"seed {seed}; undisturbed it takes {seconds:.1f} s")
+    generator = random.Random(seed)
+    stopped = 0
+    for index in range(count):
+        number = generator.choice(STOP_SIGNALS)
+        after = generator.uniform(0, seconds)
+        case = f"{number.name} {after:.2f} s after the start, seed {seed}"
+        folder = prepared(tmp_path / f"{index}", trained)
+        status, log, _ = run(name, flags, folder, number, after)
+        assert status in (0, 128 + number, -number), f"{case}: {status}\n{log}"
+        if status == -number:  # learning a vocabulary, in native code
+            assert log.rstrip().endswith("subwords …"), f"{case}\n{log}"
+        assert "Traceback" not in log, f"{case}\n{log}"
+        assert leftovers(folder) == [], f"{case}\n{log}"
+        for base in (folder / "run/export", folder / "run/export_ids"):
+            first, *others = (files_of(base / v) for v in versions(base))
+            assert all(other == first for other in others), f"{case}\n{log}"
+        stopped += status != 0
+        shutil.rmtree(folder)
+    print(f"{stopped} of {count} were stopped")
+    assert stopped >= count / 3
+
+
+def prepared(folder: Path, trained) -> Path:
+    """Returns a folder with text to prepare and a copy of a run."""
+    folder.mkdir()
+    written(folder, "train", reversed_pairs(3_000, seed=5))
+    shutil.copytree(trained.model_dir.path, folder / "run")
+    return folder
+
+
+def run(
+    name: str,
+    flags: Sequence[str],
+    folder: Path,
+    number: signal.Signals | None = None,
+    after: float = 0.0,
+) -> tuple[int | None, str, float]:
+    """Runs a program, and sends it a signal some seconds after it listens to them.
+
+    Returns:
+        Its exit status, what it printed, and how many seconds it took.
+    """
+    log = folder.with_suffix(".log")
+    arguments = [flag.replace("FOLDER", str(folder)) for flag in flags]
+    process = nursery.start(arguments, log, program=name)
+    try:
+        while process.is_alive() and not listens(process.pid):
+            time.sleep(0.001)
+        start = time.monotonic()
+        process.join(_WAIT_SECONDS if number is None else after)
+        if number is not None and process.is_alive():
+            os.kill(process.pid, number)
+        process.join(_WAIT_SECONDS)
+        seconds = time.monotonic() - start
+    finally:
+        process.kill()
+        process.join()
+    return process.exitcode, log.read_text(), seconds
+
+
+def listens(process_id: int | None) -> bool:
+    """Returns whether a process handles SIGTERM, as the kernel sees it."""
+    try:
+        status = Path(f"/proc/{process_id}/status").read_text()
+    except OSError:
+        return False
+    (caught,) = (line for line in status.splitlines() if line.startswith("SigCgt"))
+    return bool(int(caught.split()[1], 16) >> (signal.SIGTERM - 1) & 1)
+
+
+def leftovers(folder: Path) -> list[str]:
+    """Returns what is half written: files and folders with temporary names."""
+    return [
+        str(path.relative_to(folder))
+        for path in folder.rglob("*")
+        if path.name.startswith(".") or path.name.endswith(".tmp")
+    ]
+
+
+def versions(base: Path) -> list[str]:
+    return sorted(path.name for path in base.iterdir() if path.is_dir())
+
+
+def files_of(folder: Path) -> list[str]:
+    return sorted(str(path.relative_to(folder)) for path in folder.rglob("*"))
