@@ -6,6 +6,8 @@ import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from t2t_keras.signals import undo_if_interrupted
+
 
 @contextmanager
 def quiet_start_up() -> Iterator[None]:
@@ -21,14 +23,13 @@ def quiet_start_up() -> Iterator[None]:
     sys.stderr.flush()
     real = os.dup(2)
     with tempfile.TemporaryFile() as held:
-        os.dup2(held.fileno(), 2)
         try:
-            yield
+            with undo_if_interrupted(lambda: os.dup2(real, 2)):
+                os.dup2(held.fileno(), 2)
+                yield
         except BaseException:
-            os.dup2(real, 2)
             held.seek(0)
             os.write(2, held.read())
             raise
         finally:
-            os.dup2(real, 2)
             os.close(real)

@@ -70,8 +70,6 @@ def end_program_on_signal() -> None:
     What `undo_if_interrupted` guards is undone, one line on standard error names the
     signal, and nothing else of the program runs.
     """
-    # TensorFlow's start-up is silenced by redirecting descriptor 2 for a while.
-    stderr = os.dup(2)
 
     def end(number: int, _: object) -> NoReturn:
         for each in STOP_SIGNALS:
@@ -85,9 +83,9 @@ def end_program_on_signal() -> None:
         with contextlib.suppress(Exception):
             sys.stdout.flush()
         # Erases a progress bar that is on the same line.
-        clear = "\r\x1b[K" if os.isatty(stderr) else ""
+        clear = "\r\x1b[K" if os.isatty(2) else ""
         with contextlib.suppress(OSError):
-            os.write(stderr, f"{clear}{Interrupted(number)}\n".encode())
+            os.write(2, f"{clear}{Interrupted(number)}\n".encode())
         os._exit(128 + number)
 
     for each in STOP_SIGNALS:
