@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import IO
 
 from t2t_keras.errors import UserError
+from t2t_keras.signals import undo_if_interrupted
 
 
 @contextlib.contextmanager
@@ -48,9 +49,8 @@ def run_lock(
         )
         yield
         return
-    try:
-        yield
-    finally:
+
+    def release() -> None:
         # While it is still locked: whoever opened it meanwhile is told, and takes a
         # new one.
         path.unlink(missing_ok=True)
@@ -58,6 +58,9 @@ def run_lock(
         if is_new:
             with contextlib.suppress(OSError):
                 model_dir.rmdir()
+
+    with undo_if_interrupted(release):
+        yield
 
 
 def _locked(path: Path) -> IO[str]:
