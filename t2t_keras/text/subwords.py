@@ -12,6 +12,7 @@ import sentencepiece
 from t2t_keras.errors import UserError
 from t2t_keras.signals import handled
 from t2t_keras.text.normalization import normalize
+from t2t_keras.text.ties import check_ties
 from t2t_keras.text.vocabulary import EOS_ID, PAD_ID, UNK_ID
 
 # SentencePiece holds the lines it learns from in memory, so a long text is sampled:
@@ -56,7 +57,9 @@ def learn_subwords(
         ValueError: If `character_coverage` is outside (0, 1], or `model_type`
             is another.
         UserError: If there is no text, or it cannot give `vocabulary_size`
-            pieces; the message then says which sizes it can give.
+            pieces; the message then says which sizes it can give. Or if the
+            installed SentencePiece reads unigram models otherwise than
+            TensorFlow Text.
     """
     if model_type not in ("bpe", "unigram"):
         raise ValueError(
@@ -66,6 +69,8 @@ def learn_subwords(
         raise ValueError(
             f"character_coverage must be in (0, 1]. Received: {character_coverage}"
         )
+    if model_type == "unigram":
+        check_ties()
     if vocabulary_size <= _NUM_FIXED_PIECES:
         raise UserError(
             f"A vocabulary of {vocabulary_size} is too small: the 3 special ids and "

@@ -19,6 +19,7 @@ import sentencepiece
 
 from t2t_keras.errors import UserError
 from t2t_keras.text.normalization import normalize, normalize_in_graph
+from t2t_keras.text.ties import check_ties
 from t2t_keras.typing import Tensor
 from t2t_keras.whole_folders import write_file
 
@@ -45,7 +46,8 @@ class SubwordVocabulary:
 
     Raises:
         UserError: If the bytes are no SentencePiece model, or its special ids
-            are others.
+            are others, or it is a unigram model that the installed SentencePiece
+            reads otherwise than TensorFlow Text.
     """
 
     def __init__(self, model_proto: bytes):
@@ -267,7 +269,17 @@ def _processor_of(
             f"with this project, or train it with --pad_id={PAD_ID} "
             f"--eos_id={EOS_ID} --unk_id={UNK_ID} --bos_id=-1."
         )
+    if _is_unigram(processor):
+        check_ties()
     return processor
+
+
+def _is_unigram(processor: sentencepiece.SentencePieceProcessor) -> bool:
+    """Returns whether a model is of the type unigram, which no method tells."""
+    try:
+        return bool(processor.nbest_encode("a", nbest_size=1))
+    except RuntimeError:
+        return False
 
 
 def _write_atomically(path: Path, content: bytes) -> None:
