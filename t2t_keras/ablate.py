@@ -78,4 +78,11 @@ def _say(text: str) -> None:
 
 
 if __name__ == "__main__":
-    program.run(main, __doc__ or "", _OWN, with_config=True, own_devices=True)
+    program.run(
+        main,
+        __doc__ or "",
+        _OWN,
+        with_config=True,
+        own_devices=True,
+        check=lambda: program.required("output"),
+    )

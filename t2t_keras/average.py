@@ -19,6 +19,7 @@ _LAST = flags.DEFINE_integer(
     None,
     "How many of the newest checkpoints (in the range, if one is given). Paper: "
     "base 5, big 20. All of the range if not given.",
+    lower_bound=1,
 )
 _FROM_STEP = flags.DEFINE_integer("from_step", None, "First step to average.")
 _TO_STEP = flags.DEFINE_integer("to_step", None, "Last step to average.")
@@ -50,12 +51,8 @@ def chosen(
     """Returns the steps that the flags mean, ascending.
 
     Raises:
-        UserError: If the flags contradict one another, or ask for more than there is.
+        UserError: If they ask for more than there is.
     """
-    if last is None and from_step is None and to_step is None:
-        raise UserError("Give --last, or --from_step and --to_step, to average.")
-    if last is not None and last < 1:
-        raise UserError(f"--last must be at least 1. Received: {last}")
     low = 0 if from_step is None else from_step
     high = max(steps, default=0) if to_step is None else to_step
     found = [step for step in steps if low <= step <= high]
@@ -70,5 +67,12 @@ def chosen(
     return found
 
 
+def _check() -> None:
+    """Raises `UserError` if flags are missing."""
+    program.required("model_dir")
+    if (_LAST.value, _FROM_STEP.value, _TO_STEP.value) == (None, None, None):
+        raise UserError("Give --last, or --from_step and --to_step, to average.")
+
+
 if __name__ == "__main__":
-    program.run(main, __doc__ or "", _OWN)
+    program.run(main, __doc__ or "", _OWN, check=_check)

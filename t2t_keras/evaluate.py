@@ -70,7 +70,7 @@ def main() -> int:
 
     model_dir = ModelDir(program.required("model_dir"))
     config = model_dir.config()
-    _check_files(config.data.target_language)
+    _check_language(config.data.target_language)
     split = _SPLIT.value
     if _SOURCE.value:
         files = {"test": (_SOURCE.value, _REFERENCE.value)}
@@ -100,21 +100,26 @@ def main() -> int:
     return 0
 
 
-def _check_files(language: str) -> None:
-    """Raises `UserError` if the files do not suit each other, or the model."""
+def _check() -> None:
+    """Raises `UserError` if the flags do not go together."""
     from t2t_keras.input_pipeline.parallel_text import holds_both_sides
 
+    program.required("model_dir")
     sources, references = _SOURCE.value, _REFERENCE.value
-    trees = [path for path in sources if path.endswith((".mrg", ".mrg.gz"))]
-    if trees and language != "tree":
-        raise UserError(
-            f"{trees[0]} holds trees, and this model is no parser: it translates into "
-            f"{language!r}. Give text and its --reference, or a parser's --model_dir."
-        )
     complete = bool(sources) == bool(references)
     if not complete and not (sources and all(map(holds_both_sides, sources))):
         raise UserError("--source and --reference belong together; one is missing.")
 
 
+def _check_language(language: str) -> None:
+    """Raises `UserError` if the files do not suit the model."""
+    trees = [path for path in _SOURCE.value if path.endswith((".mrg", ".mrg.gz"))]
+    if trees and language != "tree":
+        raise UserError(
+            f"{trees[0]} holds trees, and this model is no parser: it translates into "
+            f"{language!r}. Give text and its --reference, or a parser's --model_dir."
+        )
+
+
 if __name__ == "__main__":
-    program.run(main, __doc__ or "", _OWN)
+    program.run(main, __doc__ or "", _OWN, check=_check)

@@ -101,11 +101,11 @@ _BATCH_SIZES = flags.DEFINE_list(
 _MODEL_NAME = flags.DEFINE_string(
     "model_name", "translate", "What requests to a server call the model."
 )
-_QUANTIZATION = flags.DEFINE_string(
+_QUANTIZATION = flags.DEFINE_enum(
     "quantization",
     "float32",
-    "How a model of CTranslate2 stores its weights: float32, float16, int16, int8 or "
-    "int8_float32.",
+    ["float32", "float16", "int16", "int8", "int8_float32"],
+    "How a model of CTranslate2 stores its weights.",
 )
 
 
@@ -159,5 +159,11 @@ def _ascending(texts: Sequence[str]) -> tuple[int, ...]:
     return sizes
 
 
+def _check() -> None:
+    """Raises `UserError` if flags are wrong or missing."""
+    program.required("model_dir")
+    _ascending(_BATCH_SIZES.value or ())
+
+
 if __name__ == "__main__":
-    program.run(main, __doc__ or "", _OWN)
+    program.run(main, __doc__ or "", _OWN, check=_check)

@@ -51,15 +51,26 @@ def config_from_flags(flag_values: flags.FlagValues = flags.FLAGS) -> Experiment
     Raises:
         UserError: If a value is not one of a setting's choices, or not a number.
     """
+    check_settings_flags(flag_values)
     values: dict[str, Any] = {}
     for section in sections().values():
         for field in dataclasses.fields(section):
             value = flag_values[field.name].value
             if value_type(section, field.name) is tuple:
                 value = tuple(value or ())
-            _check_value(field, value)
             values[field.name] = value
     return unflat(values)
+
+
+def check_settings_flags(flag_values: flags.FlagValues = flags.FLAGS) -> None:
+    """Raises `UserError` if a setting has a value that it cannot have.
+
+    Each is looked at by itself; `config_from_flags` also sees what does not go
+    together.
+    """
+    for section in sections().values():
+        for field in dataclasses.fields(section):
+            _check_value(field, flag_values[field.name].value)
 
 
 def _check_value(field: dataclasses.Field, value: Any) -> None:
@@ -68,7 +79,7 @@ def _check_value(field: dataclasses.Field, value: Any) -> None:
     choices = field.metadata["choices"]
     if choices and value is not None and value not in choices:
         choices = [str(choice) for choice in field.metadata["choices"]]
-        close = difflib.get_close_matches(str(value), choices, n=1)
+        close = difflib.get_close_matches(str(value), choices, n=1, cutoff=0.5)
         hint = f" Did you mean {close[0]}?" if close else ""
         raise UserError(
             f"--{field.name} must be one of {', '.join(choices)}. "
@@ -201,12 +212,12 @@ def help_text(
 
 def _described(name: str, flag_values: flags.FlagValues) -> list[str]:
     flag = flag_values[name]
-    default = flag.default_unparsed
-    if default in (None, (), ""):
-        shown = ""
-    elif isinstance(default, bool):
-        shown = f" [{str(default).lower()}]"
-    else:
-        shown = f" [{default}]"
-    about = textwrap.wrap(flag.help or "", 70)
+    default = flag.default
+    if isinstance(default, bool):
+        default = str(default).lower()
+    elif isinstance(default, list):
+        default = ",".join(default)
+    shown = "" if default in (None, "") else f" [{default}]"
+    # absl adds lines of its own to the help of a flag that may be repeated.
+    about = textwrap.wrap(" ".join((flag.help or "").split()), 70)
     return [f"  --{name}{shown}", *(f"      {line}" for line in about)]

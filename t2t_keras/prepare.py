@@ -78,6 +78,12 @@ def _say(text: str) -> None:
     print(text, file=sys.stderr, flush=True)
 
 
+def _check() -> None:
+    """Raises `UserError` if flags are wrong or do not go together."""
+    program.required("output")
+    config_from_flags()
+
+
 if __name__ == "__main__":
     own = ("output", "workers", "pairs_per_shard", "verify")
-    program.run(main, __doc__ or "", [*own, *_DATA])
+    program.run(main, __doc__ or "", [*own, *_DATA], check=_check)

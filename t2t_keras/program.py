@@ -13,7 +13,7 @@ from absl import app, flags, logging
 
 from t2t_keras.config import DecodingConfig, ExperimentConfig
 from t2t_keras.errors import UserError
-from t2t_keras.flags import help_text
+from t2t_keras.flags import check_settings_flags, help_text
 from t2t_keras.quiet import quiet_start_up
 from t2t_keras.signals import Interrupted, end_program_on_signal
 
@@ -26,12 +26,13 @@ def run(
     own_devices: bool = False,
     with_tensorflow: bool = True,
     takes_arguments: bool = False,
+    check: Callable[..., object] = lambda *_: None,
 ) -> None:
     """Parses the command line, calls `main`, and exits with its status.
 
-    Exit statuses: 0 done; 1 a flag was wrong, as absl has it; 2 something the user
-    gave cannot be used, or a disk is full, said in one message; 130, 141 or 143
-    after a signal.
+    Exit statuses: 0 done; 2 a flag is wrong, something the user gave cannot be used,
+    or a disk is full, said in one message; 130, 141 or 143 after a signal; 1 with a
+    traceback for anything else.
 
     Args:
         main: Does the work; flags are parsed when it is called.
@@ -43,6 +44,8 @@ def run(
             noise that it makes.
         takes_arguments: Whether `main` is called with what is given besides flags;
             other programs refuse it.
+        check: Called as `main` is, but before TensorFlow is imported, which it must
+            not do either. Raises `UserError` if flags are wrong or do not go together.
     """
     asked = [argument.lstrip("-") for argument in sys.argv[1:]]
     if "help" in asked or "h" in asked:
@@ -56,6 +59,9 @@ def run(
                     f"Arguments are given as flags. Received: {' '.join(argv[1:])}. "
                     "--help lists the flags."
                 )
+            if with_config:
+                check_settings_flags()
+            check(*([argv[1:]] if takes_arguments else []))
             if with_tensorflow:
                 _import_tensorflow(look_at_devices=not own_devices)
             sys.exit((main(argv[1:]) if takes_arguments else main()) or 0)
@@ -72,7 +78,26 @@ def run(
             sys.exit(2)
 
     end_program_on_signal()
-    app.run(guarded)
+    app.run(guarded, flags_parser=_parsed)
+
+
+def _parsed(argv: list[str]) -> list[str]:
+    """Returns what is given besides flags; ends the program if a flag is wrong."""
+    try:
+        rest = flags.FLAGS(argv)
+        # absl takes "nan" for a number within any bounds.
+        for name in flags.FLAGS:
+            value = flags.FLAGS[name].value
+            if isinstance(value, float) and not math.isfinite(value):
+                raise UserError(f"--{name} must be a number. Received: {value}")
+    except UnicodeDecodeError as error:
+        message = f"A flagfile is no text in UTF-8: {error}"
+    except (flags.Error, UserError) as error:
+        message = str(error).removeprefix("ERROR:: ")
+    else:
+        return rest
+    print(f"error: {message}\n--help lists the flags.", file=sys.stderr)
+    sys.exit(2)
 
 
 def _import_tensorflow(look_at_devices: bool) -> None:
@@ -109,20 +134,12 @@ class ModelFlags(NamedTuple):
     alpha: flags.FlagHolder
 
     def decoding(self, config: ExperimentConfig) -> DecodingConfig:
-        """Returns how a run decodes, with what the flags say instead.
-
-        Raises:
-            UserError: If a value cannot be.
-        """
+        """Returns how a run decodes, with what the flags say instead."""
         decoding = config.decoding
         beam_size, alpha = self.beam_size.value, self.alpha.value
         if beam_size is not None:
-            if beam_size < 1:
-                raise UserError(f"--beam_size must be at least 1: {beam_size}")
             decoding = dataclasses.replace(decoding, beam_size=beam_size)
         if alpha is not None:
-            if not 0 <= alpha < math.inf:
-                raise UserError(f"--alpha must be at least 0: {alpha}")
             decoding = dataclasses.replace(decoding, alpha=alpha)
         return decoding
 
@@ -144,12 +161,14 @@ def define_model_flags(flag_values: flags.FlagValues = flags.FLAGS) -> ModelFlag
             "beam_size",
             None,
             "Hypotheses that live at a time; as in the run if not given.",
+            lower_bound=1,
             flag_values=flag_values,
         ),
         flags.DEFINE_float(
             "alpha",
             None,
             "Strength of the length penalty; as in the run if not given.",
+            lower_bound=0,
             flag_values=flag_values,
         ),
     )

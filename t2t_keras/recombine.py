@@ -59,5 +59,11 @@ def main() -> int:
     return 0
 
 
+def _check() -> None:
+    """Raises `UserError` if flags are missing."""
+    program.required("treebank")
+    program.required("output")
+
+
 if __name__ == "__main__":
-    program.run(main, __doc__ or "", _OWN)
+    program.run(main, __doc__ or "", _OWN, check=_check)

@@ -19,7 +19,7 @@ import threading
 from absl import flags
 
 from t2t_keras import program
-from t2t_keras.flags import define_config_flags, without_flag
+from t2t_keras.flags import config_from_flags, define_config_flags, without_flag
 from t2t_keras.signals import handled
 
 _OWN = ("num_workers", "model_dir")
@@ -88,5 +88,18 @@ def _repeat(worker: subprocess.Popen[str], prefix: str) -> None:
             print(f"{prefix}{line}", end="", flush=True)
 
 
+def _check() -> None:
+    """Raises `UserError` if flags are wrong or do not go together."""
+    program.required("model_dir")
+    config_from_flags()
+
+
 if __name__ == "__main__":
-    program.run(main, __doc__ or "", _OWN, with_config=True, own_devices=True)
+    program.run(
+        main,
+        __doc__ or "",
+        _OWN,
+        with_config=True,
+        own_devices=True,
+        check=_check,
+    )

@@ -35,11 +35,6 @@ def main(folders: Sequence[str]) -> int:
     from t2t_keras.reporting.report import read_sources, report_page
     from t2t_keras.reporting.writing import write_report
 
-    if not folders:
-        raise UserError(
-            "Give the model directories, or ablations, that the report is of: "
-            "python -m t2t_keras.report runs/tiny"
-        )
     page = report_page(
         read_sources(folders), _test_texts if _TEXTS.value else _no_texts
     )
@@ -67,5 +62,14 @@ def _no_texts(_) -> None:
     return None
 
 
+def _check(folders: Sequence[str]) -> None:
+    """Raises `UserError` if nothing is given to report on."""
+    if not folders:
+        raise UserError(
+            "Give the model directories, or ablations, that the report is of: "
+            "python -m t2t_keras.report runs/tiny"
+        )
+
+
 if __name__ == "__main__":
-    program.run(main, __doc__ or "", _OWN, takes_arguments=True)
+    program.run(main, __doc__ or "", _OWN, takes_arguments=True, check=_check)

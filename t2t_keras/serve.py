@@ -11,6 +11,8 @@ starts tensorflow_model_server with the same flags, and clients see no differenc
 import contextlib
 import os
 import sys
+from collections.abc import Sequence
+from pathlib import Path
 
 from absl import flags
 
@@ -62,7 +64,13 @@ _CONFIG_POLL_SECONDS = flags.DEFINE_float(
     "Seconds between two looks whether --model_config_file has changed; 0 for never.",
     lower_bound=0,
 )
-_PORT = flags.DEFINE_integer("port", 8500, "To listen at; 0 for any that is free.")
+_PORT = flags.DEFINE_integer(
+    "port",
+    8500,
+    "To listen at; 0 for any that is free.",
+    lower_bound=0,
+    upper_bound=65_535,
+)
 _HOST = flags.DEFINE_string(
     "host",
     "127.0.0.1",
@@ -148,7 +156,7 @@ _INTER_OP = flags.DEFINE_integer(
 )
 
 
-def main() -> int:
+def main(_: Sequence[str]) -> int:
     """Serves until a signal comes, whose status the process then ends with."""
     from t2t_keras.serving.server.batching import BatchScheduler
     from t2t_keras.serving.server.config_watch import ConfigWatch
@@ -158,8 +166,6 @@ def main() -> int:
     from t2t_keras.serving.server.models import Models
     from t2t_keras.serving.server.session import disable_xla
 
-    if _BATCHING_FILE.value and not _BATCHING.value:
-        raise UserError("--batching_parameters_file needs --enable_batching.")
     config, batching = _models_config(), None
     if _BATCHING.value:
         cores = len(os.sched_getaffinity(0))
@@ -198,19 +204,9 @@ def main() -> int:
 def _models_config():
     from t2t_keras.serving.server.configs import read_models, single_model
 
-    if bool(_BASE_PATH.value) == bool(_CONFIG_FILE.value):
-        raise UserError(
-            "Give --model_base_path, for one model, or else --model_config_file."
-        )
     if _CONFIG_FILE.value:
         return read_models(_CONFIG_FILE.value)
-    path = os.path.abspath(_BASE_PATH.value)
-    if not os.path.isdir(path):
-        raise UserError(
-            f"There is no directory {path} to serve from (--model_base_path). "
-            "python -m t2t_keras.export makes one."
-        )
-    return single_model(_NAME.value, path)
+    return single_model(_NAME.value, os.path.abspath(_BASE_PATH.value))
 
 
 def _grpc_options(batching):
@@ -258,5 +254,47 @@ def _say(line: str) -> None:
         print(line, flush=True)
 
 
+def _start(arguments: Sequence[str]) -> None:
+    """Says that something happens, if the flags are right.
+
+    Raises:
+        UserError: If they are wrong or do not go together.
+    """
+    if arguments:
+        path = _exports_of(Path(arguments[0]))
+        raise UserError(
+            f"Arguments are given as flags. Received: {' '.join(arguments)}. "
+            f"Do you mean --model_base_path={path}?"
+        )
+    if bool(_BASE_PATH.value) == bool(_CONFIG_FILE.value):
+        raise UserError(
+            "Give --model_base_path, for one model, or else --model_config_file."
+        )
+    if _BATCHING_FILE.value and not _BATCHING.value:
+        raise UserError("--batching_parameters_file needs --enable_batching.")
+    if _BASE_PATH.value:
+        _check_base_path(Path(_BASE_PATH.value).absolute())
+    _say("starting …")
+
+
+def _check_base_path(path: Path) -> None:
+    if not path.is_dir():
+        raise UserError(
+            f"There is no directory {path} to serve from (--model_base_path). "
+            "python -m t2t_keras.export makes one."
+        )
+    exports = _exports_of(path)
+    if exports != path:
+        advice = f"Its exports are served with --model_base_path={exports}"
+        if not exports.is_dir():
+            advice = f"python -m t2t_keras.export --model_dir={path} makes an export"
+        raise UserError(f"{path} is the directory of a training run. {advice}.")
+
+
+def _exports_of(path: Path) -> Path:
+    """Returns where the versions are: below a run's directory, or else in `path`."""
+    return path / "export" if (path / "train.flags").is_file() else path
+
+
 if __name__ == "__main__":
-    program.run(main, __doc__ or "", _OWN)
+    program.run(main, __doc__ or "", _OWN, takes_arguments=True, check=_start)

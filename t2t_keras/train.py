@@ -58,5 +58,18 @@ def main() -> int:
     return 0
 
 
+def _check() -> None:
+    """Raises `UserError` if flags are wrong or do not go together."""
+    program.required("model_dir")
+    config_from_flags()
+
+
 if __name__ == "__main__":
-    program.run(main, __doc__ or "", ["model_dir"], with_config=True, own_devices=True)
+    program.run(
+        main,
+        __doc__ or "",
+        ["model_dir"],
+        with_config=True,
+        own_devices=True,
+        check=_check,
+    )

@@ -36,10 +36,13 @@ _INPUT = flags.DEFINE_string(
 _OUTPUT = flags.DEFINE_string(
     "output", "-", "File to write, replaced if there; - for standard output."
 )
-_N_BEST = flags.DEFINE_integer("n_best", 1, "Translations of each line.")
+_N_BEST = flags.DEFINE_integer("n_best", 1, "Translations of each line.", lower_bound=1)
 _SCORES = flags.DEFINE_bool("scores", False, "Write score and log probability too.")
 _LINES_AT_ONCE = flags.DEFINE_integer(
-    "lines_at_once", 1024, "Lines that are read, sorted by length, and translated."
+    "lines_at_once",
+    1024,
+    "Lines that are read, sorted by length, and translated.",
+    lower_bound=1,
 )
 
 
@@ -50,12 +53,10 @@ def main() -> int:
     from t2t_keras.model_dir import ModelDir
 
     model_dir = ModelDir(program.required("model_dir"))
-    if _LINES_AT_ONCE.value < 1:
-        raise UserError(f"--lines_at_once must be positive: {_LINES_AT_ONCE.value}")
     with opened_input(_INPUT.value) as source:
         trained = experiment.load_trained(model_dir, _MODEL.checkpoint.value)
         decoding = _MODEL.decoding(trained.config)
-        if not 1 <= _N_BEST.value <= decoding.beam_size:
+        if _N_BEST.value > decoding.beam_size:
             raise UserError(
                 f"--n_best must be from 1 to --beam_size={decoding.beam_size}. "
                 f"Received: {_N_BEST.value}"
@@ -91,4 +92,4 @@ def _translate_all(translator, source: IO[bytes], target: IO[str]) -> None:
 
 
 if __name__ == "__main__":
-    program.run(main, __doc__ or "", _OWN)
+    program.run(main, __doc__ or "", _OWN, check=lambda: program.required("model_dir"))

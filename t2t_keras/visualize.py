@@ -49,6 +49,7 @@ _OWN = (
     "beam_size",
     "alpha",
 )
+_OF_SENTENCES = ("lines", "heat_maps", "page")
 _MODEL = program.define_model_flags()
 _EXPORT_DIR = flags.DEFINE_string(
     "export_dir", None, "An export of text, or the folder of its versions, instead."
@@ -108,20 +109,7 @@ def main() -> int:
     from t2t_keras import visualizing
 
     sources, targets = _SENTENCE.value or [], _TRANSLATION.value or []
-    what, kinds = _WHAT.value, _KIND.value
-    if what is None:
-        what = ["lines", "heat_maps", "page"] if sources else ["summary"]
-    if kinds is None:
-        kinds = visualizing.KINDS
-    _check_names("what", what, visualizing.PICTURES)
-    _check_names("kind", kinds, visualizing.KINDS)
-    if set(what) - {"summary"} and not sources:
-        raise UserError(f"--what={','.join(what)} needs a --sentence to draw.")
-    if len(targets) not in (0, len(sources)):
-        raise UserError(
-            "Give a --translation for each --sentence, or none. Received: "
-            f"{len(targets)} for {len(sources)}"
-        )
+    what, kinds = _what(), _kinds()
     attention, name = _attention()
     sources = [attention.source(sentence) for sentence in sources]
     folder = Path(_OUTPUT.value or Path(_MODEL.model_dir.value or "") / "pictures")
@@ -148,6 +136,40 @@ def main() -> int:
     return 0
 
 
+def _what() -> Sequence[str]:
+    """Returns what to make."""
+    if _WHAT.value is not None:
+        return _WHAT.value
+    return _OF_SENTENCES if _SENTENCE.value else ["summary"]
+
+
+def _kinds() -> Sequence[str]:
+    """Returns which attention to draw."""
+    from t2t_keras.pictures.sentence_maps import KINDS
+
+    kinds = KINDS if _KIND.value is None else _KIND.value
+    _check_names("kind", kinds, KINDS)
+    return kinds
+
+
+def _check() -> None:
+    """Raises `UserError` if flags are wrong or do not go together."""
+    sources, targets = _SENTENCE.value or [], _TRANSLATION.value or []
+    what = _what()
+    _check_names("what", what, (*_OF_SENTENCES, "summary"))
+    _kinds()
+    _numbers(_HEADS.value or ())
+    if set(what) - {"summary"} and not sources:
+        raise UserError(f"--what={','.join(what)} needs a --sentence to draw.")
+    if len(targets) not in (0, len(sources)):
+        raise UserError(
+            "Give a --translation for each --sentence, or none. Received: "
+            f"{len(targets)} for {len(sources)}"
+        )
+    if bool(_EXPORT_DIR.value) == bool(_MODEL.model_dir.value):
+        raise UserError("Give either --model_dir or --export_dir.")
+
+
 def _sentences(
     attention: "Attention", sources: Sequence[str], targets: Sequence[str]
 ) -> list["SentenceMaps"]:
@@ -162,8 +184,6 @@ def _attention() -> tuple["Attention", str]:
     from t2t_keras import experiment, sentence_attention
     from t2t_keras.model_dir import ModelDir
 
-    if bool(_EXPORT_DIR.value) == bool(_MODEL.model_dir.value):
-        raise UserError("Give either --model_dir or --export_dir.")
     if _EXPORT_DIR.value:
         directory = Path(_EXPORT_DIR.value)
         return sentence_attention.of_export(directory), directory.name
@@ -234,4 +254,4 @@ def _numbers(values: Sequence[str]) -> list[int]:
 
 
 if __name__ == "__main__":
-    program.run(main, __doc__ or "", _OWN)
+    program.run(main, __doc__ or "", _OWN, check=_check)

@@ -13,12 +13,14 @@ from t2t_keras.pictures.head_table import as_markdown, as_tsv
 from t2t_keras.pictures.heat_map_figure import heat_map_figure
 from t2t_keras.pictures.line_figure import line_figure
 from t2t_keras.pictures.page import attention_page
-from t2t_keras.pictures.sentence_maps import AttentionMap, SentenceMaps, title_of
+from t2t_keras.pictures.sentence_maps import (
+    KINDS,
+    AttentionMap,
+    SentenceMaps,
+    title_of,
+)
 from t2t_keras.pictures.words import SPACE, merged_sentence
 from t2t_keras.sentence_attention import Attention
-
-KINDS = SentenceMaps._fields
-PICTURES = ("lines", "heat_maps", "page", "summary")
 
 
 class Choice(NamedTuple):
@@ -51,7 +53,7 @@ def write_pictures(
 
     Args:
         sentences: One at least.
-        what: Some of `PICTURES`; the summary is not of single sentences.
+        what: Some of "lines", "heat_maps" and "page"; a summary is of a corpus.
         choice: Which maps of them. The page has all.
         folder: Made if it is not there.
 

@@ -226,6 +226,19 @@ def test_help_lists_own_flags_then_the_settings_in_sections() -> None:
     assert "--num_layers" not in help_text("", flag_values, ["model_dir"], False)
 
 
+def test_help_shows_lists_as_they_are_given_and_no_runs_of_blanks() -> None:
+    values = flags.FlagValues()
+    flags.DEFINE_list("none", [], "None.", flag_values=values)
+    flags.DEFINE_list("pair", ["a", "b"], "Two.", flag_values=values)
+    flags.DEFINE_multi_enum("both", ["x", "y"], ["x", "y"], "Some.", flag_values=values)
+    flags.DEFINE_multi_string("many", None, "Many.", flag_values=values)
+    text = help_text("", values, ["none", "pair", "both", "many"], False)
+    assert "  --none\n" in text
+    assert "  --pair [a,b]\n" in text
+    assert "  --both [x,y]\n" in text
+    assert not re.search(r"\S  |\[\[", text), text
+
+
 # --- configs/
 
 

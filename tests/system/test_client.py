@@ -224,7 +224,7 @@ def test_a_damaged_file_is_refused_and_nothing_written(served, tmp_path):
         (["--retries=-1"], "--retries must be at least 0: -1"),
         (["--timeout_seconds=0"], "timeout_seconds must be positive: 0"),
         (["--beam_size=0"], "beam_size must be at least 1: 0"),
-        (["--alpha=nan"], "alpha must be at least 0: nan"),
+        (["--alpha=nan"], "--alpha must be a number. Received: nan"),
         (["--n_best=2", "--alpha=1"], "An export gives its n best with its own set"),
         (["--target=a", "--alpha=1"], "With --target nothing is translated, so that"),
         (["--target=-"], "--input and --target are one and the same: -"),

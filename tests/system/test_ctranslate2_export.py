@@ -320,16 +320,3 @@ def test_the_program_writes_versions_with_the_vocabulary(own_run):
         source = processor.encode("a b c d", out_type=str)
         (answer,) = ctranslate2_answers(folder, [source])
         assert processor.decode_pieces(answer[0][:-1]) == "d c b a"
-
-
-def test_the_program_names_the_quantizations(own_run):
-    told = run_program(
-        "export",
-        f"--model_dir={own_run.path}",
-        "--format=ctranslate2",
-        "--quantization=int4",
-    )
-    assert told.status == 2
-    assert "--quantization must be one of float32, float16, int8" in told.stderr
-    assert "Received: int4" in told.stderr
-    assert not (own_run.path / "export_ctranslate2").exists()

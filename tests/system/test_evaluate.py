@@ -102,12 +102,6 @@ def test_what_cannot_be_is_refused(evaluate, arguments, message):
     assert message in done.stderr
 
 
-def test_a_split_that_no_corpus_has(evaluate):
-    done = evaluate("--split=validation")
-    assert done.status == 1
-    assert "value should be one of <train|dev|test>" in done.stderr
-
-
 def test_unequal_files_are_refused(evaluate, tmp_path):
     source, reference = tmp_path / "a", tmp_path / "b"
     source.write_bytes(b"a b c\nb\n")

@@ -122,7 +122,9 @@ def test_a_signal_lets_requests_finish(tmp_path, base, number):
             assert waiting.result()["translation"] == [bytes(end).upper()]
         assert server.process.wait(60) == 128 + number
         assert server.err.read_text() == f"stopped by {number.name}\n"
-        loaded, serving, unloaded = server.lines()
+        starting, loading, loaded, serving, unloaded = server.lines()
+        assert starting == "starting …"
+        assert loading == f"translate version 2 loading from {base / '2'} …"
         assert re.fullmatch(r"translate version 2 loaded in \d+\.\d s", loaded)
         assert serving.startswith("serving translate version 2 on port ")
         assert unloaded == "translate version 2 unloaded"
@@ -194,6 +196,12 @@ def test_an_export_that_cannot_warm_up_is_not_served(tmp_path, base):
         ([], "Give --model_base_path"),
         (["--model_base_path={base}", "--model_config_file=x"], "or else --model_conf"),
         (["--model_base_path={base}/none"], "There is no directory {base}/none"),
+        (["--model_base_path={run}"], "--model_base_path={run}/export"),
+        (["{run}"], "--model_base_path={run}/export"),
+        (["{base}", "x"], "--model_base_path={base}"),
+        (["--model_base_path={untold}"], "t2t_keras.export --model_dir={untold}"),
+        (["--model_base_path={base}", "--port=70000"], "65535"),
+        (["--model_base_path={base}", "--port=-1"], "--port=-1"),
         (["--model_config_file={base}/none"], "{base}/none cannot be read as a text"),
         (
             ["--model_base_path={base}", "--batching_parameters_file=x"],
@@ -235,6 +243,11 @@ def test_what_it_will_not_start_with(tmp_path, base, monkeypatch, arguments, mes
         taken.bind(("127.0.0.1", 0))
         taken.listen()
         names = {"base": base, "bad": bad, "labels": labels}
+        for name in ("run", "untold"):
+            names[name] = tmp_path / name
+            names[name].mkdir()
+            (names[name] / "train.flags").touch()
+        (names["run"] / "export").mkdir()
         names["port"] = taken.getsockname()[1]
         done = run_program("serve", *[each.format(**names) for each in arguments])
     assert done.status == 2

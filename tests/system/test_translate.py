@@ -90,9 +90,7 @@ def test_a_line_over_the_limit_is_cut_and_the_user_told(translate):
     ("arguments", "message"),
     [
         (["--beam_size=0"], "--beam_size must be at least 1: 0"),
-        (["--n_best=0"], "--n_best must be from 1 to --beam_size=4. Received: 0"),
         (["--n_best=5"], "--n_best must be from 1 to --beam_size=4. Received: 5"),
-        (["--lines_at_once=0"], "--lines_at_once must be positive: 0"),
         (["--input=no/such.txt"], "There is no file no/such.txt (--input)"),
         (["--checkpoint=newest"], "There is no checkpoint 'newest' in"),
         (["--checkpoint=123"], "There is no checkpoint '123' in"),

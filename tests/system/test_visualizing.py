@@ -7,13 +7,14 @@ from t2t_keras.pictures.head_sums import HeadSums
 from t2t_keras.pictures.words import merged_sentence
 from t2t_keras.sentence_attention import Attention
 from t2t_keras.visualizing import (
-    PICTURES,
     Choice,
     summarize,
     write_pictures,
     write_summary,
 )
 from tests.pictures.made_up import made_up
+
+ALL = ("lines", "heat_maps", "page", "summary")
 
 
 def names(paths) -> list[str]:
@@ -22,7 +23,7 @@ def names(paths) -> list[str]:
 
 def test_all_pictures_of_a_sentence(tmp_path) -> None:
     folder = tmp_path / "new" / "pictures"
-    written = write_pictures([made_up()], PICTURES, Choice(), folder)
+    written = write_pictures([made_up()], ALL, Choice(), folder)
     assert names(written) == [
         "lines-encoder-layer2.svg",
         "lines-decoder-layer2.svg",

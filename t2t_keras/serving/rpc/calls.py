@@ -74,9 +74,12 @@ class PredictionCalls:
         credentials: grpc.ChannelCredentials | None,
         max_message_bytes: int,
     ):
-        if "://" in server or not re.search(r"^unix:|:\d+$", server):
+        port = re.search(r":(\d+)$", server)
+        address = port is not None and 0 < int(port[1]) < 2**16
+        if "://" in server or not (address or server.startswith("unix:")):
             raise UserError(
-                f"A server is host:port, as in localhost:8500. Received: {server!r}"
+                "A server is host:port, as in localhost:8500, with a port from 1 to "
+                f"65535. Received: {server!r}"
             )
         if not timeout_seconds > 0:
             raise UserError(f"timeout_seconds must be positive: {timeout_seconds}")

@@ -173,6 +173,7 @@ class ModelVersions:
     def _bring_up(self, version: Version) -> None:
         """Loads a version, again and again if need be."""
         failure = None
+        self._say(version, f"loading from {version.directory} …")
         for left in range(self._retries.count, -1, -1):
             with self._changed:
                 if not version.wanted:

@@ -226,7 +226,11 @@ def test_an_answer_of_another_kind_is_named():
 
 
 @pytest.mark.parametrize(
-    "server", ["", "localhost", "http://localhost:8500", "localhost:", "a:b", "a:1/x"]
+    "server",
+    [
+        *("", "localhost", "http://localhost:8500", "localhost:", "a:b", "a:1/x"),
+        *("localhost:0", "localhost:65536", "localhost:70000"),
+    ],
 )
 def test_what_is_no_address_is_refused(server):
     with pytest.raises(UserError, match="A server is host:port, as in localhost:8500"):

@@ -18,14 +18,18 @@ class Shelf:
         self.diary: list[str] = []
         self.fail: set[str] = set()
         self.slow: dict[str, threading.Event] = {}
+        self.begun: list[str] = []
         self.lines: list[str] = []
         self.model = ModelVersions(
             "m",
             self.load,
             retries or Retries(0, 0.0),
             threading.Condition(),
-            self.lines.append,
+            self.log,
         )
+
+    def log(self, line: str) -> None:
+        (self.begun if " loading from " in line else self.lines).append(line)
 
     def load(self, directory: Path) -> Servable:
         name = directory.name
@@ -61,6 +65,7 @@ def test_a_version_is_loaded_used_and_unloaded():
     shelf.want()
     shelf.wait(v1=State.END)
     assert shelf.diary == ["load 1", "close 1"]
+    assert shelf.begun == ["m version 1 loading from /base/1 …"]
     assert shelf.lines[0].startswith("m version 1 loaded in ")
     assert shelf.lines[1:] == ["m version 1 unloaded"]
 
