@@ -11,9 +11,9 @@ _LEFT_OUT = ("architecture", "mutations")
 def files_for(root: Path, module: str) -> tuple[list[Path], list[Path]]:
     """Returns the test files of a module's package, and all others.
 
-    In each list files that bear the module's name come first, then those that import
-    it. The package's are those of the same folder below `tests`; of a module at the
-    top of its package those that bear its name or import it.
+    In each list the file of the module's name comes first, then those that import it.
+    The package's are those of the same folder below `tests`; of a module at the top of
+    its package those that import it or whose names begin with its own.
 
     Args:
         root: Of the checkout.
@@ -29,8 +29,10 @@ def files_for(root: Path, module: str) -> tuple[list[Path], list[Path]]:
         place = path.relative_to(root / "tests").parts
         if place[0] in _LEFT_OUT:
             continue
-        is_named = path.stem.startswith(f"test_{stem}")
-        is_near = is_named or bool(imports.search(path.read_text(encoding="utf-8")))
-        is_own = place[: len(folders)] == tuple(folders) if folders else is_near
-        (own if is_own else others).append((not is_named, not is_near, path))
+        is_named = path.stem == f"test_{stem}"
+        is_import = bool(imports.search(path.read_text(encoding="utf-8")))
+        is_own = is_named or is_import or path.stem.startswith(f"test_{stem}_")
+        if folders:
+            is_own = place[: len(folders)] == tuple(folders)
+        (own if is_own else others).append((not is_named, not is_import, path))
     return [path for *_, path in sorted(own)], [path for *_, path in sorted(others)]

@@ -79,6 +79,7 @@ def test_own_test_files_come_first(tmp_path: Path) -> None:
     for path, text in (
         ("tests/text/test_other.py", ""),
         ("tests/text/test_using.py", "from toy.text import adding"),
+        ("tests/text/test_adding.py", ""),
         ("tests/text/test_adding_more.py", ""),
         ("tests/system/test_a.py", ""),
         ("tests/system/test_b.py", "import toy.text.adding"),
@@ -86,11 +87,11 @@ def test_own_test_files_come_first(tmp_path: Path) -> None:
     ):
         _write(tmp_path / path, text)
     own, others = files_for(tmp_path, "toy.text.adding")
-    names = ["test_adding_more", "test_using", "test_other"]
+    names = ["test_adding", "test_using", "test_adding_more", "test_other"]
     assert [path.stem for path in own] == names
     assert [path.stem for path in others] == ["test_b", "test_a"]
     own, others = files_for(tmp_path, "toy.adding")
-    assert [path.stem for path in own] == ["test_adding_more"]
+    assert [path.stem for path in own] == ["test_adding", "test_adding_more"]
     assert len(others) == 4
 
 

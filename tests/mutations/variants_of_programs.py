@@ -158,11 +158,11 @@ VARIANTS_OF_PROGRAMS: tuple[Mutation, ...] = (
         "0.0",
     ),
     Mutation(
-        "the warm-up leaves out the largest batch",
-        "t2t_keras.serving.warm_up",
-        "warm_up_requests",
-        "batch_sizes[-1:]",
-        "batch_sizes[:1]",
+        "the client's token scores hold padding",
+        "t2t_keras.serving.client",
+        "TranslationClient.score",
+        "log_probs[:length]",
+        "log_probs",
     ),
     Mutation(
         "a message that is too large is sent again",
