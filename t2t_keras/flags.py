@@ -12,6 +12,7 @@ from typing import Any
 
 from absl import flags
 
+from t2t_keras.bundled import with_flagfiles
 from t2t_keras.config import ExperimentConfig
 from t2t_keras.errors import UserError
 from t2t_keras.flat_config import sections, unflat, value_type
@@ -93,8 +94,6 @@ def config_from_flagfile(path: str | Path) -> ExperimentConfig:
     Raises:
         UserError: If the file is missing, or holds something that is no setting.
     """
-    if not Path(path).is_file():
-        raise UserError(f"There is no flagfile {path}.")
     return config_from_arguments([f"--flagfile={path}"], of=str(path))
 
 
@@ -110,11 +109,9 @@ def config_from_arguments(arguments: Sequence[str], of: str) -> ExperimentConfig
     """
     flag_values = flags.FlagValues()
     flags.DEFINE_string("model_dir", None, "", flag_values=flag_values)
-    # absl's own, which a separate set of flags does not have.
-    flags.DEFINE_string("flagfile", None, "", flag_values=flag_values)
     define_config_flags(flag_values)
     try:
-        flag_values(["arguments", *arguments])
+        flag_values(["arguments", *with_flagfiles(arguments)])
     except flags.Error as error:
         raise UserError(f"{of}: {error}") from error
     return config_from_flags(flag_values)

@@ -11,6 +11,7 @@ from typing import NamedTuple
 import tqdm
 from absl import app, flags, logging
 
+from t2t_keras.bundled import with_flagfiles
 from t2t_keras.config import DecodingConfig, ExperimentConfig
 from t2t_keras.errors import UserError
 from t2t_keras.flags import check_settings_flags, help_text
@@ -84,14 +85,12 @@ def run(
 def _parsed(argv: list[str]) -> list[str]:
     """Returns what is given besides flags; ends the program if a flag is wrong."""
     try:
-        rest = flags.FLAGS(argv)
+        rest = flags.FLAGS([argv[0], *with_flagfiles(argv[1:])])
         # absl takes "nan" for a number within any bounds.
         for name in flags.FLAGS:
             value = flags.FLAGS[name].value
             if isinstance(value, float) and not math.isfinite(value):
                 raise UserError(f"--{name} must be a number. Received: {value}")
-    except UnicodeDecodeError as error:
-        message = f"A flagfile is no text in UTF-8: {error}"
     except (flags.Error, UserError) as error:
         message = str(error).removeprefix("ERROR:: ")
     else:

@@ -1,11 +1,11 @@
 """What an ablation is to run: every row from every seed, on one corpus."""
 
 import dataclasses
-import glob
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from t2t_keras.bundled import matching_flagfiles
 from t2t_keras.config import ExperimentConfig
 from t2t_keras.errors import UserError
 from t2t_keras.flags import config_from_arguments
@@ -68,7 +68,7 @@ def read_rows(patterns: Sequence[str], given: Sequence[str]) -> list[Row]:
         UserError: If there is none, one cannot be read, two have one name or say the
             same, or they are not of one corpus and vocabulary.
     """
-    paths = [path for pattern in patterns for path in _matches(pattern)]
+    paths = [path for pattern in patterns for path in matching_flagfiles(pattern)]
     rows = [
         Row(
             Path(path).stem,
@@ -103,13 +103,6 @@ def changes(row: Row, base: Row) -> dict[str, Any]:
     """Returns the settings of a row that are not those of another."""
     before, after = flat(base.config), flat(row.config)
     return {name: after[name] for name in after if after[name] != before[name]}
-
-
-def _matches(pattern: str) -> list[str]:
-    found = sorted(glob.glob(pattern))
-    if not found:
-        raise UserError(f"There is no flagfile {pattern} (--rows).")
-    return found
 
 
 def _check_two(one: Row, other: Row) -> None:

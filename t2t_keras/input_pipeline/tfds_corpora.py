@@ -15,6 +15,7 @@ from typing import Any, TypeAlias
 
 import tensorflow as tf
 
+from t2t_keras.bundled import DATA, bundled_folder
 from t2t_keras.errors import UserError
 from t2t_keras.input_pipeline.parallel_text import close_matches
 
@@ -87,9 +88,9 @@ def open_tfds(
     """Returns a dataset, prepared and with its two languages picked.
 
     Args:
-        dataset: A folder with a dataset builder in `./data` or in the `data`
-            beside the package, which is prepared if it is not yet; or the name
-            of a dataset of TFDS.
+        dataset: A folder with a dataset builder in `./data` or in the bundled
+            `data`, which is prepared if it is not yet; or the name of a dataset
+            of TFDS.
         source_language: Feature to translate from; None for "source".
         target_language: Feature to translate into; None for "target".
         data_dir: Where prepared datasets lie; TFDS's own default if None.
@@ -119,9 +120,9 @@ def _tensorflow_datasets() -> ModuleType:
 
 
 def _data_folders() -> tuple[Path, ...]:
-    here = Path("data").resolve()
-    beside_package = Path(__file__).resolve().parents[2] / "data"
-    return (here,) if here == beside_package else (here, beside_package)
+    here = Path(DATA).resolve()
+    bundled = bundled_folder(DATA)
+    return (here,) if here == bundled else (here, bundled)
 
 
 def _builder_folder(name: str, data_folders: Sequence[Path]) -> Path | None:

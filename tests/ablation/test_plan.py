@@ -41,7 +41,7 @@ def test_a_pattern_stands_for_all_that_match(tmp_path):
 @pytest.mark.parametrize(
     ("rows", "given", "message"),
     [
-        (["a1", "missing"], [], r"There is no flagfile .*missing\.flags \(--rows\)"),
+        (["a1", "missing"], [], r"There is no flagfile .*missing\.flags"),
         ([], [], r"--rows is required"),
         (["a1", "a1"], [], r"a1\.flags and .*a1\.flags have one name.*Rename one"),
         (

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.architecture.requirements import requirement_faults
+from tests.architecture.requirements import package_faults, requirement_faults
 from tests.architecture.tree import ROOT
 
 PYPROJECT = """
@@ -63,3 +63,22 @@ def test_a_planted_disagreement_is_found(
     assert text.count(old) == 1
     (tmp_path / path).write_text(text.replace(old, new))
     assert requirement_faults(tmp_path) == [fault]
+
+
+def test_a_wheel_has_every_package_of_this_repository() -> None:
+    assert package_faults(ROOT) == []
+
+
+def test_a_package_that_a_wheel_lacks_is_found(tmp_path: Path) -> None:
+    for package in ("t2t_keras", "t2t_keras/text"):
+        (tmp_path / package).mkdir()
+        (tmp_path / package / "__init__.py").touch()
+    (tmp_path / "configs").mkdir()
+    (tmp_path / "pyproject.toml").write_text(
+        '[tool.setuptools]\npackages = ["t2t_keras", "t2t_keras.c", "t2t_keras.d"]\n'
+        'package-dir = { "t2t_keras.c" = "configs", "t2t_keras.d" = "gone" }\n'
+    )
+    assert package_faults(tmp_path) == [
+        "pyproject.toml: packages lacks t2t_keras.text",
+        "pyproject.toml: there is no package t2t_keras.d",
+    ]

@@ -94,13 +94,17 @@ def test_nothing_is_left_of_a_run_that_cannot_be(train, tmp_path, arguments, mes
         ("--train_steps=0", "flag --train_steps=0: "),
         ("--label_smoothing=1.5", "flag --label_smoothing=1.5: "),
         ("--num_heads=0", "flag --num_heads=0: "),
-        ("--flagfile=no.flags", "no.flags"),
     ],
 )
 def test_a_flag_that_cannot_be_read(train, tmp_path, argument, message):
     """These are absl's own messages."""
     assert refused(train(argument), message)
     assert not (tmp_path / "new").exists()
+
+
+def test_a_missing_flagfile():
+    done = run_program("train", "--flagfile=configs/no.flags")
+    assert refused(done, "There is no flagfile configs/no.flags")
 
 
 def test_no_model_dir():

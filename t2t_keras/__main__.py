@@ -1,0 +1,74 @@
+"""Programs: lists them, and starts the one that a console script is named after.
+
+python -m t2t_keras
+"""
+
+import ast
+import runpy
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+# In the order in which a run meets them. Each is a module that `python -m` runs.
+PROGRAMS = (
+    *("prepare", "train", "recombine", "rehearse"),
+    *("translate", "evaluate", "average", "report", "ablate"),
+    *("export", "serve", "client", "visualize"),
+)
+_PREFIX = "t2t-"
+
+
+def console_script() -> None:
+    """Runs the program that the console script is named after: t2t-train runs train.
+
+    One function for all scripts: a program is run as `python -m` runs it.
+    """
+    name = Path(sys.argv[0]).stem.removeprefix(_PREFIX)
+    if name not in PROGRAMS:
+        print(
+            f"error: {sys.argv[0]} is not called as a program is: {_PREFIX}"
+            f"{f', {_PREFIX}'.join(PROGRAMS)}.",
+            file=sys.stderr,
+        )
+        sys.exit(2)
+    runpy.run_module(f"t2t_keras.{name}", run_name="__main__", alter_sys=True)
+
+
+def list_programs() -> str:
+    """Returns a line for each program, with what it does."""
+    width = max(map(len, PROGRAMS))
+    lines = [f"  {_PREFIX}{name:{width}}  {_about(name)}" for name in PROGRAMS]
+    return "\n".join(
+        [
+            "The programs of t2t_keras, and what each does:",
+            "",
+            *lines,
+            "",
+            f"{_PREFIX}NAME --help lists the flags of one. Each is also started with",
+            "python -m t2t_keras.NAME.",
+        ]
+    )
+
+
+def _about(name: str) -> str:
+    """Returns the first line of a program's docstring, without importing it."""
+    text = Path(__file__).with_name(f"{name}.py").read_text(encoding="utf-8")
+    return (ast.get_docstring(ast.parse(text)) or "").splitlines()[0]
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Prints the list; returns the exit status."""
+    if unknown := [each for each in arguments if each not in ("--help", "-h")]:
+        name = unknown[0] if unknown[0] in PROGRAMS else "NAME"
+        print(
+            f"error: {unknown[0]!r} is not understood here. Start a program by its "
+            f"name: python -m t2t_keras.{name}, or {_PREFIX}{name}.",
+            file=sys.stderr,
+        )
+        return 2
+    print(list_programs())
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

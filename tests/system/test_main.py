@@ -1,0 +1,60 @@
+"""The list of programs, and the console scripts that start them."""
+
+import re
+import subprocess
+import sys
+import tomllib
+
+import pytest
+
+from t2t_keras.__main__ import PROGRAMS, console_script, main
+from tests.system.in_process import run_main
+from tests.system.programs import REPOSITORY
+
+
+def test_every_program_is_listed_and_has_a_script():
+    started = {
+        path.stem
+        for path in (REPOSITORY / "t2t_keras").glob("*.py")
+        if 'if __name__ == "__main__":' in path.read_text() and path.stem[0] != "_"
+    }
+    assert set(PROGRAMS) == started
+    project = tomllib.loads((REPOSITORY / "pyproject.toml").read_text())["project"]
+    assert set(project["scripts"]) == {f"t2t-{name}" for name in PROGRAMS}
+    assert set(project["scripts"].values()) == {"t2t_keras.__main__:console_script"}
+    listed = re.findall(r"^\| `(\w+)` \|", (REPOSITORY / "README.md").read_text(), re.M)
+    assert sorted(listed) == sorted(PROGRAMS)
+
+
+@pytest.mark.parametrize("asked", [[], ["--help"]])
+def test_the_list_has_a_line_for_each_program(asked):
+    """As a process, which starts at once: without TensorFlow."""
+    command = [sys.executable, "-X", "importtime", "-m", "t2t_keras", *asked]
+    done = subprocess.run(
+        command, cwd=REPOSITORY, capture_output=True, text=True, check=True
+    )
+    named = re.findall(r"^  t2t-(\w+) +[A-Z]\w+ .*\.$", done.stdout, re.M)
+    assert named == list(PROGRAMS)
+    assert "t2t_keras" in done.stderr
+    assert "tensorflow" not in done.stderr
+
+
+def test_a_program_is_not_taken_for_an_argument_of_the_list(capsys):
+    assert main(["train", "--d_model=3"]) == 2
+    printed = capsys.readouterr()
+    assert printed.out == ""
+    assert "t2t-train" in printed.err
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_a_console_script_runs_the_program_that_it_is_named_after(name):
+    done = run_main(console_script, f"/some/bin/t2t-{name}", "--help")
+    assert done.status == 0
+    assert f"python -m t2t_keras.{name} " in done.stdout
+
+
+def test_a_script_of_another_name_is_refused():
+    done = run_main(console_script, "/some/bin/t2t-tran")
+    assert done.status == 2
+    assert "t2t-tran " in done.stderr
+    assert "t2t-train" in done.stderr
