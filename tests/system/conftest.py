@@ -60,12 +60,16 @@ class TrainedRun:
     """What a run of the train program left, and what it was given."""
 
     model_dir: ModelDir
-    seed: int
     flags: tuple[str, ...]
     held_out: Pairs
     dev: Pairs
     stdout: str
     stderr: str
+
+    @property
+    def seed(self) -> int:
+        """That of the settings."""
+        return self.model_dir.config().training.seed
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -74,6 +78,36 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         waits = "reverse_run" in getattr(item, "fixturenames", ())
         if waits and item.get_closest_marker("release") is None:
             item.add_marker(pytest.mark.slow)
+
+
+# Over those above: enough to learn ten sentences by heart.
+SHORT = (
+    "--d_model=32",
+    "--d_ff=64",
+    "--train_steps=60",
+    "--warmup_steps=20",
+    "--eval_steps=30",
+    "--dev_bleu_sentences=0",
+    "--save_steps=15",
+    "--log_steps=20",
+    "--seed=7",
+)
+
+
+@pytest.fixture(scope="session")
+def short_run(tmp_path_factory: pytest.TempPathFactory) -> TrainedRun:
+    """A model of sixty steps, which knows ten sentences: they are all of its sets."""
+    return made_once(tmp_path_factory, "short", _short_run)
+
+
+def _short_run(folder: Path) -> TrainedRun:
+    by_first_letter = {source[0]: (source, t) for source, t in reversed_pairs(99, 4)}
+    pairs = list(by_first_letter.values())
+    files = {"train": pairs * 30, "dev": pairs, "test": pairs}
+    written_files = [
+        flag for split, part in files.items() for flag in written(folder, split, part)
+    ]
+    return _trained(folder, (*SETTINGS, *SHORT, *written_files), pairs, pairs)
 
 
 @pytest.fixture(scope="session")
@@ -100,11 +134,17 @@ def _trained_run(folder: Path) -> TrainedRun:
         *written(folder, "dev", dev),
         *written(folder, "test", held_out),
     )
+    return _trained(folder, flags, held_out, dev)
+
+
+def _trained(
+    folder: Path, flags: tuple[str, ...], held_out: Pairs, dev: Pairs
+) -> TrainedRun:
     model_dir = ModelDir(folder / "run")
     done = python("-m", "t2t_keras.train", f"--model_dir={model_dir.path}", *flags)
-    assert done.returncode == 0, f"seed {seed}: {done.stderr.decode()}"
+    assert done.returncode == 0, f"{flags}: {done.stderr.decode()}"
     texts = done.stdout.decode(), done.stderr.decode()
-    return TrainedRun(model_dir, seed, flags, held_out, dev, *texts)
+    return TrainedRun(model_dir, flags, held_out, dev, *texts)
 
 
 def python(*arguments: str, stdin: bytes = b"") -> subprocess.CompletedProcess[bytes]:
@@ -132,6 +172,13 @@ def c_programs(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def own_run(reverse_run: TrainedRun, tmp_path: Path) -> ModelDir:
     """A copy of the run's directory, which the test may change or damage."""
     shutil.copytree(reverse_run.model_dir.path, tmp_path / "run")
+    return ModelDir(tmp_path / "run")
+
+
+@pytest.fixture
+def own_short_run(short_run: TrainedRun, tmp_path: Path) -> ModelDir:
+    """A copy of the short run's directory, which the test may change or damage."""
+    shutil.copytree(short_run.model_dir.path, tmp_path / "run")
     return ModelDir(tmp_path / "run")
 
 

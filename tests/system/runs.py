@@ -16,6 +16,7 @@ import numpy as np
 import tensorflow as tf
 
 from t2t_keras.checkpoints import read_state, steps_in
+from tests.system import nursery
 from tests.system.programs import REPOSITORY
 
 STEPS = 60
@@ -54,33 +55,22 @@ class Run:
     """A training run in a directory, whose processes are started and ended here."""
 
     def __init__(
-        self,
-        corpus: Path,
-        model_dir: Path,
-        extra: Sequence[str] = (),
-        keep_checkpoints: int = 4,
+        self, model_dir: Path, flags: Sequence[str], keep_checkpoints: int = 4
     ):
-        files = [
-            f"--{split}_{side}={corpus / split}.{language}"
-            for split in ("train", "dev")
-            for side, language in (("source", "en"), ("target", "de"))
-        ]
         self.model_dir = model_dir
         self.checkpoints = model_dir / "checkpoints"
         self.log = model_dir.with_suffix(".log")
         self.keep_checkpoints = keep_checkpoints
         self.arguments = (
+            *flags,
             f"--model_dir={model_dir}",
             f"--keep_checkpoints={keep_checkpoints}",
-            *files,
-            *SETTINGS,
-            *extra,
         )
 
-    def start(self, *more: str) -> subprocess.Popen:
+    def start(self) -> subprocess.Popen:
         with open(self.log, "a") as log:
             return subprocess.Popen(
-                [sys.executable, "-m", "t2t_keras.train", *self.arguments, *more],
+                [sys.executable, "-m", "t2t_keras.train", *self.arguments],
                 cwd=REPOSITORY,
                 stdout=log,
                 stderr=log,
@@ -118,13 +108,28 @@ class Run:
 
     def finish(self) -> None:
         """Goes on to the last checkpoint; what follows is not waited for."""
-        process = self.start()
+        process = nursery.start(self.arguments, self.log)
         try:
             end(process, self, STEPS)
         finally:
             process.kill()
-        assert process.returncode == -signal.SIGKILL
+        assert process.exitcode == -signal.SIGKILL
         assert self.newest() == STEPS, self.log.read_text()
+
+
+def small_run(
+    corpus: Path,
+    model_dir: Path,
+    extra: Sequence[str] = (),
+    keep_checkpoints: int = 4,
+) -> Run:
+    """Returns a run of the smallest model on the files of `write_corpus`."""
+    files = [
+        f"--{split}_{side}={corpus / split}.{language}"
+        for split in ("train", "dev")
+        for side, language in (("source", "en"), ("target", "de"))
+    ]
+    return Run(model_dir, (*files, *SETTINGS, *extra), keep_checkpoints)
 
 
 def is_running(process: subprocess.Popen | BaseProcess) -> bool:

@@ -8,29 +8,29 @@ from tests.system.in_process import run_program
 
 
 @pytest.fixture
-def average(own_run):
-    flag = f"--model_dir={own_run.path}"
+def average(own_short_run):
+    flag = f"--model_dir={own_short_run.path}"
     return lambda *arguments: run_program("average", flag, *arguments)
 
 
-# The run kept the checkpoints of steps 350, 400, 450 and 500.
+# The run kept the checkpoints of steps 15, 30, 45 and 60.
 @pytest.mark.parametrize(
     ("arguments", "steps"),
     [
-        (["--last=1"], [500]),
-        (["--last=3"], [400, 450, 500]),
-        (["--last=4"], [350, 400, 450, 500]),
-        (["--from_step=400"], [400, 450, 500]),
-        (["--to_step=400"], [350, 400]),
-        (["--from_step=351", "--to_step=499"], [400, 450]),
-        (["--from_step=350", "--to_step=350"], [350]),
-        (["--to_step=450", "--last=2"], [400, 450]),
-        (["--from_step=350", "--last=1"], [500]),
+        (["--last=1"], [60]),
+        (["--last=3"], [30, 45, 60]),
+        (["--last=4"], [15, 30, 45, 60]),
+        (["--from_step=30"], [30, 45, 60]),
+        (["--to_step=30"], [15, 30]),
+        (["--from_step=16", "--to_step=59"], [30, 45]),
+        (["--from_step=15", "--to_step=15"], [15]),
+        (["--to_step=45", "--last=2"], [30, 45]),
+        (["--from_step=15", "--last=1"], [60]),
     ],
 )
-def test_the_checkpoints_that_are_meant(average, own_run, arguments, steps):
+def test_the_checkpoints_that_are_meant(average, own_short_run, arguments, steps):
     done = average(*arguments)
-    target = own_run.averaged / f"step-{steps[-1]}"
+    target = own_short_run.averaged / f"step-{steps[-1]}"
     named = ", ".join(map(str, steps))
     assert (done.status, done.stderr) == (0, "")
     assert done.stdout == (
@@ -40,7 +40,7 @@ def test_the_checkpoints_that_are_meant(average, own_run, arguments, steps):
     state = json.loads((target / "state.json").read_text())["state"]
     assert (state["step"], state["averaged"]) == (steps[-1], steps)
     assert state["position"] is None  # nothing to train on from
-    assert own_run.run_card()["averaged"] == {"steps": steps}
+    assert own_short_run.run_card()["averaged"] == {"steps": steps}
 
 
 @pytest.mark.parametrize(
@@ -49,40 +49,40 @@ def test_the_checkpoints_that_are_meant(average, own_run, arguments, steps):
         ([], "Give --last, or --from_step and --to_step, to average."),
         (
             ["--last=5"],
-            "There are 4 checkpoints from step 0 to 500, 5 wanted. The run has these: "
-            "[350, 400, 450, 500]. Keep more of them with --keep_checkpoints.",
+            "There are 4 checkpoints from step 0 to 60, 5 wanted. The run has these: "
+            "[15, 30, 45, 60]. Keep more of them with --keep_checkpoints.",
         ),
-        (["--from_step=501"], "There are 0 checkpoints from step 501 to 500, 1 wante"),
-        (["--from_step=450", "--to_step=400"], "There are 0 checkpoints from step 450"),
-        (["--to_step=400", "--last=3"], "There are 2 checkpoints from step 0 to 400"),
+        (["--from_step=61"], "There are 0 checkpoints from step 61 to 60, 1 wante"),
+        (["--from_step=45", "--to_step=30"], "There are 0 checkpoints from step 45"),
+        (["--to_step=30", "--last=3"], "There are 2 checkpoints from step 0 to 30"),
         (["5"], "Arguments are given as flags. Received: 5."),
     ],
 )
-def test_what_cannot_be_averaged_is_refused(average, own_run, arguments, message):
-    before = (own_run.averaged / "step-500/state.json").read_bytes()
+def test_what_cannot_be_averaged_is_refused(average, own_short_run, arguments, message):
+    before = (own_short_run.averaged / "step-60/state.json").read_bytes()
     done = average(*arguments)
     assert (done.status, done.output) == (2, b"")
     assert done.stderr.startswith("error: ")
     assert message in done.stderr
-    assert (own_run.averaged / "step-500/state.json").read_bytes() == before
+    assert (own_short_run.averaged / "step-60/state.json").read_bytes() == before
 
 
-def test_a_run_without_checkpoints(average, own_run):
-    own_run.checkpoints.rename(own_run.path / "elsewhere")
+def test_a_run_without_checkpoints(average, own_short_run):
+    own_short_run.checkpoints.rename(own_short_run.path / "elsewhere")
     done = average("--last=1")
     assert done.status == 2
     assert "The run has these: none." in done.stderr
 
 
-def test_a_damaged_checkpoint_is_named(average, own_run):
-    path = own_run.checkpoints / "step-450" / "weights.data-00000-of-00001"
+def test_a_damaged_checkpoint_is_named(average, own_short_run):
+    path = own_short_run.checkpoints / "step-45" / "weights.data-00000-of-00001"
     path.write_bytes(path.read_bytes()[:-1])
     done = average("--last=3")
     assert done.status == 2
     assert f"The checkpoint {path.parent} is damaged: {path.name} has changed" in (
         done.stderr
     )
-    assert not list(own_run.averaged.glob(".*"))
+    assert not list(own_short_run.averaged.glob(".*"))
 
 
 def test_the_model_dir_is_required():

@@ -166,14 +166,14 @@ def test_text_with_nasty_lines_is_trained_on(train, tmp_path, monkeypatch):
 
 
 def damage_weights(run):
-    path = run.averaged / "step-500" / "weights.data-00000-of-00001"
+    path = run.averaged / "step-60" / "weights.data-00000-of-00001"
     path.write_bytes(path.read_bytes()[:-100])
     return f"The checkpoint {path.parent} is damaged: {path.name} has changed"
 
 
 def damage_state(run):
-    path = run.averaged / "step-500" / "state.json"
-    path.write_text(path.read_text().replace("500", "501"))
+    path = run.averaged / "step-60" / "state.json"
+    path.write_text(path.read_text().replace("60", "61"))
     return f"The checkpoint {path.parent} is damaged"
 
 
@@ -188,7 +188,7 @@ def cut_the_vocabulary(run):
 
 
 def change_the_model(run):
-    text = run.flagfile.read_text().replace("--d_ff=128", "--d_ff=96")
+    text = run.flagfile.read_text().replace("--d_ff=64", "--d_ff=96")
     run.flagfile.write_text(text)
     return "does not fit this model"
 
@@ -222,37 +222,40 @@ def damage_the_flagfile(run):
         damage_the_flagfile,
     ],
 )
-def test_a_damaged_run_does_not_translate(own_run, damage):
-    message = damage(own_run)
-    done = run_program("translate", f"--model_dir={own_run.path}", stdin=b"a b c\n")
+def test_a_damaged_run_does_not_translate(own_short_run, damage):
+    message = damage(own_short_run)
+    done = run_program(
+        "translate", f"--model_dir={own_short_run.path}", stdin=b"a b c\n"
+    )
     assert refused(done, message)
 
 
-def test_a_vocabulary_of_another_run(own_run):
+def test_a_vocabulary_of_another_run(own_short_run):
     """Its ids would mean other words, and every translation would be nonsense."""
     lines = [line for pair in reversed_pairs(400, seed=2) for line in pair]
     other = SubwordVocabulary(learn_subwords(lines, vocabulary_size=280))
-    other.save(own_run.vocabulary_file)
-    flags = f"--model_dir={own_run.path}", "--beam_size=1"
+    other.save(own_short_run.vocabulary_file)
+    flags = f"--model_dir={own_short_run.path}", "--beam_size=1"
     done = run_program("translate", *flags, stdin=b"a b c\n")
     assert refused(done, "is not the vocabulary that this model was trained with")
     # And were the run card's word on it lost, the checkpoint still knows.
-    card = json.loads(own_run.run_card_file.read_text())
+    card = json.loads(own_short_run.run_card_file.read_text())
     del card["vocabulary"]
-    own_run.run_card_file.write_text(json.dumps(card))
+    own_short_run.run_card_file.write_text(json.dumps(card))
     done = run_program("translate", *flags, stdin=b"a b c\n")
     assert refused(done, "was trained with another vocabulary")
 
 
-def test_a_run_s_settings_cannot_be_changed_under_way(own_run, reverse_run):
-    flag = f"--model_dir={own_run.path}"
-    before = own_run.flagfile.read_bytes()
-    done = run_program("train", flag, *reverse_run.flags, "--d_ff=64")
-    assert refused(done, "--d_ff: 128 in the model_dir, 64 now")
-    assert own_run.flagfile.read_bytes() == before
+def test_a_run_s_settings_cannot_be_changed_under_way(own_short_run, short_run):
+    flag = f"--model_dir={own_short_run.path}"
+    before = own_short_run.flagfile.read_bytes()
+    done = run_program("train", flag, *short_run.flags, "--d_ff=96")
+    assert refused(done, "--d_ff: 64 in the model_dir, 96 now")
+    assert own_short_run.flagfile.read_bytes() == before
 
 
-def test_a_full_disk_while_exporting(own_run, monkeypatch):
+@pytest.mark.slow
+def test_a_full_disk_while_exporting(own_short_run, monkeypatch):
     from t2t_keras.serving import saved_model
 
     def full(*arguments, **keywords):
@@ -260,9 +263,9 @@ def test_a_full_disk_while_exporting(own_run, monkeypatch):
             None, None, "No space left on device"
         )
 
-    before = {path.name for path in own_run.export.iterdir()}
+    before = {path.name for path in own_short_run.export.iterdir()}
     assert {name for name in before if name.isdigit()} == {"1"}
     monkeypatch.setattr(saved_model.tf.saved_model, "save", full)
-    done = run_program("export", f"--model_dir={own_run.path}", "--beam_size=1")
+    done = run_program("export", f"--model_dir={own_short_run.path}", "--beam_size=1")
     assert refused(done, "could not be written: No space left on device")
-    assert {path.name for path in own_run.export.iterdir()} == before
+    assert {path.name for path in own_short_run.export.iterdir()} == before

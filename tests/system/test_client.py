@@ -286,7 +286,7 @@ def test_ctrl_c_ends_it_at_once_and_leaves_no_file(process, tmp_path):
             time.sleep(0.05)
         client.send_signal(signal.SIGINT)
         try:
-            written, errors = client.communicate(timeout=30)
+            written, errors = client.communicate(timeout=300)
         finally:
             ended.set()
     assert (client.returncode, written) == (130, b"")
@@ -300,7 +300,7 @@ def test_a_line_is_answered_before_the_next_is_typed(process, served):
         client.stdin.write(line)
         client.stdin.flush()
         assert client.stdout.readline() == line.upper()
-    assert client.communicate(timeout=60) == (b"", b"")
+    assert client.communicate(timeout=300) == (b"", b"")
     assert client.returncode == 0
 
 
@@ -313,7 +313,7 @@ def test_progress_is_shown_to_who_looks(served, process, tmp_path):
     client = process(
         f"--server={served[0]}", f"--input={path}", "--batch_size=1", stderr=theirs
     )
-    assert client.communicate(timeout=60)[0] == b"A\n" * 300
+    assert client.communicate(timeout=300)[0] == b"A\n" * 300
     os.set_blocking(ours, False)
     shown = os.read(ours, 100_000)
     os.close(theirs)

@@ -156,6 +156,7 @@ WRONG = (
 )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("wrong", WRONG, ids=lambda wrong: wrong.__name__)
 def test_wrong_variants_have_other_probabilities(
     hostile, pairs, tmp_path, monkeypatch, wrong
@@ -175,6 +176,7 @@ def test_wrong_variants_have_other_probabilities(
     assert np.max(np.abs(found / expected - 1.0)) > 1e-3
 
 
+@pytest.mark.slow
 def test_another_epsilon_would_be_seen(hostile, pairs, tmp_path, monkeypatch):
     monkeypatch.setattr(ctranslate2_model, "_EPSILON", 1e-3)
     directory = export_ctranslate2(hostile, tmp_path)

@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import numpy as np
+import pytest
 import tensorflow as tf
 
 from t2t_keras import experiment
@@ -70,6 +71,7 @@ def evaluated(config, model_dir) -> tuple[dict[str, float], Shown, list[None]]:
     return evaluation.scores(6), shown, alive
 
 
+@pytest.mark.slow
 def test_nothing_is_compiled_or_traced_after_the_rehearsal(config, model_dir) -> None:
     config = changed(config, "training", dev_bleu_sentences=3, jit_compile=True)
     config = changed(config, "data", max_shapes=3)
@@ -137,6 +139,7 @@ def test_without_a_dev_set_there_is_nothing_to_say(config, model_dir) -> None:
     assert (scores, shown.lines, shown.images) == ({}, [], {})
 
 
+@pytest.mark.slow
 def test_a_parsers_greedy_score_is_its_f1(config, model_dir) -> None:
     (source,), (target,) = config.data.dev_source, config.data.dev_target
     sentences = Path(source).read_text(encoding="utf-8").splitlines()

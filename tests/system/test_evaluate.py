@@ -1,6 +1,7 @@
 """The evaluate program: scores with signatures, and where translations go."""
 
 import gzip
+from pathlib import Path
 
 import pytest
 
@@ -10,7 +11,16 @@ from tests.system.in_process import run_program
 
 @pytest.fixture
 def evaluate(own_run):
-    flags = (f"--model_dir={own_run.path}", "--beam_size=1")
+    return evaluate_of(own_run)
+
+
+@pytest.fixture
+def evaluate_short(own_short_run):
+    return evaluate_of(own_short_run)
+
+
+def evaluate_of(run):
+    flags = (f"--model_dir={run.path}", "--beam_size=1")
     return lambda *arguments: run_program("evaluate", *flags, *arguments)
 
 
@@ -66,14 +76,18 @@ def test_both_sides_in_one_file(evaluate, tmp_path):
     assert done.lines[2].startswith("  chrF 100.00")
 
 
-def test_the_dev_split(evaluate, own_run):
-    done = evaluate("--split=dev")
-    assert done.lines[0].startswith("dev: 100 sentences")
-    scores = own_run.run_card()["scores"]
-    name = "dev averaged/step-500 beam 1 alpha 0.6"
-    assert set(scores) == {name, "test averaged/step-500"}
-    file = own_run.translations / f"{name.replace(' ', '-').replace('/', '-')}.txt"
-    assert len(file.read_text().split()) > 300
+def test_the_dev_split(evaluate_short, own_short_run):
+    done = evaluate_short("--split=dev")
+    assert done.lines[0].startswith("dev: 10 sentences")
+    scores = own_short_run.run_card()["scores"]
+    name = "dev averaged/step-60 beam 1 alpha 0.6"
+    assert set(scores) == {name, "test averaged/step-60"}
+    file_name = f"{name.replace(' ', '-').replace('/', '-')}.txt"
+    written = (own_short_run.translations / file_name).read_text().splitlines()
+    dev_target = Path(own_short_run.config().data.dev_target[0])
+    found = corpus_scores(written, dev_target.read_text().splitlines())
+    assert done.lines[1] == f"  BLEU {found.bleu:.2f}  {found.bleu_signature}"
+    assert scores[name]["bleu"] == found.bleu > 0
 
 
 @pytest.mark.parametrize(
@@ -95,17 +109,17 @@ def test_the_dev_split(evaluate, own_run):
         (["test"], "Arguments are given as flags. Received: test."),
     ],
 )
-def test_what_cannot_be_is_refused(evaluate, arguments, message):
-    done = evaluate(*arguments)
+def test_what_cannot_be_is_refused(evaluate_short, arguments, message):
+    done = evaluate_short(*arguments)
     assert (done.status, done.output) == (2, b"")
     assert done.stderr.startswith("error: ")
     assert message in done.stderr
 
 
-def test_unequal_files_are_refused(evaluate, tmp_path):
+def test_unequal_files_are_refused(evaluate_short, tmp_path):
     source, reference = tmp_path / "a", tmp_path / "b"
     source.write_bytes(b"a b c\nb\n")
     reference.write_bytes(b"c b a\n")
-    done = evaluate(f"--source={source}", f"--reference={reference}")
+    done = evaluate_short(f"--source={source}", f"--reference={reference}")
     assert done.status == 2
     assert f"{source} has 2 lines, but {reference} has 1" in done.stderr

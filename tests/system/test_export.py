@@ -177,8 +177,8 @@ CONTRACT = (
 )
 
 
-def test_the_signatures_are_those_that_servers_rely_on(reverse_run):
-    graph = read_meta_graph(reverse_run.model_dir.export / "1")
+def test_the_signatures_are_those_that_servers_rely_on(short_run):
+    graph = read_meta_graph(short_run.model_dir.export / "1")
     found = {
         name: (described(definition.inputs), described(definition.outputs))
         for name, definition in signatures_of(graph).items()
@@ -186,9 +186,9 @@ def test_the_signatures_are_those_that_servers_rely_on(reverse_run):
     assert found == {name: (set(ins), set(outs)) for name, ins, outs in CONTRACT}
 
 
-def test_every_op_is_one_that_a_server_of_2_20_has(reverse_run):
+def test_every_op_is_one_that_a_server_of_2_20_has(short_run):
     """Those of bfloat16, parsers and XLA: tests/system/test_exporting.py."""
-    run = reverse_run.model_dir
+    run = short_run.model_dir
     ops = [ops_of(read_meta_graph(base / "1")) for base in (run.export, run.export_ids)]
     assert ops[0] - CORE_OPS == TOKENIZER_OPS
     assert ops[1] <= CORE_OPS
@@ -262,12 +262,12 @@ def test_sigterm_leaves_nothing_half_written(own_run):
         (["--model_name=En De"], "must be lower-case letters, digits and hyphens"),
     ],
 )
-def test_what_cannot_be_exported_is_refused(own_run, arguments, message):
-    done = run_program("export", f"--model_dir={own_run.path}", *arguments)
+def test_what_cannot_be_exported_is_refused(own_short_run, arguments, message):
+    done = run_program("export", f"--model_dir={own_short_run.path}", *arguments)
     assert done.status == 2
     assert done.stderr.startswith("error: ")
     assert message in done.stderr
-    assert versions(own_run.export) == versions(own_run.export_ids) == ["1"]
+    assert versions(own_short_run.export) == versions(own_short_run.export_ids) == ["1"]
 
 
 def test_a_version_brings_all_that_it_needs(reverse_run, trained):
@@ -294,8 +294,8 @@ def test_a_version_brings_all_that_it_needs(reverse_run, trained):
 
 
 @pytest.mark.parametrize("form", ["export", "export_ids"])
-def test_nothing_names_the_machine_that_made_it(reverse_run, form):
-    place = str(reverse_run.model_dir.path).encode()
-    files = [p for p in (reverse_run.model_dir.path / form).rglob("*") if p.is_file()]
+def test_nothing_names_the_machine_that_made_it(short_run, form):
+    place = str(short_run.model_dir.path).encode()
+    files = [p for p in (short_run.model_dir.path / form).rglob("*") if p.is_file()]
     assert len(files) > 10
     assert [p for p in files if place in p.read_bytes()] == []

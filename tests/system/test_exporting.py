@@ -183,6 +183,7 @@ def xla_version(trained, model_dir):
     return exporting.export(trained, model_dir, "text", settings)
 
 
+@pytest.mark.slow
 def test_xla_finds_the_same_and_goes_where_stock_servers_do_not_look(
     served, xla_version, model_dir
 ):
@@ -201,6 +202,7 @@ def test_xla_finds_the_same_and_goes_where_stock_servers_do_not_look(
     assert "--xla_cpu_compilation_enabled" in readme
 
 
+@pytest.mark.slow
 def test_bfloat16_is_stored_in_half_the_space(trained, model_dir):
     settings = dataclasses.replace(SETTINGS, precision="bfloat16")
     version = exporting.export(trained, model_dir, "ids", settings)
@@ -255,6 +257,7 @@ def test_an_export_that_fails_leaves_nothing(trained, tmp_path, monkeypatch):
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.slow
 def test_a_version_that_a_kept_batching_config_refuses_is_not_made(trained, tmp_path):
     model_dir = ModelDir(tmp_path)
     small = dataclasses.replace(SETTINGS, batch_sizes=(1, 4))
@@ -301,6 +304,7 @@ def parser_version(parser, tmp_path_factory):
     return exporting.export(parser, model_dir, "text", settings)
 
 
+@pytest.mark.slow
 def test_a_parsers_export_answers_with_trees_over_raw_text(parser, parser_version):
     translator = experiment.build_translator(
         parser.model,
@@ -330,6 +334,7 @@ def bfloat16_version(trained, tmp_path_factory):
 FLAVOURS = ("bfloat16", "parser", "xla")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("flavour", FLAVOURS)
 def test_every_op_is_one_that_a_server_of_2_20_has(request, flavour):
     version = request.getfixturevalue(f"{flavour}_version")

@@ -20,6 +20,7 @@ from tests.system.runs import (
     Run,
     assert_same_end,
     end,
+    small_run,
     write_corpus,
 )
 
@@ -40,7 +41,7 @@ def corpus(tmp_path_factory) -> Path:
 @pytest.fixture(scope="module")
 def straight(corpus, tmp_path_factory) -> Run:
     """A run that nothing disturbed."""
-    run = Run(corpus, tmp_path_factory.mktemp("straight") / "run", NO_DEV)
+    run = small_run(corpus, tmp_path_factory.mktemp("straight") / "run", NO_DEV)
     end(nursery.start(run.arguments, run.log), run, STEPS)
     return run
 
@@ -57,7 +58,7 @@ def stopped_at(run: Run, step: int) -> None:
 def test_a_full_disk_is_a_warning_and_nothing_is_lost(
     corpus, straight, tmp_path
 ) -> None:
-    run = Run(corpus, tmp_path / "run", NO_DEV)
+    run = small_run(corpus, tmp_path / "run", NO_DEV)
     stopped_at(run, 6)
     before = steps_in(run.checkpoints)
     # The weights are larger; flags, run card and log are smaller.
@@ -77,7 +78,7 @@ def test_a_full_disk_is_a_warning_and_nothing_is_lost(
 
 
 def test_the_newest_checkpoint_is_damaged(corpus, straight, tmp_path) -> None:
-    run = Run(corpus, tmp_path / "run", NO_DEV)
+    run = small_run(corpus, tmp_path / "run", NO_DEV)
     stopped_at(run, 12)
     on_from, *damaged = steps_in(run.checkpoints)[-4:]
     index, *data = (run.checkpoints / f"step-{step}" / "weights" for step in damaged)
@@ -99,7 +100,7 @@ def test_the_newest_checkpoint_is_damaged(corpus, straight, tmp_path) -> None:
 
 
 def test_the_newest_checkpoint_is_gone(corpus, straight, tmp_path) -> None:
-    run = Run(corpus, tmp_path / "run", NO_DEV)
+    run = small_run(corpus, tmp_path / "run", NO_DEV)
     shutil.copytree(straight.model_dir, run.model_dir)
     shutil.rmtree(run.checkpoints / f"step-{STEPS}")
     end(nursery.start(run.arguments, run.log), run, STEPS)
@@ -112,7 +113,7 @@ def test_the_newest_checkpoint_is_gone(corpus, straight, tmp_path) -> None:
 def test_two_trainers_and_one_that_seems_to_hang(corpus, straight, tmp_path) -> None:
     # To trace the first step takes far longer than a tenth of a second.
     watched = (*NO_DEV, "--watchdog_minutes=0.002")
-    run = Run(corpus, tmp_path / "run", watched)
+    run = small_run(corpus, tmp_path / "run", watched)
     first = nursery.start(run.arguments, run.log)
     run.wait_for_step(first, 3)
     other_log = tmp_path / "other.log"
@@ -139,7 +140,7 @@ def test_two_trainers_and_one_that_seems_to_hang(corpus, straight, tmp_path) -> 
 def test_a_loss_that_is_not_finite_stops_the_run(corpus, tmp_path) -> None:
     # Weights of 1e27 after the first update: the products overflow.
     settings = (*NO_DEV, "--learning_rate_scale=1e30", "--train_steps=300")
-    run = Run(corpus, tmp_path / "run", settings)
+    run = small_run(corpus, tmp_path / "run", settings)
     process = nursery.start(run.arguments, run.log)
     process.join(TIMEOUT_SECONDS)
     log = run.log.read_text()

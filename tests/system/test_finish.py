@@ -15,23 +15,23 @@ from t2t_keras.evaluation.tree_scores import judged_trees
 from t2t_keras.export_settings import ExportSettings
 
 
-def test_the_last_word_of_training(reverse_run):
+def test_the_last_word_of_training(short_run):
     """Score, places, three sentences, and the commands to go on with."""
-    out = reverse_run.stdout
-    place = reverse_run.model_dir.path
-    assert "test: 500 sentences, averaged/step-500, beam 4, alpha 0.6" in out
-    scores = reverse_run.model_dir.run_card()["scores"]["test averaged/step-500"]
+    out = short_run.stdout
+    place = short_run.model_dir.path
+    assert "test: 10 sentences, averaged/step-60, beam 4, alpha 0.6" in out
+    scores = short_run.model_dir.run_card()["scores"]["test averaged/step-60"]
     assert f"  BLEU {scores['bleu']:.2f}  BLEU|nrefs:1|" in out
     for kind, folder in (
         ("checkpoints", "checkpoints"),
-        ("averaged", "averaged/step-500"),
+        ("averaged", "averaged/step-60"),
         ("SavedModel", "export/1"),
         ("  of ids", "export_ids/1"),
     ):
         assert f"{kind:13}{place / folder}\n" in out
         assert (place / folder).is_dir()
-    for index in (0, 166, 333):
-        source, target = reverse_run.held_out[index]
+    for index in (0, 3, 6):
+        source, target = short_run.held_out[index]
         assert f"  {source}\n  → " in out
         assert len(target) == len(source)
     assert out.count("→") == 3
@@ -39,45 +39,45 @@ def test_the_last_word_of_training(reverse_run):
     assert f"python -m t2t_keras.evaluate --model_dir={place}\n" in out
 
 
-def test_the_run_card_tells_the_whole_story(reverse_run):
-    card = reverse_run.model_dir.run_card()
-    assert card["averaged"] == {"steps": [400, 450, 500]}
-    assert card["seed"] == reverse_run.seed
-    assert card["scores"]["test averaged/step-500"]["bleu"] > 95
-    assert card["scores"]["test averaged/step-500"]["sentences"] == 500
+def test_the_run_card_tells_the_whole_story(short_run):
+    card = short_run.model_dir.run_card()
+    assert card["averaged"] == {"steps": [30, 45, 60]}
+    assert card["seed"] == short_run.seed
+    assert card["scores"]["test averaged/step-60"]["bleu"] > 10
+    assert card["scores"]["test averaged/step-60"]["sentences"] == 10
     assert card["export"]["directory"] == "export/1"
-    assert card["export"]["step"] == 500
+    assert card["export"]["step"] == 60
     assert set(card) >= {"started", "versions", "corpus", "vocabulary"}
 
 
-def test_the_average_is_that_of_the_last_checkpoints(reverse_run):
-    place = reverse_run.model_dir
+def test_the_average_is_that_of_the_last_checkpoints(short_run):
+    place = short_run.model_dir
     steps = checkpoints.steps_in(place.checkpoints)
-    assert steps == [350, 400, 450, 500]
+    assert steps == [15, 30, 45, 60]
     each = [
         checkpoints.read_weights(place.checkpoints / f"step-{step}")
-        for step in (400, 450, 500)
+        for step in (30, 45, 60)
     ]
-    mean = checkpoints.read_weights(place.averaged / "step-500")
+    mean = checkpoints.read_weights(place.averaged / "step-60")
     assert set(mean) == set(each[0])
     for name, value in mean.items():
         expected = np.mean([weights[name] for weights in each], axis=0, dtype="float64")
         np.testing.assert_allclose(value, expected, rtol=1e-6, atol=1e-8)
 
 
-def test_more_than_there_are_averages_all_there_are(own_run):
-    state = finish.average_last(own_run, 99)
-    assert list(state.averaged) == [350, 400, 450, 500]
-    assert own_run.run_card()["averaged"] == {"steps": [350, 400, 450, 500]}
+def test_more_than_there_are_averages_all_there_are(own_short_run):
+    state = finish.average_last(own_short_run, 99)
+    assert list(state.averaged) == [15, 30, 45, 60]
+    assert own_short_run.run_card()["averaged"] == {"steps": [15, 30, 45, 60]}
 
 
-def test_nothing_to_average(own_run):
+def test_nothing_to_average(own_short_run):
     with pytest.raises(UserError, match="There is no checkpoint to average"):
-        finish.average_steps(own_run, [])
+        finish.average_steps(own_short_run, [])
 
 
 @pytest.fixture
-def report(own_run):
+def report(own_short_run):
     lines = [
         TranslatedLine((Translation("gelb und\u00a0grün", -1.0, -2.0, 4),)),
         TranslatedLine((Translation("", 0.0, 0.0, 0),)),
@@ -93,32 +93,32 @@ def report(own_run):
         0,
         lines,
         2.0,
-        own_run.config().decoding,
+        own_short_run.config().decoding,
     )
 
 
-def test_translations_and_scores_are_kept(own_run, report):
-    before = own_run.run_card()
-    finish.keep(own_run, report)
-    written = own_run.translations / "test-averaged-step-77.txt"
+def test_translations_and_scores_are_kept(own_short_run, report):
+    before = own_short_run.run_card()
+    finish.keep(own_short_run, report)
+    written = own_short_run.translations / "test-averaged-step-77.txt"
     assert written.read_bytes() == "gelb und\u00a0grün\n\n".encode()
-    card = json.loads(own_run.run_card_file.read_text())
+    card = json.loads(own_short_run.run_card_file.read_text())
     assert card["scores"]["test averaged/step-77"]["step"] == 77
     assert card["scores"]["test averaged/step-77"]["perplexity"] == 1.5
     assert card["seed"] == before["seed"]
 
 
-def test_a_parsers_table_of_sentences_is_kept_beside_its_trees(own_run, report):
+def test_a_parsers_table_of_sentences_is_kept_beside_its_trees(own_short_run, report):
     scores = judged_trees(["a", "b"], ["(S (NN a))", ""], ["(S NN )S", "(S NN )S"])
-    finish.keep(own_run, dataclasses.replace(report, scores=scores))
-    kept = own_run.translations / "test-averaged-step-77.txt.evalb"
+    finish.keep(own_short_run, dataclasses.replace(report, scores=scores))
+    kept = own_short_run.translations / "test-averaged-step-77.txt.evalb"
     assert kept.read_text(encoding="utf-8") == scores.table
-    assert own_run.run_card()["scores"]["test averaged/step-77"]["f1"] == 100.0
+    assert own_short_run.run_card()["scores"]["test averaged/step-77"]["f1"] == 100.0
 
 
-def test_what_another_search_found_is_kept_apart(own_run, report):
-    finish.keep(own_run, report)
-    kept = own_run.translations / "test-averaged-step-77.txt"
+def test_what_another_search_found_is_kept_apart(own_short_run, report):
+    finish.keep(own_short_run, report)
+    kept = own_short_run.translations / "test-averaged-step-77.txt"
     before = kept.read_bytes()
     decoding = dataclasses.replace(report.decoding, beam_size=1, alpha=1.5)
     other = dataclasses.replace(
@@ -127,75 +127,77 @@ def test_what_another_search_found_is_kept_apart(own_run, report):
         perplexity=2.5,
         translations=report.translations[:1],
     )
-    finish.keep(own_run, other)
-    scores = own_run.run_card()["scores"]
+    finish.keep(own_short_run, other)
+    scores = own_short_run.run_card()["scores"]
     assert scores["test averaged/step-77"] == report.facts()
     assert scores["test averaged/step-77 beam 1 alpha 1.5"] == other.facts()
     assert kept.read_bytes() == before
-    apart = own_run.translations / "test-averaged-step-77-beam-1-alpha-1.5.txt"
+    apart = own_short_run.translations / "test-averaged-step-77-beam-1-alpha-1.5.txt"
     assert apart.read_bytes() == "gelb und\u00a0grün\n".encode()
 
 
-def test_scores_of_other_sets_stay(own_run, report):
-    own_run.update_run_card({"scores": {"dev": {"bleu": 12.0}}})
-    finish.keep(own_run, report)
-    assert own_run.run_card()["scores"]["dev"] == {"bleu": 12.0}
-    assert own_run.run_card()["scores"]["test averaged/step-77"]["step"] == 77
+def test_scores_of_other_sets_stay(own_short_run, report):
+    own_short_run.update_run_card({"scores": {"dev": {"bleu": 12.0}}})
+    finish.keep(own_short_run, report)
+    assert own_short_run.run_card()["scores"]["dev"] == {"bleu": 12.0}
+    assert own_short_run.run_card()["scores"]["test averaged/step-77"]["step"] == 77
 
 
-def test_the_kept_translations_are_those_that_were_scored(reverse_run):
-    kept = reverse_run.model_dir.translations / "test-averaged-step-500.txt"
+def test_the_kept_translations_are_those_that_were_scored(short_run):
+    kept = short_run.model_dir.translations / "test-averaged-step-60.txt"
     lines = kept.read_text(encoding="utf-8").split("\n")
     assert lines.pop() == ""
-    references = [target for _, target in reverse_run.held_out]
-    card = reverse_run.model_dir.run_card()["scores"]["test averaged/step-500"]
+    references = [target for _, target in short_run.held_out]
+    card = short_run.model_dir.run_card()["scores"]["test averaged/step-60"]
     assert corpus_scores(lines, references).bleu == card["bleu"]
 
 
+@pytest.mark.slow
 def test_the_dev_set_is_scored_and_nothing_exported_where_that_is_asked(
-    own_run, capsys
+    own_short_run, capsys
 ):
     """As an ablation asks; the settings may differ from the run's."""
-    config = own_run.config()
+    config = own_short_run.config()
     training = dataclasses.replace(
         config.training, score_split="dev", export_at_end=False
     )
     config = dataclasses.replace(config, training=training)
-    own_run.check_same(config)
-    own_run.write_config(config, "Scored on dev.")
-    shutil.rmtree(own_run.export)
-    shutil.rmtree(own_run.export_ids)
-    finish.finish(own_run)
+    own_short_run.check_same(config)
+    own_short_run.write_config(config, "Scored on dev.")
+    shutil.rmtree(own_short_run.export)
+    shutil.rmtree(own_short_run.export_ids)
+    finish.finish(own_short_run)
     out, err = capsys.readouterr()
-    assert "dev: 100 sentences, averaged/step-500" in out
+    assert "dev: 10 sentences, averaged/step-60" in out
     assert "translating the dev set …" in err
     assert "SavedModel" not in out and "of ids" not in out
-    assert not own_run.export.exists() and not own_run.export_ids.exists()
-    scores = own_run.run_card()["scores"]
-    assert scores["dev averaged/step-500"]["sentences"] == 100
-    assert set(scores) == {"dev averaged/step-500", "test averaged/step-500"}
+    assert not own_short_run.export.exists() and not own_short_run.export_ids.exists()
+    scores = own_short_run.run_card()["scores"]
+    assert scores["dev averaged/step-60"]["sentences"] == 10
+    assert set(scores) == {"dev averaged/step-60", "test averaged/step-60"}
 
 
-def test_a_run_that_is_finished_again_exports_nothing_new(own_run, capsys):
+@pytest.mark.slow
+def test_a_run_that_is_finished_again_exports_nothing_new(own_short_run, capsys):
     """But other weights, or an export that is gone, make a new version."""
-    finish.finish(own_run)
+    finish.finish(own_short_run)
     first = capsys.readouterr()
-    assert f"SavedModel   {own_run.export / '1'}\n" in first.out
-    assert f"  of ids     {own_run.export_ids / '1'}\n" in first.out
-    trained = experiment.load_trained(own_run, "350")
+    assert f"SavedModel   {own_short_run.export / '1'}\n" in first.out
+    assert f"  of ids     {own_short_run.export_ids / '1'}\n" in first.out
+    trained = experiment.load_trained(own_short_run, "15")
     settings = ExportSettings(trained.config.decoding)
-    export = exporting.export(trained, own_run, "ids", settings)
-    assert export == own_run.export_ids / "2"
-    for base in (own_run.export, own_run.export_ids):
+    export = exporting.export(trained, own_short_run, "ids", settings)
+    assert export == own_short_run.export_ids / "2"
+    for base in (own_short_run.export, own_short_run.export_ids):
         (base / "models.config").write_text("mine")
-    finish.finish(own_run)
+    finish.finish(own_short_run)
     second, said = capsys.readouterr()
-    assert f"SavedModel   {own_run.export / '1'}\n" in second
-    assert f"  of ids     {own_run.export_ids / '3'}\n" in second
+    assert f"SavedModel   {own_short_run.export / '1'}\n" in second
+    assert f"  of ids     {own_short_run.export_ids / '3'}\n" in second
     # What was not written anew was not kept from anything.
     assert said.endswith(
-        f"exporting ids …\nkept as they were in {own_run.export_ids}, and other than "
-        "this export would write them: models.config. To have them anew, delete them "
-        "and export again.\n"
+        f"exporting ids …\nkept as they were in {own_short_run.export_ids}, and other "
+        "than this export would write them: models.config. To have them anew, delete "
+        "them and export again.\n"
     )
     assert "kept as" not in first.err and said.count("kept as") == 1

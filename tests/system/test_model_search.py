@@ -83,6 +83,7 @@ def test_a_sentence_is_translated_the_same_in_any_company(vocabulary, search):
         np.testing.assert_allclose(together[3][b], alone[3][0], atol=1e-5)
 
 
+@pytest.mark.slow
 def test_compiled_and_eager_search_agree_with_the_graph(model, vocabulary, search):
     sources = [vocabulary.encode(line) for line in ("a green tree", "alt")]
     settings = BeamSearchSettings(beam_size=4, alpha=0.6, n_best=3)
@@ -100,6 +101,7 @@ def test_compiled_and_eager_search_agree_with_the_graph(model, vocabulary, searc
         np.testing.assert_allclose(result.log_probs, expected[2], atol=2e-5)
 
 
+@pytest.mark.slow
 def test_what_is_found_does_not_depend_on_how_caches_are_kept(model, vocabulary):
     """Long and short sources, so that they leave at many growths."""
     sources = [vocabulary.encode(x) for x in made_up_lines(6, seed=4, longest=30)]

@@ -56,6 +56,7 @@ def one_update(corpus, vocabulary, strategy, *, jit_compile, **data):
     return [float(x) for x in (*sums.losses, sums.gradient_norm)], momenta
 
 
+@pytest.mark.slow
 def test_packed_or_not_the_update_is_the_same(corpus, vocabulary) -> None:
     one = tf.distribute.get_strategy()
     sums, gradients = one_update(

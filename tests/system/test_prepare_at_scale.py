@@ -12,7 +12,7 @@ from t2t_keras.text.subwords import learn_subwords
 from t2t_keras.text.vocabulary import SubwordVocabulary
 from tests.system.conftest import REPOSITORY
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.release
 
 SIDES = ("source", "target")
 MANY, FEW = 2_000_000, 20_000

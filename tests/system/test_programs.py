@@ -10,7 +10,6 @@ from tests.system.conftest import REPOSITORY, python
 PROGRAMS = ("train", "translate", "evaluate", "average", "export", "visualize")
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "flag"),
     [
@@ -37,7 +36,6 @@ def test_help_is_there_at_once(name, flag):
     assert heavy & imported == set()
 
 
-@pytest.mark.slow
 def test_help_lists_what_belongs_to_the_program():
     done = {name: python("-m", f"t2t_keras.{name}", "--help") for name in PROGRAMS}
     text = {name: each.stdout.decode() for name, each in done.items()}

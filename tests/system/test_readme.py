@@ -63,7 +63,7 @@ def test_a_server_and_a_client(folder, translator_of):
                 env=environment(),
                 capture_output=True,
                 text=True,
-                timeout=120,
+                timeout=400,
                 check=False,
             )
         finally:
@@ -83,7 +83,7 @@ def test_the_saved_model_in_a_program_of_ones_own(folder, translator_of):
         cwd=folder,
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=400,
         check=False,
     )
     assert done.returncode == 0, done.stderr

@@ -85,7 +85,7 @@ def check_end(process: Program, place: ModelDir, reached: int) -> None:
     assert "test: 1,000 sentences, averaged" in said
 
 
-@pytest.mark.slow
+@pytest.mark.release
 @pytest.mark.timeout(1500)  # eight processes, all to the end, on a busy machine
 def test_a_rehearsal_of_the_papers_big_run(programs, tmp_path) -> None:
     """Two hosts of four devices, then one of eight: each is killed, goes on, and comes

@@ -6,29 +6,31 @@ from t2t_keras.model_dir import ModelDir
 from tests.system.in_process import run_program
 
 
-def test_a_report_of_a_real_run(own_run: ModelDir, reverse_run) -> None:
-    done = run_program("report", own_run.path)
+def test_a_report_of_a_real_run(own_short_run: ModelDir, short_run) -> None:
+    done = run_program("report", own_short_run.path)
     assert done.status == 0, done.stderr
     html, markdown = (
-        own_run.path / "report" / f"report.{end}" for end in ("html", "md")
+        own_short_run.path / "report" / f"report.{end}" for end in ("html", "md")
     )
     assert done.lines == [str(html), str(markdown)]
     text = html.read_text(encoding="utf-8")
-    source, target = reverse_run.held_out[0]
+    source, target = short_run.held_out[0]
     assert source in text and target in text
-    scores = own_run.run_card()["scores"]["test averaged/step-500"]
+    scores = own_short_run.run_card()["scores"]["test averaged/step-60"]
     assert f"{scores['bleu']:.2f}" in text
     # Where the corpus lies on this machine is nobody's business.
-    held = own_run.config().data.test_source[0]
-    assert held.rsplit("/", 1)[0] not in text.replace(str(own_run.path), "")
+    held = own_short_run.config().data.test_source[0]
+    assert held.rsplit("/", 1)[0] not in text.replace(str(own_short_run.path), "")
     assert held.rsplit("/", 1)[1] in text
 
 
-def test_a_corpus_that_is_gone_costs_its_sentences_alone(own_run, tmp_path) -> None:
-    text = own_run.flagfile.read_text()
-    name = own_run.config().data.test_source[0]
-    own_run.flagfile.write_text(text.replace(name, str(tmp_path / "gone.txt")))
-    done = run_program("report", own_run.path, f"--output={tmp_path / 'out'}")
+def test_a_corpus_that_is_gone_costs_its_sentences_alone(
+    own_short_run, tmp_path
+) -> None:
+    text = own_short_run.flagfile.read_text()
+    name = own_short_run.config().data.test_source[0]
+    own_short_run.flagfile.write_text(text.replace(name, str(tmp_path / "gone.txt")))
+    done = run_program("report", own_short_run.path, f"--output={tmp_path / 'out'}")
     assert done.status == 0
     assert "warning: " in done.stderr and "no test set" in done.stderr
     page = (tmp_path / "out" / "report.md").read_text(encoding="utf-8")

@@ -22,11 +22,10 @@ from tests.system.runs import (
     assert_same_end,
     end,
     kill_at_random,
+    small_run,
     tensors,
     write_corpus,
 )
-
-pytestmark = pytest.mark.slow
 
 
 @pytest.fixture(scope="module")
@@ -39,13 +38,14 @@ def corpus(tmp_path_factory) -> Path:
 @pytest.fixture(scope="module")
 def straight(corpus, tmp_path_factory) -> Run:
     """A run that nothing disturbed."""
-    run = Run(corpus, tmp_path_factory.mktemp("straight") / "run")
+    run = small_run(corpus, tmp_path_factory.mktemp("straight") / "run")
     run.finish()
     return run
 
 
+@pytest.mark.slow
 def test_a_stopped_run_ends_with_the_same_weights(corpus, straight, tmp_path) -> None:
-    run = Run(corpus, tmp_path / "run")
+    run = small_run(corpus, tmp_path / "run")
     assert run.stop_at(12, signal.SIGTERM) == 128 + signal.SIGTERM
     stopped = run.newest()
     assert 12 <= stopped < STEPS
@@ -56,11 +56,12 @@ def test_a_stopped_run_ends_with_the_same_weights(corpus, straight, tmp_path) ->
     assert_same_end(straight, run)
 
 
+@pytest.mark.slow
 def test_a_killed_run_ends_with_the_same_weights(corpus, straight, tmp_path) -> None:
     seed = random.SystemRandom().randrange(2**32)
     print(f"seed {seed}")
     rng = random.Random(seed)
-    run = Run(corpus, tmp_path / "run")
+    run = small_run(corpus, tmp_path / "run")
     for step in (3, 33):
         # Three steps and a save take about a tenth of a second.
         delay = rng.uniform(0.0, 0.25)
@@ -77,6 +78,7 @@ def test_a_killed_run_ends_with_the_same_weights(corpus, straight, tmp_path) -> 
 START, TRAINING = "from the start on", "after a step"
 
 
+@pytest.mark.release
 @pytest.mark.timeout(1500)  # 22 starts
 def test_twenty_kills_leave_no_trace(corpus, tmp_path) -> None:
     """In the start, in training, and in the middle of a checkpoint."""
@@ -88,7 +90,7 @@ def test_twenty_kills_leave_no_trace(corpus, tmp_path) -> None:
     steps = 160
     settings = ("--dev_source=", "--dev_target=", f"--train_steps={steps}")
     straight, killed = (
-        Run(corpus, tmp_path / name, (*settings, f"--save_steps={interval}"))
+        small_run(corpus, tmp_path / name, (*settings, f"--save_steps={interval}"))
         for name, interval in (("straight", steps), ("killed", 1))
     )
     end(nursery.start(straight.arguments, straight.log), straight, steps)
@@ -132,10 +134,11 @@ PACKED_MIXTURE = (
 )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("settings", [ONE_PROGRAM, PACKED_MIXTURE])
 def test_it_is_so_under_xla_and_of_a_packed_mixture(corpus, tmp_path, settings) -> None:
     given = [setting.format(corpus=corpus) for setting in settings]
-    run = Run(corpus, tmp_path / "run", given, keep_checkpoints=0)
+    run = small_run(corpus, tmp_path / "run", given, keep_checkpoints=0)
     run.finish()
     straight = tensors(run.checkpoints / f"step-{STEPS}")
     # What a kill after step 12 would have left.
@@ -147,27 +150,3 @@ def test_it_is_so_under_xla_and_of_a_packed_mixture(corpus, tmp_path, settings) 
     again = tensors(run.checkpoints / f"step-{STEPS}")
     for name, value in straight.items():
         np.testing.assert_array_equal(again[name], value, err_msg=name)
-
-
-def test_other_settings_are_refused(straight) -> None:
-    process = straight.start("--d_ff=32")
-    assert process.wait(TIMEOUT_SECONDS) == 2
-    log = straight.log.read_text()
-    assert "error: " in log
-    assert "--d_ff: 24 in the model_dir, 32 now" in log
-    assert "Traceback" not in log
-
-
-def test_another_corpus_is_refused(corpus, straight) -> None:
-    originals = {path: path.read_text() for path in corpus.glob("train.*")}
-    try:
-        for path, text in originals.items():
-            path.write_text(f"{text}one more\n")
-        assert straight.start().wait(TIMEOUT_SECONDS) == 2
-    finally:
-        for path, text in originals.items():
-            path.write_text(text)
-    log = straight.log.read_text()
-    assert "its training text has changed" in log
-    assert "Traceback" not in log
-    assert straight.newest() == STEPS

@@ -222,6 +222,7 @@ def test_an_empty_split_is_refused(tmp_path):
         scoring.read_split(corpus, "test")
 
 
+@pytest.mark.slow
 def test_a_parser_that_has_learned_nothing_is_scored_all_the_same(random_trained):
     """Its trees are over the words of the test set, which are not split again."""
     model, vocabulary = random_trained.model, random_trained.vocabulary

@@ -134,6 +134,7 @@ def test_an_export_says_the_same(alone, export) -> None:
     assert served.neighborhood is None
 
 
+@pytest.mark.slow
 def test_a_parser_reads_words_and_writes_symbols(trained) -> None:
     """As the model has both: no tree is made of them, and none is drawn."""
     parser = trained_of(trained.model, trained.vocabulary, target_language="tree")
@@ -158,6 +159,7 @@ def test_a_translator_reads_raw_text(of_trained) -> None:
     assert of_trained.source(" the house (old) isn't.") == "the house (old) isn't."
 
 
+@pytest.mark.slow
 def test_of_a_parsers_export_the_trees_symbols_are_drawn(export, tmp_path) -> None:
     version = tmp_path / "1"
     shutil.copytree(export / "1", version)

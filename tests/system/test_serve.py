@@ -83,17 +83,15 @@ def is_closed(client):
     return False
 
 
-@pytest.mark.slow
 def test_help_is_there_at_once():
     command = [sys.executable, "-X", "importtime", "-m", "t2t_keras.serve", "--help"]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=60)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=300)
     assert done.returncode == 0
     assert "  --batching_parameters_file" in done.stdout
     assert max(map(len, done.stdout.splitlines())) <= 88
     assert not re.search(r"\| +(tensorflow|numpy|grpc)$", done.stderr, re.MULTILINE)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_a_signal_lets_requests_finish(tmp_path, base, number):
     parameters = tmp_path / "batching.config"
@@ -120,7 +118,7 @@ def test_a_signal_lets_requests_finish(tmp_path, base, number):
             wait_until(lambda: is_closed(client))
             end.touch()
             assert waiting.result()["translation"] == [bytes(end).upper()]
-        assert server.process.wait(60) == 128 + number
+        assert server.process.wait(300) == 128 + number
         assert server.err.read_text() == f"stopped by {number.name}\n"
         starting, loading, loaded, serving, unloaded = server.lines()
         assert starting == "starting …"
@@ -139,7 +137,7 @@ def test_a_second_signal_does_not_wait(tmp_path, base):
         wait_until(lambda: is_closed(client))
         assert server.process.poll() is None
         server.process.send_signal(signal.SIGTERM)
-        assert server.process.wait(20) == -signal.SIGTERM
+        assert server.process.wait(300) == -signal.SIGTERM
         assert isinstance(waiting.exception(), grpc.RpcError)
 
 
@@ -153,7 +151,7 @@ def test_any_thread_may_be_handed_the_signal(tmp_path, base):
         tgkill = ctypes.CDLL(None).tgkill
         # One of them may have ended meanwhile.
         assert any(tgkill(pid, each, signal.SIGTERM) == 0 for each in sorted(others))
-        assert server.process.wait(60) == 128 + signal.SIGTERM
+        assert server.process.wait(300) == 128 + signal.SIGTERM
         assert server.err.read_text() == "stopped by SIGTERM\n"
 
 
@@ -183,7 +181,7 @@ def test_an_export_that_cannot_warm_up_is_not_served(tmp_path, base):
     """Here it needs the compiler, and the server was not given it."""
     write(base / "2", predict_log("compiled", x=[1.0]))
     with start(tmp_path, base, "--max_num_load_retries=0") as server:
-        assert server.process.wait(60) == 2
+        assert server.process.wait(300) == 2
         assert "due to error: INTERNAL: XLA compilation disabled" in (
             server.err.read_text()
         )

@@ -15,16 +15,23 @@ from t2t_keras.serving.rpc.protos import PredictionServiceStub
 from t2t_keras.serving.rpc.retries import RetryPolicy
 from tests.system.hostile_requests import hostile_requests
 
-# It waits for a trained model and a process.
-pytestmark = pytest.mark.slow
+JOINING = BATCHING.replace("2000", "5000")
 
 
+@pytest.mark.slow
+def test_hundreds_of_hostile_requests_harm_nobody(reverse_run):
+    send_while_others_ask(reverse_run, JOINING, 400)
+
+
+@pytest.mark.release
 @pytest.mark.parametrize(
-    ("batching", "count"),
-    [(BATCHING.replace("2000", "5000"), 9_000), ("", 1_000)],
-    ids=["batches", "alone"],
+    ("batching", "count"), [(JOINING, 9_000), ("", 1_000)], ids=["batches", "alone"]
 )
 def test_ten_thousand_hostile_requests_harm_nobody(reverse_run, batching, count):
+    send_while_others_ask(reverse_run, batching, count)
+
+
+def send_while_others_ask(reverse_run, batching, count):
     """Good texts are sent all the while, and joined with whatever can be joined."""
     base = reverse_run.model_dir.export
     with started_server(base, batching=batching) as server:

@@ -21,7 +21,7 @@ from benchmarks.serving_load import (
 )
 
 # Each test waits for a trained model and a process.
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.release
 
 CLIENTS = 64
 SECONDS = 8

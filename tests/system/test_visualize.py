@@ -10,7 +10,16 @@ from tests.system.in_process import run_program
 
 @pytest.fixture
 def visualize(own_run):
-    flags = (f"--model_dir={own_run.path}", "--beam_size=1")
+    return visualize_of(own_run)
+
+
+@pytest.fixture
+def visualize_short(own_short_run):
+    return visualize_of(own_short_run)
+
+
+def visualize_of(run):
+    flags = (f"--model_dir={run.path}", "--beam_size=1")
     return lambda *arguments: run_program("visualize", *flags, *arguments)
 
 
@@ -27,8 +36,8 @@ def test_a_sentence_is_translated_and_drawn(visualize, own_run):
     assert page_data(page)["texts"] == [["a b c d", "d c b a"], ["j i h", "h i j"]]
 
 
-def test_a_given_translation_and_chosen_maps(visualize, tmp_path):
-    done = visualize(
+def test_a_given_translation_and_chosen_maps(visualize_short, tmp_path):
+    done = visualize_short(
         "--sentence=a b c",
         "--translation=c a",
         "--kind=memory",
@@ -105,20 +114,32 @@ def test_a_file_is_summed_up_with_and_without_translations(
             "Give a --translation for each --sentence, or none. Received: 2 for 1",
         ),
         (["--sentence=a", "--layer=2"], "There is no layer 2: the model has 1"),
-        (["--sentence=a", "--layer=0"], "There is no layer 0: the model has 1"),
-        (["--sentence=a", "--heads=5"], "There is no head 5: a layer has 4"),
+        pytest.param(
+            ["--sentence=a", "--layer=0"],
+            "There is no layer 0: the model has 1",
+            marks=pytest.mark.slow,
+        ),
+        pytest.param(
+            ["--sentence=a", "--heads=5"],
+            "There is no head 5: a layer has 4",
+            marks=pytest.mark.slow,
+        ),
         (["--sentence=a", "--heads=one"], "--heads takes numbers with commas between."),
-        (["--sentence=a", "--words=q"], "There is no word 'q' to draw lines from."),
+        pytest.param(
+            ["--sentence=a", "--words=q"],
+            "There is no word 'q' to draw lines from.",
+            marks=pytest.mark.slow,
+        ),
         (["--export_dir=a"], "Give either --model_dir or --export_dir."),
         (["--input=no.txt"], "There is no file no.txt"),
     ],
 )
-def test_what_cannot_be_is_refused(visualize, own_run, arguments, message):
-    done = visualize(*arguments)
+def test_what_cannot_be_is_refused(visualize_short, own_short_run, arguments, message):
+    done = visualize_short(*arguments)
     assert (done.status, done.output) == (2, b"")
     assert done.stderr.startswith("error: ")
     assert message in done.stderr
-    assert not list((own_run.path / "pictures").glob("*.svg"))
+    assert not list((own_short_run.path / "pictures").glob("*.svg"))
 
 
 def test_a_model_must_be_named():
@@ -126,17 +147,17 @@ def test_a_model_must_be_named():
     assert "Give either --model_dir or --export_dir." in done.stderr
 
 
-def test_an_export_has_no_dev_set(own_run):
-    done = run_program("visualize", f"--export_dir={own_run.path / 'export'}")
+def test_an_export_has_no_dev_set(own_short_run):
+    done = run_program("visualize", f"--export_dir={own_short_run.path / 'export'}")
     assert done.status == 2
     assert "An export has no dev set: give --input" in done.stderr
 
 
-def test_unequal_files_are_refused(visualize, tmp_path):
+def test_unequal_files_are_refused(visualize_short, tmp_path):
     source, target = tmp_path / "in", tmp_path / "out"
     source.write_text("a\nb\n")
     target.write_text("a\n")
-    done = visualize(f"--input={source}", f"--input_translation={target}")
+    done = visualize_short(f"--input={source}", f"--input_translation={target}")
     assert done.status == 2
     assert f"{source} has 2 lines, but {target} has 1" in done.stderr
 

@@ -1,0 +1,85 @@
+"""The quick tier's way through the programs: train, killed and resumed, export, serve.
+
+The slow tests ask each of these more; here every part must work with the next.
+"""
+
+import signal
+
+import pytest
+
+from benchmarks.server_process import started_server
+from t2t_keras.checkpoints import steps_in
+from tests.system import nursery
+from tests.system.conftest import REPOSITORY, TrainedRun, python
+from tests.system.in_process import run_program
+from tests.system.runs import TIMEOUT_SECONDS, Run, assert_same_end, end
+
+
+@pytest.fixture(scope="module")
+def sources(short_run: TrainedRun) -> bytes:
+    """A file of the ten sentences that the model has seen."""
+    return "".join(f"{source}\n" for source, _ in short_run.held_out).encode()
+
+
+@pytest.fixture(scope="module")
+def translated(short_run: TrainedRun, sources: bytes) -> list[tuple[str, float]]:
+    """What the translate program makes of them: text and score."""
+    flag = f"--model_dir={short_run.model_dir.path}"
+    done = run_program("translate", flag, "--scores", stdin=sources)
+    assert (done.status, done.stderr) == (0, "")
+    fields = [line.split("\t") for line in done.lines]
+    return [(text, float(score)) for score, _, text in fields]
+
+
+def assert_same(output: str, translated: list[tuple[str, float]]) -> None:
+    fields = [line.split("\t") for line in output.splitlines()]
+    assert [text for _, text in fields] == [text for text, _ in translated]
+    scores = [float(score) for score, _ in fields]
+    assert scores == pytest.approx([score for _, score in translated], abs=1e-5)
+
+
+def test_the_program_trains_scores_and_exports(short_run, translated) -> None:
+    run = short_run.model_dir
+    assert "step 60/60" in short_run.stderr
+    assert steps_in(run.checkpoints) == [15, 30, 45, 60]
+    assert run.run_card()["averaged"] == {"steps": [30, 45, 60]}
+    card = run.run_card()["scores"]["test averaged/step-60"]
+    # A model that had learned nothing would have 10, one for each letter.
+    assert card["perplexity"] < 2
+    kept = run.translations / "test-averaged-step-60.txt"
+    texts = [text for text, _ in translated]
+    assert kept.read_text().splitlines() == texts
+    right = [target for _, target in short_run.held_out]
+    assert sum(map(str.__eq__, texts, right)) >= 3, (texts, right)
+
+
+def test_a_process_that_knows_only_the_export_translates_the_same(
+    short_run, sources, translated
+) -> None:
+    example = REPOSITORY / "examples" / "translate.py"
+    done = python(str(example), str(short_run.model_dir.export / "1"), stdin=sources)
+    assert done.returncode == 0, done.stderr.decode()
+    assert_same(done.stdout.decode(), translated)
+
+
+def test_a_server_answers_the_same(short_run, sources, translated) -> None:
+    with started_server(short_run.model_dir.export) as server:
+        flag = f"--server={server.address}"
+        done = run_program("client", flag, "--scores", stdin=sources)
+    assert done.status == 0, done.stderr
+    assert_same(done.stdout, translated)
+
+
+def test_a_killed_run_ends_with_the_same_bits(short_run, tmp_path) -> None:
+    straight = Run(short_run.model_dir.path, short_run.flags)
+    killed = Run(tmp_path / "run", short_run.flags)
+    # In the middle of its second checkpoint, so that the first is what is left.
+    process = nursery.start(killed.arguments, killed.log, nursery.POINTS[0], times=2)
+    process.join(TIMEOUT_SECONDS)
+    assert process.exitcode == -signal.SIGKILL, killed.log.read_text()
+    assert steps_in(killed.checkpoints) == [15]
+    end(nursery.start(killed.arguments, killed.log), killed, 60)
+    log = killed.log.read_text()
+    assert "going on from step 15" in log
+    assert "warning" not in log
+    assert_same_end(straight, killed, 60)
