@@ -6,6 +6,7 @@ import sys
 
 import numpy as np
 import pytest
+import tensorflow as tf
 
 from t2t_keras.serving.graph_check import check_graph
 from t2t_keras.serving.ids_module import IdsModule
@@ -74,19 +75,42 @@ print(json.dumps(answers))
 """
 
 
-def test_it_loads_in_a_process_that_cannot_import_tensorflow_text(
-    weight, vocabulary, tmp_path
-):
+@pytest.fixture(scope="module")
+def ids_version(weight, vocabulary, tmp_path_factory):
     module = IdsModule(toy_model(weight), vocabulary, SETTINGS, LIMITS)
-    version = save_version(module, tmp_path)
-    check_graph(version, tokenizes=False, xla=False)
-    rows = [vocabulary.encode(text) for text in ("ab ba", "🙂", "", "a\x00b")]
-    broken = [3 + 0xF0, 3 + 0x9F, 260, 3 + 0x99, 1]  # half a character twice
-    rows.append(broken)
+    return save_version(module, tmp_path_factory.mktemp("ids"))
+
+
+@pytest.fixture(scope="module")
+def rows(vocabulary):
+    """Ids of texts, the last with half a character twice."""
+    texts = ("ab ba", "🙂", "", "a\x00b")
+    broken = [3 + 0xF0, 3 + 0x9F, 260, 3 + 0x99, 1]
+    return [*(vocabulary.encode(text) for text in texts), broken]
+
+
+def test_an_export_of_ids_alone_answers_with_ids_and_their_text(
+    ids_version, rows, vocabulary
+):
+    check_graph(ids_version, tokenizes=False, xla=False)
+    ids = tf.ragged.constant(rows, dtype=tf.int32).to_tensor()
+    loaded = tf.saved_model.load(str(ids_version)).signatures
+    assert set(loaded) == {"serving_default", "translate_ids", "detokenize"}
+    found = loaded["serving_default"](input_ids=ids)
+    assert found["output_ids"].numpy().tolist() == ids.numpy().tolist()
+    assert found["score"].numpy().tolist() == [sum(row) for row in rows]
+    texts = loaded["detokenize"](output_ids=ids)["translation"].numpy()
+    assert [text.decode() for text in texts] == [vocabulary.decode(r) for r in rows]
+
+
+@pytest.mark.slow
+def test_it_loads_in_a_process_that_cannot_import_tensorflow_text(
+    ids_version, rows, vocabulary
+):
     width = max(map(len, rows))
     padded = [row + [0] * (width - len(row)) for row in rows]
     done = subprocess.run(
-        [sys.executable, "-c", READER, str(version), json.dumps(padded)],
+        [sys.executable, "-c", READER, str(ids_version), json.dumps(padded)],
         capture_output=True,
         check=False,
     )

@@ -279,7 +279,7 @@ SENTENCES = (
 )
 
 
-@pytest.mark.parametrize("splits", [True, False])
+@pytest.mark.parametrize("splits", [True, pytest.param(False, marks=pytest.mark.slow)])
 def test_a_parser_answers_with_trees_by_itself(weight, vocabulary, tmp_path, splits):
     form = ParserForm(splits=splits)
     limits = dataclasses.replace(LIMITS, characters=24)

@@ -97,8 +97,11 @@ def test_a_wrong_answer_is_found(weight, vocabulary, tmp_path, change, message):
     with pytest.raises(UserError, match=message):
         checked(module, tmp_path / "base", vocabulary)
     assert list(tmp_path.iterdir()) == []
-    checked(OneSignature(weight, vocabulary, lambda found, text: found), tmp_path,
-            vocabulary)  # fmt: skip
+
+
+def test_what_answers_as_it_should_passes(weight, vocabulary, tmp_path):
+    module = OneSignature(weight, vocabulary, lambda found, text: found)
+    assert checked(module, tmp_path, vocabulary).parent == tmp_path
 
 
 def test_a_warm_up_that_would_fail_a_server_s_load_is_found(

@@ -212,7 +212,7 @@ def test_a_full_queue_refuses_and_never_hangs(base):
 
         def ask(_):
             try:
-                return client.predict("busy", timeout=60, seconds=[1.0])["done"]
+                return client.predict("busy", timeout=60, seconds=[0.5])["done"]
             except grpc.RpcError as error:
                 return error.code().name
 
