@@ -138,9 +138,15 @@ def test_devices_and_xla_do_not_matter(plain_run, devices, jit_compile) -> None:
 
 
 @pytest.mark.parametrize(
-    ("devices", "max_tokens", "parts"), [(1, 6, 5), (1, 18, 2), (2, 8, 3)]
+    ("devices", "max_tokens", "parts", "jit_compile"),
+    [
+        (1, 6, 5, False),
+        (1, 18, 2, False),
+        (2, 8, 3, False),
+        (1, 18, 2, True),
+        pytest.param(2, 8, 3, True, marks=pytest.mark.slow),
+    ],
 )
-@pytest.mark.parametrize("jit_compile", [False, True])
 def test_micro_batches_do_not_matter(
     plain_run, devices, max_tokens, parts, jit_compile
 ) -> None:
@@ -178,6 +184,7 @@ def test_an_evaluation_in_parts_is_the_same(devices) -> None:
         assert one[2] > 0
 
 
+@pytest.mark.slow
 def test_an_update_can_be_one_program(plain_run) -> None:
     """With Adam inside, as it is on one device."""
     model, optimizer, stepper = built(toy, devices=1, jit_compile=True)

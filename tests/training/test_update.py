@@ -13,7 +13,7 @@ from t2t_keras.training.update import row_keys
 from tests.training.steppers import batches, built, toy
 from tests.training.toy_models import ToyTranslator
 
-SLEEP = 2.0
+SLEEP = 0.4
 
 
 def test_the_keys_of_a_step_differ_from_row_to_row_and_step_to_step() -> None:
