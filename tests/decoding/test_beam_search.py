@@ -74,8 +74,13 @@ def test_the_best_sentences_of_the_toys_have_every_length():
     assert lengths == {1, 2, 3, 4, 5}
 
 
-@pytest.mark.parametrize("how", [EAGER, GRAPH, COMPILED])
-@pytest.mark.parametrize(("beam_size", "alpha"), [(2, 0.0), (3, 0.6), (5, 2.0)])
+@pytest.mark.parametrize(
+    ("beam_size", "alpha", "how"),
+    [
+        *((2, 0.0, EAGER), (3, 0.6, EAGER), (5, 2.0, EAGER)),
+        *((3, 0.6, GRAPH), (3, 0.6, COMPILED), (5, 2.0, COMPILED)),
+    ],
+)
 def test_a_narrow_beam_equals_a_plain_one(beam_size, alpha, how):
     model = TableModel.random(beam_size, 6, 11)
     limits, length, vocabulary = [7, 4, 1, 7, 6, 2], 7, 9
@@ -87,7 +92,7 @@ def test_a_narrow_beam_equals_a_plain_one(beam_size, alpha, how):
         assert_found(result, row, expected)
 
 
-@pytest.mark.parametrize("alpha", [0.0, 0.6, 3.0])
+@pytest.mark.parametrize("alpha", [0.0, 3.0])
 def test_a_beam_of_one_is_greedy_search(alpha):
     model = TableModel.random(1, 40, 6)
     limits = np.random.default_rng(1).integers(1, 10, size=40)
@@ -147,7 +152,7 @@ def test_a_longer_static_bound_changes_nothing_but_the_shape():
 def steps_saved_by_stopping_early(alpha):
     """Returns how many, having asserted that nothing else differs."""
     saved = 0
-    for seed in range(3):
+    for seed in range(2):
         model = TableModel.random(seed, 4, 7)
         limits = [12, 3, 9, 12]
         options = {"beam_size": 4, "alpha": alpha}
@@ -342,13 +347,13 @@ def test_one_graph_serves_every_batch_size_and_length():
         assert_same(BeamSearchResult(*[part.numpy() for part in result]), known)
 
 
-@pytest.mark.parametrize("how", [EAGER, GRAPH])
-def test_a_growing_cache_changes_nothing(how):
+def test_a_growing_cache_changes_nothing():
     """Through several growths, at which sentences leave one by one."""
     model = TableModel.random(3, 9, 8)
     limits = [40, 1, 9, 8, 17, 16, 33, 2, 25]
     options = {"beam_size": 3, "alpha": 1.5, "early_stop": False}
-    growing = search(model, limits, 40, how=how, **options)
     fixed = search(model, limits, 40, how=COMPILED, **options)
-    assert_same(growing, fixed)
+    for how in (EAGER, GRAPH):
+        growing = search(model, limits, 40, how=how, **options)
+        assert_same(growing, fixed)
     assert len(set(growing.lengths[:, 0].tolist())) > 5

@@ -12,6 +12,8 @@ from t2t_keras.decoding.beam_search import BeamSearchResult, beam_search
 from t2t_keras.decoding.settings import BeamSearchSettings
 
 PAD, EOS = 0, 1
+# More tokens than any history of these tests has.
+LONGEST = 64
 
 
 class TableModel:
@@ -81,19 +83,19 @@ class TableModel:
         return logits, {**cache, "tens": tens, "nest": [ones]}
 
     def _state_of(self, tokens, past):
-        """Returns [B, W], the number that each history makes."""
+        """Returns [B, W], the number that each history makes.
 
-        def read(slot, state):
-            longer = (state * self.width + tokens[:, slot, None]) % self.states
-            return slot + 1, tf.where(past[:, :, slot], longer, state)
-
-        _, state = tf.while_loop(
-            lambda slot, _: slot < tf.shape(past)[2],
-            read,
-            (0, tf.zeros_like(past[:, :, 0], tf.int32)),
-            maximum_iterations=tf.shape(past)[2],
+        The polynomial in V that `state * V + token` makes of it, without a loop.
+        """
+        powers = tf.constant(
+            [pow(self.width, n, self.states) for n in range(LONGEST)], tf.int32
         )
-        return state
+        later_BWX = tf.cumsum(
+            tf.cast(past, tf.int32), axis=2, exclusive=True, reverse=True
+        )
+        values_BX = tokens % self.states
+        terms_BWX = values_BX[:, None] * tf.gather(powers, later_BWX) % self.states
+        return tf.reduce_sum(tf.where(past, terms_BWX, 0), axis=2) % self.states
 
     @staticmethod
     def grow(cache, index, more):

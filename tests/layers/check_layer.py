@@ -63,6 +63,8 @@ def check_traced(case: Case, layer: Any) -> None:
     values = keras.tree.flatten(dict(case.inputs))
     symbolic = keras.Model(keras.tree.flatten(symbols), outputs)(values)
     np.testing.assert_allclose(symbolic, eager, atol=2e-6, rtol=2e-5)
+    if not case.compiled:
+        return
     compiled = tf.function(lambda inputs: layer(**inputs), jit_compile=True)
     np.testing.assert_allclose(compiled(dict(case.inputs)), eager, atol=1e-5, rtol=1e-4)
 

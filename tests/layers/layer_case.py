@@ -14,12 +14,14 @@ class Case:
 
     `hides` names, for each mask [B, 1, L], the input [B, L, D] whose positions it
     hides; a mask of the case has a True in every row, and a False somewhere.
+    `compiled` is False where XLA would compile again what another case has.
     """
 
     layer_class: type
     config: Mapping[str, Any]
     inputs: Mapping[str, Any]
     hides: Mapping[str, str] = field(default_factory=dict)
+    compiled: bool = True
 
     def call(self, layer: Any, **changed: Any) -> np.ndarray:
         outputs = layer(**{**self.inputs, **changed})

@@ -93,10 +93,11 @@ def cases() -> tuple[Case, ...]:
         Case(SinusoidalPositionEncoding, {"max_wavelength": 50.0}, embedded),
         Case(LearnedPositionEncoding, {"max_length": T}, embedded),
         Case(EncoderLayer, layer, encoded, self_hides),
-        Case(Encoder, stack, encoded, self_hides),
+        # The whole of them is compiled in the tests of the Transformer.
+        Case(Encoder, stack, encoded, self_hides, compiled=False),
         Case(EncoderLayer, {**layer, "neighborhood": 2 * T - 1}, encoded, self_hides),
         Case(DecoderLayer, layer, decoded, both_hide),
-        Case(Decoder, stack, decoded, both_hide),
+        Case(Decoder, stack, decoded, both_hide, compiled=False),
     )
 
 

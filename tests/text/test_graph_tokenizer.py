@@ -3,6 +3,7 @@ import sys
 
 import keras
 import numpy as np
+import pytest
 import tensorflow as tf
 
 from t2t_keras.text.vocabulary import SubwordVocabulary
@@ -58,6 +59,7 @@ assert "t2t_keras" not in sys.modules
 """
 
 
+@pytest.mark.slow
 def test_an_exported_module_loads_elsewhere(bpe_model, tmp_path):
     vocabulary = SubwordVocabulary(bpe_model)
     module = tf.Module()

@@ -3,7 +3,7 @@ import unicodedata
 
 import pytest
 import tensorflow as tf
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from t2t_keras.text.normalization import normalize, normalize_in_graph
@@ -22,13 +22,11 @@ def in_graph(text: bytes) -> str:
     return normalize_in_graph(tf.constant([text])).numpy()[0].decode("utf-8")
 
 
-@settings(max_examples=300, deadline=None)
 @given(st.binary(max_size=40) | TRICKY)
 def test_graph_agrees_with_python_on_any_bytes(text):
     assert in_graph(text) == normalize(text)
 
 
-@settings(max_examples=200, deadline=None)
 @given(st.text(max_size=40))
 def test_graph_agrees_with_python_on_any_text(text):
     assert in_graph(text.encode()) == normalize(text)
@@ -61,7 +59,6 @@ def test_what_counts_as_white_space_is_what_unicode_and_python_say():
         assert normalize(f"x{character}y") == ("x y" if is_space else f"x{character}y")
 
 
-@settings(max_examples=200, deadline=None)
 @given(st.text(max_size=40) | st.binary(max_size=40))
 def test_the_result_is_one_line_and_stable(text):
     once = normalize(text)

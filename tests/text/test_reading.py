@@ -2,7 +2,7 @@
 
 import pytest
 import tensorflow as tf
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from t2t_keras.text.normalization import normalize
@@ -14,7 +14,6 @@ TEXTS = st.text(st.sampled_from("ab  \t漢Жü🙂\x00\u2028"), max_size=30) | s
 )
 
 
-@settings(max_examples=150, deadline=None)
 @given(texts=st.lists(TEXTS, max_size=4), data=st.data())
 def test_graph_and_python_read_alike(vocabulary, texts, data):
     tokens = data.draw(st.integers(1, 12))
@@ -53,7 +52,6 @@ def test_characters_are_counted_after_normalising(vocabulary):
     assert reader.read("üüüüa") == (vocabulary.encode("üüüü"), True)
 
 
-@settings(max_examples=100, deadline=None)
 @given(text=st.text(st.sampled_from("theold housng über"), min_size=60, max_size=120))
 def test_the_default_cuts_nothing_that_tokens_would_not(vocabulary, text):
     """Whatever has too many characters has too many tokens, and the same ones first."""
@@ -72,7 +70,6 @@ def test_limits_that_cannot_be(vocabulary):
         TextReader(vocabulary, 9, 0)
 
 
-@settings(max_examples=100, deadline=None)
 @given(st.text(max_size=30) | st.binary(max_size=30))
 def test_what_is_kept_is_the_same_in_the_graph(vocabulary, text):
     reader = TextReader(vocabulary, 6, 7)

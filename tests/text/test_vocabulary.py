@@ -13,11 +13,7 @@ from t2t_keras.errors import UserError
 from t2t_keras.text.normalization import normalize
 from t2t_keras.text.vocabulary import EOS_ID, PAD_ID, UNK_ID, SubwordVocabulary
 
-PROPERTY = settings(
-    max_examples=150,
-    deadline=None,
-    suppress_health_check=[HealthCheck.function_scoped_fixture],
-)
+PROPERTY = settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 NASTY = (
     "",
     " ",
