@@ -19,7 +19,7 @@ from tests.models.small_model import (
 )
 from tests.reference import transformer_np
 
-STEPS, BEAMS = 6, 2
+STEPS, BEAMS = 4, 2
 
 
 def beam_inputs() -> np.ndarray:
@@ -84,7 +84,7 @@ def step_logits(model, jit_compile: bool | None = None) -> np.ndarray:
 
 @pytest.mark.parametrize("positions", ["sinusoids", "learned"])
 def test_steps_are_the_whole(positions: str) -> None:
-    learned = STEPS + 3 if positions == "learned" else None
+    learned = S if positions == "learned" else None
     model = small_model(small_weights(learned), learned_positions=learned)
     actual = step_logits(model)
     np.testing.assert_allclose(actual, whole_logits(model), atol=2e-5)
