@@ -62,7 +62,7 @@ def arrays(*owners) -> list[np.ndarray]:
 def saved(directory: Path, *steps: int) -> CheckpointStore:
     """A store with a checkpoint at each of some steps, weights all different."""
     for step in steps:
-        store = CheckpointStore(directory, *trained(step))
+        store = CheckpointStore(directory, *trained(1, seed=step))
         store.save(CheckpointState(step=step, position={"epoch": 0, "position": step}))
     return CheckpointStore(directory, *trained(0, seed=2))
 
