@@ -37,10 +37,16 @@ LONGEST_FILES = (
 
 # No deadline: the first call of anything in TensorFlow traces for seconds.
 # Derandomized: the same examples every time, so a red test stays red.
-hypothesis.settings.register_profile("house", deadline=None, derandomize=True)
+hypothesis.settings.register_profile(
+    "house", max_examples=50, deadline=None, derandomize=True
+)
 # The release tier looks further, and prints how to repeat what it finds.
 hypothesis.settings.register_profile(
-    "release", deadline=None, derandomize=False, print_blob=True
+    "release",
+    max_examples=1_000,
+    deadline=None,
+    derandomize=False,
+    print_blob=True,
 )
 
 

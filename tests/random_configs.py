@@ -1,6 +1,7 @@
 """Settings drawn at random, for what must hold whatever a person sets."""
 
 import dataclasses
+import functools
 from fractions import Fraction
 from typing import Any
 
@@ -43,14 +44,20 @@ def _values(section: type, field: dataclasses.Field) -> st.SearchStrategy[Any]:
     return st.none() | values if field.default is None else values
 
 
-@st.composite
-def configs(draw: st.DrawFn) -> ExperimentConfig:
-    """Any settings that are not refused when they are made."""
-    values = {
-        field.name: draw(_values(section, field), label=field.name)
+@functools.cache
+def _strategies() -> dict[str, st.SearchStrategy[Any]]:
+    """The values of each setting. Made once: to make them takes longer than to draw."""
+    return {
+        field.name: _values(section, field)
         for section in sections().values()
         for field in dataclasses.fields(section)
     }
+
+
+@st.composite
+def configs(draw: st.DrawFn) -> ExperimentConfig:
+    """Any settings that are not refused when they are made."""
+    values = {name: draw(kind, label=name) for name, kind in _strategies().items()}
     values["tokens_per_batch"] += values["max_length"]
     values["d_model"] = 2 * values["d_model"] * values["num_heads"]
     if values["encoder_neighborhood"] is not None:

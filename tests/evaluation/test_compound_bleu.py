@@ -5,7 +5,7 @@ import random
 from importlib.metadata import version
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from sacremoses import MosesTokenizer
 
@@ -235,7 +235,6 @@ def test_split_as_perl_splits(line, expected):
     assert split_at_hyphens(line) == expected
 
 
-@settings(deadline=None)
 @given(st.text(alphabet="ab- ", max_size=12))
 def test_split_equals_a_scan_from_left_to_right(line):
     pieces, position = [], 0

@@ -27,7 +27,7 @@ def pairs_in(corpus):
     return [(source.tolist(), target.tolist()) for source, target in rows]
 
 
-@settings(max_examples=15)
+@settings(max_examples=8)
 @given(
     st.lists(st.tuples(st.text(max_size=8), st.text(max_size=8)), max_size=9),
     st.integers(5, 12),

@@ -1,6 +1,6 @@
 import numpy as np
 import tensorflow as tf
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from t2t_keras.parsing.alignment import aligned
@@ -38,7 +38,6 @@ def in_graph(pairs: list[tuple[list[int], list[int]]], more: int):
     ]
 
 
-@settings(max_examples=100, deadline=None)
 @given(st.lists(st.tuples(KINDS, KINDS), max_size=7), st.integers(0, 2))
 def test_the_same_as_in_python(pairs, more):
     assert in_graph(pairs, more) == [aligned(*pair) for pair in pairs]

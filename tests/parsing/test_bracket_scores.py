@@ -1,5 +1,5 @@
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 
 from t2t_keras.errors import UserError
 from t2t_keras.parsing.bracket_scores import (
@@ -78,7 +78,6 @@ def test_a_sentence_without_a_tree_is_skipped():
     assert score == SentenceScore(SKIPPED, length=1)
 
 
-@settings(max_examples=100, deadline=None)
 @given(TREES)
 def test_a_tree_matches_itself(tree):
     (score,) = sentence_scores([tree], [tree])

@@ -1,5 +1,5 @@
 import tensorflow as tf
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from t2t_keras.parsing.brackets_in_graph import (
@@ -59,7 +59,6 @@ def test_which_brackets_have_words():
     assert opens.never_closed.numpy()[1, [0, 3]].tolist() == [False, True]
 
 
-@settings(max_examples=60, deadline=None)
 @given(st.lists(st.integers(-9, 9), max_size=40))
 def test_the_least_so_far(values):
     expected = [min([0, *values[: i + 1]]) for i in range(len(values))]

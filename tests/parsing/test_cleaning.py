@@ -1,5 +1,5 @@
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 
 from t2t_keras.parsing.cleaning import cleaned
 from t2t_keras.parsing.trees import Tree, read_trees
@@ -52,7 +52,6 @@ def test_a_tree_without_words_is_none(text):
     assert cleaned_text(text) == "None"
 
 
-@settings(max_examples=100, deadline=None)
 @given(TREES)
 def test_words_stay_and_cleaning_again_changes_nothing(tree):
     once = cleaned(Tree("", (tree, Tree("NP", (Tree("-NONE-", word="*"),)))))

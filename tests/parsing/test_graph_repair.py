@@ -1,5 +1,5 @@
 import tensorflow as tf
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from t2t_keras.parsing.graph_repair import repaired_in_graph
@@ -23,19 +23,16 @@ def in_python(pairs: list[tuple[str, list[str]]]) -> list[str]:
     return [str(repaired(symbols, words)) if words else "" for symbols, words in pairs]
 
 
-@settings(max_examples=120, deadline=None)
 @given(st.lists(st.tuples(JUNK, SENTENCES) | damaged(), min_size=1, max_size=9))
 def test_any_symbols_become_the_same_tree(pairs):
     assert in_graph(pairs) == in_python(pairs)
 
 
-@settings(max_examples=40, deadline=None)
 @given(st.lists(st.tuples(st.text(max_size=30).map(normalize), SENTENCES), min_size=1))
 def test_any_text_becomes_the_same_tree(pairs):
     assert in_graph(pairs) == in_python(pairs)
 
 
-@settings(max_examples=40, deadline=None)
 @given(st.lists(TREES, min_size=1, max_size=4))
 def test_trees_come_back(trees):
     pairs = [(linearized(tree), words_of(tree)) for tree in trees]

@@ -1,5 +1,5 @@
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from t2t_keras.parsing.linearization import linearized, repaired, words_of
@@ -158,13 +158,11 @@ def test_the_form():
     assert words_of(tree) == ["the", "dog", "sleeps", "."]
 
 
-@settings(max_examples=120, deadline=None)
 @given(TREES)
 def test_a_tree_comes_back_exactly(tree):
     assert repaired(linearized(tree), words_of(tree)) == tree
 
 
-@settings(max_examples=200, deadline=None)
 @given(st.tuples(JUNK, SENTENCES) | damaged())
 def test_any_symbols_become_the_tree_of_the_rule(pair):
     symbols, words = pair
@@ -176,7 +174,6 @@ def test_any_symbols_become_the_tree_of_the_rule(pair):
         assert repaired(linearized(tree), words) == tree
 
 
-@settings(max_examples=100, deadline=None)
 @given(st.text(max_size=30), SENTENCES)
 def test_any_text_becomes_a_tree_over_the_words(symbols, words):
     assert words_of(repaired(symbols, words)) == words

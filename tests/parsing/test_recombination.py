@@ -2,7 +2,7 @@ import collections
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from t2t_keras.parsing.recombination import Recombination, phrases, word_count
@@ -87,7 +87,6 @@ def test_the_same_seed_makes_the_same_trees():
     assert made(1) == made(1) != made(2)
 
 
-@settings(max_examples=100, deadline=None)
 @given(st.lists(TREES, min_size=1, max_size=4), st.integers(0, 2**32))
 def test_what_is_made_is_made_of_the_treebank_s_phrases(treebank, seed):
     recombination = Recombination(treebank)

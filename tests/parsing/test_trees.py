@@ -1,7 +1,7 @@
 import io
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from t2t_keras.errors import UserError
@@ -65,7 +65,6 @@ def test_many_trees_to_a_line_and_none():
     assert read(" \n\n") == []
 
 
-@settings(max_examples=60, deadline=None)
 @given(st.lists(TREES, max_size=4), st.sampled_from([" ", "\n", "\t \n  "]))
 def test_any_spacing_is_read_and_one_line_is_printed(trees, space):
     text = space.join(bracketed(tree, space) for tree in trees)
@@ -75,7 +74,6 @@ def test_any_spacing_is_read_and_one_line_is_printed(trees, space):
     assert [str(tree) for tree in found] == [one_line(tree) for tree in trees]
 
 
-@settings(max_examples=100, deadline=None)
 @given(TREES, TREES)
 def test_trees_are_equal_if_their_parts_are(one, other):
     assert (one == other) == (nested(one) == nested(other))

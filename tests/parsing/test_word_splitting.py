@@ -1,6 +1,6 @@
 import pytest
 import tensorflow as tf
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from t2t_keras.parsing.word_splitting import split_words, split_words_in_graph
@@ -55,7 +55,6 @@ def test_examples(text, words):
     assert split_words(words) == words
 
 
-@settings(max_examples=250, deadline=None)
 @given(TRICKY | st.text(max_size=25))
 def test_split_text_stays_as_it_is(text):
     once = split_words(text)
@@ -64,7 +63,6 @@ def test_split_text_stays_as_it_is(text):
     assert not set(once) & set('()[]{}"“”')
 
 
-@settings(max_examples=30, deadline=None)
 @given(st.lists(TRICKY | st.text(max_size=25), min_size=1, max_size=12))
 def test_the_graph_splits_the_same(texts):
     assert in_graph(texts) == [split_words(text) for text in texts]
