@@ -60,6 +60,7 @@ def test_first_steps_are_set_against_the_pace(figures, expected) -> None:
     assert expected in batching.with_first_steps(*figures)
 
 
+@pytest.mark.slow
 def test_both_ways_train_on_the_product_s_batches(monkeypatch, capsys) -> None:
     small = ModelConfig(num_layers=1, d_model=8, d_ff=12, num_heads=2)
     monkeypatch.setattr(batching, "SMALL", small)

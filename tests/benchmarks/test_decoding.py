@@ -107,7 +107,7 @@ def by_ctranslate2(folder, sentences):
     return [[int(piece) for piece in one.hypotheses[0]] for one in found]
 
 
-@pytest.mark.parametrize("xla", ["off", "on"])
+@pytest.mark.parametrize("xla", ["off", pytest.param("on", marks=pytest.mark.slow)])
 def test_ours_finds_what_ctranslate2_finds(small, monkeypatch, xla):
     monkeypatch.setattr("sys.argv", ["export", f"--to={small}/saved", f"--xla={xla}"])
     export_ours.main()
@@ -124,6 +124,7 @@ def test_ours_finds_what_ctranslate2_finds(small, monkeypatch, xla):
         assert not {0, measured.EOS} & set(ids[:-1])
 
 
+@pytest.mark.slow
 def test_real_outputs_are_as_long_as_their_sources(small, monkeypatch):
     arguments = ["export", f"--to={small}/saved", "--real_lengths"]
     monkeypatch.setattr("sys.argv", arguments)

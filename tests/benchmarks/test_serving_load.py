@@ -37,7 +37,7 @@ class EveryThirdWrong:
 
 def loops(server, expected):
     """Runs both loops for a moment."""
-    yield closed_loop(server, expected, clients=3, seconds=2.0)
+    yield closed_loop(server, expected, clients=3, seconds=0.5)
     yield open_loop(server, expected, rate=100, seconds=0.3, timeout=60)
 
 
