@@ -36,7 +36,7 @@ def test_an_english_sentence_has_one_translation():
     # Short sentences repeat often enough among so many draws to show a choice.
     translations = collections.defaultdict(set)
     draws = collections.Counter()
-    for pair in itertools.islice(drawn_pairs(seed=8), 8_000):
+    for pair in itertools.islice(drawn_pairs(seed=8), 20_000):
         translations[pair.en].add(pair.de)
         draws[pair.en] += 1
     assert sum(count > 1 for count in draws.values()) > 10
