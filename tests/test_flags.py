@@ -23,7 +23,7 @@ from t2t_keras.flags import (
 from t2t_keras.flat_config import flat, sections, unflat
 from tests.random_configs import configs
 
-CONFIGS = Path(__file__).resolve().parents[1] / "configs"
+CONFIGS = Path(__file__).parents[1] / "configs"
 FLAGFILES = sorted(CONFIGS.glob("*.flags"))
 
 

@@ -7,6 +7,7 @@ people who have no Bazel, and also finds what Bazel forgives.
 
 import sys
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 
 from tests.architecture.build_file import PYTHON_RULES, Target, read_targets
@@ -14,6 +15,10 @@ from tests.architecture.imports import Import, imports_of, parents_of
 from tests.architecture.tree import files, python_files, relative
 
 THIRD_PARTY = "@pypi//"
+# Programs that compare this project with others run in environments of their own.
+# Bazel's lock does not hold what they import: the extra `peers` of pyproject.toml.
+PEERS = frozenset({"jax", "keras_hub", "torch", "transformers"})
+PEERS_FOLDER = "benchmarks/"
 
 
 def build_faults(root: Path) -> list[str]:
@@ -25,10 +30,25 @@ def build_faults(root: Path) -> list[str]:
     owners = {module: target for target in targets for module in target.modules}
     internal = _internal_packages(root, owners)
     faults = [*_file_faults(root, targets), *_label_faults(root, targets)]
+    reached = reached_labels(targets)
     for target in targets:
         if target.rule in PYTHON_RULES:
-            faults += _import_faults(root, target, targets, owners, internal)
+            imports = _labeled_imports(root, target, owners, internal)
+            faults += _import_faults(target, imports, reached)
     return faults
+
+
+def reached_labels(targets: list[Target]) -> dict[str, frozenset[str]]:
+    """Maps each label to all that its deps bring, directly or through others.
+
+    A dep that comes later in the file brings nothing: another fault reports it.
+    """
+    reached: dict[str, frozenset[str]] = {}
+    for target in targets:
+        labels = frozenset(target.deps)
+        brought = [reached[label] for label in labels if label in reached]
+        reached[f":{target.name}"] = labels.union(*brought)
+    return reached
 
 
 def third_party_label(module: str) -> str:
@@ -95,35 +115,49 @@ def _dependency_faults(target: Target, names: list[str], index: int) -> Iterator
             yield f"{label} comes later in the file; only look upward"
 
 
-def _import_faults(
-    root: Path,
-    target: Target,
-    targets: list[Target],
-    owners: dict[str, Target],
-    internal: set[str],
-) -> Iterator[str]:
-    present = {m: p for m, p in target.modules.items() if (root / p).is_file()}
-    if not present:
-        return  # _label_faults says which files are missing
-    used: set[str] = set()
-    for module, path in present.items():
+@dataclass(frozen=True)
+class _LabeledImport:
+    """One import, where it stands, and the labels that provide it.
+
+    `labels` holds what provides the module first, then the targets whose `__init__`
+    Python runs on the way to it. It is empty if BUILD has no such module.
+    """
+
+    place: str
+    module: str
+    labels: tuple[str, ...]
+
+
+def _labeled_imports(
+    root: Path, target: Target, owners: dict[str, Target], internal: set[str]
+) -> list[_LabeledImport]:
+    """What the files of `target` import from outside it and the standard library."""
+    labeled = []
+    # The runner of a test stands in its srcs, and its library among its deps.
+    runner = target.main.removesuffix(".py").replace("/", ".")
+    if target.rule == "py_test" and runner in owners:
+        label = f":{owners[runner].name}"
+        labeled.append(_LabeledImport(f"BUILD:{target.line}", runner, (label,)))
+    for module, path in target.modules.items():
+        if not (root / path).is_file():
+            continue  # _label_faults says which files are missing
         implied = [Import(parent, "", 1) for parent in parents_of(module)]
         for imported in [*imports_of(root / path), *implied]:
-            label = _label(imported, owners, internal)
-            if label == f":{target.name}":
+            label = _label(imported, path, owners, internal)
+            if label is None or label == f":{target.name}":
                 continue
-            used.update(_with_parents(imported, label, owners, target) if label else ())
-            fault = _import_fault(imported, label, target, targets)
-            if fault:
-                yield f"{path}:{imported.line}: {fault}"
-    for label in sorted(set(target.deps) - used):
-        yield f"BUILD:{target.line}: {target.name}: nothing in it imports {label}"
+            parents = [owners.get(parent) for parent in parents_of(imported.module)]
+            names = {f":{each.name}" for each in parents if each} - {f":{target.name}"}
+            labels = (label, *sorted(names - {label})) if label else ()
+            place = f"{path}:{imported.line}"
+            labeled.append(_LabeledImport(place, imported.module, labels))
+    return labeled
 
 
 def _label(
-    imported: Import, owners: dict[str, Target], internal: set[str]
+    imported: Import, path: str, owners: dict[str, Target], internal: set[str]
 ) -> str | None:
-    """The label that provides an import, "" if BUILD has none, None if Python has."""
+    """The label that provides an import; "" if BUILD has none, None for no need."""
     child = f"{imported.module}.{imported.name}"
     top = imported.module.split(".")[0]
     owner = owners.get(child) or owners.get(imported.module)
@@ -133,27 +167,36 @@ def _label(
         # A folder without `__init__` is a parent, yet nothing that could be run.
         is_folder = any(module.startswith(f"{imported.module}.") for module in owners)
         return None if is_folder and not imported.name else ""
+    if top in PEERS and path.startswith(PEERS_FOLDER):
+        return None
     return None if top in sys.stdlib_module_names else third_party_label(top)
 
 
-def _with_parents(
-    imported: Import, label: str, owners: dict[str, Target], target: Target
-) -> set[str]:
-    """`label`, and the targets whose `__init__` Python runs on the way to it."""
-    parents = [owners.get(parent) for parent in parents_of(imported.module)]
-    labels = {f":{parent.name}" for parent in parents if parent is not None}
-    return {label} | labels - {f":{target.name}"}
+def _import_faults(
+    target: Target, imports: list[_LabeledImport], reached: dict[str, frozenset[str]]
+) -> Iterator[str]:
+    """What `target` imports without having it, and what it has without need.
 
-
-def _import_fault(
-    imported: Import, label: str | None, target: Target, targets: list[Target]
-) -> str:
-    if label is None or label in target.deps:
-        return ""
-    what = f"imports {imported.module}"
-    if not label:
-        return f"{what}, which is in no target of BUILD"
-    names = [each.name for each in targets]
-    if label.startswith(":") and names.index(label[1:]) > names.index(target.name):
-        return f"{what} upward: {label} stands after :{target.name} in BUILD; move code"
-    return f"{what}, which :{target.name} does not declare; add {label} to its deps"
+    A library or a program declares all that it imports, a test only what does not
+    come with its other deps.
+    """
+    name = f":{target.name}"
+    brought = reached[name] if target.is_test else frozenset(target.deps)
+    later = set(list(reached)[list(reached).index(name) :])
+    used: set[str] = set()
+    for each in imports:
+        what = f"{each.place}: imports {each.module}"
+        used.update(each.labels)
+        label = each.labels[0] if each.labels else ""
+        if not label:
+            yield f"{what}, which is in no target of BUILD"
+        elif label in later:
+            yield f"{what} upward: {label} stands after {name} in BUILD; move code"
+        elif label not in brought:
+            yield f"{what}, which {name} does not declare; add {label} to its deps"
+    for label in sorted(set(target.deps)):
+        givers = [each for each in target.deps if label in reached.get(each, ())]
+        if label not in used:
+            yield f"BUILD:{target.line}: {target.name}: nothing in it imports {label}"
+        elif target.is_test and givers:
+            yield f"BUILD:{target.line}: {target.name}: {label} comes with {givers[0]}"

@@ -23,6 +23,11 @@ class Target:
     import_roots: tuple[str, ...]
 
     @property
+    def is_test(self) -> bool:
+        """Whether all its Python files are tests, or help tests."""
+        return all(path.startswith("tests/") for path in self.modules.values())
+
+    @property
     def modules(self) -> dict[str, str]:
         """Maps each module of this target, by the name that imports it, to its path.
 

@@ -31,7 +31,7 @@ py_library(
 
 py_library(
     name = "foundation",
-    srcs = ["t2t_keras/__init__.py", "t2t_keras/typing.py", "t2t_keras/runner.py"],
+    srcs = ["t2t_keras/__init__.py", "t2t_keras/typing.py"],
 )
 
 py_library(
@@ -54,13 +54,26 @@ py_binary(
     deps = [":foundation", ":models"],
 )
 
+py_library(
+    name = "benchmarks",
+    srcs = glob(["benchmarks/*.py"]),
+)
+
+py_library(
+    name = "tests_support",
+    srcs = ["tests/main.py"],
+    deps = ["@pypi//pytest"],
+)
+
 py_test(
     name = "test_text",
-    srcs = ["t2t_keras/runner.py"] + glob(["tests/*.py"]),
-    main = "t2t_keras/runner.py",
-    deps = [":foundation", ":text"],
+    srcs = ["tests/main.py"] + glob(["tests/test_*.py"]),
+    main = "tests/main.py",
+    deps = [":models", ":tests_support"],
 )
 '''
+
+TEST = "import numpy\nimport pytest\nimport t2t_keras.models.big\n"
 
 
 @pytest.fixture
@@ -73,7 +86,6 @@ def house(tmp_path: Path) -> Path:
         ("data/toy/corpus.txt", "a\n"),
         ("t2t_keras/__init__.py", ""),
         ("t2t_keras/typing.py", "import os.path\nfrom typing import Any\n"),
-        ("t2t_keras/runner.py", "import os\n"),
         ("t2t_keras/text/__init__.py", ""),
         ("t2t_keras/text/vocabulary.py", "from t2t_keras.typing import Tensor\n"),
         ("t2t_keras/text/learn.py", "def learn():\n    import numpy.random\n"),
@@ -81,7 +93,9 @@ def house(tmp_path: Path) -> Path:
         ("t2t_keras/models/big.py", "from t2t_keras.text import vocabulary\n"),
         ("t2t_keras/models/flags.py", "from absl import flags\n"),
         ("t2t_keras/train.py", "from t2t_keras.models.big import Big\n"),
-        ("tests/test_text.py", "import t2t_keras.text.vocabulary\n"),
+        ("benchmarks/rival.py", "import jax\n"),
+        ("tests/main.py", "import pytest\n"),
+        ("tests/test_text.py", TEST),
     ):
         _write(tmp_path / path, text)
     return tmp_path
@@ -146,9 +160,21 @@ def test_the_sound_tree_has_no_fault(house: Path) -> None:
             "t2t_keras/stray.py: in no target of BUILD; add it to the srcs of one",
         ),
         (
+            "benchmarks/rival.py",
+            "import jax\nimport flax\n",
+            "benchmarks/rival.py:2: imports flax, which :benchmarks does not declare; "
+            "add @pypi//flax to its deps",
+        ),
+        (
+            "t2t_keras/models/bad.py",
+            "import jax\n",
+            "t2t_keras/models/bad.py:1: imports jax, which :models does not declare; "
+            "add @pypi//jax to its deps",
+        ),
+        (
             "tests/test_text.py",
-            "import t2t_keras.text.vocabulary\nimport hypothesis\n",
-            "tests/test_text.py:2: imports hypothesis, which :test_text does not "
+            TEST + "import hypothesis\n",
+            "tests/test_text.py:4: imports hypothesis, which :test_text does not "
             "declare; add @pypi//hypothesis to its deps",
         ),
         (
@@ -188,6 +214,21 @@ def test_a_fault_planted_in_a_file_is_the_one_fault_found(
             'deps = [":foundation", ":text"]',
             "t2t_keras/models/flags.py:1: imports absl, which :models does not "
             "declare; add @pypi//absl_py to its deps",
+        ),
+        (
+            'deps = [":models", ":tests_support"]',
+            'deps = [":models"]',
+            "imports tests.main, which :test_text does not declare; add :tests_support",
+        ),
+        (
+            'deps = [":models", ":tests_support"]',
+            'deps = [":models", ":tests_support", "@pypi//numpy"]',
+            "test_text: @pypi//numpy comes with :models",
+        ),
+        (
+            'deps = [":models", ":tests_support"]',
+            'deps = [":models", ":tests_support", ":train"]',
+            "test_text: nothing in it imports :train",
         ),
         (
             'deps = ["@pypi//tensorflow_datasets"]',

@@ -4,7 +4,7 @@ import ast
 from collections.abc import Iterator
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parents[2]
+ROOT = Path(__file__).parents[2]
 
 # Named, rather than all that lies in the checkout: a user's virtual environment,
 # runs and downloads may lie there too.

@@ -10,7 +10,7 @@ from t2t_keras.flat_config import flat
 from t2t_keras.reporting.findings import CLAIMS
 from t2t_keras.reporting.paper_figures import TABLE_3
 
-ROOT = Path(__file__).resolve().parents[2]
+ROOT = Path(__file__).parents[2]
 VOCABULARY = 37_000
 EXPLAINING = 41_106
 

@@ -14,7 +14,7 @@ from t2t_keras.flags import config_from_flagfile
 from t2t_keras.flat_config import flat
 from tests import paper_table_3
 
-ROOT = Path(__file__).resolve().parents[2]
+ROOT = Path(__file__).parents[2]
 ROWS = MappingProxyType({row.name: row for row in paper_table_3.rows()})
 # What the small rows have of the paper's sizes; the rest is as it is.
 SCALE = MappingProxyType(

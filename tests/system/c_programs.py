@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-SOURCES = Path(__file__).resolve().parents[2] / "examples" / "c"
+SOURCES = Path(__file__).parents[2] / "examples" / "c"
 
 
 def build_c(folder: Path) -> Path:

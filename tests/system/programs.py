@@ -10,7 +10,7 @@ import uuid
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-REPOSITORY = Path(__file__).resolve().parents[2]
+REPOSITORY = Path(__file__).parents[2]
 # In the environment of a program, and so of all that it starts.
 _MARK = "STARTED_BY_A_TEST"
 
