@@ -121,14 +121,19 @@ def split_at_hyphens(line: str) -> str:
     A hyphen between two other characters becomes a token of its own, so that a
     compound with one wrong part still matches in the rest. Matches are taken from
     left to right and do not overlap, as Perl's `s///g` takes them: a part of a
-    single letter is used up by the hyphen before it and hides the one after.
+    single letter is used up by the hyphen before it and hides the one after. Perl
+    works on bytes here, so this holds for ASCII letters alone: of any other the first
+    byte is used up, and its last one is there for the hyphen after.
 
     >>> split_at_hyphens("Nord-Süd-Gefälle - S-Bahn")
     'Nord ##AT##-##AT## Süd ##AT##-##AT## Gefälle - S ##AT##-##AT## Bahn'
     >>> split_at_hyphens("a-b-c")
     'a ##AT##-##AT## b-c'
+    >>> split_at_hyphens("vis-à-vis")
+    'vis ##AT##-##AT## à ##AT##-##AT## vis'
     """
-    return re.sub(r"(\S)-(\S)", r"\1 ##AT##-##AT## \2", line)
+    split = re.sub(rb"(\S)-(\S)", rb"\1 ##AT##-##AT## \2", line.encode())
+    return split.decode()
 
 
 def with_ascii_quotes(text: str) -> str:
