@@ -16,7 +16,7 @@ of the target's line. Fields are separated by tabs.
 import contextlib
 import itertools
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -25,7 +25,12 @@ from absl import flags
 
 from t2t_keras import program
 from t2t_keras.errors import UserError
-from t2t_keras.lines import opened_input, opened_output, without_line_ends
+from t2t_keras.lines import (
+    CountedLines,
+    opened_input,
+    opened_output,
+    without_line_ends,
+)
 
 if TYPE_CHECKING:
     import grpc
@@ -111,7 +116,8 @@ def main() -> None:
     server = program.required("server")
     _check_flags()
     with contextlib.ExitStack() as stack:
-        lines = _lines(stack)
+        sides = _sides(stack)
+        lines = _pairs(*sides)
         call, fields_of = _task(stack.enter_context(_client(server)))
         output = stack.enter_context(opened_output(_OUTPUT.value))
         bar = stack.enter_context(program.progress_bar(_total_lines(), "sentences"))
@@ -131,6 +137,9 @@ def main() -> None:
                 output.write("\t".join(fields).replace("\n", " ") + "\n")
             output.flush()
             bar.update()
+        for side in sides:
+            if side.warning:
+                _warn(side.warning)
 
 
 def _check_flags() -> None:
@@ -186,17 +195,19 @@ def _credentials() -> "grpc.ChannelCredentials | None":
     return grpc.ssl_channel_credentials(certificates)
 
 
-def _lines(stack: contextlib.ExitStack) -> Iterator[Line]:
-    """Returns lines of the input, each with its translation if there are any."""
-    source = without_line_ends(stack.enter_context(opened_input(_INPUT.value)))
-    if not _TARGET.value:
-        return ((line,) for line in source)
-    opened = opened_input(_TARGET.value, "target")
-    return _pairs(source, without_line_ends(stack.enter_context(opened)))
+def _sides(stack: contextlib.ExitStack) -> list[CountedLines]:
+    """Returns the lines of the input, and those of the target if there are any."""
+    files = [opened_input(_INPUT.value)]
+    if _TARGET.value:
+        files.append(opened_input(_TARGET.value, "target"))
+    return [
+        CountedLines(without_line_ends(stack.enter_context(file))) for file in files
+    ]
 
 
-def _pairs(source: Iterator[bytes], target: Iterator[bytes]) -> Iterator[Line]:
-    for number, pair in enumerate(itertools.zip_longest(source, target)):
+def _pairs(*sides: Iterable[bytes]) -> Iterator[Line]:
+    """Yields each line of the input, with its translation if there are any."""
+    for number, pair in enumerate(itertools.zip_longest(*sides)):
         if None in pair:
             ended = "input" if pair[0] is None else "target"
             raise UserError(

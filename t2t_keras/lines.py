@@ -50,6 +50,48 @@ def without_line_ends(source: IO[bytes]) -> Iterator[bytes]:
         yield line.removesuffix(b"\n")
 
 
+def is_utf8(line: bytes) -> bool:
+    """Returns whether bytes are valid UTF-8."""
+    try:
+        line.decode("utf-8")
+    except UnicodeDecodeError:
+        return False
+    return True
+
+
+def invalid_utf8_warning(invalid: int, lines: int) -> str:
+    """Returns what to say of lines that are not valid UTF-8; "" if there are none."""
+    if not invalid:
+        return ""
+    return (
+        f"{invalid} of {lines} lines are not valid UTF-8; their ill-formed bytes are "
+        "read as U+FFFD."
+    )
+
+
+class CountedLines:
+    """Lines that pass through, counted; those that are not valid UTF-8 apart.
+
+    Args:
+        lines: What to pass on, unchanged.
+    """
+
+    def __init__(self, lines: Iterable[bytes]):
+        self._lines = lines
+        self._count = self._invalid = 0
+
+    def __iter__(self) -> Iterator[bytes]:
+        for line in self._lines:
+            self._count += 1
+            self._invalid += not is_utf8(line)
+            yield line
+
+    @property
+    def warning(self) -> str:
+        """What to say of the lines so far; "" if all are valid UTF-8."""
+        return invalid_utf8_warning(self._invalid, self._count)
+
+
 def chunks(items: Iterable[_Item], size: int) -> Iterator[list[_Item]]:
     """Yields items in lists of `size`, the last one of what is left."""
     items = iter(items)

@@ -16,7 +16,13 @@ from absl import flags
 
 from t2t_keras import program
 from t2t_keras.errors import UserError
-from t2t_keras.lines import chunks, opened_input, opened_output, without_line_ends
+from t2t_keras.lines import (
+    CountedLines,
+    chunks,
+    opened_input,
+    opened_output,
+    without_line_ends,
+)
 
 _OWN = (
     "model_dir",
@@ -75,7 +81,8 @@ def main() -> int:
 
 def _translate_all(translator, source: IO[bytes], target: IO[str]) -> None:
     number = 0
-    for lines in chunks(without_line_ends(source), _LINES_AT_ONCE.value):
+    counted = CountedLines(without_line_ends(source))
+    for lines in chunks(counted, _LINES_AT_ONCE.value):
         for found in translator.translate(lines):
             number += 1
             if found.cut:
@@ -89,6 +96,8 @@ def _translate_all(translator, source: IO[bytes], target: IO[str]) -> None:
                     fields += [f"{hypothesis.score:.6f}", f"{hypothesis.log_prob:.6f}"]
                 target.write("\t".join([*fields, hypothesis.text]) + "\n")
         target.flush()
+    if counted.warning:
+        print(f"warning: {counted.warning}", file=sys.stderr)
 
 
 if __name__ == "__main__":

@@ -9,7 +9,13 @@ import sys
 import pytest
 
 from t2t_keras.errors import UserError
-from t2t_keras.lines import chunks, opened_input, opened_output, without_line_ends
+from t2t_keras.lines import (
+    CountedLines,
+    chunks,
+    opened_input,
+    opened_output,
+    without_line_ends,
+)
 
 TEXT = "a b\n\u2028 \x0b\r\n\nz".encode()
 
@@ -114,3 +120,21 @@ def test_standard_output_is_utf8_with_plain_line_ends(monkeypatch):
     assert not stream.closed
     stream.flush()
     assert written.getvalue() == "漢字\n".encode()
+
+
+def test_lines_that_are_not_utf8_are_counted_and_passed_on():
+    # Overlong, a surrogate, a byte alone; and three that are well-formed.
+    lines = [
+        b"\xc0\x80",
+        b"a\xed\xa0\x80",
+        b"\xff b",
+        b"",
+        "ü".encode(),
+        b"\xef\xbf\xbd",
+    ]
+    counted = CountedLines(lines)
+    assert list(itertools.islice(counted, 0)) == []
+    assert counted.warning == ""
+    assert list(counted) == lines
+    assert "3 of 6 lines are not valid UTF-8" in counted.warning
+    assert CountedLines(lines[3:]).warning == ""

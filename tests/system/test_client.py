@@ -53,6 +53,13 @@ def test_one_line_out_for_each_line_in_whatever_it_holds(served):
     assert max(len(texts_of(request)) for request in service.requests) == 2
 
 
+def test_lines_that_are_not_utf8_are_told_of(served):
+    done = run(served[0], stdin=b"a b\n\xff\n\xc3(\nc d\n")
+    assert len(done.lines) == 4
+    assert "2 of 4 lines are not valid UTF-8" in done.stderr
+    assert len(done.stderr.splitlines()) == 1
+
+
 def test_no_line_in_is_no_line_out(served):
     done = run(served[0], stdin=b"")
     assert (done.status, done.output) == (0, b"")
