@@ -23,7 +23,13 @@ from t2t_keras.parsing.bracket_scores import (
 )
 from t2t_keras.parsing.evalb_table import evalb_table, summary
 from t2t_keras.parsing.linearization import linearized, repaired, words_of
-from t2t_keras.parsing.trees import Tree, grown, read_trees, walk
+from t2t_keras.parsing.trees import (
+    Tree,
+    grown,
+    read_trees,
+    walk,
+    without_brackets,
+)
 from t2t_keras.text.normalization import normalize
 
 
@@ -115,9 +121,9 @@ def judged_trees(
     )
 
 
-def _retagged(tree: Tree | None, gold: Tree) -> Tree | None:
+def _retagged(tree: Tree | None, gold: Tree | None) -> Tree | None:
     """Returns a tree with another's parts of speech, if it has as many words."""
-    if tree is None or len(words_of(tree)) != len(words_of(gold)):
+    if tree is None or gold is None or len(words_of(tree)) != len(words_of(gold)):
         return tree
     tags = (leaf.label for leaf in gold.leaves())
     steps = (
@@ -127,10 +133,17 @@ def _retagged(tree: Tree | None, gold: Tree) -> Tree | None:
     return next(iter(grown(steps)), None)
 
 
-def _references(sources: Sequence[str], references: Sequence[str]) -> Iterator[Tree]:
+def _references(
+    sources: Sequence[str], references: Sequence[str]
+) -> Iterator[Tree | None]:
+    """Yields the right trees; None, which is an error, of a line without symbols."""
     pairs = zip(sources, references, strict=True)
     for number, (source, reference) in enumerate(pairs, start=1):
-        words = normalize(source).split()
+        if not reference.split():
+            yield None
+            continue
+        # As the trees that are scored have them, for EVALB compares words.
+        words = [without_brackets(word) for word in normalize(source).split()]
         tree = repaired(reference, words)
         if words and linearized(tree) != " ".join(reference.split()):
             raise UserError(

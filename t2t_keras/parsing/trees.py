@@ -12,7 +12,7 @@ from t2t_keras.errors import UserError
 # Treebanks are separated by ASCII's white space, as C's `isspace` has it.
 _PART = re.compile(r"[()]|[^() \t\n\v\f\r]+")
 # The rest of what ends a word in a sentence (`t2t_keras.text.normalization`).
-_SPACE_IN_A_WORD = re.compile("[\\s\u2581]")
+_SPACES_IN_A_WORD = re.compile("[\\s\u2581]+")
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -115,7 +115,9 @@ def read_trees(lines: Iterable[str], name: str = "the trees") -> Iterator[Tree]:
     """Yields the trees of a text in Penn Treebank brackets, as they stand.
 
     Nothing is cleaned: the outermost bracket without a label, traces and function
-    tags come as written (`t2t_keras.parsing.cleaning`).
+    tags come as written (`t2t_keras.parsing.cleaning`). White space within a word or a
+    label, as the thin space of "3 1/2", becomes "_": a sentence has a blank between any
+    two words, and must have as many as its tree.
 
     Args:
         lines: With any number of trees to a line and of lines to a tree.
@@ -123,9 +125,8 @@ def read_trees(lines: Iterable[str], name: str = "the trees") -> Iterator[Tree]:
 
     Raises:
         UserError: If a bracket is not closed or closes nothing, a word has no part
-            of speech of its own, text stands outside of all brackets, or a word
-            holds white space (a no-break space, say), where a sentence would be two
-            words. The message names the line.
+            of speech of its own, or text stands outside of all brackets. The message
+            names the line.
     """
     reader = _Reader(name)
     for number, line in enumerate(lines, start=1):
@@ -175,18 +176,12 @@ class _Reader:
         return None
 
     def _take_atom(self, atom: str, line: int) -> None:
-        if space := _SPACE_IN_A_WORD.search(atom):
-            raise self._error(
-                line,
-                f"“{atom}” holds white space, U+{ord(space[0]):04X}, where a sentence "
-                'would be two words. Write another character instead, as "_"',
-            )
         if not self._open:
             raise self._error(line, f"“{atom}” stands outside of all brackets")
         bracket = self._open[-1]
         if bracket.children or len(bracket.atoms) == 2:
             raise self._error(line, f"“{atom}” has no bracket of its own")
-        bracket.atoms.append(atom)
+        bracket.atoms.append(_SPACES_IN_A_WORD.sub("_", atom))
 
     def finish(self) -> None:
         """Raises `UserError` if a tree has not ended."""

@@ -99,7 +99,7 @@ def test_the_cut_off_may_be_another():
 @pytest.mark.parametrize(
     "reference",
     [
-        *("(S DT NN )S", "(S DT NN VBZ . )S .", "(S DT NN VBZ .", ""),
+        *("(S DT NN )S", "(S DT NN VBZ . )S .", "(S DT NN VBZ ."),
         *("Der Hund schläft .", "(S (X )X DT NN VBZ . )S"),
         "(S (NP (DT the) (NN dog)) (VP (VBZ sleeps)) (. .))",
     ],
@@ -114,3 +114,28 @@ def test_sides_that_do_not_belong_together():
         judged_trees(["a", "b"], ["", ""], ["(S NN )S"])
     with pytest.raises(UserError, match="no sentence to score"):
         judged_trees([], [], [])
+
+
+def test_a_perfect_parse_of_raw_brackets_is_perfect():
+    """Text has "(" where a treebank, and thus a parser's tree, has -LRB-."""
+    symbols = "(S (NP PRP -LRB- (NP NNP )NP -RRB- )NP (VP VBZ )VP . )S"
+    parse = (
+        "(S (NP (PRP he) (-LRB- {0}LRB-) (NP (NNP Ann)) (-RRB- {0}RRB-)) "
+        "(VP (VBZ sleeps)) (. .))"
+    ).format("-")
+    for sentence in ("he ( Ann ) sleeps .", "he -LRB- Ann -RRB- sleeps ."):
+        facts = judged_trees([sentence], [parse], [symbols]).facts()
+        assert (facts["f1"], facts["valid"], facts["errors"]) == (100.0, 1, 0)
+        assert facts["tagging"] == 100.0
+
+
+def test_lines_with_an_empty_side_are_scored_in_their_places():
+    scores = judged_trees(
+        ["", "the dog sleeps .", "the dog sleeps ."],
+        ["", HYPOTHESES[0], "(S (NP (DT the) (NN dog)) (VP (VBZ sleeps)) (. .))"],
+        [REFERENCES[2], "", REFERENCES[0]],
+    )
+    # A sentence without words is skipped; words without a right tree are an error.
+    facts = scores.facts()
+    assert (facts["skipped"], facts["errors"], facts["valid"]) == (1, 1, 1)
+    assert facts["f1"] == 100.0

@@ -5,8 +5,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from t2t_keras.errors import UserError
+from t2t_keras.parsing.linearization import words_of
 from t2t_keras.parsing.trees import Tree, grown, read_trees, walk
-from t2t_keras.text.normalization import WHITE_SPACE_RANGES
+from t2t_keras.text.normalization import WHITE_SPACE_RANGES, normalize
 from tests.parsing.random_trees import TREES, deep_tree
 
 
@@ -124,18 +125,20 @@ def test_what_is_no_tree_is_said_with_its_line(text, line, fault):
 
 
 def test_ascii_white_space_alone_separates():
-    """Every other that ends a word of a sentence is refused, in words and labels."""
+    """Any other that would part a sentence's words becomes "_", in words and labels."""
     spaces = [chr(c) for a, b in WHITE_SPACE_RANGES for c in range(a, b + 1)]
     separators = [space for space in spaces if space in " \t\n\v\f\r"]
     assert len(separators) == 6
     for space in separators:
         assert nested(*read(f"(NP{space}(CD{space}1))")) == ("NP", [("CD", "1")])
     for space in set(spaces) - set(separators):
-        for text, atom in (
-            ("(NP (CD {}))", f"1{space}000"),
-            ("({} (NN a))", f"{space}B"),
-        ):
-            with pytest.raises(UserError) as caught:
-                list(read_trees(["(S (NN a))", text.format(atom)], "a.mrg"))
-            fault = f"a.mrg, line 2: “{atom}” holds white space, U+{ord(space):04X}, wh"
-            assert fault in str(caught.value)
+        name = f"U+{ord(space):04X}"
+        found = nested(*read(f"(NP{space}B (CD 1{space}{space}000))"))
+        assert found == ("NP_B", [("CD", "1_000")]), name
+
+
+def test_a_word_with_a_space_of_its_own_is_one_word_of_its_sentence():
+    treebank = "(S (NP (CD 3\u20091/2)) (VP (VBZ is\u00a0n't)) (. .))"
+    (tree,) = read(treebank)
+    assert normalize(" ".join(words_of(tree))).split() == ["3_1/2", "is_n't", "."]
+    assert nested(*read(str(tree))) == nested(tree)
