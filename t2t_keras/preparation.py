@@ -181,7 +181,7 @@ def _written_texts(folder: Path, corpus: Corpus) -> dict[str, str]:
     for split in ("dev", "test"):
         if split not in corpus.splits:
             continue
-        chunks = list(corpus.chunks(split))
+        chunks = list(corpus.lines(split))
         paths = text_files(folder, split)
         for side, path in enumerate(paths):
             lines = (line for chunk in chunks for line in chunk[side])

@@ -4,7 +4,7 @@ import dataclasses
 import math
 import time
 from collections.abc import Callable, Sequence
-from typing import Any, cast
+from typing import Any
 
 import tensorflow as tf
 
@@ -114,18 +114,22 @@ class Report:
 
 
 def read_split(corpus: Corpus, split: str) -> TestSet:
-    """Returns a split of a corpus as text.
+    """Returns all lines of a split of a corpus, those with an empty side too.
 
     Raises:
         UserError: If there is no such split, or nothing in it.
     """
-    pairs = cast(Any, list(corpus.pairs(split).as_numpy_iterator()))
-    if not pairs:
+    source: list[bytes] = []
+    references: list[str] = []
+    for chunk in corpus.lines(split):
+        source += chunk[0]
+        references += [line.decode("utf-8", errors="replace") for line in chunk[1]]
+    if not source or corpus.splits[split].num_pairs == 0:
         raise UserError(f"The {split} split of {corpus.name} has no sentence pair.")
     return TestSet(
         split,
-        [pair["source"] for pair in pairs],
-        [pair["target"].decode("utf-8", errors="replace") for pair in pairs],
+        source,
+        references,
         corpus.splits[split].warnings,
     )
 

@@ -50,6 +50,8 @@ class CorpusSplit:
     """Of files, a hash of the pairs; of a dataset, of its name, version and sizes."""
     warnings: tuple[str, ...] = ()
     """What a person should know of before training on it."""
+    open_lines: Callable[[], Iterator[TextChunk]] | None = None
+    """Pairs with an empty side too; None where `open_chunks` has them."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -77,6 +79,17 @@ class Corpus:
             UserError: If the corpus has no such split.
         """
         return self._split(split).open_chunks()
+
+    def lines(self, split: str) -> Iterator[TextChunk]:
+        """Yields what `chunks` does, and pairs with an empty side in their places.
+
+        For a test set: each of its lines is scored.
+
+        Raises:
+            UserError: If the corpus has no such split.
+        """
+        found = self._split(split)
+        return (found.open_lines or found.open_chunks)()
 
     def _split(self, split: str) -> CorpusSplit:
         if split not in self.splits:
@@ -145,6 +158,7 @@ def _file_corpus(files: Mapping[str, Files]) -> Corpus:
             num_pairs=text.report.pairs,
             fingerprint=text.report.sha256,
             warnings=tuple(f"{name}: {line}" for line in text.report.warnings()),
+            open_lines=_FileChunks(text, with_empty=True),
         )
         for name, text in texts.items()
     }
@@ -156,12 +170,13 @@ class _FileChunks:
     """Reads the pairs of files anew at each call."""
 
     text: ParallelText
+    with_empty: bool = False
 
     def __call__(self) -> Iterator[TextChunk]:
         source: list[bytes] = []
         target: list[bytes] = []
         size = 0
-        for pair in self.text.pairs():
+        for pair in self.text.lines() if self.with_empty else self.text.pairs():
             source.append(pair[0])
             target.append(pair[1])
             size += len(pair[0]) + len(pair[1])

@@ -20,6 +20,7 @@ from pathlib import Path
 
 from t2t_keras.errors import UserError
 from t2t_keras.input_pipeline.tree_text import tree_pairs
+from t2t_keras.lines import invalid_utf8_warning, is_utf8
 from t2t_keras.text.normalization import normalize
 
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
@@ -46,13 +47,10 @@ class ParallelTextReport:
         if self.dropped_empty:
             messages.append(
                 f"{self.dropped_empty} of {self.lines} lines have no text on one "
-                "side or both and are left out."
+                "side or both and are left out of training, losses and perplexities."
             )
         if self.invalid_utf8:
-            messages.append(
-                f"{self.invalid_utf8} of {self.lines} lines are not valid UTF-8; "
-                "their ill-formed bytes are read as U+FFFD."
-            )
+            messages.append(invalid_utf8_warning(self.invalid_utf8, self.lines))
         return tuple(messages)
 
 
@@ -65,10 +63,14 @@ class ParallelText:
     """As many as `source_paths`; none if those hold both sides."""
     report: ParallelTextReport
 
-    def pairs(self) -> Iterator[tuple[bytes, bytes]]:
-        """Yields source and target, well-formed UTF-8, neither of them empty."""
+    def lines(self) -> Iterator[tuple[bytes, bytes]]:
+        """Yields source and target of all lines, well-formed UTF-8."""
         for source, target in _lines_of_both(self.source_paths, self.target_paths):
-            source, target = _well_formed(source), _well_formed(target)
+            yield _well_formed(source), _well_formed(target)
+
+    def pairs(self) -> Iterator[tuple[bytes, bytes]]:
+        """Yields source and target of the lines on which neither is empty."""
+        for source, target in self.lines():
             if not (_is_empty(source) or _is_empty(target)):
                 yield source, target
 
@@ -244,11 +246,9 @@ def _lines(path: Path) -> Iterator[bytes]:
 
 
 def _well_formed(line: bytes) -> bytes:
-    try:
-        line.decode("utf-8")
-    except UnicodeDecodeError:
-        return line.decode("utf-8", errors="replace").encode("utf-8")
-    return line
+    if is_utf8(line):
+        return line
+    return line.decode("utf-8", errors="replace").encode("utf-8")
 
 
 def _is_empty(line: bytes) -> bool:

@@ -4,6 +4,7 @@ import gzip
 from pathlib import Path
 
 import pytest
+import sacrebleu
 
 from t2t_keras.evaluation.bleu import corpus_scores
 from tests.system.in_process import run_program
@@ -65,6 +66,27 @@ def test_files_of_one_s_own(evaluate, own_run, tmp_path):
     assert done.lines[1].startswith(f"  BLEU {bleu:.2f}  BLEU|nrefs:1|")
     # The run's own test set scored what it scored.
     assert own_run.run_card() == before
+
+
+def test_every_line_is_scored_and_written(evaluate, tmp_path):
+    """Two of five pairs have an empty side; one line is not UTF-8."""
+    source, reference = tmp_path / "in", tmp_path / "ref"
+    source.write_bytes(b"a b c d\n\nj i h g\nd e f\n\xff\xfe\n")
+    reference.write_bytes(b"d c b a\nx y\ng h i j\n\nz\n")
+    output = tmp_path / "out.txt"
+    done = evaluate(
+        f"--source={source}", f"--reference={reference}", f"--output={output}"
+    )
+    written = output.read_text().split("\n")
+    assert len(written) == 6
+    assert written[:4] == ["d c b a", "", "g h i j", "f e d"]
+    assert done.lines[0].startswith("test: 5 sentences")
+    references = ["d c b a", "x y", "g h i j", "", "z"]
+    bleu = sacrebleu.corpus_bleu(written[:5], [references]).score
+    assert done.lines[1].startswith(f"  BLEU {bleu:.2f}  ")
+    assert "without 2 pairs" in done.lines[3]
+    assert "2 of 5 lines have no text" in done.stderr
+    assert "1 of 5 lines are not valid UTF-8" in done.stderr
 
 
 def test_both_sides_in_one_file(evaluate, tmp_path):

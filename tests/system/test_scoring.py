@@ -205,6 +205,20 @@ def test_a_split_is_read_as_text(tmp_path):
         scoring.read_split(corpus, "dev")
 
 
+def test_lines_with_an_empty_side_stay_in_their_places(tmp_path):
+    source, target = tmp_path / "a", tmp_path / "b"
+    source.write_bytes(b"a\n\nc\n \nb\n")
+    target.write_bytes(b"A\nB\n\n\nE\n")
+    corpus = open_corpus(files={"test": ([source], [target])})
+    read = scoring.read_split(corpus, "test")
+    assert list(read.source) == [b"a", b"", b"c", b" ", b"b"]
+    assert list(read.references) == ["A", "B", "", "", "E"]
+    assert any("3 of 5 lines have no text" in warning for warning in read.warnings)
+    # What is trained on is without them, as before.
+    chunks = list(corpus.chunks("test"))
+    assert chunks == [([b"a", b"b"], [b"A", b"E"])]
+
+
 def test_references_stand_beside_answers_as_answers_do():
     symbols = "(S (NP DT NN )NP (VP VBZ )VP . )S"
     trees = scoring.TestSet("trees", [b"The dog sleeps ."], [symbols])
