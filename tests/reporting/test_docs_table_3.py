@@ -69,3 +69,10 @@ def test_the_page_names_every_finding() -> None:
     text = (ROOT / "docs" / "table3.md").read_text(encoding="utf-8")
     for claim in CLAIMS:
         assert claim.text in text
+
+
+def test_the_table_is_of_newstest2013_and_so_is_what_training_scores() -> None:
+    for path in sorted((ROOT / "configs" / "table3").glob("*.flags")):
+        assert "newstest2013" in path.read_text(encoding="utf-8"), path.name
+        config = config_from_flagfile(str(path))
+        assert config.training.score_split == "dev", path.name
