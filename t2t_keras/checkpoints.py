@@ -41,6 +41,8 @@ class CheckpointState:
             of one moment.
         scores: Results on the dev set at this step, by name.
         cost: What training up to this step took: "seconds" and "flops".
+        unlogged: What updates since the last line of progress add up to, as
+            `MeterSums` has it; empty in checkpoints that are older than this field.
         fingerprints: Digests of what the weights belong to, by name.
     """
 
@@ -49,6 +51,7 @@ class CheckpointState:
     averaged: Sequence[int] = ()
     scores: Mapping[str, float] = dataclasses.field(default_factory=dict)
     cost: Mapping[str, float] = dataclasses.field(default_factory=dict)
+    unlogged: Mapping[str, Any] = dataclasses.field(default_factory=dict)
     fingerprints: Mapping[str, str] = dataclasses.field(default_factory=dict)
 
 

@@ -22,7 +22,7 @@ from t2t_keras.training.flops import (
     training_flops,
 )
 from t2t_keras.training.loop import Hooks, Intervals, train_loop
-from t2t_keras.training.meter import Meter
+from t2t_keras.training.meter import Meter, MeterSums
 from t2t_keras.training.metrics_file import MetricsFile
 from t2t_keras.training.nonfinite import NonFiniteGuard
 from t2t_keras.training.norms import norms_by_name, weight_norm
@@ -147,9 +147,13 @@ class _Run:
         self._ceiling: float | None = None
         self._meter = self._new_meter()
 
-    def _new_meter(self, cost: TrainingCost | None = None) -> Meter:
+    def _new_meter(
+        self, cost: TrainingCost | None = None, sums: MeterSums | None = None
+    ) -> Meter:
         sizes = self._model.sizes
-        return Meter(lambda batch: training_flops(sizes, batch), cost, self._ceiling)
+        return Meter(
+            lambda batch: training_flops(sizes, batch), cost, self._ceiling, sums
+        )
 
     def restore(self) -> None:
         """Goes on from the newest whole checkpoint, if there is one."""
@@ -165,8 +169,11 @@ class _Run:
         )
         self.first_step = state.step
         self._first_position = DataPosition(**state.position)
-        self._best_loss = state.scores.get("best_dev_loss", float("inf"))
-        self._meter = self._new_meter(TrainingCost(**state.cost))
+        self._scores = dict(state.scores)
+        self._best_loss = self._scores.pop("best_dev_loss", float("inf"))
+        self._meter = self._new_meter(
+            TrainingCost(**state.cost), MeterSums(**state.unlogged)
+        )
         self._progress.say(f"going on from step {state.step:,}")
 
     def train(self) -> None:
@@ -259,7 +266,7 @@ class _Run:
             dtype=self._model.compute_dtype,
         )
         self._progress.say(f"ceiling: {as_flops(self._ceiling)}/s in matrix products")
-        self._meter = self._new_meter(self._meter.cost)
+        self._meter = self._new_meter(self._meter.cost, self._meter.sums)
 
     def _learning_rate(self, step: int) -> float:
         return float(self._schedule(step - 1))
@@ -313,6 +320,7 @@ class _Run:
             position=self._position(step),
             scores={**self._scores, "best_dev_loss": best_loss},
             cost=cost._asdict(),
+            unlogged=dataclasses.asdict(self._meter.sums),
             fingerprints={"vocabulary": self._data.vocabulary.sha256},
         )
         try:

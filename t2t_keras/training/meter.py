@@ -1,6 +1,7 @@
 """What updates add up to, between two lines of progress and over the whole run."""
 
 import contextlib
+import dataclasses
 import math
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -83,13 +84,45 @@ def read_updates(made: Sequence[MadeUpdate]) -> list[Update]:
     return updates
 
 
+@dataclasses.dataclass
+class MeterSums:
+    """What updates add up to: plain numbers, which a checkpoint keeps as JSON.
+
+    Attributes:
+        seconds: That passed, and of them `waited` for batches.
+        reduced: Seconds from a replica's gradients to the sum of all, of the steps
+            that were timed.
+        flops: Of all updates.
+        updates: Made and skipped.
+        skipped: Those whose loss or gradient was not finite.
+        source_tokens: Of all updates; `target_tokens` and `positions` alike.
+        loss_sum: Of updates that were made; `log_loss_sum` and `token_count` alike.
+        norms: Of the gradients, where they are finite.
+    """
+
+    seconds: float = 0.0
+    waited: float = 0.0
+    reduced: list[float] = dataclasses.field(default_factory=list)
+    flops: float = 0.0
+    updates: int = 0
+    skipped: int = 0
+    source_tokens: int = 0
+    target_tokens: int = 0
+    positions: int = 0
+    loss_sum: float = 0.0
+    log_loss_sum: float = 0.0
+    token_count: float = 0.0
+    norms: list[float] = dataclasses.field(default_factory=list)
+
+
 class Meter:
     """Adds up updates, and the time that passes.
 
     Args:
         flops_of: Returns the FLOPs of an update on a batch of a size.
-        cost: What the run has cost before, None for nothing.
+        cost: What the run has cost before, `sums` included; None for nothing.
         ceiling: FLOP/s of matrix products alone, None where not measured.
+        sums: What another meter had added up, to go on with; None for nothing.
     """
 
     def __init__(
@@ -97,21 +130,34 @@ class Meter:
         flops_of: Callable[[BatchSize], float],
         cost: TrainingCost | None = None,
         ceiling: float | None = None,
+        sums: MeterSums | None = None,
     ):
         self._flops_of = flops_of
         self._ceiling = ceiling
-        self._cost = cost or TrainingCost()
-        self._forget()
+        self._sums = sums or MeterSums()
+        cost = cost or TrainingCost()
+        # What came before the sums.
+        self._cost = TrainingCost(
+            max(cost.seconds - self._sums.seconds, 0.0),
+            max(cost.flops - self._sums.flops, 0.0),
+        )
+        self.start()
 
     @property
     def cost(self) -> TrainingCost:
         """What the run has cost, with all updates added so far."""
         seconds = self._cost.seconds + self._seconds()
-        return TrainingCost(seconds, self._cost.flops + self._flops)
+        return TrainingCost(seconds, self._cost.flops + self._sums.flops)
+
+    @property
+    def sums(self) -> MeterSums:
+        """What has been added up since `values` was called last."""
+        return dataclasses.replace(self._sums, seconds=self._seconds())
 
     def start(self) -> None:
-        """Lets the time run from now on."""
-        self._forget()
+        """Lets the time run from now on, beside what earlier updates took."""
+        self._start_seconds = time.monotonic() - self._sums.seconds
+        self._paused_at: float | None = None
 
     @contextlib.contextmanager
     def paused(self) -> Iterator[None]:
@@ -132,29 +178,28 @@ class Meter:
                 batch = next(iterator)
             except StopIteration:
                 return
-            self._waited += time.monotonic() - start_seconds
+            self._sums.waited += time.monotonic() - start_seconds
             yield batch
 
     def add(self, update: Update) -> None:
         """Adds an update. One that was not made counts as skipped, and costs."""
-        self._flops += self._flops_of(update.size)
+        sums = self._sums
+        sums.flops += float(self._flops_of(update.size))
         if update.reduce_seconds:
-            self._reduced.append(update.reduce_seconds)
-        self._updates += 1
-        self._source_tokens += update.size.source_tokens
-        self._target_tokens += update.size.target_tokens
-        self._positions += update.size.positions
+            sums.reduced.append(update.reduce_seconds)
+        sums.updates += 1
+        sums.source_tokens += int(update.size.source_tokens)
+        sums.target_tokens += int(update.size.target_tokens)
+        sums.positions += int(update.size.positions)
         if update.finite:
-            self._sums += [
-                update.loss_sum,
-                update.log_loss_sum,
-                update.token_count,
-            ]
+            sums.loss_sum += update.loss_sum
+            sums.log_loss_sum += update.log_loss_sum
+            sums.token_count += update.token_count
             # In float16 a gradient may overflow until the loss scale has come down.
             if math.isfinite(update.gradient_norm):
-                self._norms.append(update.gradient_norm)
+                sums.norms.append(update.gradient_norm)
         else:
-            self._skipped += 1
+            sums.skipped += 1
 
     def values(self) -> dict[str, float]:
         """Returns means over the updates since the last call, and forgets them.
@@ -165,54 +210,41 @@ class Meter:
         works on while Python waits, so the first is the most that a faster input could
         save.
         """
-        seconds, updates = self._seconds(), max(self._updates, 1)
-        worked = max(seconds - self._waited, 0.0) / updates
+        sums, seconds = self._sums, self._seconds()
+        updates = max(sums.updates, 1)
+        worked = max(seconds - sums.waited, 0.0) / updates
         # A timed step that was slow may have waited longer than a mean step takes.
-        reduced = min(float(np.mean(self._reduced)), worked) if self._reduced else 0.0
-        made = self._updates - self._skipped
-        loss_sum, log_loss_sum, token_count = self._sums.tolist()
+        reduced = min(float(np.mean(sums.reduced)), worked) if sums.reduced else 0.0
+        tokens = max(sums.token_count, 1.0)
+        real_tokens = sums.source_tokens + sums.target_tokens
         values = {
-            "loss": loss_sum / max(token_count, 1.0),
-            "perplexity": _exp(log_loss_sum / max(token_count, 1.0)),
-            "gradient_norm": float(np.mean(self._norms)) if self._norms else math.nan,
-            "target_tokens_per_second": self._target_tokens / seconds,
-            "source_tokens_per_second": self._source_tokens / seconds,
-            "padding_share": 1 - self._real_tokens() / max(self._positions, 1),
+            "loss": sums.loss_sum / tokens,
+            "perplexity": _exp(sums.log_loss_sum / tokens),
+            "gradient_norm": float(np.mean(sums.norms)) if sums.norms else math.nan,
+            "target_tokens_per_second": sums.target_tokens / seconds,
+            "source_tokens_per_second": sums.source_tokens / seconds,
+            "padding_share": 1 - real_tokens / max(sums.positions, 1),
             "step_seconds": seconds / updates,
-            "input_seconds": self._waited / updates,
+            "input_seconds": sums.waited / updates,
             "all_reduce_seconds": reduced,
             "compute_seconds": worked - reduced,
-            "flops_per_step": self._flops / updates,
-            "flops_per_second": self._flops / seconds,
-            "skipped": float(self._skipped),
+            "flops_per_step": sums.flops / updates,
+            "flops_per_second": sums.flops / seconds,
+            "skipped": float(sums.skipped),
         }
-        if not made:
+        if sums.updates == sums.skipped:
             values["loss"] = values["perplexity"] = math.nan
         if self._ceiling:
             values["ceiling_share"] = values["flops_per_second"] / self._ceiling
         self._cost = self.cost
-        self._forget()
+        self._sums = MeterSums()
+        self.start()
         return values
-
-    def _real_tokens(self) -> int:
-        return self._source_tokens + self._target_tokens
 
     def _seconds(self) -> float:
         now = time.monotonic() if self._paused_at is None else self._paused_at
         # Never 0, whatever the clock's grain.
         return max(now - self._start_seconds, 1e-9)
-
-    def _forget(self) -> None:
-        self._start_seconds = time.monotonic()
-        self._paused_at: float | None = None
-        self._waited = 0.0
-        self._reduced: list[float] = []
-        self._flops = 0.0
-        self._updates = self._skipped = 0
-        self._source_tokens = self._target_tokens = self._positions = 0
-        # Loss, log loss and tokens.
-        self._sums = np.zeros(3)
-        self._norms: list[float] = []
 
 
 def _exp(nats: float) -> float:

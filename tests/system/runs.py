@@ -8,9 +8,10 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from multiprocessing.process import BaseProcess
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import tensorflow as tf
@@ -159,8 +160,30 @@ def assert_same_end(run: Run, other: Run, steps: int = STEPS) -> None:
     costs = [dict(state.cost) for state in states]
     assert costs[0].pop("seconds") != costs[1].pop("seconds")
     assert costs[0] == costs[1]
-    left, right = (dataclasses.replace(state, cost={}) for state in states)
+    left, right = (
+        dataclasses.replace(state, cost={}, unlogged=without_times(state.unlogged))
+        for state in states
+    )
     assert left == right
+
+
+def assert_same_metrics(run: Run, other: Run) -> None:
+    lines = [
+        (each.model_dir / "metrics.jsonl").read_text().splitlines()
+        for each in (run, other)
+    ]
+    left, right = ([without_times(json.loads(x)) for x in each] for each in lines)
+    assert left == right
+
+
+def without_times(values: Mapping[str, Any]) -> dict[str, Any]:
+    """Returns what two runs on the same data have in common."""
+    times = ("time", "seconds", "waited", "reduced", "ceiling_share")
+    return {
+        name: value
+        for name, value in values.items()
+        if name not in times and not name.endswith(("_seconds", "_per_second"))
+    }
 
 
 def assert_each_step_once(run: Run) -> None:

@@ -20,6 +20,7 @@ from tests.system.runs import (
     Run,
     assert_each_step_once,
     assert_same_end,
+    assert_same_metrics,
     end,
     kill_at_random,
     small_run,
@@ -54,6 +55,7 @@ def test_a_stopped_run_ends_with_the_same_weights(corpus, straight, tmp_path) ->
     run.finish()
     assert f"going on from step {stopped}" in run.log.read_text()
     assert_same_end(straight, run)
+    assert_same_metrics(straight, run)
 
 
 @pytest.mark.slow
@@ -73,6 +75,7 @@ def test_a_killed_run_ends_with_the_same_weights(corpus, straight, tmp_path) -> 
     assert names == {f"step-{step}" for step in steps_in(run.checkpoints)}
     assert "warning" not in run.log.read_text()
     assert_each_step_once(run)
+    assert_same_metrics(straight, run)
 
 
 START, TRAINING = "from the start on", "after a step"

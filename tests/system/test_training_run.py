@@ -1,17 +1,21 @@
 """A training run: what it refuses, what it writes, and when."""
 
+import dataclasses
 import json
 import shutil
 
 import numpy as np
 import pytest
 
-from t2t_keras import experiment, training_run
-from t2t_keras.checkpoints import CheckpointStore
+from t2t_keras import checkpoints, experiment, training_run
+from t2t_keras.checkpoints import CheckpointState, CheckpointStore, read_state
 from t2t_keras.errors import UserError
+from t2t_keras.model_dir import ModelDir
 from t2t_keras.training.losses import LossSums
+from t2t_keras.training.profiling import StepProfiler
 from t2t_keras.training.update import StepSums
 from tests.system.changed import changed
+from tests.system.runs import without_times
 
 
 def metrics_of(model_dir) -> list[dict]:
@@ -225,3 +229,57 @@ def test_the_ceiling_and_the_papers_estimate(config, model_dir, monkeypatch, cap
     assert cost["ceiling_flops_per_second"] == 2e12
     # Section 6.1: time x devices x what they sustain.
     assert cost["paper_estimate_flops"] == pytest.approx(cost["hours"] * 3600 * 2e12)
+
+
+def test_what_a_line_and_a_state_say_is_the_same_after_a_kill(
+    config, model_dir, tmp_path, monkeypatch
+):
+    """Killed between two lines of progress, and between two evaluations."""
+    config = changed(
+        config, "training", log_steps=4, eval_steps=2, save_steps=1, keep_checkpoints=9
+    )
+    straight = ModelDir(tmp_path / "straight")
+    training_run.train(config, straight)
+
+    def kill(_, step):
+        if step == 3:
+            raise RuntimeError
+
+    with monkeypatch.context() as patch:
+        patch.setattr(StepProfiler, "before", kill)
+        with pytest.raises(RuntimeError):
+            training_run.train(config, model_dir)
+    training_run.train(config, model_dir)
+    left, right = (
+        list(map(without_times, metrics_of(d))) for d in (straight, model_dir)
+    )
+    assert left == right
+    assert [line["step"] for line in left] == [2, 4, 6]
+    assert {"loss", "perplexity", "gradient_norm", "skipped"} <= set(left[1])
+    # Step 3 is the first after the kill; the dev set was looked at before it.
+    scores = [
+        read_state(d.checkpoints / "step-3").scores for d in (straight, model_dir)
+    ]
+    assert scores[0] == scores[1]
+    assert "dev_loss" in scores[1]
+
+
+def test_a_checkpoint_without_sums_is_gone_on_from(config, model_dir, monkeypatch):
+    """As written before there were any."""
+    fields = [field.name for field in dataclasses.fields(CheckpointState)]
+    assert "unlogged" in fields
+    real = dataclasses.asdict
+
+    def as_before(value):
+        found = real(value)
+        found.pop("unlogged", None)
+        return found
+
+    shorter = changed(config, "training", train_steps=4)
+    with monkeypatch.context() as patch:
+        patch.setattr(checkpoints.dataclasses, "asdict", as_before)
+        training_run.train(shorter, model_dir)
+    card = json.loads((model_dir.checkpoints / "step-4/state.json").read_text())
+    assert "unlogged" not in card["state"]
+    training_run.train(config, model_dir)
+    assert metrics_of(model_dir)[-1]["step"] == 6

@@ -1,5 +1,7 @@
 """Sums, means and times of updates, worked out by hand."""
 
+import dataclasses
+import json
 import math
 
 import pytest
@@ -8,7 +10,13 @@ import tensorflow as tf
 from t2t_keras.training import meter as meter_module
 from t2t_keras.training.flops import TrainingCost
 from t2t_keras.training.losses import LossSums
-from t2t_keras.training.meter import MadeUpdate, Meter, Update, read_updates
+from t2t_keras.training.meter import (
+    MadeUpdate,
+    Meter,
+    MeterSums,
+    Update,
+    read_updates,
+)
 from t2t_keras.training.update import StepSums
 from t2t_keras.typing import BatchSize
 
@@ -186,3 +194,34 @@ def test_of_the_time_between_replicas_the_timed_steps_count(clock) -> None:
     values = measured.values()
     assert values["all_reduce_seconds"] == 0.375
     assert values["compute_seconds"] == 1.625
+
+
+def test_sums_go_on_in_another_meter(clock) -> None:
+    """Bit by bit: thirds are no round numbers."""
+    updates = [
+        update(i, i / 3, i / 7, i + 2.0, norm=i / 11, finite=i != 3, reduce=i / 13)
+        for i in range(1, 7)
+    ]
+    straight = meter(cost=TrainingCost(10.0, 7.0))
+    for each in updates:
+        clock.now += 2.0
+        straight.add(each)
+    cost = straight.cost
+    expected = straight.values()
+
+    first = meter(cost=TrainingCost(10.0, 7.0))
+    for each in updates[:4]:
+        clock.now += 2.0
+        first.add(each)
+    kept = json.loads(json.dumps([first.cost, dataclasses.asdict(first.sums)]))
+    clock.now += 100.0  # while nothing ran
+    second = meter(cost=TrainingCost(*kept[0]), sums=MeterSums(**kept[1]))
+    clock.now += 50.0  # while shapes were compiled
+    second.start()
+    for each in updates[4:]:
+        clock.now += 2.0
+        second.add(each)
+    assert second.cost == cost
+    assert second.values() == expected
+    # And is forgotten with the line, as ever.
+    assert second.sums == MeterSums(seconds=1e-9)
