@@ -33,6 +33,7 @@ def main() -> int:
 
     model_dir = ModelDir(program.required("model_dir"))
     model_dir.config()  # raises if this is no model directory
+    model_dir.check_writable()
     there = steps_in(model_dir.checkpoints)
     steps = chosen(there, _LAST.value, _FROM_STEP.value, _TO_STEP.value)
     state = finish.average_steps(model_dir, steps)

@@ -71,6 +71,8 @@ def main() -> int:
     model_dir = ModelDir(program.required("model_dir"))
     config = model_dir.config()
     _check_language(config.data.target_language)
+    if not (_OUTPUT.value or _SOURCE.value):
+        model_dir.check_writable()
     split = _SPLIT.value
     if _SOURCE.value:
         files = {"test": (_SOURCE.value, _REFERENCE.value)}

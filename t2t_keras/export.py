@@ -116,6 +116,7 @@ def main() -> int:
     from t2t_keras.model_dir import ModelDir
 
     model_dir = ModelDir(program.required("model_dir"))
+    model_dir.check_writable()
     batch_sizes = _ascending(_BATCH_SIZES.value or ())
     trained = experiment.load_trained(model_dir, _MODEL.checkpoint.value)
     settings = ExportSettings(

@@ -22,6 +22,7 @@ MODEL_DIR/
 
 import json
 import os
+import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -71,6 +72,32 @@ class ModelDir:
         """Returns whether a run has been started here."""
         return self.flagfile.is_file()
 
+    def check_writable(self) -> None:
+        """Checks that files can be made here, before work is done that would be lost.
+
+        The directory need not exist, and is not made.
+
+        Raises:
+            UserError: If it is a file or within one, or may not be written to.
+        """
+        place = self.path
+        while not os.path.lexists(place) and place != place.parent:
+            place = place.parent
+        if not place.is_dir():
+            raise UserError(
+                f"--model_dir={self.path} cannot be a folder: {place} is a file. Give "
+                "another --model_dir, or move the file away."
+            )
+        try:
+            with tempfile.TemporaryFile(dir=place):
+                pass
+        except OSError as error:
+            raise UserError(
+                f"--model_dir={self.path} cannot be written to: no file can be made in "
+                f"{place} ({error.strerror}). Give a folder that you may write to, or "
+                "change its permissions."
+            ) from error
+
     def config(self) -> ExperimentConfig:
         """Returns the settings of the run.
 
@@ -78,8 +105,9 @@ class ModelDir:
             UserError: If there is no run here.
         """
         if not self.exists():
+            fault = "is a file" if self.path.is_file() else "has no train.flags"
             raise UserError(
-                f"{self.path} is not a model directory: it has no train.flags. "
+                f"{self.path} is not a model directory: it {fault}. "
                 "Give the --model_dir of a training run."
             )
         return config_from_flagfile(self.flagfile)

@@ -75,7 +75,7 @@ def run(
             print(stop, file=sys.stderr)
             sys.exit(128 + stop.signal_number)
         except (UserError, OSError) as error:
-            print(f"error: {error}", file=sys.stderr)
+            print(f"error: {_in_words(error)}", file=sys.stderr)
             sys.exit(2)
 
     end_program_on_signal()
@@ -97,6 +97,15 @@ def _parsed(argv: list[str]) -> list[str]:
         return rest
     print(f"error: {message}\n--help lists the flags.", file=sys.stderr)
     sys.exit(2)
+
+
+def _in_words(error: UserError | OSError) -> str:
+    if not isinstance(error, OSError) or error.filename is None:
+        return str(error)
+    return (
+        f"{error.filename} cannot be used: {error.strerror}. Check the path, its "
+        "permissions, and the free space on its disk."
+    )
 
 
 def _import_tensorflow(look_at_devices: bool) -> None:

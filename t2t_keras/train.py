@@ -35,6 +35,8 @@ def main() -> int:
     config = with_absolute_paths(config_from_flags())
     strategy = workers.set_up_devices(config.training)
     chief = is_chief(strategy)
+    if chief:
+        model_dir.check_writable()
     lock = run_lock(
         model_dir.path,
         lambda text: print(text, file=sys.stderr),

@@ -1,6 +1,7 @@
 """A model directory keeps what a run needs, and refuses what does not belong."""
 
 import dataclasses
+import errno
 import json
 import os
 import re
@@ -77,6 +78,39 @@ def test_where_no_run_is_there_are_no_settings(tmp_path) -> None:
     assert not empty.exists()
     with pytest.raises(UserError, match=r"is not a model directory.*--model_dir"):
         empty.config()
+
+
+def test_a_file_is_no_model_directory(tmp_path) -> None:
+    file = tmp_path / "file"
+    file.write_text("")
+    with pytest.raises(UserError, match=rf"{file} is not a model directory.*a file"):
+        ModelDir(file).config()
+    for path in (file, file / "run" / "one"):
+        with pytest.raises(UserError) as refused:
+            ModelDir(path).check_writable()
+        for fact in (f"--model_dir={path}", f"{file} is a file", "Give another"):
+            assert fact in str(refused.value)
+    assert file.read_text() == ""
+
+
+def test_where_nothing_can_be_written_is_said_before_any_work(
+    tmp_path, monkeypatch
+) -> None:
+    ModelDir(tmp_path).check_writable()
+    ModelDir(tmp_path / "new" / "run").check_writable()
+    assert list(tmp_path.iterdir()) == []
+
+    def refuse(dir):
+        assert dir == tmp_path
+        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(dir))
+
+    monkeypatch.setattr(model_dir_module.tempfile, "TemporaryFile", refuse)
+    for path in (tmp_path, tmp_path / "new" / "run"):
+        with pytest.raises(UserError) as refused:
+            ModelDir(path).check_writable()
+        for fact in (f"--model_dir={path}", str(tmp_path), "Permission denied", "Give"):
+            assert fact in str(refused.value)
+        assert "Errno" not in str(refused.value)
 
 
 def test_other_settings_are_refused_with_the_difference_shown(model_dir) -> None:

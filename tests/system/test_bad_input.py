@@ -269,3 +269,23 @@ def test_a_full_disk_while_exporting(own_short_run, monkeypatch):
     done = run_program("export", f"--model_dir={own_short_run.path}", "--beam_size=1")
     assert refused(done, "could not be written: No space left on device")
     assert {path.name for path in own_short_run.export.iterdir()} == before
+
+
+def test_a_model_dir_that_is_no_folder_is_told_in_a_sentence(train, tmp_path):
+    file = tmp_path / "file"
+    file.write_text("")
+    for name, flags in (
+        ("average", ["--last=1"]),
+        ("evaluate", []),
+        ("translate", []),
+        ("export", []),
+        ("visualize", ["--sentence=a"]),
+    ):
+        for path in (file, file / "run"):
+            done = run_program(name, f"--model_dir={path}", *flags)
+            assert refused(done, str(path))
+            assert "Errno" not in done.stderr
+    for path in (file, file / "run"):
+        done = train(f"--model_dir={path}")
+        assert refused(done, f"{file} is a file")
+        assert "Errno" not in done.stderr
