@@ -33,7 +33,7 @@ _NOT_COPIED = shutil.ignore_patterns(
 )
 _COPIED = (".ci", "benchmarks", "configs", "data", "docs", "examples", "tests")
 _OF_OUTER_PYTEST = re.compile(r"PYTEST_(XDIST|CURRENT_TEST|VERSION)")
-_TIMED_OUT = re.compile(r"Timeout \(?>")
+_TIMED_OUT = re.compile(r"from pytest-timeout")
 
 
 @dataclass(frozen=True)

@@ -1,6 +1,7 @@
 """Every variant applies to today's code; the check itself tells right from wrong."""
 
 import ast
+import dataclasses
 import os
 from pathlib import Path
 
@@ -153,6 +154,19 @@ def test_variants_of_a_toy_are_caught_by_the_tests_that_fail_for_them_alone(
     table = as_table(variants, found)
     assert "| no mean | `adding.mean` | quick | `test_program.py::test_mean`" in table
     assert "2 of 5 caught" in table
+
+
+def test_a_time_out_counts_only_where_it_is_expected(toy: Path, tmp_path: Path) -> None:
+    hanging = Mutation("hangs", "toy.adding", "Sum.of", "total = start", "while 1: 1")
+    (tmp_path / "scratch").mkdir()
+    bench = Bench(toy, tmp_path / "scratch", "toy", test_seconds=1)
+    unexpected = bench.check(hanging, TOY_STAGES)
+    assert unexpected.outcome == ERROR
+    assert "out of time" in unexpected.note
+    hanging = dataclasses.replace(hanging, may_hang="the sum never ends")
+    expected = bench.check(hanging, TOY_STAGES)
+    assert (expected.outcome, expected.stage) == (CAUGHT, "quick, own package")
+    assert "the sum never ends" in expected.note
 
 
 def test_a_check_that_was_stopped_goes_on(
