@@ -119,6 +119,8 @@ def test_every_position_up_to_the_longest_sentence_must_be_learned() -> None:
     data, model = DataConfig(max_length=64), ModelConfig(learned_positions=63)
     with pytest.raises(UserError, match=r"at least --max_length.*Received: 63 and 64"):
         ExperimentConfig(data, model)
+    enough = ModelConfig(learned_positions=64)
+    assert ExperimentConfig(data=data, model=enough).model == enough
 
 
 def test_a_budget_below_the_longest_sentence_is_refused() -> None:

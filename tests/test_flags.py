@@ -197,6 +197,11 @@ def test_what_was_given_says_the_same_once_more(config) -> None:
     assert config_of(*given_again) == config_of(*arguments)
 
 
+def test_a_setting_that_is_given_as_its_default_is_given() -> None:
+    """It may overrule a flagfile that comes before it."""
+    assert given_settings(parsed("--num_layers=6")) == ["--num_layers=6"]
+
+
 def test_a_flagfile_may_name_the_model_dir(tmp_path) -> None:
     (tmp_path / "run.flags").write_text("--model_dir=runs/x\n--num_layers=2\n")
     assert config_from_flagfile(tmp_path / "run.flags").model.num_layers == 2

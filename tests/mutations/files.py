@@ -11,7 +11,8 @@ _LEFT_OUT = ("architecture", "mutations")
 def files_for(root: Path, module: str) -> tuple[list[Path], list[Path]]:
     """Returns the test files of a module's package, and all others.
 
-    In each list the file of the module's name comes first, then those that import it.
+    In each list the file of the module's name comes first, then those that import it;
+    tests of whole programs, which take long, come after the others of their kind.
     The package's are those of the same folder below `tests`; of a module at the top of
     its package those that import it or whose names begin with its own.
 
@@ -34,5 +35,6 @@ def files_for(root: Path, module: str) -> tuple[list[Path], list[Path]]:
         is_own = is_named or is_import or path.stem.startswith(f"test_{stem}_")
         if folders:
             is_own = place[: len(folders)] == tuple(folders)
-        (own if is_own else others).append((not is_named, not is_import, path))
+        rank = not is_named, not is_import, place[0] == "system"
+        (own if is_own else others).append((*rank, path))
     return [path for *_, path in sorted(own)], [path for *_, path in sorted(others)]
