@@ -233,7 +233,12 @@ class TrainingConfig:
         "time; a larger share of --tokens_per_batch is added up in several parts.",
         low=2,
     )
-    log_steps: int = setting(100, "Updates between two lines of progress.", low=1)
+    log_steps: int = setting(
+        100,
+        "Updates between two records of loss and speed, each with its line; short "
+        "lines come every few seconds besides.",
+        low=1,
+    )
     eval_steps: int = setting(
         2_000, "Updates between two evaluations on the dev set.", low=1
     )

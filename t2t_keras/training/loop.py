@@ -16,6 +16,8 @@ from t2t_keras.typing import Batch, BatchSize
 
 # Updates whose numbers are not read yet: the latest that a bad one is noticed.
 MOST_UNREAD = 100
+# Longest to be silent, where `log_steps` is far away.
+SILENT_SECONDS = 5.0
 # Share of the time that input may be waited for without a word.
 WORTH_SAYING = 0.05
 
@@ -40,7 +42,8 @@ class Intervals:
     """How often things are due.
 
     Attributes:
-        log_steps: Updates between two lines of progress.
+        log_steps: Updates between two records of how training goes, each with its
+            line of progress; shorter lines come every few seconds besides.
         eval_steps: Updates between two evaluations.
         save_steps: Updates between two checkpoints; 0 to go by the clock.
         save_seconds: Seconds between two checkpoints where `save_steps` is 0.
@@ -110,6 +113,7 @@ def train_loop(
     # First in `zip`: when the numbers end, no batch is asked for in vain.
     numbers = range(steps.start + 1, steps.stop + 1)
     meter.start()
+    progress.start(steps.start)
     with deferred() as signals:
         for step, (batch, size) in zip(numbers, meter.timed(batches), strict=False):
             hooks.before_step(step)
@@ -131,6 +135,8 @@ def train_loop(
             if log_due:
                 values |= {**meter.values(), **hooks.measure(step)}
                 progress.say(_line(step, steps.stop, values, progress))
+            elif progress.silent_seconds() >= SILENT_SECONDS:
+                progress.say(_short_line(step, steps.stop, sums, progress))
             if eval_due:
                 with meter.paused():
                     values |= hooks.evaluate(step)
@@ -187,3 +193,15 @@ def _line(
     if values["skipped"]:
         line += f"  skipped {values['skipped']:.0f}"
     return line
+
+
+def _short_line(step: int, last_step: int, sums: StepSums, progress: Progress) -> str:
+    """Returns a line of progress with the loss of a single update.
+
+    The number is waited for, which needs nothing of other processes that they are not
+    doing already.
+    """
+    losses = sums.losses
+    loss = float(losses.loss_sum) / max(float(losses.token_count), 1.0)
+    left = as_duration(progress.seconds_left(step))
+    return f"step {step:,}/{last_step:,}  loss {loss:.3f}  left {left}"

@@ -43,6 +43,7 @@ def preflight(
             that do, or with several processes a number to try.
     """
     start = time.monotonic()
+    say("compiling …" if only_these else "trying the largest batches …")
     trained = _tried(stepper, stepper.rehearse, to_train, "", say, together)
     evaluated = _tried(
         stepper, stepper.evaluate, to_evaluate, _TO_EVALUATE, say, together

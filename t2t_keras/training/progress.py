@@ -40,12 +40,27 @@ class Progress:
         self._stream = stream
         self._metrics = metrics
         self._metrics_failed = False
-        self._start_seconds = time.monotonic()
-        self._first_step: int | None = None
+        self._said_at = -math.inf
+        self.start(0)
+
+    def start(self, step: int) -> None:
+        """Begins to measure the pace, where all is compiled.
+
+        Args:
+            step: Updates already made.
+        """
+        # Step and time: at the start, and where the pace is taken from.
+        self._start = self._origin = step, time.monotonic()
+        self._said_at = -math.inf
 
     def say(self, text: str) -> None:
         """Writes a line."""
         print(text, file=self._stream or sys.stderr, flush=True)
+        self._said_at = time.monotonic()
+
+    def silent_seconds(self) -> float:
+        """Returns the seconds since the last line; infinite after `start`."""
+        return time.monotonic() - self._said_at
 
     def record(self, step: int, values: Mapping[str, float]) -> None:
         """Writes numbers to TensorBoard and to `metrics.jsonl`, at a step.
@@ -103,20 +118,19 @@ class Progress:
             self._metrics_failed = True
 
     def seconds_left(self, step: int) -> float:
-        """Returns the seconds until the last step, at the pace since the first.
+        """Returns the seconds until the last step, at the pace so far.
 
         Args:
-            step: Updates made. The first call sets where the pace is taken from,
-                so that compiling before it does not count.
+            step: Updates made. What came before the first call, where a run finds its
+                pace, counts in that call alone.
         """
         now = time.monotonic()
-        if self._first_step is None:
-            self._first_step, self._start_seconds = step, now
-        done = step - self._first_step
-        if not done:
-            return float("nan")
-        pace = (now - self._start_seconds) / done
-        return pace * (self._train_steps - step)
+        first_step, then = self._origin
+        if self._origin is self._start:
+            self._origin = step, now
+        if step <= first_step:
+            return math.nan
+        return (now - then) / (step - first_step) * (self._train_steps - step)
 
 
 def as_duration(seconds: float) -> str:

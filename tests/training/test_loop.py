@@ -209,10 +209,50 @@ def test_a_line_has_the_mean_since_the_line_before(monkeypatch) -> None:
         assert values["flops_per_second"] == 144e9
         assert values["padding_share"] == pytest.approx(1 - 6 / 15)
     lines = run.stream.getvalue().splitlines()
-    assert lines[0] == (
-        "step 2/4  loss 2.000  rate 2.50e-01  6 target tokens/s  144 GFLOP/s  left ?"
+    assert lines[1] == (
+        "step 2/4  loss 2.000  rate 2.50e-01  6 target tokens/s  144 GFLOP/s  left 1s"
     )
-    assert lines[1].startswith("step 4/4  loss 7.000")
+    assert lines[-1].startswith("step 4/4  loss 7.000")
+
+
+@pytest.mark.parametrize("together", [False, True])
+def test_a_line_comes_after_the_first_update_and_every_few_seconds(
+    monkeypatch, together
+) -> None:
+    now = [0.0]
+    monkeypatch.setattr(loop_module.time, "monotonic", lambda: now[0])
+    seconds = loop_module.SILENT_SECONDS
+
+    def pass_time(what: str, step: int) -> None:
+        if what == "train":
+            now[0] += 9.0 if step == 8 else seconds / 2
+
+    run = FakeRun(first=7, loss_sums={8: 24.0}, at=pass_time, together=together)
+    run.loop(50)
+    lines = run.stream.getvalue().splitlines()
+    # 42 at the pace of the first, which is slow; then 40 at that of the others.
+    assert lines[0] == "step 8/50  loss 8.000  left 6m18s"
+    assert lines[1] == "step 10/50  loss 2.000  left 1m40s"
+    assert [line.split("/")[0] for line in lines[2:4]] == ["step 12", "step 14"]
+    assert len(lines) == 1 + (50 - 8) // 2
+    # Short lines are no records.
+    assert run.logged == [50]
+
+
+def test_short_lines_leave_the_records_as_they_are(monkeypatch) -> None:
+    def recorded(seconds: float) -> list:
+        now = [0.0]
+        monkeypatch.setattr(loop_module.time, "monotonic", lambda: now[0])
+        monkeypatch.setattr(loop_module, "SILENT_SECONDS", seconds)
+
+        def pass_time(what: str, _: int) -> None:
+            now[0] += {"train": 1.0}.get(what, 0.0)
+
+        run = FakeRun(loss_sums={1: 9.0, 5: 3.0}, at=pass_time)
+        run.loop(9, log_steps=3, eval_steps=4)
+        return run.recorded
+
+    assert recorded(0.0) == recorded(1e9)
 
 
 def test_a_step_is_recorded_once_with_all_that_is_known_of_it() -> None:
@@ -244,7 +284,7 @@ def test_a_wait_for_input_is_said(monkeypatch) -> None:
 
     monkeypatch.setattr(run, "batches", slow_batches)
     run.loop(2, log_steps=2)
-    assert run.stream.getvalue().strip().endswith("left ?  waits 25% for input")
+    assert run.stream.getvalue().strip().endswith("left 0s  waits 25% for input")
     values = run.recorded[0][1]
     assert (values["input_seconds"], values["compute_seconds"]) == (0.25, 0.75)
     assert values["step_seconds"] == 1.0
@@ -310,7 +350,7 @@ def test_skipped_updates_are_counted_and_in_no_mean() -> None:
     assert (first["loss"], first["skipped"]) == (2.0, 1.0)
     assert (second["loss"], second["skipped"]) == (2.0, 1.0)
     assert first["gradient_norm"] == 0.5
-    assert run.stream.getvalue().splitlines()[0].endswith("left ?  skipped 1")
+    assert run.stream.getvalue().splitlines()[1].endswith("  skipped 1")
     assert run.steps_of("save") == [6]
 
 

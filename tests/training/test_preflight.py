@@ -67,6 +67,7 @@ def test_every_shape_is_tried_and_said() -> None:
     assert stepper.rehearsed == [(5, 20), (9, 8)]
     assert stepper.evaluated == [(4, 9)]
     assert stepper.allowed == ([(5, 20, 17), (9, 8, 11)], [(4, 9, 7)])
+    assert said.pop(0) == "compiling …"
     assert said[0].startswith("  5 x (20 + 17) tokens: ")
     assert said[0].endswith(" GB")
     assert "peak memory 0.00" not in said[0]

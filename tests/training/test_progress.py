@@ -60,13 +60,28 @@ def test_lines_go_where_they_are_sent() -> None:
 
 
 def test_the_time_left_is_at_the_pace_since_the_first_step(monkeypatch) -> None:
-    clock = iter([0.0, 100.0, 106.0])
-    monkeypatch.setattr(progress_module.time, "monotonic", lambda: next(clock))
+    now = [0.0]
+    monkeypatch.setattr(progress_module.time, "monotonic", lambda: now[0])
     progress = Progress(None, train_steps=50)
-    # The 100 seconds before step 20 were spent compiling and do not count.
-    assert as_duration(progress.seconds_left(20)) == "?"
-    # 3 steps in 6 seconds; 27 are left.
+    now[0] = 100.0  # spent compiling, which does not count
+    progress.start(19)
+    now[0] = 104.0
+    # One step in 4 seconds; 30 are left.
+    assert progress.seconds_left(20) == pytest.approx(120.0)
+    now[0] = 110.0
+    # 3 steps in 6 seconds, the slow first one left out; 27 are left.
     assert progress.seconds_left(23) == pytest.approx(54.0)
+
+
+def test_the_silence_is_since_the_last_line_or_from_the_start(monkeypatch) -> None:
+    now = [0.0]
+    monkeypatch.setattr(progress_module.time, "monotonic", lambda: now[0])
+    progress = Progress(None, train_steps=5, stream=io.StringIO())
+    progress.say("compiled")
+    now[0] = 3.0
+    assert progress.silent_seconds() == 3.0
+    progress.start(0)
+    assert progress.silent_seconds() == math.inf
 
 
 def events_in(directory) -> dict[tuple[str, int], np.ndarray]:
