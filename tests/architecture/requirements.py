@@ -30,13 +30,24 @@ def requirement_faults(root: Path) -> list[str]:
                 f"requirements_lock.txt: {name} {locked[name]} is outside "
                 f"{requirement.specifier} of pyproject.toml; lock again"
             )
-    unlocked = map(Requirement, _unlocked(root))
-    names = {canonicalize_name(each.name) for each in (*stated, *unlocked)}
+    names = {canonicalize_name(each.name) for each in stated}
     for target in read_targets(root):
         for label in target.deps:
             name = canonicalize_name(label.removeprefix(THIRD_PARTY))
             if label.startswith(THIRD_PARTY) and name not in names:
                 faults.append(f"pyproject.toml: {name}, of :{target.name}, is missing")
+    return [*faults, *_lock_faults(root)]
+
+
+def _lock_faults(root: Path) -> list[str]:
+    """What pip would refuse with --require-hashes, or another machine could not use."""
+    faults = []
+    for entry in _entries(root):
+        name, *hashes = entry.split(" --hash=")
+        if name.startswith("-") or "://" in name:
+            faults.append(f"requirements_lock.txt: {name} is not name==version")
+        elif not hashes:
+            faults.append(f"requirements_lock.txt: {name} has no hash; lock again")
     return faults
 
 
@@ -57,17 +68,16 @@ def _stated(root: Path) -> list[Requirement]:
     return [each for each in map(Requirement, texts) if not each.extras]
 
 
-def _unlocked(root: Path) -> list[str]:
-    """The requirements of the extras that are not locked."""
-    text = (root / "pyproject.toml").read_text(encoding="utf-8")
-    extras = tomllib.loads(text)["project"].get("optional-dependencies", {})
-    return [each for name in sorted(UNLOCKED) for each in extras.get(name, [])]
-
-
 def _locked(root: Path) -> dict[str, str]:
-    lines = (root / "requirements_lock.txt").read_text(encoding="utf-8").splitlines()
-    pins = [line.split("==") for line in lines if "==" in line]
-    return {canonicalize_name(name): version for name, version in pins}
+    pins = [each.split(" --hash=")[0].split("==") for each in _entries(root)]
+    return {canonicalize_name(pin[0]): pin[1] for pin in pins if len(pin) == 2}
+
+
+def _entries(root: Path) -> list[str]:
+    """The lines of the lock, each with those that continue it, in single spaces."""
+    text = (root / "requirements_lock.txt").read_text(encoding="utf-8")
+    lines = text.replace("\\\n", " ").splitlines()
+    return [" ".join(line.split()) for line in lines if line.strip()]
 
 
 def package_faults(root: Path) -> list[str]:

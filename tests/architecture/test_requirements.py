@@ -14,7 +14,15 @@ dependencies = ["absl-py>=2.1", "keras>=3.15,<3.16"]
 test = ["pytest>=8"]
 dev = ["house[test]"]
 """
-LOCK = "absl-py==2.5.1\nkeras==3.15.1\npytest==9.2.0\nsix==1.17.0\n"
+LOCK = """\
+absl-py==2.5.1 \\
+    --hash=sha256:aa \\
+    --hash=sha256:ab
+keras==3.15.1 --hash=sha256:bb
+pytest==9.2.0 --hash=sha256:cc
+six==1.17.0 \\
+    --hash=sha256:dd
+"""
 BUILD = 'py_library(name = "a", deps = ["@pypi//absl_py", "@pypi//keras", ":b"])\n'
 
 
@@ -27,9 +35,27 @@ def test_the_three_files_of_this_repository_agree() -> None:
     [
         (
             "requirements_lock.txt",
-            "absl-py==2.5.1\n",
-            "",
+            "absl-py==2.5.1 ",
+            "abseil==2.5.1 ",
             "requirements_lock.txt: absl-py is missing; lock again",
+        ),
+        (
+            "requirements_lock.txt",
+            " --hash=sha256:cc",
+            "",
+            "requirements_lock.txt: pytest==9.2.0 has no hash; lock again",
+        ),
+        (
+            "requirements_lock.txt",
+            "six==1.17.0 \\\n",
+            "six @ file:///tmp/six.whl \\\n",
+            "requirements_lock.txt: six @ file:///tmp/six.whl is not name==version",
+        ),
+        (
+            "requirements_lock.txt",
+            "absl-py==2.5.1 ",
+            "--pre\nabsl-py==2.5.1 ",
+            "requirements_lock.txt: --pre is not name==version",
         ),
         (
             "requirements_lock.txt",
