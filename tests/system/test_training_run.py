@@ -231,12 +231,19 @@ def test_the_ceiling_and_the_papers_estimate(config, model_dir, monkeypatch, cap
     assert cost["paper_estimate_flops"] == pytest.approx(cost["hours"] * 3600 * 2e12)
 
 
+@pytest.mark.slow
 def test_what_a_line_and_a_state_say_is_the_same_after_a_kill(
     config, model_dir, tmp_path, monkeypatch
 ):
     """Killed between two lines of progress, and between two evaluations."""
     config = changed(
-        config, "training", log_steps=4, eval_steps=2, save_steps=1, keep_checkpoints=9
+        config,
+        "training",
+        log_steps=4,
+        eval_steps=2,
+        save_steps=1,
+        keep_checkpoints=9,
+        dev_bleu_sentences=0,
     )
     straight = ModelDir(tmp_path / "straight")
     training_run.train(config, straight)
@@ -264,6 +271,7 @@ def test_what_a_line_and_a_state_say_is_the_same_after_a_kill(
     assert "dev_loss" in scores[1]
 
 
+@pytest.mark.usefixtures("no_arithmetic")
 def test_a_checkpoint_without_sums_is_gone_on_from(config, model_dir, monkeypatch):
     """As written before there were any."""
     fields = [field.name for field in dataclasses.fields(CheckpointState)]
