@@ -126,8 +126,8 @@ VARIANTS_OF_MODELS: tuple[Mutation, ...] = (
         "perplexity is of the smoothed loss",
         "t2t_keras.training.meter",
         "Meter.values",
-        "log_loss_sum / max(token_count, 1.0)",
-        "loss_sum / max(token_count, 1.0)",
+        "sums.log_loss_sum / tokens",
+        "sums.loss_sum / tokens",
     ),
     Mutation(
         "checkpoints come at every line of progress",

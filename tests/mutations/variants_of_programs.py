@@ -63,7 +63,7 @@ VARIANTS_OF_PROGRAMS: tuple[Mutation, ...] = (
         "a resumed run forgets its best dev loss",
         "t2t_keras.training_run",
         "_Run.restore",
-        "state.scores.get('best_dev_loss', float('inf'))",
+        "self._scores.pop('best_dev_loss', float('inf'))",
         "float('inf')",
     ),
     Mutation(
