@@ -234,6 +234,7 @@ def test_what_is_kept_was_counted_so_over_lengths_and_widths() -> None:
     assert sizes_table(found) == [row for row in rows if "k = 3" in row["layer"]]
 
 
+@pytest.mark.slow
 def test_it_measures_and_writes_all_it_found(monkeypatch, tmp_path, capsys) -> None:
     def made_up_bytes(layer: str, rows: int, sizes: list) -> list[int]:
         return [rows * n * d for n, d in sizes]

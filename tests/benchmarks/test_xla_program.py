@@ -23,7 +23,10 @@ VOCABULARY, ROWS, SOURCE, TARGET = 20_000, 3, 5, 7
 MODEL = ModelConfig(num_layers=1, d_model=8, d_ff=12, num_heads=2)
 
 
-@pytest.fixture(scope="module", params=["float32", "bfloat16"])
+@pytest.fixture(
+    scope="module",
+    params=["float32", pytest.param("bfloat16", marks=pytest.mark.slow)],
+)
 def written(request, tmp_path_factory):
     """A step, the folder of its program, and the program's text."""
     training = TrainingConfig(precision=request.param)

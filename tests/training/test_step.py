@@ -132,7 +132,7 @@ def plain_run() -> dict:
     return run_of(toy, batches(11), devices=1, jit_compile=False)
 
 
-@pytest.mark.parametrize(("devices", "jit_compile"), [(2, False), (1, True), (2, True)])
+@pytest.mark.parametrize(("devices", "jit_compile"), [(2, False), (2, True)])
 def test_devices_and_xla_do_not_matter(plain_run, devices, jit_compile) -> None:
     assert_same_run(plain_run, run_of(toy, batches(11), devices, jit_compile))
 
