@@ -1,4 +1,7 @@
-"""The one exception that is meant for the person at the keyboard."""
+"""Errors that are meant for the person at the keyboard."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 
 class UserError(ValueError):
@@ -8,3 +11,27 @@ class UserError(ValueError):
     Programs print it without a traceback and exit with status 2; a library
     caller catches it as the `ValueError` it is.
     """
+
+
+class MissingPackage(UserError):  # noqa: N818 - named for what is wrong
+    """A package that only some tasks need cannot be imported."""
+
+
+@contextmanager
+def needed_for(task: str, package: str) -> Iterator[None]:
+    """Says which package to install if what is imported inside cannot be.
+
+    Args:
+        task: What needs it, as the beginning of a sentence.
+        package: Its name for pip.
+
+    Raises:
+        MissingPackage: If the import fails.
+    """
+    try:
+        yield
+    except ImportError as error:
+        raise MissingPackage(
+            f"{task} needs the package {package}, which cannot be imported: {error}. "
+            f"Install it: pip install {package}"
+        ) from error

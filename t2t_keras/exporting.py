@@ -10,7 +10,6 @@ import functools
 import json
 import sys
 from collections.abc import Callable
-from importlib import metadata
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -24,7 +23,7 @@ from t2t_keras.errors import UserError
 from t2t_keras.evaluation.judging import form_of
 from t2t_keras.experiment import TrainedModel
 from t2t_keras.export_settings import ExportSettings, limits_of
-from t2t_keras.model_dir import ModelDir
+from t2t_keras.model_dir import ModelDir, package_versions
 from t2t_keras.model_search import search_translations
 from t2t_keras.models.transformer import Transformer
 from t2t_keras.serving.compiled_search import buckets_up_to, compiled
@@ -39,7 +38,6 @@ from t2t_keras.serving.model_card import write_model_card
 from t2t_keras.serving.requests import write_warm_up
 from t2t_keras.serving.saved_model import save_version
 from t2t_keras.serving.served_model import ServedModel
-from t2t_keras.serving.server.configs import read_batching
 from t2t_keras.serving.server_files import (
     BATCHING,
     kept_server_files,
@@ -148,6 +146,9 @@ def _check_batching(path: Path, largest: int) -> None:
     """
     if not path.exists():
         return
+    # With it comes gRPC, which training has no need of.
+    from t2t_keras.serving.server.configs import read_batching
+
     most = read_batching(str(path), num_batch_threads=1).max_request_size
     if largest > most:
         raise UserError(
@@ -300,6 +301,6 @@ def _facts(
         },
         "versions": {
             "t2t_keras": __version__,
-            **{name: metadata.version(name) for name in _PACKAGES},
+            **package_versions(_PACKAGES),
         },
     }

@@ -6,6 +6,7 @@ from pathlib import Path
 
 from t2t_keras import checkpoints, experiment, exporting, scoring
 from t2t_keras.config import ExperimentConfig
+from t2t_keras.errors import MissingPackage
 from t2t_keras.export_settings import ExportSettings
 from t2t_keras.model_dir import ModelDir, write_text
 
@@ -20,14 +21,18 @@ def finish(model_dir: ModelDir) -> None:
     trained = experiment.load_trained(model_dir, "averaged")
     results = _results(model_dir, config, trained)
     settings = ExportSettings(config.decoding)
-    forms = FORMS if config.training.export_at_end else ()
-    exports = [export_once(trained, model_dir, form, settings) for form in forms]
-    titles = ("SavedModel   ", "  of ids     ")
+    exports = {}
+    for form in FORMS if config.training.export_at_end else ():
+        try:
+            exports[form] = export_once(trained, model_dir, form, settings)
+        except MissingPackage as error:  # after hours of training
+            _say(f"warning: nothing was exported in the form {form}. {error}")
+    titles = {"text": "SavedModel   ", "ids": "  of ids     "}
     print(
         f"\n{results}"
         f"checkpoints  {model_dir.checkpoints}\n"
         f"averaged     {trained.checkpoint}\n"
-        + "".join(f"{t}{e}\n" for t, e in zip(titles, exports, strict=False))
+        + "".join(f"{titles[form]}{export}\n" for form, export in exports.items())
         + "\nGo on with:\n"
         f"  python -m t2t_keras.translate --model_dir={model_dir.path} < FILE\n"
         f"  python -m t2t_keras.evaluate --model_dir={model_dir.path}\n"

@@ -20,10 +20,12 @@ MODEL_DIR/
   .lock              there while a process trains: who
 """
 
+import contextlib
 import json
 import os
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from importlib import metadata
 from pathlib import Path
 from typing import Any
 
@@ -34,6 +36,15 @@ from t2t_keras.flags import config_from_flagfile, flagfile_text
 from t2t_keras.flat_config import differences
 from t2t_keras.text.vocabulary import SubwordVocabulary
 from t2t_keras.whole_folders import write_file
+
+
+def package_versions(names: Sequence[str]) -> dict[str, str | None]:
+    """Returns the versions of packages for a record; None of one that is missing."""
+    found: dict[str, str | None] = dict.fromkeys(names)
+    for name in names:
+        with contextlib.suppress(metadata.PackageNotFoundError):
+            found[name] = metadata.version(name)
+    return found
 
 
 class ModelDir:

@@ -112,7 +112,6 @@ def _import_tensorflow(look_at_devices: bool) -> None:
     """Imports what is slow and noisy, which --help need not wait for."""
     with quiet_start_up():
         import tensorflow as tf
-        import tensorflow_text  # noqa: F401 - registers its ops
 
         if look_at_devices:
             tf.config.list_logical_devices()

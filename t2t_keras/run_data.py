@@ -6,7 +6,6 @@ import platform
 import socket
 import time
 from collections.abc import Callable, Mapping, Sequence
-from importlib import metadata
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -24,7 +23,7 @@ from t2t_keras.input_pipeline.records import (
 )
 from t2t_keras.input_pipeline.tokenized import TokenizedCorpus
 from t2t_keras.input_pipeline.tokenizing import tokenize_corpus
-from t2t_keras.model_dir import ModelDir
+from t2t_keras.model_dir import ModelDir, package_versions
 from t2t_keras.record_settings import check_settings
 from t2t_keras.text.vocabulary import SubwordVocabulary
 from t2t_keras.training.shares import computed_rows
@@ -259,7 +258,7 @@ def _first_facts(config: ExperimentConfig, data: RunData) -> dict[str, Any]:
         "versions": {
             "t2t_keras": __version__,
             "python": platform.python_version(),
-            **{name: metadata.version(name) for name in _PACKAGES},
+            **package_versions(_PACKAGES),
         },
         "seed": config.training.seed,
         "corpus": {

@@ -14,7 +14,7 @@ import tensorflow as tf
 from t2t_keras import experiment, signature
 from t2t_keras.attention_maps import attention_maps
 from t2t_keras.config import DecodingConfig
-from t2t_keras.errors import UserError
+from t2t_keras.errors import UserError, needed_for
 from t2t_keras.evaluation.judging import form_of
 from t2t_keras.parsing.linearization import linearized
 from t2t_keras.parsing.parser_form import TREES
@@ -107,7 +107,8 @@ def of_export(directory: Path) -> Attention:
         UserError: If there is no export there that tells its attention.
     """
     directory = _version(directory)
-    import tensorflow_text  # noqa: F401 - registers the tokenizer's ops
+    with needed_for("An export of text", "tensorflow-text"):
+        import tensorflow_text  # noqa: F401 - registers the tokenizer's ops
 
     try:
         loaded = tf.saved_model.load(str(directory))

@@ -1,11 +1,26 @@
-"""The exception for the person at the keyboard."""
+"""Errors for the person at the keyboard."""
+
+import importlib
 
 import pytest
 
-from t2t_keras.errors import UserError
+from t2t_keras.errors import MissingPackage, UserError, needed_for
 
 
 def test_a_library_caller_can_catch_it_as_a_value_error() -> None:
     with pytest.raises(ValueError, match=r"^give another$") as caught:
         raise UserError("give another")
     assert type(caught.value) is UserError
+
+
+def test_a_missing_package_is_named_with_what_needs_it() -> None:
+    with pytest.raises(MissingPackage, match="pip install some-package") as caught:
+        with needed_for("A picture", "some-package"):
+            importlib.import_module("no_such_module_" + "anywhere")
+    assert "A picture needs" in str(caught.value)
+    assert "no_such_module_anywhere" in str(caught.value)
+
+
+def test_an_error_of_another_kind_passes() -> None:
+    with pytest.raises(KeyError), needed_for("A picture", "some-package"):
+        raise KeyError

@@ -11,13 +11,15 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib.metadata import version
+from typing import TYPE_CHECKING
 
 from sacrebleu.metrics.bleu import BLEU
-from sacremoses import MosesTokenizer
-from sacremoses.corpus import NonbreakingPrefixes
 
 from t2t_keras.errors import UserError
 from t2t_keras.evaluation.bleu import check_sentence_pairs
+
+if TYPE_CHECKING:
+    from sacremoses import MosesTokenizer
 
 # Unicode lists them in a row: four single quotes, then four double ones.
 _SINGLE_QUOTE = re.compile("[\u2018-\u201b]")
@@ -91,6 +93,8 @@ def tokenized_bleu(
     >>> result.hypothesis_length, round(result.precisions[0], 2)
     (9, 88.89)
     """
+    from sacremoses import MosesTokenizer  # a second that training can do without
+
     check_sentence_pairs(hypotheses, references)
     _check_language(language)
     lines = [
@@ -146,6 +150,8 @@ def with_ascii_quotes(text: str) -> str:
 
 def moses_languages() -> tuple[str, ...]:
     """Returns the codes of the languages that Moses has rules for, sorted."""
+    from sacremoses.corpus import NonbreakingPrefixes
+
     return tuple(sorted(set(NonbreakingPrefixes().available_langs.values())))
 
 
@@ -162,7 +168,7 @@ def _check_language(language: str) -> None:
 
 def _token_lines(
     sentences: Sequence[str],
-    moses: MosesTokenizer,
+    moses: "MosesTokenizer",
     *,
     split_compounds: bool,
     ascii_quotes: bool,

@@ -16,7 +16,7 @@ from typing import Any, TypeAlias
 import tensorflow as tf
 
 from t2t_keras.bundled import DATA, bundled_folder
-from t2t_keras.errors import UserError
+from t2t_keras.errors import UserError, needed_for
 from t2t_keras.input_pipeline.parallel_text import close_matches
 
 # TensorFlow Datasets ships no types that pyright could read.
@@ -114,7 +114,8 @@ def open_tfds(
 
 def _tensorflow_datasets() -> ModuleType:
     # Imported where it is needed: training on text files does without it.
-    import tensorflow_datasets
+    with needed_for("--dataset", "tensorflow-datasets"):
+        import tensorflow_datasets
 
     return tensorflow_datasets
 

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import sentencepiece
 
-from t2t_keras.errors import UserError
+from t2t_keras.errors import UserError, needed_for
 from t2t_keras.text.normalization import normalize, normalize_in_graph
 from t2t_keras.text.ties import check_ties
 from t2t_keras.typing import Tensor
@@ -111,7 +111,8 @@ class SubwordVocabulary:
         """
         import tensorflow as tf
 
-        from t2t_keras.text.graph_tokenizer import GraphTokenizer
+        with needed_for("A tokenizer in the graph", "tensorflow-text"):
+            from t2t_keras.text.graph_tokenizer import GraphTokenizer
 
         # A resource made inside a traced function would die with its graph.
         with tf.init_scope():

@@ -13,16 +13,21 @@ from typing import Protocol
 
 import numpy as np
 import tensorflow as tf
-import tensorflow_text  # noqa: F401 - registers the tokenizer's ops
 from tensorflow.python.client import pywrap_tf_session
 
 from t2t_keras.serving.server.errors import (
     ServingError,
     deadline_exceeded,
+    failed_precondition,
     from_exception,
     invalid_argument,
     not_found,
 )
+
+try:
+    import tensorflow_text  # registers the tokenizer's ops
+except ImportError:
+    tensorflow_text = None  # models of ids need none
 
 GRAPH_FILES = ("saved_model.pb", "saved_model.pbtxt")
 
@@ -155,6 +160,11 @@ def disable_xla() -> None:
 
 
 def _load_error(error: Exception) -> ServingError:
+    if tensorflow_text is None and "Op type not registered" in str(error):
+        return failed_precondition(
+            "An export of text needs the package tensorflow-text, which cannot be "
+            f"imported. Install it: pip install tensorflow-text. {error}"
+        )
     if isinstance(error, ServingError | tf.errors.OpError):
         return from_exception(error)
     if isinstance(error, OSError):

@@ -1,0 +1,108 @@
+"""The wheel in an environment of its own: what a user has without a checkout."""
+
+import os
+import shutil
+import site
+import subprocess
+import sys
+import sysconfig
+from pathlib import Path
+
+import pytest
+
+from tests.system.programs import REPOSITORY
+
+BUILT_FROM = ("LICENSE", "README.md", "pyproject.toml", "configs", "data", "t2t_keras")
+
+
+@pytest.fixture(scope="module")
+def environment(tmp_path_factory):
+    """The folder of a fresh virtual environment that has the wheel.
+
+    Other packages are those of the environment that runs the tests: to install
+    TensorFlow again takes minutes. They come by a .pth file, which adds them behind
+    the environment's own, and the .pth files among them, of editable installs, are not
+    read: the project itself can come from the wheel alone.
+    """
+    folder = tmp_path_factory.mktemp("wheel")
+    # A copy, so that what is built leaves nothing in the checkout, nor takes from it.
+    ignored = shutil.ignore_patterns("__pycache__", "build", "*.egg-info")
+    for name in BUILT_FROM:
+        if (REPOSITORY / name).is_dir():
+            shutil.copytree(REPOSITORY / name, folder / "tree" / name, ignore=ignored)
+        else:
+            (folder / "tree").mkdir(exist_ok=True)
+            shutil.copy(REPOSITORY / name, folder / "tree" / name)
+    build = ["wheel", "--no-deps", f"--wheel-dir={folder}", str(folder / "tree")]
+    subprocess.run([sys.executable, "-m", "pip", *build], check=True)
+    (wheel,) = folder.glob("*.whl")
+    subprocess.run([sys.executable, "-m", "venv", folder / "env"], check=True)
+    python = folder / "env/bin/python"
+    install = ["install", "--no-deps", "--no-index", str(wheel)]
+    subprocess.run([python, "-m", "pip", *install], check=True)
+    shutil.rmtree(folder / "tree")
+    paths = {sysconfig.get_path("purelib"), sysconfig.get_path("platlib")}
+    paths |= {path for path in site.getsitepackages() if Path(path).is_dir()}
+    (own,) = (folder / "env/lib").glob("python*/site-packages")
+    (own / "dependencies.pth").write_text("".join(f"{path}\n" for path in paths))
+    return folder / "env"
+
+
+@pytest.fixture(scope="module")
+def run(environment, tmp_path_factory):
+    """Runs a script of the environment, with nothing of the checkout in sight."""
+    home, here = (tmp_path_factory.mktemp(name) for name in ("home", "here"))
+
+    def run(name, *arguments, stdin=""):
+        return subprocess.run(
+            [environment / "bin" / name, *arguments],
+            cwd=here,
+            env={"HOME": str(home), "PATH": os.defpath},
+            input=stdin,
+            capture_output=True,
+            text=True,
+        )
+
+    run.here = here
+    return run
+
+
+@pytest.mark.slow
+def test_the_project_comes_from_the_wheel_alone(run, environment):
+    code = "import t2t_keras, keras; print(t2t_keras.__file__)"
+    done = run("python", "-c", code)
+    assert done.returncode == 0, done.stderr
+    assert Path(done.stdout.strip()).is_relative_to(environment)
+    listed = run("python", "-m", "t2t_keras").stdout
+    scripts = {path.name for path in (environment / "bin").glob("t2t-*")}
+    assert scripts == {word for word in listed.split() if word.startswith("t2t-")} - {
+        "t2t-NAME"
+    }
+
+
+@pytest.mark.slow
+def test_a_run_from_the_wheel_is_trained_exported_and_translates(run, environment):
+    small = ("--num_layers=1", "--d_model=32", "--d_ff=32", "--num_heads=2")
+    trained = run(
+        *("t2t-train", "--flagfile=configs/tiny.flags", "--train_steps=4", *small),
+        *("--save_steps=2", "--eval_steps=4", "--dev_bleu_sentences=4"),
+        *("--max_shapes=1", "--beam_size=1", "--noexport_at_end", "--nojit_compile"),
+    )
+    assert trained.returncode == 0, trained.stderr
+    assert "test: 1,000 sentences" in trained.stdout
+    flags = (run.here / "runs/tiny/train.flags").read_text()
+    assert "--dataset=grammar_ende\n" in flags
+    assert str(REPOSITORY) not in flags
+    line = "The dog sleeps.\n"
+    translated = run("t2t-translate", "--model_dir=runs/tiny", stdin=line)
+    assert translated.returncode == 0, translated.stderr
+    assert translated.stdout.count("\n") == 1
+    exported = run("t2t-export", "--model_dir=runs/tiny", "--format=text,ids")
+    assert exported.returncode == 0, exported.stderr
+    for form in ("export", "export_ids"):
+        assert (run.here / "runs/tiny" / form / "1/saved_model.pb").is_file()
+    shown = run("t2t-train", "--flagfile=configs/tinny.flags", "--model_dir=runs/x")
+    assert shown.returncode == 2
+    for place in (run.here / "configs", environment / "lib"):
+        assert str(place) in shown.stderr
+    assert "configs/tiny.flags" in shown.stderr
