@@ -108,7 +108,7 @@ def text_of_page(folder) -> list[str]:
 @pytest.mark.slow
 def test_another_treebank_is_scored(parser, tmp_path):
     path, output = tmp_path / "other.mrg", tmp_path / "trees"
-    # Of 5 words or more, of 41, of 1, and of none: that one is left out.
+    # Of 5 words or more, of 41, of 1, and of none: that one has no tree, as in EVALB.
     long = f"(S (NP{' (NN dog)' * 40}) (. .))"
     path.write_text(f"{treebank(1, seed=3)}{long}\n(S (NP (NN it)))\n((-NONE- *))\n")
     done = run_program(
@@ -117,11 +117,14 @@ def test_another_treebank_is_scored(parser, tmp_path):
     )  # fmt: skip
     assert done.status == 0, done.stderr
     assert "1 of 4 lines have no text" in done.stderr
-    assert done.lines[0].startswith("test: 3 sentences, averaged/step-2, beam 1, ")
+    assert done.lines[0].startswith("test: 4 sentences, averaged/step-2, beam 1, ")
     every, short = done.stdout.split("-- All --")[1].split("-- len<=1 --")
-    assert "Number of sentence        =      3\n" in every
-    assert "Number of sentence        =      1\n" in short
-    trees = [tree_of(line) for line in output.read_text().splitlines()]
+    assert "Number of sentence        =      4\n" in every
+    assert "Number of Skip  sentence  =      1\n" in every
+    assert "Number of sentence        =      2\n" in short
+    *lines, last = output.read_text().splitlines()
+    assert last == ""
+    trees = [tree_of(line) for line in lines]
     assert words_of(trees[1]) == [*["dog"] * 40, "."]
     assert words_of(trees[2]) == ["it"]
 

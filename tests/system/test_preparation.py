@@ -179,7 +179,7 @@ def test_a_line_break_in_a_sentence_cannot_part_the_sides(tmp_path):
     class Corpus:
         splits = ("dev",)
 
-        def chunks(self, split):
+        def lines(self, split):
             return [([b"a\nb", b"c"], [b"A", "B\u2028\rC".encode()])]
 
     assert set(preparation._written_texts(tmp_path, Corpus())) == {"dev"}
