@@ -2,7 +2,7 @@
 
 import os
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 # Before TensorFlow is first imported: its start-up lines would bury ours.
 # A user who wants them sets the variable himself.

@@ -62,9 +62,10 @@ def with_flagfiles(arguments: Sequence[str]) -> list[str]:
         if name not in _OPTIONS:
             expanded.append(argument)
             continue
-        if not equals and (following := next(rest, None)) is None:
+        following = path if equals else next(rest, None)
+        if following is None:
             raise UserError("--flagfile needs the path of a file: --flagfile=FILE.")
-        expanded += _lines_of(path if equals else str(following), ())
+        expanded += _lines_of(following, ())
     return expanded
 
 

@@ -97,7 +97,8 @@ def test_a_run_from_the_wheel_is_trained_exported_and_translates(run, environmen
     translated = run("t2t-translate", "--model_dir=runs/tiny", stdin=line)
     assert translated.returncode == 0, translated.stderr
     assert translated.stdout.count("\n") == 1
-    exported = run("t2t-export", "--model_dir=runs/tiny", "--format=text,ids")
+    both = "--format=text", "--format=ids"
+    exported = run("t2t-export", "--model_dir=runs/tiny", *both)
     assert exported.returncode == 0, exported.stderr
     for form in ("export", "export_ids"):
         assert (run.here / "runs/tiny" / form / "1/saved_model.pb").is_file()
