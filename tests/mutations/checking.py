@@ -5,8 +5,8 @@ import json
 import sys
 import tempfile
 import time
-from collections.abc import Iterable, Sequence
-from concurrent.futures import ThreadPoolExecutor, as_completed
+from collections.abc import Iterable, Iterator, Sequence
+from concurrent.futures import Executor, ThreadPoolExecutor, as_completed
 from pathlib import Path
 
 from tests.mutations.mutation import Mutation
@@ -14,6 +14,7 @@ from tests.mutations.running import (
     CAUGHT,
     ERROR,
     STAGES,
+    SURVIVED,
     Bench,
     Result,
     Stage,
@@ -43,23 +44,21 @@ def check_all(
             hold for this very code. A file in the temporary folder if None.
     """
     state = state or default_state(root)
-    kept = _read(state, variants, stages)
-    left = [each for each in variants if each.name not in kept]
-    _say(f"{len(variants)} variants, {len(left)} to check; results in {state}")
+    kept = _read(state, variants)
+    _say(f"{len(variants)} variants, {len(kept)} known; results in {state}")
     with tempfile.TemporaryDirectory(prefix="mut-") as folder:
         bench = Bench(root, Path(folder), variants[0].module.partition(".")[0])
         pool = ThreadPoolExecutor(jobs)
         try:
-            futures = [pool.submit(bench.check, each, stages) for each in left]
-            start = time.monotonic()
-            for number, future in enumerate(as_completed(futures), start=1):
-                result = future.result()
-                kept[result.name] = result
-                _write(state, [result])
-                seconds = (time.monotonic() - start) / number * (len(left) - number)
-                _say(
-                    f"{number}/{len(left)} {_line(result)}; {seconds / 60:.0f} min left"
-                )
+            for number, stage in enumerate(stages):
+                earlier = {each.name for each in stages[:number]}
+                left = [v for v in variants if _is_open(kept.get(v.name), earlier)]
+                for result in _checked(bench, pool, left, stage):
+                    before = kept.get(result.name)
+                    seconds = result.seconds + (before.seconds if before else 0.0)
+                    result = dataclasses.replace(result, seconds=round(seconds, 1))
+                    kept[result.name] = result
+                    _write(state, [result])
             confirmed = _confirmed(bench, [kept[each.name] for each in variants])
             _write(state, confirmed)
             return confirmed
@@ -68,6 +67,31 @@ def check_all(
             raise
         finally:
             pool.shutdown(cancel_futures=True)
+
+
+def _is_open(result: Result | None, earlier: set[str]) -> bool:
+    """Returns whether a variant has still to go through a stage."""
+    if result is None:
+        return True
+    return result.outcome == SURVIVED and result.stage in earlier
+
+
+def _checked(
+    bench: Bench, pool: Executor, variants: Sequence[Mutation], stage: Stage
+) -> Iterator[Result]:
+    """Yields what a stage makes of each variant, and says how it goes."""
+    if variants:
+        _say(f"{len(variants)} variants: {stage.name} tests")
+    start = time.monotonic()
+    futures = [pool.submit(bench.check, each, stage) for each in variants]
+    for number, future in enumerate(as_completed(futures), start=1):
+        result = future.result()
+        seconds = (time.monotonic() - start) / number * (len(variants) - number)
+        _say(
+            f"{number}/{len(variants)} {_line(result)}; about "
+            f"{seconds / 60:.0f} min left for these tests"
+        )
+        yield result
 
 
 def default_state(root: Path) -> Path:
@@ -121,10 +145,8 @@ def _confirmed(bench: Bench, results: Sequence[Result]) -> list[Result]:
     return [confirmed(result) for result in results]
 
 
-def _read(
-    state: Path, variants: Sequence[Mutation], stages: Sequence[Stage]
-) -> dict[str, Result]:
-    """Returns the results that are kept; of survivors those of as many stages."""
+def _read(state: Path, variants: Sequence[Mutation]) -> dict[str, Result]:
+    """Returns the results that are kept; what went wrong is done again."""
     if not state.exists():
         return {}
     lines = state.read_text(encoding="utf-8").splitlines()
@@ -133,9 +155,7 @@ def _read(
     return {
         name: result
         for name, result in found.items()
-        if name in names
-        and result.outcome != ERROR
-        and (result.outcome == CAUGHT or result.stage == stages[-1].name)
+        if name in names and result.outcome != ERROR
     }
 
 
@@ -146,11 +166,10 @@ def _write(state: Path, results: Sequence[Result]) -> None:
 
 
 def _line(result: Result) -> str:
-    by = f" by {result.stage}" if result.outcome == CAUGHT else ""
+    by = f" by {result.stage} tests" if result.outcome == CAUGHT else ""
     note = f" ({result.note.splitlines()[0]})" if result.note else ""
-    return (
-        f"{result.name}: {result.outcome}{by} {result.test}{note}, {result.seconds} s"
-    )
+    found = f"{result.outcome}{by} {result.test}{note}"
+    return f"{result.name}: {found}, {result.seconds:.0f} s"
 
 
 def _say(text: str) -> None:

@@ -6,6 +6,7 @@ for what survives them.
 """
 
 import compileall
+import dataclasses
 import hashlib
 import json
 import os
@@ -65,7 +66,7 @@ class Result:
     Attributes:
         name: Of the variant.
         outcome: CAUGHT, SURVIVED or ERROR.
-        stage: Which tests caught it; the last that ran, if none did.
+        stage: Which tests caught it; if none did, the last that ran.
         test: The first that failed.
         seconds: That all of it took.
         note: What else to know.
@@ -127,21 +128,20 @@ class Bench:
         # Once for all: a copy keeps the times by which Python knows that it is valid.
         compileall.compile_dir(self._original / package, quiet=2)
 
-    def check(self, mutation: Mutation, stages: Sequence[Stage]) -> Result:
-        """Returns what tests make of a variant."""
+    def check(self, mutation: Mutation, stage: Stage) -> Result:
+        """Returns what some of the tests make of a variant."""
         start = time.monotonic()
         try:
             path = mutation.path(self._original)
             source = mutation.applied(path.read_text(encoding="utf-8"))
         except DoesNotApply as error:
-            return Result(mutation.name, ERROR, note=str(error))
+            return Result(mutation.name, ERROR, stage.name, note=str(error))
         copy = self._copy(path, source)
         try:
-            result = self._through_stages(mutation, copy, stages)
+            result = self._tested(mutation, copy, stage)
         finally:
             shutil.rmtree(copy, ignore_errors=True)
-        seconds = round(time.monotonic() - start, 1)
-        return Result(**{**vars(result), "seconds": seconds})
+        return dataclasses.replace(result, seconds=time.monotonic() - start)
 
     def failing(self, tests: Sequence[str]) -> set[str]:
         """Returns which of some tests fail without any variant."""
@@ -174,24 +174,19 @@ class Bench:
             changed.write_text(source, encoding="utf-8")
         return copy
 
-    def _through_stages(
-        self, mutation: Mutation, copy: Path, stages: Sequence[Stage]
-    ) -> Result:
+    def _tested(self, mutation: Mutation, copy: Path, stage: Stage) -> Result:
         own, others = files_for(copy, mutation.module)
-        last = ""
-        for stage in stages:
-            files = [*own, *others]
-            if stage.own is not None:
-                files = own if stage.own else others
-            if not files:
-                continue
-            last = stage.name
-            paths = [str(path.relative_to(copy)) for path in files]
-            status, failed, output = self._pytest(copy, paths, stage.marks)
-            if status in (0, 5):  # 5: none was selected
-                continue
-            return _judged(mutation, stage, status, failed, output)
-        return Result(mutation.name, SURVIVED, last)
+        files = [*own, *others]
+        if stage.own is not None:
+            files = own if stage.own else others
+        paths = [str(path.relative_to(copy)) for path in files]
+        # Without any path pytest would take all.
+        status, failed, output = (
+            self._pytest(copy, paths, stage.marks) if paths else (0, [], "")
+        )
+        if status in (0, 5):  # 5: none was selected
+            return Result(mutation.name, SURVIVED, stage.name)
+        return _judged(mutation, stage, status, failed, output)
 
     def _pytest(
         self, copy: Path, paths: Sequence[str], marks: str, stops: bool = True

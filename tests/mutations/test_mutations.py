@@ -160,11 +160,11 @@ def test_a_time_out_counts_only_where_it_is_expected(toy: Path, tmp_path: Path) 
     hanging = Mutation("hangs", "toy.adding", "Sum.of", "total = start", "while 1: 1")
     (tmp_path / "scratch").mkdir()
     bench = Bench(toy, tmp_path / "scratch", "toy", test_seconds=1)
-    unexpected = bench.check(hanging, TOY_STAGES)
+    unexpected = bench.check(hanging, TOY_STAGES[0])
     assert unexpected.outcome == ERROR
     assert "out of time" in unexpected.note
     hanging = dataclasses.replace(hanging, may_hang="the sum never ends")
-    expected = bench.check(hanging, TOY_STAGES)
+    expected = bench.check(hanging, TOY_STAGES[0])
     assert (expected.outcome, expected.stage) == (CAUGHT, "quick, own package")
     assert "the sum never ends" in expected.note
 
@@ -179,11 +179,11 @@ def test_a_check_that_was_stopped_goes_on(
     given: dict = {"root": toy, "stages": TOY_STAGES[:1], "state": tmp_path / "state"}
     check, checked = Bench.check, []
 
-    def stopped(self: Bench, mutation: Mutation, stages: object) -> Result:
+    def stopped(self: Bench, mutation: Mutation, stage: Stage) -> Result:
         checked.append(mutation.name)
         if len(checked) == 2:
             raise KeyboardInterrupt
-        return check(self, mutation, stages)
+        return check(self, mutation, stage)
 
     monkeypatch.setattr(Bench, "check", stopped)
     with pytest.raises(KeyboardInterrupt):
