@@ -79,6 +79,11 @@ def main() -> int:
         corpus, split = open_corpus(files=files), "test"
     else:
         corpus = experiment.build_corpus(config.data, (split,))
+        if split not in corpus.splits:
+            raise UserError(
+                f"The run in {model_dir.path} has no {split} set. Give --source and "
+                "--reference, or another --split."
+            )
     test_set = scoring.read_split(corpus, split)
     for warning in test_set.warnings:
         print(f"warning: {warning}", file=sys.stderr)

@@ -35,10 +35,18 @@ def finish(model_dir: ModelDir) -> None:
         + "".join(f"{titles[form]}{export}\n" for form, export in exports.items())
         + "\nGo on with:\n"
         f"  python -m t2t_keras.translate --model_dir={model_dir.path} < FILE\n"
-        f"  python -m t2t_keras.evaluate --model_dir={model_dir.path}\n"
+        f"  python -m t2t_keras.evaluate --model_dir={model_dir.path}"
+        f"{what_to_evaluate(config)}\n"
         f"  python -m t2t_keras.report {model_dir.path}\n"
         f"  tensorboard --logdir={model_dir.tensorboard}"
     )
+
+
+def what_to_evaluate(config: ExperimentConfig) -> str:
+    """Returns the flags that `evaluate` needs besides, where there is no test set."""
+    if "test" in experiment.build_corpus(config.data, ("test",)).splits:
+        return ""
+    return " --source=FILE --reference=FILE"
 
 
 def _results(

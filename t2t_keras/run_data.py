@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 from t2t_keras import __version__, experiment, mixing
 from t2t_keras.config import ExperimentConfig
 from t2t_keras.errors import UserError
+from t2t_keras.evaluation.compound_bleu import moses_languages
 from t2t_keras.input_pipeline.bucketing import BatchShape
 from t2t_keras.input_pipeline.corpora import Corpus
 from t2t_keras.input_pipeline.filling import Filling
@@ -28,6 +29,8 @@ from t2t_keras.record_settings import check_settings
 from t2t_keras.text.vocabulary import SubwordVocabulary
 from t2t_keras.training.shares import computed_rows
 
+# Updates that see all pairs once: with fewer, each is nearly all the text there is.
+FEW_BATCHES = 10
 _PACKAGES = ("tensorflow", "keras", "tensorflow-text", "sentencepiece", "numpy")
 
 
@@ -116,6 +119,35 @@ def prepare_data(
     return data
 
 
+def advice(config: ExperimentConfig, data: RunData) -> list[str]:
+    """Returns what is likely a mistake, though it can be trained on."""
+    lines = []
+    known = (*moses_languages(), "tree")
+    for flag, effect in (
+        ("source_language", ""),
+        ("target_language", " Without them there is no tokenized BLEU."),
+    ):
+        language = getattr(config.data, flag)
+        if language not in known:
+            lines.append(
+                f"--{flag}={language} is not a language code with tokenization rules: "
+                f"{', '.join(known)}.{effect}"
+            )
+    pairs, size = data.summary.pairs, data.vocabulary.size
+    if pairs < size:
+        lines.append(
+            f"{pairs:,} pairs are few for {size:,} subwords, most of which will hardly "
+            "be seen. Train on more text, or lower --vocabulary_size."
+        )
+    batches = data.summary.batches_per_epoch
+    if batches < FEW_BATCHES:
+        lines.append(
+            f"{batches} batches an epoch are few. Train on more text, or lower "
+            f"--tokens_per_batch={config.data.tokens_per_batch}."
+        )
+    return lines
+
+
 class _MainText(NamedTuple):
     """The main corpus: its training text's fingerprint, its vocabulary, its ids."""
 
@@ -141,7 +173,8 @@ def _from_text(
     if model_dir.exists():
         vocabulary = model_dir.vocabulary()
     else:
-        say(f"learning {config.data.vocabulary_size:,} subwords …")
+        if not config.data.vocabulary_file:
+            say(f"learning {config.data.vocabulary_size:,} subwords …")
         vocabulary = experiment.build_vocabulary(config.data, corpus, parts)
     pairs = corpus.pairs("train")
     train = tokenize_corpus(pairs, vocabulary, config.data.max_length)

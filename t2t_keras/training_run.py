@@ -15,7 +15,7 @@ from t2t_keras.dev_evaluation import DevEvaluation
 from t2t_keras.input_pipeline.batch_plan import WorkerShare
 from t2t_keras.input_pipeline.pipeline import DataPosition, TrainingBatches
 from t2t_keras.model_dir import ModelDir
-from t2t_keras.run_data import RunData, prepare_data
+from t2t_keras.run_data import RunData, advice, prepare_data
 from t2t_keras.training.flops import (
     TrainingCost,
     matrix_product_ceiling,
@@ -80,6 +80,8 @@ def _train(
             writes=chief,
             num_replicas=strategy.num_replicas_in_sync,
         )
+    for line in advice(config, data):
+        progress.say(f"warning: {line}")
     with strategy.scope():
         model = experiment.build_model(config, data.vocabulary.size)
         optimizer = experiment.build_optimizer(config, model)

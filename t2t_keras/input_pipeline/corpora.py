@@ -93,9 +93,10 @@ class Corpus:
 
     def _split(self, split: str) -> CorpusSplit:
         if split not in self.splits:
+            only = f", only: {', '.join(self.splits)}" if self.splits else ""
             raise UserError(
-                f"The corpus {self.name} has no {split} split, only: "
-                f"{', '.join(self.splits)}. Give files for it, or another corpus."
+                f"The corpus {self.name} has no {split} split{only}. Give files for "
+                "it, or another corpus."
             )
         return self.splits[split]
 

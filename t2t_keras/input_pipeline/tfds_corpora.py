@@ -7,7 +7,9 @@ import contextlib
 import dataclasses
 import hashlib
 import importlib
+import socket
 import sys
+import urllib.request
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from types import ModuleType
@@ -21,6 +23,11 @@ from t2t_keras.input_pipeline.parallel_text import close_matches
 
 # TensorFlow Datasets ships no types that pyright could read.
 Builder: TypeAlias = Any
+
+# Where TensorFlow Datasets keeps prepared copies of some datasets.
+_COPIES_HOST = "storage.googleapis.com"
+_ANSWER_SECONDS = 5.0
+_RETRIES_OFFLINE = 2
 
 
 @dataclasses.dataclass(frozen=True)
@@ -243,6 +250,38 @@ def _preparation_errors() -> tuple[type[Exception], ...]:
     )
 
 
+def _download_and_prepare(builder: Builder, dataset: str) -> None:
+    """Prepares a dataset, with words for each wait.
+
+    Without a network TensorFlow Datasets tries ten times to reach its own copies, and
+    then as often each host of the dataset, for minutes and without a word.
+    """
+    from tensorflow_datasets.core.download import downloader
+
+    print(f"preparing {dataset} in {builder.data_dir} …", flush=True)
+    config = _tensorflow_datasets().download.DownloadConfig()
+    retries = downloader.MAX_RETRIES
+    if not _can_be_reached(_COPIES_HOST):
+        print(f"{_COPIES_HOST} cannot be reached; trying other hosts …", flush=True)
+        config.try_download_gcs = False
+        downloader.MAX_RETRIES = _RETRIES_OFFLINE
+    try:
+        builder.download_and_prepare(download_config=config)
+    finally:
+        downloader.MAX_RETRIES = retries
+
+
+def _can_be_reached(host: str) -> bool:
+    """Returns whether a host answers soon; taken for granted behind a proxy."""
+    if urllib.request.getproxies():
+        return True
+    try:
+        socket.create_connection((host, 443), timeout=_ANSWER_SECONDS).close()
+    except OSError:
+        return False
+    return True
+
+
 def _prepare(builder: Builder, dataset: str, *, may_download: bool) -> None:
     if not may_download:
         raise UserError(
@@ -254,7 +293,7 @@ def _prepare(builder: Builder, dataset: str, *, may_download: bool) -> None:
     _tensorflow_datasets().display_progress_bar(sys.stderr.isatty())
     try:
         with contextlib.redirect_stdout(sys.stderr):
-            builder.download_and_prepare()
+            _download_and_prepare(builder, dataset)
     except _preparation_errors() as error:
         raise UserError(
             f"The dataset {dataset} could not be prepared in {builder.data_dir}: "

@@ -23,6 +23,11 @@ class SummedGradientAdam(keras.optimizers.Adam):
     because their norm is wanted too; so each replica updates its own copy, all with
     the same numbers, by TensorFlow's fused operation (ADR 0010).
 
+    Epsilon is added to the root of the second moment before its bias correction, as
+    TensorFlow, Keras and Tensor2Tensor have it: to sqrt(v), and not, as Algorithm 1 of
+    the Adam paper, to sqrt(v / (1 - beta_2^t)). At step t it thus acts like an epsilon
+    of epsilon / sqrt(1 - beta_2^t) there, seven times as large at step 1.
+
     An update that does not apply leaves weights and moments as they are to the last
     bit, whatever is in its gradients. No conditional is traced for that: with both
     betas 1 and a rate of 0 the same operation changes nothing.

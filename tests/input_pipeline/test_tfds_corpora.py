@@ -1,3 +1,4 @@
+import io
 import os
 import sys
 import time
@@ -5,6 +6,7 @@ import time
 import pytest
 import tensorflow as tf
 import tensorflow_datasets as tfds
+from tensorflow_datasets.core.download import downloader
 from tensorflow_datasets.core.download.download_manager import NonMatchingChecksumError
 from tensorflow_datasets.core.download.util import DownloadError
 
@@ -130,6 +132,41 @@ def test_a_download_that_fails_is_explained(tmp_path, monkeypatch, error):
             data_dir=str(tmp_path),
             download=True,
         )
+
+
+@pytest.mark.parametrize("reached", [False, True])
+def test_a_download_without_a_network_says_so_and_tries_less(
+    tmp_path, monkeypatch, capsys, reached
+):
+    seen = []
+
+    def connect(address, timeout):
+        assert 0 < timeout <= 10
+        if not reached:
+            raise OSError("no network")
+        return io.BytesIO()
+
+    def offline(self, download_config):
+        seen.append((download_config.try_download_gcs, downloader.MAX_RETRIES))
+        raise ConnectionError("no route to host")
+
+    before = downloader.MAX_RETRIES
+    monkeypatch.setattr("urllib.request.getproxies", dict)
+    monkeypatch.setattr("socket.create_connection", connect)
+    monkeypatch.setattr(tfds.core.DatasetBuilder, "download_and_prepare", offline)
+    with pytest.raises(UserError, match="no route to host"):
+        open_corpus(
+            "wmt14_translate/fr-en",
+            source_language="en",
+            target_language="fr",
+            data_dir=str(tmp_path),
+            download=True,
+        )
+    said = capsys.readouterr().err
+    assert "wmt14_translate/fr-en" in said and str(tmp_path) in said
+    assert ("cannot be reached" in said) is not reached
+    assert downloader.MAX_RETRIES == before > 2
+    assert seen == [(True, before) if reached else (False, 2)]
 
 
 def test_languages_are_checked_before_a_download(tmp_path):

@@ -6,7 +6,9 @@ from pathlib import Path
 import pytest
 import sacrebleu
 
+from t2t_keras import finish
 from t2t_keras.evaluation.bleu import corpus_scores
+from tests.system.changed import changed
 from tests.system.in_process import run_program
 
 
@@ -48,6 +50,19 @@ def test_the_test_split_of_the_run_by_default(evaluate, own_run, reverse_run):
     assert 1 < card["perplexity"] < 1.5
     assert lines[3] == f"  perplexity per subword {card['perplexity']:.3f}"
     assert card["decoding"]["beam_size"] == 1
+
+
+def test_a_run_without_a_test_set_and_what_it_proposes(evaluate, own_run):
+    config = own_run.config()
+    assert finish.what_to_evaluate(config) == ""
+    config = changed(config, "data", test_source=(), test_target=())
+    own_run.write_config(config, "")
+    proposed = finish.what_to_evaluate(config)
+    assert "--source=FILE" in proposed and "--reference=FILE" in proposed
+    done = evaluate()
+    assert (done.status, done.output) == (2, b"")
+    assert f"{own_run.path} has no test set" in done.stderr
+    assert "--source" in done.stderr and "--reference" in done.stderr
 
 
 def test_files_of_one_s_own(evaluate, own_run, tmp_path):

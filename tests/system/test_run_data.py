@@ -39,6 +39,31 @@ def test_the_files_of_a_run_are_written_before_the_first_step(
     assert len(said) == 2
 
 
+def test_a_vocabulary_that_is_given_is_not_said_to_be_learned(
+    config, model_dir, prepare, tmp_path
+):
+    _, said = prepare(config)
+    assert sum("learning 280" in line for line in said) == 1
+    file = str(model_dir.vocabulary_file)
+    other = changed(config, "data", vocabulary_file=file)
+    said = []
+    run_data.prepare_data(other, ModelDir(tmp_path / "other"), said.append)
+    assert said and not any("learning" in line for line in said), said
+
+
+def test_what_is_likely_a_mistake_is_warned_of(config, prepare):
+    data, _ = prepare(config)
+    config = changed(config, "data", source_language="en", target_language="dee")
+    language, few, batches = run_data.advice(config, data)
+    assert "--target_language=dee" in language
+    assert "60 pairs" in few and "280 subwords" in few
+    assert "--tokens_per_batch" in batches
+    enough = dataclasses.replace(data.summary, pairs=280, batches_per_epoch=10)
+    data = dataclasses.replace(data, summary=enough)
+    config = changed(config, "data", target_language="tree")
+    assert run_data.advice(config, data) == []
+
+
 def test_a_worker_that_does_not_see_the_run_is_refused(config, model_dir, prepare):
     """It would learn a vocabulary of its own, and only fail when the run goes on."""
     with pytest.raises(UserError, match="in a folder that all of them share") as error:

@@ -78,6 +78,11 @@ def test_other_constants_are_told_apart(trajectory, adam) -> None:
     assert distance(trajectory, other) > 1e-4
 
 
+def test_epsilon_is_added_before_the_bias_correction(trajectory) -> None:
+    other = adam_np.trajectory(adam_np.algorithm_1, start(), gradients(), rates())
+    assert distance(trajectory, other) > 1e-4
+
+
 @pytest.mark.parametrize("first", [0, 2])
 def test_a_rate_of_another_step_is_told_apart(trajectory, first) -> None:
     shifted = [0.0, *rates(1)[:-1]] if first == 0 else rates(2)
