@@ -20,7 +20,8 @@ _OPTIONS = ("--flagfile", "-flagfile")
 
 def bundled_folder(name: str) -> Path:
     """Returns where the bundled `configs` or `data` are, in a checkout or a wheel."""
-    package = Path(__file__).resolve().parent
+    # Links are not followed: Bazel makes each file a link to where it came from.
+    package = Path(__file__).parent.absolute()
     inside = package / name
     # Looked for first: what lies beside an installed package is not ours.
     return inside if inside.is_dir() else package.parent / name

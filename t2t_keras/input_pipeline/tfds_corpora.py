@@ -146,8 +146,10 @@ def _local_builder(folder: Path, dataset: str, data_dir: str | None) -> Builder:
         # At the end: a corpus called like a module of Python must not hide it.
         sys.path.append(str(folder.parent))
     importlib.invalidate_caches()
-    module = importlib.import_module(f"{folder.name}.{folder.name}_dataset_builder")
-    if Path(str(module.__file__)).resolve().parent != folder.resolve():
+    name = f"{folder.name}_dataset_builder"
+    module = importlib.import_module(f"{folder.name}.{name}")
+    # The file may be a link while its folder is none, so files are compared.
+    if Path(str(module.__file__)).resolve() != (folder / f"{name}.py").resolve():
         raise UserError(
             f"The name of the corpus {folder} is taken: Python finds "
             f"{module.__file__} under it. Rename the folder and its builder."

@@ -303,6 +303,14 @@ def test_a_folder_whose_name_is_taken(folder_of, monkeypatch):
         open_corpus("counting_three")
 
 
+def test_a_folder_of_links_as_bazel_lays_them_out(folder_of, tmp_path):
+    folder = folder_of("counting_links", "CountingLinks")
+    for path in list(folder.iterdir()):
+        path.symlink_to(path.rename(tmp_path / path.name))
+    corpus = open_corpus("counting_links", data_dir=str(tmp_path / "prepared"))
+    assert list(corpus.splits) == ["train", "test"]
+
+
 def test_a_builder_file_without_a_builder(folder_of):
     folder_of("counting_four", "CountingFour", text='"""Nothing."""\n')
     with pytest.raises(UserError, match=r"must define one subclass .* Received: 0"):
