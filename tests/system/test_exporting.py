@@ -85,6 +85,7 @@ def ask(served, name, **inputs):
     return served.ask(Request(name, inputs))
 
 
+@pytest.mark.slow
 def test_the_limits_are_those_of_a_translator_that_has_them(served, trained):
     settings = BeamSearchSettings(n_best=2)
     extra = CONFIG.decoding.extra_length
@@ -114,6 +115,7 @@ def test_the_limits_are_those_of_a_translator_that_has_them(served, trained):
     assert several["scores"][LINES.index("")].tolist() == [0.0, -np.inf]
 
 
+@pytest.mark.slow
 def test_scores_are_those_of_the_model_read_in_float64(served, trained):
     targets = ["walks", *LINES[:5], "a", ""]
     found = ask(served, "score", source=strings(LINES), target=strings(targets))
@@ -129,6 +131,7 @@ def test_scores_are_those_of_the_model_read_in_float64(served, trained):
     assert found["truncated"].tolist().count(False) >= 4
 
 
+@pytest.mark.slow
 def test_each_text_has_the_options_it_asks_for(served, trained):
     """What comes of a row is what a search with its settings alone finds."""
     asked = ((1, 0.6, 99), (6, 0.0, 99), (4, 1.5, 3), (99, 0.6, 99))
@@ -164,6 +167,7 @@ def test_each_text_has_the_options_it_asks_for(served, trained):
     assert np.all(np.abs(plain["score"] - found["score"])[:3] > 100 * TOLERANCE)
 
 
+@pytest.mark.slow
 def test_attention_is_that_of_all_layers(served, trained):
     source, target = "the old house", "a tree"
     found = ask(served, "attention", source=strings([source]), target=strings([target]))

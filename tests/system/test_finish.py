@@ -177,6 +177,24 @@ def test_the_dev_set_is_scored_and_nothing_exported_where_that_is_asked(
     assert set(scores) == {"dev averaged/step-60", "test averaged/step-60"}
 
 
+def test_an_export_is_known_by_its_weights_and_settings(own_short_run):
+    """Where none is, finishing exports anew."""
+    trained = experiment.load_trained(own_short_run, "averaged")
+    earlier = experiment.load_trained(own_short_run, "15")
+    settings = ExportSettings(trained.config.decoding)
+    greedy = dataclasses.replace(settings.decoding, beam_size=1)
+    greedy = dataclasses.replace(settings, decoding=greedy)
+
+    def newest(of, with_settings):
+        return exporting.newest_export(of, own_short_run, "text", with_settings)
+
+    assert newest(trained, settings) == own_short_run.export / "1"
+    assert newest(earlier, settings) is None
+    assert newest(trained, greedy) is None
+    (own_short_run.export / "1/saved_model.pb").unlink()
+    assert newest(trained, settings) is None
+
+
 @pytest.mark.slow
 def test_a_run_that_is_finished_again_exports_nothing_new(own_short_run, capsys):
     """But other weights, or an export that is gone, make a new version."""
