@@ -2,6 +2,7 @@
 
 import ast
 import functools
+import os
 import re
 from pathlib import Path
 from typing import NamedTuple
@@ -30,8 +31,8 @@ def rows_of(text: str) -> list[Row]:
     return [
         Row(
             statement,
-            (ROOT / "t2t_keras" / code).resolve(),
-            (ROOT / "tests" / file).resolve(),
+            Path(os.path.normpath(ROOT / "t2t_keras" / code)),
+            Path(os.path.normpath(ROOT / "tests" / file)),
             test,
         )
         for statement, code, file, test in ROW.findall(text)

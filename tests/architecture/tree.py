@@ -17,8 +17,9 @@ LARGEST_TEXT_BYTES = 1_000_000
 
 def files(root: Path) -> list[Path]:
     """The files of the repository at `root`, sorted."""
-    # In a linked worktree, .git is a file.
-    found = [p for p in root.iterdir() if p.is_file() and p.name != ".git"]
+    # In a linked worktree, .git is a file. Bazel starts a test by a file _test_….py.
+    names = (path for path in root.iterdir() if path.is_file())
+    found = [p for p in names if p.name != ".git" and not p.name.startswith("_")]
     for folder in FOLDERS:
         found += [path for path in (root / folder).rglob("*") if path.is_file()]
     return sorted(path for path in found if "__pycache__" not in path.parts)
