@@ -69,7 +69,8 @@ def pytest_collection_modifyitems(
     config: pytest.Config, items: list[pytest.Function]
 ) -> None:
     """Starts long files first; puts each test into a tier, property tests into two."""
-    items.sort(key=_rank)
+    if hasattr(config, "workerinput"):  # in one process the order given holds
+        items.sort(key=_rank)
     for item in items:
         marks = {mark.name for mark in item.iter_markers()}
         if {"slow", "release"} <= marks:
