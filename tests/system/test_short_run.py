@@ -23,9 +23,16 @@ def sources(short_run: TrainedRun) -> bytes:
 
 @pytest.fixture(scope="module")
 def translated(short_run: TrainedRun, sources: bytes) -> list[tuple[str, float]]:
-    """What the translate program makes of them: text and score."""
-    flag = f"--model_dir={short_run.model_dir.path}"
-    done = run_program("translate", flag, "--scores", stdin=sources)
+    """What the translate program makes of them."""
+    return translations(short_run, sources)
+
+
+def translations(
+    run: TrainedRun, sources: bytes, *flags: str
+) -> list[tuple[str, float]]:
+    """Returns text and score of each line, by the translate program."""
+    flags = (f"--model_dir={run.model_dir.path}", "--scores", *flags)
+    done = run_program("translate", *flags, stdin=sources)
     assert (done.status, done.stderr) == (0, "")
     fields = [line.split("\t") for line in done.lines]
     return [(text, float(score)) for score, _, text in fields]
@@ -63,11 +70,21 @@ def test_a_process_that_knows_only_the_export_translates_the_same(
 
 
 def test_a_server_answers_the_same(short_run, sources, translated) -> None:
-    with started_server(short_run.model_dir.export) as server:
-        flag = f"--server={server.address}"
-        done = run_program("client", flag, "--scores", stdin=sources)
-    assert done.status == 0, done.stderr
-    assert_same(done.stdout, translated)
+    """And searches as a client says, as the translate program does when it is told."""
+    options = ("--beam_size=2", "--alpha=0.1")
+    # What it would replay first, of every batch size, takes longer than all the rest.
+    quick = "--noenable_model_warmup"
+    with started_server(short_run.model_dir.export, quick) as server:
+        flags = (f"--server={server.address}", "--scores")
+        asked = [
+            run_program("client", *flags, *more, stdin=sources)
+            for more in ((), options)
+        ]
+    assert [done.status for done in asked] == [0, 0], asked
+    plain, other = (done.stdout for done in asked)
+    assert_same(plain, translated)
+    assert plain != other
+    assert_same(other, translations(short_run, sources, *options))
 
 
 def test_a_killed_run_ends_with_the_same_bits(short_run, tmp_path) -> None:
