@@ -118,6 +118,12 @@ class Run:
         assert self.newest() == STEPS, self.log.read_text()
 
 
+def checkpoint_warnings(log: str) -> list[str]:
+    """Returns the lines that warn of a checkpoint: damaged, gone or not written."""
+    lines = log.splitlines()
+    return [x for x in lines if x.startswith("warning: ") and "checkpoint" in x]
+
+
 def small_run(
     corpus: Path,
     model_dir: Path,

@@ -3,6 +3,7 @@
 import ctypes
 import os
 import re
+import shutil
 import signal
 import socket
 import subprocess
@@ -21,12 +22,19 @@ from tests.serving.server.warm_up_requests import predict_log, write
 from tests.system.in_process import run_program
 
 
-@pytest.fixture
-def base(tmp_path):
+@pytest.fixture(scope="module")
+def saved(tmp_path_factory):
     """A directory of a model with versions 1 and 2."""
+    folder = tmp_path_factory.mktemp("saved") / "base"
     for version in (1, 2):
-        save(tmp_path / "base", version)
-    return tmp_path / "base"
+        save(folder, version)
+    return folder
+
+
+@pytest.fixture
+def base(saved, tmp_path):
+    """A copy of it, which the test may change."""
+    return shutil.copytree(saved, tmp_path / "base")
 
 
 class Server:

@@ -122,12 +122,16 @@ def test_what_a_run_says_and_nothing_else(short_run):
     """Native code, which Python cannot hold back, included."""
     beginnings = (
         "learning 280 subwords …",
+        "warning: --source_language=letters is not a language code ",
+        "warning: --target_language=reversed is not a language code ",
+        "warning: 3 batches an epoch are few. ",
         "corpus text files: 300 pairs: ",
         " batches an epoch, on average ",
         " a pair in a row; ",
         "model: 29,952 parameters on 1 device(s), no XLA",
         " tokens: ",
         " tokens to evaluate: ",
+        "trying the largest batches …",
         "1 shape to train on and 1 to evaluate on tried in ",
         "step ",
         "  dev: loss ",
