@@ -21,7 +21,8 @@ def imports_of(path: Path) -> Iterator[Import]:
     """Yields every absolute import of the file at `path`.
 
     Imports inside functions, branches and `TYPE_CHECKING` blocks count, and so
-    does `import_module("a.b")` with its name spelled out.
+    does `import_module("a.b")` with its name spelled out. `tf.summary` counts as
+    TensorBoard, which TensorFlow imports for it and does not require.
     """
     for node in ast.walk(parsed(path)):
         if isinstance(node, ast.Import):
@@ -32,6 +33,8 @@ def imports_of(path: Path) -> Iterator[Import]:
                 yield Import(node.module or "", alias.name, node.lineno)
         elif isinstance(node, ast.Call) and _is_import_module(node):
             yield Import(ast.literal_eval(node.args[0]), "", node.lineno)
+        elif isinstance(node, ast.Attribute) and ast.unparse(node) == "tf.summary":
+            yield Import("tensorboard", "", node.lineno)
 
 
 def parents_of(module: str) -> list[str]:

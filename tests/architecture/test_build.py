@@ -137,6 +137,12 @@ def test_the_sound_tree_has_no_fault(house: Path) -> None:
             "declare; add @pypi//grpcio to its deps",
         ),
         (
+            "t2t_keras/models/bad.py",
+            "def log(tf, loss):\n    tf.summary.scalar('loss', loss)\n",
+            "t2t_keras/models/bad.py:2: imports tensorboard, which :models does not "
+            "declare; add @pypi//tensorboard to its deps",
+        ),
+        (
             "t2t_keras/train.py",
             "from t2t_keras.models.big import Big\nfrom t2t_keras.text import learn\n",
             "t2t_keras/train.py:2: imports t2t_keras.text, which :train does not "
