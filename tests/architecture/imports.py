@@ -21,13 +21,16 @@ def imports_of(path: Path) -> Iterator[Import]:
     """Yields every absolute import of the file at `path`.
 
     Imports inside functions, branches and `TYPE_CHECKING` blocks count, and so
-    does `import_module("a.b")` with its name spelled out. `tf.summary` counts as
-    TensorBoard, which TensorFlow imports for it and does not require.
+    does `import_module("a.b")` with its name spelled out. So does what a
+    package imports and does not require: TensorBoard for `tf.summary`, and
+    importlib_resources for TensorFlow Datasets.
     """
     for node in ast.walk(parsed(path)):
         if isinstance(node, ast.Import):
             for alias in node.names:
                 yield Import(alias.name, "", node.lineno)
+                if alias.name == "tensorflow_datasets":
+                    yield Import("importlib_resources", "", node.lineno)
         elif isinstance(node, ast.ImportFrom) and not node.level:
             for alias in node.names:
                 yield Import(node.module or "", alias.name, node.lineno)

@@ -26,7 +26,7 @@ py_library(
     name = "corpora",
     srcs = glob(["data/**/*.py"]),
     imports = ["data"],
-    deps = ["@pypi//tensorflow_datasets"],
+    deps = ["@pypi//importlib_resources", "@pypi//tensorflow_datasets"],
 )
 
 py_library(
@@ -222,6 +222,11 @@ def test_a_fault_planted_in_a_file_is_the_one_fault_found(
             "declare; add @pypi//absl_py to its deps",
         ),
         (
+            'deps = ["@pypi//importlib_resources", "@pypi//tensorflow_datasets"]',
+            'deps = ["@pypi//tensorflow_datasets"]',
+            "imports importlib_resources, which :corpora does not declare",
+        ),
+        (
             'deps = [":models", ":tests_support"]',
             'deps = [":models"]',
             "imports tests.main, which :test_text does not declare; add :tests_support",
@@ -237,8 +242,8 @@ def test_a_fault_planted_in_a_file_is_the_one_fault_found(
             "test_text: nothing in it imports :train",
         ),
         (
-            'deps = ["@pypi//tensorflow_datasets"]',
-            'deps = ["@pypi//tensorflow_datasets", ":models"]',
+            '"@pypi//tensorflow_datasets"]',
+            '"@pypi//tensorflow_datasets", ":models"]',
             "corpora: :models comes later in the file; only look upward",
         ),
         ('data = [":data"]', 'data = [":dta"]', "train: there is no target :dta"),
