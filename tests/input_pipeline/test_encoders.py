@@ -112,7 +112,7 @@ def test_they_end_with_a_parent_that_is_killed(vocabulary, tmp_path):
         [sys.executable, str(tmp_path / "orphans.py"), str(tmp_path / "v.model")],
         capture_output=True,
         check=False,
-        env={**os.environ, "PYTHONPATH": os.getcwd()},
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
     )
     assert done.returncode == -signal.SIGKILL
     pids = {int(pid) for pid in done.stdout.split()}
