@@ -104,7 +104,7 @@ def test_a_line_over_the_limit_is_cut_and_the_user_told(translate):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["--beam_size=0"], "--beam_size must be at least 1: 0"),
+        (["--beam_size=0"], "--beam_size=0: 0 is not a positive"),
         (["--n_best=5"], "--n_best must be from 1 to --beam_size=4. Received: 5"),
         (["--input=no/such.txt"], "There is no file no/such.txt (--input)"),
         (["--checkpoint=newest"], "There is no checkpoint 'newest' in"),
