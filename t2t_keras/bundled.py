@@ -4,13 +4,12 @@ A checkout has `configs/` and `data/` beside the package; a wheel has them insid
 What the user has in the working directory always comes first.
 """
 
-import difflib
 import glob
 import os
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from t2t_keras.errors import UserError
+from t2t_keras.errors import UserError, did_you_mean
 
 CONFIGS = "configs"
 DATA = "data"
@@ -122,6 +121,5 @@ def _missing(path: str, places: Sequence[str]) -> UserError:
         f"{CONFIGS}/{file.relative_to(ours).as_posix()}"
         for file in sorted(ours.rglob("*.flags"))
     ]
-    close = difflib.get_close_matches(path, names, n=1)
-    hint = f" Did you mean {close[0]}?" if close else ""
+    hint = did_you_mean(path, names)
     return UserError(f"There is no flagfile {path}: no file {looked_at}.{hint}")

@@ -1,6 +1,7 @@
 """Errors that are meant for the person at the keyboard."""
 
-from collections.abc import Iterator
+import difflib
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
 
@@ -11,6 +12,12 @@ class UserError(ValueError):
     Programs print it without a traceback and exit with status 2; a library
     caller catches it as the `ValueError` it is.
     """
+
+
+def did_you_mean(word: str, possibilities: Sequence[str]) -> str:
+    """Returns " Did you mean ...?" with the nearest name; nothing if none is near."""
+    matches = difflib.get_close_matches(word, possibilities, n=1, cutoff=0.5)
+    return f" Did you mean {matches[0]}?" if matches else ""
 
 
 class MissingPackage(UserError):  # noqa: N818 - named for what is wrong

@@ -2,7 +2,6 @@
 
 import csv
 import dataclasses
-import difflib
 import io
 import math
 import textwrap
@@ -14,7 +13,7 @@ from absl import flags
 
 from t2t_keras.bundled import with_flagfiles
 from t2t_keras.config import ExperimentConfig
-from t2t_keras.errors import UserError
+from t2t_keras.errors import UserError, did_you_mean
 from t2t_keras.flat_config import sections, unflat, value_type
 
 
@@ -80,8 +79,7 @@ def _check_value(field: dataclasses.Field, value: Any) -> None:
     choices = field.metadata["choices"]
     if choices and value is not None and value not in choices:
         choices = [str(choice) for choice in field.metadata["choices"]]
-        close = difflib.get_close_matches(str(value), choices, n=1, cutoff=0.5)
-        hint = f" Did you mean {close[0]}?" if close else ""
+        hint = did_you_mean(str(value), choices)
         raise UserError(
             f"--{field.name} must be one of {', '.join(choices)}. "
             f"Received: {value}.{hint}"

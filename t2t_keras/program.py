@@ -1,11 +1,13 @@
 """What all programs share: help, quiet start, and errors without a traceback."""
 
+import contextlib
 import dataclasses
 import math
 import os
+import re
 import signal
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
 import tqdm
@@ -13,7 +15,7 @@ from absl import app, flags, logging
 
 from t2t_keras.bundled import with_flagfiles
 from t2t_keras.config import DecodingConfig, ExperimentConfig
-from t2t_keras.errors import UserError
+from t2t_keras.errors import UserError, did_you_mean
 from t2t_keras.flags import check_settings_flags, help_text
 from t2t_keras.quiet import quiet_start_up
 from t2t_keras.signals import Interrupted, end_program_on_signal
@@ -50,7 +52,8 @@ def run(
     """
     asked = [argument.lstrip("-") for argument in sys.argv[1:]]
     if "help" in asked or "h" in asked:
-        print(help_text(usage, flags.FLAGS, own_flags, with_config))
+        with _ending_with_the_reader():
+            print(help_text(usage, flags.FLAGS, own_flags, with_config))
         sys.exit(0)
 
     def guarded(argv: Sequence[str]) -> None:
@@ -65,12 +68,9 @@ def run(
             check(*([argv[1:]] if takes_arguments else []))
             if with_tensorflow:
                 _import_tensorflow(look_at_devices=not own_devices)
-            sys.exit((main(argv[1:]) if takes_arguments else main()) or 0)
-        except BrokenPipeError:
-            # Whoever read the output, `head` say, has enough of it. Python would
-            # fail once more when it flushes at exit.
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-            sys.exit(128 + signal.SIGPIPE)
+            with _ending_with_the_reader():
+                status = main(argv[1:]) if takes_arguments else main()
+            sys.exit(status or 0)
         except Interrupted as stop:
             print(stop, file=sys.stderr)
             sys.exit(128 + stop.signal_number)
@@ -80,6 +80,18 @@ def run(
 
     end_program_on_signal()
     app.run(guarded, flags_parser=_parsed)
+
+
+@contextlib.contextmanager
+def _ending_with_the_reader() -> Iterator[None]:
+    """Exits with status 141 if the reader of the output, `head` say, has enough."""
+    try:
+        yield
+        print(end="", flush=True)
+    except BrokenPipeError:
+        # Python would fail once more when it flushes at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(128 + signal.SIGPIPE)
 
 
 def _parsed(argv: list[str]) -> list[str]:
@@ -93,6 +105,9 @@ def _parsed(argv: list[str]) -> list[str]:
                 raise UserError(f"--{name} must be a number. Received: {value}")
     except (flags.Error, UserError) as error:
         message = str(error).removeprefix("ERROR:: ")
+        if wrong := re.search(r"=(.*): value should be one of <(.*)>$", message):
+            value, choices = wrong.groups()
+            message += f".{did_you_mean(value, choices.split('|'))}"
     else:
         return rest
     print(f"error: {message}\n--help lists the flags.", file=sys.stderr)

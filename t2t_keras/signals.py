@@ -104,8 +104,10 @@ def undo_if_interrupted(undo: Callable[[], object]) -> Iterator[None]:
     try:
         yield
     finally:
-        undo()
-        _undo.callbacks.remove(undo)
+        try:
+            undo()
+        finally:
+            _undo.callbacks.remove(undo)
 
 
 @contextlib.contextmanager

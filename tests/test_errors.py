@@ -4,13 +4,19 @@ import importlib
 
 import pytest
 
-from t2t_keras.errors import MissingPackage, UserError, needed_for
+from t2t_keras.errors import MissingPackage, UserError, did_you_mean, needed_for
 
 
 def test_a_library_caller_can_catch_it_as_a_value_error() -> None:
     with pytest.raises(ValueError, match=r"^give another$") as caught:
         raise UserError("give another")
     assert type(caught.value) is UserError
+
+
+def test_the_nearest_name_is_proposed_if_one_is_near() -> None:
+    names = ("train.en", "train.de", "newstest")
+    assert did_you_mean("trian.en", names) == " Did you mean train.en?"
+    assert did_you_mean("wmt", names) == ""
 
 
 def test_a_missing_package_is_named_with_what_needs_it() -> None:

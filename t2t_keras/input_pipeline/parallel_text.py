@@ -9,7 +9,6 @@ each of which counts as a line.
 """
 
 import dataclasses
-import difflib
 import glob
 import gzip
 import hashlib
@@ -18,7 +17,7 @@ import zlib
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from t2t_keras.errors import UserError
+from t2t_keras.errors import UserError, did_you_mean
 from t2t_keras.input_pipeline.tree_text import tree_pairs
 from t2t_keras.lines import invalid_utf8_warning, is_utf8
 from t2t_keras.text.normalization import normalize
@@ -112,12 +111,6 @@ def open_parallel_text(
     return ParallelText(source_paths, target_paths, report)
 
 
-def close_matches(word: str, possibilities: Sequence[str]) -> str:
-    """Returns "Did you mean ...?" with the nearest names, or nothing."""
-    matches = difflib.get_close_matches(word, possibilities, n=3, cutoff=0.6)
-    return f" Did you mean {' or '.join(matches)}?" if matches else ""
-
-
 def _resolved(patterns: Sequence[str | Path]) -> tuple[Path, ...]:
     """Expands patterns, each in the order of its names."""
     paths: list[Path] = []
@@ -141,7 +134,7 @@ def _missing(path: Path) -> str:
     if not path.parent.is_dir():
         return f"The file {path} does not exist, nor does the folder {path.parent}."
     names = sorted(entry.name for entry in path.parent.iterdir())
-    return f"The file {path} does not exist.{close_matches(path.name, names)}"
+    return f"The file {path} does not exist.{did_you_mean(path.name, names)}"
 
 
 def _check_sides(source: tuple[Path, ...], target: tuple[Path, ...]) -> None:

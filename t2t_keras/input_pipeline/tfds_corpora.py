@@ -18,8 +18,7 @@ from typing import Any, TypeAlias
 import tensorflow as tf
 
 from t2t_keras.bundled import DATA, bundled_folder
-from t2t_keras.errors import UserError, needed_for
-from t2t_keras.input_pipeline.parallel_text import close_matches
+from t2t_keras.errors import UserError, did_you_mean, needed_for
 
 # TensorFlow Datasets ships no types that pyright could read.
 Builder: TypeAlias = Any
@@ -182,7 +181,7 @@ def _named_builder(dataset: str, data_dir: str | None) -> Builder:
             if _builder_folder(path.name, [folder])
         }  # fmt: skip
         names = [*tfds.list_builders(with_community_datasets=False), *sorted(local)]
-        hint = close_matches(dataset.split("/")[0], names)
+        hint = did_you_mean(dataset.split("/")[0], names)
         raise UserError(
             f"There is no dataset {dataset}, neither in TensorFlow Datasets nor as "
             f"a folder with a builder in {' or '.join(map(str, _data_folders()))}."

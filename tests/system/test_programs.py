@@ -1,5 +1,6 @@
 """The programs as processes: what cannot be seen from inside one."""
 
+import os
 import subprocess
 import sys
 
@@ -101,6 +102,20 @@ def test_whoever_reads_may_stop_reading(reverse_run):
         assert process.wait() == 141
     assert b"Traceback" not in errors
     assert b"BrokenPipe" not in errors
+
+
+def test_whoever_reads_the_help_may_stop_reading():
+    reader, writer = os.pipe()
+    os.close(reader)
+    with os.fdopen(writer, "wb") as closed:
+        done = subprocess.run(
+            [sys.executable, "-m", "t2t_keras.train", "--help"],
+            stdout=closed,
+            stderr=subprocess.PIPE,
+            cwd=REPOSITORY,
+            check=False,
+        )
+    assert (done.returncode, done.stderr) == (141, b"")
 
 
 @pytest.mark.slow
