@@ -39,9 +39,8 @@ PROGRAMS = MappingProxyType(
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ["export"])
-def test_a_few_signals(name, reverse_run, tmp_path):
-    send_signals(name, 4, reverse_run, tmp_path)
+def test_a_few_signals(short_run, tmp_path):
+    send_signals("export", 4, short_run, tmp_path, "--format=ids")
 
 
 @pytest.mark.release
@@ -50,9 +49,9 @@ def test_many_signals(name, reverse_run, tmp_path):
     send_signals(name, 50 if name == "export" else 20, reverse_run, tmp_path)
 
 
-def send_signals(name: str, count: int, trained, tmp_path: Path) -> None:
+def send_signals(name: str, count: int, trained, tmp_path: Path, *flags: str) -> None:
     """Runs a program undisturbed, then with a signal at each of some random moments."""
-    flags = PROGRAMS[name]
+    flags = (*PROGRAMS[name], *flags)
     if name == "train":
         flags = (*trained.flags, *flags)
     folder = prepared(tmp_path / "whole", trained)
