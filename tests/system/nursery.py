@@ -12,9 +12,10 @@ import runpy
 import shutil
 import signal
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from multiprocessing.process import BaseProcess
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 # Where a process may kill itself in the middle of a checkpoint.
@@ -33,6 +34,7 @@ def start(
     times: int = 1,
     file_limit: int | None = None,
     program: str = "train",
+    environment: Mapping[str, str] = MappingProxyType({}),
 ) -> BaseProcess:
     """Starts `python -m t2t_keras.PROGRAM` with arguments; output goes to a log.
 
@@ -44,12 +46,16 @@ def start(
         file_limit: Bytes that a file may have, as if the disk were full after
             them; None for no limit.
         program: Which one.
+        environment: Variables besides those of this process.
     """
     context = multiprocessing.get_context("forkserver")
     modules = ["tensorflow", "tensorflow_text", "t2t_keras.finish"]
     context.set_forkserver_preload([*modules, "t2t_keras.training_run"])
-    settings = (program, list(arguments), log, point, times, file_limit)
-    process = context.Process(target=_run, args=settings)
+    process = context.Process(
+        target=_run,
+        args=(program, list(arguments), log, point, times, file_limit),
+        kwargs=dict(environment),
+    )
     process.start()
     return process
 
@@ -61,8 +67,9 @@ def _run(
     point: str | None,
     times: int,
     file_limit: int | None,
+    **environment: str,
 ) -> None:
-    os.environ["CUDA_VISIBLE_DEVICES"] = ""
+    os.environ.update(environment, CUDA_VISIBLE_DEVICES="")
     output = os.open(log, os.O_WRONLY | os.O_APPEND | os.O_CREAT)
     for stream in (1, 2):
         os.dup2(output, stream)

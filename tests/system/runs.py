@@ -5,8 +5,6 @@ import json
 import os
 import random
 import signal
-import subprocess
-import sys
 import time
 from collections.abc import Mapping, Sequence
 from multiprocessing.process import BaseProcess
@@ -18,7 +16,6 @@ import tensorflow as tf
 
 from t2t_keras.checkpoints import read_state, steps_in
 from tests.system import nursery
-from tests.system.programs import REPOSITORY
 
 STEPS = 60
 SETTINGS = (
@@ -68,16 +65,6 @@ class Run:
             f"--keep_checkpoints={keep_checkpoints}",
         )
 
-    def start(self) -> subprocess.Popen:
-        with open(self.log, "a") as log:
-            return subprocess.Popen(
-                [sys.executable, "-m", "t2t_keras.train", *self.arguments],
-                cwd=REPOSITORY,
-                stdout=log,
-                stderr=log,
-                env={**os.environ, "CUDA_VISIBLE_DEVICES": ""},
-            )
-
     def newest(self) -> int:
         return max(steps_in(self.checkpoints), default=0)
 
@@ -88,24 +75,28 @@ class Run:
         too_many = len(steps_in(self.checkpoints)) > kept
         return too_many or any(self.checkpoints.glob(".step-*"))
 
-    def wait_for_step(self, process: subprocess.Popen | BaseProcess, step: int) -> None:
+    def wait_for_step(self, process: BaseProcess, step: int) -> None:
         """Waits until there is a checkpoint of that step or a later one."""
         deadline = time.monotonic() + TIMEOUT_SECONDS
         while self.newest() < step:
-            assert is_running(process), self.log.read_text()
+            assert process.is_alive(), self.log.read_text()
             assert time.monotonic() < deadline, self.log.read_text()
             time.sleep(0.005)
 
-    def stop_at(self, step: int, number: signal.Signals, delay: float = 0.0) -> int:
+    def stop_at(
+        self, step: int, number: signal.Signals, delay: float = 0.0
+    ) -> int | None:
         """Starts it, sends a signal after that step, and returns the exit status."""
-        process = self.start()
+        process = nursery.start(self.arguments, self.log)
+        assert process.pid is not None
         try:
             self.wait_for_step(process, step)
             time.sleep(delay)
-            process.send_signal(number)
-            return process.wait(TIMEOUT_SECONDS)
+            os.kill(process.pid, number)
+            process.join(TIMEOUT_SECONDS)
         finally:
             process.kill()
+        return process.exitcode
 
     def finish(self) -> None:
         """Goes on to the last checkpoint; what follows is not waited for."""
@@ -137,12 +128,6 @@ def small_run(
         for side, language in (("source", "en"), ("target", "de"))
     ]
     return Run(model_dir, (*files, *SETTINGS, *extra), keep_checkpoints)
-
-
-def is_running(process: subprocess.Popen | BaseProcess) -> bool:
-    if isinstance(process, BaseProcess):
-        return process.is_alive()
-    return process.poll() is None
 
 
 def tensors(path: Path) -> dict[str, np.ndarray]:
@@ -209,16 +194,15 @@ def kill_at_random(
     process.kill()
 
 
-def end(process: subprocess.Popen | BaseProcess, run: Run, steps: int) -> None:
+def end(process: BaseProcess, run: Run, steps: int) -> None:
     """Kills it after the last checkpoint; what follows that is not waited for."""
     run.wait_for_step(process, steps)
     # The oldest checkpoint is deleted after the last one was written, under a name
     # that begins with a dot.
     deadline = time.monotonic() + TIMEOUT_SECONDS
     while run.is_deleting():
-        assert is_running(process), run.log.read_text()
+        assert process.is_alive(), run.log.read_text()
         assert time.monotonic() < deadline, sorted(run.checkpoints.iterdir())
         time.sleep(0.005)
     process.kill()
-    wait = process.join if isinstance(process, BaseProcess) else process.wait
-    wait(TIMEOUT_SECONDS)
+    process.join(TIMEOUT_SECONDS)

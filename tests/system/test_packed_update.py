@@ -36,7 +36,7 @@ def one_update(corpus, vocabulary, strategy, *, jit_compile, **data):
     filling = experiment.build_filling(settings, corpus)
     assert len(list(filling.plan(0, 0))) == 1
     config = dataclasses.replace(
-        CONFIG, model=dataclasses.replace(CONFIG.model, dropout_rate=0.0)
+        CONFIG, model=dataclasses.replace(CONFIG.model, num_layers=1, dropout_rate=0.0)
     )
     with strategy.scope():
         model = experiment.build_model(config, vocabulary.size)

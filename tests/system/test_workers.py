@@ -1,9 +1,12 @@
 """Two processes on loopback train one model: together, or not at all."""
 
+import dataclasses
 import json
 import os
 import signal
 import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from multiprocessing.process import BaseProcess
 from pathlib import Path
 
 import numpy as np
@@ -12,7 +15,7 @@ import pytest
 from t2t_keras import workers
 from t2t_keras.checkpoints import read_weights, steps_in
 from t2t_keras.model_dir import ModelDir
-from tests.system.programs import Program, Programs
+from tests.system import nursery
 from tests.system.reverse_task import reversed_pairs, written
 
 # Steps that are small beside the rounding of float32: Adam makes much of the
@@ -56,72 +59,69 @@ def corpus(tmp_path_factory) -> tuple[str, ...]:
     )
 
 
-def started(
-    programs: Programs,
-    model_dir: Path,
-    *arguments: str,
-    worker: int | None = None,
-    ports=(),
-) -> Program:
-    """Starts a trainer, alone or as one of the workers at some ports."""
-    variables = {}
-    if worker is not None:
-        addresses = [f"localhost:{port}" for port in ports]
-        task = {"type": "worker", "index": worker}
-        cluster = {"cluster": {"worker": addresses}, "task": task}
-        variables["TF_CONFIG"] = json.dumps(cluster)
-    return started_with(programs, variables, model_dir, *arguments)
+@dataclasses.dataclass(frozen=True)
+class Trainer:
+    """The train program in a process of its own."""
+
+    process: BaseProcess
+    log: Path
+
+    def ended(self, seconds: float) -> tuple[int | None, str]:
+        """Waits for its end; returns the status and the last line of its own."""
+        self.process.join(seconds)
+        lines = self.log.read_text().splitlines()
+        own = [line for line in lines if line[:5] not in NATIVE]
+        return self.process.exitcode, own[-1] if own else ""
 
 
-def started_with(
-    programs: Programs, variables: dict[str, str], model_dir: Path, *arguments: str
-) -> Program:
-    """Starts a trainer with some variables in its environment."""
-    environment = {**os.environ, **variables}
-    if "TF_CONFIG" not in variables:
-        environment.pop("TF_CONFIG", None)
-    place = f"--model_dir={model_dir}"
-    return programs.start("train", place, *SETTINGS, *arguments, env=environment)
+@pytest.fixture
+def start(tmp_path_factory) -> Iterator[Callable[..., Trainer]]:
+    """Starts trainers with variables and flags; none of them outlives the test."""
+    folder, started = tmp_path_factory.mktemp("logs"), []
+
+    def start(variables: Mapping[str, str], model_dir: Path, *flags: str) -> Trainer:
+        log = folder / f"{len(started)}.log"
+        flags = (f"--model_dir={model_dir}", *SETTINGS, *flags)
+        process = nursery.start(flags, log, environment=variables)
+        started.append(process)
+        return Trainer(process, log)
+
+    yield start
+    for process in started:
+        process.kill()
+        process.join()
 
 
-def two_workers(programs: Programs, model_dir: Path, *arguments: str) -> list[Program]:
+def as_worker(index: int, ports: Sequence[int]) -> dict[str, str]:
+    """Returns what tells a trainer that it is one of the workers at some ports."""
+    addresses = [f"localhost:{port}" for port in ports]
+    task = {"type": "worker", "index": index}
+    cluster = {"cluster": {"worker": addresses}, "task": task}
+    return {"TF_CONFIG": json.dumps(cluster)}
+
+
+def two_workers(
+    start: Callable[..., Trainer], model_dir: Path, *flags: str
+) -> list[Trainer]:
     ports = workers.free_ports(2)
-    return [
-        started(programs, model_dir, *arguments, worker=worker, ports=ports)
-        for worker in range(2)
-    ]
+    return [start(as_worker(each, ports), model_dir, *flags) for each in range(2)]
 
 
-def trained(programs: Programs, name: str, model_dir: Path, *arguments: str) -> None:
-    """Trains to the end, by the train or the rehearse program."""
-    environment = {**os.environ}
-    environment.pop("TF_CONFIG", None)
-    place = f"--model_dir={model_dir}"
-    process = programs.start(name, place, *arguments, env=environment)
-    assert process.wait(800) == 0, process.said()
-
-
-def ended(processes: list[Program]) -> list[tuple[int, str]]:
+def ended(trainers: list[Trainer]) -> list[tuple[int | None, str]]:
     """Waits for all; returns status and last line of each."""
-    results = []
-    for process in processes:
-        process.wait(400)
-        _, stderr = process.said()
-        own = [line for line in stderr.splitlines() if line[:5] not in NATIVE]
-        results.append((process.returncode, own[-1] if own else ""))
-    return results
+    return [trainer.ended(400) for trainer in trainers]
 
 
 # How lines of TensorFlow's native code begin, which speaks up when a peer is gone.
 NATIVE = frozenset({"I0000", "W0000", "E0000", "[even"})
 
 
-def wait_for_step(model_dir: Path, step: int, processes: list) -> None:
+def wait_for_step(model_dir: Path, step: int, trainers: list[Trainer]) -> None:
     deadline = time.monotonic() + 400
     while not any(there >= step for there in steps_in(model_dir / "checkpoints")):
-        for process in processes:
-            assert process.poll() is None, process.said()
-            assert time.monotonic() < deadline, process.said()
+        for trainer in trainers:
+            assert trainer.process.is_alive(), trainer.log.read_text()
+            assert time.monotonic() < deadline, trainer.log.read_text()
         time.sleep(0.05)
 
 
@@ -135,16 +135,20 @@ def metrics_of(place: ModelDir) -> list[dict[str, float]]:
 
 @pytest.mark.slow
 @TIMEOUT
-def test_two_workers_make_the_updates_of_one_device(programs, corpus, tmp_path) -> None:
+def test_two_workers_make_the_updates_of_one_device(
+    start, programs, corpus, tmp_path
+) -> None:
     """Of two devices each; and a run goes on with another number of them."""
     alone, together = tmp_path / "alone", tmp_path / "together"
     flags = (*SETTINGS, *corpus, "--eval_steps=5", "--noexport_at_end")
     # Batches of several shapes, and translations of the dev set.
     flags = (*flags, "--max_shapes=3", "--dev_bleu_sentences=4")
     to_ten = (*flags, "--train_steps=10", "--strategy=one")
-    trained(programs, "train", alone, *to_ten)
-    both = (*flags, "--train_steps=5", "--cpu_devices=2")
-    trained(programs, "rehearse", together, "--num_workers=2", *both)
+    status, line = start({}, alone, *to_ten).ended(400)
+    assert status == 0, line
+    both = (*flags, "--train_steps=5", "--cpu_devices=2", f"--model_dir={together}")
+    process = programs.start("rehearse", "--num_workers=2", *both, env=os.environ)
+    assert process.wait(800) == 0, process.said()
     # Updates of some 1e-4: what two devices disagree on is far below them.
     first, other = weights_at(alone, 5), weights_at(together, 5)
     moved = weights_at(alone, 10)
@@ -172,7 +176,8 @@ def test_two_workers_make_the_updates_of_one_device(programs, corpus, tmp_path) 
     )
     assert tokens == pytest.approx(expected_tokens)
     assert line["dev_loss"] == pytest.approx(expected["dev_loss"], rel=1e-5)
-    trained(programs, "train", together, *to_ten)
+    status, line = start({}, together, *to_ten).ended(400)
+    assert status == 0, line
     for name, weight in weights_at(together, 10).items():
         np.testing.assert_allclose(weight, moved[name], atol=2e-6, rtol=0)
 
@@ -180,22 +185,22 @@ def test_two_workers_make_the_updates_of_one_device(programs, corpus, tmp_path) 
 @pytest.mark.slow
 @TIMEOUT
 def test_a_worker_that_dies_stops_the_others_and_a_signal_stops_all(
-    programs, corpus, tmp_path
+    start, corpus, tmp_path
 ) -> None:
     place = tmp_path / "run"
-    workers = two_workers(programs, place, *corpus, "--train_steps=1000000")
+    workers = two_workers(start, place, *corpus, "--train_steps=1000000")
     wait_for_step(place, 10, workers)
-    workers[1].kill()
-    start = time.monotonic()
+    workers[1].process.kill()
+    began = time.monotonic()
     (status, line), (killed, _) = ended(workers)
     assert (status, killed) == (2, -signal.SIGKILL), line
     assert line.startswith("error: Another worker stopped, or cannot be reached")
-    assert time.monotonic() - start < 100  # docs/training.md promises it
+    assert time.monotonic() - began < 100  # docs/training.md promises it
     kept = max(steps_in(place / "checkpoints"))
     # Both go on from there; told to one of them, both stop at one step.
-    workers = two_workers(programs, place, *corpus, "--train_steps=1000000")
+    workers = two_workers(start, place, *corpus, "--train_steps=1000000")
     wait_for_step(place, kept + 5, workers)
-    workers[1].send_signal(signal.SIGTERM)
+    workers[1].process.terminate()
     results = ended(workers)
     assert [status for status, _ in results] == [143, 143], results
     last = max(steps_in(place / "checkpoints"))
@@ -208,14 +213,12 @@ def test_a_worker_that_dies_stops_the_others_and_a_signal_stops_all(
 
 @pytest.mark.slow
 @TIMEOUT
-def test_of_what_went_wrong_each_keeps_its_own_part(programs, corpus, tmp_path) -> None:
+def test_of_what_went_wrong_each_keeps_its_own_part(start, corpus, tmp_path) -> None:
     """Stacks are of each worker; the batch, all rows of it, is the first one's."""
     place = ModelDir(tmp_path / "run")
     # Weights of 1e27 after the first update: the products overflow.
     flags = (*corpus, "--learning_rate_scale=1e30", "--train_steps=300")
-    results = ended(
-        two_workers(programs, place.path, *flags, "--watchdog_minutes=0.002")
-    )
+    results = ended(two_workers(start, place.path, *flags, "--watchdog_minutes=0.002"))
     assert [status for status, _ in results] == [2, 2], results
     (kept,) = place.nonfinite.iterdir()
     step = kept.name.removeprefix("step-")
@@ -237,7 +240,7 @@ def test_of_what_went_wrong_each_keeps_its_own_part(programs, corpus, tmp_path) 
 @pytest.mark.slow
 @TIMEOUT
 def test_of_workers_that_slurm_starts_one_fails_after_the_last_step(
-    programs, corpus, tmp_path
+    start, corpus, tmp_path
 ) -> None:
     place = ModelDir(tmp_path / "run")
     place.path.mkdir()
@@ -251,8 +254,7 @@ def test_of_workers_that_slurm_starts_one_fails_after_the_last_step(
     }
     (chief, why), (other, line) = ended(
         [
-            started_with(
-                programs,
+            start(
                 {**variables, "SLURM_PROCID": str(rank)},
                 place.path,
                 *corpus,
@@ -271,20 +273,18 @@ def test_of_workers_that_slurm_starts_one_fails_after_the_last_step(
 @pytest.mark.slow
 @TIMEOUT
 def test_workers_that_would_not_do_the_same_are_refused(
-    programs, corpus, tmp_path
+    start, corpus, tmp_path
 ) -> None:
     ports = workers.free_ports(2)
     results = ended(
         [
-            started(
-                programs,
+            start(
+                as_worker(each, ports),
                 tmp_path / "run",
                 *corpus,
-                f"--train_steps={5 + worker}",
-                worker=worker,
-                ports=ports,
+                f"--train_steps={5 + each}",
             )
-            for worker in range(2)
+            for each in range(2)
         ]
     )
     assert [status for status, _ in results] == [2, 2], results
