@@ -1,10 +1,12 @@
 """README's "Serve it", word for word, with the model of another task."""
 
+import fcntl
 import os
 import re
 import signal
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 
 import pytest
@@ -31,10 +33,20 @@ def folder(reverse_run, tmp_path):
 def environment():
     """That of a shell in which this Python is `python`, with the project installed."""
     path = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
-    return {**os.environ, "PATH": path, "PYTHONPATH": str(REPOSITORY)}
+    packages = os.pathsep.join([str(REPOSITORY), *sys.path])
+    return {**os.environ, "PATH": path, "PYTHONPATH": packages}
+
+
+@pytest.fixture
+def port_of_readme():
+    """Has other runs of this test wait: the README names one port."""
+    with open(Path(tempfile.gettempdir()) / "t2t_keras-port-8500.lock", "w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("port_of_readme")
 def test_a_server_and_a_client(folder, translator_of):
     serve, ask = blocks()
     (sentence,) = re.findall('echo "(.*)"', ask)
