@@ -350,9 +350,6 @@ def test_a_parsers_export_answers_with_trees_over_raw_text(parser, parser_versio
     assert words == "the old -LRB- green -RRB- house walks .".split()
 
 
-FLAVOURS = ("parser", "xla")
-
-
 @pytest.mark.slow
 def test_every_op_is_one_that_a_server_of_2_20_has(
     parser_version, xla_version, bfloat16_version
@@ -363,22 +360,23 @@ def test_every_op_is_one_that_a_server_of_2_20_has(
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("flavour", FLAVOURS)
-def test_the_c_program_says_what_the_session_says(c_programs, request, flavour):
-    """As servers do, it knows neither Python nor what an export was made of."""
-    version = request.getfixturevalue(f"{flavour}_version")
-    with served_session(version) as session:
+def test_the_c_program_says_what_the_session_says(c_programs, xla_version):
+    """As servers do, it knows neither Python nor what an export was made of.
+
+    Without XLA: tests/system/test_serving_equality.py.
+    """
+    with served_session(xla_version) as session:
         expected = ask(session, "serving_default", text=strings(LINES))
     stdin = "".join(f"{line}\n" for line in LINES).encode()
-    for name in ("translate", "translate_no_xla"):
-        status, output, said = run_c(c_programs / name, version, "8", stdin=stdin)
-        if (flavour, name) == ("xla", "translate_no_xla"):
-            assert (status, output) == (1, b"")
-            assert "XLA compilation disabled" in said[0]
-            continue
-        assert status == 0, said
-        rows = [line.split("\t", 1) for line in output.decode().split("\n")[:-1]]
-        texts = [text.decode() for text in expected["translation"]]
-        assert [row[1] for row in rows] == texts
-        scores = [float(row[0]) for row in rows]
-        np.testing.assert_allclose(scores, expected["score"], atol=1e-5)
+    without = c_programs / "translate_no_xla"
+    status, output, said = run_c(without, xla_version, "8", stdin=stdin)
+    assert (status, output) == (1, b"")
+    assert "XLA compilation disabled" in said[0]
+    compiling = c_programs / "translate"
+    status, output, said = run_c(compiling, xla_version, "8", stdin=stdin)
+    assert status == 0, said
+    rows = [line.split("\t", 1) for line in output.decode().split("\n")[:-1]]
+    texts = [text.decode() for text in expected["translation"]]
+    assert [row[1] for row in rows] == texts
+    scores = [float(row[0]) for row in rows]
+    np.testing.assert_allclose(scores, expected["score"], atol=1e-5)

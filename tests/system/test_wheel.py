@@ -97,9 +97,9 @@ def test_a_run_from_the_wheel_is_trained_exported_and_translates(run, environmen
     translated = run("t2t-translate", "--model_dir=runs/tiny", stdin=line)
     assert translated.returncode == 0, translated.stderr
     assert translated.stdout.count("\n") == 1
-    exported = run("t2t-export", "--model_dir=runs/tiny", "--format=text")
+    exported = run("t2t-export", "--model_dir=runs/tiny", "--format=ids")
     assert exported.returncode == 0, exported.stderr
-    assert (run.here / "runs/tiny/export/1/saved_model.pb").is_file()
+    assert (run.here / "runs/tiny/export_ids/1/saved_model.pb").is_file()
     shown = run("t2t-train", "--flagfile=configs/tinny.flags", "--model_dir=runs/x")
     assert shown.returncode == 2
     for place in (run.here / "configs", environment / "lib"):
