@@ -255,7 +255,7 @@ def test_a_run_s_settings_cannot_be_changed_under_way(own_short_run, short_run):
 
 
 @pytest.mark.slow
-def test_a_full_disk_while_exporting(own_short_run, monkeypatch):
+def test_a_full_disk_while_exporting(own_run, monkeypatch):
     from t2t_keras.serving import saved_model
 
     def full(*arguments, **keywords):
@@ -263,12 +263,12 @@ def test_a_full_disk_while_exporting(own_short_run, monkeypatch):
             None, None, "No space left on device"
         )
 
-    before = {path.name for path in own_short_run.export.iterdir()}
+    before = {path.name for path in own_run.export.iterdir()}
     assert {name for name in before if name.isdigit()} == {"1"}
     monkeypatch.setattr(saved_model.tf.saved_model, "save", full)
-    done = run_program("export", f"--model_dir={own_short_run.path}", "--beam_size=1")
+    done = run_program("export", f"--model_dir={own_run.path}", "--beam_size=1")
     assert refused(done, "could not be written: No space left on device")
-    assert {path.name for path in own_short_run.export.iterdir()} == before
+    assert {path.name for path in own_run.export.iterdir()} == before
 
 
 def test_a_model_dir_that_is_no_folder_is_told_in_a_sentence(train, tmp_path):

@@ -32,14 +32,14 @@ def test_the_test_split_of_the_run_by_default(evaluate, own_run, reverse_run):
     assert done.status == 0
     lines = done.lines
     weights = "checkpoints/step-500"
-    assert lines[0].startswith(f"test: 500 sentences, {weights}, beam 1, alpha 0.6, ")
+    assert lines[0].startswith(f"test: 100 sentences, {weights}, beam 1, alpha 0.6, ")
     written = (
         # The run's own search has a beam of 4.
         (own_run.translations / "test-checkpoints-step-500-beam-1-alpha-0.6.txt")
         .read_text()
         .splitlines()
     )
-    references = [target for _, target in reverse_run.held_out]
+    references = [target for _, target in reverse_run.held_out[:100]]
     found = corpus_scores(written, references)
     # The version of sacreBLEU ends the signature, or the number means nothing.
     assert lines[1] == f"  BLEU {found.bleu:.2f}  {found.bleu_signature}"

@@ -214,24 +214,24 @@ def versions(base):
 
 def test_another_export_is_another_version(own_run):
     flag = f"--model_dir={own_run.path}"
-    before = (own_run.export / "1/saved_model.pb").read_bytes()
-    (own_run.export / "models.config").write_text("mine")
-    arguments = flag, "--beam_size=1", "--checkpoint=best", "--format=text"
+    before = (own_run.export_ids / "1/saved_model.pb").read_bytes()
+    (own_run.export_ids / "models.config").write_text("mine")
+    arguments = flag, "--beam_size=1", "--checkpoint=best", "--format=ids"
     done = run_program("export", *arguments)
     # One of two evaluations was the best: which, the seed decides.
     (best,) = steps_in(own_run.best)
     assert done.status == 0
     assert done.stderr == (
-        f"kept as they were in {own_run.export}, and other than this export would "
+        f"kept as they were in {own_run.export_ids}, and other than this export would "
         "write them: models.config. To have them anew, delete them and export again.\n"
     )
-    assert done.stdout == f"exported step {best} to {own_run.export / '2'}\n"
-    assert versions(own_run.export) == ["1", "2"]
-    assert versions(own_run.export_ids) == ["1"]
-    assert (own_run.export / "models.config").read_text() == "mine"
-    assert (own_run.export / "1/saved_model.pb").read_bytes() == before
-    card = own_run.run_card()["export"]
-    assert card["directory"] == "export/2"
+    assert done.stdout == f"exported step {best} to {own_run.export_ids / '2'}\n"
+    assert versions(own_run.export_ids) == ["1", "2"]
+    assert versions(own_run.export) == ["1"]
+    assert (own_run.export_ids / "models.config").read_text() == "mine"
+    assert (own_run.export_ids / "1/saved_model.pb").read_bytes() == before
+    card = own_run.run_card()["export_ids"]
+    assert card["directory"] == "export_ids/2"
     assert card["checkpoint"] == f"best/step-{best}"
 
 

@@ -7,17 +7,14 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from t2t_keras import checkpoints, experiment, exporting
+from t2t_keras import checkpoints, exporting
 from t2t_keras.attention_maps import attention_maps
 from t2t_keras.decoding.settings import BeamSearchSettings
 from t2t_keras.errors import UserError
-from t2t_keras.evaluation.judging import form_of
 from t2t_keras.evaluation.translate import Translator
 from t2t_keras.export_settings import ExportSettings
 from t2t_keras.model_dir import ModelDir
 from t2t_keras.model_search import search_translations
-from t2t_keras.parsing.linearization import words_of
-from t2t_keras.parsing.trees import read_trees
 from t2t_keras.serving.graph_check import ops_of, read_meta_graph
 from t2t_keras.serving.requests import Request, read_warm_up
 from t2t_keras.serving.validation import served_session
@@ -317,45 +314,10 @@ def test_a_version_that_a_kept_batching_config_refuses_is_not_made(shallow, tmp_
     assert kept == {path.name, "models.config", "kubernetes.yaml", "README.md"}
 
 
-@pytest.fixture(scope="module")
-def parser(shallow):
-    changed = trained_of(shallow.model, shallow.vocabulary, target_language="tree")
-    return dataclasses.replace(changed, checkpoint=shallow.checkpoint)
-
-
-@pytest.fixture(scope="module")
-def parser_version(parser, tmp_path_factory):
-    settings = dataclasses.replace(SETTINGS, max_source_length=99, max_characters=999)
-    model_dir = ModelDir(tmp_path_factory.mktemp("parser"))
-    return exporting.export(parser, model_dir, "text", settings)
-
-
 @pytest.mark.slow
-def test_a_parsers_export_answers_with_trees_over_raw_text(parser, parser_version):
-    translator = experiment.build_translator(
-        parser.model,
-        parser.vocabulary,
-        CONFIG.decoding,
-        2,
-        form_of("tree", splits_words=True),
-    )
-    lines = ["the old (green) house walks.", "", "isn't", *LINES[:3]]
-    with served_session(parser_version) as served:
-        found = ask(served, "nbest", text=strings(lines))["translations"]
-    expected = translator.translate(lines)
-    for row, line in zip(found, expected, strict=True):
-        texts = [one.text for one in line.hypotheses]
-        assert [text.decode() for text in row[: len(texts)]] == texts
-    words = words_of(next(read_trees([found[0][0].decode()])))
-    assert words == "the old -LRB- green -RRB- house walks .".split()
-
-
-@pytest.mark.slow
-def test_every_op_is_one_that_a_server_of_2_20_has(
-    parser_version, xla_version, bfloat16_version
-):
-    for version in (parser_version, xla_version):
-        assert ops_of(read_meta_graph(version)) - CORE_OPS == TOKENIZER_OPS
+def test_every_op_is_one_that_a_server_of_2_20_has(xla_version, bfloat16_version):
+    """A parser's: tests/system/test_parser.py."""
+    assert ops_of(read_meta_graph(xla_version)) - CORE_OPS == TOKENIZER_OPS
     assert ops_of(read_meta_graph(bfloat16_version)) <= CORE_OPS
 
 

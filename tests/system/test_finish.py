@@ -152,29 +152,28 @@ def test_the_kept_translations_are_those_that_were_scored(short_run):
     assert corpus_scores(lines, references).bleu == card["bleu"]
 
 
-@pytest.mark.slow
 def test_the_dev_set_is_scored_and_nothing_exported_where_that_is_asked(
-    own_short_run, capsys
+    own_run, capsys
 ):
     """As an ablation asks; the settings may differ from the run's."""
-    config = own_short_run.config()
+    config = own_run.config()
     training = dataclasses.replace(
         config.training, score_split="dev", export_at_end=False
     )
     config = dataclasses.replace(config, training=training)
-    own_short_run.check_same(config)
-    own_short_run.write_config(config, "Scored on dev.")
-    shutil.rmtree(own_short_run.export)
-    shutil.rmtree(own_short_run.export_ids)
-    finish.finish(own_short_run)
+    own_run.check_same(config)
+    own_run.write_config(config, "Scored on dev.")
+    shutil.rmtree(own_run.export)
+    shutil.rmtree(own_run.export_ids)
+    finish.finish(own_run)
     out, err = capsys.readouterr()
-    assert "dev: 10 sentences, averaged/step-60" in out
+    assert "dev: 100 sentences, averaged/step-500" in out
     assert "translating the dev set …" in err
     assert "SavedModel" not in out and "of ids" not in out
-    assert not own_short_run.export.exists() and not own_short_run.export_ids.exists()
-    scores = own_short_run.run_card()["scores"]
-    assert scores["dev averaged/step-60"]["sentences"] == 10
-    assert set(scores) == {"dev averaged/step-60", "test averaged/step-60"}
+    assert not own_run.export.exists() and not own_run.export_ids.exists()
+    scores = own_run.run_card()["scores"]
+    assert scores["dev averaged/step-500"]["sentences"] == 100
+    assert set(scores) == {"dev averaged/step-500", "test averaged/step-500"}
 
 
 def test_an_export_is_known_by_its_weights_and_settings(own_short_run):
@@ -195,26 +194,25 @@ def test_an_export_is_known_by_its_weights_and_settings(own_short_run):
     assert newest(trained, settings) is None
 
 
-@pytest.mark.slow
-def test_a_run_that_is_finished_again_exports_nothing_new(own_short_run, capsys):
+def test_a_run_that_is_finished_again_exports_nothing_new(own_run, capsys):
     """But other weights, or an export that is gone, make a new version."""
-    finish.finish(own_short_run)
+    finish.finish(own_run)
     first = capsys.readouterr()
-    assert f"SavedModel   {own_short_run.export / '1'}\n" in first.out
-    assert f"  of ids     {own_short_run.export_ids / '1'}\n" in first.out
-    trained = experiment.load_trained(own_short_run, "15")
+    assert f"SavedModel   {own_run.export / '1'}\n" in first.out
+    assert f"  of ids     {own_run.export_ids / '1'}\n" in first.out
+    trained = experiment.load_trained(own_run, "450")
     settings = ExportSettings(trained.config.decoding)
-    export = exporting.export(trained, own_short_run, "ids", settings)
-    assert export == own_short_run.export_ids / "2"
-    for base in (own_short_run.export, own_short_run.export_ids):
+    export = exporting.export(trained, own_run, "ids", settings)
+    assert export == own_run.export_ids / "2"
+    for base in (own_run.export, own_run.export_ids):
         (base / "models.config").write_text("mine")
-    finish.finish(own_short_run)
+    finish.finish(own_run)
     second, said = capsys.readouterr()
-    assert f"SavedModel   {own_short_run.export / '1'}\n" in second
-    assert f"  of ids     {own_short_run.export_ids / '3'}\n" in second
+    assert f"SavedModel   {own_run.export / '1'}\n" in second
+    assert f"  of ids     {own_run.export_ids / '3'}\n" in second
     # What was not written anew was not kept from anything.
     assert said.endswith(
-        f"exporting ids …\nkept as they were in {own_short_run.export_ids}, and other "
+        f"exporting ids …\nkept as they were in {own_run.export_ids}, and other "
         "than this export would write them: models.config. To have them anew, delete "
         "them and export again.\n"
     )

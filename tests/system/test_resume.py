@@ -124,25 +124,16 @@ def test_twenty_kills_leave_no_trace(corpus, tmp_path) -> None:
     assert names == {f"step-{step}" for step in range(steps - 3, steps + 1)}
 
 
-# One length to pad to and no dev set: one program to compile.
-ONE_PROGRAM = (
-    *("--jit_compile", "--max_shapes=1", "--dev_source=", "--dev_target="),
-    *("--max_length=8", "--vocabulary_size=330"),
-)
-
-
-# Packed, and with another corpus of which an epoch has a third.
-PACKED_MIXTURE = (
-    "--batching=pack",
-    "--mixture={corpus}/train.de:{corpus}/train.en:1/3",
-)
-
-
 @pytest.mark.slow
-@pytest.mark.parametrize("settings", [ONE_PROGRAM, PACKED_MIXTURE])
-def test_it_is_so_under_xla_and_of_a_packed_mixture(corpus, tmp_path, settings) -> None:
-    given = [setting.format(corpus=corpus) for setting in settings]
-    run = small_run(corpus, tmp_path / "run", given, keep_checkpoints=0)
+def test_it_is_so_under_xla_and_of_a_packed_mixture(corpus, tmp_path) -> None:
+    settings = (
+        # No dev set: one program to compile.
+        *("--jit_compile", "--dev_source=", "--dev_target="),
+        *("--max_length=8", "--vocabulary_size=330", "--batching=pack"),
+        # Another corpus, of which an epoch has a third.
+        f"--mixture={corpus}/train.de:{corpus}/train.en:1/3",
+    )
+    run = small_run(corpus, tmp_path / "run", settings, keep_checkpoints=0)
     run.finish()
     straight = tensors(run.checkpoints / f"step-{STEPS}")
     # What a kill after step 12 would have left.

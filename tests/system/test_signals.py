@@ -38,9 +38,8 @@ PROGRAMS = MappingProxyType(
 )
 
 
-@pytest.mark.slow
-def test_a_few_signals(short_run, tmp_path):
-    send_signals("export", 4, short_run, tmp_path, "--format=ids")
+def test_a_few_signals(reverse_run, tmp_path):
+    send_signals("export", 4, reverse_run, tmp_path, "--format=ids")
 
 
 @pytest.mark.release

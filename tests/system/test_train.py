@@ -12,26 +12,25 @@ from t2t_keras.training.loop import TrainingInterrupted
 from tests.system.in_process import run_program
 
 
-@pytest.mark.slow
-def test_the_same_command_again_is_done_at_once(own_short_run):
+def test_the_same_command_again_is_done_at_once(own_run):
     """By the run's own flagfile, as its first lines say."""
-    comment = own_short_run.flagfile.read_text().splitlines()[:3]
+    comment = own_run.flagfile.read_text().splitlines()[:3]
     assert any("python -m t2t_keras.train --flagfile=" in line for line in comment)
     done = run_program(
         "train",
-        f"--flagfile={own_short_run.flagfile}",
-        f"--model_dir={own_short_run.path}",
+        f"--flagfile={own_run.flagfile}",
+        f"--model_dir={own_run.path}",
         "--beam_size=1",
         "--noexport_at_end",
     )
     assert done.status == 0, done.stderr
     said = done.stderr.splitlines()
-    assert "going on from step 60" in said
-    assert "all 60 steps are made already" in said
+    assert "going on from step 500" in said
+    assert "all 500 steps are made already" in said
     assert not any(line.startswith(("step", "learning")) for line in said)
     # What follows training is made again, with what may change changed.
-    assert "test: 10 sentences, averaged/step-60, beam 1, alpha 0.6" in done.stdout
-    assert own_short_run.config().decoding.beam_size == 1
+    assert "test: 100 sentences, averaged/step-500, beam 1, alpha 0.6" in done.stdout
+    assert own_run.config().decoding.beam_size == 1
 
 
 @pytest.mark.parametrize(

@@ -114,22 +114,7 @@ def test_a_file_is_summed_up_with_and_without_translations(
             "Give a --translation for each --sentence, or none. Received: 2 for 1",
         ),
         (["--sentence=a", "--layer=2"], "There is no layer 2: the model has 1"),
-        pytest.param(
-            ["--sentence=a", "--layer=0"],
-            "There is no layer 0: the model has 1",
-            marks=pytest.mark.slow,
-        ),
-        pytest.param(
-            ["--sentence=a", "--heads=5"],
-            "There is no head 5: a layer has 4",
-            marks=pytest.mark.slow,
-        ),
         (["--sentence=a", "--heads=one"], "--heads takes numbers with commas between."),
-        pytest.param(
-            ["--sentence=a", "--words=q"],
-            "There is no word 'q' to draw lines from.",
-            marks=pytest.mark.slow,
-        ),
         (["--export_dir=a"], "Give either --model_dir or --export_dir."),
         (["--input=no.txt"], "There is no file no.txt"),
     ],
@@ -140,6 +125,18 @@ def test_what_cannot_be_is_refused(visualize_short, own_short_run, arguments, me
     assert done.stderr.startswith("error: ")
     assert message in done.stderr
     assert not list((own_short_run.path / "pictures").glob("*.svg"))
+
+
+def test_what_the_model_or_the_sentence_has_not_is_refused(visualize, own_run):
+    for flag, message in (
+        ("--layer=0", "There is no layer 0: the model has 1"),
+        ("--heads=5", "There is no head 5: a layer has 4"),
+        ("--words=q", "There is no word 'q' to draw lines from."),
+    ):
+        done = visualize("--sentence=a", flag)
+        assert (done.status, done.output) == (2, b""), flag
+        assert message in done.stderr, flag
+    assert not list((own_run.path / "pictures").glob("*.svg"))
 
 
 def test_a_model_must_be_named():
