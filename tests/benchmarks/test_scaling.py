@@ -40,7 +40,7 @@ def test_all_axes_pass_through_one_model_and_vary_one_size() -> None:
             }
 
 
-@pytest.mark.slow
+@pytest.mark.release
 def test_it_measures(monkeypatch, capsys) -> None:
     small = tuple(Point(rows=2, length=3, layers=n, width=64) for n in (1, 2))
     monkeypatch.setattr(scaling, "AXES", (("layers", small, "the rest"),))
