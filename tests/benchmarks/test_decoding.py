@@ -107,7 +107,7 @@ def by_ctranslate2(folder, sentences):
     return [[int(piece) for piece in one.hypotheses[0]] for one in found]
 
 
-@pytest.mark.parametrize("xla", ["off", pytest.param("on", marks=pytest.mark.slow)])
+@pytest.mark.parametrize("xla", ["off", pytest.param("on", marks=pytest.mark.release)])
 def test_ours_finds_what_ctranslate2_finds(small, monkeypatch, xla):
     monkeypatch.setattr("sys.argv", ["export", f"--to={small}/saved", f"--xla={xla}"])
     export_ours.main()

@@ -30,7 +30,7 @@ def corpus(vocabulary):
     return tokenize_corpus(dataset, vocabulary, CONFIG.data.max_length)
 
 
-def one_update(corpus, vocabulary, strategy, *, jit_compile, **data):
+def one_update(corpus, vocabulary, strategy, **data):
     """Sums of the first batch, which holds the whole corpus, and weights after it."""
     settings = dataclasses.replace(CONFIG.data, tokens_per_batch=1500, **data)
     filling = experiment.build_filling(settings, corpus)
@@ -41,9 +41,8 @@ def one_update(corpus, vocabulary, strategy, *, jit_compile, **data):
     with strategy.scope():
         model = experiment.build_model(config, vocabulary.size)
         optimizer = experiment.build_optimizer(config, model)
-    training = dataclasses.replace(CONFIG.training, jit_compile=jit_compile)
     stepper = experiment.build_stepper(
-        training, model, optimizer, strategy, packed=filling.packed
+        CONFIG.training, model, optimizer, strategy, packed=filling.packed
     )
     batches = TrainingBatches(corpus, filling, seed=3).dataset()
     (batch,) = batches.take(1).as_numpy_iterator()
@@ -59,14 +58,10 @@ def one_update(corpus, vocabulary, strategy, *, jit_compile, **data):
 @pytest.mark.slow
 def test_packed_or_not_the_update_is_the_same(corpus, vocabulary) -> None:
     one = tf.distribute.get_strategy()
-    sums, gradients = one_update(
-        corpus, vocabulary, one, jit_compile=False, max_shapes=1
-    )
-    # Packed rows on two devices under XLA; a row of padding makes their shares even.
+    sums, gradients = one_update(corpus, vocabulary, one, max_shapes=1)
+    # Packed rows on two devices; a row of padding makes their shares even.
     two = strategy_of(2)
-    found, packed_gradients = one_update(
-        corpus, vocabulary, two, jit_compile=True, batching="pack"
-    )
+    found, packed_gradients = one_update(corpus, vocabulary, two, batching="pack")
     np.testing.assert_allclose(found, sums, rtol=1e-6)
     assert len(gradients) == len(packed_gradients) > 20
     for packed, expected in zip(packed_gradients, gradients, strict=True):
