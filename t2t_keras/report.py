@@ -36,7 +36,7 @@ def main(folders: Sequence[str]) -> int:
     from t2t_keras.reporting.writing import write_report
 
     page = report_page(
-        read_sources(folders), _test_texts if _TEXTS.value else _no_texts
+        read_sources(folders), _scored_texts if _TEXTS.value else _no_texts
     )
     output = Path(_OUTPUT.value or Path(folders[0]) / "report")
     html, markdown = write_report(page, output, "report")
@@ -44,15 +44,16 @@ def main(folders: Sequence[str]) -> int:
     return 0
 
 
-def _test_texts(run) -> tuple[list[str], list[str]] | None:
-    """Returns the test set of a run, None where it is not at hand any more."""
+def _scored_texts(run) -> tuple[list[str], list[str]] | None:
+    """Returns the set that is scored, None where it is not at hand any more."""
     from t2t_keras import experiment, scoring
 
+    split = run.config.training.score_split
     try:
-        corpus = experiment.build_corpus(run.config.data, ("test",))
-        test_set = scoring.read_split(corpus, "test")
+        corpus = experiment.build_corpus(run.config.data, (split,))
+        test_set = scoring.read_split(corpus, split)
     except (UserError, KeyError, OSError) as error:
-        print(f"warning: {run.name}: no test set: {error}", file=sys.stderr)
+        print(f"warning: {run.name}: no {split} set: {error}", file=sys.stderr)
         return None
     source = [line.decode("utf-8", errors="replace") for line in test_set.source]
     return source, scoring.as_answers(test_set, run.config.data.target_language)

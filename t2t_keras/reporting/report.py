@@ -64,7 +64,7 @@ def report_page(sources: Sources, texts: Texts) -> Page:
 
     Args:
         sources: What it is made of.
-        texts: Gives the test set of a run, to show beside translations.
+        texts: Gives the set that is scored of a run, to show beside translations.
     """
     blocks: list[Block] = [
         Paragraph(

@@ -39,7 +39,7 @@ def run_blocks(run: RunFacts, name: str, texts: Texts) -> list[Block]:
     Args:
         run: The run.
         name: Letters, digits and dashes, for the drawing's file.
-        texts: Gives the test set, to show beside translations.
+        texts: Gives the set that is scored, to show beside translations.
     """
     blocks: list[Block] = [
         Heading(f"The run {run.name}"),
@@ -147,13 +147,16 @@ def _curves(run: RunFacts, name: str) -> Block:
 
 
 def _samples(run: RunFacts, texts: Texts) -> list[Block]:
-    lines = _translations(run)
+    split = run.config.training.score_split
+    lines = _translations(run, split)
     if lines is None:
-        return [Paragraph("No test set has been translated yet.")]
+        return [Paragraph(f"No {split} set has been translated yet.")]
     pair = texts(run)
     blocks: list[Block] = []
     if pair is None or not len(pair[0]) == len(pair[1]) == len(lines):
-        blocks.append(Paragraph("The test set itself is not at hand here.", quiet=True))
+        blocks.append(
+            Paragraph(f"The {split} set itself is not at hand here.", quiet=True)
+        )
         pair = None
         if run.is_parser:
             # Its trees hold the sentences.
@@ -175,9 +178,9 @@ def _cut(text: str) -> str:
     return text if len(text) <= _LONGEST_SAMPLE else f"{text[:_LONGEST_SAMPLE]} …"
 
 
-def _translations(run: RunFacts) -> list[str] | None:
-    """Returns the test set's translations by the newest averaged weights."""
-    files = run.place.translations.glob("test-averaged-step-*.txt")
+def _translations(run: RunFacts, split: str) -> list[str] | None:
+    """Returns a split's translations by the newest averaged weights."""
+    files = run.place.translations.glob(f"{split}-averaged-step-*.txt")
     newest = max(filter(_step_of, files), key=_step_of, default=None)
     if newest is None:
         return None

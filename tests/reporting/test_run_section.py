@@ -1,6 +1,6 @@
 """A run as a report shows it."""
 
-from t2t_keras.config import DataConfig
+from t2t_keras.config import DataConfig, ExperimentConfig, TrainingConfig
 from t2t_keras.reporting.blocks import (
     Command,
     Details,
@@ -102,6 +102,19 @@ def test_samples_come_from_all_over_a_long_set_and_are_not_endless(tmp_path) -> 
         *("0", "100", "200", "300", "400", "500")
     ]
     assert {len(sample.translation) for sample in samples} == {402}
+
+
+def test_a_run_that_is_scored_on_dev_shows_that_set(tmp_path) -> None:
+    training = TrainingConfig(train_steps=40, score_split="dev")
+    config = ExperimentConfig(DataConfig(dataset="reverse"), training=training)
+    run = written_run(tmp_path / "run", config=config)
+    blocks = run_blocks(run, "r", no_texts)
+    assert of_kind(blocks, Sample) == []
+    said = [each.text for each in of_kind(blocks, Paragraph)]
+    assert "No dev set has been translated yet." in said
+    (run.place.translations / "dev-averaged-step-40.txt").write_text("sechs\n")
+    (sample,) = of_kind(run_blocks(run, "r", lambda _: (["six"], ["Sechs"])), Sample)
+    assert sample == Sample("six", "Sechs", "sechs")
 
 
 def test_a_run_that_has_just_begun_says_what_is_missing(tmp_path) -> None:

@@ -1,8 +1,11 @@
 """The report program, on a run that the train program made."""
 
+from pathlib import Path
+
 import pytest
 
 from t2t_keras.model_dir import ModelDir
+from tests.system.changed import changed
 from tests.system.in_process import run_program
 
 
@@ -35,6 +38,21 @@ def test_a_corpus_that_is_gone_costs_its_sentences_alone(
     assert "warning: " in done.stderr and "no test set" in done.stderr
     page = (tmp_path / "out" / "report.md").read_text(encoding="utf-8")
     assert "The test set itself is not at hand here." in page
+
+
+def test_a_run_that_is_scored_on_dev_shows_its_dev_set(own_short_run) -> None:
+    config = own_short_run.config()
+    config = changed(config, "training", score_split="dev")
+    config = changed(config, "data", test_source=(), test_target=())
+    own_short_run.write_config(config, "")
+    dev = Path(config.data.dev_source[0])
+    translated = own_short_run.translations / "dev-averaged-step-60.txt"
+    lines = dev.read_text().splitlines()
+    translated.write_text("\n".join([*("it" for _ in lines), ""]))
+    done = run_program("report", own_short_run.path)
+    assert (done.status, done.stderr) == (0, "")
+    page = (own_short_run.path / "report/report.md").read_text(encoding="utf-8")
+    assert lines[0] in page
 
 
 @pytest.mark.parametrize(
