@@ -76,9 +76,8 @@ py_test(
 TEST = "import numpy\nimport pytest\nimport t2t_keras.models.big\n"
 
 
-@pytest.fixture
-def house(tmp_path: Path) -> Path:
-    """A sound tree: every kind of import that is allowed, nothing else."""
+def house(root: Path) -> Path:
+    """Writes a sound tree: every kind of import that is allowed, nothing else."""
     for path, text in (
         ("BUILD", SOUND_BUILD),
         ("data/toy/words.py", "WORDS = 'a b'\n"),
@@ -97,192 +96,190 @@ def house(tmp_path: Path) -> Path:
         ("tests/main.py", "import pytest\n"),
         ("tests/test_text.py", TEST),
     ):
-        _write(tmp_path / path, text)
-    return tmp_path
+        _write(root / path, text)
+    return root
 
 
 def test_build_states_what_the_modules_of_this_repository_import() -> None:
     assert build_faults(ROOT) == []
 
 
-def test_the_sound_tree_has_no_fault(house: Path) -> None:
-    assert build_faults(house) == []
+def test_the_sound_tree_has_no_fault(tmp_path: Path) -> None:
+    assert build_faults(house(tmp_path)) == []
 
 
-@pytest.mark.parametrize(
-    ("path", "text", "fault"),
-    [
-        (
-            "t2t_keras/text/bad.py",
-            "from t2t_keras.models.big import Big\n",
-            "t2t_keras/text/bad.py:1: imports t2t_keras.models.big upward: "
-            ":models stands after :text in BUILD; move code",
-        ),
-        (
-            "t2t_keras/text/bad.py",
-            "def load():\n    from t2t_keras.models import big\n",
-            "t2t_keras/text/bad.py:2: imports t2t_keras.models upward: "
-            ":models stands after :text in BUILD; move code",
-        ),
-        (
-            "t2t_keras/models/bad.py",
-            "if True:\n    import tensorflow.data as tfd\n",
-            "t2t_keras/models/bad.py:2: imports tensorflow.data, which :models does "
-            "not declare; add @pypi//tensorflow to its deps",
-        ),
-        (
-            "t2t_keras/models/bad.py",
-            "import importlib\n\nlib = importlib.import_module('grpc.aio')\n",
-            "t2t_keras/models/bad.py:3: imports grpc.aio, which :models does not "
-            "declare; add @pypi//grpcio to its deps",
-        ),
-        (
-            "t2t_keras/models/bad.py",
-            "def log(tf, loss):\n    tf.summary.scalar('loss', loss)\n",
-            "t2t_keras/models/bad.py:2: imports tensorboard, which :models does not "
-            "declare; add @pypi//tensorboard to its deps",
-        ),
-        (
-            "t2t_keras/train.py",
-            "from t2t_keras.models.big import Big\nfrom t2t_keras.text import learn\n",
-            "t2t_keras/train.py:2: imports t2t_keras.text, which :train does not "
-            "declare; add :text to its deps",
-        ),
-        (
-            "t2t_keras/train.py",
-            "import t2t_keras.models.big\nimport t2t_keras.model.big\n",
-            "t2t_keras/train.py:2: imports t2t_keras.model.big, "
-            "which is in no target of BUILD",
-        ),
-        (
-            "data/toy/toy_builder.py",
-            "import tensorflow_datasets\nimport t2t_keras.text.vocabulary\n",
-            "data/toy/toy_builder.py:2: imports t2t_keras.text.vocabulary upward: "
-            ":text stands after :corpora in BUILD; move code",
-        ),
-        (
-            "t2t_keras/stray.py",
-            "",
-            "t2t_keras/stray.py: in no target of BUILD; add it to the srcs of one",
-        ),
-        (
-            "benchmarks/rival.py",
-            "import jax\nimport flax\n",
-            "benchmarks/rival.py:2: imports flax, which :benchmarks does not declare; "
-            "add @pypi//flax to its deps",
-        ),
-        (
-            "t2t_keras/models/bad.py",
-            "import jax\n",
-            "t2t_keras/models/bad.py:1: imports jax, which :models does not declare; "
-            "add @pypi//jax to its deps",
-        ),
-        (
-            "tests/test_text.py",
-            TEST + "import hypothesis\n",
-            "tests/test_text.py:4: imports hypothesis, which :test_text does not "
-            "declare; add @pypi//hypothesis to its deps",
-        ),
-        (
-            "t2t_keras/text/BUILD",
-            "",
-            "t2t_keras/text/BUILD: a second BUILD; the globs end here",
-        ),
-    ],
+FAULTS_OF_FILES = (
+    (
+        "t2t_keras/text/bad.py",
+        "from t2t_keras.models.big import Big\n",
+        "t2t_keras/text/bad.py:1: imports t2t_keras.models.big upward: "
+        ":models stands after :text in BUILD; move code",
+    ),
+    (
+        "t2t_keras/text/bad.py",
+        "def load():\n    from t2t_keras.models import big\n",
+        "t2t_keras/text/bad.py:2: imports t2t_keras.models upward: "
+        ":models stands after :text in BUILD; move code",
+    ),
+    (
+        "t2t_keras/models/bad.py",
+        "if True:\n    import tensorflow.data as tfd\n",
+        "t2t_keras/models/bad.py:2: imports tensorflow.data, which :models does "
+        "not declare; add @pypi//tensorflow to its deps",
+    ),
+    (
+        "t2t_keras/models/bad.py",
+        "import importlib\n\nlib = importlib.import_module('grpc.aio')\n",
+        "t2t_keras/models/bad.py:3: imports grpc.aio, which :models does not "
+        "declare; add @pypi//grpcio to its deps",
+    ),
+    (
+        "t2t_keras/models/bad.py",
+        "def log(tf, loss):\n    tf.summary.scalar('loss', loss)\n",
+        "t2t_keras/models/bad.py:2: imports tensorboard, which :models does not "
+        "declare; add @pypi//tensorboard to its deps",
+    ),
+    (
+        "t2t_keras/train.py",
+        "from t2t_keras.models.big import Big\nfrom t2t_keras.text import learn\n",
+        "t2t_keras/train.py:2: imports t2t_keras.text, which :train does not "
+        "declare; add :text to its deps",
+    ),
+    (
+        "t2t_keras/train.py",
+        "import t2t_keras.models.big\nimport t2t_keras.model.big\n",
+        "t2t_keras/train.py:2: imports t2t_keras.model.big, "
+        "which is in no target of BUILD",
+    ),
+    (
+        "data/toy/toy_builder.py",
+        "import tensorflow_datasets\nimport t2t_keras.text.vocabulary\n",
+        "data/toy/toy_builder.py:2: imports t2t_keras.text.vocabulary upward: "
+        ":text stands after :corpora in BUILD; move code",
+    ),
+    (
+        "t2t_keras/stray.py",
+        "",
+        "t2t_keras/stray.py: in no target of BUILD; add it to the srcs of one",
+    ),
+    (
+        "benchmarks/rival.py",
+        "import jax\nimport flax\n",
+        "benchmarks/rival.py:2: imports flax, which :benchmarks does not declare; "
+        "add @pypi//flax to its deps",
+    ),
+    (
+        "t2t_keras/models/bad.py",
+        "import jax\n",
+        "t2t_keras/models/bad.py:1: imports jax, which :models does not declare; "
+        "add @pypi//jax to its deps",
+    ),
+    (
+        "tests/test_text.py",
+        TEST + "import hypothesis\n",
+        "tests/test_text.py:4: imports hypothesis, which :test_text does not "
+        "declare; add @pypi//hypothesis to its deps",
+    ),
+    (
+        "t2t_keras/text/BUILD",
+        "",
+        "t2t_keras/text/BUILD: a second BUILD; the globs end here",
+    ),
 )
-def test_a_fault_planted_in_a_file_is_the_one_fault_found(
-    house: Path, path: str, text: str, fault: str
-) -> None:
-    _write(house / path, text)
-    assert build_faults(house) == [fault]
 
 
-@pytest.mark.parametrize(
-    ("old", "new", "fault"),
-    [
-        (
-            'deps = [":foundation", "@pypi//numpy"]',
-            'deps = [":foundation", "@pypi//numpy", "@pypi//keras"]',
-            "text: nothing in it imports @pypi//keras",
-        ),
-        (
-            'deps = [":foundation", "@pypi//numpy"]',
-            'deps = ["@pypi//numpy", ":foundation", "@pypi//numpy"]',
-            "text: @pypi//numpy stands twice in its deps",
-        ),
-        (
-            'deps = [":foundation", ":models"]',
-            'deps = [":foundation", ":models", ":text"]',
-            "train: nothing in it imports :text",
-        ),
-        (
-            'deps = [":foundation", ":text", "@pypi//absl_py"]',
-            'deps = [":foundation", ":text"]',
-            "t2t_keras/models/flags.py:1: imports absl, which :models does not "
-            "declare; add @pypi//absl_py to its deps",
-        ),
-        (
-            'deps = ["@pypi//importlib_resources", "@pypi//tensorflow_datasets"]',
-            'deps = ["@pypi//tensorflow_datasets"]',
-            "imports importlib_resources, which :corpora does not declare",
-        ),
-        (
-            'deps = [":models", ":tests_support"]',
-            'deps = [":models"]',
-            "imports tests.main, which :test_text does not declare; add :tests_support",
-        ),
-        (
-            'deps = [":models", ":tests_support"]',
-            'deps = [":models", ":tests_support", "@pypi//numpy"]',
-            "test_text: @pypi//numpy comes with :models",
-        ),
-        (
-            'deps = [":models", ":tests_support"]',
-            'deps = [":models", ":tests_support", ":train"]',
-            "test_text: nothing in it imports :train",
-        ),
-        (
-            '"@pypi//tensorflow_datasets"]',
-            '"@pypi//tensorflow_datasets", ":models"]',
-            "corpora: :models comes later in the file; only look upward",
-        ),
-        ('data = [":data"]', 'data = [":dta"]', "train: there is no target :dta"),
-        (
-            '"t2t_keras/text/**/*.py"',
-            '"t2t_keras/text/**/*.py", "t2t_keras/train.py"',
-            "t2t_keras/train.py: in two targets, text and train; keep one",
-        ),
-        (
-            '"t2t_keras/text/**/*.py"',
-            '"t2t_keras/txt/**/*.py"',
-            "text: no source file matches its srcs",
-        ),
-        (
-            '"t2t_keras/typing.py"',
-            '"t2t_keras/typing.py", "t2t_keras/gone.py"',
-            "foundation: t2t_keras/gone.py in its srcs does not exist",
-        ),
-        ('name = "models"', 'name = "text"', "text: the name is taken"),
-        (
-            'main = "t2t_keras/train.py"',
-            'main = "t2t_keras/trian.py"',
-            "train: its main, t2t_keras/trian.py, is not among its srcs",
-        ),
-        (
-            'deps = [":foundation", ":models"]',
-            'deps = [":models"]',
-            "t2t_keras/train.py:1: imports t2t_keras, which :train does not declare; "
-            "add :foundation to its deps",
-        ),
-    ],
+def test_a_fault_planted_in_a_file_is_the_one_fault_found(tmp_path: Path) -> None:
+    for number, (path, text, fault) in enumerate(FAULTS_OF_FILES):
+        root = house(tmp_path / str(number))
+        _write(root / path, text)
+        assert build_faults(root) == [fault], (path, text)
+
+
+FAULTS_OF_BUILD = (
+    (
+        'deps = [":foundation", "@pypi//numpy"]',
+        'deps = [":foundation", "@pypi//numpy", "@pypi//keras"]',
+        "text: nothing in it imports @pypi//keras",
+    ),
+    (
+        'deps = [":foundation", "@pypi//numpy"]',
+        'deps = ["@pypi//numpy", ":foundation", "@pypi//numpy"]',
+        "text: @pypi//numpy stands twice in its deps",
+    ),
+    (
+        'deps = [":foundation", ":models"]',
+        'deps = [":foundation", ":models", ":text"]',
+        "train: nothing in it imports :text",
+    ),
+    (
+        'deps = [":foundation", ":text", "@pypi//absl_py"]',
+        'deps = [":foundation", ":text"]',
+        "t2t_keras/models/flags.py:1: imports absl, which :models does not "
+        "declare; add @pypi//absl_py to its deps",
+    ),
+    (
+        'deps = ["@pypi//importlib_resources", "@pypi//tensorflow_datasets"]',
+        'deps = ["@pypi//tensorflow_datasets"]',
+        "imports importlib_resources, which :corpora does not declare",
+    ),
+    (
+        'deps = [":models", ":tests_support"]',
+        'deps = [":models"]',
+        "imports tests.main, which :test_text does not declare; add :tests_support",
+    ),
+    (
+        'deps = [":models", ":tests_support"]',
+        'deps = [":models", ":tests_support", "@pypi//numpy"]',
+        "test_text: @pypi//numpy comes with :models",
+    ),
+    (
+        'deps = [":models", ":tests_support"]',
+        'deps = [":models", ":tests_support", ":train"]',
+        "test_text: nothing in it imports :train",
+    ),
+    (
+        '"@pypi//tensorflow_datasets"]',
+        '"@pypi//tensorflow_datasets", ":models"]',
+        "corpora: :models comes later in the file; only look upward",
+    ),
+    ('data = [":data"]', 'data = [":dta"]', "train: there is no target :dta"),
+    (
+        '"t2t_keras/text/**/*.py"',
+        '"t2t_keras/text/**/*.py", "t2t_keras/train.py"',
+        "t2t_keras/train.py: in two targets, text and train; keep one",
+    ),
+    (
+        '"t2t_keras/text/**/*.py"',
+        '"t2t_keras/txt/**/*.py"',
+        "text: no source file matches its srcs",
+    ),
+    (
+        '"t2t_keras/typing.py"',
+        '"t2t_keras/typing.py", "t2t_keras/gone.py"',
+        "foundation: t2t_keras/gone.py in its srcs does not exist",
+    ),
+    ('name = "models"', 'name = "text"', "text: the name is taken"),
+    (
+        'main = "t2t_keras/train.py"',
+        'main = "t2t_keras/trian.py"',
+        "train: its main, t2t_keras/trian.py, is not among its srcs",
+    ),
+    (
+        'deps = [":foundation", ":models"]',
+        'deps = [":models"]',
+        "t2t_keras/train.py:1: imports t2t_keras, which :train does not declare; "
+        "add :foundation to its deps",
+    ),
 )
-def test_a_fault_planted_in_build_is_found(
-    house: Path, old: str, new: str, fault: str
-) -> None:
-    build = (house / "BUILD").read_text()
-    assert build.count(old) == 1
-    (house / "BUILD").write_text(build.replace(old, new))
-    assert any(fault in found for found in build_faults(house))
+
+
+def test_a_fault_planted_in_build_is_found(tmp_path: Path) -> None:
+    for number, (old, new, fault) in enumerate(FAULTS_OF_BUILD):
+        root = house(tmp_path / str(number))
+        assert SOUND_BUILD.count(old) == 1, old
+        (root / "BUILD").write_text(SOUND_BUILD.replace(old, new))
+        found = build_faults(root)
+        assert any(fault in each for each in found), (old, new, found)
 
 
 @pytest.mark.parametrize(

@@ -106,27 +106,27 @@ def test_every_row_names_code_and_a_test_that_exist_and_meet(page) -> None:
     assert len(set(statements)) == len(statements)
 
 
-@pytest.mark.parametrize(
-    ("code", "test", "fault"),
-    [
-        ("layers/mask.py", "layers/test_masks.py::test_x", "is missing"),
-        ("layers/masks.py", "layers/test_mask.py::test_x", "is missing"),
-        ("layers/masks.py", "layers/test_masks.py::test_nothing_of_it", "no test"),
-        # A function of the file, but no test.
-        ("layers/residual.py", "layers/test_residual.py::rng", "no test"),
-        (
-            "input_pipeline/batching.py",
-            "models/test_transformer.py::test_logits_are_the_papers",
-            "never meets",
-        ),
-        (
-            "../configs/multi30k.flags",
-            "test_flags.py::test_no_flag_gives_the_defaults",
-            "never meets",
-        ),
-    ],
+UNSOUND_ROWS = (
+    ("layers/mask.py", "layers/test_masks.py::test_x", "is missing"),
+    ("layers/masks.py", "layers/test_mask.py::test_x", "is missing"),
+    ("layers/masks.py", "layers/test_masks.py::test_nothing_of_it", "no test"),
+    # A function of the file, but no test.
+    ("layers/residual.py", "layers/test_residual.py::rng", "no test"),
+    (
+        "input_pipeline/batching.py",
+        "models/test_transformer.py::test_logits_are_the_papers",
+        "never meets",
+    ),
+    (
+        "../configs/multi30k.flags",
+        "test_flags.py::test_no_flag_gives_the_defaults",
+        "never meets",
+    ),
 )
-def test_a_row_that_is_not_sound_is_caught(code, test, fault) -> None:
-    (row,) = rows_of(f"| A statement | `{code}` | `{test}` |")
-    (found,) = faults_of(row)
-    assert fault in found
+
+
+def test_a_row_that_is_not_sound_is_caught() -> None:
+    for code, test, fault in UNSOUND_ROWS:
+        (row,) = rows_of(f"| A statement | `{code}` | `{test}` |")
+        (found,) = faults_of(row)
+        assert fault in found, (code, test)

@@ -2,8 +2,6 @@
 
 from pathlib import Path
 
-import pytest
-
 from tests.architecture.requirements import package_faults, requirement_faults
 from tests.architecture.tree import ROOT
 
@@ -30,65 +28,67 @@ def test_the_three_files_of_this_repository_agree() -> None:
     assert requirement_faults(ROOT) == []
 
 
-@pytest.mark.parametrize(
-    ("path", "old", "new", "fault"),
-    [
-        (
-            "requirements_lock.txt",
-            "absl-py==2.5.1 ",
-            "abseil==2.5.1 ",
-            "requirements_lock.txt: absl-py is missing; lock again",
-        ),
-        (
-            "requirements_lock.txt",
-            " --hash=sha256:cc",
-            "",
-            "requirements_lock.txt: pytest==9.2.0 has no hash; lock again",
-        ),
-        (
-            "requirements_lock.txt",
-            "six==1.17.0 \\\n",
-            "six @ file:///tmp/six.whl \\\n",
-            "requirements_lock.txt: six @ file:///tmp/six.whl is not name==version",
-        ),
-        (
-            "requirements_lock.txt",
-            "absl-py==2.5.1 ",
-            "--pre\nabsl-py==2.5.1 ",
-            "requirements_lock.txt: --pre is not name==version",
-        ),
-        (
-            "requirements_lock.txt",
-            "pytest==9.2.0",
-            "pytest==7.4.0",
-            "requirements_lock.txt: pytest 7.4.0 is outside >=8 of pyproject.toml; "
-            "lock again",
-        ),
-        (
-            "pyproject.toml",
-            '"absl-py>=2.1", ',
-            "",
-            "pyproject.toml: absl-py, of :a, is missing",
-        ),
-        (
-            "BUILD",
-            ":b",
-            "@pypi//six",
-            "pyproject.toml: six, of :a, is missing",
-        ),
-    ],
+DISAGREEMENTS = (
+    (
+        "requirements_lock.txt",
+        "absl-py==2.5.1 ",
+        "abseil==2.5.1 ",
+        "requirements_lock.txt: absl-py is missing; lock again",
+    ),
+    (
+        "requirements_lock.txt",
+        " --hash=sha256:cc",
+        "",
+        "requirements_lock.txt: pytest==9.2.0 has no hash; lock again",
+    ),
+    (
+        "requirements_lock.txt",
+        "six==1.17.0 \\\n",
+        "six @ file:///tmp/six.whl \\\n",
+        "requirements_lock.txt: six @ file:///tmp/six.whl is not name==version",
+    ),
+    (
+        "requirements_lock.txt",
+        "absl-py==2.5.1 ",
+        "--pre\nabsl-py==2.5.1 ",
+        "requirements_lock.txt: --pre is not name==version",
+    ),
+    (
+        "requirements_lock.txt",
+        "pytest==9.2.0",
+        "pytest==7.4.0",
+        "requirements_lock.txt: pytest 7.4.0 is outside >=8 of pyproject.toml; "
+        "lock again",
+    ),
+    (
+        "pyproject.toml",
+        '"absl-py>=2.1", ',
+        "",
+        "pyproject.toml: absl-py, of :a, is missing",
+    ),
+    (
+        "BUILD",
+        ":b",
+        "@pypi//six",
+        "pyproject.toml: six, of :a, is missing",
+    ),
 )
-def test_a_planted_disagreement_is_found(
-    tmp_path: Path, path: str, old: str, new: str, fault: str
-) -> None:
-    (tmp_path / "pyproject.toml").write_text(PYPROJECT)
-    (tmp_path / "requirements_lock.txt").write_text(LOCK)
-    (tmp_path / "BUILD").write_text(BUILD)
+
+
+def test_a_planted_disagreement_is_found(tmp_path: Path) -> None:
+    sound = {
+        "pyproject.toml": PYPROJECT,
+        "requirements_lock.txt": LOCK,
+        "BUILD": BUILD,
+    }
+    for path, text in sound.items():
+        (tmp_path / path).write_text(text)
     assert requirement_faults(tmp_path) == []
-    text = (tmp_path / path).read_text()
-    assert text.count(old) == 1
-    (tmp_path / path).write_text(text.replace(old, new))
-    assert requirement_faults(tmp_path) == [fault]
+    for path, old, new, fault in DISAGREEMENTS:
+        assert sound[path].count(old) == 1, (path, old)
+        (tmp_path / path).write_text(sound[path].replace(old, new))
+        assert requirement_faults(tmp_path) == [fault], (path, old, new)
+        (tmp_path / path).write_text(sound[path])
 
 
 def test_a_wheel_has_every_package_of_this_repository() -> None:

@@ -3,8 +3,6 @@
 import doctest
 import re
 
-import pytest
-
 from t2t_keras.reporting import markdown_page as module
 from t2t_keras.reporting.blocks import Figure, Missing, Page, Row, Table
 from t2t_keras.reporting.markdown_page import escaped, figure_file, markdown_page
@@ -15,38 +13,42 @@ def test_the_example_is_right() -> None:
     assert doctest.testmod(module).failed == 0
 
 
-@pytest.mark.parametrize("text", HOSTILE)
-def test_an_escaped_text_reads_back_and_means_nothing(text) -> None:
-    shown = escaped(text)
-    # CommonMark: a backslash before punctuation stands for the punctuation alone.
-    assert re.sub(r"\\([!-/:-@\[-`{-~])", r"\1", shown) == " ".join(text.split())
-    bare = re.sub(r"\\.", "", shown)
-    assert not re.search(r"[`*_\[\]<>#|~$&\\]", bare)
-    assert not re.match(r"\s*([-+=]|\d+[.)](\s|$))", shown)
+def test_an_escaped_text_reads_back_and_means_nothing() -> None:
+    for text in HOSTILE:
+        shown = escaped(text)
+        # CommonMark: a backslash before punctuation stands for the punctuation alone.
+        read = re.sub(r"\\([!-/:-@\[-`{-~])", r"\1", shown)
+        assert read == " ".join(text.split()), text
+        bare = re.sub(r"\\.", "", shown)
+        assert not re.search(r"[`*_\[\]<>#|~$&\\]", bare), text
+        assert not re.match(r"\s*([-+=]|\d+[.)](\s|$))", shown), text
 
 
-@pytest.mark.parametrize("text", HOSTILE)
-def test_a_table_keeps_its_columns(text) -> None:
-    table = Table("c", (text, "b"), (Row((text, Missing(text))), Row(("x", text))))
-    lines = markdown_page(Page("t", (table,)), "r").splitlines()
-    rows = [line for line in lines if line.startswith("|")]
-    assert len(rows) == 4
-    assert {len(re.findall(r"(?<!\\)(?:\\\\)*\|", row)) for row in rows} == {3}
+def test_a_table_keeps_its_columns() -> None:
+    for text in HOSTILE:
+        table = Table("c", (text, "b"), (Row((text, Missing(text))), Row(("x", text))))
+        lines = markdown_page(Page("t", (table,)), "r").splitlines()
+        rows = [line for line in lines if line.startswith("|")]
+        assert len(rows) == 4, text
+        marks = {len(re.findall(r"(?<!\\)(?:\\\\)*\|", row)) for row in rows}
+        assert marks == {3}, text
 
 
-@pytest.mark.parametrize("text", [t for t in HOSTILE if t])
-def test_a_page_has_the_lines_of_a_harmless_one(text) -> None:
+def test_a_page_has_the_lines_of_a_harmless_one() -> None:
     def kinds(words: str) -> list[str]:
         lines = markdown_page(page_of(words), "r").splitlines()
         # A command is shown as it is, line by line, which indenting makes safe.
         return [line[:1] for line in lines if not line.startswith("    ")]
 
-    # A paragraph of the text begins as it does, escaped.
-    ours, harmless = kinds(text), kinds("word")
-    assert len(ours) == len(harmless)
     # "!" is one with a bracket after it, and that is escaped.
     marks = set("#|-*_")
-    assert [k for k in ours if k in marks] == [k for k in harmless if k in marks]
+    harmless = kinds("word")
+    for text in filter(None, HOSTILE):
+        # A paragraph of the text begins as it does, escaped.
+        ours = kinds(text)
+        assert len(ours) == len(harmless), text
+        marked = [kind for kind in ours if kind in marks]
+        assert marked == [kind for kind in harmless if kind in marks], text
 
 
 def test_numbers_are_left_as_they_are() -> None:

@@ -3,8 +3,6 @@
 import dataclasses
 from types import MappingProxyType
 
-import pytest
-
 from t2t_keras.config import BASE, BIG, ExperimentConfig
 from t2t_keras.flat_config import flat, unflat
 from t2t_keras.reporting.papers_experiments import (
@@ -34,9 +32,8 @@ LARGE = MappingProxyType(
 )
 
 
-@pytest.mark.parametrize(
-    ("changes", "model", "language"),
-    [
+def test_the_papers_translators_are_known(tmp_path) -> None:
+    translators = [
         ({}, BASE, "de"),
         # As the flagfile writes it, and in other batches, on other hardware.
         ({"d_k": 64, "d_v": 64, "batching": "pack", "seed": 9}, BASE, "de"),
@@ -45,22 +42,22 @@ LARGE = MappingProxyType(
         (FRENCH, BASE, "fr"),
         # Section 5.4 and the note on EN-FR: big drops a tenth there.
         ({**LARGE, **FRENCH, "dropout_rate": 0.1}, BIG, "fr"),
-    ],
-)
-def test_the_papers_translators_are_known(tmp_path, changes, model, language) -> None:
-    run = trained_as_asked(tmp_path / "r", with_settings(papers_base(), **changes))
-    found = [
-        (size, target)
-        for size in (BASE, BIG)
-        for target in ("de", "fr")
-        if is_papers_translator(run, size, target)
     ]
-    assert found == [(model, language)]
+    for number, (changes, model, language) in enumerate(translators):
+        run = trained_as_asked(
+            tmp_path / str(number), with_settings(papers_base(), **changes)
+        )
+        found = [
+            (size, target)
+            for size in (BASE, BIG)
+            for target in ("de", "fr")
+            if is_papers_translator(run, size, target)
+        ]
+        assert found == [(model, language)], changes
 
 
-@pytest.mark.parametrize(
-    "changes",
-    [
+def test_a_variation_is_none_of_them(tmp_path) -> None:
+    variations = [
         {"dropout_rate": 0.0},  # row D1
         {"dropout_rate": 0.2},
         {"label_smoothing": 0.0},
@@ -81,14 +78,14 @@ def test_the_papers_translators_are_known(tmp_path, changes, model, language) ->
         {"vocabulary_size": 8000},
         {"source_language": "de", "target_language": "en"},
         {**LARGE, **FRENCH},  # a dropout of 0.3 to French
-    ],
-    ids=str,
-)
-def test_a_variation_is_none_of_them(tmp_path, changes) -> None:
-    run = trained_as_asked(tmp_path / "r", with_settings(papers_base(), **changes))
-    for model in (BASE, BIG):
-        for language in ("de", "fr"):
-            assert not is_papers_translator(run, model, language)
+    ]
+    for number, changes in enumerate(variations):
+        run = trained_as_asked(
+            tmp_path / str(number), with_settings(papers_base(), **changes)
+        )
+        for model in (BASE, BIG):
+            for language in ("de", "fr"):
+                assert not is_papers_translator(run, model, language), changes
 
 
 SHORT = "test averaged/step-90000"
@@ -98,9 +95,8 @@ def greedy() -> dict[str, float]:
     return {"beam_size": 1, "alpha": 0.6, "extra_length": 50}
 
 
-@pytest.mark.parametrize(
-    "facts",
-    [
+def test_what_is_not_finished_or_scored_otherwise_is_none(tmp_path) -> None:
+    unfinished = [
         {"scores": {}},
         {"training_cost": {}},
         {"training_cost": {"step": 99_000, "flops": 1e18}},
@@ -112,12 +108,10 @@ def greedy() -> dict[str, float]:
         },
         {"averaged": {"steps": [100_000]}},
         {"vocabulary": {}},
-    ],
-    ids=str,
-)
-def test_what_is_not_finished_or_scored_otherwise_is_none(tmp_path, facts) -> None:
-    run = trained_as_asked(tmp_path / "r", papers_base(), **facts)
-    assert not is_papers_translator(run, BASE, "de")
+    ]
+    for number, facts in enumerate(unfinished):
+        run = trained_as_asked(tmp_path / str(number), papers_base(), **facts)
+        assert not is_papers_translator(run, BASE, "de"), facts
 
 
 def test_only_wmt14_has_the_papers_test_set(tmp_path) -> None:
@@ -155,9 +149,8 @@ def test_the_papers_parsers_are_known(tmp_path) -> None:
     assert is_papers_parser(parser(tmp_path / "c", free), semi_supervised=False)
 
 
-@pytest.mark.parametrize(
-    ("changes", "score"),
-    [
+def test_another_parser_is_none_of_them(tmp_path) -> None:
+    others = [
         ({"train_source": ("/bank/train.mrg",)}, {}),
         ({"train_source": ("/ldc/wsj/*/*.mrg",)}, {}),  # 23 is among them
         ({"train_source": ("/ldc/wsj/0[2-9]/*.mrg", "/ldc/wsj/1*/*.mrg")}, {}),
@@ -173,10 +166,11 @@ def test_the_papers_parsers_are_known(tmp_path) -> None:
         ({}, {"sentences": 345}),
         ({}, {"step": 90_000}),
         ({}, {"decoding": greedy()}),
-    ],
-    ids=str,
-)
-def test_another_parser_is_none_of_them(tmp_path, changes, score) -> None:
-    run = parser(tmp_path / "r", changes, **score)
-    for semi_supervised in (False, True):
-        assert not is_papers_parser(run, semi_supervised=semi_supervised)
+    ]
+    for number, (changes, score) in enumerate(others):
+        run = parser(tmp_path / str(number), changes, **score)
+        for semi_supervised in (False, True):
+            assert not is_papers_parser(run, semi_supervised=semi_supervised), (
+                changes,
+                score,
+            )

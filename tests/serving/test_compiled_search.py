@@ -11,13 +11,18 @@ from tests.serving.toy_model import toy_model
 SETTINGS = BeamSearchSettings(beam_size=2, n_best=2)
 BUCKETS = (3, 7)
 
-
-@pytest.mark.parametrize(
-    ("longest", "expected"),
-    [(512, (32, 128, 512)), (128, (32, 128)), (100, (32, 100)), (32, (32,)), (5, (5,))],
+BUCKETS_UP_TO = (
+    (512, (32, 128, 512)),
+    (128, (32, 128)),
+    (100, (32, 100)),
+    (32, (32,)),
+    (5, (5,)),
 )
-def test_the_longest_source_has_a_bucket(longest, expected):
-    assert buckets_up_to(longest) == expected
+
+
+def test_the_longest_source_has_a_bucket():
+    for longest, expected in BUCKETS_UP_TO:
+        assert buckets_up_to(longest) == expected, longest
 
 
 @pytest.fixture(scope="module")

@@ -15,11 +15,12 @@ from t2t_keras.serving.requests import (
 )
 
 
-@pytest.mark.parametrize("tokens", [1, 2, 3, 4, 7, 12, 100])
-def test_a_text_of_so_many_tokens(vocabulary, tokens):
-    found = len(vocabulary.encode(text_of(vocabulary, tokens)))
-    assert found <= max(tokens, len(vocabulary.encode("a")))
-    assert len(vocabulary.encode(text_of(vocabulary, tokens) + " a")) > tokens
+def test_a_text_of_so_many_tokens(vocabulary):
+    for tokens in [1, 2, 3, 4, 7, 12, 100]:
+        text = text_of(vocabulary, tokens)
+        found = len(vocabulary.encode(text))
+        assert found <= max(tokens, len(vocabulary.encode("a"))), tokens
+        assert len(vocabulary.encode(text + " a")) > tokens, tokens
 
 
 def test_an_example_has_what_the_signature_takes(vocabulary):

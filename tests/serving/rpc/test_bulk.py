@@ -19,21 +19,21 @@ def batched(call, items, **settings):
     return in_batches(call, items, **settings)
 
 
-@pytest.mark.parametrize("count", [0, 1, 3, 4, 50])
-@pytest.mark.parametrize("concurrency", [1, 2, 7])
-@pytest.mark.parametrize("items_at_once", [1, 2, 10, 1000])
-def test_results_come_in_the_order_of_the_items(count, concurrency, items_at_once):
+def test_results_come_in_the_order_of_the_items():
     """Though calls end in any order, and items of a chunk are sorted."""
-    texts = ["x" * random.randrange(9) + str(i) for i in range(count)]
 
     def slow(batch):
         time.sleep(random.random() / 500)
         return capitals(batch)
 
-    found = batched(
-        slow, iter(texts), concurrency=concurrency, items_at_once=items_at_once
-    )
-    assert list(found) == capitals(texts)
+    rows = itertools.product([0, 1, 3, 4, 50], [1, 2, 7], [1, 2, 10, 1000])
+    for row in rows:
+        count, concurrency, items_at_once = row
+        texts = ["x" * random.randrange(9) + str(i) for i in range(count)]
+        found = batched(
+            slow, iter(texts), concurrency=concurrency, items_at_once=items_at_once
+        )
+        assert list(found) == capitals(texts), row
 
 
 def test_batches_are_of_like_size_the_largest_first():

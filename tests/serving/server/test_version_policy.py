@@ -24,9 +24,8 @@ def make(base, *names, file="saved_model.pb"):
         (base / name / file).touch()
 
 
-@pytest.mark.parametrize(
-    ("policy", "expected"),
-    [
+def test_policies(tmp_path):
+    policies = [
         ("", [10]),
         ("latest {}", [10]),
         ("latest { num_versions: 2 }", [9, 10]),
@@ -34,12 +33,11 @@ def make(base, *names, file="saved_model.pb"):
         ("all {}", [1, 2, 9, 10]),
         ("specific { versions: 2 versions: 9 versions: 7 }", [2, 9]),
         ("specific {}", []),
-    ],
-)
-def test_policies(tmp_path, policy, expected):
+    ]
     # 9 is before 10 for numbers, and after it for names.
     make(tmp_path, "1", "2", "9", "10")
-    assert sorted(served(tmp_path, policy)) == expected
+    for policy, expected in policies:
+        assert sorted(served(tmp_path, policy)) == expected, policy
 
 
 def test_what_is_no_number_is_no_version(tmp_path):
