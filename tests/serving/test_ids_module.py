@@ -27,12 +27,12 @@ def test_the_translator_s_signature_for_ids(served):
     assert found["truncated"].tolist() == [False] * 4
 
 
-@pytest.mark.parametrize("shape", [(0, 0), (0, 3), (2, 0)])
-def test_no_rows_and_rows_of_nothing(served, shape):
-    ids = np.zeros(shape, np.int32)
-    found = served.ask(Request("translate_ids", {"input_ids": ids}))
-    assert {len(value) for value in found.values()} == {shape[0]}
-    assert not found["output_length"].any()
+def test_no_rows_and_rows_of_nothing(served):
+    for shape in [(0, 0), (0, 3), (2, 0)]:
+        ids = np.zeros(shape, np.int32)
+        found = served.ask(Request("translate_ids", {"input_ids": ids}))
+        assert {len(value) for value in found.values()} == {shape[0]}, shape
+        assert not found["output_length"].any(), shape
 
 
 def test_a_row_of_a_hundred_thousand_ids_costs_no_more_than_the_limit(served):

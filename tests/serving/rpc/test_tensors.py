@@ -51,7 +51,8 @@ def test_values_come_back_in_their_shape():
     """A server writes numbers either way, as its flags say."""
     for row in itertools.product(DTYPES, SHAPES, (True, False)):
         dtype, shape, packed = row
-        numbers = np.random.default_rng(7).integers(-5, 5, shape)
+        # This seed draws numbers below zero first, and zero second.
+        numbers = np.random.default_rng(1).integers(-5, 5, shape)
         array = numbers.astype(dtype)
         if dtype == "object":
             array = np.array(numbers.astype(str).astype(bytes), object)

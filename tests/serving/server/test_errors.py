@@ -7,9 +7,9 @@ import tensorflow as tf
 from t2t_keras.serving.server import errors
 
 
-@pytest.mark.parametrize("length", [0, 1023, 1024])
-def test_a_message_that_fits_is_left_alone(length):
-    assert errors.shortened("x" * length) == "x" * length
+def test_a_message_that_fits_is_left_alone():
+    for length in [0, 1023, 1024]:
+        assert errors.shortened("x" * length) == "x" * length, length
 
 
 def test_a_longer_message_is_cut_and_says_so():
@@ -22,20 +22,20 @@ def test_a_message_is_cut_between_characters_and_counted_in_bytes():
     assert errors.shortened("€" * 341) == "€" * 341
 
 
-@pytest.mark.parametrize(
-    ("raised", "code", "message"),
-    [
-        (tf.errors.InvalidArgumentError(None, None, "no"), "INVALID_ARGUMENT", "no"),
-        (tf.errors.OutOfRangeError(None, None, "far"), "OUT_OF_RANGE", "far"),
-        (tf.errors.DataLossError(None, None, "lost"), "DATA_LOSS", "lost"),
-        (errors.not_found("where"), "NOT_FOUND", "where"),
-        (ZeroDivisionError("oh"), "INTERNAL", "ZeroDivisionError: oh"),
-    ],
+EXCEPTIONS = (
+    (tf.errors.InvalidArgumentError(None, None, "no"), "INVALID_ARGUMENT", "no"),
+    (tf.errors.OutOfRangeError(None, None, "far"), "OUT_OF_RANGE", "far"),
+    (tf.errors.DataLossError(None, None, "lost"), "DATA_LOSS", "lost"),
+    (errors.not_found("where"), "NOT_FOUND", "where"),
+    (ZeroDivisionError("oh"), "INTERNAL", "ZeroDivisionError: oh"),
 )
-def test_an_exception_has_a_code_and_a_message(raised, code, message):
-    told = errors.from_exception(raised)
-    assert (told.code.name, told.message) == (code, message)
-    assert str(told) == f"{code}: {message}"
+
+
+def test_an_exception_has_a_code_and_a_message():
+    for raised, code, message in EXCEPTIONS:
+        told = errors.from_exception(raised)
+        assert (told.code.name, told.message) == (code, message), code
+        assert str(told) == f"{code}: {message}", code
 
 
 def test_a_number_that_is_no_code_is_unknown():
@@ -77,12 +77,14 @@ def test_a_fault_of_the_server_is_shown_to_who_runs_it(capfd):
     assert "Traceback" in capfd.readouterr().err
 
 
-@pytest.mark.parametrize(
-    ("remaining", "expected"), [(None, None), (1e18, None), (0.25, 0.25), (0, 0)]
-)
-def test_a_deadline_centuries_away_is_none(remaining, expected):
+def test_a_deadline_centuries_away_is_none():
     class Waiting(Context):
-        def time_remaining(self):
-            return remaining
+        remaining: float | None = None
 
-    assert errors.seconds_left(Waiting()) == expected
+        def time_remaining(self):
+            return self.remaining
+
+    context = Waiting()
+    for remaining, expected in [(None, None), (1e18, None), (0.25, 0.25), (0, 0)]:
+        context.remaining = remaining
+        assert errors.seconds_left(context) == expected, remaining

@@ -37,19 +37,17 @@ def test_the_answer_names_what_was_run(ask):
     assert not spec.HasField("version")
 
 
-@pytest.mark.parametrize(
-    ("options", "beam", "alpha"),
-    [
+def test_options_that_are_not_given_have_their_defaults(ask):
+    rows = [
         ({}, 4.0, 0.6),
         ({"beam_size": 7}, 7.0, 0.6),
         ({"alpha": 0.25}, 4.0, 0.25),
         ({"beam_size": 1, "alpha": 0.0}, 1.0, 0.0),
-    ],
-)
-def test_options_that_are_not_given_have_their_defaults(ask, options, beam, alpha):
-    found = values(ask("with_options", text=[b"x", b"y"], **options))
-    assert found["beam"] == [beam, beam]
-    assert found["alpha"] == pytest.approx([alpha, alpha])
+    ]
+    for options, beam, alpha in rows:
+        found = values(ask("with_options", text=[b"x", b"y"], **options))
+        assert found["beam"] == [beam, beam], options
+        assert found["alpha"] == pytest.approx([alpha, alpha]), options
 
 
 @pytest.mark.parametrize(

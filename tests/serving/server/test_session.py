@@ -34,11 +34,11 @@ def test_variables_are_those_of_the_export(session):
     assert found["score"].tolist() == [3.0, 0.0, 2.0]
 
 
-@pytest.mark.parametrize("shape", [(0,), (), (2, 3)])
-def test_what_the_graph_can_do_with_a_shape_is_for_the_graph_to_say(session, shape):
-    found = run(session, "serving_default", text=np.full(shape, b"a", object))
-    assert found["translation"].shape == found["score"].shape == shape
-    assert found["translation"].dtype == object
+def test_what_the_graph_can_do_with_a_shape_is_for_the_graph_to_say(session):
+    for shape in [(0,), (), (2, 3)]:
+        found = run(session, "serving_default", text=np.full(shape, b"a", object))
+        assert found["translation"].shape == found["score"].shape == shape, shape
+        assert found["translation"].dtype == object, shape
 
 
 @pytest.mark.parametrize(
