@@ -13,38 +13,36 @@ from t2t_keras.training.metrics_file import MetricsFile
 from t2t_keras.training.progress import Progress, as_duration, as_flops
 
 
-@pytest.mark.parametrize(
-    ("seconds", "text"),
-    [
-        (0, "0s"),
-        (59.4, "59s"),
-        (59.6, "1m00s"),
-        (605, "10m05s"),
-        (3_599.7, "1h00m"),
-        (7_500, "2h05m"),
-        (86_399.9, "1d00h"),
-        (200_000, "2d07h"),
-        (float("nan"), "?"),
-    ],
+DURATIONS = (
+    (0, "0s"),
+    (59.4, "59s"),
+    (59.6, "1m00s"),
+    (605, "10m05s"),
+    (3_599.7, "1h00m"),
+    (7_500, "2h05m"),
+    (86_399.9, "1d00h"),
+    (200_000, "2d07h"),
+    (float("nan"), "?"),
 )
-def test_durations_are_written_as_a_person_writes_them(seconds, text) -> None:
-    assert as_duration(seconds) == text
+FLOPS = (
+    (0.0, "0 GFLOP"),
+    (96e9, "96 GFLOP"),
+    (153.4e9, "153 GFLOP"),
+    (999.9e9, "1000 GFLOP"),
+    (1e12, "1 TFLOP"),
+    (32.27e12, "32.3 TFLOP"),
+    (2.9e18, "2900 PFLOP"),
+)
 
 
-@pytest.mark.parametrize(
-    ("flops", "text"),
-    [
-        (0.0, "0 GFLOP"),
-        (96e9, "96 GFLOP"),
-        (153.4e9, "153 GFLOP"),
-        (999.9e9, "1000 GFLOP"),
-        (1e12, "1 TFLOP"),
-        (32.27e12, "32.3 TFLOP"),
-        (2.9e18, "2900 PFLOP"),
-    ],
-)
-def test_flops_are_written_with_three_digits(flops, text) -> None:
-    assert as_flops(flops) == text
+def test_durations_are_written_as_a_person_writes_them() -> None:
+    for seconds, text in DURATIONS:
+        assert as_duration(seconds) == text, seconds
+
+
+def test_flops_are_written_with_three_digits() -> None:
+    for flops, text in FLOPS:
+        assert as_flops(flops) == text, flops
 
 
 def test_lines_go_to_standard_error(capsys) -> None:

@@ -1,7 +1,8 @@
 """Shares and micro-batches: every row once, in order, under its own number."""
 
+import itertools
+
 import numpy as np
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -58,24 +59,26 @@ def test_a_process_has_the_rows_of_its_own_replicas() -> None:
             np.testing.assert_array_equal(found, expected)
 
 
-@pytest.mark.parametrize(
-    ("rows", "length", "max_tokens", "count"),
-    [
-        (10, 50, None, 1),
-        (10, 50, 500, 1),
-        (10, 50, 499, 2),
-        (10, 50, 50, 10),
-        (10, 50, 20, 10),  # one row at a time is the least there is
-        (1, 50, 20, 1),
-        # A few parts more, for rows of padding that nobody has to compute:
-        (7, 3, 9, 4),  # 8 rows, not 9 in 3 parts
-        (40, 312, 2_000, 8),  # 40 rows, not 42 in 7 parts
-        (10, 50, 200, 5),  # 10 rows, not 12 in 3 or 4 parts
-        (10, 50, 250, 2),
-    ],
+# Rows, their length, the most tokens at a time, parts.
+PARTS = (
+    (10, 50, None, 1),
+    (10, 50, 500, 1),
+    (10, 50, 499, 2),
+    (10, 50, 50, 10),
+    (10, 50, 20, 10),  # one row at a time is the least there is
+    (1, 50, 20, 1),
+    # A few parts more, for rows of padding that nobody has to compute:
+    (7, 3, 9, 4),  # 8 rows, not 9 in 3 parts
+    (40, 312, 2_000, 8),  # 40 rows, not 42 in 7 parts
+    (10, 50, 200, 5),  # 10 rows, not 12 in 3 or 4 parts
+    (10, 50, 250, 2),
 )
-def test_parts_are_few_and_leave_little_padding(rows, length, max_tokens, count):
-    assert micro_batch_count(rows, length, max_tokens) == count
+
+
+def test_parts_are_few_and_leave_little_padding() -> None:
+    for rows, length, max_tokens, count in PARTS:
+        found = micro_batch_count(rows, length, max_tokens)
+        assert found == count, (rows, length, max_tokens)
 
 
 @given(
@@ -103,9 +106,10 @@ def test_the_rows_computed_are_those_of_all_parts(rows, num_replicas, most, leng
     assert whole < rows + num_replicas
 
 
-@pytest.mark.parametrize("num_replicas", [1, 2, 4, 8, 16])
-@pytest.mark.parametrize("max_tokens", [None, 6_000, 3_000, 2_000])
-def test_packed_rows_at_25_000_tokens_need_no_more(num_replicas, max_tokens) -> None:
+def test_packed_rows_at_25_000_tokens_need_no_more() -> None:
     """As `packed_shape` makes them of WMT's lengths."""
-    given_ = {"num_replicas": num_replicas, "max_tokens": max_tokens}
-    assert computed_rows(80, 312, **given_) == 80
+    for num_replicas, max_tokens in itertools.product(
+        (1, 2, 4, 8, 16), (None, 6_000, 3_000, 2_000)
+    ):
+        given_ = {"num_replicas": num_replicas, "max_tokens": max_tokens}
+        assert computed_rows(80, 312, **given_) == 80, given_

@@ -1,6 +1,7 @@
 """Which strategy is chosen, and who is who in it."""
 
 import json
+import re
 from types import MappingProxyType
 
 import pytest
@@ -68,23 +69,25 @@ def tf_config(**task) -> str:
     return json.dumps({"cluster": dict(CLUSTER), "task": {"type": "worker", **task}})
 
 
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        ("{", "TF_CONFIG must be JSON like"),
-        ("[]", "TF_CONFIG must be JSON like"),
-        ('{"cluster": {}}', "TF_CONFIG must be JSON like.*KeyError: 'task'"),
-        (tf_config(), "TF_CONFIG must be JSON like.*'index'"),
-        (tf_config(index="two"), "TF_CONFIG must be JSON like.*'two'"),
-        (tf_config(type="boss", index=0), "TF_CONFIG must be JSON like.*'boss'"),
-        (tf_config(index=3), "this is worker 3, but lists 3 of them, counted from 0"),
-        (tf_config(index=-1), "this is worker -1, but lists 3"),
-    ],
+WRONG_CONFIGS = (
+    ("{", "TF_CONFIG must be JSON like"),
+    ("[]", "TF_CONFIG must be JSON like"),
+    ('{"cluster": {}}', "TF_CONFIG must be JSON like.*KeyError: 'task'"),
+    (tf_config(), "TF_CONFIG must be JSON like.*'index'"),
+    (tf_config(index="two"), "TF_CONFIG must be JSON like.*'two'"),
+    (tf_config(type="boss", index=0), "TF_CONFIG must be JSON like.*'boss'"),
+    (tf_config(index=3), "this is worker 3, but lists 3 of them, counted from 0"),
+    (tf_config(index=-1), "this is worker -1, but lists 3"),
 )
-def test_a_wrong_tf_config_is_refused(monkeypatch, text, message) -> None:
-    monkeypatch.setenv("TF_CONFIG", text)
-    with pytest.raises(UserError, match=message):
-        build_strategy(None if "cluster" in text and "task" in text else "multi_worker")
+
+
+def test_a_wrong_tf_config_is_refused(monkeypatch) -> None:
+    for text, message in WRONG_CONFIGS:
+        monkeypatch.setenv("TF_CONFIG", text)
+        name = None if "cluster" in text and "task" in text else "multi_worker"
+        with pytest.raises(UserError) as caught:
+            pytest.fail(f"accepted: {text} as {build_strategy(name)}")
+        assert re.search(message, str(caught.value)), text
 
 
 @pytest.mark.parametrize(
@@ -124,18 +127,15 @@ class FakeStrategy:
         self.cluster_resolver = Resolver()
 
 
-@pytest.mark.parametrize(
-    ("jobs", "task", "number", "processes"),
-    [
+def test_who_is_who() -> None:
+    for jobs, task, number, processes in (
         (CLUSTER, ("worker", 0), 0, 3),
         (CLUSTER, ("worker", 1), 1, 3),
         ({"chief": ["c:1"], **CLUSTER}, ("chief", 0), 0, 4),
         ({"chief": ["c:1"], **CLUSTER}, ("worker", 0), 1, 4),
         ({"chief": ["c:1"], **CLUSTER}, ("worker", 2), 3, 4),
-    ],
-)
-def test_who_is_who(jobs, task, number, processes) -> None:
-    fake = FakeStrategy(jobs, *task)
-    assert strategy.worker_number(fake) == number
-    assert is_chief(fake) == (number == 0)
-    assert strategy.num_processes(fake) == processes
+    ):
+        fake = FakeStrategy(jobs, *task)
+        assert strategy.worker_number(fake) == number, (jobs, task)
+        assert is_chief(fake) == (number == 0), (jobs, task)
+        assert strategy.num_processes(fake) == processes, (jobs, task)
