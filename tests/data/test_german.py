@@ -90,90 +90,89 @@ def _verb(de: str) -> Verb:
     return next(verb for table in tables for verb in table if verb.de == de)
 
 
-@pytest.mark.parametrize(
-    ("determiner", "paradigm"),
-    [
-        (modifiers.THE, _WEAK),
-        (modifiers.THIS, _DEMONSTRATIVE),
-        (modifiers.NO, _MIXED),
-        (modifiers.BARE, _STRONG),
-    ],
-    ids=["weak", "after dieser", "mixed", "strong"],
+PARADIGMS = (
+    (modifiers.THE, _WEAK),
+    (modifiers.THIS, _DEMONSTRATIVE),
+    (modifiers.NO, _MIXED),
+    (modifiers.BARE, _STRONG),
 )
-def test_declension(determiner, paradigm):
+
+
+def test_declension():
     columns = [("man", False), ("woman", False), ("house", False), ("man", True)]
-    rows = paradigm.strip().splitlines()
-    for case, row in zip(Case, rows, strict=True):
-        for (en, is_plural), cell in zip(columns, row.split("|"), strict=True):
-            phrase = NounPhrase(determiner, _noun(en), is_plural, _adjective("old"))
-            assert nominal_words(phrase, case) == cell.split()
+    for determiner, paradigm in PARADIGMS:
+        rows = paradigm.strip().splitlines()
+        for case, row in zip(Case, rows, strict=True):
+            for (en, is_plural), cell in zip(columns, row.split("|"), strict=True):
+                phrase = NounPhrase(determiner, _noun(en), is_plural, _adjective("old"))
+                assert nominal_words(phrase, case) == cell.split(), row
 
 
-@pytest.mark.parametrize(
-    ("en", "expected"),
-    [
-        ("child", "den Kindern"),
-        ("father", "den Vätern"),
-        ("woman", "den Frauen"),
-        ("garden", "den Gärten"),
-        ("girl", "den Mädchen"),
-        ("car", "den Autos"),
-        ("table", "den Tischen"),
-    ],
+DATIVE_PLURALS = (
+    ("child", "den Kindern"),
+    ("father", "den Vätern"),
+    ("woman", "den Frauen"),
+    ("garden", "den Gärten"),
+    ("girl", "den Mädchen"),
+    ("car", "den Autos"),
+    ("table", "den Tischen"),
 )
-def test_dative_plural(en, expected):
-    phrase = NounPhrase(modifiers.THE, _noun(en), True)
-    assert " ".join(nominal_words(phrase, Case.DATIVE)) == expected
 
 
-@pytest.mark.parametrize("row", _WEAK_NOUNS.strip().splitlines())
-def test_weak_nouns_and_one_that_only_looks_weak(row):
-    words = row.split()
-    noun = next(each for each in NOUNS if each.de == words[1])
-    found = [nominal_words(NounPhrase(modifiers.THE, noun), case) for case in Case]
-    assert [word for pair in found for word in pair] == words
+def test_dative_plural():
+    for en, expected in DATIVE_PLURALS:
+        phrase = NounPhrase(modifiers.THE, _noun(en), True)
+        assert " ".join(nominal_words(phrase, Case.DATIVE)) == expected, en
 
 
-@pytest.mark.parametrize(
-    ("determiner", "expected"),
-    [
-        (modifiers.A, "einem teuren Auto"),
-        (modifiers.POSSESSIVES[4], "unserem teuren Auto"),
-        (modifiers.EVERY, "jedem teuren Auto"),
-    ],
+def test_weak_nouns_and_one_that_only_looks_weak():
+    for row in _WEAK_NOUNS.strip().splitlines():
+        words = row.split()
+        noun = next(each for each in NOUNS if each.de == words[1])
+        found = [nominal_words(NounPhrase(modifiers.THE, noun), case) for case in Case]
+        assert [word for pair in found for word in pair] == words, row
+
+
+DATIVES_OF_AN_EXPENSIVE_CAR = (
+    (modifiers.A, "einem teuren Auto"),
+    (modifiers.POSSESSIVES[4], "unserem teuren Auto"),
+    (modifiers.EVERY, "jedem teuren Auto"),
 )
-def test_adjective_whose_stem_changes(determiner, expected):
-    phrase = NounPhrase(determiner, _noun("car"), False, _adjective("expensive"))
-    assert nominal_words(phrase, Case.DATIVE) == expected.split()
 
 
-@pytest.mark.parametrize(
-    ("determiner", "expected"),
-    [
-        (modifiers.MANY, "viele alte Männer"),
-        (modifiers.SOME, "einige alte Männer"),
-        (modifiers.ALL, "alle alten Männer"),
-        (modifiers.HOW_MANY, "wie viele alte Männer"),
-    ],
+def test_adjective_whose_stem_changes():
+    for determiner, expected in DATIVES_OF_AN_EXPENSIVE_CAR:
+        phrase = NounPhrase(determiner, _noun("car"), False, _adjective("expensive"))
+        assert nominal_words(phrase, Case.DATIVE) == expected.split(), expected
+
+
+ACCUSATIVES_OF_OLD_MEN = (
+    (modifiers.MANY, "viele alte Männer"),
+    (modifiers.SOME, "einige alte Männer"),
+    (modifiers.ALL, "alle alten Männer"),
+    (modifiers.HOW_MANY, "wie viele alte Männer"),
 )
-def test_quantifiers(determiner, expected):
-    phrase = NounPhrase(determiner, _noun("man"), True, _adjective("old"))
-    assert " ".join(nominal_words(phrase, Case.ACCUSATIVE)) == expected
 
 
-@pytest.mark.parametrize("row", _PRESENT.strip().splitlines())
-def test_present(row):
-    infinitive, *expected = row.split()
-    verb = _verb(infinitive)
+def test_quantifiers():
+    for determiner, expected in ACCUSATIVES_OF_OLD_MEN:
+        phrase = NounPhrase(determiner, _noun("man"), True, _adjective("old"))
+        assert " ".join(nominal_words(phrase, Case.ACCUSATIVE)) == expected, expected
+
+
+def test_present():
     persons = [(1, False), (2, False), (3, False), (3, True)]
-    assert [present(verb, *each) for each in persons] == expected
+    for row in _PRESENT.strip().splitlines():
+        infinitive, *expected = row.split()
+        verb = _verb(infinitive)
+        assert [present(verb, *each) for each in persons] == expected, row
 
 
-@pytest.mark.parametrize("row", _PAST.strip().splitlines())
-def test_past(row):
-    infinitive, *expected = row.split()
-    verb = _verb(infinitive)
-    assert [past(verb, 3, False), past(verb, 1, True)] == expected
+def test_past():
+    for row in _PAST.strip().splitlines():
+        infinitive, *expected = row.split()
+        verb = _verb(infinitive)
+        assert [past(verb, 3, False), past(verb, 1, True)] == expected, row
 
 
 def test_past_of_du_is_refused():
@@ -203,24 +202,24 @@ def test_pronouns():
     ]
 
 
-@pytest.mark.parametrize(
-    ("value", "english", "german"),
-    [
-        (2, "two", "zwei"),
-        (12, "twelve", "zwölf"),
-        (16, "sixteen", "sechzehn"),
-        (17, "seventeen", "siebzehn"),
-        (20, "twenty", "zwanzig"),
-        (21, "twenty-one", "einundzwanzig"),
-        (30, "thirty", "dreißig"),
-        (66, "sixty-six", "sechsundsechzig"),
-        (77, "seventy-seven", "siebenundsiebzig"),
-        (99, "ninety-nine", "neunundneunzig"),
-    ],
+NUMBERS = (
+    (2, "two", "zwei"),
+    (12, "twelve", "zwölf"),
+    (16, "sixteen", "sechzehn"),
+    (17, "seventeen", "siebzehn"),
+    (20, "twenty", "zwanzig"),
+    (21, "twenty-one", "einundzwanzig"),
+    (30, "thirty", "dreißig"),
+    (66, "sixty-six", "sechsundsechzig"),
+    (77, "seventy-seven", "siebenundsiebzig"),
+    (99, "ninety-nine", "neunundneunzig"),
 )
-def test_numbers(value, english, german):
-    assert english_number(value) == english
-    assert german_number(value) == german
+
+
+def test_numbers():
+    for value, english, german in NUMBERS:
+        assert english_number(value) == english, value
+        assert german_number(value) == german, value
 
 
 def test_corpus_never_breaks_these_agreements(splits):

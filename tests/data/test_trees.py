@@ -19,63 +19,60 @@ from grammar_ende.trees import read_tree
 
 from tests.data import words
 
-
-@pytest.mark.parametrize(
-    ("sentence", "tree"),
-    [
-        (
-            Statement(words.SLEEPS),
-            "(S (NP (DT The) (NN dog)) (VP (VBZ sleeps)) (. .))",
+TREES = (
+    (
+        Statement(words.SLEEPS),
+        "(S (NP (DT The) (NN dog)) (VP (VBZ sleeps)) (. .))",
+    ),
+    (
+        Statement(Clause(words.HE, words.SLEEP, words.PAST, is_negated=True)),
+        "(S (NP (PRP He)) (VP (VBD did) (RB not) (VP (VB sleep))) (. .))",
+    ),
+    (
+        YesNoQuestion(Clause(words.THEY, words.SEE, words.PERFECT, direct=words.ANNA)),
+        "(SQ (VBP Have) (NP (PRP they)) (VP (VBN seen) (NP (NNP Anna))) (. ?))",
+    ),
+    (
+        WhQuestion(
+            Clause(words.HE, words.SLEEP, words.PRESENT), Role.CAUSE, adverbials.WHY
         ),
-        (
-            Statement(Clause(words.HE, words.SLEEP, words.PAST, is_negated=True)),
-            "(S (NP (PRP He)) (VP (VBD did) (RB not) (VP (VB sleep))) (. .))",
+        "(SBARQ (WHADVP (WRB Why)) (SQ (VBZ does) (NP (PRP he)) (VP (VB sleep))) "
+        "(. ?))",
+    ),
+    (
+        Statement(
+            Clause(
+                words.HE,
+                words.CALL,
+                words.PRESENT,
+                modal=modifiers.WANT,
+                direct=words.ME,
+            )
         ),
-        (
-            YesNoQuestion(
-                Clause(words.THEY, words.SEE, words.PERFECT, direct=words.ANNA)
-            ),
-            "(SQ (VBP Have) (NP (PRP they)) (VP (VBN seen) (NP (NNP Anna))) (. ?))",
+        "(S (NP (PRP He)) (VP (VBZ wants) (S (VP (TO to) (VP (VB call) "
+        "(NP (PRP me)))))) (. .))",
+    ),
+    (
+        Statement(
+            Clause(
+                words.ANNA,
+                words.KNOW,
+                words.PRESENT,
+                content=(
+                    adverbials.THAT,
+                    Clause(words.HE, words.GET_UP, words.PRESENT),
+                ),
+            )
         ),
-        (
-            WhQuestion(
-                Clause(words.HE, words.SLEEP, words.PRESENT), Role.CAUSE, adverbials.WHY
-            ),
-            "(SBARQ (WHADVP (WRB Why)) (SQ (VBZ does) (NP (PRP he)) (VP (VB sleep))) "
-            "(. ?))",
-        ),
-        (
-            Statement(
-                Clause(
-                    words.HE,
-                    words.CALL,
-                    words.PRESENT,
-                    modal=modifiers.WANT,
-                    direct=words.ME,
-                )
-            ),
-            "(S (NP (PRP He)) (VP (VBZ wants) (S (VP (TO to) (VP (VB call) "
-            "(NP (PRP me)))))) (. .))",
-        ),
-        (
-            Statement(
-                Clause(
-                    words.ANNA,
-                    words.KNOW,
-                    words.PRESENT,
-                    content=(
-                        adverbials.THAT,
-                        Clause(words.HE, words.GET_UP, words.PRESENT),
-                    ),
-                )
-            ),
-            "(S (NP (NNP Anna)) (VP (VBZ knows) (SBAR (IN that) (S (NP (PRP he)) "
-            "(VP (VBZ gets) (PRT (RP up)))))) (. .))",
-        ),
-    ],
+        "(S (NP (NNP Anna)) (VP (VBZ knows) (SBAR (IN that) (S (NP (PRP he)) "
+        "(VP (VBZ gets) (PRT (RP up)))))) (. .))",
+    ),
 )
-def test_trees(sentence, tree):
-    assert str(sentence_tree(sentence)) == tree
+
+
+def test_trees():
+    for sentence, tree in TREES:
+        assert str(sentence_tree(sentence)) == tree, tree
 
 
 def test_brackets_are_read_back():

@@ -32,45 +32,46 @@ def test_worked_out_by_hand():
     assert not score.complete
 
 
-@pytest.mark.parametrize(
-    ("gold", "test", "matched", "gold_brackets", "test_brackets"),
-    [
-        # As many as both have.
-        ("(NP (NP (NP (NN a))))", "(NP (NP (NN a)))", 2, 3, 2),
-        # One label counts for the other, once.
-        ("(S (ADVP (PRT (NN a))))", "(S (PRT (NN a)))", 2, 3, 2),
-        ("(S-1 (NP=2 (NN a)))", "(S (NP-SBJ (NN a)))", 2, 2, 2),
-        # A bracket over punctuation alone is none; one beside it does not matter.
-        ("(S (NP (NN a)) (X (, ,)))", "(S (NP (NN a) (, ,)))", 2, 2, 2),
-        ("(TOP (S (NN a)))", "(S (TOP (NN a)))", 1, 1, 1),
-        ("(S (NN a))", "(NP (NN a))", 0, 1, 1),
-    ],
+# How many brackets match, of how many of each side.
+MATCHED_BY_HAND = (
+    # As many as both have.
+    ("(NP (NP (NP (NN a))))", "(NP (NP (NN a)))", 2, 3, 2),
+    # One label counts for the other, once.
+    ("(S (ADVP (PRT (NN a))))", "(S (PRT (NN a)))", 2, 3, 2),
+    ("(S-1 (NP=2 (NN a)))", "(S (NP-SBJ (NN a)))", 2, 2, 2),
+    # A bracket over punctuation alone is none; one beside it does not matter.
+    ("(S (NP (NN a)) (X (, ,)))", "(S (NP (NN a) (, ,)))", 2, 2, 2),
+    ("(TOP (S (NN a)))", "(S (TOP (NN a)))", 1, 1, 1),
+    ("(S (NN a))", "(NP (NN a))", 0, 1, 1),
 )
-def test_which_brackets_match(gold, test, matched, gold_brackets, test_brackets):
-    score = scored(gold, test)
-    assert (score.matched, score.gold, score.test) == (
-        matched, gold_brackets, test_brackets,
-    )  # fmt: skip
 
 
-@pytest.mark.parametrize(
-    ("gold", "test", "status", "fault"),
-    [
-        ("(S (NN a))", "(S (NN b))", ERROR, "Words unmatch (a|b)"),
-        ("(S (NN a) (. .))", "(S (NN a) (NN .))", ERROR, "Length unmatch (1|2)"),
-        # Nothing but punctuation is nothing, on either side.
-        ("(S (. .))", "(S (. .))", SKIPPED, ""),
-        ("(S (NN a))", "(())", SKIPPED, ""),
-        ("(S (. a))", "(S (NN a))", ERROR, "Length unmatch (0|1)"),
-        # Words are compared to the letter; punctuation's not at all.
-        ("(S (NN a))", "(S (NN A))", ERROR, "Words unmatch (a|A)"),
-        ("(S (NN a) (. !))", "(S (NN a) (. ?))", VALID, ""),
-    ],
+def test_which_brackets_match():
+    for gold, test, *numbers in MATCHED_BY_HAND:
+        score = scored(gold, test)
+        found = [score.matched, score.gold, score.test]
+        assert found == numbers, (gold, test)
+
+
+FAULTS_BY_HAND = (
+    ("(S (NN a))", "(S (NN b))", ERROR, "Words unmatch (a|b)"),
+    ("(S (NN a) (. .))", "(S (NN a) (NN .))", ERROR, "Length unmatch (1|2)"),
+    # Nothing but punctuation is nothing, on either side.
+    ("(S (. .))", "(S (. .))", SKIPPED, ""),
+    ("(S (NN a))", "(())", SKIPPED, ""),
+    ("(S (. a))", "(S (NN a))", ERROR, "Length unmatch (0|1)"),
+    # Words are compared to the letter; punctuation's not at all.
+    ("(S (NN a))", "(S (NN A))", ERROR, "Words unmatch (a|A)"),
+    ("(S (NN a) (. !))", "(S (NN a) (. ?))", VALID, ""),
 )
-def test_sentences_that_do_not_count(gold, test, status, fault):
-    score = scored(gold, test)
-    assert (score.status, score.fault) == (status, fault)
-    assert status == VALID or score.gold == score.test == score.words == 0
+
+
+def test_sentences_that_do_not_count():
+    for row in FAULTS_BY_HAND:
+        gold, test, status, fault = row
+        score = scored(gold, test)
+        assert (score.status, score.fault) == (status, fault), row
+        assert status == VALID or score.gold == score.test == score.words == 0, row
 
 
 def test_a_sentence_without_a_tree_is_skipped():

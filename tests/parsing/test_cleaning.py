@@ -1,4 +1,3 @@
-import pytest
 from hypothesis import given
 
 from t2t_keras.parsing.cleaning import cleaned
@@ -11,45 +10,45 @@ def cleaned_text(text: str) -> str:
     return str(cleaned(tree))
 
 
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
-        ("( (S-TPC-1 (NP-SBJ (DT a))))", "(S (NP (DT a)))"),
-        ("(NP=2 (NP-SBJ=1-2 (PRP$ a)))", "(NP (NP (PRP$ a)))"),
-        (
-            "(S (-LRB- -LRB-) (NP (-RRB- -RRB-)))",
-            "(S (-LRB- -LRB-) (NP (-RRB- -RRB-)))",
-        ),
-        ("(ADVP|PRT (RB|IN on))", "(ADVP (RB on))"),
-        # Traces, and whatever held nothing else, however deep.
-        (
-            "(S (NP-SBJ (-NONE- *-1)) (VP (VB go) (SBAR (-NONE- 0) (S (-NONE- *)))))",
-            "(S (VP (VB go)))",
-        ),
-        ("(S (NP) (VP (VB go)))", "(S (VP (VB go)))"),
-        # A tag with a hyphen is a name of its own.
-        ("(S (HYPH -) (AFX-2 pre))", "(S (HYPH -) (AFX-2 pre))"),
-        ("(S (| |) (-X-1 (NN a)) (=1 (NN b)))", "(S (| |) (-X-1 (NN a)) (=1 (NN b)))"),
-        ("(S (: --) (`` ``) ('' ''))", "(S (: --) (`` ``) ('' ''))"),
-        # Only the outermost bracket goes, and only if nothing else stands in it.
-        ("(TOP (S (TOP (NN a))))", "(S (TOP (NN a)))"),
-        ("(ROOT (TOP (S (NN a))))", "(S (NN a))"),
-        ("(S1 (FRAG (NN a)) (. .))", "(TOP (FRAG (NN a)) (. .))"),
-        ("( (NN a))", "(TOP (NN a))"),
-        ("( (NP (-NONE- *)) (NN a))", "(TOP (NN a))"),
-        ("(NN a)", "(TOP (NN a))"),
-        ("( (S ((NN a))))", "(S (X (NN a)))"),
-        # One label over the same one is kept: EVALB counts both.
-        ("(NP (NP (-NONE- *)) (NP (NN a)))", "(NP (NP (NN a)))"),
-    ],
+CLEANED_BY_HAND = (
+    ("( (S-TPC-1 (NP-SBJ (DT a))))", "(S (NP (DT a)))"),
+    ("(NP=2 (NP-SBJ=1-2 (PRP$ a)))", "(NP (NP (PRP$ a)))"),
+    (
+        "(S (-LRB- -LRB-) (NP (-RRB- -RRB-)))",
+        "(S (-LRB- -LRB-) (NP (-RRB- -RRB-)))",
+    ),
+    ("(ADVP|PRT (RB|IN on))", "(ADVP (RB on))"),
+    # Traces, and whatever held nothing else, however deep.
+    (
+        "(S (NP-SBJ (-NONE- *-1)) (VP (VB go) (SBAR (-NONE- 0) (S (-NONE- *)))))",
+        "(S (VP (VB go)))",
+    ),
+    ("(S (NP) (VP (VB go)))", "(S (VP (VB go)))"),
+    # A tag with a hyphen is a name of its own.
+    ("(S (HYPH -) (AFX-2 pre))", "(S (HYPH -) (AFX-2 pre))"),
+    ("(S (| |) (-X-1 (NN a)) (=1 (NN b)))", "(S (| |) (-X-1 (NN a)) (=1 (NN b)))"),
+    ("(S (: --) (`` ``) ('' ''))", "(S (: --) (`` ``) ('' ''))"),
+    # Only the outermost bracket goes, and only if nothing else stands in it.
+    ("(TOP (S (TOP (NN a))))", "(S (TOP (NN a)))"),
+    ("(ROOT (TOP (S (NN a))))", "(S (NN a))"),
+    ("(S1 (FRAG (NN a)) (. .))", "(TOP (FRAG (NN a)) (. .))"),
+    ("( (NN a))", "(TOP (NN a))"),
+    ("( (NP (-NONE- *)) (NN a))", "(TOP (NN a))"),
+    ("(NN a)", "(TOP (NN a))"),
+    ("( (S ((NN a))))", "(S (X (NN a)))"),
+    # One label over the same one is kept: EVALB counts both.
+    ("(NP (NP (-NONE- *)) (NP (NN a)))", "(NP (NP (NN a)))"),
 )
-def test_examples(text, expected):
-    assert cleaned_text(text) == expected
 
 
-@pytest.mark.parametrize("text", ["(())", "( (S (NP (-NONE- *))))", "(-NONE- *)"])
-def test_a_tree_without_words_is_none(text):
-    assert cleaned_text(text) == "None"
+def test_examples():
+    for text, expected in CLEANED_BY_HAND:
+        assert cleaned_text(text) == expected, text
+
+
+def test_a_tree_without_words_is_none():
+    for text in ("(())", "( (S (NP (-NONE- *))))", "(-NONE- *)"):
+        assert cleaned_text(text) == "None", text
 
 
 @given(TREES)

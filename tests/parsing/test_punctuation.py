@@ -1,6 +1,5 @@
 from types import MappingProxyType
 
-import pytest
 import tensorflow as tf
 from hypothesis import given
 from hypothesis import strategies as st
@@ -32,20 +31,24 @@ NO_MARKS = (
 )
 
 
-@pytest.mark.parametrize(
-    ("word", "tag"),
-    [(word, tag) for tag, words in MARKS.items() for word in words.split()]
-    + [(word, "NN") for word in ["", *NO_MARKS.split()]],
+WORDS_AND_TAGS = (
+    *((word, tag) for tag, words in MARKS.items() for word in words.split()),
+    *((word, "NN") for word in ("", *NO_MARKS.split())),
 )
-def test_which_words_are_marks(word, tag):
-    assert OWN_TAGS[kind_of_word(word)] == tag
-    assert kinds_of_words_in_graph(tf.constant([word])) == [OWN_TAGS.index(tag)]
 
 
-@pytest.mark.parametrize("tag", [*MARKS, "NN", "DT", "POS", "$", "#", "", "-NONE-"])
-def test_kinds_of_parts_of_speech(tag):
-    assert OWN_TAGS[kind_of_tag(tag)] == (tag if tag in MARKS else "NN")
-    assert kinds_of_tags_in_graph(tf.constant([[tag]])) == [[kind_of_tag(tag)]]
+def test_which_words_are_marks():
+    for word, tag in WORDS_AND_TAGS:
+        assert OWN_TAGS[kind_of_word(word)] == tag, repr(word)
+        in_graph = kinds_of_words_in_graph(tf.constant([word]))
+        assert in_graph == [OWN_TAGS.index(tag)], repr(word)
+
+
+def test_kinds_of_parts_of_speech():
+    for tag in (*MARKS, "NN", "DT", "POS", "$", "#", "", "-NONE-"):
+        assert OWN_TAGS[kind_of_tag(tag)] == (tag if tag in MARKS else "NN"), repr(tag)
+        in_graph = kinds_of_tags_in_graph(tf.constant([[tag]]))
+        assert in_graph == [[kind_of_tag(tag)]], repr(tag)
 
 
 @given(st.lists(st.text(alphabet=".,:;-`'?!LRCSB\n a", max_size=5), max_size=9))
