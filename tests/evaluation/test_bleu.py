@@ -27,25 +27,25 @@ def random_corpus(seed: int) -> tuple[list[str], list[str]]:
     return hypotheses, references
 
 
-@pytest.mark.parametrize("seed", range(10))
-def test_bleu_equals_the_definition(seed):
+def test_bleu_equals_the_definition():
     # Plain words, which tokenize as they stand, and every precision above 0, so
     # that there is nothing to smooth: plain BLEU is what must come out.
-    hypotheses, references = random_corpus(seed)
-    candidates = [line.split() for line in hypotheses]
-    targets = [line.split() for line in references]
-    expected = bleu_np.corpus_bleu(candidates, targets)
-    scores = corpus_scores(hypotheses, references)
-    assert expected > 0
-    assert scores.bleu == pytest.approx(expected, abs=1e-9)
-    assert scores.hypothesis_length == sum(map(len, candidates))
-    assert scores.reference_length == sum(map(len, targets))
-    # What the equality above would catch: the two sides swapped, and a mean of the
-    # sentences' own scores.
-    assert abs(corpus_scores(references, hypotheses).bleu - expected) > 1e-3
-    pairs = zip(candidates, targets, strict=True)
-    sentence_scores = [bleu_np.corpus_bleu([c], [t]) for c, t in pairs]
-    assert abs(sum(sentence_scores) / len(targets) - expected) > 1e-3
+    for seed in range(10):
+        hypotheses, references = random_corpus(seed)
+        candidates = [line.split() for line in hypotheses]
+        targets = [line.split() for line in references]
+        expected = bleu_np.corpus_bleu(candidates, targets)
+        scores = corpus_scores(hypotheses, references)
+        assert expected > 0, seed
+        assert scores.bleu == pytest.approx(expected, abs=1e-9), seed
+        assert scores.hypothesis_length == sum(map(len, candidates)), seed
+        assert scores.reference_length == sum(map(len, targets)), seed
+        # What the equality above would catch: the two sides swapped, and a mean of the
+        # sentences' own scores.
+        assert abs(corpus_scores(references, hypotheses).bleu - expected) > 1e-3, seed
+        pairs = zip(candidates, targets, strict=True)
+        sentence_scores = [bleu_np.corpus_bleu([c], [t]) for c, t in pairs]
+        assert abs(sum(sentence_scores) / len(targets) - expected) > 1e-3, seed
 
 
 def test_punctuation_is_split_by_the_13a_rules():

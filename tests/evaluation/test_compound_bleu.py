@@ -38,69 +38,71 @@ HYPOTHESES = (
 # What tokenizer.perl 1.1, the substitution in Perl 5.36 and multi-bleu.perl (without
 # its options, and printing more digits) gave for the lines above: BLEU, four
 # precisions, brevity penalty, both lengths.
-@pytest.mark.parametrize(
-    ("split", "ascii_quotes", "expected"),
-    [
-        (False, False, (63.787894, 88.5246, 69.6429, 58.8235, 45.6522, 1.0, 61, 61)),
-        (True, False, (65.833303, 91.3043, 75.0, 64.4068, 53.7037, 0.943677, 69, 73)),
-        (True, True, (71.871670, 94.2029, 79.6875, 71.1864, 62.963, 0.943677, 69, 73)),
-    ],
+SCORED_BY_PERL = (
+    (False, False, (63.787894, 88.5246, 69.6429, 58.8235, 45.6522, 1.0, 61, 61)),
+    (True, False, (65.833303, 91.3043, 75.0, 64.4068, 53.7037, 0.943677, 69, 73)),
+    (True, True, (71.871670, 94.2029, 79.6875, 71.1864, 62.963, 0.943677, 69, 73)),
 )
-def test_equals_the_perl_scripts(split, ascii_quotes, expected):
-    result = tokenized_bleu(
-        HYPOTHESES,
-        REFERENCES,
-        language="de",
-        split_compounds=split,
-        ascii_quotes=ascii_quotes,
-    )
-    bleu, p1, p2, p3, p4, penalty, hypothesis_length, reference_length = expected
-    assert result.bleu == pytest.approx(bleu, abs=1e-6)
-    assert result.precisions == pytest.approx((p1, p2, p3, p4), abs=1e-4)
-    assert result.brevity_penalty == pytest.approx(penalty, abs=1e-6)
-    assert result.hypothesis_length == hypothesis_length
-    assert result.reference_length == reference_length
+
+
+def test_equals_the_perl_scripts():
+    for row in SCORED_BY_PERL:
+        split, ascii_quotes, expected = row
+        result = tokenized_bleu(
+            HYPOTHESES,
+            REFERENCES,
+            language="de",
+            split_compounds=split,
+            ascii_quotes=ascii_quotes,
+        )
+        bleu, p1, p2, p3, p4, penalty, hypothesis_length, reference_length = expected
+        assert result.bleu == pytest.approx(bleu, abs=1e-6), row
+        assert result.precisions == pytest.approx((p1, p2, p3, p4), abs=1e-4), row
+        assert result.brevity_penalty == pytest.approx(penalty, abs=1e-6), row
+        assert result.hypothesis_length == hypothesis_length, row
+        assert result.reference_length == reference_length, row
 
 
 # Tokens as tokenizer.perl 1.1 -l de / -l fr prints them. Ordinals and abbreviations
 # keep their full stop, the stop after "z.B" at the end too (Moses changed that at
 # the end of 2018); French elisions keep their apostrophe on the left.
-@pytest.mark.parametrize(
-    ("language", "text", "tokens"),
-    [
-        (
-            "de",
-            REFERENCES[0],
-            "Der deutsch-französische Gipfel begann am 3. Oktober 2014 in Straßburg .",
-        ),
-        (
-            "de",
-            REFERENCES[3],
-            "Wie geht &apos; s dem 12-jährigen Jungen &amp; seiner Mutter ( 41 ) ?",
-        ),
-        (
-            "de",
-            REFERENCES[4],
-            "Er wartete ... und dann - endlich - kam der S-Bahn-Zug !",
-        ),
-        (
-            "fr",
-            "L'homme qu'il a vu hier n'est pas venu aujourd'hui.",
-            "L&apos; homme qu&apos; il a vu hier n&apos; est pas venu aujourd&apos; "
-            "hui .",
-        ),
-        (
-            "fr",
-            "Le porte-parole [anonyme] a-t-il vraiment parlé à 19 h ?",
-            "Le porte-parole &#91; anonyme &#93; a-t-il vraiment parlé à 19 h ?",
-        ),
-    ],
+CUT_BY_MOSES = (
+    (
+        "de",
+        REFERENCES[0],
+        "Der deutsch-französische Gipfel begann am 3. Oktober 2014 in Straßburg .",
+    ),
+    (
+        "de",
+        REFERENCES[3],
+        "Wie geht &apos; s dem 12-jährigen Jungen &amp; seiner Mutter ( 41 ) ?",
+    ),
+    (
+        "de",
+        REFERENCES[4],
+        "Er wartete ... und dann - endlich - kam der S-Bahn-Zug !",
+    ),
+    (
+        "fr",
+        "L'homme qu'il a vu hier n'est pas venu aujourd'hui.",
+        "L&apos; homme qu&apos; il a vu hier n&apos; est pas venu aujourd&apos; hui .",
+    ),
+    (
+        "fr",
+        "Le porte-parole [anonyme] a-t-il vraiment parlé à 19 h ?",
+        "Le porte-parole &#91; anonyme &#93; a-t-il vraiment parlé à 19 h ?",
+    ),
 )
-def test_tokens_are_those_of_moses(language, text, tokens):
-    assert MosesTokenizer(language).tokenize(text, return_str=True) == tokens
-    # And the metric uses the rules of the language it is told.
-    result = tokenized_bleu([text], [text], language=language, split_compounds=False)
-    assert result.reference_length == len(tokens.split())
+
+
+def test_tokens_are_those_of_moses():
+    for language, text, tokens in CUT_BY_MOSES:
+        assert MosesTokenizer(language).tokenize(text, return_str=True) == tokens, text
+        # And the metric uses the rules of the language it is told.
+        result = tokenized_bleu(
+            [text], [text], language=language, split_compounds=False
+        )
+        assert result.reference_length == len(tokens.split()), text
 
 
 def test_language_matters():
@@ -155,20 +157,21 @@ def test_equals_the_definition_on_random_corpora():
     assert swapped_differs > 80
 
 
-@pytest.mark.parametrize(
-    ("hypothesis", "reference"),
-    [
-        ("eins zwei", "drei vier"),
-        ("eins zwei drei", "eins zwei drei"),
-        ("eins zwei drei vier", "vier drei zwei eins"),
-        ("", "eins"),
-        ("eins", ""),
-        ("", ""),
-    ],
+NOT_MATCHED = (
+    ("eins zwei", "drei vier"),
+    ("eins zwei drei", "eins zwei drei"),
+    ("eins zwei drei vier", "vier drei zwei eins"),
+    ("", "eins"),
+    ("eins", ""),
+    ("", ""),
 )
-def test_no_match_at_some_length_scores_zero(hypothesis, reference):
+
+
+def test_no_match_at_some_length_scores_zero():
     # Not smoothed: with sacreBLEU's smoothing the third case would score above 0.
-    assert score([hypothesis.split()], [reference.split()]) == 0.0
+    for row in NOT_MATCHED:
+        hypothesis, reference = row
+        assert score([hypothesis.split()], [reference.split()]) == 0.0, row
 
 
 def test_case_counts():
@@ -217,28 +220,28 @@ def test_splitting_raises_the_score_of_a_half_right_compound():
 
 
 # As printed by: perl -ple 's{(\S)-(\S)}{$1 ##AT##-##AT## $2}g'
-@pytest.mark.parametrize(
-    ("line", "expected"),
-    [
-        ("a-b-c", "a ##AT##-##AT## b-c"),
-        ("ab-cd-ef", "ab ##AT##-##AT## cd ##AT##-##AT## ef"),
-        ("x-y z-w", "x ##AT##-##AT## y z ##AT##-##AT## w"),
-        ("é-ü", "é ##AT##-##AT## ü"),
-        # On bytes: \xc3 of "à" is used up by the hyphen before it, and \xa0 of it is
-        # left for the one after. Perl 5.36 printed all of these.
-        ("vis-à-vis", "vis ##AT##-##AT## à ##AT##-##AT## vis"),
-        ("é-ü-é", "é ##AT##-##AT## ü ##AT##-##AT## é"),
-        ("à-b-c", "à ##AT##-##AT## b-c"),
-        ("a\u00a0-b \u0085-x", "a\u00a0 ##AT##-##AT## b \u0085 ##AT##-##AT## x"),
-        ("a--b", "a ##AT##-##AT## -b"),
-        ("---", "- ##AT##-##AT## -"),
-        ("a - b", "a - b"),
-        ("-a-", "-a-"),
-        ("", ""),
-    ],
+SPLIT_BY_PERL = (
+    ("a-b-c", "a ##AT##-##AT## b-c"),
+    ("ab-cd-ef", "ab ##AT##-##AT## cd ##AT##-##AT## ef"),
+    ("x-y z-w", "x ##AT##-##AT## y z ##AT##-##AT## w"),
+    ("é-ü", "é ##AT##-##AT## ü"),
+    # On bytes: \xc3 of "à" is used up by the hyphen before it, and \xa0 of it is
+    # left for the one after. Perl 5.36 printed all of these.
+    ("vis-à-vis", "vis ##AT##-##AT## à ##AT##-##AT## vis"),
+    ("é-ü-é", "é ##AT##-##AT## ü ##AT##-##AT## é"),
+    ("à-b-c", "à ##AT##-##AT## b-c"),
+    ("a\u00a0-b \u0085-x", "a\u00a0 ##AT##-##AT## b \u0085 ##AT##-##AT## x"),
+    ("a--b", "a ##AT##-##AT## -b"),
+    ("---", "- ##AT##-##AT## -"),
+    ("a - b", "a - b"),
+    ("-a-", "-a-"),
+    ("", ""),
 )
-def test_split_as_perl_splits(line, expected):
-    assert split_at_hyphens(line) == expected
+
+
+def test_split_as_perl_splits():
+    for line, expected in SPLIT_BY_PERL:
+        assert split_at_hyphens(line) == expected, repr(line)
 
 
 @given(st.text(alphabet="ab- ", max_size=12))

@@ -13,12 +13,12 @@ def test_a_run_that_writes_trees_is_a_parser():
     assert form_of("tree", splits_words=False).answer("a", "") == "(TOP (NN a))"
 
 
-@pytest.mark.parametrize("language", ["de", "trees", "Tree", ""])
-def test_any_other_run_is_a_translator(language):
-    assert judge_of(language) is judged_translations
-    form = form_of(language, splits_words=True)
-    assert form.source(b"a.") == b"a."
-    assert form.answer("a", "(S") == "(S"
+def test_any_other_run_is_a_translator():
+    for language in ("de", "trees", "Tree", ""):
+        assert judge_of(language) is judged_translations, repr(language)
+        form = form_of(language, splits_words=True)
+        assert form.source(b"a.") == b"a.", repr(language)
+        assert form.answer("a", "(S") == "(S", repr(language)
 
 
 def test_a_cut_off_is_of_trees_alone():

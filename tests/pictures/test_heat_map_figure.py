@@ -18,15 +18,16 @@ def fields_of(figure) -> dict[str, np.ndarray]:
     }
 
 
-@pytest.mark.parametrize("kind", ["encoder", "decoder", "memory"])
-def test_a_field_for_each_head_of_each_layer(kind: str) -> None:
-    attention = getattr(made_up(), kind)
-    fields = fields_of(heat_map_figure(attention))
-    assert len(fields) == R * H
-    for r in range(R):
-        for h in range(H):
-            found = fields[f"layer {r + 1}, head {h + 1}"]
-            np.testing.assert_array_equal(found, attention.weights[r, h])
+def test_a_field_for_each_head_of_each_layer() -> None:
+    for kind in ("encoder", "decoder", "memory"):
+        attention = getattr(made_up(), kind)
+        fields = fields_of(heat_map_figure(attention))
+        assert len(fields) == R * H, kind
+        for r in range(R):
+            for h in range(H):
+                found = fields[f"layer {r + 1}, head {h + 1}"]
+                expected = attention.weights[r, h]
+                np.testing.assert_array_equal(found, expected, err_msg=kind)
 
 
 def test_one_layer_and_all_fields_have_one_scale() -> None:

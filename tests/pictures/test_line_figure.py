@@ -1,5 +1,6 @@
 """Lines are read back from the figure and from its SVG, and compared with weights."""
 
+import itertools
 import re
 import sys
 import xml.etree.ElementTree as ElementTree
@@ -57,20 +58,21 @@ def expected_lines(weights_HQC, heads, queries) -> dict[tuple[int, int, int], fl
     }
 
 
-@pytest.mark.parametrize("kind", ["encoder", "decoder", "memory"])
-@pytest.mark.parametrize(("layer", "heads"), [(1, None), (2, [3, 1])])
-def test_each_line_is_as_strong_as_its_weight(kind, layer, heads) -> None:
-    attention = getattr(made_up(), kind)
-    found = drawn_lines(line_figure(attention, layer, heads))
-    expected = expected_lines(
-        attention.weights[layer - 1],
-        heads or range(1, H + 1),
-        range(len(attention.queries)),
-    )
-    assert found.keys() == expected.keys()
-    assert len(found) < attention.weights[0].size  # some are too faint
-    for line, opacity in expected.items():
-        assert found[line] == pytest.approx(opacity, abs=1e-6)
+def test_each_line_is_as_strong_as_its_weight() -> None:
+    choices = ((1, None), (2, [3, 1]))
+    for row in itertools.product(("encoder", "decoder", "memory"), choices):
+        kind, (layer, heads) = row
+        attention = getattr(made_up(), kind)
+        found = drawn_lines(line_figure(attention, layer, heads))
+        expected = expected_lines(
+            attention.weights[layer - 1],
+            heads or range(1, H + 1),
+            range(len(attention.queries)),
+        )
+        assert found.keys() == expected.keys(), row
+        assert len(found) < attention.weights[0].size, row  # some are too faint
+        for line, opacity in expected.items():
+            assert found[line] == pytest.approx(opacity, abs=1e-6), (row, line)
 
 
 def test_one_word_s_lines_and_boxes() -> None:

@@ -1,7 +1,6 @@
 """Subwords to words: by hand, and against a product of matrices."""
 
 import numpy as np
-import pytest
 
 from t2t_keras.pictures.sentence_maps import AttentionMap
 from t2t_keras.pictures.words import (
@@ -14,26 +13,25 @@ from t2t_keras.pictures.words import (
 )
 from tests.pictures.made_up import HOSTILE, made_up
 
-
-@pytest.mark.parametrize(
-    ("pieces", "starts"),
-    [
-        (["▁The", "▁app", "les", ".", "</s>"], [0, 1, 3, 4]),
-        (["<s>", "▁Die", "▁Ä", "pfel"], [0, 1, 2]),
-        # The decoder may write a piece without a space first.
-        (["<s>", "les", "▁a"], [0, 1, 2]),
-        (["les", "▁a"], [0, 1]),
-        (["▁don", "'", "t", "▁go"], [0, 3]),
-        (["▁(", "app", "les", ")", ".", "▁so"], [0, 1, 3, 4, 5]),
-        (["▁", "(", "app", "les", ")"], [0, 2, 4]),
-        (["▁", "<0xF0>", "<0x9F>", "</s>"], [0, 3]),
-        (["▁...", "▁", "▁", "a"], [0, 1, 2]),
-        (["▁", "."], [0]),
-        (["."], [0]),
-    ],
+BEGINNINGS = (
+    (["▁The", "▁app", "les", ".", "</s>"], [0, 1, 3, 4]),
+    (["<s>", "▁Die", "▁Ä", "pfel"], [0, 1, 2]),
+    # The decoder may write a piece without a space first.
+    (["<s>", "les", "▁a"], [0, 1, 2]),
+    (["les", "▁a"], [0, 1]),
+    (["▁don", "'", "t", "▁go"], [0, 3]),
+    (["▁(", "app", "les", ")", ".", "▁so"], [0, 1, 3, 4, 5]),
+    (["▁", "(", "app", "les", ")"], [0, 2, 4]),
+    (["▁", "<0xF0>", "<0x9F>", "</s>"], [0, 3]),
+    (["▁...", "▁", "▁", "a"], [0, 1, 2]),
+    (["▁", "."], [0]),
+    (["."], [0]),
 )
-def test_where_words_begin(pieces: list[str], starts: list[int]) -> None:
-    assert word_starts(pieces) == starts
+
+
+def test_where_words_begin() -> None:
+    for pieces, starts in BEGINNINGS:
+        assert word_starts(pieces) == starts, pieces
 
 
 def membership(starts: list[int], pieces: int) -> np.ndarray:
@@ -42,22 +40,23 @@ def membership(starts: list[int], pieces: int) -> np.ndarray:
     return (np.arange(len(starts))[:, None] == words).astype("float64")
 
 
-@pytest.mark.parametrize("kind", ["encoder", "decoder", "memory"])
-def test_words_look_on_average_and_are_looked_at_in_all(kind: str) -> None:
-    attention = getattr(made_up(), kind)
-    found = merged(attention)
-    queries = membership(word_starts(attention.queries), len(attention.queries))
-    keys = membership(word_starts(attention.keys), len(attention.keys))
-    expected = np.einsum(
-        "qi,rhij,kj->rhqk",
-        queries / queries.sum(1, keepdims=True),
-        attention.weights.astype("float64"),
-        keys,
-    )
-    assert found.weights.shape != attention.weights.shape
-    np.testing.assert_allclose(found.weights, expected, atol=1e-6)
-    np.testing.assert_allclose(found.weights.sum(-1), 1.0, atol=1e-5)
-    assert found.weights.dtype == attention.weights.dtype
+def test_words_look_on_average_and_are_looked_at_in_all() -> None:
+    for kind in ("encoder", "decoder", "memory"):
+        attention = getattr(made_up(), kind)
+        found = merged(attention)
+        queries = membership(word_starts(attention.queries), len(attention.queries))
+        keys = membership(word_starts(attention.keys), len(attention.keys))
+        expected = np.einsum(
+            "qi,rhij,kj->rhqk",
+            queries / queries.sum(1, keepdims=True),
+            attention.weights.astype("float64"),
+            keys,
+        )
+        assert found.weights.shape != attention.weights.shape, kind
+        np.testing.assert_allclose(found.weights, expected, atol=1e-6, err_msg=kind)
+        sums = found.weights.sum(-1)
+        np.testing.assert_allclose(sums, 1.0, atol=1e-5, err_msg=kind)
+        assert found.weights.dtype == attention.weights.dtype, kind
 
 
 def test_words_are_spelled() -> None:
@@ -86,18 +85,18 @@ def test_hostile_pieces_keep_their_letters() -> None:
     assert found.keys[14:16] == ("😀", "😀")
 
 
-@pytest.mark.parametrize(
-    ("pieces", "text"),
-    [
-        (["▁app", "les"], "apples"),
-        (["▁", "<0xC3>", "<0x84>", "pfel"], "Äpfel"),
-        (["<0xC3>"], "\ufffd"),
-        (["▁"], "▁"),
-        (["▁<0xZZ>"], "<0xZZ>"),
-    ],
+SPELLINGS = (
+    (["▁app", "les"], "apples"),
+    (["▁", "<0xC3>", "<0x84>", "pfel"], "Äpfel"),
+    (["<0xC3>"], "\ufffd"),
+    (["▁"], "▁"),
+    (["▁<0xZZ>"], "<0xZZ>"),
 )
-def test_a_word_is_spelled(pieces: list[str], text: str) -> None:
-    assert spelled(pieces) == text
+
+
+def test_a_word_is_spelled() -> None:
+    for pieces, text in SPELLINGS:
+        assert spelled(pieces) == text, pieces
 
 
 def test_a_sentence_is_written_out() -> None:
@@ -105,12 +104,12 @@ def test_a_sentence_is_written_out() -> None:
     assert text_of(["<s>", "</s>"]) == ""
 
 
-@pytest.mark.parametrize(
-    ("piece", "is_one"),
-    [
-        *((piece, True) for piece in (".", "▁?!", "€", "。")),
-        *((piece, False) for piece in ("▁", "a.", "", "</s>", "<s>", "<0x2E>")),
-    ],
+PUNCTUATION = (
+    *((piece, True) for piece in (".", "▁?!", "€", "。")),
+    *((piece, False) for piece in ("▁", "a.", "", "</s>", "<s>", "<0x2E>")),
 )
-def test_what_is_punctuation(piece: str, is_one: bool) -> None:
-    assert is_punctuation(piece) is is_one
+
+
+def test_what_is_punctuation() -> None:
+    for piece, is_one in PUNCTUATION:
+        assert is_punctuation(piece) is is_one, repr(piece)
