@@ -116,21 +116,21 @@ def test_at_25_000_tokens_97_percent_are_real():
             assert lengths.sum() / positions > 0.97  # 98 % seen
 
 
-@pytest.mark.parametrize(
-    ("tokens", "rows", "bound"),
-    # Of mean length 32 a row of eight pairs has 256 positions.
-    [
-        (7_936, 31, 256),  # so few are as they come
-        (8_192, 32, 256),
-        (9_999, 32, 312),  # 39 become 32, and the budget is used
-        (16_640, 64, 260),  # 65
-        (20_479, 64, 319),  # 79
-        (40_960, 160, 256),
-    ],
+# Of mean length 32 a row of eight pairs has 256 positions.
+SHAPES_OF_BUDGETS = (
+    (7_936, 31, 256),  # so few are as they come
+    (8_192, 32, 256),
+    (9_999, 32, 312),  # 39 become 32, and the budget is used
+    (16_640, 64, 260),  # 65
+    (20_479, 64, 319),  # 79
+    (40_960, 160, 256),
 )
-def test_many_rows_are_as_many_as_devices_can_share(tokens, rows, bound):
+
+
+def test_many_rows_are_as_many_as_devices_can_share():
     lengths = np.array([[32, 32], [40, 40], [24, 24]])
-    assert tuple(packed_shape(lengths, tokens)) == (rows, bound, bound)
+    for tokens, rows, bound in SHAPES_OF_BUDGETS:
+        assert tuple(packed_shape(lengths, tokens)) == (rows, bound, bound), tokens
 
 
 def test_of_a_small_corpus_97_percent_are_real():
