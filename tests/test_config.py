@@ -91,9 +91,8 @@ def test_every_number_has_a_least_value() -> None:
             assert limited or field.name == "vocabulary_size", field.name
 
 
-@pytest.mark.parametrize(
-    ("values", "message"),
-    [
+def test_a_model_that_cannot_be_is_refused() -> None:
+    for values, message in (
         ({"d_model": 9, "num_heads": 3}, r"--d_model must be even.* Received: 9"),
         (
             {"d_model": 10, "num_heads": 4},
@@ -104,11 +103,10 @@ def test_every_number_has_a_least_value() -> None:
             r"multiple of --num_heads where --d_k and --d_v are not given",
         ),
         ({"encoder_neighborhood": 4}, r"--encoder_neighborhood must be odd.*: 4"),
-    ],
-)
-def test_a_model_that_cannot_be_is_refused(values, message) -> None:
-    with pytest.raises(UserError, match=message):
-        ModelConfig(**values)
+    ):
+        with pytest.raises(UserError, match=message):
+            ModelConfig(**values)
+            pytest.fail(f"{values} were taken")
 
 
 def test_heads_of_a_given_size_need_not_divide_the_width() -> None:
@@ -147,10 +145,11 @@ def test_steps_to_profile_are_two_numbers() -> None:
     assert len(TrainingConfig().profiled_steps()) == 0
 
 
-@pytest.mark.parametrize("text", ["", "5", "5:", ":5", "0:5", "9:5", "-1:5", "a:b"])
-def test_other_steps_to_profile_are_refused(text) -> None:
-    with pytest.raises(UserError, match=rf"--profile_steps.*100:110.*: {text}$"):
-        TrainingConfig(profile_steps=text)
+def test_other_steps_to_profile_are_refused() -> None:
+    for text in ("", "5", "5:", ":5", "0:5", "9:5", "-1:5", "a:b"):
+        with pytest.raises(UserError, match=rf"--profile_steps.*100:110.*: {text}$"):
+            TrainingConfig(profile_steps=text)
+            pytest.fail(f"{text!r} was taken")
 
 
 def test_a_part_must_hold_the_longest_pair() -> None:
@@ -160,18 +159,16 @@ def test_a_part_must_hold_the_longest_pair() -> None:
     ExperimentConfig(training=training, data=DataConfig(max_length=255))
 
 
-@pytest.mark.parametrize(
-    "settings",
-    [
+def test_trees_are_for_parsers() -> None:
+    for settings in (
         {"train_source": ("a.tsv", "b.mrg")},
         {"test_source": ("b.mrg.gz",)},
         {"mixture": ("a.en:a.de:1", "b.mrg:1/2")},
-    ],
-)
-def test_trees_are_for_parsers(settings) -> None:
-    with pytest.raises(UserError, match=r"b\.mrg.*--target_language=tree.*: de$"):
-        DataConfig(**settings)
-    DataConfig(**settings, target_language="tree")
+    ):
+        with pytest.raises(UserError, match=r"b\.mrg.*--target_language=tree.*: de$"):
+            DataConfig(**settings)
+            pytest.fail(f"{settings} were taken")
+        DataConfig(**settings, target_language="tree")
 
 
 def test_a_mixture_of_nothing_sensible_is_refused() -> None:

@@ -123,13 +123,12 @@ def test_a_number_that_cannot_be_meant_is_refused() -> None:
         assert name in refusal(argument), argument
 
 
-@pytest.mark.parametrize(
-    ("name", "value"), [("dropout_rate", "nan"), ("alpha", "nan"), ("alpha", "inf")]
-)
-def test_what_is_not_a_number_is_refused(name, value) -> None:
-    message = f"--{name} must be a number. Received: {value}"
-    with pytest.raises(UserError, match=message):
-        config_of(f"--{name}={value}")
+def test_what_is_not_a_number_is_refused() -> None:
+    for name, value in (("dropout_rate", "nan"), ("alpha", "nan"), ("alpha", "inf")):
+        message = f"--{name} must be a number. Received: {value}"
+        with pytest.raises(UserError, match=message):
+            config_of(f"--{name}={value}")
+            pytest.fail(f"--{name}={value} was taken")
 
 
 def test_an_unknown_flag_is_refused_with_the_nearest() -> None:
@@ -158,10 +157,10 @@ def test_what_a_flagfile_cannot_hold_is_refused() -> None:
     for text in (" a", "a\t", "a\nb", "a\rb"):
         for name, value in (("dataset", text), ("train_source", ("b", text))):
             config = unflat({**flat(ExperimentConfig()), name: value})
-            with pytest.raises(UserError) as caught:
-                pytest.fail(f"kept: {value!r} in {flagfile_text(config, '')}")
-            expected = f"--{name} cannot be kept.*Rename the file"
-            assert re.search(expected, str(caught.value)), value
+            message = f"--{name} cannot be kept.*Rename the file"
+            with pytest.raises(UserError, match=message):
+                flagfile_text(config, "")
+                pytest.fail(f"{value!r} was kept")
 
 
 def test_a_missing_flagfile_is_named(tmp_path) -> None:

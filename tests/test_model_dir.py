@@ -182,19 +182,16 @@ def with_checkpoints(model_dir) -> ModelDir:
     return model_dir
 
 
-@pytest.mark.parametrize(
-    ("which", "expected"),
-    [
+def test_a_checkpoint_is_found_by_what_it_is(with_checkpoints) -> None:
+    for which, expected in (
         ("latest", "checkpoints/step-12"),
         ("best", "best/step-11"),
         ("9", "checkpoints/step-9"),
         # There is no average yet.
         ("averaged", "checkpoints/step-12"),
-    ],
-)
-def test_a_checkpoint_is_found_by_what_it_is(with_checkpoints, which, expected) -> None:
-    found = with_checkpoints.find_checkpoint(which)
-    assert found == with_checkpoints.path / expected
+    ):
+        found = with_checkpoints.find_checkpoint(which)
+        assert found == with_checkpoints.path / expected, which
 
 
 def test_the_newest_average_comes_before_the_newest_checkpoint(
@@ -212,13 +209,12 @@ def test_a_folder_must_be_a_checkpoint(with_checkpoints, tmp_path) -> None:
         with_checkpoints.find_checkpoint(str(folder))
 
 
-@pytest.mark.parametrize("which", ["11", "newest", "/no/such/folder"])
-def test_what_is_not_there_is_refused_with_what_there_is(
-    with_checkpoints, which
-) -> None:
-    message = rf"no checkpoint '{which}'.*\[9, 10, 12\].*averaged, latest, best"
-    with pytest.raises(UserError, match=message):
-        with_checkpoints.find_checkpoint(which)
+def test_what_is_not_there_is_refused_with_what_there_is(with_checkpoints) -> None:
+    for which in ("11", "newest", "/no/such/folder"):
+        message = rf"no checkpoint '{which}'.*\[9, 10, 12\].*averaged, latest, best"
+        with pytest.raises(UserError, match=message):
+            with_checkpoints.find_checkpoint(which)
+            pytest.fail(f"{which} was found")
 
 
 def test_where_none_is_none_is_found(model_dir) -> None:

@@ -123,17 +123,14 @@ def test_a_signal_reaches_all_programs_that_run(package) -> None:
         assert (package / f"{mark.name}.log").read_text().endswith("stopped by 15\n")
 
 
-@pytest.mark.parametrize(
-    ("text", "last"),
-    [
+def test_the_last_line_that_says_something(tmp_path) -> None:
+    for text, last in (
         (b"one\ntwo\n\n  \n", "two"),
         (b"error: bad\n", "bad"),
         (b"\n", "nothing was said"),
         (b"\xff\n", "\ufffd"),
         (b"x" * 9000 + b"\nend", "end"),
-    ],
-)
-def test_the_last_line_that_says_something(tmp_path, text, last) -> None:
-    (tmp_path / "log").write_bytes(text)
-    assert last_line(tmp_path / "log") == last
-    assert last_line(tmp_path / "none") == "nothing was said"
+    ):
+        (tmp_path / "log").write_bytes(text)
+        assert last_line(tmp_path / "log") == last, text
+        assert last_line(tmp_path / "none") == "nothing was said", text

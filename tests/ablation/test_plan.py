@@ -38,26 +38,25 @@ def test_a_pattern_stands_for_all_that_match(tmp_path):
     assert [row.name for row in rows] == ["base", "a1", "c1"]
 
 
-@pytest.mark.parametrize(
-    ("rows", "given", "message"),
-    [
-        (["a1", "missing"], [], r"There is no flagfile .*missing\.flags"),
-        ([], [], r"--rows is required"),
-        (["a1", "a1"], [], r"a1\.flags and .*a1\.flags have one name.*Rename one"),
-        (
-            ["base", "a1"],
-            ["--num_heads=4"],
-            r"base\.flags and .*a1\.flags say the same.*Leave out the flag",
-        ),
-        (
-            ["base", "v"],
-            [],
-            r"not of one corpus and vocabulary: --vocabulary_size differ",
-        ),
-        (["base", "wrong"], [], r"wrong\.flags: .*num_head'. Did you mean: num_heads"),
-    ],
+NO_TABLES = (
+    (["a1", "missing"], [], r"There is no flagfile .*missing\.flags"),
+    ([], [], r"--rows is required"),
+    (["a1", "a1"], [], r"a1\.flags and .*a1\.flags have one name.*Rename one"),
+    (
+        ["base", "a1"],
+        ["--num_heads=4"],
+        r"base\.flags and .*a1\.flags say the same.*Leave out the flag",
+    ),
+    (
+        ["base", "v"],
+        [],
+        r"not of one corpus and vocabulary: --vocabulary_size differ",
+    ),
+    (["base", "wrong"], [], r"wrong\.flags: .*num_head'. Did you mean: num_heads"),
 )
-def test_rows_that_make_no_table_are_refused(tmp_path, rows, given, message):
+
+
+def test_rows_that_make_no_table_are_refused(tmp_path):
     written_rows(
         tmp_path,
         base="",
@@ -65,5 +64,7 @@ def test_rows_that_make_no_table_are_refused(tmp_path, rows, given, message):
         v="--vocabulary_size=400",
         wrong="--num_head=3",
     )
-    with pytest.raises(UserError, match=message):
-        read_rows([f"{tmp_path}/{row}.flags" for row in rows], given)
+    for rows, given, message in NO_TABLES:
+        with pytest.raises(UserError, match=message):
+            read_rows([f"{tmp_path}/{row}.flags" for row in rows], given)
+            pytest.fail(f"{rows} with {given} were read")

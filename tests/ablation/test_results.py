@@ -122,22 +122,24 @@ def test_a_parser_is_no_row(tmp_path) -> None:
         run_result(runs[0])
 
 
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        ("{", r"ablation\.json is damaged"),
-        ("[]", r"ablation\.json is damaged"),
-        ('{"version": 1}', r"ablation\.json is damaged"),
-        ('{"version": 1, "rows": [{}], "runs": []}', r"ablation\.json is damaged"),
-        ('{"version": 2}', r"of version 2, and this release reads 1"),
-        (None, r"There is no ablation\.json in"),
-    ],
+UNREADABLE = (
+    ("{", r"ablation\.json is damaged"),
+    ("[]", r"ablation\.json is damaged"),
+    ('{"version": 1}', r"ablation\.json is damaged"),
+    ('{"version": 1, "rows": [{}], "runs": []}', r"ablation\.json is damaged"),
+    ('{"version": 2}', r"of version 2, and this release reads 1"),
+    (None, r"There is no ablation\.json in"),
 )
-def test_what_cannot_be_read_is_named(tmp_path, text, message) -> None:
-    if text is not None:
-        (tmp_path / "ablation.json").write_text(text)
-    with pytest.raises(UserError, match=message):
-        read_results(tmp_path)
+
+
+def test_what_cannot_be_read_is_named(tmp_path) -> None:
+    for text, message in UNREADABLE:
+        (tmp_path / "ablation.json").unlink(missing_ok=True)
+        if text is not None:
+            (tmp_path / "ablation.json").write_text(text)
+        with pytest.raises(UserError, match=message):
+            read_results(tmp_path)
+            pytest.fail(f"{text!r} was read")
 
 
 def test_later_fields_are_not_taken_for_ours(some, tmp_path) -> None:

@@ -31,8 +31,7 @@ def test_positions_hold_far_out() -> None:
     np.testing.assert_allclose(codes[0], expected, atol=1e-4)
 
 
-@pytest.mark.parametrize("layout", ["concatenated", "last_timescale", "from_one"])
-def test_other_layouts_are_told_apart(layout: str) -> None:
+def test_other_layouts_are_told_apart() -> None:
     codes = SinusoidalPositionEncoding()(np.zeros((1, L, D), "f"))[0]
     table = transformer_np.sinusoids(L + 1, D)
     exponent = np.arange(D // 2) / (D // 2 - 1)
@@ -42,7 +41,8 @@ def test_other_layouts_are_told_apart(layout: str) -> None:
         "last_timescale": np.stack([np.sin(angle), np.cos(angle)], -1).reshape(L, D),
         "from_one": table[1:],
     }
-    assert np.abs(codes - wrong[layout]).max() > 0.1
+    for layout, other in wrong.items():
+        assert np.abs(codes - other).max() > 0.1, layout
 
 
 @pytest.mark.parametrize("position", [3, tf.constant(3), [3], [[3]]])

@@ -43,28 +43,29 @@ def test_the_checkpoints_that_are_meant(average, own_short_run, arguments, steps
     assert own_short_run.run_card()["averaged"] == {"steps": steps}
 
 
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        ([], "Give --last, or --from_step and --to_step, to average."),
-        (
-            ["--last=5"],
-            "There are 4 checkpoints from step 0 to 60, 5 wanted. The run has these: "
-            "[15, 30, 45, 60]. Keep more of them with --keep_checkpoints.",
-        ),
-        (["--from_step=61"], "There are 0 checkpoints from step 61 to 60, 1 wante"),
-        (["--from_step=45", "--to_step=30"], "There are 0 checkpoints from step 45"),
-        (["--to_step=30", "--last=3"], "There are 2 checkpoints from step 0 to 30"),
-        (["5"], "Arguments are given as flags. Received: 5."),
-    ],
+REFUSED = (
+    ([], "Give --last, or --from_step and --to_step, to average."),
+    (
+        ["--last=5"],
+        "There are 4 checkpoints from step 0 to 60, 5 wanted. The run has these: "
+        "[15, 30, 45, 60]. Keep more of them with --keep_checkpoints.",
+    ),
+    (["--from_step=61"], "There are 0 checkpoints from step 61 to 60, 1 wante"),
+    (["--from_step=45", "--to_step=30"], "There are 0 checkpoints from step 45"),
+    (["--to_step=30", "--last=3"], "There are 2 checkpoints from step 0 to 30"),
+    (["5"], "Arguments are given as flags. Received: 5."),
 )
-def test_what_cannot_be_averaged_is_refused(average, own_short_run, arguments, message):
-    before = (own_short_run.averaged / "step-60/state.json").read_bytes()
-    done = average(*arguments)
-    assert (done.status, done.output) == (2, b"")
-    assert done.stderr.startswith("error: ")
-    assert message in done.stderr
-    assert (own_short_run.averaged / "step-60/state.json").read_bytes() == before
+
+
+def test_what_cannot_be_averaged_is_refused(average, own_short_run):
+    state = own_short_run.averaged / "step-60/state.json"
+    before = state.read_bytes()
+    for arguments, message in REFUSED:
+        done = average(*arguments)
+        assert (done.status, done.output) == (2, b""), (arguments, done.stderr)
+        assert done.stderr.startswith("error: "), (arguments, done.stderr)
+        assert message in done.stderr, (arguments, done.stderr)
+        assert state.read_bytes() == before, arguments
 
 
 def test_a_run_without_checkpoints(average, own_short_run):

@@ -53,39 +53,39 @@ def write(path, content):
     return path
 
 
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (
-            ["--train_source=no/such.txt"],
-            "no/such.txt does not exist, nor doe",
-        ),
-        (["--vocabulary_size=5000"], "larger than the training text allows: its 80 li"),
-        (["--vocabulary_size=100"], "A vocabulary of 100 is too small: the 3 special"),
-        (["--vocabulary_size=262"], "the characters of the training text need"),
-        (["--vocabulary_file=no.model"], "/no.model"),
-        (["--subwords=bpee"], "--subwords must be one of bpe, unigram. Received: bpee"),
-        (["--max_length=2"], "No sentence pair is left: 40 have a side longer than 2"),
-        (["--tokens_per_batch=7"], "--tokens_per_batch must be at least --max_length"),
-        (["--d_model=9", "--num_heads=3"], "--d_model must be even"),
-        (["--num_heads=3"], "--d_model must be a multiple of --num_heads"),
-        (["--encoder_neighborhood=4"], "--encoder_neighborhood must be odd"),
-        (
-            ["--batching=packed"],
-            "--batching must be one of bucket, pack. Received: packed",
-        ),
-        (["--learned_positions=5"], "learned_positions"),
-        (["now"], "Arguments are given as flags. Received: now."),
-    ],
+CANNOT_BE = (
+    (
+        ["--train_source=no/such.txt"],
+        "no/such.txt does not exist, nor doe",
+    ),
+    (["--vocabulary_size=5000"], "larger than the training text allows: its 80 li"),
+    (["--vocabulary_size=100"], "A vocabulary of 100 is too small: the 3 special"),
+    (["--vocabulary_size=262"], "the characters of the training text need"),
+    (["--vocabulary_file=no.model"], "/no.model"),
+    (["--subwords=bpee"], "--subwords must be one of bpe, unigram. Received: bpee"),
+    (["--max_length=2"], "No sentence pair is left: 40 have a side longer than 2"),
+    (["--tokens_per_batch=7"], "--tokens_per_batch must be at least --max_length"),
+    (["--d_model=9", "--num_heads=3"], "--d_model must be even"),
+    (["--num_heads=3"], "--d_model must be a multiple of --num_heads"),
+    (["--encoder_neighborhood=4"], "--encoder_neighborhood must be odd"),
+    (
+        ["--batching=packed"],
+        "--batching must be one of bucket, pack. Received: packed",
+    ),
+    (["--learned_positions=5"], "learned_positions"),
+    (["now"], "Arguments are given as flags. Received: now."),
 )
-def test_nothing_is_left_of_a_run_that_cannot_be(train, tmp_path, arguments, message):
-    assert refused(train(*arguments), message)
-    assert not (tmp_path / "new").exists()
 
 
-@pytest.mark.parametrize(
-    ("argument", "message"),
-    [
+def test_nothing_is_left_of_a_run_that_cannot_be(train, tmp_path):
+    for arguments, message in CANNOT_BE:
+        assert refused(train(*arguments), message), arguments
+        assert not (tmp_path / "new").exists(), arguments
+
+
+def test_a_flag_that_cannot_be_read(train, tmp_path):
+    """These are absl's own messages."""
+    for argument, message in (
         (
             "--train_step=5",
             "Unknown command line flag 'train_step'. Did you mean: train",
@@ -94,12 +94,9 @@ def test_nothing_is_left_of_a_run_that_cannot_be(train, tmp_path, arguments, mes
         ("--train_steps=0", "flag --train_steps=0: "),
         ("--label_smoothing=1.5", "flag --label_smoothing=1.5: "),
         ("--num_heads=0", "flag --num_heads=0: "),
-    ],
-)
-def test_a_flag_that_cannot_be_read(train, tmp_path, argument, message):
-    """These are absl's own messages."""
-    assert refused(train(argument), message)
-    assert not (tmp_path / "new").exists()
+    ):
+        assert refused(train(argument), message), argument
+        assert not (tmp_path / "new").exists(), argument
 
 
 def test_a_missing_flagfile():

@@ -220,36 +220,36 @@ def test_a_damaged_file_is_refused_and_nothing_written(served, tmp_path):
     assert not output.exists()
 
 
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (["--server=nowhere"], "A server is host:port, as in localhost:8500"),
-        (["--batch_size=0"], "--batch_size must be at least 1: 0"),
-        (["--concurrency=0"], "--concurrency must be at least 1: 0"),
-        (["--lines_at_once=-1"], "--lines_at_once must be at least 1: -1"),
-        (["--n_best=0"], "--n_best must be at least 1: 0"),
-        (["--retries=-1"], "--retries must be at least 0: -1"),
-        (["--timeout_seconds=0"], "timeout_seconds must be positive: 0"),
-        (["--beam_size=0"], "beam_size must be at least 1: 0"),
-        (["--alpha=nan"], "--alpha must be a number. Received: nan"),
-        (["--n_best=2", "--alpha=1"], "An export gives its n best with its own set"),
-        (["--target=a", "--alpha=1"], "With --target nothing is translated, so that"),
-        (["--target=-"], "--input and --target are one and the same: -"),
-        (["--target=no/such.txt"], "There is no file no/such.txt (--target)"),
-        (["--input=no/such.txt"], "There is no file no/such.txt (--input)"),
-        (["--output=no/such/folder.txt"], "no/such/folder.txt cannot be written"),
-        (["--model_version=1", "--version_label=a"], "A version has a number or a la"),
-        (["--ssl_ca_file=pyproject.toml"], "is no file of certificates (PEM)"),
-        (["--ssl_ca_file=no/such.pem"], "--ssl_ca_file=no/such.pem is no file of cer"),
-        (["source.txt"], "Arguments are given as flags. Received: source.txt."),
-    ],
+REFUSED = (
+    (["--server=nowhere"], "A server is host:port, as in localhost:8500"),
+    (["--batch_size=0"], "--batch_size must be at least 1: 0"),
+    (["--concurrency=0"], "--concurrency must be at least 1: 0"),
+    (["--lines_at_once=-1"], "--lines_at_once must be at least 1: -1"),
+    (["--n_best=0"], "--n_best must be at least 1: 0"),
+    (["--retries=-1"], "--retries must be at least 0: -1"),
+    (["--timeout_seconds=0"], "timeout_seconds must be positive: 0"),
+    (["--beam_size=0"], "beam_size must be at least 1: 0"),
+    (["--alpha=nan"], "--alpha must be a number. Received: nan"),
+    (["--n_best=2", "--alpha=1"], "An export gives its n best with its own set"),
+    (["--target=a", "--alpha=1"], "With --target nothing is translated, so that"),
+    (["--target=-"], "--input and --target are one and the same: -"),
+    (["--target=no/such.txt"], "There is no file no/such.txt (--target)"),
+    (["--input=no/such.txt"], "There is no file no/such.txt (--input)"),
+    (["--output=no/such/folder.txt"], "no/such/folder.txt cannot be written"),
+    (["--model_version=1", "--version_label=a"], "A version has a number or a la"),
+    (["--ssl_ca_file=pyproject.toml"], "is no file of certificates (PEM)"),
+    (["--ssl_ca_file=no/such.pem"], "--ssl_ca_file=no/such.pem is no file of cer"),
+    (["source.txt"], "Arguments are given as flags. Received: source.txt."),
 )
-def test_what_cannot_be_is_refused(served, arguments, message):
-    done = run(served[0], *arguments)
-    assert (done.status, done.output) == (2, b"")
-    assert done.stderr.startswith("error: ")
-    assert message in done.stderr
-    assert served[1].requests == []
+
+
+def test_what_cannot_be_is_refused(served):
+    for arguments, message in REFUSED:
+        done = run(served[0], *arguments)
+        assert (done.status, done.output) == (2, b""), (arguments, done.stderr)
+        assert done.stderr.startswith("error: "), (arguments, done.stderr)
+        assert message in done.stderr, (arguments, done.stderr)
+        assert served[1].requests == [], arguments
 
 
 def test_the_server_is_required():

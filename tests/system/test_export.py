@@ -250,24 +250,25 @@ def test_sigterm_leaves_nothing_half_written(own_run):
     assert versions(own_run.export_ids) == ["1"]
 
 
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (["--beam_size=0"], "--beam_size=0: 0 is not a positive"),
-        (["--alpha=-1"], "--alpha=-1: -1.0 is not a non-negative"),
-        (["--checkpoint=7"], "There is no checkpoint '7' in"),
-        (["--n_best=5"], "--n_best=5 is more than --beam_size=4, the number of"),
-        (["--batch_sizes=4,2"], "each larger than the one before, as 1,8,32. Received"),
-        (["--batch_sizes=1,x"], "must be numbers from 1"),
-        (["--model_name=En De"], "must be lower-case letters, digits and hyphens"),
-    ],
+REFUSED = (
+    (["--beam_size=0"], "--beam_size=0: 0 is not a positive"),
+    (["--alpha=-1"], "--alpha=-1: -1.0 is not a non-negative"),
+    (["--checkpoint=7"], "There is no checkpoint '7' in"),
+    (["--n_best=5"], "--n_best=5 is more than --beam_size=4, the number of"),
+    (["--batch_sizes=4,2"], "each larger than the one before, as 1,8,32. Received"),
+    (["--batch_sizes=1,x"], "must be numbers from 1"),
+    (["--model_name=En De"], "must be lower-case letters, digits and hyphens"),
 )
-def test_what_cannot_be_exported_is_refused(own_short_run, arguments, message):
-    done = run_program("export", f"--model_dir={own_short_run.path}", *arguments)
-    assert done.status == 2
-    assert done.stderr.startswith("error: ")
-    assert message in done.stderr
-    assert versions(own_short_run.export) == versions(own_short_run.export_ids) == ["1"]
+
+
+def test_what_cannot_be_exported_is_refused(own_short_run):
+    for arguments, message in REFUSED:
+        done = run_program("export", f"--model_dir={own_short_run.path}", *arguments)
+        assert done.status == 2, (arguments, done.stderr)
+        assert done.stderr.startswith("error: "), (arguments, done.stderr)
+        assert message in done.stderr, (arguments, done.stderr)
+        for base in (own_short_run.export, own_short_run.export_ids):
+            assert versions(base) == ["1"], arguments
 
 
 def test_a_version_brings_all_that_it_needs(reverse_run, trained):

@@ -120,14 +120,16 @@ def test_what_is_wrong_with_flags_is_said_before_tensorflow_is_imported(
             assert fact in done.stderr, (arguments, done.stderr)
 
 
-@pytest.mark.parametrize("asked", ["--help", "-help", "-h", "--h"])
-def test_help_is_the_usage_and_the_own_flags(asked):
-    done = run(asked, main=lambda: 1 / 0)
-    assert done.status == 0
-    assert done.stdout.startswith("Paints.\n\n    paint --colour=blue\n\nFlags of this")
-    assert "  --colour\n      Of the sky. Required.\n" in done.stdout
-    assert "--d_model" not in done.stdout
-    assert "--pdb" not in done.stdout  # absl's own are for --helpfull
+def test_help_is_the_usage_and_the_own_flags():
+    for asked in ("--help", "-help", "-h", "--h"):
+        done = run(asked, main=lambda: 1 / 0)
+        assert done.status == 0, asked
+        assert done.stdout.startswith(
+            "Paints.\n\n    paint --colour=blue\n\nFlags of this"
+        ), asked
+        assert "  --colour\n      Of the sky. Required.\n" in done.stdout, asked
+        assert "--d_model" not in done.stdout, asked
+        assert "--pdb" not in done.stdout, asked  # absl's own are for --helpfull
 
 
 def test_a_required_flag():
@@ -154,20 +156,15 @@ def decoding_of():
     return parse
 
 
-@pytest.mark.parametrize(
-    ("arguments", "beam_size", "alpha"),
-    [
+def test_flags_come_before_the_settings_of_the_run(decoding_of):
+    for arguments, beam_size, alpha in (
         ([], 7, 0.25),
         (["--beam_size=1"], 1, 0.25),
         (["--alpha=0"], 7, 0.0),
         (["--beam_size=2", "--alpha=1.5"], 2, 1.5),
-    ],
-)
-def test_flags_come_before_the_settings_of_the_run(
-    decoding_of, arguments, beam_size, alpha
-):
-    expected = DecodingConfig(beam_size=beam_size, alpha=alpha, extra_length=9)
-    assert decoding_of(*arguments) == expected
+    ):
+        expected = DecodingConfig(beam_size=beam_size, alpha=alpha, extra_length=9)
+        assert decoding_of(*arguments) == expected, arguments
 
 
 def test_no_bar_is_drawn_where_no_one_looks(capfd):

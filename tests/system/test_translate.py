@@ -101,23 +101,23 @@ def test_a_line_over_the_limit_is_cut_and_the_user_told(translate):
     assert (done.lines[0], done.lines[2]) == ("c b a", "f e d")
 
 
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (["--beam_size=0"], "--beam_size=0: 0 is not a positive"),
-        (["--n_best=5"], "--n_best must be from 1 to --beam_size=4. Received: 5"),
-        (["--input=no/such.txt"], "There is no file no/such.txt (--input)"),
-        (["--checkpoint=newest"], "There is no checkpoint 'newest' in"),
-        (["--checkpoint=123"], "There is no checkpoint '123' in"),
-        (["--output=no/such/folder.txt"], "no/such/folder.txt cannot be written"),
-        (["source.txt"], "Arguments are given as flags. Received: source.txt."),
-    ],
+REFUSED = (
+    (["--beam_size=0"], "--beam_size=0: 0 is not a positive"),
+    (["--n_best=5"], "--n_best must be from 1 to --beam_size=4. Received: 5"),
+    (["--input=no/such.txt"], "There is no file no/such.txt (--input)"),
+    (["--checkpoint=newest"], "There is no checkpoint 'newest' in"),
+    (["--checkpoint=123"], "There is no checkpoint '123' in"),
+    (["--output=no/such/folder.txt"], "no/such/folder.txt cannot be written"),
+    (["source.txt"], "Arguments are given as flags. Received: source.txt."),
 )
-def test_what_cannot_be_is_refused(translate_short, arguments, message):
-    done = translate_short(*arguments, stdin=b"a b c\n")
-    assert (done.status, done.output) == (2, b"")
-    assert done.stderr.startswith("error: ")
-    assert message in done.stderr
+
+
+def test_what_cannot_be_is_refused(translate_short):
+    for arguments, message in REFUSED:
+        done = translate_short(*arguments, stdin=b"a b c\n")
+        assert (done.status, done.output) == (2, b""), (arguments, done.stderr)
+        assert done.stderr.startswith("error: "), (arguments, done.stderr)
+        assert message in done.stderr, (arguments, done.stderr)
 
 
 def test_a_folder_that_is_no_run_is_refused(tmp_path):

@@ -102,29 +102,30 @@ def test_a_file_is_summed_up_with_and_without_translations(
     assert tables[0] == tables[1]
 
 
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (["--what=lines"], "--what=lines needs a --sentence to draw."),
-        (["--what=films"], "--what takes some of lines, heat_maps, page, summary, wit"),
-        (["--kind=cross"], "--kind takes some of encoder, decoder, memory, with comma"),
-        (["--kind="], "--kind takes some of"),
-        (
-            ["--sentence=a", "--translation=a", "--translation=b"],
-            "Give a --translation for each --sentence, or none. Received: 2 for 1",
-        ),
-        (["--sentence=a", "--layer=2"], "There is no layer 2: the model has 1"),
-        (["--sentence=a", "--heads=one"], "--heads takes numbers with commas between."),
-        (["--export_dir=a"], "Give either --model_dir or --export_dir."),
-        (["--input=no.txt"], "There is no file no.txt"),
-    ],
+REFUSED = (
+    (["--what=lines"], "--what=lines needs a --sentence to draw."),
+    (["--what=films"], "--what takes some of lines, heat_maps, page, summary, wit"),
+    (["--kind=cross"], "--kind takes some of encoder, decoder, memory, with comma"),
+    (["--kind="], "--kind takes some of"),
+    (
+        ["--sentence=a", "--translation=a", "--translation=b"],
+        "Give a --translation for each --sentence, or none. Received: 2 for 1",
+    ),
+    (["--sentence=a", "--layer=2"], "There is no layer 2: the model has 1"),
+    (["--sentence=a", "--heads=one"], "--heads takes numbers with commas between."),
+    (["--export_dir=a"], "Give either --model_dir or --export_dir."),
+    (["--input=no.txt"], "There is no file no.txt"),
 )
-def test_what_cannot_be_is_refused(visualize_short, own_short_run, arguments, message):
-    done = visualize_short(*arguments)
-    assert (done.status, done.output) == (2, b"")
-    assert done.stderr.startswith("error: ")
-    assert message in done.stderr
-    assert not list((own_short_run.path / "pictures").glob("*.svg"))
+
+
+def test_what_cannot_be_is_refused(visualize_short, own_short_run):
+    pictures = own_short_run.path / "pictures"
+    for arguments, message in REFUSED:
+        done = visualize_short(*arguments)
+        assert (done.status, done.output) == (2, b""), (arguments, done.stderr)
+        assert done.stderr.startswith("error: "), (arguments, done.stderr)
+        assert message in done.stderr, (arguments, done.stderr)
+        assert not list(pictures.glob("*.svg")), arguments
 
 
 def test_what_the_model_or_the_sentence_has_not_is_refused(visualize, own_run):

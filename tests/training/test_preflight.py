@@ -83,22 +83,25 @@ def test_other_shapes_stay_allowed_if_nothing_is_compiled() -> None:
     assert stepper.allowed is None
 
 
-@pytest.mark.parametrize(
-    ("room", "replicas", "rows", "tokens"),
-    [(100, 1, 3, 90), (59, 1, 1, 30), (100, 2, 3, 90), (30, 1, 1, 30)],
-)
-def test_what_would_fit_is_named(room, replicas, rows, tokens) -> None:
+def test_what_would_fit_is_named() -> None:
     """On two devices 11 rows are 6 on the first."""
-    stepper = SmallDevice(room, replicas)
-    message = (
-        rf"A batch of 11 x \(30 \+ 20\) tokens needs more memory than there is. "
-        rf"{rows} rows of it at a time fit: give --max_tokens_per_replica={tokens}, "
-        "and the same update"
-    )
-    with pytest.raises(UserError, match=message):
-        preflight(stepper, [batch_of(11, 30, 20)], [], [].append, only_these=True)
-    # The setting is of one device, and must hold what was tried there.
-    assert tokens <= room
+    for room, replicas, rows, tokens in (
+        (100, 1, 3, 90),
+        (59, 1, 1, 30),
+        (100, 2, 3, 90),
+        (30, 1, 1, 30),
+    ):
+        stepper = SmallDevice(room, replicas)
+        message = (
+            r"A batch of 11 x \(30 \+ 20\) tokens needs more memory than there is. "
+            rf"{rows} rows of it at a time fit: "
+            rf"give --max_tokens_per_replica={tokens}, and the same update"
+        )
+        with pytest.raises(UserError, match=message):
+            preflight(stepper, [batch_of(11, 30, 20)], [], [].append, only_these=True)
+            pytest.fail(f"{(room, replicas)} fits")
+        # The setting is of one device, and must hold what was tried there.
+        assert tokens <= room, (room, replicas)
 
 
 def proposed(stepper: SmallDevice, rows: int, length: int) -> int | None:
@@ -109,23 +112,21 @@ def proposed(stepper: SmallDevice, rows: int, length: int) -> int | None:
     return int(found[1]) if found else None
 
 
-@pytest.mark.parametrize(
-    ("rows", "room", "max_tokens", "kept", "tokens"),
-    [
-        # Of 15 rows of 10, 5 at a time fail. Half of all rows would be tried as
-        # parts of 4, which fit: 70, more than the limit that failed.
-        (15, 45, 60, 0, 40),
-        # Nearly all fits; by halving alone it would be 50.
-        (11, 105, None, 0, 100),
-        # What accumulating needs besides is seen.
-        (16, 85, None, 10, 70),
-    ],
+BUDGETS = (
+    # Of 15 rows of 10, 5 at a time fail. Half of all rows would be tried as
+    # parts of 4, which fit: 70, more than the limit that failed.
+    (15, 45, 60, 0, 40),
+    # Nearly all fits; by halving alone it would be 50.
+    (11, 105, None, 0, 100),
+    # What accumulating needs besides is seen.
+    (16, 85, None, 10, 70),
 )
-def test_the_largest_budget_that_fits_is_found(
-    rows, room, max_tokens, kept, tokens
-) -> None:
-    stepper = SmallDevice(room, max_tokens=max_tokens, kept=kept)
-    assert proposed(stepper, rows, 10) == tokens
+
+
+def test_the_largest_budget_that_fits_is_found() -> None:
+    for rows, room, max_tokens, kept, tokens in BUDGETS:
+        stepper = SmallDevice(room, max_tokens=max_tokens, kept=kept)
+        assert proposed(stepper, rows, 10) == tokens, (rows, room)
 
 
 @given(

@@ -12,7 +12,6 @@ from t2t_keras.training import progress as progress_module
 from t2t_keras.training.metrics_file import MetricsFile
 from t2t_keras.training.progress import Progress, as_duration, as_flops
 
-
 DURATIONS = (
     (0, "0s"),
     (59.4, "59s"),

@@ -28,18 +28,16 @@ def step(monkeypatch):
     return set_variables
 
 
-@pytest.mark.parametrize(
-    ("rank", "node"), [(0, "gpu9"), (1, "gpu10"), (2, "gpu11"), (3, "gpu100")]
-)
-def test_workers_are_in_the_order_of_ranks(step, rank, node) -> None:
+def test_workers_are_in_the_order_of_ranks(step) -> None:
     """Job 770 is the third of its round of 768: 20,000 + 2 x 16."""
-    step("gpu[9-11,100]", "1(x4)", 4, rank, node)
-    resolver = slurm_resolver()
-    assert resolver.cluster_spec().as_dict() == {
-        "worker": ["gpu9:20032", "gpu10:20032", "gpu11:20032", "gpu100:20032"]
-    }
-    assert (resolver.task_type, resolver.task_id) == ("worker", rank)
-    assert resolver.rpc_layer == "grpc"
+    for rank, node in ((0, "gpu9"), (1, "gpu10"), (2, "gpu11"), (3, "gpu100")):
+        step("gpu[9-11,100]", "1(x4)", 4, rank, node)
+        resolver = slurm_resolver()
+        assert resolver.cluster_spec().as_dict() == {
+            "worker": ["gpu9:20032", "gpu10:20032", "gpu11:20032", "gpu100:20032"]
+        }, rank
+        assert (resolver.task_type, resolver.task_id) == ("worker", rank), rank
+        assert resolver.rpc_layer == "grpc", rank
 
 
 def test_tasks_of_a_node_have_ports_of_their_own(step) -> None:
