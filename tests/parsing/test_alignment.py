@@ -41,39 +41,37 @@ def slow_alignment(tags, words):
     return found
 
 
-ALIGNED_BY_HAND = (
-    ([], [], []),
-    ([], [0, 1], [None, None]),
-    ([0, 1], [], []),
-    # Equally many: in order, whatever they are.
-    ([1, 0, 2], [0, 2, 1], [0, 1, 2]),
-    # The dog barks , she said . - a part of speech forgotten before the comma,
-    # after it, and the comma's.
-    ([0, 0, 2, 0, 0, 1], [0, 0, 0, 2, 0, 0, 1], [0, 1, None, 2, 3, 4, 5]),
-    ([0, 0, 0, 2, 0, 1], [0, 0, 0, 2, 0, 0, 1], [0, 1, 2, 3, 4, None, 5]),
-    ([0, 0, 0, 0, 0, 1], [0, 0, 0, 2, 0, 0, 1], [0, 1, 2, None, 3, 4, 5]),
-    # One too many: a comma, and another.
-    ([0, 2, 0, 0, 2, 0, 1], [0, 0, 0, 2, 0, 1], [0, 2, 3, 4, 5, 6]),
-    ([0, 0, 0, 2, 0, 1], [0, 0, 2, 0, 1], [0, 1, 3, 4, 5]),
-    # The first of two commas forgotten, which neither the first nor the last
-    # commas that agree would tell.
-    ([0, 0, 0, 0, 2, 0, 1], [0, 2, 0, 0, 0, 2, 0, 1], [0, None, 1, 2, 3, 4, 5, 6]),
-    # A comma that is called a noun, and a part of speech too many.
-    ([0, 0, 0, 0, 1], [0, 2, 0, 1], [0, 1, 2, 4]),
-    # To pass over a part of speech and over a word are worth the same, but not to
-    # give it to the word.
-    ([0, 1, 0, 1, 0, 2, 3], [1, 0, 1, 0, 1, 2], [1, 2, 3, 4, 5, 6]),
-    # No punctuation at all: the first that there are.
-    ([0, 0], [0, 0, 0], [0, 1, None]),
-    ([0, 0, 0], [0, 0], [0, 1]),
-    # Punctuation alone.
-    ([1, 2], [1, 2, 2], [0, 1, None]),
-    ([3, 1], [1], [1]),
-)
-
-
 def test_examples():
-    for tags, words, expected in ALIGNED_BY_HAND:
+    rows = (
+        ([], [], []),
+        ([], [0, 1], [None, None]),
+        ([0, 1], [], []),
+        # Equally many: in order, whatever they are.
+        ([1, 0, 2], [0, 2, 1], [0, 1, 2]),
+        # The dog barks , she said . - a part of speech forgotten before the comma,
+        # after it, and the comma's.
+        ([0, 0, 2, 0, 0, 1], [0, 0, 0, 2, 0, 0, 1], [0, 1, None, 2, 3, 4, 5]),
+        ([0, 0, 0, 2, 0, 1], [0, 0, 0, 2, 0, 0, 1], [0, 1, 2, 3, 4, None, 5]),
+        ([0, 0, 0, 0, 0, 1], [0, 0, 0, 2, 0, 0, 1], [0, 1, 2, None, 3, 4, 5]),
+        # One too many: a comma, and another.
+        ([0, 2, 0, 0, 2, 0, 1], [0, 0, 0, 2, 0, 1], [0, 2, 3, 4, 5, 6]),
+        ([0, 0, 0, 2, 0, 1], [0, 0, 2, 0, 1], [0, 1, 3, 4, 5]),
+        # The first of two commas forgotten, which neither the first nor the last
+        # commas that agree would tell.
+        ([0, 0, 0, 0, 2, 0, 1], [0, 2, 0, 0, 0, 2, 0, 1], [0, None, 1, 2, 3, 4, 5, 6]),
+        # A comma that is called a noun, and a part of speech too many.
+        ([0, 0, 0, 0, 1], [0, 2, 0, 1], [0, 1, 2, 4]),
+        # To pass over a part of speech and over a word are worth the same, but not to
+        # give it to the word.
+        ([0, 1, 0, 1, 0, 2, 3], [1, 0, 1, 0, 1, 2], [1, 2, 3, 4, 5, 6]),
+        # No punctuation at all: the first that there are.
+        ([0, 0], [0, 0, 0], [0, 1, None]),
+        ([0, 0, 0], [0, 0], [0, 1]),
+        # Punctuation alone.
+        ([1, 2], [1, 2, 2], [0, 1, None]),
+        ([3, 1], [1], [1]),
+    )
+    for tags, words, expected in rows:
         assert aligned(tags, words) == expected, (tags, words)
 
 

@@ -22,24 +22,22 @@ def facts_of_sentences() -> list[HeadFacts]:
     return sums.facts()
 
 
-NAMED_BY_HAND = (
-    ({"previous": 0.4}, "previous"),
-    ({"same": 0.7, "begin": 0.6, "near": 1.0}, "same"),
-    ({"next": 0.41, "distant": 0.9, "largest": 0.9}, "next"),
-    ({"begin": 0.9}, "begin"),
-    ({"end": 0.6}, "end"),
-    ({"punctuation": 0.6, "end": 0.55}, "punctuation"),
-    ({"previous": 0.39, "near": 0.9, "largest": 0.7}, "focused"),
-    ({"previous": 0.39, "near": 0.6, "distant": 0.4}, "near"),
-    ({"previous": 0.39, "near": 0.59, "distant": 0.4}, "distant"),
-    ({"previous": 0.39, "near": 0.59, "distant": 0.39}, "mixed"),
-    ({"evenness": 0.8, "previous": 0.6}, "broad"),
-    ({"evenness": math.nan, "same": 1.0}, "same"),
-)
-
-
 def test_a_head_has_a_name() -> None:
-    for facts, name in NAMED_BY_HAND:
+    rows = (
+        ({"previous": 0.4}, "previous"),
+        ({"same": 0.7, "begin": 0.6, "near": 1.0}, "same"),
+        ({"next": 0.41, "distant": 0.9, "largest": 0.9}, "next"),
+        ({"begin": 0.9}, "begin"),
+        ({"end": 0.6}, "end"),
+        ({"punctuation": 0.6, "end": 0.55}, "punctuation"),
+        ({"previous": 0.39, "near": 0.9, "largest": 0.7}, "focused"),
+        ({"previous": 0.39, "near": 0.6, "distant": 0.4}, "near"),
+        ({"previous": 0.39, "near": 0.59, "distant": 0.4}, "distant"),
+        ({"previous": 0.39, "near": 0.59, "distant": 0.39}, "mixed"),
+        ({"evenness": 0.8, "previous": 0.6}, "broad"),
+        ({"evenness": math.nan, "same": 1.0}, "same"),
+    )
+    for facts, name in rows:
         assert name_of(NOTHING._replace(**facts)) == name, facts
 
 

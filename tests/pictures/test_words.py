@@ -13,24 +13,23 @@ from t2t_keras.pictures.words import (
 )
 from tests.pictures.made_up import HOSTILE, made_up
 
-BEGINNINGS = (
-    (["▁The", "▁app", "les", ".", "</s>"], [0, 1, 3, 4]),
-    (["<s>", "▁Die", "▁Ä", "pfel"], [0, 1, 2]),
-    # The decoder may write a piece without a space first.
-    (["<s>", "les", "▁a"], [0, 1, 2]),
-    (["les", "▁a"], [0, 1]),
-    (["▁don", "'", "t", "▁go"], [0, 3]),
-    (["▁(", "app", "les", ")", ".", "▁so"], [0, 1, 3, 4, 5]),
-    (["▁", "(", "app", "les", ")"], [0, 2, 4]),
-    (["▁", "<0xF0>", "<0x9F>", "</s>"], [0, 3]),
-    (["▁...", "▁", "▁", "a"], [0, 1, 2]),
-    (["▁", "."], [0]),
-    (["."], [0]),
-)
-
 
 def test_where_words_begin() -> None:
-    for pieces, starts in BEGINNINGS:
+    rows = (
+        (["▁The", "▁app", "les", ".", "</s>"], [0, 1, 3, 4]),
+        (["<s>", "▁Die", "▁Ä", "pfel"], [0, 1, 2]),
+        # The decoder may write a piece without a space first.
+        (["<s>", "les", "▁a"], [0, 1, 2]),
+        (["les", "▁a"], [0, 1]),
+        (["▁don", "'", "t", "▁go"], [0, 3]),
+        (["▁(", "app", "les", ")", ".", "▁so"], [0, 1, 3, 4, 5]),
+        (["▁", "(", "app", "les", ")"], [0, 2, 4]),
+        (["▁", "<0xF0>", "<0x9F>", "</s>"], [0, 3]),
+        (["▁...", "▁", "▁", "a"], [0, 1, 2]),
+        (["▁", "."], [0]),
+        (["."], [0]),
+    )
+    for pieces, starts in rows:
         assert word_starts(pieces) == starts, pieces
 
 
@@ -85,17 +84,15 @@ def test_hostile_pieces_keep_their_letters() -> None:
     assert found.keys[14:16] == ("😀", "😀")
 
 
-SPELLINGS = (
-    (["▁app", "les"], "apples"),
-    (["▁", "<0xC3>", "<0x84>", "pfel"], "Äpfel"),
-    (["<0xC3>"], "\ufffd"),
-    (["▁"], "▁"),
-    (["▁<0xZZ>"], "<0xZZ>"),
-)
-
-
 def test_a_word_is_spelled() -> None:
-    for pieces, text in SPELLINGS:
+    rows = (
+        (["▁app", "les"], "apples"),
+        (["▁", "<0xC3>", "<0x84>", "pfel"], "Äpfel"),
+        (["<0xC3>"], "\ufffd"),
+        (["▁"], "▁"),
+        (["▁<0xZZ>"], "<0xZZ>"),
+    )
+    for pieces, text in rows:
         assert spelled(pieces) == text, pieces
 
 
