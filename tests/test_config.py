@@ -1,6 +1,9 @@
 """The settings: the paper's by default, and nothing that cannot be meant."""
 
 import dataclasses
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Any
 
 import pytest
 
@@ -159,12 +162,15 @@ def test_a_part_must_hold_the_longest_pair() -> None:
     ExperimentConfig(training=training, data=DataConfig(max_length=255))
 
 
+OF_TREES: tuple[Mapping[str, Any], ...] = (
+    MappingProxyType({"train_source": ("a.tsv", "b.mrg")}),
+    MappingProxyType({"test_source": ("b.mrg.gz",)}),
+    MappingProxyType({"mixture": ("a.en:a.de:1", "b.mrg:1/2")}),
+)
+
+
 def test_trees_are_for_parsers() -> None:
-    for settings in (
-        {"train_source": ("a.tsv", "b.mrg")},
-        {"test_source": ("b.mrg.gz",)},
-        {"mixture": ("a.en:a.de:1", "b.mrg:1/2")},
-    ):
+    for settings in OF_TREES:
         with pytest.raises(UserError, match=r"b\.mrg.*--target_language=tree.*: de$"):
             DataConfig(**settings)
             pytest.fail(f"{settings} were taken")

@@ -39,20 +39,20 @@ def test_a_pattern_stands_for_all_that_match(tmp_path):
 
 
 NO_TABLES = (
-    (["a1", "missing"], [], r"There is no flagfile .*missing\.flags"),
-    ([], [], r"--rows is required"),
-    (["a1", "a1"], [], r"a1\.flags and .*a1\.flags have one name.*Rename one"),
+    (("a1", "missing"), (), r"There is no flagfile .*missing\.flags"),
+    ((), (), r"--rows is required"),
+    (("a1", "a1"), (), r"a1\.flags and .*a1\.flags have one name.*Rename one"),
     (
-        ["base", "a1"],
-        ["--num_heads=4"],
+        ("base", "a1"),
+        ("--num_heads=4",),
         r"base\.flags and .*a1\.flags say the same.*Leave out the flag",
     ),
     (
-        ["base", "v"],
-        [],
+        ("base", "v"),
+        (),
         r"not of one corpus and vocabulary: --vocabulary_size differ",
     ),
-    (["base", "wrong"], [], r"wrong\.flags: .*num_head'. Did you mean: num_heads"),
+    (("base", "wrong"), (), r"wrong\.flags: .*num_head'. Did you mean: num_heads"),
 )
 
 

@@ -64,18 +64,17 @@ def call(cache_shape=(3, 2), limits=(4, 4, 4), length=4, vocabulary=6):
     )
 
 
-CANNOT_BE_MEANT = (
-    ({"length": 0}, r"max_decode_length must be at least 1.*max_decode_length=0"),
-    ({"vocabulary": 1}, r"more than eos_id=1\. .*vocabulary_size=1"),
-    ({"limits": 4}, r"max_lengths must have shape \[B\].*shape=\(\)"),
-    ({"limits": [[4]]}, r"max_lengths must have shape \[B\].*shape=\(1, 1\)"),
-    ({"cache_shape": (2, 3)}, r"as max_lengths: 3\. Received: \(2, 3\)"),
-    ({"cache_shape": ()}, r"as max_lengths: 3\. Received: \(\)"),
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"length": 0}, r"max_decode_length must be at least 1.*max_decode_length=0"),
+        ({"vocabulary": 1}, r"more than eos_id=1\. .*vocabulary_size=1"),
+        ({"limits": 4}, r"max_lengths must have shape \[B\].*shape=\(\)"),
+        ({"limits": [[4]]}, r"max_lengths must have shape \[B\].*shape=\(1, 1\)"),
+        ({"cache_shape": (2, 3)}, r"as max_lengths: 3\. Received: \(2, 3\)"),
+        ({"cache_shape": ()}, r"as max_lengths: 3\. Received: \(\)"),
+    ],
 )
-
-
-def test_an_argument_that_cannot_be_meant_is_refused():
-    for arguments, message in CANNOT_BE_MEANT:
-        with pytest.raises(ValueError, match=message):
-            call(**arguments)
-            pytest.fail(f"{arguments} were taken")
+def test_an_argument_that_cannot_be_meant_is_refused(arguments, message):
+    with pytest.raises(ValueError, match=message):
+        call(**arguments)

@@ -15,24 +15,22 @@ def test_fewer_results_than_beams_can_be_asked_for():
     assert BeamSearchSettings(beam_size=4, n_best=3).results == 3
 
 
-def test_one_beam_has_one_candidate_and_more_have_two_each():
-    for beam_size, candidates in ((1, 1), (2, 4), (21, 42)):
-        settings = BeamSearchSettings(beam_size=beam_size)
-        assert settings.candidates == candidates, beam_size
+@pytest.mark.parametrize(("beam_size", "candidates"), [(1, 1), (2, 4), (21, 42)])
+def test_one_beam_has_one_candidate_and_more_have_two_each(beam_size, candidates):
+    assert BeamSearchSettings(beam_size=beam_size).candidates == candidates
 
 
-CANNOT_BE_MEANT = (
-    ({"beam_size": 0}, r"beam_size must be at least 1\. .*beam_size=0"),
-    ({"n_best": 0}, r"n_best must be from 1 to beam_size=4\. .*n_best=0"),
-    ({"n_best": 5}, r"n_best must be from 1 to beam_size=4\. .*n_best=5"),
-    ({"eos_id": 0}, r"eos_id must be positive, 0 being padding.*eos_id=0"),
-    ({"eos_id": -1}, r"eos_id must be positive.*eos_id=-1"),
-    ({"alpha": -0.5}, r"alpha must be .* at least 0\. .*alpha=-0\.5"),
+@pytest.mark.parametrize(
+    ("values", "message"),
+    [
+        ({"beam_size": 0}, r"beam_size must be at least 1\. .*beam_size=0"),
+        ({"n_best": 0}, r"n_best must be from 1 to beam_size=4\. .*n_best=0"),
+        ({"n_best": 5}, r"n_best must be from 1 to beam_size=4\. .*n_best=5"),
+        ({"eos_id": 0}, r"eos_id must be positive, 0 being padding.*eos_id=0"),
+        ({"eos_id": -1}, r"eos_id must be positive.*eos_id=-1"),
+        ({"alpha": -0.5}, r"alpha must be .* at least 0\. .*alpha=-0\.5"),
+    ],
 )
-
-
-def test_a_value_that_cannot_be_meant_is_refused():
-    for values, message in CANNOT_BE_MEANT:
-        with pytest.raises(ValueError, match=message):
-            BeamSearchSettings(**values)
-            pytest.fail(f"{values} were taken")
+def test_a_value_that_cannot_be_meant_is_refused(values, message):
+    with pytest.raises(ValueError, match=message):
+        BeamSearchSettings(**values)

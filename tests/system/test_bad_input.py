@@ -55,25 +55,25 @@ def write(path, content):
 
 CANNOT_BE = (
     (
-        ["--train_source=no/such.txt"],
+        ("--train_source=no/such.txt",),
         "no/such.txt does not exist, nor doe",
     ),
-    (["--vocabulary_size=5000"], "larger than the training text allows: its 80 li"),
-    (["--vocabulary_size=100"], "A vocabulary of 100 is too small: the 3 special"),
-    (["--vocabulary_size=262"], "the characters of the training text need"),
-    (["--vocabulary_file=no.model"], "/no.model"),
-    (["--subwords=bpee"], "--subwords must be one of bpe, unigram. Received: bpee"),
-    (["--max_length=2"], "No sentence pair is left: 40 have a side longer than 2"),
-    (["--tokens_per_batch=7"], "--tokens_per_batch must be at least --max_length"),
-    (["--d_model=9", "--num_heads=3"], "--d_model must be even"),
-    (["--num_heads=3"], "--d_model must be a multiple of --num_heads"),
-    (["--encoder_neighborhood=4"], "--encoder_neighborhood must be odd"),
+    (("--vocabulary_size=5000",), "larger than the training text allows: its 80 li"),
+    (("--vocabulary_size=100",), "A vocabulary of 100 is too small: the 3 special"),
+    (("--vocabulary_size=262",), "the characters of the training text need"),
+    (("--vocabulary_file=no.model",), "/no.model"),
+    (("--subwords=bpee",), "--subwords must be one of bpe, unigram. Received: bpee"),
+    (("--max_length=2",), "No sentence pair is left: 40 have a side longer than 2"),
+    (("--tokens_per_batch=7",), "--tokens_per_batch must be at least --max_length"),
+    (("--d_model=9", "--num_heads=3"), "--d_model must be even"),
+    (("--num_heads=3",), "--d_model must be a multiple of --num_heads"),
+    (("--encoder_neighborhood=4",), "--encoder_neighborhood must be odd"),
     (
-        ["--batching=packed"],
+        ("--batching=packed",),
         "--batching must be one of bucket, pack. Received: packed",
     ),
-    (["--learned_positions=5"], "learned_positions"),
-    (["now"], "Arguments are given as flags. Received: now."),
+    (("--learned_positions=5",), "learned_positions"),
+    (("now",), "Arguments are given as flags. Received: now."),
 )
 
 

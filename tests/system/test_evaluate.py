@@ -128,20 +128,20 @@ def test_the_dev_split(evaluate_short, own_short_run):
 
 
 REFUSED = (
-    (["--source=a.txt"], "--source and --reference belong together; one is missin"),
-    (["--reference=a.txt"], "--source and --reference belong together; one is mi"),
-    (["--source=no.txt", "--reference=no.txt"], "The file no.txt does not exist."),
+    (("--source=a.txt",), "--source and --reference belong together; one is missin"),
+    (("--reference=a.txt",), "--source and --reference belong together; one is mi"),
+    (("--source=no.txt", "--reference=no.txt"), "The file no.txt does not exist."),
     (
-        ["--source=a.mrg"],
+        ("--source=a.mrg",),
         "a.mrg holds trees, and this model is no parser: it trans",
     ),
-    (["--source=a.tsv,b.mrg.gz"], "b.mrg.gz holds trees, and this model is no par"),
+    (("--source=a.tsv,b.mrg.gz",), "b.mrg.gz holds trees, and this model is no par"),
     (
-        ["--cutoff_length=9"],
+        ("--cutoff_length=9",),
         "--cutoff_length is of a parser's scores, and this mod",
     ),
-    (["--checkpoint=6"], "There is no checkpoint '6' in"),
-    (["test"], "Arguments are given as flags. Received: test."),
+    (("--checkpoint=6",), "There is no checkpoint '6' in"),
+    (("test",), "Arguments are given as flags. Received: test."),
 )
 
 

@@ -251,13 +251,13 @@ def test_sigterm_leaves_nothing_half_written(own_run):
 
 
 REFUSED = (
-    (["--beam_size=0"], "--beam_size=0: 0 is not a positive"),
-    (["--alpha=-1"], "--alpha=-1: -1.0 is not a non-negative"),
-    (["--checkpoint=7"], "There is no checkpoint '7' in"),
-    (["--n_best=5"], "--n_best=5 is more than --beam_size=4, the number of"),
-    (["--batch_sizes=4,2"], "each larger than the one before, as 1,8,32. Received"),
-    (["--batch_sizes=1,x"], "must be numbers from 1"),
-    (["--model_name=En De"], "must be lower-case letters, digits and hyphens"),
+    (("--beam_size=0",), "--beam_size=0: 0 is not a positive"),
+    (("--alpha=-1",), "--alpha=-1: -1.0 is not a non-negative"),
+    (("--checkpoint=7",), "There is no checkpoint '7' in"),
+    (("--n_best=5",), "--n_best=5 is more than --beam_size=4, the number of"),
+    (("--batch_sizes=4,2",), "each larger than the one before, as 1,8,32. Received"),
+    (("--batch_sizes=1,x",), "must be numbers from 1"),
+    (("--model_name=En De",), "must be lower-case letters, digits and hyphens"),
 )
 
 

@@ -198,39 +198,39 @@ def test_an_export_that_cannot_warm_up_is_not_served(tmp_path, base):
 
 
 REFUSED = (
-    ([], "Give --model_base_path"),
-    (["--model_base_path={base}", "--model_config_file=x"], "or else --model_conf"),
-    (["--model_base_path={base}/none"], "There is no directory {base}/none"),
-    (["--model_base_path={run}"], "--model_base_path={run}/export"),
-    (["{run}"], "--model_base_path={run}/export"),
-    (["{base}", "x"], "--model_base_path={base}"),
-    (["--model_base_path={untold}"], "t2t_keras.export --model_dir={untold}"),
-    (["--model_base_path={base}", "--port=70000"], "65535"),
-    (["--model_base_path={base}", "--port=-1"], "--port=-1"),
-    (["--model_config_file={base}/none"], "{base}/none cannot be read as a text"),
+    ((), "Give --model_base_path"),
+    (("--model_base_path={base}", "--model_config_file=x"), "or else --model_conf"),
+    (("--model_base_path={base}/none",), "There is no directory {base}/none"),
+    (("--model_base_path={run}",), "--model_base_path={run}/export"),
+    (("{run}",), "--model_base_path={run}/export"),
+    (("{base}", "x"), "--model_base_path={base}"),
+    (("--model_base_path={untold}",), "t2t_keras.export --model_dir={untold}"),
+    (("--model_base_path={base}", "--port=70000"), "65535"),
+    (("--model_base_path={base}", "--port=-1"), "--port=-1"),
+    (("--model_config_file={base}/none",), "{base}/none cannot be read as a text"),
     (
-        ["--model_base_path={base}", "--batching_parameters_file=x"],
+        ("--model_base_path={base}", "--batching_parameters_file=x"),
         "--batching_parameters_file needs --enable_batching",
     ),
     (
-        [
+        (
             "--model_base_path={base}",
             "--enable_batching",
             "--batching_parameters_file={bad}",
-        ],
+        ),
         "last entry was 3; expected 1000",
     ),
     (
-        ["--model_config_file={labels}"],
+        ("--model_config_file={labels}",),
         "The server cannot start: Request to assign label to version 1 of model m",
     ),
     (
-        ["--model_base_path={base}", "--port={port}"],
+        ("--model_base_path={base}", "--port={port}"),
         "127.0.0.1:{port} cannot be listened at",
     ),
-    (["--model_base_path={base}", "--ssl_config_file={bad}"], "{bad} cannot be"),
+    (("--model_base_path={base}", "--ssl_config_file={bad}"), "{bad} cannot be"),
     (
-        ["--model_base_path={base}", "--grpc_channel_arguments=grpc.x"],
+        ("--model_base_path={base}", "--grpc_channel_arguments=grpc.x"),
         "A channel argument is name=value. Received: grpc.x",
     ),
 )

@@ -102,13 +102,13 @@ def test_a_line_over_the_limit_is_cut_and_the_user_told(translate):
 
 
 REFUSED = (
-    (["--beam_size=0"], "--beam_size=0: 0 is not a positive"),
-    (["--n_best=5"], "--n_best must be from 1 to --beam_size=4. Received: 5"),
-    (["--input=no/such.txt"], "There is no file no/such.txt (--input)"),
-    (["--checkpoint=newest"], "There is no checkpoint 'newest' in"),
-    (["--checkpoint=123"], "There is no checkpoint '123' in"),
-    (["--output=no/such/folder.txt"], "no/such/folder.txt cannot be written"),
-    (["source.txt"], "Arguments are given as flags. Received: source.txt."),
+    (("--beam_size=0",), "--beam_size=0: 0 is not a positive"),
+    (("--n_best=5",), "--n_best must be from 1 to --beam_size=4. Received: 5"),
+    (("--input=no/such.txt",), "There is no file no/such.txt (--input)"),
+    (("--checkpoint=newest",), "There is no checkpoint 'newest' in"),
+    (("--checkpoint=123",), "There is no checkpoint '123' in"),
+    (("--output=no/such/folder.txt",), "no/such/folder.txt cannot be written"),
+    (("source.txt",), "Arguments are given as flags. Received: source.txt."),
 )
 
 

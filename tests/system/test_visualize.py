@@ -103,18 +103,18 @@ def test_a_file_is_summed_up_with_and_without_translations(
 
 
 REFUSED = (
-    (["--what=lines"], "--what=lines needs a --sentence to draw."),
-    (["--what=films"], "--what takes some of lines, heat_maps, page, summary, wit"),
-    (["--kind=cross"], "--kind takes some of encoder, decoder, memory, with comma"),
-    (["--kind="], "--kind takes some of"),
+    (("--what=lines",), "--what=lines needs a --sentence to draw."),
+    (("--what=films",), "--what takes some of lines, heat_maps, page, summary, wit"),
+    (("--kind=cross",), "--kind takes some of encoder, decoder, memory, with comma"),
+    (("--kind=",), "--kind takes some of"),
     (
-        ["--sentence=a", "--translation=a", "--translation=b"],
+        ("--sentence=a", "--translation=a", "--translation=b"),
         "Give a --translation for each --sentence, or none. Received: 2 for 1",
     ),
-    (["--sentence=a", "--layer=2"], "There is no layer 2: the model has 1"),
-    (["--sentence=a", "--heads=one"], "--heads takes numbers with commas between."),
-    (["--export_dir=a"], "Give either --model_dir or --export_dir."),
-    (["--input=no.txt"], "There is no file no.txt"),
+    (("--sentence=a", "--layer=2"), "There is no layer 2: the model has 1"),
+    (("--sentence=a", "--heads=one"), "--heads takes numbers with commas between."),
+    (("--export_dir=a",), "Give either --model_dir or --export_dir."),
+    (("--input=no.txt",), "There is no file no.txt"),
 )
 
 

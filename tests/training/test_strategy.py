@@ -1,6 +1,7 @@
 """Which strategy is chosen, and who is who in it."""
 
 import json
+from collections.abc import Mapping
 from types import MappingProxyType
 
 import pytest
@@ -113,7 +114,7 @@ def test_workers_are_counted(monkeypatch, variables, count) -> None:
 class FakeStrategy:
     """Of a cluster, as the task that is named."""
 
-    def __init__(self, jobs: dict, task_type: str, task_id: int):
+    def __init__(self, jobs: Mapping, task_type: str, task_id: int):
         spec = tf.train.ClusterSpec(dict(jobs))
 
         class Resolver:
