@@ -38,6 +38,13 @@ def run(server, *arguments, stdin=SOURCE):
     return run_program("client", f"--server={server}", *arguments, stdin=stdin)
 
 
+def test_it_starts_without_tensorflow():
+    code = "import sys, t2t_keras.client; print(sorted({'tensorflow', 'keras', 'numpy'}"
+    code += " & set(sys.modules)))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, check=True)
+    assert done.stdout == b"[]\n"
+
+
 def test_standard_input_to_standard_output(served):
     done = run(served[0])
     assert (done.status, done.stderr) == (0, "")

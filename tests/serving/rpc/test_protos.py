@@ -41,8 +41,7 @@ def printed(code: str) -> str:
 
 
 @pytest.mark.parametrize(
-    "module",
-    ["t2t_keras.serving.rpc.protos", "t2t_keras.serving.client", "t2t_keras.client"],
+    "module", ["t2t_keras.serving.rpc.protos", "t2t_keras.serving.client"]
 )
 def test_tensorflow_is_not_imported(module):
     assert printed(f"import {module}\n{LOADED}") == "[]\n"
