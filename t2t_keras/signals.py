@@ -111,19 +111,19 @@ def undo_if_interrupted(undo: Callable[[], object]) -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def handled(handler: Callable[[int], object] | signal.Handlers) -> Iterator[None]:
+def handled(handler: Callable[[int], object]) -> Iterator[None]:
     """Has a handler take SIGINT and SIGTERM for the length of the block.
 
     Args:
-        handler: Called with the signal's number; it must not raise. Or `SIG_DFL`, for
-            native code that runs for minutes and writes nothing: Python cannot run a
-            handler meanwhile, and the default action ends the process at once.
+        handler: Called with the signal's number; it must not raise.
     """
     if threading.current_thread() is not threading.main_thread():
         yield  # Python allows no other thread to set handlers
         return
-    action = (lambda number, _: handler(number)) if callable(handler) else handler
-    before = {each: signal.signal(each, action) for each in STOP_SIGNALS}
+    before = {
+        each: signal.signal(each, lambda number, _: handler(number))
+        for each in STOP_SIGNALS
+    }
     try:
         yield
     finally:

@@ -189,7 +189,7 @@ def test_a_thread_that_may_set_no_handlers_works_without():
     done = threading.Event()
 
     def work():
-        with handled(signal.SIG_DFL), deferred():
+        with handled(print), deferred():
             done.set()
 
     thread = threading.Thread(target=work)

@@ -1,16 +1,18 @@
 """Learns the joint subword vocabulary from the training text (section 5.1)."""
 
-import io
+import contextlib
+import json
+import os
 import random
 import re
-import signal
-from collections.abc import Iterable, Iterator
-from typing import Literal
-
-import sentencepiece
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterable
+from typing import IO, Any, Literal, cast
 
 from t2t_keras.errors import UserError
-from t2t_keras.signals import handled
+from t2t_keras.signals import undo_if_interrupted
 from t2t_keras.text.normalization import normalize
 from t2t_keras.text.ties import check_ties
 from t2t_keras.text.vocabulary import EOS_ID, PAD_ID, UNK_ID
@@ -25,6 +27,23 @@ _NUM_FIXED_PIECES = 3 + 256
 _MAX_LINE_BYTES = 1 << 24  # SentencePiece would silently skip lines over 4,192 bytes.
 _TOO_LARGE = re.compile(r"size too high .*<= (\d+)")
 _TOO_SMALL = re.compile(r"smaller than required_chars\. \d+ vs (\d+)")
+
+# What the process that learns runs: lines in, a model or an error out.
+_LEARNER = """
+import io, json, signal, sys
+signal.signal(signal.SIGINT, signal.SIG_DFL)
+import sentencepiece
+model = io.BytesIO()
+try:
+    sentencepiece.SentencePieceTrainer.train(
+        sentence_iterator=(line[:-1] for line in sys.stdin.buffer),
+        model_writer=model,
+        **json.loads(sys.argv[1]),
+    )
+except RuntimeError as error:
+    sys.exit("sentencepiece: " + str(error))
+sys.stdout.buffer.write(model.getvalue())
+"""
 
 
 def learn_subwords(
@@ -84,29 +103,24 @@ def learn_subwords(
             "No text to learn a vocabulary from: every line is empty. Check the "
             "training files."
         )
-    model = io.BytesIO()
+    options = {
+        "model_type": model_type,
+        "vocab_size": vocabulary_size,
+        "character_coverage": character_coverage,
+        "byte_fallback": True,
+        "normalization_rule_name": "identity",
+        "remove_extra_whitespaces": False,
+        "pad_id": PAD_ID,
+        "eos_id": EOS_ID,
+        "unk_id": UNK_ID,
+        "bos_id": -1,
+        "max_sentence_length": _MAX_LINE_BYTES,
+        "minloglevel": 2,
+    }
     try:
-        # Minutes of native code, and nothing is written yet.
-        with handled(signal.SIG_DFL):
-            sentencepiece.SentencePieceTrainer.train(
-                sentence_iterator=_handed_over(sample),
-                model_writer=model,
-                model_type=model_type,
-                vocab_size=vocabulary_size,
-                character_coverage=character_coverage,
-                byte_fallback=True,
-                normalization_rule_name="identity",
-                remove_extra_whitespaces=False,
-                pad_id=PAD_ID,
-                eos_id=EOS_ID,
-                unk_id=UNK_ID,
-                bos_id=-1,
-                max_sentence_length=_MAX_LINE_BYTES,
-                minloglevel=2,
-            )
+        return _learned(sample, options)
     except RuntimeError as error:
         raise _explained(error, vocabulary_size, num_lines) from error
-    return model.getvalue()
 
 
 def _sample(lines: Iterable[str]) -> list[str]:
@@ -121,10 +135,45 @@ def _sample(lines: Iterable[str]) -> list[str]:
     return kept
 
 
-def _handed_over(lines: list[str]) -> Iterator[str]:
-    """Yields the lines and lets go of each: SentencePiece makes its own copy."""
-    while lines:
-        yield lines.pop()
+def _learned(lines: list[str], options: dict[str, Any]) -> bytes:
+    """Returns SentencePiece's model of some lines, which are let go of one by one.
+
+    It is learned in a process of its own. Learning is minutes of native code that holds
+    Python's lock: no signal could be handled here meanwhile.
+
+    Raises:
+        RuntimeError: With SentencePiece's message, or that of its process.
+    """
+    # Imports what this process would, but nothing from the working directory.
+    path = os.pathsep.join(folder for folder in sys.path if folder)
+    with (
+        tempfile.TemporaryFile() as messages,
+        subprocess.Popen(
+            [sys.executable, "-P", "-c", _LEARNER, json.dumps(options)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=messages,
+            env=os.environ | {"PYTHONPATH": path},
+            # Ctrl-C in a terminal comes to this process alone, which passes it on.
+            start_new_session=True,
+        ) as process,
+        undo_if_interrupted(process.kill),
+    ):
+        to_learner, from_learner = cast(IO, process.stdin), cast(IO, process.stdout)
+        # If it ends early, its message says why.
+        with contextlib.suppress(BrokenPipeError), to_learner:
+            while lines:
+                to_learner.write(lines.pop().encode() + b"\n")
+        model = from_learner.read()
+        status = process.wait()
+        messages.seek(0)
+        said = messages.read().decode(errors="replace").strip()
+    if status < 0:
+        said = f"signal {-status} ended it. Is there enough memory?"
+    if status:
+        last = said.rpartition("\n")[2]  # what is before may be a traceback
+        raise RuntimeError(last.removeprefix("sentencepiece: "))
+    return model
 
 
 def _explained(error: RuntimeError, vocabulary_size: int, num_lines: int) -> UserError:

@@ -1,15 +1,18 @@
 import collections
+import fcntl
 import hashlib
 import itertools
 import random
 import re
 import subprocess
 import sys
+import time
 
 import pytest
 import sentencepiece
 
 from t2t_keras.errors import UserError
+from t2t_keras.signals import STOP_SIGNALS
 from t2t_keras.text import subwords
 from t2t_keras.text.subwords import learn_subwords
 from t2t_keras.text.vocabulary import SubwordVocabulary
@@ -65,11 +68,9 @@ def test_another_process_learns_the_same_without_a_word(lines, monkeypatch):
 def test_every_line_has_the_same_chance_to_be_learned_from(monkeypatch):
     monkeypatch.setattr(subwords, "MAX_LINES", 300)
     learned_from = []
-
-    def train(sentence_iterator, **_):
-        learned_from.extend(sentence_iterator)
-
-    monkeypatch.setattr(sentencepiece.SentencePieceTrainer, "train", train)
+    monkeypatch.setattr(
+        subwords, "_learned", lambda lines, options: learned_from.extend(lines)
+    )
     learn_subwords(map(str, range(1500)), vocabulary_size=300)
     assert len(learned_from) == len(set(learned_from)) == 300
     by_fifth = collections.Counter(int(line) // 300 for line in learned_from)
@@ -194,14 +195,55 @@ def test_no_text():
         learn_subwords(["", "\u2028"], vocabulary_size=300)
 
 
-def test_other_failures_are_passed_on(lines, monkeypatch):
-    def fail(sentence_iterator, **_):
-        list(sentence_iterator)
-        raise RuntimeError("INTERNAL: out of luck")
+@pytest.mark.parametrize(
+    ("learner", "message"),
+    [
+        ("import sys; sys.exit('noise\\nsentencepiece: out of luck')", ": out of luck"),
+        ("import os; os.kill(os.getpid(), 9)", "signal 9 ended it. Is there enough"),
+        ("import no_such_module", "No module named 'no_such_module'"),
+    ],
+)
+def test_other_failures_are_passed_on(lines, monkeypatch, learner, message):
+    """More lines than a pipe holds, which are not read."""
+    monkeypatch.setattr(subwords, "_LEARNER", learner)
+    with pytest.raises(UserError, match=rf"could not learn.*{message}") as caught:
+        learn_subwords(lines * 2_000, vocabulary_size=300)
+    assert "noise" not in str(caught.value)
 
-    monkeypatch.setattr(sentencepiece.SentencePieceTrainer, "train", fail)
-    with pytest.raises(UserError, match=r"could not learn.*out of luck"):
-        learn_subwords(lines, vocabulary_size=300)
+
+WAITING = """
+import fcntl, sys, time
+with open({path!r}, "w") as locked:
+    fcntl.flock(locked, fcntl.LOCK_EX)
+    locked.write("locked")
+    locked.flush()
+    time.sleep(600)
+"""
+STOPPED = """
+from t2t_keras.signals import end_program_on_signal
+from t2t_keras.text import subwords
+
+end_program_on_signal()
+subwords._LEARNER = {learner!r}
+subwords.learn_subwords(["a b c"], vocabulary_size=300)
+"""
+
+
+@pytest.mark.parametrize("number", STOP_SIGNALS)
+def test_a_signal_ends_the_program_and_what_it_learns_in(tmp_path, number):
+    path = tmp_path / "lock"
+    code = STOPPED.format(learner=WAITING.format(path=str(path)))
+    with subprocess.Popen(
+        [sys.executable, "-c", code], stderr=-1, text=True
+    ) as process:
+        while not (path.exists() and path.read_text()):
+            assert process.poll() is None, process.stderr.read()
+            time.sleep(0.01)
+        process.send_signal(number)
+        status, said = process.wait(), process.stderr.read()
+    assert (status, said) == (128 + number, f"stopped by {number.name}\n")
+    with path.open() as locked:  # waits, if the learner goes on
+        fcntl.flock(locked, fcntl.LOCK_EX)
 
 
 def test_arguments_that_cannot_be_meant(lines):
