@@ -115,9 +115,9 @@ def read_trees(lines: Iterable[str], name: str = "the trees") -> Iterator[Tree]:
     """Yields the trees of a text in Penn Treebank brackets, as they stand.
 
     Nothing is cleaned: the outermost bracket without a label, traces and function
-    tags come as written (`t2t_keras.parsing.cleaning`). White space within a word or a
-    label, as the thin space of "3 1/2", becomes "_": a sentence has a blank between any
-    two words, and must have as many as its tree.
+    tags come as written (`t2t_keras.parsing.cleaning`). White space within a word, as
+    the thin space of "3 1/2", becomes "_": a sentence has a blank between any two
+    words, and must have as many as its tree.
 
     Args:
         lines: With any number of trees to a line and of lines to a tree.
@@ -125,8 +125,8 @@ def read_trees(lines: Iterable[str], name: str = "the trees") -> Iterator[Tree]:
 
     Raises:
         UserError: If a bracket is not closed or closes nothing, a word has no part
-            of speech of its own, or text stands outside of all brackets. The message
-            names the line.
+            of speech of its own, text stands outside of all brackets, or a label has
+            white space in it. The message names the line.
     """
     reader = _Reader(name)
     for number, line in enumerate(lines, start=1):
@@ -181,6 +181,11 @@ class _Reader:
         bracket = self._open[-1]
         if bracket.children or len(bracket.atoms) == 2:
             raise self._error(line, f"“{atom}” has no bracket of its own")
+        if not bracket.atoms and (space := _SPACES_IN_A_WORD.search(atom)):
+            # Whether a word follows it, or a label goes on, cannot be known.
+            raise self._error(
+                line, f"the label “{atom}” has U+{ord(space[0][0]):04X} in it"
+            )
         bracket.atoms.append(_SPACES_IN_A_WORD.sub("_", atom))
 
     def finish(self) -> None:

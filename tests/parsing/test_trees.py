@@ -125,7 +125,10 @@ def test_what_is_no_tree_is_said_with_its_line(text, line, fault):
 
 
 def test_ascii_white_space_alone_separates():
-    """Any other that would part a sentence's words becomes "_", in words and labels."""
+    """Any other that would part a sentence's words becomes "_" in words.
+
+    In a label it is refused: a word would go into it, or a label into a word.
+    """
     spaces = [chr(c) for a, b in WHITE_SPACE_RANGES for c in range(a, b + 1)]
     separators = [space for space in spaces if space in " \t\n\v\f\r"]
     assert len(separators) == 6
@@ -133,8 +136,13 @@ def test_ascii_white_space_alone_separates():
         assert nested(*read(f"(NP{space}(CD{space}1))")) == ("NP", [("CD", "1")])
     for space in set(spaces) - set(separators):
         name = f"U+{ord(space):04X}"
-        found = nested(*read(f"(NP{space}B (CD 1{space}{space}000))"))
-        assert found == ("NP_B", [("CD", "1_000")]), name
+        found = nested(*read(f"(NP (CD 1{space}{space}000))"))
+        assert found == ("NP", [("CD", "1_000")]), name
+        for tree in (f"(CD{space}1)", f"(CD{space} 1)", f"(NP{space}(CD 1))"):
+            with pytest.raises(UserError) as caught:
+                read(f"(S {tree} (NN b))")
+            assert "line 1: the label" in str(caught.value), name
+            assert f"has {name} in it" in str(caught.value), name
 
 
 def test_a_word_with_a_space_of_its_own_is_one_word_of_its_sentence():
