@@ -55,7 +55,7 @@ class Report:
         step: Updates the model had.
         scores: sacreBLEU and chrF with their signatures; of a parser, EVALB's.
         tokenized: The paper's own metric; None for a language without a tokenizer.
-        perplexity: Per subword, of the references.
+        perplexity: Per subword, of the references; None if all pairs are left out.
         left_out: Pairs that perplexity is without: a side of them is longer than the
             model's positions or than 512 subwords, or empty.
         translations: Of every line, in order.
@@ -68,7 +68,7 @@ class Report:
     step: int
     scores: CorpusScores
     tokenized: TokenizedBleu | None
-    perplexity: float
+    perplexity: float | None
     left_out: int
     translations: Sequence[TranslatedLine]
     seconds: float
@@ -87,7 +87,8 @@ class Report:
                 f"  tokenized BLEU {self.tokenized.bleu:.2f}  "
                 f"{self.tokenized.signature}"
             )
-        line = f"  perplexity per subword {self.perplexity:.3f}"
+        shown = "none" if self.perplexity is None else f"{self.perplexity:.3f}"
+        line = f"  perplexity per subword {shown}"
         if self.left_out:
             line += f"  without {self.left_out:,} pairs that are too long or empty"
         lines.append(line)
@@ -207,13 +208,11 @@ def score(
 
 def perplexity(
     trained: experiment.TrainedModel, test_set: TestSet
-) -> tuple[float, int]:
+) -> tuple[float | None, int]:
     """Returns exp of the mean -log p of the references' subwords.
 
-    And how many pairs are left out, for a side of them is too long or empty.
-
-    Raises:
-        UserError: If no pair is left.
+    And how many pairs are left out, for a side of them is too long or empty; None for
+    the first if no pair is left.
     """
     references = [text.encode() for text in test_set.references]
     dataset = tf.data.Dataset.from_tensor_slices(
@@ -221,7 +220,10 @@ def perplexity(
     )
     limit = trained.model.sizes["learned_positions"] or _MAX_SCORED_LENGTH
     limit = min(limit, _MAX_SCORED_LENGTH)
-    corpus = tokenize_corpus(dataset, trained.vocabulary, limit)
+    try:
+        corpus = tokenize_corpus(dataset, trained.vocabulary, limit)
+    except UserError:  # no pair is left
+        return None, len(references)
     stepper = experiment.build_stepper(
         dataclasses.replace(trained.config.training, jit_compile=False),
         trained.model,

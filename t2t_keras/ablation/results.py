@@ -2,6 +2,7 @@
 
 import dataclasses
 import json
+import math
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -25,7 +26,7 @@ class RunResult:
         row: Its variation.
         seed: Of initial weights, data order and dropout.
         step: Updates made.
-        perplexity: Per word piece.
+        perplexity: Per word piece; NaN if no pair of the set is short enough.
         bleu: sacreBLEU.
         bleu_signature: How it was counted.
         tokenized_bleu: The paper's, if there is one for the language.
@@ -121,11 +122,12 @@ def run_result(run: Run) -> RunResult | None:
         raise UserError(
             f"{run.model_dir} has no BLEU: variations of translators are compared."
         )
+    perplexity = scores["perplexity"]
     return RunResult(
         row=run.row.name,
         seed=run.seed,
         step=scores["step"],
-        perplexity=scores["perplexity"],
+        perplexity=math.nan if perplexity is None else perplexity,
         bleu=scores["bleu"],
         bleu_signature=scores["bleu_signature"],
         tokenized_bleu=scores.get("tokenized_bleu"),

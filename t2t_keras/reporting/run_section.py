@@ -87,7 +87,7 @@ def _scores(run: RunFacts) -> list[Block]:
                 f"{score['bleu']:.2f}",
                 as_number(score.get("tokenized_bleu"), 2, "no tokenizer"),
                 f"{score['chrf']:.2f}",
-                f"{score['perplexity']:.3f}",
+                as_number(score["perplexity"], 3, "no pair is short enough"),
                 "beam {beam_size}, alpha {alpha:g}".format(**score["decoding"]),
             )
         )

@@ -92,6 +92,16 @@ def test_what_perplexity_is_without_is_counted(test_set):
 
     alone, _ = found([pair for pair, fit in zip(pairs, fits, strict=True) if fit])
     assert found(pairs) == (pytest.approx(alone, rel=1e-6), len(fits) - sum(fits))
+    assert found(pairs[-4:]) == (None, 4)
+
+
+def test_without_a_pair_of_known_perplexity_the_other_scores_are_there(report):
+    report = dataclasses.replace(report, perplexity=None, left_out=11)
+    assert report.describe().splitlines()[4] == (
+        "  perplexity per subword none  without 11 pairs that are too long or empty"
+    )
+    assert report.facts()["perplexity"] is None
+    assert report.facts()["bleu"] == report.scores.facts()["bleu"]
 
 
 def test_a_report_holds_the_scores_of_its_translations(report, test_set):
