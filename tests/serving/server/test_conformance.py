@@ -149,7 +149,10 @@ def test_which_versions_are_served(client, policies, policy):
 
 @pytest.fixture(scope="module")
 def failed(client, saved):
-    """The status of each version of a model, of which all but the first are broken."""
+    """The status of each version of a model, of which all but the first are broken.
+
+    And which version answers. Other tests ask for other models.
+    """
     put(client, saved, "failing", 1)
     model = {"name": "failing", "folder": "failing"}
     beside(model)(client)
@@ -162,12 +165,13 @@ def failed(client, saved):
         lambda: states(client, "failing"),
     )
     found = status(name="failing")(client).model_version_status
-    return {each.version: each.status for each in found}
+    answering = answered_by(spec(name="failing"))(client)[1]
+    return {each.version: each.status for each in found}, answering
 
 
 @pytest.mark.parametrize("version", DAMAGES)
 def test_a_version_that_cannot_be_loaded_tells_why(client, failed, version):
-    told, damage = failed[version], DAMAGES[version]
+    told, damage = failed[0][version], DAMAGES[version]
     assert told.error_code == damage.code or (told.error_code and not damage.code)
     assert re.fullmatch(damage.message, told.error_message), told.error_message
     assert refused(spec(name="failing", version=version))(client) == (
@@ -176,9 +180,10 @@ def test_a_version_that_cannot_be_loaded_tells_why(client, failed, version):
     )
 
 
-def test_what_could_be_loaded_is_served(client, failed):
-    assert failed[1].error_code == 0
-    assert answered_by(spec(name="failing"))(client)[1] == 1
+def test_what_could_be_loaded_is_served(failed):
+    statuses, answering = failed
+    assert statuses[1].error_code == 0
+    assert answering == 1
 
 
 def test_the_version_before_is_served_until_a_newer_one_can_answer(client, saved):
