@@ -43,6 +43,14 @@ flags.DEFINE_string("model_dir", None, "Not used: flagfiles for training name it
 define_config_flags()
 
 
+def check() -> None:
+    """Refuses wrong flags and flagfiles, before TensorFlow is imported."""
+    from t2t_keras.ablation.plan import read_rows
+
+    program.required("output")
+    read_rows(_ROWS.value or (), given_settings())
+
+
 def main() -> int:
     """Runs what is missing and writes the table; returns the exit status."""
     from t2t_keras.ablation.children import Children
@@ -84,5 +92,5 @@ if __name__ == "__main__":
         _OWN,
         with_config=True,
         own_devices=True,
-        check=lambda: program.required("output"),
+        check=check,
     )

@@ -1,6 +1,7 @@
 """What follows the last update: the mean of checkpoints, a score, an export."""
 
 import re
+import shlex
 import sys
 from pathlib import Path
 
@@ -28,17 +29,19 @@ def finish(model_dir: ModelDir) -> None:
         except MissingPackage as error:  # after hours of training
             _say(f"warning: nothing was exported in the form {form}. {error}")
     titles = {"text": "SavedModel   ", "ids": "  of ids     "}
+    path = shlex.quote(str(model_dir.path))
+    logs = shlex.quote(str(model_dir.tensorboard))
     print(
         f"\n{results}"
         f"checkpoints  {model_dir.checkpoints}\n"
         f"averaged     {trained.checkpoint}\n"
         + "".join(f"{titles[form]}{export}\n" for form, export in exports.items())
         + "\nGo on with:\n"
-        f"  python -m t2t_keras.translate --model_dir={model_dir.path} < FILE\n"
-        f"  python -m t2t_keras.evaluate --model_dir={model_dir.path}"
+        f"  python -m t2t_keras.translate --model_dir={path} < FILE\n"
+        f"  python -m t2t_keras.evaluate --model_dir={path}"
         f"{what_to_evaluate(config)}\n"
-        f"  python -m t2t_keras.report {model_dir.path}\n"
-        f"  tensorboard --logdir={model_dir.tensorboard}"
+        f"  python -m t2t_keras.report {path}\n"
+        f"  tensorboard --logdir={logs}"
     )
 
 

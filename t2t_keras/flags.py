@@ -110,7 +110,7 @@ def config_from_arguments(arguments: Sequence[str], of: str) -> ExperimentConfig
     define_config_flags(flag_values)
     try:
         flag_values(["arguments", *with_flagfiles(arguments)])
-    except flags.Error as error:
+    except (flags.Error, ValueError) as error:  # ValueError: --nojit_compile=1
         raise UserError(f"{of}: {error}") from error
     return config_from_flags(flag_values)
 

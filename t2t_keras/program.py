@@ -50,8 +50,7 @@ def run(
         check: Called as `main` is, but before TensorFlow is imported, which it must
             not do either. Raises `UserError` if flags are wrong or do not go together.
     """
-    asked = [argument.lstrip("-") for argument in sys.argv[1:]]
-    if "help" in asked or "h" in asked:
+    if {"--help", "-help", "--h", "-h"} & set(sys.argv[1:]):
         with _ending_with_the_reader():
             print(help_text(usage, flags.FLAGS, own_flags, with_config))
         sys.exit(0)
@@ -103,7 +102,8 @@ def _parsed(argv: list[str]) -> list[str]:
             value = flags.FLAGS[name].value
             if isinstance(value, float) and not math.isfinite(value):
                 raise UserError(f"--{name} must be a number. Received: {value}")
-    except (flags.Error, UserError) as error:
+    # absl raises ValueError for --noscores=1: "does not take an argument".
+    except (flags.Error, ValueError, UserError) as error:
         message = str(error).removeprefix("ERROR:: ")
         if wrong := re.search(r"=(.*): value should be one of <(.*)>$", message):
             value, choices = wrong.groups()

@@ -3,6 +3,7 @@
 import dataclasses
 import functools
 import platform
+import shlex
 import socket
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -110,11 +111,12 @@ def prepare_data(
         return data
     # Written last: it is what makes the directory a run. And written again where a
     # run goes on, with more steps perhaps.
-    command = f"python -m t2t_keras.train --flagfile={model_dir.flagfile}"
+    command = "python -m t2t_keras.train --flagfile="
+    command += shlex.quote(str(model_dir.flagfile))
     model_dir.write_config(
         config,
         f"Every setting of this run. Run it again, or go on with it:\n"
-        f"{command} --model_dir={model_dir.path}",
+        f"{command} --model_dir={shlex.quote(str(model_dir.path))}",
     )
     return data
 

@@ -10,6 +10,7 @@ starts tensorflow_model_server with the same flags, and clients see no differenc
 
 import contextlib
 import os
+import shlex
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -264,7 +265,7 @@ def _start(arguments: Sequence[str]) -> None:
         path = _exports_of(Path(arguments[0]))
         raise UserError(
             f"Arguments are given as flags. Received: {' '.join(arguments)}. "
-            f"Do you mean --model_base_path={path}?"
+            f"Do you mean --model_base_path={_quoted(path)}?"
         )
     if bool(_BASE_PATH.value) == bool(_CONFIG_FILE.value):
         raise UserError(
@@ -285,10 +286,15 @@ def _check_base_path(path: Path) -> None:
         )
     exports = _exports_of(path)
     if exports != path:
-        advice = f"Its exports are served with --model_base_path={exports}"
+        advice = f"Its exports are served with --model_base_path={_quoted(exports)}"
         if not exports.is_dir():
-            advice = f"python -m t2t_keras.export --model_dir={path} makes an export"
+            command = f"python -m t2t_keras.export --model_dir={_quoted(path)}"
+            advice = f"{command} makes an export"
         raise UserError(f"{path} is the directory of a training run. {advice}.")
+
+
+def _quoted(path: Path) -> str:
+    return shlex.quote(str(path))
 
 
 def _exports_of(path: Path) -> Path:

@@ -2,6 +2,7 @@
 
 import dataclasses
 import json
+import shlex
 import socket
 
 import pytest
@@ -49,6 +50,16 @@ def test_a_vocabulary_that_is_given_is_not_said_to_be_learned(
     said = []
     run_data.prepare_data(other, ModelDir(tmp_path / "other"), said.append)
     assert said and not any("learning" in line for line in said), said
+
+
+def test_the_command_in_the_flagfile_holds_for_a_path_with_a_blank(config, tmp_path):
+    model_dir = ModelDir(tmp_path / "a b")
+    run_data.prepare_data(config, model_dir, print)
+    (line,) = (
+        line for line in model_dir.flagfile.read_text().splitlines() if " -m " in line
+    )
+    flags = [f"--flagfile={model_dir.flagfile}", f"--model_dir={model_dir.path}"]
+    assert shlex.split(line, comments=False)[-2:] == flags
 
 
 def test_what_is_likely_a_mistake_is_warned_of(config, prepare):

@@ -204,7 +204,7 @@ REFUSED = (
     (("--model_base_path={run}",), "--model_base_path={run}/export"),
     (("{run}",), "--model_base_path={run}/export"),
     (("{base}", "x"), "--model_base_path={base}"),
-    (("--model_base_path={untold}",), "t2t_keras.export --model_dir={untold}"),
+    (("--model_base_path={untold}",), "t2t_keras.export --model_dir='{untold}'"),
     (("--model_base_path={base}", "--port=70000"), "65535"),
     (("--model_base_path={base}", "--port=-1"), "--port=-1"),
     (("--model_config_file={base}/none",), "{base}/none cannot be read as a text"),
@@ -246,8 +246,8 @@ def test_what_it_will_not_start_with(tmp_path, base, monkeypatch):
         'model_platform: "tensorflow" version_labels { key: "a" value: 1 } } }'
     )
     names = {"base": base, "bad": bad, "labels": labels}
-    for name in ("run", "untold"):
-        names[name] = tmp_path / name
+    for name, folder in (("run", "run"), ("untold", "un told")):
+        names[name] = tmp_path / folder
         names[name].mkdir()
         (names[name] / "train.flags").touch()
     (names["run"] / "export").mkdir()
