@@ -30,8 +30,7 @@ _TOO_SMALL = re.compile(r"smaller than required_chars\. \d+ vs (\d+)")
 
 # What the process that learns runs: lines in, a model or an error out.
 _LEARNER = """
-import io, json, signal, sys
-signal.signal(signal.SIGINT, signal.SIG_DFL)
+import io, json, sys
 import sentencepiece
 model = io.BytesIO()
 try:
