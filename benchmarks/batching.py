@@ -21,11 +21,16 @@ from typing import NamedTuple
 
 from benchmarks.input_pipeline import written_corpus
 from benchmarks.product_step import named_config, product_step
-from t2t_keras import experiment
-from t2t_keras.config import DataConfig, ExperimentConfig, ModelConfig, TrainingConfig
-from t2t_keras.input_pipeline.pipeline import TrainingBatches, batching_summary
-from t2t_keras.input_pipeline.tokenized import TokenizedCorpus
-from t2t_keras.input_pipeline.tokenizing import tokenize_corpus
+from t2t_keras.input_pipeline.batches.pipeline import TrainingBatches, batching_summary
+from t2t_keras.input_pipeline.records.tokenized import TokenizedCorpus
+from t2t_keras.input_pipeline.records.tokenizing import tokenize_corpus
+from t2t_keras.runs import experiment
+from t2t_keras.settings.config import (
+    DataConfig,
+    ExperimentConfig,
+    ModelConfig,
+    TrainingConfig,
+)
 from t2t_keras.training.flops import training_flops
 from t2t_keras.typing import BatchSize
 

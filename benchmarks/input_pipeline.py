@@ -28,12 +28,9 @@ from typing import Any
 
 import numpy as np
 
-from t2t_keras import experiment, preparation
-from t2t_keras.config import DataConfig
-from t2t_keras.input_pipeline.filling import BucketFilling
-from t2t_keras.input_pipeline.pipeline import TrainingBatches
-from t2t_keras.input_pipeline.record_shards import ShardFacts, shard_name
-from t2t_keras.input_pipeline.records import (
+from t2t_keras.input_pipeline.batches.filling import BucketFilling
+from t2t_keras.input_pipeline.batches.pipeline import TrainingBatches
+from t2t_keras.input_pipeline.records.manifest import (
     SIDES,
     Making,
     Manifest,
@@ -41,8 +38,14 @@ from t2t_keras.input_pipeline.records import (
     open_vocabulary,
     read_manifest,
 )
-from t2t_keras.input_pipeline.tokenized import TokenizationReport, TokenizedCorpus
-from t2t_keras.input_pipeline.tokenizing import tokenize_corpus
+from t2t_keras.input_pipeline.records.shards import ShardFacts, shard_name
+from t2t_keras.input_pipeline.records.tokenized import (
+    TokenizationReport,
+    TokenizedCorpus,
+)
+from t2t_keras.input_pipeline.records.tokenizing import tokenize_corpus
+from t2t_keras.runs import experiment, preparation
+from t2t_keras.settings.config import DataConfig
 
 _SEED = 1
 _LINES_AT_ONCE = 100_000

@@ -7,10 +7,10 @@ from typing import NamedTuple
 import numpy as np
 import tensorflow as tf
 
-from t2t_keras import experiment
-from t2t_keras.config import ExperimentConfig
-from t2t_keras.flags import config_from_flagfile
-from t2t_keras.models.transformer import Transformer
+from t2t_keras.model.transformer import Transformer
+from t2t_keras.runs import experiment
+from t2t_keras.settings.config import ExperimentConfig
+from t2t_keras.settings.flags import config_from_flagfile
 from t2t_keras.training.flops import training_flops
 from t2t_keras.training.optimizer import SummedGradientAdam
 from t2t_keras.training.step import Stepper

@@ -17,7 +17,7 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from benchmarks.product_step import flops_of, made_up_batch, product_step
-from t2t_keras.config import ExperimentConfig, ModelConfig, TrainingConfig
+from t2t_keras.settings.config import ExperimentConfig, ModelConfig, TrainingConfig
 
 VOCABULARY = 8_000
 HEAD_WIDTH = 64

@@ -28,12 +28,12 @@ from pathlib import Path
 import grpc
 
 from benchmarks.server_process import BATCHING, ServerProcess, started_server
-from t2t_keras import signature
-from t2t_keras.serving.client import Translation, TranslationClient
-from t2t_keras.serving.rpc.errors import ServerError
-from t2t_keras.serving.rpc.protos import PredictionServiceStub, PredictRequest
-from t2t_keras.serving.rpc.retries import RetryPolicy
-from t2t_keras.serving.rpc.tensors import nested_values, string_tensor
+from t2t_keras.serving import signature
+from t2t_keras.serving.client.errors import ServerError
+from t2t_keras.serving.client.protos import PredictionServiceStub, PredictRequest
+from t2t_keras.serving.client.retries import RetryPolicy
+from t2t_keras.serving.client.tensors import nested_values, string_tensor
+from t2t_keras.serving.client.translation_client import Translation, TranslationClient
 
 Expected = Mapping[bytes, Translation]
 

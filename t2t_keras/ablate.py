@@ -17,8 +17,8 @@ from pathlib import Path
 
 from absl import flags
 
-from t2t_keras import program
-from t2t_keras.flags import define_config_flags, given_settings
+from t2t_keras.settings import program
+from t2t_keras.settings.flags import define_config_flags, given_settings
 
 _OWN = ("rows", "seeds", "at_once", "output")
 _ROWS = flags.DEFINE_list(
@@ -45,7 +45,7 @@ define_config_flags()
 
 def check() -> None:
     """Refuses wrong flags and flagfiles, before TensorFlow is imported."""
-    from t2t_keras.ablation.plan import read_rows
+    from t2t_keras.reports.ablation.plan import read_rows
 
     program.required("output")
     read_rows(_ROWS.value or (), given_settings())
@@ -53,14 +53,14 @@ def check() -> None:
 
 def main() -> int:
     """Runs what is missing and writes the table; returns the exit status."""
-    from t2t_keras.ablation.children import Children
-    from t2t_keras.ablation.plan import plan_runs, read_rows
-    from t2t_keras.ablation.results import Ablation, write_results
-    from t2t_keras.ablation.shares import equal_shares
-    from t2t_keras.ablation.study import Study
-    from t2t_keras.reporting.report import ablation_page
-    from t2t_keras.reporting.writing import write_report
-    from t2t_keras.run_lock import run_lock
+    from t2t_keras.files.locks import run_lock
+    from t2t_keras.reports.ablation.children import Children
+    from t2t_keras.reports.ablation.plan import plan_runs, read_rows
+    from t2t_keras.reports.ablation.results import Ablation, write_results
+    from t2t_keras.reports.ablation.shares import equal_shares
+    from t2t_keras.reports.ablation.study import Study
+    from t2t_keras.reports.report import ablation_page
+    from t2t_keras.reports.writing import write_report
 
     output = Path(program.required("output"))
     given = given_settings()

@@ -9,8 +9,8 @@ It notes which checkpoints are in it, and cannot be trained on.
 
 from absl import flags
 
-from t2t_keras import program
 from t2t_keras.errors import UserError
+from t2t_keras.settings import program
 
 _OWN = ("model_dir", "last", "from_step", "to_step")
 _MODEL_DIR = flags.DEFINE_string("model_dir", None, "Directory of a run. Required.")
@@ -27,9 +27,9 @@ _TO_STEP = flags.DEFINE_integer("to_step", None, "Last step to average.")
 
 def main() -> int:
     """Averages; returns the exit status."""
-    from t2t_keras import finish
-    from t2t_keras.checkpoints import steps_in
-    from t2t_keras.model_dir import ModelDir
+    from t2t_keras.runs import finish
+    from t2t_keras.runs.model_dir import ModelDir
+    from t2t_keras.training.checkpoints import steps_in
 
     model_dir = ModelDir(program.required("model_dir"))
     model_dir.config()  # raises if this is no model directory

@@ -23,19 +23,23 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import tqdm
 from absl import flags
 
-from t2t_keras import program
 from t2t_keras.errors import UserError
-from t2t_keras.lines import (
+from t2t_keras.files.lines import (
     CountedLines,
     opened_input,
     opened_output,
     without_line_ends,
 )
+from t2t_keras.settings import program
 
 if TYPE_CHECKING:
     import grpc
 
-    from t2t_keras.serving.client import TargetScore, Translation, TranslationClient
+    from t2t_keras.serving.client.translation_client import (
+        TargetScore,
+        Translation,
+        TranslationClient,
+    )
 
 # A text, and its translation where there is one.
 Line: TypeAlias = tuple[bytes, ...]
@@ -111,7 +115,7 @@ _OWN = (
 def main() -> None:
     """Translates, or scores."""
     # Not for --help, which need not know of gRPC.
-    from t2t_keras.serving.rpc.bulk import in_batches
+    from t2t_keras.serving.client.bulk import in_batches
 
     server = program.required("server")
     _check_flags()
@@ -169,9 +173,9 @@ def _check_flags() -> None:
 
 
 def _client(server: str) -> "TranslationClient":
-    from t2t_keras.serving.client import TranslationClient
-    from t2t_keras.serving.rpc.calls import ServedModel
-    from t2t_keras.serving.rpc.retries import RetryPolicy
+    from t2t_keras.serving.client.calls import ServedModel
+    from t2t_keras.serving.client.retries import RetryPolicy
+    from t2t_keras.serving.client.translation_client import TranslationClient
 
     return TranslationClient(
         server,
@@ -219,7 +223,7 @@ def _pairs(*sides: Iterable[bytes]) -> Iterator[Line]:
 
 def _task(client: "TranslationClient") -> tuple[Call, FieldsOf]:
     """Returns what to ask of the server, and what to write of its answers."""
-    from t2t_keras.serving.client import SearchOptions
+    from t2t_keras.serving.client.translation_client import SearchOptions
 
     if _TARGET.value:
         return lambda pairs: client.score(*zip(*pairs, strict=True)), _score_fields

@@ -16,8 +16,8 @@ from pathlib import Path
 
 from absl import flags
 
-from t2t_keras import program
 from t2t_keras.errors import UserError
+from t2t_keras.settings import program
 
 _OWN = (
     "model_dir",
@@ -64,9 +64,10 @@ _CUTOFF_LENGTH = flags.DEFINE_integer(
 
 def main() -> int:
     """Translates and scores; returns the exit status."""
-    from t2t_keras import experiment, finish, scoring
-    from t2t_keras.input_pipeline.corpora import open_corpus
-    from t2t_keras.model_dir import ModelDir, write_text
+    from t2t_keras.input_pipeline.corpora.corpus import open_corpus
+    from t2t_keras.runs import experiment, finish, scoring
+    from t2t_keras.runs.model_dir import ModelDir, write_text
+    from t2t_keras.runs.tasks import task_for
 
     model_dir = ModelDir(program.required("model_dir"))
     config = model_dir.config()
@@ -76,7 +77,8 @@ def main() -> int:
     split = _SPLIT.value
     if _SOURCE.value:
         files = {"test": (_SOURCE.value, _REFERENCE.value)}
-        corpus, split = open_corpus(files=files), "test"
+        task = task_for(config.data.target_language)
+        corpus, split = open_corpus(files=files, read_trees=task.read_trees), "test"
     else:
         corpus = experiment.build_corpus(config.data, (split,))
         if split not in corpus.splits:
@@ -109,7 +111,7 @@ def main() -> int:
 
 def _check() -> None:
     """Raises `UserError` if the flags do not go together."""
-    from t2t_keras.input_pipeline.parallel_text import holds_both_sides
+    from t2t_keras.input_pipeline.corpora.parallel_text import holds_both_sides
 
     program.required("model_dir")
     sources, references = _SOURCE.value, _REFERENCE.value

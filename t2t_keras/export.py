@@ -17,8 +17,8 @@ from collections.abc import Sequence
 
 from absl import flags
 
-from t2t_keras import program
 from t2t_keras.errors import UserError
+from t2t_keras.settings import program
 
 _OWN = (
     "model_dir",
@@ -111,9 +111,9 @@ _QUANTIZATION = flags.DEFINE_enum(
 
 def main() -> int:
     """Exports; returns the exit status."""
-    from t2t_keras import experiment, exporting
-    from t2t_keras.export_settings import ExportSettings
-    from t2t_keras.model_dir import ModelDir
+    from t2t_keras.runs import experiment, exporting
+    from t2t_keras.runs.export_settings import ExportSettings
+    from t2t_keras.runs.model_dir import ModelDir
 
     model_dir = ModelDir(program.required("model_dir"))
     model_dir.check_writable()
@@ -133,7 +133,7 @@ def main() -> int:
     )
     for form in dict.fromkeys(_FORMAT.value):
         if form == "ctranslate2":
-            from t2t_keras.ctranslate2_export import export_ctranslate2
+            from t2t_keras.runs.ctranslate2_export import export_ctranslate2
 
             base = model_dir.export_ctranslate2
             export = export_ctranslate2(trained, base, _QUANTIZATION.value)

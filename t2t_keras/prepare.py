@@ -18,11 +18,11 @@ from pathlib import Path
 
 from absl import flags
 
-from t2t_keras import program
-from t2t_keras.config import DataConfig
-from t2t_keras.flags import config_from_flags, define_config_flags
-from t2t_keras.flat_config import with_absolute_paths
-from t2t_keras.signals import Interrupted
+from t2t_keras.files.signals import Interrupted
+from t2t_keras.settings import program
+from t2t_keras.settings.config import DataConfig
+from t2t_keras.settings.flags import config_from_flags, define_config_flags
+from t2t_keras.settings.flat import with_absolute_paths
 
 _DATA = tuple(
     field.name
@@ -51,8 +51,8 @@ define_config_flags()
 
 def main() -> int:
     """Prepares or verifies; returns the exit status."""
-    from t2t_keras import preparation
-    from t2t_keras.input_pipeline.records import verify_records
+    from t2t_keras.input_pipeline.records.manifest import verify_records
+    from t2t_keras.runs import preparation
 
     folder = Path(program.required("output"))
     if _VERIFY.value:

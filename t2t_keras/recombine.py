@@ -14,9 +14,9 @@ import sys
 
 from absl import flags
 
-from t2t_keras import program
 from t2t_keras.errors import UserError
-from t2t_keras.lines import opened_input, opened_output
+from t2t_keras.files.lines import opened_input, opened_output
+from t2t_keras.settings import program
 
 _OWN = ("treebank", "output", "copies", "seed")
 _TREEBANK = flags.DEFINE_string(

@@ -18,9 +18,13 @@ import threading
 
 from absl import flags
 
-from t2t_keras import program
-from t2t_keras.flags import config_from_flags, define_config_flags, without_flag
-from t2t_keras.signals import handled
+from t2t_keras.files.signals import handled
+from t2t_keras.settings import program
+from t2t_keras.settings.flags import (
+    config_from_flags,
+    define_config_flags,
+    without_flag,
+)
 
 _OWN = ("num_workers", "model_dir")
 _NUM_WORKERS = flags.DEFINE_integer(
@@ -34,7 +38,7 @@ define_config_flags()
 
 def main() -> int:
     """Starts the workers and waits for them; returns the worst of their statuses."""
-    from t2t_keras.workers import free_ports
+    from t2t_keras.runs.workers import free_ports
 
     program.required("model_dir")
     passed_on = without_flag("num_workers", sys.argv[1:])

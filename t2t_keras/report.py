@@ -15,8 +15,8 @@ from pathlib import Path
 
 from absl import flags
 
-from t2t_keras import program
 from t2t_keras.errors import UserError
+from t2t_keras.settings import program
 
 _OWN = ("output", "texts")
 _OUTPUT = flags.DEFINE_string(
@@ -32,8 +32,8 @@ _TEXTS = flags.DEFINE_bool(
 
 def main(folders: Sequence[str]) -> int:
     """Writes the report; returns the exit status."""
-    from t2t_keras.reporting.report import read_sources, report_page
-    from t2t_keras.reporting.writing import write_report
+    from t2t_keras.reports.report import read_sources, report_page
+    from t2t_keras.reports.writing import write_report
 
     page = report_page(
         read_sources(folders), _scored_texts if _TEXTS.value else _no_texts
@@ -46,7 +46,7 @@ def main(folders: Sequence[str]) -> int:
 
 def _scored_texts(run) -> tuple[list[str], list[str]] | None:
     """Returns the set that is scored, None where it is not at hand any more."""
-    from t2t_keras import experiment, scoring
+    from t2t_keras.runs import experiment, scoring
 
     split = run.config.training.score_split
     try:

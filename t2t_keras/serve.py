@@ -17,9 +17,9 @@ from pathlib import Path
 
 from absl import flags
 
-from t2t_keras import program
 from t2t_keras.errors import UserError
-from t2t_keras.signals import Interrupted, SignalWaiter
+from t2t_keras.files.signals import Interrupted, SignalWaiter
+from t2t_keras.settings import program
 
 # Kubernetes kills 30 seconds after SIGTERM unless told otherwise.
 _GRACE_SECONDS = 25.0

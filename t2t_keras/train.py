@@ -13,9 +13,9 @@ import sys
 
 from absl import flags
 
-from t2t_keras import program
-from t2t_keras.flags import config_from_flags, define_config_flags
-from t2t_keras.flat_config import with_absolute_paths
+from t2t_keras.settings import program
+from t2t_keras.settings.flags import config_from_flags, define_config_flags
+from t2t_keras.settings.flat import with_absolute_paths
 
 _MODEL_DIR = flags.DEFINE_string(
     "model_dir", None, "Directory of the run, made if it is not there. Required."
@@ -25,9 +25,9 @@ define_config_flags()
 
 def main() -> int:
     """Trains, averages, scores and exports; returns the exit status."""
-    from t2t_keras import finish, training_run, workers
-    from t2t_keras.model_dir import ModelDir
-    from t2t_keras.run_lock import run_lock
+    from t2t_keras.files.locks import run_lock
+    from t2t_keras.runs import finish, training_run, workers
+    from t2t_keras.runs.model_dir import ModelDir
     from t2t_keras.training.loop import TrainingInterrupted
     from t2t_keras.training.strategy import is_chief
 

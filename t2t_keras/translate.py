@@ -14,15 +14,15 @@ from typing import IO
 
 from absl import flags
 
-from t2t_keras import program
 from t2t_keras.errors import UserError
-from t2t_keras.lines import (
+from t2t_keras.files.lines import (
     CountedLines,
     chunks,
     opened_input,
     opened_output,
     without_line_ends,
 )
+from t2t_keras.settings import program
 
 _OWN = (
     "model_dir",
@@ -54,9 +54,9 @@ _LINES_AT_ONCE = flags.DEFINE_integer(
 
 def main() -> int:
     """Translates; returns the exit status."""
-    from t2t_keras import experiment
-    from t2t_keras.evaluation.judging import form_of
-    from t2t_keras.model_dir import ModelDir
+    from t2t_keras.runs import experiment
+    from t2t_keras.runs.model_dir import ModelDir
+    from t2t_keras.runs.tasks import task_for
 
     model_dir = ModelDir(program.required("model_dir"))
     with opened_input(_INPUT.value) as source:
@@ -72,7 +72,9 @@ def main() -> int:
             trained.vocabulary,
             decoding,
             _N_BEST.value,
-            form_of(trained.config.data.target_language, splits_words=True),
+            task_for(trained.config.data.target_language).text_adapter(
+                splits_words=True
+            ),
         )
         with opened_output(_OUTPUT.value) as target:
             _translate_all(translator, source, target)

@@ -21,13 +21,13 @@ from typing import TYPE_CHECKING
 
 from absl import flags
 
-from t2t_keras import program
 from t2t_keras.errors import UserError
-from t2t_keras.lines import opened_input, without_line_ends
+from t2t_keras.files.lines import opened_input, without_line_ends
+from t2t_keras.settings import program
 
 if TYPE_CHECKING:
-    from t2t_keras.pictures.sentence_maps import SentenceMaps
-    from t2t_keras.sentence_attention import Attention
+    from t2t_keras.attention.sentence_attention import Attention
+    from t2t_keras.attention.sentence_maps import SentenceMaps
 
 _OWN = (
     "model_dir",
@@ -106,7 +106,7 @@ _FORMAT = flags.DEFINE_enum(
 
 def main() -> int:
     """Draws; returns the exit status."""
-    from t2t_keras import visualizing
+    from t2t_keras.attention import visualizing
 
     sources, targets = _SENTENCE.value or [], _TRANSLATION.value or []
     what, kinds = _what(), _kinds()
@@ -145,7 +145,7 @@ def _what() -> Sequence[str]:
 
 def _kinds() -> Sequence[str]:
     """Returns which attention to draw."""
-    from t2t_keras.pictures.sentence_maps import KINDS
+    from t2t_keras.attention.sentence_maps import KINDS
 
     kinds = KINDS if _KIND.value is None else _KIND.value
     _check_names("kind", kinds, KINDS)
@@ -181,8 +181,9 @@ def _sentences(
 
 def _attention() -> tuple["Attention", str]:
     """Returns the model and what to call it."""
-    from t2t_keras import experiment, sentence_attention
-    from t2t_keras.model_dir import ModelDir
+    from t2t_keras.attention import sentence_attention
+    from t2t_keras.runs import experiment
+    from t2t_keras.runs.model_dir import ModelDir
 
     if _EXPORT_DIR.value:
         directory = Path(_EXPORT_DIR.value)
@@ -211,8 +212,8 @@ def _corpus(attention: "Attention") -> tuple[Sequence[str], Sequence[str]]:
         return sources, targets
     if _EXPORT_DIR.value:
         raise UserError("An export has no dev set: give --input, a file of sentences.")
-    from t2t_keras import experiment, scoring
-    from t2t_keras.model_dir import ModelDir
+    from t2t_keras.runs import experiment, scoring
+    from t2t_keras.runs.model_dir import ModelDir
 
     config = ModelDir(program.required("model_dir")).config()
     dev = scoring.read_split(experiment.build_corpus(config.data, ("dev",)), "dev")

@@ -7,7 +7,7 @@ import keras
 import numpy as np
 import tensorflow as tf
 
-from t2t_keras.checkpoints import CheckpointState, CheckpointStore
+from t2t_keras.training.checkpoints import CheckpointState, CheckpointStore
 
 STATE = CheckpointState(
     step=6,

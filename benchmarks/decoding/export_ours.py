@@ -11,13 +11,14 @@ import tensorflow as tf
 
 from benchmarks.decoding import measured
 from benchmarks.decoding.write import built, config_of
-from t2t_keras import experiment, exporting, signature
 from t2t_keras.decoding.beam_search import BeamSearchResult
 from t2t_keras.decoding.settings import BeamSearchSettings, RowOptions
-from t2t_keras.model_search import search_translations
-from t2t_keras.serving.compiled_search import compiled
-from t2t_keras.serving.ids_module import IdsModule
-from t2t_keras.serving.limits import ServingLimits
+from t2t_keras.decoding.transformer_search import search_translations
+from t2t_keras.runs import experiment, exporting
+from t2t_keras.serving import signature
+from t2t_keras.serving.export.compiled_search import compiled
+from t2t_keras.serving.export.ids_module import IdsModule
+from t2t_keras.serving.export.limits import ServingLimits
 from t2t_keras.typing import Tensor
 
 # The shortest source has 20 tokens, and every output is to have 25.

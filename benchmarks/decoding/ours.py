@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 import tensorflow as tf
 
 from benchmarks.decoding import measured
-from t2t_keras import signature
+from t2t_keras.serving import signature
 
 
 def main() -> None:

@@ -18,12 +18,12 @@ import numpy as np
 import tensorflow as tf
 
 from benchmarks.decoding import measured, write
-from t2t_keras.config import ExperimentConfig, ModelConfig
 from t2t_keras.decoding.beam_search import beam_search
 from t2t_keras.decoding.settings import BeamSearchSettings
-from t2t_keras.layers.attention import MultiHeadAttention
-from t2t_keras.layers.embedding import SharedEmbedding
-from t2t_keras.model_search import search_translations
+from t2t_keras.decoding.transformer_search import search_translations
+from t2t_keras.model.attention import MultiHeadAttention
+from t2t_keras.model.embedding import SharedEmbedding
+from t2t_keras.settings.config import ExperimentConfig, ModelConfig
 
 SETTINGS = BeamSearchSettings(measured.BEAM, measured.ALPHA)
 # Base would take minutes to translate so many sentences in so many ways.

@@ -17,11 +17,11 @@ import numpy as np
 from keras import ops
 
 from benchmarks.decoding import measured
-from t2t_keras import experiment
-from t2t_keras.config import ExperimentConfig, ModelConfig
-from t2t_keras.ctranslate2_export import encodings_of, weights_of
-from t2t_keras.models.transformer import Transformer
-from t2t_keras.serving.ctranslate2_model import write_ctranslate2
+from t2t_keras.model.transformer import Transformer
+from t2t_keras.runs import experiment
+from t2t_keras.runs.ctranslate2_export import encodings_of, weights_of
+from t2t_keras.serving.export.ctranslate2_model import write_ctranslate2
+from t2t_keras.settings.config import ExperimentConfig, ModelConfig
 
 # The longest source and translation.
 POSITIONS = 128

@@ -10,8 +10,8 @@ from typing import Any
 import keras
 from keras import ops
 
-from t2t_keras.layers.attention import MultiHeadAttention, dot_product_attention
-from t2t_keras.layers.neighborhood_attention import (
+from t2t_keras.model.attention import MultiHeadAttention, dot_product_attention
+from t2t_keras.model.neighborhood_attention import (
     SMALLEST_BLOCK,
     NeighborhoodAttention,
     neighborhood_attention,

@@ -16,7 +16,7 @@ from benchmarks.loss_memory.one_way import (
     print_figures,
 )
 from benchmarks.product_step import made_up_batch, named_config, product_step
-from t2t_keras.config import ExperimentConfig
+from t2t_keras.settings.config import ExperimentConfig
 from t2t_keras.training import update
 
 LENGTH = 32

@@ -2,8 +2,8 @@
 
 from benchmarks.product_step import made_up_batch, product_step
 from benchmarks.training_step import measured
-from t2t_keras import experiment
-from t2t_keras.config import ExperimentConfig, ModelConfig, TrainingConfig
+from t2t_keras.runs import experiment
+from t2t_keras.settings.config import ExperimentConfig, ModelConfig, TrainingConfig
 
 
 def main() -> None:

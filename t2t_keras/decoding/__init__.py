@@ -1,1 +1,1 @@
-"""Station 7. A step function and length limits in; token ids and scores out."""
+"""Beam search over any step function, and over the Transformer (section 6.1)."""

@@ -1,1 +1,1 @@
-"""Station 8: translations and their references come in, scores go out."""
+"""Evaluation: BLEU, chrF, and translation of many lines."""

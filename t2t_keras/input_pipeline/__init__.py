@@ -1,1 +1,1 @@
-"""Station 2: corpora come in, bucketed, padded, shifted, weighted batches go out."""
+"""Input pipeline: corpora, token ids on disk, and batches."""

@@ -1,1 +1,1 @@
-"""Station 1½: constituency trees, as text that a translator can learn."""
+"""Constituency parsing as translation (section 6.3): trees, repair, EVALB scores."""

@@ -1,1 +1,1 @@
-"""Station 9: weights and vocabulary in, a SavedModel for a server out."""
+"""Serving: the exported SavedModel, a gRPC client, and a server for development."""

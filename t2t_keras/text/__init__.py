@@ -1,1 +1,1 @@
-"""Station 1: text comes in, subword ids go out, and back again."""
+"""Text: normalization, subwords, vocabulary and the tokenizer in the graph."""

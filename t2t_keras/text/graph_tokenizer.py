@@ -8,7 +8,7 @@ from tensorflow_text.python.ops.sentencepiece_tokenizer import (
     gen_sentencepiece_tokenizer,
 )
 
-from t2t_keras.quiet import quiet_start_up
+from t2t_keras.files.quiet import quiet_start_up
 
 
 class GraphTokenizer(tensorflow_text.SentencepieceTokenizer):

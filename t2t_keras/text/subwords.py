@@ -12,7 +12,7 @@ from collections.abc import Iterable
 from typing import IO, Any, Literal, cast
 
 from t2t_keras.errors import UserError
-from t2t_keras.signals import undo_if_interrupted
+from t2t_keras.files.signals import undo_if_interrupted
 from t2t_keras.text.normalization import normalize
 from t2t_keras.text.ties import check_ties
 from t2t_keras.text.vocabulary import EOS_ID, PAD_ID, UNK_ID

@@ -18,10 +18,10 @@ import numpy as np
 import sentencepiece
 
 from t2t_keras.errors import UserError, needed_for
+from t2t_keras.files.atomic import write_file
 from t2t_keras.text.normalization import normalize, normalize_in_graph
 from t2t_keras.text.ties import check_ties
 from t2t_keras.typing import Tensor
-from t2t_keras.whole_folders import write_file
 
 if TYPE_CHECKING:
     from t2t_keras.text.graph_tokenizer import GraphTokenizer

@@ -1,1 +1,1 @@
-"""Station 5: logits in, updated weights out. Loss, schedule, step and loop."""
+"""Training (section 5): loss, schedule, Adam, update step, loop, checkpoints."""

@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Iterable, Mapping
 
 from t2t_keras.errors import UserError
-from t2t_keras.signals import Interrupted, deferred
+from t2t_keras.files.signals import Interrupted, deferred
 from t2t_keras.training.meter import MadeUpdate, Meter, read_updates
 from t2t_keras.training.nonfinite import NonFiniteGuard
 from t2t_keras.training.progress import Progress, as_duration, as_flops

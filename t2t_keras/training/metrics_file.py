@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from t2t_keras.whole_folders import write_file
+from t2t_keras.files.atomic import write_file
 
 
 class MetricsFile:

@@ -21,7 +21,7 @@ MUTABLE_CALLS = frozenset(
 EXPLAINED_SKIPS = frozenset(
     {
         "tests/parsing/test_evalb_table.py",
-        "tests/pictures/browser.py",
+        "tests/attention/browser.py",
         "tests/serving/server/test_conformance.py",
         "tests/system/c_programs.py",
     }

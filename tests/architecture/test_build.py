@@ -3,12 +3,14 @@
 Every fault is planted in a copy of a small tree that is otherwise sound.
 """
 
+import sys
 from pathlib import Path
 
 import pytest
 
 from tests.architecture.build_faults import build_faults
 from tests.architecture.build_file import Target, read_targets
+from tests.architecture.imports import imports_of
 from tests.architecture.tree import ROOT
 
 SOUND_BUILD = '''"""A small t2t_keras."""
@@ -298,33 +300,52 @@ def test_starlark_that_the_reader_does_not_know_is_refused(
         read_targets(tmp_path)
 
 
-def test_models_and_layers_need_no_third_party_but_keras() -> None:
-    targets = _targets_by_name()
-    for name in ("layers", "models"):
-        third_party = {dep for dep in targets[name].deps if dep.startswith("@")}
-        assert third_party <= {"@pypi//keras", "@pypi//numpy"}, name
+def test_layers_need_keras_alone() -> None:
+    """TensorFlow is for functions that export and evaluation trace, not for layers."""
+    traced = {"attention_maps.py", "target_scores.py"}
+    for path in (ROOT / "t2t_keras/model").glob("*.py"):
+        tops = {each.module.split(".")[0] for each in imports_of(path)}
+        third_party = tops - sys.stdlib_module_names - {"t2t_keras"}
+        if path.name not in traced:
+            assert third_party <= {"keras", "numpy"}, path.name
 
 
 def test_the_foundation_needs_the_standard_library_only() -> None:
     targets = _targets_by_name()
-    for name in ("foundation", "config", "signature"):
+    for name in ("foundation", "files", "signature"):
         assert not [dep for dep in targets[name].deps if dep.startswith("@")], name
 
 
-def test_models_training_checkpoints_and_decoding_are_strangers() -> None:
+def test_training_decoding_and_evaluation_are_strangers() -> None:
     targets = _targets_by_name()
-    strangers = {"models", "training", "checkpoints", "decoding"}
-    for name in strangers:
-        met = _reached(name, targets) & strangers
-        assert met == {name}, f"{name} reaches {met - {name}}"
+    assert _reached("training", targets) & {"model", "decoding"} == set()
+    assert _reached("model", targets) & {"training", "decoding"} == set()
+    assert "training" not in _reached("decoding", targets)
+    # A search over any step function knows no model.
+    for path in (ROOT / "t2t_keras/decoding").glob("*.py"):
+        if path.name != "transformer_search.py":
+            modules = [each.module for each in imports_of(path)]
+            assert not [m for m in modules if m.startswith("t2t_keras.model")], path
 
 
-def test_no_station_sees_a_config_or_flags() -> None:
+def test_nothing_below_runs_sees_settings_or_a_run() -> None:
     targets = _targets_by_name()
-    stations = ("text", "input_pipeline", "layers", "models", "training")
-    stations += ("checkpoints", "decoding", "evaluation", "serving")
-    for name in stations:
-        assert not _reached(name, targets) & {"config", "flags"}, name
+    below = ("text", "input_pipeline", "model", "training", "decoding", "evaluation")
+    for name in (*below, "client_library", "serving_export", "server"):
+        assert not _reached(name, targets) & {"settings", "runs"}, name
+
+
+def test_the_core_imports_parsing_in_one_place_and_no_other_companion() -> None:
+    companions = ("parsing", "attention", "reports")
+    core = [path for path in (ROOT / "t2t_keras").glob("*/**/*.py")]
+    for path in core:
+        name = path.relative_to(ROOT / "t2t_keras")
+        if name.parts[0] in companions or str(name) == "runs/tasks.py":
+            continue
+        for each in imports_of(path):
+            first, _, rest = each.module.partition(".")
+            met = first == "t2t_keras" and rest.split(".")[0] in companions
+            assert not met, f"{name}:{each.line}: imports {each.module}"
 
 
 def _write(path: Path, text: str) -> None:

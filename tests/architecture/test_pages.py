@@ -107,19 +107,19 @@ def test_every_row_names_code_and_a_test_that_exist_and_meet(page) -> None:
 
 
 UNSOUND_ROWS = (
-    ("layers/mask.py", "layers/test_masks.py::test_x", "is missing"),
-    ("layers/masks.py", "layers/test_mask.py::test_x", "is missing"),
-    ("layers/masks.py", "layers/test_masks.py::test_nothing_of_it", "no test"),
+    ("layers/mask.py", "model/test_masks.py::test_x", "is missing"),
+    ("model/masks.py", "layers/test_mask.py::test_x", "is missing"),
+    ("model/masks.py", "model/test_masks.py::test_nothing_of_it", "no test"),
     # A function of the file, but no test.
-    ("layers/residual.py", "layers/test_residual.py::rng", "no test"),
+    ("model/residual.py", "model/test_residual.py::rng", "no test"),
     (
-        "input_pipeline/batching.py",
-        "models/test_transformer.py::test_logits_are_the_papers",
+        "input_pipeline/batches/batching.py",
+        "model/test_transformer.py::test_logits_are_the_papers",
         "never meets",
     ),
     (
         "../configs/multi30k.flags",
-        "test_flags.py::test_no_flag_gives_the_defaults",
+        "settings/test_flags.py::test_no_flag_gives_the_defaults",
         "never meets",
     ),
 )

@@ -4,7 +4,7 @@ import pytest
 
 from benchmarks import batching
 from benchmarks.batching import TimedStep
-from t2t_keras.config import ModelConfig
+from t2t_keras.settings.config import ModelConfig
 from t2t_keras.typing import BatchSize
 
 # 10 x (4 + 6) positions: 30 + 20 tokens; then 2 x (5 + 5): 6 + 9.

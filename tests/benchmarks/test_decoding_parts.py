@@ -5,8 +5,8 @@ import pytest
 import tensorflow as tf
 
 from benchmarks.decoding import measured, parts, write
-from t2t_keras.config import ExperimentConfig, ModelConfig
-from t2t_keras.model_search import search_translations
+from t2t_keras.decoding.transformer_search import search_translations
+from t2t_keras.settings.config import ExperimentConfig, ModelConfig
 
 TINY = ModelConfig(num_layers=1, d_model=12, d_ff=20, num_heads=3)
 WORDS = 23

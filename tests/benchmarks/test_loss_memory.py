@@ -8,7 +8,7 @@ import tensorflow as tf
 
 from benchmarks.loss_memory import one_way, step
 from benchmarks.loss_memory.__main__ import WAYS, check_same
-from t2t_keras.config import ExperimentConfig, ModelConfig, TrainingConfig
+from t2t_keras.settings.config import ExperimentConfig, ModelConfig, TrainingConfig
 from t2t_keras.training import update
 from t2t_keras.training.losses import LossSums
 

@@ -15,7 +15,7 @@ from benchmarks.xla_program.program_text import (
     replaced_arguments,
     with_computed_constants,
 )
-from t2t_keras.config import ExperimentConfig, ModelConfig, TrainingConfig
+from t2t_keras.settings.config import ExperimentConfig, ModelConfig, TrainingConfig
 from t2t_keras.training.shares import share_of
 
 # A vocabulary whose ids would be a constant of 160,000 characters.

@@ -8,7 +8,7 @@ import tensorflow as tf
 import tensorflow_datasets as tfds
 from wmt14 import check_counts
 
-from t2t_keras.input_pipeline.corpora import open_corpus
+from t2t_keras.input_pipeline.corpora.corpus import open_corpus
 
 COUNTS = MappingProxyType({"train": 7, "validation": 3, "test": 2})
 

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from t2t_keras.input_pipeline.tokenized import (
+from t2t_keras.input_pipeline.records.tokenized import (
     TokenizationReport,
     TokenizedCorpus,
     TokenizedSide,

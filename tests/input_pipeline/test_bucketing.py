@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from t2t_keras.errors import UserError
-from t2t_keras.input_pipeline import bucketing
-from t2t_keras.input_pipeline.bucketing import (
+from t2t_keras.input_pipeline.batches import bucketing
+from t2t_keras.input_pipeline.batches.bucketing import (
     BatchShape,
     batch_shape,
     bucket_shapes,

@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 
 from t2t_keras.errors import UserError
-from t2t_keras.input_pipeline import encoders
-from t2t_keras.input_pipeline.encoders import Encoders, Piece
-from t2t_keras.input_pipeline.tokenized import TokenizationReport, kept_pairs
+from t2t_keras.input_pipeline.records import encoders
+from t2t_keras.input_pipeline.records.encoders import Encoders, Piece
+from t2t_keras.input_pipeline.records.tokenized import TokenizationReport, kept_pairs
 from tests.input_pipeline.made_up import made_up_pairs
 
 
@@ -97,7 +97,7 @@ def test_none_is_left_behind(vocabulary):
 
 ORPHANS = """
 import os, signal, sys
-from t2t_keras.input_pipeline.encoders import Encoders
+from t2t_keras.input_pipeline.records.encoders import Encoders
 if __name__ == "__main__":
     with Encoders(open(sys.argv[1], "rb").read(), 30, workers=2) as encoding:
         print(*(process.pid for process in encoding._processes), flush=True)
@@ -134,7 +134,7 @@ def is_running(pid):
 
 def test_they_need_no_tensorflow():
     code = (
-        "import sys, t2t_keras.input_pipeline.encoders\n"
+        "import sys, t2t_keras.input_pipeline.records.encoders\n"
         "print({'tensorflow', 'keras', 'tensorflow_text'} & set(sys.modules))"
     )
     done = subprocess.run(

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from t2t_keras.input_pipeline import features
-from t2t_keras.input_pipeline.features import check_batch, element_spec
+from t2t_keras.input_pipeline.batches import features
+from t2t_keras.input_pipeline.batches.features import check_batch, element_spec
 
 
 def good_batch(rows=3, source_length=5, target_length=7):

@@ -5,8 +5,8 @@ import collections
 import numpy as np
 import pytest
 
-from t2t_keras.input_pipeline.features import check_batch
-from t2t_keras.input_pipeline.filling import BucketFilling, PackedFilling
+from t2t_keras.input_pipeline.batches.features import check_batch
+from t2t_keras.input_pipeline.batches.filling import BucketFilling, PackedFilling
 from tests.input_pipeline.made_up import random_corpus
 
 TOKENS = 150

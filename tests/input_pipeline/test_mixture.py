@@ -7,23 +7,23 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from t2t_keras.input_pipeline.batch_plan import WorkerShare
-from t2t_keras.input_pipeline.filling import (
+from t2t_keras.input_pipeline.batches.filling import (
     BucketFilling,
     MixedFilling,
     PackedFilling,
     lengths_of_mixture,
 )
-from t2t_keras.input_pipeline.mixture import (
+from t2t_keras.input_pipeline.batches.mixture import (
     JoinedSentences,
     Mixture,
     joined_corpora,
 )
-from t2t_keras.input_pipeline.pipeline import (
+from t2t_keras.input_pipeline.batches.pipeline import (
     DataPosition,
     TrainingBatches,
     batching_summary,
 )
+from t2t_keras.input_pipeline.batches.plan import WorkerShare
 from tests.input_pipeline.made_up import corpus_of, random_corpus
 from tests.input_pipeline.read_back import pairs_of, shape_of
 

@@ -10,9 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from t2t_keras.errors import UserError
-from t2t_keras.input_pipeline import packing
-from t2t_keras.input_pipeline.bucketing import BatchShape
-from t2t_keras.input_pipeline.packing import (
+from t2t_keras.input_pipeline.batches import packing
+from t2t_keras.input_pipeline.batches.bucketing import BatchShape
+from t2t_keras.input_pipeline.batches.packing import (
     pack_rows,
     packed_shape,
     plan_packed_epoch,

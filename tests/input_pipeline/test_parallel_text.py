@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from t2t_keras.errors import UserError
-from t2t_keras.input_pipeline.parallel_text import open_parallel_text
+from t2t_keras.input_pipeline.corpora.parallel_text import open_parallel_text
 
 
 @pytest.fixture

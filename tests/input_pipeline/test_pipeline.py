@@ -6,15 +6,15 @@ import queue
 import numpy as np
 import pytest
 
-from t2t_keras.input_pipeline import packing
-from t2t_keras.input_pipeline.batch_plan import WorkerShare
-from t2t_keras.input_pipeline.features import check_batch, element_spec
-from t2t_keras.input_pipeline.filling import BucketFilling, PackedFilling
-from t2t_keras.input_pipeline.pipeline import (
+from t2t_keras.input_pipeline.batches import packing
+from t2t_keras.input_pipeline.batches.features import check_batch, element_spec
+from t2t_keras.input_pipeline.batches.filling import BucketFilling, PackedFilling
+from t2t_keras.input_pipeline.batches.pipeline import (
     DataPosition,
     TrainingBatches,
     batching_summary,
 )
+from t2t_keras.input_pipeline.batches.plan import WorkerShare
 from t2t_keras.typing import BatchSize
 from tests.input_pipeline.made_up import corpus_of, random_corpus
 from tests.input_pipeline.read_back import all_pairs, pairs_of, shape_of

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from t2t_keras.errors import UserError
-from t2t_keras.input_pipeline.tokenized import (
+from t2t_keras.input_pipeline.records.tokenized import (
     TokenizationReport,
     corpus_in_memory,
     joined,

@@ -5,9 +5,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from t2t_keras.errors import UserError
-from t2t_keras.input_pipeline import tokenizing
-from t2t_keras.input_pipeline.tokenized import TokenizationReport
-from t2t_keras.input_pipeline.tokenizing import tokenize_corpus
+from t2t_keras.input_pipeline.records import tokenizing
+from t2t_keras.input_pipeline.records.tokenized import TokenizationReport
+from t2t_keras.input_pipeline.records.tokenizing import tokenize_corpus
 from tests.input_pipeline.made_up import made_up_pairs
 
 

@@ -42,7 +42,8 @@ def test_every_variant_applies_and_compiles() -> None:
 
 def test_variants_are_of_all_packages_and_differ_in_name() -> None:
     package = ROOT / "t2t_keras"
-    folders = {path.parent for path in package.rglob("*.py")} - {package}
+    computing = [path for path in package.rglob("*.py") if "\ndef " in path.read_text()]
+    folders = {path.parent for path in computing} - {package}
     packages = {".".join(path.relative_to(ROOT).parts) for path in folders}
     assert packages <= {each.module.rpartition(".")[0] for each in VARIANTS}
     assert len({each.name for each in VARIANTS}) == len(VARIANTS) >= 40

@@ -2,9 +2,9 @@
 
 import pytest
 
-from t2t_keras.serving.saved_model import save_version
-from t2t_keras.serving.translator_module import TranslatorModule
-from t2t_keras.serving.validation import served_session
+from t2t_keras.serving.export.saved_model import save_version
+from t2t_keras.serving.export.translator_module import TranslatorModule
+from t2t_keras.serving.export.validation import served_session
 from tests.serving.toy_model import (
     LIMITS,
     SETTINGS,

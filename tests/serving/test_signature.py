@@ -3,7 +3,7 @@
 import ast
 import inspect
 
-from t2t_keras import signature
+from t2t_keras.serving import signature
 
 
 def test_the_contract_is_what_clients_were_promised():

@@ -12,17 +12,17 @@ from pathlib import Path
 
 import pytest
 
-from t2t_keras import experiment
-from t2t_keras.config import (
+from t2t_keras.evaluation.translator import Translator
+from t2t_keras.runs import experiment
+from t2t_keras.runs.experiment import TrainedModel
+from t2t_keras.runs.model_dir import ModelDir
+from t2t_keras.settings.config import (
     DataConfig,
     DecodingConfig,
     ExperimentConfig,
     ModelConfig,
     TrainingConfig,
 )
-from t2t_keras.evaluation.translate import Translator
-from t2t_keras.experiment import TrainedModel
-from t2t_keras.model_dir import ModelDir
 from tests.system.c_programs import build_c
 from tests.system.made_once import made_once
 from tests.system.programs import REPOSITORY, Programs

@@ -10,8 +10,8 @@ import grpc
 from tensorflow.core.framework import types_pb2
 from tensorflow_serving.apis import predict_pb2
 
-from t2t_keras import signature
-from t2t_keras.serving.rpc.tensors import float32_tensor, int32_tensor, string_tensor
+from t2t_keras.serving import signature
+from t2t_keras.serving.client.tensors import float32_tensor, int32_tensor, string_tensor
 
 Request = predict_pb2.PredictRequest
 

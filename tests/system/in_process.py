@@ -17,7 +17,7 @@ import tensorflow as tf
 from absl import app, flags, logging
 from absl.testing import flagsaver
 
-from t2t_keras.signals import STOP_SIGNALS
+from t2t_keras.files.signals import STOP_SIGNALS
 
 
 @dataclass(frozen=True)

@@ -49,8 +49,8 @@ def start(
         environment: Variables besides those of this process.
     """
     context = multiprocessing.get_context("forkserver")
-    modules = ["tensorflow", "tensorflow_text", "t2t_keras.finish"]
-    context.set_forkserver_preload([*modules, "t2t_keras.training_run"])
+    modules = ["tensorflow", "tensorflow_text", "t2t_keras.runs.finish"]
+    context.set_forkserver_preload([*modules, "t2t_keras.runs.training_run"])
     process = context.Process(
         target=_run,
         args=(program, list(arguments), log, point, times, file_limit),
@@ -84,7 +84,7 @@ def _run(
 def _arm(point: str, times: int) -> None:
     import tensorflow as tf
 
-    from t2t_keras import checkpoints
+    from t2t_keras.training import checkpoints
 
     owner, name, prelude = {
         POINTS[0]: (tf.train.Checkpoint, "write", _write_half),

@@ -13,16 +13,16 @@ import numpy as np
 import tensorflow as tf
 from keras import ops
 
-from t2t_keras import experiment
-from t2t_keras.config import (
+from t2t_keras.model.masks import padding_mask
+from t2t_keras.model.transformer import Transformer
+from t2t_keras.runs import experiment
+from t2t_keras.settings.config import (
     DataConfig,
     DecodingConfig,
     ExperimentConfig,
     ModelConfig,
     TrainingConfig,
 )
-from t2t_keras.layers.masks import padding_mask
-from t2t_keras.models.transformer import Transformer
 from t2t_keras.text.subwords import learn_subwords
 from t2t_keras.text.vocabulary import SubwordVocabulary
 

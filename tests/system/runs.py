@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-from t2t_keras.checkpoints import read_state, steps_in
+from t2t_keras.training.checkpoints import read_state, steps_in
 from tests.system import nursery
 
 STEPS = 60

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from t2t_keras.ablation.results import read_results
+from t2t_keras.reports.ablation.results import read_results
 from tests.system.conftest import REPOSITORY, python
 from tests.system.in_process import run_program
 from tests.system.runs import SETTINGS, write_corpus
@@ -84,7 +84,7 @@ def test_rows_are_required(tmp_path) -> None:
 
 
 def test_a_signal_is_the_status(tmp_path, monkeypatch) -> None:
-    from t2t_keras.ablation.children import Children
+    from t2t_keras.reports.ablation.children import Children
 
     def stopped(self, program, arguments, log, look=None) -> int:
         os.kill(os.getpid(), signal.SIGTERM)

@@ -5,7 +5,7 @@ import json
 
 import pytest
 
-from t2t_keras import finish
+from t2t_keras.runs import finish
 from t2t_keras.text.subwords import learn_subwords
 from t2t_keras.text.vocabulary import SubwordVocabulary
 from tests.system.in_process import run_program
@@ -253,7 +253,7 @@ def test_a_run_s_settings_cannot_be_changed_under_way(own_short_run, short_run):
 
 @pytest.mark.slow
 def test_a_full_disk_while_exporting(own_run, monkeypatch):
-    from t2t_keras.serving import saved_model
+    from t2t_keras.serving.export import saved_model
 
     def full(*arguments, **keywords):
         raise saved_model.tf.errors.ResourceExhaustedError(

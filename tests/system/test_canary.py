@@ -6,13 +6,13 @@ import time
 import pytest
 
 from t2t_keras.errors import UserError
+from t2t_keras.serving.export.server_files import write_server_files
 from t2t_keras.serving.server.config_watch import ConfigWatch
 from t2t_keras.serving.server.configs import read_models
 from t2t_keras.serving.server.errors import ServingError
 from t2t_keras.serving.server.loading import Loader
 from t2t_keras.serving.server.models import Models, WatchOptions
 from t2t_keras.serving.server.versions import Retries
-from t2t_keras.serving.server_files import write_server_files
 from tests.serving.server.clients import QUICK, request, wait_until
 from tests.serving.server.made_up_model import save
 from tests.system.conftest import REPOSITORY

@@ -17,13 +17,13 @@ import numpy as np
 import pytest
 import sentencepiece
 
-from t2t_keras import experiment
-from t2t_keras.config import DecodingConfig, ModelConfig
-from t2t_keras.ctranslate2_export import encodings_of, export_ctranslate2
 from t2t_keras.errors import UserError
-from t2t_keras.evaluation.translate import Translator
-from t2t_keras.experiment import TrainedModel
-from t2t_keras.serving import ctranslate2_model
+from t2t_keras.evaluation.translator import Translator
+from t2t_keras.runs import experiment
+from t2t_keras.runs.ctranslate2_export import encodings_of, export_ctranslate2
+from t2t_keras.runs.experiment import TrainedModel
+from t2t_keras.serving.export import ctranslate2_model
+from t2t_keras.settings.config import DecodingConfig, ModelConfig
 from tests.system.in_process import run_program
 from tests.system.random_model import (
     CONFIG,

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from t2t_keras import experiment
-from t2t_keras.dev_evaluation import SAMPLES, DevEvaluation
-from t2t_keras.run_data import prepare_data
+from t2t_keras.runs import experiment
+from t2t_keras.runs.dev_evaluation import SAMPLES, DevEvaluation
+from t2t_keras.runs.run_data import prepare_data
 from t2t_keras.training.batch_shapes import shape_of
 from t2t_keras.training.losses import LossSums
 from t2t_keras.training.update import StepSums

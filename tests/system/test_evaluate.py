@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 import sacrebleu
 
-from t2t_keras import finish
 from t2t_keras.evaluation.bleu import corpus_scores
+from t2t_keras.runs import finish
 from tests.system.changed import changed
 from tests.system.in_process import run_program
 

@@ -9,22 +9,22 @@ import pytest
 import tensorflow as tf
 from keras import ops
 
-from t2t_keras import experiment
-from t2t_keras.config import (
+from t2t_keras.decoding.settings import BeamSearchSettings
+from t2t_keras.decoding.transformer_search import search_translations
+from t2t_keras.errors import UserError
+from t2t_keras.input_pipeline.corpora.corpus import open_corpus
+from t2t_keras.input_pipeline.records.tokenizing import tokenize_corpus
+from t2t_keras.model.attention import MultiHeadAttention
+from t2t_keras.model.dropout import Dropout
+from t2t_keras.model.feed_forward import FeedForward
+from t2t_keras.runs import experiment
+from t2t_keras.settings.config import (
     DataConfig,
     DecodingConfig,
     ExperimentConfig,
     TrainingConfig,
 )
-from t2t_keras.decoding.settings import BeamSearchSettings
-from t2t_keras.errors import UserError
-from t2t_keras.flags import config_from_flagfile
-from t2t_keras.input_pipeline.corpora import open_corpus
-from t2t_keras.input_pipeline.tokenizing import tokenize_corpus
-from t2t_keras.layers.attention import MultiHeadAttention
-from t2t_keras.layers.dropout import Dropout
-from t2t_keras.layers.feed_forward import FeedForward
-from t2t_keras.model_search import search_translations
+from t2t_keras.settings.flags import config_from_flagfile
 from tests.reference import transformer_np
 from tests.system.conftest import REPOSITORY
 from tests.system.random_model import (

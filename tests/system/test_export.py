@@ -11,10 +11,10 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from t2t_keras.checkpoints import steps_in
 from t2t_keras.decoding.settings import BeamSearchSettings
-from t2t_keras.model_search import search_translations
-from t2t_keras.serving.graph_check import ops_of, read_meta_graph, signatures_of
+from t2t_keras.decoding.transformer_search import search_translations
+from t2t_keras.serving.export.graph_check import ops_of, read_meta_graph, signatures_of
+from t2t_keras.training.checkpoints import steps_in
 from tests.system.conftest import REPOSITORY, python
 from tests.system.hostile_lines import BLANK, LINES, LONG
 from tests.system.in_process import run_program

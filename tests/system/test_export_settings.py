@@ -4,10 +4,10 @@ import dataclasses
 
 import pytest
 
-from t2t_keras import experiment
-from t2t_keras.config import DecodingConfig
 from t2t_keras.errors import UserError
-from t2t_keras.export_settings import ExportSettings, limits_of
+from t2t_keras.runs import experiment
+from t2t_keras.runs.export_settings import ExportSettings, limits_of
+from t2t_keras.settings.config import DecodingConfig
 from tests.system.random_model import CONFIG, random_vocabulary, trained_of
 
 PLAIN = ExportSettings(DecodingConfig(beam_size=4, extra_length=6))

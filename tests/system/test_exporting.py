@@ -7,18 +7,19 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from t2t_keras import checkpoints, exporting
-from t2t_keras.attention_maps import attention_maps
 from t2t_keras.decoding.settings import BeamSearchSettings
+from t2t_keras.decoding.transformer_search import search_translations
 from t2t_keras.errors import UserError
-from t2t_keras.evaluation.translate import Translator
-from t2t_keras.export_settings import ExportSettings
-from t2t_keras.model_dir import ModelDir
-from t2t_keras.model_search import search_translations
-from t2t_keras.serving.graph_check import ops_of, read_meta_graph
-from t2t_keras.serving.requests import Request, read_warm_up
-from t2t_keras.serving.validation import served_session
+from t2t_keras.evaluation.translator import Translator
+from t2t_keras.model.attention_maps import attention_maps
+from t2t_keras.runs import exporting
+from t2t_keras.runs.export_settings import ExportSettings
+from t2t_keras.runs.model_dir import ModelDir
+from t2t_keras.serving.export.graph_check import ops_of, read_meta_graph
+from t2t_keras.serving.export.requests import Request, read_warm_up
+from t2t_keras.serving.export.validation import served_session
 from t2t_keras.text.reading import TextReader
+from t2t_keras.training import checkpoints
 from tests.system.c_programs import run_c
 from tests.system.random_model import (
     CONFIG,

@@ -7,12 +7,13 @@ import shutil
 import numpy as np
 import pytest
 
-from t2t_keras import checkpoints, experiment, exporting, finish, scoring
 from t2t_keras.errors import UserError
 from t2t_keras.evaluation.bleu import corpus_scores
-from t2t_keras.evaluation.translate import TranslatedLine, Translation
-from t2t_keras.evaluation.tree_scores import judged_trees
-from t2t_keras.export_settings import ExportSettings
+from t2t_keras.evaluation.translator import TranslatedLine, Translation
+from t2t_keras.parsing.tree_scores import judged_trees
+from t2t_keras.runs import experiment, exporting, finish, scoring
+from t2t_keras.runs.export_settings import ExportSettings
+from t2t_keras.training import checkpoints
 
 
 def test_the_last_word_of_training(short_run):

@@ -6,10 +6,10 @@ import sys
 
 import pytest
 
+from t2t_keras.attention.sentence_attention import of_export
 from t2t_keras.errors import MissingPackage
-from t2t_keras.input_pipeline.corpora import open_corpus
-from t2t_keras.input_pipeline.tokenizing import tokenize_corpus
-from t2t_keras.sentence_attention import of_export
+from t2t_keras.input_pipeline.corpora.corpus import open_corpus
+from t2t_keras.input_pipeline.records.tokenizing import tokenize_corpus
 from t2t_keras.text.subwords import learn_subwords
 from t2t_keras.text.vocabulary import SubwordVocabulary
 from tests.system.programs import REPOSITORY

@@ -7,10 +7,10 @@ import json
 import numpy as np
 import pytest
 
-from t2t_keras import experiment, mixing, preparation, run_data
 from t2t_keras.errors import UserError
-from t2t_keras.input_pipeline.pipeline import TrainingBatches
-from t2t_keras.model_dir import ModelDir
+from t2t_keras.input_pipeline.batches.pipeline import TrainingBatches
+from t2t_keras.runs import experiment, mixing, preparation, run_data
+from t2t_keras.runs.model_dir import ModelDir
 from tests.system.changed import changed
 from tests.system.reverse_task import reversed_pairs
 

@@ -7,7 +7,7 @@ import pytest
 import tensorflow as tf
 
 from t2t_keras.decoding.settings import BeamSearchSettings, RowOptions
-from t2t_keras.model_search import search_translations
+from t2t_keras.decoding.transformer_search import search_translations
 from tests.system.random_model import (
     CONFIG,
     ids_of,

@@ -12,12 +12,12 @@ import time
 import numpy as np
 import pytest
 
-from t2t_keras import experiment, preparation, run_data
 from t2t_keras.errors import UserError
-from t2t_keras.input_pipeline.pipeline import TrainingBatches
-from t2t_keras.input_pipeline.records import read_manifest, verify_records
-from t2t_keras.model_dir import ModelDir
-from t2t_keras.signals import Interrupted
+from t2t_keras.files.signals import Interrupted
+from t2t_keras.input_pipeline.batches.pipeline import TrainingBatches
+from t2t_keras.input_pipeline.records.manifest import read_manifest, verify_records
+from t2t_keras.runs import experiment, preparation, run_data
+from t2t_keras.runs.model_dir import ModelDir
 from tests.system.changed import changed
 from tests.system.conftest import REPOSITORY
 from tests.system.in_process import run_program

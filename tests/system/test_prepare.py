@@ -5,10 +5,10 @@ import signal
 
 import pytest
 
-from t2t_keras import preparation
-from t2t_keras.flat_config import flat
-from t2t_keras.input_pipeline.records import read_manifest
-from t2t_keras.signals import Interrupted
+from t2t_keras.files.signals import Interrupted
+from t2t_keras.input_pipeline.records.manifest import read_manifest
+from t2t_keras.runs import preparation
+from t2t_keras.settings.flat import flat
 from tests.system.in_process import run_program
 
 

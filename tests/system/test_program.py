@@ -3,9 +3,9 @@
 import pytest
 from absl import flags
 
-from t2t_keras import program
-from t2t_keras.config import DecodingConfig, ExperimentConfig
 from t2t_keras.errors import UserError
+from t2t_keras.settings import program
+from t2t_keras.settings.config import DecodingConfig, ExperimentConfig
 from tests.system.in_process import Finished, run_main, run_program
 
 

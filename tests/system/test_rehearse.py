@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from t2t_keras.checkpoints import read_state, steps_in
-from t2t_keras.model_dir import ModelDir
+from t2t_keras.runs.model_dir import ModelDir
+from t2t_keras.training.checkpoints import read_state, steps_in
 from tests.system.in_process import run_program
 from tests.system.programs import Program, Programs
 

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from t2t_keras.model_dir import ModelDir
+from t2t_keras.runs.model_dir import ModelDir
 from tests.system.changed import changed
 from tests.system.in_process import run_program
 

@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from t2t_keras.checkpoints import steps_in
+from t2t_keras.training.checkpoints import steps_in
 from tests.system import nursery
 from tests.system.runs import (
     STEPS,

@@ -7,9 +7,9 @@ import socket
 
 import pytest
 
-from t2t_keras import run_data
 from t2t_keras.errors import UserError
-from t2t_keras.model_dir import ModelDir
+from t2t_keras.runs import run_data
+from t2t_keras.runs.model_dir import ModelDir
 from tests.system.changed import changed
 
 

@@ -6,16 +6,16 @@ import math
 
 import pytest
 
-from t2t_keras import experiment, scoring
-from t2t_keras.config import DecodingConfig
 from t2t_keras.errors import UserError
 from t2t_keras.evaluation.bleu import corpus_scores
 from t2t_keras.evaluation.compound_bleu import tokenized_bleu
-from t2t_keras.evaluation.translate import TranslatedLine, Translation
-from t2t_keras.evaluation.tree_scores import judged_trees
-from t2t_keras.input_pipeline.corpora import open_corpus
+from t2t_keras.evaluation.translator import TranslatedLine, Translation
+from t2t_keras.input_pipeline.corpora.corpus import open_corpus
 from t2t_keras.parsing.linearization import words_of
+from t2t_keras.parsing.tree_scores import judged_trees
 from t2t_keras.parsing.trees import read_trees
+from t2t_keras.runs import experiment, scoring
+from t2t_keras.settings.config import DecodingConfig
 from tests.system.random_model import (
     CONFIG,
     made_up_lines,

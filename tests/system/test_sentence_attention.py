@@ -8,14 +8,16 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from t2t_keras import experiment, exporting, sentence_attention, signature
-from t2t_keras.attention_maps import attention_maps
+from t2t_keras.attention import sentence_attention
+from t2t_keras.attention.head_sums import HeadSums
 from t2t_keras.decoding.settings import BeamSearchSettings
 from t2t_keras.errors import UserError
-from t2t_keras.experiment import MAX_SOURCE_LENGTH
-from t2t_keras.pictures.head_sums import HeadSums
-from t2t_keras.serving.limits import ServingLimits
-from t2t_keras.serving.translator_module import TranslatorModule
+from t2t_keras.model.attention_maps import attention_maps
+from t2t_keras.runs import experiment, exporting
+from t2t_keras.runs.experiment import MAX_SOURCE_LENGTH
+from t2t_keras.serving import signature
+from t2t_keras.serving.export.limits import ServingLimits
+from t2t_keras.serving.export.translator_module import TranslatorModule
 from tests.system.random_model import (
     CONFIG,
     made_up_lines,

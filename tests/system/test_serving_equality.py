@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from benchmarks.server_process import BATCHING, started_server
-from t2t_keras.serving.client import TranslationClient
+from t2t_keras.serving.client.translation_client import TranslationClient
 from tests.system.c_programs import run_c
 from tests.system.conftest import REPOSITORY, python
 from tests.system.hostile_lines import LINES, LONG

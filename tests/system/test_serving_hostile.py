@@ -10,9 +10,9 @@ import pytest
 
 from benchmarks.server_process import BATCHING, started_server
 from benchmarks.serving_load import expected_answers
-from t2t_keras.serving.client import TranslationClient
-from t2t_keras.serving.rpc.protos import PredictionServiceStub
-from t2t_keras.serving.rpc.retries import RetryPolicy
+from t2t_keras.serving.client.protos import PredictionServiceStub
+from t2t_keras.serving.client.retries import RetryPolicy
+from t2t_keras.serving.client.translation_client import TranslationClient
 from tests.system.hostile_requests import hostile_requests
 
 JOINING = BATCHING.replace("2000", "5000")

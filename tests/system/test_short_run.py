@@ -8,7 +8,7 @@ import signal
 import pytest
 
 from benchmarks.server_process import started_server
-from t2t_keras.checkpoints import steps_in
+from t2t_keras.training.checkpoints import steps_in
 from tests.system import nursery
 from tests.system.conftest import REPOSITORY, TrainedRun, python
 from tests.system.in_process import run_program

@@ -11,7 +11,7 @@ from types import MappingProxyType
 
 import pytest
 
-from t2t_keras.signals import STOP_SIGNALS
+from t2t_keras.files.signals import STOP_SIGNALS
 from tests.system import nursery
 from tests.system.reverse_task import reversed_pairs, written
 

@@ -7,7 +7,7 @@ from types import SimpleNamespace
 import pytest
 import tensorflow as tf
 
-from t2t_keras import finish, training_run, workers
+from t2t_keras.runs import finish, training_run, workers
 from t2t_keras.training.loop import TrainingInterrupted
 from tests.system.in_process import run_program
 

@@ -7,10 +7,11 @@ import shutil
 import numpy as np
 import pytest
 
-from t2t_keras import checkpoints, experiment, training_run
-from t2t_keras.checkpoints import CheckpointState, CheckpointStore, read_state
 from t2t_keras.errors import UserError
-from t2t_keras.model_dir import ModelDir
+from t2t_keras.runs import experiment, training_run
+from t2t_keras.runs.model_dir import ModelDir
+from t2t_keras.training import checkpoints
+from t2t_keras.training.checkpoints import CheckpointState, CheckpointStore, read_state
 from t2t_keras.training.losses import LossSums
 from t2t_keras.training.profiling import StepProfiler
 from t2t_keras.training.update import StepSums

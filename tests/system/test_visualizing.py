@@ -2,17 +2,17 @@
 
 import pytest
 
-from t2t_keras.errors import UserError
-from t2t_keras.pictures.head_sums import HeadSums
-from t2t_keras.pictures.words import merged_sentence
-from t2t_keras.sentence_attention import Attention
-from t2t_keras.visualizing import (
+from t2t_keras.attention.head_sums import HeadSums
+from t2t_keras.attention.sentence_attention import Attention
+from t2t_keras.attention.visualizing import (
     Choice,
     summarize,
     write_pictures,
     write_summary,
 )
-from tests.pictures.made_up import made_up
+from t2t_keras.attention.words import merged_sentence
+from t2t_keras.errors import UserError
+from tests.attention.made_up import made_up
 
 ALL = ("lines", "heat_maps", "page", "summary")
 

@@ -12,9 +12,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from t2t_keras import workers
-from t2t_keras.checkpoints import read_weights, steps_in
-from t2t_keras.model_dir import ModelDir
+from t2t_keras.runs import workers
+from t2t_keras.runs.model_dir import ModelDir
+from t2t_keras.training.checkpoints import read_weights, steps_in
 from tests.system import nursery
 from tests.system.reverse_task import reversed_pairs, written
 

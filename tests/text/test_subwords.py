@@ -12,7 +12,7 @@ import pytest
 import sentencepiece
 
 from t2t_keras.errors import UserError
-from t2t_keras.signals import STOP_SIGNALS
+from t2t_keras.files.signals import STOP_SIGNALS
 from t2t_keras.text import subwords
 from t2t_keras.text.subwords import learn_subwords
 from t2t_keras.text.vocabulary import SubwordVocabulary
@@ -220,7 +220,7 @@ with open({path!r}, "w") as locked:
     time.sleep(600)
 """
 STOPPED = """
-from t2t_keras.signals import end_program_on_signal
+from t2t_keras.files.signals import end_program_on_signal
 from t2t_keras.text import subwords
 
 end_program_on_signal()

@@ -3,7 +3,7 @@
 import keras
 import numpy as np
 
-from t2t_keras.models.transformer import Transformer
+from t2t_keras.model.transformer import Transformer
 from t2t_keras.training.optimizer import paper_adam
 from t2t_keras.training.schedule import WarmupInverseSquareRoot
 from t2t_keras.training.step import Stepper

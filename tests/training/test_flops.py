@@ -9,7 +9,7 @@ import keras
 import pytest
 import tensorflow as tf
 
-from t2t_keras.models.transformer import Transformer
+from t2t_keras.model.transformer import Transformer
 from t2t_keras.training.flops import (
     forward_flops,
     matrix_product_ceiling,

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from t2t_keras.flags import config_from_flagfile
-from t2t_keras.models.transformer import Transformer
-from t2t_keras.workers import set_up_devices
+from t2t_keras.model.transformer import Transformer
+from t2t_keras.runs.workers import set_up_devices
+from t2t_keras.settings.flags import config_from_flagfile
 from tests.training.steppers import built, values
 from tests.training.toy_models import random_batch
 

@@ -4,7 +4,7 @@ import keras
 import numpy as np
 from keras import ops
 
-from t2t_keras.layers.dropout import Dropout, fold_in
+from t2t_keras.model.dropout import Dropout, fold_in
 from t2t_keras.typing import Batch
 
 

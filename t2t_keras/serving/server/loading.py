@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import tensorflow as tf
 
-from t2t_keras.quiet import quiet_start_up
+from t2t_keras.files.quiet import quiet_start_up
 from t2t_keras.serving.server.batching import BatchScheduler
 from t2t_keras.serving.server.joined import JoinedRun
 from t2t_keras.serving.server.session import ModelSession, Run

@@ -15,7 +15,7 @@ from types import MappingProxyType
 import grpc
 import pytest
 
-from t2t_keras.workers import free_ports
+from t2t_keras.runs.workers import free_ports
 from tests.serving.server import contract, contract_of_models
 from tests.serving.server.broken_versions import DAMAGES, with_a_broken_graph
 from tests.serving.server.calls import (

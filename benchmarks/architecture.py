@@ -1,0 +1,187 @@
+"""Size and coupling of `t2t_keras`, as a Markdown table.
+
+    python -m benchmarks.architecture
+    python -m benchmarks.architecture --update    also train one update, half a minute
+
+Imports are read from the source, those inside functions included, so that nothing has to
+be imported to count them.
+"""
+
+import argparse
+import ast
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+
+ROOT = Path(__file__).parents[1]
+PACKAGE = "t2t_keras"
+PROGRAMS = ("average", "translate", "train")
+# Not to be loaded by importing a program.
+HEAVY = ("grpc", "matplotlib", "sacremoses", "tensorflow")
+COMPANIONS = ("parsing", "attention", "reports")
+
+# Trains one update of a small model from text, and prints each file of the package in
+# which a function ran meanwhile.
+_TRACED = """
+import runpy, sys, threading
+from pathlib import Path
+package = Path({package!r})
+seen = set()
+def note(frame, event, argument):
+    if event == "call" and frame.f_code.co_name != "<module>":
+        seen.add(frame.f_code.co_filename)
+sys.argv[1:] = {flags!r}
+threading.setprofile(note)
+sys.setprofile(note)
+try:
+    runpy.run_module("t2t_keras.train", run_name="__main__", alter_sys=True)
+except SystemExit as end:
+    sys.setprofile(None)
+    if end.code:
+        raise
+for name in sorted(seen):
+    if Path(name).is_relative_to(package):
+        print("ran:", Path(name).relative_to(package))
+"""
+
+
+def modules_of(root: Path) -> dict[str, Path]:
+    """Returns the modules and packages of `t2t_keras` by name."""
+    found = {}
+    for path in sorted((root / PACKAGE).rglob("*.py")):
+        name = ".".join(path.relative_to(root).with_suffix("").parts)
+        found[name.removesuffix(".__init__")] = path
+    return found
+
+
+def imports_of(path: Path, *, inside_functions: bool) -> set[str]:
+    """Returns every name that a file imports; of `from a import b`, a and a.b."""
+    names: set[str] = set()
+    todo: list[ast.AST] = [ast.parse(path.read_text(encoding="utf-8"))]
+    while todo:
+        for child in ast.iter_child_nodes(todo.pop()):
+            if isinstance(child, ast.Import):
+                names |= {alias.name for alias in child.names}
+            elif isinstance(child, ast.ImportFrom):
+                module = child.module or ""
+                names |= {module} | {f"{module}.{alias.name}" for alias in child.names}
+            is_function = isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef)
+            if inside_functions or not is_function:
+                todo.append(child)
+    return names
+
+
+def reached(
+    start: str, modules: Mapping[str, Path], *, inside_functions: bool
+) -> tuple[set[str], set[str]]:
+    """Returns the modules of ours that a module reaches, and other packages' names."""
+    ours: set[str] = set()
+    others: set[str] = set()
+    todo = [start]
+    while todo:
+        name = todo.pop()
+        if name in ours or name not in modules:
+            continue
+        ours.add(name)
+        for each in imports_of(modules[name], inside_functions=inside_functions):
+            top = each.split(".")[0]
+            if top == PACKAGE:
+                todo.append(each)
+            elif top:
+                others.add(top)
+    return ours, others
+
+
+def cycles(modules: Mapping[str, Path]) -> list[str]:
+    """Returns the modules that reach themselves through imports."""
+    found = []
+    for name, path in modules.items():
+        near = imports_of(path, inside_functions=True) & set(modules)
+        for each in near - {name}:
+            if name in reached(each, modules, inside_functions=True)[0]:
+                found.append(f"{name} -> {each}")
+    return found
+
+
+def files_of_one_update() -> list[str]:
+    """Returns the files in which a function runs while one update is made from text.
+
+    Raises:
+        subprocess.CalledProcessError: If training fails.
+    """
+    with tempfile.TemporaryDirectory() as folder:
+        flags = [
+            f"--model_dir={folder}/run",
+            "--flagfile=configs/tiny.flags",
+            f"--model_dir={folder}/run",
+            "--train_steps=1",
+            "--nojit_compile",
+        ]
+        code = _TRACED.format(package=str(ROOT / PACKAGE), flags=flags)
+        done = subprocess.run(
+            [sys.executable, "-c", code],
+            cwd=ROOT,
+            check=True,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+    lines = done.stdout.splitlines()
+    return [line.removeprefix("ran: ") for line in lines if line.startswith("ran: ")]
+
+
+def rows(modules: Mapping[str, Path]) -> Iterator[tuple[str, object]]:
+    """Yields what is measured from the source, and its value."""
+    at_root = [name for name in modules if name.count(".") == 1]
+    packages = {path.parent for path in modules.values()}
+    own = [name for name in at_root if (modules[name].name != "__init__.py")]
+    lines = sum(path.read_text().count("\n") for path in modules.values())
+    yield "lines of `t2t_keras`", f"{lines:,}"
+    yield "modules", sum(path.name != "__init__.py" for path in modules.values())
+    yield "packages", len(packages)
+    yield "modules in `t2t_keras/` itself", len(own)
+    yield "import cycles", ", ".join(cycles(modules)) or 0
+    for program in PROGRAMS:
+        name = f"{PACKAGE}.{program}"
+        whole, _ = reached(name, modules, inside_functions=True)
+        start, others = reached(name, modules, inside_functions=False)
+        companions = {each.split(".")[1] for each in start if "." in each}
+        loaded = {*others & set(HEAVY), *companions & set(COMPANIONS)}
+        yield f"modules that `{program}` reaches", len(whole)
+        yield f"of these at import of `{program}`", len(start)
+        yield f"heavy packages at import of `{program}`", ", ".join(loaded) or "none"
+    for what, call in (
+        ("modules that rename files", "os.replace rename replace".split()),
+        ("modules that set signal handlers", ["signal.signal"]),
+    ):
+        yield what, ", ".join(callers(modules, call))
+
+
+def callers(modules: Mapping[str, Path], names: Sequence[str]) -> list[str]:
+    """Returns the modules that call `signal.signal`, or `rename` of a path."""
+    found = []
+    for name, path in modules.items():
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.Call) and ast.unparse(node.func) in names:
+                found.append(name.removeprefix(f"{PACKAGE}."))
+                break
+    return found
+
+
+def main(argv: Sequence[str] | None = None) -> None:
+    """Prints the table."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--update", action="store_true", help="Trace one update.")
+    chosen = parser.parse_args(argv)
+    print("| measure | value |\n| --- | --- |")
+    for what, value in rows(modules_of(ROOT)):
+        print(f"| {what} | {value} |")
+    if chosen.update:
+        files = files_of_one_update()
+        print(f"| files in which a function runs during one update | {len(files)} |")
+        print("\n" + "\n".join(files))
+
+
+if __name__ == "__main__":
+    main()

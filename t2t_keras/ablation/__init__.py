@@ -1,1 +1,0 @@
-"""Variations of one run, each trained from several seeds, in one folder."""

@@ -1,0 +1,94 @@
+"""What the figures share: text that is shown as it is, and files that are whole.
+
+Nothing here or in the figures touches pyplot: a figure belongs to whoever asked for it,
+and a notebook's own settings stay what they are.
+"""
+
+import os
+import warnings
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import matplotlib
+from matplotlib import font_manager
+from matplotlib.figure import Figure
+
+from t2t_keras.errors import UserError
+from t2t_keras.files.signals import undo_if_interrupted
+
+# Tried in this order for letters that matplotlib's own font does not have.
+_FONTS = (
+    *("Noto Sans", "Noto Sans CJK JP", "Noto Sans CJK SC", "Noto Sans Arabic"),
+    *("Noto Sans Hebrew", "Noto Sans Devanagari", "Noto Emoji", "Symbola"),
+)
+LONGEST_LABEL = 24
+GREY = "#8a8f98"
+
+
+def label(token: str) -> str:
+    """Returns a token as it is written beside a picture: cut if it is very long."""
+    if len(token) <= LONGEST_LABEL:
+        return token
+    return token[: LONGEST_LABEL - 1] + "…"
+
+
+def text_settings() -> dict[str, Any]:
+    """Returns what every token's text is drawn with.
+
+    A dollar is a dollar, never the start of a formula; and letters come from the
+    first font that has them.
+    """
+    known = set(font_manager.fontManager.get_font_names())
+    families = ["DejaVu Sans", *(name for name in _FONTS if name in known)]
+    return {"parse_math": False, "fontfamily": families}
+
+
+def save_figure(figure: Figure, path: Path) -> None:
+    """Writes a figure, whole or not at all; the ending says in which form.
+
+    An SVG keeps its text as text: small, searchable, and drawn with the fonts of
+    whoever looks at it. The same figure always gives the same file.
+
+    Args:
+        figure: What to write.
+        path: Ends in .svg, .png or .pdf.
+
+    Raises:
+        UserError: If it cannot be written.
+    """
+    form = path.suffix.removeprefix(".")
+    temporary = path.with_name(f"{path.name}.{os.getpid()}.tmp")
+    settings: Any = {"svg.fonttype": "none", "svg.hashsalt": "t2t_keras"}
+    # Without a date, which would make each file another.
+    metadata = {"svg": {"Date": None}, "pdf": {"CreationDate": None}}.get(form)
+    try:
+        with (
+            undo_if_interrupted(lambda: temporary.unlink(missing_ok=True)),
+            matplotlib.rc_context(settings),
+            warnings.catch_warnings(),
+        ):
+            # A letter that no font has is drawn as a box. That is answer enough.
+            warnings.filterwarnings("ignore", "Glyph .* missing from font")
+            figure.savefig(
+                temporary, format=form, bbox_inches="tight", metadata=metadata
+            )
+            temporary.replace(path)
+    except OSError as error:
+        raise UserError(f"{path} cannot be written: {error.strerror}.") from error
+
+
+def check_layer(layer: int, layers: int) -> None:
+    """Raises `UserError` unless there is such a layer, counted from 1."""
+    if not 1 <= layer <= layers:
+        raise UserError(
+            f"There is no layer {layer}: the model has {layers}, counted from 1."
+        )
+
+
+def check_heads(heads: Sequence[int], of: int) -> None:
+    """Raises `UserError` unless there are such heads, counted from 1."""
+    wrong = [head for head in heads if not 1 <= head <= of]
+    if wrong or not heads:
+        named = f"There is no head {wrong[0]}" if wrong else "No head is chosen"
+        raise UserError(f"{named}: a layer has {of}, counted from 1.")

@@ -1,0 +1,117 @@
+"""A page for a browser: choose layer and heads, point at a word.
+
+One file, which needs no network and asks for none: style, script and weights are in
+it. Its parts lie beside this module as `page.html`, `page.css` and `page.js`.
+"""
+
+import html
+import json
+from collections.abc import Mapping, Sequence
+from importlib import resources
+from string import Template
+from typing import Any
+
+import numpy as np
+
+from t2t_keras.attention.palette import COLORS
+from t2t_keras.attention.sentence_maps import AttentionMap, SentenceMaps, title_of
+from t2t_keras.attention.words import merged_sentence, text_of
+
+# Weights in the page are whole numbers of this part of 1: three digits.
+SCALE = 1000
+
+# How the tokens are called that the page can show.
+SUBWORDS, WORDS = "subwords", "words"
+
+
+def attention_page(
+    sentences: Sequence[SentenceMaps],
+    *,
+    title: str = "Attention",
+    kind: str = "encoder",
+) -> str:
+    """Returns the page as HTML.
+
+    It shows every sentence by words and by subwords. Where no word has several
+    subwords there is nothing to choose.
+
+    Args:
+        sentences: Of one model; one at least.
+        title: Above it.
+        kind: Which attention is shown first, a field of `SentenceMaps`.
+    """
+    values = {
+        "title": html.escape(title),
+        "style": _part("page.css"),
+        "script": _part("page.js"),
+        "data": _inside_a_script(page_data(sentences, kind)),
+    }
+    return Template(_part("page.html")).substitute(values)
+
+
+def page_data(sentences: Sequence[SentenceMaps], kind: str) -> Mapping[str, Any]:
+    """Returns what the page's script reads: see `attention_page`.
+
+    `sentences[i][unit][kind]` has the tokens as `queries` and `keys`, and `weights`,
+    those of [R, H, Q, C] in a row, times `SCALE` and rounded.
+    """
+    layers, heads = sentences[0].encoder.weights.shape[:2]
+    merged = [merged_sentence(maps) for maps in sentences]
+    units: dict[str, Sequence[SentenceMaps]] = {WORDS: merged}
+    if any(len(a.queries) != len(b.queries) for a, b in _pairs(sentences, merged)):
+        units[SUBWORDS] = sentences
+    kinds = SentenceMaps._fields
+    return {
+        "scale": SCALE,
+        "colors": COLORS,
+        "layers": layers,
+        "heads": list(range(1, heads + 1)),
+        "kind": kind,
+        "kinds": kinds,
+        "kind_titles": [title_of(each) for each in kinds],
+        "sides": {
+            "encoder": ["source", "source"],
+            "decoder": ["written so far", "written so far"],
+            "memory": ["being written", "source"],
+        },
+        "units": list(units),
+        "texts": [
+            [text_of(maps.encoder.queries), text_of(maps.memory.queries)]
+            for maps in sentences
+        ],
+        "sentences": [
+            {
+                unit: {
+                    kind: _as_json(part)
+                    for kind, part in zip(kinds, maps[number], strict=True)
+                }
+                for unit, maps in units.items()
+            }
+            for number in range(len(sentences))
+        ],
+    }
+
+
+def _pairs(left: Sequence[SentenceMaps], right: Sequence[SentenceMaps]):
+    """Yields the maps of both, side by side."""
+    for maps in zip(left, right, strict=True):
+        yield from zip(*maps, strict=True)
+
+
+def _as_json(attention: AttentionMap) -> dict[str, Any]:
+    weights = np.rint(np.asarray(attention.weights, "float64") * SCALE).astype(int)
+    return {
+        "queries": attention.queries,
+        "keys": attention.keys,
+        "weights": weights.ravel().tolist(),
+    }
+
+
+def _inside_a_script(data: Mapping[str, Any]) -> str:
+    """Returns JSON that no token can end the script element with."""
+    text = json.dumps(data, separators=(",", ":"))
+    return text.replace("<", "\\u003c").replace(">", "\\u003e")
+
+
+def _part(name: str) -> str:
+    return (resources.files("t2t_keras.attention") / name).read_text(encoding="utf-8")

@@ -1,0 +1,216 @@
+"""The attention of sentences, from a trained model or from an export of one.
+
+Shapes: B batch, S source length, T target length, R layers of a stack, H heads.
+"""
+
+import json
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import tensorflow as tf
+
+from t2t_keras.attention.sentence_maps import SentenceMaps, sentence_maps
+from t2t_keras.errors import UserError, needed_for
+from t2t_keras.model.attention_maps import attention_maps
+from t2t_keras.parsing.linearization import linearized
+from t2t_keras.parsing.parser_form import TREES
+from t2t_keras.parsing.trees import read_trees
+from t2t_keras.runs import experiment
+from t2t_keras.runs.tasks import task_for
+from t2t_keras.serving import signature
+from t2t_keras.serving.export.model_card import CARD
+from t2t_keras.settings.config import DecodingConfig
+from t2t_keras.text.normalization import normalize
+from t2t_keras.text.reading import TextReader
+
+# Most weights of a batch, over both stacks: 64 MB of float32.
+WEIGHTS_AT_ONCE = 1 << 24
+
+
+class Attention(NamedTuple):
+    """A model that can be asked what it looks at.
+
+    A parser's translations are symbols here, as it writes them, and not trees.
+
+    Attributes:
+        source: Of raw text, what the others take: a parser's words with blanks between
+            them. A treebank's sentences are that already. An export splits by itself.
+        translate: Of sources, their translations.
+        maps: Of sources and their translations, the maps of each, in their order; and
+            whether the end of one was left out because it is too long.
+        neighborhood: As the model's `encoder_neighborhood`; None for an export, which
+            does not tell.
+    """
+
+    source: Callable[[str], str]
+    translate: Callable[[Sequence[str]], list[str]]
+    maps: Callable[[Sequence[str], Sequence[str]], Iterator[tuple[SentenceMaps, bool]]]
+    neighborhood: int | None
+
+
+def of_trained(trained: experiment.TrainedModel, decoding: DecodingConfig) -> Attention:
+    """Returns what a trained model of a model directory looks at."""
+    form = task_for(trained.config.data.target_language).text_adapter(splits_words=True)
+    model, vocabulary = trained.model, trained.vocabulary
+    reader = TextReader(vocabulary, experiment.longest_source(model))
+    ids = tf.TensorSpec([None, None], tf.int32)
+    compute = tf.function(
+        lambda source, shifted: attention_maps(model, source, shifted),
+        input_signature=[ids, ids],
+    )
+
+    def source(text: str) -> str:
+        return normalize(form.source(text))
+
+    def translate(texts: Sequence[str]) -> list[str]:
+        translator = experiment.build_translator(model, vocabulary, decoding)
+        return [line.text for line in translator.translate(texts)]
+
+    def maps(
+        sources: Sequence[str], targets: Sequence[str]
+    ) -> Iterator[tuple[SentenceMaps, bool]]:
+        read = [
+            (reader.read(source), reader.read(target))
+            for source, target in zip(sources, targets, strict=True)
+        ]
+        weights = _weights_a_pair(trained)
+        for batch in _batches(read, weights):
+            source_BS = _padded([source for (source, _), _ in batch])
+            target_BT = _padded([target for _, (target, _) in batch])
+            shifted_BT = np.pad(target_BT, [(0, 0), (1, 0)])[:, :-1]
+            found = [np.asarray(part) for part in compute(source_BS, shifted_BT)]
+            for row, ((source, cut), (target, target_cut)) in enumerate(batch):
+                yield (
+                    sentence_maps(
+                        vocabulary.pieces(source),
+                        vocabulary.pieces(target),
+                        [part[row] for part in found],
+                    ),
+                    cut or target_cut,
+                )
+
+    return Attention(source, translate, maps, model.sizes["encoder_neighborhood"])
+
+
+def of_export(directory: Path) -> Attention:
+    """Returns what an exported model looks at, by its `attention` signature.
+
+    A parser's export answers with trees alone, so their symbols are what is drawn. They
+    are the model's own where those describe a tree over the sentence's words; where
+    they do not, they are those of the tree that was made of them (ADR 0021).
+
+    Args:
+        directory: Of a version, or the base directory of several: then the newest.
+
+    Raises:
+        UserError: If there is no export there that tells its attention.
+    """
+    directory = _version(directory)
+    with needed_for("An export of text", "tensorflow-text"):
+        import tensorflow_text  # noqa: F401 - registers the tokenizer's ops
+
+    try:
+        loaded = tf.saved_model.load(str(directory))
+        is_parser = _target_language(directory) == TREES
+    except (OSError, ValueError, tf.errors.OpError) as error:
+        raise UserError(f"{directory} cannot be loaded: {error}") from error
+    signatures: Any = loaded.signatures
+    if signature.ATTENTION not in signatures:
+        raise UserError(
+            f"{directory} has no signature {signature.ATTENTION!r}, only "
+            f"{', '.join(sorted(signatures))}. Give the --export_dir of an export of "
+            "text, MODEL_DIR/export say, or --model_dir."
+        )
+    ask, translate_all = (
+        signatures[name] for name in (signature.ATTENTION, signature.TRANSLATE)
+    )
+
+    def translate(texts: Sequence[str]) -> list[str]:
+        found = translate_all(**{signature.TEXT: tf.constant(list(texts))})
+        answers = [text.decode() for text in found[signature.TRANSLATION].numpy()]
+        return [_symbols(tree) for tree in answers] if is_parser else answers
+
+    def maps(
+        sources: Sequence[str], targets: Sequence[str]
+    ) -> Iterator[tuple[SentenceMaps, bool]]:
+        for source, target in zip(sources, targets, strict=True):
+            sides = {signature.SOURCE: source, signature.TARGET: target}
+            asked = {name: tf.constant([text]) for name, text in sides.items()}
+            found = {name: part.numpy()[0] for name, part in ask(**asked).items()}
+            yield _of_answer(found), bool(found[signature.TRUNCATED])
+
+    return Attention(str, translate, maps, None)
+
+
+def _target_language(version: Path) -> str | None:
+    """Returns what an export translates into, by its card; None if it has lost that."""
+    card = version / CARD
+    if not card.is_file():
+        return None
+    return json.loads(card.read_text(encoding="utf-8"))["languages"]["target"]
+
+
+def _symbols(tree: str) -> str:
+    """Returns the symbols of a bracketed tree; of an empty sentence's, nothing."""
+    return " ".join(map(linearized, read_trees([tree], "the export's answer")))
+
+
+def _of_answer(found: dict[str, np.ndarray]) -> SentenceMaps:
+    """Returns the maps of what the signature answers for one sentence."""
+    source, target = (
+        [piece.decode() for piece in found[tokens][: found[length]]]
+        for tokens, length in (
+            (signature.SOURCE_TOKENS, signature.SOURCE_LENGTH),
+            (signature.TARGET_TOKENS, signature.TARGET_LENGTH),
+        )
+    )
+    names = "ENCODER_ATTENTION", "DECODER_ATTENTION", "MEMORY_ATTENTION"
+    return sentence_maps(source, target, [found[getattr(signature, n)] for n in names])
+
+
+def _version(directory: Path) -> Path:
+    """Returns the newest version below a base directory, or the version itself."""
+    if (directory / "saved_model.pb").is_file():
+        return directory
+    versions = [
+        path
+        for path in (directory.iterdir() if directory.is_dir() else ())
+        if path.name.isdecimal() and (path / "saved_model.pb").is_file()
+    ]
+    if not versions:
+        raise UserError(
+            f"There is no SavedModel in {directory}, nor a version of one below it. "
+            "t2t_keras.export makes one."
+        )
+    return max(versions, key=lambda path: int(path.name))
+
+
+def _weights_a_pair(trained: experiment.TrainedModel) -> int:
+    """Returns how many maps there are of each pair of positions."""
+    sizes = trained.model.sizes
+    return 3 * sizes["num_layers"] * sizes["num_heads"]
+
+
+def _batches(read: Sequence[Any], maps: int) -> Iterator[Sequence[Any]]:
+    """Yields pairs one after another, as many as their weights allow."""
+    batch: list[Any] = []
+    longest = 0
+    for pair in read:
+        length = max(len(ids) for ids, _ in pair)
+        longest = max(longest, length)
+        if batch and (len(batch) + 1) * longest**2 * maps > WEIGHTS_AT_ONCE:
+            yield batch
+            batch, longest = [], length
+        batch.append(pair)
+    if batch:
+        yield batch
+
+
+def _padded(rows: Sequence[Sequence[int]]) -> np.ndarray:
+    """Returns ids [B, longest] int32, padded with 0."""
+    ids = np.zeros((len(rows), max(map(len, rows))), "int32")
+    for row, values in enumerate(rows):
+        ids[row, : len(values)] = values
+    return ids

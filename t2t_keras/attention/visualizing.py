@@ -1,0 +1,173 @@
+"""What `visualize` makes, written below a folder."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from t2t_keras.attention.drawing import save_figure
+from t2t_keras.attention.head_figure import head_figure
+from t2t_keras.attention.head_sums import HeadFacts, HeadSums
+from t2t_keras.attention.head_table import as_markdown, as_tsv
+from t2t_keras.attention.heat_map_figure import heat_map_figure
+from t2t_keras.attention.line_figure import line_figure
+from t2t_keras.attention.page import attention_page
+from t2t_keras.attention.sentence_attention import Attention
+from t2t_keras.attention.sentence_maps import (
+    KINDS,
+    AttentionMap,
+    SentenceMaps,
+    title_of,
+)
+from t2t_keras.attention.words import SPACE, merged_sentence
+from t2t_keras.errors import UserError
+from t2t_keras.runs.model_dir import write_text
+
+
+class Choice(NamedTuple):
+    """What to draw of a sentence.
+
+    Attributes:
+        kinds: Fields of `SentenceMaps`.
+        layer: From 1; None for the last one, and of heat maps for all.
+        heads: From 1; None for all.
+        words: Whose lines are drawn; none for all.
+        merge_subwords: Whether figures show words.
+        form: Of figures: svg, png or pdf.
+    """
+
+    kinds: Sequence[str] = KINDS
+    layer: int | None = None
+    heads: Sequence[int] | None = None
+    words: Sequence[str] = ()
+    merge_subwords: bool = False
+    form: str = "svg"
+
+
+def write_pictures(
+    sentences: Sequence[SentenceMaps],
+    what: Sequence[str],
+    choice: Choice,
+    folder: Path,
+) -> list[Path]:
+    """Draws sentences; returns the files.
+
+    Args:
+        sentences: One at least.
+        what: Some of "lines", "heat_maps" and "page"; a summary is of a corpus.
+        choice: Which maps of them. The page has all.
+        folder: Made if it is not there.
+
+    Raises:
+        UserError: If something chosen is not there, or a file cannot be written.
+    """
+    _make(folder)
+    shown = sentences
+    if choice.merge_subwords:
+        shown = [merged_sentence(maps) for maps in sentences]
+    written: list[Path] = []
+    for number, maps in enumerate(shown, start=1):
+        prefix = f"{number}-" if len(shown) > 1 else ""
+        if "lines" in what:
+            written += _write_lines(maps, choice, folder, prefix)
+        if "heat_maps" in what:
+            written += _write_heat_maps(maps, choice, folder, prefix)
+    if "page" in what:
+        page = folder / "attention.html"
+        write_text(page, attention_page(sentences, kind=choice.kinds[0]))
+        written.append(page)
+    return written
+
+
+def _write_lines(
+    maps: SentenceMaps, choice: Choice, folder: Path, prefix: str
+) -> list[Path]:
+    written = []
+    for kind in _kinds_with(maps, choice):
+        attention = getattr(maps, kind)
+        last = attention.weights.shape[0]
+        layer = last if choice.layer is None else choice.layer
+        figure = line_figure(
+            attention,
+            layer,
+            choice.heads,
+            words=choice.words,
+            title=f"{title_of(kind)}, layer {layer}",
+        )
+        written.append(folder / f"{prefix}lines-{kind}-layer{layer}.{choice.form}")
+        save_figure(figure, written[-1])
+    return written
+
+
+def _kinds_with(maps: SentenceMaps, choice: Choice) -> Sequence[str]:
+    """Returns the kinds that have all chosen words; if none has, the first of all."""
+    found = [kind for kind in choice.kinds if _has(getattr(maps, kind), choice.words)]
+    return found or choice.kinds[:1]
+
+
+def _has(attention: AttentionMap, words: Sequence[str]) -> bool:
+    known = {*attention.queries, *(q.removeprefix(SPACE) for q in attention.queries)}
+    return known.issuperset(words)
+
+
+def _write_heat_maps(
+    maps: SentenceMaps, choice: Choice, folder: Path, prefix: str
+) -> list[Path]:
+    written = []
+    for kind in choice.kinds:
+        # A row of fields for each layer says itself which it is.
+        layer = "" if choice.layer is None else f"-layer{choice.layer}"
+        title = title_of(kind)
+        figure = heat_map_figure(getattr(maps, kind), choice.layer, title=title)
+        written.append(folder / f"{prefix}heat-maps-{kind}{layer}.{choice.form}")
+        save_figure(figure, written[-1])
+    return written
+
+
+def summarize(
+    attention: Attention, sources: Sequence[str], targets: Sequence[str]
+) -> tuple[list[HeadFacts], int]:
+    """Returns what each head does in some sentences, and how many were cut.
+
+    Raises:
+        UserError: If there is no sentence.
+    """
+    pairs = [pair for pair in zip(sources, targets, strict=True) if pair[0].strip()]
+    if not pairs:
+        raise UserError("There is no sentence to look at: all lines are empty.")
+    # Of like length together, so that little is computed for padding.
+    pairs.sort(key=lambda pair: len(pair[0]) + len(pair[1]))
+    sums, cut = HeadSums(attention.neighborhood), 0
+    for maps, truncated in attention.maps(*zip(*pairs, strict=True)):
+        sums.add(maps)
+        cut += truncated
+    return sums.facts(), cut
+
+
+def write_summary(
+    heads: Sequence[HeadFacts], about: str, folder: Path, form: str
+) -> list[Path]:
+    """Writes what each head does as a table to compute with, one to read, a picture.
+
+    Args:
+        heads: From `summarize`.
+        about: Of which model and text.
+        folder: Made if it is not there.
+        form: Of the picture: svg, png or pdf.
+    """
+    _make(folder)
+    tsv, markdown = folder / "heads.tsv", folder / "heads.md"
+    write_text(tsv, as_tsv(heads))
+    write_text(markdown, as_markdown(heads, f"# What each head does\n\n{about}"))
+    picture = folder / f"heads.{form}"
+    save_figure(head_figure(heads, title=about), picture)
+    return [tsv, markdown, picture]
+
+
+def _make(folder: Path) -> None:
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise UserError(
+            f"The folder {folder} cannot be made: {error.strerror}. Give another "
+            "--output."
+        ) from error

@@ -1,0 +1,127 @@
+"""Lines of text in files: how every program reads and writes them."""
+
+import contextlib
+import gzip
+import itertools
+import os
+import sys
+import zlib
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import IO, Any, TypeVar
+
+from t2t_keras.errors import UserError
+from t2t_keras.files.signals import undo_if_interrupted
+
+_Item = TypeVar("_Item")
+
+
+@contextlib.contextmanager
+def opened_input(path: str, flag: str = "input") -> Iterator[IO[bytes]]:
+    """Yields standard input for "-", or a file, plain or .gz.
+
+    Args:
+        path: The file.
+        flag: Where the user named it, for the message.
+
+    Raises:
+        UserError: If there is no such file, or it is damaged; the latter may be
+            found as late as at its end.
+    """
+    if path == "-":
+        yield sys.stdin.buffer
+        return
+    if not Path(path).is_file():
+        raise UserError(f"There is no file {path} (--{flag}).")
+    opened: Any = gzip.open(path) if path.endswith(".gz") else open(path, "rb")
+    try:
+        with opened as file:
+            yield file
+    except (EOFError, gzip.BadGzipFile, zlib.error) as error:
+        raise UserError(
+            f"{path} is a damaged or incomplete gzip file ({error}). Copy or "
+            "download it again."
+        ) from error
+
+
+def without_line_ends(source: IO[bytes]) -> Iterator[bytes]:
+    """Yields lines less their LF. Nothing but LF ends a line."""
+    for line in source:
+        yield line.removesuffix(b"\n")
+
+
+def is_utf8(line: bytes) -> bool:
+    """Returns whether bytes are valid UTF-8."""
+    try:
+        line.decode("utf-8")
+    except UnicodeDecodeError:
+        return False
+    return True
+
+
+def invalid_utf8_warning(invalid: int, lines: int) -> str:
+    """Returns what to say of lines that are not valid UTF-8; "" if there are none."""
+    if not invalid:
+        return ""
+    return (
+        f"{invalid} of {lines} lines are not valid UTF-8; their ill-formed bytes are "
+        "read as U+FFFD."
+    )
+
+
+class CountedLines:
+    """Lines that pass through, counted; those that are not valid UTF-8 apart.
+
+    Args:
+        lines: What to pass on, unchanged.
+    """
+
+    def __init__(self, lines: Iterable[bytes]):
+        self._lines = lines
+        self._count = self._invalid = 0
+
+    def __iter__(self) -> Iterator[bytes]:
+        for line in self._lines:
+            self._count += 1
+            self._invalid += not is_utf8(line)
+            yield line
+
+    @property
+    def warning(self) -> str:
+        """What to say of the lines so far; "" if all are valid UTF-8."""
+        return invalid_utf8_warning(self._invalid, self._count)
+
+
+def chunks(items: Iterable[_Item], size: int) -> Iterator[list[_Item]]:
+    """Yields items in lists of `size`, the last one of what is left."""
+    items = iter(items)
+    while chunk := list(itertools.islice(items, size)):
+        yield chunk
+
+
+@contextlib.contextmanager
+def opened_output(path: str) -> Iterator[IO[str]]:
+    """Yields standard output for "-", or a file that appears when it is whole.
+
+    Raises:
+        UserError: If the file cannot be made.
+    """
+    if path == "-":
+        sys.stdout.reconfigure(encoding="utf-8", newline="\n")  # type: ignore
+        yield sys.stdout
+        return
+    if Path(path).exists() and not Path(path).is_file():
+        # A device or a pipe: it is written to, never replaced.
+        with open(path, "w", encoding="utf-8", newline="\n") as file:
+            yield file
+        return
+    path = os.path.realpath(path)
+    temporary = Path(f"{path}.{os.getpid()}.tmp")
+    with undo_if_interrupted(lambda: temporary.unlink(missing_ok=True)):
+        try:
+            file = open(temporary, "w", encoding="utf-8", newline="\n")
+        except OSError as error:
+            raise UserError(f"{path} cannot be written: {error.strerror}.") from error
+        with file:
+            yield file
+        temporary.replace(path)

@@ -1,0 +1,1 @@
+"""Batches: length buckets, packing, mixtures, and the order of an epoch."""

@@ -1,0 +1,1 @@
+"""Corpora: sentence pairs from text files and TensorFlow Datasets."""

@@ -1,0 +1,276 @@
+"""Corpora: what to train on, wherever it lives.
+
+A corpus is parallel text files, a folder under `data/`, or a dataset of
+TensorFlow Datasets by name. All three come out as one type.
+"""
+
+import dataclasses
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any, TypeAlias
+
+import tensorflow as tf
+
+from t2t_keras.errors import UserError
+from t2t_keras.input_pipeline.corpora.parallel_text import (
+    ParallelText,
+    TreeReader,
+    open_parallel_text,
+)
+from t2t_keras.input_pipeline.corpora.tfds import TfdsSource, open_tfds
+
+# What a split of a corpus is called here, and what TensorFlow Datasets calls it.
+SPLITS: tuple[tuple[str, str], ...] = (
+    ("train", "train"),
+    ("dev", "validation"),
+    ("test", "test"),
+)
+
+# Crossing from Python to the graph costs as much for a thousand pairs as for one.
+_PAIRS_PER_CHUNK = 1024
+# Ends a chunk of files sooner, should lines be huge.
+_BYTES_PER_CHUNK = 1 << 20
+
+Files: TypeAlias = tuple[Sequence[str | Path], Sequence[str | Path]]
+"""Source files and target files of one split; no target files beside TSV or trees."""
+
+
+TextChunk: TypeAlias = tuple[list[bytes], list[bytes]]
+"""Some pairs in a row: the sources, and as many targets."""
+
+
+@dataclasses.dataclass(frozen=True)
+class CorpusSplit:
+    """Some sentence pairs of a corpus, always in the same order."""
+
+    open_pairs: Callable[[], tf.data.Dataset]
+    open_chunks: Callable[[], Iterator[TextChunk]]
+    num_pairs: int | None
+    """None where it is not known without reading them all."""
+    fingerprint: str
+    """Of files, a hash of the pairs; of a dataset, of its name, version and sizes."""
+    warnings: tuple[str, ...] = ()
+    """What a person should know of before training on it."""
+    open_lines: Callable[[], Iterator[TextChunk]] | None = None
+    """Pairs with an empty side too; None where `open_chunks` has them."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Corpus:
+    """Sentence pairs as strings, by split: "train", "dev" and "test"."""
+
+    name: str
+    splits: Mapping[str, CorpusSplit]
+    """Those that there are, in this order."""
+
+    def pairs(self, split: str) -> tf.data.Dataset:
+        """Returns `{"source": ..., "target": ...}` string scalars, in order.
+
+        Raises:
+            UserError: If the corpus has no such split.
+        """
+        return self._split(split).open_pairs()
+
+    def chunks(self, split: str) -> Iterator[TextChunk]:
+        """Yields what `pairs` has, some thousand pairs at a time and in Python.
+
+        Thirty times as fast as pair by pair: for what reads a large corpus whole.
+
+        Raises:
+            UserError: If the corpus has no such split.
+        """
+        return self._split(split).open_chunks()
+
+    def lines(self, split: str) -> Iterator[TextChunk]:
+        """Yields what `chunks` does, and pairs with an empty side in their places.
+
+        For a test set: each of its lines is scored.
+
+        Raises:
+            UserError: If the corpus has no such split.
+        """
+        found = self._split(split)
+        return (found.open_lines or found.open_chunks)()
+
+    def _split(self, split: str) -> CorpusSplit:
+        if split not in self.splits:
+            only = f", only: {', '.join(self.splits)}" if self.splits else ""
+            raise UserError(
+                f"The corpus {self.name} has no {split} split{only}. Give files for "
+                "it, or another corpus."
+            )
+        return self.splits[split]
+
+
+def open_corpus(
+    dataset: str | None = None,
+    *,
+    files: Mapping[str, Files] | None = None,
+    source_language: str | None = None,
+    target_language: str | None = None,
+    data_dir: str | None = None,
+    download: bool = False,
+    read_trees: TreeReader | None = None,
+) -> Corpus:
+    """Returns a corpus, ready to be read.
+
+    Args:
+        dataset: A folder of `data/` that has a dataset builder, or a name of
+            TensorFlow Datasets such as `wmt14_translate/de-en`.
+        files: Or else, source and target files by split.
+        source_language: Feature of the dataset to translate from. May be left
+            out where the features are called source and target.
+        target_language: Feature of the dataset to translate into.
+        data_dir: Where prepared datasets lie; TFDS's own default if None.
+        download: Whether a dataset that is not prepared may be downloaded.
+        read_trees: Makes sentence pairs of `.mrg` files, and of the dataset's feature
+            `target_language`; None where the task has no trees.
+
+    Raises:
+        UserError: If neither or both of `dataset` and `files` are given, or
+            what they name cannot be read; the message says what to do.
+    """
+    if files and dataset:
+        raise UserError(
+            f"Give a dataset or parallel text files. Received: {dataset} and files."
+        )
+    if files:
+        return _file_corpus(files, read_trees)
+    if not dataset:
+        raise UserError("Give a dataset or parallel text files. Received: neither.")
+    return _dataset_corpus(
+        open_tfds(
+            dataset,
+            source_language=source_language,
+            target_language=target_language,
+            data_dir=data_dir,
+            download=download,
+        ),
+        read_trees,
+    )
+
+
+def _file_corpus(files: Mapping[str, Files], read_trees: TreeReader | None) -> Corpus:
+    known = [name for name, _ in SPLITS]
+    if unknown := sorted(set(files) - set(known)):
+        raise UserError(f"Splits are called {', '.join(known)}. Received: {unknown}")
+    texts = {
+        name: open_parallel_text(*files[name], read_trees)
+        for name in known
+        if files.get(name)
+    }
+    splits = {
+        name: CorpusSplit(
+            open_pairs=_ChunkPairs(_FileChunks(text)),
+            open_chunks=_FileChunks(text),
+            num_pairs=text.report.pairs,
+            fingerprint=text.report.sha256,
+            warnings=tuple(f"{name}: {line}" for line in text.report.warnings()),
+            open_lines=_FileChunks(text, with_empty=True),
+        )
+        for name, text in texts.items()
+    }
+    return Corpus("text files", MappingProxyType(splits))
+
+
+@dataclasses.dataclass(frozen=True)
+class _FileChunks:
+    """Reads the pairs of files anew at each call."""
+
+    text: ParallelText
+    with_empty: bool = False
+
+    def __call__(self) -> Iterator[TextChunk]:
+        source: list[bytes] = []
+        target: list[bytes] = []
+        size = 0
+        for pair in self.text.lines() if self.with_empty else self.text.pairs():
+            source.append(pair[0])
+            target.append(pair[1])
+            size += len(pair[0]) + len(pair[1])
+            if len(source) == _PAIRS_PER_CHUNK or size >= _BYTES_PER_CHUNK:
+                yield source, target
+                source, target, size = [], [], 0
+        if source:
+            yield source, target
+
+
+@dataclasses.dataclass(frozen=True)
+class _ChunkPairs:
+    """Opens the pairs of chunks anew at each call."""
+
+    open_chunks: Callable[[], Iterator[TextChunk]]
+
+    def __call__(self) -> tf.data.Dataset:
+        def chunks() -> Iterator[dict[str, list[bytes]]]:
+            for source, target in self.open_chunks():
+                yield {"source": source, "target": target}
+
+        spec = tf.TensorSpec([None], tf.string)
+        return tf.data.Dataset.from_generator(
+            chunks, output_signature={"source": spec, "target": spec}
+        ).unbatch()
+
+
+@dataclasses.dataclass(frozen=True)
+class _DatasetChunks:
+    """Reads the pairs of a dataset anew at each call."""
+
+    open_pairs: Callable[[], tf.data.Dataset]
+
+    def __call__(self) -> Iterator[TextChunk]:
+        batches: Any = self.open_pairs().batch(_PAIRS_PER_CHUNK)
+        for batch in batches.prefetch(tf.data.AUTOTUNE).as_numpy_iterator():
+            yield batch["source"].tolist(), batch["target"].tolist()
+
+
+@dataclasses.dataclass(frozen=True)
+class _TreeChunks:
+    """Reads the trees of a dataset anew at each call: their words, their symbols.
+
+    The dataset's own sentences may be split into other words; a tree has its own.
+    """
+
+    open_pairs: Callable[[], tf.data.Dataset]
+    name: str
+    read_trees: TreeReader
+
+    def __call__(self) -> Iterator[TextChunk]:
+        first = 1
+        for _, trees in _DatasetChunks(self.open_pairs)():
+            pairs = [
+                self._pair(tree, number) for number, tree in enumerate(trees, first)
+            ]
+            first += len(trees)
+            yield [source for source, _ in pairs], [target for _, target in pairs]
+
+    def _pair(self, tree: bytes, number: int) -> tuple[bytes, bytes]:
+        name = f"{self.name}, example {number}"
+        pairs = list(self.read_trees(tree.split(b"\n"), name))
+        if len(pairs) != 1:
+            raise UserError(
+                f"{name} must have one tree. Received: {len(pairs)}. The dataset's "
+                "feature is taken for the trees of one sentence each."
+            )
+        return pairs[0]
+
+
+def _dataset_corpus(source: TfdsSource, read_trees: TreeReader | None) -> Corpus:
+    splits = {}
+    for name, their_name in SPLITS:
+        if their_name not in source.split_names:
+            continue
+        open_pairs = source.opener(their_name)
+        open_chunks: Callable[[], Iterator[TextChunk]] = _DatasetChunks(open_pairs)
+        if read_trees is not None:
+            trees_name = f"{source.name}, {name}"
+            open_chunks = _TreeChunks(open_pairs, trees_name, read_trees)
+            open_pairs = _ChunkPairs(open_chunks)
+        splits[name] = CorpusSplit(
+            open_pairs=open_pairs,
+            open_chunks=open_chunks,
+            num_pairs=source.num_pairs(their_name),
+            fingerprint=source.fingerprint(their_name),
+        )
+    return Corpus(source.name, MappingProxyType(splits))

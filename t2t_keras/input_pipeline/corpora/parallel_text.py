@@ -1,0 +1,274 @@
+"""Parallel text files: line i of the target translates line i of the source.
+
+Lines end at LF and nowhere else: a CR, U+0085 or U+2028 inside a line, which
+`str.splitlines` would break at, cannot put the two sides out of step. The CR
+of a CRLF and a byte order mark at the start of a file are left out.
+
+A file may also hold both sides: .tsv in two columns, .mrg as trees, each of which
+counts as a line. A `TreeReader` makes sentence pairs of trees.
+"""
+
+import dataclasses
+import glob
+import gzip
+import hashlib
+import itertools
+import zlib
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import TypeAlias
+
+from t2t_keras.errors import UserError, did_you_mean
+from t2t_keras.files.lines import invalid_utf8_warning, is_utf8
+from t2t_keras.text.normalization import normalize
+
+_BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+_GZIP_MAGIC = b"\x1f\x8b"
+
+TreeReader: TypeAlias = Callable[[Iterable[bytes], str], Iterator[tuple[bytes, bytes]]]
+"""Takes the lines of bracketed trees and a name for messages; yields the source and
+the target of each tree."""
+
+
+@dataclasses.dataclass(frozen=True)
+class ParallelTextReport:
+    """What reading all lines once has shown."""
+
+    lines: int
+    pairs: int
+    """Lines with text on both sides: what `ParallelText.pairs` yields."""
+    dropped_empty: int
+    """Lines without text on one side or both."""
+    invalid_utf8: int
+    """Lines with ill-formed UTF-8 on either side, which becomes U+FFFD."""
+    sha256: str
+    """Hash of all pairs, in order."""
+
+    def warnings(self) -> tuple[str, ...]:
+        """Returns a sentence for each thing a person should know of."""
+        messages = []
+        if self.dropped_empty:
+            messages.append(
+                f"{self.dropped_empty} of {self.lines} lines have no text on one "
+                "side or both and are left out of training, losses and perplexities."
+            )
+        if self.invalid_utf8:
+            messages.append(invalid_utf8_warning(self.invalid_utf8, self.lines))
+        return tuple(messages)
+
+
+@dataclasses.dataclass(frozen=True)
+class ParallelText:
+    """Files that have been read through once and found in order."""
+
+    source_paths: tuple[Path, ...]
+    target_paths: tuple[Path, ...]
+    """As many as `source_paths`; none if those hold both sides."""
+    report: ParallelTextReport
+    read_trees: TreeReader | None = None
+    """For `.mrg` files."""
+
+    def lines(self) -> Iterator[tuple[bytes, bytes]]:
+        """Yields source and target of all lines, well-formed UTF-8."""
+        paths = self.source_paths, self.target_paths
+        for source, target in _lines_of_both(*paths, self.read_trees):
+            yield _well_formed(source), _well_formed(target)
+
+    def pairs(self) -> Iterator[tuple[bytes, bytes]]:
+        """Yields source and target of the lines on which neither is empty."""
+        for source, target in self.lines():
+            if not (_is_empty(source) or _is_empty(target)):
+                yield source, target
+
+
+def open_parallel_text(
+    source: Sequence[str | Path],
+    target: Sequence[str | Path] = (),
+    read_trees: TreeReader | None = None,
+) -> ParallelText:
+    """Returns parallel files, after one pass over them that finds every fault.
+
+    Args:
+        source: Paths or glob patterns, of plain or gzip files, read one after
+            another. A `.tsv` (or `.tsv.gz`) file holds source and target, a tab
+            between them; a `.mrg` (or `.mrg.gz`) file holds trees.
+        target: As many files, in the same order; none if `source` holds both sides.
+        read_trees: Reads `.mrg` files; None where the task has no trees.
+
+    Raises:
+        UserError: If a file is missing, cannot be read or is cut short, holds trees
+            where the task has none, files that belong together have different numbers
+            of lines, a line of a TSV file has not exactly two columns, or a tree is
+            none.
+    """
+    source_paths, target_paths = _resolved(source), _resolved(target)
+    _check_sides(source_paths, target_paths)
+    if read_trees is None:
+        _check_no_trees(source_paths)
+    digest = hashlib.sha256()
+    lines = pairs = invalid = 0
+    paths = source_paths, target_paths
+    for source_line, target_line in _lines_of_both(*paths, read_trees):
+        lines += 1
+        texts = _well_formed(source_line), _well_formed(target_line)
+        invalid += texts != (source_line, target_line)
+        if not any(map(_is_empty, texts)):
+            pairs += 1
+            digest.update(b"%b\n%b\n" % texts)
+    report = ParallelTextReport(
+        lines=lines,
+        pairs=pairs,
+        dropped_empty=lines - pairs,
+        invalid_utf8=invalid,
+        sha256=digest.hexdigest(),
+    )
+    return ParallelText(source_paths, target_paths, report, read_trees)
+
+
+def _resolved(patterns: Sequence[str | Path]) -> tuple[Path, ...]:
+    """Expands patterns, each in the order of its names."""
+    paths: list[Path] = []
+    for pattern in map(str, patterns):
+        if Path(pattern).exists():
+            found = [pattern]
+        else:
+            found = sorted(glob.glob(pattern, recursive=True))
+        if not found:
+            raise UserError(_missing(Path(pattern)))
+        paths += map(Path, found)
+    for path in paths:
+        if not path.is_file():
+            raise UserError(f"{path} is a folder. Name the text files in it.")
+    return tuple(paths)
+
+
+def _missing(path: Path) -> str:
+    if glob.has_magic(str(path)):
+        return f"No file matches {path}. Check the pattern, and quote it in a shell."
+    if not path.parent.is_dir():
+        return f"The file {path} does not exist, nor does the folder {path.parent}."
+    names = sorted(entry.name for entry in path.parent.iterdir())
+    return f"The file {path} does not exist.{did_you_mean(path.name, names)}"
+
+
+def _check_sides(source: tuple[Path, ...], target: tuple[Path, ...]) -> None:
+    is_both = [holds_both_sides(path) for path in source]
+    if not source:
+        raise UserError("No source files are given. Name one or more.")
+    if any(is_both) and target:
+        raise UserError(
+            f"{source[is_both.index(True)]} holds both sides, so no target file "
+            f"belongs to it. Received: {target[0]}. Give TSV files, and trees, as "
+            "source alone."
+        )
+    if not target and not all(is_both):
+        raise UserError(
+            f"No target file belongs to {source[is_both.index(False)]}. Name one, or "
+            "give a .tsv file with source and target in two columns, or a .mrg file "
+            "of trees."
+        )
+    if trees := [path for path in target if _suffix(path) == ".mrg"]:
+        raise UserError(
+            f"{trees[0]} holds trees, and with them both sides: sentences and what to "
+            "learn of them. Give it as source, and no target."
+        )
+    if target and len(source) != len(target):
+        raise UserError(
+            f"Source names {len(source)} files and target {len(target)}; each "
+            "source file needs its own target file, in the same order."
+        )
+
+
+def _check_no_trees(paths: Sequence[Path]) -> None:
+    for path in paths:
+        if _suffix(path) == ".mrg":
+            raise UserError(
+                f"{path} holds trees, and trees are what a parser learns. Give "
+                "--target_language=tree, or a text file."
+            )
+
+
+def holds_both_sides(path: str | Path) -> bool:
+    """Returns whether a file, by its name, has source and target: columns or trees."""
+    return _suffix(Path(path)) in (".tsv", ".mrg")
+
+
+def _suffix(path: Path) -> str:
+    return Path(path.name.removesuffix(".gz")).suffix
+
+
+def _lines_of_both(
+    source_paths: Sequence[Path],
+    target_paths: Sequence[Path],
+    read_trees: TreeReader | None,
+) -> Iterator[tuple[bytes, bytes]]:
+    """Yields every pair of lines as it stands in the files."""
+    if not target_paths:
+        for path in source_paths:
+            if read_trees is not None and _suffix(path) == ".mrg":
+                yield from read_trees(_lines(path), str(path))
+            else:
+                yield from _columns(path)
+        return
+    for source, target in zip(source_paths, target_paths, strict=True):
+        yield from _matched_lines(source, target)
+
+
+def _matched_lines(source: Path, target: Path) -> Iterator[tuple[bytes, bytes]]:
+    source_lines, target_lines = _lines(source), _lines(target)
+    for number in itertools.count():
+        source_line, target_line = next(source_lines, None), next(target_lines, None)
+        if source_line is not None and target_line is not None:
+            yield source_line, target_line
+            continue
+        # At least one has ended. What is left of the other should be nothing.
+        source_count = number + (source_line is not None) + sum(1 for _ in source_lines)
+        target_count = number + (target_line is not None) + sum(1 for _ in target_lines)
+        if source_count != target_count:
+            raise UserError(
+                f"{source} has {source_count} lines, but {target} has {target_count}. "
+                "Line i of one must translate line i of the other: find where they "
+                "part, or make the files again from one list of pairs."
+            )
+        return
+
+
+def _columns(path: Path) -> Iterator[tuple[bytes, bytes]]:
+    for number, line in enumerate(_lines(path), start=1):
+        columns = line.split(b"\t") if line else [b"", b""]
+        if len(columns) != 2:
+            raise UserError(
+                f"{path}, line {number}: a line must have 2 columns, source and "
+                f"target with one tab between them. Received: {len(columns)}"
+            )
+        yield columns[0], columns[1]
+
+
+def _lines(path: Path) -> Iterator[bytes]:
+    try:
+        with open(path, "rb") as raw:
+            is_gzip = raw.read(len(_GZIP_MAGIC)) == _GZIP_MAGIC
+            raw.seek(0)
+            with gzip.open(raw) if is_gzip else raw as stream:
+                for number, line in enumerate(stream):
+                    if number == 0:
+                        line = line.removeprefix(_BYTE_ORDER_MARK)
+                    yield line.removesuffix(b"\n").removesuffix(b"\r")
+    except (EOFError, gzip.BadGzipFile, zlib.error) as error:
+        raise UserError(
+            f"{path} is a damaged or incomplete gzip file ({error}). Copy or "
+            "download it again."
+        ) from error
+    except OSError as error:
+        raise UserError(f"{path} cannot be read: {error.strerror}.") from error
+
+
+def _well_formed(line: bytes) -> bytes:
+    if is_utf8(line):
+        return line
+    return line.decode("utf-8", errors="replace").encode("utf-8")
+
+
+def _is_empty(line: bytes) -> bool:
+    # Most lines show a letter at once; only the others need the whole rule.
+    return not line[:1].isalnum() and not normalize(line)

@@ -1,0 +1,1 @@
+"""Records: a corpus as token ids, in memory and on disk."""

@@ -1,0 +1,149 @@
+"""Processes that turn text into ids, side by side, and give it back in order.
+
+They are started afresh, not forked: TensorFlow's threads do not survive a fork.
+And they import no TensorFlow, so that each costs 60 MB and a second.
+"""
+
+import contextlib
+import dataclasses
+import multiprocessing
+from collections.abc import Callable, Iterable, Iterator
+from multiprocessing import resource_tracker
+from multiprocessing.connection import Connection, wait
+from typing import Any
+
+from t2t_keras.errors import UserError
+from t2t_keras.files.signals import blocked
+from t2t_keras.input_pipeline.records.tokenized import TokenizedChunk, kept_pairs
+from t2t_keras.text.vocabulary import SubwordVocabulary
+
+# Ones that wait for a slower one before them, for each process.
+_CHUNKS_AHEAD = 4
+_JOIN_SECONDS = 10.0
+
+
+@dataclasses.dataclass(frozen=True)
+class Piece:
+    """Pairs in a row, all of one shard."""
+
+    shard: int
+    source: list[bytes]
+    target: list[bytes]
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class EncodedPiece:
+    """What became of a piece."""
+
+    shard: int
+    text_pairs: int
+    chunk: TokenizedChunk
+
+
+class Encoders:
+    """Some processes that encode.
+
+    Use it in a `with` statement, which ends them.
+
+    Args:
+        model_proto: The vocabulary.
+        max_length: Longest side that is kept, end of sentence included.
+        workers: How many processes.
+    """
+
+    def __init__(self, model_proto: bytes, max_length: int, workers: int):
+        self._connections: list[Connection] = []
+        self._processes: list[Any] = []
+        context = multiprocessing.get_context("spawn")
+        # The first start of a process starts this one, and unblocks signals.
+        resource_tracker.ensure_running()
+        # Ctrl-C reaches the whole process group, and SIGTERM may. The processes inherit
+        # that both are blocked: it is this one that ends them.
+        with blocked():
+            for _ in range(workers):
+                ours, theirs = context.Pipe()
+                process = context.Process(
+                    target=_encode_pieces,
+                    args=(theirs, model_proto, max_length),
+                    daemon=True,
+                )
+                process.start()
+                theirs.close()
+                self._connections.append(ours)
+                self._processes.append(process)
+
+    def __enter__(self) -> "Encoders":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for connection in self._connections:
+            connection.close()
+        for process in self._processes:
+            process.join(_JOIN_SECONDS)
+            process.kill()
+            process.join()
+
+    def encode(self, pieces: Iterable[Piece]) -> Iterator[EncodedPiece]:
+        """Yields what becomes of pieces, in their order.
+
+        A piece is taken from `pieces` only when a process is free for it, and none
+        while too many that are done wait for one before them.
+
+        Raises:
+            UserError: If a process ends before its time.
+        """
+        source = enumerate(pieces)
+        idle = list(self._connections)
+        busy: dict[Any, tuple[int, Piece]] = {}
+        done: dict[int, EncodedPiece] = {}
+        due = 0
+        ahead = _CHUNKS_AHEAD * len(idle)
+        exhausted = False
+        while not exhausted or busy or done:
+            while idle and not exhausted and len(busy) + len(done) < ahead:
+                numbered = next(source, None)
+                if numbered is None:
+                    exhausted = True
+                else:
+                    busy[connection := idle.pop()] = numbered
+                    self._guarded(
+                        connection, lambda c=connection, p=numbered[1]: c.send(p)
+                    )
+            for connection in wait(list(busy)) if busy else ():
+                number, piece = busy.pop(connection)
+                chunk = self._guarded(connection, connection.recv)  # type: ignore
+                done[number] = EncodedPiece(piece.shard, len(piece.source), chunk)
+                idle.append(connection)  # type: ignore
+            while due in done:
+                yield done.pop(due)
+                due += 1
+
+    def _guarded(self, connection: Any, call: Callable[[], Any]) -> Any:
+        """Calls what fails if the process at the other end is gone."""
+        try:
+            return call()
+        except (EOFError, OSError) as error:
+            process = self._processes[self._connections.index(connection)]
+            process.join(_JOIN_SECONDS)
+            raise UserError(
+                f"A process that encodes text ended with status {process.exitcode} "
+                "(-9: killed, most often for want of memory). Finished shards are "
+                "kept: run the same command again, with fewer --workers perhaps."
+            ) from error
+
+
+def _encode_pieces(connection: Connection, model_proto: bytes, max_length: int) -> None:
+    """Encodes what comes until the other end is closed: the body of a process."""
+    vocabulary = SubwordVocabulary(model_proto)
+    # The other end closes when the parent is done, and also when it is killed.
+    with contextlib.suppress(EOFError, BrokenPipeError, ConnectionResetError):
+        while True:
+            piece = connection.recv()
+            connection.send(
+                kept_pairs(
+                    vocabulary.encode_all(piece.source),
+                    vocabulary.encode_all(piece.target),
+                    max_length,
+                    vocabulary.size,
+                )
+            )

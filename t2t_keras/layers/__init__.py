@@ -1,1 +1,0 @@
-"""Station 3: batches in, hidden states out. The paper's layers, in Keras alone."""

@@ -1,0 +1,247 @@
+"""Scaled dot-product attention with several heads (section 3.2).
+
+Shapes: B batch, T queries, S keys, D model width, H heads, K size per head of
+queries and keys, U size per head of values (the paper's d_v).
+"""
+
+from collections.abc import Callable
+
+import keras
+from keras import ops
+
+from t2t_keras.model.attention_dropout import AttentionDropout
+from t2t_keras.model.projection import project
+from t2t_keras.typing import Tensor
+
+
+def dot_product_attention(
+    queries: Tensor,
+    keys: Tensor,
+    values: Tensor,
+    mask: Tensor | None,
+    drop: Callable[[Tensor], Tensor] = lambda weights_BHTS: weights_BHTS,
+) -> Tensor:
+    """Returns softmax(Q K^T / sqrt(d_k)) V, equation 1, for every head.
+
+    The softmax runs in float32 whatever comes in. A query that may attend to
+    nothing gets the mean of all values: finite, and read by nobody.
+
+    Args:
+        queries: [B, T, H, K] float.
+        keys: [B, S, H, K] float.
+        values: [B, S, H, U] float.
+        mask: bool that broadcasts to [B, T, S], True = may attend; None = all may.
+        drop: Takes the weights [B, H, T, S] and returns those to sum values with.
+
+    Returns:
+        [B, T, H, U] in the dtype of `values`.
+    """
+    weights_BHTS = ops.cast(attention_weights(queries, keys, mask), values.dtype)
+    return ops.einsum("BHTS,BSHU->BTHU", drop(weights_BHTS), values)
+
+
+def attention_weights(queries: Tensor, keys: Tensor, mask: Tensor | None) -> Tensor:
+    """Returns softmax(Q K^T / sqrt(d_k)), the weight of each value for each query.
+
+    Args:
+        queries: [B, T, H, K] float.
+        keys: [B, S, H, K] float.
+        mask: bool that broadcasts to [B, T, S], True = may attend; None = all may.
+
+    Returns:
+        [B, H, T, S] float32.
+    """
+    return _softmax(ops.einsum("BTHK,BSHK->BHTS", _scaled(queries), keys), mask)
+
+
+def _scaled(queries: Tensor) -> Tensor:
+    """Returns Q / sqrt(d_k): T x K numbers to multiply, not the T x S of scores."""
+    return queries * ops.cast(queries.shape[-1] ** -0.5, queries.dtype)
+
+
+def _softmax(scores_BHTS: Tensor, mask: Tensor | None) -> Tensor:
+    """Returns the softmax over what may be attended to, in float32."""
+    scores_BHTS = ops.cast(scores_BHTS, "float32")
+    if mask is not None:
+        # Finite, not -inf: a row of nothing but -inf would be NaN, and its
+        # gradient would poison the whole batch.
+        scores_BHTS = ops.where(ops.expand_dims(mask, axis=1), scores_BHTS, -1e9)
+    return ops.softmax(scores_BHTS, axis=-1)
+
+
+class MultiHeadAttention(keras.layers.Layer):
+    """Concat(head_1, ..., head_h) W_O over projected queries, keys and values.
+
+    Section 3.2.2. The projections have no bias, as the paper writes them (ADR
+    0007), and d_k and d_v are free of each other and of D / H, as rows A and B of
+    Table 3 need.
+
+    Args:
+        num_heads: h.
+        d_k: Size of queries and keys per head.
+        d_v: Size of values per head.
+        dropout_rate: Share of the weights to drop, in [0, 1) (section 6.3 names it).
+        **kwargs: Passed on to `keras.layers.Layer`.
+
+    Call args:
+        queries: [B, T, D] float.
+        memory: [B, S, D] float, what keys and values are made from; None for the
+            queries themselves: self-attention.
+        attention_mask: bool that broadcasts to [B, T, S], True = may attend.
+        dropout_keys: [B] uint32, a key a row, or None to drop nothing.
+
+    Returns:
+        [B, T, D].
+
+    Incremental decoding uses the parts, with the heads before the positions, as
+    batched products want them: `keys_values` once for what is known, then
+    `attend` for each new token. `call` comes to the same.
+    """
+
+    def __init__(
+        self,
+        num_heads: int,
+        d_k: int,
+        d_v: int,
+        dropout_rate: float = 0.0,
+        **kwargs,
+    ):
+        super().__init__(**kwargs)
+        self.num_heads = num_heads
+        self.d_k = d_k
+        self.d_v = d_v
+        self.dropout = AttentionDropout(
+            dropout_rate, name="dropout", dtype=self.dtype_policy
+        )
+
+    def build(self, queries_shape, memory_shape=None):
+        d_model, heads = queries_shape[-1], self.num_heads
+        sizes = {
+            "query_kernel": (d_model, heads * self.d_k),
+            "key_kernel": (d_model, heads * self.d_k),
+            "value_kernel": (d_model, heads * self.d_v),
+            "output_kernel": (heads * self.d_v, d_model),
+        }
+        for name, shape in sizes.items():
+            # Two axes, not three: Glorot's fans are then the paper's D and h d_k.
+            weight = self.add_weight(
+                name=name, shape=shape, initializer=keras.initializers.GlorotUniform()
+            )
+            setattr(self, name, weight)
+        self.dropout.build((None, heads, None, None))
+        self.built = True
+
+    def call(self, queries, memory=None, attention_mask=None, dropout_keys=None):
+        queries, keys, values = self._projections(queries, memory)
+
+        def drop(weights_BHTS):
+            return self.dropout(weights_BHTS, dropout_keys=dropout_keys)
+
+        return self._joined(
+            dot_product_attention(queries, keys, values, attention_mask, drop)
+        )
+
+    def keys_values(self, memory: Tensor) -> tuple[Tensor, Tensor]:
+        """Returns the keys [B, H, S, K] and values [B, H, S, U] of a memory."""
+        keys, values = self._heads(memory, self.key_kernel, self.value_kernel)
+        return _heads_first(keys), _heads_first(values)
+
+    def joined_kernels(self) -> Tensor:
+        """Returns [D, H (2K + U)], what `queries_keys_values` multiplies with.
+
+        Put together once, not at every step: there are few rows then, and copying
+        the kernels would take as long as their product.
+        """
+        parts = self.query_kernel, self.key_kernel, self.value_kernel
+        return ops.concatenate(
+            [ops.cast(part, self.compute_dtype) for part in parts], axis=1
+        )
+
+    def queries_keys_values(
+        self, inputs: Tensor, joined_kernels: Tensor
+    ) -> tuple[Tensor, Tensor, Tensor]:
+        """Returns what new tokens ask for, and what they add to the past.
+
+        Args:
+            inputs: [B, L, D] float.
+            joined_kernels: What the method of that name returned.
+
+        Returns:
+            Queries [B, H, L, K]; keys [B, L, H, K] and values [B, L, H, U].
+        """
+        (joined,) = project(ops.cast(inputs, self.compute_dtype), joined_kernels)
+        batch, length = ops.shape(inputs)[:2]
+        sizes = self.d_k, self.d_k, self.d_v
+        ends = [self.num_heads * self.d_k, 2 * self.num_heads * self.d_k]
+        queries, keys, values = (
+            ops.reshape(part, (batch, length, self.num_heads, size))
+            for part, size in zip(ops.split(joined, ends, axis=2), sizes, strict=True)
+        )
+        return _heads_first(queries), keys, values
+
+    def queries_of(self, inputs: Tensor) -> Tensor:
+        """Returns the queries [B, H, T, K] of inputs [B, T, D]."""
+        (queries,) = self._heads(inputs, self.query_kernel)
+        return _heads_first(queries)
+
+    def attend(
+        self, queries: Tensor, keys: Tensor, values: Tensor, mask: Tensor | None
+    ) -> Tensor:
+        """Returns [B, T, D], as `call` would of these projections.
+
+        Args:
+            queries: [B, H, T, K] float.
+            keys: [B, H, S, K] float.
+            values: [B, H, S, U] float.
+            mask: bool that broadcasts to [B, T, S], True = may attend.
+        """
+        scores_BHTS = ops.matmul(_scaled(queries), ops.swapaxes(keys, 2, 3))
+        weights_BHTS = ops.cast(_softmax(scores_BHTS, mask), values.dtype)
+        return self._joined(_heads_first(ops.matmul(weights_BHTS, values)))
+
+    def weights_of(
+        self, queries: Tensor, memory: Tensor | None, mask: Tensor | None
+    ) -> Tensor:
+        """Returns the weights [B, H, T, S] float32 that `call` sums values with."""
+        queries, keys, _ = self._projections(queries, memory)
+        return attention_weights(queries, keys, mask)
+
+    def _projections(self, queries: Tensor, memory: Tensor | None) -> list[Tensor]:
+        """Returns queries, keys and values of all heads."""
+        if memory is None:
+            kernels = self.query_kernel, self.key_kernel, self.value_kernel
+            return self._heads(queries, *kernels)
+        return [
+            *self._heads(queries, self.query_kernel),
+            *self._heads(memory, self.key_kernel, self.value_kernel),
+        ]
+
+    def _heads(self, inputs: Tensor, *kernels: Tensor) -> list[Tensor]:
+        """Returns [B, L, H, size of a head] for each kernel, of one product."""
+        projected = project(ops.cast(inputs, self.compute_dtype), *kernels)
+        batch, length = ops.shape(inputs)[:2]
+        heads = self.num_heads
+        return [
+            ops.reshape(part, (batch, length, heads, part.shape[-1] // heads))
+            for part in projected
+        ]
+
+    def _joined(self, heads_BTHU: Tensor) -> Tensor:
+        """Returns the heads side by side, times W_O."""
+        batch, length = ops.shape(heads_BTHU)[:2]
+        joined = ops.reshape(heads_BTHU, (batch, length, self.num_heads * self.d_v))
+        (outputs,) = project(joined, self.output_kernel)
+        return outputs
+
+    def compute_output_shape(self, queries_shape, memory_shape=None):
+        return queries_shape
+
+    def get_config(self):
+        sizes = {"num_heads": self.num_heads, "d_k": self.d_k, "d_v": self.d_v}
+        rate = {"dropout_rate": self.dropout.dropout_rate}
+        return {**super().get_config(), **sizes, **rate}
+
+
+def _heads_first(parts: Tensor) -> Tensor:
+    """Returns [B, H, L, K] of [B, L, H, K], and the other way round."""
+    return ops.transpose(parts, (0, 2, 1, 3))

@@ -1,0 +1,117 @@
+"""Which position looked at which: attention weights of all layers, and pictures.
+
+The model's own call keeps no weights: they are computed here once more, from the same
+layers, for the few sentences that someone wants to look at.
+
+Shapes: B batch, S source length, T target length, R layers of a stack, H heads,
+Q queries, C keys.
+"""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+import tensorflow as tf
+
+from t2t_keras.model.masks import causal_mask, padding_mask
+from t2t_keras.model.transformer import Transformer
+from t2t_keras.typing import Tensor
+
+# Pixels of a weight, and between two heads; heads in a row.
+CELL = 10
+GAP = 8
+ROW = 4
+
+
+class AttentionMaps(NamedTuple):
+    """Weights of the layers of each stack, first to last; each query's add up to 1.
+
+    Attributes:
+        encoder: [B, R, H, S, S] float32.
+        decoder: [B, R, H, T, T] float32.
+        memory: [B, R, H, T, S] float32, from the decoder to the encoder's output.
+    """
+
+    encoder: Tensor
+    decoder: Tensor
+    memory: Tensor
+
+
+def attention_maps(
+    model: Transformer, source: Tensor, decoder_input: Tensor
+) -> AttentionMaps:
+    """Returns what the layers attend to, without dropout.
+
+    Args:
+        model: Built.
+        source: [B, S] int, padded with 0.
+        decoder_input: [B, T] int, the target shifted right by one.
+    """
+    encoder_mask = padding_mask(source)
+    encoder = []
+    hidden_BSD = model.position_encoding(model.embedding(source))
+    for layer in model.encoder.layers:
+        encoder.append(layer.attention.weights_of(hidden_BSD, None, encoder_mask))
+        hidden_BSD = layer(hidden_BSD, attention_mask=encoder_mask)
+
+    memory_BSD, memory_mask = hidden_BSD, padding_mask(source)
+    causal = causal_mask(tf.shape(decoder_input)[1])
+    decoder, memory = [], []
+    hidden_BTD = model.position_encoding(model.embedding(decoder_input))
+    for layer in model.decoder.layers:
+        decoder.append(layer.attention.weights_of(hidden_BTD, None, causal))
+        attended_BTD = layer.attention(hidden_BTD, attention_mask=causal)
+        queries_BTD = layer.attention_residual(hidden_BTD, attended_BTD)
+        memory.append(
+            layer.memory_attention.weights_of(queries_BTD, memory_BSD, memory_mask)
+        )
+        hidden_BTD = layer(
+            hidden_BTD, memory_BSD, attention_mask=causal, memory_mask=memory_mask
+        )
+    return AttentionMaps(*(tf.stack(maps, 1) for maps in (encoder, decoder, memory)))
+
+
+def picture(weights_HQC: np.ndarray) -> np.ndarray:
+    """Returns the heads, `ROW` in a row: the larger a weight, the darker.
+
+    Args:
+        weights_HQC: [H, Q, C] float in [0, 1].
+
+    Returns:
+        [height, width, 1] uint8: each weight is a square of `CELL` pixels, queries
+        from top to bottom and keys from left to right.
+    """
+    grey = np.round(255 * (1 - np.clip(weights_HQC, 0, 1))).astype(np.uint8)
+    grey = grey.repeat(CELL, axis=1).repeat(CELL, axis=2)
+    heads, height, width = grey.shape
+    rows = -(-heads // ROW)
+    row_height, column_width = height + GAP, width + GAP
+    canvas = np.full(
+        (rows * row_height - GAP, min(ROW, heads) * column_width - GAP), 128, np.uint8
+    )
+    for number, head in enumerate(grey):
+        top, left = number // ROW * row_height, number % ROW * column_width
+        canvas[top : top + height, left : left + width] = head
+    return canvas[:, :, None]
+
+
+def legend(source: Sequence[str], target: Sequence[str]) -> str:
+    """Returns a Markdown table of what stands in each row and column.
+
+    Args:
+        source: Pieces of the source sentence, in order.
+        target: Pieces of the target; row t of a picture is where the t-th of them
+            is predicted.
+    """
+    rows = max(len(source), len(target))
+    padded = [[*side, *[""] * (rows - len(side))] for side in (source, target)]
+    lines = [
+        f"| {number} | {_cell(left)} | {_cell(right)} |"
+        for number, (left, right) in enumerate(zip(*padded, strict=True), start=1)
+    ]
+    return "\n".join(["| | source | target |", "| --- | --- | --- |", *lines])
+
+
+def _cell(piece: str) -> str:
+    """Returns a piece as Markdown that shows it as it is."""
+    return f"`{piece.replace('|', '¦').replace('`', chr(39))}`" if piece else ""

@@ -1,0 +1,338 @@
+"""The Transformer, from token ids to logits (section 3).
+
+Shapes: B batch, S source length, T target length, D model width, V vocabulary,
+W beams, X keys to attend to.
+"""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import keras
+from keras import ops
+
+from t2t_keras.model.decoder import Decoder, ExtendFn, LayerCache, View
+from t2t_keras.model.dropout import Dropout, fold_in
+from t2t_keras.model.embedding import SharedEmbedding
+from t2t_keras.model.encoder import Encoder
+from t2t_keras.model.masks import (
+    causal_mask,
+    padding_mask,
+    segment_mask,
+)
+from t2t_keras.model.position_encoding import (
+    LearnedPositionEncoding,
+    SinusoidalPositionEncoding,
+)
+from t2t_keras.typing import Batch, Tensor
+
+# What encoder and decoder are made of alike.
+_OF_BOTH_STACKS = (
+    *("num_layers", "num_heads", "d_k", "d_v", "d_ff"),
+    *("dropout_rate", "attention_dropout_rate"),
+)
+
+
+class Memory(NamedTuple):
+    """What the decoder knows of a batch of source sentences.
+
+    Attributes:
+        caches: For each decoder layer, "keys" [B, H, S, K] and "values"
+            [B, H, S, U] of the encoder's output: computed once a sentence.
+        mask: [B, 1, S] bool, True on real source tokens.
+    """
+
+    caches: list[LayerCache]
+    mask: Tensor
+
+
+class StepKernels(NamedTuple):
+    """Kernels as products with few rows want them.
+
+    Attributes:
+        joined: For each decoder layer, `MultiHeadAttention.joined_kernels`.
+        output: `SharedEmbedding.output_kernel`.
+    """
+
+    joined: list[Tensor]
+    output: Tensor | None
+
+
+class Transformer(keras.Model):
+    """Encoder and decoder round one shared embedding.
+
+    Args:
+        vocabulary_size: V.
+        num_layers: N, of the encoder and of the decoder.
+        d_model: D, even.
+        d_ff: Inner width of the feed-forward networks.
+        num_heads: h.
+        d_k: Size of queries and keys per head; d_model / num_heads if None.
+        d_v: Size of values per head; d_model / num_heads if None.
+        dropout_rate: P_drop.
+        attention_dropout_rate: Share of the attention weights to drop (section 6.3).
+        learned_positions: How many positions to learn vectors for (Table 3, row
+            E); None for sinusoids.
+        encoder_neighborhood: r of restricted self-attention in the encoder
+            (section 4), odd; None for attention to every position.
+        **kwargs: Passed on to `keras.Model`.
+
+    Call args:
+        inputs: Dict with "encoder_input_tokens" [B, S] int and
+            "decoder_input_tokens" [B, T] int, ids in [0, V), 0 = padding. The
+            latter is the target shifted right by one. Where several pairs share a
+            row, also "encoder_segment_ids", "encoder_positions" [B, S] int,
+            "decoder_segment_ids" and "decoder_positions" [B, T] int: which pair of
+            its row a token is of, from 1, and where it stands there, from 0.
+        dropout_keys: [B] uint32, a key a row, or None to drop nothing.
+
+    Returns:
+        Logits [B, T, V], in the compute dtype.
+
+    Raises:
+        ValueError: If d_model does not divide by num_heads and sizes per head
+            are not given, d_model is odd without learned positions, or
+            encoder_neighborhood is even.
+    """
+
+    def __init__(  # noqa: PLR0913 - the paper's model has this many
+        self,
+        vocabulary_size: int,
+        *,
+        num_layers: int = 6,
+        d_model: int = 512,
+        d_ff: int = 2048,
+        num_heads: int = 8,
+        d_k: int | None = None,
+        d_v: int | None = None,
+        dropout_rate: float = 0.1,
+        attention_dropout_rate: float = 0.0,
+        learned_positions: int | None = None,
+        encoder_neighborhood: int | None = None,
+        **kwargs,
+    ):
+        super().__init__(**{"name": "transformer", **kwargs})
+        if (d_k is None or d_v is None) and d_model % num_heads:
+            raise ValueError(
+                "d_model must be a multiple of num_heads where d_k and d_v are not "
+                f"given. Received: d_model={d_model}, num_heads={num_heads}"
+            )
+        if learned_positions is None and d_model % 2:
+            raise ValueError(
+                "d_model must be even for sinusoids, which come in pairs. "
+                f"Received: d_model={d_model}"
+            )
+        self.sizes = {
+            "vocabulary_size": vocabulary_size,
+            "num_layers": num_layers,
+            "d_model": d_model,
+            "d_ff": d_ff,
+            "num_heads": num_heads,
+            "d_k": d_k or d_model // num_heads,
+            "d_v": d_v or d_model // num_heads,
+            "dropout_rate": dropout_rate,
+            "attention_dropout_rate": attention_dropout_rate,
+            "learned_positions": learned_positions,
+            "encoder_neighborhood": encoder_neighborhood,
+        }
+        stack_config = {name: self.sizes[name] for name in _OF_BOTH_STACKS}
+        policy = self.dtype_policy
+        self.embedding = SharedEmbedding(
+            vocabulary_size, d_model, name="embedding", dtype=policy
+        )
+        self.position_encoding = (
+            SinusoidalPositionEncoding(name="positions", dtype=policy)
+            if learned_positions is None
+            else LearnedPositionEncoding(
+                learned_positions, name="positions", dtype=policy
+            )
+        )
+        self.dropout = Dropout(dropout_rate, name="dropout", dtype=policy)
+        self.encoder = Encoder(
+            **stack_config,
+            neighborhood=encoder_neighborhood,
+            name="encoder",
+            dtype=policy,
+        )
+        self.decoder = Decoder(**stack_config, name="decoder", dtype=policy)
+
+    def build(self, inputs_shape=None):
+        hidden_shape = (None, None, self.sizes["d_model"])
+        self.embedding.build()
+        self.position_encoding.build(hidden_shape)
+        self.dropout.build(hidden_shape)
+        self.encoder.build(hidden_shape)
+        self.decoder.build(hidden_shape, hidden_shape)
+        self.built = True
+
+    def call(self, inputs: Batch, dropout_keys=None):
+        return self.embedding.logits(self.hidden_states(inputs, dropout_keys))
+
+    @property
+    def output_embeddings(self) -> keras.Variable:
+        """The [V, D] matrix whose product with `hidden_states` are the logits."""
+        return self.embedding.embeddings
+
+    def hidden_states(self, inputs: Batch, dropout_keys: Tensor | None = None):
+        """Returns the decoder's output [B, T, D], what logits are made from.
+
+        For a loss that never has all logits in memory. The arguments are those of a
+        call.
+        """
+        source = inputs["encoder_input_tokens"]
+        keys = fold_in(dropout_keys, 0), fold_in(dropout_keys, 1)
+        if "encoder_segment_ids" not in inputs:
+            memory = self.encode(source, keys[0])
+            targets = inputs["decoder_input_tokens"]
+            return self._decoded(targets, memory, padding_mask(source), keys[1])
+        sources, targets = inputs["encoder_segment_ids"], inputs["decoder_segment_ids"]
+        memory = self.encode(
+            source,
+            keys[0],
+            segments=sources,
+            positions=inputs["encoder_positions"],
+        )
+        return self._decoded(
+            inputs["decoder_input_tokens"],
+            memory,
+            segment_mask(targets, sources),
+            keys[1],
+            mask=segment_mask(targets, targets),
+            positions=inputs["decoder_positions"],
+        )
+
+    def encode(
+        self,
+        source: Tensor,
+        dropout_keys: Tensor | None = None,
+        *,
+        segments: Tensor | None = None,
+        positions: Tensor | None = None,
+    ) -> Tensor:
+        """Returns the encoder's output [B, S, D].
+
+        Args:
+            source: [B, S] int token ids.
+            dropout_keys: [B] uint32, or None to drop nothing.
+            segments: [B, S] int, which sentence of its row a token is of, from 1, 0
+                for padding; if None, a row is one sentence.
+            positions: int that broadcasts to [B, S]; 0, 1, 2, ... if None.
+        """
+        if segments is None:
+            mask = padding_mask(source)
+        elif self.sizes["encoder_neighborhood"] is None:
+            mask = segment_mask(segments, segments)
+        else:
+            mask = ops.expand_dims(segments, axis=1)
+        embedded = self._embed(source, positions, fold_in(dropout_keys, 0))
+        return self.encoder(
+            embedded, attention_mask=mask, dropout_keys=fold_in(dropout_keys, 1)
+        )
+
+    def decode(
+        self,
+        targets: Tensor,
+        memory: Tensor,
+        memory_mask: Tensor,
+        dropout_keys: Tensor | None = None,
+        *,
+        mask: Tensor | None = None,
+        positions: Tensor | None = None,
+    ) -> Tensor:
+        """Returns logits [B, T, V] for all positions of a known target at once.
+
+        Args:
+            targets: [B, T] int, the target shifted right by one.
+            memory: [B, S, D], what `encode` returned.
+            memory_mask: bool that broadcasts to [B, T, S], True = may attend.
+            dropout_keys: [B] uint32, or None to drop nothing.
+            mask: bool that broadcasts to [B, T, T], of what may be attended to
+                besides being no later; None for all of it.
+            positions: int that broadcasts to [B, T]; 0, 1, 2, ... if None.
+        """
+        hidden = self._decoded(
+            targets,
+            memory,
+            memory_mask,
+            dropout_keys,
+            mask=mask,
+            positions=positions,
+        )
+        return self.embedding.logits(hidden)
+
+    def _decoded(
+        self,
+        targets: Tensor,
+        memory: Tensor,
+        memory_mask: Tensor,
+        dropout_keys: Tensor | None,
+        *,
+        mask: Tensor | None = None,
+        positions: Tensor | None = None,
+    ) -> Tensor:
+        embedded = self._embed(targets, positions, fold_in(dropout_keys, 0))
+        # No padding mask: padding only follows real tokens, so the causal mask
+        # already keeps it from them.
+        causal = causal_mask(ops.shape(targets)[1])
+        return self.decoder(
+            embedded,
+            memory,
+            attention_mask=causal if mask is None else causal & mask,
+            memory_mask=memory_mask,
+            dropout_keys=fold_in(dropout_keys, 1),
+        )
+
+    def remember(self, source: Tensor) -> Memory:
+        """Returns what `decode_step` needs of the source sentences [B, S] int."""
+        memory = self.encode(source)
+        return Memory(self.decoder.memory_caches(memory), padding_mask(source))
+
+    def step_kernels(self) -> StepKernels:
+        """Returns what `decode_step` multiplies with, put together once a search."""
+        return StepKernels(
+            self.decoder.joined_kernels(), self.embedding.output_kernel()
+        )
+
+    def decode_step(
+        self,
+        tokens: Tensor,
+        position: Tensor | int,
+        mask: Tensor,
+        extend: Sequence[ExtendFn],
+        memory: Memory,
+        kernels: StepKernels,
+    ) -> Tensor:
+        """Returns the logits [B, W, V] of the next token, as `decode` at `position`.
+
+        Args:
+            tokens: [B, W] int, the newest token of each beam; 0 at position 0.
+            position: int scalar, from 0.
+            mask: [B, W, X] bool, True on what a beam has been through, this position
+                included.
+            extend: For each layer, what keeps the keys [B, W, H, K] and values
+                [B, W, H, U] of the newest tokens and returns all there are,
+                [B, H, X, K] and [B, H, X, U].
+            memory: From `remember`.
+            kernels: From `step_kernels`.
+        """
+        # The beams stand where a sentence has its positions; all are at one place.
+        batch, beams = ops.shape(tokens)
+        width = self.sizes["d_model"]
+        embedded = ops.reshape(self.embedding(tokens), (batch * beams, 1, width))
+        embedded = self.position_encoding(embedded, positions=position)
+        hidden = self.decoder.step(
+            ops.reshape(embedded, (batch, beams, width)),
+            View(mask, memory.mask),
+            extend,
+            memory.caches,
+            kernels.joined,
+        )
+        return self.embedding.logits(hidden, kernels.output)
+
+    def _embed(
+        self, tokens: Tensor, positions: Tensor | None, dropout_keys: Tensor | None
+    ) -> Tensor:
+        embedded = self.position_encoding(self.embedding(tokens), positions=positions)
+        return self.dropout(embedded, dropout_keys=dropout_keys)
+
+    def get_config(self):
+        return {**super().get_config(), **self.sizes}

@@ -1,1 +1,0 @@
-"""Station 4: hidden states in, logits out. The layers joined to the Transformer."""

@@ -1,1 +1,0 @@
-"""Pictures of attention: figures, a page for a browser, and what each head does."""

@@ -1,1 +1,0 @@
-"""What runs have shown, beside what the paper says: figures, tables, pages."""

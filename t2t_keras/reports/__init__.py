@@ -1,0 +1,1 @@
+"""Reports: the tables and figures of a run beside the paper's."""

@@ -1,0 +1,1 @@
+"""Ablation: variations of one run, each trained from several seeds."""

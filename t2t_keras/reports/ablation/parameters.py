@@ -1,0 +1,54 @@
+"""How many numbers a model learns, from its settings alone (section 3).
+
+No model is built: the big one would take a gigabyte to be counted. D, F, H, K, U
+and V are the model's sizes; N its layers.
+"""
+
+from typing import NamedTuple
+
+from t2t_keras.settings.config import ModelConfig
+
+
+class Range(NamedTuple):
+    """Vocabulary sizes from `low` up to `high`."""
+
+    low: float
+    high: float
+
+
+def parameter_count(model: ModelConfig, vocabulary_size: int) -> int:
+    """Returns how many parameters a model has.
+
+    Projections have no biases and the vocabulary's matrix is counted once: it
+    embeds both languages and makes the logits.
+    """
+    width = model.d_model
+    per_head = width // model.num_heads
+    keys = model.d_k or per_head
+    values = model.d_v or per_head
+    # Queries and keys, values and output: four matrices of D x H x K or U.
+    attention = 2 * width * model.num_heads * (keys + values)
+    feed_forward = 2 * width * model.d_ff + model.d_ff + width
+    norm = 2 * width
+    encoder_layer = attention + feed_forward + 2 * norm
+    decoder_layer = 2 * attention + feed_forward + 3 * norm
+    positions = (model.learned_positions or 0) * width
+    return (
+        vocabulary_size * width
+        + positions
+        + model.num_layers * (encoder_layer + decoder_layer)
+    )
+
+
+def explaining_vocabularies(model: ModelConfig, millions: float) -> Range:
+    """Returns the vocabulary sizes with which a model has so many parameters.
+
+    Args:
+        model: The model.
+        millions: What was published, rounded to whole millions.
+    """
+    rest = parameter_count(model, 0)
+    low, high = (
+        ((millions + half) * 1e6 - rest) / model.d_model for half in (-0.5, 0.5)
+    )
+    return Range(low, high)

@@ -1,0 +1,108 @@
+"""What the paper reads from Table 3, and whether runs of ours show it too.
+
+The rule. A difference is that of two rows' means over seeds, with Welch's 95 %
+interval; perplexities are compared by their logarithms. Where the paper says that a
+row is worse or better, its finding is *seen* if the whole interval lies on that side of
+zero, *reversed* if it lies on the other, and *open* if zero is in it. Where the paper
+says that two rows are equal, it is seen if the whole interval lies within the margin
+of `EQUAL_PERPLEXITY` or `EQUAL_BLEU`, reversed if it lies outside, and open
+otherwise. With a single seed there is no spread, and nothing is said; nor is it where
+a figure is not finite.
+"""
+
+import math
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from t2t_keras.reports.seed_statistics import Difference, difference
+
+# What counts as equal: 2 % of perplexity and half a point of BLEU, a few times what
+# the paper's own row E differs by.
+EQUAL_PERPLEXITY = math.log(1.02)
+EQUAL_BLEU = 0.5
+
+SEEN, REVERSED, OPEN, UNSAID = "seen", "reversed", "open", "not run"
+ONE_SEED, NOT_FINITE = "one seed", "not finite"
+
+
+class Claim(NamedTuple):
+    """Something the paper says of two rows.
+
+    Attributes:
+        text: In words.
+        row: Which row it is of.
+        than: Which row it is compared with.
+        perplexity: 1 if `row` has the higher one, -1 the lower, 0 the same.
+        bleu: 1, -1 or 0 likewise.
+    """
+
+    text: str
+    row: str
+    than: str
+    perplexity: int
+    bleu: int
+
+
+# Section 6.2, each with the sides on which the paper's own figures lie.
+CLAIMS = (
+    Claim("One head is worse than eight", "a1", "base", 1, -1),
+    Claim("Too many heads are worse", "a4", "base", 1, -1),
+    Claim("A quarter of d_k is worse", "b1", "base", 1, -1),
+    Claim("Half of d_k is worse", "b2", "base", 1, -1),
+    Claim("A third of the layers is worse", "c1", "base", 1, -1),
+    Claim("Two thirds of the layers are worse", "c2", "base", 1, -1),
+    Claim("Half the width is worse", "c4", "base", 1, -1),
+    Claim("Twice the width is better", "c5", "base", -1, 1),
+    Claim("Half the feed-forward width is worse", "c6", "base", 1, -1),
+    Claim("Twice the feed-forward width is better", "c7", "base", -1, 1),
+    Claim("Without dropout it is worse", "d1", "base", 1, -1),
+    Claim(
+        "Without label smoothing perplexity is better, and BLEU worse",
+        *("d3", "base", -1, -1),
+    ),
+    Claim("Learned positions are as good as sinusoids", "e", "base", 0, 0),
+)
+
+
+class Verdict(NamedTuple):
+    """What runs say to a claim, by one measure.
+
+    Attributes:
+        word: seen, reversed, open, one seed, not finite, or not run.
+        difference: Row less row compared with: of BLEU, or of the logarithm of
+            perplexity; None if not run.
+    """
+
+    word: str
+    difference: Difference | None
+
+
+def perplexity_verdict(
+    claim: Claim, row: Sequence[float], than: Sequence[float]
+) -> Verdict:
+    """Returns what perplexities per word piece, one a seed, say to a claim."""
+    logs = [[math.log(value) for value in side] for side in (row, than)]
+    return _verdict(difference(*logs), claim.perplexity, EQUAL_PERPLEXITY)
+
+
+def bleu_verdict(claim: Claim, row: Sequence[float], than: Sequence[float]) -> Verdict:
+    """Returns what BLEU scores, one a seed, say to a claim."""
+    return _verdict(difference(row, than), claim.bleu, EQUAL_BLEU)
+
+
+def _verdict(found: Difference | None, side: int, margin: float) -> Verdict:
+    if found is None:
+        return Verdict(UNSAID, None)
+    if not math.isfinite(found.mean):
+        return Verdict(NOT_FINITE, found)
+    if found.low is None or found.high is None:
+        return Verdict(ONE_SEED, found)
+    if side == 0:
+        within = -margin < found.low and found.high < margin
+        beyond = found.low > margin or found.high < -margin
+        word = SEEN if within else REVERSED if beyond else OPEN
+    elif found.low > 0 or found.high < 0:
+        word = SEEN if side * found.mean > 0 else REVERSED
+    else:
+        word = OPEN
+    return Verdict(word, found)

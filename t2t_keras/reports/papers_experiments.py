@@ -1,0 +1,142 @@
+"""Which runs are the paper's own experiments, so that they may stand beside them.
+
+A run is one only if it is finished and scored, with the paper's corpus, model,
+training and search. How batches are filled, compiled and computed makes no other.
+"""
+
+import dataclasses
+import fnmatch
+from collections.abc import Mapping, Sequence
+from pathlib import PurePath
+from typing import Any
+
+from t2t_keras.reports.run_facts import RunFacts
+from t2t_keras.settings.config import (
+    BIG,
+    DataConfig,
+    DecodingConfig,
+    ExperimentConfig,
+    ModelConfig,
+    TrainingConfig,
+)
+from t2t_keras.settings.flat import flat
+
+_WMT14 = "wmt14_translate/"
+# Of data, training and search; of the model all settings count.
+_SETTINGS = (
+    *("tokens_per_batch", "train_steps", "warmup_steps", "learning_rate_scale"),
+    *("label_smoothing", "average_checkpoints", "beam_size", "alpha", "extra_length"),
+)
+# "About 37000 tokens", 32000 word pieces, 16K and 32K tokens: as near as that.
+_ABOUT = 0.15
+
+# Sections of the Wall Street Journal, which are folders, and sentences of section 23.
+_SECTIONS = tuple(f"{number:02}" for number in range(25))
+_TRAINING_SECTIONS = _SECTIONS[2:22]
+_TEST_SECTIONS = _SECTIONS[23:24]
+_TEST_SENTENCES = 2416
+
+
+def target_of(run: RunFacts) -> str | None:
+    """Returns de or fr of a run on WMT14 from English, with its own test set."""
+    data = run.config.data
+    own_text = data.train_source or data.test_source
+    if _WMT14 not in run.corpus or own_text or data.source_language != "en":
+        return None
+    return data.target_language if data.target_language in ("de", "fr") else None
+
+
+def is_papers_translator(run: RunFacts, model: ModelConfig, language: str) -> bool:
+    """Returns whether a run is that of a row of Table 2.
+
+    Args:
+        run: The run.
+        model: The paper's, base or big.
+        language: The target, de or fr.
+    """
+    wanted = _translator(model, language)
+    averaged = run.card.get("averaged", {}).get("steps", [])
+    return (
+        target_of(run) == language
+        and not run.config.data.mixture
+        and _deciding(run.config) == _deciding(wanted)
+        and _is_about(run.vocabulary_size, wanted.data.vocabulary_size)
+        and len(averaged) == wanted.training.average_checkpoints
+        and _is_scored(run, run.test_scores("bleu"), wanted.decoding)
+    )
+
+
+def is_papers_parser(run: RunFacts, *, semi_supervised: bool) -> bool:
+    """Returns whether a run is that of a row of Table 4.
+
+    The paper does not say with which rates and for how many steps it trained.
+
+    Args:
+        run: The run.
+        semi_supervised: Whether it is the one that saw further trees.
+    """
+    data, model = run.config.data, run.config.model
+    scores = run.test_scores("f1")
+    return (
+        run.is_parser
+        and (model.num_layers, model.d_model) == (4, 1024)
+        and bool(data.mixture) == semi_supervised
+        and _is_about(run.vocabulary_size, 32_000 if semi_supervised else 16_000)
+        and _sections(data.train_source) == _TRAINING_SECTIONS
+        and _sections(data.test_source) == _TEST_SECTIONS
+        and _is_scored(run, scores, DecodingConfig(21, 0.3, 300))
+        and (scores or {}).get("sentences") == _TEST_SENTENCES
+    )
+
+
+def _translator(model: ModelConfig, language: str) -> ExperimentConfig:
+    """Returns the settings of sections 5 and 6.1; what is not said is the default."""
+    big = model == BIG
+    if big and language == "fr":
+        model = dataclasses.replace(model, dropout_rate=0.1)
+    return ExperimentConfig(
+        DataConfig(vocabulary_size=32_000 if language == "fr" else 37_000),
+        model,
+        TrainingConfig(
+            train_steps=300_000 if big else 100_000,
+            average_checkpoints=20 if big else 5,
+        ),
+    )
+
+
+def _deciding(config: ExperimentConfig) -> list[Any]:
+    """Returns the settings that make two runs the same experiment."""
+    model, values = config.model, flat(config)
+    per_head = model.d_model // model.num_heads
+    whole = dataclasses.replace(
+        model, d_k=model.d_k or per_head, d_v=model.d_v or per_head
+    )
+    return [whole, *(values[name] for name in _SETTINGS)]
+
+
+def _is_about(size: int | None, wanted: int) -> bool:
+    return size is not None and abs(size / wanted - 1) <= _ABOUT
+
+
+def _is_scored(
+    run: RunFacts, scores: Mapping[str, Any] | None, search: DecodingConfig
+) -> bool:
+    """Returns whether a run's last weights are scored, with a search."""
+    return (
+        run.finished
+        and scores is not None
+        and scores["step"] == run.config.training.train_steps
+        and scores.get("decoding") == dataclasses.asdict(search)
+    )
+
+
+def _sections(patterns: Sequence[str]) -> tuple[str, ...]:
+    """Returns the sections that files lie in, by the names of their folders."""
+    folders = [PurePath(pattern).parent.name for pattern in patterns]
+    if not all(any(fnmatch.filter(_SECTIONS, folder)) for folder in folders):
+        return ()  # some are no sections
+    return tuple(
+        section
+        for section in _SECTIONS
+        if any(fnmatch.fnmatch(section, folder) for folder in folders)
+    )

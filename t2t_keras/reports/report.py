@@ -1,0 +1,112 @@
+"""Reports put together: of runs and ablations, and of an ablation alone."""
+
+import dataclasses
+import re
+from collections.abc import Sequence
+from pathlib import Path
+
+from t2t_keras.errors import UserError
+from t2t_keras.reports.ablation.results import FILE, Ablation, read_results
+from t2t_keras.reports.blocks import Block, Heading, Page, Paragraph
+from t2t_keras.reports.paper_figures import SOURCE
+from t2t_keras.reports.run_facts import RunFacts, read_run
+from t2t_keras.reports.run_section import Texts, run_blocks
+from t2t_keras.reports.table_1 import FILE as LAYER_TYPES
+from t2t_keras.reports.table_1 import table_1_blocks
+from t2t_keras.reports.table_2 import table_2_blocks
+from t2t_keras.reports.table_3 import ablation_blocks, paper_alone
+from t2t_keras.reports.table_4 import table_4_blocks
+
+
+@dataclasses.dataclass(frozen=True)
+class Sources:
+    """What a report is made of.
+
+    Attributes:
+        runs: Model directories.
+        ablations: (folder as given, results) of `ablate`.
+        layer_types: The folder that `benchmarks.layer_types` wrote, None if there is
+            none.
+    """
+
+    runs: Sequence[RunFacts]
+    ablations: Sequence[tuple[str, Ablation]]
+    layer_types: Path | None = None
+
+
+def read_sources(folders: Sequence[str]) -> Sources:
+    """Returns what lies in folders, each a run, an ablation, or layers measured.
+
+    Raises:
+        UserError: If a folder is none of them, or something in it is damaged.
+    """
+    runs: list[RunFacts] = []
+    ablations: list[tuple[str, Ablation]] = []
+    layer_types: Path | None = None
+    for folder in folders:
+        if (Path(folder) / FILE).is_file():
+            ablations.append((folder, read_results(Path(folder))))
+        elif (Path(folder) / "train.flags").is_file():
+            runs.append(read_run(folder))
+        elif (Path(folder) / LAYER_TYPES).is_file():
+            layer_types = Path(folder)
+        else:
+            raise UserError(
+                f"{folder} is no model directory, with a train.flags, no ablation, "
+                f"with an {FILE}, and no output of benchmarks.layer_types, with a "
+                f"{LAYER_TYPES}."
+            )
+    return Sources(runs, ablations, layer_types)
+
+
+def report_page(sources: Sources, texts: Texts) -> Page:
+    """Returns the report: each run, then the project's Tables 1 to 4.
+
+    Args:
+        sources: What it is made of.
+        texts: Gives the set that is scored of a run, to show beside translations.
+    """
+    blocks: list[Block] = [
+        Paragraph(
+            "What runs of this project have shown, beside the figures of the paper. "
+            "What has not been run is called so."
+        )
+    ]
+    for index, run in enumerate(sources.runs, start=1):
+        blocks += run_blocks(run, f"run-{index}", texts)
+    blocks += [
+        Heading("Table 1: layer types"),
+        *table_1_blocks(sources.layer_types),
+        Heading("Table 2: translation"),
+        *table_2_blocks(sources.runs),
+        Heading("Table 3: variations"),
+    ]
+    if not sources.ablations:
+        blocks += paper_alone()
+    for index, (folder, ablation) in enumerate(sources.ablations, start=1):
+        blocks.append(Heading(f"The ablation {folder}", 3))
+        blocks += ablation_blocks(ablation, f"ablation-{index}")
+    blocks += [
+        Heading("Table 4: parsing"),
+        *table_4_blocks(sources.runs),
+        Heading("Sources"),
+        Paragraph(f"The paper's figures: {SOURCE}."),
+    ]
+    names = [
+        *(run.name for run in sources.runs),
+        *(folder for folder, _ in sources.ablations),
+        *([str(sources.layer_types)] if sources.layer_types else []),
+    ]
+    return Page(f"Report on {', '.join(names)}", tuple(blocks))
+
+
+def ablation_page(ablation: Ablation) -> Page:
+    """Returns the page that `ablate` writes."""
+    blocks = [
+        Heading("Table 3: variations"),
+        *ablation_blocks(ablation, "rows"),
+        Heading("Sources"),
+        Paragraph(f"The paper's figures: {SOURCE}."),
+    ]
+    name = re.sub(r"\s+", " ", ablation.corpus)
+    return Page(f"Variations on {name}", tuple(blocks))

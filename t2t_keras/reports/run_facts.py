@@ -1,0 +1,148 @@
+"""What a model directory tells of its run, without building the model."""
+
+import dataclasses
+import json
+import os
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from t2t_keras.reports.ablation.corpus_names import corpus_name, file_names
+from t2t_keras.reports.ablation.parameters import parameter_count
+from t2t_keras.runs.model_dir import ModelDir
+from t2t_keras.settings.config import ExperimentConfig
+from t2t_keras.settings.flat import flat
+
+
+@dataclasses.dataclass(frozen=True)
+class RunFacts:
+    """A run.
+
+    Attributes:
+        name: The directory, as the user gave it.
+        place: The directory.
+        config: Its settings.
+        card: Its run card.
+        metrics: The lines of `metrics.jsonl`, in order.
+    """
+
+    name: str
+    place: ModelDir
+    config: ExperimentConfig
+    card: Mapping[str, Any]
+    metrics: Sequence[Mapping[str, Any]]
+
+    @property
+    def corpus(self) -> str:
+        """The name of what it was trained on."""
+        return corpus_name(self.card, self.config.data)
+
+    @property
+    def test_set(self) -> str:
+        """The names of its test set's files, or of the corpus that it is a part of."""
+        data = self.config.data
+        return file_names([*data.test_source, *data.test_target]) or self.corpus
+
+    @property
+    def vocabulary_size(self) -> int | None:
+        """Subwords."""
+        return self.card.get("vocabulary", {}).get("size")
+
+    @property
+    def parameters(self) -> int | None:
+        """Numbers that the model has learned."""
+        size = self.vocabulary_size
+        return None if size is None else parameter_count(self.config.model, size)
+
+    @property
+    def cost(self) -> Mapping[str, Any]:
+        """What training has cost; empty before the first checkpoint."""
+        return self.card.get("training_cost", {})
+
+    @property
+    def finished(self) -> bool:
+        """Whether all its updates are made."""
+        return self.cost.get("step") == self.config.training.train_steps
+
+    @property
+    def is_parser(self) -> bool:
+        """Whether it makes trees; else it translates."""
+        return self.config.data.target_language == "tree"
+
+    def scores(self) -> list[tuple[str, Mapping[str, Any]]]:
+        """Returns (test set and checkpoint, scores), as the card has them."""
+        return list(self.card.get("scores", {}).items())
+
+    def test_scores(self, measure: str = "bleu") -> Mapping[str, Any] | None:
+        """Returns the scores on the test split, by the latest mean.
+
+        Those of the run's own search come before those of another.
+
+        Args:
+            measure: One that must be among them; a parser has f1 in place of bleu.
+        """
+        search = dataclasses.asdict(self.config.decoding)
+        found = [
+            score
+            for name, score in self.scores()
+            if name.startswith("test averaged/") and measure in score
+        ]
+        return max(
+            found,
+            key=lambda score: (score["step"], score.get("decoding") == search),
+            default=None,
+        )
+
+
+def read_run(path: str) -> RunFacts:
+    """Returns what there is to know of a run.
+
+    Raises:
+        UserError: If there is no run, or its card is damaged.
+    """
+    place = ModelDir(path)
+    config = place.config()
+    return RunFacts(path, place, config, place.run_card(), _metrics(place))
+
+
+def _metrics(place: ModelDir) -> list[dict[str, Any]]:
+    """Returns the lines that are whole; a run may be writing one."""
+    try:
+        lines = place.metrics_file.read_text(encoding="utf-8").splitlines()
+    except OSError:
+        return []
+    found = []
+    for line in lines:
+        try:
+            values = json.loads(line)
+        except ValueError:
+            continue
+        if isinstance(values, dict) and isinstance(values.get("step"), int):
+            found.append(values)
+    return found
+
+
+# Of a part of a mixture: the only thing with a slash that is no path.
+_RATE = re.compile(r"\d+/\d+")
+
+
+def shown_settings(config: ExperimentConfig) -> dict[str, str]:
+    """Returns every setting as text; of a file only its name, not where it lies."""
+    return {name: _shown(value) for name, value in flat(config).items()}
+
+
+def _shown(value: Any) -> str:
+    if value is None or value == ():
+        return "not set"
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, tuple):
+        return ", ".join(map(_shown, value))
+    text = str(value)
+    if not os.path.isabs(text):
+        return text
+    # Several files may be one setting, with colons between them.
+    return ":".join(
+        part if _RATE.fullmatch(part) else os.path.basename(part.rstrip("/"))
+        for part in text.split(":")
+    )

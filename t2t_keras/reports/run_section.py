@@ -1,0 +1,231 @@
+"""A run in a report: what it scored, how it learned, what it says, what it was."""
+
+import re
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+from t2t_keras.reports.blocks import (
+    Block,
+    Command,
+    Details,
+    Figure,
+    Heading,
+    Missing,
+    Paragraph,
+    Row,
+    Sample,
+    Table,
+)
+from t2t_keras.reports.drawings import Curve, Panel, curves
+from t2t_keras.reports.figures_in_words import as_number
+from t2t_keras.reports.run_facts import RunFacts, shown_settings
+from t2t_keras.reports.table_4 import parser_scores, scores_table
+from t2t_keras.settings.config import ExperimentConfig
+from t2t_keras.settings.flat import flat
+
+# A word of a bracketed tree, with its part of speech.
+_WORD = re.compile(r"\(([^\s()]+) [^\s()]+\)")
+# Returns (sources, references) of a run's test set; None where it is not at hand.
+Texts = Callable[[RunFacts], tuple[list[str], list[str]] | None]
+
+_SAMPLES = 6
+_LONGEST_SAMPLE = 400
+
+
+def run_blocks(run: RunFacts, name: str, texts: Texts) -> list[Block]:
+    """Returns what there is to tell of a run.
+
+    Args:
+        run: The run.
+        name: Letters, digits and dashes, for the drawing's file.
+        texts: Gives the set that is scored, to show beside translations.
+    """
+    blocks: list[Block] = [
+        Heading(f"The run {run.name}"),
+        Paragraph(_summary(run)),
+        Heading("Scores", 3),
+        *_scores(run),
+        Heading("Learning curves", 3),
+        _curves(run, name),
+        Heading("Sample translations", 3),
+        *_samples(run, texts),
+        Heading("Data and settings", 3),
+        _data(run),
+        _settings(run),
+    ]
+    return blocks
+
+
+def _summary(run: RunFacts) -> str:
+    model = run.config.model
+    step = run.cost.get("step", 0)
+    parameters = run.parameters
+    size = f"{parameters / 1e6:.1f} M parameters" if parameters else "not built yet"
+    return (
+        f"{run.corpus}; {model.num_layers} layers of width {model.d_model} with "
+        f"{model.num_heads} heads, {size}; {step:,} of "
+        f"{run.config.training.train_steps:,} steps are made."
+    )
+
+
+def _scores(run: RunFacts) -> list[Block]:
+    scored = [(name, score) for name, score in run.scores() if "bleu" in score]
+    parsed = parser_scores(run)
+    if parsed:
+        return [scores_table(run.name, run.corpus, parsed)]
+    if not scored:
+        return [
+            Paragraph("Not scored yet."),
+            Command(f"python -m t2t_keras.evaluate --model_dir={run.name}"),
+        ]
+    rows = tuple(
+        Row(
+            (
+                name,
+                f"{score['sentences']:,}",
+                f"{score['bleu']:.2f}",
+                as_number(score.get("tokenized_bleu"), 2, "no tokenizer"),
+                f"{score['chrf']:.2f}",
+                as_number(score["perplexity"], 3, "no pair is short enough"),
+                "beam {beam_size}, alpha {alpha:g}".format(**score["decoding"]),
+            )
+        )
+        for name, score in scored
+    )
+    header = (
+        *("set and weights", "sentences", "sacreBLEU", "paper's BLEU", "chrF"),
+        *("PPL", "search"),
+    )
+    signatures = sorted(
+        {
+            score[key]
+            for _, score in scored
+            for key in ("bleu_signature", "tokenized_bleu_signature", "chrf_signature")
+            if key in score
+        }
+    )
+    steps = run.card.get("averaged", {}).get("steps", [])
+    mean = (
+        f"Averaged weights are the mean of {len(steps)} checkpoint"
+        f"{'s' if len(steps) > 1 else ''}, "
+        f"steps {', '.join(f'{step:,}' for step in steps)}. "
+        if steps
+        else ""
+    )
+    return [
+        Table("What it scored", header, rows),
+        Paragraph(f"{mean}Signatures: {'; '.join(signatures)}.", quiet=True),
+    ]
+
+
+def _curve(run: RunFacts, key: str, label: str = "") -> Curve:
+    points = [(line["step"], line[key]) for line in run.metrics if key in line]
+    return Curve(label, [step for step, _ in points], [value for _, value in points])
+
+
+def _curves(run: RunFacts, name: str) -> Block:
+    panels = [
+        Panel(
+            "Loss per token, nats",
+            (_curve(run, "loss", "train"), _curve(run, "dev_loss", "dev")),
+        ),
+        Panel("BLEU of dev sentences, greedy", (_curve(run, "dev_bleu_greedy"),)),
+        Panel("F1 of dev sentences, greedy", (_curve(run, "dev_f1_greedy"),)),
+        Panel("Learning rate", (_curve(run, "learning_rate"),)),
+        Panel("Target tokens per second", (_curve(run, "target_tokens_per_second"),)),
+    ]
+    drawn = [
+        panel._replace(curves=[curve for curve in panel.curves if curve.steps])
+        for panel in panels
+        if any(curve.steps for curve in panel.curves)
+    ]
+    if not drawn:
+        return Paragraph("Not one line of metrics.jsonl has been written yet.")
+    titles = ", ".join(panel.title for panel in drawn)
+    return Figure(f"{name}-curves", curves(drawn), f"Curves over steps: {titles}")
+
+
+def _samples(run: RunFacts, texts: Texts) -> list[Block]:
+    split = run.config.training.score_split
+    lines = _translations(run, split)
+    if lines is None:
+        return [Paragraph(f"No {split} set has been translated yet.")]
+    pair = texts(run)
+    blocks: list[Block] = []
+    if pair is None or not len(pair[0]) == len(pair[1]) == len(lines):
+        blocks.append(
+            Paragraph(f"The {split} set itself is not at hand here.", quiet=True)
+        )
+        pair = None
+        if run.is_parser:
+            # Its trees hold the sentences.
+            lines = [_WORD.sub(r"\1", line) for line in lines]
+    shown = min(_SAMPLES, len(lines))
+    # From all over the set, and always the same ones.
+    for index in (len(lines) * i // shown for i in range(shown)):
+        blocks.append(
+            Sample(
+                _cut(pair[0][index]) if pair else None,
+                _cut(pair[1][index]) if pair else None,
+                _cut(lines[index]),
+            )
+        )
+    return blocks
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= _LONGEST_SAMPLE else f"{text[:_LONGEST_SAMPLE]} …"
+
+
+def _translations(run: RunFacts, split: str) -> list[str] | None:
+    """Returns a split's translations by the newest averaged weights."""
+    files = run.place.translations.glob(f"{split}-averaged-step-*.txt")
+    newest = max(filter(_step_of, files), key=_step_of, default=None)
+    if newest is None:
+        return None
+    text = newest.read_text(encoding="utf-8", errors="replace")
+    return text.split("\n")[:-1]
+
+
+def _step_of(path: Path) -> int:
+    """Returns the step; 0 of a file that another search than the run's wrote."""
+    found = re.search(r"step-(\d+)\.txt$", path.name)
+    return int(found[1]) if found else 0
+
+
+def _data(run: RunFacts) -> Table:
+    corpus: Mapping[str, Any] = run.card.get("corpus", {})
+    vocabulary = run.card.get("vocabulary", {})
+
+    def number(name: str) -> str | Missing:
+        return as_number(corpus.get(name), 0, "unknown")
+
+    padding = corpus.get("padding_share")
+    rows = [
+        ("corpus", run.corpus),
+        ("sentence pairs", number("pairs")),
+        ("source tokens", number("source_tokens")),
+        ("target tokens", number("target_tokens")),
+        ("batches an epoch", number("batches_per_epoch")),
+        ("padding", Missing("unknown") if padding is None else f"{padding:.1%}"),
+        ("fingerprint of the text", str(corpus.get("fingerprint", "unknown"))[:12]),
+        ("subwords", as_number(run.vocabulary_size, 0, "unknown")),
+        ("SHA-256 of the vocabulary", str(vocabulary.get("sha256", "unknown"))[:12]),
+        ("seed", str(run.card.get("seed", "unknown"))),
+        ("started", str(run.card.get("started", "unknown"))),
+        *((name, str(value)) for name, value in run.card.get("versions", {}).items()),
+    ]
+    return Table("Data", ("what", "value"), tuple(map(Row, rows)), 2)
+
+
+def _settings(run: RunFacts) -> Details:
+    shown, defaults = shown_settings(run.config), flat(ExperimentConfig())
+    values = flat(run.config)
+    rows = tuple(
+        Row((f"--{name}", text), ours=values[name] != defaults[name])
+        for name, text in shown.items()
+    )
+    note = Paragraph("Set apart: what is not the default, the paper's base.", True)
+    table = Table("Settings", ("flag", "value"), rows, 2)
+    return Details(f"All {len(rows)} settings", (note, table))

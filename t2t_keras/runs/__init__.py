@@ -1,0 +1,1 @@
+"""Runs: a model directory and every operation on it."""

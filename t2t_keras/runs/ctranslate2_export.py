@@ -1,0 +1,64 @@
+"""A trained model of this project, written for CTranslate2."""
+
+from pathlib import Path
+
+from keras import ops
+
+from t2t_keras.errors import UserError
+from t2t_keras.model.transformer import Transformer
+from t2t_keras.runs.experiment import TrainedModel
+from t2t_keras.serving.export.ctranslate2_model import Weights, write_ctranslate2
+from t2t_keras.serving.export.version_directory import next_version
+
+# Sinusoids to write. CTranslate2 cuts sources after as many tokens by itself.
+_POSITIONS = 1024
+
+
+def export_ctranslate2(
+    trained: TrainedModel, base: Path, quantization: str = "float32"
+) -> Path:
+    """Writes a new version for CTranslate2, with the vocabulary beside it.
+
+    Args:
+        trained: The model.
+        base: Directory of the versions, each named by an integer.
+        quantization: How weights are stored; see `write_ctranslate2`.
+
+    Returns:
+        The version's directory.
+
+    Raises:
+        UserError: As `write_ctranslate2`, and if the encoder's attention is
+            restricted to a neighborhood.
+        OSError: If it cannot be written.
+    """
+    model, vocabulary = trained.model, trained.vocabulary
+    if model.sizes["encoder_neighborhood"]:
+        raise UserError(
+            "CTranslate2 has no encoder whose attention is restricted to a "
+            "neighborhood, and this model was trained with --encoder_neighborhood="
+            f"{model.sizes['encoder_neighborhood']}. Export it as a SavedModel."
+        )
+    return write_ctranslate2(
+        weights_of(model),
+        encodings_of(model, model.sizes["learned_positions"] or _POSITIONS),
+        vocabulary.pieces(range(vocabulary.size)),
+        next_version(base),
+        num_heads=model.sizes["num_heads"],
+        quantization=quantization,
+        files={"vocabulary.model": vocabulary.model_proto},
+    )
+
+
+def weights_of(model: Transformer) -> Weights:
+    """Returns a model's weights by their path below the model."""
+    return {
+        weight.path.split("/", 1)[1]: ops.convert_to_numpy(weight.value)
+        for weight in model.weights
+    }
+
+
+def encodings_of(model: Transformer, length: int):
+    """Returns what a model adds at the first positions, [L, D] float32 NumPy."""
+    nothing = ops.zeros((1, length, model.sizes["d_model"]))
+    return ops.convert_to_numpy(model.position_encoding(nothing))[0]

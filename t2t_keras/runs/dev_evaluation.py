@@ -1,0 +1,161 @@
+"""What a run looks at between updates: dev loss, a score, translations, attention."""
+
+import dataclasses
+import time
+from collections.abc import Callable, Iterator
+
+import numpy as np
+import tensorflow as tf
+
+from t2t_keras.input_pipeline.batches.plan import ALL_ROWS, WorkerShare
+from t2t_keras.model.attention_maps import attention_maps, legend, picture
+from t2t_keras.model.transformer import Transformer
+from t2t_keras.runs import experiment
+from t2t_keras.runs.run_data import RunData
+from t2t_keras.runs.tasks import task_for
+from t2t_keras.settings.config import ExperimentConfig
+from t2t_keras.training.progress import Progress
+from t2t_keras.training.step import Stepper
+from t2t_keras.typing import Batch
+
+# Translations to show, sentences to draw, and how many of their tokens.
+SAMPLES = 5
+DRAWN = 2
+LONGEST_DRAWN = 40
+
+
+class DevEvaluation:
+    """Evaluates a model on the dev set while it trains.
+
+    Args:
+        config: The settings.
+        data: Of the run; its dev set may be None.
+        model: The one being trained.
+        stepper: Evaluates it.
+        progress: Where a line, translations and pictures go.
+        alive: Called now and then, for a watchdog.
+        share: Which rows this process has.
+        shows: Whether to translate and to draw; of several workers the chief does,
+            and only the loss is computed by all.
+    """
+
+    def __init__(
+        self,
+        config: ExperimentConfig,
+        data: RunData,
+        model: Transformer,
+        stepper: Stepper,
+        progress: Progress,
+        alive: Callable[[], object],
+        *,
+        share: WorkerShare = ALL_ROWS,
+        shows: bool = True,
+    ):
+        self._shows = shows
+        self._config = config
+        self._data = data
+        self._model = model
+        self._stepper = stepper
+        self._progress = progress
+        self._alive = alive
+        self._translates = (
+            shows and data.dev is not None and config.training.dev_bleu_sentences > 0
+        )
+        self._batches = None
+        if data.dev is not None:
+            self._batches = experiment.build_evaluation(config.data, data.dev, share)
+        task = task_for(config.data.target_language)
+        self._translator = experiment.build_translator(
+            model,
+            data.vocabulary,
+            dataclasses.replace(config.decoding, beam_size=1),
+            form=task.text_adapter(splits_words=False),
+        )
+        self._score = task.scorer()
+
+    def of_padding(self) -> Iterator[Batch]:
+        """Yields a batch of padding of each shape of the dev loss, the largest first.
+
+        Without XLA, which compiles a program for each, the largest is enough.
+        """
+        if self._batches is None:
+            return
+        shapes = self._batches.shapes
+        compiles = experiment.uses_xla(self._config.training)
+        for shape in reversed(shapes) if compiles else shapes[-1:]:
+            yield self._batches.of_padding(shape)
+            self._alive()
+
+    def rehearse(self) -> None:
+        """Translates a sentence, so that the graph of the search is there.
+
+        One graph serves all sentences, and XLA has no part in it.
+        """
+        if self._translates:
+            before = time.monotonic()
+            self._translator.translate([pair["source"] for pair in self._pairs(1)])
+            seconds = time.monotonic() - before
+            self._progress.say(f"  greedy search traced: {seconds:.1f}s")
+            self._alive()
+
+    def scores(self, step: int) -> dict[str, float]:
+        """Says and returns dev loss, perplexity and BLEU; empty without a dev set.
+
+        A parser has an F1 of brackets instead of BLEU.
+        """
+        if self._batches is None:
+            return {}
+        sums = experiment.loss_sums(self._stepper, self._batches, self._alive)
+        loss = sums.log_loss_sum / sums.token_count
+        scores = {"dev_loss": loss, "dev_perplexity": float(np.exp(loss))}
+        if not self._shows:
+            return scores
+        line = f"  dev: loss {loss:.3f}, perplexity {scores['dev_perplexity']:.2f}"
+        if self._translates:
+            name, value = self._headline(step)
+            scores[f"dev_{name.lower()}_greedy"] = value
+            line += f", {name} {value:.1f} (greedy)"
+        self._progress.say(line)
+        self._draw(step)
+        return scores
+
+    def _pairs(self, count: int) -> list[dict[str, bytes]]:
+        return list(self._data.corpus.pairs("dev").take(count).as_numpy_iterator())
+
+    def _headline(self, step: int) -> tuple[str, float]:
+        """Returns the score of greedy translations, and shows the first of them."""
+        pairs = self._pairs(self._config.training.dev_bleu_sentences)
+        lines = self._translator.translate(
+            [pair["source"] for pair in pairs], report=lambda _: self._alive()
+        )
+        translations = [line.text for line in lines]
+        sources, references = (
+            [pair[side].decode(errors="replace") for pair in pairs]
+            for side in ("source", "target")
+        )
+        shown = [
+            f"    {source}\n    → {translation}\n    = {reference}"
+            for source, translation, reference in zip(
+                sources[:SAMPLES], translations, references, strict=False
+            )
+        ]
+        title = "Source, → greedy translation, = reference\n\n"
+        self._progress.text(step, "translations", title + "\n    \n".join(shown))
+        return self._score(sources, translations, references).headline
+
+    def _draw(self, step: int) -> None:
+        """Shows what the last layers attend to in the first dev sentences."""
+        encode = self._data.vocabulary.encode
+        for number, pair in enumerate(self._pairs(DRAWN), start=1):
+            source, target = (
+                encode(pair[side])[:LONGEST_DRAWN] for side in ("source", "target")
+            )
+            maps = attention_maps(
+                self._model, tf.constant([source]), tf.constant([[0, *target[:-1]]])
+            )
+            for name, weights_BRHQC in maps._asdict().items():
+                pixels = picture(np.asarray(weights_BRHQC)[0, -1])
+                self._progress.image(step, f"attention_{number}/{name}", pixels)
+            sides = map(self._data.vocabulary.pieces, (source, target))
+            self._progress.text(step, f"attention_{number}/tokens", legend(*sides))
+            self._alive()

@@ -1,0 +1,239 @@
+"""A mixture as the settings name it: its parts opened, tokenized, told of.
+
+`input_pipeline/mixture.py` has what an epoch takes of each (ADR 0022).
+"""
+
+import dataclasses
+from collections.abc import Callable, Iterator, Sequence
+from fractions import Fraction
+from pathlib import Path
+from typing import Any, Protocol
+
+from t2t_keras.errors import UserError
+from t2t_keras.input_pipeline.batches.mixture import Mixture, joined_corpora
+from t2t_keras.input_pipeline.corpora.corpus import Corpus, TextChunk, open_corpus
+from t2t_keras.input_pipeline.records.manifest import (
+    Making,
+    open_records,
+    read_manifest,
+)
+from t2t_keras.input_pipeline.records.tokenized import TokenizedCorpus
+from t2t_keras.input_pipeline.records.tokenizing import tokenize_corpus
+from t2t_keras.runs.tasks import task_for
+from t2t_keras.settings.config import DataConfig
+from t2t_keras.settings.mixture import MixtureItem, holds_records, mixture_item
+from t2t_keras.text.vocabulary import SubwordVocabulary
+
+
+class MixturePart(Protocol):
+    """A corpus that is trained on beside the main one."""
+
+    @property
+    def item(self) -> MixtureItem:
+        """What the settings call it, and its rate."""
+        ...
+
+    @property
+    def fingerprint(self) -> str:
+        """Of its training text."""
+        ...
+
+    def chunks(self) -> Iterator[TextChunk]:
+        """Yields its pairs as text, to learn a vocabulary from."""
+        ...
+
+    def tokenized(
+        self, config: DataConfig, vocabulary: SubwordVocabulary
+    ) -> TokenizedCorpus:
+        """Returns its pairs as ids."""
+        ...
+
+
+@dataclasses.dataclass(frozen=True)
+class TextPart:
+    """A part that is text: of files, or of a dataset."""
+
+    item: MixtureItem
+    corpus: Corpus
+
+    @property
+    def fingerprint(self) -> str:
+        """Of its training text."""
+        return self.corpus.splits["train"].fingerprint
+
+    def chunks(self) -> Iterator[TextChunk]:
+        """Yields its pairs as text."""
+        return self.corpus.chunks("train")
+
+    def tokenized(
+        self, config: DataConfig, vocabulary: SubwordVocabulary
+    ) -> TokenizedCorpus:
+        """Returns its pairs as ids."""
+        pairs = self.corpus.pairs("train")
+        return tokenize_corpus(pairs, vocabulary, config.max_length)
+
+
+@dataclasses.dataclass(frozen=True)
+class RecordsPart:
+    """A part that `prepare` made ids of."""
+
+    item: MixtureItem
+
+    @property
+    def fingerprint(self) -> str:
+        """Of its training text."""
+        return self._making.fingerprint
+
+    def chunks(self) -> Iterator[TextChunk]:
+        """Refuses: ids are of a vocabulary already."""
+        raise UserError(
+            f"No vocabulary can be learned with the records in {self.item.name}, whose "
+            "ids are of one already. Give it: --vocabulary_file="
+            f"{self.item.name}/vocabulary.model"
+        )
+
+    def tokenized(
+        self, config: DataConfig, vocabulary: SubwordVocabulary
+    ) -> TokenizedCorpus:
+        """Returns its pairs as ids, which stay on disk.
+
+        Raises:
+            UserError: If they were made with other settings or another vocabulary.
+        """
+        folder, making = Path(self.item.name), self._making
+        names = "source_language", "target_language", "max_length"
+        rows = [
+            f"  --{name}: {making.settings[name]} in the records, "
+            f"{getattr(config, name)} now"
+            for name in names
+            if making.settings[name] != getattr(config, name)
+        ]
+        if making.vocabulary_sha256 != vocabulary.sha256:
+            rows.append(
+                f"  vocabulary: SHA-256 {making.vocabulary_sha256[:12]}… in the "
+                f"records, {vocabulary.sha256[:12]}… now"
+            )
+        if rows:
+            raise UserError(
+                f"{folder} holds records of other settings than the mixture's:\n"
+                + "\n".join(rows)
+                + "\nPrepare all parts with the same settings and one "
+                "--vocabulary_file."
+            )
+        return open_records(folder, read_manifest(folder))
+
+    @property
+    def _making(self) -> Making:
+        return read_manifest(Path(self.item.name)).making
+
+
+def open_parts(
+    config: DataConfig, say: Callable[[str], None]
+) -> tuple[MixturePart, ...]:
+    """Returns the parts of the settings' mixture; none where there is none.
+
+    Args:
+        config: The settings.
+        say: Takes a warning for a person.
+
+    Raises:
+        UserError: If one of them cannot be read.
+    """
+    return tuple(
+        _opened(item, config, say) for item in map(mixture_item, config.mixture)
+    )
+
+
+def _opened(
+    item: MixtureItem, config: DataConfig, say: Callable[[str], None]
+) -> MixturePart:
+    if len(item.names) == 1 and holds_records(item.name):
+        return RecordsPart(item)
+    source, target = item.names[:1], item.names[1:]
+    corpus = open_corpus(
+        None if item.is_text else item.name,
+        files={"train": (source, target)} if item.is_text else None,
+        source_language=config.source_language,
+        target_language=config.target_language,
+        data_dir=config.data_dir,
+        download=config.download,
+        read_trees=task_for(config.target_language).read_trees,
+    )
+    corpus.chunks("train")  # refuses a corpus without
+    for warning in corpus.splits["train"].warnings:
+        say(f"warning: {item.name}: {warning}")
+    return TextPart(item, corpus)
+
+
+def chunks_in_proportion(
+    corpus: Corpus, parts: Sequence[MixturePart]
+) -> Iterator[TextChunk]:
+    """Yields the training text as often as training sees it.
+
+    The main corpus once; then pair i of a part of rate r so often as a whole number
+    lies between r i and r (i + 1): of r = 2 each twice, of r = 1/4 every fourth.
+    """
+    yield from corpus.chunks("train")
+    for part in parts:
+        yield from _repeated(part.chunks(), part.item.rate)
+
+
+def _repeated(chunks: Iterator[TextChunk], rate: Fraction) -> Iterator[TextChunk]:
+    first = 0
+    for source, target in chunks:
+        numbers = range(first, first + len(source))
+        times = [int(rate * (i + 1)) - int(rate * i) for i in numbers]
+        first += len(source)
+        repeated = [
+            [line for line, n in zip(lines, times, strict=True) for _ in range(n)]
+            for lines in (source, target)
+        ]
+        yield repeated[0], repeated[1]
+
+
+def mixed(
+    train: TokenizedCorpus,
+    parts: Sequence[MixturePart],
+    config: DataConfig,
+    vocabulary: SubwordVocabulary,
+) -> tuple[TokenizedCorpus, Mixture | None]:
+    """Returns all pairs to train on, and what an epoch has of them.
+
+    Without parts that is the main corpus as it came, and None.
+
+    Raises:
+        UserError: If no pair of a part is left, or it is of other settings.
+    """
+    if not parts:
+        return train, None
+    corpora = [train, *(part.tokenized(config, vocabulary) for part in parts)]
+    mixture = Mixture(tuple(map(len, corpora)), tuple(part.item.rate for part in parts))
+    return joined_corpora(corpora), mixture
+
+
+def describe(parts: Sequence[MixturePart], mixture: Mixture) -> str:
+    """Returns what an epoch has of each part, a line each."""
+    counts = mixture.counts(0)
+    lines = [f"an epoch has {counts[0]:,} pairs of the main corpus, and"]
+    for part, size, count in zip(parts, mixture.sizes[1:], counts[1:], strict=True):
+        lines.append(
+            f"  {count:,} of {part.item.name}: {size:,} times {part.item.rate}"
+        )
+    return "\n".join(lines)
+
+
+def facts(
+    parts: Sequence[MixturePart], mixture: Mixture | None
+) -> list[dict[str, Any]]:
+    """Returns what a run card keeps of each part."""
+    if mixture is None:
+        return []
+    return [
+        {
+            "name": part.item.name,
+            "rate": str(part.item.rate),
+            "fingerprint": part.fingerprint,
+            "pairs": size,
+        }
+        for part, size in zip(parts, mixture.sizes[1:], strict=True)
+    ]

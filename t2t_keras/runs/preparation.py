@@ -1,0 +1,232 @@
+"""Text into records: what the prepare program does, step by step."""
+
+import contextlib
+import dataclasses
+import fcntl
+import os
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+
+from t2t_keras.errors import UserError
+from t2t_keras.files.signals import DeferredSignals, deferred
+from t2t_keras.input_pipeline.corpora.corpus import Corpus, TextChunk
+from t2t_keras.input_pipeline.corpora.parallel_text import open_parallel_text
+from t2t_keras.input_pipeline.records.making import Pace, make_shards, sound_shards
+from t2t_keras.input_pipeline.records.manifest import (
+    MAKING_FILE,
+    MANIFEST_FILE,
+    VOCABULARY_FILE,
+    Making,
+    Manifest,
+    open_vocabulary,
+    read_making,
+    text_files,
+)
+from t2t_keras.input_pipeline.records.tokenized import TokenizationReport
+from t2t_keras.runs import experiment
+from t2t_keras.runs.mixing import open_parts
+from t2t_keras.runs.model_dir import write_text
+from t2t_keras.runs.record_settings import check_settings, kept_settings, without_corpus
+from t2t_keras.settings.config import DataConfig
+from t2t_keras.text.vocabulary import SubwordVocabulary
+from t2t_keras.training.progress import as_duration
+
+PAIRS_PER_SHARD = 500_000
+_LOCK_FILE = "prepare.lock"
+
+
+def prepare(
+    config: DataConfig,
+    folder: Path,
+    *,
+    pairs_per_shard: int | None = None,
+    workers: int | None = None,
+    say: Callable[[str], None],
+) -> Manifest:
+    """Makes records of the training text, or what is missing of them.
+
+    Args:
+        config: Which text, and how it is tokenized.
+        folder: Where the records go; made if it is not there.
+        pairs_per_shard: Pairs of text in a shard; as begun, or 500,000, if None.
+        workers: Processes that encode; as many as cores if None.
+        say: Takes a line for a person.
+
+    Raises:
+        UserError: If something given cannot be used, or is not what the folder
+            was begun with.
+        Interrupted: After SIGINT or SIGTERM; finished shards stay.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    with _locked(folder):
+        corpus = _open_corpus(config, say)
+        making, vocabulary = _begun(config, folder, corpus, pairs_per_shard, say)
+        texts = _written_texts(folder, corpus)
+        with deferred() as signals:
+
+            def shard_done(pace: Pace) -> None:
+                say(_progress(pace))
+                signals.check()
+
+            shards = make_shards(
+                folder,
+                making,
+                _interruptible(corpus.chunks("train"), signals),
+                vocabulary,
+                present=_present(folder, making, say),
+                workers=workers or len(os.sched_getaffinity(0)),
+                report=shard_done,
+            )
+        nothing = TokenizationReport(0, 0, 0, 0, 0)
+        report = sum((facts.report for facts in shards), nothing)
+        report.check_any_left(making.max_length)
+        manifest = Manifest(making, report, tuple(shards), texts)
+        write_text(folder / MANIFEST_FILE, manifest.to_json())
+    return manifest
+
+
+def describe(manifest: Manifest) -> str:
+    """Returns what records hold, on two lines."""
+    report = manifest.report
+    return (
+        f"{report.pairs_kept:,} pairs in {len(manifest.shards)} shards: "
+        f"{report.source_tokens:,} source and {report.target_tokens:,} target tokens\n"
+        f"left out: {report.dropped_over_long:,} pairs longer than "
+        f"{manifest.making.max_length} tokens, {report.dropped_empty:,} with an empty "
+        "side"
+    )
+
+
+def _open_corpus(config: DataConfig, say: Callable[[str], None]) -> Corpus:
+    # Of text alone: a flagfile may name the records that are now made.
+    corpus = experiment.build_corpus(dataclasses.replace(config, records=None))
+    for split in corpus.splits.values():
+        for warning in split.warnings:
+            say(f"warning: {warning}")
+    corpus.chunks("train")  # refuses a corpus without
+    return corpus
+
+
+def _begun(
+    config: DataConfig,
+    folder: Path,
+    corpus: Corpus,
+    pairs_per_shard: int | None,
+    say: Callable[[str], None],
+) -> tuple[Making, SubwordVocabulary]:
+    """Returns what is to be made here, now or since an earlier start."""
+    making = read_making(folder)
+    if making is None:
+        return _begin(config, folder, corpus, pairs_per_shard, say)
+    advice = "\nGive another --output, or the settings they were begun with."
+    check_settings(
+        making.settings,
+        making.vocabulary_sha256,
+        without_corpus(config),
+        folder,
+        advice=advice,
+    )
+    if pairs_per_shard not in (None, making.pairs_per_shard):
+        raise UserError(
+            f"{folder} holds records of {making.pairs_per_shard} pairs a shard, not "
+            f"{pairs_per_shard}. Leave --pairs_per_shard out, or give another --output."
+        )
+    learned = making.settings["vocabulary_file"] is None and not config.vocabulary_file
+    if learned and making.settings.get("mixture", []) != list(config.mixture):
+        raise UserError(
+            f"{folder} holds records whose vocabulary was learned with another "
+            f"mixture: {making.settings.get('mixture') or 'none'}, not "
+            f"{list(config.mixture) or 'none'}.{advice}"
+        )
+    if corpus.splits["train"].fingerprint != making.fingerprint:
+        raise UserError(
+            f"The corpus {corpus.name} is not the one that the records in {folder} "
+            "were begun with: its training text is another. Put the old text back, or "
+            "give another --output."
+        )
+    return making, open_vocabulary(folder, making)
+
+
+def _begin(
+    config: DataConfig,
+    folder: Path,
+    corpus: Corpus,
+    pairs_per_shard: int | None,
+    say: Callable[[str], None],
+) -> tuple[Making, SubwordVocabulary]:
+    if not config.vocabulary_file:
+        say(f"learning {config.vocabulary_size:,} subwords …")
+    # Of a mixture's further parts nothing but the vocabulary is learned here.
+    parts = () if config.vocabulary_file else open_parts(config, say)
+    vocabulary = experiment.build_vocabulary(config, corpus, parts)
+    train = corpus.splits["train"]
+    making = Making(
+        settings=kept_settings(config),
+        corpus=corpus.name,
+        fingerprint=train.fingerprint,
+        text_pairs=train.num_pairs or 0,
+        vocabulary_size=vocabulary.size,
+        vocabulary_sha256=vocabulary.sha256,
+        pairs_per_shard=pairs_per_shard or PAIRS_PER_SHARD,
+        max_length=config.max_length,
+    )
+    vocabulary.save(folder / VOCABULARY_FILE)
+    write_text(folder / MAKING_FILE, making.to_json())
+    return making, vocabulary
+
+
+def _written_texts(folder: Path, corpus: Corpus) -> dict[str, str]:
+    """Keeps dev and test set beside the records, so that a folder is all one needs."""
+    hashes = {}
+    for split in ("dev", "test"):
+        if split not in corpus.splits:
+            continue
+        chunks = list(corpus.lines(split))
+        paths = text_files(folder, split)
+        for side, path in enumerate(paths):
+            lines = (line for chunk in chunks for line in chunk[side])
+            # A line break within a sentence would put the two sides out of step.
+            text = "".join(
+                f"{line.decode(errors='replace').replace(chr(10), ' ')}\n"
+                for line in lines
+            )
+            write_text(Path(path), text)
+        hashes[split] = open_parallel_text(paths[:1], paths[1:]).report.sha256
+    return hashes
+
+
+def _present(folder: Path, making: Making, say: Callable[[str], None]):
+    present = sound_shards(folder, making.num_shards, say)
+    if present:
+        say(f"{len(present)} of {making.num_shards} shards are there and whole")
+    return present
+
+
+def _progress(pace: Pace) -> str:
+    return (
+        f"{pace.shard}  {pace.pairs_done:,}/{pace.text_pairs:,} pairs  "
+        f"{pace.pairs_per_second:,.0f} pairs/s  left {as_duration(pace.seconds_left)}"
+    )
+
+
+@contextlib.contextmanager
+def _locked(folder: Path) -> Iterator[None]:
+    """Refuses a second process in the same folder; ends with this one, however."""
+    with open(folder / _LOCK_FILE, "w") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError as error:
+            raise UserError(
+                f"Another process is preparing {folder}. Wait for it, or give another "
+                "--output."
+            ) from error
+        yield
+
+
+def _interruptible(
+    chunks: Iterable[TextChunk], signals: DeferredSignals
+) -> Iterator[TextChunk]:
+    """Yields chunks until a signal has arrived, which then raises `Interrupted`."""
+    for chunk in chunks:
+        signals.check()
+        yield chunk

@@ -1,0 +1,359 @@
+"""A training run from corpus to last checkpoint, or on from where it stopped."""
+
+import dataclasses
+import hashlib
+import os
+from collections.abc import Iterator
+from typing import Any
+
+import tensorflow as tf
+
+from t2t_keras.input_pipeline.batches.pipeline import DataPosition, TrainingBatches
+from t2t_keras.input_pipeline.batches.plan import WorkerShare
+from t2t_keras.runs import experiment
+from t2t_keras.runs.dev_evaluation import DevEvaluation
+from t2t_keras.runs.model_dir import ModelDir
+from t2t_keras.runs.run_data import RunData, advice, prepare_data
+from t2t_keras.runs.workers import check_agreement, chief_first
+from t2t_keras.settings.config import ExperimentConfig
+from t2t_keras.training.checkpoints import CheckpointState, CheckpointStore
+from t2t_keras.training.flops import (
+    TrainingCost,
+    matrix_product_ceiling,
+    training_flops,
+)
+from t2t_keras.training.loop import Hooks, Intervals, train_loop
+from t2t_keras.training.meter import Meter, MeterSums
+from t2t_keras.training.metrics_file import MetricsFile
+from t2t_keras.training.nonfinite import NonFiniteGuard
+from t2t_keras.training.norms import norms_by_name, weight_norm
+from t2t_keras.training.preflight import preflight
+from t2t_keras.training.profiling import StepProfiler
+from t2t_keras.training.progress import Progress, as_duration, as_flops
+from t2t_keras.training.strategy import is_chief, num_processes, worker_number
+from t2t_keras.training.watchdog import Watchdog
+from t2t_keras.typing import Batch
+
+# Rows of the matrix products that the ceiling is measured with: as many as tokens in
+# a large batch.
+_CEILING_ROWS = 8192
+
+
+def train(
+    config: ExperimentConfig,
+    model_dir: ModelDir,
+    strategy: tf.distribute.Strategy | None = None,
+) -> None:
+    """Trains until `train_steps`, in a new model directory or on in an old one.
+
+    Args:
+        config: The settings.
+        model_dir: Where everything is kept; of several workers all see it, and the
+            chief alone writes.
+        strategy: What `set_up_devices` returned; one device if None.
+
+    Raises:
+        UserError: If something given cannot be used; see the message.
+        Interrupted: After a signal, with everything saved if it could be.
+        tf.errors.OpError: If another worker is gone; `stopping_together` says it in
+            words for people.
+    """
+    _train(config, model_dir, strategy or tf.distribute.get_strategy())
+
+
+def _train(
+    config: ExperimentConfig, model_dir: ModelDir, strategy: tf.distribute.Strategy
+) -> None:
+    chief = is_chief(strategy)
+    metrics = MetricsFile(model_dir.metrics_file) if chief else None
+    progress = Progress(
+        str(model_dir.tensorboard) if chief else None,
+        config.training.train_steps,
+        stream=None if chief else open(os.devnull, "w"),
+        metrics=metrics,
+    )
+    with chief_first(strategy):
+        data = prepare_data(
+            config,
+            model_dir,
+            progress.say,
+            writes=chief,
+            num_replicas=strategy.num_replicas_in_sync,
+        )
+    for line in advice(config, data):
+        progress.say(f"warning: {line}")
+    with strategy.scope():
+        model = experiment.build_model(config, data.vocabulary.size)
+        optimizer = experiment.build_optimizer(config, model)
+    progress.say(
+        f"model: {model.count_params():,} parameters on "
+        f"{strategy.num_replicas_in_sync} device(s), "
+        f"{'XLA' if experiment.uses_xla(config.training) else 'no XLA'}"
+    )
+    run = _Run(config, model_dir, data, progress, model, optimizer, strategy)
+    with chief_first(strategy):  # which sets damaged checkpoints aside
+        run.restore()
+    check_agreement(
+        strategy,
+        config,
+        run.first_step,
+        data.vocabulary.sha256,
+        data.summary,
+        data.dev and hashlib.sha256(data.dev.lengths.tobytes()).hexdigest(),
+    )
+    if metrics:
+        metrics.cut_after(run.first_step)
+    run.train()
+
+
+class _Run:
+    """A run in progress: what the loop calls back."""
+
+    def __init__(self, config, model_dir, data, progress, model, optimizer, strategy):
+        self._config: ExperimentConfig = config
+        self._model_dir: ModelDir = model_dir
+        self._data: RunData = data
+        self._progress: Progress = progress
+        self._stepper = experiment.build_stepper(
+            config.training, model, optimizer, strategy, packed=data.filling.packed
+        )
+        self._model = model
+        self._strategy = strategy
+        self._is_chief = is_chief(strategy)
+        self._share = WorkerShare(
+            worker_number(strategy),
+            num_processes(strategy),
+            strategy.num_replicas_in_sync,
+        )
+        self._store = CheckpointStore(model_dir.checkpoints, model, optimizer)
+        self._best_store = CheckpointStore(model_dir.best, model)
+        self._schedule = experiment.build_schedule(config)
+        self._watchdog = Watchdog(
+            60 * config.training.watchdog_minutes,
+            model_dir.stacks_file_of(self._share.worker),
+        )
+        self._evaluation = DevEvaluation(
+            config,
+            data,
+            model,
+            self._stepper,
+            progress,
+            self._watchdog.sign_of_life,
+            share=self._share,
+            shows=self._is_chief,
+        )
+        self.first_step = 0
+        self._first_position = DataPosition()
+        self._scores: dict[str, float] = {}
+        self._best_loss = float("inf")
+        self._ceiling: float | None = None
+        self._meter = self._new_meter()
+
+    def _new_meter(
+        self, cost: TrainingCost | None = None, sums: MeterSums | None = None
+    ) -> Meter:
+        sizes = self._model.sizes
+        return Meter(
+            lambda batch: training_flops(sizes, batch), cost, self._ceiling, sums
+        )
+
+    def restore(self) -> None:
+        """Goes on from the newest whole checkpoint, if there is one."""
+        self._best_store.tidy()
+        cost = self._model_dir.run_card().get("training_cost", {})
+        state, warnings = self._store.restore_newest(cost.get("step", 0))
+        for warning in warnings:
+            self._progress.say(f"warning: {warning}")
+        if state is None or state.position is None:
+            return
+        experiment.check_fingerprint(
+            self._store.path(state.step), state.fingerprints, self._data.vocabulary
+        )
+        self.first_step = state.step
+        self._first_position = DataPosition(**state.position)
+        self._scores = dict(state.scores)
+        self._best_loss = self._scores.pop("best_dev_loss", float("inf"))
+        self._meter = self._new_meter(
+            TrainingCost(**state.cost), MeterSums(**state.unlogged)
+        )
+        self._progress.say(f"going on from step {state.step:,}")
+
+    def train(self) -> None:
+        """Trains from where the run is to its last step."""
+        training = self._config.training
+        if self.first_step >= training.train_steps:
+            self._progress.say(f"all {training.train_steps:,} steps are made already")
+            return
+        self._batches = TrainingBatches(
+            self._data.train,
+            self._data.filling,
+            seed=training.seed,
+            start=self._first_position,
+            share=self._share,
+        )
+        profiler = StepProfiler(
+            training.profiled_steps(), str(self._model_dir.tensorboard)
+        )
+        if training.measure_ceiling:
+            self._measure_ceiling()
+        spent = self._meter.cost.seconds
+        with self._watchdog, profiler:
+            self._rehearse()
+            train_loop(
+                self._stepper,
+                self._batches,
+                steps=range(self.first_step, training.train_steps),
+                intervals=Intervals(
+                    log_steps=training.log_steps,
+                    eval_steps=training.eval_steps,
+                    save_steps=training.save_steps,
+                    save_seconds=60 * training.save_minutes,
+                ),
+                hooks=self._hooks(profiler),
+                guard=NonFiniteGuard(
+                    self._model_dir.nonfinite if self._is_chief else None,
+                    skip=training.on_nonfinite == "skip",
+                    batch_of=lambda step: self._batches.whole_batch(
+                        step - 1 - self.first_step
+                    ),
+                    facts=self._facts,
+                ),
+                meter=self._meter,
+                progress=self._progress,
+            )
+        seconds = self._meter.cost.seconds - spent
+        self._progress.say(f"trained for {as_duration(seconds)}")
+
+    def _rehearse(self) -> None:
+        """Compiles and tries every shape; without XLA the largest is enough."""
+        shapes = self._data.filling.shapes
+        compiles = experiment.uses_xla(self._config.training)
+
+        def to_train() -> Iterator[Batch]:
+            for shape in reversed(shapes) if compiles else shapes[-1:]:
+                yield self._batches.of_padding(shape)
+                self._watchdog.sign_of_life()
+
+        preflight(
+            self._stepper,
+            to_train(),
+            self._evaluation.of_padding(),
+            self._progress.say,
+            only_these=compiles,
+            together=num_processes(self._strategy) > 1,
+        )
+        self._evaluation.rehearse()
+
+    def _hooks(self, profiler: StepProfiler) -> Hooks:
+        def after_step(step: int, sums: object) -> None:
+            profiler.after(step, sums)
+            self._watchdog.sign_of_life()
+
+        return Hooks(
+            evaluate=self._evaluate,
+            save=self._save,
+            measure=self._measure,
+            before_step=profiler.before,
+            after_step=after_step,
+            together=num_processes(self._strategy) > 1,
+        )
+
+    def _measure_ceiling(self) -> None:
+        self._progress.say("measuring matrix products …")
+        self._ceiling = matrix_product_ceiling(
+            self._strategy,
+            tokens=_CEILING_ROWS,
+            d_model=self._model.sizes["d_model"],
+            d_ff=self._model.sizes["d_ff"],
+            dtype=self._model.compute_dtype,
+        )
+        self._progress.say(f"ceiling: {as_flops(self._ceiling)}/s in matrix products")
+        self._meter = self._new_meter(self._meter.cost, self._meter.sums)
+
+    def _learning_rate(self, step: int) -> float:
+        return float(self._schedule(step - 1))
+
+    def _measure(self, step: int) -> dict[str, float]:
+        return {
+            "learning_rate": self._learning_rate(step),
+            "weight_norm": weight_norm(self._model.trainable_variables),
+        }
+
+    def _position(self, step: int) -> dict[str, int]:
+        """Returns where in the data the batch after a step is."""
+        position = self._batches.position_after(step - self.first_step)
+        return dataclasses.asdict(position)
+
+    def _facts(self, step: int) -> dict[str, Any]:
+        """Returns what to keep of an update that could not be made."""
+        return {
+            "learning_rate": self._learning_rate(step),
+            "position": self._position(step - 1),
+            # Of when it was noticed: some more updates may have been made by then.
+            "weight_norms": norms_by_name(self._model.trainable_variables),
+        }
+
+    def _evaluate(self, step: int) -> dict[str, float]:
+        """Looks at the dev set; keeps the checkpoint if it is the best so far."""
+        scores = self._evaluation.scores(step)
+        self._scores = scores
+        loss = scores.get("dev_loss", float("inf"))
+        if loss < self._best_loss and self._write(self._best_store, step, loss):
+            self._best_loss = loss
+            if self._is_chief:
+                self._best_store.prune(keep=1)
+        self._watchdog.sign_of_life()
+        return scores
+
+    def _save(self, step: int) -> bool:
+        saved = self._write(self._store, step, self._best_loss)
+        if saved and self._is_chief:
+            self._store.prune(self._config.training.keep_checkpoints)
+        self._watchdog.sign_of_life()
+        return saved
+
+    def _write(self, store: CheckpointStore, step: int, best_loss: float) -> bool:
+        """Writes a checkpoint; a full disk is a warning, not the end of the run."""
+        if not self._is_chief:
+            return True
+        cost = self._meter.cost
+        state = CheckpointState(
+            step=step,
+            position=self._position(step),
+            scores={**self._scores, "best_dev_loss": best_loss},
+            cost=cost._asdict(),
+            unlogged=dataclasses.asdict(self._meter.sums),
+            fingerprints={"vocabulary": self._data.vocabulary.sha256},
+        )
+        try:
+            store.save(state)
+        except OSError as error:
+            self._progress.say(
+                f"warning: no checkpoint at step {step:,}: {error}. Training goes on; "
+                "the checkpoint before is kept."
+            )
+            return False
+        if store is self._store:  # what the next start looks for
+            self._note_cost(step, cost)
+        return True
+
+    def _note_cost(self, step: int, cost: TrainingCost) -> None:
+        """Writes what the run has cost to its card (section 6.1's "training cost").
+
+        The paper's estimate is time x devices x what a device can sustain: of that,
+        the ceiling is what was measured here.
+        """
+        devices = self._strategy.num_replicas_in_sync
+        facts = {
+            "step": step,
+            "hours": cost.seconds / 3600,
+            "devices": devices,
+            "flops": cost.flops,
+            "flops_per_second": cost.flops / max(cost.seconds, 1e-9),
+            "ceiling_flops_per_second": self._ceiling,
+            "paper_estimate_flops": self._ceiling and self._ceiling * cost.seconds,
+        }
+        try:
+            self._model_dir.update_run_card({"training_cost": facts})
+        except OSError as error:
+            self._progress.say(f"warning: the run card lacks its cost: {error}")

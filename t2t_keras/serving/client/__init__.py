@@ -1,0 +1,1 @@
+"""A gRPC client of TensorFlow Serving that does not start TensorFlow."""

@@ -1,0 +1,74 @@
+"""Answers of a server, held against the contract of their signature."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from t2t_keras.serving import signature
+from t2t_keras.serving.client.errors import ServerError
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What a signature gave, looked at before it is believed.
+
+    Every method raises `ServerError` where an output is not what it should be.
+
+    Attributes:
+        outputs: Nested lists by name.
+        count: How many texts it was given.
+        signature_name: For messages.
+    """
+
+    outputs: Mapping[str, Any]
+    count: int
+    signature_name: str
+
+    def column(self, name: str, kind: type) -> list[Any]:
+        """Returns an output of one value for each text."""
+        values = self._checked(name)
+        self._check_kind(name, values, kind)
+        return values
+
+    def rows(self, name: str, kind: type, at_least: int = 0) -> list[list[Any]]:
+        """Returns an output of one list for each text."""
+        values = self._checked(name)
+        self._check_kind(name, values, list)
+        if values and len(values[0]) < at_least:
+            raise ServerError(
+                f"The export gives {len(values[0])} translations of each text. "
+                f"Received: n_best={at_least}"
+            )
+        for row in values:
+            self._check_kind(name, row, kind)
+        return values
+
+    def truncated(self) -> list[bool]:
+        """Returns which texts were cut; exports of before could not tell."""
+        if signature.TRUNCATED not in self.outputs:
+            return [False] * self.count
+        return self.column(signature.TRUNCATED, bool)
+
+    def _checked(self, name: str) -> Any:
+        if name not in self.outputs:
+            raise ServerError(
+                f"Signature {self.signature_name!r} gave no {name!r}, but "
+                f"{', '.join(sorted(self.outputs)) or 'nothing'}. Is it a model that "
+                "t2t_keras exported?"
+            )
+        values = self.outputs[name]
+        if not isinstance(values, list) or len(values) != self.count:
+            shown = len(values) if isinstance(values, list) else "a single value"
+            raise ServerError(
+                f"Signature {self.signature_name!r} gave {shown} of {name!r} for "
+                f"{self.count} texts."
+            )
+        return values
+
+    def _check_kind(self, name: str, values: Sequence[Any], kind: type) -> None:
+        for value in values:
+            if type(value) is not kind:
+                raise ServerError(
+                    f"Signature {self.signature_name!r} gave {name!r} as "
+                    f"{type(value).__name__}, where {kind.__name__} is expected."
+                )

@@ -1,0 +1,166 @@
+"""Calls to a server's PredictionService: a deadline, retries, errors that explain."""
+
+import itertools
+import re
+import threading
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import grpc
+
+from t2t_keras.errors import UserError
+from t2t_keras.serving.client.errors import ServerError, explained
+from t2t_keras.serving.client.protos import (
+    PredictionServiceStub,
+    PredictRequest,
+    TensorProto,
+)
+from t2t_keras.serving.client.retries import RetryPolicy, may_be_retried
+from t2t_keras.serving.client.tensors import nested_values
+
+
+@dataclass(frozen=True)
+class ServedModel:
+    """Which model of a server: its newest version, unless one is named.
+
+    Attributes:
+        name: As the server was told.
+        version: A number; None for the newest.
+        label: A version's label, "stable" say; "" for none.
+    """
+
+    name: str = "translate"
+    version: int | None = None
+    label: str = ""
+
+    def __post_init__(self):
+        if self.version is not None and self.label:
+            raise UserError(
+                f"A version has a number or a label: model_version={self.version}, "
+                f"version_label={self.label!r}. Give one of them."
+            )
+
+    def __str__(self) -> str:
+        version = self.label if self.version is None else self.version
+        return f"model {self.name!r}" + (
+            f", version {version}" if version != "" else ""
+        )
+
+
+class PredictionCalls:
+    """A connection to a server, which threads may share.
+
+    Args:
+        server: host:port, of gRPC.
+        model: Which of the server's models.
+        timeout_seconds: Longest that a call may take, its repetitions counted.
+        retry: When a call that failed is repeated.
+        credentials: For TLS; None for a connection in the clear.
+        max_message_bytes: Of a request and of an answer.
+
+    Raises:
+        UserError: If `server` is no address, or `timeout_seconds` not positive.
+    """
+
+    def __init__(
+        self,
+        server: str,
+        model: ServedModel,
+        *,
+        timeout_seconds: float,
+        retry: RetryPolicy,
+        credentials: grpc.ChannelCredentials | None,
+        max_message_bytes: int,
+    ):
+        port = re.search(r":(\d+)$", server)
+        address = port is not None and 0 < int(port[1]) < 2**16
+        if "://" in server or not (address or server.startswith("unix:")):
+            raise UserError(
+                "A server is host:port, as in localhost:8500, with a port from 1 to "
+                f"65535. Received: {server!r}"
+            )
+        if not timeout_seconds > 0:
+            raise UserError(f"timeout_seconds must be positive: {timeout_seconds}")
+        self._server = server
+        self._model = model
+        self._timeout_seconds = timeout_seconds
+        self._retry = retry
+        self._closed = threading.Event()
+        options = (
+            ("grpc.max_receive_message_length", max_message_bytes),
+            ("grpc.max_send_message_length", max_message_bytes),
+            # By itself a channel waits up to two minutes before it looks again for
+            # a server that was gone.
+            ("grpc.initial_reconnect_backoff_ms", 100),
+            ("grpc.max_reconnect_backoff_ms", 2_000),
+        )
+        self._channel = (
+            grpc.secure_channel(server, credentials, options)
+            if credentials
+            else grpc.insecure_channel(server, options)
+        )
+        self._stub = PredictionServiceStub(self._channel)
+
+    def close(self) -> None:
+        """Ends the connection, and every call that waits."""
+        self._closed.set()
+        self._channel.close()
+
+    def predict(
+        self, signature_name: str, inputs: Mapping[str, TensorProto]
+    ) -> dict[str, Any]:
+        """Returns what a signature makes of its inputs: nested lists by name.
+
+        Raises:
+            ServerError: If there is no answer, or none that can be read.
+        """
+        request = PredictRequest()
+        request.model_spec.name = self._model.name
+        request.model_spec.signature_name = signature_name
+        if self._model.label:
+            request.model_spec.version_label = self._model.label
+        elif self._model.version is not None:
+            request.model_spec.version.value = self._model.version
+        for name, tensor in inputs.items():
+            request.inputs[name].CopyFrom(tensor)
+        answer = self._answer(request)
+        try:
+            return {
+                name: nested_values(tensor) for name, tensor in answer.outputs.items()
+            }
+        except ValueError as error:
+            raise ServerError(
+                f"{self._server} gave an answer that cannot be read: {error}."
+            ) from error
+
+    def _answer(self, request: PredictRequest) -> Any:
+        deadline = time.monotonic() + self._timeout_seconds
+        for failures in itertools.count(1):
+            if self._closed.is_set():
+                raise ServerError("The client was closed.", grpc.StatusCode.CANCELLED)
+            try:
+                left = max(deadline - time.monotonic(), 0.001)
+                return self._stub.Predict(request, timeout=left)
+            except ValueError:
+                # The channel was closed meanwhile, by another thread.
+                if not self._closed.is_set():
+                    raise
+            except grpc.RpcError as error:
+                wait = self._retry.wait_seconds(failures)
+                if (
+                    failures > self._retry.retries
+                    or time.monotonic() + wait >= deadline
+                    or not may_be_retried(error)
+                ):
+                    raise explained(
+                        error,
+                        server=self._server,
+                        model=str(self._model),
+                        signature=request.model_spec.signature_name,
+                        tried=f"tries: {failures}, "
+                        f"timeout_seconds={self._timeout_seconds:g}",
+                    ) from error
+                self._closed.wait(wait)
+        raise AssertionError  # the count does not end

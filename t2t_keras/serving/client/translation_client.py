@@ -1,0 +1,254 @@
+"""A client of an exported translator: text in, translations out, over gRPC.
+
+    with TranslationClient("localhost:8500") as client:
+        for found in client.translate(["The dog sleeps.", "A red apple."]):
+            print(found.score, found.text)
+
+For a server of TensorFlow Serving or `python -m t2t_keras.serve`. Imports neither
+TensorFlow nor NumPy, and knows of the model what `t2t_keras.serving.signature` says.
+"""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+
+import grpc
+
+from t2t_keras.errors import UserError
+from t2t_keras.serving import signature
+from t2t_keras.serving.client.answers import Answer
+from t2t_keras.serving.client.calls import PredictionCalls, ServedModel
+from t2t_keras.serving.client.protos import TensorProto
+from t2t_keras.serving.client.retries import RetryPolicy
+from t2t_keras.serving.client.tensors import float32_tensor, int32_tensor, string_tensor
+
+
+@dataclass(frozen=True)
+class Translation:
+    """One translation of one text.
+
+    Attributes:
+        text: The translation; "" of an empty text.
+        score: Its log probability over its length penalty; what it is ranked by.
+        truncated: Whether the text was over the server's limits, and its end was
+            left out.
+    """
+
+    text: str
+    score: float
+    truncated: bool = False
+
+
+@dataclass(frozen=True)
+class TargetScore:
+    """How likely the model thinks a given translation is.
+
+    Attributes:
+        log_prob: Natural log of its probability.
+        score: That over the length penalty.
+        tokens: Its subwords, the end of sentence last.
+        token_log_probs: Of each, natural logs.
+        truncated: Whether either text was over the server's limits; what is scored
+            is what was left.
+    """
+
+    log_prob: float
+    score: float
+    tokens: tuple[str, ...]
+    token_log_probs: tuple[float, ...]
+    truncated: bool = False
+
+
+@dataclass(frozen=True)
+class SearchOptions:
+    """Settings of the search; None leaves one as it was exported.
+
+    A server that joins requests into batches fills in nothing, so to such a one the
+    others may go with `beam_size` only.
+
+    Attributes:
+        beam_size: Live hypotheses, at least 1; a server has a limit of its own.
+        alpha: Strength of the length penalty, at least 0.
+        max_length: Most tokens of a translation, at least 1.
+    """
+
+    beam_size: int | None = None
+    alpha: float | None = None
+    max_length: int | None = None
+
+    def __post_init__(self):
+        for name in ("beam_size", "max_length"):
+            value = getattr(self, name)
+            if value is not None and not 1 <= value < 2**31:
+                raise UserError(f"{name} must be at least 1: {value}")
+        if self.alpha is not None and not 0 <= self.alpha < math.inf:
+            raise UserError(f"alpha must be at least 0: {self.alpha}")
+
+    def tensors(self, count: int) -> dict[str, TensorProto]:
+        """Returns the options that are set, each the same for `count` texts.
+
+        With a beam size all of them are: for the others there are values that an
+        export takes for its own.
+        """
+        given = {name: each for name, each in asdict(self).items() if each is not None}
+        if self.beam_size is not None:
+            own = {signature.ALPHA: math.nan, signature.MAX_LENGTH: 2**31 - 1}
+            given = own | given
+        kinds = {signature.ALPHA: float32_tensor}
+        return {
+            name: kinds.get(name, int32_tensor)([value] * count)
+            for name, value in given.items()
+        }
+
+
+class TranslationClient:
+    """A connection to a server, which threads may share; close it after use.
+
+    Each method is one request, which must fit the server's largest batch; for more
+    text than that see `t2t_keras.serving.client.bulk`. All raise `ServerError`, a
+    `UserError`, if the server does not answer, refuses, or answers nonsense.
+
+    Args:
+        server: host:port, of gRPC.
+        model: Which of the server's models, and of their versions.
+        timeout_seconds: Longest that a call may take, its repetitions counted.
+        retry: When a call that failed is repeated.
+        credentials: For TLS, from `grpc.ssl_channel_credentials`; None for a
+            connection in the clear.
+        max_message_bytes: Of a request and of an answer.
+
+    Raises:
+        UserError: If `server` is no address, or `timeout_seconds` not positive.
+    """
+
+    def __init__(
+        self,
+        server: str,
+        model: ServedModel | str = "translate",
+        *,
+        timeout_seconds: float = 60.0,
+        retry: RetryPolicy | None = None,
+        credentials: grpc.ChannelCredentials | None = None,
+        max_message_bytes: int = 64 * 2**20,
+    ):
+        self._calls = PredictionCalls(
+            server,
+            ServedModel(model) if isinstance(model, str) else model,
+            timeout_seconds=timeout_seconds,
+            retry=retry or RetryPolicy(),
+            credentials=credentials,
+            max_message_bytes=max_message_bytes,
+        )
+
+    def __enter__(self) -> "TranslationClient":
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Ends the connection, and every call that waits."""
+        self._calls.close()
+
+    def translate(
+        self,
+        texts: Sequence[str | bytes],
+        options: SearchOptions | None = None,
+        signature_name: str = "",
+    ) -> list[Translation]:
+        """Returns the best translation of each text.
+
+        Args:
+            texts: One sentence each; bytes are UTF-8, and replaced where they are
+                not.
+            options: Settings of the search, if the export's are not wanted.
+            signature_name: Another signature of the same inputs and outputs.
+        """
+        given = options.tensors(len(texts)) if options else {}
+        ordinary = signature.TRANSLATE_WITH_OPTIONS if given else signature.TRANSLATE
+        answer = self._answer(
+            signature_name or ordinary, {signature.TEXT: string_tensor(texts)} | given
+        )
+        columns = (
+            answer.column(signature.TRANSLATION, bytes),
+            answer.column(signature.SCORE, float),
+            answer.truncated(),
+        )
+        return [
+            Translation(_text(text), score, truncated)
+            for text, score, truncated in zip(*columns, strict=True)
+        ]
+
+    def translate_n_best(
+        self, texts: Sequence[str | bytes], count: int | None = None
+    ) -> list[list[Translation]]:
+        """Returns the best translations of each text, best first.
+
+        There are fewer where the search found fewer, and one of an empty text.
+
+        Args:
+            texts: As `translate` takes them.
+            count: How many of each; all that the model was exported with if None.
+        """
+        answer = self._answer(signature.NBEST, {signature.TEXT: string_tensor(texts)})
+        columns = (
+            answer.rows(signature.TRANSLATIONS, bytes, at_least=count or 1),
+            answer.rows(signature.SCORES, float),
+            answer.rows(signature.LENGTHS, int),
+            answer.truncated(),
+        )
+        return [
+            [
+                Translation(_text(text), score, truncated)
+                for text, score, length in zip(*hypotheses, strict=True)
+                if length
+            ][:count]
+            or [Translation("", 0.0, truncated)]
+            for *hypotheses, truncated in zip(*columns, strict=True)
+        ]
+
+    def score(
+        self, sources: Sequence[str | bytes], targets: Sequence[str | bytes]
+    ) -> list[TargetScore]:
+        """Returns how likely each target is as a translation of its source.
+
+        Raises:
+            ValueError: If there are not as many targets as sources.
+        """
+        if len(sources) != len(targets):
+            raise ValueError(f"{len(sources)} sources and {len(targets)} targets")
+        answer = self._answer(
+            signature.SCORE_TARGET,
+            {
+                signature.SOURCE: string_tensor(sources),
+                signature.TARGET: string_tensor(targets),
+            },
+        )
+        columns = (
+            answer.column(signature.LOG_PROB, float),
+            answer.column(signature.SCORE, float),
+            answer.column(signature.TARGET_LENGTH, int),
+            answer.rows(signature.TARGET_TOKENS, bytes),
+            answer.rows(signature.TOKEN_LOG_PROBS, float),
+            answer.truncated(),
+        )
+        return [
+            TargetScore(
+                log_prob,
+                score,
+                tuple(map(_text, tokens[:length])),
+                tuple(log_probs[:length]),
+                truncated,
+            )
+            for log_prob, score, length, tokens, log_probs, truncated in zip(
+                *columns, strict=True
+            )
+        ]
+
+    def _answer(self, signature_name: str, inputs: Mapping[str, TensorProto]) -> Answer:
+        (rows,) = {tensor.tensor_shape.dim[0].size for tensor in inputs.values()}
+        return Answer(self._calls.predict(signature_name, inputs), rows, signature_name)
+
+
+def _text(value: bytes) -> str:
+    return value.decode("utf-8", "replace")

@@ -1,0 +1,1 @@
+"""The exported SavedModel: signatures, checks, warm-up, files for the server."""

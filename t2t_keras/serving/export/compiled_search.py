@@ -1,0 +1,64 @@
+"""A search that XLA compiles, for servers that are started with XLA.
+
+XLA compiles a program for each shape, which takes seconds to minutes. So sources are
+padded to a few lengths, and a server joins requests into batches of a few sizes:
+each pair of both is one program, made while the export is loaded.
+
+Shapes: B batch, S source length.
+"""
+
+from collections.abc import Sequence
+
+import tensorflow as tf
+
+from t2t_keras.decoding.beam_search import BeamSearchResult
+from t2t_keras.decoding.settings import BeamSearchSettings, RowOptions
+from t2t_keras.serving.export.served_model import Search
+from t2t_keras.text.vocabulary import PAD_ID
+from t2t_keras.typing import Tensor
+
+# Most sentences have up to 32 tokens, nearly all up to 128.
+SHORT_BUCKETS = (32, 128)
+
+
+def buckets_up_to(max_length: int) -> tuple[int, ...]:
+    """Returns the lengths that sources are padded to, the longest last."""
+    return (*(length for length in SHORT_BUCKETS if length < max_length), max_length)
+
+
+def compiled(search: Search, buckets: Sequence[int]) -> Search:
+    """Returns the search with its body compiled by XLA, of the same results.
+
+    With options of each sentence it is not compiled: how many hypotheses there are is
+    then known only when it runs.
+
+    Args:
+        search: Of sources of any length.
+        buckets: Lengths to pad sources to, ascending; no source is longer than the
+            last.
+    """
+
+    def padded_search(
+        source: Tensor,
+        settings: BeamSearchSettings,
+        *,
+        options: RowOptions | None = None,
+        growing: bool = False,
+    ) -> BeamSearchResult:
+        if options is not None:
+            return search(source, settings, options=options)
+
+        # Strings cannot enter XLA: what is compiled takes and gives ids only.
+        @tf.function(autograph=False, jit_compile=True)
+        def inner(source: Tensor) -> BeamSearchResult:
+            return search(source, settings, growing=growing)
+
+        rows, length = tf.unstack(tf.shape(source))
+        at_least = tf.searchsorted(tf.constant(buckets), length[None])[0]
+        missing = tf.gather(tf.constant(buckets), at_least) - length
+        # A program for no rows would be one more to compile.
+        no_rows = tf.maximum(1 - rows, 0)
+        padded = tf.pad(source, [[0, no_rows], [0, missing]], constant_values=PAD_ID)
+        return BeamSearchResult(*(part[:rows] for part in inner(padded)))
+
+    return padded_search

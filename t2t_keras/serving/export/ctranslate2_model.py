@@ -1,0 +1,217 @@
+"""A trained model as CTranslate2 reads it: another engine for the same translations.
+
+Shapes: V vocabulary, D model width, L positions, H heads, K size per head of queries
+and keys, U of values, P the larger of K and U.
+"""
+
+import os
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from t2t_keras.errors import UserError
+from t2t_keras.serving.export.version_directory import whole_or_not_at_all
+from t2t_keras.text.vocabulary import EOS_ID, PAD_ID, UNK_ID
+
+# How CTranslate2 may store weights without PyTorch's help.
+QUANTIZATIONS = ("float32", "float16", "int8", "int8_float32", "int16")
+# LayerNorm's, as the model has it.
+_EPSILON = 1e-6
+
+Weights: TypeAlias = Mapping[str, np.ndarray]
+
+
+def write_ctranslate2(
+    weights: Weights,
+    encodings: np.ndarray,
+    pieces: Sequence[str],
+    directory: str | os.PathLike[str],
+    *,
+    num_heads: int,
+    quantization: str = "float32",
+    files: Mapping[str, bytes] = MappingProxyType({}),
+) -> Path:
+    """Writes a model directory of CTranslate2, whole or not at all.
+
+    It is loaded and translates before it gets its name. Sources are given to it as
+    pieces without EOS, which CTranslate2 adds. Log probabilities are the model's own:
+    padding keeps its share, and whoever must be sure that it is never generated gives
+    `suppress_sequences=[["<pad>"]]`, which shares it out among the others.
+
+    Args:
+        weights: By path below the model: "embedding/embeddings" and so on.
+        encodings: [L, D] float32, what the model adds to the embedding at each
+            position. There are no others: L limits sources and translations.
+        pieces: What each id is called, V different strings.
+        directory: What to write; must not exist.
+        num_heads: H.
+        quantization: One of `QUANTIZATIONS`.
+        files: What else to put there, by name.
+
+    Returns:
+        `directory`.
+
+    Raises:
+        UserError: If CTranslate2 is not installed, or cannot translate with what was
+            written; if the directory exists or there is no such quantization.
+        OSError: If it cannot be written.
+
+    Source: `ctranslate2.specs` of CTranslate2 4.8, and its scores (tests/system).
+    """
+    final = Path(directory)
+    if quantization not in QUANTIZATIONS:
+        raise UserError(
+            f"--quantization must be one of {', '.join(QUANTIZATIONS)}. "
+            f"Received: {quantization}"
+        )
+    if final.exists():
+        raise UserError(f"{final} exists already. Name a folder that does not.")
+    spec = _spec(weights, encodings, num_heads)
+    spec.register_source_vocabulary(list(pieces))
+    spec.register_target_vocabulary(list(pieces))
+    for name, value in _config(pieces).items():
+        spec.config.add_attribute(name, value)
+    spec.validate()
+    spec.optimize(quantization)
+    with whole_or_not_at_all(final) as temporary:
+        spec.save(str(temporary))
+        for name, content in files.items():
+            (temporary / name).write_bytes(content)
+        _check(temporary, pieces)
+    return final
+
+
+def _config(pieces: Sequence[str]) -> dict[str, Any]:
+    """Returns what goes to config.json."""
+    return {
+        "layer_norm_epsilon": _EPSILON,
+        "unk_token": pieces[UNK_ID],
+        "eos_token": pieces[EOS_ID],
+        "bos_token": pieces[PAD_ID],
+        "decoder_start_token": pieces[PAD_ID],
+        "add_source_eos": True,
+    }
+
+
+def _ctranslate2() -> Any:
+    try:
+        import ctranslate2
+        import ctranslate2.specs
+    except ImportError as error:
+        raise UserError(
+            "--format=ctranslate2 needs the package ctranslate2: "
+            'pip install "t2t_keras[ctranslate2]"'
+        ) from error
+    return ctranslate2
+
+
+def _spec(weights: Weights, encodings: np.ndarray, num_heads: int) -> Any:
+    """Returns the model as CTranslate2 describes it, weights set."""
+    specs = _ctranslate2().specs
+    num_layers = sum(
+        path.startswith("encoder/") and path.endswith("/attention/query_kernel")
+        for path in weights
+    )
+    key_size, value_size = (
+        weights[f"encoder/layer_0/attention/{name}_kernel"].shape[1] // num_heads
+        for name in ("key", "value")
+    )
+    sizes = {
+        "pre_norm": False,
+        "activation": specs.Activation.RELU,
+        "head_dim": max(key_size, value_size),
+    }
+    spec = specs.TransformerSpec(
+        specs.TransformerEncoderSpec(num_layers, num_heads, **sizes),
+        specs.TransformerDecoderSpec(num_layers, num_heads, **sizes),
+    )
+    # The decoder's first input is the zero vector, not that of an id.
+    spec.decoder.start_from_zero_embedding = True
+    embeddings_VD = weights["embedding/embeddings"].astype(np.float32)
+    for embedding in (spec.encoder.embeddings[0], spec.decoder.embeddings):
+        embedding.weight = embeddings_VD
+    spec.decoder.projection.weight = embeddings_VD
+    for stack, name in ((spec.encoder, "encoder"), (spec.decoder, "decoder")):
+        stack.scale_embeddings = True  # by sqrt(D)
+        # CTranslate2's own sinusoids are all sines first, then all cosines.
+        stack.position_encodings.encodings = encodings.astype(np.float32)
+        for i, layer in enumerate(stack.layer):
+            _set_layer(layer, _below(weights, f"{name}/layer_{i}/"), num_heads)
+    return spec
+
+
+def _below(weights: Weights, prefix: str) -> Weights:
+    """Returns the weights under a path, by what follows it."""
+    return {
+        path.removeprefix(prefix): weight.astype(np.float32)
+        for path, weight in weights.items()
+        if path.startswith(prefix)
+    }
+
+
+def _set_layer(layer: Any, weights: Weights, num_heads: int) -> None:
+    """Gives a layer of the encoder or decoder its weights."""
+    _set_attention(layer.self_attention, _below(weights, "attention/"), num_heads)
+    _set_norm(layer.self_attention, weights, "attention")
+    if hasattr(layer, "attention"):  # the decoder's, to the encoder's output
+        memory = _below(weights, "memory_attention/")
+        _set_attention(layer.attention, memory, num_heads)
+        _set_norm(layer.attention, weights, "memory")
+    for linear, name in ((layer.ffn.linear_0, "inner"), (layer.ffn.linear_1, "outer")):
+        linear.weight = weights[f"feed_forward/{name}/kernel"].T
+        linear.bias = weights[f"feed_forward/{name}/bias"]
+    _set_norm(layer.ffn, weights, "feed_forward")
+
+
+def _set_norm(sublayer: Any, weights: Weights, name: str) -> None:
+    """Gives a sub-layer the norm that follows it."""
+    sublayer.layer_norm.gamma = weights[f"{name}_residual/norm/gamma"]
+    sublayer.layer_norm.beta = weights[f"{name}_residual/norm/beta"]
+
+
+def _set_attention(attention: Any, weights: Weights, num_heads: int) -> None:
+    """Gives a multi-head attention its projections.
+
+    CTranslate2 knows one size per head, P. Where ours differ, the smaller is filled up
+    with zeros, which change neither scores nor sums; the scale stays that of K.
+    """
+    names = ("query", "key", "value")
+    kernels = [weights[f"{name}_kernel"] for name in names]
+    size = max(kernel.shape[1] for kernel in kernels) // num_heads
+    queries, keys, values = (_padded(kernel.T, num_heads, size) for kernel in kernels)
+    if len(attention.linear) == 2:  # self-attention: one product
+        products = [(queries, keys, values)]
+    else:
+        products = [(queries,), (keys, values)]
+    for linear, parts in zip(attention.linear[:-1], products, strict=True):
+        linear.weight = np.concatenate(parts)
+    attention.queries_scale = (kernels[0].shape[1] // num_heads) ** -0.5
+    output = _padded(weights["output_kernel"], num_heads, size)
+    attention.linear[-1].weight = np.ascontiguousarray(output.T)
+
+
+def _padded(rows: np.ndarray, num_heads: int, size: int) -> np.ndarray:
+    """Returns [H * size, D] of [H * K, D]: each head's rows, then rows of zeros."""
+    heads_HKD = rows.reshape(num_heads, -1, rows.shape[1])
+    missing = size - heads_HKD.shape[1]
+    padded = np.pad(heads_HKD, [(0, 0), (0, missing), (0, 0)])
+    return padded.reshape(num_heads * size, -1)
+
+
+def _check(directory: Path, pieces: Sequence[str]) -> None:
+    """Raises `UserError` unless CTranslate2 loads and uses what was written."""
+    try:
+        translator = _ctranslate2().Translator(str(directory), intra_threads=1)
+        (found,) = translator.translate_batch(
+            [[pieces[-1]]], max_decoding_length=4, return_scores=True
+        )
+        score = found.scores[0]
+    except (RuntimeError, ValueError) as error:
+        raise UserError(
+            f"CTranslate2 cannot translate with what was written: {error}"
+        ) from error
+    if not np.isfinite(score):
+        raise UserError(f"What was written gives translations the score {score}.")

@@ -1,0 +1,126 @@
+"""What is known of an exported version, for programs and for people.
+
+The card stands in the version's own directory and goes wherever that goes.
+"""
+
+import hashlib
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import tensorflow as tf
+
+from t2t_keras.serving.export.graph_check import (
+    TOKENIZER_OPS,
+    read_meta_graph,
+    signatures_of,
+)
+
+CARD = "model_card.json"
+READABLE = "model_card.md"
+
+
+def write_model_card(version: Path, facts: Mapping[str, Any]) -> None:
+    """Writes the card, as JSON and to be read.
+
+    Args:
+        version: Directory of the SavedModel, all other files in place.
+        facts: What the files do not tell: languages, sizes, scores, settings.
+    """
+    meta_graph = read_meta_graph(version)
+    used = {op.name for op in meta_graph.meta_info_def.stripped_op_list.op}
+    card = {
+        **facts,
+        "signatures": {
+            name: {
+                "inputs": _described(definition.inputs),
+                "outputs": _described(definition.outputs),
+                "defaults": {
+                    key: tf.make_ndarray(value).item()
+                    for key, value in sorted(definition.defaults.items())
+                },
+            }
+            for name, definition in signatures_of(meta_graph).items()
+        },
+        "ops_beside_tensorflow": sorted(used & TOKENIZER_OPS),
+        "tested_with": f"TensorFlow {tf.__version__}, in a session as servers use it",
+        "files": {
+            path.relative_to(version).as_posix(): _sha256(path)
+            for path in sorted(version.rglob("*"))
+            if path.is_file()
+        },
+    }
+    (version / CARD).write_text(json.dumps(card, indent=2) + "\n", encoding="utf-8")
+    (version / READABLE).write_text(_readable(card), encoding="utf-8")
+
+
+def _described(infos: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
+    """Returns dtype and shape of tensors by name; -1 for a size that varies."""
+    return {
+        name: {
+            "dtype": tf.dtypes.as_dtype(info.dtype).name,
+            "shape": None
+            if info.tensor_shape.unknown_rank
+            else [dim.size for dim in info.tensor_shape.dim],
+        }
+        for name, info in sorted(infos.items())
+    }
+
+
+def _sha256(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def _readable(card: Mapping[str, Any]) -> str:
+    """Returns the card as Markdown."""
+    languages, source, model = card["languages"], card["source"], card["model"]
+    paragraphs = [
+        f"# {card['name']}",
+        f"A Transformer of {model['parameters']:,} parameters that translates from "
+        f"{languages['source']} to {languages['target']}, checkpoint "
+        f"{source['checkpoint']} (step {source['step']:,}"
+        + (f", the mean of {len(source['averaged'])}" if source["averaged"] else "")
+        + f"), computed in {model['precision']}"
+        + (", compiled by XLA." if card["xla"] else "."),
+        _scores(card["scores"]),
+        _table("Signature", ["takes", "gives"], _signature_rows(card["signatures"])),
+        _table("Limit", ["value"], [[k, v] for k, v in card["limits"].items()]),
+        "What is beyond a limit is cut, and `truncated` tells.",
+        _table("Search", ["value"], [[k, v] for k, v in card["decoding"].items()]),
+        _table("Model", ["value"], [[k, v] for k, v in model.items()]),
+        _table("Made with", ["version"], [[k, v] for k, v in card["versions"].items()]),
+        "Beside TensorFlow's own ops it needs "
+        + (", ".join(card["ops_beside_tensorflow"]) or "none")
+        + f". Tested with {card['tested_with']}; not with TensorFlow Serving's binary.",
+        _table("File", ["SHA-256"], [[k, v] for k, v in card["files"].items()]),
+    ]
+    return "\n\n".join(paragraphs) + "\n"
+
+
+def _scores(scores: Mapping[str, Mapping[str, Any]]) -> str:
+    if not scores:
+        return "It has not been scored."
+    rows = [
+        [name, *(_rounded(score.get(key)) for key in ("bleu", "chrf", "perplexity"))]
+        for name, score in scores.items()
+    ]
+    return _table("Scored on", ["BLEU", "chrF", "perplexity"], rows)
+
+
+def _rounded(number: float | None) -> str:
+    return "" if number is None else f"{number:.2f}"
+
+
+def _signature_rows(signatures: Mapping[str, Any]) -> list[list[str]]:
+    return [
+        [name, ", ".join(tensors["inputs"]), ", ".join(tensors["outputs"])]
+        for name, tensors in signatures.items()
+    ]
+
+
+def _table(first: str, others: list[str], rows: list[list[Any]]) -> str:
+    head = [first, *others]
+    lines = [head, ["---"] * len(head), *rows]
+    return "\n".join("| " + " | ".join(map(str, line)) + " |" for line in lines)

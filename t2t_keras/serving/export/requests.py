@@ -1,0 +1,117 @@
+"""Requests to an export: made up, written for a server's warm-up, read again.
+
+Shapes: B batch, S source length.
+"""
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any, NamedTuple
+
+import numpy as np
+import tensorflow as tf
+from tensorflow_serving.apis import predict_pb2, prediction_log_pb2
+
+from t2t_keras.serving import signature
+from t2t_keras.text.vocabulary import PAD_ID, SubwordVocabulary
+
+# Where a server looks, below a version's directory.
+WARM_UP_FILE = Path("assets.extra", "tf_serving_warmup_requests")
+# More than these a server refuses to replay.
+MAX_WARM_UPS = 1000
+
+
+class Request(NamedTuple):
+    """What is sent to one signature.
+
+    Attributes:
+        signature_name: Which.
+        inputs: By name; an input that has a default may be missing.
+    """
+
+    signature_name: str
+    inputs: Mapping[str, np.ndarray]
+
+
+def text_of(vocabulary: SubwordVocabulary, tokens: int) -> str:
+    """Returns a text of nearly so many tokens, EOS counted, and no more if it can be.
+
+    Args:
+        vocabulary: Of the export.
+        tokens: At least 1.
+    """
+    once, twice = (len(vocabulary.encode("a" + " a" * more)) for more in (0, 1))
+    return "a" + " a" * max((tokens - once) // (twice - once), 0)
+
+
+def example_request(
+    name: str,
+    input_names: Collection[str],
+    texts: Sequence[str],
+    vocabulary: SubwordVocabulary,
+    options: Mapping[str, Any] = MappingProxyType({}),
+) -> Request:
+    """Returns a request of B sentences.
+
+    Args:
+        name: Of the signature.
+        input_names: What it takes.
+        texts: B sentences, sources and targets alike.
+        vocabulary: Of the export.
+        options: Values for every row, by name; others are left to their defaults.
+    """
+    strings = np.array([text.encode() for text in texts], dtype=object)
+    rows = [vocabulary.encode(text) for text in texts]
+    ids_BS = np.full((len(rows), max(map(len, rows), default=1)), PAD_ID, "int32")
+    for row, ids in enumerate(rows):
+        ids_BS[row, : len(ids)] = ids
+    values = {
+        signature.TEXT: strings,
+        signature.SOURCE: strings,
+        signature.TARGET: strings,
+        signature.INPUT_IDS: ids_BS,
+        signature.OUTPUT_IDS: ids_BS,
+    }
+    given = {alias: values[alias] for alias in values.keys() & input_names}
+    each = {alias: np.full(len(rows), value) for alias, value in options.items()}
+    return Request(name, {**given, **each})
+
+
+def write_warm_up(directory: Path, requests: Sequence[Request]) -> None:
+    """Writes what a server is to replay before it takes requests.
+
+    Args:
+        directory: Of the version.
+        requests: At most `MAX_WARM_UPS`.
+
+    Raises:
+        ValueError: If there are more.
+    """
+    if len(requests) > MAX_WARM_UPS:
+        raise ValueError(
+            f"A server replays at most {MAX_WARM_UPS} requests. "
+            f"Received: {len(requests)}"
+        )
+    path = directory / WARM_UP_FILE
+    path.parent.mkdir(exist_ok=True)
+    with tf.io.TFRecordWriter(str(path)) as writer:
+        for request in requests:
+            message = predict_pb2.PredictRequest()
+            message.model_spec.signature_name = request.signature_name
+            for name, value in request.inputs.items():
+                message.inputs[name].CopyFrom(tf.make_tensor_proto(value))
+            log = prediction_log_pb2.PredictionLog(
+                predict_log=prediction_log_pb2.PredictLog(request=message)
+            )
+            writer.write(log.SerializeToString())
+
+
+def read_warm_up(directory: Path) -> Iterator[Request]:
+    """Yields the requests that `write_warm_up` wrote."""
+    for record in tf.data.TFRecordDataset(str(directory / WARM_UP_FILE)):
+        log = prediction_log_pb2.PredictionLog.FromString(record.numpy())
+        message = log.predict_log.request
+        inputs = {
+            name: tf.make_ndarray(value) for name, value in message.inputs.items()
+        }
+        yield Request(message.model_spec.signature_name, inputs)

@@ -1,0 +1,104 @@
+"""What starts TensorFlow Serving on an export: configurations and command lines.
+
+They stand beside the versions, where a server reads past them, and are written once:
+from then on they are the operator's.
+"""
+
+import string
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from t2t_keras.files.atomic import write_file
+
+# The newest release with an image. Exports are made by TensorFlow 2.21, one later.
+IMAGE = "tensorflow/serving:2.20.0"
+# Where the templates mount the export, in a container of that image.
+MOUNT = "/models"
+# Has malloc ask for large pages: docs/serving.md, "Speed".
+MALLOC = "glibc.malloc.hugetlb=1"
+BATCHING = "batching.config"
+# With --enable_per_model_batching_parameters a server reads this in a version.
+BATCHING_OF_VERSION = "batching_params.pbtxt"
+
+_TEMPLATES = Path(__file__).with_name("server_templates")
+_NAMES = (
+    "models.config",
+    BATCHING,
+    "monitoring.config",
+    "kubernetes.yaml",
+    "README.md",
+)
+_XLA_FLAGS = (
+    "--xla_cpu_compilation_enabled=true",
+    "--xla_gpu_compilation_enabled=true",
+)
+
+
+def write_server_files(
+    base: Path, model_name: str, batch_sizes: Sequence[int], xla: bool
+) -> None:
+    """Writes the files that are not there yet.
+
+    Args:
+        base: Directory of the versions.
+        model_name: What requests call the model.
+        batch_sizes: That a server joins requests to, ascending.
+        xla: Whether the export needs a server with XLA.
+    """
+    for path, text in _texts(base, model_name, batch_sizes, xla):
+        if not path.exists():
+            write_file(path, text.encode())
+
+
+def kept_server_files(
+    base: Path, model_name: str, batch_sizes: Sequence[int], xla: bool
+) -> list[Path]:
+    """Returns the files that are there and say something else.
+
+    Args:
+        base: As `write_server_files` has it, and what follows.
+    """
+    return [
+        path
+        for path, text in _texts(base, model_name, batch_sizes, xla)
+        if path.exists() and path.read_bytes() != text.encode()
+    ]
+
+
+def _texts(
+    base: Path, model_name: str, batch_sizes: Sequence[int], xla: bool
+) -> Iterator[tuple[Path, str]]:
+    """Yields each file and what belongs in it."""
+    values = {
+        **_batching(batch_sizes),
+        "name": model_name,
+        "image": IMAGE,
+        "malloc": MALLOC,
+        "mount": f"{MOUNT}/{model_name}",
+        "volume": base.name.replace("_", "-"),
+        "xla_arguments": "".join(
+            f'            - "{flag}"\n' for flag in (_XLA_FLAGS if xla else ())
+        ),
+        "xla_flags": "".join(
+            f" \\\n    {flag}" for flag in (_XLA_FLAGS if xla else ())
+        ),
+    }
+    for name in _NAMES:
+        template = string.Template((_TEMPLATES / name).read_text(encoding="utf-8"))
+        yield base / name, template.substitute(values)
+
+
+def write_batching_parameters(version: Path, batch_sizes: Sequence[int]) -> None:
+    """Writes what a server reads with --enable_per_model_batching_parameters."""
+    text = (_TEMPLATES / BATCHING).read_text(encoding="utf-8")
+    whole = string.Template(text).substitute(_batching(batch_sizes))
+    (version / BATCHING_OF_VERSION).write_text(whole, encoding="utf-8")
+
+
+def _batching(batch_sizes: Sequence[int]) -> dict[str, str]:
+    return {
+        "max_batch_size": str(batch_sizes[-1]),
+        "allowed_batch_sizes": "\n".join(
+            f"allowed_batch_sizes: {size}" for size in batch_sizes
+        ),
+    }

@@ -1,0 +1,204 @@
+"""A translator as one SavedModel: text in, translations and scores out.
+
+The root is a plain `tf.Module` that holds raw variables, the tokenizer and traced
+functions - no Keras object. A Keras variable that is tracked is saved twice, and a
+server restores the copy that nobody reads (ADR 0014).
+
+Shapes: B batch, S source length, T target length, N translations of each text, L
+output length.
+"""
+
+import dataclasses
+from typing import Any
+
+import tensorflow as tf
+
+from t2t_keras.decoding.beam_search import BeamSearchResult
+from t2t_keras.decoding.length_penalty import length_penalty
+from t2t_keras.decoding.settings import BeamSearchSettings, RowOptions
+from t2t_keras.serving import signature
+from t2t_keras.serving.export import checked_inputs
+from t2t_keras.serving.export.ids_module import IdsModule, Outputs
+from t2t_keras.serving.export.limits import MAX_ALPHA, ServingLimits
+from t2t_keras.serving.export.served_model import ServedModel
+from t2t_keras.text.forms import PlainText, TextForm
+from t2t_keras.text.reading import ReadTexts, TextReader
+from t2t_keras.text.vocabulary import SubwordVocabulary
+from t2t_keras.typing import Tensor
+
+
+class TranslatorModule(IdsModule):
+    """Variables, tokenizer, and a function for each signature.
+
+    Args:
+        model: What to serve.
+        vocabulary: Of both languages.
+        settings: How to search, where a request does not say.
+        limits: On what a request may ask for.
+        form: What texts and answers look like outside. Where a request brings its own
+            target, that is what the model would write.
+    """
+
+    def __init__(
+        self,
+        model: ServedModel,
+        vocabulary: SubwordVocabulary,
+        settings: BeamSearchSettings,
+        limits: ServingLimits,
+        form: TextForm | None = None,
+    ):
+        super().__init__(model, vocabulary, settings, limits)
+        self.tokenizer = vocabulary.tokenizer
+        self._form = form or PlainText()
+        self._sources = TextReader(vocabulary, limits.source_length, limits.characters)
+        self._targets = TextReader(vocabulary, limits.target_length)
+        self._shown = TextReader(vocabulary, limits.attention_length)
+        text = tf.TensorSpec([None], tf.string, name=signature.TEXT)
+        pair = [
+            tf.TensorSpec([None], tf.string, name=name)
+            for name in (signature.SOURCE, signature.TARGET)
+        ]
+        self.translate = tf.function(
+            self._translate, autograph=False, input_signature=[text]
+        )
+        self.nbest = tf.function(self._nbest, autograph=False, input_signature=[text])
+        self.translate_with_options = self._with_options(text)
+        self.score = tf.function(self._score, autograph=False, input_signature=pair)
+        self.attention = tf.function(
+            self._attention, autograph=False, input_signature=pair
+        )
+
+    def signatures(self) -> dict[str, Any]:
+        """Returns the functions to save as signatures, by name."""
+        return {
+            signature.TRANSLATE: self.translate,
+            signature.NBEST: self.nbest,
+            signature.TRANSLATE_WITH_OPTIONS: self.translate_with_options,
+            signature.SCORE_TARGET: self.score,
+            signature.ATTENTION: self.attention,
+            signature.TRANSLATE_IDS: self.translate_ids,
+        }
+
+    def _translate(self, text: Tensor) -> Outputs:
+        text = self._source(checked_inputs.texts(text, signature.TEXT))
+        read = self._sources.read_in_graph(text)
+        return self._best_of(self._best(read.ids), read, text)
+
+    def _source(self, lines: Tensor) -> Tensor:
+        return self._form.source_in_graph(lines)
+
+    def _answers(self, text: Tensor, tokens_BNL: Tensor) -> Tensor:
+        """Returns what the user gets for each of N translations, [B, N] string."""
+        shape = tf.shape(tokens_BNL)
+        rows = tf.reshape(tokens_BNL, [-1, shape[2]])
+        targets_BN = tf.reshape(self._vocabulary.decode_in_graph(rows), shape[:2])
+        return self._form.answer_in_graph(self._sources.kept_in_graph(text), targets_BN)
+
+    def _best_of(
+        self, found: BeamSearchResult, read: ReadTexts, text: Tensor
+    ) -> Outputs:
+        """Returns the outputs of the signatures that give one translation."""
+        # A text without a token is not worth a guess: empty stays empty.
+        empty_B = read.lengths <= 1
+        translation_B = self._answers(text, found.tokens[:, :1])[:, 0]
+        return {
+            signature.TRANSLATION: tf.where(empty_B, "", translation_B),
+            signature.SCORE: tf.where(empty_B, 0.0, found.scores[:, 0]),
+            signature.TRUNCATED: read.truncated,
+        }
+
+    def _nbest(self, text: Tensor) -> Outputs:
+        text = self._source(checked_inputs.texts(text, signature.TEXT))
+        read = self._sources.read_in_graph(text)
+        n_best = self._limits.n_best
+        settings = dataclasses.replace(self._settings, n_best=n_best)
+        found = self._model.search(read.ids, settings)
+        texts_BN = self._answers(text, found.tokens)
+        empty_B1 = read.lengths[:, None] <= 1
+        # Of an empty text there is one translation, which is as sure as can be.
+        nothing_N = tf.constant([0.0] + [float("-inf")] * (n_best - 1))
+        return {
+            signature.TRANSLATIONS: tf.where(empty_B1, "", texts_BN),
+            signature.SCORES: tf.where(empty_B1, nothing_N, found.scores),
+            signature.LENGTHS: tf.where(empty_B1, 0, found.lengths),
+            signature.TRUNCATED: read.truncated,
+        }
+
+    def _with_options(self, text_spec: tf.TensorSpec) -> Any:
+        """Returns the signature whose options have defaults.
+
+        They are recorded with the export because they are tensors: a default that
+        is a number of Python's would be lost.
+        """
+        limits, settings = self._limits, self._settings
+        default_beam_size = tf.constant(settings.beam_size)
+        default_alpha = tf.constant(settings.alpha, tf.float32)
+        default_length = tf.constant(limits.target_length)
+        widest = max(limits.beam_size, settings.beam_size)
+        wide = dataclasses.replace(settings, beam_size=widest)
+
+        def translate_with_options(
+            text: Tensor,
+            beam_size: Tensor = default_beam_size,
+            alpha: Tensor = default_alpha,
+            max_length: Tensor = default_length,
+        ) -> Outputs:
+            text = self._source(checked_inputs.texts(text, signature.TEXT))
+            read = self._sources.read_in_graph(text)
+            each = tf.shape(text)
+            beams_B = checked_inputs.option(beam_size, each, signature.BEAM_SIZE)
+            alphas_B = checked_inputs.option(alpha, each, signature.ALPHA)
+            lengths_B = checked_inputs.option(max_length, each, signature.MAX_LENGTH)
+            is_number_B = ~tf.math.is_nan(alphas_B)
+            alphas_B = tf.where(is_number_B, alphas_B, settings.alpha)
+            options = RowOptions(
+                beam_sizes=tf.clip_by_value(beams_B, 1, widest),
+                alphas=tf.clip_by_value(alphas_B, 0.0, MAX_ALPHA),
+                max_lengths=tf.clip_by_value(lengths_B, 1, limits.target_length),
+            )
+            found = self._model.search(read.ids, wide, options=options)
+            return self._best_of(found, read, text)
+
+        any_shape = tf.TensorShape(None)
+        specs = [
+            tf.TensorSpec(any_shape, tf.int32, name=signature.BEAM_SIZE),
+            tf.TensorSpec(any_shape, tf.float32, name=signature.ALPHA),
+            tf.TensorSpec(any_shape, tf.int32, name=signature.MAX_LENGTH),
+        ]
+        return tf.function(
+            translate_with_options, autograph=False, input_signature=[text_spec, *specs]
+        )
+
+    def _score(self, source: Tensor, target: Tensor) -> Outputs:
+        source, target = checked_inputs.pairs(source, target)
+        sources = self._sources.read_in_graph(self._source(source))
+        targets = self._targets.read_in_graph(target)
+        log_probs_BT = self._model.target_log_probs(sources.ids, targets.ids)
+        log_prob_B = tf.reduce_sum(log_probs_BT, axis=1)
+        lengths_B = tf.cast(targets.lengths, tf.float64)
+        penalty_B = tf.cast(length_penalty(lengths_B, self._settings.alpha), tf.float32)
+        return {
+            signature.LOG_PROB: log_prob_B,
+            signature.SCORE: log_prob_B / penalty_B,
+            signature.TOKEN_LOG_PROBS: log_probs_BT,
+            signature.TARGET_TOKENS: self._vocabulary.pieces_in_graph(targets.ids),
+            signature.TARGET_LENGTH: targets.lengths,
+            signature.TRUNCATED: sources.truncated | targets.truncated,
+        }
+
+    def _attention(self, source: Tensor, target: Tensor) -> Outputs:
+        source, target = checked_inputs.pairs(source, target)
+        sources = self._shown.read_in_graph(self._source(source))
+        targets = self._shown.read_in_graph(target)
+        shifted_BT = tf.pad(targets.ids, [[0, 0], [1, 0]])[:, :-1]
+        encoder, decoder, memory = self._model.attention(sources.ids, shifted_BT)
+        return {
+            signature.ENCODER_ATTENTION: encoder,
+            signature.DECODER_ATTENTION: decoder,
+            signature.MEMORY_ATTENTION: memory,
+            signature.SOURCE_TOKENS: self._vocabulary.pieces_in_graph(sources.ids),
+            signature.TARGET_TOKENS: self._vocabulary.pieces_in_graph(targets.ids),
+            signature.SOURCE_LENGTH: sources.lengths,
+            signature.TARGET_LENGTH: targets.lengths,
+            signature.TRUNCATED: sources.truncated | targets.truncated,
+        }

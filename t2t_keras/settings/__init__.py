@@ -1,0 +1,1 @@
+"""Settings: dataclasses that are also flags and flagfiles."""

@@ -1,0 +1,218 @@
+"""The settings as absl flags, and back: command line, flagfile, help text."""
+
+import csv
+import dataclasses
+import io
+import math
+import textwrap
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from absl import flags
+
+from t2t_keras.errors import UserError, did_you_mean
+from t2t_keras.files.bundled import with_flagfiles
+from t2t_keras.settings.config import ExperimentConfig
+from t2t_keras.settings.flat import sections, unflat, value_type
+
+
+def define_config_flags(flag_values: flags.FlagValues = flags.FLAGS) -> None:
+    """Defines a flag for every setting."""
+    for section in sections().values():
+        for field in dataclasses.fields(section):
+            _define(section, field, flag_values)
+
+
+def _define(
+    section: type, field: dataclasses.Field, flag_values: flags.FlagValues
+) -> None:
+    kind = value_type(section, field.name)
+    define = {
+        bool: flags.DEFINE_bool,
+        int: flags.DEFINE_integer,
+        float: flags.DEFINE_float,
+        str: flags.DEFINE_string,
+        tuple: flags.DEFINE_list,
+    }[kind]
+    default: Any = field.default
+    bounds: dict[str, Any] = {}
+    if kind in (int, float):
+        bounds["lower_bound"] = field.metadata["low"]
+        bounds["upper_bound"] = field.metadata["high"]
+    define(
+        field.name, default, field.metadata["about"], flag_values=flag_values, **bounds
+    )
+
+
+def config_from_flags(flag_values: flags.FlagValues = flags.FLAGS) -> ExperimentConfig:
+    """Returns the configuration that the flags spell.
+
+    Raises:
+        UserError: If a value is not one of a setting's choices, or not a number.
+    """
+    check_settings_flags(flag_values)
+    values: dict[str, Any] = {}
+    for section in sections().values():
+        for field in dataclasses.fields(section):
+            value = flag_values[field.name].value
+            if value_type(section, field.name) is tuple:
+                value = tuple(value or ())
+            values[field.name] = value
+    return unflat(values)
+
+
+def check_settings_flags(flag_values: flags.FlagValues = flags.FLAGS) -> None:
+    """Raises `UserError` if a setting has a value that it cannot have.
+
+    Each is looked at by itself; `config_from_flags` also sees what does not go
+    together.
+    """
+    for section in sections().values():
+        for field in dataclasses.fields(section):
+            _check_value(field, flag_values[field.name].value)
+
+
+def _check_value(field: dataclasses.Field, value: Any) -> None:
+    if isinstance(value, float) and not math.isfinite(value):  # absl lets it pass
+        raise UserError(f"--{field.name} must be a number. Received: {value}")
+    choices = field.metadata["choices"]
+    if choices and value is not None and value not in choices:
+        choices = [str(choice) for choice in field.metadata["choices"]]
+        hint = did_you_mean(str(value), choices)
+        raise UserError(
+            f"--{field.name} must be one of {', '.join(choices)}. "
+            f"Received: {value}.{hint}"
+        )
+
+
+def config_from_flagfile(path: str | Path) -> ExperimentConfig:
+    """Returns the configuration that a flagfile spells, with defaults for the rest.
+
+    Raises:
+        UserError: If the file is missing, or holds something that is no setting.
+    """
+    return config_from_arguments([f"--flagfile={path}"], of=str(path))
+
+
+def config_from_arguments(arguments: Sequence[str], of: str) -> ExperimentConfig:
+    """Returns the configuration that arguments spell, with defaults for the rest.
+
+    Args:
+        arguments: As of `train`: settings, --model_dir, --flagfile.
+        of: Where they come from, for the message.
+
+    Raises:
+        UserError: If one of them is no setting, or has a value it cannot have.
+    """
+    flag_values = flags.FlagValues()
+    flags.DEFINE_string("model_dir", None, "", flag_values=flag_values)
+    define_config_flags(flag_values)
+    try:
+        flag_values(["arguments", *with_flagfiles(arguments)])
+    except (flags.Error, ValueError) as error:  # ValueError: --nojit_compile=1
+        raise UserError(f"{of}: {error}") from error
+    return config_from_flags(flag_values)
+
+
+def given_settings(flag_values: flags.FlagValues = flags.FLAGS) -> list[str]:
+    """Returns the settings that were given, as arguments; defaults are not."""
+    names = [f.name for cls in sections().values() for f in dataclasses.fields(cls)]
+    return [
+        flag_values[name].serialize()
+        for name in names
+        if flag_values[name].present and flag_values[name].value is not None
+    ]
+
+
+def flagfile_text(config: ExperimentConfig, comment: str) -> str:
+    """Returns a flagfile that spells every setting, in sections.
+
+    Args:
+        config: What to write.
+        comment: Lines for the top; "# " is put before each.
+    """
+    lines = [f"# {line}".rstrip() for line in comment.splitlines()]
+    for section_name in sections():
+        section = getattr(config, section_name)
+        lines += ["", f"# {(type(section).__doc__ or '').splitlines()[0]}"]
+        for field in dataclasses.fields(section):
+            lines += _flag_lines(field.name, getattr(section, field.name))
+    return "\n".join(lines) + "\n"
+
+
+def _flag_lines(name: str, value: Any) -> list[str]:
+    if value is None or value == ():
+        return [f"# --{name} is not set"]
+    if isinstance(value, bool):
+        return [f"--{name}={str(value).lower()}"]
+    for part in value if isinstance(value, tuple) else (value,):
+        _check_writable(name, str(part))
+    if isinstance(value, tuple):
+        return [f"--{name}={_comma_separated(value)}"]
+    return [f"--{name}={value}"]
+
+
+def _check_writable(name: str, text: str) -> None:
+    """Raises `UserError` if a flagfile would not give the text back."""
+    if text != text.strip() or "\n" in text or "\r" in text:
+        raise UserError(
+            f"--{name} cannot be kept in the run's flagfile: {text!r} begins or ends "
+            "with a space, or holds a line break. Rename the file."
+        )
+
+
+def _comma_separated(values: Sequence[str]) -> str:
+    """Returns what absl's list flags read back: a line of CSV."""
+    line = io.StringIO()
+    csv.writer(line, lineterminator="").writerow(values)
+    return line.getvalue()
+
+
+def without_flag(name: str, arguments: Sequence[str]) -> list[str]:
+    """Returns arguments less a flag, given as --name=value or --name value."""
+    kept, skips = [], False
+    for argument in arguments:
+        if skips:
+            skips = False
+        elif argument.lstrip("-") == name:
+            skips = True
+        elif not argument.lstrip("-").startswith(f"{name}="):
+            kept.append(argument)
+    return kept
+
+
+def help_text(
+    usage: str, flag_values: flags.FlagValues, own: Sequence[str], sections_used: bool
+) -> str:
+    """Returns the help of a program: its usage, its own flags, then the settings.
+
+    Args:
+        usage: The program's docstring: what it does, with examples.
+        flag_values: Where its flags are defined.
+        own: Names of the flags that belong to the program alone.
+        sections_used: Whether to list the settings of an experiment too.
+    """
+    lines = [usage.strip(), "", "Flags of this program", ""]
+    for name in own:
+        lines += _described(name, flag_values)
+    if sections_used:
+        for section in sections().values():
+            lines += ["", (section.__doc__ or "").splitlines()[0], ""]
+            for field in dataclasses.fields(section):
+                lines += _described(field.name, flag_values)
+    lines += ["", "--flagfile=FILE reads flags from a file; --helpfull lists all."]
+    return "\n".join(lines)
+
+
+def _described(name: str, flag_values: flags.FlagValues) -> list[str]:
+    flag = flag_values[name]
+    default = flag.default
+    if isinstance(default, bool):
+        default = str(default).lower()
+    elif isinstance(default, list):
+        default = ",".join(default)
+    shown = "" if default in (None, "") else f" [{default}]"
+    # absl adds lines of its own to the help of a flag that may be repeated.
+    about = textwrap.wrap(" ".join((flag.help or "").split()), 70)
+    return [f"  --{name}{shown}", *(f"      {line}" for line in about)]

@@ -1,0 +1,389 @@
+"""Station 6: updated weights in, weights on disk out - and back.
+
+A checkpoint is one directory, `step-N`, with TensorFlow's own checkpoint files and
+`state.json`. It is written under another name and renamed when it is whole and on the
+disk, so what bears the name is complete, whatever kills the process or the machine.
+"""
+
+import dataclasses
+import hashlib
+import json
+import os
+import re
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import keras
+import numpy as np
+import tensorflow as tf
+
+from t2t_keras.errors import UserError
+from t2t_keras.files.atomic import delete, put_back, remove, write_folder
+
+_NAME = re.compile(r"step-(\d+)")
+_NAMES = "step-*"
+_STATE = "state.json"
+_WEIGHTS = "weights"
+# What TensorFlow appends to the names it is given.
+_SUFFIX = "/.ATTRIBUTES/VARIABLE_VALUE"
+
+
+@dataclasses.dataclass(frozen=True)
+class CheckpointState:
+    """What a checkpoint knows besides its weights.
+
+    Attributes:
+        step: Updates made.
+        position: Where in the data the next batch is, as the input pipeline keeps
+            it; None where training cannot go on from here.
+        averaged: Steps of the checkpoints that this is the mean of; empty if it is
+            of one moment.
+        scores: Results on the dev set at this step, by name.
+        cost: What training up to this step took: "seconds" and "flops".
+        unlogged: What updates since the last line of progress add up to, as
+            `MeterSums` has it; empty in checkpoints that are older than this field.
+        fingerprints: Digests of what the weights belong to, by name.
+    """
+
+    step: int
+    position: Mapping[str, int] | None = None
+    averaged: Sequence[int] = ()
+    scores: Mapping[str, float] = dataclasses.field(default_factory=dict)
+    cost: Mapping[str, float] = dataclasses.field(default_factory=dict)
+    unlogged: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+    fingerprints: Mapping[str, str] = dataclasses.field(default_factory=dict)
+
+
+def named_weights(weights: Sequence[keras.Variable]) -> dict[str, tf.Variable]:
+    """Returns the raw variables by their paths, "/" written "-".
+
+    Raises:
+        ValueError: If two variables share a path.
+    """
+    named = {weight.path.replace("/", "-"): weight.value for weight in weights}
+    if len(named) != len(weights):
+        raise ValueError(
+            "Every weight must have a path of its own. Received: "
+            f"{sorted(weight.path for weight in weights)}"
+        )
+    return named
+
+
+def steps_in(directory: Path) -> list[int]:
+    """Returns the steps of all checkpoints in a directory, ascending."""
+    if not directory.is_dir():
+        return []
+    found = [_NAME.fullmatch(path.name) for path in directory.iterdir()]
+    return sorted(int(match[1]) for match in found if match)
+
+
+class CheckpointStore:
+    """The checkpoints of one run.
+
+    Args:
+        directory: Where `step-N` folders lie; made when the first is saved.
+        model: Built; its weights are saved and restored.
+        optimizer: Built; None to leave its state alone, as for translation.
+    """
+
+    def __init__(
+        self,
+        directory: str | os.PathLike[str],
+        model: keras.Model,
+        optimizer: keras.Optimizer | None = None,
+    ):
+        self.directory = Path(directory)
+        parts = {"model": named_weights(model.weights)}
+        if optimizer is not None:
+            parts["optimizer"] = named_weights(optimizer.variables)
+        self._checkpoint = tf.train.Checkpoint(
+            **{part: tf.train.Checkpoint(**named) for part, named in parts.items()}
+        )
+        self._shapes = {
+            f"{part}/{name}": tuple(variable.shape)
+            for part, named in parts.items()
+            for name, variable in named.items()
+        }
+
+    def steps(self) -> list[int]:
+        """Returns the steps of all checkpoints, ascending."""
+        return steps_in(self.directory)
+
+    def path(self, step: int) -> Path:
+        """Returns where the checkpoint of a step lies, or would."""
+        return self.directory / f"step-{step}"
+
+    def save(self, state: CheckpointState) -> Path:
+        """Writes a checkpoint and returns its directory.
+
+        Raises:
+            OSError: If the disk is full, say. Nothing half-written stays behind.
+        """
+        final = self.path(state.step)
+        _write_directory(final, self._checkpoint, state)
+        return final
+
+    def restore(self, path: str | os.PathLike[str]) -> CheckpointState:
+        """Loads a checkpoint into model and optimizer, and returns its state.
+
+        Raises:
+            UserError: If it is damaged, or is of another model.
+        """
+        path = Path(path)
+        state = read_state(path)
+        _check_files(path)
+        self._check_fit(path)
+        self._checkpoint.read(str(path / _WEIGHTS)).assert_existing_objects_matched()
+        return state
+
+    def _check_fit(self, path: Path) -> None:
+        """Raises `UserError` if names or shapes differ from those of the model."""
+        stored = _stored_shapes(tf.train.load_checkpoint(str(path / _WEIGHTS)))
+        if not any(name.startswith("optimizer/") for name in self._shapes):
+            stored = {n: s for n, s in stored.items() if n.startswith("model/")}
+        for name in sorted({*stored, *self._shapes}):
+            there, here = stored.get(name), self._shapes.get(name)
+            if there != here:
+                raise UserError(
+                    f"The checkpoint {path} does not fit this model: {name} has the "
+                    f"shape {there} there and {here} here. Use the settings it was "
+                    "trained with, which lie in its model_dir."
+                )
+
+    def tidy(self) -> None:
+        """Clears away what a killed run left half-written or half-deleted.
+
+        Only for who may write: it would take away what another is writing.
+        """
+        _tidy(self.directory)
+
+    def restore_newest(
+        self, last_saved: int = 0
+    ) -> tuple[CheckpointState | None, list[str]]:
+        """Loads the newest checkpoint that is whole.
+
+        Newer ones that are not are set aside as `damaged-step-N`: left in place,
+        they would pass for the newest when checkpoints are pruned or averaged.
+
+        Args:
+            last_saved: The step that is known to have been saved last, 0 if none is.
+
+        Returns:
+            Its state, None if there is no checkpoint, and a warning for each
+            newer one that was passed over, or is gone.
+
+        Raises:
+            UserError: If there are checkpoints and none of them is whole. They
+                are left as they are.
+        """
+        self.tidy()
+        gone = self._gone(last_saved)
+        warnings: list[str] = []
+        passed_over: list[Path] = []
+        for step in reversed(self.steps()):
+            try:
+                state = self.restore(self.path(step))
+            except UserError as error:
+                warnings.append(str(error))
+                passed_over.append(self.path(step))
+            else:
+                for path in passed_over:
+                    aside = self._aside(path)
+                    remove(aside)
+                    path.rename(aside)
+                return state, gone + warnings
+        if warnings:
+            raise UserError(
+                f"None of the {len(warnings)} checkpoints in {self.directory} can be "
+                "used:\n  " + "\n  ".join(warnings)
+            )
+        return None, gone
+
+    def _aside(self, path: Path) -> Path:
+        return path.with_name(f"damaged-{path.name}")
+
+    def _gone(self, last_saved: int) -> list[str]:
+        """Returns a warning if a checkpoint was saved and is no longer there."""
+        path = self.path(last_saved)
+        newest = max(self.steps(), default=0)
+        if newest >= last_saved or self._aside(path).exists():
+            return []
+        return [
+            f"The checkpoint {path} was saved last, and is gone. What was trained "
+            f"after step {newest:,} is made once more."
+        ]
+
+    def prune(self, keep: int, always: Sequence[int] = ()) -> list[int]:
+        """Deletes all but the newest `keep` checkpoints and those in `always`.
+
+        Returns:
+            The steps deleted.
+        """
+        steps = self.steps()
+        spared = {*steps[-keep:], *always} if keep else set(steps)
+        deleted = [step for step in steps if step not in spared]
+        for step in deleted:
+            delete(self.path(step))
+        return deleted
+
+
+def read_state(path: str | os.PathLike[str]) -> CheckpointState:
+    """Returns what a checkpoint directory says of itself.
+
+    Raises:
+        UserError: If there is none, or it cannot be read.
+    """
+    fields = _read_card(Path(path))["state"]
+    return CheckpointState(**{**fields, "averaged": tuple(fields["averaged"])})
+
+
+def average(
+    paths: Sequence[str | os.PathLike[str]], target: str | os.PathLike[str]
+) -> CheckpointState:
+    """Writes the mean of several checkpoints' model weights (section 6.1).
+
+    Sums run in float64. The result has no optimizer and no position in the data:
+    it can be evaluated and exported, never trained on.
+
+    Args:
+        paths: Checkpoint directories of one model.
+        target: Directory to write; replaced if there.
+
+    Returns:
+        The state written: the last step, and the steps that were averaged.
+
+    Raises:
+        UserError: If there is nothing to average, a checkpoint is damaged, or they
+            are of different models.
+        OSError: If the target could not be written.
+    """
+    if not paths:
+        raise UserError("There is no checkpoint to average.")
+    states = [read_state(path) for path in paths]
+    sums: dict[str, np.ndarray] = {}
+    for index, path in enumerate(paths):
+        weights = read_weights(path)
+        if index and {k: v.shape for k, v in weights.items()} != {
+            k: v.shape for k, v in sums.items()
+        }:
+            raise UserError(
+                f"{path} is of another model than {paths[0]}: their weights differ "
+                "in name or shape. Average checkpoints of one run."
+            )
+        for name, value in weights.items():
+            sums[name] = sums.get(name, 0.0) + value.astype("float64")
+    means = {
+        name: tf.Variable((total / len(paths)).astype("float32"))
+        for name, total in sums.items()
+    }
+    checkpoint = tf.train.Checkpoint(model=tf.train.Checkpoint(**means))
+    averaged = tuple(sorted(state.step for state in states))
+    state = CheckpointState(
+        step=averaged[-1],
+        averaged=averaged,
+        fingerprints=states[-1].fingerprints,
+    )
+    _write_directory(Path(target), checkpoint, state)
+    return state
+
+
+def read_weights(path: str | os.PathLike[str]) -> dict[str, np.ndarray]:
+    """Returns a checkpoint's model weights by name, without a model.
+
+    Raises:
+        UserError: If the checkpoint is damaged.
+    """
+    _check_files(Path(path))
+    reader = tf.train.load_checkpoint(str(Path(path) / _WEIGHTS))
+    return {
+        name.removeprefix("model/"): reader.get_tensor(name + _SUFFIX)
+        for name in _stored_shapes(reader)
+        if name.startswith("model/")
+    }
+
+
+def _stored_shapes(reader: Any) -> dict[str, tuple[int, ...]]:
+    """Returns the shapes in a checkpoint by "model/NAME" and "optimizer/NAME"."""
+    return {
+        key.removesuffix(_SUFFIX): tuple(shape)
+        for key, shape in reader.get_variable_to_shape_map().items()
+        if key.endswith(_SUFFIX)
+    }
+
+
+def _write_directory(
+    target: Path, checkpoint: tf.train.Checkpoint, state: CheckpointState
+) -> None:
+    """Writes a checkpoint's directory whole or not at all.
+
+    Raises:
+        OSError: If it could not be written. Nothing half-written stays behind.
+    """
+
+    def write(directory: Path) -> None:
+        checkpoint.write(str(directory / _WEIGHTS))
+        _write_state(directory, state)
+
+    _tidy(target.parent)
+    try:
+        write_folder(target, write)
+    except tf.errors.OpError as error:
+        raise OSError(f"{target} could not be written: {error.message}") from error
+
+
+def _tidy(directory: Path) -> None:
+    """Clears away what a killed run left half-written, half-renamed or half-deleted."""
+    put_back(directory, _NAMES)
+    for stale in directory.glob(f".{_NAMES}.tmp"):
+        remove(stale)
+
+
+def _write_state(directory: Path, state: CheckpointState) -> None:
+    """Writes `state.json`, with a digest of each weights file beside it."""
+    card: dict[str, Any] = {
+        "state": dataclasses.asdict(state),
+        "files": {path.name: _digest(path) for path in sorted(directory.iterdir())},
+    }
+    text = json.dumps({**card, "sha256": _digest_of_card(card)}, indent=1)
+    (directory / _STATE).write_text(text + "\n")
+
+
+def _read_card(path: Path) -> dict[str, Any]:
+    """Returns `state.json`, checked against the digest it ends with."""
+    file = path / _STATE
+    try:
+        card = json.loads(file.read_text())
+        whole = card.pop("sha256") == _digest_of_card(card)
+    except FileNotFoundError:
+        raise UserError(
+            f"{path} is not a checkpoint: it has no {_STATE}. Expected a folder "
+            "step-N below a model_dir's checkpoints, or an averaged one."
+        ) from None
+    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+        raise UserError(f"The checkpoint {path} is damaged: {error}") from error
+    if not whole:
+        raise UserError(f"The checkpoint {path} is damaged: {_STATE} has changed.")
+    return card
+
+
+def _digest_of_card(card: Mapping[str, Any]) -> str:
+    text = json.dumps(card, sort_keys=True)
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def _check_files(path: Path) -> None:
+    """Raises `UserError` if a file is missing or not as it was written."""
+    for name, digest in _read_card(path)["files"].items():
+        if not (path / name).is_file():
+            raise UserError(f"The checkpoint {path} is damaged: {name} is missing.")
+        if _digest(path / name) != digest:
+            raise UserError(
+                f"The checkpoint {path} is damaged: {name} has changed since it was "
+                "written (truncated, or a fault of the disk). Use another one."
+            )
+
+
+def _digest(path: Path) -> str:
+    with open(path, "rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()

@@ -1,0 +1,1 @@
+"""Tests of attention pictures: what is drawn is compared with the weights."""

@@ -1,0 +1,86 @@
+"""Labels, checks, and files that are whole or not there."""
+
+import matplotlib
+import pytest
+from matplotlib.figure import Figure
+
+from t2t_keras.attention.drawing import (
+    LONGEST_LABEL,
+    check_heads,
+    check_layer,
+    label,
+    save_figure,
+    text_settings,
+)
+from t2t_keras.errors import UserError
+
+
+def figure_with(text: str) -> Figure:
+    figure = Figure(figsize=(2, 1))
+    figure.text(0.1, 0.5, text, **text_settings())
+    return figure
+
+
+def test_a_label_is_cut_where_it_is_too_long() -> None:
+    assert label("a" * LONGEST_LABEL) == "a" * LONGEST_LABEL
+    assert label("a" * 99) == "a" * (LONGEST_LABEL - 1) + "…"
+
+
+@pytest.mark.parametrize(
+    ("form", "start"), [("svg", b"<?xml"), ("png", b"\x89PNG"), ("pdf", b"%PDF")]
+)
+def test_the_ending_says_the_form_and_the_file_is_the_same_again(
+    tmp_path, form, start
+) -> None:
+    first, second = tmp_path / f"a.{form}", tmp_path / f"b.{form}"
+    for path in (first, second):
+        save_figure(figure_with("$x"), path)
+    assert first.read_bytes() == second.read_bytes()
+    assert first.read_bytes().startswith(start)
+    assert len(list(tmp_path.iterdir())) == 2
+
+
+def test_a_dollar_is_a_dollar_and_a_letter_of_no_font_no_warning(tmp_path) -> None:
+    path = tmp_path / "a.svg"
+    save_figure(figure_with("$x^2$ <b> \U00013000"), path)
+    assert ">$x^2$ &lt;b&gt; \U00013000</text>" in path.read_text()
+
+
+def test_the_notebook_s_settings_stay(tmp_path) -> None:
+    before = dict(matplotlib.rcParams)
+    save_figure(figure_with("a"), tmp_path / "a.svg")
+    assert dict(matplotlib.rcParams) == before
+
+
+def test_a_failure_leaves_the_old_file_and_no_other(tmp_path, monkeypatch) -> None:
+    path = tmp_path / "a.svg"
+    path.write_text("old")
+
+    def full(self, name, **_):
+        name.write_text("half")
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(Figure, "savefig", full)
+    with pytest.raises(UserError, match=r"a\.svg cannot be written: No space left"):
+        save_figure(figure_with("a"), path)
+    assert path.read_text() == "old"
+    assert list(tmp_path.iterdir()) == [path]
+
+
+@pytest.mark.parametrize("layer", [0, -1, 4])
+def test_a_layer_that_is_not_there(layer: int) -> None:
+    with pytest.raises(UserError, match=f"There is no layer {layer}: the model has 3"):
+        check_layer(layer, 3)
+
+
+@pytest.mark.parametrize(
+    ("heads", "message"),
+    [
+        ([1, 5], "There is no head 5: a layer has 4"),
+        ([0], "no head 0"),
+        ([], "No head"),
+    ],
+)
+def test_a_head_that_is_not_there(heads: list[int], message: str) -> None:
+    with pytest.raises(UserError, match=message):
+        check_heads(heads, 4)

@@ -1,0 +1,41 @@
+"""The picture of the heads is read back and compared with the table."""
+
+import math
+
+import numpy as np
+
+from t2t_keras.attention.drawing import save_figure
+from t2t_keras.attention.head_figure import SHOWN, head_figure
+from t2t_keras.attention.head_table import name_of
+from tests.attention.made_up import H, R
+from tests.attention.test_head_table import facts_of_sentences
+
+
+def test_a_row_for_each_head_and_a_column_for_each_share(tmp_path) -> None:
+    heads = facts_of_sentences()
+    heads[2] = heads[2]._replace(evenness=math.nan)
+    figure = head_figure(heads, title="Title")
+    assert figure.get_suptitle() == "Title"
+    for number, axes in enumerate(figure.axes):
+        of_kind = heads[number * R * H : (number + 1) * R * H]
+        expected = [[getattr(facts, name) for name in SHOWN] for facts in of_kind]
+        image = axes.images[0]
+        assert image.get_gid() == of_kind[0].kind
+        assert image.get_clim() == (0.0, 1.0)
+        found = np.ma.filled(image.get_array(), np.nan)
+        np.testing.assert_array_equal(found, expected)
+        assert [text.get_text() for text in axes.get_xticklabels()] == list(SHOWN)
+        assert [text.get_text() for text in axes.get_yticklabels()] == [
+            f"{facts.layer}.{facts.head} {name_of(facts)}" for facts in of_kind
+        ]
+        written = {text.get_position(): text.get_text() for text in axes.texts}
+        for row, values in enumerate(expected):
+            for column, value in enumerate(values):
+                text = "-" if math.isnan(value) else f"{100 * value:.0f}"
+                assert written[column, row] == text
+    save_figure(figure, tmp_path / "a.png")
+
+
+def test_one_kind_alone() -> None:
+    heads = [facts for facts in facts_of_sentences() if facts.kind == "memory"]
+    assert len(head_figure(heads).axes) == 1

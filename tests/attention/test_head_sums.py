@@ -1,0 +1,137 @@
+"""What each head does, against a slow loop over single weights and by hand."""
+
+import math
+
+import numpy as np
+import pytest
+
+from t2t_keras.attention.head_sums import LONG, NEAR, HeadSums
+from t2t_keras.attention.sentence_maps import SentenceMaps, sentence_maps
+from tests.attention.made_up import HOSTILE, SOURCE, TARGET, H, R, made_up
+
+MARKS = (".", "-->", "▁|", "▁`", "▁%", "▁...")
+LONG_SOURCE = (*(f"▁w{number}" for number in range(9)), "▁...", ".", "</s>")
+
+
+def slow_facts(
+    sentences: list[SentenceMaps], kind: str, layer: int, head: int, reach: float
+) -> dict[str, float]:
+    """Returns the means, one weight at a time, in Python's own numbers."""
+    totals = dict.fromkeys(
+        (
+            *("previous", "same", "next", "begin", "end", "punctuation", "near"),
+            *("distant", "distance", "entropy", "most", "largest"),
+        ),
+        0.0,
+    )
+    count = 0
+    for maps in sentences:
+        attention = getattr(maps, kind)
+        last = len(attention.keys) - 1
+        for query in range(len(attention.queries)):
+            count += 1
+            row = [float(w) for w in attention.weights[layer, head, query]]
+            totals["largest"] += max(row)
+            allowed = 0
+            for key, weight in enumerate(row):
+                far = abs(query - key)
+                if kind == "decoder":
+                    allowed += key <= query
+                elif kind == "encoder":
+                    allowed += far <= reach
+                else:
+                    allowed += 1
+                for name, counts in (
+                    ("previous", key == query - 1),
+                    ("same", key == query),
+                    ("next", key == query + 1),
+                    ("begin", kind == "decoder" and key == 0),
+                    ("end", kind != "decoder" and key == last),
+                    ("punctuation", attention.keys[key] in MARKS),
+                    ("near", far <= NEAR),
+                    ("distant", far >= LONG),
+                ):
+                    totals[name] += weight if counts else 0.0
+                totals["distance"] += weight * far
+                totals["entropy"] -= weight * math.log2(weight) if weight else 0.0
+            totals["most"] += math.log2(allowed)
+    evenness = totals["entropy"] / totals["most"]
+    means = {name: total / count for name, total in totals.items() if name != "most"}
+    return {**means, "evenness": evenness}
+
+
+@pytest.mark.parametrize("neighborhood", [None, 5])
+def test_all_figures_are_the_slow_loop_s(neighborhood) -> None:
+    sentences = [
+        made_up(SOURCE, TARGET, seed=1),
+        made_up(LONG_SOURCE, (*TARGET, *LONG_SOURCE), seed=2),
+    ]
+    sums = HeadSums(neighborhood)
+    for maps in sentences:
+        sums.add(maps)
+    facts = sums.facts()
+    assert [(f.kind, f.layer, f.head) for f in facts] == [
+        (kind, layer, head)
+        for kind in ("encoder", "decoder", "memory")
+        for layer in range(1, R + 1)
+        for head in range(1, H + 1)
+    ]
+    reach = neighborhood // 2 if neighborhood else math.inf
+    for each in facts:
+        place = each.kind, each.layer - 1, each.head - 1
+        expected = slow_facts(sentences, *place, reach)
+        found = {name: getattr(each, name) for name in expected}
+        assert found == pytest.approx(expected, abs=1e-9), place
+        assert set(expected) == set(each._fields) - {"kind", "layer", "head"}
+
+
+def test_the_order_of_sentences_does_not_matter() -> None:
+    sentences = [made_up(seed=seed) for seed in range(3)] + [made_up(HOSTILE, HOSTILE)]
+    forth, back = HeadSums(), HeadSums()
+    for maps in sentences:
+        forth.add(maps)
+    for maps in reversed(sentences):
+        back.add(maps)
+    for one, other in zip(forth.facts(), back.facts(), strict=True):
+        assert one[3:] == pytest.approx(other[3:], abs=1e-12)
+
+
+def head_that(queries: int, keys: int, looks_at) -> np.ndarray:
+    """Returns [1, 1, Q, C]: each query looks at one key alone."""
+    weights = np.zeros((1, 1, queries, keys))
+    for query in range(queries):
+        weights[0, 0, query, looks_at(query)] = 1.0
+    return weights
+
+
+def test_heads_that_do_one_thing_worked_out_by_hand() -> None:
+    source, target = ("▁a", "▁b", ",", "</s>"), ("▁x", "▁y", "</s>")
+    sums = HeadSums()
+    sums.add(
+        sentence_maps(
+            source,
+            target,
+            (
+                np.full((1, 1, 4, 4), 0.25),
+                head_that(3, 3, lambda query: 0),
+                head_that(3, 4, lambda query: 3),
+            ),
+        )
+    )
+    encoder, decoder, memory = sums.facts()
+    assert encoder.entropy == 2.0 and encoder.evenness == 1.0
+    # Distances 0 to 3 of 4 queries: twice 6 and twice 4, of 16 pairs.
+    assert encoder.distance == (6 + 4 + 4 + 6) / 16
+    assert (encoder.same, encoder.previous, encoder.next) == (4 / 16, 3 / 16, 3 / 16)
+    assert (encoder.end, encoder.punctuation, encoder.begin) == (0.25, 0.25, 0.0)
+    assert (decoder.begin, decoder.entropy, decoder.largest) == (1.0, 0.0, 1.0)
+    assert (decoder.same, decoder.previous) == (1 / 3, 1 / 3)
+    assert decoder.end == 0.0
+    assert (memory.end, memory.begin, memory.distance) == (1.0, 0.0, (3 + 2 + 1) / 3)
+
+
+def test_without_a_choice_there_is_no_evenness() -> None:
+    sums = HeadSums()
+    sums.add(sentence_maps(["</s>"], ["</s>"], [np.ones((1, 1, 1, 1))] * 3))
+    assert all(math.isnan(facts.evenness) for facts in sums.facts())
+    assert HeadSums().facts() == []

@@ -1,0 +1,190 @@
+"""Lines are read back from the figure and from its SVG, and compared with weights."""
+
+import itertools
+import re
+import sys
+import xml.etree.ElementTree as ElementTree
+
+import numpy as np
+import pytest
+from matplotlib.collections import LineCollection
+from matplotlib.colors import to_hex
+from matplotlib.figure import Figure
+from matplotlib.patches import Rectangle
+
+from t2t_keras.attention.drawing import save_figure
+from t2t_keras.attention.line_figure import FAINTEST, line_figure
+from t2t_keras.attention.palette import head_color
+from t2t_keras.attention.words import merged
+from t2t_keras.errors import UserError
+from tests.attention.made_up import HOSTILE, H, made_up
+
+
+def heights_of(figure: Figure, side: str) -> dict[int, float]:
+    """Returns where the text of each row stands."""
+    texts = {text.get_gid(): text for text in figure.axes[0].texts}
+    rows = [gid for gid in texts if gid and gid.startswith(f"{side}-")]
+    return {int(gid.split("-")[1]): texts[gid].get_position()[1] for gid in rows}
+
+
+def drawn_lines(figure: Figure) -> dict[tuple[int, int, int], float]:
+    """Returns the opacity of each line, by head, query and key.
+
+    A line belongs to the words that its ends stand nearest to.
+    """
+    found = {}
+    queries, keys = (heights_of(figure, side) for side in ("query", "key"))
+    for lines in figure.axes[0].collections:
+        assert isinstance(lines, LineCollection)
+        head = int(lines.get_gid().removeprefix("head-"))
+        colors = lines.get_colors()
+        for segment, color in zip(lines.get_segments(), colors, strict=True):
+            (left, y_query), (right, y_key) = segment
+            assert left < right
+            query = min(queries, key=lambda row, y=y_query: abs(queries[row] - y))
+            key = min(keys, key=lambda row, y=y_key: abs(keys[row] - y))
+            assert to_hex(color) == head_color(head - 1)
+            found[head, query, key] = color[3]
+    return found
+
+
+def expected_lines(weights_HQC, heads, queries) -> dict[tuple[int, int, int], float]:
+    return {
+        (head, query, key): weights_HQC[head - 1, query, key]
+        for head in heads
+        for query in queries
+        for key in range(weights_HQC.shape[2])
+        if weights_HQC[head - 1, query, key] >= FAINTEST
+    }
+
+
+def test_each_line_is_as_strong_as_its_weight() -> None:
+    choices = ((1, None), (2, [3, 1]))
+    for row in itertools.product(("encoder", "decoder", "memory"), choices):
+        kind, (layer, heads) = row
+        attention = getattr(made_up(), kind)
+        found = drawn_lines(line_figure(attention, layer, heads))
+        expected = expected_lines(
+            attention.weights[layer - 1],
+            heads or range(1, H + 1),
+            range(len(attention.queries)),
+        )
+        assert found.keys() == expected.keys(), row
+        assert len(found) < attention.weights[0].size, row  # some are too faint
+        for line, opacity in expected.items():
+            assert found[line] == pytest.approx(opacity, abs=1e-6), (row, line)
+
+
+def test_one_word_s_lines_and_boxes() -> None:
+    attention = merged(made_up().memory)
+    figure = line_figure(attention, 1, [1, 3], words=["Äpfel"])
+    row = attention.queries.index("Äpfel")
+    weights_HQC = attention.weights[0]
+    expected = expected_lines(weights_HQC, [1, 3], [row])
+    assert drawn_lines(figure) == pytest.approx(expected, abs=1e-6)
+    boxes = {
+        patch.get_gid(): patch
+        for patch in figure.axes[0].patches
+        if isinstance(patch, Rectangle)
+    }
+    assert len(boxes) == 2 * len(attention.keys)
+    keys = heights_of(figure, "key")
+    for head in (1, 3):
+        for key in range(len(attention.keys)):
+            box = boxes[f"box-{head}-{key}"]
+            assert box.get_facecolor()[3] == pytest.approx(
+                weights_HQC[head - 1, row, key]
+            )
+            assert box.get_y() < keys[key] < box.get_y() + box.get_height()
+    # The other words step back.
+    texts = {text.get_gid(): text.get_color() for text in figure.axes[0].texts}
+    assert texts[f"query-{row}"] == "black"
+    assert texts["query-0"] != "black"
+
+
+def test_a_subword_is_named_with_or_without_its_space() -> None:
+    attention = made_up().encoder
+    for word in ("▁app", "app"):
+        lines = drawn_lines(line_figure(attention, 1, words=[word]))
+        assert {query for _, query, _ in lines} == {1}
+
+
+def test_a_word_that_stands_there_twice_has_all_its_lines() -> None:
+    attention = made_up(("▁a", "▁b", "▁a", "</s>")).encoder
+    lines = drawn_lines(line_figure(attention, 2, words=["a", "b", "a"]))
+    assert {query for _, query, _ in lines} == {0, 1, 2}
+
+
+def test_words_stand_in_order_on_both_sides() -> None:
+    attention = made_up().memory
+    texts = {
+        text.get_gid(): text.get_text()
+        for text in line_figure(attention, 1).axes[0].texts
+    }
+    for side in ("query", "key"):
+        tokens = attention.queries if side == "query" else attention.keys
+        assert [texts[f"{side}-{row}"] for row in range(len(tokens))] == list(tokens)
+        heights = heights_of(line_figure(attention, 1), side)
+        assert sorted(heights, key=heights.__getitem__) == list(range(len(tokens)))
+
+
+def test_the_svg_says_the_same(tmp_path) -> None:
+    attention = made_up().encoder
+    path = tmp_path / "lines.svg"
+    save_figure(line_figure(attention, 2, [2], title="Title"), path)
+    root = ElementTree.parse(path).getroot()
+    (group,) = (e for e in root.iter() if e.get("id") == "head-2")
+    strengths = []
+    for line in group.iter("{http://www.w3.org/2000/svg}path"):
+        style = line.get("style", "")
+        assert f"stroke: {head_color(1)}" in style
+        opacity = re.search(r"stroke-opacity: ([\d.]+)", style)
+        strengths.append(float(opacity[1]) if opacity else 1.0)
+    weights_QC = attention.weights[1, 1]
+    expected = weights_QC[weights_QC >= FAINTEST]
+    np.testing.assert_allclose(strengths, expected, atol=1e-5)
+    texts = [
+        "".join(text.itertext())
+        for text in root.iter("{http://www.w3.org/2000/svg}text")
+    ]
+    for token in (*attention.queries, "Title"):
+        assert token in texts
+
+
+@pytest.mark.parametrize("form", ["svg", "png"])
+def test_hostile_words_are_drawn(tmp_path, form) -> None:
+    path = tmp_path / f"lines.{form}"
+    figure = line_figure(made_up(HOSTILE, HOSTILE).encoder, 1, title="$x$")
+    save_figure(figure, path)
+    if form == "svg":
+        texts = ElementTree.parse(path).getroot().itertext()
+        assert {"▁<script>alert(1)</script>"[:23] + "…", "▁$x^2$", "$x$"} <= set(texts)
+
+
+def test_a_hundred_words() -> None:
+    words = tuple(f"▁w{number}" for number in range(100))
+    figure = line_figure(made_up(words, words).encoder, 1)
+    assert len(heights_of(figure, "query")) == 100
+    assert figure.get_figheight() > 20
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"layer": 3}, "There is no layer 3: the model has 2, counted from 1."),
+        ({"layer": 1, "heads": [4]}, "There is no head 4: a layer has 3"),
+        (
+            {"layer": 1, "words": ["pear"]},
+            "There is no word 'pear' to draw lines from. There are: ▁The ▁app les",
+        ),
+    ],
+)
+def test_what_is_not_there_is_named(arguments, message) -> None:
+    with pytest.raises(UserError, match=re.escape(message)):
+        line_figure(made_up().encoder, **arguments)
+
+
+def test_pyplot_is_left_alone(monkeypatch, tmp_path) -> None:
+    # None makes an import of it fail.
+    monkeypatch.setitem(sys.modules, "matplotlib.pyplot", None)
+    save_figure(line_figure(made_up().encoder, 1), tmp_path / "a.png")

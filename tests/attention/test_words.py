@@ -1,0 +1,112 @@
+"""Subwords to words: by hand, and against a product of matrices."""
+
+import numpy as np
+
+from t2t_keras.attention.sentence_maps import AttentionMap
+from t2t_keras.attention.words import (
+    is_punctuation,
+    merged,
+    merged_sentence,
+    spelled,
+    text_of,
+    word_starts,
+)
+from tests.attention.made_up import HOSTILE, made_up
+
+
+def test_where_words_begin() -> None:
+    rows = (
+        (["▁The", "▁app", "les", ".", "</s>"], [0, 1, 3, 4]),
+        (["<s>", "▁Die", "▁Ä", "pfel"], [0, 1, 2]),
+        # The decoder may write a piece without a space first.
+        (["<s>", "les", "▁a"], [0, 1, 2]),
+        (["les", "▁a"], [0, 1]),
+        (["▁don", "'", "t", "▁go"], [0, 3]),
+        (["▁(", "app", "les", ")", ".", "▁so"], [0, 1, 3, 4, 5]),
+        (["▁", "(", "app", "les", ")"], [0, 2, 4]),
+        (["▁", "<0xF0>", "<0x9F>", "</s>"], [0, 3]),
+        (["▁...", "▁", "▁", "a"], [0, 1, 2]),
+        (["▁", "."], [0]),
+        (["."], [0]),
+    )
+    for pieces, starts in rows:
+        assert word_starts(pieces) == starts, pieces
+
+
+def membership(starts: list[int], pieces: int) -> np.ndarray:
+    """Returns [words, pieces] float64, 1 where a piece belongs to a word."""
+    words = np.searchsorted(starts, np.arange(pieces), side="right") - 1
+    return (np.arange(len(starts))[:, None] == words).astype("float64")
+
+
+def test_words_look_on_average_and_are_looked_at_in_all() -> None:
+    for kind in ("encoder", "decoder", "memory"):
+        attention = getattr(made_up(), kind)
+        found = merged(attention)
+        queries = membership(word_starts(attention.queries), len(attention.queries))
+        keys = membership(word_starts(attention.keys), len(attention.keys))
+        expected = np.einsum(
+            "qi,rhij,kj->rhqk",
+            queries / queries.sum(1, keepdims=True),
+            attention.weights.astype("float64"),
+            keys,
+        )
+        assert found.weights.shape != attention.weights.shape, kind
+        np.testing.assert_allclose(found.weights, expected, atol=1e-6, err_msg=kind)
+        sums = found.weights.sum(-1)
+        np.testing.assert_allclose(sums, 1.0, atol=1e-5, err_msg=kind)
+        assert found.weights.dtype == attention.weights.dtype, kind
+
+
+def test_words_are_spelled() -> None:
+    maps = merged_sentence(made_up())
+    assert maps.encoder.queries == ("The", "apples", "fell", ".", "</s>")
+    assert maps.memory.queries == ("Die", "Äpfel", "fielen", ".", "</s>")
+    assert maps.decoder.keys == ("<s>", "Die", "Äpfel", "fielen", ".")
+
+
+def test_what_has_no_subwords_stays_bit_by_bit() -> None:
+    weights = made_up().encoder.weights
+    attention = AttentionMap(
+        tuple("abcdef"), ("▁a", "▁b", "▁c", "▁d", ".", "!"), weights
+    )
+    found = merged(attention._replace(queries=attention.keys))
+    np.testing.assert_array_equal(found.weights, weights)
+    assert found.queries == ("a", "b", "c", "d", ".", "!")
+
+
+def test_hostile_pieces_keep_their_letters() -> None:
+    found = merged_sentence(made_up(HOSTILE, HOSTILE)).encoder
+    np.testing.assert_allclose(found.weights.sum(-1), 1.0, atol=1e-5)
+    assert "".join(found.keys) == (
+        "".join(HOSTILE).replace("<0xF0><0x9F><0x98><0x80>", "😀").replace("▁", "")
+    )
+    assert found.keys[14:16] == ("😀", "😀")
+
+
+def test_a_word_is_spelled() -> None:
+    rows = (
+        (["▁app", "les"], "apples"),
+        (["▁", "<0xC3>", "<0x84>", "pfel"], "Äpfel"),
+        (["<0xC3>"], "\ufffd"),
+        (["▁"], "▁"),
+        (["▁<0xZZ>"], "<0xZZ>"),
+    )
+    for pieces, text in rows:
+        assert spelled(pieces) == text, pieces
+
+
+def test_a_sentence_is_written_out() -> None:
+    assert text_of(["▁The", "▁app", "les", ".", "</s>"]) == "The apples."
+    assert text_of(["<s>", "</s>"]) == ""
+
+
+PUNCTUATION = (
+    *((piece, True) for piece in (".", "▁?!", "€", "。")),
+    *((piece, False) for piece in ("▁", "a.", "", "</s>", "<s>", "<0x2E>")),
+)
+
+
+def test_what_is_punctuation() -> None:
+    for piece, is_one in PUNCTUATION:
+        assert is_punctuation(piece) is is_one, repr(piece)

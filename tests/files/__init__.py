@@ -1,0 +1,1 @@
+"""Tests of files, locks, signals and quiet start-up."""

@@ -1,0 +1,207 @@
+"""Signals, sent to processes that do without TensorFlow."""
+
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+import threading
+
+import pytest
+
+from t2t_keras.files.signals import (
+    STOP_SIGNALS,
+    Interrupted,
+    blocked,
+    deferred,
+    handled,
+    undo_if_interrupted,
+)
+
+both = pytest.mark.parametrize("number", STOP_SIGNALS)
+
+
+def run(code: str, *arguments: object) -> subprocess.CompletedProcess[str]:
+    """Runs code in a process whose signals are those of a program."""
+    head = """
+        import os, signal, sys
+        from pathlib import Path
+        from t2t_keras import signals
+        signals.end_program_on_signal()
+        number = int(sys.argv[1])
+    """
+    text = textwrap.dedent(head) + textwrap.dedent(code)
+    return subprocess.run(
+        [sys.executable, "-c", text, *map(str, arguments)],
+        capture_output=True,
+        text=True,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
+        check=False,
+    )
+
+
+@both
+def test_a_signal_ends_a_program_that_catches_every_exception(number, tmp_path):
+    half = tmp_path / "half"
+    code = """
+        def undo():
+            half.unlink(missing_ok=True)
+        half = Path(sys.argv[2])
+        print("a line", end="")
+        try:
+            with signals.undo_if_interrupted(undo):
+                half.write_text("half")
+                signal.raise_signal(number)
+        except BaseException as error:
+            print("caught", type(error))
+        print("went on")
+    """
+    done = run(code, int(number), half)
+    assert done.returncode == 128 + number
+    assert (done.stdout, done.stderr) == ("a line", f"stopped by {number.name}\n")
+    assert not half.exists()
+
+
+@both
+def test_the_line_is_printed_while_start_up_is_silenced(number):
+    code = """
+        from t2t_keras.files.quiet import quiet_start_up
+        with quiet_start_up():
+            signal.raise_signal(number)
+    """
+    assert run(code, int(number)).stderr == f"stopped by {number.name}\n"
+
+
+@both
+def test_undoing_happens_once_newest_first_and_is_not_interrupted(number):
+    code = """
+        def undo(name):
+            signal.raise_signal(number)
+            print("undo", name, flush=True)
+            raise OSError
+        def fail():
+            print("no longer")
+            raise OSError
+        try:
+            with signals.undo_if_interrupted(fail):
+                print("done")
+        except OSError:
+            pass
+        with signals.undo_if_interrupted(lambda: undo("outer")):
+            with signals.undo_if_interrupted(lambda: undo("inner")):
+                signal.raise_signal(number)
+    """
+    done = run(code, int(number))
+    assert done.returncode == 128 + number
+    assert done.stdout == "done\nno longer\nundo inner\nundo outer\n"
+
+
+@both
+def test_a_deferred_signal_waits_for_a_safe_point(number):
+    code = """
+        with signals.deferred() as received:
+            signal.raise_signal(number)
+            print("goes on", bool(received), received.received == [number])
+            try:
+                received.check()
+            except signals.Interrupted as stop:
+                print(stop, stop.signal_number == number)
+                raise SystemExit(3)
+    """
+    done = run(code, int(number))
+    expected = f"goes on True True\nstopped by {number.name} True\n"
+    assert (done.returncode, done.stdout) == (3, expected)
+
+
+@both
+def test_a_deferred_signal_that_nobody_acted_on_takes_effect_after_the_block(number):
+    code = """
+        with signals.deferred() as received:
+            signal.raise_signal(number)
+            print("goes on")
+        print("went on")
+    """
+    done = run(code, int(number))
+    assert (done.returncode, done.stdout) == (128 + number, "goes on\n")
+
+
+def test_a_second_ctrl_c_takes_effect_in_the_block():
+    code = """
+        with signals.deferred() as received:
+            for each in (signal.SIGTERM, signal.SIGTERM):
+                signal.raise_signal(each)
+            print("goes on")
+            signal.raise_signal(signal.SIGINT)
+            print("went on")
+    """
+    done = run(code, 0)
+    assert (done.returncode, done.stdout) == (130, "goes on\n")
+
+
+@both
+def test_a_blocked_signal_arrives_later_and_not_in_what_was_started(number):
+    code = """
+        import subprocess
+        with signals.blocked():
+            child = subprocess.Popen(["sleep", "0.3"])
+            child.send_signal(number)
+            os.kill(os.getpid(), number)
+            print("child", child.wait(), flush=True)
+        print("went on")
+    """
+    done = run(code, int(number))
+    assert (done.returncode, done.stdout) == (128 + number, "child 0\n")
+
+
+@both
+def test_the_waiter_hears_a_signal_that_another_thread_was_handed(number):
+    code = """
+        import threading
+        waiter = signals.SignalWaiter()
+        other = threading.Thread(target=lambda: signal.pthread_kill(
+            threading.get_ident(), number))
+        other.start()
+        print(waiter.wait() == number, flush=True)
+        os.kill(os.getpid(), number)
+        print("went on")
+    """
+    done = run(code, int(number))
+    assert (done.returncode, done.stdout) == (-number, "True\n")
+
+
+@both
+def test_handlers_are_put_back(number):
+    received = []
+    before = signal.getsignal(number)
+    with handled(received.append):
+        signal.raise_signal(number)
+    with pytest.raises(Interrupted), deferred() as signals:
+        signal.raise_signal(number)
+        signals.check()
+    with blocked():
+        pass
+    assert received == [number]
+    assert signal.getsignal(number) is before
+    assert not signal.pthread_sigmask(signal.SIG_BLOCK, ())
+
+
+def test_a_thread_that_may_set_no_handlers_works_without():
+    done = threading.Event()
+
+    def work():
+        with handled(print), deferred():
+            done.set()
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    thread.join()
+    assert done.is_set()
+
+
+def test_undoing_follows_success_and_failure():
+    calls = []
+    with undo_if_interrupted(lambda: calls.append("first")):
+        assert not calls
+    with pytest.raises(KeyError), undo_if_interrupted(lambda: calls.append("second")):
+        raise KeyError
+    assert calls == ["first", "second"]

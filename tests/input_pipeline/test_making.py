@@ -1,0 +1,181 @@
+"""Shards from text: what is kept, what is made again, and what is told."""
+
+import dataclasses
+import itertools
+import os
+
+import pytest
+
+from t2t_keras.errors import UserError
+from t2t_keras.input_pipeline.records import making as record_making
+from t2t_keras.input_pipeline.records.making import (
+    Pace,
+    make_shards,
+    pieces,
+    sound_shards,
+)
+from t2t_keras.input_pipeline.records.manifest import Making
+from t2t_keras.input_pipeline.records.shards import check_shard, open_shard
+from t2t_keras.input_pipeline.records.tokenized import TokenizationReport
+from tests.input_pipeline.made_up import made_up_pairs
+
+PAIRS = made_up_pairs(103, seed=8)
+MAX_LENGTH = 20
+
+
+def chunks_of(size, pairs=PAIRS):
+    texts = [(s.encode(), t.encode()) for s, t in pairs]
+    for start in range(0, len(texts), size):
+        source, target = zip(*texts[start : start + size], strict=True)
+        yield list(source), list(target)
+
+
+@pytest.fixture(scope="module")
+def making(vocabulary):
+    return Making(
+        settings={},
+        corpus="made up",
+        fingerprint="f",
+        text_pairs=len(PAIRS),
+        vocabulary_size=vocabulary.size,
+        vocabulary_sha256=vocabulary.sha256,
+        pairs_per_shard=25,
+        max_length=MAX_LENGTH,
+    )
+
+
+@pytest.fixture(scope="module")
+def made(making, vocabulary, tmp_path_factory):
+    """A folder of shards, and their facts."""
+    folder = tmp_path_factory.mktemp("made")
+    return folder, make(folder, making, vocabulary)
+
+
+def make(folder, making, vocabulary, present=(), chunks=None, reports=None):
+    return make_shards(
+        folder,
+        making,
+        chunks_of(7) if chunks is None else chunks,
+        vocabulary,
+        present=dict(present),
+        workers=1,
+        report=lambda pace: reports.append(pace.shard) if reports is not None else None,
+    )
+
+
+def contents(folder):
+    files = sorted(path for path in folder.rglob("*") if path.is_file())
+    return {str(path.relative_to(folder)): path.read_bytes() for path in files}
+
+
+def test_a_piece_lies_in_one_shard_and_none_is_lost():
+    for sizes in ((7, 25), (25, 7), (1, 1), (200, 103)):
+        size, per_shard = sizes
+        found = list(pieces(chunks_of(size), per_shard))
+        texts = [
+            (piece.shard, pair)
+            for piece in found
+            for pair in zip(piece.source, piece.target, strict=True)
+        ]
+        expected = [(n // per_shard, pair) for n, pair in enumerate(PAIRS)]
+        decoded = [(n, (s.decode(), t.decode())) for n, (s, t) in texts]
+        assert decoded == expected, sizes
+        assert all(len(piece.source) <= min(sizes) for piece in found), sizes
+
+
+def test_shards_hold_the_pairs_as_the_vocabulary_encodes_them(made, vocabulary):
+    folder, facts = made
+    assert [each.text_pairs for each in facts] == [25, 25, 25, 25, 3]
+    assert sorted(os.listdir(folder)) == [each.name for each in facts]
+    rows = []
+    for each in facts:
+        check_shard(folder / each.name, each)
+        shard = open_shard(folder / each.name, each)
+        sides = [iter(tokens.tolist()) for tokens in shard.tokens]
+        rows += [
+            tuple(list(itertools.islice(s, n)) for s, n in zip(sides, ns, strict=True))
+            for ns in shard.lengths.tolist()
+        ]
+    encoded = [(vocabulary.encode(s), vocabulary.encode(t)) for s, t in PAIRS]
+    kept = [pair for pair in encoded if max(map(len, pair)) <= MAX_LENGTH]
+    assert rows == kept
+    assert 0 < len(kept) < len(PAIRS)
+    total = sum((e.report for e in facts), TokenizationReport(0, 0, 0, 0, 0))
+    assert (total.pairs_kept, total.dropped_over_long) == (
+        len(kept),
+        len(PAIRS) - len(kept),
+    )
+
+
+def test_only_what_is_missing_is_made(made, making, vocabulary, tmp_path):
+    folder, facts = made
+    for number in (0, 3):
+        os.rename(folder / facts[number].name, tmp_path / facts[number].name)
+    said, reports = [], []
+    present = sound_shards(folder, making.num_shards, said.append)
+    assert (sorted(present), said) == ([1, 2, 4], [])
+    before = {n: (folder / facts[n].name).stat().st_mtime_ns for n in present}
+    again = make(folder, making, vocabulary, present, reports=reports)
+    assert again == facts
+    assert reports == ["train-00000", "train-00003"]
+    assert before == {n: (folder / facts[n].name).stat().st_mtime_ns for n in present}
+    for number in (0, 3):
+        name = facts[number].name
+        assert contents(folder / name) == contents(tmp_path / name)
+
+
+def test_nothing_is_read_where_nothing_is_missing(made, making, vocabulary):
+    folder, facts = made
+    present = sound_shards(folder, making.num_shards, [].append)
+
+    def never():
+        raise AssertionError("the text was read")
+        yield
+
+    assert make(folder, making, vocabulary, present, chunks=never()) == facts
+
+
+def test_damage_is_told_and_the_shard_made_again(made, making, vocabulary):
+    folder, facts = made
+    before = contents(folder)
+    file = folder / facts[2].name / "target.npy"
+    content = bytearray(file.read_bytes())
+    content[-3] ^= 1
+    file.write_bytes(content)
+    (folder / facts[4].name / "shard.json").unlink()
+    (folder / ".making-train-00001-x").mkdir()
+    said = []
+    present = sound_shards(folder, making.num_shards, said.append)
+    assert sorted(present) == [0, 1, 3]
+    assert said[0].startswith(f"warning: damaged, and made again: {file}: its SHA-256")
+    assert said[1].endswith("train-00004/shard.json: No such file or directory")
+    assert make(folder, making, vocabulary, present) == facts
+    assert contents(folder) == before
+
+
+@pytest.mark.parametrize("pairs", [PAIRS[:-1], [*PAIRS, ("the", "Haus")]])
+def test_text_that_has_changed_meanwhile_is_told(making, vocabulary, tmp_path, pairs):
+    with pytest.raises(UserError, match=rf"103 pairs when .* {len(pairs)} when it was"):
+        make(tmp_path, making, vocabulary, chunks=chunks_of(9, pairs))
+
+
+def test_the_pace_is_of_what_was_made_since_the_start(making, made, monkeypatch):
+    _, facts = made
+    now = [100.0]
+    monkeypatch.setattr(record_making.time, "monotonic", lambda: now[0])
+    pace = Pace(making, pairs_present=50)
+    now[0] = 105.0
+    pace.made(facts[3])
+    assert (pace.shard, pace.pairs_done, pace.pairs_per_second) == (
+        "train-00003",
+        75,
+        5.0,
+    )
+    assert pace.seconds_left == pytest.approx((103 - 75) / 5.0)
+
+
+def test_the_number_of_shards(making):
+    counts = [
+        dataclasses.replace(making, text_pairs=n).num_shards for n in (0, 1, 25, 26)
+    ]
+    assert counts == [0, 1, 1, 2]

@@ -1,0 +1,193 @@
+"""Records read as the same corpus in memory does, and say what is wrong with them."""
+
+import dataclasses
+import itertools
+import json
+
+import numpy as np
+import pytest
+
+from t2t_keras.errors import UserError
+from t2t_keras.input_pipeline.batches.filling import BucketFilling
+from t2t_keras.input_pipeline.batches.pipeline import TrainingBatches
+from t2t_keras.input_pipeline.corpora.parallel_text import open_parallel_text
+from t2t_keras.input_pipeline.records.manifest import (
+    Making,
+    Manifest,
+    RecordSide,
+    open_records,
+    open_vocabulary,
+    read_making,
+    read_manifest,
+    text_files,
+    verify_records,
+)
+from t2t_keras.input_pipeline.records.shards import open_shard, write_shard
+from t2t_keras.input_pipeline.records.tokenized import (
+    TokenizationReport,
+    TokenizedChunk,
+)
+from tests.input_pipeline.made_up import random_corpus
+
+# Uneven shards, one of a single pair and one of none.
+CUTS = (0, 31, 32, 32, 80, 130)
+
+
+@pytest.fixture(scope="module")
+def corpus():
+    return random_corpus(130, longest=24, seed=21)
+
+
+@pytest.fixture
+def folder(corpus, vocabulary, tmp_path):
+    """Finished records of the corpus."""
+    facts = []
+    for number, (begin, end) in enumerate(itertools.pairwise(CUTS)):
+        indices = np.arange(begin, end)
+        source, target = (
+            side.gather(indices)[0] for side in (corpus.source, corpus.target)
+        )
+        report = TokenizationReport(end - begin, 0, 0, len(source), len(target))
+        chunk = TokenizedChunk((source, target), corpus.lengths[begin:end], report)
+        facts.append(write_shard(tmp_path, number, chunk, end - begin))
+    vocabulary.save(tmp_path / "vocabulary.model")
+    (tmp_path / "dev.source").write_text("a\nb\n")
+    (tmp_path / "dev.target").write_text("A\nB\n")
+    source, target = text_files(tmp_path, "dev")
+    making = Making(
+        settings={"max_length": 24, "train_source": ["a", "b"], "dataset": None},
+        corpus="made up",
+        fingerprint="f" * 64,
+        text_pairs=len(corpus),
+        vocabulary_size=vocabulary.size,
+        vocabulary_sha256=vocabulary.sha256,
+        pairs_per_shard=31,
+        max_length=24,
+    )
+    texts = {"dev": open_parallel_text([source], [target]).report.sha256}
+    manifest = Manifest(making, corpus.report, tuple(facts), texts)
+    (tmp_path / "making.json").write_text(making.to_json())
+    (tmp_path / "manifest.json").write_text(manifest.to_json())
+    return tmp_path
+
+
+def test_gathering_is_that_of_the_corpus_in_memory(folder, corpus):
+    records = open_records(folder, read_manifest(folder))
+    assert len(records) == len(corpus)
+    np.testing.assert_array_equal(records.lengths, corpus.lengths)
+    random = np.random.default_rng(5)
+    for indices in (
+        *(random.integers(0, 130, count) for count in (0, 1, 9, 300)),
+        np.arange(130),
+        np.array([31, 31]),
+    ):
+        for side in ("source", "target"):
+            found = getattr(records, side).gather(indices)
+            expected = getattr(corpus, side).gather(indices)
+            for one, other in zip(found, expected, strict=True):
+                np.testing.assert_array_equal(one, other)
+            assert found[0].dtype == np.uint16
+
+
+def test_batches_are_those_of_the_corpus_in_memory(folder, corpus):
+    records = open_records(folder, read_manifest(folder))
+    batches = []
+    for each in (records, corpus):
+        filling = BucketFilling.of(each.lengths, max_shapes=4, tokens_per_batch=100)
+        dataset = TrainingBatches(each, filling, seed=9).dataset()
+        batches.append(itertools.islice(dataset.as_numpy_iterator(), 120))
+    for one, other in zip(*batches, strict=True):
+        for name, array in other.items():
+            np.testing.assert_array_equal(one[name], array)
+            assert one[name].dtype == array.dtype
+
+
+def test_parts_of_a_batch_gathered_apart_are_the_batch(folder):
+    """As workers do that each take their rows, and read no others."""
+    side = open_records(folder, read_manifest(folder)).target
+    indices = np.random.default_rng(6).permutation(130)[:50]
+    whole, _ = side.gather(indices)
+    parts = [side.gather(part)[0] for part in np.array_split(indices, 4)]
+    np.testing.assert_array_equal(np.concatenate(parts), whole)
+
+
+def test_a_shard_may_be_larger_than_four_gigatokens():
+    side = RecordSide([np.zeros(5, np.uint16)], np.array([2, 3]), np.array([0, 2]))
+    assert side._starts.tolist() == [0, 2]
+    assert side._starts.dtype == np.uint32
+    huge = np.broadcast_to(np.uint16(7), [(1 << 32) + 1])
+    lengths = np.array([1 << 31, (1 << 31) - 1, 2])
+    side = RecordSide([huge], lengths, np.array([0, 3]))
+    assert side._starts.tolist() == [0, 1 << 31, (1 << 32) - 1]
+    assert side.gather(np.array([2]))[0].tolist() == [7, 7]
+
+
+def test_the_manifest_comes_back_as_it_was(folder):
+    manifest = read_manifest(folder)
+    assert json.loads(manifest.to_json()) == json.loads(
+        (folder / "manifest.json").read_text()
+    )
+    assert manifest.making == read_making(folder)
+    assert manifest.report.pairs_kept == 130
+    for facts in manifest.shards:
+        open_shard(folder / facts.name, facts)
+
+
+def test_records_that_are_not_there_or_not_finished(folder, tmp_path):
+    with pytest.raises(UserError, match=r"no records in .*: it has no manifest\.json"):
+        read_manifest(tmp_path / "elsewhere")
+    assert read_making(tmp_path / "elsewhere") is None
+    (folder / "manifest.json").unlink()
+    with pytest.raises(UserError, match=r"not finished\. Run t2t_keras\.prepare again"):
+        read_manifest(folder)
+
+
+@pytest.mark.parametrize("name", ["making.json", "manifest.json"])
+def test_damaged_facts_are_named(folder, name):
+    file = folder / name
+    read = {"making.json": read_making, "manifest.json": read_manifest}[name]
+    facts = json.loads(file.read_text())
+    incomplete = [{key: facts[key] for key in facts if key != left} for left in facts]
+    for text in ("", "{", "[]", *map(json.dumps, incomplete)):
+        file.write_text(text)
+        with pytest.raises(UserError, match=rf"{name} is damaged: .* Put the original"):
+            read(folder)
+
+
+def test_another_format_is_refused(folder):
+    making = dataclasses.replace(read_making(folder), format=2)
+    (folder / "making.json").write_text(making.to_json())
+    with pytest.raises(UserError, match=r"is of format 2, and this release reads 1"):
+        read_making(folder)
+
+
+def test_a_shard_that_is_missing_is_named(folder):
+    manifest = read_manifest(folder)
+    (folder / "train-00003" / "source.npy").unlink()
+    with pytest.raises(UserError, match=r"damaged: .*train-00003/source\.npy: No such"):
+        open_records(folder, manifest)
+
+
+def test_verifying_reads_everything(folder):
+    manifest = read_manifest(folder)
+    assert verify_records(folder) == manifest
+    for name in (
+        *(f"{f.name}/{file}" for f in manifest.shards for file in f.sha256),
+        "dev.target",
+        "vocabulary.model",
+    ):
+        content = (folder / name).read_bytes()
+        flipped = bytes([content[-2] ^ 1])
+        (folder / name).write_bytes(content[:-2] + flipped + content[-1:])
+        with pytest.raises(UserError, match=name.rpartition("/")[2]):
+            verify_records(folder)
+        (folder / name).write_bytes(content)
+    assert verify_records(folder) == manifest
+
+
+def test_another_vocabulary_is_refused(folder):
+    making = read_manifest(folder).making
+    assert open_vocabulary(folder, making).sha256 == making.vocabulary_sha256
+    other = dataclasses.replace(making, vocabulary_sha256="0" * 64)
+    with pytest.raises(UserError, match=r"\.model is not the vocabulary of these"):
+        open_vocabulary(folder, other)

@@ -1,0 +1,182 @@
+import itertools
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from t2t_keras.input_pipeline.batches.bucketing import batch_shape
+from t2t_keras.input_pipeline.batches.plan import (
+    plan_epoch,
+    plan_evaluation,
+    random_stream,
+    shuffled,
+)
+
+# No two bounds alike; the fourth holds the third, and not the second.
+BOUNDS = ((4, 5), (11, 3), (6, 9), (7, 13), (20, 17))
+LENGTHS = st.lists(st.tuples(st.integers(1, 20), st.integers(1, 17)), max_size=60)
+WORDS = st.integers(0, 2**64 - 1)
+
+
+def shapes_of(tokens_per_batch, bounds=BOUNDS):
+    return tuple(batch_shape(pair, tokens_per_batch) for pair in bounds)
+
+
+def as_array(lengths):
+    return np.array(lengths, np.int64).reshape(-1, 2)
+
+
+def check_nothing_is_lost(plan, lengths, tokens_per_batch):
+    members = [int(index) for batch in plan for index in batch.indices]
+    assert sorted(members) == list(range(len(lengths)))
+    for batch in plan:
+        assert batch.rows is None
+        assert batch.shape in shapes_of(tokens_per_batch)
+        rows, source_bound, target_bound = batch.shape
+        assert 1 <= len(batch.indices) <= rows
+        assert all(lengths[batch.indices].max(axis=0) <= (source_bound, target_bound))
+        assert rows * source_bound <= tokens_per_batch
+        assert rows * target_bound <= tokens_per_batch
+    not_full = [b for b in plan if len(b.indices) < b.shape.rows]
+    assert len(not_full) <= 1
+
+
+@given(LENGTHS, st.integers(20, 150), WORDS, WORDS)
+def test_training_loses_nothing(lengths, tokens_per_batch, seed, epoch):
+    lengths = as_array(lengths)
+    arguments = (lengths, shapes_of(tokens_per_batch), seed, epoch)
+    plan = plan_epoch(*arguments)
+    check_nothing_is_lost(plan, lengths, tokens_per_batch)
+    again = plan_epoch(*arguments)
+    assert [b.shape for b in plan] == [b.shape for b in again]
+    for one, other in zip(plan, again, strict=True):
+        np.testing.assert_array_equal(one.indices, other.indices)
+
+
+@given(LENGTHS, st.integers(20, 150))
+def test_evaluation_loses_nothing(lengths, tokens_per_batch):
+    lengths = as_array(lengths)
+    plan = plan_evaluation(lengths, shapes_of(tokens_per_batch))
+    check_nothing_is_lost(plan, lengths, tokens_per_batch)
+    sums = [batch.shape.positions for batch in plan]
+    assert sums[:-1] == sorted(sums[:-1])  # the last one holds what is left
+
+
+@given(LENGTHS, st.integers(20, 150), st.integers(0, 5), st.integers(0, 5))
+def test_every_epoch_has_as_many_batches(lengths, tokens_per_batch, seed, epoch):
+    lengths = as_array(lengths)
+    counts = {
+        len(plan_epoch(lengths, shapes_of(tokens_per_batch), s, e))
+        for s, e in ((seed, epoch), (seed, epoch + 1), (seed + 1, epoch))
+    }
+    assert len(counts) == 1
+
+
+def random_lengths(count):
+    return np.random.default_rng(7).integers(1, [21, 18], size=[count, 2])
+
+
+def flat(plan):
+    return [int(index) for batch in plan for index in batch.indices]
+
+
+def test_seed_and_epoch_both_change_the_order():
+    lengths, shapes = random_lengths(300), shapes_of(120)
+    orders = {
+        tuple(flat(plan_epoch(lengths, shapes, seed, epoch)))
+        for seed in range(3)
+        for epoch in range(3)
+    }
+    assert len(orders) == 9
+    # Not one and the same sum of the two.
+    assert flat(plan_epoch(lengths, shapes, 1, 2)) != flat(
+        plan_epoch(lengths, shapes, 2, 1)
+    )
+
+
+def test_companions_and_batch_order_are_shuffled():
+    lengths, shapes = np.full([1000, 2], 17), shapes_of(100)
+    order = np.array(flat(plan_epoch(lengths, shapes, seed=0, epoch=0)))
+    # Neighbours in the corpus end up anywhere: a third of the corpus apart.
+    assert 250 < np.abs(np.diff(order)).mean() < 420
+    mixed = random_lengths(1000)
+    found = [batch.shape for batch in plan_epoch(mixed, shapes, 0, 0)]
+    changes = sum(a != b for a, b in itertools.pairwise(found))
+    assert changes > len(found) / 5  # in sorted order there would be four
+
+
+def test_a_pair_goes_to_the_shape_that_pads_it_least():
+    pairs = {(4, 5): (4, 5), (5, 5): (6, 9), (11, 3): (11, 3), (11, 4): (20, 17)}
+    pairs |= {(1, 10): (7, 13), (1, 3): (4, 5), (8, 13): (20, 17)}
+    rows = {shape[1:]: shape.rows for shape in shapes_of(20)}
+    for pair, bounds in pairs.items():
+        lengths = as_array([pair] * rows[bounds])
+        (batch,) = plan_epoch(lengths, shapes_of(20), seed=0, epoch=0)
+        assert batch.shape[1:] == bounds
+
+
+def test_what_is_left_over_moves_up_to_a_shape_that_holds_it():
+    # Rows are 4, 1, 2, 1, 1. Of five pairs of the first bucket one rises to the
+    # third, for the second is too narrow, and there fills a batch with its own.
+    lengths = as_array([(3, 4)] * 5 + [(6, 9)] + [(11, 3)])
+    plan = plan_epoch(lengths, shapes_of(20), seed=1, epoch=0)
+    found = sorted((b.shape[1:], len(b.indices)) for b in plan)
+    assert found == [((4, 5), 4), ((6, 9), 2), ((11, 3), 1)]
+
+
+def test_what_is_left_takes_the_smallest_shape_that_holds_it():
+    shapes = shapes_of(40, ((4, 4), (8, 8), (16, 16)))
+    # Rows are 10, 5, 2: ten fill a batch, of three that rise two fill another.
+    plan = plan_epoch(as_array([(3, 2)] * 13), shapes, seed=3, epoch=0)
+    assert sorted((b.shape[1], len(b.indices)) for b in plan) == [
+        (4, 1),
+        (4, 10),
+        (16, 2),
+    ]
+    # A longer one among what is left decides.
+    (batch,) = plan_epoch(as_array([(3, 6)]), shapes, seed=3, epoch=0)
+    assert (batch.shape[1], len(batch.indices)) == (8, 1)
+
+
+def test_the_order_is_that_of_philox_alone():
+    # Written out anew from the key: a change here would break resumed runs.
+    words = np.random.Philox(key=(5 << 0) + (9 << 64)).random_raw(6).tolist()
+    expected = sorted(range(6), key=lambda number: (words[number] >> 3, number))
+    (shape,) = shapes_of(24, ((4, 3),))
+    plan = plan_epoch(as_array([(2, 2)] * 6), (shape,), seed=5, epoch=9)
+    assert flat(plan) == expected
+
+
+@given(st.integers(0, 300), WORDS, WORDS)
+def test_shuffling_keeps_every_number(count, seed, epoch):
+    order = shuffled(count, random_stream(seed, epoch))
+    assert order.dtype == np.int64
+    assert sorted(order.tolist()) == list(range(count))
+
+
+def test_every_order_is_as_likely():
+    counts = np.zeros([5, 5])
+    random = random_stream(1, 2)
+    for _ in range(4000):
+        counts[np.arange(5), shuffled(5, random)] += 1
+    # 800 of each expected; the deviation of a fair shuffle is 25.
+    assert np.abs(counts - 800).max() < 5 * 25
+
+
+def test_no_pairs_make_no_batches():
+    assert plan_epoch(as_array([]), shapes_of(100), 0, 0) == []
+    assert plan_evaluation(as_array([]), shapes_of(100)) == []
+
+
+def test_arguments_that_cannot_be_meant():
+    lengths, shapes = as_array([(3, 18), (2, 2)]), shapes_of(100)
+    with pytest.raises(ValueError, match=r"largest shape.* Received: .* \(3, 18\)"):
+        plan_epoch(lengths, shapes, 0, 0)
+    for seed, epoch, name in ((-1, 0, "seed"), (0, -1, "epoch"), (2**64, 0, "seed")):
+        with pytest.raises(ValueError, match=f"{name} must be in"):
+            plan_epoch(lengths[1:], shapes, seed, epoch)
+    with pytest.raises(ValueError, match=r"last .* must hold every other"):
+        plan_epoch(lengths, shapes[:-1], 0, 0)
+    with pytest.raises(ValueError, match=r"last .* must hold every other"):
+        plan_evaluation(lengths, shapes[:-1])

@@ -1,1 +1,0 @@
-"""Tests of station 3: layers against the paper in NumPy, and against one list."""

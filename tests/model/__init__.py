@@ -1,0 +1,1 @@
+"""Tests of the model: layers and Transformer against the paper in NumPy."""

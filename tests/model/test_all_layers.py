@@ -1,0 +1,118 @@
+"""Every layer of the package, in one table, against one list of duties."""
+
+import importlib
+import inspect
+import pkgutil
+
+import keras
+import numpy as np
+import pytest
+
+import t2t_keras.model
+from t2t_keras.model.attention import MultiHeadAttention
+from t2t_keras.model.attention_dropout import AttentionDropout
+from t2t_keras.model.decoder import Decoder, DecoderLayer
+from t2t_keras.model.dropout import Dropout
+from t2t_keras.model.embedding import SharedEmbedding
+from t2t_keras.model.encoder import Encoder, EncoderLayer
+from t2t_keras.model.feed_forward import FeedForward
+from t2t_keras.model.neighborhood_attention import NeighborhoodAttention
+from t2t_keras.model.position_encoding import (
+    LearnedPositionEncoding,
+    SinusoidalPositionEncoding,
+)
+from t2t_keras.model.residual import ResidualNorm
+from tests.model.check_layer import check_layer
+from tests.model.layer_case import Case
+
+# Pairwise different: B rows, T and S positions, width D, inner F, heads H, per head
+# K and U.
+B, T, S, D, F, H, K, U = 4, 5, 9, 6, 11, 3, 7, 2
+
+
+def normal(*shape: int) -> np.ndarray:
+    return np.random.default_rng(shape).normal(size=shape).astype("float32")
+
+
+def mask(length: int) -> np.ndarray:
+    """One row that hides nothing, one that shows one position, two between."""
+    shown = np.array([length, 1, length // 2, length - 1])
+    return (np.arange(length) < shown[:, None])[:, None]
+
+
+def cases() -> tuple[Case, ...]:
+    heads = {"num_heads": H, "d_k": K, "d_v": U}
+    rates = {"dropout_rate": 0.3, "attention_dropout_rate": 0.2}
+    layer = {**heads, "d_ff": F, **rates}
+    stack = {**layer, "num_layers": 2}
+    keys = np.array([0, 1, 2**31, 2**32 - 2], "uint32")
+    hidden = {"hidden": normal(B, T, D), "dropout_keys": keys}
+    encoded = {**hidden, "attention_mask": mask(T)}
+    decoded = {**encoded, "memory": normal(B, S, D), "memory_mask": mask(S)}
+    attended = {
+        "queries": normal(B, T, D),
+        "memory": normal(B, S, D),
+        "attention_mask": mask(S),
+        "dropout_keys": keys,
+    }
+    weights = {"inputs": normal(B, H, T, S), "dropout_keys": keys}
+    residual = {
+        "inputs": normal(B, T, D),
+        "sublayer_outputs": normal(B, T + 1, D)[:, 1:],
+        "dropout_keys": keys,
+    }
+    dropped = {"inputs": normal(B, T, D), "dropout_keys": keys}
+    embedded = {"embeddings": normal(B, T, D)}
+    # Every id of the vocabulary but 0 at least once, so that each row is reached.
+    tokens = {"tokens": np.arange(B * T, dtype="int32").reshape(B, T) % 13}
+    self_hides = {"attention_mask": "hidden"}
+    both_hide = {**self_hides, "memory_mask": "memory"}
+    return (
+        Case(
+            MultiHeadAttention,
+            {**heads, "dropout_rate": 0.2},
+            attended,
+            {"attention_mask": "memory"},
+        ),
+        Case(AttentionDropout, {"dropout_rate": 0.3}, weights),
+        Case(
+            NeighborhoodAttention,
+            # Wide enough that what a mask hides would be seen from everywhere.
+            {**heads, "neighborhood": 2 * T - 1, "dropout_rate": 0.2},
+            {
+                "queries": normal(B, T, D),
+                "attention_mask": mask(T),
+                "dropout_keys": keys,
+            },
+            {"attention_mask": "queries"},
+        ),
+        Case(FeedForward, {"d_ff": F}, {"inputs": normal(B, T, D)}),
+        Case(Dropout, {"dropout_rate": 0.3}, dropped),
+        Case(ResidualNorm, {"dropout_rate": 0.3}, residual),
+        Case(SharedEmbedding, {"vocabulary_size": 13, "d_model": D}, tokens),
+        Case(SinusoidalPositionEncoding, {"max_wavelength": 50.0}, embedded),
+        Case(LearnedPositionEncoding, {"max_length": T}, embedded),
+        Case(EncoderLayer, layer, encoded, self_hides),
+        # The whole of them is compiled in the tests of the Transformer.
+        Case(Encoder, stack, encoded, self_hides, compiled=False),
+        Case(EncoderLayer, {**layer, "neighborhood": 2 * T - 1}, encoded, self_hides),
+        Case(DecoderLayer, layer, decoded, both_hide),
+        Case(Decoder, stack, decoded, both_hide, compiled=False),
+    )
+
+
+@pytest.mark.parametrize("case", cases(), ids=lambda case: case.layer_class.__name__)
+def test_layer(case: Case) -> None:
+    check_layer(case, np.random.default_rng(3))
+
+
+def test_the_table_has_every_layer() -> None:
+    defined = set()
+    for module in pkgutil.iter_modules(t2t_keras.model.__path__):
+        name = f"t2t_keras.model.{module.name}"
+        for _, item in inspect.getmembers(
+            importlib.import_module(name), inspect.isclass
+        ):
+            if issubclass(item, keras.layers.Layer) and item.__module__ == name:
+                defined.add(item)
+    assert {case.layer_class for case in cases()} == defined

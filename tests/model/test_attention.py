@@ -1,0 +1,185 @@
+"""Attention against NumPy, head by head, with illegal keys left out."""
+
+import numpy as np
+import pytest
+import tensorflow as tf
+from keras import ops
+
+from t2t_keras.model.attention import (
+    MultiHeadAttention,
+    attention_weights,
+    dot_product_attention,
+)
+from tests.model.copy_weights import copy_attention
+from tests.reference import transformer_np
+from tests.reference.weights_np import Sizes, random_attention
+
+B, T, S, D, H, K, U = 4, 5, 9, 8, 3, 6, 7
+
+
+@pytest.fixture
+def rng() -> np.random.Generator:
+    return np.random.default_rng(8)
+
+
+def hostile_mask(rng: np.random.Generator) -> np.ndarray:
+    """[B, T, S]: random, and a row without a single legal key at the end."""
+    mask_BTS = rng.random((B, T, S)) < 0.5
+    mask_BTS[0] = True
+    mask_BTS[1, :, 3:] = False
+    mask_BTS[1, :, 0] = True
+    mask_BTS[-1] = False
+    return mask_BTS
+
+
+def test_attention_is_equation_1_for_every_head(rng: np.random.Generator) -> None:
+    queries, keys = rng.normal(size=(B, T, H, K)), rng.normal(size=(B, S, H, K))
+    values, mask = rng.normal(size=(B, S, H, U)), hostile_mask(rng)
+    inputs = [tensor.astype("float32") for tensor in (queries, keys, values)]
+    actual = ops.convert_to_numpy(dot_product_attention(*inputs, mask))
+    for b in range(B - 1):
+        for h in range(H):
+            expected_TU = transformer_np.attention(
+                queries[b, :, h], keys[b, :, h], values[b, :, h], mask[b]
+            )
+            # A query without a legal key has no meaning; its value is tested below.
+            legal = mask[b].any(-1)
+            np.testing.assert_allclose(
+                actual[b, legal, h], expected_TU[legal], atol=2e-6
+            )
+
+
+def test_weights_are_those_that_values_are_summed_with(
+    rng: np.random.Generator,
+) -> None:
+    queries, keys, values = (
+        rng.normal(size=shape).astype("float32")
+        for shape in [(B, T, H, K), (B, S, H, K), (B, S, H, U)]
+    )
+    mask = hostile_mask(rng)
+    weights_BHTS = np.asarray(attention_weights(queries, keys, mask))
+    np.testing.assert_allclose(weights_BHTS.sum(-1), 1.0, atol=1e-6)
+    np.testing.assert_allclose(
+        np.einsum("BHTS,BSHU->BTHU", weights_BHTS, values),
+        dot_product_attention(queries, keys, values, mask),
+        atol=2e-6,
+    )
+
+
+def test_without_a_mask_every_key_is_legal(rng: np.random.Generator) -> None:
+    queries, keys, values = (
+        rng.normal(size=shape).astype("float32")
+        for shape in [(B, T, H, K), (B, S, H, K), (B, S, H, U)]
+    )
+    np.testing.assert_array_equal(
+        dot_product_attention(queries, keys, values, None),
+        dot_product_attention(queries, keys, values, np.ones((1, T, S), bool)),
+    )
+
+
+def test_a_query_without_a_legal_key_gets_the_mean_of_all_values(
+    rng: np.random.Generator,
+) -> None:
+    queries, keys, values = (
+        tf.constant(rng.normal(size=shape), tf.float32)
+        for shape in [(B, T, H, K), (B, S, H, K), (B, S, H, U)]
+    )
+    with tf.GradientTape() as tape:
+        tape.watch([queries, keys, values])
+        attended = dot_product_attention(queries, keys, values, hostile_mask(rng))
+    mean_HU = values[-1].numpy().astype("float64").mean(axis=0)
+    np.testing.assert_allclose(attended[-1], np.stack([mean_HU] * T), atol=1e-6)
+    gradients = tape.gradient(attended, [queries, keys, values])
+    assert all(np.isfinite(gradient).all() for gradient in gradients)
+    assert not np.any(gradients[0][-1])
+
+
+def test_scores_far_apart_neither_overflow_nor_blur(rng: np.random.Generator) -> None:
+    # e^1000 is no float: the softmax must be of differences.
+    keys = np.zeros((1, S, 1, 4), "float32")
+    keys[0, 2:4, 0, 0] = 1000.0
+    values = rng.normal(size=(1, S, 1, U)).astype("float32")
+    queries = np.full((1, 1, 1, 4), 2.0, "float32")
+    attended = dot_product_attention(queries, keys, values, None)
+    np.testing.assert_allclose(attended[0, 0, 0], values[0, 2:4, 0].mean(0), rtol=1e-5)
+
+
+def test_softmax_is_float32_under_bfloat16(rng: np.random.Generator) -> None:
+    # One channel and one query of 1: scores are the keys, exact in bfloat16. Values
+    # that are the unit vectors hand the weights out. Compiled, since XLA computes a
+    # bfloat16 softmax in bfloat16, which here is off by 6 %; a rounding is 0.4 %.
+    length = 512
+    scores = tf.cast(tf.constant(3 * rng.normal(size=length)), "bfloat16")
+    values = tf.eye(length, dtype="bfloat16")[None, :, None]
+    attend = tf.function(dot_product_attention, jit_compile=True)
+    weights = attend(
+        tf.ones((1, 1, 1, 1), "bfloat16"), scores[None, :, None, None], values, None
+    )
+    assert weights.dtype == "bfloat16"
+    expected = transformer_np.softmax(tf.cast(scores, "float64").numpy())
+    np.testing.assert_allclose(
+        tf.cast(weights, "float64")[0, 0, 0], expected, rtol=0.005
+    )
+
+
+def test_heads_are_projected_attended_and_joined(rng: np.random.Generator) -> None:
+    weights = random_attention(rng, Sizes(d_model=D, num_heads=H, d_k=K, d_v=U))
+    layer = MultiHeadAttention(H, K, U)
+    queries, memory = rng.normal(size=(B, T, D)), rng.normal(size=(B, S, D))
+    layer.build(queries.shape, memory.shape)
+    copy_attention(layer, weights)
+    mask = hostile_mask(rng)
+    actual = ops.convert_to_numpy(
+        layer(queries.astype("f"), memory.astype("f"), attention_mask=mask)
+    )
+    for b in range(B - 1):
+        legal = mask[b].any(-1)
+        expected_TD = transformer_np.multi_head_attention(
+            queries[b], memory[b], weights, mask[b]
+        )
+        np.testing.assert_allclose(actual[b, legal], expected_TD[legal], atol=1e-5)
+
+
+def test_the_parts_for_decoding_are_the_whole(rng: np.random.Generator) -> None:
+    layer = MultiHeadAttention(H, K, U)
+    queries, memory = rng.normal(size=(B, T, D)), rng.normal(size=(B, S, D))
+    mask = hostile_mask(rng)
+    whole = layer(queries.astype("f"), memory.astype("f"), attention_mask=mask)
+    keys, values = layer.keys_values(memory.astype("f"))
+    assert tuple(keys.shape) == (B, H, S, K)
+    assert tuple(values.shape) == (B, H, S, U)
+    # One query at a time, keys and values made once.
+    for t in range(T):
+        query = layer.queries_of(queries[:, t : t + 1].astype("f"))
+        part = layer.attend(query, keys, values, mask[:, t : t + 1])
+        np.testing.assert_allclose(part[:, 0], whole[:, t], atol=2e-6)
+
+
+def test_joined_kernels_make_what_each_makes(rng: np.random.Generator) -> None:
+    layer = MultiHeadAttention(H, K, U)
+    inputs = rng.normal(size=(B, T, D)).astype("f")
+    layer(inputs)
+    queries, *rest = layer.queries_keys_values(inputs, layer.joined_kernels())
+    np.testing.assert_allclose(queries, layer.queries_of(inputs), atol=1e-6)
+    # Keys and values come position by position, as a cache takes them in.
+    for part, expected in zip(rest, layer.keys_values(inputs), strict=True):
+        swapped = np.swapaxes(ops.convert_to_numpy(part), 1, 2)
+        np.testing.assert_allclose(swapped, expected, atol=1e-6)
+
+
+def test_kernels_start_as_glorot_of_two_axes_and_have_no_bias() -> None:
+    width, heads, d_k, d_v = 96, 4, 40, 56
+    layer = MultiHeadAttention(heads, d_k, d_v)
+    layer.build((None, None, width))
+    assert len(layer.weights) == 4
+    for kernel in layer.weights:
+        inner = heads * (d_k if "query" in kernel.name or "key" in kernel.name else d_v)
+        assert sorted(kernel.shape) == sorted((width, inner))
+        limit = np.sqrt(6 / (width + inner))
+        largest = np.abs(kernel.numpy()).max()
+        # Of n uniform numbers the largest misses the limit by 1/n of it.
+        assert limit * (1 - 20 / kernel.numpy().size) < largest <= limit * (1 + 1e-6)
+        # A uniform's variance is limit^2 / 3, and its square has variance 4/5 of
+        # that squared.
+        error = np.sqrt(0.8 / kernel.numpy().size)
+        assert kernel.numpy().var() / (limit**2 / 3) == pytest.approx(1, abs=5 * error)

@@ -1,0 +1,108 @@
+"""Attention weights against NumPy, and pictures of them pixel by pixel."""
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from t2t_keras.model import attention as attention_module
+from t2t_keras.model.attention_maps import (
+    CELL,
+    GAP,
+    ROW,
+    attention_maps,
+    legend,
+    picture,
+)
+from t2t_keras.model.transformer import Transformer
+
+H = 3
+SOURCE = np.array([[5, 6, 7, 1], [9, 1, 0, 0]])
+TARGET = np.array([[0, 4, 8, 3, 2], [0, 7, 0, 0, 0]])
+
+
+def build(neighborhood: int | None = None) -> Transformer:
+    model = Transformer(
+        11,
+        num_layers=2,
+        d_model=6,
+        d_ff=9,
+        num_heads=H,
+        d_k=4,
+        d_v=5,
+        dropout_rate=0.5,
+        encoder_neighborhood=neighborhood,
+    )
+    model.build()
+    return model
+
+
+@pytest.mark.parametrize("neighborhood", [None, 3])
+def test_they_are_what_the_models_own_call_sums_values_with(
+    monkeypatch, neighborhood
+) -> None:
+    model = build(neighborhood)
+    recorded = []
+    weights = attention_module.attention_weights
+
+    def recording(*arguments):
+        recorded.append(np.asarray(weights(*arguments)))
+        return tf.constant(recorded[-1])
+
+    monkeypatch.setattr(attention_module, "attention_weights", recording)
+    model({"encoder_input_tokens": SOURCE, "decoder_input_tokens": TARGET})
+    # Two encoder layers, then self and cross of each of two decoder layers.
+    assert len(recorded) == 6
+    own = [np.stack(maps, 1) for maps in (recorded[:2], recorded[2::2], recorded[3::2])]
+    found = attention_maps(model, tf.constant(SOURCE), tf.constant(TARGET))
+    for actual, expected in zip(found, own, strict=True):
+        np.testing.assert_allclose(actual, expected, atol=1e-6)
+    shapes = [tuple(part.shape) for part in found]
+    assert shapes == [(2, 2, H, 4, 4), (2, 2, H, 5, 5), (2, 2, H, 5, 4)]
+
+
+def test_they_add_up_to_one_over_what_may_be_seen() -> None:
+    found = attention_maps(build(), tf.constant(SOURCE), tf.constant(TARGET))
+    for part in found:
+        np.testing.assert_allclose(np.asarray(part).sum(-1), 1.0, atol=1e-5)
+    assert np.all(np.triu(np.asarray(found.decoder)[0, :, 1], k=1) == 0.0)
+    for part in (found.encoder, found.memory):
+        assert np.all(np.asarray(part)[1, ..., 2:] == 0.0)
+
+
+def test_a_picture_has_a_square_for_each_weight() -> None:
+    heads, queries, keys = ROW + 1, 2, 3
+    weights = np.random.default_rng(3).random((heads, queries, keys))
+    weights[0, 0] = [0.0, 1.0, 0.25]
+    pixels = picture(weights)
+    height, width = queries * CELL, keys * CELL
+    # A second row of heads for the last one.
+    assert pixels.shape == (2 * height + GAP, ROW * width + (ROW - 1) * GAP, 1)
+    assert pixels.dtype == np.uint8
+    assert [pixels[0, x * CELL, 0] for x in range(3)] == [255, 0, 191]
+    for head in range(heads):
+        top = head // ROW * (height + GAP)
+        left = head % ROW * (width + GAP)
+        for query in range(queries):
+            for key in range(keys):
+                square = pixels[
+                    top + query * CELL : top + (query + 1) * CELL,
+                    left + key * CELL : left + (key + 1) * CELL,
+                ]
+                grey = 255 * (1 - weights[head, query, key])
+                assert np.ptp(square) == 0
+                assert abs(int(square[0, 0, 0]) - grey) <= 0.5
+    assert np.all(pixels[height : height + GAP] == 128)
+
+
+def test_few_heads_need_no_room_for_more() -> None:
+    assert picture(np.zeros((2, 1, 1))).shape == (CELL, 2 * CELL + GAP, 1)
+
+
+def test_a_legend_has_a_line_for_each_piece() -> None:
+    assert legend(["▁a", "|", "</s>"], ["`b"]).splitlines() == [
+        "| | source | target |",
+        "| --- | --- | --- |",
+        "| 1 | `▁a` | `'b` |",
+        "| 2 | `¦` |  |",
+        "| 3 | `</s>` |  |",
+    ]

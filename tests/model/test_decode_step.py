@@ -1,0 +1,167 @@
+"""Decoding token by token is decoding at once."""
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from t2t_keras.model.transformer import Memory
+from tests.model.small_model import (
+    EMPTY_ROW,
+    ROWS,
+    H,
+    K,
+    S,
+    U,
+    V,
+    small_batch,
+    small_model,
+    small_weights,
+)
+from tests.reference import transformer_np
+
+STEPS, BEAMS = 4, 2
+
+
+def beam_inputs() -> np.ndarray:
+    """[B, W, T]: each beam its own tokens after the zero it starts with."""
+    rng = np.random.default_rng(31)
+    tokens = rng.integers(1, V, size=(ROWS, BEAMS, STEPS), dtype="int32")
+    tokens[..., 0] = 0
+    return tokens
+
+
+def whole_logits(model) -> np.ndarray:
+    """[B, W, T, V] from `decode`, each beam a sentence of its own."""
+    source = np.repeat(small_batch()["encoder_input_tokens"], BEAMS, axis=0)
+    logits = model.decode(
+        beam_inputs().reshape(ROWS * BEAMS, STEPS),
+        model.encode(source),
+        (source != 0)[:, None],
+    )
+    return np.array(tf.cast(logits, "float32")).reshape(ROWS, BEAMS, STEPS, V)
+
+
+class Kept:
+    """Keeps a layer's keys and values, [B, W, H, K] of each step after the other."""
+
+    def __init__(self, past=()) -> None:
+        self.past = list(past)
+
+    def __call__(self, keys, values):
+        self.past.append((keys, values))
+        return [
+            tf.transpose(tf.concat(parts, axis=1), [0, 2, 1, 3])
+            for parts in zip(*self.past, strict=True)
+        ]
+
+
+def own_past(position: int) -> np.ndarray:
+    """[B, W, X]: each beam reads what itself has written, every W-th."""
+    return np.tile(np.eye(BEAMS, dtype=bool), position + 1)[None].repeat(ROWS, axis=0)
+
+
+def step_logits(model, jit_compile: bool | None = None) -> np.ndarray:
+    """[B, W, T, V] from `decode_step`, one token of each beam after the other."""
+    inputs = beam_inputs()
+
+    def steps(source):
+        memory, kernels = model.remember(source), model.step_kernels()
+        kept = [Kept() for _ in model.decoder.layers]
+        logits = []
+        for position in range(STEPS):
+            tokens = tf.constant(inputs[..., position])
+            mask = own_past(position)
+            one = model.decode_step(
+                tokens, tf.constant(position), mask, kept, memory, kernels
+            )
+            logits.append(tf.cast(one, "float32"))
+        return tf.stack(logits, axis=2)
+
+    if jit_compile is not None:
+        steps = tf.function(steps, jit_compile=jit_compile)
+    return np.array(steps(tf.constant(small_batch()["encoder_input_tokens"])))
+
+
+@pytest.mark.parametrize("positions", ["sinusoids", "learned"])
+def test_steps_are_the_whole(positions: str) -> None:
+    learned = S if positions == "learned" else None
+    model = small_model(small_weights(learned), learned_positions=learned)
+    actual = step_logits(model)
+    np.testing.assert_allclose(actual, whole_logits(model), atol=2e-5)
+
+
+def test_steps_are_the_papers() -> None:
+    weights = small_weights()
+    actual = step_logits(small_model(weights))
+    for row, source in enumerate(small_batch()["encoder_input_tokens"]):
+        if row == EMPTY_ROW:
+            continue
+        for beam in range(BEAMS):
+            expected = transformer_np.transformer(
+                source, beam_inputs()[row, beam], weights
+            )
+            np.testing.assert_allclose(actual[row, beam], expected, atol=5e-5)
+
+
+@pytest.mark.parametrize("jit_compile", [False, True])
+def test_steps_of_a_graph_are_the_whole(jit_compile: bool) -> None:
+    model = small_model(small_weights())
+    actual = step_logits(model, jit_compile)
+    np.testing.assert_allclose(actual, whole_logits(model), atol=2e-5)
+
+
+def test_a_restricted_encoder_decodes_the_same() -> None:
+    model = small_model(small_weights(), encoder_neighborhood=3)
+    source = small_batch()["encoder_input_tokens"]
+    repeated = np.repeat(source, BEAMS, axis=0)
+    expected = model.decode(
+        beam_inputs().reshape(-1, STEPS),
+        model.encode(repeated),
+        (repeated != 0)[:, None],
+    )
+    actual = step_logits(model)
+    np.testing.assert_allclose(actual.reshape(-1, STEPS, V), expected, atol=2e-5)
+
+
+def test_beams_may_change_places() -> None:
+    # What a beam search does: nothing is moved, and the mask says whose past it is.
+    model = small_model(small_weights())
+    inputs = beam_inputs()
+    memory = model.remember(small_batch()["encoder_input_tokens"])
+    kernels = model.step_kernels()
+    kept = [Kept() for _ in model.decoder.layers]
+    for position in range(3):
+        model.decode_step(
+            inputs[..., position], position, own_past(position), kept, memory, kernels
+        )
+
+    def last(tokens, mask):
+        copies = [Kept(layer.past) for layer in kept]
+        return np.array(model.decode_step(tokens, 3, mask, copies, memory, kernels))
+
+    straight = last(inputs[..., 3], own_past(3))
+    swapped = own_past(3)
+    # Each has the other's past, and itself as the newest.
+    swapped[..., : 3 * BEAMS] = swapped[:, ::-1, : 3 * BEAMS]
+    crossed = last(inputs[:, ::-1, 3], swapped)
+    np.testing.assert_allclose(crossed[:, ::-1], straight, atol=1e-6)
+    # Tokens that do not move with their past are another sentence.
+    mismatched = last(inputs[..., 3], swapped)
+    assert np.abs(mismatched - straight).max() > 1e-2
+
+
+def test_memory_is_once_a_sentence() -> None:
+    model = small_model(small_weights())
+    memory = model.remember(small_batch()["encoder_input_tokens"])
+    assert isinstance(memory, Memory)
+    assert tuple(memory.mask.shape) == (ROWS, 1, S)
+    for cache in memory.caches:
+        assert tuple(cache["keys"].shape) == (ROWS, H, S, K)
+        assert tuple(cache["values"].shape) == (ROWS, H, S, U)
+
+
+def test_bfloat16_steps_are_near_the_whole() -> None:
+    model = small_model(small_weights(), dtype="mixed_bfloat16")
+    expected = whole_logits(model)
+    off = np.abs(step_logits(model) - expected)
+    assert off.mean() < 0.02 * expected.std()

@@ -1,0 +1,130 @@
+"""The decoder against NumPy, whole and step by step."""
+
+import numpy as np
+import pytest
+
+from t2t_keras.model.decoder import Decoder, View
+from t2t_keras.model.masks import causal_mask
+from tests.model.copy_weights import copy_decoder_layer
+from tests.model.recorded_keys import recorded_keys
+from tests.reference import transformer_np
+from tests.reference.weights_np import Sizes, random_decoder_layer
+
+N, B, T, S, D, F, H, K, U, W = 2, 3, 5, 9, 8, 11, 4, 6, 7, 13
+SIZES = Sizes(d_model=D, d_ff=F, num_heads=H, d_k=K, d_v=U)
+
+
+@pytest.fixture
+def rng() -> np.random.Generator:
+    return np.random.default_rng(17)
+
+
+@pytest.fixture
+def weights(rng: np.random.Generator) -> list:
+    return [random_decoder_layer(rng, SIZES) for _ in range(N)]
+
+
+@pytest.fixture
+def decoder(weights: list) -> Decoder:
+    decoder = Decoder(N, H, K, U, F, 0.1)
+    decoder.build((None, None, D), (None, None, D))
+    for layer, layer_weights in zip(decoder.layers, weights, strict=True):
+        copy_decoder_layer(layer, layer_weights)
+    return decoder
+
+
+def source_mask() -> np.ndarray:
+    return (np.arange(S) < np.array([S, 1, 4])[:, None])[:, None]
+
+
+def test_a_stack_is_layer_upon_layer(decoder, weights, rng) -> None:
+    hidden, memory = rng.normal(size=(B, T, D)), rng.normal(size=(B, S, D))
+    # Any mask will do, not just the causal one.
+    mask = rng.random((B, T, T)) < 0.5
+    mask |= np.eye(T, dtype=bool)
+    actual = decoder(
+        hidden.astype("f"),
+        memory.astype("f"),
+        attention_mask=mask,
+        memory_mask=source_mask(),
+    )
+    for b in range(B):
+        expected_TD = hidden[b]
+        memory_mask = np.tile(source_mask()[b], (T, 1))
+        for layer_weights in weights:
+            expected_TD = transformer_np.decoder_layer(
+                expected_TD, memory[b], layer_weights, mask[b], memory_mask
+            )
+        np.testing.assert_allclose(actual[b], expected_TD, atol=2e-5)
+
+
+class Kept:
+    """Keeps keys and values of all beams, the newest last, as a layer wants them."""
+
+    def __init__(self) -> None:
+        self.parts: list[list[np.ndarray]] = []
+
+    def __call__(self, keys, values):
+        self.parts.append([np.array(keys), np.array(values)])
+        return [
+            np.concatenate(parts, axis=1).transpose(0, 2, 1, 3)
+            for parts in zip(*self.parts, strict=True)
+        ]
+
+
+def test_steps_are_the_whole(decoder, rng) -> None:
+    # Each beam has an input of its own; together they are B * W sentences.
+    hidden = rng.normal(size=(B, W, T, D)).astype("f")
+    memory = rng.normal(size=(B, S, D)).astype("f")
+    whole = decoder(
+        hidden.reshape(B * W, T, D),
+        np.repeat(memory, W, axis=0),
+        attention_mask=causal_mask(T),
+        memory_mask=np.repeat(source_mask(), W, axis=0),
+    )
+    whole = np.array(whole).reshape(B, W, T, D)
+    memory_caches = decoder.memory_caches(memory)
+    kept = [Kept() for _ in range(N)]
+    for t in range(T):
+        # A beam's own tokens are every W-th.
+        own = np.tile(np.eye(W, dtype=bool), t + 1)[None].repeat(B, axis=0)
+        step = decoder.step(
+            hidden[:, :, t],
+            View(own, source_mask()),
+            kept,
+            memory_caches,
+            decoder.joined_kernels(),
+        )
+        np.testing.assert_allclose(step, whole[:, :, t], atol=2e-5)
+
+
+def test_memory_is_projected_once_a_sentence(decoder, rng) -> None:
+    memory = rng.normal(size=(B, S, D)).astype("f")
+    caches = decoder.memory_caches(memory)
+    assert [tuple(c["keys"].shape) for c in caches] == [(B, H, S, K)] * N
+    assert [tuple(c["values"].shape) for c in caches] == [(B, H, S, U)] * N
+    keys, _ = decoder.layers[1].memory_attention.keys_values(memory)
+    np.testing.assert_array_equal(caches[1]["keys"], keys)
+
+
+def test_each_layer_and_sub_layer_drops_its_own(decoder) -> None:
+    with recorded_keys() as given:
+        decoder(
+            np.ones((B, T, D), "f"),
+            np.ones((B, S, D), "f"),
+            dropout_keys=np.arange(B, dtype="uint32"),
+        )
+    assert len(given) == N * 3 * B
+    assert len(set(given)) == len(given)
+
+
+def test_each_query_of_both_attentions_drops_its_own() -> None:
+    decoder = Decoder(N, H, K, U, F, 0.5, attention_dropout_rate=0.5)
+    with recorded_keys() as given:
+        decoder(
+            np.ones((B, T, D), "f"),
+            np.ones((B, S, D), "f"),
+            dropout_keys=np.arange(B, dtype="uint32"),
+        )
+    assert len(given) == N * (3 + 2 * H * T) * B
+    assert len(set(given)) == len(given)

@@ -1,0 +1,149 @@
+"""What holds for any weights: who may influence whom."""
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from tests.model.small_model import (
+    EMPTY_ROW,
+    ROWS,
+    D,
+    S,
+    T,
+    V,
+    answer,
+    small_batch,
+    small_model,
+    small_weights,
+)
+
+
+@pytest.fixture(scope="module")
+def model():
+    return small_model(small_weights())
+
+
+@pytest.fixture(scope="module")
+def logits(model):
+    return answer(model, small_batch())
+
+
+@pytest.mark.parametrize("position", range(T))
+def test_later_tokens_do_not_reach_back(model, logits, position: int) -> None:
+    batch = small_batch()
+    tokens = batch["decoder_input_tokens"].copy()
+    tokens[:, position:] = (tokens[:, position:] + 5) % V
+    moved = answer(model, {**batch, "decoder_input_tokens": tokens})
+    np.testing.assert_array_equal(moved[:, :position], logits[:, :position])
+    # And what was changed is seen at once, and from then on.
+    assert (np.abs(moved - logits)[:, position:].max(-1) > 1e-3).all()
+
+
+def test_every_source_token_reaches_every_target_position(model, logits) -> None:
+    for position in range(S):
+        batch = small_batch()
+        tokens = batch["encoder_input_tokens"]
+        real = tokens[:, position] > 0
+        tokens[real, position] = tokens[real, position] % (V - 1) + 1
+        off = np.abs(answer(model, batch) - logits).max(-1)
+        assert (off[real] > 1e-5).all()
+        # Rows too short to have a token there stay as they were.
+        np.testing.assert_array_equal(off[~real], 0)
+
+
+def test_more_padding_changes_nothing(model, logits) -> None:
+    wider = {
+        name: np.pad(tokens, [(0, 0), (0, 3)]) for name, tokens in small_batch().items()
+    }
+    actual = answer(model, wider)[:, :T]
+    # A source of padding alone averages over all of it: nobody reads that row.
+    for rows in (slice(EMPTY_ROW), slice(EMPTY_ROW + 1, None)):
+        np.testing.assert_allclose(actual[rows], logits[rows], atol=1e-5)
+
+
+def test_a_row_alone_is_the_row_of_the_batch(model, logits) -> None:
+    batch = small_batch()
+    for row in range(ROWS):
+        alone = {name: tokens[row : row + 1] for name, tokens in batch.items()}
+        np.testing.assert_allclose(answer(model, alone)[0], logits[row], atol=1e-5)
+
+
+def test_a_row_drops_the_same_in_any_company() -> None:
+    model = small_model(small_weights(), dropout_rate=0.3)
+    batch, keys = small_batch(), np.arange(ROWS, dtype="uint32") * 77
+    whole = answer(model, batch, dropout_keys=keys)
+    order = np.array([4, 1, 0])
+    some = {name: np.pad(t[order], [(0, 0), (0, 2)]) for name, t in batch.items()}
+    actual = answer(model, some, dropout_keys=keys[order])[:, :T]
+    np.testing.assert_allclose(actual, whole[order], atol=1e-5)
+    assert np.abs(whole - answer(model, batch)).max() > 0.1
+
+
+def test_padding_has_no_gradient_and_no_row_poisons_the_rest(model) -> None:
+    batch = small_batch()
+    embedding = model.embedding.embeddings.value
+    with tf.GradientTape() as tape:
+        hidden = model.encode(batch["encoder_input_tokens"])
+        # Of a row that holds padding only, everything is asked for.
+        loss = tf.reduce_sum(hidden[EMPTY_ROW] ** 3) + tf.reduce_sum(hidden[2, 0] ** 3)
+    gradient = tf.convert_to_tensor(tape.gradient(loss, embedding)).numpy()
+    used = int(batch["encoder_input_tokens"][2, 0])
+    assert np.isfinite(gradient).all()
+    assert np.flatnonzero(np.abs(gradient).max(-1)).tolist() == [used]
+
+
+@pytest.mark.parametrize("neighborhood", [1, 3, 5])
+def test_restricted_attention_reaches_layers_times_half_of_r(neighborhood: int) -> None:
+    layers, length = 2, 12
+    model = small_model(small_weights(), encoder_neighborhood=neighborhood)
+    tokens = np.random.default_rng(1).integers(1, V, size=(1, length))
+    expected = np.array(model.encode(tokens))
+    for position in range(length):
+        changed = tokens.copy()
+        changed[0, position] = changed[0, position] % (V - 1) + 1
+        off = np.abs(np.array(model.encode(changed)) - expected)[0].max(-1)
+        distance = np.abs(np.arange(length) - position)
+        reach = layers * (neighborhood // 2)
+        np.testing.assert_array_equal(off > 0, distance <= reach)
+
+
+def test_order_matters_and_only_through_positions() -> None:
+    weights = small_weights(S)
+    weights.positions[:] = 0.0
+    blind = small_model(weights, learned_positions=S)
+    seeing = small_model(small_weights())
+    tokens = small_batch()["encoder_input_tokens"][:1]
+    order = np.random.default_rng(2).permutation(S)
+    assert (order != np.arange(S)).any()
+    mixed = np.array(blind.encode(tokens[:, order]))
+    np.testing.assert_allclose(
+        mixed, np.array(blind.encode(tokens))[:, order], atol=1e-5
+    )
+    off = (
+        np.array(seeing.encode(tokens[:, order]))
+        - np.array(seeing.encode(tokens))[:, order]
+    )
+    assert np.abs(off).max() > 0.1
+
+
+def test_bfloat16_is_near_float32(model, logits) -> None:
+    mixed = small_model(small_weights(), dtype="mixed_bfloat16")
+    assert {weight.dtype for weight in mixed.weights} == {"float32"}
+    assert mixed(small_batch()).dtype == "bfloat16"
+    assert mixed.encode(small_batch()["encoder_input_tokens"]).dtype == "bfloat16"
+    off = np.abs(answer(mixed, small_batch()) - logits)
+    # bfloat16 has 8 bits: 0.4 % of a logit, some ten roundings deep.
+    spread = logits.std()
+    assert 0 < off.mean() < 0.03 * spread
+    assert off.max() < 0.3 * spread
+
+
+def test_hidden_states_are_normed(model) -> None:
+    # What post-norm promises and pre-norm without a last norm breaks.
+    fresh = small_model(small_weights())
+    for layer in fresh.encoder.layers:
+        layer.feed_forward_residual.norm.gamma.assign(np.ones(D))
+        layer.feed_forward_residual.norm.beta.assign(np.zeros(D))
+    hidden = np.array(fresh.encode(small_batch()["encoder_input_tokens"]))
+    np.testing.assert_allclose(hidden.mean(-1), 0, atol=1e-5)
+    np.testing.assert_allclose(hidden.std(-1), 1, atol=1e-4)

@@ -1,0 +1,360 @@
+"""Blocks against NumPy and against the mask that says the same, and what they hold."""
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+import tensorflow as tf
+from keras import ops
+
+from t2t_keras.model import neighborhood_attention as module
+from t2t_keras.model.attention import MultiHeadAttention, dot_product_attention
+from t2t_keras.model.masks import neighborhood_mask, segment_mask
+from t2t_keras.model.neighborhood_attention import (
+    SMALLEST_BLOCK,
+    NeighborhoodAttention,
+    neighborhood_attention,
+)
+from tests.reference import transformer_np
+
+B, D, H, K, U = 4, 10, 3, 6, 7
+# Less than a block, a block, one more, several, and several and a bit.
+LENGTHS = (2, 31, 32, 33, 64, 75, 131)
+# The smallest; within a block; a block of their own size; more than any sentence.
+NEIGHBORHOODS = (1, 5, 33, 35, 63, 301)
+
+
+def segments_of(rng: np.random.Generator, length: int) -> np.ndarray:
+    """[B, S]: a whole row, three sentences with padding after, holes, padding alone."""
+    rows = np.ones((B, length), "int32")
+    rows[1] = 1 + np.arange(length) * 4 // length
+    rows[1][rows[1] == 4] = 0
+    rows[2] = rng.integers(0, 3, length)
+    rows[3] = 0
+    return rows
+
+
+def parts_of(rng: np.random.Generator, length: int) -> list[tf.Tensor]:
+    """Queries, keys and values."""
+    sizes = (K, K, U)
+    return [
+        tf.constant(rng.normal(size=(B, length, H, size)), tf.float32) for size in sizes
+    ]
+
+
+def legal(segments: np.ndarray, neighborhood: int) -> np.ndarray:
+    """[B, S, S] bool, in words: near, of the same sentence, and no padding."""
+    place = np.arange(segments.shape[1])
+    near = np.abs(place[:, None] - place) <= neighborhood // 2
+    same = segments[:, :, None] == segments[:, None, :]
+    return near & same & (segments != 0)[:, None, :]
+
+
+def check_equation_1(length: int, neighborhood: int) -> None:
+    rng = np.random.default_rng([length, neighborhood])
+    parts, segments = parts_of(rng, length), segments_of(rng, length)
+    attended = np.asarray(neighborhood_attention(*parts, neighborhood, segments))
+    assert attended.shape == (B, length, H, U)
+    assert np.isfinite(attended).all(), length
+    mask = legal(segments, neighborhood)
+    queries, keys, values = (part.numpy().astype("float64") for part in parts)
+    for b in range(B):
+        seen = mask[b].any(-1)
+        for h in range(H):
+            expected_SU = transformer_np.attention(
+                queries[b, :, h], keys[b, :, h], values[b, :, h], mask[b]
+            )
+            np.testing.assert_allclose(
+                attended[b, seen, h], expected_SU[seen], atol=3e-6, err_msg=str(length)
+            )
+
+
+@pytest.mark.parametrize("neighborhood", NEIGHBORHOODS)
+def test_it_is_equation_1_over_the_band(neighborhood: int) -> None:
+    for length in LENGTHS:
+        check_equation_1(length, neighborhood)
+
+
+def in_blocks(neighborhood: int) -> Callable[..., tf.Tensor]:
+    return lambda *inputs: neighborhood_attention(*inputs[:3], neighborhood, inputs[3])
+
+
+def masked(neighborhood: int) -> Callable[..., tf.Tensor]:
+    def attention(queries, keys, values, segments):
+        band = neighborhood_mask(ops.shape(queries)[1], neighborhood)
+        mask = segment_mask(segments, segments) & band
+        return dot_product_attention(queries, keys, values, mask)
+
+    return attention
+
+
+def with_gradients(attention: Callable[..., tf.Tensor]) -> Callable[..., list]:
+    """Returns a function of the inputs and factors of the outputs, of 4 tensors."""
+
+    def run(queries, keys, values, segments, factors):
+        with tf.GradientTape() as tape:
+            tape.watch([queries, keys, values])
+            outputs = attention(queries, keys, values, segments)
+            total = tf.reduce_sum(outputs * factors)
+        gradients = tape.gradient(total, [queries, keys, values])
+        return [tf.cast(tensor, tf.float32) for tensor in (outputs, *gradients)]
+
+    return run
+
+
+def unsized(dtype: str = "float32") -> list[tf.TensorSpec]:
+    shapes = [(None, None, H, size) for size in (K, K, U)]
+    return [
+        *(tf.TensorSpec(shape, dtype) for shape in shapes),
+        tf.TensorSpec((None, None), "int32"),
+        tf.TensorSpec(shapes[2], dtype),
+    ]
+
+
+def inputs_of(length: int, neighborhood: int) -> tuple[list, np.ndarray]:
+    """Inputs of a function with gradients; which queries see anything, [B, S]."""
+    rng = np.random.default_rng([3, length, neighborhood])
+    segments = segments_of(rng, length)
+    seen = legal(segments, neighborhood).any(-1)
+    # What nobody reads sends no gradient back.
+    factors = rng.normal(size=(B, length, H, U)) * seen[..., None, None]
+    inputs = [*parts_of(rng, length), tf.constant(segments)]
+    return [*inputs, tf.constant(factors, tf.float32)], seen
+
+
+@pytest.mark.parametrize(
+    ("neighborhood", "jit_compile"), [(1, False), (5, False), (63, False), (5, True)]
+)
+def test_values_and_gradients_are_the_masks_in_a_trace_of_any_length(
+    neighborhood: int, jit_compile: bool
+) -> None:
+    traced = tf.function(
+        with_gradients(in_blocks(neighborhood)),
+        input_signature=unsized(),
+        jit_compile=jit_compile,
+    )
+    reference = tf.function(
+        with_gradients(masked(neighborhood)), input_signature=unsized()
+    )
+    for length in (1, 33, 100):
+        inputs, seen = inputs_of(length, neighborhood)
+        for name, found, other in zip(
+            "oqkv", traced(*inputs), reference(*inputs), strict=True
+        ):
+            which = seen if name == "o" else np.ones_like(seen)
+            assert np.isfinite(found).all()
+            np.testing.assert_allclose(
+                found.numpy()[which], other.numpy()[which], atol=3e-6, err_msg=name
+            )
+
+
+@pytest.mark.parametrize(
+    ("dtype", "rounding", "jit_compile"),
+    [("bfloat16", 2**-8, True), ("float16", 2**-11, False)],
+)
+def test_half_precision_rounds_as_the_mask_does(
+    dtype: str, rounding: float, jit_compile: bool
+) -> None:
+    inputs, seen = inputs_of(75, 5)
+
+    def cast(parts: list, wanted: str) -> list:
+        return [tf.cast(p, wanted) if p.dtype.is_floating else p for p in parts]
+
+    rounded = cast(inputs, dtype)
+    expected = with_gradients(masked(5))(*cast(rounded, "float32"))
+    run = tf.function(with_gradients(in_blocks(5)), jit_compile=jit_compile)
+    assert in_blocks(5)(*rounded[:4]).dtype == dtype
+    for found, other in zip(run(*rounded), expected, strict=True):
+        off = np.abs(found - other)[seen]
+        # Some roundings of each of three products, of numbers near 1.
+        assert 0 < off.mean() < 2 * rounding
+        assert off.max() < 40 * rounding
+
+
+def test_a_row_is_the_same_in_any_company() -> None:
+    inputs, _ = inputs_of(75, 5)
+    together = neighborhood_attention(*inputs[:3], 5, inputs[3])
+    for row in range(B):
+        part = [tensor[row : row + 1] for tensor in inputs[:4]]
+        alone = neighborhood_attention(*part[:3], 5, part[3])
+        np.testing.assert_allclose(alone[0], together[row], atol=1e-6)
+    others = [tf.concat([tensor[:1], tensor[:3] * 7], 0) for tensor in inputs[:3]]
+    among = neighborhood_attention(
+        *others, 5, tf.concat([inputs[3][:1], inputs[3][1:]], 0)
+    )
+    np.testing.assert_array_equal(among[0], together[0])
+
+
+def test_what_is_out_of_reach_is_not_touched() -> None:
+    # Not hidden by a mask of -1e9 alone: not even a NaN gets through from far away.
+    inputs, _ = inputs_of(131, 5)
+    queries, keys, values, segments = (tensor.numpy() for tensor in inputs[:4])
+    expected = neighborhood_attention(queries, keys, values, 5, segments)
+    keys[0, 127:] = values[0, 127:] = np.nan
+    found = neighborhood_attention(queries, keys, values, 5, segments)
+    np.testing.assert_array_equal(found[0, :94], expected[0, :94])
+    assert np.isnan(found[0, 125:]).all()
+
+
+def sizes_in(function: Callable, *specs: tf.TensorSpec) -> list[tuple[int, ...]]:
+    """The shape of every tensor of a graph with its gradient, called functions' too."""
+    graph = tf.function(function).get_concrete_function(*specs).graph
+    return [
+        tuple(output.shape)
+        for operation in graph.get_operations()
+        for output in operation.outputs
+    ]
+
+
+def largest(attention: Callable, length: int) -> int:
+    """Elements of the largest tensor of forward and backward."""
+    specs = [
+        tf.TensorSpec((1, length, *spec.shape[2:]), spec.dtype) for spec in unsized()
+    ]
+    specs[3] = tf.TensorSpec((1, length), "int32")
+    return max(math.prod(s) for s in sizes_in(with_gradients(attention), *specs))
+
+
+@pytest.mark.parametrize("neighborhood", [1, 9, 65])
+def test_memory_grows_with_the_length_and_not_its_square(neighborhood: int) -> None:
+    few, many = (largest(in_blocks(neighborhood), n) for n in (1024, 4096))
+    # Scores of a window, or keys and values of all windows with the next block.
+    window = max(SMALLEST_BLOCK, neighborhood - 1) + neighborhood - 1
+    assert few <= 1.1 * 1024 * H * max(window, 2 * U)
+    assert few < 1024 * 1024
+    assert many <= 4 * few
+    # And with a mask it does not.
+    assert largest(masked(neighborhood), 1024) == H * 1024 * 1024
+
+
+def test_xla_makes_nothing_of_that_size_either() -> None:
+    length = 512
+    rng = np.random.default_rng(0)
+    parts = [
+        tf.constant(rng.normal(size=(1, length, H, s)), tf.float32) for s in (K, K, U)
+    ]
+    arguments = [*parts, tf.ones((1, length), tf.int32), parts[2]]
+
+    def largest_compiled(attention: Callable) -> int:
+        compiled = tf.function(with_gradients(attention), jit_compile=True)
+        text = compiled.experimental_get_compiler_ir(*arguments)(stage="optimized_hlo")
+        shapes = [
+            part.split("]")[0]
+            for kind in ("f32[", "pred[")
+            for part in text.split(kind)[1:]
+        ]
+        return max(math.prod(map(int, filter(None, s.split(",")))) for s in shapes)
+
+    assert largest_compiled(in_blocks(9)) < length * length / 4
+    assert largest_compiled(masked(9)) >= length * length
+
+
+def layers(neighborhood: int) -> tuple[Any, Any]:
+    """The layer, and one without a neighborhood that has the same weights."""
+    restricted = NeighborhoodAttention(H, K, U, neighborhood)
+    whole = MultiHeadAttention(H, K, U)
+    for layer in (restricted, whole):
+        layer.build((None, None, D))
+    whole.set_weights(restricted.get_weights())
+    return restricted, whole
+
+
+@pytest.mark.parametrize("length", [7, 75])
+def test_the_layer_is_attention_under_a_mask(length: int) -> None:
+    rng = np.random.default_rng(length)
+    restricted, whole = layers(5)
+    inputs = rng.normal(size=(B, length, D)).astype("float32")
+    segments = segments_of(rng, length)
+    for given in (segments[:, None], (segments != 0)[:, None], None):
+        same = np.ones_like(segments) if given is None else given[:, 0].astype(int)
+        mask = legal(same, 5)
+        seen = mask.any(-1)
+        found = np.asarray(restricted(inputs, attention_mask=given))
+        expected = np.asarray(whole(inputs, attention_mask=mask))
+        np.testing.assert_allclose(found[seen], expected[seen], atol=2e-6)
+        weights = np.asarray(restricted.weights_of(inputs, None, given))
+        assert weights.shape == (B, H, length, length)
+        expected = np.asarray(whole.weights_of(inputs, None, mask))
+        np.testing.assert_allclose(weights, expected, atol=2e-6)
+
+
+def test_a_mask_of_pairs_of_positions_is_refused() -> None:
+    restricted, _ = layers(5)
+    with pytest.raises(ValueError, match="squeeze"):
+        restricted(np.ones((B, 7, D), "f"), attention_mask=np.ones((B, 7, 7), bool))
+
+
+def test_a_memory_is_refused() -> None:
+    restricted, _ = layers(5)
+    inputs = np.ones((B, 7, D), "f")
+    with pytest.raises(ValueError, match=r"None. Received: memory of shape .*7"):
+        restricted(inputs, inputs)
+
+
+def test_a_neighborhood_without_a_center_is_refused() -> None:
+    for neighborhood in (-3, 0, 4):
+        with pytest.raises(ValueError, match=rf"odd number.*Received: {neighborhood}$"):
+            NeighborhoodAttention(H, K, U, neighborhood)
+            pytest.fail(f"{neighborhood} was taken")
+
+
+def without_the_next_block(block: Any, halo: Any, neighborhood: int) -> Any:
+    band = right_band(block, halo, neighborhood)
+    return band & (np.arange(band.shape[2]) < block + halo)
+
+
+right_band = module._band
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        lambda block, halo, r: right_band(block, halo, r + 2),
+        lambda block, halo, r: right_band(block, halo, max(1, r - 2)),
+        lambda block, halo, r: np.roll(right_band(block, halo, r), 1, axis=2),
+        without_the_next_block,
+    ],
+    ids=["wider", "narrower", "moved", "short of the next block"],
+)
+def test_a_wrong_band_is_caught(monkeypatch: pytest.MonkeyPatch, wrong: Any) -> None:
+    monkeypatch.setattr(module, "_band", wrong)
+    with pytest.raises(AssertionError, match="tolerance"):
+        check_equation_1(75, 5)
+
+
+def test_weights_of_each_block_are_dropped() -> None:
+    """In blocks of 32 with two more keys on either side."""
+    rng = np.random.default_rng(75)
+    parts, segments = parts_of(rng, 75), segments_of(rng, 75)
+    kept = rng.random((B * 3, H, 32, 36)) < 0.6
+    attended = np.asarray(
+        neighborhood_attention(*parts, 5, segments, lambda weights: weights * kept)
+    )
+    mask = legal(segments, 5)
+    queries, keys, values = (part.numpy().astype("float64") for part in parts)
+    for b, h in np.ndindex(B - 1, H):
+        weights_SS = transformer_np.attention_weights(
+            queries[b, :, h], keys[b, :, h], mask[b]
+        )
+        for t, s in np.argwhere(mask[b]):
+            block = t // 32
+            weights_SS[t, s] *= kept[3 * b + block, h, t % 32, s - 32 * block + 2]
+        seen = mask[b].any(-1)
+        expected_SU = weights_SS @ values[b, :, h]
+        np.testing.assert_allclose(attended[b, seen, h], expected_SU[seen], atol=3e-6)
+
+
+def test_blocks_and_rows_drop_their_own() -> None:
+    keys = np.array([7, 2**32 - 1, 0, 8], "uint32")
+    # All positions hold the same, so they differ only by what is dropped.
+    hidden = np.ones((B, 96, D), "f")
+    layer = NeighborhoodAttention(H, K, U, 5, dropout_rate=0.5)
+    dropped = np.asarray(layer(hidden, dropout_keys=keys))
+    inner = dropped.reshape(B, 3, 32, D)[:, :, 2:-2]
+    assert len(np.unique(inner.reshape(B * 3, -1), axis=0)) == B * 3
+    some = np.asarray(layer(hidden[:2], dropout_keys=keys[[3, 1]]))
+    np.testing.assert_allclose(some, dropped[[3, 1]], atol=1e-6)
+    # Without keys nothing is, and all positions are one.
+    assert np.ptp(np.asarray(layer(hidden)), axis=1).max() < 1e-5

@@ -1,0 +1,224 @@
+"""Pairs that share a row, against each of them alone."""
+
+from typing import Any
+
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from t2t_keras.model import transformer
+from tests.model.small_model import CONFIG, V, answer, small_model, small_weights
+from tests.reference import transformer_np
+
+# Three rows: of three pairs and no padding, of two with padding on both sides, of one;
+# pairs of a row differ in length, and one is a single token on both sides.
+S, T = 11, 9
+LENGTHS = (((4, 3), (1, 1), (6, 5)), ((2, 6), (5, 1)), ((7, 4),))
+# float32; every wrong variant below is off by a hundred times that.
+TOLERANCE = 5e-5
+
+
+def pairs() -> list[list[tuple[np.ndarray, np.ndarray]]]:
+    """[row][pair] of (source, target)."""
+    rng = np.random.default_rng(31)
+    return [
+        [
+            (rng.integers(1, V, source), rng.integers(1, V, target))
+            for source, target in row
+        ]
+        for row in LENGTHS
+    ]
+
+
+def packed() -> dict[str, np.ndarray]:
+    """The rows, put together token by token, with targets and weights."""
+    rows = len(LENGTHS)
+    names = ("input_tokens", "segment_ids", "positions")
+    batch = {f"encoder_{name}": np.zeros([rows, S], "int32") for name in names}
+    batch |= {f"decoder_{name}": np.zeros([rows, T], "int32") for name in names}
+    batch["decoder_target_tokens"] = np.zeros([rows, T], "int32")
+    for row, members in enumerate(pairs()):
+        at = [0, 0]
+        for segment, (source, target) in enumerate(members, start=1):
+            shifted = np.array([0, *target[:-1]])
+            for side, (kind, tokens) in enumerate(
+                (("encoder", source), ("decoder", shifted))
+            ):
+                where = slice(at[side], at[side] + len(tokens))
+                batch[f"{kind}_input_tokens"][row, where] = tokens
+                batch[f"{kind}_segment_ids"][row, where] = segment
+                batch[f"{kind}_positions"][row, where] = np.arange(len(tokens))
+                if kind == "decoder":
+                    batch["decoder_target_tokens"][row, where] = target
+                at[side] += len(tokens)
+    return batch
+
+
+def alone() -> list[dict[str, np.ndarray]]:
+    """Each pair as a batch of its own, with a place of padding on both sides."""
+    return [
+        {
+            name: np.array([[*tokens, 0]], "int32")
+            for name, tokens in (
+                ("encoder_input_tokens", source),
+                ("decoder_input_tokens", (0, *target[:-1])),
+                ("decoder_target_tokens", target),
+            )
+        }
+        for row in pairs()
+        for source, target in row
+    ]
+
+
+def real(batch: dict[str, np.ndarray], logits: np.ndarray) -> np.ndarray:
+    """[tokens, V]: the logits of what is no padding, pair after pair."""
+    return logits[batch["decoder_target_tokens"] > 0]
+
+
+def in_numpy(neighborhood: int | None = None, learned: int | None = None) -> np.ndarray:
+    """The logits of each pair alone in float64, end to end."""
+    weights = small_weights(learned)
+    logits = []
+    for source, target in (pair for row in pairs() for pair in row):
+        fed = transformer_np.shift_right(target)
+        memory_SD = transformer_np.encode(source, weights, neighborhood)
+        hidden_TD = transformer_np.decode(fed, memory_SD, weights)
+        logits.append(transformer_np.logits(hidden_TD, weights))
+    return np.concatenate(logits)
+
+
+def distance(model: Any, batch: dict[str, np.ndarray], expected: np.ndarray) -> float:
+    return np.abs(real(batch, answer(model, batch)) - expected).max()
+
+
+@pytest.mark.parametrize(
+    ("changed", "neighborhood", "learned"),
+    [
+        ({}, None, None),
+        # As many positions as the longest sentence has, and fewer than a row.
+        ({"learned_positions": 7}, None, 7),
+        ({"encoder_neighborhood": 3}, 3, None),
+    ],
+)
+def test_a_pair_in_a_row_is_the_pair_alone(changed, neighborhood, learned) -> None:
+    model = small_model(small_weights(learned), **changed)
+    expected = in_numpy(neighborhood, learned)
+    assert distance(model, packed(), expected) < TOLERANCE
+
+
+@pytest.fixture(scope="module")
+def model() -> transformer.Transformer:
+    return small_model(small_weights())
+
+
+def test_a_mask_that_does_not_part_the_pairs_is_caught(model, monkeypatch) -> None:
+    expected = in_numpy()
+    right = transformer.segment_mask
+
+    def wrong_at(number: int) -> Any:
+        calls = iter(range(9))
+
+        def mask(queries, keys):
+            wrong = next(calls) == number
+            return (keys != 0)[:, None] if wrong else right(queries, keys)
+
+        return mask
+
+    # Of encoder, decoder and between them, each alone.
+    for number in range(3):
+        monkeypatch.setattr(transformer, "segment_mask", wrong_at(number))
+        assert distance(model, packed(), expected) > 100 * TOLERANCE
+    monkeypatch.setattr(transformer, "segment_mask", wrong_at(8))
+    assert distance(model, packed(), expected) < TOLERANCE
+
+
+@pytest.mark.parametrize("name", ["encoder_positions", "decoder_positions"])
+def test_positions_that_do_not_start_anew_are_caught(model, name) -> None:
+    batch = packed()
+    batch[name] = np.broadcast_to(np.arange(batch[name].shape[1]), batch[name].shape)
+    assert distance(model, batch, in_numpy()) > 100 * TOLERANCE
+
+
+def test_a_shift_over_the_border_of_pairs_is_caught(model) -> None:
+    batch = packed()
+    across = np.pad(batch["decoder_target_tokens"], [(0, 0), (1, 0)])[:, :-1]
+    assert distance(model, {**batch, "decoder_input_tokens": across}, in_numpy()) > (
+        100 * TOLERANCE
+    )
+
+
+def loss_and_gradients(model: Any, batch: dict[str, np.ndarray]) -> list[np.ndarray]:
+    """The summed cross-entropy of the real tokens, and its gradients."""
+    weights = [weight.value for weight in model.trainable_variables]
+    target = batch["decoder_target_tokens"]
+    with tf.GradientTape() as tape:
+        costs = keras.losses.sparse_categorical_crossentropy(
+            target, model(batch), from_logits=True
+        )
+        loss = tf.reduce_sum(tf.where(target > 0, costs, 0.0))
+    gradients = tape.gradient(loss, weights)
+    return [loss.numpy(), *(tf.convert_to_tensor(g).numpy() for g in gradients)]
+
+
+def test_loss_and_gradients_are_the_sums_of_the_pairs(model) -> None:
+    together = loss_and_gradients(model, packed())
+    parts = [loss_and_gradients(model, batch) for batch in alone()]
+    # Added up in float64, so that the sum itself adds no error.
+    sums = [
+        np.sum(np.array(part, "float64"), axis=0) for part in zip(*parts, strict=True)
+    ]
+    assert together[0] == pytest.approx(sums[0], rel=1e-6)
+    for i, expected in enumerate(sums[1:], 1):
+        # Rounding is relative to what is added, which partly cancels in the sum.
+        size = sum(np.linalg.norm(part[i]) for part in parts)
+        assert size > 0
+        assert np.linalg.norm(together[i] - expected) < 1e-6 * size
+
+
+def test_no_token_of_one_pair_reaches_another(model) -> None:
+    batch = packed()
+    before = answer(model, batch)
+    for kind in ("encoder", "decoder"):
+        for segment in (1, 2, 3):
+            moved = {name: array.copy() for name, array in batch.items()}
+            here = moved[f"{kind}_segment_ids"] == segment
+            tokens = moved[f"{kind}_input_tokens"]
+            tokens[here] = (tokens[here] + 5) % (V - 1) + 1
+            off = np.abs(answer(model, moved) - before).max(-1)
+            own = (batch["decoder_segment_ids"] == segment) & here.any(1)[:, None]
+            assert (off[own] > 1e-4).any()
+            others = (batch["decoder_segment_ids"] != segment) & (
+                batch["decoder_segment_ids"] > 0
+            )
+            np.testing.assert_array_equal(off[others], 0)
+
+
+def test_rows_of_padding_are_finite_and_change_nothing(model) -> None:
+    batch = packed()
+    more = {name: np.pad(array, [(0, 2), (0, 0)]) for name, array in batch.items()}
+    logits = answer(model, more)
+    assert np.isfinite(logits).all()
+    np.testing.assert_allclose(logits[:-2], answer(model, batch), atol=1e-5)
+    gradients = loss_and_gradients(model, more)
+    for found, expected in zip(
+        gradients, loss_and_gradients(model, batch), strict=True
+    ):
+        np.testing.assert_allclose(found, expected, atol=1e-4)
+
+
+def test_it_is_so_under_xla_and_in_a_trace_of_any_shape(model) -> None:
+    batch = packed()
+    names = [name for name in batch if name != "decoder_target_tokens"]
+    spec = {name: tf.TensorSpec([None, None], tf.int32) for name in names}
+    for jit_compile in (False, True):
+        traced = tf.function(model, input_signature=[spec], jit_compile=jit_compile)
+        logits = traced({name: batch[name] for name in names}).numpy()
+        np.testing.assert_allclose(
+            real(batch, logits), in_numpy(), atol=TOLERANCE, rtol=1e-4
+        )
+
+
+def test_learned_positions_need_be_no_more_than_a_sentence_has() -> None:
+    learned = transformer.Transformer(**CONFIG, learned_positions=7)
+    assert np.isfinite(answer(learned, packed())).all()

@@ -1,0 +1,78 @@
+"""Log probabilities of given targets, against the paper in NumPy."""
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from t2t_keras.model.target_scores import target_log_probs
+from tests.model.small_model import (
+    EMPTY_ROW,
+    SOURCE_LENGTHS,
+    TARGET_LENGTHS,
+    S,
+    T,
+    padded,
+    small_model,
+    small_weights,
+)
+from tests.reference import transformer_np
+
+# Every wrong variant below is off by more than 100 times that.
+TOLERANCE = 2e-5
+
+
+@pytest.fixture(scope="module")
+def model():
+    return small_model(small_weights())
+
+
+@pytest.fixture(scope="module")
+def batch():
+    rng = np.random.default_rng(31)
+    return padded(rng, SOURCE_LENGTHS, S), padded(rng, TARGET_LENGTHS, T)
+
+
+def reference(source, target, shift=transformer_np.shift_right):
+    weights = small_weights()
+    rows = []
+    for source_S, target_T in zip(source, target, strict=True):
+        memory_SD = transformer_np.encode_padded(source_S, weights)
+        hidden_TD = transformer_np.decode(shift(target_T), memory_SD, weights, source_S)
+        log_probs_TV = transformer_np.log_softmax(
+            transformer_np.logits(hidden_TD, weights)
+        )
+        row = log_probs_TV[np.arange(len(target_T)), target_T]
+        rows.append(np.where(target_T == 0, 0.0, row))
+    return np.array(rows)
+
+
+def off(found, expected):
+    """Largest difference over the rows that have a source."""
+    return np.abs(np.delete(np.asarray(found) - expected, EMPTY_ROW, axis=0)).max()
+
+
+@pytest.mark.parametrize("rows_at_a_time", [1, 7, 30, 512])
+def test_they_are_the_papers_whatever_is_computed_at_a_time(
+    model, batch, rows_at_a_time
+):
+    source, target = map(tf.constant, batch)
+    found = target_log_probs(model, source, target, rows_at_a_time)
+    assert found.dtype == tf.float32
+    assert found.shape == target.shape
+    assert off(found, reference(*batch)) < TOLERANCE
+    assert np.all(np.asarray(found)[batch[1] == 0] == 0.0)
+    assert np.isfinite(found).all()
+    # The wrong one that comes to mind first: the target is not shifted.
+    assert off(found, reference(*batch, shift=lambda row: row)) > 100 * TOLERANCE
+
+
+def test_one_graph_for_any_batch_an_empty_one_too(model, batch):
+    ids = tf.TensorSpec([None, None], tf.int32)
+    traced = tf.function(
+        lambda source, target: target_log_probs(model, source, target, 4),
+        input_signature=[ids, ids],
+    )
+    source, target = map(tf.constant, batch)
+    assert off(traced(source, target), reference(*batch)) < TOLERANCE
+    empty = traced(tf.zeros([0, 1], tf.int32), tf.zeros([0, 1], tf.int32))
+    assert empty.shape == (0, 1)

@@ -1,0 +1,250 @@
+"""The whole model against the paper in NumPy, and against wrong models."""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+from t2t_keras.model.transformer import Transformer
+from tests.model.check_layer import check_layer
+from tests.model.layer_case import Case
+from tests.model.recorded_keys import recorded_keys
+from tests.model.small_model import (
+    CONFIG,
+    EMPTY_ROW,
+    ROWS,
+    S,
+    T,
+    V,
+    answer,
+    small_batch,
+    small_model,
+    small_weights,
+)
+from tests.reference import transformer_np
+
+# float32 with a handful of layers; every wrong model below is off by 100 times that.
+TOLERANCE = 5e-5
+
+
+def reference_logits(
+    neighbourhood: int | None = None, learned: int | None = None
+) -> np.ndarray:
+    """Row by row in float64; the memory's neighbourhood is the encoder's alone."""
+    batch, weights = small_batch(), small_weights(learned)
+    logits = []
+    for source, inputs in zip(*batch.values(), strict=True):
+        memory_SD = transformer_np.encode_padded(source, weights, neighbourhood)
+        hidden_TD = transformer_np.decode(inputs, memory_SD, weights, source)
+        logits.append(transformer_np.logits(hidden_TD, weights))
+    return np.array(logits)
+
+
+def distance(model: Any, expected: np.ndarray) -> float:
+    """Over all positions, padding too, of all rows that have a source."""
+    off = np.abs(answer(model, small_batch()) - expected)
+    return np.delete(off, EMPTY_ROW, axis=0).max()
+
+
+@pytest.fixture(scope="module")
+def model() -> Transformer:
+    return small_model(small_weights())
+
+
+def test_logits_are_the_papers(model) -> None:
+    assert distance(model, reference_logits()) < TOLERANCE
+
+
+def test_a_row_of_padding_is_finite(model) -> None:
+    logits = answer(model, small_batch())
+    assert logits.shape == (ROWS, T, V)
+    assert np.isfinite(logits).all()
+
+
+def test_learned_positions_replace_the_sinusoids() -> None:
+    learned = small_model(small_weights(S), learned_positions=S)
+    assert distance(learned, reference_logits(learned=S)) < TOLERANCE
+
+
+@pytest.mark.parametrize("neighborhood", [1, 3, 5])
+def test_restricted_attention_is_the_encoders_alone(neighborhood: int) -> None:
+    restricted = small_model(small_weights(), encoder_neighborhood=neighborhood)
+    expected = reference_logits(neighborhood)
+    assert distance(restricted, expected) < TOLERANCE
+    assert distance(restricted, reference_logits(neighborhood + 2)) > 100 * TOLERANCE
+
+
+def pre_norm_encoder(x: Any, weights: Any, mask: Any) -> Any:
+    norm, inner = transformer_np.layer_norm, weights.feed_forward
+    first, second = weights.self_attention_norm, weights.feed_forward_norm
+    y = norm(x, first.gain, first.bias)
+    attended = transformer_np.multi_head_attention(y, y, weights.self_attention, mask)
+    x = x + attended
+    y = norm(x, second.gain, second.bias)
+    return x + transformer_np.ffn(y, inner.w1, inner.b1, inner.w2, inner.b2)
+
+
+def unscaled_softmax(query: Any, key: Any, mask: Any) -> Any:
+    scores = np.where(mask, query @ key.T, -np.inf)
+    return transformer_np.softmax(scores)
+
+
+def biased_mask(query: Any, key: Any, mask: Any) -> Any:
+    scores = np.where(mask, query @ key.T / np.sqrt(query.shape[-1]), -1.0)
+    return transformer_np.softmax(scores)
+
+
+def concatenated(length: int, d_model: int) -> Any:
+    table = sinusoids(length, d_model)
+    return np.concatenate([table[:, 0::2], table[:, 1::2]], axis=-1)
+
+
+def timescales_to_the_end(length: int, d_model: int) -> Any:
+    exponent = np.arange(d_model // 2) / (d_model // 2 - 1)
+    angle = np.arange(length)[:, None] / 10000**exponent
+    return np.stack([np.sin(angle), np.cos(angle)], -1).reshape(length, d_model)
+
+
+def padding_embedded(tokens: Any, weights: Any) -> Any:
+    table = weights.embedding[np.array(tokens)] * np.sqrt(weights.embedding.shape[1])
+    return table + sinusoids(*table.shape)
+
+
+def unscaled(tokens: Any, weights: Any) -> Any:
+    positions = sinusoids(len(tokens), weights.embedding.shape[1])
+    root = np.sqrt(weights.embedding.shape[1])
+    return (embed(tokens, weights) - positions) / root + positions
+
+
+def swapped_norms(x: Any, memory: Any, weights: Any, *masks: Any) -> Any:
+    order = {
+        "self_attention_norm": weights.cross_attention_norm,
+        "cross_attention_norm": weights.self_attention_norm,
+    }
+    return decoder_layer(x, memory, type(weights)(**{**vars(weights), **order}), *masks)
+
+
+def causal_off_by_one(length: int) -> Any:
+    return np.tri(length, k=1, dtype=bool)
+
+
+def strictly_causal(length: int) -> Any:
+    return np.tri(length, k=-1, dtype=bool) | (np.arange(length) == 0)
+
+
+def wide_norm(x: Any, gain: Any, bias: Any) -> Any:
+    return layer_norm(x, gain, bias, epsilon=1e-2)
+
+
+sinusoids, embed = transformer_np.sinusoids, transformer_np.embed
+decoder_layer, layer_norm = transformer_np.decoder_layer, transformer_np.layer_norm
+
+
+@pytest.mark.parametrize(
+    ("name", "wrong"),
+    [
+        ("encoder_layer", pre_norm_encoder),
+        ("attention_weights", unscaled_softmax),
+        ("attention_weights", biased_mask),
+        ("sinusoids", concatenated),
+        ("sinusoids", timescales_to_the_end),
+        ("sinusoids", lambda length, width: sinusoids(length + 1, width)[1:]),
+        ("embed", padding_embedded),
+        ("embed", unscaled),
+        ("causal_mask", causal_off_by_one),
+        ("causal_mask", strictly_causal),
+        ("decoder_layer", swapped_norms),
+        ("layer_norm", wide_norm),
+        ("ffn", lambda x, w1, b1, w2, b2: (x @ w1 + b1) @ w2 + b2),
+        ("logits", lambda hidden, weights: hidden @ weights.embedding.T / 10**0.5),
+        ("logits", lambda hidden, weights: hidden @ weights.embedding[::-1].T),
+        ("add_and_norm", lambda x, y, norm: layer_norm(y, norm.gain, norm.bias)),
+    ],
+    ids=lambda item: getattr(item, "__name__", item),
+)
+def test_a_wrong_model_is_caught(
+    model, monkeypatch: pytest.MonkeyPatch, name: str, wrong: Callable
+) -> None:
+    with np.errstate(invalid="ignore"):
+        monkeypatch.setattr(transformer_np, name, wrong)
+        assert distance(model, reference_logits()) > 100 * TOLERANCE
+
+
+def test_a_target_that_is_not_shifted_is_caught(model) -> None:
+    batch = small_batch()
+    shifted = batch["decoder_input_tokens"]
+    early = np.pad(shifted, [(0, 0), (0, 1)])[:, 1:]
+    wrong = answer(model, {**batch, "decoder_input_tokens": early})
+    assert np.abs(wrong - reference_logits())[0].max() > 100 * TOLERANCE
+
+
+def test_an_inverted_mask_is_caught(model) -> None:
+    # Masked memory in place of the real one, for a row that has both.
+    batch = small_batch()
+    source = batch["encoder_input_tokens"]
+    wrong = model.decode(
+        batch["decoder_input_tokens"], model.encode(source), (source == 0)[:, None]
+    )
+    off = np.abs(np.array(wrong) - reference_logits()).max(axis=(1, 2))
+    assert off[[1, 2, 4]].min() > 100 * TOLERANCE
+
+
+def test_every_duty_of_a_layer() -> None:
+    batch = {name: tokens[:EMPTY_ROW] for name, tokens in small_batch().items()}
+    keys = np.array([0, 5, 2**32 - 2], "uint32")
+    config = {**CONFIG, "num_layers": 1, "dropout_rate": 0.2, "learned_positions": S}
+    case = Case(Transformer, config, {"inputs": batch, "dropout_keys": keys})
+    check_layer(case, np.random.default_rng(22))
+
+
+def test_no_two_places_drop_alike() -> None:
+    dropping = Transformer(**{**CONFIG, "dropout_rate": 0.1})
+    with recorded_keys() as given:
+        dropping(small_batch(), dropout_keys=np.arange(ROWS, dtype="uint32"))
+    # Two embeddings, two encoder layers of two sub-layers, two decoders of three.
+    assert len(given) == (2 + 4 + 6) * ROWS
+    assert len(set(given)) == len(given)
+
+
+def test_what_is_dropped_is_the_sum_with_positions() -> None:
+    """In both stacks, and before anything attends to it (section 5.4)."""
+    weights, rate = small_weights(), 0.4
+    model = small_model(weights, dropout_rate=rate)
+    taken = []
+
+    def taking(stack: Any) -> Any:
+        call = stack.call
+
+        def recording(hidden: Any, *arguments: Any, **more: Any) -> Any:
+            taken.append(np.array(hidden))
+            return call(hidden, *arguments, **more)
+
+        return recording
+
+    for stack in (model.encoder, model.decoder):
+        stack.call = taking(stack)
+    batch = small_batch()
+    model(batch, dropout_keys=np.arange(ROWS, dtype="uint32"))
+    for tokens, found in zip(batch.values(), taken, strict=True):
+        whole = np.array([transformer_np.embed(row, weights) for row in tokens])
+        # Padding has positions alone, of which the first are half zeros.
+        share = (found == 0)[whole != 0].mean()
+        assert share == pytest.approx(rate, abs=0.1)
+        kept = np.where(found == 0, 0.0, whole / (1 - rate))
+        np.testing.assert_allclose(found, kept, atol=1e-5)
+
+
+def test_sizes_per_head_follow_from_the_width() -> None:
+    sizes = Transformer(7, num_layers=1, d_model=12, d_ff=5, num_heads=3).sizes
+    assert (sizes["d_k"], sizes["d_v"]) == (4, 4)
+    sizes = Transformer(7, num_layers=1, d_model=12, num_heads=3, d_k=5).sizes
+    assert (sizes["d_k"], sizes["d_v"]) == (5, 4)
+
+
+@pytest.mark.parametrize("given", [{}, {"d_k": 4}, {"d_v": 4}])
+def test_a_width_that_heads_cannot_share_is_refused(given: dict[str, int]) -> None:
+    message = "multiple of num_heads.*Received: d_model=10, num_heads=3"
+    with pytest.raises(ValueError, match=message):
+        Transformer(7, d_model=10, num_heads=3, **given)
+    Transformer(7, num_layers=1, d_model=10, num_heads=3, d_k=4, d_v=4)

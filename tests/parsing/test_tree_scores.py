@@ -1,0 +1,141 @@
+import json
+
+import pytest
+
+from t2t_keras.errors import UserError
+from t2t_keras.parsing.tree_scores import judged_trees
+
+SOURCES = ("the dog sleeps .", "it  adds up", "x")
+REFERENCES = (
+    "(S (NP DT NN )NP (VP VBZ )VP . )S",
+    "(S (NP PRP )NP (VP VBZ (PRT RP )PRT )VP )S",
+    "(NP NN )NP",
+)
+# Of three brackets two and one too many, of four all, and nothing.
+HYPOTHESES = (
+    "(S (NP (DT the) (NN dog)) (X (VBZ sleeps) (. .)) (. .))".replace(
+        " (. .)) (", ") ("
+    ),
+    "(S (NP (PRP it)) (VP (VBZ adds) (ADVP (RB up))))",
+    "",
+)
+
+
+@pytest.fixture(scope="module")
+def scores():
+    return judged_trees(SOURCES, HYPOTHESES, REFERENCES)
+
+
+def test_the_brackets_are_those_worked_out_by_hand(scores):
+    # Found 3 + 4, right 3 + 4, the same 2 + 4; the last is no tree.
+    name, f1 = scores.headline
+    assert (name, f1) == ("F1", pytest.approx(100 * 6 / 7))
+    facts = json.loads(json.dumps(scores.facts()))
+    assert facts["recall"] == facts["precision"] == pytest.approx(100 * 6 / 7)
+    assert facts["tagging"] == pytest.approx(100 * 5 / 6)
+    assert facts["complete_match"] == 50.0
+    assert (facts["valid"], facts["errors"], facts["skipped"]) == (2, 0, 1)
+    assert facts["up_to_40_words"]["f1"] == facts["f1"]
+
+
+def test_what_is_said_ends_in_evalbs_own_summaries(scores):
+    lines = scores.lines()
+    assert lines[0].startswith("F1 85.71  labelled brackets as EVALB counts them")
+    assert lines[1].startswith("F1 85.71  of all sentences")
+    assert "Bracketing FMeasure       =  85.71" in lines
+    assert "-- len<=40 --" in lines
+    assert scores.table.splitlines()[3].split()[:5] == ["1", "4", "0", "66.67", "66.67"]
+    assert scores.table.endswith("\n".join(lines[2:]) + "\n")
+
+
+def test_a_comma_taken_for_a_noun_costs_evalb_the_sentence_and_us_its_tag():
+    # The second is right but for its tags: an error to EVALB. With the right tags it
+    # has both its brackets, so 2 + 2 are right of 2 + 2 that are, and of 3 + 2 found.
+    scores = judged_trees(
+        ["a b", "a , b"],
+        ["(S (NP (NN a)) (X (NN b)))", "(S (NP (NN a) (NN ,)) (, b))"],
+        ["(S (NP NN )NP NN )S", "(S (NP NN , )NP NN )S"],
+    )
+    assert scores.facts()["errors"] == 1
+    assert scores.facts()["f1"] == pytest.approx(100 * 2 * 2 / (2 + 3))
+    expected = 100 * 2 * 4 / (4 + 5)
+    assert scores.headline == ("F1", pytest.approx(expected))
+    assert scores.facts()["f1_with_right_tags"] == pytest.approx(expected)
+    lines = scores.lines()
+    assert lines[0].startswith("F1 80.00  ") and "without 1 sentences" in lines[0]
+    assert lines[1].startswith("F1 88.89  ")
+
+
+def test_trees_over_other_words_stay_in_error():
+    scores = judged_trees(["a b"], ["(S (NN a))"], ["(S NN NN )S"])
+    assert [score.fault for score in scores.retagged] == ["Length unmatch (2|1)"]
+
+
+def test_long_sentences_are_in_the_first_summary_alone():
+    words, tags = "a " * 41, "NN " * 41
+    scores = judged_trees(
+        [words, "a"],
+        [f"(S {'(NN a) ' * 41})", "(X (NN a))"],
+        [f"(S {tags})S", "(S NN )S"],
+    )
+    facts = scores.facts()
+    assert facts["f1"] == 50.0
+    assert facts["up_to_40_words"]["f1"] == 0.0
+
+
+def test_the_cut_off_may_be_another():
+    """Of 2, 3 and 4 words; up to 3 there are two brackets, of which one is found."""
+    trees = ["(S (NN a) (NN b))", "(X (NN a) (NN b) (NN c))", f"(S{' (NN a)' * 4})"]
+    symbols = ["(S NN NN )S", "(S NN NN NN )S", "(S NN NN NN NN )S"]
+    scores = judged_trees(["a b", "a b c", "a a a a"], trees, symbols, cutoff_length=3)
+    facts = scores.facts()
+    assert facts["f1"] == pytest.approx(100 * 2 / 3)
+    assert facts["up_to_3_words"]["f1"] == 50.0
+    assert "up_to_40_words" not in facts
+    for text in ("\n".join(scores.lines()), scores.table):
+        assert text.split("-- len<=3 --")[1].split()[4] == "2"
+
+
+@pytest.mark.parametrize(
+    "reference",
+    [
+        *("(S DT NN )S", "(S DT NN VBZ . )S .", "(S DT NN VBZ ."),
+        *("Der Hund schläft .", "(S (X )X DT NN VBZ . )S"),
+        "(S (NP (DT the) (NN dog)) (VP (VBZ sleeps)) (. .))",
+    ],
+)
+def test_a_reference_that_is_no_tree_is_refused(reference):
+    with pytest.raises(UserError, match="Reference 2 is no tree over the 4 words"):
+        judged_trees(["x", SOURCES[0]], ["", ""], ["(NP NN )NP", reference])
+
+
+def test_sides_that_do_not_belong_together():
+    with pytest.raises(UserError, match="2 translations and 1 references"):
+        judged_trees(["a", "b"], ["", ""], ["(S NN )S"])
+    with pytest.raises(UserError, match="no sentence to score"):
+        judged_trees([], [], [])
+
+
+def test_a_perfect_parse_of_raw_brackets_is_perfect():
+    """Text has "(" where a treebank, and thus a parser's tree, has -LRB-."""
+    symbols = "(S (NP PRP -LRB- (NP NNP )NP -RRB- )NP (VP VBZ )VP . )S"
+    parse = (
+        "(S (NP (PRP he) (-LRB- {0}LRB-) (NP (NNP Ann)) (-RRB- {0}RRB-)) "
+        "(VP (VBZ sleeps)) (. .))"
+    ).format("-")
+    for sentence in ("he ( Ann ) sleeps .", "he -LRB- Ann -RRB- sleeps ."):
+        facts = judged_trees([sentence], [parse], [symbols]).facts()
+        assert (facts["f1"], facts["valid"], facts["errors"]) == (100.0, 1, 0)
+        assert facts["tagging"] == 100.0
+
+
+def test_lines_with_an_empty_side_are_scored_in_their_places():
+    scores = judged_trees(
+        ["", "the dog sleeps .", "the dog sleeps ."],
+        ["", HYPOTHESES[0], "(S (NP (DT the) (NN dog)) (VP (VBZ sleeps)) (. .))"],
+        [REFERENCES[2], "", REFERENCES[0]],
+    )
+    # A sentence without words is skipped; words without a right tree are an error.
+    facts = scores.facts()
+    assert (facts["skipped"], facts["errors"], facts["valid"]) == (1, 1, 1)
+    assert facts["f1"] == 100.0

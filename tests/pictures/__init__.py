@@ -1,1 +1,0 @@
-"""Tests of the pictures: what is drawn is compared with the weights."""

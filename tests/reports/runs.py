@@ -1,0 +1,146 @@
+"""Model directories that tell what a finished run tells, and no more."""
+
+import dataclasses
+import json
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any
+
+from t2t_keras.reports.run_facts import RunFacts, read_run
+from t2t_keras.runs.model_dir import ModelDir
+from t2t_keras.settings.config import (
+    DataConfig,
+    DecodingConfig,
+    ExperimentConfig,
+    ModelConfig,
+    TrainingConfig,
+)
+
+_COST = MappingProxyType(
+    {
+        "hours": 12.0,
+        "devices": 8,
+        "flops": 2.5e18,
+        "flops_per_second": 5.787e13,
+        "ceiling_flops_per_second": None,
+        "paper_estimate_flops": None,
+    }
+)
+MODEL = ModelConfig(num_layers=2, d_model=16, d_ff=24, num_heads=2)
+
+
+def score_of(**values: Any) -> dict[str, Any]:
+    """Scores as a run card keeps them."""
+    return {
+        "checkpoint": "averaged/step-40",
+        "step": 40,
+        "sentences": 1234,
+        "bleu": 27.64,
+        "bleu_signature": "BLEU|tok:13a",
+        "chrf": 51.5,
+        "chrf_signature": "chrF2|nc:6",
+        "perplexity": 4.567,
+        "decoding": {"beam_size": 4, "alpha": 0.6, "extra_length": 50},
+        "tokenized_bleu": 28.15,
+        "tokenized_bleu_signature": "multi-bleu|compounds:split",
+        **values,
+    }
+
+
+def card_of(corpus: str, **facts: Any) -> dict[str, Any]:
+    """A run card of a finished run."""
+    return {
+        "started": "2026-01-02T03:04:05Z",
+        "versions": {"tensorflow": "2.21.0"},
+        "seed": 7,
+        "corpus": {"name": corpus, "pairs": 4500, "padding_share": 0.125},
+        "vocabulary": {"size": 300, "sha256": "ab" * 32},
+        "training_cost": {"step": 40, **_COST},
+        "averaged": {"steps": [20, 30, 40]},
+        "scores": {"test averaged/step-40": score_of()},
+        **facts,
+    }
+
+
+def trained_as_asked(folder: Path, config: ExperimentConfig, **facts: Any) -> RunFacts:
+    """Writes a run whose updates are all made, averaged, and scored by its own search.
+
+    Args:
+        folder: Of the run.
+        config: Its settings, of WMT14 or of files.
+        facts: Of the card, in place of those.
+    """
+    steps, averaged = config.training.train_steps, config.training.average_checkpoints
+    score = score_of(
+        checkpoint=f"averaged/step-{steps}",
+        step=steps,
+        decoding=dataclasses.asdict(config.decoding),
+    )
+    card = {
+        "training_cost": {"step": steps, **_COST},
+        "averaged": {"steps": [steps - i for i in reversed(range(averaged))]},
+        "scores": {f"test averaged/step-{steps}": score},
+        "vocabulary": {"size": config.data.vocabulary_size},
+    }
+    corpus = config.data.dataset or "text files"
+    return written_run(folder, corpus, config=config, **{**card, **facts})
+
+
+def papers_base() -> ExperimentConfig:
+    """The paper's base model, from English to German, as its training table says."""
+    return ExperimentConfig(
+        DataConfig(dataset="wmt14_translate/de-en", vocabulary_size=37_000),
+        ModelConfig(6, 512, 2048, 8, dropout_rate=0.1),
+        TrainingConfig(
+            *(100_000, 4000),
+            label_smoothing=0.1,
+            average_checkpoints=5,
+        ),
+        DecodingConfig(4, 0.6, 50),
+    )
+
+
+def papers_parser() -> ExperimentConfig:
+    """The paper's parser of the Wall Street Journal alone (section 6.3)."""
+    return ExperimentConfig(
+        DataConfig(
+            target_language="tree",
+            train_source=(
+                *("/ldc/wsj/0[2-9]/*.mrg", "/ldc/wsj/1*/*.mrg"),
+                *("/ldc/wsj/20/*.mrg", "/ldc/wsj/21/*.mrg"),
+            ),
+            test_source=("/ldc/wsj/23/*.mrg",),
+            vocabulary_size=16_000,
+        ),
+        ModelConfig(4, 1024, 2048, 8, dropout_rate=0.2),
+        decoding=DecodingConfig(21, 0.3, 300),
+    )
+
+
+def written_run(
+    folder: Path,
+    corpus: str = "wmt14_translate/de-en",
+    model: ModelConfig = MODEL,
+    data: DataConfig | None = None,
+    config: ExperimentConfig | None = None,
+    **facts: Any,
+) -> RunFacts:
+    """Writes a run and reads it back."""
+    place = ModelDir(folder)
+    folder.mkdir(parents=True)
+    config = config or ExperimentConfig(
+        data or DataConfig(dataset="wmt14_translate/de-en"),
+        model,
+        TrainingConfig(train_steps=40),
+    )
+    place.write_config(config, "A run.")
+    place.update_run_card(card_of(corpus, **facts))
+    lines = [
+        {"step": 10, "loss": 5.0, "learning_rate": 0.1, "target_tokens_per_second": 9},
+        {"step": 20, "loss": 4.0, "learning_rate": 0.2, "target_tokens_per_second": 8},
+        {"step": 20, "dev_loss": 3.5, "dev_bleu_greedy": 1.5},
+    ]
+    place.metrics_file.write_text("".join(f"{json.dumps(x)}\n" for x in lines))
+    place.translations.mkdir()
+    (place.translations / "test-averaged-step-40.txt").write_text("eins\nzwei\ndrei\n")
+    return read_run(str(folder))

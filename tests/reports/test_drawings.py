@@ -1,0 +1,80 @@
+"""Drawings hold the figures that they are given, and only those."""
+
+import math
+import re
+from xml.etree import ElementTree
+
+import numpy as np
+import pytest
+
+from t2t_keras.reports.drawings import Curve, Panel, curves, dot_plot
+
+
+def path_points(svg: str, colour: str) -> list[np.ndarray]:
+    """The points of every line of a colour, in the drawing's own units."""
+    found = []
+    for path, style in re.findall(r'<path d="([^"]+)"[^>]*style="([^"]+)"', svg):
+        if f"stroke: {colour}" in style and "fill: none" in style:
+            numbers = re.findall(r"[ML] ([-\d.]+) ([-\d.]+)", path)
+            found.append(np.array(numbers, dtype=float))
+    return found
+
+
+def test_a_curve_is_drawn_through_its_points() -> None:
+    steps, values = [100, 200, 400, 800], [7.0, 5.0, 4.0, 3.5]
+    svg = curves([Panel("Loss", [Curve("train", steps, values)])])
+    (line,) = path_points(svg, "#0072b2")
+    assert len(line) == 4
+    # Straight from figures to places, rightward and upward.
+    for column, given in ((0, steps), (1, values)):
+        slope, _ = np.polyfit(given, line[:, column], 1)
+        assert np.corrcoef(given, line[:, column])[0, 1] ** 2 == pytest.approx(1)
+        assert (slope > 0) == (column == 0)
+
+
+def test_a_logarithmic_axis_is_one() -> None:
+    values = [1.0, 10.0, 100.0]
+    svg = curves([Panel("PPL", [Curve("", [1, 2, 3], values)], log=True)])
+    (line,) = path_points(svg, "#0072b2")
+    assert np.diff(line[:, 1])[0] == pytest.approx(np.diff(line[:, 1])[1])
+
+
+def dots(svg: str, colour: str) -> list[float]:
+    """How far to the right each dot of a colour is."""
+    uses = re.findall(r'<use [^>]*x="([-\d.]+)"[^>]*style="([^"]*)"', svg)
+    return [float(x) for x, style in uses if colour in style]
+
+
+def test_a_curve_of_one_point_is_a_dot() -> None:
+    for steps, count in (([5], 1), ([5, 6], 0), ([], 0)):
+        svg = curves([Panel("t", [Curve("a", steps, steps)])])
+        assert len(dots(svg, "#0072b2")) == count
+
+
+@pytest.mark.parametrize("text", ["$x^", "<b>&", "_private", "$\\frac{1}{", "é 日本"])
+@pytest.mark.filterwarnings("ignore:Glyph")
+def test_any_name_may_stand_in_a_drawing(text) -> None:
+    panel = Panel(text, [Curve(text, [1, 2], [3, 4]), Curve("b", [1, 2], [4, 5])])
+    ElementTree.fromstring(curves([panel, panel, panel]))
+    ElementTree.fromstring(dot_plot([text], [[0.1]], [None], [0.0], text))
+
+
+def test_the_same_figures_make_the_same_drawing() -> None:
+    panels = [Panel("Loss", [Curve("train", [1, 2], [3, 4])])]
+    assert curves(panels) == curves(panels)
+
+
+def test_every_seed_is_a_dot_and_every_published_figure_a_line() -> None:
+    ours = [[math.log(1.1), math.log(1.2), math.log(1.15)], [math.log(0.9)]]
+    svg = dot_plot(["a1", "c5"], ours, [math.log(1.075), None], [0.01, -0.01], "PPL")
+
+    ours_drawn, papers_drawn = dots(svg, "#0072b2"), dots(svg, "#d55e00")
+    # One of each in the legend besides.
+    assert len(ours_drawn) == 4 + 1
+    assert len(papers_drawn) == 1 + 1
+    values = [value for row in ours for value in row]
+    without_one = (
+        [x for j, x in enumerate(ours_drawn) if j != i] for i in range(len(ours_drawn))
+    )
+    fits = [np.corrcoef(values, places)[0, 1] for places in without_one]
+    assert max(fits) == pytest.approx(1)

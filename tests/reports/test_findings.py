@@ -1,0 +1,69 @@
+"""What counts as seen: the rule, and that the paper's own figures agree with it."""
+
+import math
+
+import pytest
+
+from t2t_keras.reports.findings import (
+    CLAIMS,
+    Claim,
+    bleu_verdict,
+    perplexity_verdict,
+)
+from tests import paper_table_3
+
+WORSE = Claim("worse", "a1", "base", perplexity=1, bleu=-1)
+EQUAL = Claim("equal", "e", "base", perplexity=0, bleu=0)
+PERPLEXITIES = (
+    (WORSE, (6.0, 6.1, 6.2), (5.0, 5.1, 5.2), "seen"),
+    (WORSE, (5.0, 5.1, 5.2), (6.0, 6.1, 6.2), "reversed"),
+    (WORSE, (5.0, 6.1, 5.2), (5.0, 5.1, 5.9), "open"),
+    (WORSE, (6.0,), (5.0, 5.1), "one seed"),
+    (WORSE, (), (5.0, 5.1), "not run"),
+    (WORSE, (6.0, math.nan), (5.0, 5.1), "not finite"),
+    (WORSE, (6.0, 6.1), (math.inf,), "not finite"),
+    (EQUAL, (5.0, 5.001, 5.002), (5.0, 5.001, 5.003), "seen"),
+    # Surely not the same, and surely within 2 %: equal all the same.
+    (EQUAL, (5.050, 5.051), (5.0, 5.001), "seen"),
+    (EQUAL, (5.5, 5.501), (5.0, 5.001), "reversed"),
+    (EQUAL, (4.5, 4.501), (5.0, 5.001), "reversed"),
+    # No difference to be seen is not equality: too little is known.
+    (EQUAL, (4.9, 5.1, 5.3), (4.9, 5.1, 5.3), "open"),
+)
+
+
+def test_the_rule_for_perplexity() -> None:
+    for claim, row, than, word in PERPLEXITIES:
+        assert perplexity_verdict(claim, row, than).word == word, (claim, row, than)
+
+
+BLEUS = (
+    (WORSE, (20.0, 20.2), (25.0, 25.2), "seen"),
+    (WORSE, (25.0, 25.2), (20.0, 20.2), "reversed"),
+    (WORSE, (24.0, 25.2), (25.0, 25.2), "open"),
+    (EQUAL, (25.0, 25.05), (25.1, 25.15), "seen"),
+    (EQUAL, (25.0, 25.05), (26.1, 26.15), "reversed"),
+    (EQUAL, (25.0, 27.0), (25.0, 27.0), "open"),
+)
+
+
+def test_the_rule_for_bleu() -> None:
+    for claim, row, than, word in BLEUS:
+        assert bleu_verdict(claim, row, than).word == word, (claim, row, than)
+
+
+def test_perplexities_are_compared_by_ratio() -> None:
+    verdict = perplexity_verdict(WORSE, [8.0, 8.0], [4.0, 4.0])
+    assert verdict.difference is not None
+    assert verdict.difference.mean == pytest.approx(math.log(2))
+
+
+def test_every_claim_is_what_the_papers_figures_show() -> None:
+    rows = {row.name: row for row in paper_table_3.rows()}
+    for claim in CLAIMS:
+        row, than = rows[claim.row], rows[claim.than]
+        # Two seeds that agree to the last digit stand in for a sure figure.
+        perplexities = ([float(each.perplexity)] * 2 for each in (row, than))
+        assert perplexity_verdict(claim, *perplexities).word == "seen", claim.text
+        bleus = ([float(each.bleu)] * 2 for each in (row, than))
+        assert bleu_verdict(claim, *bleus).word == "seen", claim.text

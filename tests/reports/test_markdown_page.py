@@ -1,0 +1,71 @@
+"""Markdown shows texts as they are: in one line, and meaning nothing."""
+
+import doctest
+import re
+
+from t2t_keras.reports import markdown_page as module
+from t2t_keras.reports.blocks import Figure, Missing, Page, Row, Table
+from t2t_keras.reports.markdown_page import escaped, figure_file, markdown_page
+from tests.reports.pages import HOSTILE, page_of
+
+
+def test_the_example_is_right() -> None:
+    assert doctest.testmod(module).failed == 0
+
+
+def test_an_escaped_text_reads_back_and_means_nothing() -> None:
+    for text in HOSTILE:
+        shown = escaped(text)
+        # CommonMark: a backslash before punctuation stands for the punctuation alone.
+        read = re.sub(r"\\([!-/:-@\[-`{-~])", r"\1", shown)
+        assert read == " ".join(text.split()), text
+        bare = re.sub(r"\\.", "", shown)
+        assert not re.search(r"[`*_\[\]<>#|~$&\\]", bare), text
+        assert not re.match(r"\s*([-+=]|\d+[.)](\s|$))", shown), text
+
+
+def test_a_table_keeps_its_columns() -> None:
+    for text in HOSTILE:
+        table = Table("c", (text, "b"), (Row((text, Missing(text))), Row(("x", text))))
+        lines = markdown_page(Page("t", (table,)), "r").splitlines()
+        rows = [line for line in lines if line.startswith("|")]
+        assert len(rows) == 4, text
+        marks = {len(re.findall(r"(?<!\\)(?:\\\\)*\|", row)) for row in rows}
+        assert marks == {3}, text
+
+
+def test_a_page_has_the_lines_of_a_harmless_one() -> None:
+    def kinds(words: str) -> list[str]:
+        lines = markdown_page(page_of(words), "r").splitlines()
+        # A command is shown as it is, line by line, which indenting makes safe.
+        return [line[:1] for line in lines if not line.startswith("    ")]
+
+    # "!" is one with a bracket after it, and that is escaped.
+    marks = set("#|-*_")
+    harmless = kinds("word")
+    for text in filter(None, HOSTILE):
+        # A paragraph of the text begins as it does, escaped.
+        ours = kinds(text)
+        assert len(ours) == len(harmless), text
+        marked = [kind for kind in ours if kind in marks]
+        assert marked == [kind for kind in harmless if kind in marks], text
+
+
+def test_numbers_are_left_as_they_are() -> None:
+    assert escaped("1.52") == "1.52"
+    assert escaped("27.3 BLEU") == "27.3 BLEU"
+    assert escaped("-0.5") == "\\-0.5"
+
+
+def test_drawings_are_files_beside_the_page() -> None:
+    figure = Figure("curves", "<svg/>", "a [curve]")
+    text = markdown_page(Page("t", (figure,)), "report")
+    assert figure_file(figure, "report") == "report-curves.svg"
+    assert "![a \\[curve\\]](report-curves.svg)" in text
+
+
+def test_what_is_ours_stands_out() -> None:
+    table = Table("c", ("a", "b"), (Row(("w", "1"), ours=True), Row(("v", "2"))))
+    text = markdown_page(Page("t", (table,)), "r")
+    assert "| **w** | 1 |\n| v | 2 |" in text
+    assert "| :--- | ---: |" in text

@@ -1,0 +1,152 @@
+"""Table 2: our figures stand where they may be compared, and nowhere else."""
+
+import dataclasses
+
+from t2t_keras.reports.blocks import Missing, Table
+from t2t_keras.reports.table_2 import table_2_blocks
+from t2t_keras.settings.config import (
+    BASE,
+    BIG,
+    DataConfig,
+    ExperimentConfig,
+    TrainingConfig,
+)
+from tests.reports.runs import (
+    papers_base,
+    score_of,
+    trained_as_asked,
+    written_run,
+)
+
+NOT_RUN = Missing()
+
+
+def tables(runs) -> list[Table]:
+    return [block for block in table_2_blocks(runs) if isinstance(block, Table)]
+
+
+def test_without_a_run_everything_of_ours_is_named_missing() -> None:
+    (table,) = tables([])
+    ours = [row for row in table.rows if row.ours]
+    assert [row.cells for row in ours] == [
+        ("this project, base", *[NOT_RUN] * 4),
+        ("this project, big", *[NOT_RUN] * 4),
+    ]
+    papers = {row.cells[0]: row.cells[1:] for row in table.rows if not row.ours}
+    assert papers["ConvS2S"] == ("25.16", "40.46", "9.6·10¹⁸", "1.5·10²⁰")
+    assert papers["ByteNet"] == ("23.75", *[Missing("—")] * 3)
+    assert papers["Transformer (big)"][:3] == ("28.4", "41.8", "2.3·10¹⁹")
+
+
+def ours(runs) -> dict[str, tuple]:
+    return {row.cells[0]: row.cells[1:] for row in tables(runs)[0].rows if row.ours}
+
+
+def test_a_base_run_on_wmt14_stands_beside_the_papers(tmp_path) -> None:
+    run = trained_as_asked(tmp_path / "run", papers_base())
+    _, scores, costs = tables([run])
+    assert ours([run]) == {
+        "this project, base": ("28.15", NOT_RUN, "2.5·10¹⁸", NOT_RUN),
+        "this project, big": (NOT_RUN,) * 4,
+    }
+    assert scores.rows[0].cells[1:] == (
+        *("wmt14_translate/de-en (en-de)", "100,000", "5", "beam 4, alpha 0.6"),
+        *("28.15", "27.64", "51.50"),
+    )
+    # 12 hours of eight: as the paper's base on P100, which is 3.3e18.
+    assert costs.rows[0].cells[1:] == (
+        *("12.00", "8", "2.5·10¹⁸", "5.8·10¹³", Missing("not measured")),
+        *("9.7·10¹⁷", "1.3·10¹⁸", "2.1·10¹⁸", "3.3·10¹⁸"),
+    )
+
+
+def test_a_big_run_to_french_has_its_own_column(tmp_path) -> None:
+    config = ExperimentConfig(
+        DataConfig(
+            dataset="wmt14_translate/fr-en",
+            target_language="fr",
+            vocabulary_size=32_000,
+        ),
+        dataclasses.replace(BIG, dropout_rate=0.1),
+        TrainingConfig(train_steps=300_000, average_checkpoints=20),
+    )
+    run = trained_as_asked(tmp_path / "r", config)
+    assert ours([run])["this project, big"] == (NOT_RUN, "28.15", NOT_RUN, "2.5·10¹⁸")
+
+
+def test_a_variation_of_base_is_not_base(tmp_path) -> None:
+    """Row D1 of Table 3, one of another mixture, and one that is not finished: none
+    stands in the paper's table, nor before the run that does."""
+    base = papers_base()
+    model = dataclasses.replace(base.model, dropout_rate=0.0)
+    data = dataclasses.replace(base.data, mixture=("more.tsv:1/2",))
+    others = [
+        trained_as_asked(tmp_path / "d1", dataclasses.replace(base, model=model)),
+        trained_as_asked(tmp_path / "mixed", dataclasses.replace(base, data=data)),
+        trained_as_asked(tmp_path / "new", base, scores={}, training_cost={}),
+    ]
+    assert set(ours(others).values()) == {(NOT_RUN,) * 4}
+    score = {**others[0].card["scores"]["test averaged/step-100000"]}
+    score["tokenized_bleu"] = 27.31
+    scored = {"test averaged/step-100000": score}
+    real = trained_as_asked(tmp_path / "base", base, scores=scored)
+    assert ours([*others, real])["this project, base"][0] == "27.31"
+    assert len(tables([*others, real])[1].rows) == 4
+
+
+def test_files_of_another_test_set_are_named(tmp_path) -> None:
+    data = DataConfig(
+        dataset="wmt14_translate/de-en",
+        test_source=("/my/own/news.en",),
+        test_target=("/my/own/news.de",),
+    )
+    run = written_run(tmp_path / "run", model=BASE, data=data)
+    assert tables([run])[1].rows[0].cells[1] == "news.en, news.de (en-de)"
+
+
+def test_a_parser_is_no_run_of_this_table_but_has_a_cost(tmp_path) -> None:
+    parser = {"step": 40, "sentences": 10, "f1": 91.3}
+    run = written_run(
+        tmp_path / "run",
+        "trees",
+        data=DataConfig(dataset="grammar_ende", target_language="tree"),
+        scores={"test averaged/step-40": parser},
+    )
+    _, costs = tables([run])
+    assert costs.caption == "Training cost in FLOPs"
+    translator = written_run(tmp_path / "other")
+    scores = tables([run, translator])[1]
+    assert [row.cells[0] for row in scores.rows] == [translator.name]
+
+
+def test_another_search_is_named(tmp_path) -> None:
+    greedy = score_of(decoding={"beam_size": 1, "alpha": 0.6, "extra_length": 50})
+    run = written_run(tmp_path / "run", scores={"test averaged/step-40": greedy})
+    assert tables([run])[1].rows[0].cells[4] == "beam 1, alpha 0.6"
+
+
+def test_a_measured_ceiling_gives_the_papers_estimate(tmp_path) -> None:
+    cost = {
+        "step": 40,
+        "hours": 1.0,
+        "devices": 2,
+        "flops": 1e15,
+        "flops_per_second": 2.8e11,
+        "paper_estimate_flops": 4.2e15,
+    }
+    run = written_run(tmp_path / "run", training_cost=cost)
+    assert tables([run])[2].rows[0].cells[5] == "4.2·10¹⁵"
+
+
+def test_what_a_run_lacks_is_named(tmp_path) -> None:
+    run = written_run(tmp_path / "run", training_cost={}, scores={}, averaged={})
+    _, scores, costs = tables([run])
+    assert scores.rows[0].cells[2:] == (NOT_RUN,) * 6
+    assert costs.rows[0].cells[1:] == (NOT_RUN,) * 9
+
+
+def test_a_language_without_the_papers_bleu(tmp_path) -> None:
+    score = score_of()
+    del score["tokenized_bleu"]
+    run = written_run(tmp_path / "r", scores={"test averaged/step-40": score})
+    assert tables([run])[1].rows[0].cells[5] == NOT_RUN

@@ -1,0 +1,118 @@
+"""configs/table3: each row of the paper's Table 3, and nothing else, is a flagfile.
+
+And configs/table3_small: the same rows of a model of an eighth of the width.
+"""
+
+import re
+from pathlib import Path
+from types import MappingProxyType
+
+import pytest
+
+from t2t_keras.settings.config import ExperimentConfig
+from t2t_keras.settings.flags import config_from_flagfile
+from t2t_keras.settings.flat import flat
+from tests import paper_table_3
+
+ROOT = Path(__file__).parents[2]
+# Table 3 is of newstest2013, and of single checkpoints.
+OURS = frozenset({"average_checkpoints", "score_split"})
+ROWS = MappingProxyType({row.name: row for row in paper_table_3.rows()})
+# What the small rows have of the paper's sizes; the rest is as it is.
+SCALE = MappingProxyType(
+    {"num_layers": 1 / 2, **dict.fromkeys(("d_model", "d_ff", "d_k", "d_v"), 1 / 8)}
+)
+
+
+def config_of(folder: str, name: str) -> ExperimentConfig:
+    return config_from_flagfile(f"configs/{folder}/{name}.flags")
+
+
+def changed(name: str, base: str, folder: str) -> dict[str, float]:
+    """What a flagfile sets otherwise than another does."""
+    before, after = (flat(config_of(folder, each)) for each in (base, name))
+    return {key: after[key] for key in after if after[key] != before[key]}
+
+
+@pytest.fixture(autouse=True)
+def in_the_repository(monkeypatch) -> None:
+    """Flagfiles name the one they start from as seen from there."""
+    monkeypatch.chdir(ROOT)
+
+
+@pytest.mark.parametrize(
+    ("folder", "names"),
+    [("table3", set(ROWS)), ("table3_small", set(ROWS) - {"big"})],
+)
+def test_every_row_has_a_flagfile(folder, names) -> None:
+    assert {path.stem for path in Path("configs", folder).iterdir()} == names
+
+
+def test_the_base_row_is_the_base_model_without_averaging() -> None:
+    base = flat(config_from_flagfile("configs/base.flags"))
+    row = flat(config_of("table3", "base"))
+    assert {key for key in row if row[key] != base[key]} == OURS
+    assert row["average_checkpoints"] == 1
+    assert row["score_split"] == "dev"
+    for name, value in ROWS["base"].settings.items():
+        assert row[name] == value, name
+
+
+def test_a_row_differs_in_what_its_cells_say() -> None:
+    for name in sorted(set(ROWS) - {"base", "e", "big"}):
+        assert changed(name, "base", "table3") == ROWS[name].settings, name
+
+
+def test_row_e_learns_a_position_for_every_token() -> None:
+    longest = config_of("table3", "base").data.max_length
+    assert changed("e", "base", "table3") == {"learned_positions": longest}
+
+
+def test_the_big_row_is_the_big_model_without_averaging() -> None:
+    big = flat(config_from_flagfile("configs/big.flags"))
+    row = flat(config_of("table3", "big"))
+    assert {key for key in row if row[key] != big[key]} == OURS
+    for name, value in ROWS["big"].settings.items():
+        assert row[name] == value, name
+
+
+def test_a_small_row_differs_in_the_same_proportion() -> None:
+    for name in sorted(set(ROWS) - {"base", "e", "big"}):
+        expected = {
+            setting: value * SCALE.get(setting, 1)
+            for setting, value in ROWS[name].settings.items()
+        }
+        assert changed(name, "base", "table3_small") == expected, name
+
+
+def test_the_small_base_is_the_papers_in_proportion() -> None:
+    small = flat(config_of("table3_small", "base"))
+    for name, value in ROWS["base"].settings.items():
+        if name != "train_steps":
+            assert small[name] == value * SCALE.get(name, 1), name
+    longest = small["max_length"]
+    assert changed("e", "base", "table3_small") == {"learned_positions": longest}
+    assert small["average_checkpoints"] == 1
+
+
+def test_a_flagfile_opens_with_what_to_expect() -> None:
+    # The fixture has made the repository the working directory.
+    paths = sorted(Path("configs").glob("table3*/*.flags"))
+    assert len(paths) == 2 * len(ROWS) - 1
+    for path in paths:
+        text = path.read_text()
+        small = path.parent.name == "table3_small"
+        command = f"python -m t2t_keras.train --flagfile={path}"
+        assert command in text.replace(" \\\n#", ""), path
+        assert ("Not the paper's" in text) == small, path
+        if not small:
+            row = ROWS[path.stem]
+            scores = f"{row.bleu} tokenized BLEU, perplexity {row.perplexity};"
+            assert f"paper: {scores}" in text, path
+        for heading in ("Hardware:", "Time:", "Score:"):
+            found = re.search(rf"^# {heading} +\w", text, re.MULTILINE)
+            assert found, (path, heading)
+        # One hop: the flagfile that is named names no other.
+        (named,) = re.findall(r"^--flagfile=(.*)", text, re.MULTILINE) or [None]
+        if named:
+            assert "\n--flagfile" not in Path(named).read_text(), path

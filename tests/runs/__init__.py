@@ -1,0 +1,1 @@
+"""Tests of model directories and what is done to them."""

@@ -1,0 +1,195 @@
+"""The Python client: what it asks of a server, and makes of the answers."""
+
+import math
+import threading
+
+import numpy as np
+import pytest
+
+from t2t_keras.errors import UserError
+from t2t_keras.serving.client.errors import ServerError
+from t2t_keras.serving.client.translation_client import (
+    SearchOptions,
+    TargetScore,
+    Translation,
+    TranslationClient,
+)
+from tests.serving.made_up_server import n_best_of, serving, shout, texts_of
+
+
+@pytest.fixture
+def served():
+    """A server of shouts, a client of it, and what was asked."""
+    with serving(shout) as (server, service), TranslationClient(server) as client:
+        yield client, service
+
+
+def test_each_text_has_its_translation(served):
+    client, service = served
+    found = client.translate(["größe".encode(), "ab", "c" * 21, ""])
+    assert found == [
+        # Bytes, capitalized as ASCII.
+        Translation("GRößE", -0.875, False),
+        Translation("AB", -0.25, False),
+        Translation("C" * 20, -2.625, True),
+        Translation("", 0.0, False),
+    ]
+    (request,) = service.requests
+    assert set(request.inputs) == {"text"}
+    assert request.model_spec.signature_name == "serving_default"
+
+
+def test_an_export_of_before_is_understood():
+    def older(request):
+        found = dict(shout(request))
+        del found["truncated"]
+        return found
+
+    with serving(older) as (server, _), TranslationClient(server) as client:
+        assert client.translate(["c" * 30]) == [Translation("C" * 20, -3.75, False)]
+
+
+def test_a_translation_that_is_no_utf8_is_still_text():
+    def broken(request):
+        return shout(request) | {"translation": np.array([b"a\xff"], object)}
+
+    with serving(broken) as (server, _), TranslationClient(server) as client:
+        assert client.translate(["x"])[0].text == "a\ufffd"
+
+
+def test_options_are_sent_for_each_text(served):
+    client, service = served
+    client.translate(["a", "b"], SearchOptions(8, 0.25, 17))
+    client.translate(["a"], SearchOptions(max_length=5))
+    client.translate(["a"], SearchOptions())
+    first, second, third = service.requests
+    assert set(first.inputs) == {"text", "beam_size", "alpha", "max_length"}
+    assert list(first.inputs["beam_size"].int_val) == [8, 8]
+    assert list(first.inputs["alpha"].float_val) == [0.25, 0.25]
+    assert list(first.inputs["max_length"].int_val) == [17, 17]
+    assert set(second.inputs) == {"text", "max_length"}
+    assert list(second.inputs["max_length"].int_val) == [5]
+    names = [r.model_spec.signature_name for r in (first, second, third)]
+    assert names == ["translate_with_options"] * 2 + ["serving_default"]
+
+
+def test_beside_a_beam_size_the_others_are_sent_as_the_exports_own(served):
+    """A server that joins requests would refuse the defaults, which are scalars.
+
+    `test_translator_module` shows that an export takes these values so.
+    """
+    client, service = served
+    client.translate(["a", "b"], SearchOptions(beam_size=8))
+    (request,) = service.requests
+    assert list(request.inputs["beam_size"].int_val) == [8, 8]
+    assert all(map(math.isnan, request.inputs["alpha"].float_val))
+    assert len(request.inputs["alpha"].float_val) == 2
+    assert list(request.inputs["max_length"].int_val) == [2**31 - 1] * 2
+
+
+def test_another_signature_of_the_same_shape(served):
+    client, service = served
+    client.translate(["a"], signature_name="greedy")
+    assert service.requests[0].model_spec.signature_name == "greedy"
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"beam_size": 0}, "beam_size must be at least 1: 0"),
+        ({"max_length": -1}, "max_length must be at least 1: -1"),
+        ({"beam_size": 2**31}, "beam_size must be at least 1: 2147483648"),
+        ({"alpha": -0.1}, "alpha must be at least 0: -0.1"),
+        ({"alpha": float("nan")}, "alpha must be at least 0: nan"),
+    ],
+)
+def test_options_that_cannot_be_are_refused(options, message):
+    with pytest.raises(UserError, match=message):
+        SearchOptions(**options)
+
+
+def test_the_n_best_and_no_empty_slots():
+    with serving(n_best_of) as (server, service), TranslationClient(server) as client:
+        found = client.translate_n_best(["a", "", "bcd"])
+        two = client.translate_n_best(["a", "", "bcd"], 2)
+        with pytest.raises(ServerError, match=r"gives 3 translations .* n_best=4"):
+            client.translate_n_best(["a"], 4)
+    assert found == [
+        [Translation("A0", -0.5, False)],
+        [Translation("", 0.0, False)],
+        [
+            Translation("BCD0", -0.5, True),
+            Translation("BCD1", -1.5, True),
+            Translation("BCD2", -2.5, True),
+        ],
+    ]
+    assert two == [found[0], found[1], found[2][:2]]
+    assert service.requests[0].model_spec.signature_name == "nbest"
+
+
+def test_scores_of_given_translations():
+    def score(request):
+        targets = texts_of(request, "target")
+        assert texts_of(request, "source") == [b"a", b"b"]
+        return {
+            "log_prob": np.array([-1.0, -7.0], np.float32),
+            "score": np.array([-0.5, -3.0], np.float32),
+            "target_length": np.array([2, 3], np.int32),
+            "target_tokens": np.array(
+                [[targets[0], b"</s>", b""], [b"\xff", targets[1], b"</s>"]], object
+            ),
+            "token_log_probs": np.array([[-0.25, -0.75, 0], [-1, -2, -4]], np.float32),
+            "truncated": np.array([False, True], bool),
+        }
+
+    with serving(score) as (server, service), TranslationClient(server) as client:
+        found = client.score(["a", "b"], ["x", "ü"])
+        with pytest.raises(ValueError, match="2 sources and 1 targets"):
+            client.score(["a", "b"], ["x"])
+    assert found == [
+        TargetScore(-1.0, -0.5, ("x", "</s>"), (-0.25, -0.75)),
+        TargetScore(-7.0, -3.0, ("\ufffd", "ü", "</s>"), (-1.0, -2.0, -4.0), True),
+    ]
+    assert service.requests[0].model_spec.signature_name == "score"
+
+
+def test_an_answer_that_breaks_the_contract_is_no_translation():
+    def short(request):
+        return {name: value[:1] for name, value in shout(request).items()}
+
+    with serving(short) as (server, _), TranslationClient(server) as client:
+        with pytest.raises(ServerError, match="gave 1 of 'translation' for 2 texts"):
+            client.translate(["a", "b"])
+
+
+def test_threads_may_share_a_client(served):
+    client, service = served
+    wrong = []
+
+    def use(name):
+        for number in range(20):
+            texts = [f"{name}-{number}", f"{number}-{name}"]
+            found = [each.text for each in client.translate(texts)]
+            if found != [text.upper() for text in texts]:
+                wrong.append((texts, found))
+
+    threads = [threading.Thread(target=use, args=(f"t{i}",)) for i in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert wrong == []
+    assert len(service.requests) == 8 * 20
+
+
+def test_after_use_it_is_closed(served):
+    client, _ = served
+    with client:
+        client.translate(["a"])
+    with pytest.raises(ServerError, match="The client was closed"):
+        client.translate(["a"])
+
+
+def test_a_request_is_small_when_there_is_nothing_to_translate(served):
+    client, _ = served
+    assert client.translate([]) == []

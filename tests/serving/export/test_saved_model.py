@@ -1,0 +1,80 @@
+"""Versions are written whole or not at all."""
+
+import os
+
+import pytest
+import tensorflow as tf
+
+from t2t_keras.errors import UserError
+from t2t_keras.serving.export.saved_model import save_version
+
+
+@pytest.fixture
+def small():
+    """The least that can be saved: what `save_version` asks of a module."""
+    module = tf.Module()
+    module.count = tf.Variable(3.0)
+    text = tf.TensorSpec([None], tf.string, name="text")
+    module.double = tf.function(
+        lambda text: {"o": tf.strings.join([text, text])}, input_signature=[text]
+    )
+    module.signatures = lambda: {"serving_default": module.double}
+    return module
+
+
+def test_versions_count_up_and_what_is_no_version_is_left_alone(small, tmp_path):
+    for name in ("3", "10", "notes", ".11", "12.old"):
+        (tmp_path / name).mkdir()
+    assert save_version(small, tmp_path) == tmp_path / "11"
+    assert save_version(small, str(tmp_path)) == tmp_path / "12"
+    names = {path.name for path in tmp_path.iterdir()}
+    assert names == {"3", "10", "11", "12", "notes", ".11", "12.old"}
+    assert (tmp_path / "12/saved_model.pb").is_file()
+
+
+def test_steps_come_before_the_name_in_their_order(small, tmp_path):
+    seen = []
+
+    def first(directory):
+        assert (directory / "saved_model.pb").is_file()
+        assert directory.name.startswith(".")  # no server takes it for a version
+        (directory / "more").write_text("x")
+        seen.append("first")
+
+    def second(directory):
+        assert (directory / "more").is_file()
+        assert [path.name for path in directory.parent.iterdir()] == [directory.name]
+        seen.append("second")
+
+    version = save_version(small, tmp_path / "a/b", (first, second))
+    assert seen == ["first", "second"]
+    assert version == tmp_path / "a/b/1"
+    assert (version / "more").read_text() == "x"
+
+
+@pytest.mark.parametrize(
+    "error", [UserError("no"), KeyboardInterrupt(), OSError("full")]
+)
+def test_a_step_that_fails_leaves_nothing(small, tmp_path, error):
+    def failing(directory):
+        raise error
+
+    with pytest.raises(type(error)):
+        save_version(small, tmp_path / "export", (failing,))
+    assert os.listdir(tmp_path) == []
+    (tmp_path / "export/1").mkdir(parents=True)
+    with pytest.raises(type(error)):
+        save_version(small, tmp_path / "export", (failing,))
+    assert os.listdir(tmp_path / "export") == ["1"]
+
+
+def test_a_failed_save_is_an_os_error_and_leaves_nothing(small, tmp_path, monkeypatch):
+    def full(module, directory, **options):
+        tf.io.gfile.makedirs(directory)
+        tf.io.write_file(f"{directory}/half", "x")
+        raise tf.errors.ResourceExhaustedError(None, None, "No space left on device")
+
+    monkeypatch.setattr(tf.saved_model, "save", full)
+    with pytest.raises(OSError, match="1 could not be written: No space left on devi"):
+        save_version(small, tmp_path)
+    assert os.listdir(tmp_path) == []

@@ -1,0 +1,327 @@
+"""What each signature of an export takes, gives, and does with what cannot be."""
+
+import dataclasses
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from t2t_keras.decoding.beam_search import BeamSearchResult
+from t2t_keras.decoding.settings import BeamSearchSettings
+from t2t_keras.evaluation.translator import Translator
+from t2t_keras.parsing.parser_form import ParserForm
+from t2t_keras.serving.export.graph_check import check_graph
+from t2t_keras.serving.export.limits import ServingLimits
+from t2t_keras.serving.export.requests import Request
+from t2t_keras.serving.export.saved_model import save_version
+from t2t_keras.serving.export.translator_module import TranslatorModule
+from t2t_keras.serving.export.validation import served_session
+from tests.serving.toy_model import HEADS, LAYERS, LIMITS, SETTINGS, toy_model
+
+TEXTS = (
+    *(b"ab ba", b"", b" \t", b"\xe2\x80\xa8", b"ab \xff c", b"ba " * 30, b"c"),
+    *("\u202eab \U0001f642\u0301".encode(), b"a\x00b", b"ba" * 500_000),
+)
+INF = float("inf")
+
+
+def strings(*texts):
+    return np.array(texts, dtype=object)
+
+
+def ask(served, name, **inputs):
+    return served.ask(Request(name, inputs))
+
+
+@pytest.fixture(scope="module")
+def translator(weight, vocabulary):
+    """The same model behind the translator of the programs."""
+    search = toy_model(weight).search
+    return Translator(
+        lambda ids: search(ids, BeamSearchSettings(4, 0.5, n_best=1)),
+        vocabulary,
+        max_source_length=LIMITS.source_length,
+    )
+
+
+@pytest.mark.parametrize("count", [0, 1, 2, 10, 33])
+def test_it_translates_as_the_translator_does(served, translator, count):
+    texts = (TEXTS * 4)[:count]
+    found = ask(served, "serving_default", text=strings(*texts))
+    assert set(found) == {"translation", "score", "truncated"}
+    assert {value.shape for value in found.values()} == {(count,)}
+    expected = translator.translate(texts)
+    assert [t.decode() for t in found["translation"]] == [e.text for e in expected]
+    scores = [line.hypotheses[0].score for line in expected]
+    np.testing.assert_allclose(found["score"], scores)
+    assert found["truncated"].tolist() == [line.cut for line in expected]
+    assert count < 10 or found["truncated"].tolist()[:10].count(True) == 3
+
+
+def test_a_blank_text_is_not_worth_a_guess(weight, vocabulary):
+    """Even where the search would say something."""
+
+    def talkative(source, settings, *, options=None, growing=True):
+        tokens = tf.fill([tf.shape(source)[0], settings.results, 2], 260)
+        ones = tf.ones([tf.shape(source)[0], settings.results])
+        return BeamSearchResult(tokens, tf.cast(ones, tf.int32), ones, ones)
+
+    talking = dataclasses.replace(toy_model(weight), search=talkative)
+    module = TranslatorModule(talking, vocabulary, SETTINGS, LIMITS)
+    text = tf.constant([b"", b"\t ", b"a"])
+    for found in (module.translate(text), module.translate_with_options(text)):
+        texts = found["translation"].numpy().tolist()
+        assert (texts[:2], texts[2] != b"") == ([b"", b""], True)
+        assert found["score"].numpy().tolist() == [0.0, 0.0, 1.0]
+    several = module.nbest(text)
+    assert several["translations"].numpy()[:2].tolist() == [[b""] * 3] * 2
+    assert several["scores"].numpy().tolist() == [[0.0, -INF, -INF]] * 2 + [[1.0] * 3]
+    assert several["lengths"].numpy().tolist() == [[0, 0, 0]] * 2 + [[1, 1, 1]]
+
+
+def test_characters_count_before_tokens_do(weight, vocabulary):
+    limits = ServingLimits(12, 15, characters=4, n_best=1)
+    module = TranslatorModule(toy_model(weight), vocabulary, SETTINGS, limits)
+    found = module.translate(tf.constant([b"ab c", b" a\t\tb  ", b"ab ba", b"a bcd"]))
+    assert found["translation"].numpy().tolist() == [b"ab c", b"a b", b"ab b", b"a bc"]
+    assert found["truncated"].numpy().tolist() == [False, False, True, True]
+
+
+@pytest.mark.parametrize("count", [0, 1, 5])
+def test_the_n_best_of_each(served, vocabulary, count):
+    texts = (b"ab ba", b"", b"c", b"ba " * 30, b"abc")[:count]
+    found = ask(served, "nbest", text=strings(*texts))
+    assert set(found) == {"translations", "scores", "lengths", "truncated"}
+    assert found["translations"].shape == (count, 3)
+    for row, text in enumerate(texts):
+        if not text:
+            continue
+        ids = vocabulary.encode(text)
+        ids = ids if len(ids) <= 12 else [*ids[:11], 1]
+        expected = [vocabulary.decode(ids[n:]) for n in range(3)]
+        assert [t.decode() for t in found["translations"][row]] == expected
+        assert found["scores"][row].tolist() == [sum(ids) - n for n in range(3)]
+        assert found["lengths"][row].tolist() == [
+            max(len(ids) - n, 0) for n in range(3)
+        ]
+    assert found["truncated"].tolist() == [False, False, False, True, False][:count]
+
+
+def test_options_have_defaults(served):
+    defaults = served.signatures["translate_with_options"].defaults
+    found = {name: tf.make_ndarray(value) for name, value in defaults.items()}
+    assert {name: value.shape for name, value in found.items()} == {
+        "beam_size": (),
+        "alpha": (),
+        "max_length": (),
+    }
+    assert found["beam_size"] == SETTINGS.beam_size
+    assert found["alpha"] == SETTINGS.alpha
+    assert found["max_length"] == LIMITS.target_length
+    assert [v.dtype.name for v in found.values()].count("int32") == 2
+    assert not any(
+        definition.defaults
+        for name, definition in served.signatures.items()
+        if name != "translate_with_options"
+    )
+    answer = ask(served, "translate_with_options", text=strings(b"c", b"ab"))
+    plain = ask(served, "serving_default", text=strings(b"c", b"ab"))
+    assert answer["translation"].tolist() == plain["translation"].tolist()
+    np.testing.assert_allclose(answer["score"], plain["score"] + 4000.5)
+
+
+def test_options_are_for_all_or_for_each_and_never_an_error(served, vocabulary):
+    texts = (b"ab ba c", b"c", b"ab", b"ba")
+    sums = [sum(vocabulary.encode(text)) for text in texts]
+    nan = float("nan")
+    found = ask(
+        served,
+        "translate_with_options",
+        text=strings(*texts),
+        beam_size=np.array([1, 99, -3, 6], np.int32),
+        alpha=np.array([0.25, nan, -2.0, INF], np.float32),
+        max_length=np.array([2, 0, 2**31 - 1, -1], np.int32),
+    )
+    asked = [1000.25, 6000.5, 1000.0, 6010.0]
+    np.testing.assert_allclose(found["score"], np.add(sums, asked))
+    whole = [vocabulary.encode(text) for text in texts]
+    expected = [whole[0][:2], whole[1][:1], whole[2], whole[3][:1]]
+    assert found["translation"].tolist() == [
+        vocabulary.decode(ids).encode() for ids in expected
+    ]
+    same = ask(
+        served,
+        "translate_with_options",
+        text=strings(*texts),
+        beam_size=np.int32(2),
+        alpha=np.array([0.0], np.float32),
+    )
+    np.testing.assert_allclose(same["score"], np.add(sums, 2000.0))
+    empty = ask(served, "translate_with_options", text=strings(), alpha=np.float32(1))
+    assert {value.shape for value in empty.values()} == {(0,)}
+
+
+def test_a_target_is_scored_token_by_token(served, vocabulary):
+    sources = (b"ab ba", b"", b"ba " * 30, b"c")
+    targets = (b"c", b"ab", b"ab c", b"ab " * 30)
+    found = ask(served, "score", source=strings(*sources), target=strings(*targets))
+    rows = []
+    for source, target in zip(sources, targets, strict=True):
+        length = min(len(vocabulary.encode(source)), LIMITS.source_length)
+        ids = vocabulary.encode(target)
+        ids = ids if len(ids) <= 15 else [*ids[:14], 1]
+        rows.append((ids, [-token - length for token in ids]))
+    longest = max(len(ids) for ids, _ in rows)
+    for row, (ids, log_probs) in enumerate(rows):
+        rest = longest - len(ids)
+        assert found["token_log_probs"][row].tolist() == log_probs + [0.0] * rest
+        names = [name.encode() for name in vocabulary.pieces(ids)]
+        assert found["target_tokens"][row].tolist() == names + [b""] * rest
+        assert found["target_length"][row] == len(ids)
+        assert found["log_prob"][row] == sum(log_probs)
+        penalty = ((5 + len(ids)) / 6) ** SETTINGS.alpha
+        assert found["score"][row] == pytest.approx(sum(log_probs) / penalty, rel=1e-6)
+    assert found["truncated"].tolist() == [False, False, True, True]
+    assert len(found) == 6
+
+
+def test_attention_of_a_pair(served, vocabulary):
+    sources, targets = (b"ab ba", b"ba " * 30), (b"c ab abc", b"")
+    found = ask(served, "attention", source=strings(*sources), target=strings(*targets))
+    limit = LIMITS.attention_length
+    ids = []
+    for text in (*sources, *targets):
+        row = vocabulary.encode(text)
+        ids.append(row if len(row) <= limit else [*row[: limit - 1], 1])
+    s = max(len(row) for row in ids[:2])
+    t = max(len(row) for row in ids[2:])
+    shapes = {name: value.shape for name, value in found.items()}
+    assert shapes == {
+        "encoder_attention": (2, LAYERS, HEADS, s, s),
+        "decoder_attention": (2, LAYERS, HEADS, t, t),
+        "memory_attention": (2, LAYERS, HEADS, t, s),
+        "source_tokens": (2, s),
+        "target_tokens": (2, t),
+        "source_length": (2,),
+        "target_length": (2,),
+        "truncated": (2,),
+    }
+    assert found["truncated"].tolist() == [False, True]
+    assert found["source_length"].tolist() == [len(row) for row in ids[:2]]
+    assert found["target_length"].tolist() == [len(row) for row in ids[2:]]
+    # The decoder's input is the target one later: its second query is the first token.
+    memory = found["memory_attention"][0, 1, 2]
+    assert memory[0, : len(ids[0])].tolist() == ids[0]
+    assert memory[1, 0] == ids[2][0] * 1000 + ids[0][0]
+
+
+@pytest.mark.parametrize("name", ["score", "attention"])
+def test_no_pairs_at_all(served, name):
+    found = ask(served, name, source=strings(), target=strings())
+    assert {len(value) for value in found.values()} == {0}
+
+
+TWO_ROWS = np.array([[b"a", b"b"]], dtype=object)
+
+
+@pytest.mark.parametrize(
+    ("name", "inputs", "message"),
+    [
+        ("serving_default", {"text": TWO_ROWS}, "text_must_have_rank_1"),
+        ("serving_default", {"text": np.array(b"a", object)}, "text_must_have_rank_1"),
+        ("nbest", {"text": TWO_ROWS}, "text_must_have_rank_1"),
+        (
+            "translate_with_options",
+            {"text": strings(b"a", b"b"), "alpha": np.ones(3, np.float32)},
+            "alpha_must_be_one_or_one_for_each_text",
+        ),
+        (
+            "translate_with_options",
+            {"text": strings(b"a"), "beam_size": np.ones([1, 1], np.int32)},
+            "beam_size_must_be_one_or_one_for_each_text",
+        ),
+        (
+            "score",
+            {"source": strings(b"a"), "target": strings(b"a", b"b")},
+            "as many targets as sources",
+        ),
+        (
+            "attention",
+            {"source": strings(b"a"), "target": TWO_ROWS},
+            "target_must_have_rank_1",
+        ),
+        (
+            "translate_ids",
+            {"input_ids": np.ones([3], np.int32)},
+            "ids_must_have_rank_2",
+        ),
+    ],
+)
+def test_what_has_another_rank_is_refused(served, name, inputs, message):
+    """As a server would: Python's own checks are not asked."""
+    with pytest.raises(tf.errors.InvalidArgumentError, match=message):
+        served.ask(Request(name, inputs))
+
+
+# A toy parser's symbols are its words. Some are cut, by tokens and by characters.
+SENTENCES = (
+    *(
+        "ab (S ba",
+        "",
+        "(b )b c",
+        "(a (b c )d e",
+        ")a )b",
+        "(",
+        "a" * 40,
+        "(S " + "a " * 9,
+    ),
+    *("\u202eab (\U0001f642\u0301 x", "a\x00 )b", " \t", "c\u2581)d (S ab ba ab ba ab"),
+)
+
+
+@pytest.mark.parametrize("splits", [True, pytest.param(False, marks=pytest.mark.slow)])
+def test_a_parser_answers_with_trees_by_itself(weight, vocabulary, tmp_path, splits):
+    form = ParserForm(splits=splits)
+    limits = dataclasses.replace(LIMITS, characters=24)
+    module = TranslatorModule(toy_model(weight), vocabulary, SETTINGS, limits, form)
+    version = save_version(module, tmp_path / "base")
+    check_graph(version, tokenizes=True, xla=False)
+    search = toy_model(weight).search
+    translator = Translator(
+        lambda ids: search(ids, BeamSearchSettings(4, 0.5, n_best=3)),
+        vocabulary,
+        max_source_length=limits.source_length,
+        max_characters=limits.characters,
+        form=form,
+    )
+    expected = translator.translate(SENTENCES)
+    with served_session(version) as served:
+        text = strings(*(line.encode() for line in SENTENCES))
+        found = ask(served, "serving_default", text=text)
+        assert [t.decode() for t in found["translation"]] == [e.text for e in expected]
+        assert found["truncated"].tolist() == [line.cut for line in expected]
+        with_options = ask(served, "translate_with_options", text=text)
+        assert with_options["translation"].tolist() == found["translation"].tolist()
+        for row, line in zip(
+            ask(served, "nbest", text=text)["translations"], expected, strict=True
+        ):
+            texts = [one.text for one in line.hypotheses]
+            assert [tree.decode() for tree in row[: len(texts)]] == texts
+    assert len({line.text for line in expected}) >= 9
+    # Where brackets are words of their own, none is left to open anything.
+    assert any(line.text.startswith(("(S", "(a", "(b")) for line in expected) != splits
+
+
+def test_a_parsers_source_is_split_wherever_it_is_read(weight, vocabulary):
+    form = ParserForm(splits=True)
+    parser, plain = (
+        TranslatorModule(toy_model(weight), vocabulary, SETTINGS, LIMITS, each)
+        for each in (form, None)
+    )
+    raw, split = tf.constant([b"a(b."]), tf.constant([b"a -LRB- b ."])
+    target = tf.constant([b"(S a"])
+    for name in ("score", "attention"):
+        ours = getattr(parser, name)(raw, target)
+        theirs = getattr(plain, name)(split, target)
+        for key, value in ours.items():
+            np.testing.assert_array_equal(value, theirs[key], err_msg=key)

@@ -1,0 +1,137 @@
+"""A version is there when it is whole, and leaves nothing if it never is."""
+
+import errno
+import fcntl
+import subprocess
+import sys
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from t2t_keras.serving.export.version_directory import next_version, whole_or_not_at_all
+
+# Writes half of a version, says so, and waits to be killed.
+HALF = """
+import sys, time
+from pathlib import Path
+from t2t_keras.serving.export.version_directory import whole_or_not_at_all
+
+with whole_or_not_at_all(Path(sys.argv[1])) as temporary:
+    (temporary / "variables").mkdir()
+    (temporary / "variables" / "half").write_text("x")
+    print(temporary.name, flush=True)
+    time.sleep(600)
+"""
+
+
+def test_versions_count_on_from_the_largest_and_what_is_no_version_is_left(tmp_path):
+    assert next_version(tmp_path / "new") == tmp_path / "new" / "1"
+    for name in ("2", "10", "notes", ".11", "12.old"):
+        (tmp_path / name).mkdir()
+    assert next_version(tmp_path) == tmp_path / "11"
+
+
+def test_nobody_sees_it_before_it_is_whole(tmp_path):
+    final = tmp_path / "deep" / "base" / "7"
+    with whole_or_not_at_all(final) as temporary:
+        (temporary / "file").write_text("x")
+        assert not final.exists()
+        assert not temporary.name.isdigit()  # no server takes it for a version
+    assert [path.name for path in final.parent.iterdir()] == ["7"]
+    assert (final / "file").read_text() == "x"
+
+
+@pytest.mark.parametrize("error", [OSError, KeyboardInterrupt])
+@pytest.mark.parametrize("others", [False, True])
+def test_what_fails_or_is_interrupted_leaves_nothing(tmp_path, error, others):
+    base = tmp_path / "base"
+    if others:
+        (base / "1").mkdir(parents=True)
+    with pytest.raises(error), whole_or_not_at_all(base / "2") as temporary:
+        (temporary / "half").write_text("x")
+        raise error
+    assert base.exists() == others
+    assert not others or [path.name for path in base.iterdir()] == ["1"]
+
+
+@pytest.mark.parametrize("made", ["base", ".2."])
+def test_a_signal_the_moment_a_folder_is_made_leaves_nothing(
+    tmp_path, monkeypatch, made
+):
+    make = Path.mkdir
+
+    def interrupted(path, *arguments, **options):
+        make(path, *arguments, **options)
+        if path.name.startswith(made):
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(Path, "mkdir", interrupted)
+    with pytest.raises(KeyboardInterrupt), whole_or_not_at_all(tmp_path / "base" / "2"):
+        pass
+    assert names_in(tmp_path) == []
+
+
+def test_two_threads_do_not_write_the_same_version(tmp_path):
+    with whole_or_not_at_all(tmp_path / "1") as first:
+        with (
+            pytest.raises(FileExistsError, match="another export is writing it"),
+            whole_or_not_at_all(tmp_path / "1"),
+        ):
+            pass
+        assert first.is_dir()
+    assert names_in(tmp_path) == ["1"]
+
+
+@contextmanager
+def half_written(final):
+    """Yields a process that is writing a version, and the directory it writes to."""
+    command = [sys.executable, "-c", HALF, final]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        try:
+            yield process, final.parent / process.stdout.readline().strip()
+        finally:
+            process.kill()
+
+
+def names_in(base):
+    return sorted(path.name for path in base.iterdir())
+
+
+def test_the_next_one_deletes_what_a_killed_process_left_and_no_more(tmp_path):
+    for name in (".notes.1.tmp", ".8.tmp", "7.1.tmp"):
+        (tmp_path / name).mkdir()  # none of ours
+    others = names_in(tmp_path)
+    with half_written(tmp_path / "1") as (live, being_written):
+        with half_written(tmp_path / "1") as (killed, left):
+            pass
+        killed.wait()
+        assert left.is_dir()
+        with whole_or_not_at_all(tmp_path / "2"):
+            assert not left.exists()
+        assert (being_written / "variables" / "half").read_text() == "x"
+        assert live.poll() is None
+        assert names_in(tmp_path) == sorted([*others, being_written.name, "2"])
+    with whole_or_not_at_all(tmp_path / "3"):
+        assert not being_written.exists()
+    assert names_in(tmp_path) == sorted([*others, "2", "3"])
+
+
+def test_what_an_older_release_left_is_deleted(tmp_path):
+    """Nobody has locked it; the number of its process may be another's by now."""
+    old = tmp_path / ".1.1.tmp"
+    (old / "variables").mkdir(parents=True)
+    with whole_or_not_at_all(tmp_path / "1"):
+        assert not old.exists()
+
+
+def test_where_nothing_can_be_locked_nothing_is_deleted(tmp_path, monkeypatch):
+    def no_locks(descriptor, operation):
+        raise OSError(errno.ENOLCK, "No locks available")
+
+    monkeypatch.setattr(fcntl, "flock", no_locks)
+    (tmp_path / ".1.1.tmp").mkdir()
+    with whole_or_not_at_all(tmp_path / "1"):
+        pass
+    assert names_in(tmp_path) == [".1.1.tmp", "1"]

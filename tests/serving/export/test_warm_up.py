@@ -1,0 +1,61 @@
+"""What a server replays covers what would be slow the first time."""
+
+import pytest
+import tensorflow as tf
+
+from t2t_keras.serving.export.requests import text_of
+from t2t_keras.serving.export.warm_up import SHORT, warm_up_requests
+
+
+def shapes(requests, vocabulary, name):
+    """Returns rows, and tokens of the longest, of each request to a signature."""
+    return [
+        (len(texts), max(len(vocabulary.encode(text)) for text in texts))
+        for request in requests
+        if request.signature_name == name
+        for texts in [request.inputs.get("text", request.inputs.get("source"))]
+    ]
+
+
+@pytest.fixture
+def signatures(served):
+    return served.signatures
+
+
+def test_without_xla_each_signature_is_called_once(signatures, vocabulary):
+    requests = warm_up_requests(signatures, vocabulary, (1, 2, 5))
+    assert requests[0].signature_name == "serving_default"
+    short = len(vocabulary.encode(text_of(vocabulary, SHORT)))
+    assert shapes(requests, vocabulary, "serving_default") == [(5, short), (1, short)]
+    for name in ("nbest", "translate_with_options", "score", "attention"):
+        assert shapes(requests, vocabulary, name) == [(1, short)]
+    (ids,) = [r.inputs for r in requests if r.signature_name == "translate_ids"]
+    assert ids["input_ids"].shape == (1, short)
+    assert len(requests) == 7
+
+
+@pytest.mark.parametrize("buckets", [(), (4, 12)])
+def test_a_server_that_joins_requests_can_replay_them(signatures, vocabulary, buckets):
+    """All that is joined must have rows, as many in each tensor; defaults have none."""
+    for request in warm_up_requests(signatures, vocabulary, (1, 5), buckets):
+        sizes = {value.shape[:1] for value in request.inputs.values()}
+        assert sizes in ({(1,)}, {(5,)})
+        definition = signatures[request.signature_name]
+        assert request.inputs.keys() == definition.inputs.keys()
+        for name, value in request.inputs.items():
+            kind = tf.dtypes.as_dtype(definition.inputs[name].dtype)
+            assert kind == (tf.string if value.dtype == object else value.dtype)
+
+
+@pytest.mark.parametrize("buckets", [(6, 12), (3, 6, 30), (4, 200)])
+def test_with_xla_every_program_of_the_default_is_made(signatures, vocabulary, buckets):
+    requests = warm_up_requests(signatures, vocabulary, (1, 5), buckets)
+    found = shapes(requests, vocabulary, "serving_default")
+    pairs = {
+        (rows, min(bucket for bucket in buckets if bucket >= length))
+        for rows, length in found
+    }
+    assert pairs == {(rows, bucket) for rows in (1, 5) for bucket in buckets}
+    # A long bucket's program is made by a short source: searching takes its time, too.
+    assert max(length for _, length in found) <= buckets[-2] + SHORT
+    assert {r.signature_name for r in requests} == signatures.keys()

@@ -1,0 +1,182 @@
+"""The settings: the paper's by default, and nothing that cannot be meant."""
+
+import dataclasses
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Any
+
+import pytest
+
+from t2t_keras.errors import UserError
+from t2t_keras.settings import config as config_module
+from t2t_keras.settings.config import (
+    BASE,
+    BIG,
+    TINY,
+    DataConfig,
+    ExperimentConfig,
+    ModelConfig,
+    TrainingConfig,
+)
+from t2t_keras.settings.flat import flat, sections, value_type
+
+FIELDS = tuple(
+    (section, field)
+    for section in sections().values()
+    for field in dataclasses.fields(section)
+)
+
+
+def test_the_defaults_are_the_papers_base_model() -> None:
+    values = flat(ExperimentConfig())
+    # Sections 5 and 6.1, Table 3.
+    paper = {
+        "num_layers": 6,
+        "d_model": 512,
+        "d_ff": 2048,
+        "num_heads": 8,
+        "dropout_rate": 0.1,
+        "label_smoothing": 0.1,
+        "train_steps": 100_000,
+        "warmup_steps": 4_000,
+        "learning_rate_scale": 1.0,
+        "tokens_per_batch": 25_000,
+        "vocabulary_size": 37_000,
+        "save_minutes": 10.0,
+        "average_checkpoints": 5,
+        "beam_size": 4,
+        "alpha": 0.6,
+        "extra_length": 50,
+    }
+    assert {name: values[name] for name in paper} == paper
+    # Of what the paper has only as a variation, or not at all, nothing.
+    for name in ("learned_positions", "encoder_neighborhood"):
+        assert values[name] is None
+
+
+def test_the_presets_are_the_papers_and_a_small_one() -> None:
+    assert ModelConfig() == BASE
+    size = (BIG.num_layers, BIG.d_model, BIG.d_ff, BIG.num_heads, BIG.dropout_rate)
+    assert size == (6, 1024, 4096, 16, 0.3)
+    assert TINY.d_model < BASE.d_model
+
+
+def test_every_setting_says_what_it_is() -> None:
+    for _, field in FIELDS:
+        assert len(field.metadata["about"].split()) >= 3, field.name
+        assert field.metadata["about"][-1] in ".)", field.name
+
+
+def test_no_name_is_used_twice() -> None:
+    names = [field.name for _, field in FIELDS]
+    assert sorted(names) == sorted(set(names))
+    assert set(names) == set(flat(ExperimentConfig()))
+
+
+def test_every_default_is_legal_and_of_its_type() -> None:
+    for section, field in FIELDS:
+        low, high = field.metadata["low"], field.metadata["high"]
+        kind, default = value_type(section, field.name), field.default
+        if default is None:
+            continue
+        assert type(default) is kind, field.name
+        assert low is None or default >= low, field.name
+        assert high is None or default <= high, field.name
+        assert not field.metadata["choices"] or default in field.metadata["choices"]
+
+
+def test_every_number_has_a_least_value() -> None:
+    # One that has none takes -1 in silence. That of subwords is checked where they
+    # are learned, with the sizes that the text can give in the message.
+    for section, field in FIELDS:
+        if value_type(section, field.name) in (int, float):
+            limited = field.metadata["low"] is not None or field.metadata["choices"]
+            assert limited or field.name == "vocabulary_size", field.name
+
+
+def test_a_model_that_cannot_be_is_refused() -> None:
+    for values, message in (
+        ({"d_model": 9, "num_heads": 3}, r"--d_model must be even.* Received: 9"),
+        (
+            {"d_model": 10, "num_heads": 4},
+            r"multiple of --num_heads.*Received: 10 and 4",
+        ),
+        (
+            {"d_model": 10, "num_heads": 4, "d_k": 3},
+            r"multiple of --num_heads where --d_k and --d_v are not given",
+        ),
+        ({"encoder_neighborhood": 4}, r"--encoder_neighborhood must be odd.*: 4"),
+    ):
+        with pytest.raises(UserError, match=message):
+            ModelConfig(**values)
+            pytest.fail(f"{values} were taken")
+
+
+def test_heads_of_a_given_size_need_not_divide_the_width() -> None:
+    assert ModelConfig(d_model=10, num_heads=4, d_k=3, d_v=5).d_k == 3
+
+
+def test_every_position_up_to_the_longest_sentence_must_be_learned() -> None:
+    data, model = DataConfig(max_length=64), ModelConfig(learned_positions=63)
+    with pytest.raises(UserError, match=r"at least --max_length.*Received: 63 and 64"):
+        ExperimentConfig(data, model)
+    enough = ModelConfig(learned_positions=64)
+    assert ExperimentConfig(data=data, model=enough).model == enough
+
+
+def test_a_budget_below_the_longest_sentence_is_refused() -> None:
+    message = r"--tokens_per_batch must be at least --max_length.*Received: 63 and 64"
+    with pytest.raises(UserError, match=message):
+        DataConfig(max_length=64, tokens_per_batch=63)
+    assert DataConfig(max_length=64, tokens_per_batch=64).max_length == 64
+
+
+def test_settings_cannot_be_changed_behind_ones_back() -> None:
+    for section in sections().values():
+        with pytest.raises(dataclasses.FrozenInstanceError):
+            section().anything = 1
+
+
+def test_the_module_needs_the_standard_library_only() -> None:
+    # --help must not wait for TensorFlow.
+    assert not {"tf", "keras", "np", "flags"} & set(vars(config_module))
+
+
+def test_steps_to_profile_are_two_numbers() -> None:
+    assert TrainingConfig(profile_steps="100:110").profiled_steps() == range(100, 111)
+    assert TrainingConfig(profile_steps="7:7").profiled_steps() == range(7, 8)
+    assert len(TrainingConfig().profiled_steps()) == 0
+
+
+def test_other_steps_to_profile_are_refused() -> None:
+    for text in ("", "5", "5:", ":5", "0:5", "9:5", "-1:5", "a:b"):
+        with pytest.raises(UserError, match=rf"--profile_steps.*100:110.*: {text}$"):
+            TrainingConfig(profile_steps=text)
+            pytest.fail(f"{text!r} was taken")
+
+
+def test_a_part_must_hold_the_longest_pair() -> None:
+    training = TrainingConfig(max_tokens_per_replica=255)
+    with pytest.raises(UserError, match=r"--max_tokens_per_replica .*: 255 and 256"):
+        ExperimentConfig(training=training)
+    ExperimentConfig(training=training, data=DataConfig(max_length=255))
+
+
+OF_TREES: tuple[Mapping[str, Any], ...] = (
+    MappingProxyType({"train_source": ("a.tsv", "b.mrg")}),
+    MappingProxyType({"test_source": ("b.mrg.gz",)}),
+    MappingProxyType({"mixture": ("a.en:a.de:1", "b.mrg:1/2")}),
+)
+
+
+def test_trees_are_for_parsers() -> None:
+    for settings in OF_TREES:
+        with pytest.raises(UserError, match=r"b\.mrg.*--target_language=tree.*: de$"):
+            DataConfig(**settings)
+            pytest.fail(f"{settings} were taken")
+        DataConfig(**settings, target_language="tree")
+
+
+def test_a_mixture_of_nothing_sensible_is_refused() -> None:
+    with pytest.raises(UserError, match="An item of --mixture must be"):
+        DataConfig(mixture=("a.tsv:1", "b.tsv"))

@@ -1,0 +1,350 @@
+"""Settings as flags and flagfiles, there and back; and the flagfiles of configs/."""
+
+import dataclasses
+import itertools
+import re
+from pathlib import Path
+
+import pytest
+from absl import flags
+from hypothesis import given
+
+from t2t_keras.errors import UserError
+from t2t_keras.settings.config import ExperimentConfig
+from t2t_keras.settings.flags import (
+    config_from_arguments,
+    config_from_flagfile,
+    config_from_flags,
+    define_config_flags,
+    flagfile_text,
+    given_settings,
+    help_text,
+    without_flag,
+)
+from t2t_keras.settings.flat import flat, sections, unflat
+from tests.random_configs import configs
+
+CONFIGS = Path(__file__).parents[1] / "configs"
+FLAGFILES = sorted(CONFIGS.glob("*.flags"))
+
+
+def parsed(*arguments: str) -> flags.FlagValues:
+    flag_values = flags.FlagValues()
+    define_config_flags(flag_values)
+    flag_values(["program", *arguments])
+    return flag_values
+
+
+def config_of(*arguments: str) -> ExperimentConfig:
+    return config_from_flags(parsed(*arguments))
+
+
+# --- The command line
+
+
+def test_no_flag_gives_the_defaults() -> None:
+    assert config_of() == ExperimentConfig()
+
+
+def test_every_setting_is_a_flag_of_its_name_and_help() -> None:
+    flag_values = parsed()
+    for section in sections().values():
+        for field in dataclasses.fields(section):
+            assert flag_values[field.name].help == field.metadata["about"]
+
+
+def test_values_are_read_by_type() -> None:
+    config = config_of(
+        "--train_source=a.en,b c.en",
+        "--num_layers=3",
+        "--d_k=5",
+        "--d_v=7",
+        "--dropout_rate=0.25",
+        "--nojit_compile",
+        "--precision=bfloat16",
+        "--strategy=mirrored",
+        "--subwords=unigram",
+        "--dataset=wmt14_translate/fr-en",
+    )
+    assert config.data.train_source == ("a.en", "b c.en")
+    assert config.data.subwords == "unigram"
+    assert config.data.dataset == "wmt14_translate/fr-en"
+    assert (config.model.num_layers, config.model.d_k, config.model.d_v) == (3, 5, 7)
+    assert config.model.dropout_rate == 0.25
+    assert config.training.jit_compile is False
+    assert config.training.precision == "bfloat16"
+    assert config.training.strategy == "mirrored"
+    assert config_of().training.strategy is None
+
+
+@pytest.mark.parametrize(
+    ("value", "hint"), [("bpa", " Did you mean bpe?"), ("words", "")]
+)
+def test_another_choice_is_refused_with_the_nearest(value, hint) -> None:
+    message = f"--subwords must be one of bpe, unigram. Received: {value}.{hint}"
+    with pytest.raises(UserError, match=f"^{re.escape(message)}$"):
+        config_of(f"--subwords={value}")
+
+
+CANNOT_BE_MEANT = (
+    "--num_layers=0",
+    "--d_model=1",
+    "--dropout_rate=1",
+    "--dropout_rate=-0.1",
+    "--label_smoothing=1",
+    "--train_steps=0",
+    "--warmup_steps=0",
+    "--learning_rate_scale=0",
+    "--log_steps=0",
+    "--eval_steps=0",
+    "--save_steps=-1",
+    "--keep_checkpoints=-1",
+    "--seed=-1",
+    "--seed=4294967296",
+    "--max_length=1",
+    "--beam_size=0",
+    "--alpha=-0.1",
+    "--num_heads=many",
+)
+
+
+def refusal(*arguments: str) -> str:
+    """What is said of arguments that are refused; nothing of others."""
+    try:
+        parsed(*arguments)
+    except flags.Error as error:
+        return str(error)
+    return ""
+
+
+def test_a_number_that_cannot_be_meant_is_refused() -> None:
+    for argument in CANNOT_BE_MEANT:
+        name = argument.partition("=")[0]
+        assert name in refusal(argument), argument
+
+
+def test_what_is_not_a_number_is_refused() -> None:
+    for name, value in (("dropout_rate", "nan"), ("alpha", "nan"), ("alpha", "inf")):
+        message = f"--{name} must be a number. Received: {value}"
+        with pytest.raises(UserError, match=message):
+            config_of(f"--{name}={value}")
+            pytest.fail(f"--{name}={value} was taken")
+
+
+def test_an_unknown_flag_is_refused_with_the_nearest() -> None:
+    with pytest.raises(flags.Error, match=r"'num_layer'. Did you mean: num_layers"):
+        parsed("--num_layer=3")
+
+
+# --- Flagfiles
+
+
+@given(configs())
+def test_a_flagfile_gives_back_what_was_written(tmp_path_factory, config) -> None:
+    path = tmp_path_factory.getbasetemp() / "round_trip.flags"
+    path.write_text(flagfile_text(config, "A comment."), encoding="utf-8")
+    assert config_from_flagfile(path) == config
+
+
+def test_a_flagfile_names_every_setting_below_its_comment() -> None:
+    text = flagfile_text(ExperimentConfig(), "First.\n\nThird.")
+    assert text.startswith("# First.\n#\n# Third.\n\n# Data: ")
+    for name in flat(ExperimentConfig()):
+        assert re.search(rf"^(# )?--{name}\b", text, re.MULTILINE), name
+
+
+def test_what_a_flagfile_cannot_hold_is_refused() -> None:
+    for text in (" a", "a\t", "a\nb", "a\rb"):
+        for name, value in (("dataset", text), ("train_source", ("b", text))):
+            config = unflat({**flat(ExperimentConfig()), name: value})
+            message = f"--{name} cannot be kept.*Rename the file"
+            with pytest.raises(UserError, match=message):
+                flagfile_text(config, "")
+                pytest.fail(f"{value!r} was kept")
+
+
+def test_a_missing_flagfile_is_named(tmp_path) -> None:
+    with pytest.raises(UserError, match=r"There is no flagfile .*missing\.flags"):
+        config_from_flagfile(tmp_path / "missing.flags")
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ("--num_layer=3", r"run\.flags: .*'num_layer'. Did you mean: num_layers"),
+        ("--num_layers=0", r"run\.flags: .*--num_layers=0"),
+        ("--subwords=word", r"--subwords must be one of"),
+    ],
+)
+def test_a_flagfile_with_a_fault_is_refused(tmp_path, line, message) -> None:
+    (tmp_path / "run.flags").write_text(f"{line}\n")
+    with pytest.raises(UserError, match=message):
+        config_from_flagfile(tmp_path / "run.flags")
+
+
+def test_arguments_after_a_flagfile_count_more(tmp_path) -> None:
+    (tmp_path / "run.flags").write_text("--num_layers=2\n--d_ff=8\n")
+    arguments = [f"--flagfile={tmp_path / 'run.flags'}", "--d_ff=9"]
+    model = config_from_arguments(arguments, of="x").model
+    assert (model.num_layers, model.d_ff) == (2, 9)
+    with pytest.raises(UserError, match=r"^here: .*'d_fff'"):
+        config_from_arguments(["--d_fff=9"], of="here")
+
+
+@given(configs())
+def test_what_was_given_says_the_same_once_more(config) -> None:
+    """Every setting that is not its default, however it is spelled."""
+    before, after = flat(ExperimentConfig()), flat(config)
+    arguments = [
+        line
+        for line in flagfile_text(config, "").splitlines()
+        for name in [re.match(r"--(\w+)=", line)]
+        if name and after[name[1]] != before[name[1]]
+    ]
+    given_again = given_settings(parsed(*arguments))
+    assert len(given_again) == len(arguments)
+    assert config_of(*given_again) == config_of(*arguments)
+
+
+def test_a_setting_that_is_given_as_its_default_is_given() -> None:
+    """It may overrule a flagfile that comes before it."""
+    assert given_settings(parsed("--num_layers=6")) == ["--num_layers=6"]
+
+
+def test_a_flagfile_may_name_the_model_dir(tmp_path) -> None:
+    (tmp_path / "run.flags").write_text("--model_dir=runs/x\n--num_layers=2\n")
+    assert config_from_flagfile(tmp_path / "run.flags").model.num_layers == 2
+
+
+# --- Help
+
+
+def test_help_lists_own_flags_then_the_settings_in_sections() -> None:
+    flag_values = parsed()
+    flags.DEFINE_string("model_dir", None, "Where.", flag_values=flag_values)
+    text = help_text("Trains.\n", flag_values, ["model_dir"], sections_used=True)
+    headings = [
+        "Trains.",
+        "Flags of this program",
+        "  --model_dir\n      Where.",
+        *((section.__doc__ or "").splitlines()[0] for section in sections().values()),
+        "--flagfile=FILE reads",
+    ]
+    places = [text.index(heading) for heading in headings]
+    assert places == sorted(places)
+    assert "  --num_layers [6]\n" in text
+    assert "  --jit_compile [true]\n" in text
+    assert "  --dataset\n" in text
+    assert "  --train_source\n" in text
+    assert max(map(len, text.splitlines())) <= 80
+    assert "--num_layers" not in help_text("", flag_values, ["model_dir"], False)
+
+
+def test_help_shows_lists_as_they_are_given_and_no_runs_of_blanks() -> None:
+    values = flags.FlagValues()
+    flags.DEFINE_list("none", [], "None.", flag_values=values)
+    flags.DEFINE_list("pair", ["a", "b"], "Two.", flag_values=values)
+    flags.DEFINE_multi_enum("both", ["x", "y"], ["x", "y"], "Some.", flag_values=values)
+    flags.DEFINE_multi_string("many", None, "Many.", flag_values=values)
+    text = help_text("", values, ["none", "pair", "both", "many"], False)
+    assert "  --none\n" in text
+    assert "  --pair [a,b]\n" in text
+    assert "  --both [x,y]\n" in text
+    assert not re.search(r"\S  |\[\[", text), text
+
+
+# --- configs/
+
+
+def test_the_papers_models_and_a_small_one_have_flagfiles() -> None:
+    names = {path.stem for path in FLAGFILES}
+    assert names >= {"tiny", "base", "big", "big_enfr"}
+
+
+def test_a_flagfile_parses_and_opens_with_what_to_expect() -> None:
+    for path in FLAGFILES:
+        config_from_flagfile(path)  # an error names the file
+        lines = path.read_text().splitlines()
+        words = "\n".join(itertools.takewhile(lambda line: line[:1] == "#", lines))
+        command = f"python -m t2t_keras.train --flagfile=configs/{path.name}"
+        assert command in words, path
+        for heading in ("Hardware:", "Time:", "Score:"):
+            found = re.search(rf"^# {heading} +\w", words, re.MULTILINE)
+            assert found, (path, heading)
+
+
+# Section 5 of the paper, typed from it: base, big EN-DE, big EN-FR.
+PAPER = (
+    ("num_layers", 6, 6, 6),
+    ("d_model", 512, 1024, 1024),
+    ("d_ff", 2048, 4096, 4096),
+    ("num_heads", 8, 16, 16),
+    ("d_k", 64, 64, 64),
+    ("d_v", 64, 64, 64),
+    ("dropout_rate", 0.1, 0.3, 0.1),
+    ("label_smoothing", 0.1, 0.1, 0.1),
+    ("train_steps", 100_000, 300_000, 300_000),
+    ("warmup_steps", 4_000, 4_000, 4_000),
+    ("learning_rate_scale", 1.0, 1.0, 1.0),
+    ("tokens_per_batch", 25_000, 25_000, 25_000),
+    ("vocabulary_size", 37_000, 37_000, 32_000),
+    ("subwords", "bpe", "bpe", "unigram"),
+    ("dataset", *["wmt14_translate/de-en"] * 2, "wmt14_translate/fr-en"),
+    ("source_language", "en", "en", "en"),
+    ("target_language", "de", "de", "fr"),
+    ("average_checkpoints", 5, 20, 20),
+    # Ten minutes at 0.4 s a step are 1,500 (rounded times: 12 hours for 100,000
+    # are 0.432 s, so 1,390); at 1.0 s a step, 600.
+    ("save_steps", 1_390, 600, 600),
+    ("learned_positions", None, None, None),
+    ("encoder_neighborhood", None, None, None),
+    ("beam_size", 4, 4, 4),
+    ("alpha", 0.6, 0.6, 0.6),
+    ("extra_length", 50, 50, 50),
+)
+
+
+@pytest.mark.parametrize(("column", "name"), [(1, "base"), (2, "big"), (3, "big_enfr")])
+def test_a_config_of_the_paper_has_the_papers_settings(column, name) -> None:
+    values = flat(config_from_flagfile(CONFIGS / f"{name}.flags"))
+    for row in PAPER:
+        assert values[row[0]] == row[column], row[0]
+    # The checkpoints to be averaged are kept.
+    assert values["keep_checkpoints"] >= values["average_checkpoints"]
+
+
+# Section 6.3, typed from it: WSJ only, semi-supervised.
+PAPERS_PARSER = (
+    ("target_language", "tree", "tree"),
+    ("num_layers", 4, 4),
+    ("d_model", 1024, 1024),
+    ("vocabulary_size", 16_000, 32_000),
+    ("beam_size", 21, 21),
+    ("alpha", 0.3, 0.3),
+    ("extra_length", 300, 300),
+    # "All other parameters remained unchanged" from the base model.
+    ("d_ff", 2048, 2048),
+    ("num_heads", 8, 8),
+    ("label_smoothing", 0.1, 0.1),
+    ("train_steps", 100_000, 100_000),
+    ("tokens_per_batch", 25_000, 25_000),
+    ("average_checkpoints", 5, 5),
+)
+
+
+@pytest.mark.parametrize(("column", "name"), [(1, "parsing_wsj"), (2, "parsing_semi")])
+def test_a_config_of_the_papers_parser_has_its_settings(column, name) -> None:
+    values = flat(config_from_flagfile(CONFIGS / f"{name}.flags"))
+    for row in PAPERS_PARSER:
+        assert values[row[0]] == row[column], row[0]
+    # Both kinds of dropout were in use; the paper does not say at which rates.
+    assert min(values["dropout_rate"], values["attention_dropout_rate"]) > 0
+
+
+def test_every_other_flag_is_passed_on() -> None:
+    for arguments, kept in (
+        (["--num_workers=3", "--d_ff=8"], ["--d_ff=8"]),
+        (["--d_ff=8", "-num_workers", "3", "--x"], ["--d_ff=8", "--x"]),
+        (["--num_workers_of=3"], ["--num_workers_of=3"]),
+    ):
+        assert without_flag("num_workers", arguments) == kept, arguments

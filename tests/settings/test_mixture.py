@@ -1,0 +1,68 @@
+"""What `--mixture` says, and what it must not say."""
+
+from fractions import Fraction
+
+import pytest
+
+from t2t_keras.errors import UserError
+from t2t_keras.settings.mixture import (
+    MixtureItem,
+    holds_records,
+    mixture_item,
+    with_absolute_names,
+)
+
+ITEMS = (
+    ("a.en:a.de:2", ("a.en", "a.de"), Fraction(2), True),
+    ("a.tsv:0.1", ("a.tsv",), Fraction(1, 10), True),
+    ("parts/*.mrg.gz:1/3", ("parts/*.mrg.gz",), Fraction(1, 3), True),
+    ("grammar_ende:1e-2", ("grammar_ende",), Fraction(1, 100), False),
+    ("wmt14/de-en:1.0.0:1", ("wmt14/de-en:1.0.0",), Fraction(1), False),
+    ("wmt14/de-en:1.*.*:.5", ("wmt14/de-en:1.*.*",), Fraction(1, 2), False),
+)
+
+
+def test_an_item_is_read():
+    for text, names, rate, is_text in ITEMS:
+        item = mixture_item(text)
+        assert item == MixtureItem(names, rate), text
+        assert item.is_text == is_text, text
+        # A tenth is a tenth, and not the nearest float.
+        assert item.rate * 10**18 == rate * 10**18, text
+        assert item.name == text.rpartition(":")[0], text
+
+
+def test_what_is_no_item_is_refused():
+    for text in ("a.tsv", "a:b:c:2", ":2", "a::2", ""):
+        with pytest.raises(UserError, match="SOURCE:TARGET:RATE") as refused:
+            mixture_item(text)
+            pytest.fail(f"{text!r} was taken")
+        assert str(refused.value).endswith(f"Received: {text!r}"), text
+    # Alone, it is the name of something.
+    assert mixture_item("1.2.3:1").names == ("1.2.3",)
+
+
+def test_a_rate_that_cannot_be_meant_is_refused():
+    for rate in ("0", "-1", "nan", "inf", "1/0", "two", "1001", ""):
+        with pytest.raises(UserError, match="above 0, at most 1000") as refused:
+            mixture_item(f"a.tsv:{rate}")
+            pytest.fail(f"{rate!r} was taken")
+        assert str(refused.value).endswith(f"Received: 'a.tsv:{rate}'"), rate
+
+
+def test_files_and_records_mean_the_same_from_anywhere(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "made").mkdir()
+    assert not holds_records("made")
+    (tmp_path / "made" / "manifest.json").touch()
+    assert holds_records("made")
+    items = ["a.en:b/a.de:0.50", "x*.tsv:2", "made:1/3", "grammar_ende:1.0"]
+    assert [*map(with_absolute_names, items)] == [
+        f"{tmp_path}/a.en:{tmp_path}/b/a.de:1/2",
+        f"{tmp_path}/x*.tsv:2",
+        f"{tmp_path}/made:1/3",
+        "grammar_ende:1",  # a dataset, from wherever it is asked for
+    ]
+    # Twice is once: what a run has written is read again.
+    for item in map(with_absolute_names, items):
+        assert with_absolute_names(item) == item

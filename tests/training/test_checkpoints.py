@@ -1,0 +1,200 @@
+"""What is written comes back, alone and as an average."""
+
+import json
+
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from t2t_keras.errors import UserError
+from t2t_keras.training.checkpoints import (
+    CheckpointState,
+    CheckpointStore,
+    average,
+    named_weights,
+    read_state,
+    read_weights,
+    steps_in,
+)
+from tests.small_checkpoints import (
+    FULL_DISKS,
+    STATE,
+    arrays,
+    assert_equal,
+    fail_at,
+    saved,
+    trained,
+    truncate,
+)
+
+# --- There and back
+
+
+def test_weights_optimizer_and_state_come_back_bit_by_bit(tmp_path) -> None:
+    model, optimizer = trained(5)
+    path = CheckpointStore(tmp_path, model, optimizer).save(STATE)
+    assert path == tmp_path / "step-6"
+    other_model, other_optimizer = trained(2, seed=9)
+    state = CheckpointStore(tmp_path, other_model, other_optimizer).restore(path)
+    assert state == STATE
+    assert_equal(arrays(other_model, other_optimizer), arrays(model, optimizer))
+    assert int(other_optimizer.iterations.value) == 5
+
+
+def test_a_model_alone_can_be_restored(tmp_path) -> None:
+    model, optimizer = trained(5)
+    path = CheckpointStore(tmp_path, model, optimizer).save(STATE)
+    other, _ = trained(0, seed=9)
+    CheckpointStore(tmp_path, other).restore(path)
+    assert_equal(arrays(other), arrays(model))
+
+
+def test_a_step_that_is_saved_again_is_replaced(tmp_path) -> None:
+    model, optimizer = trained(5)
+    store = CheckpointStore(tmp_path, model, optimizer)
+    store.save(STATE)
+    model.first.assign(2.0 * model.first)
+    store.save(STATE)
+    np.testing.assert_array_equal(
+        read_weights(tmp_path / "step-6")["toy-first"], model.first.value.numpy()
+    )
+    assert [path.name for path in tmp_path.iterdir()] == ["step-6"]
+
+
+def test_weights_can_be_read_without_a_model(tmp_path) -> None:
+    model, optimizer = trained(5)
+    path = CheckpointStore(tmp_path, model, optimizer).save(STATE)
+    weights = read_weights(path)
+    assert sorted(weights) == ["toy-first", "toy-second"]
+    assert_equal([weights["toy-first"], weights["toy-second"]], arrays(model))
+
+
+def test_two_weights_of_one_path_are_refused() -> None:
+    first = keras.Variable([1.0], name="same")
+    with pytest.raises(ValueError, match=r"path of its own\. Received: \['same'"):
+        named_weights([first, keras.Variable([2.0], name="same")])
+
+
+def test_steps_are_numbers_and_nothing_else(tmp_path) -> None:
+    for name in ("step-10", "step-9", ".step-11.tmp", "damaged-step-3", "step-x"):
+        (tmp_path / name).mkdir()
+    assert steps_in(tmp_path) == [9, 10]
+    assert steps_in(tmp_path / "missing") == []
+
+
+@pytest.mark.parametrize(
+    ("keep", "always", "deleted"),
+    [
+        (0, [], []),
+        (1, [], [2, 9, 10]),
+        (2, [2], [9]),
+        # More than there are: the fourth newest must not count from the other end.
+        (5, [], []),
+        (7, [], []),
+    ],
+)
+def test_the_newest_and_some_others_outlive_pruning(
+    tmp_path, keep, always, deleted
+) -> None:
+    steps = [2, 9, 10, 30]
+    for step in steps:
+        (tmp_path / f"step-{step}").mkdir()
+    store = CheckpointStore(tmp_path, *trained(0))
+    assert store.prune(keep, always) == deleted
+    assert store.steps() == [step for step in steps if step not in deleted]
+
+
+# --- Averages
+
+
+def test_the_average_is_the_mean_of_each_weight(tmp_path) -> None:
+    stores = [(step, *trained(1, seed=step)) for step in (2, 7, 11)]
+    for step, model, optimizer in stores:
+        CheckpointStore(tmp_path, model, optimizer).save(
+            CheckpointState(step, {"epoch": 0}, fingerprints={"vocabulary": "ab"})
+        )
+    paths = [tmp_path / f"step-{step}" for step in (11, 2, 7)]
+    state = average(paths, tmp_path / "averaged" / "step-11")
+    assert (state.step, state.averaged) == (11, (2, 7, 11))
+    assert state.fingerprints == {"vocabulary": "ab"}
+    assert read_state(tmp_path / "averaged" / "step-11") == state
+    weights = read_weights(tmp_path / "averaged" / "step-11")
+    for name in ("first", "second"):
+        parts = [getattr(model, name).value.numpy() for _, model, _ in stores]
+        mean = np.mean(np.array(parts, "float64"), axis=0).astype("float32")
+        np.testing.assert_allclose(weights[f"toy-{name}"], mean, rtol=1.2e-7)
+        assert np.abs(parts[-1] - mean).max() > 0.01
+    other, _ = trained(0)
+    CheckpointStore(tmp_path / "averaged", other).restore(
+        tmp_path / "averaged" / "step-11"
+    )
+    np.testing.assert_array_equal(other.first.value.numpy(), weights["toy-first"])
+
+
+def test_many_weights_are_summed_in_float64(tmp_path) -> None:
+    # In float32 the small ones would be rounded off beside the large one.
+    model, _ = trained(0)
+    for step, value in enumerate([2.0**24, 1.0, 1.0, 1.0], start=1):
+        model.first.assign(np.full(model.first.shape, value))
+        CheckpointStore(tmp_path, model).save(CheckpointState(step=step))
+    average([tmp_path / f"step-{step}" for step in (1, 2, 3, 4)], tmp_path / "mean")
+    mean = read_weights(tmp_path / "mean")["toy-first"]
+    np.testing.assert_array_equal(mean, np.float32((2.0**24 + 3.0) / 4))
+
+
+def test_training_never_goes_on_from_an_average(tmp_path) -> None:
+    saved(tmp_path, 2, 7)
+    average([tmp_path / "step-2", tmp_path / "step-7"], tmp_path / "mean" / "step-7")
+    state = read_state(tmp_path / "mean" / "step-7")
+    assert state.position is None
+    with_optimizer = CheckpointStore(tmp_path / "mean", *trained(0))
+    with pytest.raises(UserError, match="does not fit this model"):
+        with_optimizer.restore_newest()
+
+
+def test_other_models_are_not_averaged(tmp_path) -> None:
+    saved(tmp_path, 2)
+    wider = CheckpointStore(tmp_path, *trained(0, width=5))
+    wider.save(CheckpointState(step=3))
+    larger = CheckpointStore(tmp_path, *trained(0, extra=True))
+    larger.save(CheckpointState(step=4))
+    for step in (3, 4):
+        paths = [tmp_path / "step-2", tmp_path / f"step-{step}"]
+        with pytest.raises(UserError, match=f"step-{step} is of another model"):
+            average(paths, tmp_path / "mean")
+    assert not (tmp_path / "mean").exists()
+
+
+def test_nothing_is_not_averaged(tmp_path) -> None:
+    with pytest.raises(UserError, match="no checkpoint to average"):
+        average([], tmp_path / "mean")
+
+
+def test_what_is_damaged_or_missing_is_not_averaged(tmp_path) -> None:
+    saved(tmp_path, 2, 7)
+    truncate(tmp_path / "step-7")
+    for name in ("step-7", "step-8"):
+        with pytest.raises(UserError, match=name):
+            average([tmp_path / "step-2", tmp_path / name], tmp_path / "mean")
+
+
+def test_a_full_disk_leaves_the_older_average(tmp_path, monkeypatch) -> None:
+    saved(tmp_path, 2, 7)
+    average([tmp_path / "step-2"], tmp_path / "averaged" / "step-2")
+    before = read_weights(tmp_path / "averaged" / "step-2")
+    fail_at(monkeypatch, tf.train.Checkpoint, "write", FULL_DISKS[1])
+    with pytest.raises(OSError, match="No space left"):
+        average([tmp_path / "step-7"], tmp_path / "averaged" / "step-2")
+    assert [path.name for path in (tmp_path / "averaged").iterdir()] == ["step-2"]
+    assert_equal(
+        list(before.values()),
+        list(read_weights(tmp_path / "averaged" / "step-2").values()),
+    )
+
+
+def test_the_state_can_be_read_by_a_person(tmp_path) -> None:
+    saved(tmp_path, 4)
+    card = json.loads((tmp_path / "step-4" / "state.json").read_text())
+    assert card["state"]["step"] == 4
+    assert set(card["files"]) == {"weights.index", "weights.data-00000-of-00001"}
