@@ -3,8 +3,8 @@
     python -m benchmarks.architecture
     python -m benchmarks.architecture --update    also train one update, half a minute
 
-Imports are read from the source, those inside functions included, so that nothing has to
-be imported to count them.
+Imports are read from the source, those inside functions included: nothing has to be
+imported to count them.
 """
 
 import argparse
@@ -22,25 +22,25 @@ PROGRAMS = ("average", "translate", "train")
 HEAVY = ("grpc", "matplotlib", "sacremoses", "tensorflow")
 COMPANIONS = ("parsing", "attention", "reports")
 
-# Trains one update of a small model from text, and prints each file of the package in
+# Makes one update of a small model from text, and prints each file of the package in
 # which a function ran meanwhile.
 _TRACED = """
-import runpy, sys, threading
+import sys, threading
 from pathlib import Path
-package = Path({package!r})
+import t2t_keras
+from t2t_keras.runs.model_dir import ModelDir
+from t2t_keras.runs.training_run import train
+from t2t_keras.settings.flags import config_from_arguments
+config = config_from_arguments(sys.argv[2:], of="the benchmark")
 seen = set()
 def note(frame, event, argument):
     if event == "call" and frame.f_code.co_name != "<module>":
         seen.add(frame.f_code.co_filename)
-sys.argv[1:] = {flags!r}
 threading.setprofile(note)
 sys.setprofile(note)
-try:
-    runpy.run_module("t2t_keras.train", run_name="__main__", alter_sys=True)
-except SystemExit as end:
-    sys.setprofile(None)
-    if end.code:
-        raise
+train(config, ModelDir(sys.argv[1]))
+sys.setprofile(None)
+package = Path(t2t_keras.__file__).parent
 for name in sorted(seen):
     if Path(name).is_relative_to(package):
         print("ran:", Path(name).relative_to(package))
@@ -111,20 +111,14 @@ def files_of_one_update() -> list[str]:
     Raises:
         subprocess.CalledProcessError: If training fails.
     """
+    flags = ["--flagfile=configs/tiny.flags", "--train_steps=1", "--nojit_compile"]
     with tempfile.TemporaryDirectory() as folder:
-        flags = [
-            f"--model_dir={folder}/run",
-            "--flagfile=configs/tiny.flags",
-            f"--model_dir={folder}/run",
-            "--train_steps=1",
-            "--nojit_compile",
-        ]
-        code = _TRACED.format(package=str(ROOT / PACKAGE), flags=flags)
         done = subprocess.run(
-            [sys.executable, "-c", code],
+            [sys.executable, "-c", _TRACED, f"{folder}/run", *flags],
             cwd=ROOT,
             check=True,
             stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
             text=True,
         )
     lines = done.stdout.splitlines()
@@ -151,22 +145,20 @@ def rows(modules: Mapping[str, Path]) -> Iterator[tuple[str, object]]:
         yield f"modules that `{program}` reaches", len(whole)
         yield f"of these at import of `{program}`", len(start)
         yield f"heavy packages at import of `{program}`", ", ".join(loaded) or "none"
-    for what, call in (
-        ("modules that rename files", "os.replace rename replace".split()),
-        ("modules that set signal handlers", ["signal.signal"]),
-    ):
-        yield what, ", ".join(callers(modules, call))
+    yield "modules that rename files", calling(modules, (".rename", "os.replace"))
+    yield "modules that set signal handlers", calling(modules, ("signal.signal",))
 
 
-def callers(modules: Mapping[str, Path], names: Sequence[str]) -> list[str]:
-    """Returns the modules that call `signal.signal`, or `rename` of a path."""
+def calling(modules: Mapping[str, Path], names: tuple[str, ...]) -> str:
+    """Returns the modules with a call whose name ends in one of some names."""
     found = []
     for name, path in modules.items():
-        for node in ast.walk(ast.parse(path.read_text())):
-            if isinstance(node, ast.Call) and ast.unparse(node.func) in names:
-                found.append(name.removeprefix(f"{PACKAGE}."))
-                break
-    return found
+        calls = [
+            n for n in ast.walk(ast.parse(path.read_text())) if isinstance(n, ast.Call)
+        ]
+        if any(ast.unparse(call.func).endswith(names) for call in calls):
+            found.append(name.removeprefix(f"{PACKAGE}."))
+    return ", ".join(found)
 
 
 def main(argv: Sequence[str] | None = None) -> None:

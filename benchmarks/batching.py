@@ -24,7 +24,7 @@ from benchmarks.product_step import named_config, product_step
 from t2t_keras.input_pipeline.batches.pipeline import TrainingBatches, batching_summary
 from t2t_keras.input_pipeline.records.tokenized import TokenizedCorpus
 from t2t_keras.input_pipeline.records.tokenizing import tokenize_corpus
-from t2t_keras.runs import experiment
+from t2t_keras.runs import corpora
 from t2t_keras.settings.config import (
     DataConfig,
     ExperimentConfig,
@@ -78,7 +78,7 @@ class Way:
 
     def __init__(self, config: ExperimentConfig, corpus: TokenizedCorpus, words: int):
         self._name = config.data.batching
-        self._filling = experiment.build_filling(config.data, corpus)
+        self._filling = corpora.build_filling(config.data, corpus)
         self._product = product_step(config, words, packed=self._filling.packed)
         self._batches = TrainingBatches(corpus, self._filling, seed=0)
         self._coming = iter(self._batches)
@@ -124,8 +124,8 @@ def main(argv: Sequence[str] | None = None) -> None:
     with tempfile.TemporaryDirectory() as folder:
         subwords = min(chosen.vocabulary_size, _MOST_SUBWORDS)
         data = written_corpus(Path(folder), chosen.pairs, subwords)
-        text = experiment.build_corpus(data)
-        vocabulary = experiment.build_vocabulary(data, text)
+        text = corpora.build_corpus(data)
+        vocabulary = corpora.build_vocabulary(data, text)
         corpus = tokenize_corpus(text.pairs("train"), vocabulary, chosen.max_length)
     buckets, packed = (
         Way(config_of(chosen, batching), corpus, chosen.vocabulary_size)

@@ -44,7 +44,7 @@ from t2t_keras.input_pipeline.records.tokenized import (
     TokenizedCorpus,
 )
 from t2t_keras.input_pipeline.records.tokenizing import tokenize_corpus
-from t2t_keras.runs import experiment, preparation
+from t2t_keras.runs import corpora, preparation
 from t2t_keras.settings.config import DataConfig
 
 _SEED = 1
@@ -173,7 +173,7 @@ def _measure_corpus(folder: Path, chosen: argparse.Namespace) -> None:
         f"{chosen.pairs / seconds:,.0f} pairs/s, {len(manifest.shards)} shards",
     )
     vocabulary = open_vocabulary(records, manifest.making)
-    corpus = experiment.build_corpus(config)
+    corpus = corpora.build_corpus(config)
     from_text: Callable[[], TokenizedCorpus] = lambda: tokenize_corpus(  # noqa: E731
         corpus.pairs("train"), vocabulary, config.max_length
     )
@@ -191,7 +191,7 @@ def _measure_batches(
     name: str, corpus: TokenizedCorpus, config: DataConfig, count: int
 ) -> None:
     start_seconds = time.perf_counter()
-    filling = experiment.build_filling(config, corpus)
+    filling = corpora.build_filling(config, corpus)
     dataset = TrainingBatches(corpus, filling, seed=_SEED).dataset()
     batches: Any = dataset.as_numpy_iterator()
     next(batches)

@@ -8,7 +8,7 @@ import numpy as np
 import tensorflow as tf
 
 from t2t_keras.model.transformer import Transformer
-from t2t_keras.runs import experiment
+from t2t_keras.runs import models, optimization
 from t2t_keras.settings.config import ExperimentConfig
 from t2t_keras.settings.flags import config_from_flagfile
 from t2t_keras.training.flops import training_flops
@@ -37,10 +37,10 @@ def product_step(
         vocabulary_size: V.
         packed: Whether several pairs share a row of the batches.
     """
-    model = experiment.build_model(config, vocabulary_size)
-    optimizer = experiment.build_optimizer(config, model)
+    model = models.build_model(config, vocabulary_size)
+    optimizer = optimization.build_optimizer(config, model)
     strategy = tf.distribute.get_strategy()
-    stepper = experiment.build_stepper(
+    stepper = optimization.build_stepper(
         config.training, model, optimizer, strategy, packed=packed
     )
     return ProductStep(model, optimizer, stepper)

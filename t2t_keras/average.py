@@ -27,7 +27,7 @@ _TO_STEP = flags.DEFINE_integer("to_step", None, "Last step to average.")
 
 def main() -> int:
     """Averages; returns the exit status."""
-    from t2t_keras.runs import finish
+    from t2t_keras.runs import averaging
     from t2t_keras.runs.model_dir import ModelDir
     from t2t_keras.training.checkpoints import steps_in
 
@@ -36,7 +36,7 @@ def main() -> int:
     model_dir.check_writable()
     there = steps_in(model_dir.checkpoints)
     steps = chosen(there, _LAST.value, _FROM_STEP.value, _TO_STEP.value)
-    state = finish.average_steps(model_dir, steps)
+    state = averaging.average_steps(model_dir, steps)
     target = model_dir.averaged / f"step-{state.step}"
     print(
         f"averaged {len(steps)} checkpoints, steps {', '.join(map(str, steps))}, into "

@@ -65,7 +65,7 @@ _CUTOFF_LENGTH = flags.DEFINE_integer(
 def main() -> int:
     """Translates and scores; returns the exit status."""
     from t2t_keras.input_pipeline.corpora.corpus import open_corpus
-    from t2t_keras.runs import experiment, finish, scoring
+    from t2t_keras.runs import corpora, finish, models, scoring
     from t2t_keras.runs.model_dir import ModelDir, write_text
     from t2t_keras.runs.tasks import task_for
 
@@ -80,7 +80,7 @@ def main() -> int:
         task = task_for(config.data.target_language)
         corpus, split = open_corpus(files=files, read_trees=task.read_trees), "test"
     else:
-        corpus = experiment.build_corpus(config.data, (split,))
+        corpus = corpora.build_corpus(config.data, (split,))
         if split not in corpus.splits:
             raise UserError(
                 f"The run in {model_dir.path} has no {split} set. Give --source and "
@@ -89,7 +89,7 @@ def main() -> int:
     test_set = scoring.read_split(corpus, split)
     for warning in test_set.warnings:
         print(f"warning: {warning}", file=sys.stderr)
-    trained = experiment.load_trained(model_dir, _MODEL.checkpoint.value)
+    trained = models.load_trained(model_dir, _MODEL.checkpoint.value)
     decoding = _MODEL.decoding(config)
     with program.progress_bar(len(test_set.source), "sentences") as bar:
         report = scoring.score(

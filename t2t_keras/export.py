@@ -111,14 +111,14 @@ _QUANTIZATION = flags.DEFINE_enum(
 
 def main() -> int:
     """Exports; returns the exit status."""
-    from t2t_keras.runs import experiment, exporting
+    from t2t_keras.runs import exporting, models
     from t2t_keras.runs.export_settings import ExportSettings
     from t2t_keras.runs.model_dir import ModelDir
 
     model_dir = ModelDir(program.required("model_dir"))
     model_dir.check_writable()
     batch_sizes = _ascending(_BATCH_SIZES.value or ())
-    trained = experiment.load_trained(model_dir, _MODEL.checkpoint.value)
+    trained = models.load_trained(model_dir, _MODEL.checkpoint.value)
     settings = ExportSettings(
         decoding=_MODEL.decoding(trained.config),
         xla=_XLA.value,

@@ -46,11 +46,11 @@ def main(folders: Sequence[str]) -> int:
 
 def _scored_texts(run) -> tuple[list[str], list[str]] | None:
     """Returns the set that is scored, None where it is not at hand any more."""
-    from t2t_keras.runs import experiment, scoring
+    from t2t_keras.runs import corpora, scoring
 
     split = run.config.training.score_split
     try:
-        corpus = experiment.build_corpus(run.config.data, (split,))
+        corpus = corpora.build_corpus(run.config.data, (split,))
         test_set = scoring.read_split(corpus, split)
     except (UserError, KeyError, OSError) as error:
         print(f"warning: {run.name}: no {split} set: {error}", file=sys.stderr)

@@ -54,20 +54,20 @@ _LINES_AT_ONCE = flags.DEFINE_integer(
 
 def main() -> int:
     """Translates; returns the exit status."""
-    from t2t_keras.runs import experiment
+    from t2t_keras.runs import models
     from t2t_keras.runs.model_dir import ModelDir
     from t2t_keras.runs.tasks import task_for
 
     model_dir = ModelDir(program.required("model_dir"))
     with opened_input(_INPUT.value) as source:
-        trained = experiment.load_trained(model_dir, _MODEL.checkpoint.value)
+        trained = models.load_trained(model_dir, _MODEL.checkpoint.value)
         decoding = _MODEL.decoding(trained.config)
         if _N_BEST.value > decoding.beam_size:
             raise UserError(
                 f"--n_best must be from 1 to --beam_size={decoding.beam_size}. "
                 f"Received: {_N_BEST.value}"
             )
-        translator = experiment.build_translator(
+        translator = models.build_translator(
             trained.model,
             trained.vocabulary,
             decoding,

@@ -182,14 +182,14 @@ def _sentences(
 def _attention() -> tuple["Attention", str]:
     """Returns the model and what to call it."""
     from t2t_keras.attention import sentence_attention
-    from t2t_keras.runs import experiment
+    from t2t_keras.runs import models
     from t2t_keras.runs.model_dir import ModelDir
 
     if _EXPORT_DIR.value:
         directory = Path(_EXPORT_DIR.value)
         return sentence_attention.of_export(directory), directory.name
     model_dir = ModelDir(program.required("model_dir"))
-    trained = experiment.load_trained(model_dir, _MODEL.checkpoint.value)
+    trained = models.load_trained(model_dir, _MODEL.checkpoint.value)
     decoding = _MODEL.decoding(trained.config)
     checkpoint = f"{trained.checkpoint.parent.name}/{trained.checkpoint.name}"
     name = f"{model_dir.path.resolve().name}, {checkpoint}"
@@ -212,11 +212,11 @@ def _corpus(attention: "Attention") -> tuple[Sequence[str], Sequence[str]]:
         return sources, targets
     if _EXPORT_DIR.value:
         raise UserError("An export has no dev set: give --input, a file of sentences.")
-    from t2t_keras.runs import experiment, scoring
+    from t2t_keras.runs import corpora, scoring
     from t2t_keras.runs.model_dir import ModelDir
 
     config = ModelDir(program.required("model_dir")).config()
-    dev = scoring.read_split(experiment.build_corpus(config.data, ("dev",)), "dev")
+    dev = scoring.read_split(corpora.build_corpus(config.data, ("dev",)), "dev")
     sources = [text.decode(errors="replace") for text in dev.source]
     return sources[: _SENTENCES.value], dev.references[: _SENTENCES.value]
 

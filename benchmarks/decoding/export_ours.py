@@ -14,7 +14,7 @@ from benchmarks.decoding.write import built, config_of
 from t2t_keras.decoding.beam_search import BeamSearchResult
 from t2t_keras.decoding.settings import BeamSearchSettings, RowOptions
 from t2t_keras.decoding.transformer_search import search_translations
-from t2t_keras.runs import experiment, exporting
+from t2t_keras.runs import exporting, models
 from t2t_keras.serving import signature
 from t2t_keras.serving.export.compiled_search import compiled
 from t2t_keras.serving.export.ids_module import IdsModule
@@ -35,7 +35,7 @@ def main() -> None:
     parser.add_argument("--xla", default="off")
     parser.add_argument("--real_lengths", action="store_true")
     given = parser.parse_args()
-    trained = experiment.TrainedModel(
+    trained = models.TrainedModel(
         built(config_of(), measured.VOCABULARY),
         _Numbers(measured.VOCABULARY),  # type: ignore[arg-type]
         config_of(),

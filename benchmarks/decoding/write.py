@@ -18,7 +18,7 @@ from keras import ops
 
 from benchmarks.decoding import measured
 from t2t_keras.model.transformer import Transformer
-from t2t_keras.runs import experiment
+from t2t_keras.runs import models
 from t2t_keras.runs.ctranslate2_export import encodings_of, weights_of
 from t2t_keras.serving.export.ctranslate2_model import write_ctranslate2
 from t2t_keras.settings.config import ExperimentConfig, ModelConfig
@@ -64,7 +64,7 @@ def config_of() -> ExperimentConfig:
 
 def built(config: ExperimentConfig, vocabulary_size: int) -> Transformer:
     """Returns a model whose searches go on to their limit, its weights from a seed."""
-    model = experiment.build_model(config, vocabulary_size)
+    model = models.build_model(config, vocabulary_size)
     embeddings_VD = ops.convert_to_numpy(model.output_embeddings.value).copy()
     embeddings_VD[0] = 0.0
     embeddings_VD[:, 0] = 0.0

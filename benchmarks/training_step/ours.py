@@ -2,7 +2,7 @@
 
 from benchmarks.product_step import made_up_batch, product_step
 from benchmarks.training_step import measured
-from t2t_keras.runs import experiment
+from t2t_keras.runs import optimization
 from t2t_keras.settings.config import ExperimentConfig, ModelConfig, TrainingConfig
 
 
@@ -23,7 +23,7 @@ def main() -> None:
             jit_compile=given.xla == "on",
         ),
     )
-    if (given.xla == "on") != experiment.uses_xla(config.training):
+    if (given.xla == "on") != optimization.uses_xla(config.training):
         raise SystemExit("On a CPU training leaves XLA out of bfloat16: --xla=off")
     stepper = product_step(config, measured.VOCABULARY).stepper
     batch = made_up_batch(measured.VOCABULARY, given.rows, given.length, given.length)

@@ -17,7 +17,7 @@ from t2t_keras.model.attention_maps import attention_maps
 from t2t_keras.parsing.linearization import linearized
 from t2t_keras.parsing.parser_form import TREES
 from t2t_keras.parsing.trees import read_trees
-from t2t_keras.runs import experiment
+from t2t_keras.runs import models
 from t2t_keras.runs.tasks import task_for
 from t2t_keras.serving import signature
 from t2t_keras.serving.export.model_card import CARD
@@ -50,11 +50,11 @@ class Attention(NamedTuple):
     neighborhood: int | None
 
 
-def of_trained(trained: experiment.TrainedModel, decoding: DecodingConfig) -> Attention:
+def of_trained(trained: models.TrainedModel, decoding: DecodingConfig) -> Attention:
     """Returns what a trained model of a model directory looks at."""
     form = task_for(trained.config.data.target_language).text_adapter(splits_words=True)
     model, vocabulary = trained.model, trained.vocabulary
-    reader = TextReader(vocabulary, experiment.longest_source(model))
+    reader = TextReader(vocabulary, models.longest_source(model))
     ids = tf.TensorSpec([None, None], tf.int32)
     compute = tf.function(
         lambda source, shifted: attention_maps(model, source, shifted),
@@ -65,7 +65,7 @@ def of_trained(trained: experiment.TrainedModel, decoding: DecodingConfig) -> At
         return normalize(form.source(text))
 
     def translate(texts: Sequence[str]) -> list[str]:
-        translator = experiment.build_translator(model, vocabulary, decoding)
+        translator = models.build_translator(model, vocabulary, decoding)
         return [line.text for line in translator.translate(texts)]
 
     def maps(
@@ -187,7 +187,7 @@ def _version(directory: Path) -> Path:
     return max(versions, key=lambda path: int(path.name))
 
 
-def _weights_a_pair(trained: experiment.TrainedModel) -> int:
+def _weights_a_pair(trained: models.TrainedModel) -> int:
     """Returns how many maps there are of each pair of positions."""
     sizes = trained.model.sizes
     return 3 * sizes["num_layers"] * sizes["num_heads"]

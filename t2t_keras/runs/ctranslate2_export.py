@@ -6,7 +6,7 @@ from keras import ops
 
 from t2t_keras.errors import UserError
 from t2t_keras.model.transformer import Transformer
-from t2t_keras.runs.experiment import TrainedModel
+from t2t_keras.runs.models import TrainedModel
 from t2t_keras.serving.export.ctranslate2_model import Weights, write_ctranslate2
 from t2t_keras.serving.export.version_directory import next_version
 

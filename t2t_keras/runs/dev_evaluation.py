@@ -10,7 +10,7 @@ import tensorflow as tf
 from t2t_keras.input_pipeline.batches.plan import ALL_ROWS, WorkerShare
 from t2t_keras.model.attention_maps import attention_maps, legend, picture
 from t2t_keras.model.transformer import Transformer
-from t2t_keras.runs import experiment
+from t2t_keras.runs import corpora, models, optimization
 from t2t_keras.runs.run_data import RunData
 from t2t_keras.runs.tasks import task_for
 from t2t_keras.settings.config import ExperimentConfig
@@ -63,9 +63,9 @@ class DevEvaluation:
         )
         self._batches = None
         if data.dev is not None:
-            self._batches = experiment.build_evaluation(config.data, data.dev, share)
+            self._batches = corpora.build_evaluation(config.data, data.dev, share)
         task = task_for(config.data.target_language)
-        self._translator = experiment.build_translator(
+        self._translator = models.build_translator(
             model,
             data.vocabulary,
             dataclasses.replace(config.decoding, beam_size=1),
@@ -81,7 +81,7 @@ class DevEvaluation:
         if self._batches is None:
             return
         shapes = self._batches.shapes
-        compiles = experiment.uses_xla(self._config.training)
+        compiles = optimization.uses_xla(self._config.training)
         for shape in reversed(shapes) if compiles else shapes[-1:]:
             yield self._batches.of_padding(shape)
             self._alive()
@@ -105,7 +105,7 @@ class DevEvaluation:
         """
         if self._batches is None:
             return {}
-        sums = experiment.loss_sums(self._stepper, self._batches, self._alive)
+        sums = optimization.loss_sums(self._stepper, self._batches, self._alive)
         loss = sums.log_loss_sum / sums.token_count
         scores = {"dev_loss": loss, "dev_perplexity": float(np.exp(loss))}
         if not self._shows:

@@ -4,8 +4,8 @@ import dataclasses
 import re
 
 from t2t_keras.errors import UserError
-from t2t_keras.runs import experiment
-from t2t_keras.runs.experiment import TrainedModel
+from t2t_keras.runs import models
+from t2t_keras.runs.models import TrainedModel
 from t2t_keras.serving.export.limits import ServingLimits
 from t2t_keras.settings.config import DecodingConfig
 
@@ -64,7 +64,7 @@ def limits_of(trained: TrainedModel, settings: ExportSettings) -> ServingLimits:
     Raises:
         UserError: If the model cannot do what is asked for.
     """
-    longest = experiment.longest_source(trained.model)
+    longest = models.longest_source(trained.model)
     source_length = settings.max_source_length or longest
     positions = trained.model.sizes["learned_positions"]
     if positions and source_length > positions:

@@ -23,9 +23,9 @@ from t2t_keras.errors import UserError
 from t2t_keras.model.attention_maps import attention_maps
 from t2t_keras.model.target_scores import target_log_probs
 from t2t_keras.model.transformer import Transformer
-from t2t_keras.runs.experiment import TrainedModel
 from t2t_keras.runs.export_settings import ExportSettings, limits_of
 from t2t_keras.runs.model_dir import ModelDir, package_versions
+from t2t_keras.runs.models import TrainedModel
 from t2t_keras.runs.tasks import task_for
 from t2t_keras.serving.export.compiled_search import buckets_up_to, compiled
 from t2t_keras.serving.export.graph_check import (

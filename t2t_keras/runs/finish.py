@@ -6,11 +6,10 @@ import sys
 from pathlib import Path
 
 from t2t_keras.errors import MissingPackage
-from t2t_keras.runs import experiment, exporting, scoring
+from t2t_keras.runs import averaging, corpora, exporting, models, scoring
 from t2t_keras.runs.export_settings import ExportSettings
 from t2t_keras.runs.model_dir import ModelDir, write_text
 from t2t_keras.settings.config import ExperimentConfig
-from t2t_keras.training import checkpoints
 
 # What every run ends with; other formats are asked for.
 FORMS = ("text", "ids")
@@ -19,8 +18,8 @@ FORMS = ("text", "ids")
 def finish(model_dir: ModelDir) -> None:
     """Averages, scores and exports a trained run, and says what to do next."""
     config = model_dir.config()
-    average_last(model_dir, config.training.average_checkpoints)
-    trained = experiment.load_trained(model_dir, "averaged")
+    averaging.average_last(model_dir, config.training.average_checkpoints)
+    trained = models.load_trained(model_dir, "averaged")
     results = _results(model_dir, config, trained)
     settings = ExportSettings(config.decoding)
     exports = {}
@@ -48,17 +47,17 @@ def finish(model_dir: ModelDir) -> None:
 
 def what_to_evaluate(config: ExperimentConfig) -> str:
     """Returns the flags that `evaluate` needs besides, where there is no test set."""
-    if "test" in experiment.build_corpus(config.data, ("test",)).splits:
+    if "test" in corpora.build_corpus(config.data, ("test",)).splits:
         return ""
     return " --source=FILE --reference=FILE"
 
 
 def _results(
-    model_dir: ModelDir, config: ExperimentConfig, trained: experiment.TrainedModel
+    model_dir: ModelDir, config: ExperimentConfig, trained: models.TrainedModel
 ) -> str:
     """Returns in words how well a split was translated; nothing if it is missing."""
     split = config.training.score_split
-    corpus = experiment.build_corpus(config.data, (split,))
+    corpus = corpora.build_corpus(config.data, (split,))
     if split not in corpus.splits:
         return ""
     _say(f"translating the {split} set …")
@@ -78,21 +77,6 @@ def _samples(test_set: scoring.TestSet, report: scoring.Report) -> str:
         lines.append(f"  {test_set.source[index].decode(errors='replace')}")
         lines.append(f"  → {report.translations[index].text}\n")
     return "\n".join(lines)
-
-
-def average_last(model_dir: ModelDir, count: int) -> checkpoints.CheckpointState:
-    """Averages the newest `count` checkpoints into the run's averaged folder."""
-    steps = checkpoints.steps_in(model_dir.checkpoints)[-max(count, 1) :]
-    return average_steps(model_dir, steps)
-
-
-def average_steps(model_dir: ModelDir, steps: list[int]) -> checkpoints.CheckpointState:
-    """Averages the checkpoints of some steps and notes which on the run card."""
-    paths = [model_dir.checkpoints / f"step-{step}" for step in steps]
-    target = model_dir.averaged / f"step-{steps[-1] if steps else 0}"
-    state = checkpoints.average(paths, target)
-    model_dir.update_run_card({"averaged": {"steps": list(state.averaged)}})
-    return state
 
 
 def keep(model_dir: ModelDir, report: scoring.Report) -> None:
@@ -115,7 +99,7 @@ def keep(model_dir: ModelDir, report: scoring.Report) -> None:
 
 
 def export_once(
-    trained: experiment.TrainedModel,
+    trained: models.TrainedModel,
     model_dir: ModelDir,
     form: str,
     settings: ExportSettings,

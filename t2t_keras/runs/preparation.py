@@ -23,7 +23,7 @@ from t2t_keras.input_pipeline.records.manifest import (
     text_files,
 )
 from t2t_keras.input_pipeline.records.tokenized import TokenizationReport
-from t2t_keras.runs import experiment
+from t2t_keras.runs import corpora
 from t2t_keras.runs.mixing import open_parts
 from t2t_keras.runs.model_dir import write_text
 from t2t_keras.runs.record_settings import check_settings, kept_settings, without_corpus
@@ -99,7 +99,7 @@ def describe(manifest: Manifest) -> str:
 
 def _open_corpus(config: DataConfig, say: Callable[[str], None]) -> Corpus:
     # Of text alone: a flagfile may name the records that are now made.
-    corpus = experiment.build_corpus(dataclasses.replace(config, records=None))
+    corpus = corpora.build_corpus(dataclasses.replace(config, records=None))
     for split in corpus.splits.values():
         for warning in split.warnings:
             say(f"warning: {warning}")
@@ -158,7 +158,7 @@ def _begin(
         say(f"learning {config.vocabulary_size:,} subwords …")
     # Of a mixture's further parts nothing but the vocabulary is learned here.
     parts = () if config.vocabulary_file else open_parts(config, say)
-    vocabulary = experiment.build_vocabulary(config, corpus, parts)
+    vocabulary = corpora.build_vocabulary(config, corpus, parts)
     train = corpus.splits["train"]
     making = Making(
         settings=kept_settings(config),

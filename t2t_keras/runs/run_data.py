@@ -24,7 +24,7 @@ from t2t_keras.input_pipeline.records.manifest import (
 )
 from t2t_keras.input_pipeline.records.tokenized import TokenizedCorpus
 from t2t_keras.input_pipeline.records.tokenizing import tokenize_corpus
-from t2t_keras.runs import experiment, mixing
+from t2t_keras.runs import corpora, mixing
 from t2t_keras.runs.model_dir import ModelDir, package_versions
 from t2t_keras.runs.record_settings import check_settings
 from t2t_keras.settings.config import ExperimentConfig
@@ -92,7 +92,7 @@ def prepare_data(
             f"{socket.gethostname()} has none (no {model_dir.flagfile.name} is there). "
             "Give all workers one --model_dir in a folder that all of them share."
         )
-    corpus = experiment.build_corpus(config.data)
+    corpus = corpora.build_corpus(config.data)
     for split in corpus.splits.values():
         for warning in split.warnings:
             say(f"warning: {warning}")
@@ -178,7 +178,7 @@ def _from_text(
     else:
         if not config.data.vocabulary_file:
             say(f"learning {config.data.vocabulary_size:,} subwords …")
-        vocabulary = experiment.build_vocabulary(config.data, corpus, parts)
+        vocabulary = corpora.build_vocabulary(config.data, corpus, parts)
     pairs = corpus.pairs("train")
     train = tokenize_corpus(pairs, vocabulary, config.data.max_length)
     return _MainText(fingerprint, vocabulary, train)
@@ -249,7 +249,7 @@ def _run_data(
             f"left out: {report.dropped_over_long:,} pairs longer than {max_length} "
             f"tokens, {report.dropped_empty:,} with an empty side"
         )
-    filling = experiment.build_filling(config.data, train, mixture)
+    filling = corpora.build_filling(config.data, train, mixture)
     rows_of = functools.partial(
         _computed_rows, num_replicas, config.training.max_tokens_per_replica
     )

@@ -17,7 +17,7 @@ from t2t_keras.evaluation.compound_bleu import (
 from t2t_keras.evaluation.translator import TranslatedLine
 from t2t_keras.input_pipeline.corpora.corpus import Corpus
 from t2t_keras.input_pipeline.records.tokenizing import tokenize_corpus
-from t2t_keras.runs import experiment
+from t2t_keras.runs import corpora, models, optimization
 from t2t_keras.runs.tasks import CorpusScores, task_for
 from t2t_keras.settings.config import DecodingConfig
 
@@ -150,7 +150,7 @@ def as_answers(test_set: TestSet, language: str) -> list[str]:
 
 
 def score(
-    trained: experiment.TrainedModel,
+    trained: models.TrainedModel,
     test_set: TestSet,
     decoding: DecodingConfig,
     *,
@@ -173,7 +173,7 @@ def score(
     task = task_for(language)
     score = task.scorer(cutoff_length)
     # The words of a test set's sentences are known: blanks are between them.
-    translator = experiment.build_translator(
+    translator = models.build_translator(
         trained.model,
         trained.vocabulary,
         decoding,
@@ -208,7 +208,7 @@ def score(
 
 
 def perplexity(
-    trained: experiment.TrainedModel, test_set: TestSet
+    trained: models.TrainedModel, test_set: TestSet
 ) -> tuple[float | None, int]:
     """Returns exp of the mean -log p of the references' subwords.
 
@@ -225,7 +225,7 @@ def perplexity(
         corpus = tokenize_corpus(dataset, trained.vocabulary, limit)
     except UserError:  # no pair is left
         return None, len(references)
-    stepper = experiment.build_stepper(
+    stepper = optimization.build_stepper(
         dataclasses.replace(trained.config.training, jit_compile=False),
         trained.model,
         None,
@@ -236,6 +236,6 @@ def perplexity(
         max_length=_MAX_SCORED_LENGTH,
         tokens_per_batch=max(_MAX_SCORED_LENGTH, 4096),
     )
-    sums = experiment.loss_sums(stepper, experiment.build_evaluation(data, corpus))
+    sums = optimization.loss_sums(stepper, corpora.build_evaluation(data, corpus))
     left_out = len(references) - corpus.report.pairs_kept
     return math.exp(sums.log_loss_sum / sums.token_count), left_out

@@ -10,7 +10,7 @@ import tensorflow as tf
 
 from t2t_keras.input_pipeline.batches.pipeline import DataPosition, TrainingBatches
 from t2t_keras.input_pipeline.batches.plan import WorkerShare
-from t2t_keras.runs import experiment
+from t2t_keras.runs import models, optimization
 from t2t_keras.runs.dev_evaluation import DevEvaluation
 from t2t_keras.runs.model_dir import ModelDir
 from t2t_keras.runs.run_data import RunData, advice, prepare_data
@@ -83,12 +83,12 @@ def _train(
     for line in advice(config, data):
         progress.say(f"warning: {line}")
     with strategy.scope():
-        model = experiment.build_model(config, data.vocabulary.size)
-        optimizer = experiment.build_optimizer(config, model)
+        model = models.build_model(config, data.vocabulary.size)
+        optimizer = optimization.build_optimizer(config, model)
     progress.say(
         f"model: {model.count_params():,} parameters on "
         f"{strategy.num_replicas_in_sync} device(s), "
-        f"{'XLA' if experiment.uses_xla(config.training) else 'no XLA'}"
+        f"{'XLA' if optimization.uses_xla(config.training) else 'no XLA'}"
     )
     run = _Run(config, model_dir, data, progress, model, optimizer, strategy)
     with chief_first(strategy):  # which sets damaged checkpoints aside
@@ -114,7 +114,7 @@ class _Run:
         self._model_dir: ModelDir = model_dir
         self._data: RunData = data
         self._progress: Progress = progress
-        self._stepper = experiment.build_stepper(
+        self._stepper = optimization.build_stepper(
             config.training, model, optimizer, strategy, packed=data.filling.packed
         )
         self._model = model
@@ -127,7 +127,7 @@ class _Run:
         )
         self._store = CheckpointStore(model_dir.checkpoints, model, optimizer)
         self._best_store = CheckpointStore(model_dir.best, model)
-        self._schedule = experiment.build_schedule(config)
+        self._schedule = optimization.build_schedule(config)
         self._watchdog = Watchdog(
             60 * config.training.watchdog_minutes,
             model_dir.stacks_file_of(self._share.worker),
@@ -166,7 +166,7 @@ class _Run:
             self._progress.say(f"warning: {warning}")
         if state is None or state.position is None:
             return
-        experiment.check_fingerprint(
+        models.check_fingerprint(
             self._store.path(state.step), state.fingerprints, self._data.vocabulary
         )
         self.first_step = state.step
@@ -227,7 +227,7 @@ class _Run:
     def _rehearse(self) -> None:
         """Compiles and tries every shape; without XLA the largest is enough."""
         shapes = self._data.filling.shapes
-        compiles = experiment.uses_xla(self._config.training)
+        compiles = optimization.uses_xla(self._config.training)
 
         def to_train() -> Iterator[Batch]:
             for shape in reversed(shapes) if compiles else shapes[-1:]:

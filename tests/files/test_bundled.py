@@ -21,10 +21,10 @@ def ours(request, tmp_path, monkeypatch):
     """The bundled `configs` of a made-up package; the working directory is empty."""
     package = tmp_path / "site" / "t2t_keras"
     parent = package if request.param == "wheel" else package.parent
-    write(package / "bundled.py")
+    module = write(package / "files" / "bundled.py")
     if request.param == "wheel":  # what other packages leave beside an installed one
         write(package.parent / "configs" / "small.flags", "--d_model=999")
-    monkeypatch.setattr(bundled, "__file__", str(package / "bundled.py"))
+    monkeypatch.setattr(bundled, "__file__", str(module))
     folder = parent / "configs"
     write(folder / "small.flags", "# Small.", "", "// Too.", "--d_model=64")
     write(folder / "deep" / "a.flags", "--flagfile=configs/small.flags", "--d_ff=32")

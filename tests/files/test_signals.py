@@ -26,7 +26,7 @@ def run(code: str, *arguments: object) -> subprocess.CompletedProcess[str]:
     head = """
         import os, signal, sys
         from pathlib import Path
-        from t2t_keras import signals
+        from t2t_keras.files import signals
         signals.end_program_on_signal()
         number = int(sys.argv[1])
     """

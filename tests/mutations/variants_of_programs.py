@@ -47,10 +47,10 @@ VARIANTS_OF_PROGRAMS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "all checkpoints are averaged at the end",
-        "t2t_keras.runs.finish",
+        "t2t_keras.runs.averaging",
         "average_last",
-        "checkpoints.steps_in(model_dir.checkpoints)[-max(count, 1):]",
-        "checkpoints.steps_in(model_dir.checkpoints)",
+        "steps_in(model_dir.checkpoints)[-max(count, 1):]",
+        "steps_in(model_dir.checkpoints)",
     ),
     Mutation(
         "a resume skips a batch",
@@ -96,7 +96,7 @@ VARIANTS_OF_PROGRAMS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "a checkpoint of another vocabulary passes",
-        "t2t_keras.runs.experiment",
+        "t2t_keras.runs.models",
         "check_fingerprint",
         "expected and expected != vocabulary.sha256",
         "not vocabulary.sha256",

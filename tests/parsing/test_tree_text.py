@@ -44,24 +44,26 @@ def test_trees_become_sentences_and_symbols():
 def test_a_file_of_trees_is_a_corpus(tmp_path, name):
     path = tmp_path / name
     path.write_bytes(gzip.compress(TREEBANK) if name.endswith("gz") else TREEBANK)
-    text = open_parallel_text([path])
+    text = open_parallel_text([path], read_trees=tree_pairs)
     kept = [pair for pair in PAIRS if pair[0]]
     assert as_text(text.pairs()) == kept
     assert (text.report.lines, text.report.dropped_empty) == (4, 1)
-    corpus = open_corpus(files={"train": ([path], ()), "dev": ([path], ())})
+    corpus = open_corpus(
+        files={"train": ([path], ()), "dev": ([path], ())}, read_trees=tree_pairs
+    )
     elements = corpus.pairs("dev").as_numpy_iterator()
     assert as_text((e["source"], e["target"]) for e in elements) == kept
     # A table beside it may hold trees in the same form.
     table = tmp_path / "b.tsv"
     table.write_text("Go !\t(S VB . )S\n")
-    both = open_parallel_text([path, table])
+    both = open_parallel_text([path, table], read_trees=tree_pairs)
     assert as_text(both.pairs()) == [*kept, ("Go !", "(S VB . )S")]
 
 
 def test_ill_formed_bytes_are_counted_and_replaced(tmp_path):
     path = tmp_path / "a.mrg"
     path.write_bytes(b"(S (NN a\xff))\n(S (NN b))\n")
-    text = open_parallel_text([path])
+    text = open_parallel_text([path], read_trees=tree_pairs)
     assert text.report.invalid_utf8 == 1
     assert as_text(text.pairs()) == [("a\ufffd", "(S NN )S"), ("b", "(S NN )S")]
 
@@ -78,7 +80,7 @@ def test_a_bad_tree_is_named_with_its_line(tmp_path, faulty, line):
     path = tmp_path / "bad.mrg"
     path.write_text(faulty)
     with pytest.raises(UserError, match=rf"bad\.mrg, line {line}: "):
-        open_parallel_text([path])
+        open_parallel_text([path], read_trees=tree_pairs)
 
 
 def test_trees_are_both_sides(tmp_path):
@@ -86,9 +88,9 @@ def test_trees_are_both_sides(tmp_path):
     trees.write_bytes(TREEBANK)
     words.write_text("x\n")
     with pytest.raises(UserError, match=r"a\.mrg holds both sides.*Received: .*a\.en"):
-        open_parallel_text([trees], [words])
+        open_parallel_text([trees], [words], tree_pairs)
     with pytest.raises(UserError, match=r"a\.mrg holds trees.*and no target"):
-        open_parallel_text([words], [trees])
+        open_parallel_text([words], [trees], tree_pairs)
 
 
 def test_what_a_parser_writes_can_be_learned_from(tmp_path):
@@ -108,10 +110,17 @@ def test_what_a_parser_writes_can_be_learned_from(tmp_path):
             f"{form.answer(*pair)}\n" for pair in zip(sources, symbols, strict=True)
         )
     )
-    read = open_parallel_text([path])
+    read = open_parallel_text([path], read_trees=tree_pairs)
     assert [source for source, _ in as_text(read.pairs())] == [*filter(None, sources)]
     # What was opened last holds the words that the parser forgot.
     assert [target for _, target in as_text(read.pairs())][1] == "(X NN . )X"
+
+
+def test_trees_are_refused_where_the_task_has_none(tmp_path):
+    path = tmp_path / "a.mrg"
+    path.write_bytes(TREEBANK)
+    with pytest.raises(UserError, match=r"a\.mrg holds trees.*--target_language=tree"):
+        open_parallel_text([path])
 
 
 @pytest.fixture
@@ -137,6 +146,7 @@ def stored(tmp_path):
             source_language="en",
             target_language="tree",
             data_dir=str(tmp_path),
+            read_trees=tree_pairs,
         )
 
     return store

@@ -42,7 +42,7 @@ def test_translations_are_scored_by_bleu():
     assert scores == corpus_scores(["ein Haus"], ["ein Haus."])
     name, value = scores.headline
     assert (name, value) == ("BLEU", corpus_scores(["ein Haus"], ["ein Haus."]).bleu)
-    assert scores.lines()[0].startswith(f"BLEU {value:.2f}  nrefs:1|")
+    assert scores.lines()[0].startswith(f"BLEU {value:.2f}  BLEU|nrefs:1|")
     assert scores.facts()["bleu"] == value
 
 

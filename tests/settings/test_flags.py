@@ -24,7 +24,7 @@ from t2t_keras.settings.flags import (
 from t2t_keras.settings.flat import flat, sections, unflat
 from tests.random_configs import configs
 
-CONFIGS = Path(__file__).parents[1] / "configs"
+CONFIGS = Path(__file__).parents[2] / "configs"
 FLAGFILES = sorted(CONFIGS.glob("*.flags"))
 
 

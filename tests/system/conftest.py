@@ -13,9 +13,9 @@ from pathlib import Path
 import pytest
 
 from t2t_keras.evaluation.translator import Translator
-from t2t_keras.runs import experiment
-from t2t_keras.runs.experiment import TrainedModel
+from t2t_keras.runs import models
 from t2t_keras.runs.model_dir import ModelDir
+from t2t_keras.runs.models import TrainedModel
 from t2t_keras.settings.config import (
     DataConfig,
     DecodingConfig,
@@ -188,7 +188,7 @@ def own_short_run(short_run: TrainedRun, tmp_path: Path) -> ModelDir:
 @pytest.fixture(scope="session")
 def trained(reverse_run: TrainedRun) -> TrainedModel:
     """The averaged model of the run."""
-    return experiment.load_trained(reverse_run.model_dir, "averaged")
+    return models.load_trained(reverse_run.model_dir, "averaged")
 
 
 @pytest.fixture(scope="session")
@@ -198,7 +198,7 @@ def translator_of(trained: TrainedModel) -> Callable[..., Translator]:
     @functools.cache
     def build(beam_size: int = 4, n_best: int = 1) -> Translator:
         config = DecodingConfig(beam_size=beam_size, extra_length=5)
-        return experiment.build_translator(
+        return models.build_translator(
             trained.model, trained.vocabulary, config, n_best
         )
 

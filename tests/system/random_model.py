@@ -15,7 +15,7 @@ from keras import ops
 
 from t2t_keras.model.masks import padding_mask
 from t2t_keras.model.transformer import Transformer
-from t2t_keras.runs import experiment
+from t2t_keras.runs import models
 from t2t_keras.settings.config import (
     DataConfig,
     DecodingConfig,
@@ -57,7 +57,7 @@ def random_model(vocabulary: SubwordVocabulary, **sizes: int) -> Transformer:
     """Returns a model with weights far from those of a fresh one, biases included."""
     config = dataclasses.replace(CONFIG.model, **sizes)
     config = dataclasses.replace(CONFIG, model=config)
-    model = experiment.build_model(config, vocabulary.size)
+    model = models.build_model(config, vocabulary.size)
     generator = np.random.default_rng(11)
     for weight in model.weights:
         noise = generator.normal(scale=0.15, size=weight.shape)
@@ -118,7 +118,7 @@ def _log_probs_reader(model: Transformer):
 
 def trained_of(
     model: Transformer, vocabulary: SubwordVocabulary, **data: str
-) -> experiment.TrainedModel:
+) -> models.TrainedModel:
     """Returns the model as if it came from a run."""
     config = dataclasses.replace(CONFIG, data=dataclasses.replace(CONFIG.data, **data))
-    return experiment.TrainedModel(model, vocabulary, config, Path("nowhere"), 123)
+    return models.TrainedModel(model, vocabulary, config, Path("nowhere"), 123)

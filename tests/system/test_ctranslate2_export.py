@@ -19,9 +19,9 @@ import sentencepiece
 
 from t2t_keras.errors import UserError
 from t2t_keras.evaluation.translator import Translator
-from t2t_keras.runs import experiment
+from t2t_keras.runs import models
 from t2t_keras.runs.ctranslate2_export import encodings_of, export_ctranslate2
-from t2t_keras.runs.experiment import TrainedModel
+from t2t_keras.runs.models import TrainedModel
 from t2t_keras.serving.export import ctranslate2_model
 from t2t_keras.settings.config import DecodingConfig, ModelConfig
 from tests.system.in_process import run_program
@@ -106,7 +106,7 @@ def test_learned_positions_can_be_expressed(tmp_path):
     vocabulary = random_vocabulary()
     sizes = dataclasses.replace(CONFIG.model, learned_positions=35)
     config = dataclasses.replace(CONFIG, model=sizes)
-    model = experiment.build_model(config, vocabulary.size)
+    model = models.build_model(config, vocabulary.size)
     trained = trained_of(model, vocabulary)
     pair = ([*range(3, 20)], [*range(40, 70)])
     directory = export_ctranslate2(trained, tmp_path)
@@ -185,7 +185,7 @@ def test_another_epsilon_would_be_seen(hostile, pairs, tmp_path, monkeypatch):
 
 
 def test_restricted_attention_cannot_be_expressed(hostile, tmp_path):
-    model = experiment.build_model(
+    model = models.build_model(
         dataclasses.replace(
             CONFIG,
             model=ModelConfig(
@@ -203,7 +203,7 @@ def test_restricted_attention_cannot_be_expressed(hostile, tmp_path):
 @pytest.fixture(scope="module")
 def ours(trained) -> Translator:
     config = DecodingConfig(beam_size=WIDTH, alpha=0.0, extra_length=EXTRA_LENGTH)
-    return experiment.build_translator(trained.model, trained.vocabulary, config)
+    return models.build_translator(trained.model, trained.vocabulary, config)
 
 
 @pytest.fixture(scope="module")

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from t2t_keras.runs import experiment
+from t2t_keras.runs import models, optimization
 from t2t_keras.runs.dev_evaluation import SAMPLES, DevEvaluation
 from t2t_keras.runs.run_data import prepare_data
 from t2t_keras.training.batch_shapes import shape_of
@@ -48,10 +48,10 @@ class Recorder:
 
 def made(config, model_dir, stepper=None) -> tuple[DevEvaluation, Shown, list[None]]:
     data = prepare_data(config, model_dir, lambda _: None)
-    model = experiment.build_model(config, data.vocabulary.size)
+    model = models.build_model(config, data.vocabulary.size)
     strategy = tf.distribute.get_strategy()
-    optimizer = experiment.build_optimizer(config, model)
-    stepper = stepper or experiment.build_stepper(
+    optimizer = optimization.build_optimizer(config, model)
+    stepper = stepper or optimization.build_stepper(
         config.training, model, optimizer, strategy
     )
     shown, alive = Shown(), []

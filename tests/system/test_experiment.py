@@ -17,7 +17,7 @@ from t2t_keras.input_pipeline.records.tokenizing import tokenize_corpus
 from t2t_keras.model.attention import MultiHeadAttention
 from t2t_keras.model.dropout import Dropout
 from t2t_keras.model.feed_forward import FeedForward
-from t2t_keras.runs import experiment
+from t2t_keras.runs import corpora, models, optimization
 from t2t_keras.settings.config import (
     DataConfig,
     DecodingConfig,
@@ -57,7 +57,7 @@ def read(model):
 
 def test_the_translator_gives_text_and_scores_of_the_search(model, vocabulary):
     lines = made_up_lines(5, seed=3)
-    translator = experiment.build_translator(model, vocabulary, CONFIG.decoding, 3)
+    translator = models.build_translator(model, vocabulary, CONFIG.decoding, 3)
     found = translator.translate(lines)
     tokens, lengths, log_probs, scores = (
         part.numpy()
@@ -80,7 +80,7 @@ def test_the_translator_gives_text_and_scores_of_the_search(model, vocabulary):
 
 def test_the_alpha_of_the_settings_is_the_search_s(model, vocabulary):
     config = DecodingConfig(beam_size=2, alpha=0.0, extra_length=3)
-    translator = experiment.build_translator(model, vocabulary, config)
+    translator = models.build_translator(model, vocabulary, config)
     (line,) = translator.translate(["a green tree"])
     assert line.hypotheses[0].score == line.hypotheses[0].log_prob
 
@@ -88,11 +88,11 @@ def test_the_alpha_of_the_settings_is_the_search_s(model, vocabulary):
 def test_a_source_is_cut_where_learned_positions_end():
     def model_with(learned_positions):
         sizes = dataclasses.replace(CONFIG.model, learned_positions=learned_positions)
-        return experiment.build_model(dataclasses.replace(CONFIG, model=sizes), 300)
+        return models.build_model(dataclasses.replace(CONFIG, model=sizes), 300)
 
-    assert experiment.longest_source(model_with(31)) == 31
-    assert experiment.longest_source(model_with(2000)) == 512
-    assert experiment.longest_source(model_with(None)) == 512
+    assert models.longest_source(model_with(31)) == 31
+    assert models.longest_source(model_with(2000)) == 512
+    assert models.longest_source(model_with(None)) == 512
 
 
 def test_weights_are_drawn_from_the_seed():
@@ -100,7 +100,7 @@ def test_weights_are_drawn_from_the_seed():
         training = dataclasses.replace(CONFIG.training, seed=seed)
         config = dataclasses.replace(CONFIG, training=training)
         keras.utils.set_random_seed(99)  # whatever was drawn before
-        model = experiment.build_model(config, 300)
+        model = models.build_model(config, 300)
         return np.concatenate([ops.convert_to_numpy(w).ravel() for w in model.weights])
 
     first = weights(3)
@@ -112,7 +112,7 @@ def test_sizes_and_precision_are_those_of_the_settings():
     training = dataclasses.replace(CONFIG.training, precision="bfloat16")
     sizes = dataclasses.replace(CONFIG.model, attention_dropout_rate=0.3)
     config = dataclasses.replace(CONFIG, model=sizes, training=training)
-    model = experiment.build_model(config, 300)
+    model = models.build_model(config, 300)
     assert model.sizes == {
         "vocabulary_size": 300,
         "num_layers": 2,
@@ -141,7 +141,7 @@ def traced(config, patch):
 
     # In a graph, variables have shapes and no memory.
     with tf.Graph().as_default():
-        model = experiment.build_model(config, config.data.vocabulary_size)
+        model = models.build_model(config, config.data.vocabulary_size)
         source, target = tf.zeros([3, 7], tf.int32), tf.zeros([3, 5], tf.int32)
         patch.setattr(keras.layers.Layer, "__call__", recording)
         model({"encoder_input_tokens": source, "decoder_input_tokens": target})
@@ -190,8 +190,8 @@ def test_the_optimizer_follows_the_settings():
         CONFIG.training, warmup_steps=10, learning_rate_scale=3.0
     )
     config = dataclasses.replace(CONFIG, training=training)
-    model = experiment.build_model(config, 300)
-    optimizer = experiment.build_optimizer(config, model)
+    model = models.build_model(config, 300)
+    optimizer = optimization.build_optimizer(config, model)
     # Equation 3 at the first update, and where it peaks.
     rate = optimizer._learning_rate
     assert float(rate(0)) == pytest.approx(3 * 26**-0.5 * 10**-1.5, rel=1e-6)
@@ -212,7 +212,7 @@ def dev_corpus(vocabulary, num_pairs=37):
 @pytest.fixture(scope="module")
 def stepper(model):
     strategy = tf.distribute.get_strategy()
-    return experiment.build_stepper(CONFIG.training, model, None, strategy)
+    return optimization.build_stepper(CONFIG.training, model, None, strategy)
 
 
 def test_dev_loss_is_that_of_the_pairs_whatever_the_batches(read, vocabulary, stepper):
@@ -221,8 +221,8 @@ def test_dev_loss_is_that_of_the_pairs_whatever_the_batches(read, vocabulary, st
     expected = -sum(read(s.tolist(), t.tolist()) for s, t in pairs)
     for tokens_per_batch in (24, 100, 4096):
         data = dataclasses.replace(CONFIG.data, tokens_per_batch=tokens_per_batch)
-        batches = experiment.build_evaluation(data, corpus)
-        sums = experiment.loss_sums(stepper, batches)
+        batches = corpora.build_evaluation(data, corpus)
+        sums = optimization.loss_sums(stepper, batches)
         assert sums.token_count == sum(len(target) for _, target in pairs)
         assert sums.log_loss_sum == pytest.approx(expected, rel=2e-6)
         # Neither smoothing nor dropout, which both are on in training.
@@ -237,14 +237,14 @@ def test_training_smooths_labels_as_the_settings_say(vocabulary):
         CONFIG.training, label_smoothing=smoothing, jit_compile=False
     )
     config = dataclasses.replace(CONFIG, model=sizes, training=training)
-    model = experiment.build_model(config, vocabulary.size)
-    stepper = experiment.build_stepper(
+    model = models.build_model(config, vocabulary.size)
+    stepper = optimization.build_stepper(
         training,
         model,
-        experiment.build_optimizer(config, model),
+        optimization.build_optimizer(config, model),
         tf.distribute.get_strategy(),
     )
-    batch = next(iter(experiment.build_evaluation(CONFIG.data, dev_corpus(vocabulary))))
+    batch = next(iter(corpora.build_evaluation(CONFIG.data, dev_corpus(vocabulary))))
     logits_BTV = ops.convert_to_numpy(model(batch)).astype("float64")
     targets = batch["decoder_target_tokens"]
     costs_BT = np.array([
@@ -259,12 +259,12 @@ def test_training_smooths_labels_as_the_settings_say(vocabulary):
 
 def test_nothing_to_train_on_is_refused():
     with pytest.raises(UserError, match=r"nothing to train on\. Give --dataset"):
-        experiment.build_corpus(DataConfig())
+        corpora.build_corpus(DataConfig())
 
 
 def test_a_target_without_its_source_is_refused():
     with pytest.raises(UserError, match="--dev_target needs --dev_source"):
-        experiment.build_corpus(DataConfig(dataset="copy_task", dev_target=("x",)))
+        corpora.build_corpus(DataConfig(dataset="copy_task", dev_target=("x",)))
 
 
 def test_own_text_takes_the_place_of_a_flagfiles_dataset(tmp_path):
@@ -274,16 +274,16 @@ def test_own_text_takes_the_place_of_a_flagfiles_dataset(tmp_path):
         train_source=(str(tmp_path / "train.source"),),
         train_target=(str(tmp_path / "train.target"),),
     )
-    assert list(experiment.build_corpus(data).splits) == ["train"]
+    assert list(corpora.build_corpus(data).splits) == ["train"]
     # Only what is asked for is opened: here, nothing.
-    assert list(experiment.build_corpus(data, ("test",)).splits) == []
+    assert list(corpora.build_corpus(data, ("test",)).splits) == []
 
 
 def test_a_corpus_of_files_has_the_splits_that_are_given(tmp_path):
     lines = [("a b", "b a"), ("c", "c")]
     written(tmp_path, "train", lines)
     written(tmp_path, "test", lines[:1])
-    corpus = experiment.build_corpus(
+    corpus = corpora.build_corpus(
         DataConfig(
             train_source=(str(tmp_path / "train.source"),),
             train_target=(str(tmp_path / "train.target"),),
@@ -305,34 +305,30 @@ def test_a_vocabulary_is_learned_from_both_sides_or_read(tmp_path, vocabulary):
     target.write_text("\n".join(["xxy xxy"] * 9))
     corpus = open_corpus(files={"train": ([source], [target])})
     data = DataConfig(vocabulary_size=268)
-    learned = experiment.build_vocabulary(data, corpus)
+    learned = corpora.build_vocabulary(data, corpus)
     assert learned.size == 268
     assert len(learned.encode("aab")) == len(learned.encode("xxy")) < 4
     path = tmp_path / "given.model"
     vocabulary.save(path)
-    read = experiment.build_vocabulary(
+    read = corpora.build_vocabulary(
         dataclasses.replace(data, vocabulary_file=str(path)), corpus
     )
     assert read.sha256 == vocabulary.sha256
 
 
 def test_another_vocabulary_s_checkpoint_is_refused(tmp_path, vocabulary):
-    experiment.check_fingerprint(
-        tmp_path, {"vocabulary": vocabulary.sha256}, vocabulary
-    )
+    models.check_fingerprint(tmp_path, {"vocabulary": vocabulary.sha256}, vocabulary)
     with pytest.raises(UserError, match="was trained with another vocabulary: SHA-256"):
-        experiment.check_fingerprint(tmp_path, {"vocabulary": "0" * 64}, vocabulary)
+        models.check_fingerprint(tmp_path, {"vocabulary": "0" * 64}, vocabulary)
 
 
 def test_batches_are_filled_as_the_settings_say(vocabulary):
     corpus = dev_corpus(vocabulary)
     data = dataclasses.replace(CONFIG.data, tokens_per_batch=48, max_shapes=3)
-    buckets = experiment.build_filling(data, corpus)
+    buckets = corpora.build_filling(data, corpus)
     assert not buckets.packed
     assert 1 < len(buckets.shapes) <= 3
-    packed = experiment.build_filling(
-        dataclasses.replace(data, batching="pack"), corpus
-    )
+    packed = corpora.build_filling(dataclasses.replace(data, batching="pack"), corpus)
     assert packed.packed
     for filling in (buckets, packed):
         for shape in filling.shapes:
@@ -344,7 +340,7 @@ def test_a_run_gives_its_model_back(reverse_run, trained):
     assert trained.checkpoint == reverse_run.model_dir.averaged / "step-500"
     assert trained.vocabulary.size == trained.model.sizes["vocabulary_size"] == 280
     assert isinstance(trained.config, ExperimentConfig)
-    latest = experiment.load_trained(reverse_run.model_dir, "latest")
+    latest = models.load_trained(reverse_run.model_dir, "latest")
     assert latest.checkpoint == reverse_run.model_dir.checkpoints / "step-500"
     embeddings = [
         ops.convert_to_numpy(each.model.embedding.embeddings)
@@ -364,4 +360,4 @@ def test_a_run_gives_its_model_back(reverse_run, trained):
 )
 def test_xla_is_used_where_it_gains_on_a_cpu(precision, asked_for, expected) -> None:
     training = TrainingConfig(precision=precision, jit_compile=asked_for)
-    assert experiment.uses_xla(training) == expected
+    assert optimization.uses_xla(training) == expected

@@ -5,7 +5,7 @@ import dataclasses
 import pytest
 
 from t2t_keras.errors import UserError
-from t2t_keras.runs import experiment
+from t2t_keras.runs import models
 from t2t_keras.runs.export_settings import ExportSettings, limits_of
 from t2t_keras.settings.config import DecodingConfig
 from tests.system.random_model import CONFIG, random_vocabulary, trained_of
@@ -20,7 +20,7 @@ def vocabulary():
 
 @pytest.fixture(scope="module")
 def trained(vocabulary):
-    return trained_of(experiment.build_model(CONFIG, vocabulary.size), vocabulary)
+    return trained_of(models.build_model(CONFIG, vocabulary.size), vocabulary)
 
 
 @pytest.fixture(scope="module")
@@ -28,12 +28,12 @@ def learned(vocabulary):
     """With 40 learned positions."""
     sizes = dataclasses.replace(CONFIG.model, learned_positions=40)
     config = dataclasses.replace(CONFIG, model=sizes)
-    return trained_of(experiment.build_model(config, vocabulary.size), vocabulary)
+    return trained_of(models.build_model(config, vocabulary.size), vocabulary)
 
 
 def test_limits_come_from_the_model(trained, learned):
     limits = limits_of(trained, PLAIN)
-    assert limits.source_length == experiment.longest_source(trained.model)
+    assert limits.source_length == models.longest_source(trained.model)
     assert limits.target_length == limits.source_length + 6
     assert (limits.beam_size, limits.n_best, limits.characters) == (8, 4, None)
     limits = limits_of(learned, PLAIN)

@@ -11,7 +11,7 @@ from t2t_keras.errors import UserError
 from t2t_keras.evaluation.bleu import corpus_scores
 from t2t_keras.evaluation.translator import TranslatedLine, Translation
 from t2t_keras.parsing.tree_scores import judged_trees
-from t2t_keras.runs import experiment, exporting, finish, scoring
+from t2t_keras.runs import averaging, exporting, finish, models, scoring
 from t2t_keras.runs.export_settings import ExportSettings
 from t2t_keras.training import checkpoints
 
@@ -67,14 +67,14 @@ def test_the_average_is_that_of_the_last_checkpoints(short_run):
 
 
 def test_more_than_there_are_averages_all_there_are(own_short_run):
-    state = finish.average_last(own_short_run, 99)
+    state = averaging.average_last(own_short_run, 99)
     assert list(state.averaged) == [15, 30, 45, 60]
     assert own_short_run.run_card()["averaged"] == {"steps": [15, 30, 45, 60]}
 
 
 def test_nothing_to_average(own_short_run):
     with pytest.raises(UserError, match="There is no checkpoint to average"):
-        finish.average_steps(own_short_run, [])
+        averaging.average_steps(own_short_run, [])
 
 
 @pytest.fixture
@@ -179,8 +179,8 @@ def test_the_dev_set_is_scored_and_nothing_exported_where_that_is_asked(
 
 def test_an_export_is_known_by_its_weights_and_settings(own_short_run):
     """Where none is, finishing exports anew."""
-    trained = experiment.load_trained(own_short_run, "averaged")
-    earlier = experiment.load_trained(own_short_run, "15")
+    trained = models.load_trained(own_short_run, "averaged")
+    earlier = models.load_trained(own_short_run, "15")
     settings = ExportSettings(trained.config.decoding)
     greedy = dataclasses.replace(settings.decoding, beam_size=1)
     greedy = dataclasses.replace(settings, decoding=greedy)
@@ -201,7 +201,7 @@ def test_a_run_that_is_finished_again_exports_nothing_new(own_run, capsys):
     first = capsys.readouterr()
     assert f"SavedModel   {own_run.export / '1'}\n" in first.out
     assert f"  of ids     {own_run.export_ids / '1'}\n" in first.out
-    trained = experiment.load_trained(own_run, "450")
+    trained = models.load_trained(own_run, "450")
     settings = ExportSettings(trained.config.decoding)
     export = exporting.export(trained, own_run, "ids", settings)
     assert export == own_run.export_ids / "2"

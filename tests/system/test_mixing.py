@@ -9,7 +9,7 @@ import pytest
 
 from t2t_keras.errors import UserError
 from t2t_keras.input_pipeline.batches.pipeline import TrainingBatches
-from t2t_keras.runs import experiment, mixing, preparation, run_data
+from t2t_keras.runs import corpora, mixing, preparation, run_data
 from t2t_keras.runs.model_dir import ModelDir
 from tests.system.changed import changed
 from tests.system.reverse_task import reversed_pairs
@@ -97,7 +97,7 @@ def test_faults_of_a_part_are_told(config, model_dir, more, tmp_path):
 def test_the_vocabulary_is_learned_in_proportion(config, tmp_path):
     path = tmp_path / "part.tsv"
     path.write_text("".join(f"s{i}\tt{i}\n" for i in range(2500)))
-    corpus = experiment.build_corpus(config.data)
+    corpus = corpora.build_corpus(config.data)
     main = [line for chunk in corpus.chunks("train") for line in chunk[0]]
     for rate, expected in (
         ("1/3", [b"s%d" % i for i in range(2, 2500, 3)]),

@@ -8,7 +8,7 @@ import tensorflow as tf
 
 from t2t_keras.input_pipeline.batches.pipeline import TrainingBatches
 from t2t_keras.input_pipeline.records.tokenizing import tokenize_corpus
-from t2t_keras.runs import experiment
+from t2t_keras.runs import corpora, models, optimization
 from tests.devices import strategy_of
 from tests.system.random_model import CONFIG, made_up_lines, random_vocabulary
 
@@ -33,23 +33,23 @@ def corpus(vocabulary):
 def one_update(corpus, vocabulary, strategy, **data):
     """Sums of the first batch, which holds the whole corpus, and weights after it."""
     settings = dataclasses.replace(CONFIG.data, tokens_per_batch=1500, **data)
-    filling = experiment.build_filling(settings, corpus)
+    filling = corpora.build_filling(settings, corpus)
     assert len(list(filling.plan(0, 0))) == 1
     config = dataclasses.replace(
         CONFIG, model=dataclasses.replace(CONFIG.model, num_layers=1, dropout_rate=0.0)
     )
     with strategy.scope():
-        model = experiment.build_model(config, vocabulary.size)
-        optimizer = experiment.build_optimizer(config, model)
-    stepper = experiment.build_stepper(
+        model = models.build_model(config, vocabulary.size)
+        optimizer = optimization.build_optimizer(config, model)
+    stepper = optimization.build_stepper(
         CONFIG.training, model, optimizer, strategy, packed=filling.packed
     )
     batches = TrainingBatches(corpus, filling, seed=3).dataset()
     (batch,) = batches.take(1).as_numpy_iterator()
     sums = stepper.train(batch)
     # What is evaluated is never packed.
-    dev_batches = experiment.build_evaluation(settings, corpus)
-    dev = experiment.loss_sums(stepper, dev_batches)
+    dev_batches = corpora.build_evaluation(settings, corpus)
+    dev = optimization.loss_sums(stepper, dev_batches)
     assert dev.token_count == corpus.lengths[:, 1].sum()
     momenta = [v.value.numpy() for v in optimizer.variables if "momentum" in v.path]
     return [float(x) for x in (*sums.losses, sums.gradient_norm)], momenta

@@ -16,7 +16,7 @@ from t2t_keras.errors import UserError
 from t2t_keras.files.signals import Interrupted
 from t2t_keras.input_pipeline.batches.pipeline import TrainingBatches
 from t2t_keras.input_pipeline.records.manifest import read_manifest, verify_records
-from t2t_keras.runs import experiment, preparation, run_data
+from t2t_keras.runs import corpora, preparation, run_data
 from t2t_keras.runs.model_dir import ModelDir
 from tests.system.changed import changed
 from tests.system.conftest import REPOSITORY
@@ -100,10 +100,10 @@ def test_other_files_may_take_the_place_of_the_dev_set(config, prepare, tmp_path
         dev_source=(str(tmp_path / "x.source"),),
         dev_target=(str(tmp_path / "x.target"),),
     )
-    corpus = experiment.build_corpus(named)
+    corpus = corpora.build_corpus(named)
     assert list(corpus.splits) == ["dev"]
     assert corpus.splits["dev"].num_pairs == 1
-    assert experiment.build_corpus(named, ("test",)).splits == {}
+    assert corpora.build_corpus(named, ("test",)).splits == {}
     with pytest.raises(UserError, match="has no train split"):
         corpus.pairs("train")
 

@@ -14,7 +14,7 @@ from t2t_keras.input_pipeline.corpora.corpus import open_corpus
 from t2t_keras.parsing.linearization import words_of
 from t2t_keras.parsing.tree_scores import judged_trees
 from t2t_keras.parsing.trees import read_trees
-from t2t_keras.runs import experiment, scoring
+from t2t_keras.runs import models, scoring
 from t2t_keras.settings.config import DecodingConfig
 from tests.system.random_model import (
     CONFIG,
@@ -123,7 +123,7 @@ def translated_as(monkeypatch):
             def translate(self, lines, report):
                 return [TranslatedLine((Translation(text, -1.0, -1.0, 2),))]
 
-        monkeypatch.setattr(experiment, "build_translator", lambda *_: Echo())
+        monkeypatch.setattr(models, "build_translator", lambda *_: Echo())
         monkeypatch.setattr(scoring, "perplexity", lambda *_: (1.0, 0))
 
     return become

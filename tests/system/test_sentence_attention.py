@@ -13,8 +13,8 @@ from t2t_keras.attention.head_sums import HeadSums
 from t2t_keras.decoding.settings import BeamSearchSettings
 from t2t_keras.errors import UserError
 from t2t_keras.model.attention_maps import attention_maps
-from t2t_keras.runs import experiment, exporting
-from t2t_keras.runs.experiment import MAX_SOURCE_LENGTH
+from t2t_keras.runs import exporting, models
+from t2t_keras.runs.models import MAX_SOURCE_LENGTH
 from t2t_keras.serving import signature
 from t2t_keras.serving.export.limits import ServingLimits
 from t2t_keras.serving.export.translator_module import TranslatorModule
@@ -145,7 +145,7 @@ def test_a_parser_reads_words_and_writes_symbols(trained) -> None:
     assert found.source(" the old (green) house isn't tall.") == words
     # A treebank's own are taken as they are, to the last period.
     sentences = [words, "the old Inc."]
-    translator = experiment.build_translator(
+    translator = models.build_translator(
         parser.model, parser.vocabulary, CONFIG.decoding
     )
     symbols = [line.text for line in translator.translate(sentences)]

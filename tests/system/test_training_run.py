@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from t2t_keras.errors import UserError
-from t2t_keras.runs import experiment, training_run
+from t2t_keras.runs import models, optimization, training_run
 from t2t_keras.runs.model_dir import ModelDir
 from t2t_keras.training import checkpoints
 from t2t_keras.training.checkpoints import CheckpointState, CheckpointStore, read_state
@@ -42,7 +42,7 @@ def test_a_whole_run_and_the_same_again(config, model_dir, capsys):
     assert len(dev) == 2
     assert "(greedy)" in dev[0]
     store = CheckpointStore(
-        model_dir.checkpoints, experiment.build_model(config, vocabulary_size=280)
+        model_dir.checkpoints, models.build_model(config, vocabulary_size=280)
     )
     assert store.steps() == [4, 6]
     # Where training goes on: 60 pairs in batches of 16 make 4 batches an epoch.
@@ -102,8 +102,8 @@ def no_arithmetic(monkeypatch):
 
         evaluate = rehearse
 
-    monkeypatch.setattr(experiment, "build_stepper", lambda *_, **__: Idle())
-    monkeypatch.setattr(experiment, "loss_sums", lambda *_: LossSums(1.0, 1.0, 1.0))
+    monkeypatch.setattr(optimization, "build_stepper", lambda *_, **__: Idle())
+    monkeypatch.setattr(optimization, "loss_sums", lambda *_: LossSums(1.0, 1.0, 1.0))
 
 
 @pytest.mark.usefixtures("no_arithmetic")
@@ -111,7 +111,7 @@ def test_the_best_checkpoint_is_kept_apart(config, model_dir, monkeypatch):
     """Of equals the first; a run that goes on remembers what it has to beat."""
     losses = iter([5.0, 3.0, 4.0, 3.0, 9.0, 3.5, 2.5])
     monkeypatch.setattr(
-        experiment, "loss_sums", lambda *_: LossSums(0.0, 2.0 * next(losses), 2.0)
+        optimization, "loss_sums", lambda *_: LossSums(0.0, 2.0 * next(losses), 2.0)
     )
     config = changed(config, "training", keep_checkpoints=1, eval_steps=1)
     for train_steps, best in ((5, 2), (6, 2), (7, 7)):
@@ -192,24 +192,24 @@ def bad_stepper(bad_steps):
 
 @pytest.mark.usefixtures("no_arithmetic")
 def test_an_update_that_was_not_made_stops_the_run(config, model_dir, monkeypatch):
-    monkeypatch.setattr(experiment, "build_stepper", bad_stepper({5}))
+    monkeypatch.setattr(optimization, "build_stepper", bad_stepper({5}))
     with pytest.raises(UserError, match=r"At step 5 .*nonfinite/step-5"):
         training_run.train(config, model_dir)
     folder = model_dir.nonfinite / "step-5"
     statistics = json.loads((folder / "statistics.json").read_text())
     # 60 pairs in batches of 16: the fifth batch is the first of the second epoch.
     assert statistics["position"] == {"epoch": 1, "position": 0}
-    schedule = experiment.build_schedule(config)
+    schedule = optimization.build_schedule(config)
     assert statistics["learning_rate"] == pytest.approx(float(schedule(4)))
     assert "transformer/embedding/embeddings" in statistics["weight_norms"]
     assert CheckpointStore(
-        model_dir.checkpoints, experiment.build_model(config, 280)
+        model_dir.checkpoints, models.build_model(config, 280)
     ).steps() == [2, 4]
 
 
 @pytest.mark.usefixtures("no_arithmetic")
 def test_updates_that_were_not_made_are_counted(config, model_dir, monkeypatch, capsys):
-    monkeypatch.setattr(experiment, "build_stepper", bad_stepper({2, 3}))
+    monkeypatch.setattr(optimization, "build_stepper", bad_stepper({2, 3}))
     training_run.train(changed(config, "training", on_nonfinite="skip"), model_dir)
     skipped = {
         line["step"]: line["skipped"]

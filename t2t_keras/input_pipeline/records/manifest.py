@@ -3,7 +3,7 @@
 FOLDER/
   making.json        what is being made: settings, corpus, vocabulary
   vocabulary.model   the SentencePiece model
-  train-00000/ ...   shards, in the order of the text (record_shards.py)
+  train-00000/ ...   shards, in the order of the text (shards.py)
   dev.source ...     dev and test set as text, where the corpus has them
   manifest.json      written last: all of this, hashed and counted
 

@@ -1,0 +1,1 @@
+"""Whether two commits compute the same, seen from outside through their programs."""

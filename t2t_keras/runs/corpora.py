@@ -1,0 +1,155 @@
+"""Corpora of a run: opened, its vocabulary learned, its pairs dealt into batches."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, cast
+
+import numpy as np
+
+from t2t_keras.errors import UserError
+from t2t_keras.input_pipeline.batches.evaluation_batches import EvaluationBatches
+from t2t_keras.input_pipeline.batches.filling import (
+    BucketFilling,
+    Filling,
+    MixedFilling,
+    PackedFilling,
+    lengths_of_mixture,
+)
+from t2t_keras.input_pipeline.batches.mixture import Mixture
+from t2t_keras.input_pipeline.batches.plan import ALL_ROWS, WorkerShare
+from t2t_keras.input_pipeline.corpora.corpus import Corpus, Files, open_corpus
+from t2t_keras.input_pipeline.records.manifest import read_manifest, text_files
+from t2t_keras.input_pipeline.records.tokenized import TokenizedCorpus
+from t2t_keras.runs.mixing import MixturePart, chunks_in_proportion
+from t2t_keras.runs.tasks import task_for
+from t2t_keras.settings.config import (
+    DataConfig,
+)
+from t2t_keras.text.subwords import learn_subwords
+from t2t_keras.text.vocabulary import SubwordVocabulary
+
+# Programs that XLA compiles for a dev set: of more, its few batches get no fuller.
+_MOST_SHAPES_TO_EVALUATE = 3
+
+
+def build_corpus(
+    config: DataConfig, splits: Sequence[str] = ("train", "dev", "test")
+) -> Corpus:
+    """Returns the corpus that the settings name.
+
+    Training text of one's own takes the place of a dataset that a flagfile names.
+    Of records only the dev and test set are text.
+
+    Args:
+        config: The settings.
+        splits: Which text files to open; a dataset opens what is asked for anyway.
+
+    Raises:
+        UserError: If there is no text, or one side of it is missing.
+    """
+    files = {
+        split: (getattr(config, f"{split}_source"), getattr(config, f"{split}_target"))
+        for split in ("train", "dev", "test")
+    }
+    for split, (source, target) in files.items():
+        if target and not source:
+            raise UserError(f"--{split}_target needs --{split}_source beside it.")
+    if config.records:
+        return _corpus_of_records(config, files, splits)
+    if config.dataset is None and not files["train"][0]:
+        raise UserError(
+            "There is nothing to train on. Give --dataset (a TFDS name or a folder "
+            "under data/), or --train_source and --train_target."
+        )
+    opened = {name: files[name] for name in splits if files[name][0]}
+    if files["train"][0] and not opened:
+        return Corpus("text files", {})
+    return open_corpus(
+        None if files["train"][0] else config.dataset,
+        files=opened or None,
+        source_language=config.source_language,
+        target_language=config.target_language,
+        data_dir=config.data_dir,
+        download=config.download,
+        read_trees=task_for(config.target_language).read_trees,
+    )
+
+
+def _corpus_of_records(
+    config: DataConfig, files: Mapping[str, Files], splits: Sequence[str]
+) -> Corpus:
+    """Returns dev and test set: files that are named, or else those of the records."""
+    folder = Path(config.records or "")
+    manifest = read_manifest(folder)
+    kept = {
+        split: ([source], [target])
+        for split in manifest.texts
+        for source, target in [text_files(folder, split)]
+    }
+    named = {split: pair for split, pair in files.items() if pair[0]}
+    opened = {
+        split: pair
+        for split, pair in {**kept, **named}.items()
+        if split in splits and split != "train"
+    }
+    read_trees = task_for(config.target_language).read_trees
+    texts = open_corpus(files=opened, read_trees=read_trees).splits if opened else {}
+    return Corpus(manifest.making.corpus, texts)
+
+
+def build_vocabulary(
+    config: DataConfig, corpus: Corpus, parts: Sequence[MixturePart] = ()
+) -> SubwordVocabulary:
+    """Returns the vocabulary of the settings: a file's, or learned from the corpus.
+
+    Of a mixture's parts it is learned as well, in the proportion of their rates.
+    """
+    if config.vocabulary_file:
+        return SubwordVocabulary.load(config.vocabulary_file)
+
+    def lines():
+        for source, target in chunks_in_proportion(corpus, parts):
+            for pair in zip(source, target, strict=True):
+                yield from pair
+
+    proto = learn_subwords(
+        lines(),
+        vocabulary_size=config.vocabulary_size,
+        model_type=cast(Any, config.subwords),
+    )
+    return SubwordVocabulary(proto)
+
+
+def build_filling(
+    config: DataConfig, corpus: TokenizedCorpus, mixture: Mixture | None = None
+) -> Filling:
+    """Returns how the training pairs fall into batches."""
+    lengths = corpus.lengths
+    if mixture is not None:
+        way = _way_to_fill(config, lengths_of_mixture(lengths, mixture))
+        return MixedFilling(lengths, mixture, way)
+    return _way_to_fill(config, lengths)
+
+
+def _way_to_fill(
+    config: DataConfig, lengths: np.ndarray
+) -> BucketFilling | PackedFilling:
+    if config.batching == "pack":
+        return PackedFilling.of(lengths, tokens_per_batch=config.tokens_per_batch)
+    return BucketFilling.of(
+        lengths,
+        max_shapes=config.max_shapes,
+        tokens_per_batch=config.tokens_per_batch,
+    )
+
+
+def build_evaluation(
+    config: DataConfig, corpus: TokenizedCorpus, share: WorkerShare = ALL_ROWS
+) -> EvaluationBatches:
+    """Returns the batches to evaluate on: of several workers, the rows of one."""
+    return EvaluationBatches(
+        corpus,
+        max_shapes=min(config.max_shapes, _MOST_SHAPES_TO_EVALUATE),
+        tokens_per_batch=config.tokens_per_batch,
+        share=share,
+    )

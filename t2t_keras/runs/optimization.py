@@ -1,0 +1,85 @@
+"""Learning-rate schedule, optimizer and update step for the settings of a run."""
+
+from collections.abc import Callable
+
+import keras
+import tensorflow as tf
+
+from t2t_keras.input_pipeline.batches.evaluation_batches import EvaluationBatches
+from t2t_keras.settings.config import (
+    ExperimentConfig,
+    TrainingConfig,
+)
+from t2t_keras.training.losses import LossSums
+from t2t_keras.training.optimizer import SummedGradientAdam, paper_adam
+from t2t_keras.training.schedule import WarmupInverseSquareRoot
+from t2t_keras.training.step import Stepper
+from t2t_keras.training.update import ReplicaUpdate
+
+
+def build_schedule(config: ExperimentConfig) -> WarmupInverseSquareRoot:
+    """Returns the paper's learning rate for the settings."""
+    return WarmupInverseSquareRoot(
+        config.model.d_model,
+        config.training.warmup_steps,
+        config.training.learning_rate_scale,
+    )
+
+
+def build_optimizer(config: ExperimentConfig, model: keras.Model) -> SummedGradientAdam:
+    """Returns the paper's Adam on the paper's schedule, built for a model."""
+    # bfloat16 has float32's range; float16 has not, and small gradients vanish.
+    scaled = config.training.precision == "float16"
+    optimizer = paper_adam(build_schedule(config), dynamic_loss_scale=scaled)
+    optimizer.build(model.trainable_variables)
+    return optimizer
+
+
+def uses_xla(config: TrainingConfig) -> bool:
+    """Returns whether XLA compiles the step: where it is asked for and gains.
+
+    On CPUs it has no fast bfloat16 product. TensorFlow's own is three times as fast
+    there as either's of float32 (benchmarks/README.md).
+    """
+    has_gpu = bool(tf.config.list_physical_devices("GPU"))
+    return config.jit_compile and (has_gpu or config.precision != "bfloat16")
+
+
+def build_stepper(
+    config: TrainingConfig,
+    model: keras.Model,
+    optimizer: SummedGradientAdam | None,
+    strategy: tf.distribute.Strategy,
+    *,
+    packed: bool = False,
+) -> Stepper:
+    """Returns what trains and evaluates the model; `packed` batches to train on."""
+    update = ReplicaUpdate(
+        model,
+        optimizer,
+        label_smoothing=config.label_smoothing,
+        seed=config.seed,
+        jit_compile=uses_xla(config),
+        packed=packed,
+    )
+    return Stepper(update, strategy, max_tokens=config.max_tokens_per_replica)
+
+
+def loss_sums(
+    stepper: Stepper,
+    batches: EvaluationBatches,
+    batch_done: Callable[[], object] = lambda: None,
+) -> LossSums:
+    """Returns the loss sums of some batches, without dropout and smoothing.
+
+    Args:
+        stepper: Evaluates the model.
+        batches: On which.
+        batch_done: Called after each batch.
+    """
+    total = [0.0, 0.0, 0.0]
+    for batch in batches:
+        sums = stepper.evaluate(batch).losses
+        total = [a + float(b) for a, b in zip(total, sums, strict=True)]
+        batch_done()
+    return LossSums(*total)
