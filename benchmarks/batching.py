@@ -22,8 +22,7 @@ from typing import NamedTuple
 from benchmarks.input_pipeline import written_corpus
 from benchmarks.product_step import named_config, product_step
 from t2t_keras.input_pipeline.batches.pipeline import TrainingBatches, batching_summary
-from t2t_keras.input_pipeline.records.tokenized import TokenizedCorpus
-from t2t_keras.input_pipeline.records.tokenizing import tokenize_corpus
+from t2t_keras.input_pipeline.records.tokenized import TokenizedCorpus, tokenize_corpus
 from t2t_keras.runs import corpora
 from t2t_keras.settings.config import (
     DataConfig,

@@ -42,8 +42,8 @@ from t2t_keras.input_pipeline.records.shards import ShardFacts, shard_name
 from t2t_keras.input_pipeline.records.tokenized import (
     TokenizationReport,
     TokenizedCorpus,
+    tokenize_corpus,
 )
-from t2t_keras.input_pipeline.records.tokenizing import tokenize_corpus
 from t2t_keras.runs import corpora, preparation
 from t2t_keras.settings.config import DataConfig
 

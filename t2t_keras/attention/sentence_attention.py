@@ -15,7 +15,7 @@ from t2t_keras.attention.sentence_maps import SentenceMaps, sentence_maps
 from t2t_keras.errors import UserError, needed_for
 from t2t_keras.model.attention_maps import attention_maps
 from t2t_keras.parsing.linearization import linearized
-from t2t_keras.parsing.parser_form import TREES
+from t2t_keras.parsing.task import TREES
 from t2t_keras.parsing.trees import read_trees
 from t2t_keras.runs import models
 from t2t_keras.runs.tasks import task_for

@@ -12,7 +12,7 @@ from typing import TypeAlias
 
 import tensorflow as tf
 
-from t2t_keras.decoding.sizes import size_of
+from t2t_keras.decoding.search_state import size_of
 from t2t_keras.typing import Tensor
 
 # [B, H, X, K], for instance of one layer's keys.

@@ -1,4 +1,4 @@
-"""What a beam search carries from step to step, and what it finds.
+"""State of a beam search from step to step, and its result.
 
 Shapes: B sentences, W live hypotheses of each, N hypotheses returned, L longest
 output.
@@ -9,10 +9,20 @@ from typing import Any, NamedTuple, TypeAlias
 import tensorflow as tf
 
 from t2t_keras.decoding.candidates import IMPOSSIBLE
-from t2t_keras.decoding.length_penalty import length_penalty
-from t2t_keras.decoding.settings import PAD_ID, BeamSearchSettings, RowOptions
-from t2t_keras.decoding.sizes import size_of
+from t2t_keras.decoding.settings import (
+    PAD_ID,
+    BeamSearchSettings,
+    RowOptions,
+    length_penalty,
+)
 from t2t_keras.typing import Tensor
+
+
+def size_of(tensor: Tensor, axis: int) -> int | Tensor:
+    """Returns the length of an axis, as an int where it is known."""
+    size = tensor.shape[axis]
+    return tf.shape(tensor)[axis] if size is None else size
+
 
 Cache: TypeAlias = Any
 

@@ -10,9 +10,8 @@ from typing import Protocol
 import tensorflow as tf
 
 from t2t_keras.decoding.candidates import IMPOSSIBLE, Candidates, best_candidates
-from t2t_keras.decoding.search_state import BeamSearchResult, Cache, State
+from t2t_keras.decoding.search_state import BeamSearchResult, Cache, State, size_of
 from t2t_keras.decoding.settings import BeamSearchSettings
-from t2t_keras.decoding.sizes import size_of
 from t2t_keras.typing import Tensor
 
 

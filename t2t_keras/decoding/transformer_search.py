@@ -11,9 +11,8 @@ import tensorflow as tf
 from t2t_keras.decoding import key_value_cache
 from t2t_keras.decoding.beam_search import BeamSearchResult, beam_search
 from t2t_keras.decoding.key_value_cache import KeyValueCache
-from t2t_keras.decoding.search_state import Cache
+from t2t_keras.decoding.search_state import Cache, size_of
 from t2t_keras.decoding.settings import BeamSearchSettings, RowOptions
-from t2t_keras.decoding.sizes import size_of
 from t2t_keras.model.transformer import StepKernels, Transformer
 from t2t_keras.typing import Tensor
 

@@ -11,8 +11,7 @@ import numpy as np
 import tensorflow as tf
 
 from t2t_keras.decoding.beam_search import BeamSearchResult
-from t2t_keras.text.forms import PlainText, TextForm
-from t2t_keras.text.reading import TextReader
+from t2t_keras.text.reading import PlainText, TextForm, TextReader
 from t2t_keras.text.vocabulary import SubwordVocabulary
 from t2t_keras.typing import Tensor
 

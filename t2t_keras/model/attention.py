@@ -9,7 +9,7 @@ from collections.abc import Callable
 import keras
 from keras import ops
 
-from t2t_keras.model.attention_dropout import AttentionDropout
+from t2t_keras.model.dropout import AttentionDropout
 from t2t_keras.model.projection import project
 from t2t_keras.typing import Tensor
 

@@ -1,12 +1,12 @@
-"""Dropout whose mask is a pure function of keys.
+"""Dropout whose mask is a pure function of keys: of layers and attention weights.
 
 A step that is run again, on two replicas instead of one, compiled or not, must
 drop the same elements. A stateful generator cannot promise that: its masks follow
-the order of calls and the shape of a replica's share. Here every row of the global
-batch carries a key, every dropout site folds its own number into it, and an element
+the order of calls and the shape of a replica's shard. Here every row of the global
+batch carries a key, every dropout layer folds its own number into it, and an element
 is dropped according to a hash of (row key, position in the row). ADR 0013.
 
-Shapes: B batch, any further axes.
+Shapes: B batch, any further axes; of attention weights H heads, T queries, S keys.
 """
 
 import math
@@ -111,3 +111,37 @@ class Dropout(keras.layers.Layer):
 
     def get_config(self):
         return {**super().get_config(), "dropout_rate": self.dropout_rate}
+
+
+class AttentionDropout(Dropout):
+    """Zeroes weights at `dropout_rate` and scales the others up (section 6.3).
+
+    A weight is dropped according to its row's key, its head, query and key: the same
+    however far a bucket pads the row, and whoever else is in the batch. In packed rows
+    it is so for the row (ADR 0013).
+
+    Args:
+        dropout_rate: Share of the weights to drop, in [0, 1).
+        **kwargs: Passed on to `keras.layers.Layer`.
+
+    Call args:
+        inputs: [B, H, T, S] float.
+        dropout_keys: [B] uint32, one key a row, or None to pass `inputs` through.
+
+    Returns:
+        The shape and dtype of `inputs`.
+
+    Raises:
+        ValueError: If `dropout_rate` is outside [0, 1).
+    """
+
+    def call(self, inputs, dropout_keys=None):
+        if dropout_keys is None or self.dropout_rate == 0.0:
+            return inputs
+        batch, heads, queries, keys = ops.shape(inputs)
+        keys_BH = fold_in(ops.reshape(dropout_keys, (-1, 1)), ops.arange(heads))
+        keys_BHT = fold_in(ops.expand_dims(keys_BH, 2), ops.arange(queries))
+        # A row for each query, in which positions are counted from its first key.
+        rows = ops.reshape(inputs, (batch * heads * queries, keys))
+        dropped = super().call(rows, ops.reshape(keys_BHT, (-1,)))
+        return ops.reshape(dropped, (batch, heads, queries, keys))

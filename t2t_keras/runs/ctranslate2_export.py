@@ -8,7 +8,7 @@ from t2t_keras.errors import UserError
 from t2t_keras.model.transformer import Transformer
 from t2t_keras.runs.models import TrainedModel
 from t2t_keras.serving.export.ctranslate2_model import Weights, write_ctranslate2
-from t2t_keras.serving.export.version_directory import next_version
+from t2t_keras.serving.export.saved_model import next_version
 
 # Sinusoids to write. CTranslate2 cuts sources after as many tokens by itself.
 _POSITIONS = 1024

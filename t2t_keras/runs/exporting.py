@@ -28,17 +28,11 @@ from t2t_keras.runs.model_dir import ModelDir, package_versions
 from t2t_keras.runs.models import TrainedModel
 from t2t_keras.runs.tasks import task_for
 from t2t_keras.serving.export.compiled_search import buckets_up_to, compiled
-from t2t_keras.serving.export.graph_check import (
-    check_graph,
-    read_meta_graph,
-    signatures_of,
-)
-from t2t_keras.serving.export.ids_module import IdsModule
+from t2t_keras.serving.export.ids_module import IdsModule, ServedModel
 from t2t_keras.serving.export.limits import ServingLimits
 from t2t_keras.serving.export.model_card import write_model_card
-from t2t_keras.serving.export.requests import write_warm_up
+from t2t_keras.serving.export.requests import warm_up_requests, write_warm_up
 from t2t_keras.serving.export.saved_model import save_version
-from t2t_keras.serving.export.served_model import ServedModel
 from t2t_keras.serving.export.server_files import (
     BATCHING,
     kept_server_files,
@@ -46,8 +40,12 @@ from t2t_keras.serving.export.server_files import (
     write_server_files,
 )
 from t2t_keras.serving.export.translator_module import TranslatorModule
-from t2t_keras.serving.export.validation import validate
-from t2t_keras.serving.export.warm_up import warm_up_requests
+from t2t_keras.serving.export.validation import (
+    check_graph,
+    read_meta_graph,
+    signatures_of,
+    validate,
+)
 from t2t_keras.training import checkpoints
 
 _PACKAGES = ("tensorflow", "keras", "tensorflow-text", "sentencepiece")

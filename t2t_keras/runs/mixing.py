@@ -17,8 +17,7 @@ from t2t_keras.input_pipeline.records.manifest import (
     open_records,
     read_manifest,
 )
-from t2t_keras.input_pipeline.records.tokenized import TokenizedCorpus
-from t2t_keras.input_pipeline.records.tokenizing import tokenize_corpus
+from t2t_keras.input_pipeline.records.tokenized import TokenizedCorpus, tokenize_corpus
 from t2t_keras.runs.tasks import task_for
 from t2t_keras.settings.config import DataConfig
 from t2t_keras.settings.mixture import MixtureItem, holds_records, mixture_item

@@ -19,7 +19,7 @@ from t2t_keras.settings.config import (
     DecodingConfig,
     ExperimentConfig,
 )
-from t2t_keras.text.forms import TextForm
+from t2t_keras.text.reading import TextForm
 from t2t_keras.text.vocabulary import SubwordVocabulary
 from t2t_keras.training.checkpoints import CheckpointStore
 

@@ -22,8 +22,7 @@ from t2t_keras.input_pipeline.records.manifest import (
     open_vocabulary,
     read_manifest,
 )
-from t2t_keras.input_pipeline.records.tokenized import TokenizedCorpus
-from t2t_keras.input_pipeline.records.tokenizing import tokenize_corpus
+from t2t_keras.input_pipeline.records.tokenized import TokenizedCorpus, tokenize_corpus
 from t2t_keras.runs import corpora, mixing
 from t2t_keras.runs.model_dir import ModelDir, package_versions
 from t2t_keras.runs.record_settings import check_settings

@@ -16,7 +16,7 @@ from t2t_keras.evaluation.compound_bleu import (
 )
 from t2t_keras.evaluation.translator import TranslatedLine
 from t2t_keras.input_pipeline.corpora.corpus import Corpus
-from t2t_keras.input_pipeline.records.tokenizing import tokenize_corpus
+from t2t_keras.input_pipeline.records.tokenized import tokenize_corpus
 from t2t_keras.runs import corpora, models, optimization
 from t2t_keras.runs.tasks import CorpusScores, task_for
 from t2t_keras.settings.config import DecodingConfig

@@ -10,7 +10,7 @@ from typing import Any, Protocol
 from t2t_keras.errors import UserError
 from t2t_keras.evaluation.bleu import corpus_scores
 from t2t_keras.input_pipeline.corpora.parallel_text import TreeReader
-from t2t_keras.text.forms import PlainText, TextForm
+from t2t_keras.text.reading import PlainText, TextForm
 
 _TREES = "tree"
 

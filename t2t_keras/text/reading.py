@@ -1,12 +1,12 @@
-"""Text to ids, cut to limits: in Python and in the graph, agreeing.
+"""Text to ids, cut to limits, in Python and in the graph; and adapters of the text.
 
 A text of a megabyte, sent to a server by mistake or by malice, must not cost more
-than one of a page.
+than one of a page. A text adapter says what a task's text looks like outside the model.
 
-Shapes: N number of texts, L length.
+Shapes: N number of texts, or of translations of each of B texts; L length.
 """
 
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 from t2t_keras.text.normalization import normalize, normalize_in_graph
 from t2t_keras.text.vocabulary import EOS_ID, PAD_ID, SubwordVocabulary
@@ -98,3 +98,51 @@ class TextReader:
             tf.cast(rows.row_lengths(), tf.int32),
             (characters > self.max_characters) | too_many,
         )
+
+
+class TextForm(Protocol):
+    """How a line becomes a source, and what a model writes becomes an answer.
+
+    Each in Python and in the graph, agreeing.
+    """
+
+    def source(self, line: str | bytes) -> str | bytes:
+        """Returns what the model reads of a line."""
+        ...
+
+    def answer(self, source: str, target: str) -> str:
+        """Returns what the user gets.
+
+        Args:
+            source: Normalised, and cut to what is read of a line at most.
+            target: What the model wrote, normalised.
+        """
+        ...
+
+    def source_in_graph(self, lines: Tensor) -> Tensor:
+        """Returns what `source` does, of [B] string."""
+        ...
+
+    def answer_in_graph(self, sources: Tensor, targets: Tensor) -> Tensor:
+        """Returns what `answer` does, of [B] and [B, N] string, as [B, N]."""
+        ...
+
+
+class PlainText:
+    """The form of a translator: text is read and written as it is."""
+
+    def source(self, line: str | bytes) -> str | bytes:
+        """Returns the line."""
+        return line
+
+    def answer(self, source: str, target: str) -> str:
+        """Returns the target."""
+        return target
+
+    def source_in_graph(self, lines: Tensor) -> Tensor:
+        """Returns the lines."""
+        return lines
+
+    def answer_in_graph(self, sources: Tensor, targets: Tensor) -> Tensor:
+        """Returns the targets."""
+        return targets

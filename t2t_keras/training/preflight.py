@@ -9,9 +9,8 @@ import numpy as np
 import tensorflow as tf
 
 from t2t_keras.errors import UserError
-from t2t_keras.training.batch_shapes import Shape, shape_of
 from t2t_keras.training.progress import as_duration
-from t2t_keras.training.shares import micro_batch_count
+from t2t_keras.training.shares import Shape, micro_batch_count, shape_of
 from t2t_keras.training.step import Stepper
 from t2t_keras.typing import Batch
 

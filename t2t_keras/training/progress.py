@@ -9,7 +9,7 @@ from typing import Any, TextIO
 import numpy as np
 import tensorflow as tf
 
-from t2t_keras.training.metrics_file import MetricsFile
+from t2t_keras.training.metrics import MetricsFile
 
 
 class Progress:

@@ -1,9 +1,12 @@
-"""How rows of a batch are shared out: replicas first, then micro-batches.
+"""Shards of a batch, for replicas and then for micro-batches (gradient accumulation).
 
-A process has the rows of its own replicas, which of one process alone are all.
+A process has the rows of its own replicas, which are all rows if it is the only one.
 
 Shapes: B rows of a batch, L length.
 """
+
+from collections.abc import Collection
+from typing import TypeAlias
 
 import numpy as np
 
@@ -97,3 +100,31 @@ def padded_rows(feature: np.ndarray, rows: int) -> np.ndarray:
     """Returns a feature with rows of 0 behind it, `rows` in all."""
     missing = rows - len(feature)
     return np.pad(feature, [(0, missing)] + [(0, 0)] * (feature.ndim - 1))
+
+
+Shape: TypeAlias = tuple[int, int, int]
+
+
+def shape_of(batch: Batch) -> Shape:
+    """Returns (rows, source length, target length)."""
+    rows, source_length = batch["encoder_input_tokens"].shape
+    return rows, source_length, batch["decoder_target_tokens"].shape[1]
+
+
+def check_compiled(batch: Batch, compiled: Collection[Shape] | None, use: str) -> None:
+    """Refuses a batch that a program would have to be compiled for.
+
+    Args:
+        batch: Features [B, L].
+        compiled: The shapes that there are programs for; None where none is needed.
+        use: What the batch is for, as "to train on".
+
+    Raises:
+        ValueError: If its shape is another.
+    """
+    shape = shape_of(batch)
+    if compiled is not None and shape not in compiled:
+        raise ValueError(
+            f"A batch {use} must be of one of the shapes {sorted(compiled)}, which "
+            f"were compiled before training. Received: {shape}"
+        )

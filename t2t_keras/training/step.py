@@ -9,11 +9,13 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-from t2t_keras.training.batch_shapes import Shape, check_compiled, shape_of
 from t2t_keras.training.shares import (
+    Shape,
+    check_compiled,
     computed_rows,
     micro_batch_count,
     micro_batches,
+    shape_of,
     share_of,
 )
 from t2t_keras.training.strategy import num_processes

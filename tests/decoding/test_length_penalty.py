@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from t2t_keras.decoding.length_penalty import length_penalty
+from t2t_keras.decoding.settings import length_penalty
 
 
 def test_the_papers_alpha_gives_the_values_worked_out_by_hand():

@@ -2,7 +2,7 @@
 
 import tensorflow as tf
 
-from t2t_keras.decoding.sizes import size_of
+from t2t_keras.decoding.search_state import size_of
 
 
 def test_what_is_known_is_an_int_and_the_rest_is_found_when_it_runs():

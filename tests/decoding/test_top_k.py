@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from t2t_keras.decoding import top_k
-from t2t_keras.decoding.top_k import top_k_of_rows
+from t2t_keras.decoding import candidates
+from t2t_keras.decoding.candidates import top_k_of_rows
 
 
 def expected_top_k(values, k):
@@ -38,7 +38,7 @@ def test_groups_left_in_order_of_their_maxima_would_be_caught(monkeypatch):
     values[0, [5, 70, 71]] = [1.0, 1.0, 2.0]
     _, expected = expected_top_k(values, 3)
     np.testing.assert_array_equal(top_k_of_rows(values, 3)[1], expected)
-    monkeypatch.setattr(top_k.tf, "sort", lambda groups, axis: groups)
+    monkeypatch.setattr(candidates.tf, "sort", lambda groups, axis: groups)
     assert top_k_of_rows(values, 3)[1].numpy().tolist() != expected.tolist()
 
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from t2t_keras.decoding.beam_search import BeamSearchResult
 from t2t_keras.evaluation.translator import EMPTY, Translation, Translator
 from t2t_keras.parsing.linearization import repaired, words_of
-from t2t_keras.parsing.parser_form import ParserForm
+from t2t_keras.parsing.task import ParserForm
 from t2t_keras.parsing.trees import read_trees
 from t2t_keras.text.subwords import learn_subwords
 from t2t_keras.text.vocabulary import SubwordVocabulary

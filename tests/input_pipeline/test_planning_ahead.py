@@ -5,7 +5,7 @@ import threading
 
 import pytest
 
-from t2t_keras.input_pipeline.batches.planning_ahead import begun
+from t2t_keras.input_pipeline.batches.pipeline import begun
 
 SECONDS = 30
 

@@ -13,7 +13,7 @@ from tensorflow_datasets.core.download.util import DownloadError
 from t2t_keras.errors import UserError
 from t2t_keras.input_pipeline.corpora import tfds as tfds_corpora
 from t2t_keras.input_pipeline.corpora.corpus import open_corpus
-from t2t_keras.input_pipeline.records.tokenizing import tokenize_corpus
+from t2t_keras.input_pipeline.records.tokenized import tokenize_corpus
 
 PAIRS = tuple((f"ein Haus {number}", f"a house {number}") for number in range(25))
 

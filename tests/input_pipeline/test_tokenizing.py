@@ -5,9 +5,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from t2t_keras.errors import UserError
-from t2t_keras.input_pipeline.records import tokenizing
-from t2t_keras.input_pipeline.records.tokenized import TokenizationReport
-from t2t_keras.input_pipeline.records.tokenizing import tokenize_corpus
+from t2t_keras.input_pipeline.records import tokenized
+from t2t_keras.input_pipeline.records.tokenized import (
+    TokenizationReport,
+    tokenize_corpus,
+)
 from tests.input_pipeline.made_up import made_up_pairs
 
 
@@ -70,7 +72,7 @@ def test_over_long_and_empty_are_told_apart(vocabulary):
 def test_chunks_do_not_show(vocabulary, monkeypatch):
     pairs = made_up_pairs(50, seed=4)
     whole = tokenize_corpus(dataset_of(pairs), vocabulary, 30)
-    monkeypatch.setattr(tokenizing, "_LINES_PER_CALL", 7)
+    monkeypatch.setattr(tokenized, "_LINES_PER_CALL", 7)
     in_pieces = tokenize_corpus(dataset_of(pairs), vocabulary, 30)
     assert pairs_in(in_pieces) == pairs_in(whole)
     assert pairs_in(whole) == expected_pairs(vocabulary, pairs, 30)

@@ -10,9 +10,8 @@ import pytest
 
 import t2t_keras.model
 from t2t_keras.model.attention import MultiHeadAttention
-from t2t_keras.model.attention_dropout import AttentionDropout
 from t2t_keras.model.decoder import Decoder, DecoderLayer
-from t2t_keras.model.dropout import Dropout
+from t2t_keras.model.dropout import AttentionDropout, Dropout
 from t2t_keras.model.embedding import SharedEmbedding
 from t2t_keras.model.encoder import Encoder, EncoderLayer
 from t2t_keras.model.feed_forward import FeedForward

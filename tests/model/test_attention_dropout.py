@@ -6,7 +6,7 @@ import tensorflow as tf
 from keras import ops
 
 from t2t_keras.model.attention import MultiHeadAttention
-from t2t_keras.model.attention_dropout import AttentionDropout
+from t2t_keras.model.dropout import AttentionDropout
 from tests.model.copy_weights import copy_attention
 from tests.reference import transformer_np
 from tests.reference.weights_np import Sizes, random_attention

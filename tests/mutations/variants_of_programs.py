@@ -145,7 +145,7 @@ VARIANTS_OF_PROGRAMS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "the next version is the number of versions",
-        "t2t_keras.serving.export.version_directory",
+        "t2t_keras.serving.export.saved_model",
         "next_version",
         "max(versions, default=0)",
         "len(versions)",

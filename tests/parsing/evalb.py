@@ -14,7 +14,7 @@ import tempfile
 from pathlib import Path
 
 from t2t_keras.parsing.bracket_scores import sentence_scores
-from t2t_keras.parsing.evalb_table import evalb_table
+from t2t_keras.parsing.tree_scores import evalb_table
 from t2t_keras.parsing.trees import Step, Tree, grown, read_trees, walk
 
 LABELS = ("S", "NP", "VP", "ADVP", "PRT", "TOP", "NP-SBJ", "PRT=2", "-NONE-", "A-1", "")

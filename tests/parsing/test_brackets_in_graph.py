@@ -2,7 +2,7 @@ import tensorflow as tf
 from hypothesis import given
 from hypothesis import strategies as st
 
-from t2t_keras.parsing.brackets_in_graph import (
+from t2t_keras.parsing.graph_repair import (
     brackets_over_words,
     read_symbols,
     running_minimum,

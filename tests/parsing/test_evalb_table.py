@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from t2t_keras.parsing.bracket_scores import sentence_scores
-from t2t_keras.parsing.evalb_table import evalb_table, summary
+from t2t_keras.parsing.tree_scores import evalb_table, summary
 from t2t_keras.parsing.trees import Tree, read_trees
 from tests.parsing.evalb import holds, own_table, random_pairs, run_evalb
 

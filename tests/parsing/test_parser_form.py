@@ -1,7 +1,7 @@
 import pytest
 import tensorflow as tf
 
-from t2t_keras.parsing.parser_form import ParserForm
+from t2t_keras.parsing.task import ParserForm
 
 LINES = ("The dog  doesn't sleep.", "", " \t", "a (b) c", "Nothing , here")
 

@@ -9,8 +9,7 @@ import tensorflow_datasets as tfds
 from t2t_keras.errors import UserError
 from t2t_keras.input_pipeline.corpora.corpus import open_corpus
 from t2t_keras.input_pipeline.corpora.parallel_text import open_parallel_text
-from t2t_keras.parsing.parser_form import ParserForm
-from t2t_keras.parsing.tree_text import tree_pairs
+from t2t_keras.parsing.task import ParserForm, tree_pairs
 
 # As treebanks have them: over several lines, with traces, tags, and a bracket more.
 TREEBANK = b"""\

@@ -5,8 +5,8 @@ import pytest
 
 from t2t_keras.errors import UserError
 from t2t_keras.evaluation.bleu import corpus_scores
+from t2t_keras.parsing.task import tree_pairs
 from t2t_keras.parsing.tree_scores import judged_trees
-from t2t_keras.parsing.tree_text import tree_pairs
 from t2t_keras.runs.tasks import task_for
 
 

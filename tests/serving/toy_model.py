@@ -4,8 +4,8 @@ import tensorflow as tf
 
 from t2t_keras.decoding.beam_search import BeamSearchResult
 from t2t_keras.decoding.settings import BeamSearchSettings
+from t2t_keras.serving.export.ids_module import ServedModel
 from t2t_keras.serving.export.limits import ServingLimits
-from t2t_keras.serving.export.served_model import ServedModel
 from t2t_keras.text.subwords import learn_subwords
 from t2t_keras.text.vocabulary import SubwordVocabulary
 

@@ -9,8 +9,8 @@ import tensorflow as tf
 from t2t_keras.runs import models, optimization
 from t2t_keras.runs.dev_evaluation import SAMPLES, DevEvaluation
 from t2t_keras.runs.run_data import prepare_data
-from t2t_keras.training.batch_shapes import shape_of
 from t2t_keras.training.losses import LossSums
+from t2t_keras.training.shares import shape_of
 from t2t_keras.training.update import StepSums
 from tests.system.changed import changed
 

@@ -13,7 +13,7 @@ from t2t_keras.decoding.settings import BeamSearchSettings
 from t2t_keras.decoding.transformer_search import search_translations
 from t2t_keras.errors import UserError
 from t2t_keras.input_pipeline.corpora.corpus import open_corpus
-from t2t_keras.input_pipeline.records.tokenizing import tokenize_corpus
+from t2t_keras.input_pipeline.records.tokenized import tokenize_corpus
 from t2t_keras.model.attention import MultiHeadAttention
 from t2t_keras.model.dropout import Dropout
 from t2t_keras.model.feed_forward import FeedForward

@@ -13,7 +13,7 @@ import tensorflow as tf
 
 from t2t_keras.decoding.settings import BeamSearchSettings
 from t2t_keras.decoding.transformer_search import search_translations
-from t2t_keras.serving.export.graph_check import ops_of, read_meta_graph, signatures_of
+from t2t_keras.serving.export.validation import ops_of, read_meta_graph, signatures_of
 from t2t_keras.training.checkpoints import steps_in
 from tests.system.conftest import REPOSITORY, python
 from tests.system.hostile_lines import BLANK, LINES, LONG

@@ -15,9 +15,8 @@ from t2t_keras.model.attention_maps import attention_maps
 from t2t_keras.runs import exporting
 from t2t_keras.runs.export_settings import ExportSettings
 from t2t_keras.runs.model_dir import ModelDir
-from t2t_keras.serving.export.graph_check import ops_of, read_meta_graph
 from t2t_keras.serving.export.requests import Request, read_warm_up
-from t2t_keras.serving.export.validation import served_session
+from t2t_keras.serving.export.validation import ops_of, read_meta_graph, served_session
 from t2t_keras.text.reading import TextReader
 from t2t_keras.training import checkpoints
 from tests.system.c_programs import run_c

@@ -7,7 +7,7 @@ import pytest
 import tensorflow as tf
 
 from t2t_keras.input_pipeline.batches.pipeline import TrainingBatches
-from t2t_keras.input_pipeline.records.tokenizing import tokenize_corpus
+from t2t_keras.input_pipeline.records.tokenized import tokenize_corpus
 from t2t_keras.runs import corpora, models, optimization
 from tests.devices import strategy_of
 from tests.system.random_model import CONFIG, made_up_lines, random_vocabulary

@@ -9,7 +9,7 @@ import pytest
 from benchmarks.server_process import started_server
 from t2t_keras.parsing.linearization import linearized, words_of
 from t2t_keras.parsing.trees import Tree, read_trees
-from t2t_keras.serving.export.graph_check import ops_of, read_meta_graph
+from t2t_keras.serving.export.validation import ops_of, read_meta_graph
 from tests.system.in_process import run_program
 from tests.system.stock_ops import CORE_OPS, TOKENIZER_OPS
 

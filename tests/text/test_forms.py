@@ -1,6 +1,6 @@
 import tensorflow as tf
 
-from t2t_keras.text.forms import PlainText
+from t2t_keras.text.reading import PlainText
 
 
 def test_plain_text_stays_as_it_is():

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from t2t_keras.training.batch_shapes import check_compiled, shape_of
+from t2t_keras.training.shares import check_compiled, shape_of
 
 
 def batch() -> dict[str, np.ndarray]:

@@ -4,7 +4,7 @@ import keras
 import numpy as np
 import pytest
 
-from t2t_keras.training.norms import norms_by_name, weight_norm
+from t2t_keras.training.metrics import norms_by_name, weight_norm
 
 
 def test_norms_are_numpys() -> None:

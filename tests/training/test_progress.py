@@ -9,7 +9,7 @@ import pytest
 import tensorflow as tf
 
 from t2t_keras.training import progress as progress_module
-from t2t_keras.training.metrics_file import MetricsFile
+from t2t_keras.training.metrics import MetricsFile
 from t2t_keras.training.progress import Progress, as_duration, as_flops
 
 DURATIONS = (

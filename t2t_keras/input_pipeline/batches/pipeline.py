@@ -1,10 +1,12 @@
-"""The composition: a tokenized corpus comes in, datasets of batches go out."""
+"""Datasets of batches from a tokenized corpus, the next epoch planned ahead."""
 
 import collections
 import dataclasses
 import itertools
+import threading
 from collections.abc import Callable, Generator, Iterator
-from typing import Any
+from concurrent.futures import Future
+from typing import Any, TypeVar
 
 import numpy as np
 import tensorflow as tf
@@ -18,9 +20,38 @@ from t2t_keras.input_pipeline.batches.plan import (
     WorkerShare,
     padding_only,
 )
-from t2t_keras.input_pipeline.batches.planning_ahead import begun
 from t2t_keras.input_pipeline.records.tokenized import TokenizedCorpus
 from t2t_keras.typing import Batch, BatchSize
+
+_Element = TypeVar("_Element")
+
+
+def begun(start: Callable[[], Iterator[_Element]]) -> Callable[[], Iterator[_Element]]:
+    """Begins an iteration in a thread, and goes no further than its first element.
+
+    The thread is a daemon: a program that ends does not wait for it.
+
+    Args:
+        start: Returns what to iterate over. The first element may take long, and may
+            be none.
+
+    Returns:
+        What waits until then and returns all elements, or raises what was raised.
+    """
+    result: Future[Iterator[_Element]] = Future()
+
+    def run() -> None:
+        try:
+            elements = start()
+            result.set_result(
+                itertools.chain(list(itertools.islice(elements, 1)), elements)
+            )
+        except BaseException as error:
+            result.set_exception(error)
+
+    threading.Thread(target=run, name="planning", daemon=True).start()
+    return result.result
+
 
 # Batches that are made while one is trained on: more than one, for a slow moment.
 _BATCHES_AHEAD = 4

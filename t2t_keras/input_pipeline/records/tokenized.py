@@ -1,20 +1,24 @@
-"""A corpus as token ids, by the number of a pair, wherever the ids lie.
+"""A corpus as token ids, by the number of a pair, in memory or on disk.
 
 In memory it is two flat arrays and where each sentence begins; a corpus prepared
-as records reads the same from disk (`records.py`). A batch is gathered by NumPy
-in well under a millisecond.
+as records reads the same from disk (`manifest.py`). A batch is gathered by NumPy
+in well under a millisecond. `tokenize_corpus` encodes text into memory, which is what
+a small corpus needs at each start.
 
 Shapes: N pairs.
 """
 
 import dataclasses
 import functools
-from collections.abc import Iterable
-from typing import Protocol
+import itertools
+from collections.abc import Iterable, Iterator
+from typing import Any, Protocol, TypeAlias
 
 import numpy as np
+import tensorflow as tf
 
 from t2t_keras.errors import UserError
+from t2t_keras.text.vocabulary import SubwordVocabulary
 
 
 @dataclasses.dataclass(frozen=True)
@@ -195,3 +199,45 @@ def corpus_in_memory(chunk: TokenizedChunk) -> TokenizedCorpus:
         for side in (0, 1)
     )
     return TokenizedCorpus(source, target, chunk.report)
+
+
+TokenRows: TypeAlias = tuple[np.ndarray, np.ndarray]
+"""Rows of ids end to end, and how many are each row's."""
+
+# Crossing from the graph to Python costs as much for a thousand lines as for one.
+_LINES_PER_CALL = 1024
+
+
+def tokenize_corpus(
+    dataset: tf.data.Dataset, vocabulary: SubwordVocabulary, max_length: int
+) -> TokenizedCorpus:
+    """Returns a corpus as ids, without the pairs that cannot be trained on.
+
+    Args:
+        dataset: Elements `{"source": ..., "target": ...}`, string scalars.
+        vocabulary: Encodes both sides.
+        max_length: Longest side that is kept, end of sentence included. At
+            least 2.
+
+    Raises:
+        ValueError: If `max_length` is below 2.
+        UserError: If no pair is left.
+    """
+    if max_length < 2:
+        raise ValueError(f"max_length must be at least 2. Received: {max_length}")
+
+    def encoded() -> Iterator[tuple[TokenRows, TokenRows]]:
+        batches: Any = dataset.batch(_LINES_PER_CALL).prefetch(tf.data.AUTOTUNE)
+        for texts in batches.as_numpy_iterator():
+            yield (
+                vocabulary.encode_all(texts["source"].tolist()),
+                vocabulary.encode_all(texts["target"].tolist()),
+            )
+
+    nothing = np.zeros(0, np.int32), np.zeros(0, np.int64)
+    chunk = joined(
+        kept_pairs(source, target, max_length, vocabulary.size)
+        for source, target in itertools.chain([(nothing, nothing)], encoded())
+    )
+    chunk.report.check_any_left(max_length)
+    return corpus_in_memory(chunk)

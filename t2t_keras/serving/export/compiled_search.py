@@ -13,7 +13,7 @@ import tensorflow as tf
 
 from t2t_keras.decoding.beam_search import BeamSearchResult
 from t2t_keras.decoding.settings import BeamSearchSettings, RowOptions
-from t2t_keras.serving.export.served_model import Search
+from t2t_keras.serving.export.ids_module import Search
 from t2t_keras.text.vocabulary import PAD_ID
 from t2t_keras.typing import Tensor
 

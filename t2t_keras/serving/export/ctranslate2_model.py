@@ -13,7 +13,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from t2t_keras.errors import UserError
-from t2t_keras.serving.export.version_directory import whole_or_not_at_all
+from t2t_keras.serving.export.saved_model import whole_or_not_at_all
 from t2t_keras.text.vocabulary import EOS_ID, PAD_ID, UNK_ID
 
 # How CTranslate2 may store weights without PyTorch's help.

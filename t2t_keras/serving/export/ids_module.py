@@ -1,24 +1,69 @@
-"""A translator for those who tokenize themselves: ids in, ids out, core ops only.
+"""SavedModel signatures of token ids, for clients that tokenize: core ops only.
 
 It loads wherever TensorFlow is, without TensorFlow Text: in a process that imports
 any op a file needs must be known, whichever signature uses it.
 
-Shapes: B batch, S source length, L output length.
+Shapes: B batch, S source length, T target length, N translations of each, L output
+length.
 """
 
 import dataclasses
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Protocol
 
 import tensorflow as tf
 
-from t2t_keras.decoding.settings import BeamSearchSettings
+from t2t_keras.decoding.beam_search import BeamSearchResult
+from t2t_keras.decoding.settings import BeamSearchSettings, RowOptions
 from t2t_keras.serving import signature
-from t2t_keras.serving.export import checked_inputs
-from t2t_keras.serving.export.limits import ServingLimits
-from t2t_keras.serving.export.served_model import ServedModel
+from t2t_keras.serving.export.limits import ServingLimits, checked_ids
 from t2t_keras.text.vocabulary import SubwordVocabulary
 from t2t_keras.typing import Tensor
+
+
+class Search(Protocol):
+    """A search for translations."""
+
+    def __call__(
+        self,
+        source: Tensor,
+        settings: BeamSearchSettings,
+        *,
+        options: RowOptions | None = None,
+        growing: bool = True,
+    ) -> BeamSearchResult:
+        """Returns the N best translations of source ids [B, S] int32.
+
+        Args:
+            source: Each row ended by EOS and padded with 0.
+            settings: How to search.
+            options: What each row has instead.
+            growing: Whether shapes may change on the way, which XLA does not allow.
+        """
+        ...
+
+
+@dataclasses.dataclass(frozen=True)
+class ServedModel:
+    """A model as functions that can be traced.
+
+    Source and target are ids [B, S] and [B, T] int32, each row ended by EOS and
+    padded with 0.
+
+    Attributes:
+        search: Finds translations.
+        target_log_probs: Of (source, target), each target token's log probability,
+            [B, T] float32; 0 at padding.
+        attention: Of (source, decoder input), the weights of encoder, decoder, and
+            from decoder to encoder, as `signature` has their shapes.
+        weights: Every variable that these read.
+    """
+
+    search: Search
+    target_log_probs: Callable[[Tensor, Tensor], Tensor]
+    attention: Callable[[Tensor, Tensor], Sequence[Any]]
+    weights: Sequence[tf.Variable]
+
 
 Outputs = Mapping[str, Tensor]
 
@@ -70,7 +115,7 @@ class IdsModule(tf.Module):
         }
 
     def _translate_ids(self, input_ids: Tensor) -> Outputs:
-        ids_BS, truncated_B = checked_inputs.ids(
+        ids_BS, truncated_B = checked_ids(
             input_ids, self._vocabulary.size, self._limits.source_length
         )
         found = self._best(ids_BS)
@@ -82,7 +127,7 @@ class IdsModule(tf.Module):
         }
 
     def _detokenize(self, output_ids: Tensor) -> Outputs:
-        ids_BL, _ = checked_inputs.ids(
+        ids_BL, _ = checked_ids(
             output_ids, self._vocabulary.size, self._limits.target_length
         )
         return {signature.TRANSLATION: self._vocabulary.decode_in_graph(ids_BL)}

@@ -11,7 +11,7 @@ from typing import Any
 
 import tensorflow as tf
 
-from t2t_keras.serving.export.graph_check import (
+from t2t_keras.serving.export.validation import (
     TOKENIZER_OPS,
     read_meta_graph,
     signatures_of,

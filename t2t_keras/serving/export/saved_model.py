@@ -1,13 +1,104 @@
-"""Writes a version of an export below its base directory, whole or not at all."""
+"""SavedModel versions below a base directory, each written whole or not at all."""
 
+import contextlib
+import fcntl
 import os
-from collections.abc import Callable
+import re
+import shutil
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import tensorflow as tf
 
+from t2t_keras.files.signals import undo_if_interrupted
 from t2t_keras.serving.export.ids_module import IdsModule
-from t2t_keras.serving.export.version_directory import next_version, whole_or_not_at_all
+
+# A version that is being written: its number, and the process that writes it.
+_TEMPORARY = re.compile(r"\.[0-9]+\.[0-9]+\.tmp")
+
+
+def next_version(base: Path) -> Path:
+    """Returns the directory of the next version below `base`, which need not exist."""
+    versions = [int(path.name) for path in base.glob("*") if path.name.isdigit()]
+    return base / str(max(versions, default=0) + 1)
+
+
+@contextlib.contextmanager
+def whole_or_not_at_all(final: Path) -> Iterator[Path]:
+    """Yields an empty directory, which becomes the directory `final` when all is done.
+
+    A server that watches the folder above never sees one that is half written. What
+    fails, or is interrupted, leaves nothing: not the folder it is in, if that is new.
+    What a process leaves that is killed, the next one deletes.
+
+    Args:
+        final: What must not exist yet.
+    """
+    base = final.parent
+    is_new = not base.exists()
+
+    def remove_base() -> None:
+        if is_new:
+            with contextlib.suppress(OSError):  # something is in it by now
+                base.rmdir()
+
+    with undo_if_interrupted(remove_base):
+        base.mkdir(parents=True, exist_ok=True)
+        with _begun(base / f".{final.name}.{os.getpid()}.tmp") as temporary:
+            yield temporary
+            temporary.rename(final)
+
+
+@contextlib.contextmanager
+def _begun(temporary: Path) -> Iterator[Path]:
+    """Makes a directory that is locked while it is written, and removed afterwards."""
+
+    def remove() -> None:
+        shutil.rmtree(temporary, ignore_errors=True)
+
+    with contextlib.ExitStack() as held:
+        # Nobody sweeps between the making of ours and its lock.
+        with _locked(temporary.parent, wait=True):
+            _sweep(temporary.parent)
+            if temporary.exists():
+                raise FileExistsError(
+                    f"{temporary} is there: another export is writing it, or was "
+                    "killed. If none is running, delete it."
+                )
+            held.enter_context(undo_if_interrupted(remove))
+            temporary.mkdir()
+            held.enter_context(_locked(temporary))
+        yield temporary
+
+
+def _sweep(base: Path) -> None:
+    """Deletes what killed processes left half written; nobody has that locked."""
+    for left in base.iterdir():
+        if not _TEMPORARY.fullmatch(left.name):
+            continue
+        with contextlib.suppress(FileNotFoundError), _locked(left) as is_ours:
+            if is_ours:
+                shutil.rmtree(left, ignore_errors=True)
+
+
+@contextlib.contextmanager
+def _locked(directory: Path, *, wait: bool = False) -> Iterator[bool]:
+    """Yields whether a directory is locked now, by us.
+
+    The lock is the kernel's and ends with the process, however that ends. It is not
+    ours if it is another's, or if the file system has none.
+    """
+    descriptor = os.open(directory, os.O_RDONLY)
+    try:
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
+            is_ours = True
+        except OSError:
+            is_ours = False
+        yield is_ours
+    finally:
+        os.close(descriptor)
+
 
 # Called with the SavedModel's directory before it gets its name.
 Step = Callable[[Path], None]

@@ -14,15 +14,17 @@ from typing import Any
 import tensorflow as tf
 
 from t2t_keras.decoding.beam_search import BeamSearchResult
-from t2t_keras.decoding.length_penalty import length_penalty
-from t2t_keras.decoding.settings import BeamSearchSettings, RowOptions
+from t2t_keras.decoding.settings import BeamSearchSettings, RowOptions, length_penalty
 from t2t_keras.serving import signature
-from t2t_keras.serving.export import checked_inputs
-from t2t_keras.serving.export.ids_module import IdsModule, Outputs
-from t2t_keras.serving.export.limits import MAX_ALPHA, ServingLimits
-from t2t_keras.serving.export.served_model import ServedModel
-from t2t_keras.text.forms import PlainText, TextForm
-from t2t_keras.text.reading import ReadTexts, TextReader
+from t2t_keras.serving.export.ids_module import IdsModule, Outputs, ServedModel
+from t2t_keras.serving.export.limits import (
+    MAX_ALPHA,
+    ServingLimits,
+    checked_option,
+    checked_pairs,
+    checked_texts,
+)
+from t2t_keras.text.reading import PlainText, ReadTexts, TextForm, TextReader
 from t2t_keras.text.vocabulary import SubwordVocabulary
 from t2t_keras.typing import Tensor
 
@@ -80,7 +82,7 @@ class TranslatorModule(IdsModule):
         }
 
     def _translate(self, text: Tensor) -> Outputs:
-        text = self._source(checked_inputs.texts(text, signature.TEXT))
+        text = self._source(checked_texts(text, signature.TEXT))
         read = self._sources.read_in_graph(text)
         return self._best_of(self._best(read.ids), read, text)
 
@@ -108,7 +110,7 @@ class TranslatorModule(IdsModule):
         }
 
     def _nbest(self, text: Tensor) -> Outputs:
-        text = self._source(checked_inputs.texts(text, signature.TEXT))
+        text = self._source(checked_texts(text, signature.TEXT))
         read = self._sources.read_in_graph(text)
         n_best = self._limits.n_best
         settings = dataclasses.replace(self._settings, n_best=n_best)
@@ -143,12 +145,12 @@ class TranslatorModule(IdsModule):
             alpha: Tensor = default_alpha,
             max_length: Tensor = default_length,
         ) -> Outputs:
-            text = self._source(checked_inputs.texts(text, signature.TEXT))
+            text = self._source(checked_texts(text, signature.TEXT))
             read = self._sources.read_in_graph(text)
             each = tf.shape(text)
-            beams_B = checked_inputs.option(beam_size, each, signature.BEAM_SIZE)
-            alphas_B = checked_inputs.option(alpha, each, signature.ALPHA)
-            lengths_B = checked_inputs.option(max_length, each, signature.MAX_LENGTH)
+            beams_B = checked_option(beam_size, each, signature.BEAM_SIZE)
+            alphas_B = checked_option(alpha, each, signature.ALPHA)
+            lengths_B = checked_option(max_length, each, signature.MAX_LENGTH)
             is_number_B = ~tf.math.is_nan(alphas_B)
             alphas_B = tf.where(is_number_B, alphas_B, settings.alpha)
             options = RowOptions(
@@ -170,7 +172,7 @@ class TranslatorModule(IdsModule):
         )
 
     def _score(self, source: Tensor, target: Tensor) -> Outputs:
-        source, target = checked_inputs.pairs(source, target)
+        source, target = checked_pairs(source, target)
         sources = self._sources.read_in_graph(self._source(source))
         targets = self._targets.read_in_graph(target)
         log_probs_BT = self._model.target_log_probs(sources.ids, targets.ids)
@@ -187,7 +189,7 @@ class TranslatorModule(IdsModule):
         }
 
     def _attention(self, source: Tensor, target: Tensor) -> Outputs:
-        source, target = checked_inputs.pairs(source, target)
+        source, target = checked_pairs(source, target)
         sources = self._shown.read_in_graph(self._source(source))
         targets = self._shown.read_in_graph(target)
         shifted_BT = tf.pad(targets.ids, [[0, 0], [1, 0]])[:, :-1]

@@ -5,7 +5,7 @@ import tensorflow as tf
 import tensorflow_text
 
 from t2t_keras.errors import UserError
-from t2t_keras.serving.export.graph_check import (
+from t2t_keras.serving.export.validation import (
     TOKENIZER_OPS,
     check_graph,
     ops_of,

@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from t2t_keras.serving.export.graph_check import check_graph
 from t2t_keras.serving.export.ids_module import IdsModule
 from t2t_keras.serving.export.requests import Request
 from t2t_keras.serving.export.saved_model import save_version
+from t2t_keras.serving.export.validation import check_graph
 from tests.serving.toy_model import LIMITS, SETTINGS, toy_model
 
 IDS = np.array([[5, 9, 1, 0], [7, 1, 0, 0], [0, 0, 0, 0], [-5, 999, 260, 1]], np.int32)

@@ -9,13 +9,12 @@ import tensorflow as tf
 from t2t_keras.decoding.beam_search import BeamSearchResult
 from t2t_keras.decoding.settings import BeamSearchSettings
 from t2t_keras.evaluation.translator import Translator
-from t2t_keras.parsing.parser_form import ParserForm
-from t2t_keras.serving.export.graph_check import check_graph
+from t2t_keras.parsing.task import ParserForm
 from t2t_keras.serving.export.limits import ServingLimits
 from t2t_keras.serving.export.requests import Request
 from t2t_keras.serving.export.saved_model import save_version
 from t2t_keras.serving.export.translator_module import TranslatorModule
-from t2t_keras.serving.export.validation import served_session
+from t2t_keras.serving.export.validation import check_graph, served_session
 from tests.serving.toy_model import HEADS, LAYERS, LIMITS, SETTINGS, toy_model
 
 TEXTS = (

@@ -9,13 +9,13 @@ from pathlib import Path
 
 import pytest
 
-from t2t_keras.serving.export.version_directory import next_version, whole_or_not_at_all
+from t2t_keras.serving.export.saved_model import next_version, whole_or_not_at_all
 
 # Writes half of a version, says so, and waits to be killed.
 HALF = """
 import sys, time
 from pathlib import Path
-from t2t_keras.serving.export.version_directory import whole_or_not_at_all
+from t2t_keras.serving.export.saved_model import whole_or_not_at_all
 
 with whole_or_not_at_all(Path(sys.argv[1])) as temporary:
     (temporary / "variables").mkdir()

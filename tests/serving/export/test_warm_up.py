@@ -3,8 +3,7 @@
 import pytest
 import tensorflow as tf
 
-from t2t_keras.serving.export.requests import text_of
-from t2t_keras.serving.export.warm_up import SHORT, warm_up_requests
+from t2t_keras.serving.export.requests import SHORT, text_of, warm_up_requests
 
 
 def shapes(requests, vocabulary, name):

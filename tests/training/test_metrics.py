@@ -6,7 +6,7 @@ import resource
 
 import pytest
 
-from t2t_keras.training.metrics_file import MetricsFile
+from t2t_keras.training.metrics import MetricsFile
 
 
 def steps(path) -> list[int]:

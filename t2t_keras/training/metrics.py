@@ -1,11 +1,15 @@
-"""A line of JSON for each line of progress: `metrics.jsonl`, for programs to read."""
+"""Metrics of training: the lines of `metrics.jsonl`, and norms of the weights."""
 
 import errno
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
+
+import keras
+import numpy as np
+import tensorflow as tf
 
 from t2t_keras.files.atomic import write_file
 
@@ -62,3 +66,20 @@ def _is_whole(line: bytes) -> bool:
 
 def _step(line: bytes) -> int:
     return json.loads(line)["step"]
+
+
+def weight_norm(weights: Sequence[keras.Variable]) -> float:
+    """Returns the Euclidean norm of all weights together."""
+    return float(tf.linalg.global_norm([weight.value for weight in weights]))
+
+
+def norms_by_name(weights: Sequence[keras.Variable]) -> dict[str, float]:
+    """Returns the Euclidean norm of each weight, by its path.
+
+    In float64: where these are wanted, weights may be so large that their squares
+    are no float32 any more.
+    """
+    return {
+        weight.path: float(np.linalg.norm(np.asarray(weight.value, "float64")))
+        for weight in weights
+    }
