@@ -9,6 +9,7 @@ imported to count them.
 
 import argparse
 import ast
+import functools
 import subprocess
 import sys
 import tempfile
@@ -56,7 +57,8 @@ def modules_of(root: Path) -> dict[str, Path]:
     return found
 
 
-def imports_of(path: Path, *, inside_functions: bool) -> set[str]:
+@functools.cache
+def imports_of(path: Path, *, inside_functions: bool) -> frozenset[str]:
     """Returns every name that a file imports; of `from a import b`, a and a.b."""
     names: set[str] = set()
     todo: list[ast.AST] = [ast.parse(path.read_text(encoding="utf-8"))]
@@ -70,7 +72,7 @@ def imports_of(path: Path, *, inside_functions: bool) -> set[str]:
             is_function = isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef)
             if inside_functions or not is_function:
                 todo.append(child)
-    return names
+    return frozenset(names)
 
 
 def reached(

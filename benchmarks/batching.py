@@ -77,11 +77,11 @@ class Way:
 
     def __init__(self, config: ExperimentConfig, corpus: TokenizedCorpus, words: int):
         self._name = config.data.batching
-        self._filling = corpora.build_filling(config.data, corpus)
-        self._product = product_step(config, words, packed=self._filling.packed)
-        self._batches = TrainingBatches(corpus, self._filling, seed=0)
+        self._strategy = corpora.build_batching_strategy(config.data, corpus)
+        self._product = product_step(config, words, packed=self._strategy.packed)
+        self._batches = TrainingBatches(corpus, self._strategy, seed=0)
         self._coming = iter(self._batches)
-        self._description = batching_summary(corpus, self._filling).describe()
+        self._description = batching_summary(corpus, self._strategy).describe()
         self.rounds: list[list[TimedStep]] = []
         self.first_seconds: list[float] = []
 
@@ -91,7 +91,7 @@ class Way:
 
     def rehearse(self) -> None:
         """Goes through every shape once, with a line for each."""
-        for shape in self._filling.shapes:
+        for shape in self._strategy.shapes:
             begin = time.perf_counter()
             sums = self._product.stepper.rehearse(self._batches.of_padding(shape))
             float(sums.gradient_norm)

@@ -28,7 +28,7 @@ from typing import Any
 
 import numpy as np
 
-from t2t_keras.input_pipeline.batches.filling import BucketFilling
+from t2t_keras.input_pipeline.batches.batching_strategy import BucketBatching
 from t2t_keras.input_pipeline.batches.pipeline import TrainingBatches
 from t2t_keras.input_pipeline.records.manifest import (
     SIDES,
@@ -101,12 +101,12 @@ def _measure_plan(num_pairs: int, tokens_per_batch: int) -> None:
     lengths = made_up_lengths(num_pairs)
 
     def plan_it(epoch: int) -> list:
-        filling = BucketFilling.of(
+        strategy = BucketBatching.of(
             lengths,
             max_shapes=DataConfig().max_shapes,
             tokens_per_batch=tokens_per_batch,
         )
-        return list(filling.plan(1, epoch))
+        return list(strategy.plan(1, epoch))
 
     seconds, plan = _timed(lambda: plan_it(0))
     # Apart, because watching memory takes time.
@@ -191,8 +191,8 @@ def _measure_batches(
     name: str, corpus: TokenizedCorpus, config: DataConfig, count: int
 ) -> None:
     start_seconds = time.perf_counter()
-    filling = corpora.build_filling(config, corpus)
-    dataset = TrainingBatches(corpus, filling, seed=_SEED).dataset()
+    strategy = corpora.build_batching_strategy(config, corpus)
+    dataset = TrainingBatches(corpus, strategy, seed=_SEED).dataset()
     batches: Any = dataset.as_numpy_iterator()
     next(batches)
     _row(f"{name}: first batch", f"{time.perf_counter() - start_seconds:.2f} s")

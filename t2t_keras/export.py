@@ -131,17 +131,17 @@ def main() -> int:
         batch_sizes=batch_sizes,
         model_name=_MODEL_NAME.value,
     )
-    for form in dict.fromkeys(_FORMAT.value):
-        if form == "ctranslate2":
+    for export_format in dict.fromkeys(_FORMAT.value):
+        if export_format == "ctranslate2":
             from t2t_keras.runs.ctranslate2_export import export_ctranslate2
 
             base = model_dir.export_ctranslate2
             export = export_ctranslate2(trained, base, _QUANTIZATION.value)
             print(f"exported step {trained.step:,} for CTranslate2 to {export}")
         else:
-            export = exporting.export(trained, model_dir, form, settings)
+            export = exporting.export(trained, model_dir, export_format, settings)
             print(f"exported step {trained.step:,} to {export}")
-            exporting.say_what_was_kept(model_dir, form, settings)
+            exporting.say_what_was_kept(model_dir, export_format, settings)
     return 0
 
 

@@ -131,7 +131,7 @@ def main() -> int:
         heads, cut = visualizing.summarize(attention, sources, targets)
         _warn(cut)
         about = f"{name}, {len(sources):,} sentences"
-        written += visualizing.write_summary(heads, about, folder, choice.form)
+        written += visualizing.write_summary(heads, about, folder, choice.figure_format)
     print("\n".join(map(str, written)))
     return 0
 

@@ -45,7 +45,7 @@ def text_settings() -> dict[str, Any]:
 
 
 def save_figure(figure: Figure, path: Path) -> None:
-    """Writes a figure, whole or not at all; the ending says in which form.
+    """Writes a figure, whole or not at all; the ending says in which figure_format.
 
     An SVG keeps its text as text: small, searchable, and drawn with the fonts of
     whoever looks at it. The same figure always gives the same file.
@@ -57,11 +57,11 @@ def save_figure(figure: Figure, path: Path) -> None:
     Raises:
         UserError: If it cannot be written.
     """
-    form = path.suffix.removeprefix(".")
+    figure_format = path.suffix.removeprefix(".")
     temporary = path.with_name(f"{path.name}.{os.getpid()}.tmp")
     settings: Any = {"svg.fonttype": "none", "svg.hashsalt": "t2t_keras"}
     # Without a date, which would make each file another.
-    metadata = {"svg": {"Date": None}, "pdf": {"CreationDate": None}}.get(form)
+    metadata = {"svg": {"Date": None}, "pdf": {"CreationDate": None}}.get(figure_format)
     try:
         with (
             undo_if_interrupted(lambda: temporary.unlink(missing_ok=True)),
@@ -71,7 +71,7 @@ def save_figure(figure: Figure, path: Path) -> None:
             # A letter that no font has is drawn as a box. That is answer enough.
             warnings.filterwarnings("ignore", "Glyph .* missing from font")
             figure.savefig(
-                temporary, format=form, bbox_inches="tight", metadata=metadata
+                temporary, format=figure_format, bbox_inches="tight", metadata=metadata
             )
             temporary.replace(path)
     except OSError as error:

@@ -52,7 +52,9 @@ class Attention(NamedTuple):
 
 def of_trained(trained: models.TrainedModel, decoding: DecodingConfig) -> Attention:
     """Returns what a trained model of a model directory looks at."""
-    form = task_for(trained.config.data.target_language).text_adapter(splits_words=True)
+    adapter = task_for(trained.config.data.target_language).text_adapter(
+        splits_words=True
+    )
     model, vocabulary = trained.model, trained.vocabulary
     reader = TextReader(vocabulary, models.longest_source(model))
     ids = tf.TensorSpec([None, None], tf.int32)
@@ -62,7 +64,7 @@ def of_trained(trained: models.TrainedModel, decoding: DecodingConfig) -> Attent
     )
 
     def source(text: str) -> str:
-        return normalize(form.source(text))
+        return normalize(adapter.source(text))
 
     def translate(texts: Sequence[str]) -> list[str]:
         translator = models.build_translator(model, vocabulary, decoding)

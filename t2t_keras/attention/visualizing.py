@@ -32,7 +32,7 @@ class Choice(NamedTuple):
         heads: From 1; None for all.
         words: Whose lines are drawn; none for all.
         merge_subwords: Whether figures show words.
-        form: Of figures: svg, png or pdf.
+        figure_format: Of figures: svg, png or pdf.
     """
 
     kinds: Sequence[str] = KINDS
@@ -40,7 +40,7 @@ class Choice(NamedTuple):
     heads: Sequence[int] | None = None
     words: Sequence[str] = ()
     merge_subwords: bool = False
-    form: str = "svg"
+    figure_format: str = "svg"
 
 
 def write_pictures(
@@ -93,7 +93,9 @@ def _write_lines(
             words=choice.words,
             title=f"{title_of(kind)}, layer {layer}",
         )
-        written.append(folder / f"{prefix}lines-{kind}-layer{layer}.{choice.form}")
+        written.append(
+            folder / f"{prefix}lines-{kind}-layer{layer}.{choice.figure_format}"
+        )
         save_figure(figure, written[-1])
     return written
 
@@ -118,7 +120,9 @@ def _write_heat_maps(
         layer = "" if choice.layer is None else f"-layer{choice.layer}"
         title = title_of(kind)
         figure = heat_map_figure(getattr(maps, kind), choice.layer, title=title)
-        written.append(folder / f"{prefix}heat-maps-{kind}{layer}.{choice.form}")
+        written.append(
+            folder / f"{prefix}heat-maps-{kind}{layer}.{choice.figure_format}"
+        )
         save_figure(figure, written[-1])
     return written
 
@@ -144,7 +148,7 @@ def summarize(
 
 
 def write_summary(
-    heads: Sequence[HeadFacts], about: str, folder: Path, form: str
+    heads: Sequence[HeadFacts], about: str, folder: Path, figure_format: str
 ) -> list[Path]:
     """Writes what each head does as a table to compute with, one to read, a picture.
 
@@ -152,13 +156,13 @@ def write_summary(
         heads: From `summarize`.
         about: Of which model and text.
         folder: Made if it is not there.
-        form: Of the picture: svg, png or pdf.
+        figure_format: Of the picture: svg, png or pdf.
     """
     _make(folder)
     tsv, markdown = folder / "heads.tsv", folder / "heads.md"
     write_text(tsv, as_tsv(heads))
     write_text(markdown, as_markdown(heads, f"# What each head does\n\n{about}"))
-    picture = folder / f"heads.{form}"
+    picture = folder / f"heads.{figure_format}"
     save_figure(head_figure(heads, title=about), picture)
     return [tsv, markdown, picture]
 

@@ -8,8 +8,8 @@ from typing import Protocol
 
 import tensorflow as tf
 
-from t2t_keras.decoding.candidates import IMPOSSIBLE
 from t2t_keras.decoding.search_state import (
+    IMPOSSIBLE,
     BeamSearchResult,
     Cache,
     State,

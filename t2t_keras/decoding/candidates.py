@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import tensorflow as tf
 
-from t2t_keras.decoding.search_state import size_of
+from t2t_keras.decoding.search_state import IMPOSSIBLE, size_of
 from t2t_keras.decoding.settings import PAD_ID, BeamSearchSettings
 from t2t_keras.typing import Tensor
 
@@ -55,10 +55,6 @@ def _group_size(width: int) -> int:
     """Returns M: one that divides the width, for padding copies every row."""
     whole = [size for size in _GROUP_SIZES if width % size == 0]
     return min(whole, key=lambda size: abs(size - 40), default=32)
-
-
-# The log probability of what cannot be.
-IMPOSSIBLE = float("-inf")
 
 
 class Candidates(NamedTuple):

@@ -8,7 +8,6 @@ from typing import Any, NamedTuple, TypeAlias
 
 import tensorflow as tf
 
-from t2t_keras.decoding.candidates import IMPOSSIBLE
 from t2t_keras.decoding.settings import (
     PAD_ID,
     BeamSearchSettings,
@@ -16,6 +15,9 @@ from t2t_keras.decoding.settings import (
     length_penalty,
 )
 from t2t_keras.typing import Tensor
+
+# Log probability of what cannot happen.
+IMPOSSIBLE = float("-inf")
 
 
 def size_of(tensor: Tensor, axis: int) -> int | Tensor:

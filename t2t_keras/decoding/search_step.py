@@ -9,8 +9,14 @@ from typing import Protocol
 
 import tensorflow as tf
 
-from t2t_keras.decoding.candidates import IMPOSSIBLE, Candidates, best_candidates
-from t2t_keras.decoding.search_state import BeamSearchResult, Cache, State, size_of
+from t2t_keras.decoding.candidates import Candidates, best_candidates
+from t2t_keras.decoding.search_state import (
+    IMPOSSIBLE,
+    BeamSearchResult,
+    Cache,
+    State,
+    size_of,
+)
 from t2t_keras.decoding.settings import BeamSearchSettings
 from t2t_keras.typing import Tensor
 

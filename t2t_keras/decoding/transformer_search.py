@@ -13,7 +13,7 @@ from t2t_keras.decoding.beam_search import BeamSearchResult, beam_search
 from t2t_keras.decoding.key_value_cache import KeyValueCache
 from t2t_keras.decoding.search_state import Cache, size_of
 from t2t_keras.decoding.settings import BeamSearchSettings, RowOptions
-from t2t_keras.model.transformer import StepKernels, Transformer
+from t2t_keras.model.transformer import DecodeKernels, Transformer
 from t2t_keras.typing import Tensor
 
 
@@ -54,14 +54,14 @@ def search_translations(
     if max_length is not None:
         limits_B = tf.minimum(limits_B, max_length)
         length = tf.minimum(length, max_length)
-    stepper = _Stepper(model, model.step_kernels(), in_place=growing)
+    stepper = _Stepper(model, model.decode_kernels(), in_place=growing)
     return beam_search(
         stepper.step,
         {
             "past": stepper.empty_caches(
                 batch, 0 if growing else length * settings.beam_size
             ),
-            "memory": model.remember(source),
+            "memory": model.prefill(source),
         },
         max_lengths=limits_B,
         max_decode_length=length,
@@ -78,12 +78,12 @@ class _Stepper:
 
     Attributes:
         model: The model.
-        kernels: What its `step_kernels` returned.
+        kernels: What its `decode_kernels` returned.
         in_place: Whether caches are written to as they stand.
     """
 
     model: Transformer
-    kernels: StepKernels
+    kernels: DecodeKernels
     in_place: bool
 
     def empty_caches(

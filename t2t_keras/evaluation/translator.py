@@ -11,7 +11,7 @@ import numpy as np
 import tensorflow as tf
 
 from t2t_keras.decoding.beam_search import BeamSearchResult
-from t2t_keras.text.reading import PlainText, TextForm, TextReader
+from t2t_keras.text.reading import PlainTextAdapter, TextAdapter, TextReader
 from t2t_keras.text.vocabulary import SubwordVocabulary
 from t2t_keras.typing import Tensor
 
@@ -75,7 +75,7 @@ class Translator:
         at_once: Calls of `search` at a time. Two on two cores take two thirds of the
             time of one after the other on both: the products of a step are too small
             to be shared (benchmarks/README.md).
-        form: What lines and translations look like outside.
+        text_adapter: What lines and translations look like outside.
     """
 
     def __init__(
@@ -88,7 +88,7 @@ class Translator:
         extra_length: int = 0,
         tokens_per_batch: int = 4096,
         at_once: int = 1,
-        form: TextForm | None = None,
+        text_adapter: TextAdapter | None = None,
     ):
         self._search = search
         self._vocabulary = vocabulary
@@ -96,7 +96,7 @@ class Translator:
         self._extra_length = extra_length
         self._tokens_per_batch = tokens_per_batch
         self._at_once = at_once
-        self._form = form or PlainText()
+        self._text_adapter = text_adapter or PlainTextAdapter()
 
     def translate(
         self,
@@ -109,7 +109,7 @@ class Translator:
             lines: Text, one sentence each; ill-formed UTF-8 is replaced.
             report: Called with the number of lines done since the last call.
         """
-        texts = [self._form.source(line) for line in lines]
+        texts = [self._text_adapter.source(line) for line in lines]
         read = [self._reader.read(text) for text in texts]
         sources = [source for source, _ in read]
         results: list[TranslatedLine] = [TranslatedLine((EMPTY,))] * len(lines)
@@ -133,7 +133,9 @@ class Translator:
     ) -> tuple[Translation, ...]:
         source = self._reader.kept(text)
         return tuple(
-            dataclasses.replace(found, text=self._form.answer(source, found.text))
+            dataclasses.replace(
+                found, text=self._text_adapter.answer(source, found.text)
+            )
             for found in hypotheses
         )
 

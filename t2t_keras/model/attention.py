@@ -146,7 +146,7 @@ class MultiHeadAttention(keras.layers.Layer):
         keys, values = self._heads(memory, self.key_kernel, self.value_kernel)
         return _heads_first(keys), _heads_first(values)
 
-    def joined_kernels(self) -> Tensor:
+    def fused_qkv_kernel(self) -> Tensor:
         """Returns [D, H (2K + U)], what `queries_keys_values` multiplies with.
 
         Put together once, not at every step: there are few rows then, and copying
@@ -158,18 +158,18 @@ class MultiHeadAttention(keras.layers.Layer):
         )
 
     def queries_keys_values(
-        self, inputs: Tensor, joined_kernels: Tensor
+        self, inputs: Tensor, fused_qkv_kernel: Tensor
     ) -> tuple[Tensor, Tensor, Tensor]:
         """Returns what new tokens ask for, and what they add to the past.
 
         Args:
             inputs: [B, L, D] float.
-            joined_kernels: What the method of that name returned.
+            fused_qkv_kernel: What the method of that name returned.
 
         Returns:
             Queries [B, H, L, K]; keys [B, L, H, K] and values [B, L, H, U].
         """
-        (joined,) = project(ops.cast(inputs, self.compute_dtype), joined_kernels)
+        (joined,) = project(ops.cast(inputs, self.compute_dtype), fused_qkv_kernel)
         batch, length = ops.shape(inputs)[:2]
         sizes = self.d_k, self.d_k, self.d_v
         ends = [self.num_heads * self.d_k, 2 * self.num_heads * self.d_k]

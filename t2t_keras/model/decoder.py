@@ -24,7 +24,7 @@ LayerCache = dict[str, Tensor]
 ExtendFn = Callable[[Tensor, Tensor], tuple[Tensor, Tensor]]
 
 
-class View(NamedTuple):
+class DecodeMasks(NamedTuple):
     """What the newest tokens may attend to: the same in all layers.
 
     Attributes:
@@ -127,10 +127,10 @@ class DecoderLayer(keras.layers.Layer):
     def step(
         self,
         hidden: Tensor,
-        view: View,
+        masks: DecodeMasks,
         extend: ExtendFn,
         memory_cache: LayerCache,
-        joined_kernels: Tensor,
+        fused_qkv_kernel: Tensor,
     ) -> Tensor:
         """Returns what `call` would at one position, [B, W, D].
 
@@ -140,21 +140,21 @@ class DecoderLayer(keras.layers.Layer):
 
         Args:
             hidden: [B, W, D] float, the newest token of each beam.
-            view: What each beam may attend to.
+            masks: What each beam may attend to.
             extend: Keeps keys and values of the newest tokens.
             memory_cache: "keys" [B, H, S, K] and "values" [B, H, S, U].
-            joined_kernels: Those of self-attention.
+            fused_qkv_kernel: Those of self-attention.
         """
-        queries, *newest = self.attention.queries_keys_values(hidden, joined_kernels)
+        queries, *newest = self.attention.queries_keys_values(hidden, fused_qkv_kernel)
         keys, values = extend(*newest)
         return self._sublayers(
             hidden,
-            lambda _: self.attention.attend(queries, keys, values, view.mask),
+            lambda _: self.attention.attend(queries, keys, values, masks.mask),
             lambda x: self.memory_attention.attend(
                 self.memory_attention.queries_of(x),
                 memory_cache["keys"],
                 memory_cache["values"],
-                view.memory_mask,
+                masks.memory_mask,
             ),
             None,
         )
@@ -263,25 +263,25 @@ class Decoder(keras.layers.Layer):
         pairs = [layer.memory_attention.keys_values(memory) for layer in self.layers]
         return [{"keys": keys, "values": values} for keys, values in pairs]
 
-    def joined_kernels(self) -> list[Tensor]:
-        """Returns each layer's `MultiHeadAttention.joined_kernels`."""
-        return [layer.attention.joined_kernels() for layer in self.layers]
+    def fused_qkv_kernels(self) -> list[Tensor]:
+        """Returns each layer's `MultiHeadAttention.fused_qkv_kernel`."""
+        return [layer.attention.fused_qkv_kernel() for layer in self.layers]
 
     def step(
         self,
         hidden: Tensor,
-        view: View,
+        masks: DecodeMasks,
         extend: Sequence[ExtendFn],
         memory_caches: Sequence[LayerCache],
-        joined_kernels: Sequence[Tensor],
+        fused_qkv_kernels: Sequence[Tensor],
     ) -> Tensor:
         """Returns `DecoderLayer.step` through the whole stack, [B, W, D].
 
         Args: those of `DecoderLayer.step`, for each layer what is its own.
         """
-        own = zip(self.layers, extend, memory_caches, joined_kernels, strict=True)
+        own = zip(self.layers, extend, memory_caches, fused_qkv_kernels, strict=True)
         for layer, extend_own, memory_cache, kernels in own:
-            hidden = layer.step(hidden, view, extend_own, memory_cache, kernels)
+            hidden = layer.step(hidden, masks, extend_own, memory_cache, kernels)
         return hidden
 
     def compute_output_shape(self, hidden_shape, memory_shape=None):

@@ -10,7 +10,7 @@ from typing import NamedTuple
 import keras
 from keras import ops
 
-from t2t_keras.model.decoder import Decoder, ExtendFn, LayerCache, View
+from t2t_keras.model.decoder import DecodeMasks, Decoder, ExtendFn, LayerCache
 from t2t_keras.model.dropout import Dropout, fold_in
 from t2t_keras.model.embedding import SharedEmbedding
 from t2t_keras.model.encoder import Encoder
@@ -32,7 +32,7 @@ _OF_BOTH_STACKS = (
 )
 
 
-class Memory(NamedTuple):
+class EncoderState(NamedTuple):
     """What the decoder knows of a batch of source sentences.
 
     Attributes:
@@ -45,15 +45,15 @@ class Memory(NamedTuple):
     mask: Tensor
 
 
-class StepKernels(NamedTuple):
+class DecodeKernels(NamedTuple):
     """Kernels as products with few rows want them.
 
     Attributes:
-        joined: For each decoder layer, `MultiHeadAttention.joined_kernels`.
+        fused_qkv: For each decoder layer, `MultiHeadAttention.fused_qkv_kernel`.
         output: `SharedEmbedding.output_kernel`.
     """
 
-    joined: list[Tensor]
+    fused_qkv: list[Tensor]
     output: Tensor | None
 
 
@@ -281,15 +281,15 @@ class Transformer(keras.Model):
             dropout_keys=fold_in(dropout_keys, 1),
         )
 
-    def remember(self, source: Tensor) -> Memory:
+    def prefill(self, source: Tensor) -> EncoderState:
         """Returns what `decode_step` needs of the source sentences [B, S] int."""
         memory = self.encode(source)
-        return Memory(self.decoder.memory_caches(memory), padding_mask(source))
+        return EncoderState(self.decoder.memory_caches(memory), padding_mask(source))
 
-    def step_kernels(self) -> StepKernels:
+    def decode_kernels(self) -> DecodeKernels:
         """Returns what `decode_step` multiplies with, put together once a search."""
-        return StepKernels(
-            self.decoder.joined_kernels(), self.embedding.output_kernel()
+        return DecodeKernels(
+            self.decoder.fused_qkv_kernels(), self.embedding.output_kernel()
         )
 
     def decode_step(
@@ -298,8 +298,8 @@ class Transformer(keras.Model):
         position: Tensor | int,
         mask: Tensor,
         extend: Sequence[ExtendFn],
-        memory: Memory,
-        kernels: StepKernels,
+        memory: EncoderState,
+        kernels: DecodeKernels,
     ) -> Tensor:
         """Returns the logits [B, W, V] of the next token, as `decode` at `position`.
 
@@ -311,8 +311,8 @@ class Transformer(keras.Model):
             extend: For each layer, what keeps the keys [B, W, H, K] and values
                 [B, W, H, U] of the newest tokens and returns all there are,
                 [B, H, X, K] and [B, H, X, U].
-            memory: From `remember`.
-            kernels: From `step_kernels`.
+            memory: From `prefill`.
+            kernels: From `decode_kernels`.
         """
         # The beams stand where a sentence has its positions; all are at one place.
         batch, beams = ops.shape(tokens)
@@ -321,10 +321,10 @@ class Transformer(keras.Model):
         embedded = self.position_encoding(embedded, positions=position)
         hidden = self.decoder.step(
             ops.reshape(embedded, (batch, beams, width)),
-            View(mask, memory.mask),
+            DecodeMasks(mask, memory.mask),
             extend,
             memory.caches,
-            kernels.joined,
+            kernels.fused_qkv,
         )
         return self.embedding.logits(hidden, kernels.output)
 

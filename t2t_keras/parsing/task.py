@@ -14,7 +14,7 @@ from t2t_keras.parsing.bracket_scores import CUTOFF_LENGTH
 from t2t_keras.parsing.cleaning import cleaned
 from t2t_keras.parsing.graph_repair import repaired_in_graph
 from t2t_keras.parsing.linearization import linearized, repaired, words_of
-from t2t_keras.parsing.tree_scores import judged_trees
+from t2t_keras.parsing.tree_scores import score_trees
 from t2t_keras.parsing.trees import read_trees
 from t2t_keras.parsing.word_splitting import split_words, split_words_in_graph
 from t2t_keras.text.normalization import normalize, normalize_in_graph
@@ -46,7 +46,7 @@ def tree_pairs(lines: Iterable[bytes], name: str) -> Iterator[tuple[bytes, bytes
 TREES = "tree"
 
 
-class ParserForm:
+class ParserTextAdapter:
     """How a parser's lines become sources, and its symbols trees over their words.
 
     A tree has every word that was read of its line, whatever the model wrote. A line
@@ -90,12 +90,12 @@ class Parsing:
 
     read_trees = staticmethod(tree_pairs)
 
-    def text_adapter(self, *, splits_words: bool) -> ParserForm:
+    def text_adapter(self, *, splits_words: bool) -> ParserTextAdapter:
         """Returns how sentences become words, and symbols trees over these words."""
-        return ParserForm(splits=splits_words)
+        return ParserTextAdapter(splits=splits_words)
 
     def scorer(self, cutoff_length: int | None = None):
         """Returns EVALB's scores."""
         if cutoff_length is None:
             cutoff_length = CUTOFF_LENGTH
-        return functools.partial(judged_trees, cutoff_length=cutoff_length)
+        return functools.partial(score_trees, cutoff_length=cutoff_length)

@@ -172,7 +172,7 @@ def _facts(scores: BracketScores) -> dict[str, float]:
     }
 
 
-def judged_trees(
+def score_trees(
     sources: Sequence[str],
     hypotheses: Sequence[str],
     references: Sequence[str],

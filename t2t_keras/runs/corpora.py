@@ -7,14 +7,14 @@ from typing import Any, cast
 import numpy as np
 
 from t2t_keras.errors import UserError
-from t2t_keras.input_pipeline.batches.evaluation_batches import EvaluationBatches
-from t2t_keras.input_pipeline.batches.filling import (
-    BucketFilling,
-    Filling,
-    MixedFilling,
-    PackedFilling,
+from t2t_keras.input_pipeline.batches.batching_strategy import (
+    BatchingStrategy,
+    BucketBatching,
+    MixtureBatching,
+    PackedBatching,
     lengths_of_mixture,
 )
+from t2t_keras.input_pipeline.batches.evaluation_batches import EvaluationBatches
 from t2t_keras.input_pipeline.batches.mixture import Mixture
 from t2t_keras.input_pipeline.batches.plan import ALL_ROWS, WorkerShare
 from t2t_keras.input_pipeline.corpora.corpus import Corpus, Files, open_corpus
@@ -120,23 +120,23 @@ def build_vocabulary(
     return SubwordVocabulary(proto)
 
 
-def build_filling(
+def build_batching_strategy(
     config: DataConfig, corpus: TokenizedCorpus, mixture: Mixture | None = None
-) -> Filling:
+) -> BatchingStrategy:
     """Returns how the training pairs fall into batches."""
     lengths = corpus.lengths
     if mixture is not None:
-        way = _way_to_fill(config, lengths_of_mixture(lengths, mixture))
-        return MixedFilling(lengths, mixture, way)
-    return _way_to_fill(config, lengths)
+        way = _strategy(config, lengths_of_mixture(lengths, mixture))
+        return MixtureBatching(lengths, mixture, way)
+    return _strategy(config, lengths)
 
 
-def _way_to_fill(
+def _strategy(
     config: DataConfig, lengths: np.ndarray
-) -> BucketFilling | PackedFilling:
+) -> BucketBatching | PackedBatching:
     if config.batching == "pack":
-        return PackedFilling.of(lengths, tokens_per_batch=config.tokens_per_batch)
-    return BucketFilling.of(
+        return PackedBatching.of(lengths, tokens_per_batch=config.tokens_per_batch)
+    return BucketBatching.of(
         lengths,
         max_shapes=config.max_shapes,
         tokens_per_batch=config.tokens_per_batch,

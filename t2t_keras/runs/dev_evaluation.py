@@ -33,7 +33,7 @@ class DevEvaluation:
         model: The one being trained.
         stepper: Evaluates it.
         progress: Where a line, translations and pictures go.
-        alive: Called now and then, for a watchdog.
+        heartbeat: Called now and then, for a watchdog.
         share: Which rows this process has.
         shows: Whether to translate and to draw; of several workers the chief does,
             and only the loss is computed by all.
@@ -46,7 +46,7 @@ class DevEvaluation:
         model: Transformer,
         stepper: Stepper,
         progress: Progress,
-        alive: Callable[[], object],
+        heartbeat: Callable[[], object],
         *,
         share: WorkerShare = ALL_ROWS,
         shows: bool = True,
@@ -57,7 +57,7 @@ class DevEvaluation:
         self._model = model
         self._stepper = stepper
         self._progress = progress
-        self._alive = alive
+        self._heartbeat = heartbeat
         self._translates = (
             shows and data.dev is not None and config.training.dev_bleu_sentences > 0
         )
@@ -69,7 +69,7 @@ class DevEvaluation:
             model,
             data.vocabulary,
             dataclasses.replace(config.decoding, beam_size=1),
-            form=task.text_adapter(splits_words=False),
+            text_adapter=task.text_adapter(splits_words=False),
         )
         self._score = task.scorer()
 
@@ -84,7 +84,7 @@ class DevEvaluation:
         compiles = optimization.uses_xla(self._config.training)
         for shape in reversed(shapes) if compiles else shapes[-1:]:
             yield self._batches.of_padding(shape)
-            self._alive()
+            self._heartbeat()
 
     def rehearse(self) -> None:
         """Translates a sentence, so that the graph of the search is there.
@@ -96,7 +96,7 @@ class DevEvaluation:
             self._translator.translate([pair["source"] for pair in self._pairs(1)])
             seconds = time.monotonic() - before
             self._progress.say(f"  greedy search traced: {seconds:.1f}s")
-            self._alive()
+            self._heartbeat()
 
     def scores(self, step: int) -> dict[str, float]:
         """Says and returns dev loss, perplexity and BLEU; empty without a dev set.
@@ -105,7 +105,7 @@ class DevEvaluation:
         """
         if self._batches is None:
             return {}
-        sums = optimization.loss_sums(self._stepper, self._batches, self._alive)
+        sums = optimization.loss_sums(self._stepper, self._batches, self._heartbeat)
         loss = sums.log_loss_sum / sums.token_count
         scores = {"dev_loss": loss, "dev_perplexity": float(np.exp(loss))}
         if not self._shows:
@@ -126,7 +126,7 @@ class DevEvaluation:
         """Returns the score of greedy translations, and shows the first of them."""
         pairs = self._pairs(self._config.training.dev_bleu_sentences)
         lines = self._translator.translate(
-            [pair["source"] for pair in pairs], report=lambda _: self._alive()
+            [pair["source"] for pair in pairs], report=lambda _: self._heartbeat()
         )
         translations = [line.text for line in lines]
         sources, references = (
@@ -158,4 +158,4 @@ class DevEvaluation:
                 self._progress.image(step, f"attention_{number}/{name}", pixels)
             sides = map(self._data.vocabulary.pieces, (source, target))
             self._progress.text(step, f"attention_{number}/tokens", legend(*sides))
-            self._alive()
+            self._heartbeat()

@@ -53,15 +53,18 @@ _KINDS = MappingProxyType({"text": TranslatorModule, "ids": IdsModule})
 
 
 def export(
-    trained: TrainedModel, model_dir: ModelDir, form: str, settings: ExportSettings
+    trained: TrainedModel,
+    model_dir: ModelDir,
+    export_format: str,
+    settings: ExportSettings,
 ) -> Path:
     """Writes a new version, and notes it on the run card.
 
     Args:
         trained: The model.
         model_dir: Where its run is.
-        form: "text" for a version that takes and gives text; "ids" for one of ids,
-            which is never compiled by XLA.
+        export_format: "text" for a version that takes and gives text; "ids" for one
+            of token ids, which is never compiled by XLA.
         settings: What is chosen of it.
 
     Returns:
@@ -72,40 +75,44 @@ def export(
             work, or the server's settings beside it would refuse it.
         OSError: If it cannot be written.
     """
-    settings = _fitting(form, settings)
-    base = _base_of(model_dir, form, settings)
+    settings = _fitting(export_format, settings)
+    base = _base_of(model_dir, export_format, settings)
     _check_batching(base / BATCHING, settings.batch_sizes[-1])
-    version = _write(_KINDS[form], trained, model_dir, settings, base)
+    version = _write(_KINDS[export_format], trained, model_dir, settings, base)
     place = str(version.relative_to(model_dir.path))
     facts = {"directory": place, **_identity(trained, settings)}
     model_dir.update_run_card({base.name: facts})
     return version
 
 
-def kept_files(model_dir: ModelDir, form: str, settings: ExportSettings) -> list[Path]:
+def kept_files(
+    model_dir: ModelDir, export_format: str, settings: ExportSettings
+) -> list[Path]:
     """Returns the settings of a server that an export found there and would change.
 
     Args:
         model_dir: Of the export.
-        form: As `export` has it.
+        export_format: As of `export`.
         settings: Of the export.
     """
-    settings = _fitting(form, settings)
-    base = _base_of(model_dir, form, settings)
+    settings = _fitting(export_format, settings)
+    base = _base_of(model_dir, export_format, settings)
     return kept_server_files(
         base, settings.model_name, settings.batch_sizes, settings.xla
     )
 
 
-def say_what_was_kept(model_dir: ModelDir, form: str, settings: ExportSettings) -> None:
+def say_what_was_kept(
+    model_dir: ModelDir, export_format: str, settings: ExportSettings
+) -> None:
     """Says on stderr which settings of a server are not what an export would write.
 
     Args:
         model_dir: As of `kept_files`, which finds them.
-        form: Likewise.
+        export_format: Likewise.
         settings: Likewise.
     """
-    files = kept_files(model_dir, form, settings)
+    files = kept_files(model_dir, export_format, settings)
     if files:
         names = ", ".join(path.name for path in files)
         print(
@@ -117,23 +124,26 @@ def say_what_was_kept(model_dir: ModelDir, form: str, settings: ExportSettings) 
 
 
 def newest_export(
-    trained: TrainedModel, model_dir: ModelDir, form: str, settings: ExportSettings
+    trained: TrainedModel,
+    model_dir: ModelDir,
+    export_format: str,
+    settings: ExportSettings,
 ) -> Path | None:
     """Returns the newest export if it is of the same weights and the same settings.
 
     A run that is finished again would make a server that watches the folder load
     the same thing once more.
     """
-    base = _base_of(model_dir, form, settings)
+    base = _base_of(model_dir, export_format, settings)
     known = dict(model_dir.run_card().get(base.name, {}))
     version = model_dir.path / known.pop("directory", "")
     same = known == _identity(trained, settings)
     return version if same and (version / "saved_model.pb").is_file() else None
 
 
-def _fitting(form: str, settings: ExportSettings) -> ExportSettings:
-    """Returns the settings as a form can have them: ids are not compiled by XLA."""
-    return dataclasses.replace(settings, xla=settings.xla and form != "ids")
+def _fitting(export_format: str, settings: ExportSettings) -> ExportSettings:
+    """Returns the settings without XLA for token ids, which it never compiles."""
+    return dataclasses.replace(settings, xla=settings.xla and export_format != "ids")
 
 
 def _check_batching(path: Path, largest: int) -> None:
@@ -158,8 +168,8 @@ def _check_batching(path: Path, largest: int) -> None:
         )
 
 
-def _base_of(model_dir: ModelDir, form: str, settings: ExportSettings) -> Path:
-    if form == "ids":
+def _base_of(model_dir: ModelDir, export_format: str, settings: ExportSettings) -> Path:
+    if export_format == "ids":
         return model_dir.export_ids
     return model_dir.export_xla if settings.xla else model_dir.export
 
@@ -189,8 +199,8 @@ def _write(
     )
     if kind is TranslatorModule:
         task = task_for(trained.config.data.target_language)
-        form = task.text_adapter(splits_words=True)
-        module = TranslatorModule(*parts, form)
+        text_adapter = task.text_adapter(splits_words=True)
+        module = TranslatorModule(*parts, text_adapter)
     else:
         module = kind(*parts)
 

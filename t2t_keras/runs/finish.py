@@ -12,7 +12,7 @@ from t2t_keras.runs.model_dir import ModelDir, write_text
 from t2t_keras.settings.config import ExperimentConfig
 
 # What every run ends with; other formats are asked for.
-FORMS = ("text", "ids")
+FORMATS = ("text", "ids")
 
 
 def finish(model_dir: ModelDir) -> None:
@@ -23,11 +23,13 @@ def finish(model_dir: ModelDir) -> None:
     results = _results(model_dir, config, trained)
     settings = ExportSettings(config.decoding)
     exports = {}
-    for form in FORMS if config.training.export_at_end else ():
+    for export_format in FORMATS if config.training.export_at_end else ():
         try:
-            exports[form] = export_once(trained, model_dir, form, settings)
+            exports[export_format] = export_once(
+                trained, model_dir, export_format, settings
+            )
         except MissingPackage as error:  # after hours of training
-            _say(f"warning: nothing was exported in the form {form}. {error}")
+            _say(f"warning: nothing was exported in the form {export_format}. {error}")
     titles = {"text": "SavedModel   ", "ids": "  of ids     "}
     path = shlex.quote(str(model_dir.path))
     logs = shlex.quote(str(model_dir.tensorboard))
@@ -35,7 +37,7 @@ def finish(model_dir: ModelDir) -> None:
         f"\n{results}"
         f"checkpoints  {model_dir.checkpoints}\n"
         f"averaged     {trained.checkpoint}\n"
-        + "".join(f"{titles[form]}{export}\n" for form, export in exports.items())
+        + "".join(f"{titles[name]}{version}\n" for name, version in exports.items())
         + "\nGo on with:\n"
         f"  python -m t2t_keras.translate --model_dir={path} < FILE\n"
         f"  python -m t2t_keras.evaluate --model_dir={path}"
@@ -101,15 +103,15 @@ def keep(model_dir: ModelDir, report: scoring.Report) -> None:
 def export_once(
     trained: models.TrainedModel,
     model_dir: ModelDir,
-    form: str,
+    export_format: str,
     settings: ExportSettings,
 ) -> Path:
     """Returns the export of these weights and settings, written if need be."""
-    version = exporting.newest_export(trained, model_dir, form, settings)
+    version = exporting.newest_export(trained, model_dir, export_format, settings)
     if version is None:
-        _say(f"exporting {form} …")
-        version = exporting.export(trained, model_dir, form, settings)
-        exporting.say_what_was_kept(model_dir, form, settings)
+        _say(f"exporting {export_format} …")
+        version = exporting.export(trained, model_dir, export_format, settings)
+        exporting.say_what_was_kept(model_dir, export_format, settings)
     return version
 
 

@@ -19,7 +19,7 @@ from t2t_keras.settings.config import (
     DecodingConfig,
     ExperimentConfig,
 )
-from t2t_keras.text.reading import TextForm
+from t2t_keras.text.reading import TextAdapter
 from t2t_keras.text.vocabulary import SubwordVocabulary
 from t2t_keras.training.checkpoints import CheckpointStore
 
@@ -48,7 +48,7 @@ def build_translator(
     vocabulary: SubwordVocabulary,
     config: DecodingConfig,
     n_best: int = 1,
-    form: TextForm | None = None,
+    text_adapter: TextAdapter | None = None,
 ) -> Translator:
     """Returns a translator that traces the search once for all shapes."""
     settings = BeamSearchSettings(
@@ -70,7 +70,7 @@ def build_translator(
         max_source_length=longest_source(model),
         extra_length=config.extra_length,
         at_once=1 if has_gpu else min(os.cpu_count() or 1, _MOST_SEARCHES),
-        form=form,
+        text_adapter=text_adapter,
     )
 
 

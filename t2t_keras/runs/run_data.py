@@ -13,8 +13,8 @@ from typing import Any, NamedTuple
 from t2t_keras import __version__
 from t2t_keras.errors import UserError
 from t2t_keras.evaluation.compound_bleu import moses_languages
+from t2t_keras.input_pipeline.batches.batching_strategy import BatchingStrategy
 from t2t_keras.input_pipeline.batches.bucketing import BatchShape
-from t2t_keras.input_pipeline.batches.filling import Filling
 from t2t_keras.input_pipeline.batches.pipeline import BatchingSummary, batching_summary
 from t2t_keras.input_pipeline.corpora.corpus import Corpus
 from t2t_keras.input_pipeline.records.manifest import (
@@ -46,7 +46,7 @@ class RunData:
         vocabulary: Of both languages.
         train: The training pairs as ids.
         dev: The dev pairs as ids, None if there are none.
-        filling: How the training pairs fall into batches.
+        batching: How the training pairs become batches.
         summary: The same in numbers.
     """
 
@@ -56,7 +56,7 @@ class RunData:
     vocabulary: SubwordVocabulary
     train: TokenizedCorpus
     dev: TokenizedCorpus | None
-    filling: Filling
+    batching: BatchingStrategy
     summary: BatchingSummary
 
 
@@ -248,11 +248,11 @@ def _run_data(
             f"left out: {report.dropped_over_long:,} pairs longer than {max_length} "
             f"tokens, {report.dropped_empty:,} with an empty side"
         )
-    filling = corpora.build_filling(config.data, train, mixture)
+    batching = corpora.build_batching_strategy(config.data, train, mixture)
     rows_of = functools.partial(
         _computed_rows, num_replicas, config.training.max_tokens_per_replica
     )
-    summary = batching_summary(train, filling, rows_of)
+    summary = batching_summary(train, batching, rows_of)
     say(f"corpus {corpus.name}: {summary.describe()}")
     if mixture is not None:
         say(mixing.describe(parts, mixture))
@@ -271,7 +271,7 @@ def _run_data(
         vocabulary,
         train,
         dev,
-        filling,
+        batching,
         summary,
     )
 

@@ -142,9 +142,9 @@ def as_answers(test_set: TestSet, language: str) -> list[str]:
         test_set: Of a treebank, or of sentence pairs.
         language: That it is translated into.
     """
-    form = task_for(language).text_adapter(splits_words=False)
+    adapter = task_for(language).text_adapter(splits_words=False)
     return [
-        form.answer(line.decode(errors="replace"), reference)
+        adapter.answer(line.decode(errors="replace"), reference)
         for line, reference in zip(test_set.source, test_set.references, strict=True)
     ]
 

@@ -10,7 +10,7 @@ from typing import Any, Protocol
 from t2t_keras.errors import UserError
 from t2t_keras.evaluation.bleu import corpus_scores
 from t2t_keras.input_pipeline.corpora.parallel_text import TreeReader
-from t2t_keras.text.reading import PlainText, TextForm
+from t2t_keras.text.reading import PlainTextAdapter, TextAdapter
 
 _TREES = "tree"
 
@@ -49,7 +49,7 @@ class Task(Protocol):
         """Makes sentence pairs of bracketed trees; None where there are no trees."""
         ...
 
-    def text_adapter(self, *, splits_words: bool) -> TextForm:
+    def text_adapter(self, *, splits_words: bool) -> TextAdapter:
         """Returns how lines become sources, and the model's text answers.
 
         Args:
@@ -83,9 +83,9 @@ class Translation:
     def __init__(self, language: str):
         self._language = language
 
-    def text_adapter(self, *, splits_words: bool) -> TextForm:
+    def text_adapter(self, *, splits_words: bool) -> TextAdapter:
         """Returns an adapter that changes nothing."""
-        return PlainText()
+        return PlainTextAdapter()
 
     def scorer(self, cutoff_length: int | None = None) -> Scorer:
         """Returns sacreBLEU and chrF, which need no sources."""

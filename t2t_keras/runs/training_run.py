@@ -114,7 +114,7 @@ class _Run:
         self._data: RunData = data
         self._progress: Progress = progress
         self._stepper = optimization.build_stepper(
-            config.training, model, optimizer, strategy, packed=data.filling.packed
+            config.training, model, optimizer, strategy, packed=data.batching.packed
         )
         self._model = model
         self._strategy = strategy
@@ -137,7 +137,7 @@ class _Run:
             model,
             self._stepper,
             progress,
-            self._watchdog.sign_of_life,
+            self._watchdog.heartbeat,
             share=self._share,
             shows=self._is_chief,
         )
@@ -185,7 +185,7 @@ class _Run:
             return
         self._batches = TrainingBatches(
             self._data.train,
-            self._data.filling,
+            self._data.batching,
             seed=training.seed,
             start=self._first_position,
             share=self._share,
@@ -225,13 +225,13 @@ class _Run:
 
     def _rehearse(self) -> None:
         """Compiles and tries every shape; without XLA the largest is enough."""
-        shapes = self._data.filling.shapes
+        shapes = self._data.batching.shapes
         compiles = optimization.uses_xla(self._config.training)
 
         def to_train() -> Iterator[Batch]:
             for shape in reversed(shapes) if compiles else shapes[-1:]:
                 yield self._batches.of_padding(shape)
-                self._watchdog.sign_of_life()
+                self._watchdog.heartbeat()
 
         preflight(
             self._stepper,
@@ -246,7 +246,7 @@ class _Run:
     def _hooks(self, profiler: StepProfiler) -> Hooks:
         def after_step(step: int, sums: object) -> None:
             profiler.after(step, sums)
-            self._watchdog.sign_of_life()
+            self._watchdog.heartbeat()
 
         return Hooks(
             evaluate=self._evaluate,
@@ -301,14 +301,14 @@ class _Run:
             self._best_loss = loss
             if self._is_chief:
                 self._best_store.prune(keep=1)
-        self._watchdog.sign_of_life()
+        self._watchdog.heartbeat()
         return scores
 
     def _save(self, step: int) -> bool:
         saved = self._write(self._store, step, self._best_loss)
         if saved and self._is_chief:
             self._store.prune(self._config.training.keep_checkpoints)
-        self._watchdog.sign_of_life()
+        self._watchdog.heartbeat()
         return saved
 
     def _write(self, store: CheckpointStore, step: int, best_loss: float) -> bool:

@@ -100,7 +100,7 @@ class TextReader:
         )
 
 
-class TextForm(Protocol):
+class TextAdapter(Protocol):
     """How a line becomes a source, and what a model writes becomes an answer.
 
     Each in Python and in the graph, agreeing.
@@ -128,7 +128,7 @@ class TextForm(Protocol):
         ...
 
 
-class PlainText:
+class PlainTextAdapter:
     """The form of a translator: text is read and written as it is."""
 
     def source(self, line: str | bytes) -> str | bytes:

@@ -20,8 +20,8 @@ from t2t_keras.training.shares import (
 )
 from t2t_keras.training.strategy import num_processes
 from t2t_keras.training.update import (
-    Ask,
     ReplicaUpdate,
+    StepFlags,
     StepSums,
 )
 from t2t_keras.typing import Batch, BatchSize
@@ -79,7 +79,7 @@ class Stepper:
             ValueError: If the batch is of a shape that `allow_only` left out.
         """
         check_compiled(batch, self._trainable, "to train on")
-        return self._run_training(batch, Ask(stop=float(stop), timed=timed))
+        return self._run_training(batch, StepFlags(stop=float(stop), timed=timed))
 
     def train_replica(self, share: Batch) -> StepSums:
         """Makes an update with one replica's share, as a function to be traced.
@@ -89,7 +89,7 @@ class Stepper:
         Args:
             share: Features [B, L] and `ROW_NUMBERS`, as `share_of` returns them.
         """
-        return self._update.train(share, Ask())
+        return self._update.train(share, StepFlags())
 
     def rehearse(self, batch: Batch, max_tokens: int | None = None) -> StepSums:
         """Goes through an update that changes nothing, so that it is compiled.
@@ -98,7 +98,7 @@ class Stepper:
             batch: See `train`.
             max_tokens: In place of the stepper's own; None for that.
         """
-        return self._run_training(batch, Ask(counts=False), max_tokens)
+        return self._run_training(batch, StepFlags(counts=False), max_tokens)
 
     def allow_only(
         self, to_train: Iterable[Shape], to_evaluate: Iterable[Shape]
@@ -141,17 +141,17 @@ class Stepper:
         parts = []
         for i in range(count):
             part = self._spread(batch, lambda share, i=i: _part(share, count, i))
-            parts.append(self._evaluate(part, Ask()))
+            parts.append(self._evaluate(part, StepFlags()))
         return tf.nest.map_structure(lambda *values: sum(values), *parts)
 
     def _run_training(
-        self, batch: Batch, ask: Ask, max_tokens: int | None = None
+        self, batch: Batch, flags: StepFlags, max_tokens: int | None = None
     ) -> StepSums:
         count = self._micro_batch_count(batch, max_tokens)
         if count == 1:
-            return self._train(self._spread(batch), ask)
+            return self._train(self._spread(batch), flags)
         cut = self._spread(batch, lambda share: micro_batches(share, count))
-        return self._train_accumulated(cut, ask)
+        return self._train_accumulated(cut, flags)
 
     def _micro_batch_count(self, batch: Batch, max_tokens: int | None) -> int:
         rows, *lengths = shape_of(batch)
@@ -202,16 +202,16 @@ class Stepper:
     ) -> Callable:
         """Returns a traced function of a spread batch, for all shapes alike."""
 
-        def run(batch: Batch, ask: Ask) -> StepSums:
-            sums = self._strategy.run(replica_step, args=(batch, ask))
+        def run(batch: Batch, flags: StepFlags) -> StepSums:
+            sums = self._strategy.run(replica_step, args=(batch, flags))
             # All replicas have the sums of all.
             return tf.nest.map_structure(
                 lambda part: self._strategy.experimental_local_results(part)[0], sums
             )
 
         flag, number = tf.TensorSpec([], tf.bool), tf.TensorSpec([], tf.float32)
-        ask_spec = Ask(counts=flag, stop=number, timed=flag)
-        signature = [self._spread_signature(batch_spec, rank), ask_spec]
+        flags_spec = StepFlags(counts=flag, stop=number, timed=flag)
+        signature = [self._spread_signature(batch_spec, rank), flags_spec]
         return tf.function(run, input_signature=signature, autograph=False)
 
 

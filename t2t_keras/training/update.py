@@ -37,7 +37,7 @@ class StepSums(NamedTuple):
     reduce_seconds: Tensor = 0.0
 
 
-class Ask(NamedTuple):
+class StepFlags(NamedTuple):
     """What is asked of a step besides its batch, the same on all local replicas.
 
     Attributes:
@@ -144,29 +144,29 @@ class ReplicaUpdate:
             autograph=False,
         )
 
-    def train(self, share: Batch, ask: Ask) -> StepSums:
+    def train(self, share: Batch, flags: StepFlags) -> StepSums:
         """Makes this replica's part of an update; returns the sums of all replicas.
 
         Args:
             share: Features [B, L] and `ROW_NUMBERS` [B], as `share_of` returns them,
                 or cut into micro-batches, with one more axis in front.
-            ask: The same on all replicas.
+            flags: The same on all replicas.
         """
         losses, gradients = self._summed_gradients(share)
-        before = self._seconds_at(losses.loss_sum, gradients, ask.timed)
+        before = self._seconds_at(losses.loss_sum, gradients, flags.timed)
         # A copy on this device: what has no device cannot be reduced.
-        stop = tf.identity(ask.stop)
+        stop = tf.identity(flags.stop)
         *gradients, loss_sum, log_loss_sum, token_count, stops = self._all_reduced(
             [*gradients, *losses, stop]
         )
         # A batch of padding only divides 0 by 1, not by 0.
         divisor = tf.maximum(token_count, 1.0) * self._loss_scale()
         norm = tf.linalg.global_norm(gradients) / divisor
-        after = self._seconds_at(norm, gradients, ask.timed)
+        after = self._seconds_at(norm, gradients, flags.timed)
         finite = tf.math.is_finite(loss_sum) & tf.math.is_finite(norm)
         mendable = tf.math.is_finite(loss_sum) & self._optimizer.can_scale_less()
         self._optimizer.apply_summed(
-            gradients, divisor, finite=finite, counts=ask.counts
+            gradients, divisor, finite=finite, counts=flags.counts
         )
         return StepSums(
             LossSums(loss_sum, log_loss_sum, token_count),

@@ -37,7 +37,7 @@ class Watchdog:
         )
 
     def __enter__(self) -> "Watchdog":
-        self.sign_of_life()
+        self.heartbeat()
         if self._seconds:
             self._thread.start()
         return self
@@ -47,7 +47,7 @@ class Watchdog:
         if self._seconds:
             self._thread.join()
 
-    def sign_of_life(self) -> None:
+    def heartbeat(self) -> None:
         """Notes that something got done."""
         self._last_sign = time.monotonic()
 

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from benchmarks.architecture import cycles, modules_of
 from tests.architecture.build_faults import build_faults
 from tests.architecture.build_file import Target, read_targets
 from tests.architecture.imports import imports_of
@@ -298,6 +299,10 @@ def test_starlark_that_the_reader_does_not_know_is_refused(
     (tmp_path / "BUILD").write_text(statement)
     with pytest.raises(ValueError, match=message):
         read_targets(tmp_path)
+
+
+def test_no_module_reaches_itself_through_imports() -> None:
+    assert cycles(modules_of(ROOT)) == []
 
 
 def test_layers_need_keras_alone() -> None:

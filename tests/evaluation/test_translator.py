@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from t2t_keras.decoding.beam_search import BeamSearchResult
 from t2t_keras.evaluation.translator import EMPTY, Translation, Translator
 from t2t_keras.parsing.linearization import repaired, words_of
-from t2t_keras.parsing.task import ParserForm
+from t2t_keras.parsing.task import ParserTextAdapter
 from t2t_keras.parsing.trees import read_trees
 from t2t_keras.text.subwords import learn_subwords
 from t2t_keras.text.vocabulary import SubwordVocabulary
@@ -247,7 +247,7 @@ def test_a_parser_gives_each_of_the_best_as_a_tree_over_the_words(vocabulary):
         vocabulary,
         max_source_length=14,
         extra_length=3,
-        form=ParserForm(splits=False),
+        text_adapter=ParserTextAdapter(splits=False),
     )
     found = translator.translate(lines)
     for line, each in zip(lines, found, strict=True):

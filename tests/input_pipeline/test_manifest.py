@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from t2t_keras.errors import UserError
-from t2t_keras.input_pipeline.batches.filling import BucketFilling
+from t2t_keras.input_pipeline.batches.batching_strategy import BucketBatching
 from t2t_keras.input_pipeline.batches.pipeline import TrainingBatches
 from t2t_keras.input_pipeline.corpora.parallel_text import open_parallel_text
 from t2t_keras.input_pipeline.records.manifest import (
@@ -93,8 +93,8 @@ def test_batches_are_those_of_the_corpus_in_memory(folder, corpus):
     records = open_records(folder, read_manifest(folder))
     batches = []
     for each in (records, corpus):
-        filling = BucketFilling.of(each.lengths, max_shapes=4, tokens_per_batch=100)
-        dataset = TrainingBatches(each, filling, seed=9).dataset()
+        strategy = BucketBatching.of(each.lengths, max_shapes=4, tokens_per_batch=100)
+        dataset = TrainingBatches(each, strategy, seed=9).dataset()
         batches.append(itertools.islice(dataset.as_numpy_iterator(), 120))
     for one, other in zip(*batches, strict=True):
         for name, array in other.items():

@@ -7,10 +7,10 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from t2t_keras.input_pipeline.batches.filling import (
-    BucketFilling,
-    MixedFilling,
-    PackedFilling,
+from t2t_keras.input_pipeline.batches.batching_strategy import (
+    BucketBatching,
+    MixtureBatching,
+    PackedBatching,
     lengths_of_mixture,
 )
 from t2t_keras.input_pipeline.batches.mixture import (
@@ -130,52 +130,52 @@ def mixed(request, parts):
     corpus = joined_corpora(parts)
     lengths = lengths_of_mixture(corpus.lengths, MIXTURE)
     if request.param == "buckets":
-        way = BucketFilling.of(lengths, max_shapes=4, tokens_per_batch=TOKENS)
+        way = BucketBatching.of(lengths, max_shapes=4, tokens_per_batch=TOKENS)
     else:
-        way = PackedFilling.of(lengths, tokens_per_batch=TOKENS)
-    return corpus, MixedFilling(corpus.lengths, MIXTURE, way)
+        way = PackedBatching.of(lengths, tokens_per_batch=TOKENS)
+    return corpus, MixtureBatching(corpus.lengths, MIXTURE, way)
 
 
 def arrays(batches, count):
     return [batch for batch, _ in itertools.islice(batches, count)]
 
 
-def counts_of_epochs(filling, epochs):
-    return [len(list(filling.plan(4, epoch))) for epoch in range(epochs)]
+def counts_of_epochs(strategy, epochs):
+    return [len(list(strategy.plan(4, epoch))) for epoch in range(epochs)]
 
 
 def test_batches_hold_what_the_epoch_has(mixed) -> None:
-    corpus, filling = mixed
-    counts = counts_of_epochs(filling, 3)
-    batches = iter(arrays(TrainingBatches(corpus, filling, seed=4), sum(counts)))
+    corpus, strategy = mixed
+    counts = counts_of_epochs(strategy, 3)
+    batches = iter(arrays(TrainingBatches(corpus, strategy, seed=4), sum(counts)))
     for epoch, count in enumerate(counts):
         made = list(itertools.islice(batches, count))
         expected = [corpus.pair(i) for i in MIXTURE.pairs(4, epoch)]
         assert pairs_of(made) == collections.Counter(
             (tuple(s), tuple(t)) for s, t in expected
         )
-        assert {shape_of(batch) for batch in made} <= set(filling.shapes)
+        assert {shape_of(batch) for batch in made} <= set(strategy.shapes)
 
 
 def test_going_on_equals_never_having_stopped(mixed) -> None:
-    corpus, filling = mixed
-    counts = counts_of_epochs(filling, 3)
-    straight = TrainingBatches(corpus, filling, seed=4)
+    corpus, strategy = mixed
+    counts = counts_of_epochs(strategy, 3)
+    straight = TrainingBatches(corpus, strategy, seed=4)
     whole = arrays(straight, sum(counts))
     for done in (1, counts[0] - 1, counts[0], counts[0] + 2, counts[0] + counts[1]):
         start = straight.position_after(done)
-        resumed = arrays(TrainingBatches(corpus, filling, seed=4, start=start), 4)
+        resumed = arrays(TrainingBatches(corpus, strategy, seed=4, start=start), 4)
         for one, other in zip(resumed, whole[done : done + 4], strict=True):
             for name, feature in one.items():
                 np.testing.assert_array_equal(feature, other[name])
 
 
 def test_workers_share_out_each_batch(mixed) -> None:
-    corpus, filling = mixed
+    corpus, strategy = mixed
     start = DataPosition(1, 2)
-    whole = arrays(TrainingBatches(corpus, filling, seed=4, start=start), 6)
+    whole = arrays(TrainingBatches(corpus, strategy, seed=4, start=start), 6)
     shares = [
-        arrays(TrainingBatches(corpus, filling, seed=4, start=start, share=share), 6)
+        arrays(TrainingBatches(corpus, strategy, seed=4, start=start, share=share), 6)
         for share in (WorkerShare(worker, 2, 2) for worker in range(2))
     ]
     for batch, *made in zip(whole, *shares, strict=True):
@@ -193,18 +193,18 @@ def test_a_pair_of_a_later_epoch_fits_too() -> None:
     lengths = lengths_of_mixture(corpus.lengths, mixture)
     assert len(lengths) == 11
     for way in (
-        BucketFilling.of(lengths, max_shapes=3, tokens_per_batch=60),
-        PackedFilling.of(lengths, tokens_per_batch=60),
+        BucketBatching.of(lengths, max_shapes=3, tokens_per_batch=60),
+        PackedBatching.of(lengths, tokens_per_batch=60),
     ):
-        filling = MixedFilling(corpus.lengths, mixture, way)
+        strategy = MixtureBatching(corpus.lengths, mixture, way)
         for epoch in range(19):
-            for planned in filling.plan(4, epoch):
-                filling.make(corpus, planned)
+            for planned in strategy.plan(4, epoch):
+                strategy.make(corpus, planned)
 
 
 def test_the_summary_is_of_an_epoch(mixed) -> None:
-    corpus, filling = mixed
-    summary = batching_summary(corpus, filling)
+    corpus, strategy = mixed
+    summary = batching_summary(corpus, strategy)
     numbers = MIXTURE.pairs(0, 0)
     assert summary.pairs == len(numbers) == sum(MIXTURE.counts(0))
     tokens = corpus.lengths[numbers].sum(axis=0)

@@ -7,8 +7,11 @@ import numpy as np
 import pytest
 
 from t2t_keras.input_pipeline.batches import packing
+from t2t_keras.input_pipeline.batches.batching_strategy import (
+    BucketBatching,
+    PackedBatching,
+)
 from t2t_keras.input_pipeline.batches.features import check_batch, element_spec
-from t2t_keras.input_pipeline.batches.filling import BucketFilling, PackedFilling
 from t2t_keras.input_pipeline.batches.pipeline import (
     DataPosition,
     TrainingBatches,
@@ -28,19 +31,19 @@ def corpus():
 
 
 @pytest.fixture(params=["buckets", "packed"])
-def filling(request, corpus, monkeypatch):
+def strategy(request, corpus, monkeypatch):
     if request.param == "buckets":
-        return BucketFilling.of(corpus.lengths, max_shapes=4, tokens_per_batch=TOKENS)
+        return BucketBatching.of(corpus.lengths, max_shapes=4, tokens_per_batch=TOKENS)
     # Four blocks an epoch.
     monkeypatch.setattr(packing, "_pairs_per_block", lambda *_: 35)
-    return PackedFilling.of(corpus.lengths, tokens_per_batch=TOKENS)
+    return PackedBatching.of(corpus.lengths, tokens_per_batch=TOKENS)
 
 
 @pytest.fixture
-def wide(filling, corpus):
+def wide(strategy, corpus):
     """The same way to fill batches of more rows than there are workers."""
-    settings = {} if filling.packed else {"max_shapes": 4}
-    return type(filling).of(corpus.lengths, tokens_per_batch=500, **settings)
+    settings = {} if strategy.packed else {"max_shapes": 4}
+    return type(strategy).of(corpus.lengths, tokens_per_batch=500, **settings)
 
 
 def arrays(dataset, count=None):
@@ -59,45 +62,45 @@ class Watched:
         return self.sentences.gather(indices)
 
 
-def lengths_of_epochs(filling, seed, epochs):
-    return [len(list(filling.plan(seed, epoch))) for epoch in range(epochs)]
+def lengths_of_epochs(strategy, seed, epochs):
+    return [len(list(strategy.plan(seed, epoch))) for epoch in range(epochs)]
 
 
 def same(one, other):
     return all(np.array_equal(one[name], other[name]) for name in one)
 
 
-def test_an_epoch_holds_every_pair_once(corpus, filling):
-    counts = lengths_of_epochs(filling, 4, 2)
-    batches = arrays(TrainingBatches(corpus, filling, seed=4).dataset(), sum(counts))
+def test_an_epoch_holds_every_pair_once(corpus, strategy):
+    counts = lengths_of_epochs(strategy, 4, 2)
+    batches = arrays(TrainingBatches(corpus, strategy, seed=4).dataset(), sum(counts))
     epochs = batches[: counts[0]], batches[counts[0] :]
     for epoch in epochs:
         assert pairs_of(epoch) == all_pairs(corpus)
     for batch in batches:
         check_batch(batch)
         shape = batch["encoder_input_tokens"].shape
-        assert (*shape, batch["decoder_input_tokens"].shape[1]) in filling.shapes
+        assert (*shape, batch["decoder_input_tokens"].shape[1]) in strategy.shapes
     assert not all(map(same, *epochs))
 
 
-def test_going_on_from_a_position_equals_never_having_stopped(corpus, filling):
-    first, second = lengths_of_epochs(filling, 4, 2)
-    straight = TrainingBatches(corpus, filling, seed=4)
+def test_going_on_from_a_position_equals_never_having_stopped(corpus, strategy):
+    first, second = lengths_of_epochs(strategy, 4, 2)
+    straight = TrainingBatches(corpus, strategy, seed=4)
     whole = arrays(straight.dataset(), first + second + 4)
     done = (0, 1, first - 1, first, first + 2, first + second)
     expected = (0, 0), (0, 1), (0, first - 1), (1, 0), (1, 2), (2, 0)
     for count, position in zip(done, expected, strict=True):
         start = straight.position_after(count)
         assert (start.epoch, start.position) == position
-        resumed = TrainingBatches(corpus, filling, seed=4, start=start)
+        resumed = TrainingBatches(corpus, strategy, seed=4, start=start)
         assert all(map(same, arrays(resumed.dataset(), 4), whole[count : count + 4]))
 
 
-def test_where_it_is_is_known_as_soon_as_a_batch_is_drawn(corpus, filling):
+def test_where_it_is_is_known_as_soon_as_a_batch_is_drawn(corpus, strategy):
     """Also at the very end of an epoch, and after a start within one."""
-    first, second = lengths_of_epochs(filling, 4, 2)
+    first, second = lengths_of_epochs(strategy, 4, 2)
     start = DataPosition(0, first - 2)
-    batches = TrainingBatches(corpus, filling, seed=4, start=start)
+    batches = TrainingBatches(corpus, strategy, seed=4, start=start)
     expected = [(0, first - 2), (0, first - 1)]
     expected += [(1, position) for position in range(second)] + [(2, 0), (2, 1)]
     # The plan itself, not the dataset, which draws some batches ahead.
@@ -109,19 +112,19 @@ def test_where_it_is_is_known_as_soon_as_a_batch_is_drawn(corpus, filling):
 
 
 class Noting:
-    """A filling that notes whose plan was begun."""
+    """A strategy that notes whose plan was begun."""
 
-    def __init__(self, filling):
-        self.filling = filling
+    def __init__(self, strategy):
+        self.strategy = strategy
         self.begun: queue.Queue[int] = queue.Queue()
 
     def plan(self, seed, epoch):
         self.begun.put(epoch)
-        yield from self.filling.plan(seed, epoch)
+        yield from self.strategy.plan(seed, epoch)
 
 
-def test_the_next_epoch_is_planned_while_this_one_is_trained_on(corpus, filling):
-    noting = Noting(filling)
+def test_the_next_epoch_is_planned_while_this_one_is_trained_on(corpus, strategy):
+    noting = Noting(strategy)
     batches = TrainingBatches(corpus, noting, seed=4)
     assert noting.begun.get_nowait() == 0
     drawn = batches._plan()
@@ -130,7 +133,7 @@ def test_the_next_epoch_is_planned_while_this_one_is_trained_on(corpus, filling)
     assert noting.begun.empty()  # nothing is in the way of the first batch
     next(drawn)
     assert noting.begun.get(timeout=30) == 1
-    count = lengths_of_epochs(filling, 4, 1)[0]
+    count = lengths_of_epochs(strategy, 4, 1)[0]
     assert len(list(itertools.islice(drawn, count - 2))) == count - 2
     assert noting.begun.empty()
     next(drawn), next(drawn)
@@ -139,18 +142,18 @@ def test_the_next_epoch_is_planned_while_this_one_is_trained_on(corpus, filling)
 
 def test_packed_epochs_may_differ_in_length(corpus, monkeypatch):
     monkeypatch.setattr(packing, "_pairs_per_block", lambda *_: 35)
-    filling = PackedFilling.of(corpus.lengths, tokens_per_batch=TOKENS)
-    assert len(set(lengths_of_epochs(filling, 4, 20))) > 1
+    strategy = PackedBatching.of(corpus.lengths, tokens_per_batch=TOKENS)
+    assert len(set(lengths_of_epochs(strategy, 4, 20))) > 1
 
 
-def test_every_iteration_begins_at_the_start(corpus, filling):
-    dataset = TrainingBatches(corpus, filling, seed=4).dataset()
+def test_every_iteration_begins_at_the_start(corpus, strategy):
+    dataset = TrainingBatches(corpus, strategy, seed=4).dataset()
     assert all(map(same, arrays(dataset, 5), arrays(dataset, 5)))
 
 
-def test_seeds_give_different_orders(corpus, filling):
-    one = arrays(TrainingBatches(corpus, filling, seed=4).dataset(), 5)
-    other = arrays(TrainingBatches(corpus, filling, seed=5).dataset(), 5)
+def test_seeds_give_different_orders(corpus, strategy):
+    one = arrays(TrainingBatches(corpus, strategy, seed=4).dataset(), 5)
+    other = arrays(TrainingBatches(corpus, strategy, seed=5).dataset(), 5)
     assert not all(map(same, one, other))
 
 
@@ -160,10 +163,10 @@ def test_a_position_is_not_negative():
             DataPosition(epoch, position)
 
 
-def test_the_dataset_says_what_it_yields(corpus, filling):
-    dataset = TrainingBatches(corpus, filling, seed=4).dataset()
+def test_the_dataset_says_what_it_yields(corpus, strategy):
+    dataset = TrainingBatches(corpus, strategy, seed=4).dataset()
     check_batch(dataset.element_spec)
-    assert dataset.element_spec == element_spec(packed=filling.packed)
+    assert dataset.element_spec == element_spec(packed=strategy.packed)
 
 
 # --- Several workers
@@ -219,30 +222,30 @@ def test_a_worker_reads_no_rows_but_its_own(corpus, wide):
     assert sum(read, collections.Counter()) == collections.Counter(range(len(corpus)))
 
 
-def test_a_batch_is_made_whole_once_more(corpus, filling):
+def test_a_batch_is_made_whole_once_more(corpus, strategy):
     """Of any worker, also past the end of an epoch."""
     start = DataPosition(0, 2)
-    whole = TrainingBatches(corpus, filling, seed=4, start=start)
-    expected = arrays(whole.dataset(), lengths_of_epochs(filling, 4, 1)[0])
+    whole = TrainingBatches(corpus, strategy, seed=4, start=start)
+    expected = arrays(whole.dataset(), lengths_of_epochs(strategy, 4, 1)[0])
     share = TrainingBatches(
-        corpus, filling, seed=4, start=start, share=WorkerShare(1, 2, 2)
+        corpus, strategy, seed=4, start=start, share=WorkerShare(1, 2, 2)
     )
     arrays(share.dataset(), len(expected))
     for count in (0, 1, len(expected) - 3, len(expected) - 2, len(expected) - 1):
         assert same(share.whole_batch(count), expected[count])
 
 
-def test_a_batch_of_padding_has_the_shape_of_the_workers_batches(corpus, filling):
-    batches = TrainingBatches(corpus, filling, seed=4, share=WorkerShare(1, 2, 4))
+def test_a_batch_of_padding_has_the_shape_of_the_workers_batches(corpus, strategy):
+    batches = TrainingBatches(corpus, strategy, seed=4, share=WorkerShare(1, 2, 4))
     shapes = {shape_of(batch) for batch in arrays(batches.dataset(), 60)}
-    padding = [batches.of_padding(shape) for shape in filling.shapes]
+    padding = [batches.of_padding(shape) for shape in strategy.shapes]
     assert {shape_of(batch) for batch in padding} == shapes
     assert not any(feature.any() for batch in padding for feature in batch.values())
 
 
-def test_the_summary_counts_what_comes(corpus, filling):
-    summary = batching_summary(corpus, filling)
-    stream = TrainingBatches(corpus, filling, seed=0).dataset()
+def test_the_summary_counts_what_comes(corpus, strategy):
+    summary = batching_summary(corpus, strategy)
+    stream = TrainingBatches(corpus, strategy, seed=0).dataset()
     batches = arrays(stream, summary.batches_per_epoch)
     assert pairs_of(batches) == all_pairs(corpus)
     source = sum(int((b["encoder_input_tokens"] > 0).sum()) for b in batches)
@@ -259,12 +262,12 @@ def test_the_summary_counts_what_comes(corpus, filling):
     assert summary.padding_share == pytest.approx(1 - (source + target) / positions)
     assert summary.mean_source_tokens == pytest.approx(source / len(batches))
     assert summary.mean_target_tokens == pytest.approx(target / len(batches))
-    assert summary.packed == filling.packed
+    assert summary.packed == strategy.packed
 
 
-def test_the_summary_counts_rows_that_devices_add(corpus, filling):
-    alone = batching_summary(corpus, filling)
-    shared = batching_summary(corpus, filling, lambda shape: 3 * shape.rows)
+def test_the_summary_counts_rows_that_devices_add(corpus, strategy):
+    alone = batching_summary(corpus, strategy)
+    shared = batching_summary(corpus, strategy, lambda shape: 3 * shape.rows)
     real = 1 - alone.padding_share
     assert shared.padding_share == pytest.approx(1 - real / 3)
     assert dataclasses.replace(shared, padding_share=alone.padding_share) == alone
@@ -272,21 +275,21 @@ def test_the_summary_counts_rows_that_devices_add(corpus, filling):
 
 def test_the_summary_in_words():
     corpus = corpus_of([([5, 6], [7]), ([8], [9, 5, 6])])
-    buckets = BucketFilling.of(corpus.lengths, max_shapes=1, tokens_per_batch=8)
+    buckets = BucketBatching.of(corpus.lengths, max_shapes=1, tokens_per_batch=8)
     assert batching_summary(corpus, buckets).describe() == (
         "2 pairs: 5 source and 6 target tokens\n"
         "1 batches an epoch, on average 5 source and 6 target tokens each\n"
         "1 shape, a pair in a row; 78.6% of all positions are real tokens"
     )
-    packed = PackedFilling.of(corpus.lengths, tokens_per_batch=8)
+    packed = PackedBatching.of(corpus.lengths, tokens_per_batch=8)
     assert batching_summary(corpus, packed).describe().splitlines()[2] == (
         "1 shape, several pairs in a row; 73.3% of all positions are real tokens"
     )
 
 
-def test_arguments_that_cannot_be_meant(corpus, filling):
-    (count,) = lengths_of_epochs(filling, 4, 1)
+def test_arguments_that_cannot_be_meant(corpus, strategy):
+    (count,) = lengths_of_epochs(strategy, 4, 1)
     for position in (count, count + 7):
         message = rf"below the {count} .* of epoch 0\. Received: {position}"
         with pytest.raises(ValueError, match=message):
-            TrainingBatches(corpus, filling, seed=4, start=DataPosition(0, position))
+            TrainingBatches(corpus, strategy, seed=4, start=DataPosition(0, position))

@@ -159,7 +159,7 @@ def test_joined_kernels_make_what_each_makes(rng: np.random.Generator) -> None:
     layer = MultiHeadAttention(H, K, U)
     inputs = rng.normal(size=(B, T, D)).astype("f")
     layer(inputs)
-    queries, *rest = layer.queries_keys_values(inputs, layer.joined_kernels())
+    queries, *rest = layer.queries_keys_values(inputs, layer.fused_qkv_kernel())
     np.testing.assert_allclose(queries, layer.queries_of(inputs), atol=1e-6)
     # Keys and values come position by position, as a cache takes them in.
     for part, expected in zip(rest, layer.keys_values(inputs), strict=True):

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from t2t_keras.model.transformer import Memory
+from t2t_keras.model.transformer import EncoderState
 from tests.model.small_model import (
     EMPTY_ROW,
     ROWS,
@@ -65,7 +65,7 @@ def step_logits(model, jit_compile: bool | None = None) -> np.ndarray:
     inputs = beam_inputs()
 
     def steps(source):
-        memory, kernels = model.remember(source), model.step_kernels()
+        memory, kernels = model.prefill(source), model.decode_kernels()
         kept = [Kept() for _ in model.decoder.layers]
         logits = []
         for position in range(STEPS):
@@ -127,8 +127,8 @@ def test_beams_may_change_places() -> None:
     # What a beam search does: nothing is moved, and the mask says whose past it is.
     model = small_model(small_weights())
     inputs = beam_inputs()
-    memory = model.remember(small_batch()["encoder_input_tokens"])
-    kernels = model.step_kernels()
+    memory = model.prefill(small_batch()["encoder_input_tokens"])
+    kernels = model.decode_kernels()
     kept = [Kept() for _ in model.decoder.layers]
     for position in range(3):
         model.decode_step(
@@ -152,8 +152,8 @@ def test_beams_may_change_places() -> None:
 
 def test_memory_is_once_a_sentence() -> None:
     model = small_model(small_weights())
-    memory = model.remember(small_batch()["encoder_input_tokens"])
-    assert isinstance(memory, Memory)
+    memory = model.prefill(small_batch()["encoder_input_tokens"])
+    assert isinstance(memory, EncoderState)
     assert tuple(memory.mask.shape) == (ROWS, 1, S)
     for cache in memory.caches:
         assert tuple(cache["keys"].shape) == (ROWS, H, S, K)

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from t2t_keras.model.decoder import Decoder, View
+from t2t_keras.model.decoder import DecodeMasks, Decoder
 from t2t_keras.model.masks import causal_mask
 from tests.model.copy_weights import copy_decoder_layer
 from tests.model.recorded_keys import recorded_keys
@@ -90,10 +90,10 @@ def test_steps_are_the_whole(decoder, rng) -> None:
         own = np.tile(np.eye(W, dtype=bool), t + 1)[None].repeat(B, axis=0)
         step = decoder.step(
             hidden[:, :, t],
-            View(own, source_mask()),
+            DecodeMasks(own, source_mask()),
             kept,
             memory_caches,
-            decoder.joined_kernels(),
+            decoder.fused_qkv_kernels(),
         )
         np.testing.assert_allclose(step, whole[:, :, t], atol=2e-5)
 

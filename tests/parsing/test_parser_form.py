@@ -1,14 +1,14 @@
 import pytest
 import tensorflow as tf
 
-from t2t_keras.parsing.task import ParserForm
+from t2t_keras.parsing.task import ParserTextAdapter
 
 LINES = ("The dog  doesn't sleep.", "", " \t", "a (b) c", "Nothing , here")
 
 
 @pytest.mark.parametrize("splits", [True, False])
 def test_the_graph_reads_and_answers_the_same(splits):
-    form = ParserForm(splits=splits)
+    form = ParserTextAdapter(splits=splits)
     sources = [form.source(line) for line in LINES]
     in_graph = form.source_in_graph(tf.constant(LINES))
     assert [source.decode() for source in in_graph.numpy()] == sources
@@ -25,7 +25,7 @@ def test_the_graph_reads_and_answers_the_same(splits):
 
 def test_raw_text_is_split_and_a_treebanks_is_not():
     symbols = "(S NN (VP VBZ RB )VP"
-    raw, split = (ParserForm(splits=splits) for splits in (True, False))
+    raw, split = (ParserTextAdapter(splits=splits) for splits in (True, False))
     assert raw.source(b"It isn't Inc.") == "It is n't Inc ."
     assert split.source(b"It isn't  Inc.") == "It isn't Inc."
     assert (
@@ -37,7 +37,7 @@ def test_raw_text_is_split_and_a_treebanks_is_not():
 
 
 def test_no_texts_at_all():
-    form = ParserForm(splits=True)
+    form = ParserTextAdapter(splits=True)
     nothing = form.answer_in_graph(
         tf.zeros([0], tf.string), tf.zeros([0, 3], tf.string)
     )

@@ -3,7 +3,7 @@ import json
 import pytest
 
 from t2t_keras.errors import UserError
-from t2t_keras.parsing.tree_scores import judged_trees
+from t2t_keras.parsing.tree_scores import score_trees
 
 SOURCES = ("the dog sleeps .", "it  adds up", "x")
 REFERENCES = (
@@ -23,7 +23,7 @@ HYPOTHESES = (
 
 @pytest.fixture(scope="module")
 def scores():
-    return judged_trees(SOURCES, HYPOTHESES, REFERENCES)
+    return score_trees(SOURCES, HYPOTHESES, REFERENCES)
 
 
 def test_the_brackets_are_those_worked_out_by_hand(scores):
@@ -51,7 +51,7 @@ def test_what_is_said_ends_in_evalbs_own_summaries(scores):
 def test_a_comma_taken_for_a_noun_costs_evalb_the_sentence_and_us_its_tag():
     # The second is right but for its tags: an error to EVALB. With the right tags it
     # has both its brackets, so 2 + 2 are right of 2 + 2 that are, and of 3 + 2 found.
-    scores = judged_trees(
+    scores = score_trees(
         ["a b", "a , b"],
         ["(S (NP (NN a)) (X (NN b)))", "(S (NP (NN a) (NN ,)) (, b))"],
         ["(S (NP NN )NP NN )S", "(S (NP NN , )NP NN )S"],
@@ -67,13 +67,13 @@ def test_a_comma_taken_for_a_noun_costs_evalb_the_sentence_and_us_its_tag():
 
 
 def test_trees_over_other_words_stay_in_error():
-    scores = judged_trees(["a b"], ["(S (NN a))"], ["(S NN NN )S"])
+    scores = score_trees(["a b"], ["(S (NN a))"], ["(S NN NN )S"])
     assert [score.fault for score in scores.retagged] == ["Length unmatch (2|1)"]
 
 
 def test_long_sentences_are_in_the_first_summary_alone():
     words, tags = "a " * 41, "NN " * 41
-    scores = judged_trees(
+    scores = score_trees(
         [words, "a"],
         [f"(S {'(NN a) ' * 41})", "(X (NN a))"],
         [f"(S {tags})S", "(S NN )S"],
@@ -87,7 +87,7 @@ def test_the_cut_off_may_be_another():
     """Of 2, 3 and 4 words; up to 3 there are two brackets, of which one is found."""
     trees = ["(S (NN a) (NN b))", "(X (NN a) (NN b) (NN c))", f"(S{' (NN a)' * 4})"]
     symbols = ["(S NN NN )S", "(S NN NN NN )S", "(S NN NN NN NN )S"]
-    scores = judged_trees(["a b", "a b c", "a a a a"], trees, symbols, cutoff_length=3)
+    scores = score_trees(["a b", "a b c", "a a a a"], trees, symbols, cutoff_length=3)
     facts = scores.facts()
     assert facts["f1"] == pytest.approx(100 * 2 / 3)
     assert facts["up_to_3_words"]["f1"] == 50.0
@@ -106,14 +106,14 @@ def test_the_cut_off_may_be_another():
 )
 def test_a_reference_that_is_no_tree_is_refused(reference):
     with pytest.raises(UserError, match="Reference 2 is no tree over the 4 words"):
-        judged_trees(["x", SOURCES[0]], ["", ""], ["(NP NN )NP", reference])
+        score_trees(["x", SOURCES[0]], ["", ""], ["(NP NN )NP", reference])
 
 
 def test_sides_that_do_not_belong_together():
     with pytest.raises(UserError, match="2 translations and 1 references"):
-        judged_trees(["a", "b"], ["", ""], ["(S NN )S"])
+        score_trees(["a", "b"], ["", ""], ["(S NN )S"])
     with pytest.raises(UserError, match="no sentence to score"):
-        judged_trees([], [], [])
+        score_trees([], [], [])
 
 
 def test_a_perfect_parse_of_raw_brackets_is_perfect():
@@ -124,13 +124,13 @@ def test_a_perfect_parse_of_raw_brackets_is_perfect():
         "(VP (VBZ sleeps)) (. .))"
     ).format("-")
     for sentence in ("he ( Ann ) sleeps .", "he -LRB- Ann -RRB- sleeps ."):
-        facts = judged_trees([sentence], [parse], [symbols]).facts()
+        facts = score_trees([sentence], [parse], [symbols]).facts()
         assert (facts["f1"], facts["valid"], facts["errors"]) == (100.0, 1, 0)
         assert facts["tagging"] == 100.0
 
 
 def test_lines_with_an_empty_side_are_scored_in_their_places():
-    scores = judged_trees(
+    scores = score_trees(
         ["", "the dog sleeps .", "the dog sleeps ."],
         ["", HYPOTHESES[0], "(S (NP (DT the) (NN dog)) (VP (VBZ sleeps)) (. .))"],
         [REFERENCES[2], "", REFERENCES[0]],

@@ -9,7 +9,7 @@ import tensorflow_datasets as tfds
 from t2t_keras.errors import UserError
 from t2t_keras.input_pipeline.corpora.corpus import open_corpus
 from t2t_keras.input_pipeline.corpora.parallel_text import open_parallel_text
-from t2t_keras.parsing.task import ParserForm, tree_pairs
+from t2t_keras.parsing.task import ParserTextAdapter, tree_pairs
 
 # As treebanks have them: over several lines, with traces, tags, and a bracket more.
 TREEBANK = b"""\
@@ -94,7 +94,7 @@ def test_trees_are_both_sides(tmp_path):
 
 def test_what_a_parser_writes_can_be_learned_from(tmp_path):
     """Of an untrained one, too: the words are those of the raw text."""
-    form = ParserForm(splits=True)
+    form = ParserTextAdapter(splits=True)
     lines = ["The dog (ours) doesn't sleep.", " ", "Go!", "“So,” he said; 50% of it."]
     symbols = [
         "(S (NP DT )VP )S",

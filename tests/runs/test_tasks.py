@@ -6,7 +6,7 @@ import pytest
 from t2t_keras.errors import UserError
 from t2t_keras.evaluation.bleu import corpus_scores
 from t2t_keras.parsing.task import tree_pairs
-from t2t_keras.parsing.tree_scores import judged_trees
+from t2t_keras.parsing.tree_scores import score_trees
 from t2t_keras.runs.tasks import task_for
 
 
@@ -17,9 +17,9 @@ def test_the_language_tree_makes_a_parser():
     assert task.text_adapter(splits_words=False).source("a.") == "a."
     assert task.text_adapter(splits_words=False).answer("a", "") == "(TOP (NN a))"
     sides = ["a b", "a"], ["", "(X (NN a))"], ["(S NN NN )S", "(S NN )S"]
-    assert task.scorer()(*sides) == judged_trees(*sides)
-    assert task.scorer(1)(*sides) == judged_trees(*sides, cutoff_length=1)
-    assert judged_trees(*sides) != judged_trees(*sides, cutoff_length=1)
+    assert task.scorer()(*sides) == score_trees(*sides)
+    assert task.scorer(1)(*sides) == score_trees(*sides, cutoff_length=1)
+    assert score_trees(*sides) != score_trees(*sides, cutoff_length=1)
 
 
 def test_any_other_language_makes_a_translator():

@@ -325,13 +325,15 @@ def test_another_vocabulary_s_checkpoint_is_refused(tmp_path, vocabulary):
 def test_batches_are_filled_as_the_settings_say(vocabulary):
     corpus = dev_corpus(vocabulary)
     data = dataclasses.replace(CONFIG.data, tokens_per_batch=48, max_shapes=3)
-    buckets = corpora.build_filling(data, corpus)
+    buckets = corpora.build_batching_strategy(data, corpus)
     assert not buckets.packed
     assert 1 < len(buckets.shapes) <= 3
-    packed = corpora.build_filling(dataclasses.replace(data, batching="pack"), corpus)
+    packed = corpora.build_batching_strategy(
+        dataclasses.replace(data, batching="pack"), corpus
+    )
     assert packed.packed
-    for filling in (buckets, packed):
-        for shape in filling.shapes:
+    for strategy in (buckets, packed):
+        for shape in strategy.shapes:
             assert shape.rows == 48 // max(shape.source_bound, shape.target_bound)
 
 

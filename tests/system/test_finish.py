@@ -10,7 +10,7 @@ import pytest
 from t2t_keras.errors import UserError
 from t2t_keras.evaluation.bleu import corpus_scores
 from t2t_keras.evaluation.translator import TranslatedLine, Translation
-from t2t_keras.parsing.tree_scores import judged_trees
+from t2t_keras.parsing.tree_scores import score_trees
 from t2t_keras.runs import averaging, exporting, finish, models, scoring
 from t2t_keras.runs.export_settings import ExportSettings
 from t2t_keras.training import checkpoints
@@ -110,7 +110,7 @@ def test_translations_and_scores_are_kept(own_short_run, report):
 
 
 def test_a_parsers_table_of_sentences_is_kept_beside_its_trees(own_short_run, report):
-    scores = judged_trees(["a", "b"], ["(S (NN a))", ""], ["(S NN )S", "(S NN )S"])
+    scores = score_trees(["a", "b"], ["(S (NN a))", ""], ["(S NN )S", "(S NN )S"])
     finish.keep(own_short_run, dataclasses.replace(report, scores=scores))
     kept = own_short_run.translations / "test-averaged-step-77.txt.evalb"
     assert kept.read_text(encoding="utf-8") == scores.table

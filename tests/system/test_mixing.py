@@ -62,7 +62,7 @@ def test_without_a_mixture_nothing_is_another(config, model_dir):
     data, said = prepared(config, model_dir)
     assert len(said) == 2
     assert data.mixture == []
-    assert type(data.filling).__name__ == "BucketFilling"
+    assert type(data.batching).__name__ == "BucketBatching"
 
 
 def test_another_mixture_is_refused(config, model_dir, more):
@@ -152,7 +152,7 @@ def test_records_mix_as_their_text_does(config, tmp_path, more, prepare):
     kept = ("rate", "fingerprint", "pairs")
     for one_part, other in zip(records.mixture, text.mixture, strict=True):
         assert [one_part[k] for k in kept] == [other[k] for k in kept]
-    batches = [TrainingBatches(d.train, d.filling, seed=4) for d in (text, records)]
+    batches = [TrainingBatches(d.train, d.batching, seed=4) for d in (text, records)]
     count = 3 * text.summary.batches_per_epoch
     for (a, _), (b, _) in itertools.islice(zip(*batches, strict=True), count):
         for name in a:

@@ -69,7 +69,7 @@ def test_training_on_records_is_training_on_the_text(config, prepare, tmp_path):
     assert records.fingerprint == text.fingerprint
     assert records.summary == text.summary
     batches = [
-        TrainingBatches(data.train, data.filling, seed=4).dataset().as_numpy_iterator()
+        TrainingBatches(data.train, data.batching, seed=4).dataset().as_numpy_iterator()
         for data in (text, records)
     ]
     count = 2 * text.summary.batches_per_epoch

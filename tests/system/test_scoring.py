@@ -12,7 +12,7 @@ from t2t_keras.evaluation.compound_bleu import tokenized_bleu
 from t2t_keras.evaluation.translator import TranslatedLine, Translation
 from t2t_keras.input_pipeline.corpora.corpus import open_corpus
 from t2t_keras.parsing.linearization import words_of
-from t2t_keras.parsing.tree_scores import judged_trees
+from t2t_keras.parsing.tree_scores import score_trees
 from t2t_keras.parsing.trees import read_trees
 from t2t_keras.runs import models, scoring
 from t2t_keras.settings.config import DecodingConfig
@@ -258,7 +258,7 @@ def test_a_parser_that_has_learned_nothing_is_scored_all_the_same(random_trained
     trees = [line.text for line in report.translations]
     words = [words_of(next(read_trees([tree]))) for tree in trees]
     assert words == [line.split() for line in sentences]
-    assert report.scores == judged_trees(sentences, trees, symbols)
+    assert report.scores == score_trees(sentences, trees, symbols)
     assert report.tokenized is None
     lines = report.describe().splitlines()
     assert lines[1].startswith("  F1 ")

@@ -1,10 +1,10 @@
 import tensorflow as tf
 
-from t2t_keras.text.reading import PlainText
+from t2t_keras.text.reading import PlainTextAdapter
 
 
 def test_plain_text_stays_as_it_is():
-    form = PlainText()
+    form = PlainTextAdapter()
     assert form.source(b" a\xff") == b" a\xff"
     assert form.answer("a", "(S b") == "(S b"
     lines, targets = tf.constant(["a "]), tf.constant([["(b", "c"]])

@@ -28,7 +28,7 @@ def the_function_that_hangs(stacks, stream) -> None:
         wait_until(lambda: reports(stacks) == 1)
         time.sleep(3 * SILENCE)
         assert stacks.read_text().count("warning: ") == 1
-        dog.sign_of_life()
+        dog.heartbeat()
         wait_until(lambda: reports(stacks) == 2)
 
 
@@ -47,7 +47,7 @@ def test_signs_of_life_keep_it_quiet(tmp_path) -> None:
     # Longer than any pause that a busy machine makes here.
     with Watchdog(20.0, tmp_path / "stacks.txt") as dog:
         for _ in range(5):
-            dog.sign_of_life()
+            dog.heartbeat()
             time.sleep(0.01)
     assert list(tmp_path.iterdir()) == []
 

@@ -11,9 +11,9 @@ from typing import Any, TypeVar
 import numpy as np
 import tensorflow as tf
 
+from t2t_keras.input_pipeline.batches.batching_strategy import BatchingStrategy
 from t2t_keras.input_pipeline.batches.bucketing import BatchShape
 from t2t_keras.input_pipeline.batches.features import check_batch, element_spec
-from t2t_keras.input_pipeline.batches.filling import Filling
 from t2t_keras.input_pipeline.batches.plan import (
     ALL_ROWS,
     PlannedBatch,
@@ -111,7 +111,7 @@ class TrainingBatches:
 
     Args:
         corpus: What to train on.
-        filling: How it falls into batches.
+        strategy: How it falls into batches.
         seed: Of the order, in [0, 2**64).
         start: The first batch to return.
         share: Which rows of each batch this process makes. It reads no others.
@@ -124,14 +124,14 @@ class TrainingBatches:
     def __init__(
         self,
         corpus: TokenizedCorpus,
-        filling: Filling,
+        strategy: BatchingStrategy,
         *,
         seed: int,
         start: DataPosition = DataPosition(),
         share: WorkerShare = ALL_ROWS,
     ):
         self._corpus = corpus
-        self._filling = filling
+        self._strategy = strategy
         self._seed = seed
         self._start = start
         self._share = share
@@ -166,7 +166,7 @@ class TrainingBatches:
     def whole_batch(self, count: int) -> Batch:
         """Returns, made once more, all rows of the batch that `count` came before."""
         position = self.position_after(count)
-        plan = self._filling.plan(self._seed, position.epoch)
+        plan = self._strategy.plan(self._seed, position.epoch)
         return self._made(next(itertools.islice(plan, position.position, None)))
 
     def position_after(self, count: int) -> DataPosition:
@@ -188,7 +188,7 @@ class TrainingBatches:
                 yield batch
 
         dataset = tf.data.Dataset.from_generator(
-            batches, output_signature=element_spec(packed=self._filling.packed)
+            batches, output_signature=element_spec(packed=self._strategy.packed)
         )
         # Nothing here is worth tuning, and on one core the thread that tunes takes
         # several seconds to end.
@@ -197,7 +197,7 @@ class TrainingBatches:
         return dataset.prefetch(_BATCHES_AHEAD).with_options(options)
 
     def _made(self, planned: PlannedBatch) -> Batch:
-        batch = self._filling.make(self._corpus, planned)
+        batch = self._strategy.make(self._corpus, planned)
         check_batch(batch)
         return batch
 
@@ -207,7 +207,7 @@ class TrainingBatches:
 
     def _plan(self) -> Iterator[PlannedBatch]:
         first = self._start.position
-        plan = self._filling.plan(self._seed, self._start.epoch)
+        plan = self._strategy.plan(self._seed, self._start.epoch)
         for epoch in itertools.count(self._start.epoch):
             plan = yield from self._epoch(epoch, plan, first)
             if first >= self._batch_counts[epoch]:
@@ -223,7 +223,7 @@ class TrainingBatches:
         """
 
         def next_plan() -> Iterator[PlannedBatch]:
-            return self._filling.plan(self._seed, epoch + 1)
+            return self._strategy.plan(self._seed, epoch + 1)
 
         following = next_plan
         ahead = None
@@ -245,7 +245,7 @@ class TrainingBatches:
 
 def batching_summary(
     corpus: TokenizedCorpus,
-    filling: Filling,
+    strategy: BatchingStrategy,
     computed_rows: Callable[[BatchShape], int] = lambda shape: shape.rows,
 ) -> BatchingSummary:
     """Returns what training batches of the same arguments will be like.
@@ -256,13 +256,13 @@ def batching_summary(
 
     Args:
         corpus: What to train on.
-        filling: How it falls into batches.
+        strategy: How it falls into batches.
         computed_rows: Returns how many rows are computed of a batch of a shape, with
             those added so that devices have equal shares.
     """
     pairs, batches, positions, used = 0, 0, 0, set()
     tokens = np.zeros(2, np.int64)
-    for planned in filling.plan(0, 0):
+    for planned in strategy.plan(0, 0):
         batches += 1
         positions += computed_rows(planned.shape) * planned.shape.positions
         used.add(planned.shape)
@@ -278,5 +278,5 @@ def batching_summary(
         padding_share=1.0 - (source_tokens + target_tokens) / positions,
         mean_source_tokens=source_tokens / batches,
         mean_target_tokens=target_tokens / batches,
-        packed=filling.packed,
+        packed=strategy.packed,
     )

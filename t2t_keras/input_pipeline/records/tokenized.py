@@ -12,13 +12,15 @@ import dataclasses
 import functools
 import itertools
 from collections.abc import Iterable, Iterator
-from typing import Any, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 import numpy as np
-import tensorflow as tf
 
 from t2t_keras.errors import UserError
 from t2t_keras.text.vocabulary import SubwordVocabulary
+
+if TYPE_CHECKING:  # processes that encode records start without it
+    import tensorflow as tf
 
 
 @dataclasses.dataclass(frozen=True)
@@ -209,7 +211,7 @@ _LINES_PER_CALL = 1024
 
 
 def tokenize_corpus(
-    dataset: tf.data.Dataset, vocabulary: SubwordVocabulary, max_length: int
+    dataset: "tf.data.Dataset", vocabulary: SubwordVocabulary, max_length: int
 ) -> TokenizedCorpus:
     """Returns a corpus as ids, without the pairs that cannot be trained on.
 
@@ -227,7 +229,7 @@ def tokenize_corpus(
         raise ValueError(f"max_length must be at least 2. Received: {max_length}")
 
     def encoded() -> Iterator[tuple[TokenRows, TokenRows]]:
-        batches: Any = dataset.batch(_LINES_PER_CALL).prefetch(tf.data.AUTOTUNE)
+        batches: Any = dataset.batch(_LINES_PER_CALL).prefetch(2)
         for texts in batches.as_numpy_iterator():
             yield (
                 vocabulary.encode_all(texts["source"].tolist()),

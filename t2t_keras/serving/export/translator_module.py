@@ -24,7 +24,7 @@ from t2t_keras.serving.export.limits import (
     checked_pairs,
     checked_texts,
 )
-from t2t_keras.text.reading import PlainText, ReadTexts, TextForm, TextReader
+from t2t_keras.text.reading import PlainTextAdapter, ReadTexts, TextAdapter, TextReader
 from t2t_keras.text.vocabulary import SubwordVocabulary
 from t2t_keras.typing import Tensor
 
@@ -37,8 +37,8 @@ class TranslatorModule(IdsModule):
         vocabulary: Of both languages.
         settings: How to search, where a request does not say.
         limits: On what a request may ask for.
-        form: What texts and answers look like outside. Where a request brings its own
-            target, that is what the model would write.
+        text_adapter: What texts and answers look like outside. A target that a request
+            brings is text as the model would write it.
     """
 
     def __init__(
@@ -47,11 +47,11 @@ class TranslatorModule(IdsModule):
         vocabulary: SubwordVocabulary,
         settings: BeamSearchSettings,
         limits: ServingLimits,
-        form: TextForm | None = None,
+        text_adapter: TextAdapter | None = None,
     ):
         super().__init__(model, vocabulary, settings, limits)
         self.tokenizer = vocabulary.tokenizer
-        self._form = form or PlainText()
+        self._text_adapter = text_adapter or PlainTextAdapter()
         self._sources = TextReader(vocabulary, limits.source_length, limits.characters)
         self._targets = TextReader(vocabulary, limits.target_length)
         self._shown = TextReader(vocabulary, limits.attention_length)
@@ -87,14 +87,16 @@ class TranslatorModule(IdsModule):
         return self._best_of(self._best(read.ids), read, text)
 
     def _source(self, lines: Tensor) -> Tensor:
-        return self._form.source_in_graph(lines)
+        return self._text_adapter.source_in_graph(lines)
 
     def _answers(self, text: Tensor, tokens_BNL: Tensor) -> Tensor:
         """Returns what the user gets for each of N translations, [B, N] string."""
         shape = tf.shape(tokens_BNL)
         rows = tf.reshape(tokens_BNL, [-1, shape[2]])
         targets_BN = tf.reshape(self._vocabulary.decode_in_graph(rows), shape[:2])
-        return self._form.answer_in_graph(self._sources.kept_in_graph(text), targets_BN)
+        return self._text_adapter.answer_in_graph(
+            self._sources.kept_in_graph(text), targets_BN
+        )
 
     def _best_of(
         self, found: BeamSearchResult, read: ReadTexts, text: Tensor

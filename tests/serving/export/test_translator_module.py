@@ -9,7 +9,7 @@ import tensorflow as tf
 from t2t_keras.decoding.beam_search import BeamSearchResult
 from t2t_keras.decoding.settings import BeamSearchSettings
 from t2t_keras.evaluation.translator import Translator
-from t2t_keras.parsing.task import ParserForm
+from t2t_keras.parsing.task import ParserTextAdapter
 from t2t_keras.serving.export.limits import ServingLimits
 from t2t_keras.serving.export.requests import Request
 from t2t_keras.serving.export.saved_model import save_version
@@ -280,7 +280,7 @@ SENTENCES = (
 
 @pytest.mark.parametrize("splits", [True, pytest.param(False, marks=pytest.mark.slow)])
 def test_a_parser_answers_with_trees_by_itself(weight, vocabulary, tmp_path, splits):
-    form = ParserForm(splits=splits)
+    form = ParserTextAdapter(splits=splits)
     limits = dataclasses.replace(LIMITS, characters=24)
     module = TranslatorModule(toy_model(weight), vocabulary, SETTINGS, limits, form)
     version = save_version(module, tmp_path / "base")
@@ -291,7 +291,7 @@ def test_a_parser_answers_with_trees_by_itself(weight, vocabulary, tmp_path, spl
         vocabulary,
         max_source_length=limits.source_length,
         max_characters=limits.characters,
-        form=form,
+        text_adapter=form,
     )
     expected = translator.translate(SENTENCES)
     with served_session(version) as served:
@@ -312,7 +312,7 @@ def test_a_parser_answers_with_trees_by_itself(weight, vocabulary, tmp_path, spl
 
 
 def test_a_parsers_source_is_split_wherever_it_is_read(weight, vocabulary):
-    form = ParserForm(splits=True)
+    form = ParserTextAdapter(splits=True)
     parser, plain = (
         TranslatorModule(toy_model(weight), vocabulary, SETTINGS, LIMITS, each)
         for each in (form, None)

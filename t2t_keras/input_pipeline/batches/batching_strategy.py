@@ -19,7 +19,7 @@ from t2t_keras.input_pipeline.records.tokenized import TokenizedCorpus
 from t2t_keras.typing import Batch
 
 
-class Filling(Protocol):
+class BatchingStrategy(Protocol):
     """How a corpus falls into batches."""
 
     @property
@@ -42,7 +42,7 @@ class Filling(Protocol):
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
-class BucketFilling:
+class BucketBatching:
     """A row for each pair, in batches of a few shapes.
 
     Attributes:
@@ -58,8 +58,8 @@ class BucketFilling:
     @classmethod
     def of(
         cls, lengths: np.ndarray, *, max_shapes: int, tokens_per_batch: int
-    ) -> "BucketFilling":
-        """Returns the filling of the shapes that suit the lengths; `bucket_shapes`."""
+    ) -> "BucketBatching":
+        """Returns the strategy of the shapes that suit the lengths; `bucket_shapes`."""
         shapes = bucket_shapes(
             lengths, max_shapes=max_shapes, tokens_per_batch=tokens_per_batch
         )
@@ -75,7 +75,7 @@ class BucketFilling:
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
-class PackedFilling:
+class PackedBatching:
     """Several pairs in a row, in batches of one shape.
 
     Attributes:
@@ -89,8 +89,8 @@ class PackedFilling:
     packed = True
 
     @classmethod
-    def of(cls, lengths: np.ndarray, *, tokens_per_batch: int) -> "PackedFilling":
-        """Returns the filling of the shape that suits the lengths; `packed_shape`."""
+    def of(cls, lengths: np.ndarray, *, tokens_per_batch: int) -> "PackedBatching":
+        """Returns the strategy of the shape that suits the lengths; `packed_shape`."""
         return cls(lengths, packed_shape(lengths, tokens_per_batch))
 
     @property
@@ -108,7 +108,7 @@ class PackedFilling:
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
-class MixedFilling:
+class MixtureBatching:
     """Batches of a mixture: each epoch has pairs of its own.
 
     Attributes:
@@ -119,7 +119,7 @@ class MixedFilling:
 
     lengths: np.ndarray
     mixture: Mixture
-    way: BucketFilling | PackedFilling
+    way: BucketBatching | PackedBatching
 
     @property
     def shapes(self) -> tuple[BatchShape, ...]:

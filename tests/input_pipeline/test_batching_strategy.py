@@ -5,8 +5,11 @@ import collections
 import numpy as np
 import pytest
 
+from t2t_keras.input_pipeline.batches.batching_strategy import (
+    BucketBatching,
+    PackedBatching,
+)
 from t2t_keras.input_pipeline.batches.features import check_batch
-from t2t_keras.input_pipeline.batches.filling import BucketFilling, PackedFilling
 from tests.input_pipeline.made_up import random_corpus
 
 TOKENS = 150
@@ -19,8 +22,8 @@ def corpus():
 
 def fillings(corpus):
     return (
-        BucketFilling.of(corpus.lengths, max_shapes=5, tokens_per_batch=TOKENS),
-        PackedFilling.of(corpus.lengths, tokens_per_batch=TOKENS),
+        BucketBatching.of(corpus.lengths, max_shapes=5, tokens_per_batch=TOKENS),
+        PackedBatching.of(corpus.lengths, tokens_per_batch=TOKENS),
     )
 
 
@@ -29,26 +32,26 @@ def test_what_is_made_has_the_shapes_that_were_named(corpus):
     assert (buckets.packed, packed.packed) == (False, True)
     assert len(packed.shapes) == 1
     assert 2 <= len(buckets.shapes) <= 5
-    for filling in (buckets, packed):
+    for strategy in (buckets, packed):
         found = set()
-        for planned in filling.plan(seed=1, epoch=2):
-            batch = filling.make(corpus, planned)
+        for planned in strategy.plan(seed=1, epoch=2):
+            batch = strategy.make(corpus, planned)
             check_batch(batch)
-            assert ("encoder_segment_ids" in batch) == filling.packed
+            assert ("encoder_segment_ids" in batch) == strategy.packed
             source = batch["encoder_input_tokens"].shape
             target = batch["decoder_target_tokens"].shape
             assert planned.shape == (*source, target[1])
             assert max(np.prod(source), np.prod(target)) <= TOKENS
             found.add(planned.shape)
-        assert found == set(filling.shapes)
+        assert found == set(strategy.shapes)
 
 
 def test_both_hold_the_same_tokens(corpus):
     counted = []
-    for filling in fillings(corpus):
+    for strategy in fillings(corpus):
         counts = collections.Counter()
-        for planned in filling.plan(seed=1, epoch=0):
-            batch = filling.make(corpus, planned)
+        for planned in strategy.plan(seed=1, epoch=0):
+            batch = strategy.make(corpus, planned)
             for name in ("encoder_input_tokens", "decoder_target_tokens"):
                 tokens = batch[name]
                 counts.update((name, int(t)) for t in tokens[tokens > 0])
