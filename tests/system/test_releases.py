@@ -1,0 +1,125 @@
+"""Files of earlier releases: model directory, records and export, still usable.
+
+`releases/v0.2.0.tar.xz` was written by the programs of that release, from text of the
+bundled grammar, together with what they printed and computed (`expected.json`).
+"""
+
+import json
+import tarfile
+from pathlib import Path
+
+import numpy as np
+import pytest
+import tensorflow as tf
+import tensorflow_text  # noqa: F401  (registers the tokenizer's operations)
+
+from t2t_keras.serving.export.requests import Request
+from t2t_keras.serving.export.validation import served_session
+from tests.system.in_process import run_program
+
+RELEASES = Path(__file__).with_name("releases")
+# float32, computed on another machine: products may be summed in another order.
+TOLERANCE = 1e-4
+
+
+@pytest.fixture
+def release(tmp_path):
+    """The files of release 0.2.0, which the test may change."""
+    with tarfile.open(RELEASES / "v0.2.0.tar.xz") as archive:
+        archive.extractall(tmp_path, filter="data")
+    # Absolute paths of the text, wherever it is now.
+    for path in (*tmp_path.rglob("*.flags"), *tmp_path.rglob("*.json")):
+        text = path.read_text(encoding="utf-8")
+        path.write_text(text.replace("{folder}", str(tmp_path)), encoding="utf-8")
+    return tmp_path
+
+
+@pytest.fixture
+def expected(release):
+    return json.loads((release / "expected.json").read_text(encoding="utf-8"))
+
+
+def updates(model_dir, after):
+    """Loss, gradient norm and weight norm of each update after a step."""
+    lines = (model_dir / "metrics.jsonl").read_text().splitlines()
+    names = "loss", "gradient_norm", "weight_norm"
+    return {
+        str(line["step"]): [line[name] for name in names]
+        for line in map(json.loads, lines)
+        if line["step"] > after and "loss" in line
+    }
+
+
+def assert_same_updates(found, expected):
+    assert found.keys() == expected.keys()
+    for step, values in expected.items():
+        np.testing.assert_allclose(found[step], values, rtol=TOLERANCE, err_msg=step)
+
+
+def test_a_model_directory_translates(release, expected):
+    done = run_program(
+        "translate", f"--model_dir={release / 'run'}", "--scores", "--n_best=2",
+        stdin=(release / "text/test.en").read_bytes(),
+    )  # fmt: skip
+    assert done.status == 0, done.stderr
+    found = [line.split("\t") for line in done.lines]
+    wanted = [line.split("\t") for line in expected["translated"]]
+    assert [[row[0], row[3]] for row in found] == [[row[0], row[3]] for row in wanted]
+    scores, theirs = (
+        np.array([row[1:3] for row in rows], float) for rows in (found, wanted)
+    )
+    np.testing.assert_allclose(scores, theirs, rtol=TOLERANCE)
+
+
+@pytest.mark.slow
+def test_a_run_is_resumed(release, expected):
+    done = run_program(
+        "train", f"--flagfile={release / 'run/train.flags'}",
+        f"--model_dir={release / 'run'}", "--train_steps=404", "--log_steps=1",
+        "--noexport_at_end",
+    )  # fmt: skip
+    assert done.status == 0, done.stderr
+    assert_same_updates(updates(release / "run", after=400), expected["resumed"])
+
+
+@pytest.mark.slow
+def test_records_are_trained_on(release, expected):
+    # The settings of the run, its text left out: it comes from the records.
+    text = "--train_", "--dev_", "--test_", "--vocabulary_size"
+    lines = (release / "run/train.flags").read_text().splitlines()
+    flags = [each for each in lines if each[:2] == "--" and not each.startswith(text)]
+    done = run_program(
+        "train", *flags, f"--model_dir={release / 'other'}",
+        f"--records={release / 'records'}", "--train_steps=4", "--log_steps=1",
+        "--noexport_at_end", "--score_split=dev",
+    )  # fmt: skip
+    assert done.status == 0, done.stderr
+    assert_same_updates(updates(release / "other", after=0), expected["on records"])
+
+
+@pytest.mark.slow
+def test_an_export_is_served(release, expected):
+    lines = (release / "text/test.en").read_bytes().splitlines()
+    texts = np.array(lines, dtype=object)
+    with served_session(release / "run/export/1") as session:
+        assert set(session.signatures) == {
+            each.split()[0] for each in (*expected["served"], "attention")
+        }
+        found = session.ask(Request("serving_default", {"text": texts}))
+    theirs = expected["served"]
+    decoded = [text.decode() for text in found["translation"]]
+    assert decoded == theirs["serving_default translation"]
+    np.testing.assert_allclose(
+        found["score"], theirs["serving_default score"], rtol=TOLERANCE
+    )
+
+
+@pytest.mark.slow
+def test_an_export_is_loaded_by_tensorflow_alone(release, expected):
+    texts = tf.constant((release / "text/test.en").read_bytes().splitlines())
+    loaded = tf.saved_model.load(str(release / "run/export/1"))
+    found = loaded.signatures["nbest"](text=texts)
+    theirs = expected["served"]["nbest translations"]
+    assert [
+        [t.decode() for t in row] for row in found["translations"].numpy()
+    ] == theirs
