@@ -1,4 +1,4 @@
-"""What the figures share: text that is shown as it is, and files that are whole.
+"""Shared parts of the figures: literal text, and files written whole or not at all.
 
 Nothing here or in the figures touches pyplot: a figure belongs to whoever asked for it,
 and a notebook's own settings stay what they are.

@@ -1,4 +1,4 @@
-"""What each head does, as a picture: a row for each head, darker for more."""
+"""Figure of the attention heads: a row for each head, darker for more."""
 
 import itertools
 from collections.abc import Sequence

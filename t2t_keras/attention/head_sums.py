@@ -1,4 +1,4 @@
-"""What each head does, summed over a corpus: where its weights go, and how far.
+"""Statistics of attention heads over a corpus: where weights go, and how far.
 
 Every query of every sentence counts once, so neither the length of a batch nor the
 order of the sentences changes anything. Weights of padding are never seen.

@@ -1,4 +1,4 @@
-"""What each head does, as a table and in a word."""
+"""Table of attention heads: what each attends to, in numbers and in one word."""
 
 import math
 from collections.abc import Sequence

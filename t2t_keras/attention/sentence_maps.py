@@ -1,4 +1,4 @@
-"""What all pictures are made of: the attention of one sentence and its translation.
+"""Attention maps of one sentence and its translation: the input of all pictures.
 
 Shapes: R layers of a stack, H heads, Q queries, C keys, S source length, T target
 length.

@@ -1,4 +1,4 @@
-"""What `visualize` makes, written below a folder."""
+"""Files that the program `visualize` writes."""
 
 from collections.abc import Sequence
 from pathlib import Path

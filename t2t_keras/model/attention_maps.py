@@ -1,4 +1,4 @@
-"""Which position looked at which: attention weights of all layers, and pictures.
+"""Attention weights of all layers, heads and positions, for inspection.
 
 The model's own call keeps no weights: they are computed here once more, from the same
 layers, for the few sentences that someone wants to look at.

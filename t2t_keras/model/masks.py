@@ -1,4 +1,4 @@
-"""Which position may attend to which.
+"""Attention masks: padding, causal, packed rows, neighborhoods.
 
 Masks are boolean, True = may attend, and broadcast to [B, T, S].
 """

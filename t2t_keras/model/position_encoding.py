@@ -1,4 +1,4 @@
-"""What tells the model where a token stands (section 3.5).
+"""Positional encoding: sinusoidal or learned (section 3.5).
 
 Shapes: B batch, L length, D model width, C = D/2 frequencies.
 """

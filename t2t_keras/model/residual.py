@@ -1,4 +1,4 @@
-"""What stands round every sub-layer (sections 3.1 and 5.4).
+"""Residual connection and layer normalization around each sub-layer (post-norm).
 
 Shapes: B batch, L length, D model width.
 """

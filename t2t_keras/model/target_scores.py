@@ -1,4 +1,4 @@
-"""How likely a model finds a translation that somebody else made.
+"""Log probabilities of a given target (teacher forcing), for scoring translations.
 
 Shapes: B batch, S source length, T target length, D model width, V vocabulary,
 R rows computed at a time.

@@ -1,4 +1,4 @@
-"""Which part of speech belongs to which word, where they are not equally many.
+"""Alignment of parts of speech with words, where their numbers differ.
 
 Both are compared by their kinds (`t2t_keras.parsing.punctuation`): all that can be told
 of a word by itself is whether it is punctuation, and which.

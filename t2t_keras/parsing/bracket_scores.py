@@ -1,4 +1,4 @@
-"""How well trees match the right ones, counted as EVALB counts.
+"""Labeled bracket scores of trees, counted as EVALB counts them.
 
 EVALB is the C program by Sekine and Collins that the field's scores come from; its
 rules are those of its parameter file COLLINS.prm. What it does that one would not

@@ -1,4 +1,4 @@
-"""What is taken out of a treebank's trees before a parser learns or is scored.
+"""Cleaning of treebank trees before a parser learns from them or is scored.
 
 What the field has done since Collins (1997), so that scores can be compared.
 """

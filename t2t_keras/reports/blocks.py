@@ -1,4 +1,4 @@
-"""What a report is made of, whatever it is written as.
+"""Content tree of a report, independent of the format it is written in.
 
 All texts are plain: a page escapes them for its own language.
 """

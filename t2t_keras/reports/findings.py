@@ -1,4 +1,4 @@
-"""What the paper reads from Table 3, and whether runs of ours show it too.
+"""The paper's findings from Table 3, and whether runs of this project show them.
 
 The rule. A difference is that of two rows' means over seeds, with Welch's 95 %
 interval; perplexities are compared by their logarithms. Where the paper says that a

@@ -1,4 +1,4 @@
-"""Which of the paper's findings an ablation shows, as a table."""
+"""Table of the paper's findings that an ablation shows."""
 
 import math
 

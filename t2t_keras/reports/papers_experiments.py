@@ -1,4 +1,4 @@
-"""Which runs are the paper's own experiments, so that they may stand beside them.
+"""Runs with the settings of the paper's own experiments, which may be compared.
 
 A run is one only if it is finished and scored, with the paper's corpus, model,
 training and search. How batches are filled, compiled and computed makes no other.

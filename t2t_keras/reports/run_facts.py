@@ -1,4 +1,4 @@
-"""What a model directory tells of its run, without building the model."""
+"""Facts about a run from its model directory, without building the model."""
 
 import dataclasses
 import json

@@ -1,4 +1,4 @@
-"""What several seeds say together: mean, spread, and how sure a difference is."""
+"""Statistics over seeds: mean, spread, and confidence in a difference."""
 
 import math
 from collections.abc import Sequence

@@ -1,4 +1,4 @@
-"""What a run looks at between updates: dev loss, a score, translations, attention."""
+"""Evaluation on the dev set during training: loss, score, translations, attention."""
 
 import dataclasses
 import time

@@ -1,4 +1,4 @@
-"""What can be chosen of an export, and what a model makes of it."""
+"""Settings of an export, and the limits that follow from them and the model."""
 
 import dataclasses
 import re

@@ -1,4 +1,4 @@
-"""What follows the last update: the mean of checkpoints, a score, an export."""
+"""End of a run: checkpoint averaging, scoring of a test set, and export."""
 
 import re
 import shlex

@@ -1,4 +1,4 @@
-"""Which settings records are made with, and whether others are at odds with them."""
+"""Check that the settings of records agree with those of a run."""
 
 import dataclasses
 from collections.abc import Mapping

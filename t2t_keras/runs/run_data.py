@@ -1,4 +1,4 @@
-"""What a run trains on: its corpus found, its vocabulary learned, its text encoded."""
+"""Data of a run: corpus, vocabulary, token ids and batching strategy."""
 
 import dataclasses
 import functools

@@ -1,4 +1,4 @@
-"""How good a trained model is on a set of sentence pairs."""
+"""Scoring of a trained model on a set of sentence pairs."""
 
 import dataclasses
 import math

@@ -1,4 +1,4 @@
-"""What `--mixture` says: what is trained on beside the main corpus, and how often."""
+"""The setting `--mixture`: further training corpora and their rates."""
 
 import os
 import re

@@ -1,4 +1,4 @@
-"""What all programs share: help, quiet start, and errors without a traceback."""
+"""Shared parts of all programs: help, quiet start, and errors without a traceback."""
 
 import contextlib
 import dataclasses

@@ -1,4 +1,4 @@
-"""What the ids of a vocabulary spell, as constants of a graph: core ops only.
+"""Table of subword pieces as constants of a graph, for detokenization by core ops.
 
 A graph that makes text of ids this way needs no library beside TensorFlow.
 

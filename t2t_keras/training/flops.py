@@ -1,4 +1,4 @@
-"""How much arithmetic a batch is, and how much of it a machine can do.
+"""Number of floating-point operations of a batch, and the machine's peak rate.
 
 Only matrix products are counted, a multiplication and an addition as 2: the rest is
 below 1 % of a Transformer's arithmetic. Shapes: B rows, S source length, T target

@@ -1,4 +1,4 @@
-"""What is minimized: label-smoothed cross-entropy (section 5.4), some rows at a time.
+"""Label-smoothed cross-entropy (section 5.4), computed some rows at a time.
 
 A batch of 25,000 tokens has 925 million logits over the paper's 37,000 words: 3.7 GB
 in float32, and twice or three times that while their gradient is made. The loss is

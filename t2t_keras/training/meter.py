@@ -1,4 +1,4 @@
-"""What updates add up to, between two lines of progress and over the whole run."""
+"""Meter of training: sums over updates, between two log lines and over the run."""
 
 import contextlib
 import dataclasses

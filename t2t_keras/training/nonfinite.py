@@ -1,4 +1,4 @@
-"""What happens when a loss or a gradient is not a finite number."""
+"""Handling of losses and gradients that are not finite."""
 
 import json
 import math

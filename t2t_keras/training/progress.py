@@ -1,4 +1,4 @@
-"""What a person sees while a model trains: a line now and then, and TensorBoard."""
+"""Progress of training: log lines with an ETA, and TensorBoard."""
 
 import math
 import sys

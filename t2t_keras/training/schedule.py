@@ -1,4 +1,4 @@
-"""How fast to learn, and when (section 5.3)."""
+"""Learning-rate schedule with linear warm-up (section 5.3)."""
 
 import keras
 from keras import ops

@@ -1,4 +1,4 @@
-"""Where a run computes: one device, this machine's devices, or several machines.
+"""Distribution strategy: one device, this machine's devices, or several machines.
 
 All of it is tf.distribute's. Here it is only chosen, and asked who is who.
 """

@@ -1,4 +1,4 @@
-"""What one replica does of an update: forward, loss, gradients, sums, Adam.
+"""Update step of one replica: forward, loss, gradients, all-reduce, Adam.
 
 Shapes: B rows of its share, L length.
 """

@@ -1,4 +1,4 @@
-"""Which sentence pairs make up which batch: a pure function of seed and epoch.
+"""Batch plan of an epoch: a pure function of seed and epoch.
 
 The batches of an epoch are a list that anyone can compute again, so training
 resumes at (epoch, position) exactly as if it had never stopped, and no

@@ -1,4 +1,4 @@
-"""What a corpus is called where its results are shown."""
+"""Display names of corpora in reports."""
 
 import os
 from collections.abc import Mapping, Sequence

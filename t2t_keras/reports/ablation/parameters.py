@@ -1,4 +1,4 @@
-"""How many numbers a model learns, from its settings alone (section 3).
+"""Number of trainable parameters, from the settings alone (section 3).
 
 No model is built: the big one would take a gigabyte to be counted. D, F, H, K, U
 and V are the model's sizes; N its layers.

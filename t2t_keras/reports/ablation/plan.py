@@ -1,4 +1,4 @@
-"""What an ablation is to run: every row from every seed, on one corpus."""
+"""Plan of an ablation: every row from every seed, on one corpus."""
 
 import dataclasses
 from collections.abc import Sequence

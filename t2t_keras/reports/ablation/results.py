@@ -1,4 +1,4 @@
-"""What the runs of an ablation came to: `ablation.json`, and a line a run as TSV."""
+"""Results of an ablation: `ablation.json`, and a TSV with a line for each run."""
 
 import dataclasses
 import json

@@ -1,4 +1,4 @@
-"""What each of several runs at a time may use of this machine."""
+"""Resources of each run of an ablation: its cores and its GPUs."""
 
 import contextlib
 import dataclasses

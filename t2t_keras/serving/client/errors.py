@@ -1,4 +1,4 @@
-"""What a server's status means to whoever asked, and what to do about it."""
+"""Errors of a client: what the server's status means, and what to do about it."""
 
 import grpc
 

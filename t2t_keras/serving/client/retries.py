@@ -1,4 +1,4 @@
-"""When a call to a server is tried again, and how long to wait before.
+"""Retry policy of the client: which calls are repeated, and after how long.
 
 A translation changes nothing on the server, so any call may be repeated. What
 decides is whether it can help: a server that is starting, or has too much to do,

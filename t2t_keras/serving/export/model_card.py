@@ -1,4 +1,4 @@
-"""What is known of an exported version, for programs and for people.
+"""Model card of an exported version, for programs and for people.
 
 The card stands in the version's own directory and goes wherever that goes.
 """

@@ -1,4 +1,4 @@
-"""What starts TensorFlow Serving on an export: configurations and command lines.
+"""Configuration files and commands that start TensorFlow Serving on an export.
 
 They stand beside the versions, where a server reads past them, and are written once:
 from then on they are the operator's.

@@ -1,4 +1,4 @@
-"""What a client is told when a request cannot be answered."""
+"""Status codes and messages of requests that the server cannot answer."""
 
 import functools
 import sys

@@ -1,4 +1,4 @@
-"""Which requests are under way, so that a server knows when it may end."""
+"""Count of requests in progress, so that a server can drain before it ends."""
 
 import threading
 from collections.abc import Callable

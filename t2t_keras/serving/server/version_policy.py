@@ -1,4 +1,4 @@
-"""Which folders of a model are to be served."""
+"""Version policy: which versions of a model are served."""
 
 import re
 from pathlib import Path
