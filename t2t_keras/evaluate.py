@@ -8,7 +8,7 @@
 Without files the test split of the run's own corpus is translated. Each score comes
 with its signature. The tokenized BLEU is the paper's metric, which reads about a
 point higher than sacreBLEU and is to be compared with the paper alone. A parser's
-trees are scored by labelled brackets instead, with the figures of EVALB.
+trees are scored by labeled brackets instead, with the figures of EVALB.
 """
 
 import sys

@@ -75,7 +75,7 @@ _MAX_SOURCE_LENGTH = flags.DEFINE_integer(
 _MAX_CHARACTERS = flags.DEFINE_integer(
     "max_characters",
     None,
-    "Code points, after normalisation, after which a source is cut; if not given, so "
+    "Code points, after normalization, after which a source is cut; if not given, so "
     "many that no text is cut that has not too many tokens as well.",
     lower_bound=1,
 )

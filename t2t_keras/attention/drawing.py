@@ -23,7 +23,7 @@ _FONTS = (
     *("Noto Sans Hebrew", "Noto Sans Devanagari", "Noto Emoji", "Symbola"),
 )
 LONGEST_LABEL = 24
-GREY = "#8a8f98"
+GRAY = "#8a8f98"
 
 
 def label(token: str) -> str:

@@ -14,7 +14,7 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
 from t2t_keras.attention.drawing import (
-    GREY,
+    GRAY,
     check_heads,
     check_layer,
     label,
@@ -46,7 +46,7 @@ def line_figure(
 ) -> Figure:
     """Returns a figure: who looks on the left, what is looked at on the right.
 
-    A line is as opaque as its weight, in the colour of its head. Where single words
+    A line is as opaque as its weight, in the color of its head. Where single words
     are chosen, boxes beside the words on the right have the same opacity.
 
     Args:
@@ -125,7 +125,7 @@ def _draw_heading(axes: Axes, title: str, heads: Sequence[int], left: float) -> 
             color="white",
             bbox={"facecolor": head_color(head - 1), "edgecolor": "none", "pad": 2.4},
         )
-    axes.text(left, -_ROW * 0.75, "heads", size=8, va="center", color=GREY)
+    axes.text(left, -_ROW * 0.75, "heads", size=8, va="center", color=GRAY)
 
 
 def _draw_words(
@@ -133,7 +133,7 @@ def _draw_words(
 ) -> None:
     settings = text_settings()
     for row, token in enumerate(attention.queries):
-        color = "black" if row in chosen else GREY
+        color = "black" if row in chosen else GRAY
         axes.text(
             -_MARGIN,
             _middle(row),

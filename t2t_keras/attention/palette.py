@@ -1,7 +1,7 @@
-"""The colours of the heads, the same in every picture.
+"""The colors of the heads, the same in every picture.
 
 Of middle lightness, so that they are seen on white and on black, and told apart by
-most who do not see all colours.
+most who do not see all colors.
 """
 
 COLORS = (
@@ -25,5 +25,5 @@ COLORS = (
 
 
 def head_color(head: int) -> str:
-    """Returns the colour of a head, counted from 0, as #rrggbb."""
+    """Returns the color of a head, counted from 0, as #rrggbb."""
     return COLORS[head % len(COLORS)]

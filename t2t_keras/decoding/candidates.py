@@ -76,7 +76,7 @@ def best_candidates(
     """Returns the C likeliest continuations of each sentence.
 
     The C best of a sentence are among the C best of each of its hypotheses, so
-    only those are normalised and compared.
+    only those are normalized and compared.
 
     Args:
         logits: [B, W, V] of any floating dtype; computed on as float32. V is
@@ -120,7 +120,7 @@ def best_candidates(
     # No rounding may lift a probability above 1: the early stop relies on it.
     log_probs_RK = tf.minimum(best_RK - total_R[:, None], 0.0)
     log_probs_RK += tf.reshape(live_log_probs, [-1, 1])
-    # A model that has lost its numbers finds nothing, and disturbs no neighbour.
+    # A model that has lost its numbers finds nothing, and disturbs no neighbor.
     log_probs_RK = tf.where(tf.math.is_nan(log_probs_RK), IMPOSSIBLE, log_probs_RK)
     return _best(ids_RK, log_probs_RK, beams, settings.candidates)
 

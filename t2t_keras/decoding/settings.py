@@ -12,7 +12,7 @@ def length_penalty(length: Any, alpha: Any) -> Any:
     """Returns the divisor of a log probability: `((5 + length) / 6) ** alpha`.
 
     Every further token lowers a log probability, so plain log probabilities
-    favour short sentences. Divided by the penalty, which grows with length,
+    favor short sentences. Divided by the penalty, which grows with length,
     they compete on nearly equal terms.
 
     Args:

@@ -68,7 +68,7 @@ class Translator:
             to the N best of each.
         vocabulary: For both languages.
         max_source_length: Tokens, EOS counted, after which a source is cut.
-        max_characters: Code points of a normalised line after which it is cut; if
+        max_characters: Code points of a normalized line after which it is cut; if
             None, as `TextReader` has it.
         extra_length: How many tokens longer than its source a translation may be.
         tokens_per_batch: Most positions of translations in one call of `search`.

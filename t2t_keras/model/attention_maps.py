@@ -81,15 +81,15 @@ def picture(weights_HQC: np.ndarray) -> np.ndarray:
         [height, width, 1] uint8: each weight is a square of `CELL` pixels, queries
         from top to bottom and keys from left to right.
     """
-    grey = np.round(255 * (1 - np.clip(weights_HQC, 0, 1))).astype(np.uint8)
-    grey = grey.repeat(CELL, axis=1).repeat(CELL, axis=2)
-    heads, height, width = grey.shape
+    gray = np.round(255 * (1 - np.clip(weights_HQC, 0, 1))).astype(np.uint8)
+    gray = gray.repeat(CELL, axis=1).repeat(CELL, axis=2)
+    heads, height, width = gray.shape
     rows = -(-heads // ROW)
     row_height, column_width = height + GAP, width + GAP
     canvas = np.full(
         (rows * row_height - GAP, min(ROW, heads) * column_width - GAP), 128, np.uint8
     )
-    for number, head in enumerate(grey):
+    for number, head in enumerate(gray):
         top, left = number // ROW * row_height, number % ROW * column_width
         canvas[top : top + height, left : left + width] = head
     return canvas[:, :, None]

@@ -139,8 +139,8 @@ def repaired_in_graph(symbols: Tensor, sentences: Tensor) -> Tensor:
     """Returns bracketed trees, to the letter as `str(repaired(...))` gives them.
 
     Args:
-        symbols: [B] string, normalised text.
-        sentences: [B] string, normalised text: words with a blank between any two.
+        symbols: [B] string, normalized text.
+        sentences: [B] string, normalized text: words with a blank between any two.
 
     Returns:
         [B] string; "" where a sentence has no word.

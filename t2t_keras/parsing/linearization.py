@@ -1,7 +1,7 @@
 """A tree as a line of symbols, and any line of symbols as a tree (ADR 0021).
 
 The form is that of Vinyals et al., "Grammar as a Foreign Language" (2015), with parts
-of speech: every constituent's opening and closing, labelled, and for each word its
+of speech: every constituent's opening and closing, labeled, and for each word its
 part of speech. The words themselves are left out: they are the other side.
 """
 

@@ -141,7 +141,7 @@ class TreeScores:
         """Returns both F1s, and then EVALB's two summaries."""
         scores = summed(self.sentences)
         return [
-            f"F1 {scores.f1:.2f}  labelled brackets as EVALB counts them with "
+            f"F1 {scores.f1:.2f}  labeled brackets as EVALB counts them with "
             f"COLLINS.prm, without {scores.errors} sentences in error",
             f"F1 {self.headline[1]:.2f}  of all sentences, with the right parts of "
             "speech in the trees",

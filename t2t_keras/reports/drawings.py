@@ -8,9 +8,9 @@ import matplotlib
 import numpy as np
 from matplotlib.figure import Figure
 
-# Ink for words, a colour for each curve: Okabe and Ito's, told apart by everyone.
+# Ink for words, a color for each curve: Okabe and Ito's, told apart by everyone.
 _INK, _QUIET, _GRID = "#1d1f21", "#6a6f75", "#e6e8ea"
-_COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9")
+_COLORS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9")
 # Inches; a page scales them to its width.
 _WIDTH, _HEIGHT, _ROW_HEIGHT = 7.6, 2.5, 0.235
 
@@ -44,12 +44,12 @@ def curves(panels: Sequence[Panel]) -> str:
     axes = figure.subplots(rows, 2, squeeze=False).ravel()
     for field, panel in zip(axes, panels, strict=False):
         _plain(field)
-        for curve, colour in zip(panel.curves, _repeated(_COLOURS), strict=False):
+        for curve, color in zip(panel.curves, _repeated(_COLORS), strict=False):
             marker = "o" if len(curve.steps) == 1 else None
             field.plot(
                 curve.steps,
                 curve.values,
-                color=colour,
+                color=color,
                 linewidth=1.4,
                 marker=marker,
                 label=_as_it_is(curve.label),
@@ -93,7 +93,7 @@ def dot_plot(
             values,
             [place] * len(values),
             "o",
-            color=_COLOURS[0],
+            color=_COLORS[0],
             markersize=4.5,
             alpha=0.75,
             markeredgewidth=0,
@@ -104,7 +104,7 @@ def dot_plot(
         field.plot(
             *zip(*known, strict=True),
             "|",
-            color=_COLOURS[1],
+            color=_COLORS[1],
             markersize=11,
             markeredgewidth=1.8,
             label="the paper's",
@@ -125,8 +125,8 @@ def _plain(field: Any) -> None:
     field.set_axisbelow(True)
 
 
-def _repeated(colours: Sequence[str]) -> list[str]:
-    return list(colours) * 20
+def _repeated(colors: Sequence[str]) -> list[str]:
+    return list(colors) * 20
 
 
 def _as_it_is(text: str) -> str:

@@ -100,7 +100,7 @@ def scores_table(
         "tagging",
     )
     caption = (
-        f"{name}, on {corpus}: labelled brackets as EVALB counts them, in percent; "
+        f"{name}, on {corpus}: labeled brackets as EVALB counts them, in percent; "
         "only the same sentences can be compared"
     )
     return Table(caption, header, rows)

@@ -1,4 +1,4 @@
-"""The one normalisation that text goes through, in Python and in the graph.
+"""The one normalization that text goes through, in Python and in the graph.
 
 It is as small as it can be: bytes become well-formed UTF-8, and white space
 becomes single spaces. Nothing else changes: no case folding, no NFC or NFKC,
@@ -56,7 +56,7 @@ def normalize(text: str | bytes) -> str:
             for each byte that would have encoded it.
 
     Returns:
-        The normalised text. Normalising it again changes nothing.
+        The normalized text. Normalizing it again changes nothing.
 
     >>> normalize(b"  a\\r\\n\\xc2\\xa0b\\xff ")
     'a b\ufffd'

@@ -43,7 +43,7 @@ class PieceTable:
         return tf.gather(tf.constant(self._names), ids)
 
     def _spell(self, ids: Tensor) -> Tensor:
-        """Returns [N] string, normalised: what ids [N, L] int32 spell together."""
+        """Returns [N] string, normalized: what ids [N, L] int32 spell together."""
         bytes_NL = tf.gather(tf.constant(self._byte_values, tf.int32), ids)
         texts_NL = tf.gather(tf.constant(self._texts), ids)
         broken_NL = (bytes_NL >= 0) & ~_is_well_formed(bytes_NL)

@@ -34,7 +34,7 @@ class TextReader:
     Args:
         vocabulary: Of the texts.
         max_tokens: Most ids, EOS_ID counted. What is cut ends in EOS_ID too.
-        max_characters: Most code points of a normalised text, or None for as many as
+        max_characters: Most code points of a normalized text, or None for as many as
             `max_tokens` of the longest piece have: then it changes nothing but the
             time, for a text that long has too many tokens anyway.
 
@@ -60,7 +60,7 @@ class TextReader:
         self._vocabulary = vocabulary
 
     def kept(self, text: str | bytes) -> str:
-        """Returns the normalised text up to the most characters that are looked at."""
+        """Returns the normalized text up to the most characters that are looked at."""
         return normalize(text)[: self.max_characters]
 
     def kept_in_graph(self, texts: Tensor) -> Tensor:
@@ -73,7 +73,7 @@ class TextReader:
     def read(self, text: str | bytes) -> tuple[list[int], bool]:
         """Returns the ids of a text, and whether its end was left out."""
         whole = normalize(text)
-        # Encoding normalises again, for a cut may leave a space at the end.
+        # Encoding normalizes again, for a cut may leave a space at the end.
         ids = self._vocabulary.encode(whole[: self.max_characters])
         truncated = max(len(whole) - self.max_characters, len(ids) - self.max_tokens)
         return [*ids[:-1][: self.max_tokens - 1], EOS_ID], truncated > 0
@@ -114,8 +114,8 @@ class TextAdapter(Protocol):
         """Returns what the user gets.
 
         Args:
-            source: Normalised, and cut to what is read of a line at most.
-            target: What the model wrote, normalised.
+            source: Normalized, and cut to what is read of a line at most.
+            target: What the model wrote, normalized.
         """
         ...
 

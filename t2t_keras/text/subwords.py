@@ -58,7 +58,7 @@ def learn_subwords(
     no piece of their own and are spelled in bytes, so nothing is unknown.
 
     Args:
-        lines: Raw text, source and target alike; normalised here, and empty
+        lines: Raw text, source and target alike; normalized here, and empty
             lines passed over. Of more than `MAX_LINES`, a sample is used.
         vocabulary_size: The exact number of ids, with the 3 special and 256
             byte ids. The paper has about 37,000 for English-German.

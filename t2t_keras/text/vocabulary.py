@@ -119,7 +119,7 @@ class SubwordVocabulary:
             return GraphTokenizer(self._model_proto)
 
     def encode(self, text: str | bytes) -> list[int]:
-        """Returns the ids of the normalised text, EOS_ID last.
+        """Returns the ids of the normalized text, EOS_ID last.
 
         Any text can be encoded: what no piece covers is spelled in bytes.
         """
@@ -149,7 +149,7 @@ class SubwordVocabulary:
     def decode(self, ids: Iterable[int]) -> str:
         """Returns the text of the ids before the first EOS_ID, padding left out.
 
-        The result is normalised again: ids that a model made up may spell a
+        The result is normalized again: ids that a model made up may spell a
         line break or half a character, and one line must stay one line.
 
         Args:
@@ -203,7 +203,7 @@ class SubwordVocabulary:
             ids: [N, L] int32, each in [0, size).
 
         Returns:
-            [N] string, normalised.
+            [N] string, normalized.
         """
         import tensorflow as tf
 

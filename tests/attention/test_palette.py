@@ -1,4 +1,4 @@
-"""Colours that can be told apart and be seen."""
+"""Colors that can be told apart and be seen."""
 
 import itertools
 
@@ -16,7 +16,7 @@ def luminance(color: str) -> float:
     return 0.2126 * parts[0] + 0.7152 * parts[1] + 0.0722 * parts[2]
 
 
-def test_sixteen_heads_have_colours_of_their_own_and_then_it_starts_again() -> None:
+def test_sixteen_heads_have_colors_of_their_own_and_then_it_starts_again() -> None:
     assert len({head_color(head) for head in range(16)}) == 16
     assert [head_color(head) for head in range(16, 32)] == list(COLORS)
 

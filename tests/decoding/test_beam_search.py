@@ -310,7 +310,7 @@ def test_padding_is_never_generated_and_keeps_its_share_of_probability():
         assert_found(result, row, expected)
 
 
-def test_a_model_that_lost_its_numbers_does_not_disturb_its_neighbours():
+def test_a_model_that_lost_its_numbers_does_not_disturb_its_neighbors():
     model = TableModel.random(6, 3, 9)
     sound = search(model, [5, 5, 5], 5, beam_size=3)
     model.logits[1] = np.nan

@@ -151,7 +151,7 @@ def test_files_that_only_together_are_equal_are_refused(write):
         open_parallel_text(sources, targets)
 
 
-def test_a_missing_file_and_its_neighbours(write, tmp_path):
+def test_a_missing_file_and_its_neighbors(write, tmp_path):
     write("train.en", "a\n")
     with pytest.raises(
         UserError, match=r"trian\.en does not exist\. Did you mean train"

@@ -98,7 +98,7 @@ def test_seed_and_epoch_both_change_the_order():
 def test_companions_and_batch_order_are_shuffled():
     lengths, shapes = np.full([1000, 2], 17), shapes_of(100)
     order = np.array(flat(plan_epoch(lengths, shapes, seed=0, epoch=0)))
-    # Neighbours in the corpus end up anywhere: a third of the corpus apart.
+    # Neighbors in the corpus end up anywhere: a third of the corpus apart.
     assert 250 < np.abs(np.diff(order)).mean() < 420
     mixed = random_lengths(1000)
     found = [batch.shape for batch in plan_epoch(mixed, shapes, 0, 0)]

@@ -88,9 +88,9 @@ def test_a_picture_has_a_square_for_each_weight() -> None:
                     top + query * CELL : top + (query + 1) * CELL,
                     left + key * CELL : left + (key + 1) * CELL,
                 ]
-                grey = 255 * (1 - weights[head, query, key])
+                gray = 255 * (1 - weights[head, query, key])
                 assert np.ptp(square) == 0
-                assert abs(int(square[0, 0, 0]) - grey) <= 0.5
+                assert abs(int(square[0, 0, 0]) - gray) <= 0.5
     assert np.all(pixels[height : height + GAP] == 128)
 
 

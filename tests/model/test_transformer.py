@@ -29,13 +29,13 @@ TOLERANCE = 5e-5
 
 
 def reference_logits(
-    neighbourhood: int | None = None, learned: int | None = None
+    neighborhood: int | None = None, learned: int | None = None
 ) -> np.ndarray:
-    """Row by row in float64; the memory's neighbourhood is the encoder's alone."""
+    """Row by row in float64; the memory's neighborhood is the encoder's alone."""
     batch, weights = small_batch(), small_weights(learned)
     logits = []
     for source, inputs in zip(*batch.values(), strict=True):
-        memory_SD = transformer_np.encode_padded(source, weights, neighbourhood)
+        memory_SD = transformer_np.encode_padded(source, weights, neighborhood)
         hidden_TD = transformer_np.decode(inputs, memory_SD, weights, source)
         logits.append(transformer_np.logits(hidden_TD, weights))
     return np.array(logits)

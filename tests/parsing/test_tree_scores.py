@@ -40,7 +40,7 @@ def test_the_brackets_are_those_worked_out_by_hand(scores):
 
 def test_what_is_said_ends_in_evalbs_own_summaries(scores):
     lines = scores.lines()
-    assert lines[0].startswith("F1 85.71  labelled brackets as EVALB counts them")
+    assert lines[0].startswith("F1 85.71  labeled brackets as EVALB counts them")
     assert lines[1].startswith("F1 85.71  of all sentences")
     assert "Bracketing FMeasure       =  85.71" in lines
     assert "-- len<=40 --" in lines

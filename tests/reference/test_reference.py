@@ -41,9 +41,9 @@ def silent_ffn(inner: FeedForwardWeights) -> FeedForwardWeights:
 
 
 def norm(x: Array, weights: LayerNormWeights) -> Array:
-    centred = x - np.mean(x, axis=-1, keepdims=True)
+    centered = x - np.mean(x, axis=-1, keepdims=True)
     deviation = np.sqrt(np.var(x, axis=-1, keepdims=True) + 1e-6)
-    return weights.gain * centred / deviation + weights.bias
+    return weights.gain * centered / deviation + weights.bias
 
 
 def test_sinusoids_are_interleaved_as_printed() -> None:
@@ -128,13 +128,13 @@ def test_masks_by_hand() -> None:
     np.testing.assert_array_equal(model.causal_mask(3), causal)
     three = [[yes, yes, no, no], [yes, yes, yes, no]]
     three += [row[::-1] for row in three[::-1]]
-    np.testing.assert_array_equal(model.neighbourhood_mask(4, 3), three)
-    np.testing.assert_array_equal(model.neighbourhood_mask(4, 1), np.eye(4, dtype=bool))
-    assert model.neighbourhood_mask(4, 7).all()
-    assert not model.neighbourhood_mask(4, 5).all()
+    np.testing.assert_array_equal(model.neighborhood_mask(4, 3), three)
+    np.testing.assert_array_equal(model.neighborhood_mask(4, 1), np.eye(4, dtype=bool))
+    assert model.neighborhood_mask(4, 7).all()
+    assert not model.neighborhood_mask(4, 5).all()
 
 
-def test_the_encoder_layer_normalises_after_each_sum(rng: np.random.Generator) -> None:
+def test_the_encoder_layer_normalizes_after_each_sum(rng: np.random.Generator) -> None:
     layer = random_encoder_layer(rng, Sizes())
     x, everything = rng.normal(size=(4, 6)), np.ones((4, 4), bool)
     first, second = layer.self_attention_norm, layer.feed_forward_norm

@@ -84,41 +84,41 @@ def test_a_source_of_padding_only_gives_a_finite_unconditional_model(
     np.testing.assert_array_equal(logits, model.transformer(SOURCE, TARGET, deaf))
 
 
-@pytest.mark.parametrize("neighbourhood", [1, 3, 5])
+@pytest.mark.parametrize("neighborhood", [1, 3, 5])
 @pytest.mark.parametrize("changed", [0, 3, 6])
 def test_restricted_attention_reaches_r_half_per_layer(
-    weights: Weights, neighbourhood: int, changed: int
+    weights: Weights, neighborhood: int, changed: int
 ) -> None:
     other = list(SOURCE)
     other[changed] = 10
-    before = model.encode(SOURCE, weights, neighbourhood)
-    after = model.encode(other, weights, neighbourhood)
-    reach = 2 * (neighbourhood // 2)  # two layers
+    before = model.encode(SOURCE, weights, neighborhood)
+    after = model.encode(other, weights, neighborhood)
+    reach = 2 * (neighborhood // 2)  # two layers
     expected = [i for i in range(7) if abs(i - changed) <= reach]
     assert rows_that_differ(before, after) == expected
 
 
-def test_a_wide_neighbourhood_is_no_restriction(weights: Weights) -> None:
+def test_a_wide_neighborhood_is_no_restriction(weights: Weights) -> None:
     full = model.transformer(SOURCE, TARGET, weights)
-    wide = model.transformer(SOURCE, TARGET, weights, neighbourhood=13)
+    wide = model.transformer(SOURCE, TARGET, weights, neighborhood=13)
     np.testing.assert_array_equal(wide, full)
 
 
 def test_the_restricted_decoder_sees_neither_far_nor_forward(weights: Weights) -> None:
     one_layer = replace(weights, decoder_layers=weights.decoder_layers[:1])
     memory, other = model.encode(SOURCE, weights), [8, 10, 6, 11, 1]
-    before = model.decode(TARGET, memory, one_layer, neighbourhood=3)
-    after = model.decode(other, memory, one_layer, neighbourhood=3)
+    before = model.decode(TARGET, memory, one_layer, neighborhood=3)
+    after = model.decode(other, memory, one_layer, neighborhood=3)
     assert rows_that_differ(before, after) == [1, 2]
 
 
 def test_the_restricted_model_is_restricted_on_both_sides(weights: Weights) -> None:
     memory = model.encode(SOURCE, weights, 3)
-    hidden = model.decode(TARGET, memory, weights, neighbourhood=3)
-    actual = model.transformer(SOURCE, TARGET, weights, neighbourhood=3)
+    hidden = model.decode(TARGET, memory, weights, neighborhood=3)
+    actual = model.transformer(SOURCE, TARGET, weights, neighborhood=3)
     np.testing.assert_array_equal(actual, model.logits(hidden, weights))
     for one_side_only in (
         model.decode(TARGET, memory, weights),
-        model.decode(TARGET, model.encode(SOURCE, weights), weights, neighbourhood=3),
+        model.decode(TARGET, model.encode(SOURCE, weights), weights, neighborhood=3),
     ):
         assert np.abs(one_side_only - hidden).max() > 0.01

@@ -68,7 +68,7 @@ def test_exhaustive_search_finds_every_sentence_once(max_length: int) -> None:
     assert scores == sorted(scores, reverse=True)
 
 
-def test_exhaustive_search_leaves_out_the_impossible_and_honours_its_ids() -> None:
+def test_exhaustive_search_leaves_out_the_impossible_and_honors_its_ids() -> None:
     found = search_np.exhaustive_search(greedy_trap, 4, max_length=3, alpha=0.0)
     assert (B, B, 1) not in [one.tokens for one in found]
     assert len(found) == 1 + 2 + 3

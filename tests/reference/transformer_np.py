@@ -96,9 +96,9 @@ def ffn(x: Array, w1: Array, b1: Array, w2: Array, b2: Array) -> Array:
 
 def layer_norm(x: Array, gain: Array, bias: Array, epsilon: float = 1e-6) -> Array:
     """Ba et al. 2016, over the last axis, with the variance of a population."""
-    centred = x - x.mean(axis=-1, keepdims=True)
-    variance = (centred**2).mean(axis=-1, keepdims=True)
-    return centred / np.sqrt(variance + epsilon) * gain + bias
+    centered = x - x.mean(axis=-1, keepdims=True)
+    variance = (centered**2).mean(axis=-1, keepdims=True)
+    return centered / np.sqrt(variance + epsilon) * gain + bias
 
 
 def causal_mask(length: int) -> Mask:
@@ -106,9 +106,9 @@ def causal_mask(length: int) -> Mask:
     return np.array([[j <= i for j in range(length)] for i in range(length)], bool)
 
 
-def neighbourhood_mask(length: int, neighbourhood: int) -> Mask:
+def neighborhood_mask(length: int, neighborhood: int) -> Mask:
     """[L, L]: restricted self-attention (section 4), |i - j| <= r // 2."""
-    reach = neighbourhood // 2
+    reach = neighborhood // 2
     return np.array(
         [[abs(i - j) <= reach for j in range(length)] for i in range(length)], bool
     )
@@ -158,16 +158,16 @@ def embed(tokens: Sequence[int], weights: Weights) -> Array:
 
 
 def encode(
-    source: Sequence[int], weights: Weights, neighbourhood: int | None = None
+    source: Sequence[int], weights: Weights, neighborhood: int | None = None
 ) -> Array:
     """A source without padding, [S] ids, to the memory [S, D]."""
     if PAD_ID in list(source):
         raise ValueError(f"encode takes no padding. Received: {list(source)}")
-    return encode_padded(source, weights, neighbourhood)
+    return encode_padded(source, weights, neighborhood)
 
 
 def encode_padded(
-    source: Sequence[int], weights: Weights, neighbourhood: int | None = None
+    source: Sequence[int], weights: Weights, neighborhood: int | None = None
 ) -> Array:
     """Like `encode`, but with padding, which nothing attends to.
 
@@ -175,8 +175,8 @@ def encode_padded(
     """
     length = len(source)
     mask_SS = np.tile(np.array(source) != PAD_ID, (length, 1))
-    if neighbourhood is not None:
-        mask_SS &= neighbourhood_mask(length, neighbourhood)
+    if neighborhood is not None:
+        mask_SS &= neighborhood_mask(length, neighborhood)
     x_SD = embed(source, weights)
     for layer in weights.encoder_layers:
         x_SD = encoder_layer(x_SD, layer, mask_SS)
@@ -193,7 +193,7 @@ def decode(
     memory: Array,
     weights: Weights,
     source: Sequence[int] | None = None,
-    neighbourhood: int | None = None,
+    neighborhood: int | None = None,
 ) -> Array:
     """Shifted target [T] and memory [S, D] to hidden states [T, D].
 
@@ -207,8 +207,8 @@ def decode(
     )
     memory_mask_TS = np.tile(legal_S, (length, 1))
     self_mask_TT = causal_mask(length)
-    if neighbourhood is not None:
-        self_mask_TT &= neighbourhood_mask(length, neighbourhood)
+    if neighborhood is not None:
+        self_mask_TT &= neighborhood_mask(length, neighborhood)
     x_TD = embed(decoder_input, weights)
     for layer in weights.decoder_layers:
         x_TD = decoder_layer(x_TD, memory, layer, self_mask_TT, memory_mask_TS)
@@ -224,11 +224,11 @@ def transformer(
     source: Sequence[int],
     decoder_input: Sequence[int],
     weights: Weights,
-    neighbourhood: int | None = None,
+    neighborhood: int | None = None,
 ) -> Array:
     """One padded row of a batch, [S] and [T] ids, to logits [T, V]."""
-    memory_SD = encode_padded(source, weights, neighbourhood)
-    hidden_TD = decode(decoder_input, memory_SD, weights, source, neighbourhood)
+    memory_SD = encode_padded(source, weights, neighborhood)
+    hidden_TD = decode(decoder_input, memory_SD, weights, source, neighborhood)
     return logits(hidden_TD, weights)
 
 

@@ -10,11 +10,11 @@ import pytest
 from t2t_keras.reports.drawings import Curve, Panel, curves, dot_plot
 
 
-def path_points(svg: str, colour: str) -> list[np.ndarray]:
-    """The points of every line of a colour, in the drawing's own units."""
+def path_points(svg: str, color: str) -> list[np.ndarray]:
+    """The points of every line of a color, in the drawing's own units."""
     found = []
     for path, style in re.findall(r'<path d="([^"]+)"[^>]*style="([^"]+)"', svg):
-        if f"stroke: {colour}" in style and "fill: none" in style:
+        if f"stroke: {color}" in style and "fill: none" in style:
             numbers = re.findall(r"[ML] ([-\d.]+) ([-\d.]+)", path)
             found.append(np.array(numbers, dtype=float))
     return found
@@ -39,10 +39,10 @@ def test_a_logarithmic_axis_is_one() -> None:
     assert np.diff(line[:, 1])[0] == pytest.approx(np.diff(line[:, 1])[1])
 
 
-def dots(svg: str, colour: str) -> list[float]:
-    """How far to the right each dot of a colour is."""
+def dots(svg: str, color: str) -> list[float]:
+    """How far to the right each dot of a color is."""
     uses = re.findall(r'<use [^>]*x="([-\d.]+)"[^>]*style="([^"]*)"', svg)
-    return [float(x) for x, style in uses if colour in style]
+    return [float(x) for x, style in uses if color in style]
 
 
 def test_a_curve_of_one_point_is_a_dot() -> None:

@@ -90,7 +90,7 @@ def test_a_parser_of_the_report_has_a_table_of_its_own(tmp_path) -> None:
         tmp_path / "run", "trees", scores={"test averaged/step-40": parser}
     )
     _, table = tables([run])
-    assert f"{tmp_path / 'run'}, on trees: labelled brackets" in table.caption
+    assert f"{tmp_path / 'run'}, on trees: labeled brackets" in table.caption
     assert [row.cells for row in table.rows] == [
         (
             *("test averaged/step-40", "1,000", "98.77", "98.00", "99.50", "70.00"),

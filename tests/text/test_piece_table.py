@@ -11,7 +11,7 @@ from t2t_keras.text.normalization import normalize
 from t2t_keras.text.vocabulary import EOS_ID, PAD_ID, UNK_ID, SubwordVocabulary
 
 FIRST_BYTE = 3
-# Beginnings, ends and neighbours of every range of Unicode's table of byte sequences.
+# Beginnings, ends and neighbors of every range of Unicode's table of byte sequences.
 EDGES = (
     *(0x00, 0x41, 0x7F, 0x80, 0x8F, 0x90, 0x9F, 0xA0, 0xBF, 0xC0, 0xC1, 0xC2, 0xDF),
     *(0xE0, 0xE1, 0xEC, 0xED, 0xEE, 0xEF, 0xF0, 0xF1, 0xF3, 0xF4, 0xF5, 0xFF),

@@ -44,7 +44,7 @@ def test_what_is_cut_keeps_its_end(vocabulary):
     assert TextReader(vocabulary, 1).read(" \t ") == ([EOS_ID], False)
 
 
-def test_characters_are_counted_after_normalising(vocabulary):
+def test_characters_are_counted_after_normalizing(vocabulary):
     reader = TextReader(vocabulary, 99, max_characters=4)
     assert reader.read("the   ") == (vocabulary.encode("the"), False)
     assert reader.read("the\t\t\tü") == (vocabulary.encode("the"), True)

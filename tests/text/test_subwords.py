@@ -61,7 +61,7 @@ def test_another_process_learns_the_same_without_a_word(lines, monkeypatch):
     assert there.stdout.split() == here
     assert len(set(here)) == 4
     log = there.stderr.split("@")[1]
-    # Abseil says once that it has not been initialised; nothing else is said.
+    # Abseil says once that it has not been initialized; nothing else is said.
     assert [line for line in log.splitlines() if "InitializeLog" not in line] == []
 
 
@@ -79,7 +79,7 @@ def test_every_line_has_the_same_chance_to_be_learned_from(monkeypatch):
     assert all(35 < count < 85 for count in by_fifth.values())
 
 
-def test_lines_are_normalised_and_empty_ones_passed_over(lines):
+def test_lines_are_normalized_and_empty_ones_passed_over(lines):
     clean = learn_subwords(lines, vocabulary_size=300)
     rough = [f"\u3000{line}\r\n".replace(" ", "\t ").encode() for line in lines]
     rough[5:5] = [b"", b" \xc2\xa0\r\n"]

@@ -74,6 +74,6 @@ def _visible_gpus() -> list[str]:
 
 
 def _divided(things: Sequence[_T], count: int) -> list[tuple[_T, ...]]:
-    """Returns neighbours in `count` groups, as equal as can be."""
+    """Returns neighbors in `count` groups, as equal as can be."""
     ends = [len(things) * i // count for i in range(count + 1)]
     return [tuple(things[start:end]) for start, end in itertools.pairwise(ends)]

@@ -30,7 +30,7 @@ class ServingLimits:
     Attributes:
         source_length: Most tokens of a source, EOS counted.
         target_length: Most tokens of a target to score, EOS counted.
-        characters: Most code points of a normalised source, or None for as many as
+        characters: Most code points of a normalized source, or None for as many as
             `source_length` allows anyway.
         attention_length: Most tokens of either side whose attention is asked for:
             the answer grows with its square.

@@ -33,7 +33,7 @@ def signatures_of(meta_graph: Any) -> dict[str, Any]:
     return {
         name: definition
         for name, definition in sorted(meta_graph.signature_def.items())
-        if not name.startswith("__")  # what initialises the graph
+        if not name.startswith("__")  # what initializes the graph
     }
 
 
@@ -145,7 +145,7 @@ class ServedSession:
         return dict(zip(definition.outputs, values, strict=True))
 
     def _call_of(self, name: str) -> Callable[..., Sequence[np.ndarray]]:
-        """Returns what runs a signature, whose graph is optimised only once."""
+        """Returns what runs a signature, whose graph is optimized only once."""
         if name not in self._calls:
             definition = self.signatures[name]
             options = config_pb2.CallableOptions(

@@ -146,7 +146,7 @@ def test_later_fields_are_not_taken_for_ours(some, tmp_path) -> None:
     write_results(some, tmp_path)
     path = tmp_path / "ablation.json"
     facts = json.loads(path.read_text())
-    facts["colour"] = "blue"
+    facts["color"] = "blue"
     path.write_text(json.dumps(facts))
-    with pytest.raises(UserError, match=r"damaged.*colour"):
+    with pytest.raises(UserError, match=r"damaged.*color"):
         read_results(tmp_path)
