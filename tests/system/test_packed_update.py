@@ -33,8 +33,8 @@ def corpus(vocabulary):
 def one_update(corpus, vocabulary, strategy, **data):
     """Sums of the first batch, which holds the whole corpus, and weights after it."""
     settings = dataclasses.replace(CONFIG.data, tokens_per_batch=1500, **data)
-    strategy = corpora.build_batching_strategy(settings, corpus)
-    assert len(list(strategy.plan(0, 0))) == 1
+    batching = corpora.build_batching_strategy(settings, corpus)
+    assert len(list(batching.plan(0, 0))) == 1
     config = dataclasses.replace(
         CONFIG, model=dataclasses.replace(CONFIG.model, num_layers=1, dropout_rate=0.0)
     )
@@ -42,9 +42,9 @@ def one_update(corpus, vocabulary, strategy, **data):
         model = models.build_model(config, vocabulary.size)
         optimizer = optimization.build_optimizer(config, model)
     stepper = optimization.build_stepper(
-        CONFIG.training, model, optimizer, strategy, packed=strategy.packed
+        CONFIG.training, model, optimizer, strategy, packed=batching.packed
     )
-    batches = TrainingBatches(corpus, strategy, seed=3).dataset()
+    batches = TrainingBatches(corpus, batching, seed=3).dataset()
     (batch,) = batches.take(1).as_numpy_iterator()
     sums = stepper.train(batch)
     # What is evaluated is never packed.
