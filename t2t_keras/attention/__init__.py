@@ -1,1 +1,1 @@
-"""Attention maps of a sentence, as figures and as a page for a browser."""
+"""Attention maps and statistics of heads, as figures, tables and a page."""

@@ -45,7 +45,7 @@ def text_settings() -> dict[str, Any]:
 
 
 def save_figure(figure: Figure, path: Path) -> None:
-    """Writes a figure, whole or not at all; the ending says in which figure_format.
+    """Writes a figure, whole or not at all; the ending says in which format.
 
     An SVG keeps its text as text: small, searchable, and drawn with the fonts of
     whoever looks at it. The same figure always gives the same file.

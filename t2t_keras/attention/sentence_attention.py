@@ -15,10 +15,9 @@ from t2t_keras.attention.sentence_maps import SentenceMaps, sentence_maps
 from t2t_keras.errors import UserError, needed_for
 from t2t_keras.model.attention_maps import attention_maps
 from t2t_keras.parsing.linearization import linearized
-from t2t_keras.parsing.task import TREES
 from t2t_keras.parsing.trees import read_trees
 from t2t_keras.runs import models
-from t2t_keras.runs.tasks import task_for
+from t2t_keras.runs.tasks import TREES, task_for
 from t2t_keras.serving import signature
 from t2t_keras.serving.export.model_card import CARD
 from t2t_keras.settings.config import DecodingConfig

@@ -1,4 +1,4 @@
-"""Keys and values of what has been decoded, kept once for all hypotheses.
+"""KV cache: keys and values of decoded tokens, kept once for all hypotheses.
 
 A cache has X slots. At each step a hypothesis writes to one of its own, and reads those
 that it and its ancestors wrote to: which, the search says. So nothing is moved when

@@ -20,13 +20,13 @@ from t2t_keras.typing import Tensor
 IMPOSSIBLE = float("-inf")
 
 
+Cache: TypeAlias = Any
+
+
 def size_of(tensor: Tensor, axis: int) -> int | Tensor:
     """Returns the length of an axis, as an int where it is known."""
     size = tensor.shape[axis]
     return tf.shape(tensor)[axis] if size is None else size
-
-
-Cache: TypeAlias = Any
 
 
 class BeamSearchResult(NamedTuple):

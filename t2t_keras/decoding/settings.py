@@ -7,6 +7,10 @@ from typing import Any, NamedTuple
 
 from t2t_keras.typing import Tensor
 
+# The id of padding, and the one that starts every decoder input. Whatever the
+# vocabulary, it is never generated.
+PAD_ID = 0
+
 
 def length_penalty(length: Any, alpha: Any) -> Any:
     """Returns the divisor of a log probability: `((5 + length) / 6) ** alpha`.
@@ -37,11 +41,6 @@ def length_penalty(length: Any, alpha: Any) -> Any:
             f"alpha must be a finite number that is at least 0. Received: alpha={alpha}"
         )
     return ((5.0 + length) / 6.0) ** alpha
-
-
-# The id of padding, and the one that starts every decoder input. Whatever the
-# vocabulary, it is never generated.
-PAD_ID = 0
 
 
 @dataclasses.dataclass(frozen=True)

@@ -61,7 +61,7 @@ def search_translations(
             "past": stepper.empty_caches(
                 batch, 0 if growing else length * settings.beam_size
             ),
-            "memory": model.prefill(source),
+            "encoder_state": model.prefill(source),
         },
         max_lengths=limits_B,
         max_decode_length=length,
@@ -116,7 +116,7 @@ class _Stepper:
         )
         kept = [_Extended(keys, values, rows, self.in_place) for keys, values in layers]
         logits = self.model.decode_step(
-            tokens, position, past, kept, cache["memory"], self.kernels
+            tokens, position, past, kept, cache["encoder_state"], self.kernels
         )
         return logits, {**cache, "past": [(each.keys, each.values) for each in kept]}
 

@@ -1,4 +1,4 @@
-"""Attention weights of all layers, heads and positions, for inspection.
+"""Attention weights of all layers and heads, and pictures of them for TensorBoard.
 
 The model's own call keeps no weights: they are computed here once more, from the same
 layers, for the few sentences that someone wants to look at.

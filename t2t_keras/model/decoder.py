@@ -37,7 +37,7 @@ class DecodeMasks(NamedTuple):
 
 
 class DecoderLayer(keras.layers.Layer):
-    """Masked self-attention, attention to the memory, then feed-forward.
+    """Masked self-attention, cross-attention to the memory, then feed-forward.
 
     Args:
         num_heads: h.
@@ -143,7 +143,7 @@ class DecoderLayer(keras.layers.Layer):
             masks: What each beam may attend to.
             extend: Keeps keys and values of the newest tokens.
             memory_cache: "keys" [B, H, S, K] and "values" [B, H, S, U].
-            fused_qkv_kernel: Those of self-attention.
+            fused_qkv_kernel: Of self-attention, from the method of that name.
         """
         queries, *newest = self.attention.queries_keys_values(hidden, fused_qkv_kernel)
         keys, values = extend(*newest)
@@ -280,8 +280,8 @@ class Decoder(keras.layers.Layer):
         Args: those of `DecoderLayer.step`, for each layer what is its own.
         """
         own = zip(self.layers, extend, memory_caches, fused_qkv_kernels, strict=True)
-        for layer, extend_own, memory_cache, kernels in own:
-            hidden = layer.step(hidden, masks, extend_own, memory_cache, kernels)
+        for layer, extend_own, memory_cache, kernel in own:
+            hidden = layer.step(hidden, masks, extend_own, memory_cache, kernel)
         return hidden
 
     def compute_output_shape(self, hidden_shape, memory_shape=None):

@@ -298,7 +298,7 @@ class Transformer(keras.Model):
         position: Tensor | int,
         mask: Tensor,
         extend: Sequence[ExtendFn],
-        memory: EncoderState,
+        encoder_state: EncoderState,
         kernels: DecodeKernels,
     ) -> Tensor:
         """Returns the logits [B, W, V] of the next token, as `decode` at `position`.
@@ -311,7 +311,7 @@ class Transformer(keras.Model):
             extend: For each layer, what keeps the keys [B, W, H, K] and values
                 [B, W, H, U] of the newest tokens and returns all there are,
                 [B, H, X, K] and [B, H, X, U].
-            memory: From `prefill`.
+            encoder_state: From `prefill`.
             kernels: From `decode_kernels`.
         """
         # The beams stand where a sentence has its positions; all are at one place.
@@ -321,9 +321,9 @@ class Transformer(keras.Model):
         embedded = self.position_encoding(embedded, positions=position)
         hidden = self.decoder.step(
             ops.reshape(embedded, (batch, beams, width)),
-            DecodeMasks(mask, memory.mask),
+            DecodeMasks(mask, encoder_state.mask),
             extend,
-            memory.caches,
+            encoder_state.caches,
             kernels.fused_qkv,
         )
         return self.embedding.logits(hidden, kernels.output)

@@ -42,10 +42,6 @@ def tree_pairs(lines: Iterable[bytes], name: str) -> Iterator[tuple[bytes, bytes
         yield source, target
 
 
-# The language that parsers translate into: what says that a run is one.
-TREES = "tree"
-
-
 class ParserTextAdapter:
     """How a parser's lines become sources, and its symbols trees over their words.
 

@@ -22,9 +22,7 @@ from t2t_keras.input_pipeline.records.manifest import read_manifest, text_files
 from t2t_keras.input_pipeline.records.tokenized import TokenizedCorpus
 from t2t_keras.runs.mixing import MixturePart, chunks_in_proportion
 from t2t_keras.runs.tasks import task_for
-from t2t_keras.settings.config import (
-    DataConfig,
-)
+from t2t_keras.settings.config import DataConfig
 from t2t_keras.text.subwords import learn_subwords
 from t2t_keras.text.vocabulary import SubwordVocabulary
 
@@ -126,8 +124,8 @@ def build_batching_strategy(
     """Returns how the training pairs fall into batches."""
     lengths = corpus.lengths
     if mixture is not None:
-        way = _strategy(config, lengths_of_mixture(lengths, mixture))
-        return MixtureBatching(lengths, mixture, way)
+        strategy = _strategy(config, lengths_of_mixture(lengths, mixture))
+        return MixtureBatching(lengths, mixture, strategy)
     return _strategy(config, lengths)
 
 

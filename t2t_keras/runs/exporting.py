@@ -1,6 +1,6 @@
 """A trained model as something to serve: what is written, and where it goes.
 
-Each flavour has a base directory of its own, for a server loads whatever integer it
+Each flavor has a base directory of its own, for a server loads whatever integer it
 finds there: text in and out; the same compiled by XLA, which a stock server refuses;
 ids in and out, which need no TensorFlow Text.
 """

@@ -29,7 +29,9 @@ def finish(model_dir: ModelDir) -> None:
                 trained, model_dir, export_format, settings
             )
         except MissingPackage as error:  # after hours of training
-            _say(f"warning: nothing was exported in the form {export_format}. {error}")
+            _say(
+                f"warning: nothing was exported in the format {export_format}. {error}"
+            )
     titles = {"text": "SavedModel   ", "ids": "  of ids     "}
     path = shlex.quote(str(model_dir.path))
     logs = shlex.quote(str(model_dir.tensorboard))

@@ -1,6 +1,6 @@
 """A mixture as the settings name it: its parts opened, tokenized, told of.
 
-`input_pipeline/mixture.py` has what an epoch takes of each (ADR 0022).
+`input_pipeline/batches/mixture.py` has what an epoch takes of each (ADR 0022).
 """
 
 import dataclasses

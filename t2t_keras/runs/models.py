@@ -32,7 +32,10 @@ MAX_SOURCE_LENGTH = 512
 
 
 def build_model(config: ExperimentConfig, vocabulary_size: int) -> Transformer:
-    """Returns the model with fresh weights, drawn from the run's seed."""
+    """Returns the model with fresh weights, drawn from the run's seed.
+
+    With bfloat16 and float16 it is Keras' mixed precision: weights stay float32.
+    """
     keras.utils.set_random_seed(config.training.seed)
     precision = config.training.precision
     policy = precision if precision == "float32" else f"mixed_{precision}"

@@ -1,4 +1,4 @@
-"""Learning-rate schedule, optimizer and update step for the settings of a run."""
+"""Learning-rate schedule, optimizer, update step and evaluation loss of a run."""
 
 from collections.abc import Callable
 

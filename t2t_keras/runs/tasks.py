@@ -1,7 +1,7 @@
 """Task of a run: what its text looks like outside the model, and what scores it.
 
 Translation is the default task. The target language "tree" makes it constituency
-parsing (section 6.3), which is the only reason for the core to import that companion.
+parsing (section 6.3); for it alone the core imports the companion `parsing`.
 """
 
 from collections.abc import Callable, Sequence
@@ -12,7 +12,8 @@ from t2t_keras.evaluation.bleu import corpus_scores
 from t2t_keras.input_pipeline.corpora.parallel_text import TreeReader
 from t2t_keras.text.reading import PlainTextAdapter, TextAdapter
 
-_TREES = "tree"
+# The target language that makes a run a parser.
+TREES = "tree"
 
 
 class CorpusScores(Protocol):
@@ -42,7 +43,7 @@ Scorer = Callable[[Sequence[str], Sequence[str], Sequence[str]], CorpusScores]
 
 
 class Task(Protocol):
-    """Everything that a task other than translation does in another way."""
+    """What differs between tasks: reading trees, text outside the model, scores."""
 
     @property
     def read_trees(self) -> TreeReader | None:
@@ -99,7 +100,7 @@ class Translation:
 
 def task_for(language: str) -> Task:
     """Returns the task of a run with a target language."""
-    if language != _TREES:
+    if language != TREES:
         return Translation(language)
     from t2t_keras.parsing.task import Parsing
 

@@ -1,1 +1,1 @@
-"""Settings: dataclasses that are also flags and flagfiles."""
+"""Settings as dataclasses, flags and flagfiles; what all programs share."""

@@ -129,7 +129,7 @@ class TextAdapter(Protocol):
 
 
 class PlainTextAdapter:
-    """The form of a translator: text is read and written as it is."""
+    """The adapter of a translator: text is read and written as it is."""
 
     def source(self, line: str | bytes) -> str | bytes:
         """Returns the line."""

@@ -1,4 +1,4 @@
-"""Station 6: updated weights in, weights on disk out - and back.
+"""Checkpoints: weights, optimizer state and position in the data, on disk and back.
 
 A checkpoint is one directory, `step-N`, with TensorFlow's own checkpoint files and
 `state.json`. It is written under another name and renamed when it is whole and on the

@@ -16,6 +16,9 @@ ROW_NUMBERS = "row_numbers"
 """[B] int32 beside the features: each row's number in the global batch."""
 
 
+Shape: TypeAlias = tuple[int, int, int]
+
+
 def share_of(batch: Batch, replica: int, num_local: int) -> Batch:
     """Returns the rows of a replica: equal shares, in order, padded at the end.
 
@@ -100,9 +103,6 @@ def padded_rows(feature: np.ndarray, rows: int) -> np.ndarray:
     """Returns a feature with rows of 0 behind it, `rows` in all."""
     missing = rows - len(feature)
     return np.pad(feature, [(0, missing)] + [(0, 0)] * (feature.ndim - 1))
-
-
-Shape: TypeAlias = tuple[int, int, int]
 
 
 def shape_of(batch: Batch) -> Shape:

@@ -188,7 +188,7 @@ class ReplicaUpdate:
         return StepSums(LossSums(*sums), zero, tf.constant(1.0), zero, zero)
 
     def _seconds_at(
-        self, number: Tensor, others: list[Tensor], asked: Tensor
+        self, number: Tensor, others: list[Tensor], timed: Tensor
     ) -> Tensor:
         """Returns a clock's time when a scalar and others are there, or 0."""
         if tf.distribute.get_replica_context().num_replicas_in_sync == 1:
@@ -202,14 +202,17 @@ class ReplicaUpdate:
             with tf.device("CPU:0"), tf.control_dependencies([tf.identity(number)]):
                 return tf.timestamp()
 
-        return tf.cond(asked, clock, lambda: tf.constant(0.0, tf.float64))
+        return tf.cond(timed, clock, lambda: tf.constant(0.0, tf.float64))
 
     def _all_reduced(self, tensors: list[Tensor]) -> list[Tensor]:
         context = tf.distribute.get_replica_context()
         return context.all_reduce(tf.distribute.ReduceOp.SUM, tensors)
 
     def _summed_gradients(self, batch: Batch) -> tuple[LossSums, list[Tensor]]:
-        """Returns sums over this replica's share, [B, L] or [count, B, L]."""
+        """Returns sums over this replica's share, [B, L] or [count, B, L].
+
+        Of micro-batches, [count, B, L], the gradients are added: gradient accumulation.
+        """
         if batch[ROW_NUMBERS].shape.rank == 1:
             return self._micro_gradients(batch)
 

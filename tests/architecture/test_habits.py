@@ -22,7 +22,7 @@ CHECKS = (
     habits.vague_names,
 )
 
-DOCSTRING = '"""Station 1: text comes in, token ids go out."""\n'
+DOCSTRING = '"""Text comes in, token ids go out."""\n'
 # In pieces, or this file would itself hold what it plants.
 HOME, SKIP = "home", "skip"
 

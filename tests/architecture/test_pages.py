@@ -10,11 +10,13 @@ from typing import NamedTuple
 import pytest
 
 from tests.architecture.imports import imports_of
-from tests.architecture.tree import ROOT, parsed
+from tests.architecture.tree import ROOT, files, parsed
 
 ROW = re.compile(r"^\| (?!statement|---)(.+?) \| `(.+?)` \| `(.+?)::(.+?)` \|$", re.M)
 # Programs that a test starts as processes.
 STARTED = re.compile(r"\"(t2t_keras\.\w+)\"|run_program\(\s*\"(\w+)\"")
+# Links within the repository, without their anchors; code has quotes in it.
+LINK = re.compile(r"""\]\(([^)#:"'\s]+)(?:#[^)]*)?\)""")
 PAGES = ("paper.md", "invariants.md")
 
 
@@ -130,3 +132,15 @@ def test_a_row_that_is_not_sound_is_caught() -> None:
         (row,) = rows_of(f"| A statement | `{code}` | `{test}` |")
         (found,) = faults_of(row)
         assert fault in found, (code, test)
+
+
+def test_relative_links_of_all_pages_lead_to_files() -> None:
+    pages = [path for path in files(ROOT) if path.suffix == ".md"]
+    assert len(pages) > 30
+    dead = [
+        f"{page.relative_to(ROOT)}: {link}"
+        for page in pages
+        for link in LINK.findall(page.read_text("utf-8"))
+        if not (page.parent / link).exists()
+    ]
+    assert dead == []

@@ -20,7 +20,7 @@ def corpus():
     return random_corpus(230, longest=24, seed=22)
 
 
-def fillings(corpus):
+def strategies(corpus):
     return (
         BucketBatching.of(corpus.lengths, max_shapes=5, tokens_per_batch=TOKENS),
         PackedBatching.of(corpus.lengths, tokens_per_batch=TOKENS),
@@ -28,7 +28,7 @@ def fillings(corpus):
 
 
 def test_what_is_made_has_the_shapes_that_were_named(corpus):
-    buckets, packed = fillings(corpus)
+    buckets, packed = strategies(corpus)
     assert (buckets.packed, packed.packed) == (False, True)
     assert len(packed.shapes) == 1
     assert 2 <= len(buckets.shapes) <= 5
@@ -48,7 +48,7 @@ def test_what_is_made_has_the_shapes_that_were_named(corpus):
 
 def test_both_hold_the_same_tokens(corpus):
     counted = []
-    for strategy in fillings(corpus):
+    for strategy in strategies(corpus):
         counts = collections.Counter()
         for planned in strategy.plan(seed=1, epoch=0):
             batch = strategy.make(corpus, planned)

@@ -155,7 +155,7 @@ def test_the_parts_for_decoding_are_the_whole(rng: np.random.Generator) -> None:
         np.testing.assert_allclose(part[:, 0], whole[:, t], atol=2e-6)
 
 
-def test_joined_kernels_make_what_each_makes(rng: np.random.Generator) -> None:
+def test_a_fused_kernel_make_what_each_makes(rng: np.random.Generator) -> None:
     layer = MultiHeadAttention(H, K, U)
     inputs = rng.normal(size=(B, T, D)).astype("f")
     layer(inputs)

@@ -1,1 +1,1 @@
-"""Tests of the reports, mirroring t2t_keras/reporting."""
+"""Tests of the reports, mirroring t2t_keras/reports."""

@@ -1,1 +1,1 @@
-"""Tests of station 9: an export works in a server, or is not there."""
+"""Tests of serving: an export works in a server, or is not there."""

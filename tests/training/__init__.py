@@ -1,1 +1,1 @@
-"""Station 5 held against NumPy, and against itself on two devices and under XLA."""
+"""Training compared with NumPy, and against itself on two devices and under XLA."""

@@ -1,4 +1,4 @@
-"""Two ways to fill batches with the pairs of a corpus: in buckets, or packed.
+"""Batching strategies: length buckets or packed rows, also of a mixture.
 
 Buckets are the paper's: a row for each pair, with pairs of like length. Packed rows
 hold several pairs (ADR 0016). Either may be of a mixture (ADR 0022).
@@ -114,33 +114,33 @@ class MixtureBatching:
     Attributes:
         lengths: [N, 2] int, source and target length of every pair of all parts.
         mixture: Which of them an epoch has.
-        way: How they fall into batches; its own lengths do not matter.
+        strategy: Of the pairs of an epoch; its own lengths do not matter.
     """
 
     lengths: np.ndarray
     mixture: Mixture
-    way: BucketBatching | PackedBatching
+    strategy: BucketBatching | PackedBatching
 
     @property
     def shapes(self) -> tuple[BatchShape, ...]:
         """All shapes that batches may have, from small to large."""
-        return self.way.shapes
+        return self.strategy.shapes
 
     @property
     def packed(self) -> bool:
         """Whether several pairs share a row."""
-        return self.way.packed
+        return self.strategy.packed
 
     def plan(self, seed: int, epoch: int) -> Iterator[PlannedBatch]:
         """Yields the batches of an epoch."""
         pairs = self.mixture.pairs(seed, epoch)
-        way = dataclasses.replace(self.way, lengths=self.lengths[pairs])
-        for planned in way.plan(seed, epoch):
+        strategy = dataclasses.replace(self.strategy, lengths=self.lengths[pairs])
+        for planned in strategy.plan(seed, epoch):
             yield planned._replace(indices=pairs[planned.indices])
 
     def make(self, corpus: TokenizedCorpus, planned: PlannedBatch) -> Batch:
         """Returns the features of a batch."""
-        return self.way.make(corpus, planned)
+        return self.strategy.make(corpus, planned)
 
 
 def lengths_of_mixture(lengths: np.ndarray, mixture: Mixture) -> np.ndarray:

@@ -26,6 +26,10 @@ from t2t_keras.typing import Batch, BatchSize
 _Element = TypeVar("_Element")
 
 
+# Batches that are made while one is trained on: more than one, for a slow moment.
+_BATCHES_AHEAD = 4
+
+
 def begun(start: Callable[[], Iterator[_Element]]) -> Callable[[], Iterator[_Element]]:
     """Begins an iteration in a thread, and goes no further than its first element.
 
@@ -51,10 +55,6 @@ def begun(start: Callable[[], Iterator[_Element]]) -> Callable[[], Iterator[_Ele
 
     threading.Thread(target=run, name="planning", daemon=True).start()
     return result.result
-
-
-# Batches that are made while one is trained on: more than one, for a slow moment.
-_BATCHES_AHEAD = 4
 
 
 @dataclasses.dataclass(frozen=True)

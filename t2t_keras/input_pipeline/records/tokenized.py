@@ -23,6 +23,12 @@ if TYPE_CHECKING:  # processes that encode records start without it
     import tensorflow as tf
 
 
+TokenRows: TypeAlias = tuple[np.ndarray, np.ndarray]
+"""Rows of ids end to end, and how many are each row's."""
+# Crossing from the graph to Python costs as much for a thousand lines as for one.
+_LINES_PER_CALL = 1024
+
+
 @dataclasses.dataclass(frozen=True)
 class TokenizationReport:
     """What became of the pairs of a corpus. Tokens count the end of sentence."""
@@ -201,13 +207,6 @@ def corpus_in_memory(chunk: TokenizedChunk) -> TokenizedCorpus:
         for side in (0, 1)
     )
     return TokenizedCorpus(source, target, chunk.report)
-
-
-TokenRows: TypeAlias = tuple[np.ndarray, np.ndarray]
-"""Rows of ids end to end, and how many are each row's."""
-
-# Crossing from the graph to Python costs as much for a thousand lines as for one.
-_LINES_PER_CALL = 1024
 
 
 def tokenize_corpus(

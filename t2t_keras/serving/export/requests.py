@@ -25,6 +25,10 @@ WARM_UP_FILE = Path("assets.extra", "tf_serving_warmup_requests")
 MAX_WARM_UPS = 1000
 
 
+# Tokens of a warm-up's sentences where lengths do not matter.
+SHORT = 8
+
+
 class Request(NamedTuple):
     """What is sent to one signature.
 
@@ -119,10 +123,6 @@ def read_warm_up(directory: Path) -> Iterator[Request]:
             name: tf.make_ndarray(value) for name, value in message.inputs.items()
         }
         yield Request(message.model_spec.signature_name, inputs)
-
-
-# Tokens of a warm-up's sentences where lengths do not matter.
-SHORT = 8
 
 
 def warm_up_requests(

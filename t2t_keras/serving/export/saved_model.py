@@ -17,6 +17,10 @@ from t2t_keras.serving.export.ids_module import IdsModule
 _TEMPORARY = re.compile(r"\.[0-9]+\.[0-9]+\.tmp")
 
 
+# Called with the SavedModel's directory before it gets its name.
+Finisher = Callable[[Path], None]
+
+
 def next_version(base: Path) -> Path:
     """Returns the directory of the next version below `base`, which need not exist."""
     versions = [int(path.name) for path in base.glob("*") if path.name.isdigit()]
@@ -100,12 +104,10 @@ def _locked(directory: Path, *, wait: bool = False) -> Iterator[bool]:
         os.close(descriptor)
 
 
-# Called with the SavedModel's directory before it gets its name.
-Step = Callable[[Path], None]
-
-
 def save_version(
-    module: IdsModule, base: str | os.PathLike[str], steps: tuple[Step, ...] = ()
+    module: IdsModule,
+    base: str | os.PathLike[str],
+    finishers: tuple[Finisher, ...] = (),
 ) -> Path:
     """Writes a new version below `base`.
 
@@ -115,7 +117,7 @@ def save_version(
     Args:
         module: What to save.
         base: Directory of the versions, as TensorFlow Serving expects it.
-        steps: What else belongs to a version: they add files to it, or raise.
+        finishers: Each adds a file to the version, or raises if it is not usable.
 
     Returns:
         The version's directory: `base` with the next integer.
@@ -128,8 +130,8 @@ def save_version(
     try:
         with whole_or_not_at_all(final) as temporary:
             tf.saved_model.save(module, str(temporary), signatures=module.signatures())
-            for step in steps:
-                step(temporary)
+            for finish in finishers:
+                finish(temporary)
     except tf.errors.OpError as error:
         raise OSError(f"{final} could not be written: {error.message}") from error
     return final

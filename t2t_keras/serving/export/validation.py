@@ -20,6 +20,10 @@ TOKENIZER_OPS = frozenset({"SentencepieceOp", "SentencepieceTokenizeOp"})
 PYTHON_OPS = frozenset({"EagerPyFunc", "PyFunc", "PyFuncStateless"})
 
 
+# An empty text and one that is not; and nothing at all.
+_BATCHES = (("", "x"), ())
+
+
 def read_meta_graph(directory: Path) -> Any:
     """Returns the one MetaGraphDef of a SavedModel."""
     proto = saved_model_pb2.SavedModel()
@@ -104,10 +108,6 @@ def _compiled_by_xla(meta_graph: Any) -> Iterator[str]:
     for node in _nodes(meta_graph):
         if node.attr["_XlaMustCompile"].b:
             yield node.name
-
-
-# An empty text and one that is not; and nothing at all.
-_BATCHES = (("", "x"), ())
 
 
 class ServedSession:

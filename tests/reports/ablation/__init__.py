@@ -1,1 +1,1 @@
-"""Tests of ablations, mirroring t2t_keras/ablation."""
+"""Tests of ablations, mirroring t2t_keras/reports/ablation."""
