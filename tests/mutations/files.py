@@ -13,14 +13,17 @@ def files_for(root: Path, module: str) -> tuple[list[Path], list[Path]]:
 
     In each list the file of the module's name comes first, then those that import it;
     tests of whole programs, which take long, come after the others of their kind.
-    The package's are those of the same folder below `tests`; of a module at the top of
-    its package those that import it or whose names begin with its own.
+    The package's are those of the same folder below `tests`, or of the nearest folder
+    around it that has tests; of a module at the top of its package those that import it
+    or whose names begin with its own.
 
     Args:
         root: Of the checkout.
         module: Dotted name.
     """
     _, *folders, stem = module.split(".")
+    while folders and not any((root / "tests").joinpath(*folders).glob("test_*.py")):
+        folders = folders[:-1]
     parent = module.rpartition(".")[0]
     imports = re.compile(
         rf"\b{re.escape(module)}\b|from {re.escape(parent)} import [^\n]*\b{stem}\b"

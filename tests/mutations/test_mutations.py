@@ -92,6 +92,8 @@ def test_own_test_files_come_first(tmp_path: Path) -> None:
     names = ["test_adding", "test_using", "test_adding_more", "test_other"]
     assert [path.stem for path in own] == names
     assert [path.stem for path in others] == ["test_b", "test_a"]
+    assert files_for(tmp_path, "toy.text.deep.adding")[0][0].stem == "test_adding"
+    assert len(files_for(tmp_path, "toy.text.deep.adding")[0]) == 4
     own, others = files_for(tmp_path, "toy.adding")
     assert [path.stem for path in own] == ["test_adding", "test_adding_more"]
     assert len(others) == 4
