@@ -5,8 +5,8 @@
     python -m benchmarks.equality.record --checkout=. --output=new.npz
     python -m benchmarks.equality.compare old.npz new.npz
 
-Only programs, their flags and the files that they promise are used, so that two commits
-may have nothing else in common. The text is the bundled grammar's.
+Of the checkout only programs, their flags and the files that they promise are used, so
+that two commits may have nothing else in common. The text is the bundled grammar's.
 """
 
 import argparse
@@ -15,7 +15,6 @@ import os
 import re
 import shutil
 import signal
-import socket
 import subprocess
 import sys
 import tempfile
@@ -27,6 +26,7 @@ import numpy as np
 
 from benchmarks.equality.cases import CASES, KILLED, SHORT, STEPS, Case
 from benchmarks.equality.served import served_outputs
+from t2t_keras.runs.workers import free_ports
 
 # Values of metrics.jsonl that depend on the machine's speed.
 _TIMED = re.compile("time$|_seconds$|_per_second$|utilization$")
@@ -133,15 +133,6 @@ def _kill_midway(checkout: Checkout, case: Case, flags: Sequence[str]) -> None:
     process.communicate()
     if process.returncode != -signal.SIGKILL:
         raise RuntimeError(f"{case.name} ended before it was killed")
-
-
-def free_ports(count: int) -> list[int]:
-    """Returns ports of this host that nobody listens on."""
-    sockets = [socket.create_server(("localhost", 0)) for _ in range(count)]
-    ports = [each.getsockname()[1] for each in sockets]
-    for each in sockets:
-        each.close()
-    return ports
 
 
 def trained_values(model_dir: Path) -> Iterator[tuple[str, np.ndarray]]:

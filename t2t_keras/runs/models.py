@@ -15,10 +15,7 @@ from t2t_keras.errors import UserError
 from t2t_keras.evaluation.translator import Translator
 from t2t_keras.model.transformer import Transformer
 from t2t_keras.runs.model_dir import ModelDir
-from t2t_keras.settings.config import (
-    DecodingConfig,
-    ExperimentConfig,
-)
+from t2t_keras.settings.config import DecodingConfig, ExperimentConfig
 from t2t_keras.text.reading import TextAdapter
 from t2t_keras.text.vocabulary import SubwordVocabulary
 from t2t_keras.training.checkpoints import CheckpointStore
