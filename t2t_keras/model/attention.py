@@ -69,6 +69,7 @@ def _softmax(scores_BHTS: Tensor, mask: Tensor | None) -> Tensor:
     return ops.softmax(scores_BHTS, axis=-1)
 
 
+@keras.saving.register_keras_serializable(package="t2t_keras")
 class MultiHeadAttention(keras.layers.Layer):
     """Concat(head_1, ..., head_h) W_O over projected queries, keys and values.
 

@@ -36,6 +36,7 @@ class DecodeMasks(NamedTuple):
     memory_mask: Tensor
 
 
+@keras.saving.register_keras_serializable(package="t2t_keras")
 class DecoderLayer(keras.layers.Layer):
     """Masked self-attention, cross-attention to the memory, then feed-forward.
 
@@ -189,6 +190,7 @@ class DecoderLayer(keras.layers.Layer):
         return {**super().get_config(), **self.sizes, **rest}
 
 
+@keras.saving.register_keras_serializable(package="t2t_keras")
 class Decoder(keras.layers.Layer):
     """A stack of N decoder layers.
 

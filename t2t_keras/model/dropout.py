@@ -55,6 +55,28 @@ def fold_in(keys: Tensor | None, number: Tensor | int) -> Tensor | None:
     return mix(mix(keys) * 3 + mix(ops.cast(number, "uint32") + 1))
 
 
+class DropoutKeyGenerator:
+    """Dropout keys of a plain Keras call, `model(inputs, training=True)`.
+
+    They come from a Keras seed generator, which `keras.utils.set_random_seed` seeds.
+    This class hides it from Keras' tracking of variables: what a model answers does
+    not depend on it, so it is in no checkpoint and no export.
+
+    Under a distribution strategy all replicas draw the same keys for their rows 0, 1,
+    2, ..., as Keras' own dropout does.
+    """
+
+    def __init__(self) -> None:
+        self._seed_generator = keras.random.SeedGenerator()
+
+    def next(self, rows: Tensor | int) -> Tensor:
+        """Returns keys [rows] uint32; each call returns other keys."""
+        seed: Tensor = ops.cast(self._seed_generator.next(), "uint32")
+        keys = ops.cast(ops.arange(rows), "uint32")
+        return fold_in(fold_in(keys, seed[0]), seed[1])  # type: ignore[return-value]
+
+
+@keras.saving.register_keras_serializable(package="t2t_keras")
 class Dropout(keras.layers.Layer):
     """Zeroes elements at `dropout_rate` and scales the others up (section 5.4).
 
@@ -113,6 +135,7 @@ class Dropout(keras.layers.Layer):
         return {**super().get_config(), "dropout_rate": self.dropout_rate}
 
 
+@keras.saving.register_keras_serializable(package="t2t_keras")
 class AttentionDropout(Dropout):
     """Zeroes weights at `dropout_rate` and scales the others up (section 6.3).
 

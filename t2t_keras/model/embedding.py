@@ -10,6 +10,7 @@ from t2t_keras.model.projection import project
 from t2t_keras.typing import Tensor
 
 
+@keras.saving.register_keras_serializable(package="t2t_keras")
 class SharedEmbedding(keras.layers.Layer):
     """Vectors times sqrt(d_model) on the way in, the same matrix on the way out.
 
@@ -44,6 +45,9 @@ class SharedEmbedding(keras.layers.Layer):
         self.built = True
 
     def call(self, tokens):
+        if not keras.backend.is_int_dtype(tokens.dtype):
+            # `fit` under MirroredStrategy builds a model on means of token ids.
+            tokens = ops.cast(tokens, "int32")
         vectors = ops.take(self.embeddings, tokens, axis=0)
         vectors = ops.cast(vectors, self.compute_dtype)
         scale = ops.cast(ops.not_equal(tokens, 0), vectors.dtype) * self.d_model**0.5

@@ -12,6 +12,7 @@ from t2t_keras.model.neighborhood_attention import NeighborhoodAttention
 from t2t_keras.model.residual import ResidualNorm
 
 
+@keras.saving.register_keras_serializable(package="t2t_keras")
 class EncoderLayer(keras.layers.Layer):
     """Self-attention, then feed-forward, each with its residual and norm.
 
@@ -104,6 +105,7 @@ class EncoderLayer(keras.layers.Layer):
         return {**super().get_config(), **self.sizes, **rest}
 
 
+@keras.saving.register_keras_serializable(package="t2t_keras")
 class Encoder(keras.layers.Layer):
     """A stack of N encoder layers.
 

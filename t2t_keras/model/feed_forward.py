@@ -7,6 +7,7 @@ import keras
 from keras import ops
 
 
+@keras.saving.register_keras_serializable(package="t2t_keras")
 class FeedForward(keras.layers.Layer):
     """max(0, x W_1 + b_1) W_2 + b_2 at every position alike, equation 2.
 

@@ -11,6 +11,7 @@ keys, U of values; N blocks of Q queries, W keys of a window.
 
 from collections.abc import Callable
 
+import keras
 from keras import ops
 
 from t2t_keras.model.attention import MultiHeadAttention, dot_product_attention
@@ -112,6 +113,7 @@ def _keys_of_blocks(keys: Tensor | None, number: Tensor | int) -> Tensor | None:
     return ops.reshape(fold_in(ops.reshape(keys, (-1, 1)), blocks), (-1,))
 
 
+@keras.saving.register_keras_serializable(package="t2t_keras")
 class NeighborhoodAttention(MultiHeadAttention):
     """Self-attention in which a position sees the r positions around it.
 

@@ -10,6 +10,7 @@ from keras import ops
 from t2t_keras.typing import Tensor
 
 
+@keras.saving.register_keras_serializable(package="t2t_keras")
 class SinusoidalPositionEncoding(keras.layers.Layer):
     """Adds sines and cosines of geometrically spaced wavelengths.
 
@@ -70,6 +71,7 @@ class SinusoidalPositionEncoding(keras.layers.Layer):
         return {**super().get_config(), "max_wavelength": self.max_wavelength}
 
 
+@keras.saving.register_keras_serializable(package="t2t_keras")
 class LearnedPositionEncoding(keras.layers.Layer):
     """Adds a trained vector for each position (Table 3, row E).
 

@@ -8,6 +8,7 @@ import keras
 from t2t_keras.model.dropout import Dropout
 
 
+@keras.saving.register_keras_serializable(package="t2t_keras")
 class ResidualNorm(keras.layers.Layer):
     """LayerNorm(x + Dropout(Sublayer(x))): the paper's post-norm (ADR 0006).
 

@@ -11,7 +11,7 @@ import keras
 from keras import ops
 
 from t2t_keras.model.decoder import DecodeMasks, Decoder, ExtendFn, LayerCache
-from t2t_keras.model.dropout import Dropout, fold_in
+from t2t_keras.model.dropout import Dropout, DropoutKeyGenerator, fold_in
 from t2t_keras.model.embedding import SharedEmbedding
 from t2t_keras.model.encoder import Encoder
 from t2t_keras.model.masks import (
@@ -57,6 +57,7 @@ class DecodeKernels(NamedTuple):
     output: Tensor | None
 
 
+@keras.saving.register_keras_serializable(package="t2t_keras")
 class Transformer(keras.Model):
     """Encoder and decoder round one shared embedding.
 
@@ -83,7 +84,9 @@ class Transformer(keras.Model):
             row, also "encoder_segment_ids", "encoder_positions" [B, S] int,
             "decoder_segment_ids" and "decoder_positions" [B, T] int: which pair of
             its row a token is of, from 1, and where it stands there, from 0.
-        dropout_keys: [B] uint32, a key a row, or None to drop nothing.
+        training: bool. True applies dropout, with keys of a Keras seed generator.
+        dropout_keys: [B] uint32, a key for each row, for dropout that can be repeated
+            exactly (ADR 0013); they take precedence over `training`.
 
     Returns:
         Logits [B, T, V], in the compute dtype.
@@ -155,16 +158,48 @@ class Transformer(keras.Model):
         )
         self.decoder = Decoder(**stack_config, name="decoder", dtype=policy)
 
+    @classmethod
+    def base(cls, vocabulary_size: int, **overrides) -> "Transformer":
+        """Returns the paper's base model (Table 3, first row).
+
+        Args:
+            vocabulary_size: V.
+            **overrides: Arguments of the constructor to use instead of the paper's.
+
+        >>> model = Transformer.base(37_000)
+        >>> model.build()
+        >>> f"{model.count_params():,}"
+        '63,045,632'
+        """
+        return cls(vocabulary_size, **overrides)
+
+    @classmethod
+    def big(cls, vocabulary_size: int, **overrides) -> "Transformer":
+        """Returns the paper's big model (Table 3, last row).
+
+        Args:
+            vocabulary_size: V.
+            **overrides: Arguments of the constructor to use instead of the paper's.
+                The paper trains English-French with `dropout_rate=0.1`.
+        """
+        sizes = {"d_model": 1024, "d_ff": 4096, "num_heads": 16, "dropout_rate": 0.3}
+        return cls(vocabulary_size, **{**sizes, **overrides})
+
     def build(self, inputs_shape=None):
         hidden_shape = (None, None, self.sizes["d_model"])
-        self.embedding.build()
+        self.embedding.build((None, None))
         self.position_encoding.build(hidden_shape)
         self.dropout.build(hidden_shape)
         self.encoder.build(hidden_shape)
         self.decoder.build(hidden_shape, hidden_shape)
+        # After the weights: the random numbers that they start from stay the same.
+        self._dropout_keys = DropoutKeyGenerator()
         self.built = True
 
-    def call(self, inputs: Batch, dropout_keys=None):
+    def call(self, inputs: Batch, training=None, dropout_keys=None):
+        if training and dropout_keys is None:
+            rows = ops.shape(inputs["encoder_input_tokens"])[0]
+            dropout_keys = self._dropout_keys.next(rows)
         return self.embedding.logits(self.hidden_states(inputs, dropout_keys))
 
     @property
@@ -333,6 +368,26 @@ class Transformer(keras.Model):
     ) -> Tensor:
         embedded = self.position_encoding(self.embedding(tokens), positions=positions)
         return self.dropout(embedded, dropout_keys=dropout_keys)
+
+    def export(self, filepath, *args, input_signature=None, **kwargs):
+        """Exports the model as Keras does, with token ids [B, S] and [B, T] as inputs.
+
+        Keras would take the inputs for floating-point numbers. This export returns
+        logits. The program `export` writes translators for servers.
+
+        Args:
+            filepath: Folder to write.
+            *args: As `keras.Model.export` has them.
+            input_signature: Default: both token inputs of a batch that is not packed.
+            **kwargs: As `keras.Model.export` has them.
+        """
+        if input_signature is None:
+            names = "encoder_input_tokens", "decoder_input_tokens"
+            spec = keras.InputSpec(shape=(None, None), dtype="int32")
+            input_signature = [dict.fromkeys(names, spec)]
+        return super().export(
+            filepath, *args, input_signature=input_signature, **kwargs
+        )
 
     def get_config(self):
         return {**super().get_config(), **self.sizes}

@@ -16,6 +16,7 @@ _LEAST_LOSS_SCALE = 2.0**-14
 _STEPS_TO_GROW = 2_000
 
 
+@keras.saving.register_keras_serializable(package="t2t_keras")
 class SummedGradientAdam(keras.optimizers.Adam):
     """Adam whose gradients are summed already, and that may leave an update out.
 

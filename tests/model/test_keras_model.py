@@ -1,0 +1,144 @@
+"""The Transformer as a Keras model: dropout by `training`, saving, exporting."""
+
+import subprocess
+import sys
+
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from t2t_keras.model.transformer import Transformer
+from t2t_keras.settings.flags import config_from_flagfile
+from tests.model.small_model import answer, small_batch, small_model, small_weights
+
+# --- Dropout
+
+
+def test_training_drops_and_inference_does_not() -> None:
+    model, batch = small_model(small_weights(), dropout_rate=0.3), small_batch()
+    plain = answer(model, batch)
+    np.testing.assert_array_equal(answer(model, batch, training=False), plain)
+    first, second = (answer(model, batch, training=True) for _ in range(2))
+    # No element that dropout reaches stays as it was, and no call repeats another.
+    assert (first != plain).mean() > 0.99
+    assert (first != second).mean() > 0.99
+
+
+def test_rows_drop_apart_from_each_other() -> None:
+    model, batch = small_model(small_weights(), dropout_rate=0.3), small_batch()
+    same = {name: np.repeat(part[:1], 4, axis=0) for name, part in batch.items()}
+    logits = answer(model, same, training=True)
+    for row in range(1, 4):
+        assert (logits[0] != logits[row]).mean() > 0.99, f"rows 0 and {row}"
+
+
+def test_the_seed_of_keras_seeds_dropout() -> None:
+    def trained_answer() -> np.ndarray:
+        keras.utils.set_random_seed(8)
+        model = small_model(small_weights(), dropout_rate=0.3)
+        return answer(model, small_batch(), training=True)
+
+    np.testing.assert_array_equal(trained_answer(), trained_answer())
+
+
+def test_keys_take_precedence_over_training() -> None:
+    model, batch = small_model(small_weights(), dropout_rate=0.3), small_batch()
+    keys = np.arange(5, dtype="uint32")
+    keyed = answer(model, batch, dropout_keys=keys)
+    np.testing.assert_array_equal(
+        answer(model, batch, training=True, dropout_keys=keys), keyed
+    )
+
+
+def test_the_share_that_is_dropped_is_the_rate() -> None:
+    # What is dropped is the sum of embedding and position, and nothing else here.
+    model = Transformer(
+        5, num_layers=0, d_model=40, d_ff=1, num_heads=1, dropout_rate=0.3
+    )
+    model.build()
+    tokens = np.full((50, 20), 3, "int32")
+    keys = model._dropout_keys.next(50)
+    dropped = model._embed(tokens, None, keys) == 0
+    # 40,000 elements: four standard deviations are 0.009.
+    assert abs(np.mean(dropped) - 0.3) < 0.009
+
+
+# --- Sizes
+
+
+def test_base_and_big_are_those_of_the_configurations() -> None:
+    for make, name in ((Transformer.base, "base"), (Transformer.big, "big")):
+        config = config_from_flagfile(f"configs/{name}.flags").model
+        model = make(50)
+        for field in ("num_layers", "d_model", "d_ff", "num_heads", "dropout_rate"):
+            assert model.sizes[field] == getattr(config, field), (name, field)
+
+
+def test_big_takes_the_dropout_of_english_french() -> None:
+    model = Transformer.big(50, dropout_rate=0.1, num_layers=2)
+    assert model.sizes["dropout_rate"] == 0.1
+    assert model.sizes["num_layers"] == 2
+
+
+# --- Saving and exporting
+
+
+def test_random_state_is_in_no_variable_and_no_file(tmp_path) -> None:
+    model = small_model(small_weights(), dropout_rate=0.3)
+    answer(model, small_batch(), training=True)
+    assert len(model.variables) == len(model.weights)
+    model.save(tmp_path / "model.keras")
+    model.export(tmp_path / "export", verbose=False)
+    exported = tf.saved_model.load(str(tmp_path / "export"))
+    assert len(exported.variables) == len(model.weights)
+
+
+def test_a_saved_model_is_loaded_by_another_process(tmp_path) -> None:
+    model, batch = small_model(small_weights(), dropout_rate=0.3), small_batch()
+    model.save(tmp_path / "model.keras")
+    np.savez(tmp_path / "batch.npz", **batch)
+    code = (
+        "import sys, keras, numpy as np\n"
+        "import t2t_keras\n"
+        "folder = sys.argv[1]\n"
+        "model = keras.models.load_model(f'{folder}/model.keras')\n"
+        "assert type(model) is t2t_keras.Transformer\n"
+        "model.summary(print_fn=lambda text: None)\n"
+        "batch = dict(np.load(f'{folder}/batch.npz'))\n"
+        "np.save(f'{folder}/logits.npy', model(batch))\n"
+    )
+    subprocess.run([sys.executable, "-c", code, str(tmp_path)], check=True)
+    logits = np.load(tmp_path / "logits.npy")
+    np.testing.assert_allclose(logits, answer(model, batch), rtol=0, atol=1e-6)
+
+
+@pytest.mark.parametrize("changed", [{}, {"learned_positions": 11}])
+def test_kerass_export_takes_token_ids(tmp_path, changed) -> None:
+    weights = small_weights(changed.get("learned_positions"))
+    model, batch = small_model(weights, **changed), small_batch()
+    model.export(tmp_path / "export", verbose=False)  # never called before
+    exported = tf.saved_model.load(str(tmp_path / "export"))
+    tensors = {name: tf.constant(part) for name, part in batch.items()}
+    np.testing.assert_allclose(
+        exported.serve(tensors), answer(model, batch), rtol=0, atol=2e-6
+    )
+
+
+def test_a_configuration_makes_the_same_model() -> None:
+    model = small_model(
+        small_weights(), dropout_rate=0.3, attention_dropout_rate=0.2, name="mine"
+    )
+    again = Transformer.from_config(model.get_config())
+    assert again.get_config() == model.get_config()
+    assert again.name == "mine"
+
+
+def test_keras_functional_api_takes_it_as_a_layer() -> None:
+    model, batch = small_model(small_weights()), small_batch()
+    inputs = {name: keras.Input((None,), dtype="int32", name=name) for name in batch}
+    functional = keras.Model(inputs, keras.layers.Softmax()(model(inputs)))
+    probabilities = np.asarray(functional(batch))
+    logits = answer(model, batch).astype("float64")
+    expected = np.exp(logits) / np.exp(logits).sum(axis=-1, keepdims=True)
+    np.testing.assert_allclose(probabilities, expected, rtol=0, atol=1e-6)
