@@ -1,10 +1,68 @@
-"""The Transformer of "Attention Is All You Need" on TensorFlow and Keras 3."""
+"""The Transformer of "Attention Is All You Need" on TensorFlow and Keras 3.
 
+The names of `__all__` are imported when they are first used, and TensorFlow with them.
+`__init__.pyi` tells type checkers what they are, and docs/api.md how to use them.
+"""
+
+# pyright: reportUnsupportedDunderAll=false
+import importlib
 import os
+import sys
+from typing import Any
 
 __version__ = "0.2.0"
 
+__all__ = (
+    "LabelSmoothedCrossEntropy",
+    "Run",
+    "SubwordVocabulary",
+    "Transformer",
+    "UserError",
+    "WarmupInverseSquareRoot",
+    "beam_search",
+    "fit_arguments",
+    "learn_subwords",
+    "read_settings",
+)
+
 # Before TensorFlow is first imported: its start-up lines would bury ours.
-# A user who wants them sets the variable himself.
+# Users who want them set the variable themselves.
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 os.environ.setdefault("KERAS_BACKEND", "tensorflow")
+
+
+def _module_of(name: str) -> str | None:
+    """Returns the module that a public name is in; None if the name is not public."""
+    modules = {
+        "decoding.beam_search": ("beam_search",),
+        "errors": ("UserError",),
+        "model.transformer": ("Transformer",),
+        "runs.run": ("Run",),
+        "settings.flags": ("read_settings",),
+        "text.subwords": ("learn_subwords",),
+        "text.vocabulary": ("SubwordVocabulary",),
+        "training.keras_fit": ("LabelSmoothedCrossEntropy", "fit_arguments"),
+        "training.schedule": ("WarmupInverseSquareRoot",),
+    }
+    return next((module for module in modules if name in modules[module]), None)
+
+
+def __getattr__(name: str) -> Any:
+    module = _module_of(name)
+    if module is None:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = getattr(importlib.import_module(f"{__name__}.{module}"), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})
+
+
+_REGISTERED = "Transformer", "LabelSmoothedCrossEntropy", "WarmupInverseSquareRoot"
+if "keras" in sys.modules:
+    # Keras is imported already, so that registering our classes costs little. Then
+    # keras.models.load_model knows them after nothing but `import t2t_keras`.
+    for _registered in _REGISTERED:
+        __getattr__(_registered)

@@ -27,45 +27,18 @@ _TO_STEP = flags.DEFINE_integer("to_step", None, "Last step to average.")
 
 def main() -> int:
     """Averages; returns the exit status."""
-    from t2t_keras.runs import averaging
+    from t2t_keras.runs.averaging import average_range
     from t2t_keras.runs.model_dir import ModelDir
-    from t2t_keras.training.checkpoints import steps_in
 
     model_dir = ModelDir(program.required("model_dir"))
-    model_dir.config()  # raises if this is no model directory
-    model_dir.check_writable()
-    there = steps_in(model_dir.checkpoints)
-    steps = chosen(there, _LAST.value, _FROM_STEP.value, _TO_STEP.value)
-    state = averaging.average_steps(model_dir, steps)
+    state = average_range(model_dir, _LAST.value, _FROM_STEP.value, _TO_STEP.value)
     target = model_dir.averaged / f"step-{state.step}"
     print(
-        f"averaged {len(steps)} checkpoints, steps {', '.join(map(str, steps))}, into "
-        f"{target}\n"
+        f"averaged {len(state.averaged)} checkpoints, steps "
+        f"{', '.join(map(str, state.averaged))}, into {target}\n"
         f"Use it with --checkpoint={target}"
     )
     return 0
-
-
-def chosen(
-    steps: list[int], last: int | None, from_step: int | None, to_step: int | None
-) -> list[int]:
-    """Returns the steps that the flags mean, ascending.
-
-    Raises:
-        UserError: If they ask for more than there is.
-    """
-    low = 0 if from_step is None else from_step
-    high = max(steps, default=0) if to_step is None else to_step
-    found = [step for step in steps if low <= step <= high]
-    if last is not None and len(found) >= last:
-        return found[-last:]
-    if not found or last is not None:
-        raise UserError(
-            f"There are {len(found)} checkpoints from step {low} to {high}, "
-            f"{last or 1} wanted. The run has these: {steps or 'none'}. Keep more of "
-            "them with --keep_checkpoints."
-        )
-    return found
 
 
 def _check() -> None:

@@ -11,7 +11,6 @@ point higher than sacreBLEU and is to be compared with the paper alone. A parser
 trees are scored by labeled brackets instead, with the figures of EVALB.
 """
 
-import sys
 from pathlib import Path
 
 from absl import flags
@@ -64,48 +63,34 @@ _CUTOFF_LENGTH = flags.DEFINE_integer(
 
 def main() -> int:
     """Translates and scores; returns the exit status."""
-    from t2t_keras.input_pipeline.corpora.corpus import open_corpus
-    from t2t_keras.runs import corpora, finish, models, scoring
+    from t2t_keras.runs import evaluating, models, scoring
     from t2t_keras.runs.model_dir import ModelDir, write_text
-    from t2t_keras.runs.tasks import task_for
 
     model_dir = ModelDir(program.required("model_dir"))
     config = model_dir.config()
-    _check_language(config.data.target_language)
     if not (_OUTPUT.value or _SOURCE.value):
         model_dir.check_writable()
-    split = _SPLIT.value
-    if _SOURCE.value:
-        files = {"test": (_SOURCE.value, _REFERENCE.value)}
-        task = task_for(config.data.target_language)
-        corpus, split = open_corpus(files=files, read_trees=task.read_trees), "test"
-    else:
-        corpus = corpora.build_corpus(config.data, (split,))
-        if split not in corpus.splits:
-            raise UserError(
-                f"The run in {model_dir.path} has no {split} set. Give --source and "
-                "--reference, or another --split."
-            )
-    test_set = scoring.read_split(corpus, split)
+    test_set = evaluating.read_test_set(
+        model_dir, _SPLIT.value, _SOURCE.value, _REFERENCE.value
+    )
     for warning in test_set.warnings:
-        print(f"warning: {warning}", file=sys.stderr)
+        program.log(f"warning: {warning}")
     trained = models.load_trained(model_dir, _MODEL.checkpoint.value)
-    decoding = _MODEL.decoding(config)
     with program.progress_bar(len(test_set.source), "sentences") as bar:
-        report = scoring.score(
+        result = scoring.score(
             trained,
             test_set,
-            decoding,
+            _MODEL.decoding(config),
             ascii_quotes=_ASCII_QUOTES.value,
             cutoff_length=_CUTOFF_LENGTH.value,
-            report=bar.update,
+            on_progress=bar.update,
         )
     if _OUTPUT.value:
-        lines = [line.text for line in report.translations]
+        lines = [line.text for line in result.translations]
         write_text(Path(_OUTPUT.value), "".join(f"{line}\n" for line in lines))
     elif not _SOURCE.value:
-        finish.keep(model_dir, report)
-    print(report.describe())
+        evaluating.keep(model_dir, result)
+    print(result.describe())
     return 0
 
 
@@ -118,16 +103,6 @@ def _check() -> None:
     complete = bool(sources) == bool(references)
     if not complete and not (sources and all(map(holds_both_sides, sources))):
         raise UserError("--source and --reference belong together; one is missing.")
-
-
-def _check_language(language: str) -> None:
-    """Raises `UserError` if the files do not suit the model."""
-    trees = [path for path in _SOURCE.value if path.endswith((".mrg", ".mrg.gz"))]
-    if trees and language != "tree":
-        raise UserError(
-            f"{trees[0]} holds trees, and this model is no parser: it translates into "
-            f"{language!r}. Give text and its --reference, or a parser's --model_dir."
-        )
 
 
 if __name__ == "__main__":

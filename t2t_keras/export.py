@@ -141,7 +141,7 @@ def main() -> int:
         else:
             export = exporting.export(trained, model_dir, export_format, settings)
             print(f"exported step {trained.step:,} to {export}")
-            exporting.say_what_was_kept(model_dir, export_format, settings)
+            exporting.log_kept_files(model_dir, export_format, settings, program.log)
     return 0
 
 

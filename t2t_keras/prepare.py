@@ -13,7 +13,6 @@ is: what it says of model and training is not used here.
 """
 
 import dataclasses
-import sys
 from pathlib import Path
 
 from absl import flags
@@ -65,17 +64,15 @@ def main() -> int:
             folder,
             pairs_per_shard=_PAIRS_PER_SHARD.value,
             workers=_WORKERS.value,
-            say=_say,
+            say=program.log,
         )
     except Interrupted as stop:
-        _say(f"{stop}; finished shards are kept. The same command goes on from there.")
+        program.log(
+            f"{stop}; finished shards are kept. The same command goes on from there."
+        )
         return 128 + stop.signal_number
     print(preparation.describe(manifest))
     return 0
-
-
-def _say(text: str) -> None:
-    print(text, file=sys.stderr, flush=True)
 
 
 def _check() -> None:

@@ -47,6 +47,7 @@ def main(folders: Sequence[str]) -> int:
 def _scored_texts(run) -> tuple[list[str], list[str]] | None:
     """Returns the set that is scored, None where it is not at hand any more."""
     from t2t_keras.runs import corpora, scoring
+    from t2t_keras.runs.tasks import task_for
 
     split = run.config.training.score_split
     try:
@@ -56,7 +57,8 @@ def _scored_texts(run) -> tuple[list[str], list[str]] | None:
         print(f"warning: {run.name}: no {split} set: {error}", file=sys.stderr)
         return None
     source = [line.decode("utf-8", errors="replace") for line in test_set.source]
-    return source, scoring.as_answers(test_set, run.config.data.target_language)
+    task = task_for(run.config.data.target_language)
+    return source, scoring.as_answers(test_set, task)
 
 
 def _no_texts(_) -> None:

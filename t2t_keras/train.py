@@ -8,9 +8,6 @@ checkpoints are averaged, the test set is translated and scored, and the result 
 exported; all of it lies in the model directory.
 """
 
-import contextlib
-import sys
-
 from absl import flags
 
 from t2t_keras.settings import program
@@ -25,38 +22,23 @@ define_config_flags()
 
 def main() -> int:
     """Trains, averages, scores and exports; returns the exit status."""
-    from t2t_keras.files.locks import run_lock
-    from t2t_keras.runs import finish, training_run, workers
+    from t2t_keras.runs.finish import train_and_finish
     from t2t_keras.runs.model_dir import ModelDir
     from t2t_keras.training.loop import TrainingInterrupted
-    from t2t_keras.training.strategy import is_chief
 
-    model_dir = ModelDir(program.required("model_dir"))
     config = with_absolute_paths(config_from_flags())
-    strategy = workers.set_up_devices(config.training)
-    chief = is_chief(strategy)
-    if chief:
-        model_dir.check_writable()
-    lock = run_lock(
-        model_dir.path,
-        lambda text: print(text, file=sys.stderr),
-        model_dir.lock_file.name,
-    )
-    with lock if chief else contextlib.nullcontext():
-        try:
-            with workers.stopping_together(strategy):
-                training_run.train(config, model_dir, strategy)
-                if chief:
-                    finish.finish(model_dir)
-                workers.leave(strategy)
-        except TrainingInterrupted as stop:
-            place = "there" if stop.saved else "the checkpoint before"
-            print(
-                f"{stop}; step {stop.step:,} is {'' if stop.saved else 'not '}saved. "
-                f"The same command goes on from {place}.",
-                file=sys.stderr,
-            )
-            return 128 + stop.signal_number
+    model_dir = ModelDir(program.required("model_dir"))
+    try:
+        finished = train_and_finish(config, model_dir, log=program.log)
+    except TrainingInterrupted as stop:
+        place = "there" if stop.saved else "the checkpoint before"
+        program.log(
+            f"{stop}; step {stop.step:,} is {'' if stop.saved else 'not '}saved. "
+            f"The same command goes on from {place}."
+        )
+        return 128 + stop.signal_number
+    if finished is not None:
+        print(finished.describe())
     return 0
 
 

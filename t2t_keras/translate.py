@@ -9,12 +9,10 @@ With --n_best above 1 each line gives that many, the line's number before each. 
 separated by tabs. A parser writes a tree for each line, over its words.
 """
 
-import sys
 from typing import IO
 
 from absl import flags
 
-from t2t_keras.errors import UserError
 from t2t_keras.files.lines import (
     CountedLines,
     chunks,
@@ -56,26 +54,12 @@ def main() -> int:
     """Translates; returns the exit status."""
     from t2t_keras.runs import models
     from t2t_keras.runs.model_dir import ModelDir
-    from t2t_keras.runs.tasks import task_for
 
     model_dir = ModelDir(program.required("model_dir"))
     with opened_input(_INPUT.value) as source:
         trained = models.load_trained(model_dir, _MODEL.checkpoint.value)
         decoding = _MODEL.decoding(trained.config)
-        if _N_BEST.value > decoding.beam_size:
-            raise UserError(
-                f"--n_best must be from 1 to --beam_size={decoding.beam_size}. "
-                f"Received: {_N_BEST.value}"
-            )
-        translator = models.build_translator(
-            trained.model,
-            trained.vocabulary,
-            decoding,
-            _N_BEST.value,
-            task_for(trained.config.data.target_language).text_adapter(
-                splits_words=True
-            ),
-        )
+        translator = models.text_translator(trained, decoding, _N_BEST.value)
         with opened_output(_OUTPUT.value) as target:
             _translate_all(translator, source, target)
     return 0
@@ -88,9 +72,8 @@ def _translate_all(translator, source: IO[bytes], target: IO[str]) -> None:
         for found in translator.translate(lines):
             number += 1
             if found.cut:
-                print(
-                    f"warning: line {number} is too long; its end was not translated",
-                    file=sys.stderr,
+                program.log(
+                    f"warning: line {number} is too long; its end was not translated"
                 )
             for hypothesis in found.hypotheses:
                 fields = [str(number)] if _N_BEST.value > 1 else []
@@ -99,7 +82,7 @@ def _translate_all(translator, source: IO[bytes], target: IO[str]) -> None:
                 target.write("\t".join([*fields, hypothesis.text]) + "\n")
         target.flush()
     if counted.warning:
-        print(f"warning: {counted.warning}", file=sys.stderr)
+        program.log(f"warning: {counted.warning}")
 
 
 if __name__ == "__main__":

@@ -27,7 +27,7 @@ from t2t_keras.settings import program
 
 if TYPE_CHECKING:
     from t2t_keras.attention.sentence_attention import Attention
-    from t2t_keras.attention.sentence_maps import SentenceMaps
+    from t2t_keras.runs.sentence_maps import SentenceMaps
 
 _OWN = (
     "model_dir",
@@ -145,7 +145,7 @@ def _what() -> Sequence[str]:
 
 def _kinds() -> Sequence[str]:
     """Returns which attention to draw."""
-    from t2t_keras.attention.sentence_maps import KINDS
+    from t2t_keras.runs.sentence_maps import KINDS
 
     kinds = KINDS if _KIND.value is None else _KIND.value
     _check_names("kind", kinds, KINDS)

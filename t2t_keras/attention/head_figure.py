@@ -10,7 +10,7 @@ from matplotlib.figure import Figure
 from t2t_keras.attention.head_sums import HeadFacts
 from t2t_keras.attention.head_table import SHARES, name_of
 from t2t_keras.attention.palette import head_color
-from t2t_keras.attention.sentence_maps import title_of
+from t2t_keras.runs.sentence_maps import title_of
 
 # All are from 0 to 1, and have one scale.
 SHOWN = (*SHARES, "evenness")

@@ -4,7 +4,7 @@ import math
 from collections.abc import Sequence
 
 from t2t_keras.attention.head_sums import HeadFacts
-from t2t_keras.attention.sentence_maps import title_of
+from t2t_keras.runs.sentence_maps import title_of
 
 # A head is named for the first of these that it has this much of, or more.
 BROAD_FROM = 0.8

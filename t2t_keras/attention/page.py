@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 
 from t2t_keras.attention.palette import COLORS
-from t2t_keras.attention.sentence_maps import AttentionMap, SentenceMaps, title_of
 from t2t_keras.attention.words import merged_sentence, text_of
+from t2t_keras.runs.sentence_maps import AttentionMap, SentenceMaps, title_of
 
 # Weights in the page are whole numbers of this part of 1: three digits.
 SCALE = 1000

@@ -11,21 +11,16 @@ from typing import Any, NamedTuple
 import numpy as np
 import tensorflow as tf
 
-from t2t_keras.attention.sentence_maps import SentenceMaps, sentence_maps
 from t2t_keras.errors import UserError, needed_for
-from t2t_keras.model.attention_maps import attention_maps
 from t2t_keras.parsing.linearization import linearized
 from t2t_keras.parsing.trees import read_trees
 from t2t_keras.runs import models
-from t2t_keras.runs.tasks import TREES, task_for
+from t2t_keras.runs.sentence_maps import MapMaker, SentenceMaps, sentence_maps
+from t2t_keras.runs.tasks import TREES
 from t2t_keras.serving import signature
 from t2t_keras.serving.export.model_card import CARD
 from t2t_keras.settings.config import DecodingConfig
 from t2t_keras.text.normalization import normalize
-from t2t_keras.text.reading import TextReader
-
-# Most weights of a batch, over both stacks: 64 MB of float32.
-WEIGHTS_AT_ONCE = 1 << 24
 
 
 class Attention(NamedTuple):
@@ -51,16 +46,8 @@ class Attention(NamedTuple):
 
 def of_trained(trained: models.TrainedModel, decoding: DecodingConfig) -> Attention:
     """Returns what a trained model of a model directory looks at."""
-    adapter = task_for(trained.config.data.target_language).text_adapter(
-        splits_words=True
-    )
+    adapter = trained.task.text_adapter(splits_words=True)
     model, vocabulary = trained.model, trained.vocabulary
-    reader = TextReader(vocabulary, models.longest_source(model))
-    ids = tf.TensorSpec([None, None], tf.int32)
-    compute = tf.function(
-        lambda source, shifted: attention_maps(model, source, shifted),
-        input_signature=[ids, ids],
-    )
 
     def source(text: str) -> str:
         return normalize(adapter.source(text))
@@ -69,30 +56,8 @@ def of_trained(trained: models.TrainedModel, decoding: DecodingConfig) -> Attent
         translator = models.build_translator(model, vocabulary, decoding)
         return [line.text for line in translator.translate(texts)]
 
-    def maps(
-        sources: Sequence[str], targets: Sequence[str]
-    ) -> Iterator[tuple[SentenceMaps, bool]]:
-        read = [
-            (reader.read(source), reader.read(target))
-            for source, target in zip(sources, targets, strict=True)
-        ]
-        weights = _weights_a_pair(trained)
-        for batch in _batches(read, weights):
-            source_BS = _padded([source for (source, _), _ in batch])
-            target_BT = _padded([target for _, (target, _) in batch])
-            shifted_BT = np.pad(target_BT, [(0, 0), (1, 0)])[:, :-1]
-            found = [np.asarray(part) for part in compute(source_BS, shifted_BT)]
-            for row, ((source, cut), (target, target_cut)) in enumerate(batch):
-                yield (
-                    sentence_maps(
-                        vocabulary.pieces(source),
-                        vocabulary.pieces(target),
-                        [part[row] for part in found],
-                    ),
-                    cut or target_cut,
-                )
-
-    return Attention(source, translate, maps, model.sizes["encoder_neighborhood"])
+    neighborhood = model.sizes["encoder_neighborhood"]
+    return Attention(source, translate, MapMaker(trained), neighborhood)
 
 
 def of_export(directory: Path) -> Attention:
@@ -186,32 +151,3 @@ def _version(directory: Path) -> Path:
             "t2t_keras.export makes one."
         )
     return max(versions, key=lambda path: int(path.name))
-
-
-def _weights_a_pair(trained: models.TrainedModel) -> int:
-    """Returns how many maps there are of each pair of positions."""
-    sizes = trained.model.sizes
-    return 3 * sizes["num_layers"] * sizes["num_heads"]
-
-
-def _batches(read: Sequence[Any], maps: int) -> Iterator[Sequence[Any]]:
-    """Yields pairs one after another, as many as their weights allow."""
-    batch: list[Any] = []
-    longest = 0
-    for pair in read:
-        length = max(len(ids) for ids, _ in pair)
-        longest = max(longest, length)
-        if batch and (len(batch) + 1) * longest**2 * maps > WEIGHTS_AT_ONCE:
-            yield batch
-            batch, longest = [], length
-        batch.append(pair)
-    if batch:
-        yield batch
-
-
-def _padded(rows: Sequence[Sequence[int]]) -> np.ndarray:
-    """Returns ids [B, longest] int32, padded with 0."""
-    ids = np.zeros((len(rows), max(map(len, rows))), "int32")
-    for row, values in enumerate(rows):
-        ids[row, : len(values)] = values
-    return ids

@@ -12,15 +12,15 @@ from t2t_keras.attention.heat_map_figure import heat_map_figure
 from t2t_keras.attention.line_figure import line_figure
 from t2t_keras.attention.page import attention_page
 from t2t_keras.attention.sentence_attention import Attention
-from t2t_keras.attention.sentence_maps import (
+from t2t_keras.attention.words import SPACE, merged_sentence
+from t2t_keras.errors import UserError
+from t2t_keras.runs.model_dir import write_text
+from t2t_keras.runs.sentence_maps import (
     KINDS,
     AttentionMap,
     SentenceMaps,
     title_of,
 )
-from t2t_keras.attention.words import SPACE, merged_sentence
-from t2t_keras.errors import UserError
-from t2t_keras.runs.model_dir import write_text
 
 
 class Choice(NamedTuple):

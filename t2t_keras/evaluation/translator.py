@@ -101,13 +101,13 @@ class Translator:
     def translate(
         self,
         lines: Sequence[str | bytes],
-        report: Callable[[int], object] = lambda _: None,
+        on_progress: Callable[[int], object] = lambda _: None,
     ) -> list[TranslatedLine]:
         """Returns the translations of all lines, in their order.
 
         Args:
             lines: Text, one sentence each; ill-formed UTF-8 is replaced.
-            report: Called with the number of lines done since the last call.
+            on_progress: Called with the number of lines done since the last call.
         """
         texts = [self._text_adapter.source(line) for line in lines]
         read = [self._reader.read(text) for text in texts]
@@ -115,7 +115,7 @@ class Translator:
         results: list[TranslatedLine] = [TranslatedLine((EMPTY,))] * len(lines)
         # An empty line is nothing but the end of sentence.
         indices = [i for i, source in enumerate(sources) if len(source) > 1]
-        report(len(lines) - len(indices))
+        on_progress(len(lines) - len(indices))
         batches = list(self._batches(indices, sources))
         with concurrent.futures.ThreadPoolExecutor(self._at_once) as pool:
             ids = ([sources[i] for i in batch] for batch in batches)
@@ -125,7 +125,7 @@ class Translator:
                     results[index] = TranslatedLine(
                         self._answers(texts[index], hypotheses), cut=read[index][1]
                     )
-                report(len(batch))
+                on_progress(len(batch))
         return results
 
     def _answers(

@@ -1,5 +1,6 @@
 """Checkpoint averaging of a run (section 6.1): the mean that is scored and exported."""
 
+from t2t_keras.errors import UserError
 from t2t_keras.runs.model_dir import ModelDir
 from t2t_keras.training.checkpoints import CheckpointState, average, steps_in
 
@@ -17,3 +18,48 @@ def average_steps(model_dir: ModelDir, steps: list[int]) -> CheckpointState:
     state = average(paths, target)
     model_dir.update_run_card({"averaged": {"steps": list(state.averaged)}})
     return state
+
+
+def average_range(
+    model_dir: ModelDir,
+    last: int | None = None,
+    from_step: int | None = None,
+    to_step: int | None = None,
+) -> CheckpointState:
+    """Averages the checkpoints of a range of steps, or the newest of them.
+
+    Args:
+        model_dir: Directory of the run.
+        last: How many of the newest checkpoints in the range. Default: all.
+        from_step: First step of the range. Default: 0.
+        to_step: Last step of the range. Default: that of the newest checkpoint.
+
+    Raises:
+        UserError: If this is no model directory, or has fewer checkpoints.
+    """
+    model_dir.config()  # raises if this is no model directory
+    model_dir.check_writable()
+    found = steps_in(model_dir.checkpoints)
+    return average_steps(model_dir, select_steps(found, last, from_step, to_step))
+
+
+def select_steps(
+    steps: list[int], last: int | None, from_step: int | None, to_step: int | None
+) -> list[int]:
+    """Returns the steps in a range, or the newest `last` of them, ascending.
+
+    Raises:
+        UserError: If there are fewer.
+    """
+    low = 0 if from_step is None else from_step
+    high = max(steps, default=0) if to_step is None else to_step
+    found = [step for step in steps if low <= step <= high]
+    if last is not None and len(found) >= last:
+        return found[-last:]
+    if not found or last is not None:
+        raise UserError(
+            f"There are {len(found)} checkpoints from step {low} to {high}, "
+            f"{last or 1} wanted. The run has these: {steps or 'none'}. Keep more of "
+            "them with --keep_checkpoints."
+        )
+    return found

@@ -18,10 +18,11 @@ from t2t_keras.input_pipeline.batches.evaluation_batches import EvaluationBatche
 from t2t_keras.input_pipeline.batches.mixture import Mixture
 from t2t_keras.input_pipeline.batches.plan import ALL_ROWS, WorkerShare
 from t2t_keras.input_pipeline.corpora.corpus import Corpus, Files, open_corpus
+from t2t_keras.input_pipeline.corpora.parallel_text import TreeReader
 from t2t_keras.input_pipeline.records.manifest import read_manifest, text_files
 from t2t_keras.input_pipeline.records.tokenized import TokenizedCorpus
 from t2t_keras.runs.mixing import MixturePart, chunks_in_proportion
-from t2t_keras.runs.tasks import task_for
+from t2t_keras.runs.tasks import Task, task_for
 from t2t_keras.settings.config import DataConfig
 from t2t_keras.text.subwords import learn_subwords
 from t2t_keras.text.vocabulary import SubwordVocabulary
@@ -31,7 +32,9 @@ _MOST_SHAPES_TO_EVALUATE = 3
 
 
 def build_corpus(
-    config: DataConfig, splits: Sequence[str] = ("train", "dev", "test")
+    config: DataConfig,
+    splits: Sequence[str] = ("train", "dev", "test"),
+    task: Task | None = None,
 ) -> Corpus:
     """Returns the corpus that the settings name.
 
@@ -41,6 +44,7 @@ def build_corpus(
     Args:
         config: The settings.
         splits: Which text files to open; a dataset opens what is asked for anyway.
+        task: Reads treebanks. Default: the task of the target language.
 
     Raises:
         UserError: If there is no text, or one side of it is missing.
@@ -52,8 +56,9 @@ def build_corpus(
     for split, (source, target) in files.items():
         if target and not source:
             raise UserError(f"--{split}_target needs --{split}_source beside it.")
+    read_trees = (task or task_for(config.target_language)).read_trees
     if config.records:
-        return _corpus_of_records(config, files, splits)
+        return _corpus_of_records(config, files, splits, read_trees)
     if config.dataset is None and not files["train"][0]:
         raise UserError(
             "There is nothing to train on. Give --dataset (a TFDS name or a folder "
@@ -69,12 +74,15 @@ def build_corpus(
         target_language=config.target_language,
         data_dir=config.data_dir,
         download=config.download,
-        read_trees=task_for(config.target_language).read_trees,
+        read_trees=read_trees,
     )
 
 
 def _corpus_of_records(
-    config: DataConfig, files: Mapping[str, Files], splits: Sequence[str]
+    config: DataConfig,
+    files: Mapping[str, Files],
+    splits: Sequence[str],
+    read_trees: TreeReader | None,
 ) -> Corpus:
     """Returns dev and test set: files that are named, or else those of the records."""
     folder = Path(config.records or "")
@@ -90,7 +98,6 @@ def _corpus_of_records(
         for split, pair in {**kept, **named}.items()
         if split in splits and split != "train"
     }
-    read_trees = task_for(config.target_language).read_trees
     texts = open_corpus(files=opened, read_trees=read_trees).splits if opened else {}
     return Corpus(manifest.making.corpus, texts)
 

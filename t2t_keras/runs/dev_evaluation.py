@@ -12,7 +12,6 @@ from t2t_keras.model.attention_maps import attention_maps, legend, picture
 from t2t_keras.model.transformer import Transformer
 from t2t_keras.runs import corpora, models, optimization
 from t2t_keras.runs.run_data import RunData
-from t2t_keras.runs.tasks import task_for
 from t2t_keras.settings.config import ExperimentConfig
 from t2t_keras.training.progress import Progress
 from t2t_keras.training.step import Stepper
@@ -64,14 +63,13 @@ class DevEvaluation:
         self._batches = None
         if data.dev is not None:
             self._batches = corpora.build_evaluation(config.data, data.dev, share)
-        task = task_for(config.data.target_language)
         self._translator = models.build_translator(
             model,
             data.vocabulary,
             dataclasses.replace(config.decoding, beam_size=1),
-            text_adapter=task.text_adapter(splits_words=False),
+            text_adapter=data.task.text_adapter(splits_words=False),
         )
-        self._score = task.scorer()
+        self._score = data.task.scorer()
 
     def of_padding(self) -> Iterator[Batch]:
         """Yields a batch of padding of each shape of the dev loss, the largest first.
@@ -95,7 +93,7 @@ class DevEvaluation:
             before = time.monotonic()
             self._translator.translate([pair["source"] for pair in self._pairs(1)])
             seconds = time.monotonic() - before
-            self._progress.say(f"  greedy search traced: {seconds:.1f}s")
+            self._progress.log(f"  greedy search traced: {seconds:.1f}s")
             self._heartbeat()
 
     def scores(self, step: int) -> dict[str, float]:
@@ -115,7 +113,7 @@ class DevEvaluation:
             name, value = self._headline(step)
             scores[f"dev_{name.lower()}_greedy"] = value
             line += f", {name} {value:.1f} (greedy)"
-        self._progress.say(line)
+        self._progress.log(line)
         self._draw(step)
         return scores
 
@@ -126,7 +124,7 @@ class DevEvaluation:
         """Returns the score of greedy translations, and shows the first of them."""
         pairs = self._pairs(self._config.training.dev_bleu_sentences)
         lines = self._translator.translate(
-            [pair["source"] for pair in pairs], report=lambda _: self._heartbeat()
+            [pair["source"] for pair in pairs], on_progress=lambda _: self._heartbeat()
         )
         translations = [line.text for line in lines]
         sources, references = (

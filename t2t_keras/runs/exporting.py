@@ -8,7 +8,6 @@ ids in and out, which need no TensorFlow Text.
 import dataclasses
 import functools
 import json
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from types import MappingProxyType
@@ -26,7 +25,6 @@ from t2t_keras.model.transformer import Transformer
 from t2t_keras.runs.export_settings import ExportSettings, limits_of
 from t2t_keras.runs.model_dir import ModelDir, package_versions
 from t2t_keras.runs.models import TrainedModel
-from t2t_keras.runs.tasks import task_for
 from t2t_keras.serving.export.compiled_search import buckets_up_to, compiled
 from t2t_keras.serving.export.ids_module import IdsModule, ServedModel
 from t2t_keras.serving.export.limits import ServingLimits
@@ -102,24 +100,26 @@ def kept_files(
     )
 
 
-def say_what_was_kept(
-    model_dir: ModelDir, export_format: str, settings: ExportSettings
+def log_kept_files(
+    model_dir: ModelDir,
+    export_format: str,
+    settings: ExportSettings,
+    log: Callable[[str], object],
 ) -> None:
-    """Says on stderr which settings of a server are not what an export would write.
+    """Logs which settings of a server differ from those that an export would write.
 
     Args:
-        model_dir: As of `kept_files`, which finds them.
-        export_format: Likewise.
-        settings: Likewise.
+        model_dir: Directory of the run.
+        export_format: Format of the export.
+        settings: Settings of the export.
+        log: Called with a line if `kept_files` finds any.
     """
     files = kept_files(model_dir, export_format, settings)
     if files:
         names = ", ".join(path.name for path in files)
-        print(
+        log(
             f"kept as they were in {files[0].parent}, and other than this export would "
-            f"write them: {names}. To have them anew, delete them and export again.",
-            file=sys.stderr,
-            flush=True,
+            f"write them: {names}. To have them anew, delete them and export again."
         )
 
 
@@ -198,8 +198,7 @@ def _write(
         limits,
     )
     if kind is TranslatorModule:
-        task = task_for(trained.config.data.target_language)
-        text_adapter = task.text_adapter(splits_words=True)
+        text_adapter = trained.task.text_adapter(splits_words=True)
         module = TranslatorModule(*parts, text_adapter)
     else:
         module = kind(*parts)
@@ -271,7 +270,7 @@ def in_precision(trained: TrainedModel, precision: str | None) -> TrainedModel:
 def _source(trained: TrainedModel) -> dict[str, Any]:
     """Returns which checkpoint a model is of."""
     return {
-        "checkpoint": f"{trained.checkpoint.parent.name}/{trained.checkpoint.name}",
+        "checkpoint": trained.checkpoint_name,
         "step": trained.step,
         "averaged": list(checkpoints.read_state(trained.checkpoint).averaged),
     }

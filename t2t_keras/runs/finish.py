@@ -1,105 +1,172 @@
-"""End of a run: checkpoint averaging, scoring of a test set, and export."""
+"""A run from training to its end: checkpoint averaging, scoring, and export."""
 
-import re
+import contextlib
+import dataclasses
 import shlex
-import sys
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from t2t_keras.errors import MissingPackage
-from t2t_keras.runs import averaging, corpora, exporting, models, scoring
+from t2t_keras.files.locks import run_lock
+from t2t_keras.runs import (
+    averaging,
+    corpora,
+    evaluating,
+    exporting,
+    models,
+    scoring,
+    training_run,
+    workers,
+)
 from t2t_keras.runs.export_settings import ExportSettings
-from t2t_keras.runs.model_dir import ModelDir, write_text
+from t2t_keras.runs.model_dir import ModelDir
+from t2t_keras.runs.tasks import Task
 from t2t_keras.settings.config import ExperimentConfig
+from t2t_keras.training.progress import OnRecord
+from t2t_keras.training.strategy import is_chief
 
 # What every run ends with; other formats are asked for.
 FORMATS = ("text", "ids")
 
 
-def finish(model_dir: ModelDir) -> None:
-    """Averages, scores and exports a trained run, and says what to do next."""
+@dataclasses.dataclass(frozen=True)
+class FinishedRun:
+    """What a run has written at its end.
+
+    Attributes:
+        model_dir: Directory of the run.
+        checkpoint: The averaged checkpoint.
+        evaluation: What it scored on the split of the settings; None if the corpus has
+            no such split.
+        exports: Directory of each export by its format, "text" and "ids".
+    """
+
+    model_dir: ModelDir
+    checkpoint: Path
+    evaluation: scoring.EvaluationResult | None
+    exports: Mapping[str, Path]
+
+    def describe(self) -> str:
+        """Returns scores, samples, places and commands to continue with, in words."""
+        titles = {"text": "SavedModel   ", "ids": "  of ids     "}
+        path = shlex.quote(str(self.model_dir.path))
+        logs = shlex.quote(str(self.model_dir.tensorboard))
+        results = ""
+        if self.evaluation is not None:
+            results = f"{self.evaluation.describe()}\n\n{_samples(self.evaluation)}\n"
+        flags = evaluating.flags_to_evaluate(self.model_dir.config())
+        exports = [f"{titles[name]}{place}\n" for name, place in self.exports.items()]
+        return (
+            f"\n{results}"
+            f"checkpoints  {self.model_dir.checkpoints}\n"
+            f"averaged     {self.checkpoint}\n"
+            f"{''.join(exports)}"
+            "\nGo on with:\n"
+            f"  python -m t2t_keras.translate --model_dir={path} < FILE\n"
+            f"  python -m t2t_keras.evaluate --model_dir={path}{flags}\n"
+            f"  python -m t2t_keras.report {path}\n"
+            f"  tensorboard --logdir={logs}"
+        )
+
+
+def train_and_finish(
+    config: ExperimentConfig,
+    model_dir: ModelDir,
+    *,
+    log: Callable[[str], object] = lambda _: None,
+    task: Task | None = None,
+    on_record: OnRecord = lambda step, values: None,
+) -> FinishedRun | None:
+    """Trains a run to its last step, or resumes it; then averages, scores and exports.
+
+    To be called before TensorFlow computes anything if the settings ask for several
+    devices.
+
+    Args:
+        config: The settings.
+        model_dir: Directory of the run, made if need be, and locked meanwhile.
+        log: Called with lines of progress and warnings.
+        task: Default: the task of the target language.
+        on_record: Called with the step and the numbers of each record, by name.
+
+    Returns:
+        What was written at the end; None on workers other than the chief.
+
+    Raises:
+        UserError: If something given cannot be used; see the message.
+        TrainingInterrupted: After SIGINT or SIGTERM. The same call resumes the run.
+    """
+    strategy = workers.set_up_devices(config.training)
+    chief = is_chief(strategy)
+    if chief:
+        model_dir.check_writable()
+    lock = run_lock(model_dir.path, log, model_dir.lock_file.name)
+    with lock if chief else contextlib.nullcontext():
+        with workers.stopping_together(strategy):
+            training_run.train(
+                config, model_dir, strategy, log=log, task=task, on_record=on_record
+            )
+            finished = finish(model_dir, log, task) if chief else None
+            workers.leave(strategy)
+    return finished
+
+
+def finish(
+    model_dir: ModelDir, log: Callable[[str], object], task: Task | None = None
+) -> FinishedRun:
+    """Averages, scores and exports a trained run.
+
+    Args:
+        model_dir: Directory of the run.
+        log: Called with lines of progress and warnings.
+        task: Default: the task of the run's target language.
+
+    Raises:
+        UserError: If a checkpoint or the test set cannot be used.
+        OSError: If something cannot be written.
+    """
     config = model_dir.config()
     averaging.average_last(model_dir, config.training.average_checkpoints)
-    trained = models.load_trained(model_dir, "averaged")
-    results = _results(model_dir, config, trained)
+    trained = models.load_trained(model_dir, "averaged", task)
+    evaluation = _evaluate(model_dir, trained, log)
     settings = ExportSettings(config.decoding)
     exports = {}
     for export_format in FORMATS if config.training.export_at_end else ():
         try:
             exports[export_format] = export_once(
-                trained, model_dir, export_format, settings
+                trained, model_dir, export_format, settings, log
             )
         except MissingPackage as error:  # after hours of training
-            _say(
-                f"warning: nothing was exported in the format {export_format}. {error}"
-            )
-    titles = {"text": "SavedModel   ", "ids": "  of ids     "}
-    path = shlex.quote(str(model_dir.path))
-    logs = shlex.quote(str(model_dir.tensorboard))
-    print(
-        f"\n{results}"
-        f"checkpoints  {model_dir.checkpoints}\n"
-        f"averaged     {trained.checkpoint}\n"
-        + "".join(f"{titles[name]}{version}\n" for name, version in exports.items())
-        + "\nGo on with:\n"
-        f"  python -m t2t_keras.translate --model_dir={path} < FILE\n"
-        f"  python -m t2t_keras.evaluate --model_dir={path}"
-        f"{what_to_evaluate(config)}\n"
-        f"  python -m t2t_keras.report {path}\n"
-        f"  tensorboard --logdir={logs}"
-    )
+            log(f"warning: nothing was exported in the format {export_format}. {error}")
+    return FinishedRun(model_dir, trained.checkpoint, evaluation, exports)
 
 
-def what_to_evaluate(config: ExperimentConfig) -> str:
-    """Returns the flags that `evaluate` needs besides, where there is no test set."""
-    if "test" in corpora.build_corpus(config.data, ("test",)).splits:
-        return ""
-    return " --source=FILE --reference=FILE"
-
-
-def _results(
-    model_dir: ModelDir, config: ExperimentConfig, trained: models.TrainedModel
-) -> str:
-    """Returns in words how well a split was translated; nothing if it is missing."""
+def _evaluate(
+    model_dir: ModelDir, trained: models.TrainedModel, log: Callable[[str], object]
+) -> scoring.EvaluationResult | None:
+    """Returns how well a split was translated; None if it is missing."""
+    config = trained.config
     split = config.training.score_split
-    corpus = corpora.build_corpus(config.data, (split,))
+    corpus = corpora.build_corpus(config.data, (split,), trained.task)
     if split not in corpus.splits:
-        return ""
-    _say(f"translating the {split} set …")
+        return None
+    log(f"translating the {split} set …")
     test_set = scoring.read_split(corpus, split)
     for warning in test_set.warnings:
-        _say(f"warning: {warning}")
-    report = scoring.score(trained, test_set, config.decoding)
-    keep(model_dir, report)
-    return f"{report.describe()}\n\n{_samples(test_set, report)}\n"
+        log(f"warning: {warning}")
+    result = scoring.score(trained, test_set, config.decoding)
+    evaluating.keep(model_dir, result)
+    return result
 
 
-def _samples(test_set: scoring.TestSet, report: scoring.Report) -> str:
+def _samples(result: scoring.EvaluationResult) -> str:
     """Returns three sentences and what became of them, from all over the set."""
-    count = len(report.translations)
+    count = len(result.translations)
     lines = []
     for index in (0, count // 3, 2 * count // 3)[: min(3, count)]:
-        lines.append(f"  {test_set.source[index].decode(errors='replace')}")
-        lines.append(f"  → {report.translations[index].text}\n")
+        lines.append(f"  {result.sources[index].decode(errors='replace')}")
+        lines.append(f"  → {result.translations[index].text}\n")
     return "\n".join(lines)
-
-
-def keep(model_dir: ModelDir, report: scoring.Report) -> None:
-    """Writes translations to the model directory and scores to the run card.
-
-    Scores that each sentence has, as EVALB's, stand beside its translations. What
-    another search than the run's own has found is kept apart, by the search's name.
-    """
-    # By checkpoint too: the latest and the mean have the same step.
-    of = f"{report.name} {report.checkpoint}"
-    if report.decoding != model_dir.config().decoding:
-        of += f" beam {report.decoding.beam_size} alpha {report.decoding.alpha:g}"
-    name = f"{re.sub('[ /]', '-', of)}.txt"
-    lines = [line.text for line in report.translations]
-    write_text(model_dir.translations / name, "".join(f"{line}\n" for line in lines))
-    if report.scores.table:
-        write_text(model_dir.translations / f"{name}.evalb", report.scores.table)
-    scores = model_dir.run_card().get("scores", {})
-    model_dir.update_run_card({"scores": {**scores, of: report.facts()}})
 
 
 def export_once(
@@ -107,15 +174,12 @@ def export_once(
     model_dir: ModelDir,
     export_format: str,
     settings: ExportSettings,
+    log: Callable[[str], object],
 ) -> Path:
     """Returns the export of these weights and settings, written if need be."""
     version = exporting.newest_export(trained, model_dir, export_format, settings)
     if version is None:
-        _say(f"exporting {export_format} …")
+        log(f"exporting {export_format} …")
         version = exporting.export(trained, model_dir, export_format, settings)
-        exporting.say_what_was_kept(model_dir, export_format, settings)
+        exporting.log_kept_files(model_dir, export_format, settings, log)
     return version
-
-
-def _say(text: str) -> None:
-    print(text, file=sys.stderr, flush=True)

@@ -12,13 +12,14 @@ from typing import Any, Protocol
 from t2t_keras.errors import UserError
 from t2t_keras.input_pipeline.batches.mixture import Mixture, joined_corpora
 from t2t_keras.input_pipeline.corpora.corpus import Corpus, TextChunk, open_corpus
+from t2t_keras.input_pipeline.corpora.parallel_text import TreeReader
 from t2t_keras.input_pipeline.records.manifest import (
     Making,
     open_records,
     read_manifest,
 )
 from t2t_keras.input_pipeline.records.tokenized import TokenizedCorpus, tokenize_corpus
-from t2t_keras.runs.tasks import task_for
+from t2t_keras.runs.tasks import Task, task_for
 from t2t_keras.settings.config import DataConfig
 from t2t_keras.settings.mixture import MixtureItem, holds_records, mixture_item
 from t2t_keras.text.vocabulary import SubwordVocabulary
@@ -127,24 +128,28 @@ class RecordsPart:
 
 
 def open_parts(
-    config: DataConfig, say: Callable[[str], None]
+    config: DataConfig, log: Callable[[str], None], task: Task | None = None
 ) -> tuple[MixturePart, ...]:
     """Returns the parts of the settings' mixture; none where there is none.
 
     Args:
         config: The settings.
-        say: Takes a warning for a person.
+        log: Takes a warning for a person.
+        task: Reads treebanks. Default: the task of the target language.
 
     Raises:
         UserError: If one of them cannot be read.
     """
-    return tuple(
-        _opened(item, config, say) for item in map(mixture_item, config.mixture)
-    )
+    read_trees = (task or task_for(config.target_language)).read_trees
+    items = map(mixture_item, config.mixture)
+    return tuple(_open_part(item, config, log, read_trees) for item in items)
 
 
-def _opened(
-    item: MixtureItem, config: DataConfig, say: Callable[[str], None]
+def _open_part(
+    item: MixtureItem,
+    config: DataConfig,
+    log: Callable[[str], None],
+    read_trees: TreeReader | None,
 ) -> MixturePart:
     if len(item.names) == 1 and holds_records(item.name):
         return RecordsPart(item)
@@ -156,11 +161,11 @@ def _opened(
         target_language=config.target_language,
         data_dir=config.data_dir,
         download=config.download,
-        read_trees=task_for(config.target_language).read_trees,
+        read_trees=read_trees,
     )
     corpus.chunks("train")  # refuses a corpus without
     for warning in corpus.splits["train"].warnings:
-        say(f"warning: {item.name}: {warning}")
+        log(f"warning: {item.name}: {warning}")
     return TextPart(item, corpus)
 
 

@@ -15,6 +15,7 @@ from t2t_keras.errors import UserError
 from t2t_keras.evaluation.translator import Translator
 from t2t_keras.model.transformer import Transformer
 from t2t_keras.runs.model_dir import ModelDir
+from t2t_keras.runs.tasks import Task, task_for
 from t2t_keras.settings.config import DecodingConfig, ExperimentConfig
 from t2t_keras.text.reading import TextAdapter
 from t2t_keras.text.vocabulary import SubwordVocabulary
@@ -74,6 +75,25 @@ def build_translator(
     )
 
 
+def text_translator(
+    trained: "TrainedModel", decoding: DecodingConfig, n_best: int = 1
+) -> Translator:
+    """Returns a translator of raw text, as the program `translate` uses it.
+
+    Raises:
+        UserError: If more translations are asked for than the beam holds.
+    """
+    if not 1 <= n_best <= decoding.beam_size:
+        raise UserError(
+            f"--n_best must be from 1 to --beam_size={decoding.beam_size}. "
+            f"Received: {n_best}"
+        )
+    text_adapter = trained.task.text_adapter(splits_words=True)
+    return build_translator(
+        trained.model, trained.vocabulary, decoding, n_best, text_adapter
+    )
+
+
 def longest_source(model: Transformer) -> int:
     """Returns how many source tokens are translated, EOS counted; the rest is cut."""
     return min(MAX_SOURCE_LENGTH, model.sizes["learned_positions"] or MAX_SOURCE_LENGTH)
@@ -89,6 +109,7 @@ class TrainedModel:
         config: The settings of its run.
         checkpoint: Where the weights came from.
         step: Updates they had.
+        task: What its text looks like outside, and what scores it.
     """
 
     model: Transformer
@@ -96,14 +117,23 @@ class TrainedModel:
     config: ExperimentConfig
     checkpoint: Path
     step: int
+    task: Task
+
+    @property
+    def checkpoint_name(self) -> str:
+        """The checkpoint's folders, as "averaged/step-1500"."""
+        return f"{self.checkpoint.parent.name}/{self.checkpoint.name}"
 
 
-def load_trained(model_dir: ModelDir, which: str) -> TrainedModel:
+def load_trained(
+    model_dir: ModelDir, which: str, task: Task | None = None
+) -> TrainedModel:
     """Returns the model of a run.
 
     Args:
         model_dir: Of the run.
         which: The checkpoint, as `ModelDir.find_checkpoint` takes it.
+        task: Default: the task of the run's target language.
 
     Raises:
         UserError: If a part is missing, damaged, or does not fit another.
@@ -114,7 +144,8 @@ def load_trained(model_dir: ModelDir, which: str) -> TrainedModel:
     model = build_model(config, vocabulary.size)
     state = CheckpointStore(path.parent, model).restore(path)
     check_fingerprint(path, state.fingerprints, vocabulary)
-    return TrainedModel(model, vocabulary, config, path, state.step)
+    task = task or task_for(config.data.target_language)
+    return TrainedModel(model, vocabulary, config, path, state.step, task)
 
 
 def check_fingerprint(

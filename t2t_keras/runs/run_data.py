@@ -26,6 +26,7 @@ from t2t_keras.input_pipeline.records.tokenized import TokenizedCorpus, tokenize
 from t2t_keras.runs import corpora, mixing
 from t2t_keras.runs.model_dir import ModelDir, package_versions
 from t2t_keras.runs.record_settings import check_settings
+from t2t_keras.runs.tasks import Task, task_for
 from t2t_keras.settings.config import ExperimentConfig
 from t2t_keras.text.vocabulary import SubwordVocabulary
 from t2t_keras.training.shares import computed_rows
@@ -48,6 +49,7 @@ class RunData:
         dev: The dev pairs as ids, None if there are none.
         batching: How the training pairs become batches.
         summary: The same in numbers.
+        task: What the text looks like outside the model, and what scores it.
     """
 
     corpus: Corpus
@@ -58,12 +60,14 @@ class RunData:
     dev: TokenizedCorpus | None
     batching: BatchingStrategy
     summary: BatchingSummary
+    task: Task
 
 
 def prepare_data(
     config: ExperimentConfig,
     model_dir: ModelDir,
-    say: Callable[[str], None],
+    log: Callable[[str], None],
+    task: Task | None = None,
     *,
     writes: bool = True,
     num_replicas: int = 1,
@@ -73,7 +77,8 @@ def prepare_data(
     Args:
         config: The settings.
         model_dir: Of the run.
-        say: Called with lines for a person.
+        log: Called with lines for a person.
+        task: Default: the task of the target language.
         writes: Whether to write to the model directory; of several workers the
             chief does, and the others come when it has.
         num_replicas: Devices that share each batch, for the report of padding.
@@ -83,6 +88,7 @@ def prepare_data(
             there is none and this process writes none, or if records are damaged or
             of other settings.
     """
+    task = task or task_for(config.data.target_language)
     if model_dir.exists():
         model_dir.check_same(config)
     elif not writes:
@@ -91,16 +97,16 @@ def prepare_data(
             f"{socket.gethostname()} has none (no {model_dir.flagfile.name} is there). "
             "Give all workers one --model_dir in a folder that all of them share."
         )
-    corpus = corpora.build_corpus(config.data)
+    corpus = corpora.build_corpus(config.data, task=task)
     for split in corpus.splits.values():
         for warning in split.warnings:
-            say(f"warning: {warning}")
-    parts = mixing.open_parts(config.data, say)
+            log(f"warning: {warning}")
+    parts = mixing.open_parts(config.data, log, task)
     if config.data.records:
         text = _from_records(config, model_dir, corpus)
     else:
-        text = _from_text(config, model_dir, corpus, parts, say)
-    data = _run_data(config, corpus, text, parts, say, num_replicas)
+        text = _from_text(config, model_dir, corpus, parts, log)
+    data = _run_data(config, corpus, text, parts, log, num_replicas, task)
     _check_mixture(data.mixture, model_dir)
     if not model_dir.exists():
         # Nothing is written before all that was given has been found sound.
@@ -163,7 +169,7 @@ def _from_text(
     model_dir: ModelDir,
     corpus: Corpus,
     parts: Sequence[mixing.MixturePart],
-    say: Callable[[str], None],
+    log: Callable[[str], None],
 ) -> _MainText:
     if "train" not in corpus.splits:
         raise UserError(
@@ -176,7 +182,7 @@ def _from_text(
         vocabulary = model_dir.vocabulary()
     else:
         if not config.data.vocabulary_file:
-            say(f"learning {config.data.vocabulary_size:,} subwords …")
+            log(f"learning {config.data.vocabulary_size:,} subwords …")
         vocabulary = corpora.build_vocabulary(config.data, corpus, parts)
     pairs = corpus.pairs("train")
     train = tokenize_corpus(pairs, vocabulary, config.data.max_length)
@@ -236,15 +242,16 @@ def _run_data(
     corpus: Corpus,
     text: _MainText,
     parts: Sequence[mixing.MixturePart],
-    say: Callable[[str], None],
+    log: Callable[[str], None],
     num_replicas: int,
+    task: Task,
 ) -> RunData:
     max_length = config.data.max_length
     vocabulary = text.vocabulary
     train, mixture = mixing.mixed(text.train, parts, config.data, vocabulary)
     report = train.report
     if report.dropped_over_long or report.dropped_empty:
-        say(
+        log(
             f"left out: {report.dropped_over_long:,} pairs longer than {max_length} "
             f"tokens, {report.dropped_empty:,} with an empty side"
         )
@@ -253,14 +260,14 @@ def _run_data(
         _computed_rows, num_replicas, config.training.max_tokens_per_replica
     )
     summary = batching_summary(train, batching, rows_of)
-    say(f"corpus {corpus.name}: {summary.describe()}")
+    log(f"corpus {corpus.name}: {summary.describe()}")
     if mixture is not None:
-        say(mixing.describe(parts, mixture))
+        log(mixing.describe(parts, mixture))
     dev = None
     if "dev" in corpus.splits:
         dev = tokenize_corpus(corpus.pairs("dev"), vocabulary, max_length)
         if dev.report.dropped_over_long:
-            say(
+            log(
                 f"left out of the dev loss: {dev.report.dropped_over_long:,} pairs "
                 f"longer than {max_length} tokens"
             )
@@ -273,6 +280,7 @@ def _run_data(
         dev,
         batching,
         summary,
+        task,
     )
 
 

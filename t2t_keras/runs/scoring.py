@@ -18,7 +18,7 @@ from t2t_keras.evaluation.translator import TranslatedLine
 from t2t_keras.input_pipeline.corpora.corpus import Corpus
 from t2t_keras.input_pipeline.records.tokenized import tokenize_corpus
 from t2t_keras.runs import corpora, models, optimization
-from t2t_keras.runs.tasks import CorpusScores, task_for
+from t2t_keras.runs.tasks import CorpusScores, Task
 from t2t_keras.settings.config import DecodingConfig
 
 # Longest sentence whose probability is asked for. Twice what is trained on, and
@@ -46,7 +46,7 @@ class TestSet:
 
 
 @dataclasses.dataclass(frozen=True)
-class Report:
+class EvaluationResult:
     """What a model scored on a test set.
 
     Attributes:
@@ -58,6 +58,7 @@ class Report:
         perplexity: Per subword, of the references; None if all pairs are left out.
         left_out: Pairs that perplexity is without: a side of them is longer than the
             model's positions or than 512 subwords, or empty.
+        sources: The lines that were translated, UTF-8.
         translations: Of every line, in order.
         seconds: What translating took.
         decoding: How it was searched.
@@ -70,6 +71,7 @@ class Report:
     tokenized: TokenizedBleu | None
     perplexity: float | None
     left_out: int
+    sources: Sequence[bytes]
     translations: Sequence[TranslatedLine]
     seconds: float
     decoding: DecodingConfig
@@ -135,14 +137,14 @@ def read_split(corpus: Corpus, split: str) -> TestSet:
     )
 
 
-def as_answers(test_set: TestSet, language: str) -> list[str]:
+def as_answers(test_set: TestSet, task: Task) -> list[str]:
     """Returns the references as answers look: of a parser, bracketed trees.
 
     Args:
         test_set: Of a treebank, or of sentence pairs.
-        language: That it is translated into.
+        task: What the model was trained for.
     """
-    adapter = task_for(language).text_adapter(splits_words=False)
+    adapter = task.text_adapter(splits_words=False)
     return [
         adapter.answer(line.decode(errors="replace"), reference)
         for line, reference in zip(test_set.source, test_set.references, strict=True)
@@ -156,8 +158,8 @@ def score(
     *,
     ascii_quotes: bool = False,
     cutoff_length: int | None = None,
-    report: Callable[[int], object] = lambda _: None,
-) -> Report:
+    on_progress: Callable[[int], object] = lambda _: None,
+) -> EvaluationResult:
     """Translates a test set and returns what it scored.
 
     Args:
@@ -166,21 +168,20 @@ def score(
         decoding: How to search.
         ascii_quotes: As `tokenized_bleu` takes it; sacreBLEU is not touched.
         cutoff_length: As `Task.scorer` takes it.
-        report: Called with the number of sentences done since the last call.
+        on_progress: Called with the number of sentences done since the last call.
     """
     start_seconds = time.monotonic()
     language = trained.config.data.target_language
-    task = task_for(language)
-    score = task.scorer(cutoff_length)
+    score = trained.task.scorer(cutoff_length)
     # The words of a test set's sentences are known: blanks are between them.
     translator = models.build_translator(
         trained.model,
         trained.vocabulary,
         decoding,
         1,
-        task.text_adapter(splits_words=False),
+        trained.task.text_adapter(splits_words=False),
     )
-    translations = translator.translate(test_set.source, report)
+    translations = translator.translate(test_set.source, on_progress)
     seconds = time.monotonic() - start_seconds
     hypotheses = [line.text for line in translations]
     sources = [line.decode("utf-8", errors="replace") for line in test_set.source]
@@ -194,13 +195,14 @@ def score(
             split_compounds=language == "de",
             ascii_quotes=ascii_quotes,
         )
-    return Report(
+    return EvaluationResult(
         test_set.name,
-        f"{trained.checkpoint.parent.name}/{trained.checkpoint.name}",
+        trained.checkpoint_name,
         trained.step,
         score(sources, hypotheses, test_set.references),
         tokenized,
         *perplexity(trained, test_set),
+        test_set.source,
         translations,
         seconds,
         decoding,

@@ -2,8 +2,7 @@
 
 import dataclasses
 import hashlib
-import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import tensorflow as tf
@@ -14,6 +13,7 @@ from t2t_keras.runs import models, optimization
 from t2t_keras.runs.dev_evaluation import DevEvaluation
 from t2t_keras.runs.model_dir import ModelDir
 from t2t_keras.runs.run_data import RunData, advice, prepare_data
+from t2t_keras.runs.tasks import Task
 from t2t_keras.runs.workers import check_agreement, chief_first
 from t2t_keras.settings.config import ExperimentConfig
 from t2t_keras.training.checkpoints import CheckpointState, CheckpointStore
@@ -28,7 +28,12 @@ from t2t_keras.training.metrics import MetricsFile, norms_by_name, weight_norm
 from t2t_keras.training.nonfinite import NonFiniteGuard
 from t2t_keras.training.preflight import preflight
 from t2t_keras.training.profiling import StepProfiler
-from t2t_keras.training.progress import Progress, as_duration, as_flops
+from t2t_keras.training.progress import (
+    OnRecord,
+    Progress,
+    as_duration,
+    as_flops,
+)
 from t2t_keras.training.strategy import is_chief, num_processes, worker_number
 from t2t_keras.training.watchdog import Watchdog
 from t2t_keras.typing import Batch
@@ -42,6 +47,10 @@ def train(
     config: ExperimentConfig,
     model_dir: ModelDir,
     strategy: tf.distribute.Strategy | None = None,
+    *,
+    log: Callable[[str], object] = lambda _: None,
+    task: Task | None = None,
+    on_record: OnRecord = lambda step, values: None,
 ) -> None:
     """Trains until `train_steps`, in a new model directory or on in an old one.
 
@@ -49,7 +58,10 @@ def train(
         config: The settings.
         model_dir: Where everything is kept; of several workers all see it, and the
             chief alone writes.
-        strategy: What `set_up_devices` returned; one device if None.
+        strategy: What `set_up_devices` returned. Default: one device.
+        log: Called with each line of progress, on the chief, and each warning.
+        task: Default: the task of the run's target language.
+        on_record: Called with the step and the numbers of each record, by name.
 
     Raises:
         UserError: If something given cannot be used; see the message.
@@ -57,34 +69,31 @@ def train(
         tf.errors.OpError: If another worker is gone; `stopping_together` says it in
             words for people.
     """
-    _train(config, model_dir, strategy or tf.distribute.get_strategy())
-
-
-def _train(
-    config: ExperimentConfig, model_dir: ModelDir, strategy: tf.distribute.Strategy
-) -> None:
+    strategy: tf.distribute.Strategy = strategy or tf.distribute.get_strategy()
     chief = is_chief(strategy)
     metrics = MetricsFile(model_dir.metrics_file) if chief else None
     progress = Progress(
         str(model_dir.tensorboard) if chief else None,
         config.training.train_steps,
-        stream=None if chief else open(os.devnull, "w"),
-        metrics=metrics,
+        log if chief else lambda _: None,
+        metrics,
+        on_record,
     )
     with chief_first(strategy):
         data = prepare_data(
             config,
             model_dir,
-            progress.say,
+            progress.log,
+            task,
             writes=chief,
             num_replicas=strategy.num_replicas_in_sync,
         )
     for line in advice(config, data):
-        progress.say(f"warning: {line}")
+        progress.log(f"warning: {line}")
     with strategy.scope():
         model = models.build_model(config, data.vocabulary.size)
         optimizer = optimization.build_optimizer(config, model)
-    progress.say(
+    progress.log(
         f"model: {model.count_params():,} parameters on "
         f"{strategy.num_replicas_in_sync} device(s), "
         f"{'XLA' if optimization.uses_xla(config.training) else 'no XLA'}"
@@ -162,7 +171,7 @@ class _Run:
         cost = self._model_dir.run_card().get("training_cost", {})
         state, warnings = self._store.restore_newest(cost.get("step", 0))
         for warning in warnings:
-            self._progress.say(f"warning: {warning}")
+            self._progress.log(f"warning: {warning}")
         if state is None or state.position is None:
             return
         models.check_fingerprint(
@@ -175,13 +184,13 @@ class _Run:
         self._meter = self._new_meter(
             TrainingCost(**state.cost), MeterSums(**state.unlogged)
         )
-        self._progress.say(f"going on from step {state.step:,}")
+        self._progress.log(f"going on from step {state.step:,}")
 
     def train(self) -> None:
         """Trains from where the run is to its last step."""
         training = self._config.training
         if self.first_step >= training.train_steps:
-            self._progress.say(f"all {training.train_steps:,} steps are made already")
+            self._progress.log(f"all {training.train_steps:,} steps are made already")
             return
         self._batches = TrainingBatches(
             self._data.train,
@@ -221,7 +230,7 @@ class _Run:
                 progress=self._progress,
             )
         seconds = self._meter.cost.seconds - spent
-        self._progress.say(f"trained for {as_duration(seconds)}")
+        self._progress.log(f"trained for {as_duration(seconds)}")
 
     def _rehearse(self) -> None:
         """Compiles and tries every shape; without XLA the largest is enough."""
@@ -237,7 +246,7 @@ class _Run:
             self._stepper,
             to_train(),
             self._evaluation.of_padding(),
-            self._progress.say,
+            self._progress.log,
             only_these=compiles,
             together=num_processes(self._strategy) > 1,
         )
@@ -258,7 +267,7 @@ class _Run:
         )
 
     def _measure_ceiling(self) -> None:
-        self._progress.say("measuring matrix products …")
+        self._progress.log("measuring matrix products …")
         self._ceiling = matrix_product_ceiling(
             self._strategy,
             tokens=_CEILING_ROWS,
@@ -266,7 +275,7 @@ class _Run:
             d_ff=self._model.sizes["d_ff"],
             dtype=self._model.compute_dtype,
         )
-        self._progress.say(f"ceiling: {as_flops(self._ceiling)}/s in matrix products")
+        self._progress.log(f"ceiling: {as_flops(self._ceiling)}/s in matrix products")
         self._meter = self._new_meter(self._meter.cost, self._meter.sums)
 
     def _learning_rate(self, step: int) -> float:
@@ -327,7 +336,7 @@ class _Run:
         try:
             store.save(state)
         except OSError as error:
-            self._progress.say(
+            self._progress.log(
                 f"warning: no checkpoint at step {step:,}: {error}. Training goes on; "
                 "the checkpoint before is kept."
             )
@@ -355,4 +364,4 @@ class _Run:
         try:
             self._model_dir.update_run_card({"training_cost": facts})
         except OSError as error:
-            self._progress.say(f"warning: the run card lacks its cost: {error}")
+            self._progress.log(f"warning: the run card lacks its cost: {error}")

@@ -325,6 +325,16 @@ class DecodingConfig:
         50, "How many tokens longer than its source a translation may be.", low=0
     )
 
+    def changed(
+        self, beam_size: int | None = None, alpha: float | None = None
+    ) -> "DecodingConfig":
+        """Returns these settings with other values; None leaves a value as it is."""
+        return DecodingConfig(
+            self.beam_size if beam_size is None else beam_size,
+            self.alpha if alpha is None else alpha,
+            self.extra_length,
+        )
+
 
 @dataclasses.dataclass(frozen=True)
 class ExperimentConfig:

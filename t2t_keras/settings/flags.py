@@ -14,7 +14,7 @@ from absl import flags
 from t2t_keras.errors import UserError, did_you_mean
 from t2t_keras.files.bundled import with_flagfiles
 from t2t_keras.settings.config import ExperimentConfig
-from t2t_keras.settings.flat import sections, unflat, value_type
+from t2t_keras.settings.flat import flat, sections, unflat, value_type
 
 
 def define_config_flags(flag_values: flags.FlagValues = flags.FLAGS) -> None:
@@ -113,6 +113,41 @@ def config_from_arguments(arguments: Sequence[str], of: str) -> ExperimentConfig
     except (flags.Error, ValueError) as error:  # ValueError: --nojit_compile=1
         raise UserError(f"{of}: {error}") from error
     return config_from_flags(flag_values)
+
+
+def read_settings(
+    flagfile: str | Path | None = None, **changes: Any
+) -> ExperimentConfig:
+    """Returns the settings of a flagfile, or the paper's base model, with changes.
+
+    Args:
+        flagfile: A file, or one that is installed with the package, such as
+            "configs/tiny.flags". Default: the defaults of `train --help`.
+        **changes: Settings by the name of their flag, such as `train_steps=1000`.
+
+    Raises:
+        UserError: If the file is missing, or a setting is unknown or has a value that
+            it cannot have.
+
+    >>> read_settings("configs/big.flags", warmup_steps=8000).training.warmup_steps
+    8000
+    """
+    defaults = flat(ExperimentConfig())
+    for name, value in changes.items():
+        if name not in defaults:
+            raise UserError(
+                f"There is no setting {name!r}.{did_you_mean(name, list(defaults))} "
+                "python -m t2t_keras.train --help lists all."
+            )
+        if value is None and defaults[name] is not None:
+            raise UserError(f"--{name} must have a value. Received: None")
+    arguments = [] if flagfile is None else [f"--flagfile={flagfile}"]
+    for name, value in changes.items():
+        if value not in (None, ()):
+            arguments += _flag_lines(name, value)
+    config = config_from_arguments(arguments, of="settings")
+    unset = {name: value for name, value in changes.items() if value in (None, ())}
+    return unflat({**flat(config), **unset})
 
 
 def given_settings(flag_values: flags.FlagValues = flags.FLAGS) -> list[str]:

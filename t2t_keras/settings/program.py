@@ -1,7 +1,6 @@
 """Shared parts of all programs: help, quiet start, and errors without a traceback."""
 
 import contextlib
-import dataclasses
 import math
 import os
 import re
@@ -135,6 +134,11 @@ def _import_tensorflow(look_at_devices: bool) -> None:
     tf.get_logger().setLevel("ERROR")
 
 
+def log(text: str) -> None:
+    """Writes a line for a person to standard error."""
+    print(text, file=sys.stderr, flush=True)
+
+
 def required(name: str) -> str:
     """Returns a flag's value.
 
@@ -157,13 +161,7 @@ class ModelFlags(NamedTuple):
 
     def decoding(self, config: ExperimentConfig) -> DecodingConfig:
         """Returns how a run decodes, with what the flags say instead."""
-        decoding = config.decoding
-        beam_size, alpha = self.beam_size.value, self.alpha.value
-        if beam_size is not None:
-            decoding = dataclasses.replace(decoding, beam_size=beam_size)
-        if alpha is not None:
-            decoding = dataclasses.replace(decoding, alpha=alpha)
-        return decoding
+        return config.decoding.changed(self.beam_size.value, self.alpha.value)
 
 
 def define_model_flags(flag_values: flags.FlagValues = flags.FLAGS) -> ModelFlags:

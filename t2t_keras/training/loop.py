@@ -134,9 +134,9 @@ def train_loop(
                 _take(made, guard, meter)
             if log_due:
                 values |= {**meter.values(), **hooks.measure(step)}
-                progress.say(_line(step, steps.stop, values, progress))
+                progress.log(_line(step, steps.stop, values, progress))
             elif progress.silent_seconds() >= SILENT_SECONDS:
-                progress.say(_short_line(step, steps.stop, sums, progress))
+                progress.log(_short_line(step, steps.stop, sums, progress))
             if eval_due:
                 with meter.paused():
                     values |= hooks.evaluate(step)

@@ -21,7 +21,7 @@ def preflight(
     stepper: Stepper,
     to_train: Iterable[Batch],
     to_evaluate: Iterable[Batch],
-    say: Callable[[str], object],
+    log: Callable[[str], object],
     *,
     only_these: bool,
     together: bool = False,
@@ -32,7 +32,7 @@ def preflight(
         stepper: Of the run. Its weights, moments and counts stay as they are.
         to_train: Batches of padding, one of each shape to train on.
         to_evaluate: The same of the shapes to evaluate on.
-        say: Called with a line a shape.
+        log: Called with a line a shape.
         only_these: Whether a batch of another shape is to be an error from now on.
         together: Whether other processes do the same. They wait in what failed here,
             so that nothing smaller can be tried.
@@ -42,15 +42,15 @@ def preflight(
             that do, or with several processes a number to try.
     """
     start = time.monotonic()
-    say("compiling …" if only_these else "trying the largest batches …")
-    trained = _tried(stepper, stepper.rehearse, to_train, "", say, together)
+    log("compiling …" if only_these else "trying the largest batches …")
+    trained = _tried(stepper, stepper.rehearse, to_train, "", log, together)
     evaluated = _tried(
-        stepper, stepper.evaluate, to_evaluate, _TO_EVALUATE, say, together
+        stepper, stepper.evaluate, to_evaluate, _TO_EVALUATE, log, together
     )
     if len(trained) + len(evaluated) > 1:
         duration = as_duration(time.monotonic() - start)
         done = "compiled and tried" if only_these else "tried"
-        say(
+        log(
             f"{len(trained)} shape{'s' * (len(trained) > 1)} to train on and "
             f"{len(evaluated)} to evaluate on "
             f"{done} in {duration}"
@@ -64,7 +64,7 @@ def _tried(
     run: Callable[..., object],
     batches: Iterable[Batch],
     purpose: str,
-    say: Callable[[str], object],
+    log: Callable[[str], object],
     together: bool,
 ) -> list[Shape]:
     """Runs a batch of each shape, with a line for each; returns the shapes."""
@@ -79,7 +79,7 @@ def _tried(
                 raise _too_large_for_one(stepper, batch, purpose) from error
             raise _too_large(stepper, run, batch, purpose) from error
         shapes.append((rows, source, target))
-        say(
+        log(
             f"  {rows} x ({source} + {target}) tokens{purpose}: "
             f"{time.monotonic() - before:.1f}s, peak memory {peak_bytes() / 1e9:.2f} GB"
         )

@@ -1,43 +1,47 @@
 """Progress of training: log lines with an ETA, and TensorBoard."""
 
 import math
-import sys
 import time
 from collections.abc import Callable, Mapping
-from typing import Any, TextIO
+from typing import Any
 
 import numpy as np
 import tensorflow as tf
 
 from t2t_keras.training.metrics import MetricsFile
 
+OnRecord = Callable[[int, Mapping[str, float]], object]
+
 
 class Progress:
     """Writes progress lines, TensorBoard's curves and texts, and `metrics.jsonl`.
 
-    Lines go to standard error, one at a time and never rewritten, so that they
-    read the same in a terminal and in a log file. What cannot be written is a
-    warning: training goes on.
+    Lines are logged one at a time and never rewritten, so that they read the same in
+    a terminal and in a log file. What cannot be written is a warning: training
+    continues.
 
     Args:
         log_dir: Where TensorBoard's files go, made when there is something to
             write; None for none.
         train_steps: Updates in all, for the time that is left.
-        stream: Where lines go; standard error if None.
+        log: Called with each line.
         metrics: Where numbers go besides; None for nowhere.
+        on_record: Called with the step and the numbers of each record, by name.
     """
 
     def __init__(
         self,
         log_dir: str | None,
         train_steps: int,
-        stream: TextIO | None = None,
+        log: Callable[[str], object],
         metrics: MetricsFile | None = None,
+        on_record: OnRecord = lambda step, values: None,
     ):
         self._log_dir = log_dir
         self._writer: Any = None
         self._train_steps = train_steps
-        self._stream = stream
+        self._log = log
+        self._on_record = on_record
         self._metrics = metrics
         self._metrics_failed = False
         self._said_at = -math.inf
@@ -53,9 +57,9 @@ class Progress:
         self._start = self._origin = step, time.monotonic()
         self._said_at = -math.inf
 
-    def say(self, text: str) -> None:
-        """Writes a line."""
-        print(text, file=self._stream or sys.stderr, flush=True)
+    def log(self, text: str) -> None:
+        """Logs a line."""
+        self._log(text)
         self._said_at = time.monotonic()
 
     def silent_seconds(self) -> float:
@@ -80,6 +84,7 @@ class Progress:
 
         self._to_tensorboard(write)
         self._to_metrics(step, values)
+        self._on_record(step, values)
 
     def text(self, step: int, tag: str, markdown: str) -> None:
         """Shows a text in TensorBoard."""
@@ -99,7 +104,7 @@ class Progress:
                 write()
             self._writer.flush()
         except tf.errors.OpError as error:
-            self.say(
+            self.log(
                 f"warning: {self._log_dir} cannot be written any more: "
                 f"{error.message}. Training goes on without TensorBoard."
             )
@@ -114,7 +119,7 @@ class Progress:
             self._metrics_failed = False
         except OSError as error:
             if not self._metrics_failed:
-                self.say(f"warning: metrics.jsonl lacks step {step:,}: {error}")
+                self.log(f"warning: metrics.jsonl lacks step {step:,}: {error}")
             self._metrics_failed = True
 
     def seconds_left(self, step: int) -> float:

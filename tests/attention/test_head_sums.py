@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from t2t_keras.attention.head_sums import LONG, NEAR, HeadSums
-from t2t_keras.attention.sentence_maps import SentenceMaps, sentence_maps
+from t2t_keras.runs.sentence_maps import SentenceMaps, sentence_maps
 from tests.attention.made_up import HOSTILE, SOURCE, TARGET, H, R, made_up
 
 MARKS = (".", "-->", "▁|", "▁`", "▁%", "▁...")

@@ -11,8 +11,8 @@ import pytest
 
 from t2t_keras.attention.page import SCALE, attention_page
 from t2t_keras.attention.palette import head_color
-from t2t_keras.attention.sentence_maps import SentenceMaps
 from t2t_keras.attention.words import merged_sentence
+from t2t_keras.runs.sentence_maps import SentenceMaps
 from tests.attention.browser import Page, opened_page
 from tests.attention.made_up import HOSTILE, SOURCE, TARGET, H, R, made_up
 

@@ -2,7 +2,6 @@
 
 import numpy as np
 
-from t2t_keras.attention.sentence_maps import AttentionMap
 from t2t_keras.attention.words import (
     is_punctuation,
     merged,
@@ -11,6 +10,7 @@ from t2t_keras.attention.words import (
     text_of,
     word_starts,
 )
+from t2t_keras.runs.sentence_maps import AttentionMap
 from tests.attention.made_up import HOSTILE, made_up
 
 

@@ -23,7 +23,7 @@ class Shown:
         self.texts: dict[str, str] = {}
         self.images: dict[str, np.ndarray] = {}
 
-    def say(self, text: str) -> None:
+    def log(self, text: str) -> None:
         self.lines.append(text)
 
     def text(self, step: int, tag: str, markdown: str) -> None:

@@ -11,7 +11,7 @@ from t2t_keras.errors import UserError
 from t2t_keras.evaluation.bleu import corpus_scores
 from t2t_keras.evaluation.translator import TranslatedLine, Translation
 from t2t_keras.parsing.tree_scores import score_trees
-from t2t_keras.runs import averaging, exporting, finish, models, scoring
+from t2t_keras.runs import averaging, evaluating, exporting, finish, models, scoring
 from t2t_keras.runs.export_settings import ExportSettings
 from t2t_keras.training import checkpoints
 
@@ -84,7 +84,7 @@ def report(own_short_run):
         TranslatedLine((Translation("", 0.0, 0.0, 0),)),
     ]
     scores = corpus_scores([line.text for line in lines], ["gelb", "rot"])
-    return scoring.Report(
+    return scoring.EvaluationResult(
         "test",
         "averaged/step-77",
         77,
@@ -92,6 +92,7 @@ def report(own_short_run):
         None,
         1.5,
         0,
+        [b"yellow and green", b""],
         lines,
         2.0,
         own_short_run.config().decoding,
@@ -100,7 +101,7 @@ def report(own_short_run):
 
 def test_translations_and_scores_are_kept(own_short_run, report):
     before = own_short_run.run_card()
-    finish.keep(own_short_run, report)
+    evaluating.keep(own_short_run, report)
     written = own_short_run.translations / "test-averaged-step-77.txt"
     assert written.read_bytes() == "gelb und\u00a0grün\n\n".encode()
     card = json.loads(own_short_run.run_card_file.read_text())
@@ -111,14 +112,14 @@ def test_translations_and_scores_are_kept(own_short_run, report):
 
 def test_a_parsers_table_of_sentences_is_kept_beside_its_trees(own_short_run, report):
     scores = score_trees(["a", "b"], ["(S (NN a))", ""], ["(S NN )S", "(S NN )S"])
-    finish.keep(own_short_run, dataclasses.replace(report, scores=scores))
+    evaluating.keep(own_short_run, dataclasses.replace(report, scores=scores))
     kept = own_short_run.translations / "test-averaged-step-77.txt.evalb"
     assert kept.read_text(encoding="utf-8") == scores.table
     assert own_short_run.run_card()["scores"]["test averaged/step-77"]["f1"] == 100.0
 
 
 def test_what_another_search_found_is_kept_apart(own_short_run, report):
-    finish.keep(own_short_run, report)
+    evaluating.keep(own_short_run, report)
     kept = own_short_run.translations / "test-averaged-step-77.txt"
     before = kept.read_bytes()
     decoding = dataclasses.replace(report.decoding, beam_size=1, alpha=1.5)
@@ -128,7 +129,7 @@ def test_what_another_search_found_is_kept_apart(own_short_run, report):
         perplexity=2.5,
         translations=report.translations[:1],
     )
-    finish.keep(own_short_run, other)
+    evaluating.keep(own_short_run, other)
     scores = own_short_run.run_card()["scores"]
     assert scores["test averaged/step-77"] == report.facts()
     assert scores["test averaged/step-77 beam 1 alpha 1.5"] == other.facts()
@@ -139,7 +140,7 @@ def test_what_another_search_found_is_kept_apart(own_short_run, report):
 
 def test_scores_of_other_sets_stay(own_short_run, report):
     own_short_run.update_run_card({"scores": {"dev": {"bleu": 12.0}}})
-    finish.keep(own_short_run, report)
+    evaluating.keep(own_short_run, report)
     assert own_short_run.run_card()["scores"]["dev"] == {"bleu": 12.0}
     assert own_short_run.run_card()["scores"]["test averaged/step-77"]["step"] == 77
 
@@ -154,7 +155,7 @@ def test_the_kept_translations_are_those_that_were_scored(short_run):
 
 
 def test_the_dev_set_is_scored_and_nothing_exported_where_that_is_asked(
-    own_run, capsys
+    own_run,
 ):
     """As an ablation asks; the settings may differ from the run's."""
     config = own_run.config()
@@ -166,10 +167,10 @@ def test_the_dev_set_is_scored_and_nothing_exported_where_that_is_asked(
     own_run.write_config(config, "Scored on dev.")
     shutil.rmtree(own_run.export)
     shutil.rmtree(own_run.export_ids)
-    finish.finish(own_run)
-    out, err = capsys.readouterr()
+    lines = []
+    out = finish.finish(own_run, lines.append).describe()
     assert "dev: 100 sentences, averaged/step-500" in out
-    assert "translating the dev set …" in err
+    assert lines == ["translating the dev set …"]
     assert "SavedModel" not in out and "of ids" not in out
     assert not own_run.export.exists() and not own_run.export_ids.exists()
     scores = own_run.run_card()["scores"]
@@ -195,26 +196,26 @@ def test_an_export_is_known_by_its_weights_and_settings(own_short_run):
     assert newest(trained, settings) is None
 
 
-def test_a_run_that_is_finished_again_exports_nothing_new(own_run, capsys):
+def test_a_run_that_is_finished_again_exports_nothing_new(own_run):
     """But other weights, or an export that is gone, make a new version."""
-    finish.finish(own_run)
-    first = capsys.readouterr()
-    assert f"SavedModel   {own_run.export / '1'}\n" in first.out
-    assert f"  of ids     {own_run.export_ids / '1'}\n" in first.out
+    first: list[str] = []
+    printed = finish.finish(own_run, first.append).describe()
+    assert f"SavedModel   {own_run.export / '1'}\n" in printed
+    assert f"  of ids     {own_run.export_ids / '1'}\n" in printed
     trained = models.load_trained(own_run, "450")
     settings = ExportSettings(trained.config.decoding)
     export = exporting.export(trained, own_run, "ids", settings)
     assert export == own_run.export_ids / "2"
     for base in (own_run.export, own_run.export_ids):
         (base / "models.config").write_text("mine")
-    finish.finish(own_run)
-    second, said = capsys.readouterr()
-    assert f"SavedModel   {own_run.export / '1'}\n" in second
-    assert f"  of ids     {own_run.export_ids / '3'}\n" in second
-    # What was not written anew was not kept from anything.
-    assert said.endswith(
-        f"exporting ids …\nkept as they were in {own_run.export_ids}, and other "
-        "than this export would write them: models.config. To have them anew, delete "
-        "them and export again.\n"
-    )
-    assert "kept as" not in first.err and said.count("kept as") == 1
+    second: list[str] = []
+    printed = finish.finish(own_run, second.append).describe()
+    assert f"SavedModel   {own_run.export / '1'}\n" in printed
+    assert f"  of ids     {own_run.export_ids / '3'}\n" in printed
+    # What was not written again was not kept from anything.
+    assert second[-2:] == [
+        "exporting ids …",
+        f"kept as they were in {own_run.export_ids}, and other than this export would "
+        "write them: models.config. To have them anew, delete them and export again.",
+    ]
+    assert not any("kept as" in line for line in [*first, *second[:-1]])

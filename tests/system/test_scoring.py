@@ -15,6 +15,7 @@ from t2t_keras.parsing.linearization import words_of
 from t2t_keras.parsing.tree_scores import score_trees
 from t2t_keras.parsing.trees import read_trees
 from t2t_keras.runs import models, scoring
+from t2t_keras.runs.tasks import task_for
 from t2t_keras.settings.config import DecodingConfig
 from tests.system.random_model import (
     CONFIG,
@@ -44,7 +45,9 @@ def test_set():
 def scored(random_trained, test_set):
     """The report, and what was said of its progress."""
     done = []
-    return scoring.score(random_trained, test_set, GREEDY, report=done.append), done
+    return scoring.score(
+        random_trained, test_set, GREEDY, on_progress=done.append
+    ), done
 
 
 @pytest.fixture
@@ -233,8 +236,8 @@ def test_references_stand_beside_answers_as_answers_do():
     symbols = "(S (NP DT NN )NP (VP VBZ )VP . )S"
     trees = scoring.TestSet("trees", [b"The dog sleeps ."], [symbols])
     tree = "(S (NP (DT The) (NN dog)) (VP (VBZ sleeps)) (. .))"
-    assert scoring.as_answers(trees, "tree") == [tree]
-    assert scoring.as_answers(trees, "de") == [symbols]
+    assert scoring.as_answers(trees, task_for("tree")) == [tree]
+    assert scoring.as_answers(trees, task_for("de")) == [symbols]
 
 
 def test_an_empty_split_is_refused(tmp_path):

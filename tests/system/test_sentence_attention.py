@@ -13,7 +13,7 @@ from t2t_keras.attention.head_sums import HeadSums
 from t2t_keras.decoding.settings import BeamSearchSettings
 from t2t_keras.errors import UserError
 from t2t_keras.model.attention_maps import attention_maps
-from t2t_keras.runs import exporting, models
+from t2t_keras.runs import exporting, models, sentence_maps
 from t2t_keras.runs.models import MAX_SOURCE_LENGTH
 from t2t_keras.serving import signature
 from t2t_keras.serving.export.limits import ServingLimits
@@ -113,14 +113,14 @@ def assert_maps(alone, found) -> None:
 def test_maps_are_the_model_s_whatever_shares_a_batch(
     alone, of_trained, monkeypatch, weights_at_once
 ) -> None:
-    monkeypatch.setattr(sentence_attention, "WEIGHTS_AT_ONCE", weights_at_once)
+    monkeypatch.setattr(sentence_maps, "WEIGHTS_AT_ONCE", weights_at_once)
     assert_maps(alone, list(of_trained.maps(SOURCES, TARGETS)))
 
 
 def test_sums_do_not_know_of_batches(of_trained, monkeypatch) -> None:
     facts = []
     for weights_at_once in (1 << 24, 1):
-        monkeypatch.setattr(sentence_attention, "WEIGHTS_AT_ONCE", weights_at_once)
+        monkeypatch.setattr(sentence_maps, "WEIGHTS_AT_ONCE", weights_at_once)
         sums = HeadSums()
         for maps, _ in of_trained.maps(SOURCES, TARGETS):
             sums.add(maps)

@@ -25,10 +25,15 @@ def metrics_of(model_dir) -> list[dict]:
     ]
 
 
-def test_a_whole_run_and_the_same_again(config, model_dir, capsys):
+def log_of_training(config, model_dir) -> list[str]:
+    lines: list[str] = []
+    training_run.train(config, model_dir, log=lines.append)
+    return "\n".join(lines).splitlines()
+
+
+def test_a_whole_run_and_the_same_again(config, model_dir):
     config = changed(config, "training", dev_bleu_sentences=2)
-    training_run.train(config, model_dir)
-    said = capsys.readouterr().err.splitlines()
+    said = log_of_training(config, model_dir)
     assert said[0] == "learning 280 subwords …"
     assert said[1].startswith("corpus text files: 60 pairs: ")
     # The lines of `log_steps`; how many shorter ones there are depends on the machine.
@@ -77,8 +82,7 @@ def test_a_whole_run_and_the_same_again(config, model_dir, capsys):
     for folder in (model_dir.checkpoints, model_dir.best):
         (folder / ".step-5.tmp").mkdir()
     before = [path.stat().st_mtime_ns for path in model_dir.path.rglob("weights*")]
-    training_run.train(config, model_dir)
-    said = capsys.readouterr().err.splitlines()
+    said = log_of_training(config, model_dir)
     assert "going on from step 6" in said
     assert "all 6 steps are made already" in said
     after = [path.stat().st_mtime_ns for path in model_dir.path.rglob("weights*")]
@@ -125,7 +129,7 @@ def test_the_best_checkpoint_is_kept_apart(config, model_dir, monkeypatch):
 
 @pytest.mark.usefixtures("no_arithmetic")
 def test_a_full_disk_is_a_warning_and_the_last_checkpoint_stays(
-    config, model_dir, capsys, monkeypatch
+    config, model_dir, monkeypatch
 ):
     save = CheckpointStore.save
 
@@ -136,10 +140,11 @@ def test_a_full_disk_is_a_warning_and_the_last_checkpoint_stays(
 
     monkeypatch.setattr(CheckpointStore, "save", save_while_there_is_room)
     config = changed(config, "training", keep_checkpoints=1)
+    lines: list[str] = []
     # Going on to score and export an older step would look like success.
     with pytest.raises(UserError, match="last checkpoint, of step 6, could not be"):
-        training_run.train(config, model_dir)
-    said = capsys.readouterr().err
+        training_run.train(config, model_dir, log=lines.append)
+    said = "\n".join(lines)
     assert "warning: no checkpoint at step 4: [Errno 28] No space left" in said
     assert "the checkpoint before is kept" in said
     assert "step 6/6" in said
@@ -208,23 +213,22 @@ def test_an_update_that_was_not_made_stops_the_run(config, model_dir, monkeypatc
 
 
 @pytest.mark.usefixtures("no_arithmetic")
-def test_updates_that_were_not_made_are_counted(config, model_dir, monkeypatch, capsys):
+def test_updates_that_were_not_made_are_counted(config, model_dir, monkeypatch):
     monkeypatch.setattr(optimization, "build_stepper", bad_stepper({2, 3}))
-    training_run.train(changed(config, "training", on_nonfinite="skip"), model_dir)
+    said = log_of_training(changed(config, "training", on_nonfinite="skip"), model_dir)
     skipped = {
         line["step"]: line["skipped"]
         for line in metrics_of(model_dir)
         if "skipped" in line
     }
     assert skipped == {2: 1.0, 4: 1.0, 6: 0.0}
-    assert "skipped 1" in capsys.readouterr().err
+    assert any("skipped 1" in line for line in said)
 
 
 @pytest.mark.usefixtures("no_arithmetic")
-def test_the_ceiling_and_the_papers_estimate(config, model_dir, monkeypatch, capsys):
+def test_the_ceiling_and_the_papers_estimate(config, model_dir, monkeypatch):
     monkeypatch.setattr(training_run, "matrix_product_ceiling", lambda *_, **__: 2e12)
-    training_run.train(changed(config, "training", measure_ceiling=True), model_dir)
-    said = capsys.readouterr().err
+    said = log_of_training(changed(config, "training", measure_ceiling=True), model_dir)
     assert "ceiling: 2 TFLOP/s in matrix products" in said
     line = metrics_of(model_dir)[0]
     assert line["ceiling_share"] == pytest.approx(line["flops_per_second"] / 2e12)

@@ -1,6 +1,5 @@
 """What the loop does when, with a stepper that only counts."""
 
-import io
 import os
 import signal
 from pathlib import Path
@@ -51,7 +50,7 @@ class FakeRun:
         self.step = first
         self.first = first
         self.calls: list[tuple[str, int]] = []
-        self.stream = io.StringIO()
+        self.lines: list[str] = []
         self._loss_sums = loss_sums or {}
         self._bad = bad
         self.folder = folder
@@ -94,7 +93,7 @@ class FakeRun:
         return {"decoder_target_tokens": np.array([[step, 1], [1, 0]])}
 
     def loop(self, stop: int, save_seconds: float = NEVER, skip=False, **steps) -> None:
-        progress = Progress(None, stop, self.stream)
+        progress = Progress(None, stop, self.lines.append)
         progress.record = lambda step, values: (
             self.recorded.append((step, values)) if values else None
         )
@@ -208,7 +207,7 @@ def test_a_line_has_the_mean_since_the_line_before(monkeypatch) -> None:
         assert values["gradient_norm"] == 0.5
         assert values["flops_per_second"] == 144e9
         assert values["padding_share"] == pytest.approx(1 - 6 / 15)
-    lines = run.stream.getvalue().splitlines()
+    lines = run.lines
     assert lines[1] == (
         "step 2/4  loss 2.000  rate 2.50e-01  6 target tokens/s  144 GFLOP/s  left 1s"
     )
@@ -229,7 +228,7 @@ def test_a_line_comes_after_the_first_update_and_every_few_seconds(
 
     run = FakeRun(first=7, loss_sums={8: 24.0}, at=pass_time, together=together)
     run.loop(50)
-    lines = run.stream.getvalue().splitlines()
+    lines = run.lines
     # 42 at the pace of the first, which is slow; then 40 at that of the others.
     assert lines[0] == "step 8/50  loss 8.000  left 6m18s"
     assert lines[1] == "step 10/50  loss 2.000  left 1m40s"
@@ -284,7 +283,7 @@ def test_a_wait_for_input_is_said(monkeypatch) -> None:
 
     monkeypatch.setattr(run, "batches", slow_batches)
     run.loop(2, log_steps=2)
-    assert run.stream.getvalue().strip().endswith("left 0s  waits 25% for input")
+    assert run.lines[-1].endswith("left 0s  waits 25% for input")
     values = run.recorded[0][1]
     assert (values["input_seconds"], values["compute_seconds"]) == (0.25, 0.75)
     assert values["step_seconds"] == 1.0
@@ -350,7 +349,7 @@ def test_skipped_updates_are_counted_and_in_no_mean() -> None:
     assert (first["loss"], first["skipped"]) == (2.0, 1.0)
     assert (second["loss"], second["skipped"]) == (2.0, 1.0)
     assert first["gradient_norm"] == 0.5
-    assert run.stream.getvalue().splitlines()[1].endswith("  skipped 1")
+    assert run.lines[1].endswith("  skipped 1")
     assert run.steps_of("save") == [6]
 
 

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from t2t_keras.attention.sentence_maps import SentenceMaps, sentence_maps, title_of
+from t2t_keras.runs.sentence_maps import SentenceMaps, sentence_maps, title_of
 
 RNG_SEED = 3
 

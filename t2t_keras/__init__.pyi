@@ -1,0 +1,18 @@
+"""Types of the public names, which `__init__.py` imports when they are first used."""
+
+from t2t_keras.decoding.beam_search import beam_search as beam_search
+from t2t_keras.errors import UserError as UserError
+from t2t_keras.model.transformer import Transformer as Transformer
+from t2t_keras.runs.run import Run as Run
+from t2t_keras.settings.flags import read_settings as read_settings
+from t2t_keras.text.subwords import learn_subwords as learn_subwords
+from t2t_keras.text.vocabulary import SubwordVocabulary as SubwordVocabulary
+from t2t_keras.training.keras_fit import (
+    LabelSmoothedCrossEntropy as LabelSmoothedCrossEntropy,
+)
+from t2t_keras.training.keras_fit import fit_arguments as fit_arguments
+from t2t_keras.training.schedule import (
+    WarmupInverseSquareRoot as WarmupInverseSquareRoot,
+)
+
+__version__: str

@@ -1,0 +1,82 @@
+"""Scores of given sentence pairs by a run's model (teacher forcing).
+
+Shapes: B batch, S source length, T target length.
+"""
+
+import functools
+from collections.abc import Callable, Iterator, Sequence
+from typing import NamedTuple
+
+import numpy as np
+import tensorflow as tf
+
+from t2t_keras.model.target_scores import target_log_probs
+from t2t_keras.runs import models
+from t2t_keras.text.reading import TextReader
+from t2t_keras.text.vocabulary import PAD_ID
+
+# Most positions of one side in a batch, padding counted.
+_TOKENS_AT_ONCE = 4096
+
+
+class PairScore(NamedTuple):
+    """How probable a model finds a target, given its source.
+
+    Attributes:
+        log_prob: Natural log of the probability of all target tokens, the end of the
+            sentence among them.
+        token_log_probs: The same of each token; they add up to `log_prob`.
+        cut: Whether a side was longer than the model reads, and its end ignored.
+    """
+
+    log_prob: float
+    token_log_probs: tuple[float, ...]
+    cut: bool
+
+
+def score_pairs(
+    trained: models.TrainedModel,
+    pairs: Sequence[tuple[str | bytes, str | bytes]],
+    on_progress: Callable[[int], object] = lambda _: None,
+) -> list[PairScore]:
+    """Returns the score of each pair, in their order.
+
+    Args:
+        trained: The model.
+        pairs: Source and target text; a parser's target is its linearized tree.
+        on_progress: Called with the number of pairs done since the last call.
+    """
+    adapter = trained.task.text_adapter(splits_words=True)
+    reader = TextReader(trained.vocabulary, models.longest_source(trained.model))
+    read = [
+        (*reader.read(adapter.source(source)), *reader.read(target))
+        for source, target in pairs
+    ]
+    ids = tf.TensorSpec([None, None], tf.int32)
+    compute = tf.function(
+        functools.partial(target_log_probs, trained.model), input_signature=[ids, ids]
+    )
+    scores: dict[int, PairScore] = {}
+    lengths = [max(len(source), len(target)) for source, _, target, _ in read]
+    for batch in _batch_by_length(lengths):
+        sides = ([read[i][side] for i in batch] for side in (0, 2))
+        source_BS, target_BT = (tf.ragged.constant(rows, tf.int32) for rows in sides)
+        log_probs_BT = compute(source_BS.to_tensor(PAD_ID), target_BT.to_tensor(PAD_ID))
+        for row, i in enumerate(batch):
+            _, source_cut, target, target_cut = read[i]
+            tokens = np.asarray(log_probs_BT[row, : len(target)], "float64").tolist()
+            scores[i] = PairScore(sum(tokens), tuple(tokens), source_cut or target_cut)
+        on_progress(len(batch))
+    return [scores[i] for i in range(len(pairs))]
+
+
+def _batch_by_length(lengths: Sequence[int]) -> Iterator[list[int]]:
+    """Yields indices in batches of like length, the longest first."""
+    batch: list[int] = []
+    for i in sorted(range(len(lengths)), key=lambda i: -lengths[i]):
+        if batch and (len(batch) + 1) * lengths[batch[0]] > _TOKENS_AT_ONCE:
+            yield batch
+            batch = []
+        batch.append(i)
+    if batch:
+        yield batch

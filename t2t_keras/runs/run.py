@@ -1,0 +1,289 @@
+"""A training run as a Python object: everything that the programs do with it.
+
+run = Run("runs/tiny", log=print)
+run.train(read_settings("configs/tiny.flags"))
+for line in run.translate(["The dog sleeps."], n_best=2):
+    print(line.text)
+"""
+
+import itertools
+import os
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from t2t_keras.errors import UserError
+from t2t_keras.evaluation.translator import TranslatedLine, Translator
+from t2t_keras.files.lines import chunks
+from t2t_keras.runs import averaging, evaluating, models
+from t2t_keras.runs.finish import FinishedRun, train_and_finish
+from t2t_keras.runs.model_dir import ModelDir
+from t2t_keras.runs.pair_scores import PairScore, score_pairs
+from t2t_keras.runs.scoring import EvaluationResult, score
+from t2t_keras.runs.sentence_maps import MapMaker, SentenceMaps
+from t2t_keras.runs.tasks import Task
+from t2t_keras.settings.config import DecodingConfig, ExperimentConfig
+from t2t_keras.text.normalization import normalize
+from t2t_keras.training.progress import OnRecord
+
+# Lines that are read, sorted by length, and translated together.
+_LINES_AT_ONCE = 1024
+
+
+class Run:
+    """A training run and its models, in a model directory.
+
+    The directory is that of the programs: a run that `python -m t2t_keras.train` began
+    can be continued here, and the other way round. Methods that use a model take
+    `checkpoint`: "averaged" (the mean made at the end of training, or else the latest),
+    "latest", "best", a step number, or a checkpoint's folder. A model is loaded once
+    for as long as calls name the same checkpoint.
+
+    Args:
+        path: The model directory. It need not exist before `train`.
+        task: What the text looks like outside the model, and what scores it. Default:
+            translation, or parsing where the settings ask for trees.
+        log: Called with lines of progress and warnings. Default: nothing is printed.
+
+    Raises:
+        UserError: By all methods, if something given cannot be used. The message is
+            that of the programs: what, expected, received, and what to do.
+    """
+
+    def __init__(
+        self,
+        path: str | os.PathLike[str],
+        task: Task | None = None,
+        *,
+        log: Callable[[str], object] = lambda _: None,
+    ):
+        self.model_dir = ModelDir(path)
+        self._task = task
+        self._log = log
+        self._trained: models.TrainedModel | None = None
+        self._translators: dict[Any, Translator] = {}
+
+    def __repr__(self) -> str:
+        return f"Run({str(self.path)!r})"
+
+    @property
+    def path(self) -> Path:
+        """The model directory."""
+        return self.model_dir.path
+
+    @property
+    def settings(self) -> ExperimentConfig:
+        """The settings of a run that was started."""
+        return self.model_dir.config()
+
+    def train(
+        self,
+        settings: ExperimentConfig | None = None,
+        *,
+        on_record: OnRecord = lambda step, values: None,
+    ) -> FinishedRun:
+        """Trains to the last step, or resumes; then averages, scores and exports.
+
+        SIGINT and SIGTERM in the main thread save a checkpoint; the same call
+        continues from there.
+
+        Args:
+            settings: From `read_settings`. Default: those of the run.
+            on_record: Called with the step and its numbers by name, such as "loss",
+                "learning_rate" and "dev_loss", every `log_steps` updates.
+
+        Raises:
+            TrainingInterrupted: After SIGINT or SIGTERM.
+        """
+        finished = train_and_finish(
+            settings or self.settings,
+            self.model_dir,
+            log=self._log,
+            task=self._task,
+            on_record=on_record,
+        )
+        self._forget()
+        if finished is None:
+            raise UserError(
+                "Run.train is for one process, and this is a further worker of a "
+                "cluster. Start all workers with python -m t2t_keras.train."
+            )
+        return finished
+
+    def translate(
+        self,
+        lines: Iterable[str | bytes],
+        *,
+        n_best: int = 1,
+        checkpoint: str = "averaged",
+        beam_size: int | None = None,
+        alpha: float | None = None,
+    ) -> Iterator[TranslatedLine]:
+        """Yields the translations of each line, in their order.
+
+        Lines are read as they are needed, 1,024 at a time, so that a stream of any
+        length can be translated. An empty line stays empty.
+
+        Args:
+            lines: Text, a sentence each.
+            n_best: Translations of each line, best first.
+            checkpoint: Which weights.
+            beam_size: Default: the run's own.
+            alpha: Strength of the length penalty. Default: the run's own.
+        """
+        translator = self._translator(checkpoint, beam_size, alpha, n_best)
+        batches = chunks(iter(lines), _LINES_AT_ONCE)
+        return itertools.chain.from_iterable(map(translator.translate, batches))
+
+    def score(
+        self,
+        pairs: Iterable[tuple[str, str]],
+        *,
+        checkpoint: str = "averaged",
+        on_progress: Callable[[int], object] = lambda _: None,
+    ) -> list[PairScore]:
+        """Returns how probable the model finds each target, given its source.
+
+        Args:
+            pairs: Source and target text.
+            checkpoint: Which weights.
+            on_progress: Called with the number of pairs done since the last call.
+        """
+        return score_pairs(self.trained(checkpoint), list(pairs), on_progress)
+
+    def evaluate(
+        self,
+        source: Sequence[str] = (),
+        reference: Sequence[str] = (),
+        *,
+        split: str = "test",
+        checkpoint: str = "averaged",
+        beam_size: int | None = None,
+        alpha: float | None = None,
+        on_progress: Callable[[int], object] = lambda _: None,
+    ) -> EvaluationResult:
+        """Translates and scores a split of the run's corpus, or files.
+
+        The result of a split is also kept in the model directory.
+
+        Args:
+            source: Paths of files to translate. Default: the split.
+            reference: Paths of files with the references.
+            split: "train", "dev" or "test".
+            checkpoint: Which weights.
+            beam_size: Default: the run's own.
+            alpha: Strength of the length penalty. Default: the run's own.
+            on_progress: Called with the number of sentences done since the last call.
+        """
+        test_set = evaluating.read_test_set(
+            self.model_dir, split, source, reference, self._task
+        )
+        for warning in test_set.warnings:
+            self._log(f"warning: {warning}")
+        result = score(
+            self.trained(checkpoint),
+            test_set,
+            self._decoding(beam_size, alpha),
+            on_progress=on_progress,
+        )
+        if not source:
+            evaluating.keep(self.model_dir, result)
+        return result
+
+    def average(
+        self,
+        last: int | None = None,
+        *,
+        from_step: int | None = None,
+        to_step: int | None = None,
+    ) -> Path:
+        """Averages checkpoints, and returns the folder of the mean.
+
+        Args:
+            last: How many of the newest checkpoints in the range. Default: all.
+            from_step: First step of the range. Default: 0.
+            to_step: Last step of the range. Default: that of the newest checkpoint.
+        """
+        state = averaging.average_range(self.model_dir, last, from_step, to_step)
+        self._forget()
+        return self.model_dir.averaged / f"step-{state.step}"
+
+    def export(
+        self,
+        export_format: str = "text",
+        *,
+        checkpoint: str = "averaged",
+        beam_size: int | None = None,
+        alpha: float | None = None,
+        **options: Any,
+    ) -> Path:
+        """Writes a SavedModel for servers, and returns its folder.
+
+        Args:
+            export_format: "text", for text in and out, or "ids", for token ids.
+            checkpoint: Which weights.
+            beam_size: Default: the run's own.
+            alpha: Strength of the length penalty. Default: the run's own.
+            **options: Fields of `ExportSettings`, such as `n_best` or `batch_sizes`.
+        """
+        from t2t_keras.runs import exporting
+        from t2t_keras.runs.export_settings import ExportSettings
+
+        settings = ExportSettings(self._decoding(beam_size, alpha), **options)
+        trained = self.trained(checkpoint)
+        version = exporting.export(trained, self.model_dir, export_format, settings)
+        exporting.log_kept_files(self.model_dir, export_format, settings, self._log)
+        return version
+
+    def attention(
+        self, source: str, target: str | None = None, *, checkpoint: str = "averaged"
+    ) -> SentenceMaps:
+        """Returns what each head attends to in a sentence and its translation.
+
+        Args:
+            source: The sentence.
+            target: Its translation. Default: the model's own.
+            checkpoint: Which weights.
+        """
+        trained = self.trained(checkpoint)
+        adapter = trained.task.text_adapter(splits_words=True)
+        source = normalize(adapter.source(source))
+        if target is None:
+            # As the model writes it: of a parser, symbols and not a tree.
+            translator = models.build_translator(
+                trained.model, trained.vocabulary, trained.config.decoding
+            )
+            target = translator.translate([source])[0].text
+        [(maps, _)] = MapMaker(trained)([source], [target])
+        return maps
+
+    def trained(self, checkpoint: str = "averaged") -> models.TrainedModel:
+        """Returns the model, its vocabulary and settings."""
+        path = self.model_dir.find_checkpoint(checkpoint)
+        if self._trained is None or self._trained.checkpoint != path:
+            self._forget()
+            self._trained = models.load_trained(self.model_dir, str(path), self._task)
+        return self._trained
+
+    def _translator(
+        self,
+        checkpoint: str,
+        beam_size: int | None,
+        alpha: float | None,
+        n_best: int,
+    ) -> Translator:
+        trained = self.trained(checkpoint)
+        decoding = self._decoding(beam_size, alpha)
+        key = decoding, n_best
+        if key not in self._translators:
+            translator = models.text_translator(trained, decoding, n_best)
+            self._translators[key] = translator
+        return self._translators[key]
+
+    def _decoding(self, beam_size: int | None, alpha: float | None) -> DecodingConfig:
+        return self.settings.decoding.changed(beam_size, alpha)
+
+    def _forget(self) -> None:
+        """Drops the loaded model, whose checkpoint may have changed."""
+        self._trained = None
+        self._translators = {}

@@ -1,0 +1,277 @@
+"""The names of `import t2t_keras`, and the methods of `Run`."""
+
+import ast
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import t2t_keras
+from t2t_keras import Run, UserError, read_settings
+from t2t_keras.runs.scoring import EvaluationResult
+from t2t_keras.runs.tasks import Translation
+from tests.system.reverse_task import reversed_pairs, written
+
+SOURCES = ("abc", "", "gfedcba", "hij")
+
+
+def child(code: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=False
+    )
+
+
+# --- import t2t_keras
+
+
+def test_the_import_loads_no_tensorflow_and_prints_nothing() -> None:
+    done = child(
+        "import sys, t2t_keras\n"
+        "dir(t2t_keras), t2t_keras.UserError\n"
+        "heavy = {'tensorflow', 'keras', 'numpy', 'absl', 'grpc', 'matplotlib'}\n"
+        "assert not heavy & set(sys.modules), heavy & set(sys.modules)\n"
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+
+
+def test_every_public_name_can_be_had_and_has_a_type() -> None:
+    stub = ast.parse(Path(t2t_keras.__file__).with_name("__init__.pyi").read_text())
+    typed = {
+        alias.asname: f"{node.module}.{alias.name}"
+        for node in ast.walk(stub)
+        if isinstance(node, ast.ImportFrom)
+        for alias in node.names
+    }
+    assert set(typed) == set(t2t_keras.__all__)
+    for name, place in typed.items():
+        value = getattr(t2t_keras, name)
+        assert f"{value.__module__}.{value.__qualname__}" == place
+        assert name in dir(t2t_keras)
+    assert Path(t2t_keras.__file__).with_name("py.typed").is_file()
+
+
+def test_an_unknown_name_is_an_attribute_error() -> None:
+    with pytest.raises(AttributeError, match="has no attribute 'Transfomer'"):
+        t2t_keras.Transfomer  # noqa: B018  # type: ignore[attr-defined]
+
+
+# --- Run, of a run that the program trained
+
+
+@pytest.fixture(scope="session")
+def run(short_run) -> Run:
+    return Run(short_run.model_dir.path)
+
+
+def test_translations_are_those_that_the_program_kept(run, short_run, capfd) -> None:
+    found = list(run.translate(source for source, _ in short_run.held_out))
+    kept = run.model_dir.translations / "test-averaged-step-60.txt"
+    assert [line.text for line in found] == kept.read_text().splitlines()
+    assert capfd.readouterr() == ("", "")
+
+
+def test_lines_are_translated_as_they_come(run, monkeypatch) -> None:
+    taken = []
+
+    def endless():
+        while True:
+            taken.append(None)
+            yield "abc"
+
+    first = next(run.translate(endless()))
+    assert first.text == next(run.translate(["abc"])).text
+    assert len(taken) == 1024
+
+
+def test_scores_of_translations_are_those_of_the_search(run) -> None:
+    """Search and teacher forcing compute the same probability in different ways."""
+    lines = list(run.translate(SOURCES, n_best=3))
+    pairs = [
+        (source, hypothesis)
+        for source, line in zip(SOURCES, lines, strict=True)
+        for hypothesis in line.hypotheses
+        if source
+    ]
+    scores = run.score((source, each.text) for source, each in pairs)
+    again = run.score([(source, each.text) for source, each in reversed(pairs)])
+    compared = 0
+    for (source, hypothesis), score, other in zip(
+        pairs, scores, reversed(again), strict=True
+    ):
+        assert score.log_prob == pytest.approx(sum(score.token_log_probs))
+        assert other.log_prob == pytest.approx(score.log_prob, abs=1e-5)
+        # A text may be spelled by other subwords than those that the search found.
+        if len(score.token_log_probs) == hypothesis.num_tokens:
+            compared += 1
+            assert score.log_prob == pytest.approx(hypothesis.log_prob, abs=1e-4), (
+                source,
+                hypothesis,
+            )
+        assert not score.cut
+    assert compared >= 3
+    assert run.score([]) == []
+
+
+def test_an_evaluation_is_returned_and_kept(own_short_run) -> None:
+    run, done = Run(own_short_run.path), []
+    result = run.evaluate(checkpoint="latest", beam_size=1, on_progress=done.append)
+    assert isinstance(result, EvaluationResult)
+    assert result.checkpoint == "checkpoints/step-60"
+    assert sum(done) == len(result.sources) == len(result.translations)
+    kept = run.model_dir.run_card()["scores"]
+    title = "test checkpoints/step-60 beam 1 alpha 0.6"
+    assert kept[title] == result.facts()
+
+
+def test_files_are_scored_and_not_kept(own_short_run, tmp_path) -> None:
+    run = Run(own_short_run.path)
+    before = own_short_run.run_card()
+    (tmp_path / "a.txt").write_text("abc\n")
+    (tmp_path / "b.txt").write_text("cba\n")
+    result = run.evaluate([str(tmp_path / "a.txt")], [str(tmp_path / "b.txt")])
+    [line] = run.translate(["abc"])
+    assert [each.text for each in result.translations] == [line.text]
+    assert own_short_run.run_card() == before
+
+
+def test_averaging_changes_what_is_loaded(own_short_run) -> None:
+    run = Run(own_short_run.path)
+    before = run.trained()
+    assert run.trained() is before  # loaded once
+    folder = run.average(2, to_step=45)
+    assert folder == own_short_run.averaged / "step-45"
+    assert own_short_run.run_card()["averaged"] == {"steps": [30, 45]}
+    assert run.trained(str(folder)).step == 45
+    assert run.trained() is not before
+
+
+def test_attention_of_a_sentence_and_its_translation(run) -> None:
+    maps = run.attention("abc", "cba")
+    for attention in maps:
+        assert attention.weights.shape[2:] == (
+            len(attention.queries),
+            len(attention.keys),
+        )
+        np.testing.assert_allclose(attention.weights.sum(axis=-1), 1, atol=1e-5)
+    [line] = run.translate(["abc"])
+    own, given = run.attention("abc"), run.attention("abc", line.text)
+    assert own.memory.queries == given.memory.queries
+    np.testing.assert_array_equal(own.memory.weights, given.memory.weights)
+
+
+@pytest.mark.slow
+def test_an_export_is_that_of_the_program(own_short_run) -> None:
+    run = Run(own_short_run.path)
+    version = run.export("ids", beam_size=1, batch_sizes=(1, 4), model_name="mine")
+    assert version == own_short_run.export_ids / "2"
+    facts = own_short_run.run_card()["export_ids"]
+    assert facts["decoding"]["beam_size"] == 1
+    assert facts["batch_sizes"] == [1, 4]
+    with pytest.raises(TypeError, match="betch_sizes"):
+        run.export("ids", betch_sizes=(1,))
+
+
+@pytest.mark.parametrize(
+    ("use", "message"),
+    [
+        (lambda run: run.translate(["a"], n_best=9), "--n_best must be from 1 to"),
+        (lambda run: run.translate(["a"], checkpoint="99"), "no checkpoint '99'"),
+        (lambda run: run.evaluate(["a.mrg"]), "this model is no parser"),
+        (lambda run: run.average(77), "77 wanted"),
+        (lambda run: Run(run.path / "nothing").settings, "is not a model directory"),
+        (lambda run: Run(run.path / "nothing").train(), "is not a model directory"),
+    ],
+)
+def test_errors_are_those_of_the_programs(run, use, message) -> None:
+    with pytest.raises(UserError, match=message):
+        use(run)
+
+
+# --- Run.train, and a task of one's own
+
+
+class Shouting(Translation):
+    """A translator whose sources and answers are capital letters outside."""
+
+    def text_adapter(self, *, splits_words):
+        class Adapter(type(super().text_adapter(splits_words=splits_words))):
+            def source(self, line):
+                return line.lower()
+
+            def answer(self, source, target):
+                return target.upper()
+
+        return Adapter()
+
+
+def test_a_run_trains_and_resumes_with_a_task_of_ones_own(tmp_path, capfd) -> None:
+    files = {}
+    pairs = reversed_pairs(80, seed=3)
+    for split, part in (("train", pairs[:60]), ("dev", pairs[60:70])):
+        for flag in written(tmp_path, split, part):
+            name, _, path = flag.removeprefix("--").partition("=")
+            files[name] = (path,)
+    settings = read_settings(
+        **files,
+        vocabulary_size=280,
+        max_length=8,
+        tokens_per_batch=128,
+        num_layers=1,
+        d_model=8,
+        d_ff=8,
+        num_heads=2,
+        train_steps=4,
+        jit_compile=False,
+        log_steps=2,
+        eval_steps=4,
+        dev_bleu_sentences=0,
+        export_at_end=False,
+        score_split="dev",
+    )
+    lines: list[str] = []
+    records: list[int] = []
+    run = Run(tmp_path / "run", Shouting("reversed"), log=lines.append)
+    assert repr(run) == f"Run({str(tmp_path / 'run')!r})"
+    finished = run.train(settings, on_record=lambda step, _: records.append(step))
+    assert records == [2, 4]
+    assert any(line.startswith("step 4/4  loss ") for line in lines)
+    assert finished.checkpoint == run.path / "averaged/step-4"
+    assert finished.evaluation is not None
+    texts = [line.text for line in finished.evaluation.translations]
+    assert "".join(texts).isupper()
+    assert [line.text for line in run.translate(["ABC"])] == [
+        line.text for line in run.translate(["abc"])
+    ]
+    lines.clear()
+    assert run.train().evaluation is not None
+    assert "all 4 steps are made already" in lines
+    assert capfd.readouterr().out == ""
+
+
+# --- Settings
+
+
+def test_settings_are_a_flagfiles_with_changes() -> None:
+    settings = read_settings("configs/big.flags", train_steps=7, train_source=("a,b",))
+    assert settings.model.d_model == 1024
+    assert settings.training.train_steps == 7
+    assert settings.data.train_source == ("a,b",)
+    assert read_settings().model.d_model == 512
+    assert read_settings("configs/tiny.flags", dataset=None).data.dataset is None
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"train_step": 3}, "no setting 'train_step'. Did you mean"),
+        ({"train_steps": "many"}, "train_steps"),
+        ({"train_steps": -1}, "train_steps"),
+        ({"train_steps": None}, "--train_steps must have a value"),
+        ({"precision": "float8"}, "--precision must be one of"),
+    ],
+)
+def test_settings_that_cannot_be_are_refused(changes, message) -> None:
+    with pytest.raises(UserError, match=message):
+        read_settings(**changes)
