@@ -69,8 +69,8 @@ def train(
         tf.errors.OpError: If another worker is gone; `stopping_together` says it in
             words for people.
     """
-    strategy: tf.distribute.Strategy = strategy or tf.distribute.get_strategy()
-    chief = is_chief(strategy)
+    replicas: tf.distribute.Strategy = strategy or tf.distribute.get_strategy()
+    chief = is_chief(replicas)
     metrics = MetricsFile(model_dir.metrics_file) if chief else None
     progress = Progress(
         str(model_dir.tensorboard) if chief else None,
@@ -79,30 +79,30 @@ def train(
         metrics,
         on_record,
     )
-    with chief_first(strategy):
+    with chief_first(replicas):
         data = prepare_data(
             config,
             model_dir,
             progress.log,
             task,
             writes=chief,
-            num_replicas=strategy.num_replicas_in_sync,
+            num_replicas=replicas.num_replicas_in_sync,
         )
     for line in advice(config, data):
         progress.log(f"warning: {line}")
-    with strategy.scope():
+    with replicas.scope():
         model = models.build_model(config, data.vocabulary.size)
         optimizer = optimization.build_optimizer(config, model)
     progress.log(
         f"model: {model.count_params():,} parameters on "
-        f"{strategy.num_replicas_in_sync} device(s), "
+        f"{replicas.num_replicas_in_sync} device(s), "
         f"{'XLA' if optimization.uses_xla(config.training) else 'no XLA'}"
     )
-    run = _Run(config, model_dir, data, progress, model, optimizer, strategy)
-    with chief_first(strategy):  # which sets damaged checkpoints aside
+    run = _Run(config, model_dir, data, progress, model, optimizer, replicas)
+    with chief_first(replicas):  # which sets damaged checkpoints aside
         run.restore()
     check_agreement(
-        strategy,
+        replicas,
         config,
         run.first_step,
         data.vocabulary.sha256,
