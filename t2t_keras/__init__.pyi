@@ -4,6 +4,9 @@ from t2t_keras.decoding.beam_search import beam_search as beam_search
 from t2t_keras.errors import UserError as UserError
 from t2t_keras.model.transformer import Transformer as Transformer
 from t2t_keras.runs.run import Run as Run
+from t2t_keras.serving.client.translation_client import (
+    TranslationClient as TranslationClient,
+)
 from t2t_keras.settings.flags import read_settings as read_settings
 from t2t_keras.text.subwords import learn_subwords as learn_subwords
 from t2t_keras.text.vocabulary import SubwordVocabulary as SubwordVocabulary

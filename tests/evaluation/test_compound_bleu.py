@@ -1,6 +1,5 @@
 """The paper's metric against the Perl scripts it stands for, and the definition."""
 
-import doctest
 import random
 from importlib.metadata import version
 
@@ -10,7 +9,6 @@ from hypothesis import strategies as st
 from sacremoses import MosesTokenizer
 
 from t2t_keras.errors import UserError
-from t2t_keras.evaluation import compound_bleu
 from t2t_keras.evaluation.compound_bleu import (
     moses_languages,
     split_at_hyphens,
@@ -295,9 +293,3 @@ def test_unequal_counts_and_nothing_to_score_are_refused():
         tokenized_bleu([], [], language="de", split_compounds=True)
     with pytest.raises(ValueError, match="references must be a sequence"):
         tokenized_bleu(["a", "b"], "ab", language="de", split_compounds=True)
-
-
-def test_examples_in_the_docstrings():
-    result = doctest.testmod(compound_bleu)
-    assert result.attempted > 0
-    assert result.failed == 0

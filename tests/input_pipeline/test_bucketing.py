@@ -1,6 +1,5 @@
 """Shapes chosen from lengths, against every choice there is."""
 
-import doctest
 import itertools
 
 import numpy as np
@@ -9,7 +8,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from t2t_keras.errors import UserError
-from t2t_keras.input_pipeline.batches import bucketing
 from t2t_keras.input_pipeline.batches.bucketing import (
     BatchShape,
     batch_shape,
@@ -122,11 +120,6 @@ def test_a_pair_goes_where_it_is_padded_least(lengths, max_shapes):
         ]
         sums = [shapes[index].positions for index in holding]
         assert number == holding[int(np.argmin(sums))]
-
-
-def test_the_examples_of_the_docstrings():
-    failed, tried = doctest.testmod(bucketing)
-    assert tried and not failed
 
 
 def test_a_budget_that_holds_no_long_pair():

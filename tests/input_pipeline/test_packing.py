@@ -1,7 +1,6 @@
 """Packed rows against counting by hand, and against first-fit."""
 
 import collections
-import doctest
 import itertools
 
 import numpy as np
@@ -214,11 +213,6 @@ def test_pairs_exactly_as_long_as_a_row_have_one_each():
     shape = BatchShape(3, 5, 7)
     plan = list(plan_packed_epoch(np.array([[5, 7]] * 7), shape, 0, 0))
     assert [len(batch.indices) for batch in plan] == [3, 3, 1]
-
-
-def test_the_example_of_the_docstring():
-    failed, tried = doctest.testmod(packing)
-    assert tried and not failed
 
 
 def test_arguments_that_cannot_be_meant():

@@ -1,13 +1,10 @@
 """Positions against the printed formula."""
 
-import doctest
-
 import numpy as np
 import pytest
 import tensorflow as tf
 from keras import ops
 
-from t2t_keras.model import position_encoding
 from t2t_keras.model.position_encoding import (
     LearnedPositionEncoding,
     SinusoidalPositionEncoding,
@@ -125,8 +122,3 @@ def test_more_tokens_than_learned_positions_are_refused() -> None:
     traced = tf.function(layer)
     with pytest.raises(ValueError, match=message):
         traced(tf.zeros((1, 5, D)))
-
-
-def test_the_example_in_the_docstring() -> None:
-    failed, tried = doctest.testmod(position_encoding)
-    assert tried and not failed

@@ -1,15 +1,8 @@
 """Figures as a reader sees them."""
 
-import doctest
-
-from t2t_keras.reports import figures_in_words
 from t2t_keras.reports.blocks import Missing
 from t2t_keras.reports.figures_in_words import as_number, as_power, as_spread
 from t2t_keras.reports.seed_statistics import Spread
-
-
-def test_the_examples_are_right() -> None:
-    assert doctest.testmod(figures_in_words).failed == 0
 
 
 def test_powers_are_rounded_before_they_are_named() -> None:

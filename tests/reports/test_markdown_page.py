@@ -1,16 +1,10 @@
 """Markdown shows texts as they are: in one line, and meaning nothing."""
 
-import doctest
 import re
 
-from t2t_keras.reports import markdown_page as module
 from t2t_keras.reports.blocks import Figure, Missing, Page, Row, Table
 from t2t_keras.reports.markdown_page import escaped, figure_file, markdown_page
 from tests.reports.pages import HOSTILE, page_of
-
-
-def test_the_example_is_right() -> None:
-    assert doctest.testmod(module).failed == 0
 
 
 def test_an_escaped_text_reads_back_and_means_nothing() -> None:

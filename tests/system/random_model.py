@@ -16,6 +16,7 @@ from keras import ops
 from t2t_keras.model.masks import padding_mask
 from t2t_keras.model.transformer import Transformer
 from t2t_keras.runs import models
+from t2t_keras.runs.tasks import task_for
 from t2t_keras.settings.config import (
     DataConfig,
     DecodingConfig,
@@ -121,4 +122,5 @@ def trained_of(
 ) -> models.TrainedModel:
     """Returns the model as if it came from a run."""
     config = dataclasses.replace(CONFIG, data=dataclasses.replace(CONFIG.data, **data))
-    return models.TrainedModel(model, vocabulary, config, Path("nowhere"), 123)
+    task = task_for(config.data.target_language)
+    return models.TrainedModel(model, vocabulary, config, Path("nowhere"), 123, task)

@@ -1,0 +1,53 @@
+"""The code of docs/api.md, run as one program, and the examples of docstrings."""
+
+import doctest
+import importlib
+import os
+import re
+import subprocess
+import sys
+
+import pytest
+
+from tests.system.programs import REPOSITORY
+
+
+def code_blocks() -> list[str]:
+    text = (REPOSITORY / "docs/api.md").read_text(encoding="utf-8")
+    return re.findall(r"^```python\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
+
+
+def test_every_example_has_at_most_twenty_lines() -> None:
+    blocks = code_blocks()
+    assert len(blocks) >= 5
+    for block in blocks:
+        assert block.count("\n") <= 20, block
+
+
+@pytest.mark.slow
+def test_the_code_of_the_page_runs(tmp_path) -> None:
+    program = tmp_path / "program.py"
+    program.write_text("\n".join(code_blocks()), encoding="utf-8")
+    done = subprocess.run(
+        [sys.executable, str(program)],
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": str(REPOSITORY)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert "step 20/20  loss " in done.stdout
+    for made in ("runs/first/averaged/step-20", "model.keras", "exported"):
+        assert (tmp_path / made).exists(), made
+
+
+def test_the_examples_of_docstrings() -> None:
+    tried = 0
+    for path in sorted((REPOSITORY / "t2t_keras").rglob("*.py")):
+        if ">>> " in path.read_text(encoding="utf-8"):
+            name = ".".join(path.relative_to(REPOSITORY).with_suffix("").parts)
+            result = doctest.testmod(importlib.import_module(name))
+            assert result.attempted and not result.failed, name
+            tried += 1
+    assert tried > 20
