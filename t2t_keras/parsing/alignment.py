@@ -2,9 +2,19 @@
 
 Both are compared by their kinds (`t2t_keras.parsing.punctuation`): all that can be told
 of a word by itself is whether it is punctuation, and which.
+
+Shapes of the version in the graph: B sentences, T parts of speech and W words of the
+longest, D diagonals.
 """
 
 from collections.abc import Sequence
+
+from t2t_keras.typing import Tensor
+
+# Give a word a part of speech; pass over a part of speech; pass over a word.
+_PAIR, _DROP, _LEAVE = 0, 1, 2
+# More changes than there can be.
+_NEVER = 1 << 30
 
 
 def aligned(tags: Sequence[int], words: Sequence[int]) -> list[int | None]:
@@ -53,3 +63,110 @@ def _changes(tags: Sequence[int], words: Sequence[int]) -> list[list[int]]:
         last = row[::-1]
         rows.append(last)
     return rows[::-1]
+
+
+def aligned_in_graph(
+    tags_BT: Tensor, words_BW: Tensor, num_tags_B: Tensor, num_words_B: Tensor
+) -> Tensor:
+    """Returns what `aligned` does, of all sentences at once.
+
+    Cells are counted from the end: the cell of the last t parts of speech and the last
+    w words says what to do with the first of them. Cells of equal t + w are a
+    diagonal, on which none needs another. So the table is filled diagonal by diagonal,
+    and then every sentence takes its path through it. Neither loop runs over sentences
+    with as many parts of speech as words, which need no table.
+
+    Args:
+        tags_BT: int32, kinds of the parts of speech.
+        words_BW: int32, kinds of the words.
+        num_tags_B: int32, how many of the parts of speech are not padding.
+        num_words_B: int32, how many of the words are not.
+
+    Returns:
+        [B, W] int32, which part of speech; -1 if none.
+    """
+    import tensorflow as tf
+
+    equal_B = num_tags_B == num_words_B
+    tags_left_B = tf.where(equal_B, 0, num_tags_B)
+    words_left_B = tf.where(equal_B, 0, num_words_B)
+    # The greatest of no sentences would be below 0.
+    diagonals = tf.maximum(tf.reduce_max(tags_left_B + words_left_B), 0)
+    choices_DBT = _choices(
+        tf.reverse_sequence(tags_BT, tags_left_B, seq_axis=1),
+        tf.reverse_sequence(words_BW, words_left_B, seq_axis=1),
+        diagonals,
+    )
+    columns_W = tf.range(tf.shape(words_BW)[1])
+
+    def follow(
+        diagonal: Tensor, tags_B: Tensor, words_B: Tensor, found_BW: Tensor
+    ) -> tuple[Tensor, ...]:
+        choice_B = tf.gather(choices_DBT[diagonal], tags_B, axis=1, batch_dims=1)
+        here_B = tags_B + words_B == diagonal
+        takes_tag_B = here_B & (choice_B != _LEAVE)
+        takes_word_B = here_B & (choice_B != _DROP)
+        is_word_BW = columns_W == (num_words_B - words_B)[:, None]
+        gets_it_BW = (takes_tag_B & takes_word_B)[:, None] & is_word_BW
+        return (
+            diagonal - 1,
+            tags_B - tf.cast(takes_tag_B, tf.int32),
+            words_B - tf.cast(takes_word_B, tf.int32),
+            tf.where(gets_it_BW, (num_tags_B - tags_B)[:, None], found_BW),
+        )
+
+    *_, found_BW = tf.while_loop(
+        lambda diagonal, *_: diagonal > 0,
+        follow,
+        (diagonals, tags_left_B, words_left_B, -tf.ones_like(words_BW)),
+    )
+    in_order_BW = tf.where(columns_W < num_words_B[:, None], columns_W, -1)
+    return tf.where(equal_B[:, None], in_order_BW, found_BW)
+
+
+def _choices(tags_BT: Tensor, words_BW: Tensor, diagonals: Tensor) -> Tensor:
+    """Returns what to do first in each cell, [D + 1, B, T + 1] int8.
+
+    Cell [d, :, t] is that of the last t parts of speech and the last d - t words.
+
+    Args:
+        tags_BT: int32, the last one first.
+        words_BW: int32, the last one first.
+        diagonals: int32 scalar, D.
+    """
+    import tensorflow as tf
+
+    num_words = tf.shape(words_BW)[1]
+    # Of column t, the first of the last t parts of speech. Padding is never asked for.
+    tags_BT = tf.pad(tags_BT, [[0, 0], [1, 0]])
+    words_BW = tf.pad(words_BW, [[0, 0], [0, 1]])
+    columns_T = tf.range(tf.shape(tags_BT)[1])
+
+    def of_one_tag_less(changes_BT: Tensor) -> Tensor:
+        padding = [[0, 0], [1, 0]]
+        return tf.pad(changes_BT[:, :-1], padding, constant_values=_NEVER)
+
+    def fill(
+        diagonal: Tensor, choices: tf.TensorArray, earlier_BT: Tensor, last_BT: Tensor
+    ) -> tuple[Tensor | tf.TensorArray, ...]:
+        word_T = tf.clip_by_value(diagonal - 1 - columns_T, 0, num_words)
+        misfits_BT = tags_BT != tf.gather(words_BW, word_T, axis=1)
+        pair_BT = of_one_tag_less(earlier_BT) + tf.cast(misfits_BT, tf.int32)
+        drop_BT = of_one_tag_less(last_BT) + 1
+        least_BT = tf.minimum(tf.minimum(pair_BT, drop_BT), last_BT + 1)
+        choice_BT = tf.where(drop_BT == least_BT, _DROP, _LEAVE)
+        choice_BT = tf.where(pair_BT == least_BT, _PAIR, choice_BT)
+        choices = choices.write(diagonal, tf.cast(choice_BT, tf.int8))
+        return diagonal + 1, choices, last_BT, least_BT
+
+    # Nothing costs nothing, and no cell has fewer words than none.
+    never_BT = tf.fill(tf.shape(tags_BT), _NEVER)
+    nothing_BT = tf.where(columns_T == 0, 0, never_BT)
+    choices = tf.TensorArray(tf.int8, size=diagonals + 1, element_shape=[None, None])
+    choices = choices.write(0, tf.zeros(tf.shape(tags_BT), tf.int8))
+    _, choices, _, _ = tf.while_loop(
+        lambda diagonal, *_: diagonal <= diagonals,
+        fill,
+        (tf.constant(1), choices, never_BT, nothing_BT),
+    )
+    return choices.stack()

@@ -10,7 +10,7 @@ Shapes: B sentences, M symbols, T parts of speech and W words of the longest.
 
 from typing import NamedTuple
 
-from t2t_keras.parsing.alignment_in_graph import aligned_in_graph
+from t2t_keras.parsing.alignment import aligned_in_graph
 from t2t_keras.parsing.cleaning import ROOT, UNKNOWN
 from t2t_keras.parsing.punctuation import (
     OWN_TAGS,

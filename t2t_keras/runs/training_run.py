@@ -24,11 +24,11 @@ from t2t_keras.training.flops import (
 )
 from t2t_keras.training.loop import Hooks, Intervals, train_loop
 from t2t_keras.training.meter import Meter, MeterSums
-from t2t_keras.training.metrics import MetricsFile, norms_by_name, weight_norm
-from t2t_keras.training.nonfinite import NonFiniteGuard
+from t2t_keras.training.nonfinite import NonFiniteGuard, norms_by_name, weight_norm
 from t2t_keras.training.preflight import preflight
 from t2t_keras.training.profiling import StepProfiler
 from t2t_keras.training.progress import (
+    MetricsFile,
     OnRecord,
     Progress,
     as_duration,

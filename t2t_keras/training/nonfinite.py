@@ -1,12 +1,14 @@
-"""Handling of losses and gradients that are not finite."""
+"""Handling of losses and gradients that are not finite, and norms of the weights."""
 
 import json
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import keras
 import numpy as np
+import tensorflow as tf
 
 from t2t_keras.errors import UserError
 from t2t_keras.training.meter import Update
@@ -109,3 +111,20 @@ def _writable(value: Any) -> Any:
     if isinstance(value, float) and not math.isfinite(value):
         return str(value)
     return value
+
+
+def weight_norm(weights: Sequence[keras.Variable]) -> float:
+    """Returns the Euclidean norm of all weights together."""
+    return float(tf.linalg.global_norm([weight.value for weight in weights]))
+
+
+def norms_by_name(weights: Sequence[keras.Variable]) -> dict[str, float]:
+    """Returns the Euclidean norm of each weight, by its path.
+
+    In float64: where these are wanted, weights may be so large that their squares
+    are no float32 any more.
+    """
+    return {
+        weight.path: float(np.linalg.norm(np.asarray(weight.value, "float64")))
+        for weight in weights
+    }

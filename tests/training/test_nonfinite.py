@@ -3,12 +3,18 @@
 import json
 import math
 
+import keras
 import numpy as np
 import pytest
 
 from t2t_keras.errors import UserError
 from t2t_keras.training.meter import Update
-from t2t_keras.training.nonfinite import MOST_IN_A_ROW, NonFiniteGuard
+from t2t_keras.training.nonfinite import (
+    MOST_IN_A_ROW,
+    NonFiniteGuard,
+    norms_by_name,
+    weight_norm,
+)
 from t2t_keras.typing import BatchSize
 
 
@@ -104,3 +110,28 @@ def test_nor_does_a_batch_that_cannot_be_read_again(tmp_path) -> None:
     watch = NonFiniteGuard(tmp_path, skip=False, batch_of=unreadable, facts=dict)
     with pytest.raises(UserError, match=r"At step 3 .*not be kept: no shard for 3"):
         watch.check(update(3, finite=False))
+
+
+def test_norms_are_numpys() -> None:
+    rng = np.random.default_rng(5)
+    values = [rng.normal(size=shape) for shape in ((3, 4), (5,))]
+    layer = keras.layers.Layer(name="layer")
+    for name, value in zip("ab", values, strict=True):
+        weight = layer.add_weight(shape=value.shape, name=name)
+        weight.assign(value)
+    whole = np.sqrt(sum((value**2).sum() for value in values))
+    assert weight_norm(layer.weights) == pytest.approx(whole, rel=1e-6)
+    each = norms_by_name(layer.weights)
+    assert list(each) == ["layer/a", "layer/b"]
+    assert list(each.values()) == pytest.approx(
+        [np.linalg.norm(value) for value in values], rel=1e-6
+    )
+
+
+def test_norms_of_huge_weights_are_still_numbers() -> None:
+    layer = keras.layers.Layer(name="layer")
+    layer.add_weight(
+        shape=(3,), name="a", initializer=keras.initializers.Constant(4e27)
+    )
+    norms = norms_by_name(layer.weights)
+    assert norms == {"layer/a": pytest.approx(4e27 * 3**0.5, rel=1e-6)}
