@@ -40,8 +40,8 @@ VARIANTS_OF_PROGRAMS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "the oldest checkpoints are averaged",
-        "t2t_keras.average",
-        "chosen",
+        "t2t_keras.runs.averaging",
+        "select_steps",
         "found[-last:]",
         "found[:last]",
     ),
