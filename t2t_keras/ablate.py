@@ -42,6 +42,11 @@ _OUTPUT = flags.DEFINE_string(
 flags.DEFINE_string("model_dir", None, "Not used: flagfiles for training name it.")
 define_config_flags()
 
+_REFUSAL = (
+    "Another process runs an ablation in {folder}: {owner}. Wait for it or stop it, or "
+    "give another --output."
+)
+
 
 def check() -> None:
     """Refuses wrong flags and flagfiles, before TensorFlow is imported."""
@@ -53,7 +58,7 @@ def check() -> None:
 
 def main() -> int:
     """Runs what is missing and writes the table; returns the exit status."""
-    from t2t_keras.files.locks import run_lock
+    from t2t_keras.files.locks import reserve_folder
     from t2t_keras.reports.ablation.children import Children
     from t2t_keras.reports.ablation.plan import plan_runs, read_rows
     from t2t_keras.reports.ablation.results import Ablation, write_results
@@ -72,7 +77,8 @@ def main() -> int:
         write_results(found, output)
         write_report(ablation_page(found), output, "ablation")
 
-    with run_lock(output, _say), Children() as children:
+    reserved = reserve_folder(output, ".lock", refusal=_REFUSAL, log=_say)
+    with reserved, Children() as children:
         found = Study(rows, runs, output, given, _say, write, shares).run(children)
     if children.signal_number is not None:
         _say("stopped; what is done is kept. The same command goes on from there.")

@@ -1,111 +1,131 @@
-"""One process at a time trains in a model directory."""
+"""Locks on folders, taken by the library filelock; each ends with its process.
+
+They are the kernel's (`flock`), so a killed process leaves none behind. On NFS they
+hold across hosts if the server and both mounts do locking; if a mount keeps its locks
+local, two hosts do not see each other's.
+"""
 
 import contextlib
-import fcntl
 import json
 import os
 import socket
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import IO
+
+from filelock import FileLock, Timeout, lock_descriptor
 
 from t2t_keras.errors import UserError
 from t2t_keras.files.signals import undo_if_interrupted
 
 
 @contextlib.contextmanager
-def run_lock(
-    model_dir: Path, say: Callable[[str], object], name: str = ".lock"
+def reserve_folder(
+    folder: Path, lock_name: str, *, refusal: str, log: Callable[[str], object]
 ) -> Iterator[None]:
-    """Keeps a model directory to this process while the context lasts.
+    """Keeps a folder to this process until the block ends.
 
-    The lock is the kernel's, on a file that says who has it: it is gone with the
-    process, however that ends, so there is never a stale one to remove by hand. On
-    NFS it holds across hosts if the server and both mounts do locking; where they
-    do not, the two hosts do not see each other's locks. Where the file system has
-    no locks at all, a warning says so and nothing is kept.
+    The lock is on a file in the folder that names its owner. If the file system has
+    no locks, a warning is logged and nothing is locked.
 
     Args:
-        model_dir: The directory. It is made if need be, and taken away again at the
-            end if nothing else was put there.
-        say: Called with a warning.
-        name: Of the file.
+        folder: Created if missing; removed at the end if it was created and nothing
+            else was put into it.
+        lock_name: Name of the lock file, which is removed at the end.
+        refusal: Message of the error, with {folder} and {owner} to be filled in.
+        log: Called with the warning.
 
     Raises:
-        UserError: If another process has the lock; it is named.
+        UserError: If another process has reserved the folder.
     """
-    is_new = not model_dir.exists()
-    model_dir.mkdir(parents=True, exist_ok=True)
-    path = model_dir / name
+    is_new = not folder.exists()
+    folder.mkdir(parents=True, exist_ok=True)
+    path = folder / lock_name
+    lock = None
     try:
-        file = _locked(path)
-    except BlockingIOError:
-        raise UserError(_refusal(model_dir, path)) from None
+        lock = _acquire(path)
+    except Timeout:
+        text = refusal.format(folder=folder, owner=_read_owner(path))
+        raise UserError(text) from None
     except OSError as error:
-        say(
-            f"warning: {path} cannot be locked: {error.strerror}. See to it that no "
-            "other process trains here."
+        log(
+            f"warning: {path} cannot be locked: {error.strerror}. Make sure that no "
+            f"other process uses {folder}."
         )
+    if lock is None:
         yield
         return
 
-    def release() -> None:
-        # While it is still locked: whoever opened it meanwhile is told, and takes a
-        # new one.
+    def remove() -> None:
         path.unlink(missing_ok=True)
-        file.close()
         if is_new:
             with contextlib.suppress(OSError):
-                model_dir.rmdir()
+                folder.rmdir()
 
-    with undo_if_interrupted(release):
-        yield
+    try:
+        # Removed while still locked: a process that opened the file in the meantime
+        # sees that its name is gone, and creates another.
+        with undo_if_interrupted(remove):
+            yield
+    finally:
+        lock.release()
 
 
-def _locked(path: Path) -> IO[str]:
-    """Returns the file of that name, opened, locked and with our name in it.
+@contextlib.contextmanager
+def lock_folder(folder: Path, *, wait: bool = False) -> Iterator[bool]:
+    """Locks a folder itself, without a file in it; yields whether that succeeded.
+
+    It does not if another process or thread has the lock, or if the file system has
+    no locks on folders (NFS has none).
+
+    Args:
+        folder: Must exist.
+        wait: Whether to wait for another's lock.
+    """
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        try:
+            is_locked = lock_descriptor(descriptor, blocking=wait)
+        except OSError:
+            is_locked = False
+        yield is_locked
+    finally:
+        os.close(descriptor)
+
+
+def _acquire(path: Path) -> FileLock:
+    """Returns the lock on a file, which names this process as its owner.
 
     Raises:
-        BlockingIOError: If another process has it.
-        OSError: If it cannot be opened or locked.
+        Timeout: If another process has it.
+        OSError: If the file cannot be opened, locked or written.
     """
-    while True:
-        file = open(path, "a+", encoding="utf-8")
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            if _is_there(path, file):
-                file.truncate(0)
-                json.dump(_who(), file)
-                file.flush()
-                return file
-        except BaseException:
-            file.close()
-            raise
-        # Its last owner deleted it between our opening and our locking it.
-        file.close()
-
-
-def _is_there(path: Path, file: IO[str]) -> bool:
-    """Returns whether the name still means the file that is open."""
-    try:
-        return os.path.samestat(os.stat(path), os.fstat(file.fileno()))
-    except FileNotFoundError:
-        return False
-
-
-def _who() -> dict[str, object]:
-    since = time.strftime("%Y-%m-%d %H:%M:%S UTC", time.gmtime())
-    return {"host": socket.gethostname(), "pid": os.getpid(), "since": since}
-
-
-def _refusal(model_dir: Path, path: Path) -> str:
-    try:
-        who = json.loads(path.read_text(encoding="utf-8"))
-        other = f"process {who['pid']} on {who['host']}, since {who['since']}"
-    except (OSError, ValueError, KeyError, TypeError):
-        other = "a process that has not written its name yet"
-    return (
-        f"Another process trains in {model_dir}: {other}. Two would overwrite each "
-        "other's checkpoints. Wait for it or stop it, or give another --model_dir."
+    # No soft lock, which would outlive a killed process.
+    lock = FileLock(
+        path, blocking=False, fallback_to_soft=False, on_acquired=_write_owner
     )
+    while True:
+        try:
+            lock.acquire()
+        except Timeout:
+            # Without a file there is no owner any more: it was removed between our
+            # opening and our locking it.
+            if path.exists():
+                raise
+        else:
+            return lock
+
+
+def _write_owner(descriptor: int) -> None:
+    since = time.strftime("%Y-%m-%d %H:%M:%S UTC", time.gmtime())
+    owner = {"host": socket.gethostname(), "pid": os.getpid(), "since": since}
+    os.ftruncate(descriptor, 0)
+    os.pwrite(descriptor, json.dumps(owner).encode(), 0)
+
+
+def _read_owner(path: Path) -> str:
+    try:
+        owner = json.loads(path.read_text(encoding="utf-8"))
+        return f"process {owner['pid']} on {owner['host']}, since {owner['since']}"
+    except (OSError, ValueError, KeyError, TypeError):
+        return "a process that has not written its name yet"

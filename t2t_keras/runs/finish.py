@@ -7,7 +7,6 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from t2t_keras.errors import MissingPackage
-from t2t_keras.files.locks import run_lock
 from t2t_keras.runs import (
     averaging,
     corpora,
@@ -100,8 +99,7 @@ def train_and_finish(
     chief = is_chief(strategy)
     if chief:
         model_dir.check_writable()
-    lock = run_lock(model_dir.path, log, model_dir.lock_file.name)
-    with lock if chief else contextlib.nullcontext():
+    with model_dir.lock(log) if chief else contextlib.nullcontext():
         with workers.stopping_together(strategy):
             training_run.train(
                 config, model_dir, strategy, log=log, task=task, on_record=on_record

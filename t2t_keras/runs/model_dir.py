@@ -24,18 +24,24 @@ import contextlib
 import json
 import os
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from importlib import metadata
 from pathlib import Path
 from typing import Any
 
 from t2t_keras.errors import UserError
 from t2t_keras.files.atomic import write_file
+from t2t_keras.files.locks import reserve_folder
 from t2t_keras.settings.config import ExperimentConfig
 from t2t_keras.settings.flags import config_from_flagfile, flagfile_text
 from t2t_keras.settings.flat import differences
 from t2t_keras.text.vocabulary import SubwordVocabulary
 from t2t_keras.training.checkpoints import read_state, steps_in
+
+_REFUSAL = (
+    "Another process trains in {folder}: {owner}. Two would overwrite each other's "
+    "checkpoints. Wait for it or stop it, or give another --model_dir."
+)
 
 
 def package_versions(names: Sequence[str]) -> dict[str, str | None]:
@@ -108,6 +114,19 @@ class ModelDir:
                 f"{place} ({error.strerror}). Give a folder that you may write to, or "
                 "change its permissions."
             ) from error
+
+    def lock(
+        self, log: Callable[[str], object]
+    ) -> contextlib.AbstractContextManager[None]:
+        """Keeps the directory to this process for the length of a `with` block.
+
+        Args:
+            log: Called with a warning if the file system has no locks.
+
+        Raises:
+            UserError: In the `with` statement, if another process trains here.
+        """
+        return reserve_folder(self.path, self.lock_file.name, refusal=_REFUSAL, log=log)
 
     def config(self) -> ExperimentConfig:
         """Returns the settings of the run.

@@ -1,13 +1,12 @@
 """Text into records: what the prepare program does, step by step."""
 
-import contextlib
 import dataclasses
-import fcntl
 import os
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
 from t2t_keras.errors import UserError
+from t2t_keras.files.locks import reserve_folder
 from t2t_keras.files.signals import DeferredSignals, deferred
 from t2t_keras.input_pipeline.corpora.corpus import Corpus, TextChunk
 from t2t_keras.input_pipeline.corpora.parallel_text import open_parallel_text
@@ -33,6 +32,10 @@ from t2t_keras.training.progress import as_duration
 
 PAIRS_PER_SHARD = 500_000
 _LOCK_FILE = "prepare.lock"
+_REFUSAL = (
+    "Another process is preparing {folder}: {owner}. Wait for it, or give another "
+    "--output."
+)
 
 
 def prepare(
@@ -57,8 +60,7 @@ def prepare(
             was begun with.
         Interrupted: After SIGINT or SIGTERM; finished shards stay.
     """
-    folder.mkdir(parents=True, exist_ok=True)
-    with _locked(folder):
+    with reserve_folder(folder, _LOCK_FILE, refusal=_REFUSAL, log=say):
         corpus = _open_corpus(config, say)
         making, vocabulary = _begun(config, folder, corpus, pairs_per_shard, say)
         texts = _written_texts(folder, corpus)
@@ -207,20 +209,6 @@ def _progress(pace: Pace) -> str:
         f"{pace.shard}  {pace.pairs_done:,}/{pace.text_pairs:,} pairs  "
         f"{pace.pairs_per_second:,.0f} pairs/s  left {as_duration(pace.seconds_left)}"
     )
-
-
-@contextlib.contextmanager
-def _locked(folder: Path) -> Iterator[None]:
-    """Refuses a second process in the same folder; ends with this one, however."""
-    with open(folder / _LOCK_FILE, "w") as file:
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError as error:
-            raise UserError(
-                f"Another process is preparing {folder}. Wait for it, or give another "
-                "--output."
-            ) from error
-        yield
 
 
 def _interruptible(

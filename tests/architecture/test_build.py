@@ -315,10 +315,15 @@ def test_layers_need_keras_alone() -> None:
             assert third_party <= {"keras", "numpy"}, path.name
 
 
-def test_the_foundation_needs_the_standard_library_only() -> None:
+def test_the_foundation_needs_the_standard_library_and_filelock() -> None:
     targets = _targets_by_name()
-    for name in ("foundation", "files", "signature"):
-        assert not [dep for dep in targets[name].deps if dep.startswith("@")], name
+    for name, allowed in (
+        ("foundation", []),
+        ("files", ["@pypi//filelock"]),
+        ("signature", []),
+    ):
+        third_party = [dep for dep in targets[name].deps if dep.startswith("@")]
+        assert third_party == allowed, name
 
 
 def test_training_decoding_and_evaluation_are_strangers() -> None:

@@ -74,10 +74,10 @@ VARIANTS_OF_PROGRAMS: tuple[Mutation, ...] = (
         "bool(known)",
     ),
     Mutation(
-        "a lock on a deleted file counts",
+        "a lock on a deleted file is another's",
         "t2t_keras.files.locks",
-        "_is_there",
-        "os.path.samestat(os.stat(path), os.fstat(file.fileno()))",
+        "_acquire",
+        "path.exists()",
         "True",
     ),
     Mutation(

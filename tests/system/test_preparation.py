@@ -169,10 +169,13 @@ def test_nothing_left_and_nothing_to_train_on(config, prepare):
         prepare("none", train_source=(), train_target=())
 
 
-def test_two_at_once_are_refused(prepare, tmp_path):
-    with preparation._locked(tmp_path):
-        with pytest.raises(UserError, match="Another process is preparing"):
-            prepare(".")
+def test_two_at_once_are_refused(config, prepare, tmp_path):
+    def second(line):
+        prepare()
+
+    message = f"Another process is preparing .*: process {os.getpid()} on .*--output"
+    with pytest.raises(UserError, match=message):
+        preparation.prepare(config.data, tmp_path / "records", workers=1, say=second)
 
 
 def test_a_line_break_in_a_sentence_cannot_part_the_sides(tmp_path):

@@ -9,7 +9,6 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from t2t_keras.errors import UserError
-from t2t_keras.files.locks import run_lock
 from t2t_keras.input_pipeline.records.manifest import MANIFEST_FILE
 from t2t_keras.reports.ablation.children import Children, last_line
 from t2t_keras.reports.ablation.parameters import parameter_count
@@ -183,7 +182,7 @@ class Study:
         said = False
         while children.signal_number is None:
             try:
-                with run_lock(run.model_dir, self._say):
+                with ModelDir(run.model_dir).lock(self._say):
                     return
             except UserError as error:
                 if not said:

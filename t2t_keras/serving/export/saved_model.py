@@ -1,7 +1,6 @@
 """SavedModel versions below a base directory, each written whole or not at all."""
 
 import contextlib
-import fcntl
 import os
 import re
 import shutil
@@ -10,6 +9,7 @@ from pathlib import Path
 
 import tensorflow as tf
 
+from t2t_keras.files.locks import lock_folder
 from t2t_keras.files.signals import undo_if_interrupted
 from t2t_keras.serving.export.ids_module import IdsModule
 
@@ -62,7 +62,7 @@ def _begun(temporary: Path) -> Iterator[Path]:
 
     with contextlib.ExitStack() as held:
         # Nobody sweeps between the making of ours and its lock.
-        with _locked(temporary.parent, wait=True):
+        with lock_folder(temporary.parent, wait=True):
             _sweep(temporary.parent)
             if temporary.exists():
                 raise FileExistsError(
@@ -71,7 +71,7 @@ def _begun(temporary: Path) -> Iterator[Path]:
                 )
             held.enter_context(undo_if_interrupted(remove))
             temporary.mkdir()
-            held.enter_context(_locked(temporary))
+            held.enter_context(lock_folder(temporary))
         yield temporary
 
 
@@ -80,28 +80,9 @@ def _sweep(base: Path) -> None:
     for left in base.iterdir():
         if not _TEMPORARY.fullmatch(left.name):
             continue
-        with contextlib.suppress(FileNotFoundError), _locked(left) as is_ours:
+        with contextlib.suppress(FileNotFoundError), lock_folder(left) as is_ours:
             if is_ours:
                 shutil.rmtree(left, ignore_errors=True)
-
-
-@contextlib.contextmanager
-def _locked(directory: Path, *, wait: bool = False) -> Iterator[bool]:
-    """Yields whether a directory is locked now, by us.
-
-    The lock is the kernel's and ends with the process, however that ends. It is not
-    ours if it is another's, or if the file system has none.
-    """
-    descriptor = os.open(directory, os.O_RDONLY)
-    try:
-        try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
-            is_ours = True
-        except OSError:
-            is_ours = False
-        yield is_ours
-    finally:
-        os.close(descriptor)
 
 
 def save_version(

@@ -7,12 +7,12 @@ from pathlib import Path
 import pytest
 
 from t2t_keras.errors import UserError
-from t2t_keras.files.locks import run_lock
 from t2t_keras.input_pipeline.records.manifest import MANIFEST_FILE
 from t2t_keras.reports.ablation import study as module
 from t2t_keras.reports.ablation.results import Ablation
 from t2t_keras.reports.ablation.shares import ALL, Share
 from t2t_keras.reports.ablation.study import Study
+from t2t_keras.runs.model_dir import ModelDir
 from tests.reports.ablation.rows import finished, small_plan
 
 
@@ -237,7 +237,7 @@ def test_a_run_that_outlived_its_parent_is_waited_for(made, monkeypatch) -> None
     """Another process trains there, and is done the third time we look."""
     monkeypatch.setattr(module, "_SECONDS_BETWEEN_LOOKS", 0.0)
     looked = []
-    other = run_lock(made.runs[0].model_dir, print)
+    other = ModelDir(made.runs[0].model_dir).lock(print)
     other.__enter__()
 
     def sleep(_: float) -> None:
