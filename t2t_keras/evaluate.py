@@ -63,8 +63,9 @@ _CUTOFF_LENGTH = flags.DEFINE_integer(
 
 def main() -> int:
     """Translates and scores; returns the exit status."""
+    from t2t_keras.files.atomic import write_text
     from t2t_keras.runs import evaluating, models, scoring
-    from t2t_keras.runs.model_dir import ModelDir, write_text
+    from t2t_keras.runs.model_dir import ModelDir
 
     model_dir = ModelDir(program.required("model_dir"))
     config = model_dir.config()

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 from benchmarks.layer_types.fitting import fitted_exponent
 from benchmarks.layer_types.layers import LayerType
 from benchmarks.layer_types.timing import Point, Seconds
+from t2t_keras.files.atomic import write_text
 
 
 class Measurements(NamedTuple):
@@ -126,7 +127,5 @@ def markdown(rows: Sequence[Mapping[str, Any]]) -> str:
 
 
 def write(path: Path, facts: Mapping[str, Any]) -> None:
-    """Writes a whole file or none."""
-    part = path.with_name(path.name + ".part")
-    part.write_text(json.dumps(facts, indent=2, ensure_ascii=False) + "\n", "utf-8")
-    part.replace(path)
+    """Writes a JSON file atomically."""
+    write_text(path, json.dumps(facts, indent=2, ensure_ascii=False) + "\n")

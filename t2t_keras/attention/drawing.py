@@ -1,10 +1,9 @@
-"""Shared parts of the figures: literal text, and files written whole or not at all.
+"""Shared parts of the figures: literal text, and files written atomically.
 
 Nothing here or in the figures touches pyplot: a figure belongs to whoever asked for it,
 and a notebook's own settings stay what they are.
 """
 
-import os
 import warnings
 from collections.abc import Sequence
 from pathlib import Path
@@ -15,7 +14,7 @@ from matplotlib import font_manager
 from matplotlib.figure import Figure
 
 from t2t_keras.errors import UserError
-from t2t_keras.files.signals import undo_if_interrupted
+from t2t_keras.files.atomic import atomic_file
 
 # Tried in this order for letters that matplotlib's own font does not have.
 _FONTS = (
@@ -45,7 +44,7 @@ def text_settings() -> dict[str, Any]:
 
 
 def save_figure(figure: Figure, path: Path) -> None:
-    """Writes a figure, whole or not at all; the ending says in which format.
+    """Writes a figure atomically; the ending of the name selects the format.
 
     An SVG keeps its text as text: small, searchable, and drawn with the fonts of
     whoever looks at it. The same figure always gives the same file.
@@ -58,22 +57,20 @@ def save_figure(figure: Figure, path: Path) -> None:
         UserError: If it cannot be written.
     """
     figure_format = path.suffix.removeprefix(".")
-    temporary = path.with_name(f"{path.name}.{os.getpid()}.tmp")
     settings: Any = {"svg.fonttype": "none", "svg.hashsalt": "t2t_keras"}
     # Without a date, which would make each file another.
     metadata = {"svg": {"Date": None}, "pdf": {"CreationDate": None}}.get(figure_format)
     try:
         with (
-            undo_if_interrupted(lambda: temporary.unlink(missing_ok=True)),
+            atomic_file(path) as file,
             matplotlib.rc_context(settings),
             warnings.catch_warnings(),
         ):
             # A letter that no font has is drawn as a box. That is answer enough.
             warnings.filterwarnings("ignore", "Glyph .* missing from font")
             figure.savefig(
-                temporary, format=figure_format, bbox_inches="tight", metadata=metadata
+                file, format=figure_format, bbox_inches="tight", metadata=metadata
             )
-            temporary.replace(path)
     except OSError as error:
         raise UserError(f"{path} cannot be written: {error.strerror}.") from error
 

@@ -14,7 +14,7 @@ from t2t_keras.attention.page import attention_page
 from t2t_keras.attention.sentence_attention import Attention
 from t2t_keras.attention.words import SPACE, merged_sentence
 from t2t_keras.errors import UserError
-from t2t_keras.runs.model_dir import write_text
+from t2t_keras.files.atomic import write_text
 from t2t_keras.runs.sentence_maps import (
     KINDS,
     AttentionMap,

@@ -1,32 +1,70 @@
-"""Folders that bear their name only when they are whole, and outlast a power cut.
+"""Atomic writes: files and folders that are complete under their names, or not there.
 
-`NAME` is written as `.NAME.tmp` beside it and renamed. What a rename makes visible
-may be on no disk yet: so contents are synchronized before it, and names after it.
+They are written under a temporary name beside the target, synchronized and renamed:
+they also outlast a power cut. What a rename makes visible may not be on the disk yet,
+so contents are synchronized before it, and names after it. No other module renames.
 """
 
+import contextlib
 import errno
 import glob
 import os
 import shutil
-from collections.abc import Callable
+from collections.abc import Iterator
 from pathlib import Path
+from typing import IO, Any
 
 from t2t_keras.files.signals import undo_if_interrupted
 
 
-def write_folder(target: Path, write: Callable[[Path], object]) -> None:
-    """Writes a folder whole or not at all.
-
-    One that has the name already is there until the new one is whole, and moved
-    aside only for the moment between two renames. If the process is killed in that
-    moment, `put_back` gives it its name back.
+@contextlib.contextmanager
+def atomic_file(path: Path, mode: str = "wb", **settings: Any) -> Iterator[IO[Any]]:
+    """Yields an open file that replaces `path` at the end of the block.
 
     Args:
-        target: Its place; the folder above is made if it is not there.
-        write: Called with an empty folder, to write files into.
+        path: Where the file goes. The folder must exist.
+        mode: Mode of `open`, for writing.
+        **settings: Encoding and line ends, as `open` takes them.
 
     Raises:
-        OSError: If it could not be written. Nothing half-written stays behind.
+        OSError: If the file cannot be written. An older one is then unchanged, as it
+            is after every other error and after a signal.
+    """
+    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    with undo_if_interrupted(lambda: temporary.unlink(missing_ok=True)):
+        with open(temporary, mode, **settings) as file:
+            yield file
+            file.flush()
+            os.fsync(file.fileno())
+        _rename(temporary, path)
+
+
+def write_file(path: Path, content: bytes) -> None:
+    """Writes a file atomically, or raises `OSError`."""
+    with atomic_file(path) as file:
+        file.write(content)
+
+
+def write_text(path: Path, text: str) -> None:
+    """Writes a text file in UTF-8 atomically; creates the folders above it."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    write_file(path, text.encode())
+
+
+@contextlib.contextmanager
+def atomic_folder(target: Path) -> Iterator[Path]:
+    """Yields an empty folder that replaces `target` at the end of the block.
+
+    An older folder of that name is moved aside only for the moment between two
+    renames. If the process is killed in that moment, `put_back` restores it. Only one
+    process at a time may write the folder.
+
+    Args:
+        target: Where the folder goes; the folders above are created.
+
+    Raises:
+        OSError: If the folder cannot be written. An older one is then unchanged, as it
+            is after every other error and after a signal.
     """
     target.parent.mkdir(parents=True, exist_ok=True)
     put_back(target.parent, glob.escape(target.name))
@@ -40,40 +78,60 @@ def write_folder(target: Path, write: Callable[[Path], object]) -> None:
     remove(temporary)
     with undo_if_interrupted(undo):
         temporary.mkdir()
-        write(temporary)
-        for path in (*temporary.iterdir(), temporary):
-            synchronize(path)
+        yield temporary
+        _synchronize_tree(temporary)
         if target.exists():
             target.rename(aside)
-        temporary.rename(target)
-        synchronize(target.parent)
+        _rename(temporary, target)
 
 
-def write_file(path: Path, content: bytes) -> None:
-    """Writes a file whole or not at all.
+def publish_folder(temporary: Path, target: Path) -> None:
+    """Gives a complete folder its name, once its contents are on the disk.
 
-    Args:
-        path: Its place; a file that is there is replaced once the new one is on disk.
-        content: What to write.
+    For writers that have a temporary folder of their own, such as several at a time.
 
     Raises:
-        OSError: If it could not be written. The old file is then unchanged.
+        OSError: If `target` exists and is not an empty folder.
     """
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
-    with undo_if_interrupted(lambda: temporary.unlink(missing_ok=True)):
-        with open(temporary, "wb") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-        temporary.replace(path)
+    _synchronize_tree(temporary)
+    _rename(temporary, target)
+
+
+def set_aside(path: Path, aside: Path) -> None:
+    """Renames a folder to a name that is kept; an older folder of it is deleted."""
+    remove(aside)
+    _rename(path, aside)
+
+
+def delete(path: Path) -> None:
+    """Deletes a folder, which loses its name before it loses its files.
+
+    If the process is killed in between, nothing is left that seems complete.
+    """
+    dying = path.parent / f".{path.name}.tmp"
+    remove(dying)
+    path.rename(dying)
+    remove(dying)
+
+
+def sweep(directory: Path, names: str) -> None:
+    """Clears away what killed processes left half-written or half-deleted.
+
+    Args:
+        directory: The folder above those that `atomic_folder` and `delete` were given.
+        names: Pattern of their names.
+    """
+    put_back(directory, names)
+    for stale in directory.glob(f".{names}.tmp"):
+        remove(stale)
 
 
 def put_back(directory: Path, names: str) -> None:
     """Gives folders that were moved aside their names, if no others have them.
 
     Args:
-        directory: Where they lie.
-        names: A pattern of their names.
+        directory: The folder above them.
+        names: Pattern of their names.
     """
     for aside in directory.glob(f".{names}.old"):
         target = directory / aside.name.removeprefix(".").removesuffix(".old")
@@ -83,31 +141,26 @@ def put_back(directory: Path, names: str) -> None:
             aside.rename(target)
 
 
-def delete(path: Path) -> None:
-    """Deletes a folder, which loses its name before it loses its files.
-
-    A process killed in between leaves nothing that passes for a whole one.
-    """
-    dying = path.parent / f".{path.name}.tmp"
-    remove(dying)
-    path.rename(dying)
-    remove(dying)
-
-
 def remove(path: Path) -> None:
-    """Removes a folder if it is there."""
+    """Removes a folder if it exists."""
     shutil.rmtree(path, ignore_errors=True)
 
 
 def synchronize(path: Path) -> None:
     """Waits until a file's contents, or the names in a folder, are on the disk.
 
-    Some file systems know no waiting for a folder; there nothing is done.
+    Does nothing for a folder that its file system cannot synchronize, or that may be
+    written to but not read.
 
     Raises:
         OSError: If they cannot be written there.
     """
-    handle = os.open(path, os.O_RDONLY)
+    try:
+        handle = os.open(path, os.O_RDONLY)
+    except PermissionError:
+        if path.is_dir():
+            return
+        raise
     try:
         os.fsync(handle)
     except OSError as error:
@@ -115,3 +168,13 @@ def synchronize(path: Path) -> None:
             raise
     finally:
         os.close(handle)
+
+
+def _synchronize_tree(folder: Path) -> None:
+    for path in (*folder.rglob("*"), folder):
+        synchronize(path)
+
+
+def _rename(path: Path, target: Path) -> None:
+    path.rename(target)
+    synchronize(target.parent)

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import IO, Any, TypeVar
 
 from t2t_keras.errors import UserError
-from t2t_keras.files.signals import undo_if_interrupted
+from t2t_keras.files.atomic import atomic_file
 
 _Item = TypeVar("_Item")
 
@@ -101,7 +101,7 @@ def chunks(items: Iterable[_Item], size: int) -> Iterator[list[_Item]]:
 
 @contextlib.contextmanager
 def opened_output(path: str) -> Iterator[IO[str]]:
-    """Yields standard output for "-", or a file that appears when it is whole.
+    """Yields standard output for "-", or a file that appears when it is complete.
 
     Raises:
         UserError: If the file cannot be made.
@@ -116,12 +116,10 @@ def opened_output(path: str) -> Iterator[IO[str]]:
             yield file
         return
     path = os.path.realpath(path)
-    temporary = Path(f"{path}.{os.getpid()}.tmp")
-    with undo_if_interrupted(lambda: temporary.unlink(missing_ok=True)):
+    with contextlib.ExitStack() as stack:
+        output = atomic_file(Path(path), "w", encoding="utf-8", newline="\n")
         try:
-            file = open(temporary, "w", encoding="utf-8", newline="\n")
+            file = stack.enter_context(output)
         except OSError as error:
             raise UserError(f"{path} cannot be written: {error.strerror}.") from error
-        with file:
-            yield file
-        temporary.replace(path)
+        yield file

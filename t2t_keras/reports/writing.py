@@ -3,10 +3,10 @@
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
+from t2t_keras.files.atomic import write_text
 from t2t_keras.reports.blocks import Block, Details, Figure, Page
 from t2t_keras.reports.html_page import html_page
 from t2t_keras.reports.markdown_page import figure_file, markdown_page
-from t2t_keras.runs.model_dir import write_text
 
 
 def write_report(page: Page, folder: Path, stem: str) -> tuple[Path, Path]:

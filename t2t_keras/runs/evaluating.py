@@ -4,9 +4,10 @@ import re
 from collections.abc import Sequence
 
 from t2t_keras.errors import UserError
+from t2t_keras.files.atomic import write_text
 from t2t_keras.input_pipeline.corpora.corpus import open_corpus
 from t2t_keras.runs import corpora, scoring
-from t2t_keras.runs.model_dir import ModelDir, write_text
+from t2t_keras.runs.model_dir import ModelDir
 from t2t_keras.runs.tasks import TREES, Task, task_for
 from t2t_keras.settings.config import ExperimentConfig
 

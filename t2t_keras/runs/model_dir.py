@@ -30,7 +30,7 @@ from pathlib import Path
 from typing import Any
 
 from t2t_keras.errors import UserError
-from t2t_keras.files.atomic import write_file
+from t2t_keras.files.atomic import write_text
 from t2t_keras.files.locks import reserve_folder
 from t2t_keras.settings.config import ExperimentConfig
 from t2t_keras.settings.flags import config_from_flagfile, flagfile_text
@@ -220,9 +220,3 @@ class ModelDir:
             f"{steps_in(self.checkpoints) or 'none'}; --checkpoint may be averaged, "
             "latest, best, a step, or a checkpoint's folder."
         )
-
-
-def write_text(path: Path, text: str) -> None:
-    """Writes a file whole or not at all."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    write_file(path, text.encode())

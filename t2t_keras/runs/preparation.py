@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
 from t2t_keras.errors import UserError
+from t2t_keras.files.atomic import write_text
 from t2t_keras.files.locks import reserve_folder
 from t2t_keras.files.signals import DeferredSignals, deferred
 from t2t_keras.input_pipeline.corpora.corpus import Corpus, TextChunk
@@ -24,7 +25,6 @@ from t2t_keras.input_pipeline.records.manifest import (
 from t2t_keras.input_pipeline.records.tokenized import TokenizationReport
 from t2t_keras.runs import corpora
 from t2t_keras.runs.mixing import open_parts
-from t2t_keras.runs.model_dir import write_text
 from t2t_keras.runs.record_settings import check_settings, kept_settings, without_corpus
 from t2t_keras.settings.config import DataConfig
 from t2t_keras.text.vocabulary import SubwordVocabulary

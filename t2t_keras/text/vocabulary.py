@@ -74,7 +74,7 @@ class SubwordVocabulary:
         return cls(model_proto)
 
     def save(self, path: str | Path) -> None:
-        """Writes the file whole or not at all.
+        """Writes the file atomically.
 
         Raises:
             UserError: If it cannot be written; an older file is then untouched.

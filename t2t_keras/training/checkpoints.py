@@ -1,8 +1,8 @@
 """Checkpoints: weights, optimizer state and position in the data, on disk and back.
 
 A checkpoint is one directory, `step-N`, with TensorFlow's own checkpoint files and
-`state.json`. It is written under another name and renamed when it is whole and on the
-disk, so what bears the name is complete, whatever kills the process or the machine.
+`state.json`. It is written atomically: a folder of that name is complete, no matter
+what kills the process or the machine.
 """
 
 import dataclasses
@@ -19,7 +19,7 @@ import numpy as np
 import tensorflow as tf
 
 from t2t_keras.errors import UserError
-from t2t_keras.files.atomic import delete, put_back, remove, write_folder
+from t2t_keras.files.atomic import atomic_folder, delete, set_aside, sweep
 
 _NAME = re.compile(r"step-(\d+)")
 _NAMES = "step-*"
@@ -154,9 +154,9 @@ class CheckpointStore:
     def tidy(self) -> None:
         """Clears away what a killed run left half-written or half-deleted.
 
-        Only for who may write: it would take away what another is writing.
+        Only for the process that writes: it deletes what another is writing.
         """
-        _tidy(self.directory)
+        sweep(self.directory, _NAMES)
 
     def restore_newest(
         self, last_saved: int = 0
@@ -189,9 +189,7 @@ class CheckpointStore:
                 passed_over.append(self.path(step))
             else:
                 for path in passed_over:
-                    aside = self._aside(path)
-                    remove(aside)
-                    path.rename(aside)
+                    set_aside(path, self._aside(path))
                 return state, gone + warnings
         if warnings:
             raise UserError(
@@ -315,28 +313,18 @@ def _stored_shapes(reader: Any) -> dict[str, tuple[int, ...]]:
 def _write_directory(
     target: Path, checkpoint: tf.train.Checkpoint, state: CheckpointState
 ) -> None:
-    """Writes a checkpoint's directory whole or not at all.
+    """Writes a checkpoint's directory atomically.
 
     Raises:
         OSError: If it could not be written. Nothing half-written stays behind.
     """
-
-    def write(directory: Path) -> None:
-        checkpoint.write(str(directory / _WEIGHTS))
-        _write_state(directory, state)
-
-    _tidy(target.parent)
+    sweep(target.parent, _NAMES)
     try:
-        write_folder(target, write)
+        with atomic_folder(target) as directory:
+            checkpoint.write(str(directory / _WEIGHTS))
+            _write_state(directory, state)
     except tf.errors.OpError as error:
         raise OSError(f"{target} could not be written: {error.message}") from error
-
-
-def _tidy(directory: Path) -> None:
-    """Clears away what a killed run left half-written, half-renamed or half-deleted."""
-    put_back(directory, _NAMES)
-    for stale in directory.glob(f".{_NAMES}.tmp"):
-        remove(stale)
 
 
 def _write_state(directory: Path, state: CheckpointState) -> None:

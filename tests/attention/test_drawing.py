@@ -1,4 +1,4 @@
-"""Labels, checks, and files that are whole or not there."""
+"""Labels, checks, and files that are complete or not there."""
 
 import matplotlib
 import pytest
@@ -56,8 +56,8 @@ def test_a_failure_leaves_the_old_file_and_no_other(tmp_path, monkeypatch) -> No
     path = tmp_path / "a.svg"
     path.write_text("old")
 
-    def full(self, name, **_):
-        name.write_text("half")
+    def full(self, file, **_):
+        file.write(b"half")
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(Figure, "savefig", full)

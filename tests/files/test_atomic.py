@@ -1,4 +1,4 @@
-"""Folders that are whole or not there, after a kill and after a power cut."""
+"""Files and folders that are complete or not there, after a kill and a power cut."""
 
 import errno
 import os
@@ -7,22 +7,29 @@ from pathlib import Path
 import pytest
 
 from t2t_keras.files.atomic import (
+    atomic_file,
+    atomic_folder,
     delete,
+    publish_folder,
     put_back,
     remove,
+    set_aside,
+    sweep,
     synchronize,
-    write_folder,
+    write_file,
+    write_text,
 )
 
 
-def with_file(text: str):
-    return lambda folder: (folder / "file").write_text(text)
+def write_folder(target: Path, text: str) -> None:
+    with atomic_folder(target) as folder:
+        (folder / "file").write_text(text)
 
 
 def test_a_folder_comes_with_what_is_in_it_and_replaces_another(tmp_path) -> None:
     target = tmp_path / "above" / "name"
     for text in ("one", "other"):
-        write_folder(target, with_file(text))
+        write_folder(target, text)
         assert (target / "file").read_text() == text
         assert list(target.parent.iterdir()) == [target]
 
@@ -50,23 +57,39 @@ class Journal:
 def test_contents_are_on_the_disk_before_the_name_and_then_the_name(
     tmp_path, monkeypatch
 ) -> None:
-    def write(folder: Path) -> None:
-        for name in ("one", "other"):
-            (folder / name).write_text(name)
-
     journal = Journal(monkeypatch)
-    write_folder(tmp_path / "name", write)
-    before, after = journal.calls[:3], journal.calls[3:]
-    assert sorted(before[:2]) == [("fsync", "one"), ("fsync", "other")]
-    assert before[2] == ("fsync", ".name.tmp")
+    with atomic_folder(tmp_path / "name") as folder:
+        (folder / "below").mkdir()
+        for name in ("one", "below/other"):
+            (folder / name).write_text(name)
+    before, after = journal.calls[:4], journal.calls[4:]
+    assert sorted(before[:3]) == [("fsync", name) for name in ("below", "one", "other")]
+    assert before[3] == ("fsync", ".name.tmp")
     assert after == [("rename", ".name.tmp"), ("fsync", tmp_path.name)]
+
+
+def test_so_are_those_of_a_file_and_of_a_folder_that_is_published(
+    tmp_path, monkeypatch
+) -> None:
+    folder = tmp_path / "mine"
+    folder.mkdir()
+    (folder / "one").write_text("1")
+    journal = Journal(monkeypatch)
+    publish_folder(folder, tmp_path / "name")
+    contents = [("fsync", "one"), ("fsync", "mine")]
+    assert journal.calls == [*contents, ("rename", "mine"), ("fsync", tmp_path.name)]
+    journal.calls.clear()
+    write_file(tmp_path / "file", b"1")
+    temporary = f".file.{os.getpid()}.tmp"
+    moved = [("rename", temporary), ("fsync", tmp_path.name)]
+    assert journal.calls == [("fsync", temporary), *moved]
 
 
 def test_a_disk_that_fails_at_the_last_moment_leaves_the_older_one(
     tmp_path, monkeypatch
 ) -> None:
     target = tmp_path / "name"
-    write_folder(target, with_file("old"))
+    write_folder(target, "old")
 
     def failing(_: int) -> None:
         raise OSError(errno.EIO, "Input/output error")
@@ -74,7 +97,7 @@ def test_a_disk_that_fails_at_the_last_moment_leaves_the_older_one(
     with monkeypatch.context() as patch:
         patch.setattr(os, "fsync", failing)
         with pytest.raises(OSError, match="Input/output"):
-            write_folder(target, with_file("new"))
+            write_folder(target, "new")
     assert (target / "file").read_text() == "old"
     assert list(tmp_path.iterdir()) == [target]
 
@@ -92,7 +115,8 @@ def test_a_file_system_may_know_no_waiting_for_a_folder(tmp_path, monkeypatch) -
 
 def test_what_was_moved_aside_gets_its_name_back_if_that_is_free(tmp_path) -> None:
     for name in (".step-1.old", ".step-2.old", "step-2", ".other.old"):
-        with_file(name)(Path.mkdir(tmp_path / name) or tmp_path / name)
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "file").write_text(name)
     put_back(tmp_path, "step-*")
     assert {path.name: (path / "file").read_text() for path in tmp_path.iterdir()} == {
         "step-1": ".step-1.old",
@@ -104,13 +128,78 @@ def test_what_was_moved_aside_gets_its_name_back_if_that_is_free(tmp_path) -> No
 def test_a_name_with_a_pattern_in_it_is_a_name(tmp_path) -> None:
     # Of a [1] that is being replaced, nothing is to happen to the older of 1.
     (tmp_path / ".1.old").mkdir()
-    write_folder(tmp_path / "[1]", with_file("x"))
+    write_folder(tmp_path / "[1]", "x")
     assert sorted(path.name for path in tmp_path.iterdir()) == [".1.old", "[1]"]
 
 
 def test_what_is_deleted_is_gone_and_what_is_not_there_is_no_fault(tmp_path) -> None:
     target = tmp_path / "name"
-    write_folder(target, with_file("x"))
+    write_folder(target, "x")
     delete(target)
     assert list(tmp_path.iterdir()) == []
     remove(target)
+
+
+def test_what_is_set_aside_replaces_what_was_set_aside_before(tmp_path) -> None:
+    for text in ("one", "other"):
+        write_folder(tmp_path / "name", text)
+        set_aside(tmp_path / "name", tmp_path / "damaged-name")
+    assert [path.name for path in tmp_path.iterdir()] == ["damaged-name"]
+    assert (tmp_path / "damaged-name" / "file").read_text() == "other"
+
+
+def test_what_killed_processes_left_is_swept_and_no_more(tmp_path) -> None:
+    for name in (".step-1.tmp", ".step-2.old", ".step-3.old", "step-3", ".a.tmp"):
+        (tmp_path / name).mkdir()
+    sweep(tmp_path, "step-*")
+    names = {path.name for path in tmp_path.iterdir()}
+    assert names == {"step-2", "step-3", ".a.tmp"}
+
+
+def test_a_file_is_replaced_when_it_is_complete(tmp_path) -> None:
+    path = tmp_path / "new" / "file.txt"
+    write_text(path, "Größe\n")
+    with atomic_file(path, "w", encoding="utf-16-le", newline="\r\n") as file:
+        file.write("ß\n")
+        assert path.read_bytes() == "Größe\n".encode()
+    assert path.read_bytes() == "ß\r\n".encode("utf-16-le")
+    assert os.stat(path).st_mode & 0o777 == 0o666 & ~umask()
+    assert [p.name for p in path.parent.iterdir()] == ["file.txt"]
+
+
+def umask() -> int:
+    mask = os.umask(0)
+    os.umask(mask)
+    return mask
+
+
+@pytest.mark.parametrize("name", ["fsync", "rename"])
+def test_an_interrupted_write_leaves_the_older_file(
+    tmp_path, monkeypatch, name
+) -> None:
+    path = tmp_path / "file.txt"
+    write_text(path, "old")
+
+    def interrupted(*_) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(os, name, interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        write_text(path, "new")
+    assert path.read_text() == "old"
+    assert [p.name for p in tmp_path.iterdir()] == ["file.txt"]
+
+
+def test_a_file_may_go_where_names_may_be_written_and_not_read(
+    tmp_path, monkeypatch
+) -> None:
+    opened = os.open
+
+    def refuse_folders(path, *arguments, **settings):
+        if Path(path).is_dir():
+            raise PermissionError(errno.EACCES, "Permission denied")
+        return opened(path, *arguments, **settings)
+
+    monkeypatch.setattr(os, "open", refuse_folders)
+    write_file(tmp_path / "file", b"1")
+    assert (tmp_path / "file").read_bytes() == b"1"

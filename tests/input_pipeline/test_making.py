@@ -143,7 +143,8 @@ def test_damage_is_told_and_the_shard_made_again(made, making, vocabulary):
     content[-3] ^= 1
     file.write_bytes(content)
     (folder / facts[4].name / "shard.json").unlink()
-    (folder / ".making-train-00001-x").mkdir()
+    for left in (".train-00001.tmp", ".making-train-00001-x"):
+        (folder / left).mkdir()
     said = []
     present = sound_shards(folder, making.num_shards, said.append)
     assert sorted(present) == [0, 1, 3]

@@ -4,12 +4,13 @@ import dataclasses
 import hashlib
 import json
 import os
+import shutil
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 from t2t_keras.errors import UserError
-from t2t_keras.input_pipeline.records import shards
 from t2t_keras.input_pipeline.records.shards import (
     check_shard,
     open_shard,
@@ -121,7 +122,7 @@ def test_a_shard_that_cannot_be_finished_leaves_nothing(tmp_path, monkeypatch):
     def fail(*_):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(shards.os, "rename", fail)
+    monkeypatch.setattr(Path, "rename", fail)
     with pytest.raises(OSError, match="No space"):
         write_shard(tmp_path, 0, CHUNK, text_pairs=6)
     assert os.listdir(tmp_path) == []
@@ -141,8 +142,8 @@ def test_what_a_kill_left_is_removed(tmp_path, path, monkeypatch):
     def killed(*_):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(shards.os, "rename", killed)
-    monkeypatch.setattr(shards.shutil, "rmtree", lambda *_, **__: None)
+    monkeypatch.setattr(Path, "rename", killed)
+    monkeypatch.setattr(shutil, "rmtree", lambda *_, **__: None)
     with pytest.raises(KeyboardInterrupt):
         write_shard(tmp_path, 8, CHUNK, text_pairs=6)
     monkeypatch.undo()

@@ -83,7 +83,7 @@ VARIANTS_OF_PROGRAMS: tuple[Mutation, ...] = (
     Mutation(
         "contents are not on the disk before their name",
         "t2t_keras.files.atomic",
-        "write_folder",
+        "_synchronize_tree",
         "synchronize(path)",
         "None",
     ),

@@ -12,7 +12,7 @@ from hypothesis import given
 
 from t2t_keras.errors import UserError
 from t2t_keras.runs import model_dir as model_dir_module
-from t2t_keras.runs.model_dir import ModelDir, write_text
+from t2t_keras.runs.model_dir import ModelDir
 from t2t_keras.settings.config import ExperimentConfig, ModelConfig, TrainingConfig
 from t2t_keras.text.subwords import learn_subwords
 from t2t_keras.text.vocabulary import SubwordVocabulary
@@ -221,35 +221,6 @@ def test_where_none_is_none_is_found(model_dir) -> None:
     for which in ("averaged", "latest", "best"):
         with pytest.raises(UserError, match="There are steps none"):
             model_dir.find_checkpoint(which)
-
-
-# --- Writing
-
-
-def test_text_is_written_whole(tmp_path) -> None:
-    path = tmp_path / "new" / "file.txt"
-    write_text(path, "Größe\n")
-    write_text(path, "größer\n")
-    assert path.read_bytes() == "größer\n".encode()
-    assert os.stat(path).st_mode & 0o777 == 0o644
-    assert [p.name for p in path.parent.iterdir()] == ["file.txt"]
-
-
-@pytest.mark.parametrize("name", ["fsync", "replace"])
-def test_an_interrupted_write_leaves_the_older_file(
-    tmp_path, monkeypatch, name
-) -> None:
-    path = tmp_path / "file.txt"
-    write_text(path, "old")
-
-    def interrupted(*_) -> None:
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr(model_dir_module.os, name, interrupted)
-    with pytest.raises(KeyboardInterrupt):
-        write_text(path, "new")
-    assert path.read_text() == "old"
-    assert [p.name for p in tmp_path.iterdir()] == ["file.txt"]
 
 
 def test_the_docstring_draws_every_file() -> None:

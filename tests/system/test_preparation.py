@@ -282,4 +282,4 @@ def test_ctrl_c_reaches_every_process_and_one_of_them_speaks(tmp_path):
     *shards, last = errors.splitlines()[1:]
     assert all(line.startswith("train-") for line in shards)
     assert last.startswith("stopped by SIGINT; finished shards are kept.")
-    assert not list(folder.glob(".making-*"))
+    assert not list(folder.glob(".*"))

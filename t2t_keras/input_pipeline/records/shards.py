@@ -6,15 +6,12 @@ SHARD/
   lengths.npy   [pairs, 2] int32: source and target length of each pair
   shard.json    how many pairs, what was dropped, SHA-256 of the three
 
-A shard is there whole or not at all. ADR 0015 says why it is no TFRecord.
+A shard is complete or not there. ADR 0015 says why it is no TFRecord.
 """
 
 import dataclasses
 import hashlib
 import json
-import os
-import shutil
-import tempfile
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -22,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from t2t_keras.errors import UserError
-from t2t_keras.files.atomic import synchronize
+from t2t_keras.files.atomic import atomic_folder, remove, sweep
 from t2t_keras.input_pipeline.records.tokenized import (
     TokenizationReport,
     TokenizedChunk,
@@ -30,7 +27,6 @@ from t2t_keras.input_pipeline.records.tokenized import (
 
 FACTS_FILE = "shard.json"
 _ARRAYS = ("source", "target", "lengths")
-_TEMPORARY = ".making-"
 
 
 class DamagedShardError(UserError):
@@ -86,7 +82,7 @@ def shard_name(number: int) -> str:
 def write_shard(
     folder: Path, number: int, chunk: TokenizedChunk, text_pairs: int
 ) -> ShardFacts:
-    """Writes a shard below a folder: whole, or nothing of it.
+    """Writes a shard below a folder atomically.
 
     Args:
         folder: Of the records.
@@ -95,31 +91,22 @@ def write_shard(
         text_pairs: Pairs of text it was made of.
     """
     path = folder / shard_name(number)
-    making = Path(tempfile.mkdtemp(dir=folder, prefix=f"{_TEMPORARY}{path.name}-"))
-    try:
+    with atomic_folder(path) as temporary:
         sha256 = {}
         arrays = (*chunk.tokens, chunk.lengths)
         for name, array in zip(_ARRAYS, arrays, strict=True):
-            sha256[f"{name}.npy"] = _save(making / f"{name}.npy", array)
+            sha256[f"{name}.npy"] = _save(temporary / f"{name}.npy", array)
         facts = ShardFacts(path.name, text_pairs, chunk.report, sha256)
         text = json.dumps(dataclasses.asdict(facts), indent=2) + "\n"
-        _write(making / FACTS_FILE, text.encode())
-        os.chmod(making, 0o755)  # temporary folders are made private
-        synchronize(making)
-        if path.exists():  # a damaged one
-            shutil.rmtree(path)
-        os.rename(making, path)
-        synchronize(folder)
-    except BaseException:
-        shutil.rmtree(making, ignore_errors=True)
-        raise
+        (temporary / FACTS_FILE).write_text(text)
     return facts
 
 
 def remove_unfinished(folder: Path) -> None:
     """Removes what a process that was killed has left of a shard."""
-    for path in folder.glob(f"{_TEMPORARY}*"):
-        shutil.rmtree(path)
+    sweep(folder, "train-*")
+    for path in folder.glob(".making-*"):  # left by release 0.2.0
+        remove(path)
 
 
 def read_facts(path: Path) -> ShardFacts:
@@ -191,19 +178,10 @@ def _save(path: Path, array: np.ndarray) -> str:
         # Little-endian on every machine, and rows one after another.
         ordered = np.ascontiguousarray(array, array.dtype.newbyteorder("<"))
         np.save(file, ordered, allow_pickle=False)
-        file.flush()
-        os.fsync(file.fileno())
     digest = hashlib.sha256()
     for block in _blocks(path):
         digest.update(block)
     return digest.hexdigest()
-
-
-def _write(path: Path, content: bytes) -> None:
-    with open(path, "wb") as file:
-        file.write(content)
-        file.flush()
-        os.fsync(file.fileno())
 
 
 def _blocks(path: Path) -> Iterator[bytes]:

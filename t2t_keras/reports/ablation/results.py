@@ -8,10 +8,11 @@ from pathlib import Path
 from typing import Any
 
 from t2t_keras.errors import UserError
+from t2t_keras.files.atomic import write_text
 from t2t_keras.reports.ablation.corpus_names import corpus_name
 from t2t_keras.reports.ablation.parameters import parameter_count
 from t2t_keras.reports.ablation.plan import Row, Run, changes
-from t2t_keras.runs.model_dir import ModelDir, write_text
+from t2t_keras.runs.model_dir import ModelDir
 from t2t_keras.settings.flat import with_absolute_paths
 
 FILE = "ablation.json"
@@ -168,7 +169,7 @@ def collect(
 
 
 def write_results(ablation: Ablation, folder: Path) -> None:
-    """Writes `ablation.json` and `ablation.tsv`, each whole or not at all."""
+    """Writes `ablation.json` and `ablation.tsv` atomically."""
     facts = {"version": _VERSION, **dataclasses.asdict(ablation)}
     write_text(folder / FILE, json.dumps(facts, indent=2) + "\n")
     names = [field.name for field in dataclasses.fields(RunResult)]

@@ -13,7 +13,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from t2t_keras.errors import UserError
-from t2t_keras.serving.export.saved_model import whole_or_not_at_all
+from t2t_keras.serving.export.saved_model import new_version
 from t2t_keras.text.vocabulary import EOS_ID, PAD_ID, UNK_ID
 
 # How CTranslate2 may store weights without PyTorch's help.
@@ -34,7 +34,7 @@ def write_ctranslate2(
     quantization: str = "float32",
     files: Mapping[str, bytes] = MappingProxyType({}),
 ) -> Path:
-    """Writes a model directory of CTranslate2, whole or not at all.
+    """Writes a model directory of CTranslate2 atomically.
 
     It is loaded and translates before it gets its name. Sources are given to it as
     pieces without EOS, which CTranslate2 adds. Log probabilities are the model's own:
@@ -76,7 +76,7 @@ def write_ctranslate2(
         spec.config.add_attribute(name, value)
     spec.validate()
     spec.optimize(quantization)
-    with whole_or_not_at_all(final) as temporary:
+    with new_version(final) as temporary:
         spec.save(str(temporary))
         for name, content in files.items():
             (temporary / name).write_bytes(content)

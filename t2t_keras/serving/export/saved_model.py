@@ -1,14 +1,14 @@
-"""SavedModel versions below a base directory, each written whole or not at all."""
+"""SavedModel versions below a base directory, each written atomically."""
 
 import contextlib
 import os
 import re
-import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import tensorflow as tf
 
+from t2t_keras.files.atomic import publish_folder, remove
 from t2t_keras.files.locks import lock_folder
 from t2t_keras.files.signals import undo_if_interrupted
 from t2t_keras.serving.export.ids_module import IdsModule
@@ -28,15 +28,19 @@ def next_version(base: Path) -> Path:
 
 
 @contextlib.contextmanager
-def whole_or_not_at_all(final: Path) -> Iterator[Path]:
-    """Yields an empty directory, which becomes the directory `final` when all is done.
+def new_version(final: Path) -> Iterator[Path]:
+    """Yields an empty directory that gets the name `final` at the end of the block.
 
-    A server that watches the folder above never sees one that is half written. What
-    fails, or is interrupted, leaves nothing: not the folder it is in, if that is new.
-    What a process leaves that is killed, the next one deletes.
+    A server that watches the directory above never sees an incomplete one. After an
+    error or a signal nothing is left, not even the directory above if it is new. What a
+    killed process left, the next one deletes.
 
     Args:
-        final: What must not exist yet.
+        final: Must not exist.
+
+    Raises:
+        FileExistsError: If it is being written, as another thread may do.
+        OSError: If it cannot be written.
     """
     base = final.parent
     is_new = not base.exists()
@@ -48,20 +52,17 @@ def whole_or_not_at_all(final: Path) -> Iterator[Path]:
 
     with undo_if_interrupted(remove_base):
         base.mkdir(parents=True, exist_ok=True)
-        with _begun(base / f".{final.name}.{os.getpid()}.tmp") as temporary:
+        # The process is part of the name: several may export at a time.
+        with _make_locked(base / f".{final.name}.{os.getpid()}.tmp") as temporary:
             yield temporary
-            temporary.rename(final)
+            publish_folder(temporary, final)
 
 
 @contextlib.contextmanager
-def _begun(temporary: Path) -> Iterator[Path]:
-    """Makes a directory that is locked while it is written, and removed afterwards."""
-
-    def remove() -> None:
-        shutil.rmtree(temporary, ignore_errors=True)
-
+def _make_locked(temporary: Path) -> Iterator[Path]:
+    """Makes a directory that is locked in the block, and removed at the end."""
     with contextlib.ExitStack() as held:
-        # Nobody sweeps between the making of ours and its lock.
+        # No other process sweeps before ours is locked.
         with lock_folder(temporary.parent, wait=True):
             _sweep(temporary.parent)
             if temporary.exists():
@@ -69,20 +70,20 @@ def _begun(temporary: Path) -> Iterator[Path]:
                     f"{temporary} is there: another export is writing it, or was "
                     "killed. If none is running, delete it."
                 )
-            held.enter_context(undo_if_interrupted(remove))
+            held.enter_context(undo_if_interrupted(lambda: remove(temporary)))
             temporary.mkdir()
             held.enter_context(lock_folder(temporary))
         yield temporary
 
 
 def _sweep(base: Path) -> None:
-    """Deletes what killed processes left half written; nobody has that locked."""
+    """Deletes what killed processes left half written: directories without a lock."""
     for left in base.iterdir():
         if not _TEMPORARY.fullmatch(left.name):
             continue
-        with contextlib.suppress(FileNotFoundError), lock_folder(left) as is_ours:
-            if is_ours:
-                shutil.rmtree(left, ignore_errors=True)
+        with contextlib.suppress(FileNotFoundError), lock_folder(left) as is_locked:
+            if is_locked:
+                remove(left)
 
 
 def save_version(
@@ -109,7 +110,7 @@ def save_version(
     """
     final = next_version(Path(base))
     try:
-        with whole_or_not_at_all(final) as temporary:
+        with new_version(final) as temporary:
             tf.saved_model.save(module, str(temporary), signatures=module.signatures())
             for finish in finishers:
                 finish(temporary)

@@ -1,4 +1,4 @@
-"""Versions are written whole or not at all."""
+"""Versions are written atomically."""
 
 import os
 

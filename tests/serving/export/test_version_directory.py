@@ -1,4 +1,4 @@
-"""A version is there when it is whole, and leaves nothing if it never is."""
+"""A version is there when it is complete, and leaves nothing if it never is."""
 
 import errno
 import fcntl
@@ -9,15 +9,15 @@ from pathlib import Path
 
 import pytest
 
-from t2t_keras.serving.export.saved_model import next_version, whole_or_not_at_all
+from t2t_keras.serving.export.saved_model import new_version, next_version
 
 # Writes half of a version, says so, and waits to be killed.
 HALF = """
 import sys, time
 from pathlib import Path
-from t2t_keras.serving.export.saved_model import whole_or_not_at_all
+from t2t_keras.serving.export.saved_model import new_version
 
-with whole_or_not_at_all(Path(sys.argv[1])) as temporary:
+with new_version(Path(sys.argv[1])) as temporary:
     (temporary / "variables").mkdir()
     (temporary / "variables" / "half").write_text("x")
     print(temporary.name, flush=True)
@@ -34,7 +34,7 @@ def test_versions_count_on_from_the_largest_and_what_is_no_version_is_left(tmp_p
 
 def test_nobody_sees_it_before_it_is_whole(tmp_path):
     final = tmp_path / "deep" / "base" / "7"
-    with whole_or_not_at_all(final) as temporary:
+    with new_version(final) as temporary:
         (temporary / "file").write_text("x")
         assert not final.exists()
         assert not temporary.name.isdigit()  # no server takes it for a version
@@ -48,7 +48,7 @@ def test_what_fails_or_is_interrupted_leaves_nothing(tmp_path, error, others):
     base = tmp_path / "base"
     if others:
         (base / "1").mkdir(parents=True)
-    with pytest.raises(error), whole_or_not_at_all(base / "2") as temporary:
+    with pytest.raises(error), new_version(base / "2") as temporary:
         (temporary / "half").write_text("x")
         raise error
     assert base.exists() == others
@@ -67,16 +67,16 @@ def test_a_signal_the_moment_a_folder_is_made_leaves_nothing(
             raise KeyboardInterrupt
 
     monkeypatch.setattr(Path, "mkdir", interrupted)
-    with pytest.raises(KeyboardInterrupt), whole_or_not_at_all(tmp_path / "base" / "2"):
+    with pytest.raises(KeyboardInterrupt), new_version(tmp_path / "base" / "2"):
         pass
     assert names_in(tmp_path) == []
 
 
 def test_two_threads_do_not_write_the_same_version(tmp_path):
-    with whole_or_not_at_all(tmp_path / "1") as first:
+    with new_version(tmp_path / "1") as first:
         with (
             pytest.raises(FileExistsError, match="another export is writing it"),
-            whole_or_not_at_all(tmp_path / "1"),
+            new_version(tmp_path / "1"),
         ):
             pass
         assert first.is_dir()
@@ -108,12 +108,12 @@ def test_the_next_one_deletes_what_a_killed_process_left_and_no_more(tmp_path):
             pass
         killed.wait()
         assert left.is_dir()
-        with whole_or_not_at_all(tmp_path / "2"):
+        with new_version(tmp_path / "2"):
             assert not left.exists()
         assert (being_written / "variables" / "half").read_text() == "x"
         assert live.poll() is None
         assert names_in(tmp_path) == sorted([*others, being_written.name, "2"])
-    with whole_or_not_at_all(tmp_path / "3"):
+    with new_version(tmp_path / "3"):
         assert not being_written.exists()
     assert names_in(tmp_path) == sorted([*others, "2", "3"])
 
@@ -122,7 +122,7 @@ def test_what_an_older_release_left_is_deleted(tmp_path):
     """Nobody has locked it; the number of its process may be another's by now."""
     old = tmp_path / ".1.1.tmp"
     (old / "variables").mkdir(parents=True)
-    with whole_or_not_at_all(tmp_path / "1"):
+    with new_version(tmp_path / "1"):
         assert not old.exists()
 
 
@@ -132,6 +132,6 @@ def test_where_nothing_can_be_locked_nothing_is_deleted(tmp_path, monkeypatch):
 
     monkeypatch.setattr(fcntl, "flock", no_locks)
     (tmp_path / ".1.1.tmp").mkdir()
-    with whole_or_not_at_all(tmp_path / "1"):
+    with new_version(tmp_path / "1"):
         pass
     assert names_in(tmp_path) == [".1.1.tmp", "1"]
