@@ -18,7 +18,7 @@ import threading
 
 from absl import flags
 
-from t2t_keras.files.signals import handled
+from t2t_keras.files.signals import handle_signals
 from t2t_keras.settings import program
 from t2t_keras.settings.flags import (
     config_from_flags,
@@ -51,7 +51,7 @@ def main() -> int:
         for worker in workers:
             worker.send_signal(number)  # nothing where it has ended
 
-    with handled(pass_on):
+    with handle_signals(pass_on):
         for index in range(len(addresses)):
             workers.append(_started(index, addresses, passed_on))
             if received:  # while it was started

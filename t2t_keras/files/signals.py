@@ -31,7 +31,7 @@ class Interrupted(Exception):  # noqa: N818 - it is no error of anything
 
 
 class DeferredSignals:
-    """Signals that arrived in a `deferred` block, in order.
+    """Signals that arrived in a `defer_signals` block, in order.
 
     Attributes:
         received: Their numbers.
@@ -111,28 +111,42 @@ def undo_if_interrupted(undo: Callable[[], object]) -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def handled(handler: Callable[[int], object]) -> Iterator[None]:
+def preserve_handlers() -> Iterator[None]:
+    """Restores the handlers of SIGINT and SIGTERM after a block that may replace them.
+
+    Native code may do so unseen by Python; TensorFlow does when it sets up a cluster.
+    """
+    before = {each: signal.getsignal(each) for each in STOP_SIGNALS}
+    try:
+        yield
+    finally:
+        if _may_set_handlers():
+            for number, previous in before.items():
+                # None is a handler of native code, which Python cannot restore.
+                signal.signal(number, previous or signal.SIG_DFL)
+
+
+@contextlib.contextmanager
+def handle_signals(handler: Callable[[int], object]) -> Iterator[None]:
     """Has a handler take SIGINT and SIGTERM for the length of the block.
 
     Args:
         handler: Called with the signal's number; it must not raise.
     """
-    if threading.current_thread() is not threading.main_thread():
-        yield  # Python allows no other thread to set handlers
-        return
-    before = {
-        each: signal.signal(each, lambda number, _: handler(number))
-        for each in STOP_SIGNALS
-    }
-    try:
+    with preserve_handlers():
+        if _may_set_handlers():
+            for each in STOP_SIGNALS:
+                signal.signal(each, lambda number, _: handler(number))
         yield
-    finally:
-        for number, previous in before.items():
-            signal.signal(number, previous)
+
+
+def _may_set_handlers() -> bool:
+    """Returns whether Python lets this thread set handlers."""
+    return threading.current_thread() is threading.main_thread()
 
 
 @contextlib.contextmanager
-def blocked() -> Iterator[None]:
+def block_signals() -> Iterator[None]:
     """Holds SIGINT and SIGTERM back until the block ends.
 
     Processes that are started in it never receive them.
@@ -145,7 +159,7 @@ def blocked() -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def deferred() -> Iterator[DeferredSignals]:
+def defer_signals() -> Iterator[DeferredSignals]:
     """Records SIGINT and SIGTERM for a block that acts on them at safe points.
 
     A signal that the block has not acted on takes effect when it ends. A second
@@ -160,7 +174,7 @@ def deferred() -> Iterator[DeferredSignals]:
             signal.raise_signal(number)
         signals.received.append(number)
 
-    with handled(record):
+    with handle_signals(record):
         yield signals
     if signals:
         signal.raise_signal(signals.received[0])

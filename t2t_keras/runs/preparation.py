@@ -8,7 +8,7 @@ from pathlib import Path
 from t2t_keras.errors import UserError
 from t2t_keras.files.atomic import write_text
 from t2t_keras.files.locks import reserve_folder
-from t2t_keras.files.signals import DeferredSignals, deferred
+from t2t_keras.files.signals import DeferredSignals, defer_signals
 from t2t_keras.input_pipeline.corpora.corpus import Corpus, TextChunk
 from t2t_keras.input_pipeline.corpora.parallel_text import open_parallel_text
 from t2t_keras.input_pipeline.records.making import Pace, make_shards, sound_shards
@@ -64,7 +64,7 @@ def prepare(
         corpus = _open_corpus(config, say)
         making, vocabulary = _begun(config, folder, corpus, pairs_per_shard, say)
         texts = _written_texts(folder, corpus)
-        with deferred() as signals:
+        with defer_signals() as signals:
 
             def shard_done(pace: Pace) -> None:
                 say(_progress(pace))

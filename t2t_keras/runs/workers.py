@@ -8,7 +8,6 @@ import contextlib
 import hashlib
 import random
 import re
-import signal
 import socket
 import sys
 import textwrap
@@ -18,6 +17,7 @@ import tensorflow as tf
 
 from t2t_keras.errors import UserError
 from t2t_keras.files.quiet import quiet_start_up
+from t2t_keras.files.signals import preserve_handlers
 from t2t_keras.settings.config import RESUMABLE, ExperimentConfig, TrainingConfig
 from t2t_keras.settings.flat import flat
 from t2t_keras.training.strategy import (
@@ -61,9 +61,10 @@ def set_up_devices(config: TrainingConfig) -> tf.distribute.Strategy:
     workers = num_workers()
     if config.strategy in (None, "multi_worker") and workers > 1:
         print(f"waiting for all {workers} workers …", file=sys.stderr, flush=True)
-    on_sigterm = signal.getsignal(signal.SIGTERM)
     try:
-        with quiet_start_up():
+        # In a cluster, TensorFlow takes SIGTERM for itself and does nothing: a worker
+        # that waits for another could only be killed.
+        with preserve_handlers(), quiet_start_up():
             strategy = build_strategy(config.strategy, config.cpu_devices)
             tf.config.list_logical_devices()
     except tf.errors.OpError as error:
@@ -73,10 +74,6 @@ def set_up_devices(config: TrainingConfig) -> tf.distribute.Strategy:
             "The workers do not come together. See to it that nobody else has this "
             f"one's port, and that the others can be reached. {_in_its_words(error)}"
         ) from error
-    if num_processes(strategy) > 1:
-        # TensorFlow has taken SIGTERM for itself, and does nothing: a worker that
-        # waits for another could only be killed.
-        signal.signal(signal.SIGTERM, on_sigterm or signal.SIG_DFL)
     tf.config.experimental.enable_tensor_float_32_execution(config.tf32)
     return strategy
 

@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Iterable, Mapping
 
 from t2t_keras.errors import UserError
-from t2t_keras.files.signals import Interrupted, deferred
+from t2t_keras.files.signals import Interrupted, defer_signals
 from t2t_keras.training.meter import MadeUpdate, Meter, read_updates
 from t2t_keras.training.nonfinite import NonFiniteGuard
 from t2t_keras.training.progress import Progress, as_duration, as_flops
@@ -114,7 +114,7 @@ def train_loop(
     numbers = range(steps.start + 1, steps.stop + 1)
     meter.start()
     progress.start(steps.start)
-    with deferred() as signals:
+    with defer_signals() as signals:
         for step, (batch, size) in zip(numbers, meter.timed(batches), strict=False):
             hooks.before_step(step)
             last = step == steps.stop

@@ -1,5 +1,6 @@
 """Signals, sent to processes that do without TensorFlow."""
 
+import ctypes
 import os
 import signal
 import subprocess
@@ -12,9 +13,10 @@ import pytest
 from t2t_keras.files.signals import (
     STOP_SIGNALS,
     Interrupted,
-    blocked,
-    deferred,
-    handled,
+    block_signals,
+    defer_signals,
+    handle_signals,
+    preserve_handlers,
     undo_if_interrupted,
 )
 
@@ -99,7 +101,7 @@ def test_undoing_happens_once_newest_first_and_is_not_interrupted(number):
 @both
 def test_a_deferred_signal_waits_for_a_safe_point(number):
     code = """
-        with signals.deferred() as received:
+        with signals.defer_signals() as received:
             signal.raise_signal(number)
             print("goes on", bool(received), received.received == [number])
             try:
@@ -116,7 +118,7 @@ def test_a_deferred_signal_waits_for_a_safe_point(number):
 @both
 def test_a_deferred_signal_that_nobody_acted_on_takes_effect_after_the_block(number):
     code = """
-        with signals.deferred() as received:
+        with signals.defer_signals() as received:
             signal.raise_signal(number)
             print("goes on")
         print("went on")
@@ -127,7 +129,7 @@ def test_a_deferred_signal_that_nobody_acted_on_takes_effect_after_the_block(num
 
 def test_a_second_ctrl_c_takes_effect_in_the_block():
     code = """
-        with signals.deferred() as received:
+        with signals.defer_signals() as received:
             for each in (signal.SIGTERM, signal.SIGTERM):
                 signal.raise_signal(each)
             print("goes on")
@@ -142,7 +144,7 @@ def test_a_second_ctrl_c_takes_effect_in_the_block():
 def test_a_blocked_signal_arrives_later_and_not_in_what_was_started(number):
     code = """
         import subprocess
-        with signals.blocked():
+        with signals.block_signals():
             child = subprocess.Popen(["sleep", "0.3"])
             child.send_signal(number)
             os.kill(os.getpid(), number)
@@ -173,23 +175,46 @@ def test_the_waiter_hears_a_signal_that_another_thread_was_handed(number):
 def test_handlers_are_put_back(number):
     received = []
     before = signal.getsignal(number)
-    with handled(received.append):
+    with handle_signals(received.append):
         signal.raise_signal(number)
-    with pytest.raises(Interrupted), deferred() as signals:
+    with pytest.raises(Interrupted), defer_signals() as signals:
         signal.raise_signal(number)
         signals.check()
-    with blocked():
+    with block_signals():
         pass
     assert received == [number]
     assert signal.getsignal(number) is before
     assert not signal.pthread_sigmask(signal.SIG_BLOCK, ())
 
 
+@both
+def test_a_handler_that_native_code_replaced_is_restored(number):
+    received = []
+    ignore = ctypes.c_void_p(signal.SIG_IGN)
+    with handle_signals(received.append):
+        with preserve_handlers():
+            ctypes.CDLL(None).signal(int(number), ignore)
+            signal.raise_signal(number)
+            assert received == []
+        signal.raise_signal(number)
+    assert received == [number]
+
+
+def test_a_handler_of_native_code_becomes_the_default(monkeypatch):
+    with preserve_handlers():
+        with monkeypatch.context() as patch:
+            patch.setattr(signal, "getsignal", lambda number: None)
+            with preserve_handlers():
+                pass
+        for number in STOP_SIGNALS:
+            assert signal.getsignal(number) is signal.SIG_DFL
+
+
 def test_a_thread_that_may_set_no_handlers_works_without():
     done = threading.Event()
 
     def work():
-        with handled(print), deferred():
+        with handle_signals(print), defer_signals(), preserve_handlers():
             done.set()
 
     thread = threading.Thread(target=work)

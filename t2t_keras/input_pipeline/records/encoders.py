@@ -13,7 +13,7 @@ from multiprocessing.connection import Connection, wait
 from typing import Any
 
 from t2t_keras.errors import UserError
-from t2t_keras.files.signals import blocked
+from t2t_keras.files.signals import block_signals
 from t2t_keras.input_pipeline.records.tokenized import TokenizedChunk, kept_pairs
 from t2t_keras.text.vocabulary import SubwordVocabulary
 
@@ -59,7 +59,7 @@ class Encoders:
         resource_tracker.ensure_running()
         # Ctrl-C reaches the whole process group, and SIGTERM may. The processes inherit
         # that both are blocked: it is this one that ends them.
-        with blocked():
+        with block_signals():
             for _ in range(workers):
                 ours, theirs = context.Pipe()
                 process = context.Process(

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from types import TracebackType
 
-from t2t_keras.files.signals import handled
+from t2t_keras.files.signals import handle_signals
 from t2t_keras.reports.ablation.shares import ALL, Share
 
 # How long to wait between two looks at a process.
@@ -32,7 +32,7 @@ class Children:
         self._handlers = contextlib.ExitStack()
 
     def __enter__(self) -> "Children":
-        self._handlers.enter_context(handled(self._pass_on))
+        self._handlers.enter_context(handle_signals(self._pass_on))
         return self
 
     def __exit__(
