@@ -1,1 +1,1 @@
-"""Files and signals: text lines, atomic writes, locks, clean stops, quiet start-up."""
+"""Files and signals: text lines, atomic writes, locks, digests, clean stops."""

@@ -20,6 +20,7 @@ import tensorflow as tf
 
 from t2t_keras.errors import UserError
 from t2t_keras.files.atomic import atomic_folder, delete, set_aside, sweep
+from t2t_keras.files.digests import file_sha256
 
 _NAME = re.compile(r"step-(\d+)")
 _NAMES = "step-*"
@@ -331,7 +332,7 @@ def _write_state(directory: Path, state: CheckpointState) -> None:
     """Writes `state.json`, with a digest of each weights file beside it."""
     card: dict[str, Any] = {
         "state": dataclasses.asdict(state),
-        "files": {path.name: _digest(path) for path in sorted(directory.iterdir())},
+        "files": {path.name: file_sha256(path) for path in sorted(directory.iterdir())},
     }
     text = json.dumps({**card, "sha256": _digest_of_card(card)}, indent=1)
     (directory / _STATE).write_text(text + "\n")
@@ -365,13 +366,8 @@ def _check_files(path: Path) -> None:
     for name, digest in _read_card(path)["files"].items():
         if not (path / name).is_file():
             raise UserError(f"The checkpoint {path} is damaged: {name} is missing.")
-        if _digest(path / name) != digest:
+        if file_sha256(path / name) != digest:
             raise UserError(
                 f"The checkpoint {path} is damaged: {name} has changed since it was "
                 "written (truncated, or a fault of the disk). Use another one."
             )
-
-
-def _digest(path: Path) -> str:
-    with open(path, "rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()

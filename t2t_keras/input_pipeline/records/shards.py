@@ -10,9 +10,8 @@ A shard is complete or not there. ADR 0015 says why it is no TFRecord.
 """
 
 import dataclasses
-import hashlib
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +19,7 @@ import numpy as np
 
 from t2t_keras.errors import UserError
 from t2t_keras.files.atomic import atomic_folder, remove, sweep
+from t2t_keras.files.digests import file_sha256
 from t2t_keras.input_pipeline.records.tokenized import (
     TokenizationReport,
     TokenizedChunk,
@@ -156,14 +156,10 @@ def check_shard(path: Path, facts: ShardFacts) -> None:
     """
     open_shard(path, facts)
     for name, expected in facts.sha256.items():
-        digest = hashlib.sha256()
-        for block in _blocks(path / name):
-            digest.update(block)
-        if digest.hexdigest() != expected:
-            raise _damaged(
-                path / name,
-                f"its SHA-256 is {digest.hexdigest()[:12]}…, not {expected[:12]}…",
-            )
+        sha256 = file_sha256(path / name)
+        if sha256 != expected:
+            fault = f"its SHA-256 is {sha256[:12]}…, not {expected[:12]}…"
+            raise _damaged(path / name, fault)
 
 
 def _damaged(file: Path, fault: str | Exception) -> DamagedShardError:
@@ -178,13 +174,4 @@ def _save(path: Path, array: np.ndarray) -> str:
         # Little-endian on every machine, and rows one after another.
         ordered = np.ascontiguousarray(array, array.dtype.newbyteorder("<"))
         np.save(file, ordered, allow_pickle=False)
-    digest = hashlib.sha256()
-    for block in _blocks(path):
-        digest.update(block)
-    return digest.hexdigest()
-
-
-def _blocks(path: Path) -> Iterator[bytes]:
-    with open(path, "rb") as file:
-        while block := file.read(1 << 20):
-            yield block
+    return file_sha256(path)

@@ -3,7 +3,6 @@
 The card stands in the version's own directory and goes wherever that goes.
 """
 
-import hashlib
 import json
 from collections.abc import Mapping
 from pathlib import Path
@@ -11,6 +10,7 @@ from typing import Any
 
 import tensorflow as tf
 
+from t2t_keras.files.digests import file_sha256
 from t2t_keras.serving.export.validation import (
     TOKENIZER_OPS,
     read_meta_graph,
@@ -46,7 +46,7 @@ def write_model_card(version: Path, facts: Mapping[str, Any]) -> None:
         "ops_beside_tensorflow": sorted(used & TOKENIZER_OPS),
         "tested_with": f"TensorFlow {tf.__version__}, in a session as servers use it",
         "files": {
-            path.relative_to(version).as_posix(): _sha256(path)
+            path.relative_to(version).as_posix(): file_sha256(path)
             for path in sorted(version.rglob("*"))
             if path.is_file()
         },
@@ -66,11 +66,6 @@ def _described(infos: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
         }
         for name, info in sorted(infos.items())
     }
-
-
-def _sha256(path: Path) -> str:
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def _readable(card: Mapping[str, Any]) -> str:
