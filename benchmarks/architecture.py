@@ -13,8 +13,9 @@ import functools
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 
 ROOT = Path(__file__).parents[1]
 PACKAGE = "t2t_keras"
@@ -147,20 +148,62 @@ def rows(modules: Mapping[str, Path]) -> Iterator[tuple[str, object]]:
         yield f"modules that `{program}` reaches", len(whole)
         yield f"of these at import of `{program}`", len(start)
         yield f"heavy packages at import of `{program}`", ", ".join(loaded) or "none"
-    yield "modules that rename files", calling(modules, (".rename", "os.replace"))
-    yield "modules that set signal handlers", calling(modules, ("signal.signal",))
+    for what, does in OPERATIONS.items():
+        yield f"modules that {what}", ", ".join(users(modules, does))
 
 
-def calling(modules: Mapping[str, Path], names: tuple[str, ...]) -> str:
-    """Returns the modules with a call whose name ends in one of some names."""
-    found = []
-    for name, path in modules.items():
-        calls = [
-            n for n in ast.walk(ast.parse(path.read_text())) if isinstance(n, ast.Call)
-        ]
-        if any(ast.unparse(call.func).endswith(names) for call in calls):
-            found.append(name.removeprefix(f"{PACKAGE}."))
-    return ", ".join(found)
+def renames_files(node: ast.AST) -> bool:
+    """Returns whether an expression gives a file another name."""
+    if not isinstance(node, ast.Call):
+        return False
+    name = ast.unparse(node.func)
+    # That of a string has two arguments, that of a dataclass has keywords.
+    replaces_path = len(node.args) == 1 and not node.keywords
+    return name.endswith((".rename", ".renames", "os.replace", "shutil.move")) or (
+        name.endswith(".replace") and replaces_path
+    )
+
+
+def locks_files(node: ast.AST) -> bool:
+    """Returns whether a statement imports a module that takes locks."""
+    names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
+    if isinstance(node, ast.ImportFrom):
+        names = [node.module or ""]
+    return any(name.split(".")[0] in ("fcntl", "filelock") for name in names)
+
+
+def sets_signal_handlers(node: ast.AST) -> bool:
+    """Returns whether an expression sets the handler of a signal."""
+    return isinstance(node, ast.Call) and ast.unparse(node.func) == "signal.signal"
+
+
+def hashes_files(node: ast.AST) -> bool:
+    """Returns whether an expression hashes what is in a file."""
+    if not isinstance(node, ast.Call):
+        return False
+    name = ast.unparse(node.func)
+    reads = any(".read" in ast.unparse(each) for each in node.args)
+    return name.endswith("file_digest") or (name.startswith("hashlib.") and reads)
+
+
+# Each in one module of `t2t_keras`: tests/architecture/test_operations.py.
+OPERATIONS: Mapping[str, Callable[[ast.AST], bool]] = MappingProxyType(
+    {
+        "rename files": renames_files,
+        "lock files": locks_files,
+        "set signal handlers": sets_signal_handlers,
+        "hash files": hashes_files,
+    }
+)
+
+
+def users(modules: Mapping[str, Path], does: Callable[[ast.AST], bool]) -> list[str]:
+    """Returns the modules with a piece of code that does something."""
+    return [
+        name.removeprefix(f"{PACKAGE}.")
+        for name, path in modules.items()
+        if any(map(does, ast.walk(ast.parse(path.read_text(encoding="utf-8")))))
+    ]
 
 
 def main(argv: Sequence[str] | None = None) -> None:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from benchmarks.architecture import calling, cycles, modules_of, reached
+from benchmarks.architecture import OPERATIONS, cycles, modules_of, reached, users
 
 
 @pytest.fixture
@@ -41,6 +41,6 @@ def test_a_cycle_is_found_from_both_sides(modules):
     assert cycles(modules) == [" -> ".join(pair), " -> ".join(reversed(pair))]
 
 
-def test_callers_are_named(modules):
-    assert calling(modules, (".rename", "os.replace")) == "files.atomic"
-    assert calling(modules, ("signal.signal",)) == ""
+def test_modules_that_do_something_are_named(modules):
+    assert users(modules, OPERATIONS["rename files"]) == ["files.atomic"]
+    assert users(modules, OPERATIONS["set signal handlers"]) == []

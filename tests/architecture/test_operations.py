@@ -1,0 +1,55 @@
+"""What is easily done wrong is done in one module, with its tests and its reasons."""
+
+import ast
+
+from benchmarks.architecture import OPERATIONS, modules_of, users
+from tests.architecture.tree import ROOT
+
+MODULES = (
+    ("rename files", "files.atomic"),
+    ("lock files", "files.locks"),
+    ("set signal handlers", "files.signals"),
+    ("hash files", "files.digests"),
+)
+
+
+def test_one_module_does_it_and_the_others_call_that() -> None:
+    modules = modules_of(ROOT)
+    assert set(OPERATIONS) == {what for what, _ in MODULES}
+    for what, module in MODULES:
+        advice = f"only {module} may {what}; call a function there"
+        assert users(modules, OPERATIONS[what]) == [module], advice
+
+
+FOUND = (
+    ("rename files", "path.rename(target)"),
+    ("rename files", "os.rename(a, b)"),
+    ("rename files", "os.replace(a, b)"),
+    ("rename files", "Path(a).replace(b)"),
+    ("rename files", "shutil.move(a, b)"),
+    ("lock files", "import fcntl"),
+    ("lock files", "def f():\n    from filelock import FileLock"),
+    ("set signal handlers", "signal.signal(signal.SIGTERM, stop)"),
+    ("hash files", "hashlib.file_digest(file, 'sha256')"),
+    ("hash files", "hashlib.md5(path.read_bytes())"),
+)
+NOT_FOUND = (
+    "'a'.replace('b', 'c')",
+    "dataclasses.replace(config, seed=1)",
+    "import file_locks, signal",
+    "from t2t_keras.files.locks import lock_folder",
+    "signal.raise_signal(signal.SIGTERM)",
+    "hashlib.sha256(text.encode()).hexdigest()",
+)
+
+
+def test_every_way_to_do_it_is_seen_and_nothing_else() -> None:
+    for what, code in FOUND:
+        assert _seen(code) == [what], code
+    for code in NOT_FOUND:
+        assert _seen(code) == [], code
+
+
+def _seen(code: str) -> list[str]:
+    nodes = list(ast.walk(ast.parse(code)))
+    return [what for what, does in OPERATIONS.items() if any(map(does, nodes))]
