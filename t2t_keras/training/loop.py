@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping
 
 from t2t_keras.errors import UserError
 from t2t_keras.files.signals import Interrupted, defer_signals
-from t2t_keras.training.meter import MadeUpdate, Meter, read_updates
+from t2t_keras.training.meter import Meter, Update, read_updates
 from t2t_keras.training.nonfinite import NonFiniteGuard
 from t2t_keras.training.progress import Progress, as_duration, as_flops
 from t2t_keras.training.step import Stepper
@@ -108,7 +108,7 @@ def train_loop(
         TrainingInterrupted: If SIGINT or SIGTERM came; a checkpoint was asked for.
         UserError: If the guard stops, or the last checkpoint cannot be written.
     """
-    made: list[MadeUpdate] = []
+    made: list[Update] = []
     saved_at = time.monotonic()
     # First in `zip`: when the numbers end, no batch is asked for in vain.
     numbers = range(steps.start + 1, steps.stop + 1)
@@ -121,10 +121,10 @@ def train_loop(
             log_due = last or step % intervals.log_steps == 0
             sums = stepper.train(batch, stop=bool(signals), timed=log_due)
             hooks.after_step(step, sums)
-            made.append(MadeUpdate(step, stepper.computed(size), sums))
+            made.append(Update(step, stepper.computed(size), sums))
             # A number is waited for only where others have a say in it.
             stop = float(sums.stops) > 0 if hooks.together else bool(signals)
-            bad = hooks.together and not float(sums.finite)
+            bad = hooks.together and bool(float(sums.skipped))
             eval_due = (last or step % intervals.eval_steps == 0) and not stop
             save_due = last or _is_due(step, intervals, time.monotonic() - saved_at)
             values: dict[str, float] = {}
@@ -153,7 +153,7 @@ def train_loop(
                     raise _not_saved(step)
 
 
-def _take(made: list[MadeUpdate], guard: NonFiniteGuard, meter: Meter) -> None:
+def _take(made: list[Update], guard: NonFiniteGuard, meter: Meter) -> None:
     """Reads the numbers of updates, lets the guard see each, and adds them up."""
     for update in read_updates(made):
         guard.check(update)

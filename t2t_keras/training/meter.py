@@ -17,71 +17,33 @@ from t2t_keras.typing import BatchSize
 _Element = TypeVar("_Element")
 
 
-class MadeUpdate(NamedTuple):
-    """An update whose numbers nobody has asked for yet: they are still tensors."""
+class Update(NamedTuple):
+    """An update that was made.
+
+    Attributes:
+        step: Its number, from 1.
+        size: Size of its batch.
+        sums: Tensors until `read_updates` has read them, then numbers.
+    """
 
     step: int
     size: BatchSize
     sums: StepSums
 
 
-class Update(NamedTuple):
-    """An update, in numbers.
+def read_updates(updates: Sequence[Update]) -> list[Update]:
+    """Returns updates with their sums as numbers, waiting once for all of them.
 
-    Attributes:
-        step: Its number, from 1.
-        size: Of its batch.
-        loss_sum: Smoothed loss in nats, summed over tokens.
-        log_loss_sum: -log p of the true tokens, summed.
-        token_count: Target tokens.
-        gradient_norm: Of the mean gradient over tokens.
-        finite: Whether it was made; not so where loss or gradient were not finite.
-        reduce_seconds: From the gradients of a replica to the sum of all; 0 if not
-            timed.
+    A number read after every step would make an accelerator wait for Python.
     """
-
-    step: int
-    size: BatchSize
-    loss_sum: float
-    log_loss_sum: float
-    token_count: float
-    gradient_norm: float
-    finite: bool
-    reduce_seconds: float = 0.0
-
-
-def read_updates(made: Sequence[MadeUpdate]) -> list[Update]:
-    """Returns the numbers of some updates, waiting once for all of them.
-
-    A number taken after every step would make an accelerator wait for Python.
-    """
-    if not made:
+    if not updates:
         return []
-    columns = (
-        [sums.losses.loss_sum for _, _, sums in made],
-        [sums.losses.log_loss_sum for _, _, sums in made],
-        [sums.losses.token_count for _, _, sums in made],
-        [sums.gradient_norm for _, _, sums in made],
-        [sums.finite for _, _, sums in made],
-        [sums.reduce_seconds for _, _, sums in made],
-    )
+    columns = zip(*(tf.nest.flatten(update.sums) for update in updates), strict=True)
     rows = np.stack([tf.stack(column).numpy() for column in columns], axis=1)
-    updates = []
-    for (step, size, _), numbers in zip(made, rows.tolist(), strict=True):
-        loss_sum, log_loss_sum, token_count, norm, finite, seconds = numbers
-        updates.append(
-            Update(
-                step,
-                size,
-                loss_sum,
-                log_loss_sum,
-                token_count,
-                norm,
-                bool(finite),
-                seconds,
-            )
-        )
-    return updates
+    return [
+        update._replace(sums=tf.nest.pack_sequence_as(update.sums, numbers))
+        for update, numbers in zip(updates, rows.tolist(), strict=True)
+    ]
 
 
 @dataclasses.dataclass
@@ -182,24 +144,24 @@ class Meter:
             yield batch
 
     def add(self, update: Update) -> None:
-        """Adds an update. One that was not made counts as skipped, and costs."""
-        sums = self._sums
-        sums.flops += float(self._flops_of(update.size))
-        if update.reduce_seconds:
-            sums.reduced.append(update.reduce_seconds)
-        sums.updates += 1
-        sums.source_tokens += int(update.size.source_tokens)
-        sums.target_tokens += int(update.size.target_tokens)
-        sums.positions += int(update.size.positions)
-        if update.finite:
-            sums.loss_sum += update.loss_sum
-            sums.log_loss_sum += update.log_loss_sum
-            sums.token_count += update.token_count
-            # In float16 a gradient may overflow until the loss scale has come down.
-            if math.isfinite(update.gradient_norm):
-                sums.norms.append(update.gradient_norm)
-        else:
-            sums.skipped += 1
+        """Adds an update with numbers as sums. A skipped one costs as much as others."""
+        total, sums = self._sums, update.sums
+        total.flops += float(self._flops_of(update.size))
+        if sums.reduce_seconds:
+            total.reduced.append(sums.reduce_seconds)
+        total.updates += 1
+        total.source_tokens += int(update.size.source_tokens)
+        total.target_tokens += int(update.size.target_tokens)
+        total.positions += int(update.size.positions)
+        if sums.skipped:
+            total.skipped += 1
+            return
+        total.loss_sum += sums.losses.loss_sum
+        total.log_loss_sum += sums.losses.log_loss_sum
+        total.token_count += sums.losses.token_count
+        # In float16 a gradient may overflow until the loss scale has come down.
+        if math.isfinite(sums.gradient_norm):
+            total.norms.append(sums.gradient_norm)
 
     def values(self) -> dict[str, float]:
         """Returns means over the updates since the last call, and forgets them.

@@ -51,7 +51,7 @@ class NonFiniteGuard:
             UserError: If it was not made, and none further should be tried. Its
                 batch, or the first of the row, is kept by then.
         """
-        if update.finite:
+        if not update.sums.skipped:
             self._first, self._in_a_row = None, 0
             return
         self._first = self._first or update
@@ -60,7 +60,10 @@ class NonFiniteGuard:
             raise UserError(self._message(self._first, self._keep(self._first)))
 
     def _message(self, first: Update, kept: str) -> str:
-        numbers = f"loss sum {first.loss_sum}, gradient norm {first.gradient_norm}"
+        numbers = (
+            f"loss sum {first.sums.losses.loss_sum}, "
+            f"gradient norm {first.sums.gradient_norm}"
+        )
         remedy = (
             "train in a new --model_dir with a lower --learning_rate_scale or a "
             "longer --warmup_steps."
@@ -87,10 +90,8 @@ class NonFiniteGuard:
             batch = self._batch_of(update.step)
             statistics = {
                 "step": update.step,
-                "loss_sum": update.loss_sum,
-                "log_loss_sum": update.log_loss_sum,
-                "token_count": update.token_count,
-                "gradient_norm": update.gradient_norm,
+                **update.sums.losses._asdict(),
+                "gradient_norm": update.sums.gradient_norm,
                 "shapes": {name: np.shape(part) for name, part in batch.items()},
                 **self._facts(update.step),
             }

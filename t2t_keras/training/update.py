@@ -15,15 +15,17 @@ from t2t_keras.typing import Batch, Tensor
 
 
 class StepSums(NamedTuple):
-    """What one update, or one batch of an evaluation, adds up to.
+    """Sums of one update, or of one batch of an evaluation, over all replicas.
+
+    Tensors as they come from a step; numbers once `read_updates` has read them.
 
     Attributes:
-        losses: Sums over all replicas.
+        losses: Sums over tokens.
         gradient_norm: float32 scalar, of the mean gradient over tokens; 0 where no
             gradient was taken.
-        finite: float32 scalar, 0 where loss or gradient was not a finite number, so
-            that the update was left out; else 1. An overflow that a smaller loss
-            scale may mend counts as finite.
+        skipped: float32 scalar, 1 where loss or gradient was not a finite number, so
+            that the update was not applied; else 0. An update that is not applied
+            because float16's loss scale is too large, and shrinks, does not count.
         stops: float32 scalar, how many replicas were asked to stop.
         reduce_seconds: float32 scalar, from one replica's own gradients to the norm of
             all: the transfer, and the wait for slower replicas. 0 where there is one,
@@ -31,8 +33,8 @@ class StepSums(NamedTuple):
     """
 
     losses: LossSums
-    gradient_norm: Tensor
-    finite: Tensor
+    gradient_norm: Tensor = 0.0
+    skipped: Tensor = 0.0
     stops: Tensor = 0.0
     reduce_seconds: Tensor = 0.0
 
@@ -171,7 +173,7 @@ class ReplicaUpdate:
         return StepSums(
             LossSums(loss_sum, log_loss_sum, token_count),
             norm,
-            tf.cast(finite | mendable, tf.float32),
+            1.0 - tf.cast(finite | mendable, tf.float32),
             stops,
             tf.cast(after - before, tf.float32),
         )
@@ -185,7 +187,7 @@ class ReplicaUpdate:
         features = {name: part for name, part in share.items() if name != ROW_NUMBERS}
         sums = self._all_reduced(list(self._losses(features)))
         zero = tf.constant(0.0)
-        return StepSums(LossSums(*sums), zero, tf.constant(1.0), zero, zero)
+        return StepSums(LossSums(*sums), zero, zero, zero, zero)
 
     def _seconds_at(
         self, number: Tensor, others: list[Tensor], timed: Tensor

@@ -96,7 +96,7 @@ def no_arithmetic(monkeypatch):
 
     class Idle:
         def train(self, batch, stop=False, timed=False):
-            return StepSums(LossSums(1.0, 1.0, 1.0), 1.0, 1.0)
+            return StepSums(LossSums(1.0, 1.0, 1.0), 1.0)
 
         def rehearse(self, batch):
             pass
@@ -181,8 +181,8 @@ def bad_stepper(bad_steps):
         def train(self, batch, stop=False, timed=False):
             self.step += 1
             if self.step in bad_steps:
-                return StepSums(LossSums(np.nan, np.nan, 1.0), np.nan, 0.0)
-            return StepSums(LossSums(1.0, 1.0, 1.0), 1.0, 1.0)
+                return StepSums(LossSums(np.nan, np.nan, 1.0), np.nan, 1.0)
+            return StepSums(LossSums(1.0, 1.0, 1.0), 1.0)
 
         def rehearse(self, batch):
             pass

@@ -18,19 +18,19 @@ def test_an_update_that_is_no_number_is_left_out_and_counted(devices) -> None:
     """As if it had never been, but for the count that the schedule goes by."""
     first, _, last = batches(11)
     model, optimizer, stepper = built(toy, devices)
-    assert float(stepper.train(first).finite) == 1.0
+    assert float(stepper.train(first).skipped) == 0.0
     variables = [*model.weights, *optimizer.variables]
     before = {v.path: v.numpy().copy() for v in variables}
     for count, bad in enumerate((np.nan, np.inf), start=1):
         sums = stepper.train(with_a_bad_weight(last, bad))
-        assert float(sums.finite) == 0.0, bad
+        assert float(sums.skipped) == 1.0, bad
         for variable in variables:
             after, path = variable.numpy(), variable.path
             if path.endswith("iteration"):
                 assert (before[path], after) == (1, 1 + count), bad
             else:
                 np.testing.assert_array_equal(after, before[path], f"{path}, {bad}")
-    assert float(stepper.train(last).finite) == 1.0
+    assert float(stepper.train(last).skipped) == 0.0
     assert np.isfinite(np.concatenate([v.numpy().ravel() for v in variables])).all()
     assert optimizer.applied.numpy() == 2
 
@@ -77,15 +77,15 @@ def test_the_loss_scale_halves_until_gradients_fit() -> None:
     optimizer.loss_scale.assign(2.0**72)  # their norm's square is too large
     batch = batches(11)[0]
     before = values(model.weights)
-    finite = []
+    skipped = []
     while not optimizer.applied.numpy():
-        finite.append(float(stepper.train(batch).finite))
+        skipped.append(float(stepper.train(batch).skipped))
         if not optimizer.applied.numpy():
             for old, new in zip(before, values(model.weights), strict=True):
                 np.testing.assert_array_equal(old, new)
-    assert 1 < len(finite) < 20
-    assert set(finite) == {1.0}  # mended: nothing to worry about
-    assert optimizer.loss_scale.numpy() == 2.0 ** (72 - len(finite) + 1)
+    assert 1 < len(skipped) < 20
+    assert set(skipped) == {0.0}  # mended: nothing to worry about
+    assert optimizer.loss_scale.numpy() == 2.0 ** (72 - len(skipped) + 1)
     assert optimizer.good_steps.numpy() == 1
     optimizer.good_steps.assign(1999)
     optimizer.loss_scale.assign(64.0)
@@ -94,7 +94,7 @@ def test_the_loss_scale_halves_until_gradients_fit() -> None:
     assert optimizer.good_steps.numpy() == 0
     # At its least there is nothing left to blame it on.
     optimizer.loss_scale.assign(2.0**-14)
-    assert float(stepper.train(with_a_bad_weight(batch, np.inf)).finite) == 0.0
+    assert float(stepper.train(with_a_bad_weight(batch, np.inf)).skipped) == 1.0
     assert optimizer.loss_scale.numpy() == 2.0**-14
 
 

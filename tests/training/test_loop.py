@@ -65,8 +65,8 @@ class FakeRun:
         self._called("train", self.step)
         loss_sum = self._loss_sums.get(self.step, 6.0)
         if self.step in self._bad:
-            return StepSums(LossSums(np.nan, np.inf, 3.0), np.nan, 0.0)
-        return StepSums(LossSums(loss_sum, 5.0, 3.0), 0.5, 1.0)
+            return StepSums(LossSums(np.nan, np.inf, 3.0), np.nan, 1.0)
+        return StepSums(LossSums(loss_sum, 5.0, 3.0), 0.5)
 
     def computed(self, size: BatchSize) -> BatchSize:
         return size._replace(rows=size.rows + 1)
@@ -291,7 +291,7 @@ def test_a_wait_for_input_is_said(monkeypatch) -> None:
 
 def test_a_batch_of_padding_has_a_loss_of_zero(monkeypatch) -> None:
     run = FakeRun()
-    nothing = StepSums(LossSums(0.0, 0.0, 0.0), 0.0, 1.0)
+    nothing = StepSums(LossSums(0.0, 0.0, 0.0))
     monkeypatch.setattr(run, "train", lambda _, stop, timed: nothing)
     run.loop(1, log_steps=1)
     assert run.recorded[0][1]["loss"] == 0.0

@@ -11,7 +11,6 @@ from t2t_keras.training import meter as meter_module
 from t2t_keras.training.flops import TrainingCost
 from t2t_keras.training.losses import LossSums
 from t2t_keras.training.meter import (
-    MadeUpdate,
     Meter,
     MeterSums,
     Update,
@@ -25,9 +24,10 @@ SIZE = BatchSize(2, source_length=5, target_length=3, source_tokens=5, target_to
 
 
 def update(
-    step=1, loss_sum=6.0, log=4.0, tokens=2.0, norm=1.0, finite=True, reduce=0.0
+    step=1, loss_sum=6.0, log=4.0, tokens=2.0, norm=1.0, skipped=0.0, reduce=0.0
 ) -> Update:
-    return Update(step, SIZE, loss_sum, log, tokens, norm, finite, reduce)
+    losses = LossSums(loss_sum, log, tokens)
+    return Update(step, SIZE, StepSums(losses, norm, skipped, 0.0, reduce))
 
 
 class Clock:
@@ -47,7 +47,7 @@ def meter(**arguments) -> Meter:
 
 def test_numbers_are_read_in_their_order_and_places() -> None:
     made = [
-        MadeUpdate(
+        Update(
             step,
             SIZE._replace(rows=step),
             StepSums(
@@ -60,8 +60,16 @@ def test_numbers_are_read_in_their_order_and_places() -> None:
         for step in (4, 5)
     ]
     assert read_updates(made) == [
-        Update(4, made[0].size, 4.5, 4.25, 8.0, 1.0, False, 0.5),
-        Update(5, made[1].size, 5.5, 5.25, 10.0, 1.25, True, 0.625),
+        Update(
+            4,
+            made[0].size,
+            StepSums(LossSums(4.5, 4.25, 8.0), 1.0, 0.0, 0.0, 0.5),
+        ),
+        Update(
+            5,
+            made[1].size,
+            StepSums(LossSums(5.5, 5.25, 10.0), 1.25, 1.0, 0.0, 0.625),
+        ),
     ]
     assert read_updates([]) == []
 
@@ -94,7 +102,7 @@ def test_means_are_of_sums_and_never_of_means(clock) -> None:
 def test_an_update_that_was_not_made_is_in_no_mean_but_took_its_time(clock) -> None:
     measured = meter(ceiling=500.0)
     measured.add(update(1, loss_sum=6.0, tokens=2.0, norm=1.0))
-    measured.add(update(2, math.nan, math.inf, 2.0, math.nan, finite=False))
+    measured.add(update(2, math.nan, math.inf, 2.0, math.nan, skipped=1.0))
     clock.now += 4.0
     values = measured.values()
     assert (values["loss"], values["gradient_norm"]) == (3.0, 1.0)
@@ -114,7 +122,7 @@ def test_a_gradient_that_overflowed_in_float16_is_in_no_mean() -> None:
 
 def test_without_any_update_that_was_made_there_is_no_loss() -> None:
     measured = meter()
-    measured.add(update(1, math.nan, math.nan, 2.0, math.nan, finite=False))
+    measured.add(update(1, math.nan, math.nan, 2.0, math.nan, skipped=1.0))
     values = measured.values()
     assert math.isnan(values["loss"])
     assert math.isnan(values["perplexity"])
@@ -199,7 +207,9 @@ def test_of_the_time_between_replicas_the_timed_steps_count(clock) -> None:
 def test_sums_go_on_in_another_meter(clock) -> None:
     """Bit by bit: thirds are no round numbers."""
     updates = [
-        update(i, i / 3, i / 7, i + 2.0, norm=i / 11, finite=i != 3, reduce=i / 13)
+        update(
+            i, i / 3, i / 7, i + 2.0, norm=i / 11, skipped=float(i == 3), reduce=i / 13
+        )
         for i in range(1, 7)
     ]
     straight = meter(cost=TrainingCost(10.0, 7.0))

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from t2t_keras.errors import UserError
+from t2t_keras.training.losses import LossSums
 from t2t_keras.training.meter import Update
 from t2t_keras.training.nonfinite import (
     MOST_IN_A_ROW,
@@ -15,6 +16,7 @@ from t2t_keras.training.nonfinite import (
     norms_by_name,
     weight_norm,
 )
+from t2t_keras.training.update import StepSums
 from t2t_keras.typing import BatchSize
 
 
@@ -28,8 +30,9 @@ def batch_of(step: int) -> dict[str, np.ndarray]:
 def update(step: int, finite: bool) -> Update:
     size = BatchSize(1, 2, 3, 2, 2)
     if finite:
-        return Update(step, size, 3.0, 2.0, 1.0, 0.5, True)
-    return Update(step, size, math.nan, math.inf, 1.0, math.inf, False)
+        return Update(step, size, StepSums(LossSums(3.0, 2.0, 1.0), 0.5))
+    losses = LossSums(math.nan, math.inf, 1.0)
+    return Update(step, size, StepSums(losses, math.inf, 1.0))
 
 
 def guard(folder, skip: bool) -> NonFiniteGuard:
