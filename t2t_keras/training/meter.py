@@ -144,7 +144,7 @@ class Meter:
             yield batch
 
     def add(self, update: Update) -> None:
-        """Adds an update with numbers as sums. A skipped one costs as much as others."""
+        """Adds an update, its sums read. A skipped one costs as much as others."""
         total, sums = self._sums, update.sums
         total.flops += float(self._flops_of(update.size))
         if sums.reduce_seconds:
