@@ -10,7 +10,11 @@ from typing import Any
 import keras
 from keras import ops
 
-from t2t_keras.model.attention import MultiHeadAttention, dot_product_attention
+from t2t_keras.model.attention import (
+    MultiHeadAttention,
+    dot_product_attention,
+    swap_heads,
+)
 from t2t_keras.model.neighborhood_attention import (
     SMALLEST_BLOCK,
     NeighborhoodAttention,
@@ -54,8 +58,9 @@ class AttentionAlone(keras.layers.Layer):
     """Equation 1, with the inputs as queries, keys and values: what Table 1 counts."""
 
     def call(self, inputs):
-        parts = _split(inputs)
-        return _joined(dot_product_attention(parts, parts, parts, None), inputs)
+        parts = swap_heads(_split(inputs))
+        attended = dot_product_attention(parts, parts, parts, None)
+        return _joined(swap_heads(attended), inputs)
 
 
 class RestrictedAlone(keras.layers.Layer):

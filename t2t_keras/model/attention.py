@@ -23,45 +23,37 @@ def dot_product_attention(
 ) -> Tensor:
     """Returns softmax(Q K^T / sqrt(d_k)) V, equation 1, for every head.
 
-    The softmax runs in float32 whatever comes in. A query that may attend to
-    nothing gets the mean of all values: finite, and read by nobody.
+    The softmax runs in float32 for inputs of any dtype. A query that may attend to
+    nothing gets the mean of all values, which is finite and never read.
 
     Args:
-        queries: [B, T, H, K] float.
-        keys: [B, S, H, K] float.
-        values: [B, S, H, U] float.
+        queries: [B, H, T, K] float.
+        keys: [B, H, S, K] float.
+        values: [B, H, S, U] float.
         mask: bool that broadcasts to [B, T, S], True = may attend; None = all may.
         drop: Takes the weights [B, H, T, S] and returns those to sum values with.
 
     Returns:
-        [B, T, H, U] in the dtype of `values`.
+        [B, H, T, U] in the dtype of `values`.
     """
     weights_BHTS = ops.cast(attention_weights(queries, keys, mask), values.dtype)
-    return ops.einsum("BHTS,BSHU->BTHU", drop(weights_BHTS), values)
+    return ops.matmul(drop(weights_BHTS), values)
 
 
 def attention_weights(queries: Tensor, keys: Tensor, mask: Tensor | None) -> Tensor:
     """Returns softmax(Q K^T / sqrt(d_k)), the weight of each value for each query.
 
     Args:
-        queries: [B, T, H, K] float.
-        keys: [B, S, H, K] float.
+        queries: [B, H, T, K] float.
+        keys: [B, H, S, K] float.
         mask: bool that broadcasts to [B, T, S], True = may attend; None = all may.
 
     Returns:
         [B, H, T, S] float32.
     """
-    return _softmax(ops.einsum("BTHK,BSHK->BHTS", _scaled(queries), keys), mask)
-
-
-def _scaled(queries: Tensor) -> Tensor:
-    """Returns Q / sqrt(d_k): T x K numbers to multiply, not the T x S of scores."""
-    return queries * ops.cast(queries.shape[-1] ** -0.5, queries.dtype)
-
-
-def _softmax(scores_BHTS: Tensor, mask: Tensor | None) -> Tensor:
-    """Returns the softmax over what may be attended to, in float32."""
-    scores_BHTS = ops.cast(scores_BHTS, "float32")
+    # T x K numbers to scale, not the T x S of scores.
+    scaled = queries * ops.cast(queries.shape[-1] ** -0.5, queries.dtype)
+    scores_BHTS = ops.cast(ops.matmul(scaled, ops.swapaxes(keys, 2, 3)), "float32")
     if mask is not None:
         # Finite, not -inf: a row of nothing but -inf would be NaN, and its
         # gradient would poison the whole batch.
@@ -94,9 +86,10 @@ class MultiHeadAttention(keras.layers.Layer):
     Returns:
         [B, T, D].
 
-    Incremental decoding uses the parts, with the heads before the positions, as
-    batched products want them: `keys_values` once for what is known, then
-    `attend` for each new token. `call` comes to the same.
+    Decoding calls the parts: `project_keys_values` once for the encoder's output, then
+    `project_fused` or `project_queries`, and `attend`, for each new token. All parts
+    have the heads before the positions: the scores of a head are one product of two
+    matrices, and a KV cache is read without a transpose.
     """
 
     def __init__(
@@ -133,22 +126,24 @@ class MultiHeadAttention(keras.layers.Layer):
         self.built = True
 
     def call(self, queries, memory=None, attention_mask=None, dropout_keys=None):
-        queries, keys, values = self._projections(queries, memory)
-
         def drop(weights_BHTS):
             return self.dropout(weights_BHTS, dropout_keys=dropout_keys)
 
-        return self._joined(
-            dot_product_attention(queries, keys, values, attention_mask, drop)
-        )
+        queries, keys, values = map(swap_heads, self._project(queries, memory))
+        return self.attend(queries, keys, values, attention_mask, drop)
 
-    def keys_values(self, memory: Tensor) -> tuple[Tensor, Tensor]:
+    def project_queries(self, inputs: Tensor) -> Tensor:
+        """Returns the queries [B, H, T, K] of inputs [B, T, D]."""
+        (queries,) = self._split_heads(inputs, self.query_kernel)
+        return swap_heads(queries)
+
+    def project_keys_values(self, memory: Tensor) -> tuple[Tensor, Tensor]:
         """Returns the keys [B, H, S, K] and values [B, H, S, U] of a memory."""
-        keys, values = self._heads(memory, self.key_kernel, self.value_kernel)
-        return _heads_first(keys), _heads_first(values)
+        keys, values = self._split_heads(memory, self.key_kernel, self.value_kernel)
+        return swap_heads(keys), swap_heads(values)
 
     def fused_qkv_kernel(self) -> Tensor:
-        """Returns [D, H (2K + U)], what `queries_keys_values` multiplies with.
+        """Returns [D, H (2K + U)], what `project_fused` multiplies with.
 
         Put together once, not at every step: there are few rows then, and copying
         the kernels would take as long as their product.
@@ -158,66 +153,58 @@ class MultiHeadAttention(keras.layers.Layer):
             [ops.cast(part, self.compute_dtype) for part in parts], axis=1
         )
 
-    def queries_keys_values(
+    def project_fused(
         self, inputs: Tensor, fused_qkv_kernel: Tensor
     ) -> tuple[Tensor, Tensor, Tensor]:
-        """Returns what new tokens ask for, and what they add to the past.
+        """Returns queries [B, H, L, K], keys [B, H, L, K] and values [B, H, L, U].
 
         Args:
-            inputs: [B, L, D] float.
+            inputs: [B, L, D] float, new tokens in self-attention.
             fused_qkv_kernel: What the method of that name returned.
-
-        Returns:
-            Queries [B, H, L, K]; keys [B, L, H, K] and values [B, L, H, U].
         """
-        (joined,) = project(ops.cast(inputs, self.compute_dtype), fused_qkv_kernel)
+        (fused,) = project(ops.cast(inputs, self.compute_dtype), fused_qkv_kernel)
         batch, length = ops.shape(inputs)[:2]
         sizes = self.d_k, self.d_k, self.d_v
         ends = [self.num_heads * self.d_k, 2 * self.num_heads * self.d_k]
         queries, keys, values = (
-            ops.reshape(part, (batch, length, self.num_heads, size))
-            for part, size in zip(ops.split(joined, ends, axis=2), sizes, strict=True)
+            swap_heads(ops.reshape(part, (batch, length, self.num_heads, size)))
+            for part, size in zip(ops.split(fused, ends, axis=2), sizes, strict=True)
         )
-        return _heads_first(queries), keys, values
-
-    def queries_of(self, inputs: Tensor) -> Tensor:
-        """Returns the queries [B, H, T, K] of inputs [B, T, D]."""
-        (queries,) = self._heads(inputs, self.query_kernel)
-        return _heads_first(queries)
+        return queries, keys, values
 
     def attend(
-        self, queries: Tensor, keys: Tensor, values: Tensor, mask: Tensor | None
+        self,
+        queries: Tensor,
+        keys: Tensor,
+        values: Tensor,
+        mask: Tensor | None,
+        drop: Callable[[Tensor], Tensor] = lambda weights_BHTS: weights_BHTS,
     ) -> Tensor:
-        """Returns [B, T, D], as `call` would of these projections.
+        """Returns the heads' attention, joined and times W_O, [B, T, D].
 
-        Args:
-            queries: [B, H, T, K] float.
-            keys: [B, H, S, K] float.
-            values: [B, H, S, U] float.
-            mask: bool that broadcasts to [B, T, S], True = may attend.
+        Args: those of `dot_product_attention`.
         """
-        scores_BHTS = ops.matmul(_scaled(queries), ops.swapaxes(keys, 2, 3))
-        weights_BHTS = ops.cast(_softmax(scores_BHTS, mask), values.dtype)
-        return self._joined(_heads_first(ops.matmul(weights_BHTS, values)))
+        attended = dot_product_attention(queries, keys, values, mask, drop)
+        return self._join_heads(swap_heads(attended))
 
-    def weights_of(
+    def compute_weights(
         self, queries: Tensor, memory: Tensor | None, mask: Tensor | None
     ) -> Tensor:
         """Returns the weights [B, H, T, S] float32 that `call` sums values with."""
-        queries, keys, _ = self._projections(queries, memory)
+        queries, keys, _ = map(swap_heads, self._project(queries, memory))
         return attention_weights(queries, keys, mask)
 
-    def _projections(self, queries: Tensor, memory: Tensor | None) -> list[Tensor]:
-        """Returns queries, keys and values of all heads."""
+    def _project(self, queries: Tensor, memory: Tensor | None) -> list[Tensor]:
+        """Returns queries, keys and values of all heads, [B, L, H, size of a head]."""
         if memory is None:
             kernels = self.query_kernel, self.key_kernel, self.value_kernel
-            return self._heads(queries, *kernels)
+            return self._split_heads(queries, *kernels)
         return [
-            *self._heads(queries, self.query_kernel),
-            *self._heads(memory, self.key_kernel, self.value_kernel),
+            *self._split_heads(queries, self.query_kernel),
+            *self._split_heads(memory, self.key_kernel, self.value_kernel),
         ]
 
-    def _heads(self, inputs: Tensor, *kernels: Tensor) -> list[Tensor]:
+    def _split_heads(self, inputs: Tensor, *kernels: Tensor) -> list[Tensor]:
         """Returns [B, L, H, size of a head] for each kernel, of one product."""
         projected = project(ops.cast(inputs, self.compute_dtype), *kernels)
         batch, length = ops.shape(inputs)[:2]
@@ -227,7 +214,7 @@ class MultiHeadAttention(keras.layers.Layer):
             for part in projected
         ]
 
-    def _joined(self, heads_BTHU: Tensor) -> Tensor:
+    def _join_heads(self, heads_BTHU: Tensor) -> Tensor:
         """Returns the heads side by side, times W_O."""
         batch, length = ops.shape(heads_BTHU)[:2]
         joined = ops.reshape(heads_BTHU, (batch, length, self.num_heads * self.d_v))
@@ -243,6 +230,6 @@ class MultiHeadAttention(keras.layers.Layer):
         return {**super().get_config(), **sizes, **rate}
 
 
-def _heads_first(parts: Tensor) -> Tensor:
-    """Returns [B, H, L, K] of [B, L, H, K], and the other way round."""
+def swap_heads(parts: Tensor) -> Tensor:
+    """Returns [B, H, L, K] for [B, L, H, K], and the reverse."""
     return ops.transpose(parts, (0, 2, 1, 3))

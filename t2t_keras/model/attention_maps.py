@@ -51,7 +51,7 @@ def attention_maps(
     encoder = []
     hidden_BSD = model.position_encoding(model.embedding(source))
     for layer in model.encoder.layers:
-        encoder.append(layer.attention.weights_of(hidden_BSD, None, encoder_mask))
+        encoder.append(layer.attention.compute_weights(hidden_BSD, None, encoder_mask))
         hidden_BSD = layer(hidden_BSD, attention_mask=encoder_mask)
 
     memory_BSD, memory_mask = hidden_BSD, padding_mask(source)
@@ -59,11 +59,11 @@ def attention_maps(
     decoder, memory = [], []
     hidden_BTD = model.position_encoding(model.embedding(decoder_input))
     for layer in model.decoder.layers:
-        decoder.append(layer.attention.weights_of(hidden_BTD, None, causal))
+        decoder.append(layer.attention.compute_weights(hidden_BTD, None, causal))
         attended_BTD = layer.attention(hidden_BTD, attention_mask=causal)
         queries_BTD = layer.attention_residual(hidden_BTD, attended_BTD)
         memory.append(
-            layer.memory_attention.weights_of(queries_BTD, memory_BSD, memory_mask)
+            layer.memory_attention.compute_weights(queries_BTD, memory_BSD, memory_mask)
         )
         hidden_BTD = layer(
             hidden_BTD, memory_BSD, attention_mask=causal, memory_mask=memory_mask

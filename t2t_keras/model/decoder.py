@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import keras
 
-from t2t_keras.model.attention import MultiHeadAttention
+from t2t_keras.model.attention import MultiHeadAttention, swap_heads
 from t2t_keras.model.dropout import fold_in
 from t2t_keras.model.feed_forward import FeedForward
 from t2t_keras.model.residual import ResidualNorm
@@ -146,13 +146,13 @@ class DecoderLayer(keras.layers.Layer):
             memory_cache: "keys" [B, H, S, K] and "values" [B, H, S, U].
             fused_qkv_kernel: Of self-attention, from the method of that name.
         """
-        queries, *newest = self.attention.queries_keys_values(hidden, fused_qkv_kernel)
-        keys, values = extend(*newest)
+        queries, *newest = self.attention.project_fused(hidden, fused_qkv_kernel)
+        keys, values = extend(*map(swap_heads, newest))
         return self._sublayers(
             hidden,
             lambda _: self.attention.attend(queries, keys, values, masks.mask),
             lambda x: self.memory_attention.attend(
-                self.memory_attention.queries_of(x),
+                self.memory_attention.project_queries(x),
                 memory_cache["keys"],
                 memory_cache["values"],
                 masks.memory_mask,
@@ -262,7 +262,9 @@ class Decoder(keras.layers.Layer):
 
     def memory_caches(self, memory: Tensor) -> list[LayerCache]:
         """Returns each layer's "keys" and "values" of a memory [B, S, D]."""
-        pairs = [layer.memory_attention.keys_values(memory) for layer in self.layers]
+        pairs = [
+            layer.memory_attention.project_keys_values(memory) for layer in self.layers
+        ]
         return [{"keys": keys, "values": values} for keys, values in pairs]
 
     def fused_qkv_kernels(self) -> list[Tensor]:

@@ -14,7 +14,11 @@ from collections.abc import Callable
 import keras
 from keras import ops
 
-from t2t_keras.model.attention import MultiHeadAttention, dot_product_attention
+from t2t_keras.model.attention import (
+    MultiHeadAttention,
+    dot_product_attention,
+    swap_heads,
+)
 from t2t_keras.model.dropout import fold_in
 from t2t_keras.model.masks import neighborhood_mask, segment_mask
 from t2t_keras.typing import Tensor
@@ -31,9 +35,10 @@ def neighborhood_attention(
     segments: Tensor,
     drop: Callable[[Tensor], Tensor] = lambda weights_BHQW: weights_BHQW,
 ) -> Tensor:
-    """Returns what `dot_product_attention` would under masks of band and segments.
+    """Returns `dot_product_attention` under the masks of band and segments.
 
-    A query that may attend to nothing gets something finite, read by nobody.
+    A query that may attend to nothing gets a finite value, which is never read.
+    Positions come before heads here, because blocks are cut along positions.
 
     Args:
         queries: [B, S, H, K] float.
@@ -67,14 +72,14 @@ def neighborhood_attention(
 
     same = segment_mask(queries_of_blocks(segments), window_of_blocks(segments))
     attended = dot_product_attention(
-        queries_of_blocks(queries),
-        window_of_blocks(keys),
-        window_of_blocks(values),
+        swap_heads(queries_of_blocks(queries)),
+        swap_heads(window_of_blocks(keys)),
+        swap_heads(window_of_blocks(values)),
         same & _band(block, halo, neighborhood),
         drop,
     )
     shape = batch, blocks * block, *values.shape[2:]
-    return ops.reshape(attended, shape)[:, :length]
+    return ops.reshape(swap_heads(attended), shape)[:, :length]
 
 
 def _block_and_halo(
@@ -153,26 +158,26 @@ class NeighborhoodAttention(MultiHeadAttention):
                 f"None. Received: memory of shape {memory.shape}"
             )
         segments = self._segments(queries, attention_mask)
-        queries, keys, values = self._projections(queries, None)
+        queries, keys, values = self._project(queries, None)
 
         def drop(weights_BHQW):
             keys_B = _keys_of_blocks(dropout_keys, ops.shape(weights_BHQW)[0])
             return self.dropout(weights_BHQW, dropout_keys=keys_B)
 
-        return self._joined(
+        return self._join_heads(
             neighborhood_attention(
                 queries, keys, values, self.neighborhood, segments, drop
             )
         )
 
-    def weights_of(
+    def compute_weights(
         self, queries: Tensor, memory: Tensor | None, mask: Tensor | None
     ) -> Tensor:
         """Returns the weights [B, H, S, S] float32, most of them 0, for a picture."""
         segments = self._segments(queries, mask)
         band = neighborhood_mask(ops.shape(queries)[1], self.neighborhood)
         mask = segment_mask(segments, segments) & band
-        return super().weights_of(queries, memory, mask)
+        return super().compute_weights(queries, memory, mask)
 
     def _segments(self, queries: Tensor, mask: Tensor | None) -> Tensor:
         """Returns [B, S] int32 of a mask [B, 1, S]."""

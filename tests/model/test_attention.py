@@ -33,19 +33,19 @@ def hostile_mask(rng: np.random.Generator) -> np.ndarray:
 
 
 def test_attention_is_equation_1_for_every_head(rng: np.random.Generator) -> None:
-    queries, keys = rng.normal(size=(B, T, H, K)), rng.normal(size=(B, S, H, K))
-    values, mask = rng.normal(size=(B, S, H, U)), hostile_mask(rng)
+    queries, keys = rng.normal(size=(B, H, T, K)), rng.normal(size=(B, H, S, K))
+    values, mask = rng.normal(size=(B, H, S, U)), hostile_mask(rng)
     inputs = [tensor.astype("float32") for tensor in (queries, keys, values)]
     actual = ops.convert_to_numpy(dot_product_attention(*inputs, mask))
     for b in range(B - 1):
         for h in range(H):
             expected_TU = transformer_np.attention(
-                queries[b, :, h], keys[b, :, h], values[b, :, h], mask[b]
+                queries[b, h], keys[b, h], values[b, h], mask[b]
             )
             # A query without a legal key has no meaning; its value is tested below.
             legal = mask[b].any(-1)
             np.testing.assert_allclose(
-                actual[b, legal, h], expected_TU[legal], atol=2e-6
+                actual[b, h, legal], expected_TU[legal], atol=2e-6
             )
 
 
@@ -54,13 +54,13 @@ def test_weights_are_those_that_values_are_summed_with(
 ) -> None:
     queries, keys, values = (
         rng.normal(size=shape).astype("float32")
-        for shape in [(B, T, H, K), (B, S, H, K), (B, S, H, U)]
+        for shape in [(B, H, T, K), (B, H, S, K), (B, H, S, U)]
     )
     mask = hostile_mask(rng)
     weights_BHTS = np.asarray(attention_weights(queries, keys, mask))
     np.testing.assert_allclose(weights_BHTS.sum(-1), 1.0, atol=1e-6)
     np.testing.assert_allclose(
-        np.einsum("BHTS,BSHU->BTHU", weights_BHTS, values),
+        np.einsum("BHTS,BHSU->BHTU", weights_BHTS, values),
         dot_product_attention(queries, keys, values, mask),
         atol=2e-6,
     )
@@ -69,7 +69,7 @@ def test_weights_are_those_that_values_are_summed_with(
 def test_without_a_mask_every_key_is_legal(rng: np.random.Generator) -> None:
     queries, keys, values = (
         rng.normal(size=shape).astype("float32")
-        for shape in [(B, T, H, K), (B, S, H, K), (B, S, H, U)]
+        for shape in [(B, H, T, K), (B, H, S, K), (B, H, S, U)]
     )
     np.testing.assert_array_equal(
         dot_product_attention(queries, keys, values, None),
@@ -82,13 +82,14 @@ def test_a_query_without_a_legal_key_gets_the_mean_of_all_values(
 ) -> None:
     queries, keys, values = (
         tf.constant(rng.normal(size=shape), tf.float32)
-        for shape in [(B, T, H, K), (B, S, H, K), (B, S, H, U)]
+        for shape in [(B, H, T, K), (B, H, S, K), (B, H, S, U)]
     )
     with tf.GradientTape() as tape:
         tape.watch([queries, keys, values])
         attended = dot_product_attention(queries, keys, values, hostile_mask(rng))
-    mean_HU = values[-1].numpy().astype("float64").mean(axis=0)
-    np.testing.assert_allclose(attended[-1], np.stack([mean_HU] * T), atol=1e-6)
+    mean_HU = values[-1].numpy().astype("float64").mean(axis=1)
+    expected_HTU = np.stack([mean_HU] * T, axis=1)
+    np.testing.assert_allclose(attended[-1], expected_HTU, atol=1e-6)
     gradients = tape.gradient(attended, [queries, keys, values])
     assert all(np.isfinite(gradient).all() for gradient in gradients)
     assert not np.any(gradients[0][-1])
@@ -96,12 +97,12 @@ def test_a_query_without_a_legal_key_gets_the_mean_of_all_values(
 
 def test_scores_far_apart_neither_overflow_nor_blur(rng: np.random.Generator) -> None:
     # e^1000 is no float: the softmax must be of differences.
-    keys = np.zeros((1, S, 1, 4), "float32")
-    keys[0, 2:4, 0, 0] = 1000.0
-    values = rng.normal(size=(1, S, 1, U)).astype("float32")
+    keys = np.zeros((1, 1, S, 4), "float32")
+    keys[0, 0, 2:4, 0] = 1000.0
+    values = rng.normal(size=(1, 1, S, U)).astype("float32")
     queries = np.full((1, 1, 1, 4), 2.0, "float32")
     attended = dot_product_attention(queries, keys, values, None)
-    np.testing.assert_allclose(attended[0, 0, 0], values[0, 2:4, 0].mean(0), rtol=1e-5)
+    np.testing.assert_allclose(attended[0, 0, 0], values[0, 0, 2:4].mean(0), rtol=1e-5)
 
 
 def test_softmax_is_float32_under_bfloat16(rng: np.random.Generator) -> None:
@@ -110,10 +111,10 @@ def test_softmax_is_float32_under_bfloat16(rng: np.random.Generator) -> None:
     # bfloat16 softmax in bfloat16, which here is off by 6 %; a rounding is 0.4 %.
     length = 512
     scores = tf.cast(tf.constant(3 * rng.normal(size=length)), "bfloat16")
-    values = tf.eye(length, dtype="bfloat16")[None, :, None]
+    values = tf.eye(length, dtype="bfloat16")[None, None]
     attend = tf.function(dot_product_attention, jit_compile=True)
     weights = attend(
-        tf.ones((1, 1, 1, 1), "bfloat16"), scores[None, :, None, None], values, None
+        tf.ones((1, 1, 1, 1), "bfloat16"), scores[None, None, :, None], values, None
     )
     assert weights.dtype == "bfloat16"
     expected = transformer_np.softmax(tf.cast(scores, "float64").numpy())
@@ -145,26 +146,24 @@ def test_the_parts_for_decoding_are_the_whole(rng: np.random.Generator) -> None:
     queries, memory = rng.normal(size=(B, T, D)), rng.normal(size=(B, S, D))
     mask = hostile_mask(rng)
     whole = layer(queries.astype("f"), memory.astype("f"), attention_mask=mask)
-    keys, values = layer.keys_values(memory.astype("f"))
+    keys, values = layer.project_keys_values(memory.astype("f"))
     assert tuple(keys.shape) == (B, H, S, K)
     assert tuple(values.shape) == (B, H, S, U)
     # One query at a time, keys and values made once.
     for t in range(T):
-        query = layer.queries_of(queries[:, t : t + 1].astype("f"))
+        query = layer.project_queries(queries[:, t : t + 1].astype("f"))
         part = layer.attend(query, keys, values, mask[:, t : t + 1])
         np.testing.assert_allclose(part[:, 0], whole[:, t], atol=2e-6)
 
 
-def test_a_fused_kernel_make_what_each_makes(rng: np.random.Generator) -> None:
+def test_a_fused_kernel_makes_what_each_makes(rng: np.random.Generator) -> None:
     layer = MultiHeadAttention(H, K, U)
     inputs = rng.normal(size=(B, T, D)).astype("f")
     layer(inputs)
-    queries, *rest = layer.queries_keys_values(inputs, layer.fused_qkv_kernel())
-    np.testing.assert_allclose(queries, layer.queries_of(inputs), atol=1e-6)
-    # Keys and values come position by position, as a cache takes them in.
-    for part, expected in zip(rest, layer.keys_values(inputs), strict=True):
-        swapped = np.swapaxes(ops.convert_to_numpy(part), 1, 2)
-        np.testing.assert_allclose(swapped, expected, atol=1e-6)
+    queries, *rest = layer.project_fused(inputs, layer.fused_qkv_kernel())
+    np.testing.assert_allclose(queries, layer.project_queries(inputs), atol=1e-6)
+    for part, expected in zip(rest, layer.project_keys_values(inputs), strict=True):
+        np.testing.assert_allclose(part, expected, atol=1e-6)
 
 
 def test_kernels_start_as_glorot_of_two_axes_and_have_no_bias() -> None:

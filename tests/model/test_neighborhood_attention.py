@@ -10,7 +10,11 @@ import tensorflow as tf
 from keras import ops
 
 from t2t_keras.model import neighborhood_attention as module
-from t2t_keras.model.attention import MultiHeadAttention, dot_product_attention
+from t2t_keras.model.attention import (
+    MultiHeadAttention,
+    dot_product_attention,
+    swap_heads,
+)
 from t2t_keras.model.masks import neighborhood_mask, segment_mask
 from t2t_keras.model.neighborhood_attention import (
     SMALLEST_BLOCK,
@@ -85,7 +89,8 @@ def masked(neighborhood: int) -> Callable[..., tf.Tensor]:
     def attention(queries, keys, values, segments):
         band = neighborhood_mask(ops.shape(queries)[1], neighborhood)
         mask = segment_mask(segments, segments) & band
-        return dot_product_attention(queries, keys, values, mask)
+        heads_first = map(swap_heads, (queries, keys, values))
+        return swap_heads(dot_product_attention(*heads_first, mask))
 
     return attention
 
@@ -274,9 +279,9 @@ def test_the_layer_is_attention_under_a_mask(length: int) -> None:
         found = np.asarray(restricted(inputs, attention_mask=given))
         expected = np.asarray(whole(inputs, attention_mask=mask))
         np.testing.assert_allclose(found[seen], expected[seen], atol=2e-6)
-        weights = np.asarray(restricted.weights_of(inputs, None, given))
+        weights = np.asarray(restricted.compute_weights(inputs, None, given))
         assert weights.shape == (B, H, length, length)
-        expected = np.asarray(whole.weights_of(inputs, None, mask))
+        expected = np.asarray(whole.compute_weights(inputs, None, mask))
         np.testing.assert_allclose(weights, expected, atol=2e-6)
 
 

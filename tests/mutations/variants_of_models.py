@@ -20,9 +20,9 @@ VARIANTS_OF_MODELS: tuple[Mutation, ...] = (
     Mutation(
         "attention is scaled by the number of heads",
         "t2t_keras.model.attention",
-        "_scaled",
+        "attention_weights",
         "queries.shape[-1]",
-        "queries.shape[-2]",
+        "queries.shape[1]",
     ),
     Mutation(
         "position wavelengths go twice as far",
