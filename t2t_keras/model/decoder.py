@@ -1,7 +1,7 @@
 """The decoder: N layers that also attend to the encoder's output (section 3.1).
 
 Shapes: B batch, T target length, S source length, D model width, W beams, X
-keys that a beam may look at, H heads, K size per head of keys, U of values.
+slots of a KV cache, H heads, K size per head of keys, U of values.
 """
 
 from collections.abc import Callable, Sequence
@@ -9,36 +9,34 @@ from typing import NamedTuple
 
 import keras
 
-from t2t_keras.model.attention import MultiHeadAttention, swap_heads
+from t2t_keras.model.attention import MultiHeadAttention
 from t2t_keras.model.dropout import fold_in
 from t2t_keras.model.feed_forward import FeedForward
+from t2t_keras.model.kv_cache import KVCache
 from t2t_keras.model.residual import ResidualNorm
 from t2t_keras.typing import Tensor
 
-LayerCache = dict[str, Tensor]
 
-
-# Takes the keys [B, W, H, K] and values [B, W, H, U] of the newest tokens; returns
-# those of all that there are, [B, H, X, K] and [B, H, X, U]. Where they are kept is
-# not a layer's business.
-ExtendFn = Callable[[Tensor, Tensor], tuple[Tensor, Tensor]]
-
-
-class DecodeMasks(NamedTuple):
-    """What the newest tokens may attend to: the same in all layers.
+class DecodeContext(NamedTuple):
+    """One step of decoding, as all layers see it.
 
     Attributes:
-        mask: [B, W, X] bool, True on a beam's own past and on its newest token.
-        memory_mask: bool that broadcasts to [B, W, S], True on real source tokens.
+        first_slot: int32 scalar. Beam w writes to slot `first_slot + w` of a cache.
+        visible_slots: [B, W, X] bool, True on the slots that a beam may attend to:
+            those of its past and of its newest token.
+        source_mask: bool that broadcasts to [B, W, S], True on real source tokens.
+        in_place: Whether caches are overwritten; see `KVCache.write`.
     """
 
-    mask: Tensor
-    memory_mask: Tensor
+    first_slot: Tensor | int
+    visible_slots: Tensor
+    source_mask: Tensor
+    in_place: bool = False
 
 
 @keras.saving.register_keras_serializable(package="t2t_keras")
 class DecoderLayer(keras.layers.Layer):
-    """Masked self-attention, cross-attention to the memory, then feed-forward.
+    """Masked self-attention, cross-attention to the encoder's output, feed-forward.
 
     Args:
         num_heads: h.
@@ -51,7 +49,7 @@ class DecoderLayer(keras.layers.Layer):
 
     Call args:
         hidden: [B, T, D] float.
-        memory: [B, S, D] float, the encoder's output.
+        memory: [B, S, D] float, the paper's name for the encoder's output.
         attention_mask: bool that broadcasts to [B, T, T], the causal mask.
         memory_mask: bool that broadcasts to [B, T, S], True = may attend.
         dropout_keys: [B] uint32, or None to drop nothing.
@@ -109,7 +107,7 @@ class DecoderLayer(keras.layers.Layer):
         memory_mask=None,
         dropout_keys=None,
     ):
-        return self._sublayers(
+        return self._apply_sublayers(
             hidden,
             lambda x: self.attention(
                 x,
@@ -128,46 +126,44 @@ class DecoderLayer(keras.layers.Layer):
     def step(
         self,
         hidden: Tensor,
-        masks: DecodeMasks,
-        extend: ExtendFn,
-        memory_cache: LayerCache,
+        context: DecodeContext,
+        cache: KVCache,
+        cross_attention_cache: KVCache,
         fused_qkv_kernel: Tensor,
-    ) -> Tensor:
-        """Returns what `call` would at one position, [B, W, D].
+    ) -> tuple[Tensor, KVCache]:
+        """Returns what `call` would at one position, [B, W, D], and the new cache.
 
-        The W beams of a sentence stand where `call` has T positions. To the past, as
-        to the memory, a beam is just one more query: no key or value is copied for
-        each beam, nor moved when beams change places.
+        The W beams of a sentence take the place of the T positions of `call`.
 
         Args:
             hidden: [B, W, D] float, the newest token of each beam.
-            masks: What each beam may attend to.
-            extend: Keeps keys and values of the newest tokens.
-            memory_cache: "keys" [B, H, S, K] and "values" [B, H, S, U].
-            fused_qkv_kernel: Of self-attention, from the method of that name.
+            context: What is the same in all layers.
+            cache: Keys and values of self-attention, up to the token before.
+            cross_attention_cache: Keys and values of the encoder's output.
+            fused_qkv_kernel: `MultiHeadAttention.fused_qkv_kernel` of self-attention.
         """
-        queries, *newest = self.attention.project_fused(hidden, fused_qkv_kernel)
-        keys, values = extend(*map(swap_heads, newest))
-        return self._sublayers(
+        queries, keys, values = self.attention.project_fused(hidden, fused_qkv_kernel)
+        cache = cache.write(keys, values, context.first_slot, in_place=context.in_place)
+        hidden = self._apply_sublayers(
             hidden,
-            lambda _: self.attention.attend(queries, keys, values, masks.mask),
+            lambda _: self.attention.attend(queries, *cache, context.visible_slots),
             lambda x: self.memory_attention.attend(
                 self.memory_attention.project_queries(x),
-                memory_cache["keys"],
-                memory_cache["values"],
-                masks.memory_mask,
+                *cross_attention_cache,
+                context.source_mask,
             ),
             None,
         )
+        return hidden, cache
 
-    def _sublayers(
+    def _apply_sublayers(
         self,
         hidden: Tensor,
         attend: Callable[[Tensor], Tensor],
         attend_to_memory: Callable[[Tensor], Tensor],
         dropout_keys: Tensor | None,
     ) -> Tensor:
-        """Returns the three sub-layers' result, however attention is computed."""
+        """Returns the output of the three sub-layers, given the two attentions."""
         hidden = self.attention_residual(
             hidden, attend(hidden), dropout_keys=fold_in(dropout_keys, 0)
         )
@@ -260,12 +256,22 @@ class Decoder(keras.layers.Layer):
             )
         return hidden
 
-    def memory_caches(self, memory: Tensor) -> list[LayerCache]:
-        """Returns each layer's "keys" and "values" of a memory [B, S, D]."""
-        pairs = [
-            layer.memory_attention.project_keys_values(memory) for layer in self.layers
+    def empty_caches(self, batch: int | Tensor, slots: int | Tensor) -> list[KVCache]:
+        """Returns each layer's self-attention cache before the first token."""
+        num_heads, d_k, d_v = (
+            self.layer_config[name] for name in ("num_heads", "d_k", "d_v")
+        )
+        return [
+            KVCache.empty(batch, num_heads, slots, d_k, d_v, layer.compute_dtype)
+            for layer in self.layers
         ]
-        return [{"keys": keys, "values": values} for keys, values in pairs]
+
+    def cross_attention_caches(self, memory: Tensor) -> list[KVCache]:
+        """Returns each layer's keys and values of the encoder's output [B, S, D]."""
+        return [
+            KVCache(*layer.memory_attention.project_keys_values(memory))
+            for layer in self.layers
+        ]
 
     def fused_qkv_kernels(self) -> list[Tensor]:
         """Returns each layer's `MultiHeadAttention.fused_qkv_kernel`."""
@@ -274,19 +280,22 @@ class Decoder(keras.layers.Layer):
     def step(
         self,
         hidden: Tensor,
-        masks: DecodeMasks,
-        extend: Sequence[ExtendFn],
-        memory_caches: Sequence[LayerCache],
+        context: DecodeContext,
+        caches: Sequence[KVCache],
+        cross_attention_caches: Sequence[KVCache],
         fused_qkv_kernels: Sequence[Tensor],
-    ) -> Tensor:
-        """Returns `DecoderLayer.step` through the whole stack, [B, W, D].
+    ) -> tuple[Tensor, list[KVCache]]:
+        """Returns `DecoderLayer.step` of the whole stack: [B, W, D], and all caches.
 
-        Args: those of `DecoderLayer.step`, for each layer what is its own.
+        Args: those of `DecoderLayer.step`, with one cache or kernel for each layer.
         """
-        own = zip(self.layers, extend, memory_caches, fused_qkv_kernels, strict=True)
-        for layer, extend_own, memory_cache, kernel in own:
-            hidden = layer.step(hidden, masks, extend_own, memory_cache, kernel)
-        return hidden
+        new_caches = []
+        for layer, *own in zip(
+            self.layers, caches, cross_attention_caches, fused_qkv_kernels, strict=True
+        ):
+            hidden, cache = layer.step(hidden, context, *own)
+            new_caches.append(cache)
+        return hidden, new_caches
 
     def compute_output_shape(self, hidden_shape, memory_shape=None):
         return hidden_shape

@@ -1,19 +1,19 @@
 """The Transformer, from token ids to logits (section 3).
 
 Shapes: B batch, S source length, T target length, D model width, V vocabulary,
-W beams, X keys to attend to.
+W beams, X slots of a KV cache.
 """
 
-from collections.abc import Sequence
 from typing import NamedTuple
 
 import keras
 from keras import ops
 
-from t2t_keras.model.decoder import DecodeMasks, Decoder, ExtendFn, LayerCache
+from t2t_keras.model.decoder import DecodeContext, Decoder
 from t2t_keras.model.dropout import Dropout, DropoutKeyGenerator, fold_in
 from t2t_keras.model.embedding import SharedEmbedding
 from t2t_keras.model.encoder import Encoder
+from t2t_keras.model.kv_cache import KVCache
 from t2t_keras.model.masks import (
     causal_mask,
     padding_mask,
@@ -25,28 +25,34 @@ from t2t_keras.model.position_encoding import (
 )
 from t2t_keras.typing import Batch, Tensor
 
-# What encoder and decoder are made of alike.
-_OF_BOTH_STACKS = (
+# Settings that encoder and decoder share.
+_STACK_SETTINGS = (
     *("num_layers", "num_heads", "d_k", "d_v", "d_ff"),
     *("dropout_rate", "attention_dropout_rate"),
 )
 
 
-class EncoderState(NamedTuple):
-    """What the decoder knows of a batch of source sentences.
+class DecodeState(NamedTuple):
+    """All that decoding knows of a batch of sentences; every tensor is [B, ...].
 
     Attributes:
-        caches: For each decoder layer, "keys" [B, H, S, K] and "values"
-            [B, H, S, U] of the encoder's output: computed once a sentence.
-        mask: [B, 1, S] bool, True on real source tokens.
+        self_attention: The KV cache of each decoder layer: tokens decoded so far.
+        cross_attention: The KV cache of each decoder layer: the encoder's output.
+        source_mask: [B, 1, S] bool, True on real source tokens.
     """
 
-    caches: list[LayerCache]
-    mask: Tensor
+    self_attention: list[KVCache]
+    cross_attention: list[KVCache]
+    source_mask: Tensor
+
+    def grow(self, kept_slots: Tensor, new_slots: Tensor | int) -> "DecodeState":
+        """Returns the state after `KVCache.grow` of each layer's self-attention."""
+        grown = [cache.grow(kept_slots, new_slots) for cache in self.self_attention]
+        return self._replace(self_attention=grown)
 
 
 class DecodeKernels(NamedTuple):
-    """Kernels as products with few rows want them.
+    """Kernels in the layout that is fastest for the few rows of a decoding step.
 
     Attributes:
         fused_qkv: For each decoder layer, `MultiHeadAttention.fused_qkv_kernel`.
@@ -137,7 +143,7 @@ class Transformer(keras.Model):
             "learned_positions": learned_positions,
             "encoder_neighborhood": encoder_neighborhood,
         }
-        stack_config = {name: self.sizes[name] for name in _OF_BOTH_STACKS}
+        stack_config = {name: self.sizes[name] for name in _STACK_SETTINGS}
         policy = self.dtype_policy
         self.embedding = SharedEmbedding(
             vocabulary_size, d_model, name="embedding", dtype=policy
@@ -218,7 +224,7 @@ class Transformer(keras.Model):
         if "encoder_segment_ids" not in inputs:
             memory = self.encode(source, keys[0])
             targets = inputs["decoder_input_tokens"]
-            return self._decoded(targets, memory, padding_mask(source), keys[1])
+            return self._decode_hidden(targets, memory, padding_mask(source), keys[1])
         sources, targets = inputs["encoder_segment_ids"], inputs["decoder_segment_ids"]
         memory = self.encode(
             source,
@@ -226,7 +232,7 @@ class Transformer(keras.Model):
             segments=sources,
             positions=inputs["encoder_positions"],
         )
-        return self._decoded(
+        return self._decode_hidden(
             inputs["decoder_input_tokens"],
             memory,
             segment_mask(targets, sources),
@@ -284,7 +290,7 @@ class Transformer(keras.Model):
                 besides being no later; None for all of it.
             positions: int that broadcasts to [B, T]; 0, 1, 2, ... if None.
         """
-        hidden = self._decoded(
+        hidden = self._decode_hidden(
             targets,
             memory,
             memory_mask,
@@ -294,7 +300,7 @@ class Transformer(keras.Model):
         )
         return self.embedding.logits(hidden)
 
-    def _decoded(
+    def _decode_hidden(
         self,
         targets: Tensor,
         memory: Tensor,
@@ -316,10 +322,18 @@ class Transformer(keras.Model):
             dropout_keys=fold_in(dropout_keys, 1),
         )
 
-    def prefill(self, source: Tensor) -> EncoderState:
-        """Returns what `decode_step` needs of the source sentences [B, S] int."""
-        memory = self.encode(source)
-        return EncoderState(self.decoder.memory_caches(memory), padding_mask(source))
+    def prefill(self, source: Tensor, slots: int | Tensor) -> DecodeState:
+        """Returns the state before the first `decode_step`: the source is encoded.
+
+        Args:
+            source: [B, S] int token ids.
+            slots: X, how many slots the KV cache of self-attention has.
+        """
+        return DecodeState(
+            self.decoder.empty_caches(ops.shape(source)[0], slots),
+            self.decoder.cross_attention_caches(self.encode(source)),
+            padding_mask(source),
+        )
 
     def decode_kernels(self) -> DecodeKernels:
         """Returns what `decode_step` multiplies with, put together once a search."""
@@ -331,37 +345,39 @@ class Transformer(keras.Model):
         self,
         tokens: Tensor,
         position: Tensor | int,
-        mask: Tensor,
-        extend: Sequence[ExtendFn],
-        encoder_state: EncoderState,
+        first_slot: Tensor | int,
+        visible_slots: Tensor,
+        state: DecodeState,
         kernels: DecodeKernels,
-    ) -> Tensor:
-        """Returns the logits [B, W, V] of the next token, as `decode` at `position`.
+        *,
+        in_place: bool = False,
+    ) -> tuple[Tensor, DecodeState]:
+        """Returns the logits [B, W, V] that `decode` has at `position`, and the state.
 
         Args:
             tokens: [B, W] int, the newest token of each beam; 0 at position 0.
             position: int scalar, from 0.
-            mask: [B, W, X] bool, True on what a beam has been through, this position
-                included.
-            extend: For each layer, what keeps the keys [B, W, H, K] and values
-                [B, W, H, U] of the newest tokens and returns all there are,
-                [B, H, X, K] and [B, H, X, U].
-            encoder_state: From `prefill`.
+            first_slot: int32 scalar. Beam w writes to slot `first_slot + w`.
+            visible_slots: [B, W, X] bool, True on the slots of a beam's past and on
+                the one that it writes to now.
+            state: From `prefill` or from the step before.
             kernels: From `decode_kernels`.
+            in_place: Whether the state passed in is overwritten; see `KVCache.write`.
         """
-        # The beams stand where a sentence has its positions; all are at one place.
+        # Beams take the place of positions in the layers, and share one position.
         batch, beams = ops.shape(tokens)
         width = self.sizes["d_model"]
         embedded = ops.reshape(self.embedding(tokens), (batch * beams, 1, width))
         embedded = self.position_encoding(embedded, positions=position)
-        hidden = self.decoder.step(
+        hidden, caches = self.decoder.step(
             ops.reshape(embedded, (batch, beams, width)),
-            DecodeMasks(mask, encoder_state.mask),
-            extend,
-            encoder_state.caches,
+            DecodeContext(first_slot, visible_slots, state.source_mask, in_place),
+            state.self_attention,
+            state.cross_attention,
             kernels.fused_qkv,
         )
-        return self.embedding.logits(hidden, kernels.output)
+        logits = self.embedding.logits(hidden, kernels.output)
+        return logits, state._replace(self_attention=caches)
 
     def _embed(
         self, tokens: Tensor, positions: Tensor | None, dropout_keys: Tensor | None

@@ -306,8 +306,8 @@ def test_no_module_reaches_itself_through_imports() -> None:
 
 
 def test_layers_need_keras_alone() -> None:
-    """TensorFlow is for functions that export and evaluation trace, not for layers."""
-    traced = {"attention_maps.py", "target_scores.py"}
+    """TensorFlow is for what decoding, export and evaluation trace, not for layers."""
+    traced = {"attention_maps.py", "kv_cache.py", "target_scores.py"}
     for path in (ROOT / "t2t_keras/model").glob("*.py"):
         tops = {each.module.split(".")[0] for each in imports_of(path)}
         third_party = tops - sys.stdlib_module_names - {"t2t_keras"}

@@ -83,9 +83,9 @@ def test_rows_are_those_that_the_model_is_asked_for(leave, monkeypatch):
     model = write.built(ExperimentConfig(model=TINY), WORDS)
     asked, decode_step = [], model.decode_step
 
-    def counted(tokens, *rest):
+    def counted(tokens, *inputs, **settings):
         asked.append(int(tf.size(tokens)))
-        return decode_step(tokens, *rest)
+        return decode_step(tokens, *inputs, **settings)
 
     monkeypatch.setattr(model, "decode_step", counted)
     source = tf.constant(measured.padded([[3] * (length - 1) for length in lengths]))

@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from t2t_keras.model.transformer import EncoderState
 from tests.model.small_model import (
     EMPTY_ROW,
     ROWS,
@@ -41,23 +40,11 @@ def whole_logits(model) -> np.ndarray:
     return np.array(tf.cast(logits, "float32")).reshape(ROWS, BEAMS, STEPS, V)
 
 
-class Kept:
-    """Keeps a layer's keys and values, [B, W, H, K] of each step after the other."""
-
-    def __init__(self, past=()) -> None:
-        self.past = list(past)
-
-    def __call__(self, keys, values):
-        self.past.append((keys, values))
-        return [
-            tf.transpose(tf.concat(parts, axis=1), [0, 2, 1, 3])
-            for parts in zip(*self.past, strict=True)
-        ]
-
-
-def own_past(position: int) -> np.ndarray:
-    """[B, W, X]: each beam reads what itself has written, every W-th."""
-    return np.tile(np.eye(BEAMS, dtype=bool), position + 1)[None].repeat(ROWS, axis=0)
+def own_slots(position: int) -> np.ndarray:
+    """[B, W, X]: each beam sees what itself has written, every W-th slot."""
+    own = np.tile(np.eye(BEAMS, dtype=bool), position + 1)
+    rest = np.zeros([BEAMS, (STEPS - 1 - position) * BEAMS], bool)
+    return np.concatenate([own, rest], axis=1)[None].repeat(ROWS, axis=0)
 
 
 def step_logits(model, jit_compile: bool | None = None) -> np.ndarray:
@@ -65,14 +52,13 @@ def step_logits(model, jit_compile: bool | None = None) -> np.ndarray:
     inputs = beam_inputs()
 
     def steps(source):
-        memory, kernels = model.prefill(source), model.decode_kernels()
-        kept = [Kept() for _ in model.decoder.layers]
+        state, kernels = model.prefill(source, STEPS * BEAMS), model.decode_kernels()
         logits = []
         for position in range(STEPS):
             tokens = tf.constant(inputs[..., position])
-            mask = own_past(position)
-            one = model.decode_step(
-                tokens, tf.constant(position), mask, kept, memory, kernels
+            first_slot, slots = position * BEAMS, own_slots(position)
+            one, state = model.decode_step(
+                tokens, tf.constant(position), first_slot, slots, state, kernels
             )
             logits.append(tf.cast(one, "float32"))
         return tf.stack(logits, axis=2)
@@ -124,23 +110,24 @@ def test_a_restricted_encoder_decodes_the_same() -> None:
 
 
 def test_beams_may_change_places() -> None:
-    # What a beam search does: nothing is moved, and the mask says whose past it is.
+    # As in a beam search: nothing is moved, and the mask says whose past it is.
     model = small_model(small_weights())
     inputs = beam_inputs()
-    memory = model.prefill(small_batch()["encoder_input_tokens"])
-    kernels = model.decode_kernels()
-    kept = [Kept() for _ in model.decoder.layers]
+    source = tf.constant(small_batch()["encoder_input_tokens"])
+    state, kernels = model.prefill(source, STEPS * BEAMS), model.decode_kernels()
     for position in range(3):
-        model.decode_step(
-            inputs[..., position], position, own_past(position), kept, memory, kernels
+        first_slot, slots = position * BEAMS, own_slots(position)
+        _, state = model.decode_step(
+            inputs[..., position], position, first_slot, slots, state, kernels
         )
 
-    def last(tokens, mask):
-        copies = [Kept(layer.past) for layer in kept]
-        return np.array(model.decode_step(tokens, 3, mask, copies, memory, kernels))
+    def last(tokens, slots):
+        # The state that comes in stays as it is, so each call starts from the same.
+        logits, _ = model.decode_step(tokens, 3, 3 * BEAMS, slots, state, kernels)
+        return np.array(logits)
 
-    straight = last(inputs[..., 3], own_past(3))
-    swapped = own_past(3)
+    straight = last(inputs[..., 3], own_slots(3))
+    swapped = own_slots(3)
     # Each has the other's past, and itself as the newest.
     swapped[..., : 3 * BEAMS] = swapped[:, ::-1, : 3 * BEAMS]
     crossed = last(inputs[:, ::-1, 3], swapped)
@@ -150,14 +137,26 @@ def test_beams_may_change_places() -> None:
     assert np.abs(mismatched - straight).max() > 1e-2
 
 
-def test_memory_is_once_a_sentence() -> None:
+def test_cross_attention_is_projected_once_a_sentence() -> None:
     model = small_model(small_weights())
-    memory = model.prefill(small_batch()["encoder_input_tokens"])
-    assert isinstance(memory, EncoderState)
-    assert tuple(memory.mask.shape) == (ROWS, 1, S)
-    for cache in memory.caches:
-        assert tuple(cache["keys"].shape) == (ROWS, H, S, K)
-        assert tuple(cache["values"].shape) == (ROWS, H, S, U)
+    state = model.prefill(tf.constant(small_batch()["encoder_input_tokens"]), 10)
+    assert tuple(state.source_mask.shape) == (ROWS, 1, S)
+    for cache in state.cross_attention:
+        assert tuple(cache.keys.shape) == (ROWS, H, S, K)
+        assert tuple(cache.values.shape) == (ROWS, H, S, U)
+    for cache in state.self_attention:
+        assert tuple(cache.keys.shape) == (ROWS, H, 10, K)
+        assert tuple(cache.values.shape) == (ROWS, H, 10, U)
+
+
+def test_only_the_caches_of_self_attention_grow() -> None:
+    model = small_model(small_weights())
+    state = model.prefill(tf.constant(small_batch()["encoder_input_tokens"]), 3)
+    grown = state.grow(tf.zeros([ROWS, 2], tf.int32), 5)
+    for cache in grown.self_attention:
+        assert tuple(cache.keys.shape) == (ROWS, H, 7, K)
+    assert grown.cross_attention is state.cross_attention
+    assert grown.source_mask is state.source_mask
 
 
 def test_bfloat16_steps_are_near_the_whole() -> None:

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from t2t_keras.model.decoder import DecodeMasks, Decoder
+from t2t_keras.model.decoder import DecodeContext, Decoder
 from t2t_keras.model.masks import causal_mask
 from tests.model.copy_weights import copy_decoder_layer
 from tests.model.recorded_keys import recorded_keys
@@ -58,20 +58,6 @@ def test_a_stack_is_layer_upon_layer(decoder, weights, rng) -> None:
         np.testing.assert_allclose(actual[b], expected_TD, atol=2e-5)
 
 
-class Kept:
-    """Keeps keys and values of all beams, the newest last, as a layer wants them."""
-
-    def __init__(self) -> None:
-        self.parts: list[list[np.ndarray]] = []
-
-    def __call__(self, keys, values):
-        self.parts.append([np.array(keys), np.array(values)])
-        return [
-            np.concatenate(parts, axis=1).transpose(0, 2, 1, 3)
-            for parts in zip(*self.parts, strict=True)
-        ]
-
-
 def test_steps_are_the_whole(decoder, rng) -> None:
     # Each beam has an input of its own; together they are B * W sentences.
     hidden = rng.normal(size=(B, W, T, D)).astype("f")
@@ -83,28 +69,28 @@ def test_steps_are_the_whole(decoder, rng) -> None:
         memory_mask=np.repeat(source_mask(), W, axis=0),
     )
     whole = np.array(whole).reshape(B, W, T, D)
-    memory_caches = decoder.memory_caches(memory)
-    kept = [Kept() for _ in range(N)]
+    caches = decoder.empty_caches(B, T * W)
     for t in range(T):
         # A beam's own tokens are every W-th.
-        own = np.tile(np.eye(W, dtype=bool), t + 1)[None].repeat(B, axis=0)
-        step = decoder.step(
+        own = np.tile(np.eye(W, dtype=bool), T)[None].repeat(B, axis=0)
+        own[..., (t + 1) * W :] = False
+        step, caches = decoder.step(
             hidden[:, :, t],
-            DecodeMasks(own, source_mask()),
-            kept,
-            memory_caches,
+            DecodeContext(t * W, own, source_mask()),
+            caches,
+            decoder.cross_attention_caches(memory),
             decoder.fused_qkv_kernels(),
         )
         np.testing.assert_allclose(step, whole[:, :, t], atol=2e-5)
 
 
-def test_memory_is_projected_once_a_sentence(decoder, rng) -> None:
+def test_cross_attention_is_projected_once_a_sentence(decoder, rng) -> None:
     memory = rng.normal(size=(B, S, D)).astype("f")
-    caches = decoder.memory_caches(memory)
-    assert [tuple(c["keys"].shape) for c in caches] == [(B, H, S, K)] * N
-    assert [tuple(c["values"].shape) for c in caches] == [(B, H, S, U)] * N
+    caches = decoder.cross_attention_caches(memory)
+    assert [tuple(c.keys.shape) for c in caches] == [(B, H, S, K)] * N
+    assert [tuple(c.values.shape) for c in caches] == [(B, H, S, U)] * N
     keys, _ = decoder.layers[1].memory_attention.project_keys_values(memory)
-    np.testing.assert_array_equal(caches[1]["keys"], keys)
+    np.testing.assert_array_equal(caches[1].keys, keys)
 
 
 def test_each_layer_and_sub_layer_drops_its_own(decoder) -> None:

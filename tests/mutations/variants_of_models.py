@@ -74,6 +74,13 @@ VARIANTS_OF_MODELS: tuple[Mutation, ...] = (
         "None",
     ),
     Mutation(
+        "all beams write to one slot of the KV cache",
+        "t2t_keras.model.kv_cache",
+        "KVCache.write",
+        "tf.range(tf.shape(keys)[2])",
+        "tf.zeros_like(tf.range(tf.shape(keys)[2]))",
+    ),
+    Mutation(
         "padding counts in the loss sum",
         "t2t_keras.training.losses",
         "_sums_and_gradients",

@@ -159,7 +159,9 @@ def test_blank_lines_take_one_step(model, monkeypatch):
     steps = []
     decode_step = model.decode_step
     monkeypatch.setattr(
-        model, "decode_step", lambda *a: steps.append(1) or decode_step(*a)
+        model,
+        "decode_step",
+        lambda *inputs, **settings: steps.append(1) or decode_step(*inputs, **settings),
     )
     settings = BeamSearchSettings(beam_size=4, n_best=1)
     for growing in (True, False):

@@ -1,0 +1,94 @@
+"""A KV cache against NumPy that keeps the past of every hypothesis by itself."""
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from t2t_keras.model.kv_cache import KVCache
+
+B, W, STEPS, H, K, U = 2, 3, 7, 4, 6, 5
+
+
+@pytest.fixture
+def rng():
+    return np.random.default_rng(5)
+
+
+def random_walk(rng, in_place):
+    """Yields a cache, what each hypothesis sees of it, and its past kept by hand."""
+    cache = KVCache.empty(B, H, 3 * W, K, U, "float32")
+    visible = np.zeros([B, 1, 3 * W], bool)
+    pasts = [[[]] for _ in range(B)]  # by sentence and hypothesis: vectors [H, K + U]
+    first = 0
+    for _ in range(STEPS):
+        if first + W > visible.shape[2]:
+            used = visible.any(axis=1)
+            most = int(used.sum(axis=1).max())
+            index = np.argsort(~used, axis=1, kind="stable")[:, :most]
+            cache = cache.grow(tf.constant(index), tf.constant(2 * W))
+            kept = [visible[b][:, index[b]] for b in range(B)]
+            visible = np.pad(np.stack(kept), [(0, 0), (0, 0), (0, 2 * W)])
+            first = most
+        alive = visible.shape[1]
+        visible[:, np.arange(alive), first + np.arange(alive)] = True
+        newest = rng.normal(size=[B, H, alive, K + U]).astype(np.float32)
+        cache = cache.write(
+            tf.constant(newest[..., :K]),
+            tf.constant(newest[..., K:]),
+            tf.constant(first),
+            in_place=in_place,
+        )
+        pasts = [
+            [[*past, newest[b, :, w]] for w, past in enumerate(pasts[b])]
+            for b in range(B)
+        ]
+        yield np.concatenate([part.numpy() for part in cache], -1), visible, pasts
+        parents = rng.integers(alive, size=[B, W])
+        visible = np.stack([visible[b, parents[b]] for b in range(B)])
+        pasts = [[pasts[b][p] for p in parents[b]] for b in range(B)]
+        first += W
+
+
+@pytest.mark.parametrize("in_place", [False, True])
+def test_each_hypothesis_reads_its_own_past(rng, in_place):
+    steps = 0
+    for cache, visible, pasts in random_walk(rng, in_place):
+        for b, sentence in enumerate(pasts):
+            for w, past in enumerate(sentence):
+                read = cache[b][:, visible[b, w]]
+                np.testing.assert_array_equal(read, np.stack(past, axis=1))
+        steps += 1
+    assert steps == STEPS
+
+
+def test_a_write_leaves_the_cache_that_came_in_as_it_was(rng):
+    before = KVCache(
+        tf.constant(rng.normal(size=[B, H, W, K])),
+        tf.constant(rng.normal(size=[B, H, W, U])),
+    )
+    copies = [part.numpy().copy() for part in before]
+    after = before.write(tf.zeros([B, H, 1, K], "double"), before.values[:, :, :1], 1)
+    for part, copy in zip(before, copies, strict=True):
+        np.testing.assert_array_equal(part, copy)
+    assert not after.keys[:, :, 1].numpy().any()
+    np.testing.assert_array_equal(after.values[:, :, 1], copies[1][:, :, 0])
+
+
+def test_what_was_written_is_not_there_in_the_next_run(rng):
+    """As it would be if the graph kept the zeros that it starts from."""
+    keys = tf.constant(rng.normal(size=[B, H, W, K]), tf.float32)
+    values = tf.constant(rng.normal(size=[B, H, W, U]), tf.float32)
+
+    @tf.function
+    def run():
+        cache = KVCache.empty(B, H, W, K, U, "float32")
+        before = [tf.reduce_sum(tf.abs(part)) for part in cache]
+        with tf.control_dependencies(before):
+            after = cache.write(keys, values, 0, in_place=True)
+        return before, after
+
+    for _ in range(3):
+        before, after = run()
+        assert [float(total) for total in before] == [0.0, 0.0]
+        np.testing.assert_array_equal(after.keys, keys)
+        np.testing.assert_array_equal(after.values, values)
