@@ -11,7 +11,7 @@ import tensorflow as tf
 
 from benchmarks.decoding import measured
 from benchmarks.decoding.write import built, config_of
-from t2t_keras.decoding.beam_search import BeamSearchResult
+from t2t_keras.decoding.search_state import BeamSearchResult
 from t2t_keras.decoding.settings import BeamSearchSettings, RowOptions
 from t2t_keras.decoding.transformer_search import search_translations
 from t2t_keras.runs import exporting, models

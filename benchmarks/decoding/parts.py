@@ -148,7 +148,7 @@ def rows_computed(arranged: Sequence[list[list[int]]]) -> list[int]:
     # All words are alike, and no sentence ends before its limit.
     logits_V = tf.where(tf.range(40) == measured.EOS, -1e4, 0.0)
 
-    def step(tokens, _position, _first_slot, _past, cache):
+    def step(tokens, _position, _first_slot, _visible_slots, cache):
         computed.assign_add(tf.size(tokens))
         return tf.zeros_like(tokens, tf.float32)[..., None] + logits_V, cache
 
@@ -161,7 +161,7 @@ def rows_computed(arranged: Sequence[list[list[int]]]) -> list[int]:
             max_decode_length=tf.reduce_max(limits),
             vocabulary_size=40,
             settings=SETTINGS,
-            grow_fn=lambda cache, _index, _more: cache,
+            grow_fn=lambda cache, _kept_slots, _new_slots: cache,
         )
 
     ends = [0]

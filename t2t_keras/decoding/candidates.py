@@ -1,15 +1,15 @@
-"""Candidates of a beam search: from logits to the likeliest continuations.
+"""Candidates of a beam search: the likeliest continuations, selected from logits.
 
 Shapes: B sentences, W live hypotheses of each, K continuations kept of each
 hypothesis, C candidates kept of each sentence, V the width of the logits. In
-`top_k_of_rows`: R rows of V values, G groups of M neighbors that a row is cut into.
+`grouped_top_k`: R rows of V values, G groups of M neighbors that a row is cut into.
 """
 
 from typing import NamedTuple
 
 import tensorflow as tf
 
-from t2t_keras.decoding.search_state import IMPOSSIBLE, size_of
+from t2t_keras.decoding.search_state import IMPOSSIBLE, axis_size
 from t2t_keras.decoding.settings import PAD_ID, BeamSearchSettings
 from t2t_keras.typing import Tensor
 
@@ -18,8 +18,8 @@ from t2t_keras.typing import Tensor
 _GROUP_SIZES = range(24, 65)
 
 
-def top_k_of_rows(values: Tensor, k: int) -> tuple[Tensor, Tensor]:
-    """Returns the `k` largest values of each row, and where they stand.
+def grouped_top_k(values: Tensor, k: int) -> tuple[Tensor, Tensor]:
+    """Returns the `k` largest values of each row, and their indices.
 
     Equal to `tf.math.top_k`, order among equals included, but reads a wide row
     only once, and quickly: for the largest value of each group. The K largest values
@@ -103,13 +103,13 @@ def best_candidates(
         )
     # One more makes up for padding, which is never generated.
     kept = min(settings.candidates + 1, vocabulary_size)
-    beams = size_of(live_log_probs, 1)
+    beams = axis_size(live_log_probs, 1)
     # Rows, for XLA has a fast top-k of two axes and a slow one of three.
     logits_RV = tf.reshape(logits_BWV, [-1, width])
-    best_RK, ids_RK = top_k_of_rows(logits_RV[:, :vocabulary_size], kept)
+    best_RK, ids_RK = grouped_top_k(logits_RV[:, :vocabulary_size], kept)
     total_R = _log_sum_exp(logits_RV, best_RK[:, 0], ids_RK[:, 0])
     best_RK = tf.where(ids_RK == PAD_ID, IMPOSSIBLE, best_RK)
-    # At its limit a hypothesis has one continuation, whatever its rank was.
+    # At its limit a hypothesis has one continuation, EOS, of any rank.
     must_end_BW = must_end[:, None] & tf.ones_like(live_log_probs, tf.bool)
     must_end_R1 = tf.reshape(must_end_BW, [-1, 1])
     only_end_K = tf.where(tf.range(kept) == 0, 0.0, IMPOSSIBLE)
@@ -120,27 +120,28 @@ def best_candidates(
     # No rounding may lift a probability above 1: the early stop relies on it.
     log_probs_RK = tf.minimum(best_RK - total_R[:, None], 0.0)
     log_probs_RK += tf.reshape(live_log_probs, [-1, 1])
-    # A model that has lost its numbers finds nothing, and disturbs no neighbor.
+    # A model that returns NaN finds nothing, and disturbs no other sentence.
     log_probs_RK = tf.where(tf.math.is_nan(log_probs_RK), IMPOSSIBLE, log_probs_RK)
-    return _best(ids_RK, log_probs_RK, beams, settings.candidates)
+    return _select_best(ids_RK, log_probs_RK, beams, settings.candidates)
 
 
 def _log_sum_exp(logits: Tensor, peaks: Tensor, peak_ids: Tensor) -> Tensor:
     """Returns log sum exp of each row, given its likeliest token that may follow.
 
-    A softmax is one pass, and the fastest there is. Where even that token has no
-    probability that float32 can tell from none, the sum is infinite, and so nothing
-    may follow.
+    A softmax is one pass, the fastest of all ways. Where even that token has a
+    probability that float32 rounds to 0, the sum is infinite, and no token may follow.
     """
     share_R = tf.gather(tf.nn.softmax(logits), peak_ids, batch_dims=1)
     return peaks - tf.math.log(share_R)
 
 
-def _best(ids: Tensor, log_probs: Tensor, beams: Tensor, count: int) -> Candidates:
+def _select_best(
+    ids: Tensor, log_probs: Tensor, beams: Tensor, count: int
+) -> Candidates:
     """Returns the best of each sentence's continuations, [B W, K] of them."""
     kept = ids.shape[1]
     if kept < count:
-        # A vocabulary so small that one hypothesis has fewer than are wanted.
+        # A vocabulary so small that one hypothesis has fewer than `count`.
         spare = [[0, 0], [0, count - kept]]
         ids = tf.pad(ids, spare)
         log_probs = tf.pad(log_probs, spare, constant_values=IMPOSSIBLE)

@@ -1,7 +1,7 @@
 """State of a beam search from step to step, and its result.
 
-Shapes: B sentences, W live hypotheses of each, N hypotheses returned, L longest
-output.
+Shapes: B sentences, W live hypotheses of each, N hypotheses returned, X slots of a
+cache, L longest output.
 """
 
 from typing import Any, NamedTuple, TypeAlias
@@ -19,12 +19,12 @@ from t2t_keras.typing import Tensor
 # Log probability of what cannot happen.
 IMPOSSIBLE = float("-inf")
 
-
+# A nest of tensors [B, ...] that a step function takes and returns.
 Cache: TypeAlias = Any
 
 
-def size_of(tensor: Tensor, axis: int) -> int | Tensor:
-    """Returns the length of an axis, as an int where it is known."""
+def axis_size(tensor: Tensor, axis: int) -> int | Tensor:
+    """Returns the length of an axis, as an int where it is static."""
     size = tensor.shape[axis]
     return tf.shape(tensor)[axis] if size is None else size
 
@@ -33,7 +33,7 @@ class BeamSearchResult(NamedTuple):
     """The n best hypotheses of each sentence, best first.
 
     Where a sentence has fewer than N hypotheses (a tiny limit or vocabulary),
-    the last slots are empty: tokens 0, length 0, log probability and score
+    the last places are empty: tokens 0, length 0, log probability and score
     minus infinity.
     """
 
@@ -43,44 +43,49 @@ class BeamSearchResult(NamedTuple):
     scores: Tensor  # [B, N] float32: log_probs / length_penalty(lengths)
 
 
-class Sentences(NamedTuple):
-    """What belongs to each sentence and never changes."""
+class SentenceSettings(NamedTuple):
+    """Settings of each sentence, which stay the same for the whole search."""
 
-    rows: Tensor  # [B] int32: its row in what the caller gave
+    rows: Tensor  # [B] int32: row of the sentence in the caller's batch
     limits: Tensor  # [B] int32, from 1 to L
     penalties: Tensor  # [B, L + 1] float32, by length
     beam_sizes: Tensor  # [B] int32, from 1 to W
 
 
-class State(NamedTuple):
-    """What the loop carries from one position to the next."""
+class SearchState(NamedTuple):
+    """Tensors that the search carries from one position to the next."""
 
     position: Tensor  # int32 scalar: index of the token chosen next
     cache: Cache  # nest of [B, ...], the step function's
     first_slot: Tensor  # int32 scalar: hypothesis w writes to slot first_slot + w
-    past: Tensor  # [B, W, X] bool, before this position: see StepFn
+    visible_slots: Tensor  # [B, W, X] bool, before this position: see StepFn
     last_tokens: Tensor  # [B, W] int32: tokens at position - 1
     live_tokens: Tensor  # [B, W, L] int32: hypotheses without EOS, 0 from position on
     live_log_probs: Tensor  # [B, W] float32, best first; all impossible: sentence done
     finished: BeamSearchResult  # [B, W, ...]: hypotheses with EOS, best score first
-    sentences: Sentences
+    sentences: SentenceSettings
 
 
-def sentences_of(
+def is_live(state: SearchState) -> Tensor:
+    """Returns [B] bool, whether a sentence has a live hypothesis."""
+    return tf.reduce_any(state.live_log_probs > IMPOSSIBLE, axis=1)
+
+
+def sentence_settings(
     max_lengths: Tensor,
     max_decode_length: int | Tensor,
     settings: BeamSearchSettings,
     options: RowOptions | None,
-) -> Sentences:
-    """Returns what the settings, and options of its own, make of each sentence.
+) -> SentenceSettings:
+    """Returns the settings of each sentence: the common ones, or its own.
 
     Args:
         max_lengths: [B] int32.
         max_decode_length: L.
-        settings: Of all of them.
-        options: What each sentence has instead.
+        settings: Common settings.
+        options: Settings of each sentence, in place of the common ones.
     """
-    batch = size_of(max_lengths, 0)
+    batch = axis_size(max_lengths, 0)
     if options is None:
         options = RowOptions(
             tf.fill([batch], settings.beam_size),
@@ -89,15 +94,15 @@ def sentences_of(
         )
     limits_B = tf.minimum(max_lengths, tf.cast(options.max_lengths, tf.int32))
     beam_sizes_B = tf.cast(options.beam_sizes, tf.int32)
-    return Sentences(
+    return SentenceSettings(
         tf.range(batch),
         tf.clip_by_value(limits_B, 1, max_decode_length),
-        _penalties(max_decode_length, tf.cast(options.alphas, tf.float64)),
+        _length_penalties(max_decode_length, tf.cast(options.alphas, tf.float64)),
         tf.clip_by_value(beam_sizes_B, 1, settings.beam_size),
     )
 
 
-def _penalties(max_decode_length: int | Tensor, alphas: Tensor) -> Tensor:
+def _length_penalties(max_decode_length: int | Tensor, alphas: Tensor) -> Tensor:
     """Returns [B, L + 1] float32, each sentence's penalties of lengths 0 to L.
 
     Computed in float64 and rounded once: so it never falls from one length to
@@ -108,77 +113,35 @@ def _penalties(max_decode_length: int | Tensor, alphas: Tensor) -> Tensor:
     return tf.cast(penalties_BL, tf.float32)
 
 
-def first_state(
+def initial_state(
     cache: Cache,
-    sentences: Sentences,
+    sentences: SentenceSettings,
     *,
     beams: int | Tensor,
     slots: int | Tensor,
     max_decode_length: int | Tensor,
-) -> State:
-    """Returns the state before position 0: nothing finished, one hypothesis alive.
+) -> SearchState:
+    """Returns the state before position 0: one live hypothesis, none finished.
 
     Args:
         cache: With `slots` slots.
-        sentences: What is searched for.
-        beams: W, that there is room for.
-        slots: X, slots that the cache has.
+        sentences: Settings of each sentence.
+        beams: W, how many hypotheses of a sentence there is room for.
+        slots: X, how many slots the cache has.
         max_decode_length: L.
     """
-    # Static where it is known, for the loop holds on to its first shapes.
-    batch = size_of(sentences.limits, 0)
+    # Static where it is known, because the loop keeps the shapes it starts with.
+    batch = axis_size(sentences.limits, 0)
     zeros_BWL = tf.zeros([batch, beams, max_decode_length], tf.int32)
     none_BW = tf.fill([batch, beams], IMPOSSIBLE)
-    return State(
+    return SearchState(
         position=tf.constant(0),
         cache=cache,
         first_slot=tf.constant(0),
-        past=tf.zeros([batch, 1, slots], tf.bool),
+        visible_slots=tf.zeros([batch, 1, slots], tf.bool),
         last_tokens=tf.fill([batch, 1], PAD_ID),
         live_tokens=zeros_BWL[:, :1],
         live_log_probs=tf.zeros([batch, 1]),
         finished=BeamSearchResult(zeros_BWL, zeros_BWL[..., 0], none_BW, none_BW),
         sentences=sentences,
     )
-
-
-def taken(state: State, index: Tensor) -> State:
-    """Returns the state of some sentences.
-
-    Args:
-        state: Of B sentences.
-        index: int32 vector, which of them.
-    """
-    return tf.nest.map_structure(
-        lambda part: tf.gather(part, index) if part.shape.rank != 0 else part, state
-    )
-
-
-def slots_in_use(state: State) -> Tensor:
-    """Returns [B, U] int32, the slots that a live hypothesis has been through.
-
-    In their order. U is what the sentence with the most of them needs; the others
-    have some besides that nobody has been through.
-    """
-    is_alive_BW = state.live_log_probs > IMPOSSIBLE
-    is_used_BX = tf.reduce_any(state.past & is_alive_BW[..., None], axis=1)
-    counts_B = tf.reduce_sum(tf.cast(is_used_BX, tf.int32), axis=1)
-    most = tf.reduce_max(tf.concat([counts_B, [0]], axis=0))
-    in_order_BX = tf.argsort(tf.cast(~is_used_BX, tf.int32), axis=1, stable=True)
-    return in_order_BX[:, :most]
-
-
-def with_slots(state: State, index: Tensor, more: int | Tensor) -> State:
-    """Returns the state with some of its slots, and new ones after them.
-
-    Args:
-        state: The cache is the caller's to change.
-        index: [B, U] int32, the slots to keep.
-        more: How many new ones.
-    """
-    batch, beams = tf.unstack(tf.shape(state.past)[:2])
-    kept = tf.shape(index)[1]
-    index_BWU = tf.broadcast_to(index[:, None], [batch, beams, kept])
-    past_BWU = tf.gather(state.past, index_BWU, batch_dims=2)
-    past_BWX = tf.pad(past_BWU, [[0, 0], [0, 0], [0, more]])
-    return state._replace(past=past_BWX, first_slot=kept)

@@ -1,7 +1,7 @@
-"""One step of a beam search: from what is alive to what lives on and what is done.
+"""One step of a beam search: live hypotheses, candidates, live and finished ones.
 
 Shapes: B sentences, W live hypotheses of each, C candidates for the next step,
-N hypotheses returned, L longest output, V width of the logits.
+N hypotheses returned, X slots of a cache, L longest output, V width of the logits.
 """
 
 import dataclasses
@@ -14,30 +14,32 @@ from t2t_keras.decoding.search_state import (
     IMPOSSIBLE,
     BeamSearchResult,
     Cache,
-    State,
-    size_of,
+    SearchState,
+    axis_size,
+    is_live,
 )
 from t2t_keras.decoding.settings import BeamSearchSettings
 from t2t_keras.typing import Tensor
 
 
 class StepFn(Protocol):
-    """A model, as the search sees it: what may follow each live hypothesis."""
+    """A model, as the search sees it: logits after each live hypothesis."""
 
     def __call__(
         self,
         tokens: Tensor,
         position: Tensor,
         first_slot: Tensor,
-        past: Tensor,
+        visible_slots: Tensor,
         cache: Cache,
         /,
     ) -> tuple[Tensor, Cache]:
         """Returns the logits of the token at `position`, and the new cache.
 
         A cache has X slots for each sentence, and a hypothesis writes to one of them
-        at each step. Hypotheses change places from step to step, and one may go on as
-        several. The search moves nothing for that: it says whose past is where.
+        at each step. Hypotheses change places from step to step, and one may continue
+        as several. The search moves no slot for that: it tells each hypothesis which
+        slots hold its past.
 
         Args:
             tokens: [B, W] int32, the tokens at `position - 1`. At position 0 there
@@ -45,8 +47,9 @@ class StepFn(Protocol):
                 decoder input.
             position: int32 scalar, from 0.
             first_slot: int32 scalar. Hypothesis w writes to slot `first_slot + w`.
-            past: [B, W, X] bool, the slots that each hypothesis has been through, in
-                their order; the one that it writes to now is the last.
+            visible_slots: [B, W, X] bool, the slots that each hypothesis and its
+                ancestors wrote to, in their order; the one that it writes to now is
+                the last.
             cache: What the previous call returned: a nest of tensors, [B, ...] each.
 
         Returns:
@@ -58,30 +61,43 @@ class StepFn(Protocol):
 
 @dataclasses.dataclass(frozen=True)
 class SearchStep:
-    """What all steps of one search share, and the step itself.
+    """One step of a search, and the settings that all its steps share.
 
     Attributes:
         step_fn: The model.
-        settings: How to search.
+        settings: Beam size, length penalty and number of results.
         beams: W, hypotheses that live after a step.
-        own_beams: Whether sentences may have beams narrower than W.
+        per_sentence_beams: Whether sentences may have beams narrower than W.
         vocabulary_size: Ids from here on are never generated.
     """
 
     step_fn: StepFn
     settings: BeamSearchSettings
     beams: int | Tensor
-    own_beams: bool
+    per_sentence_beams: bool
     vocabulary_size: int
 
-    def __call__(self, state: State) -> State:
+    def run(self, state: SearchState) -> SearchState:
+        """Returns the state when no hypothesis is live, or the cache is full."""
+
+        def has_work(state: SearchState) -> Tensor:
+            slots = tf.shape(state.visible_slots)[2]
+            return tf.reduce_any(is_live(state)) & (state.first_slot < slots)
+
+        def next_state(state: SearchState) -> tuple[SearchState]:
+            return (tf.nest.map_structure(_keep_shape, state, self(state)),)
+
+        (state,) = tf.while_loop(has_work, next_state, (state,))
+        return state
+
+    def __call__(self, state: SearchState) -> SearchState:
         """Returns the state at the next position."""
-        state = _with_themselves(state)
+        state = _include_current_slot(state)
         logits, cache = self.step_fn(
             state.last_tokens,
             state.position,
             state.first_slot,
-            state.past,
+            state.visible_slots,
             state.cache,
         )
         candidates = best_candidates(
@@ -91,55 +107,52 @@ class SearchStep:
             vocabulary_size=self.vocabulary_size,
             settings=self.settings,
         )
-        if self.own_beams:
-            candidates = _looked_at(candidates, state.sentences.beam_sizes)
-        tokens_BCL = _append(state, candidates)
+        if self.per_sentence_beams:
+            candidates = _limit_candidates(candidates, state.sentences.beam_sizes)
+        tokens_BCL = _append_tokens(state, candidates)
         ends_BC = candidates.tokens == self.settings.eos_id
-        ended = _ended(state, candidates, tokens_BCL, ends_BC)
-        new_state = self._live_on(candidates, tokens_BCL, ends_BC, cache, state)
-        new_state = new_state._replace(finished=self._with_ended(state, ended))
-        return self._stop_decided(new_state) if self.settings.early_stop else new_state
+        finished = self._select_finished(state, candidates, tokens_BCL, ends_BC)
+        state = self._select_live(state, candidates, tokens_BCL, ends_BC)
+        state = state._replace(cache=cache, finished=finished)
+        return self._stop_early(state) if self.settings.early_stop else state
 
-    def _live_on(
-        self,
-        candidates: Candidates,
-        tokens: Tensor,
-        ends: Tensor,
-        cache: Cache,
-        state: State,
-    ) -> State:
+    def _select_live(
+        self, state: SearchState, candidates: Candidates, tokens: Tensor, ends: Tensor
+    ) -> SearchState:
         """Returns the state at the next position, with the W best that do not end."""
-        going_on_BC = tf.where(ends, IMPOSSIBLE, candidates.log_probs)
-        log_probs_BW, index_BW = tf.math.top_k(going_on_BC, self.beams)
-        log_probs_BW = self._within_own_beam(log_probs_BW, state)
-        parents_BW = _pick(candidates.parents, index_BW)
+        log_probs_BC = tf.where(ends, IMPOSSIBLE, candidates.log_probs)
+        log_probs_BW, index_BW = tf.math.top_k(log_probs_BC, self.beams)
+        log_probs_BW = self._mask_outside_beam(log_probs_BW, state)
+        parents_BW = _gather(candidates.parents, index_BW)
         return state._replace(
             position=state.position + 1,
-            cache=cache,
             first_slot=state.first_slot + self.beams,
-            past=_of_parents(state.past, parents_BW),
-            last_tokens=_pick(candidates.tokens, index_BW),
-            live_tokens=_pick(tokens, index_BW),
+            visible_slots=_inherit_slots(state.visible_slots, parents_BW),
+            last_tokens=_gather(candidates.tokens, index_BW),
+            live_tokens=_gather(tokens, index_BW),
             live_log_probs=log_probs_BW,
         )
 
-    def _with_ended(self, state: State, ended: BeamSearchResult) -> BeamSearchResult:
-        """Returns the best of [B, W] finished and [B, C] newly ended hypotheses."""
+    def _select_finished(
+        self, state: SearchState, candidates: Candidates, tokens: Tensor, ends: Tensor
+    ) -> BeamSearchResult:
+        """Returns the W best of those finished before and those that end now."""
+        ended = _score_ended(state, candidates, tokens, ends)
         pairs = zip(state.finished, ended, strict=True)
         both = BeamSearchResult(*[tf.concat(pair, axis=1) for pair in pairs])
         # Among equals top_k takes the first, so nothing displaces its equal.
         _, index_BW = tf.math.top_k(both.scores, self.beams)
-        best = BeamSearchResult(*[_pick(field, index_BW) for field in both])
-        return best._replace(scores=self._within_own_beam(best.scores, state))
+        best = BeamSearchResult(*[_gather(field, index_BW) for field in both])
+        return best._replace(scores=self._mask_outside_beam(best.scores, state))
 
-    def _within_own_beam(self, values: Tensor, state: State) -> Tensor:
+    def _mask_outside_beam(self, values: Tensor, state: SearchState) -> Tensor:
         """Returns [B, W], best first, impossible outside a sentence's own beam."""
-        if not self.own_beams:
+        if not self.per_sentence_beams:
             return values
         is_own_BW = tf.range(self.beams) < state.sentences.beam_sizes[:, None]
         return tf.where(is_own_BW, values, IMPOSSIBLE)
 
-    def _stop_decided(self, state: State) -> State:
+    def _stop_early(self, state: SearchState) -> SearchState:
         """Returns the state without live hypotheses where the n best are final.
 
         A hypothesis can only lose probability, and no penalty is milder than
@@ -151,7 +164,7 @@ class SearchStep:
         mildest_B = tf.gather(sentences.penalties, sentences.limits, batch_dims=1)
         bound_B = state.live_log_probs[:, 0] / mildest_B
         last_B = state.finished.scores[:, results - 1]
-        if self.own_beams:
+        if self.per_sentence_beams:
             last = tf.minimum(sentences.beam_sizes, results) - 1
             last_B = tf.gather(state.finished.scores, last, batch_dims=1)
         live_BW = tf.where(
@@ -160,25 +173,33 @@ class SearchStep:
         return state._replace(live_log_probs=live_BW)
 
 
-def _looked_at(candidates: Candidates, beam_sizes: Tensor) -> Candidates:
+def _include_current_slot(state: SearchState) -> SearchState:
+    """Returns the state in which each hypothesis sees the slot that it writes to."""
+    slots = state.visible_slots
+    current_W1 = (state.first_slot + tf.range(axis_size(slots, 1)))[:, None]
+    is_current_WX = tf.range(axis_size(slots, 2)) == current_W1
+    return state._replace(visible_slots=slots | is_current_WX)
+
+
+def _limit_candidates(candidates: Candidates, beam_sizes: Tensor) -> Candidates:
     """Returns the candidates, impossible where a narrower beam has fewer of them."""
     counts_B = tf.where(beam_sizes > 1, 2 * beam_sizes, 1)
-    ranks_C = tf.range(size_of(candidates.log_probs, 1))
+    ranks_C = tf.range(axis_size(candidates.log_probs, 1))
     log_probs_BC = tf.where(
         ranks_C < counts_B[:, None], candidates.log_probs, IMPOSSIBLE
     )
     return candidates._replace(log_probs=log_probs_BC)
 
 
-def _append(state: State, candidates: Candidates) -> Tensor:
+def _append_tokens(state: SearchState, candidates: Candidates) -> Tensor:
     """Returns [B, C, L] tokens: each candidate's parent and its new token."""
-    tokens_BCL = _pick(state.live_tokens, candidates.parents)
-    here_L = tf.range(size_of(tokens_BCL, 2)) == state.position
+    tokens_BCL = _gather(state.live_tokens, candidates.parents)
+    here_L = tf.range(axis_size(tokens_BCL, 2)) == state.position
     return tf.where(here_L, candidates.tokens[..., None], tokens_BCL)
 
 
-def _ended(
-    state: State, candidates: Candidates, tokens: Tensor, ends: Tensor
+def _score_ended(
+    state: SearchState, candidates: Candidates, tokens: Tensor, ends: Tensor
 ) -> BeamSearchResult:
     """Returns the candidates as finished hypotheses; impossible if not `ends`."""
     length = state.position + 1
@@ -188,18 +209,16 @@ def _ended(
     return BeamSearchResult(tokens, lengths_BC, log_probs_BC, scores_BC)
 
 
-def _with_themselves(state: State) -> State:
-    """Returns the state with pasts that end in the slot that is written to now."""
-    own_W1 = (state.first_slot + tf.range(size_of(state.past, 1)))[:, None]
-    is_own_WX = tf.range(size_of(state.past, 2)) == own_W1
-    return state._replace(past=state.past | is_own_WX)
+def _inherit_slots(visible_slots: Tensor, parents: Tensor) -> Tensor:
+    """Returns [B, W, X], the slots that each of the [B, W] parents could see."""
+    return _gather(visible_slots, parents)
 
 
-def _of_parents(past: Tensor, parents: Tensor) -> Tensor:
-    """Returns [B, W, X], the past of what descends from [B, W] parents."""
-    return _pick(past, parents)
-
-
-def _pick(values: Tensor, index: Tensor) -> Tensor:
+def _gather(values: Tensor, index: Tensor) -> Tensor:
     """Returns `values[b, index[b, i]]` at [b, i]; both [B, ...]."""
     return tf.gather(values, index, batch_dims=1)
+
+
+def _keep_shape(before: Tensor, after: Tensor) -> Tensor:
+    """Returns `after`, with what is known of the shape of `before`."""
+    return tf.ensure_shape(after, before.shape)

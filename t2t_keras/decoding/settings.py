@@ -7,8 +7,7 @@ from typing import Any, NamedTuple
 
 from t2t_keras.typing import Tensor
 
-# The id of padding, and the one that starts every decoder input. Whatever the
-# vocabulary, it is never generated.
+# The id of padding, which also starts every decoder input. It is never generated.
 PAD_ID = 0
 
 
@@ -45,7 +44,7 @@ def length_penalty(length: Any, alpha: Any) -> Any:
 
 @dataclasses.dataclass(frozen=True)
 class BeamSearchSettings:
-    """How to search.
+    """Settings of a beam search.
 
     Attributes:
         beam_size: W, live hypotheses per sentence, at least 1. The paper uses
@@ -101,10 +100,9 @@ class BeamSearchSettings:
 
 
 class RowOptions(NamedTuple):
-    """Settings of which each sentence of a batch has its own.
+    """Settings of each sentence of a batch, in place of the common ones.
 
-    A sentence's result is that of a search with these settings, whatever those of
-    the others are.
+    A sentence's result is that of a search with its settings for the whole batch.
 
     Attributes:
         beam_sizes: [B] int, W of each; below 1 it is taken as 1, above the

@@ -7,8 +7,8 @@ import functools
 
 import tensorflow as tf
 
-from t2t_keras.decoding.beam_search import BeamSearchResult, beam_search
-from t2t_keras.decoding.search_state import size_of
+from t2t_keras.decoding.beam_search import beam_search
+from t2t_keras.decoding.search_state import BeamSearchResult, axis_size
 from t2t_keras.decoding.settings import BeamSearchSettings, RowOptions
 from t2t_keras.model.transformer import DecodeState, Transformer
 from t2t_keras.typing import Tensor
@@ -40,7 +40,7 @@ def search_translations(
         growing: Whether KV caches grow and sentences leave the batch when they are
             done: faster, but not for XLA, which needs constant shapes, S included.
     """
-    length = size_of(source, 1) + extra_length
+    length = axis_size(source, 1) + extra_length
     limits_B = tf.reduce_sum(tf.cast(source != 0, tf.int32), axis=1) + extra_length
     is_text_BS = (source != 0) & (source != settings.eos_id)
     limits_B = tf.where(tf.reduce_any(is_text_BS, axis=1), limits_B, 1)

@@ -5,7 +5,8 @@ import pytest
 import tensorflow as tf
 
 from t2t_keras.decoding import search_state, search_step
-from t2t_keras.decoding.beam_search import BeamSearchResult, beam_search
+from t2t_keras.decoding.beam_search import beam_search
+from t2t_keras.decoding.search_state import BeamSearchResult
 from t2t_keras.decoding.settings import BeamSearchSettings
 from tests.decoding.toy_models import (
     COMPILED,
@@ -185,27 +186,27 @@ def test_fewer_results_stop_no_later():
     assert calls[0] < calls[-1]
 
 
-def keep_places(past, parents):
-    """A wrong `_of_parents`: each takes the past of whoever was in its place."""
-    index = tf.minimum(tf.range(parents.shape[1]), tf.shape(past)[1] - 1)
-    return tf.gather(past, index, axis=1)
+def keep_places(slots, parents):
+    """A wrong `_inherit_slots`: each takes the past of the one in its own place."""
+    index = tf.minimum(tf.range(parents.shape[1]), tf.shape(slots)[1] - 1)
+    return tf.gather(slots, index, axis=1)
 
 
-def forget_the_first_word(past, parents):
-    """A wrong `_of_parents`: the likeliest first word is lost."""
-    kept = tf.gather(past, parents, batch_dims=1)
+def forget_the_first_word(slots, parents):
+    """A wrong `_inherit_slots`: the likeliest first word is lost."""
+    kept = tf.gather(slots, parents, batch_dims=1)
     return kept & (tf.range(tf.shape(kept)[2]) != parents.shape[1])
 
 
 def count_without_eos(length, alphas):
-    """A wrong `_penalties`: the EOS is not counted."""
+    """A wrong `_length_penalties`: the EOS is not counted."""
     lengths = np.maximum(np.arange(length + 1) - 1, 0)
     return tf.cast(((5 + lengths) / 6) ** alphas.numpy()[:, None], tf.float32)
 
 
-def finish_nothing_new(self, state, ended):
-    """A wrong `_with_ended`: the last to finish replace those before."""
-    del state
+def finish_nothing_new(self, state, *ended):
+    """A wrong `_select_finished`: the last to finish replace those before."""
+    ended = search_step._score_ended(state, *ended)
     index = tf.math.top_k(ended.scores, self.beams)[1]
     return BeamSearchResult(*[tf.gather(f, index, batch_dims=1) for f in ended])
 
@@ -213,10 +214,10 @@ def finish_nothing_new(self, state, ended):
 @pytest.mark.parametrize(
     ("where", "name", "wrong"),
     [
-        (search_step, "_of_parents", keep_places),
-        (search_step, "_of_parents", forget_the_first_word),
-        (search_state, "_penalties", count_without_eos),
-        (search_step.SearchStep, "_with_ended", finish_nothing_new),
+        (search_step, "_inherit_slots", keep_places),
+        (search_step, "_inherit_slots", forget_the_first_word),
+        (search_state, "_length_penalties", count_without_eos),
+        (search_step.SearchStep, "_select_finished", finish_nothing_new),
     ],
 )
 def test_exhaustive_search_catches_a_wrong_variant(monkeypatch, where, name, wrong):
@@ -233,7 +234,7 @@ def test_a_bound_with_the_present_penalty_would_be_caught(monkeypatch):
         live = tf.where(final[:, None], -np.inf, state.live_log_probs)
         return state._replace(live_log_probs=live)
 
-    monkeypatch.setattr(search_step.SearchStep, "_stop_decided", stop_too_early)
+    monkeypatch.setattr(search_step.SearchStep, "_stop_early", stop_too_early)
     with pytest.raises(AssertionError):
         steps_saved_by_stopping_early(4.0)
 
@@ -277,8 +278,8 @@ def test_a_known_batch_size_stays_known():
 
 
 def test_a_search_without_a_cache_needs_none():
-    def step(tokens, position, first_slot, past, cache):
-        del position, first_slot, past
+    def step(tokens, position, first_slot, visible_slots, cache):
+        del position, first_slot, visible_slots
         return tf.one_hot(3 - tf.minimum(tokens, 2), 4) * 5.0, cache
 
     result = beam_search(

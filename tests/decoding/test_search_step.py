@@ -1,49 +1,17 @@
-"""Steps: which sentences they are made for, and with which options."""
+"""Settings of each sentence, against a search with these settings for all."""
 
 import numpy as np
 import pytest
-import tensorflow as tf
 
-from t2t_keras.decoding.beam_search import BeamSearchResult, beam_search
-from t2t_keras.decoding.settings import BeamSearchSettings, RowOptions
+from t2t_keras.decoding.search_state import BeamSearchResult
+from t2t_keras.decoding.settings import RowOptions
 from tests.decoding.toy_models import (
     EAGER,
-    EOS,
     GRAPH,
     TableModel,
     assert_same,
     search,
 )
-
-
-def test_what_nobody_needs_any_more_is_left_out():
-    model = TableModel.random(3, 5, 8)
-    model.logits[..., EOS] = -20.0  # all go on to their limits
-    rows, slots = [], []
-
-    def step(tokens, position, first_slot, past, cache):
-        rows.append(tokens.shape[0])
-        slots.append(past.shape[2])
-        in_use = tf.reduce_any(past, axis=1)
-        if int(first_slot) and rows[-1] == 1 and len(set(slots[-2:])) > 1:
-            # After growing, a sentence that is alone has no slot that nobody has used.
-            assert tf.reduce_all(in_use[:, : int(first_slot)])
-        return model.step(tokens, position, first_slot, past, cache)
-
-    beam_search(
-        step,
-        model.cache(0),
-        max_lengths=[3, 30, 3, 12, 3],
-        max_decode_length=30,
-        vocabulary_size=8,
-        settings=BeamSearchSettings(beam_size=2),
-        grow_fn=model.grow,
-    )
-    assert rows == [5] * 8 + [2] * 8 + [1] * 14
-    assert slots[:8] == [16] * 8
-    # Not all of the 8 x 2 slots of each growth are kept, nor fewer than one a position.
-    assert 16 + 8 <= slots[8] < 32
-    assert 16 + 24 <= slots[-1] < 64
 
 
 @pytest.mark.parametrize("how", [EAGER, GRAPH])

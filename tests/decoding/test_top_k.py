@@ -5,7 +5,7 @@ import pytest
 import tensorflow as tf
 
 from t2t_keras.decoding import candidates
-from t2t_keras.decoding.candidates import top_k_of_rows
+from t2t_keras.decoding.candidates import grouped_top_k
 
 
 def expected_top_k(values, k):
@@ -27,7 +27,7 @@ def test_it_is_a_stable_sort_cut_off(width, k, distinct):
     values[2] = np.sort(values[2])
     values[3] = np.sort(values[3])[::-1]
     for compiled in (False, True):
-        found = tf.function(top_k_of_rows, jit_compile=compiled)(values, k)
+        found = tf.function(grouped_top_k, jit_compile=compiled)(values, k)
         for ours, theirs in zip(found, expected_top_k(values, k), strict=True):
             np.testing.assert_array_equal(ours, theirs)
     assert found[1].dtype == tf.int32
@@ -37,12 +37,12 @@ def test_groups_left_in_order_of_their_maxima_would_be_caught(monkeypatch):
     values = np.zeros([1, 640], np.float32)
     values[0, [5, 70, 71]] = [1.0, 1.0, 2.0]
     _, expected = expected_top_k(values, 3)
-    np.testing.assert_array_equal(top_k_of_rows(values, 3)[1], expected)
+    np.testing.assert_array_equal(grouped_top_k(values, 3)[1], expected)
     monkeypatch.setattr(candidates.tf, "sort", lambda groups, axis: groups)
-    assert top_k_of_rows(values, 3)[1].numpy().tolist() != expected.tolist()
+    assert grouped_top_k(values, 3)[1].numpy().tolist() != expected.tolist()
 
 
 def test_no_rows_give_no_rows():
     for width in (8, 1000):
-        values, indices = top_k_of_rows(tf.zeros([0, width]), 3)
+        values, indices = grouped_top_k(tf.zeros([0, width]), 3)
         assert values.shape == indices.shape == (0, 3)

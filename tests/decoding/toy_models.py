@@ -8,7 +8,8 @@ import itertools
 import numpy as np
 import tensorflow as tf
 
-from t2t_keras.decoding.beam_search import BeamSearchResult, beam_search
+from t2t_keras.decoding.beam_search import beam_search
+from t2t_keras.decoding.search_state import BeamSearchResult
 from t2t_keras.decoding.settings import BeamSearchSettings
 
 PAD, EOS = 0, 1
@@ -65,11 +66,11 @@ class TableModel:
             "row": tf.range(batch),
         }
 
-    def step(self, tokens, position, first_slot, past, cache):
+    def step(self, tokens, position, first_slot, visible_slots, cache):
         """The step function: keeps tokens by slot and reads whole histories back."""
         del position
         self.calls += 1
-        slots = tf.range(tf.shape(past)[2])
+        slots = tf.range(tf.shape(visible_slots)[2])
         place = slots - first_slot
         is_here_X = (place >= 0) & (place < tf.shape(tokens)[1])
         given_BX = tf.gather(tokens, tf.where(is_here_X, place, 0), axis=1)
@@ -77,12 +78,12 @@ class TableModel:
         ones_BX23 = tf.cast(given_BX % 10, tf.float32)[..., None, None]
         ones = tf.where(is_here_X[:, None, None], ones_BX23, cache["nest"][0])
         tokens_BX = tens * 10 + tf.cast(ones[..., 1, 2], tf.int32)
-        state = self._state_of(tokens_BX, past)
+        state = self._state_of(tokens_BX, visible_slots)
         row_BW = cache["row"][:, None] + tf.zeros_like(state)
         logits = tf.gather_nd(self.logits, tf.stack([row_BW, state], axis=-1))
         return logits, {**cache, "tens": tens, "nest": [ones]}
 
-    def _state_of(self, tokens, past):
+    def _state_of(self, tokens, visible_slots):
         """Returns [B, W], the number that each history makes.
 
         The polynomial in V that `state * V + token` makes of it, without a loop.
@@ -91,23 +92,25 @@ class TableModel:
             [pow(self.width, n, self.states) for n in range(LONGEST)], tf.int32
         )
         later_BWX = tf.cumsum(
-            tf.cast(past, tf.int32), axis=2, exclusive=True, reverse=True
+            tf.cast(visible_slots, tf.int32), axis=2, exclusive=True, reverse=True
         )
         values_BX = tokens % self.states
         terms_BWX = values_BX[:, None] * tf.gather(powers, later_BWX) % self.states
-        return tf.reduce_sum(tf.where(past, terms_BWX, 0), axis=2) % self.states
+        return (
+            tf.reduce_sum(tf.where(visible_slots, terms_BWX, 0), axis=2) % self.states
+        )
 
     @staticmethod
-    def grow(cache, index, more):
+    def grow(cache, kept_slots, new_slots):
         """The grow function. New slots hold rubbish, which must not be read."""
         kept = {name: cache[name] for name in ("tens", "nest")}
         kept = tf.nest.map_structure(
-            lambda part: tf.gather(part, index, batch_dims=1), kept
+            lambda part: tf.gather(part, kept_slots, batch_dims=1), kept
         )
-        rows = tf.shape(index)[0]
+        rows = tf.shape(kept_slots)[0]
         rubbish = {
-            "tens": tf.fill([rows, more], 3),
-            "nest": [tf.ones([rows, more, 2, 3])],
+            "tens": tf.fill([rows, new_slots], 3),
+            "nest": [tf.ones([rows, new_slots, 2, 3])],
         }
         grown = tf.nest.map_structure(
             lambda part, new: tf.concat([part, new], axis=1), kept, rubbish

@@ -9,7 +9,7 @@ import tensorflow as tf
 from hypothesis import given
 from hypothesis import strategies as st
 
-from t2t_keras.decoding.beam_search import BeamSearchResult
+from t2t_keras.decoding.search_state import BeamSearchResult
 from t2t_keras.evaluation.translator import EMPTY, Translation, Translator
 from t2t_keras.parsing.linearization import repaired, words_of
 from t2t_keras.parsing.task import ParserTextAdapter

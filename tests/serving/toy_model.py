@@ -2,7 +2,7 @@
 
 import tensorflow as tf
 
-from t2t_keras.decoding.beam_search import BeamSearchResult
+from t2t_keras.decoding.search_state import BeamSearchResult
 from t2t_keras.decoding.settings import BeamSearchSettings
 from t2t_keras.serving.export.ids_module import ServedModel
 from t2t_keras.serving.export.limits import ServingLimits

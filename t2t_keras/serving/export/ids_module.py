@@ -13,7 +13,7 @@ from typing import Any, Protocol
 
 import tensorflow as tf
 
-from t2t_keras.decoding.beam_search import BeamSearchResult
+from t2t_keras.decoding.search_state import BeamSearchResult
 from t2t_keras.decoding.settings import BeamSearchSettings, RowOptions
 from t2t_keras.serving import signature
 from t2t_keras.serving.export.limits import ServingLimits, checked_ids

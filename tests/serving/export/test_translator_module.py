@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from t2t_keras.decoding.beam_search import BeamSearchResult
+from t2t_keras.decoding.search_state import BeamSearchResult
 from t2t_keras.decoding.settings import BeamSearchSettings
 from t2t_keras.evaluation.translator import Translator
 from t2t_keras.parsing.task import ParserTextAdapter
