@@ -7,10 +7,8 @@ import concurrent.futures
 import dataclasses
 from collections.abc import Callable, Iterator, Sequence
 
-import numpy as np
-import tensorflow as tf
-
 from t2t_keras.decoding.search_state import BeamSearchResult
+from t2t_keras.text.padding import pad_sentences
 from t2t_keras.text.reading import PlainTextAdapter, TextAdapter, TextReader
 from t2t_keras.text.vocabulary import SubwordVocabulary
 from t2t_keras.typing import Tensor
@@ -163,11 +161,8 @@ class Translator:
     def _translate_batch(
         self, sources: list[list[int]]
     ) -> list[tuple[Translation, ...]]:
-        ids_BS = np.zeros((len(sources), max(map(len, sources))), "int32")
-        for row, source in enumerate(sources):
-            ids_BS[row, : len(source)] = source
         result = BeamSearchResult(
-            *(part.numpy() for part in self._search(tf.constant(ids_BS)))
+            *(part.numpy() for part in self._search(pad_sentences(sources)))
         )
         return [self._hypotheses(result, row) for row in range(len(sources))]
 

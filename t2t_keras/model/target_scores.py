@@ -7,6 +7,7 @@ R rows computed at a time.
 import tensorflow as tf
 
 from t2t_keras.model.transformer import Transformer
+from t2t_keras.text.padding import shift_right
 from t2t_keras.typing import Tensor
 
 # R. Logits of so many positions are in memory at a time: with 37,000 subwords,
@@ -34,7 +35,7 @@ def target_log_probs(
     """
     batch = {
         "encoder_input_tokens": source,
-        "decoder_input_tokens": tf.pad(target, [[0, 0], [1, 0]])[:, :-1],
+        "decoder_input_tokens": shift_right(target),
     }
     hidden_BTD = model.hidden_states(batch)
     width = hidden_BTD.shape[-1]

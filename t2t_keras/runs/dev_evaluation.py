@@ -13,6 +13,7 @@ from t2t_keras.model.transformer import Transformer
 from t2t_keras.runs import corpora, models, optimization
 from t2t_keras.runs.run_data import RunData
 from t2t_keras.settings.config import ExperimentConfig
+from t2t_keras.text.padding import shift_right
 from t2t_keras.training.progress import Progress
 from t2t_keras.training.step import Stepper
 from t2t_keras.typing import Batch
@@ -149,7 +150,7 @@ class DevEvaluation:
                 encode(pair[side])[:LONGEST_DRAWN] for side in ("source", "target")
             )
             maps = attention_maps(
-                self._model, tf.constant([source]), tf.constant([[0, *target[:-1]]])
+                self._model, tf.constant([source]), shift_right(tf.constant([target]))
             )
             for name, weights_BRHQC in maps._asdict().items():
                 pixels = picture(np.asarray(weights_BRHQC)[0, -1])

@@ -12,8 +12,8 @@ import tensorflow as tf
 
 from t2t_keras.model.target_scores import target_log_probs
 from t2t_keras.runs import models
+from t2t_keras.text.padding import pad_sentences
 from t2t_keras.text.reading import TextReader
-from t2t_keras.text.vocabulary import PAD_ID
 
 # Most positions of one side in a batch, padding counted.
 _TOKENS_AT_ONCE = 4096
@@ -59,9 +59,10 @@ def score_pairs(
     scores: dict[int, PairScore] = {}
     lengths = [max(len(source), len(target)) for source, _, target, _ in read]
     for batch in _batch_by_length(lengths):
-        sides = ([read[i][side] for i in batch] for side in (0, 2))
-        source_BS, target_BT = (tf.ragged.constant(rows, tf.int32) for rows in sides)
-        log_probs_BT = compute(source_BS.to_tensor(PAD_ID), target_BT.to_tensor(PAD_ID))
+        source_BS, target_BT = (
+            pad_sentences([read[i][side] for i in batch]) for side in (0, 2)
+        )
+        log_probs_BT = compute(source_BS, target_BT)
         for row, i in enumerate(batch):
             _, source_cut, target, target_cut = read[i]
             tokens = np.asarray(log_probs_BT[row, : len(target)], "float64").tolist()

@@ -12,6 +12,7 @@ import tensorflow as tf
 
 from t2t_keras.model.attention_maps import attention_maps
 from t2t_keras.runs import models
+from t2t_keras.text.padding import pad_sentences, shift_right
 from t2t_keras.text.reading import TextReader
 
 # Most weights of a batch, over both stacks: 64 MB of float32.
@@ -121,10 +122,10 @@ class MapMaker:
         ]
         pieces = self._vocabulary.pieces
         for batch in _batch_pairs(read, self._maps):
-            source_BS = _pad_rows([source for (source, _), _ in batch])
-            target_BT = _pad_rows([target for _, (target, _) in batch])
-            shifted_BT = np.pad(target_BT, [(0, 0), (1, 0)])[:, :-1]
-            maps = [np.asarray(part) for part in self._compute(source_BS, shifted_BT)]
+            source_BS = pad_sentences([source for (source, _), _ in batch])
+            target_BT = pad_sentences([target for _, (target, _) in batch])
+            maps = self._compute(source_BS, shift_right(target_BT))
+            maps = [np.asarray(part) for part in maps]
             for row, ((source, cut), (target, target_cut)) in enumerate(batch):
                 weights = [part[row] for part in maps]
                 found = sentence_maps(pieces(source), pieces(target), weights)
@@ -144,11 +145,3 @@ def _batch_pairs(read: Sequence[Any], maps: int) -> Iterator[Sequence[Any]]:
         batch.append(pair)
     if batch:
         yield batch
-
-
-def _pad_rows(rows: Sequence[Sequence[int]]) -> np.ndarray:
-    """Returns ids [B, longest] int32, padded with 0."""
-    ids = np.zeros((len(rows), max(map(len, rows))), "int32")
-    for row, values in enumerate(rows):
-        ids[row, : len(values)] = values
-    return ids

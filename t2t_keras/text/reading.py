@@ -9,7 +9,7 @@ Shapes: N number of texts, or of translations of each of B texts; L length.
 from typing import NamedTuple, Protocol
 
 from t2t_keras.text.normalization import normalize, normalize_in_graph
-from t2t_keras.text.vocabulary import EOS_ID, PAD_ID, SubwordVocabulary
+from t2t_keras.text.vocabulary import EOS_ID, SubwordVocabulary
 from t2t_keras.typing import Tensor
 
 
@@ -82,6 +82,8 @@ class TextReader:
         """Returns what `read` does, of texts [N] string."""
         import tensorflow as tf
 
+        from t2t_keras.text.padding import pad_rows
+
         whole = normalize_in_graph(texts)
         characters = tf.strings.length(whole, unit="UTF8_CHAR")
         kept = tf.strings.substr(whole, 0, self.max_characters, unit="UTF8_CHAR")
@@ -90,7 +92,7 @@ class TextReader:
         words = tokens[:, :-1][:, : self.max_tokens - 1]
         ends = tf.fill([tokens.nrows(out_type=tf.int32), 1], EOS_ID)
         rows = tf.concat([words, tf.RaggedTensor.from_tensor(ends)], axis=1)
-        ids = rows.to_tensor(PAD_ID)
+        ids = pad_rows(rows)
         # Of no texts there is no longest, and a model needs one position.
         missing = tf.maximum(1 - tf.shape(ids)[1], 0)
         return ReadTexts(

@@ -7,6 +7,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
+from t2t_keras.input_pipeline.batches.batching import gather_batch
 from t2t_keras.input_pipeline.batches.batching_strategy import (
     BucketBatching,
     MixtureBatching,
@@ -199,7 +200,7 @@ def test_a_pair_of_a_later_epoch_fits_too() -> None:
         strategy = MixtureBatching(corpus.lengths, mixture, way)
         for epoch in range(19):
             for planned in strategy.plan(4, epoch):
-                strategy.make(corpus, planned)
+                gather_batch(corpus, planned)
 
 
 def test_the_summary_is_of_an_epoch(mixed) -> None:

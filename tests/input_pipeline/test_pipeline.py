@@ -1,10 +1,13 @@
 import collections
 import dataclasses
+import functools
 import itertools
 import queue
 
+import keras
 import numpy as np
 import pytest
+import tensorflow as tf
 
 from t2t_keras.input_pipeline.batches import packing
 from t2t_keras.input_pipeline.batches.batching_strategy import (
@@ -18,7 +21,9 @@ from t2t_keras.input_pipeline.batches.pipeline import (
     batching_summary,
 )
 from t2t_keras.input_pipeline.batches.plan import WorkerShare
+from t2t_keras.input_pipeline.batches.planned_dataset import planned_dataset
 from t2t_keras.typing import BatchSize
+from tests.devices import strategy_of
 from tests.input_pipeline.made_up import corpus_of, random_corpus
 from tests.input_pipeline.read_back import all_pairs, pairs_of, shape_of
 
@@ -55,6 +60,7 @@ class Watched:
 
     def __init__(self, sentences):
         self.sentences = sentences
+        self.lengths = sentences.lengths
         self.read = collections.Counter()
 
     def gather(self, indices):
@@ -169,6 +175,45 @@ def test_the_dataset_says_what_it_yields(corpus, strategy):
     assert dataset.element_spec == element_spec(packed=strategy.packed)
 
 
+def test_a_loop_and_a_distribution_strategy_take_the_dataset(corpus, strategy):
+    dataset = TrainingBatches(corpus, strategy, seed=4).dataset()
+    expected = arrays(dataset, 6)
+    looped = list(dataset.take(6))
+    two_devices = strategy_of(2)
+    distributed = two_devices.distribute_datasets_from_function(lambda _: dataset)
+    # Each replica takes the next batch.
+    steps = itertools.islice(distributed, 3)
+    parts = [map(two_devices.experimental_local_results, b.values()) for b in steps]
+    names = list(expected[0])
+    replicas = [
+        dict(zip(names, features, strict=True))
+        for step in parts
+        for features in zip(*step, strict=True)
+    ]
+    for batches in (looped, replicas):
+        assert len(batches) == 6
+        assert all(map(same, batches, expected))
+
+
+class CountingModel(keras.Model):
+    """A model that counts target tokens and learns nothing."""
+
+    def train_step(self, data):
+        return {"target_tokens": tf.reduce_sum(data["decoder_loss_weights"])}
+
+
+def test_fit_takes_the_dataset(corpus, strategy):
+    dataset = TrainingBatches(corpus, strategy, seed=4).dataset()
+    counts = [batch["decoder_loss_weights"].sum() for batch in arrays(dataset, 6)]
+    model = CountingModel()
+    model.compile()
+    # The dataset is endless: the second epoch of `fit` continues it.
+    history = model.fit(
+        dataset, steps_per_epoch=3, epochs=2, shuffle=False, verbose=0
+    ).history
+    assert history["target_tokens"] == [counts[2], counts[5]]
+
+
 # --- Several workers
 
 
@@ -214,8 +259,9 @@ def test_a_worker_reads_no_rows_but_its_own(corpus, wide):
         share = WorkerShare(worker, 3, 3)
         sides = Watched(corpus.source), Watched(corpus.target)
         watched = dataclasses.replace(corpus, source=sides[0], target=sides[1])
-        for planned in wide.plan(seed=4, epoch=0):
-            wide.make(watched, share.of(planned))
+        size = BatchSize(0, 0, 0, 0, 0)
+        planned = [(share.of(whole), size) for whole in wide.plan(seed=4, epoch=0)]
+        arrays(planned_dataset(watched, functools.partial(iter, planned), wide.make))
         assert sides[0].read == sides[1].read
         read.append(sides[0].read)
     assert min(map(len, read)) > len(corpus) / 8

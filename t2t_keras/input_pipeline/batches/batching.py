@@ -1,18 +1,38 @@
-"""One planned batch as arrays: padded or packed, shifted, weighted.
+"""Batches of gathered pairs: padded or packed, shifted, weighted, in TensorFlow.
 
-Shapes: B rows of a batch, S source length, T target length, n pairs, k tokens.
+Gathering alone is NumPy, for ids may be mapped from disk; `planned_dataset.py` does it
+for many batches at a time.
+
+Shapes: B rows of a batch, S source length, T target length, L either, n pairs.
 """
 
+from typing import NamedTuple
+
 import numpy as np
+import tensorflow as tf
 
 from t2t_keras.input_pipeline.batches import features
 from t2t_keras.input_pipeline.batches.plan import PlannedBatch
-from t2t_keras.input_pipeline.records.tokenized import Sentences, TokenizedCorpus
+from t2t_keras.input_pipeline.records.tokenized import TokenizedCorpus
+from t2t_keras.text.padding import pad_rows, shift_right
 from t2t_keras.text.vocabulary import PAD_ID
-from t2t_keras.typing import Batch
+from t2t_keras.typing import Batch, Tensor
 
 
-def make_batch(corpus: TokenizedCorpus, planned: PlannedBatch) -> Batch:
+class GatheredBatch(NamedTuple):
+    """The pairs of a planned batch as ids, before they are padded."""
+
+    shape: Tensor
+    """[3] int64, the fields of a `BatchShape`."""
+    rows: Tensor
+    """[n] int64, the row of each pair."""
+    source: tf.RaggedTensor
+    """[n, (S)] int32."""
+    target: tf.RaggedTensor
+    """[n, (T)] int32."""
+
+
+def make_batch(gathered: GatheredBatch) -> Batch:
     """Returns the features of a batch with a row for each pair.
 
     The decoder is fed the target one step late: at every position it has seen
@@ -32,34 +52,26 @@ def make_batch(corpus: TokenizedCorpus, planned: PlannedBatch) -> Batch:
         0 0 0 0 0
 
     Args:
-        corpus: Where the pairs are.
-        planned: Which pairs, and the shape.
+        gathered: The pairs, in eager mode or in a traced function.
 
     Returns:
-        NumPy arrays by feature name, as `features.check_batch` wants them.
-
-    Raises:
-        ValueError: If there are more pairs than rows, or one is too long.
+        Tensors by feature name, as `features.check_batch` wants them.
     """
-    rows, source_bound, target_bound = planned.shape
-    if len(planned.indices) > rows:
-        raise ValueError(
-            f"A batch of {rows} rows must have no more pairs than that. "
-            f"Received: {len(planned.indices)}"
-        )
-    source_BS = _padded(corpus.source, planned.indices, rows, source_bound)
-    target_BT = _padded(corpus.target, planned.indices, rows, target_bound)
-    shifted_BT = np.full_like(target_BT, PAD_ID)
-    shifted_BT[:, 1:] = target_BT[:, :-1]
+    shape, _, source, target = gathered
+    return padded_batch(pad_rows(source, shape[:2]), pad_rows(target, shape[::2]))
+
+
+def padded_batch(source_BS: Tensor, target_BT: Tensor) -> Batch:
+    """Returns the features of a batch with a row for each pair, from its padded ids."""
     return {
         features.ENCODER_INPUT_TOKENS: source_BS,
-        features.DECODER_INPUT_TOKENS: shifted_BT,
+        features.DECODER_INPUT_TOKENS: shift_right(target_BT),
         features.DECODER_TARGET_TOKENS: target_BT,
-        features.DECODER_LOSS_WEIGHTS: (target_BT != PAD_ID).astype(np.float32),
+        features.DECODER_LOSS_WEIGHTS: tf.cast(target_BT != PAD_ID, tf.float32),
     }
 
 
-def make_packed_batch(corpus: TokenizedCorpus, planned: PlannedBatch) -> Batch:
+def make_packed_batch(gathered: GatheredBatch) -> Batch:
     """Returns the features of a batch with several pairs in a row.
 
     Pairs of a row are numbered from 1, the same on both sides; padding has 0.
@@ -80,81 +92,88 @@ def make_packed_batch(corpus: TokenizedCorpus, planned: PlannedBatch) -> Batch:
         0 0 0 0 0 0 0          0 0 0 0 0 0 0
 
     Args:
-        corpus: Where the pairs are.
-        planned: Which pairs in which rows, and the shape.
+        gathered: The pairs, rows in ascending order.
 
     Returns:
-        NumPy arrays by feature name, as `features.check_batch` wants them.
-
-    Raises:
-        ValueError: If no rows are planned, one is too short for its pairs, or
-            there are too few of them.
+        Tensors by feature name, as `features.check_batch` wants them.
     """
-    rows, source_bound, target_bound = planned.shape
-    if planned.rows is None or (planned.rows >= rows).any():
-        raise ValueError(
-            f"A packed batch must have a row below {rows} for each pair. "
-            f"Received: {planned.rows}"
-        )
-    source = _packed(corpus.source, planned.indices, planned.rows, rows, source_bound)
-    target = _packed(corpus.target, planned.indices, planned.rows, rows, target_bound)
-    target_BT, segment_BT, position_BT = target
-    shifted_BT = np.full_like(target_BT, PAD_ID)
-    shifted_BT[:, 1:] = target_BT[:, :-1]
-    shifted_BT[position_BT == 0] = PAD_ID
+    shape, rows_n, source, target = gathered
+    source_BS, source_segments_BS, source_positions_BS = _pack(
+        source, rows_n, shape[:2]
+    )
+    target_BT, target_segments_BT, target_positions_BT = _pack(
+        target, rows_n, shape[::2]
+    )
+    is_first_BT = target_positions_BT == 0
     return {
-        features.ENCODER_INPUT_TOKENS: source[0],
-        features.DECODER_INPUT_TOKENS: shifted_BT,
+        features.ENCODER_INPUT_TOKENS: source_BS,
+        features.DECODER_INPUT_TOKENS: tf.where(
+            is_first_BT, PAD_ID, shift_right(target_BT)
+        ),
         features.DECODER_TARGET_TOKENS: target_BT,
-        features.DECODER_LOSS_WEIGHTS: (segment_BT > 0).astype(np.float32),
-        features.ENCODER_SEGMENT_IDS: source[1],
-        features.ENCODER_POSITIONS: source[2],
-        features.DECODER_SEGMENT_IDS: segment_BT,
-        features.DECODER_POSITIONS: position_BT,
+        features.DECODER_LOSS_WEIGHTS: tf.cast(target_segments_BT > 0, tf.float32),
+        features.ENCODER_SEGMENT_IDS: source_segments_BS,
+        features.ENCODER_POSITIONS: source_positions_BS,
+        features.DECODER_SEGMENT_IDS: target_segments_BT,
+        features.DECODER_POSITIONS: target_positions_BT,
     }
 
 
-def _counted(lengths: np.ndarray) -> np.ndarray:
-    """Returns 0, 1, 2, ... anew for each length, end to end."""
-    before = np.cumsum(lengths) - lengths
-    return np.arange(lengths.sum()) - np.repeat(before, lengths)
+def _pack(
+    pairs: tf.RaggedTensor, rows_n: Tensor, shape: Tensor
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Returns ids, segments and positions [B, L] of pairs end to end in their rows."""
+    lengths_n = pairs.row_lengths()
+    row_lengths_B = tf.math.unsorted_segment_sum(lengths_n, rows_n, shape[0])
+    rows_B = tf.RaggedTensor.from_row_lengths(
+        pairs.flat_values, row_lengths_B, validate=False
+    )
+    # From 1 in each pair, since 0 is padding.
+    ordinals = tf.ragged.range(1, lengths_n + 1, dtype=tf.int64).flat_values
+    ordinals_BL = pad_rows(rows_B.with_flat_values(tf.cast(ordinals, tf.int32)), shape)
+    pairs_so_far_BL = tf.cumsum(tf.cast(ordinals_BL == 1, tf.int32), axis=1)
+    return (
+        pad_rows(rows_B, shape),
+        tf.where(ordinals_BL > 0, pairs_so_far_BL, 0),
+        tf.maximum(ordinals_BL - 1, 0),
+    )
 
 
-def _padded(side: Sentences, indices: np.ndarray, rows: int, bound: int) -> np.ndarray:
-    """Gathers sentences into the first rows of a matrix of padding."""
-    tokens, lengths = side.gather(indices)
-    if lengths.max(initial=0) > bound:
+def gather_batch(corpus: TokenizedCorpus, planned: PlannedBatch) -> GatheredBatch:
+    """Returns the pairs of one planned batch, checked to fit its shape."""
+    check_fits(corpus.lengths[planned.indices], planned)
+    (source, source_lengths), (target, target_lengths) = (
+        side.gather(planned.indices) for side in (corpus.source, corpus.target)
+    )
+    return GatheredBatch(
+        tf.constant(planned.shape, tf.int64),
+        tf.constant(planned.row_numbers()),
+        tf.RaggedTensor.from_row_lengths(source.astype(np.int32), source_lengths),
+        tf.RaggedTensor.from_row_lengths(target.astype(np.int32), target_lengths),
+    )
+
+
+def check_fits(lengths: np.ndarray, planned: PlannedBatch) -> None:
+    """Refuses a planned batch whose pairs do not fit its shape: padding would cut them.
+
+    Args:
+        lengths: [n, 2], of its pairs.
+        planned: The batch.
+
+    Raises:
+        ValueError: If a pair has no row, or a row is too short for its pairs.
+    """
+    row_n = planned.row_numbers()
+    if row_n.max(initial=-1) >= planned.shape.rows:
         raise ValueError(
-            f"Pairs of a batch must be no longer than its bound, {bound}. "
-            f"Received: {lengths.max()}"
+            f"Pairs of a batch must be in rows below {planned.shape.rows}. "
+            f"Received: row {row_n.max()}, {len(row_n)} pairs"
         )
-    padded_BL = np.full([rows, bound], PAD_ID, np.int32)
-    padded_BL[np.repeat(np.arange(len(lengths)), lengths), _counted(lengths)] = tokens
-    return padded_BL
-
-
-def _packed(
-    side: Sentences,
-    indices: np.ndarray,
-    rows_n: np.ndarray,
-    rows: int,
-    bound: int,
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Returns the ids of sentences end to end in their rows, segments, positions."""
-    tokens, lengths = side.gather(indices)
-    before = np.cumsum(lengths) - lengths
-    first = np.searchsorted(rows_n, rows_n)  # of the pairs in the same row
-    start = before - before[first]
-    if (start + lengths).max(initial=0) > bound:
-        raise ValueError(
-            f"Pairs of a row must be no longer, together, than its bound, {bound}. "
-            f"Received: {(start + lengths).max()}"
-        )
-    arrays = np.zeros([3, rows, bound], np.int32)
-    positions = _counted(lengths)
-    column = np.repeat(start, lengths) + positions
-    segments = np.repeat(np.arange(len(rows_n)) - first + 1, lengths)
-    row = np.repeat(rows_n, lengths)
-    for array_BL, values in zip(arrays, (tokens, segments, positions), strict=True):
-        array_BL[row, column] = values
-    return arrays[0], arrays[1], arrays[2]
+    bounds = (planned.shape.source_bound, planned.shape.target_bound)
+    for bound, length_n in zip(bounds, lengths.T, strict=True):
+        longest = int(np.bincount(row_n, length_n).max(initial=0))
+        if longest > bound:
+            raise ValueError(
+                f"Pairs of a row must be no longer, together, than its bound, {bound}. "
+                f"Received: {longest}"
+            )

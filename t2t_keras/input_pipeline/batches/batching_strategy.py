@@ -10,12 +10,15 @@ from typing import Protocol
 
 import numpy as np
 
-from t2t_keras.input_pipeline.batches.batching import make_batch, make_packed_batch
+from t2t_keras.input_pipeline.batches.batching import (
+    GatheredBatch,
+    make_batch,
+    make_packed_batch,
+)
 from t2t_keras.input_pipeline.batches.bucketing import BatchShape, bucket_shapes
 from t2t_keras.input_pipeline.batches.mixture import Mixture
 from t2t_keras.input_pipeline.batches.packing import packed_shape, plan_packed_epoch
 from t2t_keras.input_pipeline.batches.plan import PlannedBatch, plan_epoch
-from t2t_keras.input_pipeline.records.tokenized import TokenizedCorpus
 from t2t_keras.typing import Batch
 
 
@@ -36,8 +39,8 @@ class BatchingStrategy(Protocol):
         """Yields the batches of an epoch: a pure function of seed and epoch."""
         ...
 
-    def make(self, corpus: TokenizedCorpus, planned: PlannedBatch) -> Batch:
-        """Returns the features of a batch."""
+    def make(self, gathered: GatheredBatch) -> Batch:
+        """Returns the features of a batch, eagerly or in a traced function."""
         ...
 
 
@@ -69,9 +72,9 @@ class BucketBatching:
         """Yields the batches of an epoch; see `plan_epoch`."""
         yield from plan_epoch(self.lengths, self.shapes, seed, epoch)
 
-    def make(self, corpus: TokenizedCorpus, planned: PlannedBatch) -> Batch:
+    def make(self, gathered: GatheredBatch) -> Batch:
         """Returns the features of a batch; see `make_batch`."""
-        return make_batch(corpus, planned)
+        return make_batch(gathered)
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -102,9 +105,9 @@ class PackedBatching:
         """Yields the batches of an epoch; see `plan_packed_epoch`."""
         yield from plan_packed_epoch(self.lengths, self.shape, seed, epoch)
 
-    def make(self, corpus: TokenizedCorpus, planned: PlannedBatch) -> Batch:
+    def make(self, gathered: GatheredBatch) -> Batch:
         """Returns the features of a batch; see `make_packed_batch`."""
-        return make_packed_batch(corpus, planned)
+        return make_packed_batch(gathered)
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -138,9 +141,9 @@ class MixtureBatching:
         for planned in strategy.plan(seed, epoch):
             yield planned._replace(indices=pairs[planned.indices])
 
-    def make(self, corpus: TokenizedCorpus, planned: PlannedBatch) -> Batch:
+    def make(self, gathered: GatheredBatch) -> Batch:
         """Returns the features of a batch."""
-        return self.strategy.make(corpus, planned)
+        return self.strategy.make(gathered)
 
 
 def lengths_of_mixture(lengths: np.ndarray, mixture: Mixture) -> np.ndarray:

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from t2t_keras.input_pipeline.batches.batching import make_batch
+from t2t_keras.input_pipeline.batches.batching import gather_batch, make_batch
 from t2t_keras.input_pipeline.batches.bucketing import BatchShape, bucket_shapes
 from t2t_keras.input_pipeline.batches.features import check_batch
 from t2t_keras.input_pipeline.batches.plan import (
@@ -59,6 +59,6 @@ class EvaluationBatches:
         return self._made(padding_only(shape))
 
     def _made(self, planned: PlannedBatch) -> Batch:
-        batch = make_batch(self._corpus, planned)
+        batch = make_batch(gather_batch(self._corpus, planned))
         check_batch(batch)
-        return batch
+        return {name: feature.numpy() for name, feature in batch.items()}

@@ -52,7 +52,7 @@ def element_spec(*, packed: bool) -> dict[str, tf.TensorSpec]:
         packed: Whether several pairs share a row.
     """
     return {
-        name: tf.TensorSpec([None, None], dtype, name=name)
+        name: tf.TensorSpec([None, None], dtype)
         for name, dtype in (PACKED_FEATURE_DTYPES if packed else FEATURE_DTYPES)
     }
 

@@ -1,6 +1,5 @@
 """Datasets of batches from a tokenized corpus, the next epoch planned ahead."""
 
-import collections
 import dataclasses
 import itertools
 import threading
@@ -11,23 +10,24 @@ from typing import Any, TypeVar
 import numpy as np
 import tensorflow as tf
 
+from t2t_keras.input_pipeline.batches.batching import check_fits, gather_batch
 from t2t_keras.input_pipeline.batches.batching_strategy import BatchingStrategy
 from t2t_keras.input_pipeline.batches.bucketing import BatchShape
-from t2t_keras.input_pipeline.batches.features import check_batch, element_spec
+from t2t_keras.input_pipeline.batches.features import check_batch
 from t2t_keras.input_pipeline.batches.plan import (
     ALL_ROWS,
     PlannedBatch,
     WorkerShare,
     padding_only,
 )
+from t2t_keras.input_pipeline.batches.planned_dataset import (
+    PlannedSize,
+    planned_dataset,
+)
 from t2t_keras.input_pipeline.records.tokenized import TokenizedCorpus
 from t2t_keras.typing import Batch, BatchSize
 
 _Element = TypeVar("_Element")
-
-
-# Batches that are made while one is trained on: more than one, for a slow moment.
-_BATCHES_AHEAD = 4
 
 
 def begun(start: Callable[[], Iterator[_Element]]) -> Callable[[], Iterator[_Element]]:
@@ -150,14 +150,17 @@ class TrainingBatches:
 
     def __iter__(self) -> Iterator[tuple[Batch, BatchSize]]:
         """Yields batches, and how large they are with the rows of all processes."""
-        sizes: collections.deque[BatchSize] = collections.deque()
-        batches: Any = self._dataset(sizes).as_numpy_iterator()
-        for batch in batches:
-            yield batch, sizes.popleft()
+        elements: Any = self._dataset().as_numpy_iterator()
+        for batch, size in elements:
+            yield batch, BatchSize(*size.tolist())
 
     def dataset(self) -> tf.data.Dataset:
-        """Returns the batches; each iteration begins at the start."""
-        return self._dataset(collections.deque(maxlen=0))
+        """Returns the batches; each iteration begins at the start.
+
+        `Model.fit` takes it, `tf.distribute.Strategy.distribute_datasets_from_function`
+        and any loop.
+        """
+        return self._dataset().map(lambda batch, _: batch)
 
     def of_padding(self, shape: BatchShape) -> Batch:
         """Returns this process's rows of a batch that no pair is in."""
@@ -177,33 +180,23 @@ class TrainingBatches:
             epoch += 1
         return DataPosition(epoch, position)
 
-    def _dataset(self, sizes: collections.deque[BatchSize]) -> tf.data.Dataset:
-        """Returns the batches; what comes out has its size in `sizes`, in order."""
+    def _dataset(self) -> tf.data.Dataset:
+        """Returns the batches of this process, each with the size of the whole."""
 
-        def batches() -> Iterator[Batch]:
+        def plan() -> Iterator[PlannedSize]:
             plan, self._planned = self._planned or self._plan(), None
             for planned in plan:
-                batch = self._made(self._share.of(planned))
-                sizes.append(self._size_of(planned))
-                yield batch
+                lengths = self._corpus.lengths[planned.indices]
+                check_fits(lengths, planned)
+                tokens = map(int, lengths.sum(axis=0))
+                yield self._share.of(planned), BatchSize(*planned.shape, *tokens)
 
-        dataset = tf.data.Dataset.from_generator(
-            batches, output_signature=element_spec(packed=self._strategy.packed)
-        )
-        # Nothing here is worth tuning, and on one core the thread that tunes takes
-        # several seconds to end.
-        options = tf.data.Options()
-        options.autotune.enabled = False
-        return dataset.prefetch(_BATCHES_AHEAD).with_options(options)
+        return planned_dataset(self._corpus, plan, self._strategy.make)
 
     def _made(self, planned: PlannedBatch) -> Batch:
-        batch = self._strategy.make(self._corpus, planned)
+        batch = self._strategy.make(gather_batch(self._corpus, planned))
         check_batch(batch)
-        return batch
-
-    def _size_of(self, planned: PlannedBatch) -> BatchSize:
-        tokens = self._corpus.lengths[planned.indices].sum(axis=0)
-        return BatchSize(*planned.shape, *map(int, tokens))
+        return {name: feature.numpy() for name, feature in batch.items()}
 
     def _plan(self) -> Iterator[PlannedBatch]:
         first = self._start.position

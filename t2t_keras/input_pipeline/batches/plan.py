@@ -23,6 +23,10 @@ class PlannedBatch(NamedTuple):
     """[n] int64, ascending: the row of each pair, where pairs share rows; None
     where each has its own, in order."""
 
+    def row_numbers(self) -> np.ndarray:
+        """Returns [n] int64, the row of each pair."""
+        return np.arange(len(self.indices)) if self.rows is None else self.rows
+
 
 class WorkerShare(NamedTuple):
     """The rows that one of several processes has: those of its own replicas.
@@ -44,10 +48,7 @@ class WorkerShare(NamedTuple):
         rows = -(-planned.shape.rows // self.num_replicas)
         rows *= self.num_replicas // self.num_workers
         first = self.worker * rows
-        row_n = planned.rows
-        if row_n is None:
-            row_n = np.arange(len(planned.indices))
-        own = slice(*np.searchsorted(row_n, [first, first + rows]))
+        own = slice(*np.searchsorted(planned.row_numbers(), [first, first + rows]))
         return PlannedBatch(
             planned.shape._replace(rows=rows),
             planned.indices[own],

@@ -17,7 +17,8 @@ import tensorflow as tf
 from tensorflow_serving.apis import predict_pb2, prediction_log_pb2
 
 from t2t_keras.serving import signature
-from t2t_keras.text.vocabulary import PAD_ID, SubwordVocabulary
+from t2t_keras.text.padding import pad_sentences
+from t2t_keras.text.vocabulary import SubwordVocabulary
 
 # Where a server looks, below a version's directory.
 WARM_UP_FILE = Path("assets.extra", "tf_serving_warmup_requests")
@@ -69,10 +70,7 @@ def example_request(
         options: Values for every row, by name; others are left to their defaults.
     """
     strings = np.array([text.encode() for text in texts], dtype=object)
-    rows = [vocabulary.encode(text) for text in texts]
-    ids_BS = np.full((len(rows), max(map(len, rows), default=1)), PAD_ID, "int32")
-    for row, ids in enumerate(rows):
-        ids_BS[row, : len(ids)] = ids
+    ids_BS = pad_sentences([vocabulary.encode(text) for text in texts]).numpy()
     values = {
         signature.TEXT: strings,
         signature.SOURCE: strings,
@@ -81,7 +79,7 @@ def example_request(
         signature.OUTPUT_IDS: ids_BS,
     }
     given = {alias: values[alias] for alias in values.keys() & input_names}
-    each = {alias: np.full(len(rows), value) for alias, value in options.items()}
+    each = {alias: np.full(len(texts), value) for alias, value in options.items()}
     return Request(name, {**given, **each})
 
 

@@ -24,6 +24,7 @@ from t2t_keras.serving.export.limits import (
     checked_pairs,
     checked_texts,
 )
+from t2t_keras.text.padding import shift_right
 from t2t_keras.text.reading import PlainTextAdapter, ReadTexts, TextAdapter, TextReader
 from t2t_keras.text.vocabulary import SubwordVocabulary
 from t2t_keras.typing import Tensor
@@ -194,7 +195,7 @@ class TranslatorModule(IdsModule):
         source, target = checked_pairs(source, target)
         sources = self._shown.read_in_graph(self._source(source))
         targets = self._shown.read_in_graph(target)
-        shifted_BT = tf.pad(targets.ids, [[0, 0], [1, 0]])[:, :-1]
+        shifted_BT = shift_right(targets.ids)
         encoder, decoder, memory = self._model.attention(sources.ids, shifted_BT)
         return {
             signature.ENCODER_ATTENTION: encoder,
