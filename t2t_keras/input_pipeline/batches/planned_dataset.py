@@ -8,7 +8,8 @@ plan.
 Shapes: K batches of a chunk, n pairs of them all.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -26,8 +27,10 @@ PlannedSize: TypeAlias = tuple[PlannedBatch, BatchSize]
 
 # K.
 _BATCHES_AT_A_TIME = 8
-# Calls of each parallel `map`. More would take cores from the training step.
-_PARALLEL_CALLS = 2
+# Arguments of each parallel `map`. More calls would take cores from the training step.
+PARALLEL: Mapping[str, Any] = MappingProxyType(
+    {"num_parallel_calls": 2, "deterministic": True}
+)
 # Batches that are ready while one is trained on: more than one, for a slow moment.
 _BATCHES_AHEAD = 4
 
@@ -64,10 +67,6 @@ def planned_dataset(
         check_batch(batch)
         return batch, size
 
-    parallel: dict[str, Any] = {
-        "num_parallel_calls": _PARALLEL_CALLS,
-        "deterministic": True,
-    }
     dataset = tf.data.Dataset.from_generator(
         lambda: map(_chunk, chunks(plan(), _BATCHES_AT_A_TIME)),
         output_signature={
@@ -78,7 +77,12 @@ def planned_dataset(
             "sizes": tf.TensorSpec([None, 5], tf.int64),
         },
     )
-    dataset = dataset.map(gather, **parallel).unbatch().map(make_checked, **parallel)
+    gathered = dataset.map(gather, **PARALLEL).unbatch()
+    return prefetch_batches(gathered.map(make_checked, **PARALLEL))
+
+
+def prefetch_batches(dataset: tf.data.Dataset) -> tf.data.Dataset:
+    """Returns the same batches, made ahead."""
     # Nothing here is worth tuning, and on one core the thread that tunes takes
     # several seconds to end.
     options = tf.data.Options()

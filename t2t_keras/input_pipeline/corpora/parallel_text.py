@@ -125,6 +125,27 @@ def open_parallel_text(
     return ParallelText(source_paths, target_paths, report, read_trees)
 
 
+def read_parallel_text(
+    source: str | Path, target: str | Path | None = None
+) -> Iterator[tuple[bytes, bytes]]:
+    """Returns source and target of all lines, well-formed UTF-8, in a single pass.
+
+    Args:
+        source: A path or glob pattern, as `open_parallel_text` takes them.
+        target: The same; None if `source` holds both sides.
+
+    Raises:
+        UserError: At once, if a file is missing. While reading, as
+            `open_parallel_text`.
+    """
+    source_paths = _resolved([source])
+    target_paths = () if target is None else _resolved([target])
+    _check_sides(source_paths, target_paths)
+    _check_no_trees(source_paths)
+    lines = _lines_of_both(source_paths, target_paths, None)
+    return ((_well_formed(one), _well_formed(other)) for one, other in lines)
+
+
 def _resolved(patterns: Sequence[str | Path]) -> tuple[Path, ...]:
     """Expands patterns, each in the order of its names."""
     paths: list[Path] = []

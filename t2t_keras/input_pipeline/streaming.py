@@ -1,0 +1,120 @@
+"""Text streamed into length buckets by tf.data, for text too large to plan.
+
+Training programs plan their epochs instead, since a stream cannot resume exactly where
+it stopped (ADR 0025).
+"""
+
+import itertools
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import TypeAlias
+
+import numpy as np
+import tensorflow as tf
+
+from t2t_keras.errors import UserError
+from t2t_keras.files.lines import chunks
+from t2t_keras.input_pipeline.batches.batching import padded_batch
+from t2t_keras.input_pipeline.batches.bucketing import bucket_shapes
+from t2t_keras.input_pipeline.batches.planned_dataset import PARALLEL, prefetch_batches
+from t2t_keras.input_pipeline.corpora.parallel_text import read_parallel_text
+from t2t_keras.input_pipeline.records.tokenized import kept_pairs
+from t2t_keras.text.vocabulary import SubwordVocabulary
+from t2t_keras.typing import Batch, Tensor
+
+Paths: TypeAlias = str | Path | tuple[str | Path, str | Path]
+# One call of Python from the graph costs more than reading a line.
+_LINES_PER_CALL = 1024
+
+
+def text_dataset(
+    files: Sequence[Paths],
+    vocabulary: SubwordVocabulary,
+    *,
+    tokens_per_batch: int = 4096,
+    max_length: int = 256,
+    max_shapes: int = 8,
+    sample_lines: int = 10_000,
+    shuffle_buffer: int = 100_000,
+    seed: int = 0,
+) -> tf.data.Dataset:
+    """Returns batches of parallel text, read and tokenized as they are asked for.
+
+        dataset = text_dataset([("train.en", "train.de"), "more.tsv.gz"], vocabulary)
+        for batch in dataset.repeat(10):
+            logits = model(batch)
+
+    Args:
+        files: A source and a target path, or one .tsv path; plain or gzip, glob
+            patterns too.
+        vocabulary: Of both languages.
+        tokens_per_batch: Most positions of one side of a batch, padding counted.
+        max_length: Longest side, end of sentence included. Pairs with a longer or an
+            empty side are dropped.
+        max_shapes: Most shapes of batches. The last batch of each shape is filled up
+            with rows of padding.
+        sample_lines: Lines at the start from which bucket boundaries are chosen.
+        shuffle_buffer: Pairs to shuffle among; 0 keeps the order of the files.
+        seed: Of the order. After `repeat()`, each pass has another.
+
+    Returns:
+        The four features of ADR 0002 by name; both sides have the same length.
+
+    Raises:
+        UserError: If a file is missing, no pair of the sample can be used, or
+            `tokens_per_batch` does not hold `max_length`. Lines that do not match are
+            found where they are read: `tf.errors.InvalidArgumentError`.
+    """
+    if not 2 <= max_length <= tokens_per_batch:
+        raise UserError(
+            "max_length must be from 2 to tokens_per_batch. "
+            f"Received: {max_length=}, {tokens_per_batch=}"
+        )
+    sides = [(path,) if isinstance(path, str | Path) else path for path in files]
+    if not sides:
+        raise UserError("files must name one file or more. Received: none")
+
+    def lines() -> Iterator[tuple[bytes, bytes]]:
+        return itertools.chain.from_iterable([read_parallel_text(*s) for s in sides])
+
+    sample = list(itertools.islice(lines(), sample_lines))
+    bounds = _bounds(sample, vocabulary, tokens_per_batch, max_length, max_shapes)
+
+    def encode(texts_N2: Tensor) -> tuple[Tensor, ...]:
+        rows = [vocabulary.encode_in_graph(texts_N2[:, side]) for side in (0, 1)]
+        lengths = tf.stack([side.row_lengths() for side in rows])
+        keep_N = tf.reduce_all((lengths > 1) & (lengths <= max_length), axis=0)
+        return tuple(tf.ragged.boolean_mask(side, keep_N) for side in rows)
+
+    def fill_rows(source_BL: Tensor, target_BL: Tensor) -> Batch:
+        rows, length = tf.unstack(tf.shape(source_BL))
+        missing = [[0, tokens_per_batch // length - rows], [0, 0]]
+        return padded_batch(tf.pad(source_BL, missing), tf.pad(target_BL, missing))
+
+    texts = tf.data.Dataset.from_generator(
+        lambda: chunks(lines(), _LINES_PER_CALL),
+        output_signature=tf.TensorSpec([None, 2], tf.string),
+    )
+    pairs = texts.map(encode, **PARALLEL).unbatch()
+    pairs = pairs.map(lambda *sides: tuple(map(tf.identity, sides)))  # not ragged
+    if shuffle_buffer:
+        pairs = pairs.shuffle(shuffle_buffer, seed=seed)
+    batches = pairs.bucket_by_sequence_length(
+        lambda source, target: tf.maximum(tf.size(source), tf.size(target)),
+        bucket_boundaries=[bound + 1 for bound in bounds],
+        bucket_batch_sizes=[*(tokens_per_batch // bound for bound in bounds), 1],
+        pad_to_bucket_boundary=True,
+    )
+    return prefetch_batches(batches.map(fill_rows, **PARALLEL))
+
+
+def _bounds(sample, vocabulary, tokens_per_batch, max_length, max_shapes) -> list[int]:
+    """Returns the longest side of each bucket, ascending, `max_length` last."""
+    sides = (vocabulary.encode_all([pair[i] for pair in sample]) for i in (0, 1))
+    source, target = sides
+    kept = kept_pairs(source, target, max_length, vocabulary.size)
+    kept.report.check_any_left(max_length)
+    longest_n = np.append(kept.lengths.max(axis=1), max_length)
+    squares = np.stack([longest_n, longest_n], axis=1)
+    limits = {"max_shapes": max_shapes, "tokens_per_batch": tokens_per_batch}
+    return sorted({max(shape[1:]) for shape in bucket_shapes(squares, **limits)})

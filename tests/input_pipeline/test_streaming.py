@@ -1,0 +1,151 @@
+"""Streamed batches: every pair once, in few shapes, with the vocabulary's ids."""
+
+import collections
+import gzip
+import itertools
+from types import MappingProxyType
+
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from t2t_keras.errors import UserError
+from t2t_keras.input_pipeline.batches.features import check_batch
+from t2t_keras.input_pipeline.streaming import text_dataset
+from tests.input_pipeline.made_up import made_up_pairs
+from tests.input_pipeline.read_back import pairs_of, shape_of
+
+TOKENS, MAX_LENGTH = 120, 20
+SETTINGS = MappingProxyType(
+    {"tokens_per_batch": TOKENS, "max_length": MAX_LENGTH, "max_shapes": 3}
+)
+
+
+@pytest.fixture(scope="module")
+def pairs():
+    """Pairs with an empty side and over-long ones among them."""
+    pairs = made_up_pairs(1200, seed=8)
+    pairs[5] = ("a house", "  ")
+    pairs[1100] = ("tree " * 40, "Baum")
+    return pairs
+
+
+@pytest.fixture(scope="module")
+def files(pairs, tmp_path_factory):
+    """The same pairs as two files, one of them gzip, and as a TSV file."""
+    folder = tmp_path_factory.mktemp("text")
+    for name, lines in zip(("source", "target"), zip(*pairs, strict=True), strict=True):
+        (folder / name).write_text("".join(line + "\n" for line in lines))
+    packed = gzip.compress((folder / "target").read_bytes())
+    (folder / "target.gz").write_bytes(packed)
+    rows = [f"{source}\t{target}\n" for source, target in pairs]
+    (folder / "both.tsv").write_text("".join(rows))
+    return folder
+
+
+def expected_pairs(pairs, vocabulary):
+    """The multiset of ids, encoded in Python one by one."""
+    rows = [[tuple(vocabulary.encode(text)) for text in pair] for pair in pairs]
+    fits = [row for row in rows if all(1 < len(side) <= MAX_LENGTH for side in row)]
+    assert 2 <= len(rows) - len(fits) < len(rows) / 2
+    return collections.Counter(map(tuple, fits))
+
+
+def arrays(dataset, count=None):
+    return list(itertools.islice(dataset.as_numpy_iterator(), count))
+
+
+def test_every_pair_comes_once_in_few_shapes(files, pairs, vocabulary):
+    both = [(files / "source", files / "target.gz")]
+    for paths in (both, [str(files / "both.tsv")]):
+        dataset = text_dataset(paths, vocabulary, **SETTINGS)
+        check_batch(dataset.element_spec)
+        batches = arrays(dataset)
+        assert pairs_of(batches) == expected_pairs(pairs, vocabulary)
+        shapes = {shape_of(batch) for batch in batches}
+        assert 2 <= len(shapes) <= 3
+        for rows, source_length, target_length in shapes:
+            assert source_length == target_length <= MAX_LENGTH
+            assert rows * source_length <= TOKENS < (rows + 1) * source_length
+
+
+def test_targets_are_shifted_and_weighted(files, vocabulary):
+    for batch in arrays(text_dataset([files / "both.tsv"], vocabulary, **SETTINGS), 20):
+        target = batch["decoder_target_tokens"]
+        fed = [[0, *row[:-1]] for row in target.tolist()]
+        assert batch["decoder_input_tokens"].tolist() == fed
+        np.testing.assert_array_equal(batch["decoder_loss_weights"], target > 0)
+
+
+def test_the_order_is_of_the_seed(files, vocabulary):
+    def order(seed, **options):
+        options = SETTINGS | options
+        dataset = text_dataset([files / "both.tsv"], vocabulary, seed=seed, **options)
+        return [batch["encoder_input_tokens"].tolist() for batch in arrays(dataset, 30)]
+
+    assert order(1) == order(1)
+    assert order(1) != order(2)
+    assert order(1, shuffle_buffer=0) == order(2, shuffle_buffer=0)
+
+
+def test_a_repeated_dataset_begins_again(files, pairs, vocabulary):
+    dataset = text_dataset([files / "both.tsv"], vocabulary, **SETTINGS)
+    first, second = arrays(dataset), arrays(dataset)
+    assert pairs_of(first) == pairs_of(second) == expected_pairs(pairs, vocabulary)
+    # In another order, by a new shuffle.
+    orders = [
+        [b["encoder_input_tokens"].tolist() for b in run] for run in (first, second)
+    ]
+    assert orders[0] != orders[1]
+    assert pairs_of(arrays(dataset.repeat(2))) == pairs_of([*first, *second])
+
+
+class CountingModel(keras.Model):
+    """A model that counts rows and learns nothing."""
+
+    def train_step(self, data):
+        return {"rows": tf.cast(tf.shape(data["encoder_input_tokens"])[0], "float32")}
+
+
+def test_fit_takes_the_dataset(files, vocabulary):
+    paths = [files / "both.tsv"]
+    dataset = text_dataset(paths, vocabulary, shuffle_buffer=0, **SETTINGS)
+    model = CountingModel()
+    model.compile()
+    history = model.fit(
+        dataset.repeat(), steps_per_epoch=3, epochs=2, shuffle=False, verbose=0
+    ).history
+    batches = arrays(dataset.repeat(), 6)
+    rows = [len(batch["encoder_input_tokens"]) for batch in batches]
+    assert history["rows"] == [rows[2], rows[5]]
+
+
+def test_files_and_arguments_that_cannot_be_used(files, vocabulary, tmp_path):
+    missing = [files / "both.tsv", (files / "source", files / "targets")]
+    with pytest.raises(UserError, match="targets does not exist"):
+        text_dataset(missing, vocabulary)
+    with pytest.raises(UserError, match=r"No target file belongs to .*source"):
+        text_dataset([files / "source"], vocabulary)
+    with pytest.raises(UserError, match=r"one file or more\. Received: none"):
+        text_dataset([], vocabulary)
+    for length in (1, 31):
+        with pytest.raises(UserError, match=f"Received: max_length={length}, "):
+            text_dataset(missing, vocabulary, max_length=length, tokens_per_batch=30)
+    (tmp_path / "empty.tsv").write_text("a\t\n")
+    with pytest.raises(UserError, match="No sentence pair is left"):
+        text_dataset([tmp_path / "empty.tsv"], vocabulary)
+
+
+def test_unequal_numbers_of_lines_are_an_error_where_they_are_noticed(
+    files, vocabulary, tmp_path
+):
+    short = tmp_path / "short"
+    short.write_text("Baum\n" * 1100)
+    both = [(files / "source", short)]
+    message = "source has 1200 lines, but .*short has 1100"
+    with pytest.raises(UserError, match=message):
+        text_dataset(both, vocabulary, **SETTINGS)
+    dataset = text_dataset(both, vocabulary, sample_lines=100, **SETTINGS)
+    with pytest.raises(tf.errors.InvalidArgumentError, match=message):
+        arrays(dataset)
