@@ -14,7 +14,7 @@ from t2t_keras.settings.flags import config_from_flagfile
 from t2t_keras.training.flops import training_flops
 from t2t_keras.training.optimizer import SummedGradientAdam
 from t2t_keras.training.step import Stepper
-from t2t_keras.typing import Batch, BatchSize
+from t2t_keras.typing import Batch, BatchShape, BatchSize
 
 CONFIGS = Path(__file__).parents[1] / "configs"
 
@@ -84,9 +84,7 @@ def flops_of(step: ProductStep, batch: Batch) -> float:
     rows, source_length = batch["encoder_input_tokens"].shape
     target_length = batch["decoder_target_tokens"].shape[1]
     size = BatchSize(
-        rows,
-        source_length,
-        target_length,
+        BatchShape(rows, source_length, target_length),
         source_tokens=rows * source_length,
         target_tokens=rows * target_length,
     )

@@ -14,24 +14,68 @@ Tensor: TypeAlias = Any
 Batch: TypeAlias = dict[str, Tensor]
 
 
+# Names and dtypes of a batch's features: ADR 0002, checked by
+# `input_pipeline.batches.features`.
+
+ENCODER_INPUT_TOKENS = "encoder_input_tokens"
+DECODER_INPUT_TOKENS = "decoder_input_tokens"
+DECODER_TARGET_TOKENS = "decoder_target_tokens"
+DECODER_LOSS_WEIGHTS = "decoder_loss_weights"
+
+ENCODER_SEGMENT_IDS = "encoder_segment_ids"
+ENCODER_POSITIONS = "encoder_positions"
+DECODER_SEGMENT_IDS = "decoder_segment_ids"
+DECODER_POSITIONS = "decoder_positions"
+
+FEATURE_DTYPES: tuple[tuple[str, str], ...] = (
+    (ENCODER_INPUT_TOKENS, "int32"),
+    (DECODER_INPUT_TOKENS, "int32"),
+    (DECODER_TARGET_TOKENS, "int32"),
+    (DECODER_LOSS_WEIGHTS, "float32"),
+)
+PACKED_FEATURE_DTYPES: tuple[tuple[str, str], ...] = (
+    *FEATURE_DTYPES,
+    (ENCODER_SEGMENT_IDS, "int32"),
+    (ENCODER_POSITIONS, "int32"),
+    (DECODER_SEGMENT_IDS, "int32"),
+    (DECODER_POSITIONS, "int32"),
+)
+
+
+class BatchShape(NamedTuple):
+    """The shape of a batch: [rows, source_bound] and [rows, target_bound]."""
+
+    rows: int
+    source_bound: int
+    target_bound: int
+
+    @property
+    def positions(self) -> int:
+        """Positions of a row, both sides."""
+        return self.source_bound + self.target_bound
+
+    def holds(self, other: "BatchShape") -> bool:
+        """Returns whether every pair that fits `other` fits here."""
+        return (
+            self.source_bound >= other.source_bound
+            and self.target_bound >= other.target_bound
+        )
+
+
 class BatchSize(NamedTuple):
-    """How large a whole batch is, whoever has which of its rows.
+    """The size of a whole batch, whichever process has which of its rows.
 
     Attributes:
-        rows: B.
-        source_length: S, padding counted.
-        target_length: T, padding counted.
+        shape: Padding counted.
         source_tokens: Of all rows, without padding.
         target_tokens: Of all rows, without padding.
     """
 
-    rows: int
-    source_length: int
-    target_length: int
+    shape: BatchShape
     source_tokens: int
     target_tokens: int
 
     @property
     def positions(self) -> int:
         """Of both sides, padding counted."""
-        return self.rows * (self.source_length + self.target_length)
+        return self.shape.rows * self.shape.positions

@@ -8,7 +8,7 @@ import tensorflow as tf
 
 from t2t_keras.model.transformer import Transformer
 from t2t_keras.text.padding import shift_right
-from t2t_keras.typing import Tensor
+from t2t_keras.typing import DECODER_INPUT_TOKENS, ENCODER_INPUT_TOKENS, Tensor
 
 # R. Logits of so many positions are in memory at a time: with 37,000 subwords,
 # 80 MB, where those of 32 long sentences would be gigabytes.
@@ -34,8 +34,8 @@ def target_log_probs(
         0 at padding.
     """
     batch = {
-        "encoder_input_tokens": source,
-        "decoder_input_tokens": shift_right(target),
+        ENCODER_INPUT_TOKENS: source,
+        DECODER_INPUT_TOKENS: shift_right(target),
     }
     hidden_BTD = model.hidden_states(batch)
     width = hidden_BTD.shape[-1]

@@ -23,7 +23,16 @@ from t2t_keras.model.position_encoding import (
     LearnedPositionEncoding,
     SinusoidalPositionEncoding,
 )
-from t2t_keras.typing import Batch, Tensor
+from t2t_keras.typing import (
+    DECODER_INPUT_TOKENS,
+    DECODER_POSITIONS,
+    DECODER_SEGMENT_IDS,
+    ENCODER_INPUT_TOKENS,
+    ENCODER_POSITIONS,
+    ENCODER_SEGMENT_IDS,
+    Batch,
+    Tensor,
+)
 
 # Settings that encoder and decoder share.
 _STACK_SETTINGS = (
@@ -204,7 +213,7 @@ class Transformer(keras.Model):
 
     def call(self, inputs: Batch, training=None, dropout_keys=None):
         if training and dropout_keys is None:
-            rows = ops.shape(inputs["encoder_input_tokens"])[0]
+            rows = ops.shape(inputs[ENCODER_INPUT_TOKENS])[0]
             dropout_keys = self._dropout_keys.next(rows)
         return self.embedding.logits(self.hidden_states(inputs, dropout_keys))
 
@@ -219,26 +228,26 @@ class Transformer(keras.Model):
         For a loss that never has all logits in memory. The arguments are those of a
         call.
         """
-        source = inputs["encoder_input_tokens"]
+        source = inputs[ENCODER_INPUT_TOKENS]
         keys = fold_in(dropout_keys, 0), fold_in(dropout_keys, 1)
-        if "encoder_segment_ids" not in inputs:
+        if ENCODER_SEGMENT_IDS not in inputs:
             memory = self.encode(source, keys[0])
-            targets = inputs["decoder_input_tokens"]
+            targets = inputs[DECODER_INPUT_TOKENS]
             return self._decode_hidden(targets, memory, padding_mask(source), keys[1])
-        sources, targets = inputs["encoder_segment_ids"], inputs["decoder_segment_ids"]
+        sources, targets = inputs[ENCODER_SEGMENT_IDS], inputs[DECODER_SEGMENT_IDS]
         memory = self.encode(
             source,
             keys[0],
             segments=sources,
-            positions=inputs["encoder_positions"],
+            positions=inputs[ENCODER_POSITIONS],
         )
         return self._decode_hidden(
-            inputs["decoder_input_tokens"],
+            inputs[DECODER_INPUT_TOKENS],
             memory,
             segment_mask(targets, sources),
             keys[1],
             mask=segment_mask(targets, targets),
-            positions=inputs["decoder_positions"],
+            positions=inputs[DECODER_POSITIONS],
         )
 
     def encode(
@@ -398,7 +407,7 @@ class Transformer(keras.Model):
             **kwargs: As `keras.Model.export` has them.
         """
         if input_signature is None:
-            names = "encoder_input_tokens", "decoder_input_tokens"
+            names = ENCODER_INPUT_TOKENS, DECODER_INPUT_TOKENS
             spec = keras.InputSpec(shape=(None, None), dtype="int32")
             input_signature = [dict.fromkeys(names, spec)]
         return super().export(

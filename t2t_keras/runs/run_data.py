@@ -14,7 +14,6 @@ from t2t_keras import __version__
 from t2t_keras.errors import UserError
 from t2t_keras.evaluation.compound_bleu import moses_languages
 from t2t_keras.input_pipeline.batches.batching_strategy import BatchingStrategy
-from t2t_keras.input_pipeline.batches.bucketing import BatchShape
 from t2t_keras.input_pipeline.batches.pipeline import BatchingSummary, batching_summary
 from t2t_keras.input_pipeline.corpora.corpus import Corpus
 from t2t_keras.input_pipeline.records.manifest import (
@@ -30,6 +29,7 @@ from t2t_keras.runs.tasks import Task, task_for
 from t2t_keras.settings.config import ExperimentConfig
 from t2t_keras.text.vocabulary import SubwordVocabulary
 from t2t_keras.training.shares import computed_rows
+from t2t_keras.typing import BatchShape
 
 # Updates that see all pairs once: with fewer, each is nearly all the text there is.
 FEW_BATCHES = 10

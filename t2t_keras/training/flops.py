@@ -92,9 +92,7 @@ def training_flops(sizes: Mapping[str, int], batch: BatchSize) -> float:
         sizes: See `forward_flops`.
         batch: Its padding costs as much as its tokens.
     """
-    return _TRAINING_PER_FORWARD * forward_flops(
-        sizes, batch.rows, batch.source_length, batch.target_length
-    )
+    return _TRAINING_PER_FORWARD * forward_flops(sizes, *batch.shape)
 
 
 def matrix_product_ceiling(

@@ -16,7 +16,7 @@ Shapes: B rows of a batch, T target length, V vocabulary size.
 import keras
 from keras import ops
 
-from t2t_keras.typing import Batch, Tensor
+from t2t_keras.typing import DECODER_LOSS_WEIGHTS, DECODER_TARGET_TOKENS, Batch, Tensor
 
 
 @keras.saving.register_keras_serializable(package="t2t_keras")
@@ -87,5 +87,5 @@ def fit_arguments(batch: Batch) -> tuple[Batch, Tensor, Tensor]:
         [B, T] int32, and their weights [B, T] float32, 0 for padding.
     """
     x = dict(batch)
-    y = x.pop("decoder_target_tokens")
-    return x, y, x.pop("decoder_loss_weights")
+    y = x.pop(DECODER_TARGET_TOKENS)
+    return x, y, x.pop(DECODER_LOSS_WEIGHTS)

@@ -10,9 +10,9 @@ import tensorflow as tf
 
 from t2t_keras.errors import UserError
 from t2t_keras.training.progress import as_duration
-from t2t_keras.training.shares import Shape, micro_batch_count, shape_of
+from t2t_keras.training.shares import micro_batch_count, shape_of
 from t2t_keras.training.step import Stepper
-from t2t_keras.typing import Batch
+from t2t_keras.typing import Batch, BatchShape
 
 _TO_EVALUATE = " to evaluate"
 
@@ -66,21 +66,22 @@ def _tried(
     purpose: str,
     log: Callable[[str], object],
     together: bool,
-) -> list[Shape]:
+) -> list[BatchShape]:
     """Runs a batch of each shape, with a line for each; returns the shapes."""
     shapes = []
     for batch in batches:
         before = time.monotonic()
-        rows, source, target = shape_of(batch)
+        shape = shape_of(batch)
         try:
             run(batch)
         except tf.errors.ResourceExhaustedError as error:
             if together:
                 raise _too_large_for_one(stepper, batch, purpose) from error
             raise _too_large(stepper, run, batch, purpose) from error
-        shapes.append((rows, source, target))
+        shapes.append(shape)
         log(
-            f"  {rows} x ({source} + {target}) tokens{purpose}: "
+            f"  {shape.rows} x ({shape.source_bound} + {shape.target_bound}) tokens"
+            f"{purpose}: "
             f"{time.monotonic() - before:.1f}s, peak memory {peak_bytes() / 1e9:.2f} GB"
         )
     return shapes

@@ -6,17 +6,18 @@ Shapes: B rows of a batch, L length.
 """
 
 from collections.abc import Collection
-from typing import TypeAlias
 
 import numpy as np
 
-from t2t_keras.typing import Batch
+from t2t_keras.typing import (
+    DECODER_TARGET_TOKENS,
+    ENCODER_INPUT_TOKENS,
+    Batch,
+    BatchShape,
+)
 
 ROW_NUMBERS = "row_numbers"
 """[B] int32 beside the features: each row's number in the global batch."""
-
-
-Shape: TypeAlias = tuple[int, int, int]
 
 
 def share_of(batch: Batch, replica: int, num_local: int) -> Batch:
@@ -105,13 +106,15 @@ def padded_rows(feature: np.ndarray, rows: int) -> np.ndarray:
     return np.pad(feature, [(0, missing)] + [(0, 0)] * (feature.ndim - 1))
 
 
-def shape_of(batch: Batch) -> Shape:
-    """Returns (rows, source length, target length)."""
-    rows, source_length = batch["encoder_input_tokens"].shape
-    return rows, source_length, batch["decoder_target_tokens"].shape[1]
+def shape_of(batch: Batch) -> BatchShape:
+    """Returns the shape of a batch of arrays."""
+    rows, source_length = batch[ENCODER_INPUT_TOKENS].shape
+    return BatchShape(rows, source_length, batch[DECODER_TARGET_TOKENS].shape[1])
 
 
-def check_compiled(batch: Batch, compiled: Collection[Shape] | None, use: str) -> None:
+def check_compiled(
+    batch: Batch, compiled: Collection[BatchShape] | None, use: str
+) -> None:
     """Refuses a batch that a program would have to be compiled for.
 
     Args:
@@ -124,7 +127,8 @@ def check_compiled(batch: Batch, compiled: Collection[Shape] | None, use: str) -
     """
     shape = shape_of(batch)
     if compiled is not None and shape not in compiled:
+        shapes = sorted(map(tuple, compiled))
         raise ValueError(
-            f"A batch {use} must be of one of the shapes {sorted(compiled)}, which "
-            f"were compiled before training. Received: {shape}"
+            f"A batch {use} must be of one of the shapes {shapes}, which were "
+            f"compiled before training. Received: {tuple(shape)}"
         )

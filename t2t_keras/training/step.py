@@ -10,7 +10,6 @@ import numpy as np
 import tensorflow as tf
 
 from t2t_keras.training.shares import (
-    Shape,
     check_compiled,
     computed_rows,
     micro_batch_count,
@@ -24,7 +23,7 @@ from t2t_keras.training.update import (
     StepFlags,
     StepSums,
 )
-from t2t_keras.typing import Batch, BatchSize
+from t2t_keras.typing import Batch, BatchShape, BatchSize
 
 
 class Stepper:
@@ -52,8 +51,8 @@ class Stepper:
         self._num_local = strategy.num_replicas_in_sync // num_processes(strategy)
         self._max_tokens = max_tokens
         # Shapes that there are programs for; None while more may come.
-        self._trainable: frozenset[Shape] | None = None
-        self._evaluable: frozenset[Shape] | None = None
+        self._trainable: frozenset[BatchShape] | None = None
+        self._evaluable: frozenset[BatchShape] | None = None
         self._train, self._train_accumulated = (
             self._distributed(update.train, update.train_signature, rank)
             for rank in (2, 3)
@@ -101,7 +100,7 @@ class Stepper:
         return self._run_training(batch, StepFlags(counts=False), max_tokens)
 
     def allow_only(
-        self, to_train: Iterable[Shape], to_evaluate: Iterable[Shape]
+        self, to_train: Iterable[BatchShape], to_evaluate: Iterable[BatchShape]
     ) -> None:
         """Makes batches of other shapes an error."""
         self._trainable, self._evaluable = frozenset(to_train), frozenset(to_evaluate)
@@ -119,12 +118,12 @@ class Stepper:
     def computed(self, size: BatchSize) -> BatchSize:
         """Returns a batch's size with the rows of padding that make shares even."""
         rows = computed_rows(
-            size.rows,
-            max(size.source_length, size.target_length),
+            size.shape.rows,
+            max(size.shape[1:]),
             num_replicas=self._strategy.num_replicas_in_sync,
             max_tokens=self._max_tokens,
         )
-        return size._replace(rows=rows)
+        return size._replace(shape=size.shape._replace(rows=rows))
 
     def evaluate(self, batch: Batch, max_tokens: int | None = None) -> StepSums:
         """Returns the sums of all processes, without dropout and smoothing.

@@ -11,7 +11,14 @@ import tensorflow as tf
 from t2t_keras.training.losses import LossSums, label_smoothed_cross_entropy
 from t2t_keras.training.optimizer import SummedGradientAdam
 from t2t_keras.training.shares import ROW_NUMBERS
-from t2t_keras.typing import Batch, Tensor
+from t2t_keras.typing import (
+    DECODER_LOSS_WEIGHTS,
+    DECODER_TARGET_TOKENS,
+    FEATURE_DTYPES,
+    PACKED_FEATURE_DTYPES,
+    Batch,
+    Tensor,
+)
 
 
 class StepSums(NamedTuple):
@@ -83,16 +90,8 @@ def batch_signature(*, packed: bool) -> dict[str, tf.TensorSpec]:
     Args:
         packed: Whether several pairs share a row.
     """
-    tokens = tf.TensorSpec([None, None], tf.int32)
-    names = ("encoder_segment_ids", "encoder_positions") if packed else ()
-    names += ("decoder_segment_ids", "decoder_positions") if packed else ()
-    return {
-        "encoder_input_tokens": tokens,
-        "decoder_input_tokens": tokens,
-        "decoder_target_tokens": tokens,
-        "decoder_loss_weights": tf.TensorSpec([None, None], tf.float32),
-        **dict.fromkeys(names, tokens),
-    }
+    dtypes = PACKED_FEATURE_DTYPES if packed else FEATURE_DTYPES
+    return {name: tf.TensorSpec([None, None], dtype) for name, dtype in dtypes}
 
 
 class ReplicaUpdate:
@@ -258,8 +257,8 @@ class ReplicaUpdate:
         return label_smoothed_cross_entropy(
             self._model.hidden_states(batch, keys),
             tf.convert_to_tensor(self._model.output_embeddings),
-            batch["decoder_target_tokens"],
-            batch["decoder_loss_weights"],
+            batch[DECODER_TARGET_TOKENS],
+            batch[DECODER_LOSS_WEIGHTS],
             label_smoothing=label_smoothing,
             gradient_scale=gradient_scale,
         )

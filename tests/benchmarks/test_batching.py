@@ -5,14 +5,14 @@ import pytest
 from benchmarks import batching
 from benchmarks.batching import TimedStep
 from t2t_keras.settings.config import ModelConfig
-from t2t_keras.typing import BatchSize
+from t2t_keras.typing import BatchShape, BatchSize
 
 # 10 x (4 + 6) positions: 30 + 20 tokens; then 2 x (5 + 5): 6 + 9.
 STEPS = (
-    TimedStep(0.5, 20.0, BatchSize(10, 4, 6, 30, 20), 7e6),
-    TimedStep(1.5, 9.0, BatchSize(2, 5, 5, 6, 9), 1e6),
+    TimedStep(0.5, 20.0, BatchSize(BatchShape(10, 4, 6), 30, 20), 7e6),
+    TimedStep(1.5, 9.0, BatchSize(BatchShape(2, 5, 5), 6, 9), 1e6),
 )
-OTHERS = (TimedStep(2.0, 58.0, BatchSize(10, 4, 6, 40, 58), 29e6),)
+OTHERS = (TimedStep(2.0, 58.0, BatchSize(BatchShape(10, 4, 6), 40, 58), 29e6),)
 
 
 def test_a_pace_is_of_all_seconds() -> None:

@@ -7,10 +7,10 @@ from t2t_keras.input_pipeline.batches.batching import (
     make_batch,
     make_packed_batch,
 )
-from t2t_keras.input_pipeline.batches.bucketing import BatchShape
 from t2t_keras.input_pipeline.batches.features import check_batch
 from t2t_keras.input_pipeline.batches.pipeline import TrainingBatches
 from t2t_keras.input_pipeline.batches.plan import PlannedBatch
+from t2t_keras.typing import BatchShape
 from tests.input_pipeline.made_up import corpus_of, random_corpus
 
 EXAMPLE = (((5, 6), (7,)), ((8,), (9, 5, 6)))

@@ -9,11 +9,11 @@ from hypothesis import strategies as st
 
 from t2t_keras.errors import UserError
 from t2t_keras.input_pipeline.batches.bucketing import (
-    BatchShape,
     batch_shape,
     bucket_shapes,
     smallest_shapes,
 )
+from t2t_keras.typing import BatchShape
 from tests.input_pipeline.made_up import like_wmt
 
 LENGTHS = st.lists(

@@ -10,12 +10,12 @@ from hypothesis import strategies as st
 
 from t2t_keras.errors import UserError
 from t2t_keras.input_pipeline.batches import packing
-from t2t_keras.input_pipeline.batches.bucketing import BatchShape
 from t2t_keras.input_pipeline.batches.packing import (
     pack_rows,
     packed_shape,
     plan_packed_epoch,
 )
+from t2t_keras.typing import BatchShape
 from tests.input_pipeline.made_up import like_wmt
 
 LENGTHS = st.lists(

@@ -22,7 +22,7 @@ from t2t_keras.input_pipeline.batches.pipeline import (
 )
 from t2t_keras.input_pipeline.batches.plan import WorkerShare
 from t2t_keras.input_pipeline.batches.planned_dataset import planned_dataset
-from t2t_keras.typing import BatchSize
+from t2t_keras.typing import BatchShape, BatchSize
 from tests.devices import strategy_of
 from tests.input_pipeline.made_up import corpus_of, random_corpus
 from tests.input_pipeline.read_back import all_pairs, pairs_of, shape_of
@@ -250,7 +250,7 @@ def test_workers_make_their_rows_of_each_batch(corpus, wide, workers, replicas):
             np.count_nonzero(batch[name])
             for name in ("encoder_input_tokens", "decoder_target_tokens")
         )
-        assert size == BatchSize(*shape_of(batch), source, target)
+        assert size == BatchSize(BatchShape(*shape_of(batch)), source, target)
 
 
 def test_a_worker_reads_no_rows_but_its_own(corpus, wide):
@@ -259,7 +259,7 @@ def test_a_worker_reads_no_rows_but_its_own(corpus, wide):
         share = WorkerShare(worker, 3, 3)
         sides = Watched(corpus.source), Watched(corpus.target)
         watched = dataclasses.replace(corpus, source=sides[0], target=sides[1])
-        size = BatchSize(0, 0, 0, 0, 0)
+        size = BatchSize(BatchShape(0, 0, 0), 0, 0)
         planned = [(share.of(whole), size) for whole in wide.plan(seed=4, epoch=0)]
         arrays(planned_dataset(watched, functools.partial(iter, planned), wide.make))
         assert sides[0].read == sides[1].read

@@ -15,7 +15,7 @@ from t2t_keras.training.flops import (
     matrix_product_ceiling,
     training_flops,
 )
-from t2t_keras.typing import BatchSize
+from t2t_keras.typing import BatchShape, BatchSize
 
 BASE = MappingProxyType(
     {
@@ -34,7 +34,7 @@ B, S, T = 3, 7, 5
 
 def batch(rows: int, source: int, target: int) -> BatchSize:
     # How many of the positions are tokens must not matter.
-    return BatchSize(rows, source, target, source_tokens=1, target_tokens=2)
+    return BatchSize(BatchShape(rows, source, target), source_tokens=1, target_tokens=2)
 
 
 @pytest.mark.parametrize(("sizes", "mega_flops"), [(BASE, 381), (BIG, 1291)])

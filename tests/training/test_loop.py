@@ -21,7 +21,7 @@ from t2t_keras.training.meter import Meter
 from t2t_keras.training.nonfinite import NonFiniteGuard
 from t2t_keras.training.progress import Progress
 from t2t_keras.training.update import StepSums
-from t2t_keras.typing import BatchSize
+from t2t_keras.typing import BatchShape, BatchSize
 
 NEVER = 10**6
 
@@ -69,7 +69,7 @@ class FakeRun:
         return StepSums(LossSums(loss_sum, 5.0, 3.0), 0.5)
 
     def computed(self, size: BatchSize) -> BatchSize:
-        return size._replace(rows=size.rows + 1)
+        return size._replace(shape=size.shape._replace(rows=size.shape.rows + 1))
 
     def evaluate(self, step: int) -> dict[str, float]:
         self._called("evaluate", step)
@@ -87,7 +87,10 @@ class FakeRun:
         while True:
             self.batches_taken += 1
             # 3 real tokens on either side.
-            yield self.batch_of(self.batches_taken), BatchSize(2, 3, 2, 3, 3)
+            yield (
+                self.batch_of(self.batches_taken),
+                BatchSize(BatchShape(2, 3, 2), 3, 3),
+            )
 
     def batch_of(self, step: int) -> dict[str, np.ndarray]:
         return {"decoder_target_tokens": np.array([[step, 1], [1, 0]])}
@@ -114,7 +117,7 @@ class FakeRun:
             guard=NonFiniteGuard(
                 self.folder, skip=skip, batch_of=self.batch_of, facts=lambda _: {}
             ),
-            meter=Meter(lambda size: 8e9 * size.rows * size.source_length),
+            meter=Meter(lambda size: 8e9 * size.shape.rows * size.shape.source_bound),
             progress=progress,
         )
 

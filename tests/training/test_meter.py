@@ -17,10 +17,10 @@ from t2t_keras.training.meter import (
     read_updates,
 )
 from t2t_keras.training.update import StepSums
-from t2t_keras.typing import BatchSize
+from t2t_keras.typing import BatchShape, BatchSize
 
 # Sources of 3 and 2 tokens, targets of 2 and 3.
-SIZE = BatchSize(2, source_length=5, target_length=3, source_tokens=5, target_tokens=5)
+SIZE = BatchSize(BatchShape(2, 5, 3), source_tokens=5, target_tokens=5)
 
 
 def update(
@@ -42,14 +42,16 @@ def clock(monkeypatch) -> Clock:
 
 
 def meter(**arguments) -> Meter:
-    return Meter(lambda size: 100.0 * size.rows * size.source_length, **arguments)
+    return Meter(
+        lambda size: 100.0 * size.shape.rows * size.shape.source_bound, **arguments
+    )
 
 
 def test_numbers_are_read_in_their_order_and_places() -> None:
     made = [
         Update(
             step,
-            SIZE._replace(rows=step),
+            SIZE._replace(shape=SIZE.shape._replace(rows=step)),
             StepSums(
                 LossSums(tf.constant(step + 0.5), tf.constant(step + 0.25), step * 2.0),
                 tf.constant(step / 4),

@@ -17,7 +17,7 @@ from t2t_keras.training.nonfinite import (
     weight_norm,
 )
 from t2t_keras.training.update import StepSums
-from t2t_keras.typing import BatchSize
+from t2t_keras.typing import BatchShape, BatchSize
 
 
 def batch_of(step: int) -> dict[str, np.ndarray]:
@@ -28,7 +28,7 @@ def batch_of(step: int) -> dict[str, np.ndarray]:
 
 
 def update(step: int, finite: bool) -> Update:
-    size = BatchSize(1, 2, 3, 2, 2)
+    size = BatchSize(BatchShape(1, 2, 3), 2, 2)
     if finite:
         return Update(step, size, StepSums(LossSums(3.0, 2.0, 1.0), 0.5))
     losses = LossSums(math.nan, math.inf, 1.0)

@@ -5,7 +5,7 @@ import pytest
 import tensorflow as tf
 
 from t2t_keras.training.shares import micro_batch_count, share_of
-from t2t_keras.typing import Batch, BatchSize
+from t2t_keras.typing import Batch, BatchShape, BatchSize
 from tests.reference import adam_np
 from tests.reference.transformer_np import (
     label_smoothed_cross_entropy,
@@ -166,10 +166,9 @@ def test_the_size_computed_has_the_rows_that_even_out_shares(
 ) -> None:
     """On two devices 3 rows each; on one, in two parts of 3."""
     _, _, stepper = built(toy, devices, max_tokens=max_tokens)
-    size = BatchSize(
-        5, source_length=4, target_length=6, source_tokens=9, target_tokens=7
-    )
-    assert stepper.computed(size) == size._replace(rows=rows)
+    size = BatchSize(BatchShape(5, 4, 6), source_tokens=9, target_tokens=7)
+    expected = size._replace(shape=BatchShape(rows, 4, 6))
+    assert stepper.computed(size) == expected
 
 
 @pytest.mark.parametrize("devices", [1, 2])

@@ -11,12 +11,22 @@ from typing import NamedTuple
 import numpy as np
 import tensorflow as tf
 
-from t2t_keras.input_pipeline.batches import features
 from t2t_keras.input_pipeline.batches.plan import PlannedBatch
 from t2t_keras.input_pipeline.records.tokenized import TokenizedCorpus
 from t2t_keras.text.padding import pad_rows, shift_right
 from t2t_keras.text.vocabulary import PAD_ID
-from t2t_keras.typing import Batch, Tensor
+from t2t_keras.typing import (
+    DECODER_INPUT_TOKENS,
+    DECODER_LOSS_WEIGHTS,
+    DECODER_POSITIONS,
+    DECODER_SEGMENT_IDS,
+    DECODER_TARGET_TOKENS,
+    ENCODER_INPUT_TOKENS,
+    ENCODER_POSITIONS,
+    ENCODER_SEGMENT_IDS,
+    Batch,
+    Tensor,
+)
 
 
 class GatheredBatch(NamedTuple):
@@ -64,10 +74,10 @@ def make_batch(gathered: GatheredBatch) -> Batch:
 def padded_batch(source_BS: Tensor, target_BT: Tensor) -> Batch:
     """Returns the features of a batch with a row for each pair, from its padded ids."""
     return {
-        features.ENCODER_INPUT_TOKENS: source_BS,
-        features.DECODER_INPUT_TOKENS: shift_right(target_BT),
-        features.DECODER_TARGET_TOKENS: target_BT,
-        features.DECODER_LOSS_WEIGHTS: tf.cast(target_BT != PAD_ID, tf.float32),
+        ENCODER_INPUT_TOKENS: source_BS,
+        DECODER_INPUT_TOKENS: shift_right(target_BT),
+        DECODER_TARGET_TOKENS: target_BT,
+        DECODER_LOSS_WEIGHTS: tf.cast(target_BT != PAD_ID, tf.float32),
     }
 
 
@@ -106,16 +116,14 @@ def make_packed_batch(gathered: GatheredBatch) -> Batch:
     )
     is_first_BT = target_positions_BT == 0
     return {
-        features.ENCODER_INPUT_TOKENS: source_BS,
-        features.DECODER_INPUT_TOKENS: tf.where(
-            is_first_BT, PAD_ID, shift_right(target_BT)
-        ),
-        features.DECODER_TARGET_TOKENS: target_BT,
-        features.DECODER_LOSS_WEIGHTS: tf.cast(target_segments_BT > 0, tf.float32),
-        features.ENCODER_SEGMENT_IDS: source_segments_BS,
-        features.ENCODER_POSITIONS: source_positions_BS,
-        features.DECODER_SEGMENT_IDS: target_segments_BT,
-        features.DECODER_POSITIONS: target_positions_BT,
+        ENCODER_INPUT_TOKENS: source_BS,
+        DECODER_INPUT_TOKENS: tf.where(is_first_BT, PAD_ID, shift_right(target_BT)),
+        DECODER_TARGET_TOKENS: target_BT,
+        DECODER_LOSS_WEIGHTS: tf.cast(target_segments_BT > 0, tf.float32),
+        ENCODER_SEGMENT_IDS: source_segments_BS,
+        ENCODER_POSITIONS: source_positions_BS,
+        DECODER_SEGMENT_IDS: target_segments_BT,
+        DECODER_POSITIONS: target_positions_BT,
     }
 
 

@@ -15,11 +15,11 @@ from t2t_keras.input_pipeline.batches.batching import (
     make_batch,
     make_packed_batch,
 )
-from t2t_keras.input_pipeline.batches.bucketing import BatchShape, bucket_shapes
+from t2t_keras.input_pipeline.batches.bucketing import bucket_shapes
 from t2t_keras.input_pipeline.batches.mixture import Mixture
 from t2t_keras.input_pipeline.batches.packing import packed_shape, plan_packed_epoch
 from t2t_keras.input_pipeline.batches.plan import PlannedBatch, plan_epoch
-from t2t_keras.typing import Batch
+from t2t_keras.typing import Batch, BatchShape
 
 
 class BatchingStrategy(Protocol):

@@ -12,6 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from t2t_keras.errors import UserError
+from t2t_keras.typing import BatchShape
 
 # Source bounds, and target bounds, of which the first shapes are put together.
 _FIRST_BOUNDS = 24
@@ -20,26 +21,6 @@ _MOVES = (-32, -16, -8, -4, -2, -1, 1, 2, 4, 8, 16, 32)
 _ROUNDS_OF_MOVES = 8
 # Above this length, bounds are multiples of more than one.
 _FINEST_UP_TO = 1024
-
-
-class BatchShape(NamedTuple):
-    """The shape of a batch: [rows, source_bound] and [rows, target_bound]."""
-
-    rows: int
-    source_bound: int
-    target_bound: int
-
-    @property
-    def positions(self) -> int:
-        """Positions of a row, both sides."""
-        return self.source_bound + self.target_bound
-
-    def holds(self, other: "BatchShape") -> bool:
-        """Returns whether every pair that fits `other` fits here."""
-        return (
-            self.source_bound >= other.source_bound
-            and self.target_bound >= other.target_bound
-        )
 
 
 class _Cells(NamedTuple):

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from t2t_keras.input_pipeline.batches.batching import gather_batch, make_batch
-from t2t_keras.input_pipeline.batches.bucketing import BatchShape, bucket_shapes
+from t2t_keras.input_pipeline.batches.bucketing import bucket_shapes
 from t2t_keras.input_pipeline.batches.features import check_batch
 from t2t_keras.input_pipeline.batches.plan import (
     ALL_ROWS,
@@ -13,7 +13,7 @@ from t2t_keras.input_pipeline.batches.plan import (
     plan_evaluation,
 )
 from t2t_keras.input_pipeline.records.tokenized import TokenizedCorpus
-from t2t_keras.typing import Batch
+from t2t_keras.typing import Batch, BatchShape
 
 
 class EvaluationBatches:

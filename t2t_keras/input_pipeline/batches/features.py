@@ -1,4 +1,4 @@
-"""The batch contract: what a batch holds, checked where it is made and used.
+"""The batch contract, checked where a batch is made; `typing.py` has its names.
 
     encoder_input_tokens    the source: "wir gehen ." END
     decoder_input_tokens    the target one step late, a padding id in front
@@ -18,30 +18,12 @@ another, and both have as many rows (ADR 0002). Padding is 0 everywhere.
 
 import tensorflow as tf
 
-from t2t_keras.typing import Batch
-
-ENCODER_INPUT_TOKENS = "encoder_input_tokens"
-DECODER_INPUT_TOKENS = "decoder_input_tokens"
-DECODER_TARGET_TOKENS = "decoder_target_tokens"
-DECODER_LOSS_WEIGHTS = "decoder_loss_weights"
-
-ENCODER_SEGMENT_IDS = "encoder_segment_ids"
-ENCODER_POSITIONS = "encoder_positions"
-DECODER_SEGMENT_IDS = "decoder_segment_ids"
-DECODER_POSITIONS = "decoder_positions"
-
-FEATURE_DTYPES: tuple[tuple[str, str], ...] = (
-    (ENCODER_INPUT_TOKENS, "int32"),
-    (DECODER_INPUT_TOKENS, "int32"),
-    (DECODER_TARGET_TOKENS, "int32"),
-    (DECODER_LOSS_WEIGHTS, "float32"),
-)
-PACKED_FEATURE_DTYPES: tuple[tuple[str, str], ...] = (
-    *FEATURE_DTYPES,
-    (ENCODER_SEGMENT_IDS, "int32"),
-    (ENCODER_POSITIONS, "int32"),
-    (DECODER_SEGMENT_IDS, "int32"),
-    (DECODER_POSITIONS, "int32"),
+from t2t_keras.typing import (
+    DECODER_TARGET_TOKENS,
+    ENCODER_INPUT_TOKENS,
+    FEATURE_DTYPES,
+    PACKED_FEATURE_DTYPES,
+    Batch,
 )
 
 

@@ -11,12 +11,13 @@ from fractions import Fraction
 
 import numpy as np
 
-from t2t_keras.input_pipeline.batches.bucketing import BatchShape, batch_shape
+from t2t_keras.input_pipeline.batches.bucketing import batch_shape
 from t2t_keras.input_pipeline.batches.plan import (
     PlannedBatch,
     random_stream,
     shuffled,
 )
+from t2t_keras.typing import BatchShape
 
 # Pairs that a row holds on average, if the budget allows: of fewer, some do not fit
 # together, and more make attention costly.

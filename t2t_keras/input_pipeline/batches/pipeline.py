@@ -12,7 +12,6 @@ import tensorflow as tf
 
 from t2t_keras.input_pipeline.batches.batching import check_fits, gather_batch
 from t2t_keras.input_pipeline.batches.batching_strategy import BatchingStrategy
-from t2t_keras.input_pipeline.batches.bucketing import BatchShape
 from t2t_keras.input_pipeline.batches.features import check_batch
 from t2t_keras.input_pipeline.batches.plan import (
     ALL_ROWS,
@@ -25,7 +24,7 @@ from t2t_keras.input_pipeline.batches.planned_dataset import (
     planned_dataset,
 )
 from t2t_keras.input_pipeline.records.tokenized import TokenizedCorpus
-from t2t_keras.typing import Batch, BatchSize
+from t2t_keras.typing import Batch, BatchShape, BatchSize
 
 _Element = TypeVar("_Element")
 
@@ -152,7 +151,8 @@ class TrainingBatches:
         """Yields batches, and how large they are with the rows of all processes."""
         elements: Any = self._dataset().as_numpy_iterator()
         for batch, size in elements:
-            yield batch, BatchSize(*size.tolist())
+            *shape, source_tokens, target_tokens = size.tolist()
+            yield batch, BatchSize(BatchShape(*shape), source_tokens, target_tokens)
 
     def dataset(self) -> tf.data.Dataset:
         """Returns the batches; each iteration begins at the start.
@@ -189,7 +189,7 @@ class TrainingBatches:
                 lengths = self._corpus.lengths[planned.indices]
                 check_fits(lengths, planned)
                 tokens = map(int, lengths.sum(axis=0))
-                yield self._share.of(planned), BatchSize(*planned.shape, *tokens)
+                yield self._share.of(planned), BatchSize(planned.shape, *tokens)
 
         return planned_dataset(self._corpus, plan, self._strategy.make)
 

@@ -10,7 +10,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from t2t_keras.input_pipeline.batches.bucketing import BatchShape, smallest_shapes
+from t2t_keras.input_pipeline.batches.bucketing import smallest_shapes
+from t2t_keras.typing import BatchShape
 
 
 class PlannedBatch(NamedTuple):

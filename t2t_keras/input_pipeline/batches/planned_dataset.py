@@ -48,7 +48,8 @@ def planned_dataset(
         make: Returns the features of a batch; it is traced.
 
     Returns:
-        Elements (features by name, [5] int64): a batch and its `BatchSize`.
+        Elements (features by name, [5] int64): a batch, and the shape and token counts
+        of its `BatchSize`.
     """
 
     def gather(chunk: dict[str, Tensor]) -> tuple[GatheredBatch, Tensor]:
@@ -97,7 +98,7 @@ def _chunk(planned: Sequence[PlannedSize]) -> dict[str, np.ndarray]:
         "rows": np.concatenate([batch.row_numbers() for batch in batches]),
         "counts": np.array([len(batch.indices) for batch in batches]),
         "shapes": np.array([batch.shape for batch in batches]),
-        "sizes": np.array(sizes),
+        "sizes": np.array([(*size.shape, *size[1:]) for size in sizes]),
     }
 
 
