@@ -46,6 +46,13 @@ VARIANTS_OF_TEXT: tuple[Mutation, ...] = (
         "target_BT",
     ),
     Mutation(
+        "streamed pairs with an empty side are kept",
+        "t2t_keras.input_pipeline.streaming",
+        "text_dataset",
+        "(lengths > 1)",
+        "(lengths > 0)",
+    ),
+    Mutation(
         "padding counts in the loss",
         "t2t_keras.input_pipeline.batches.batching",
         "padded_batch",
