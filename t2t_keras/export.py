@@ -13,11 +13,9 @@ MODEL_DIR/export_ctranslate2. docs/serving.md and docs/ctranslate2.md say what i
 each.
 """
 
-from collections.abc import Sequence
-
 from absl import flags
 
-from t2t_keras.errors import UserError
+from t2t_keras.runs.export_settings import ExportSettings, parse_batch_sizes
 from t2t_keras.settings import program
 
 _OWN = (
@@ -112,12 +110,11 @@ _QUANTIZATION = flags.DEFINE_enum(
 def main() -> int:
     """Exports; returns the exit status."""
     from t2t_keras.runs import exporting, models
-    from t2t_keras.runs.export_settings import ExportSettings
+    from t2t_keras.runs.ctranslate2_export import export_ctranslate2
     from t2t_keras.runs.model_dir import ModelDir
 
     model_dir = ModelDir(program.required("model_dir"))
     model_dir.check_writable()
-    batch_sizes = _ascending(_BATCH_SIZES.value or ())
     trained = models.load_trained(model_dir, _MODEL.checkpoint.value)
     settings = ExportSettings(
         decoding=_MODEL.decoding(trained.config),
@@ -128,42 +125,25 @@ def main() -> int:
         max_characters=_MAX_CHARACTERS.value,
         max_beam_size=_MAX_BEAM_SIZE.value,
         max_attention_length=_MAX_ATTENTION_LENGTH.value,
-        batch_sizes=batch_sizes,
+        batch_sizes=parse_batch_sizes(_BATCH_SIZES.value or ()),
         model_name=_MODEL_NAME.value,
     )
     for export_format in dict.fromkeys(_FORMAT.value):
         if export_format == "ctranslate2":
-            from t2t_keras.runs.ctranslate2_export import export_ctranslate2
-
             base = model_dir.export_ctranslate2
-            export = export_ctranslate2(trained, base, _QUANTIZATION.value)
-            print(f"exported step {trained.step:,} for CTranslate2 to {export}")
-        else:
-            export = exporting.export(trained, model_dir, export_format, settings)
-            print(f"exported step {trained.step:,} to {export}")
-            exporting.log_kept_files(model_dir, export_format, settings, program.log)
+            version = export_ctranslate2(trained, base, _QUANTIZATION.value)
+            print(f"exported step {trained.step:,} for CTranslate2 to {version}")
+            continue
+        version = exporting.export(trained, model_dir, export_format, settings)
+        print(f"exported step {trained.step:,} to {version}")
+        exporting.log_kept_files(model_dir, export_format, settings, program.log)
     return 0
-
-
-def _ascending(texts: Sequence[str]) -> tuple[int, ...]:
-    """Returns the batch sizes that were given.
-
-    Raises:
-        UserError: If they are not numbers from 1 that ascend.
-    """
-    sizes = tuple(int(text) if text.isdecimal() else 0 for text in texts)
-    if list(sizes) != sorted(set(sizes)) or 0 in sizes:
-        raise UserError(
-            "--batch_sizes must be numbers from 1, each larger than the one before, "
-            f"as 1,8,32. Received: {','.join(texts)}"
-        )
-    return sizes
 
 
 def _check() -> None:
     """Raises `UserError` if flags are wrong or missing."""
     program.required("model_dir")
-    _ascending(_BATCH_SIZES.value or ())
+    parse_batch_sizes(_BATCH_SIZES.value or ())
 
 
 if __name__ == "__main__":

@@ -10,15 +10,10 @@ machine alone. Lines of all but the first begin with the worker's number. A sign
 passed on to all of them that are still there.
 """
 
-import json
-import os
-import subprocess
 import sys
-import threading
 
 from absl import flags
 
-from t2t_keras.files.signals import handle_signals
 from t2t_keras.settings import program
 from t2t_keras.settings.flags import (
     config_from_flags,
@@ -38,58 +33,10 @@ define_config_flags()
 
 def main() -> int:
     """Starts the workers and waits for them; returns the worst of their statuses."""
-    from t2t_keras.runs.workers import free_ports
+    from t2t_keras.runs.local_workers import launch_local
 
-    program.required("model_dir")
-    passed_on = without_flag("num_workers", sys.argv[1:])
-    addresses = [f"localhost:{port}" for port in free_ports(_NUM_WORKERS.value)]
-    workers: list[subprocess.Popen[str]] = []
-    received: list[int] = []
-
-    def pass_on(number: int) -> None:
-        received.append(number)
-        for worker in workers:
-            worker.send_signal(number)  # nothing where it has ended
-
-    with handle_signals(pass_on):
-        for index in range(len(addresses)):
-            workers.append(_started(index, addresses, passed_on))
-            if received:  # while it was started
-                workers[-1].send_signal(received[0])
-        readers = [
-            threading.Thread(target=_repeat, args=(worker, f"[{i}] " if i else ""))
-            for i, worker in enumerate(workers)
-        ]
-        for reader in readers:
-            reader.start()
-        for reader in readers:
-            reader.join()
-    # A status below 0 is that of a process that a signal ended.
-    statuses = [worker.wait() for worker in workers]
-    return max(128 - status if status < 0 else status for status in statuses)
-
-
-def _started(
-    index: int, addresses: list[str], arguments: list[str]
-) -> subprocess.Popen[str]:
-    task = {"type": "worker", "index": index}
-    tf_config = json.dumps({"cluster": {"worker": addresses}, "task": task})
-    return subprocess.Popen(
-        [sys.executable, "-m", "t2t_keras.train", *arguments],
-        env={**os.environ, "TF_CONFIG": tf_config},
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        # Ctrl-C in a terminal goes to all processes of a group; here it goes to us.
-        start_new_session=True,
-    )
-
-
-def _repeat(worker: subprocess.Popen[str], prefix: str) -> None:
-    """Writes what a worker writes, until it has ended."""
-    with worker:
-        for line in worker.stdout or ():
-            print(f"{prefix}{line}", end="", flush=True)
+    arguments = without_flag("num_workers", sys.argv[1:])
+    return launch_local(_NUM_WORKERS.value, arguments)
 
 
 def _check() -> None:

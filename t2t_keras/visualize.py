@@ -13,21 +13,13 @@ model translates what comes without a translation. docs/pictures.md shows each p
 and says how to read it.
 """
 
-import itertools
-import sys
-from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from absl import flags
 
+from t2t_keras.attention.request import KINDS, Choice, PictureRequest, parse_heads
 from t2t_keras.errors import UserError
-from t2t_keras.files.lines import opened_input, without_line_ends
 from t2t_keras.settings import program
-
-if TYPE_CHECKING:
-    from t2t_keras.attention.sentence_attention import Attention
-    from t2t_keras.runs.sentence_maps import SentenceMaps
 
 _OWN = (
     "model_dir",
@@ -49,7 +41,6 @@ _OWN = (
     "beam_size",
     "alpha",
 )
-_OF_SENTENCES = ("lines", "heat_maps", "page")
 _MODEL = program.define_model_flags()
 _EXPORT_DIR = flags.DEFINE_string(
     "export_dir", None, "An export of text, or the folder of its versions, instead."
@@ -106,152 +97,47 @@ _FORMAT = flags.DEFINE_enum(
 
 def main() -> int:
     """Draws; returns the exit status."""
-    from t2t_keras.attention import visualizing
+    from t2t_keras.attention import sentence_attention, visualizing
 
-    sources, targets = _SENTENCE.value or [], _TRANSLATION.value or []
-    what, kinds = _what(), _kinds()
-    attention, name = _attention()
-    sources = [attention.source(sentence) for sentence in sources]
-    folder = Path(_OUTPUT.value or Path(_MODEL.model_dir.value or "") / "pictures")
-    choice = visualizing.Choice(
-        kinds,
-        _LAYER.value,
-        _numbers(_HEADS.value or ()) or None,
-        _WORDS.value or (),
-        _MERGE_SUBWORDS.value,
-        _FORMAT.value,
+    model = sentence_attention.open_attention_model(
+        _MODEL.model_dir.value,
+        _EXPORT_DIR.value,
+        checkpoint=_MODEL.checkpoint.value,
+        beam_size=_MODEL.beam_size.value,
+        alpha=_MODEL.alpha.value,
     )
-    written: list[Path] = []
-    if set(what) - {"summary"}:
-        targets = targets or attention.translate(sources)
-        sentences = _sentences(attention, sources, targets)
-        written += visualizing.write_pictures(sentences, what, choice, folder)
-    if "summary" in what:
-        sources, targets = _corpus(attention)
-        heads, cut = visualizing.summarize(attention, sources, targets)
-        _warn(cut)
-        about = f"{name}, {len(sources):,} sentences"
-        written += visualizing.write_summary(heads, about, folder, choice.figure_format)
+    written = visualizing.visualize(model, _request(), program.log)
     print("\n".join(map(str, written)))
     return 0
 
 
-def _what() -> Sequence[str]:
-    """Returns what to make."""
-    if _WHAT.value is not None:
-        return _WHAT.value
-    return _OF_SENTENCES if _SENTENCE.value else ["summary"]
-
-
-def _kinds() -> Sequence[str]:
-    """Returns which attention to draw."""
-    from t2t_keras.runs.sentence_maps import KINDS
-
-    kinds = KINDS if _KIND.value is None else _KIND.value
-    _check_names("kind", kinds, KINDS)
-    return kinds
+def _request() -> PictureRequest:
+    folder = _OUTPUT.value or Path(_MODEL.model_dir.value or "") / "pictures"
+    choice = Choice(
+        KINDS if _KIND.value is None else _KIND.value,
+        _LAYER.value,
+        parse_heads(_HEADS.value or ()),
+        _WORDS.value or (),
+        _MERGE_SUBWORDS.value,
+        _FORMAT.value,
+    )
+    return PictureRequest(
+        Path(folder),
+        _SENTENCE.value or (),
+        _TRANSLATION.value or (),
+        _WHAT.value,
+        choice,
+        _INPUT.value,
+        _INPUT_TRANSLATION.value,
+        _SENTENCES.value,
+    )
 
 
 def _check() -> None:
     """Raises `UserError` if flags are wrong or do not go together."""
-    sources, targets = _SENTENCE.value or [], _TRANSLATION.value or []
-    what = _what()
-    _check_names("what", what, (*_OF_SENTENCES, "summary"))
-    _kinds()
-    _numbers(_HEADS.value or ())
-    if set(what) - {"summary"} and not sources:
-        raise UserError(f"--what={','.join(what)} needs a --sentence to draw.")
-    if len(targets) not in (0, len(sources)):
-        raise UserError(
-            "Give a --translation for each --sentence, or none. Received: "
-            f"{len(targets)} for {len(sources)}"
-        )
+    _request()
     if bool(_EXPORT_DIR.value) == bool(_MODEL.model_dir.value):
         raise UserError("Give either --model_dir or --export_dir.")
-
-
-def _sentences(
-    attention: "Attention", sources: Sequence[str], targets: Sequence[str]
-) -> list["SentenceMaps"]:
-    """Returns the maps of the sentences to draw."""
-    found = list(attention.maps(sources, targets))
-    _warn(sum(cut for _, cut in found))
-    return [maps for maps, _ in found]
-
-
-def _attention() -> tuple["Attention", str]:
-    """Returns the model and what to call it."""
-    from t2t_keras.attention import sentence_attention
-    from t2t_keras.runs import models
-    from t2t_keras.runs.model_dir import ModelDir
-
-    if _EXPORT_DIR.value:
-        directory = Path(_EXPORT_DIR.value)
-        return sentence_attention.of_export(directory), directory.name
-    model_dir = ModelDir(program.required("model_dir"))
-    trained = models.load_trained(model_dir, _MODEL.checkpoint.value)
-    decoding = _MODEL.decoding(trained.config)
-    checkpoint = f"{trained.checkpoint.parent.name}/{trained.checkpoint.name}"
-    name = f"{model_dir.path.resolve().name}, {checkpoint}"
-    return sentence_attention.of_trained(trained, decoding), name
-
-
-def _corpus(attention: "Attention") -> tuple[Sequence[str], Sequence[str]]:
-    """Returns the sentences of the summary and their translations."""
-    if _INPUT.value:
-        sources = [attention.source(line) for line in _lines(_INPUT.value, "input")]
-        if not _INPUT_TRANSLATION.value:
-            return sources, attention.translate(sources)
-        targets = _lines(_INPUT_TRANSLATION.value, "input_translation")
-        if len(sources) != len(targets):
-            raise UserError(
-                f"{_INPUT.value} has {len(sources)} lines, but "
-                f"{_INPUT_TRANSLATION.value} has {len(targets)}, of the first "
-                f"{_SENTENCES.value}. They belong together line by line."
-            )
-        return sources, targets
-    if _EXPORT_DIR.value:
-        raise UserError("An export has no dev set: give --input, a file of sentences.")
-    from t2t_keras.runs import corpora, scoring
-    from t2t_keras.runs.model_dir import ModelDir
-
-    config = ModelDir(program.required("model_dir")).config()
-    dev = scoring.read_split(corpora.build_corpus(config.data, ("dev",)), "dev")
-    sources = [text.decode(errors="replace") for text in dev.source]
-    return sources[: _SENTENCES.value], dev.references[: _SENTENCES.value]
-
-
-def _lines(path: str, flag: str) -> list[str]:
-    with opened_input(path, flag) as file:
-        lines = list(itertools.islice(without_line_ends(file), _SENTENCES.value))
-    return [line.decode(errors="replace") for line in lines]
-
-
-def _warn(cut: int) -> None:
-    if cut:
-        print(
-            f"warning: {cut} sentences or translations are too long; their ends are "
-            "not shown",
-            file=sys.stderr,
-        )
-
-
-def _check_names(flag: str, given: Sequence[str], known: Sequence[str]) -> None:
-    wrong = [name for name in given if name not in known]
-    if wrong or not given:
-        raise UserError(
-            f"--{flag} takes some of {', '.join(known)}, with commas between. "
-            f"Received: {','.join(given)}"
-        )
-
-
-def _numbers(values: Sequence[str]) -> list[int]:
-    try:
-        return [int(value) for value in values]
-    except ValueError:
-        raise UserError(
-            f"--heads takes numbers with commas between. Received: {','.join(values)}"
-        ) from None
 
 
 if __name__ == "__main__":

@@ -15,6 +15,7 @@ from t2t_keras.errors import UserError, needed_for
 from t2t_keras.parsing.linearization import linearized
 from t2t_keras.parsing.trees import read_trees
 from t2t_keras.runs import models
+from t2t_keras.runs.model_dir import ModelDir
 from t2t_keras.runs.sentence_maps import MapMaker, SentenceMaps, sentence_maps
 from t2t_keras.runs.tasks import TREES
 from t2t_keras.serving import signature
@@ -42,6 +43,51 @@ class Attention(NamedTuple):
     translate: Callable[[Sequence[str]], list[str]]
     maps: Callable[[Sequence[str], Sequence[str]], Iterator[tuple[SentenceMaps, bool]]]
     neighborhood: int | None
+
+
+class AttentionModel(NamedTuple):
+    """A model to visualize.
+
+    Attributes:
+        attention: Its attention.
+        name: What to call it in a caption.
+        model_dir: Its model directory; None for an export.
+    """
+
+    attention: Attention
+    name: str
+    model_dir: ModelDir | None
+
+
+def open_attention_model(
+    model_dir: str | None = None,
+    export_dir: str | None = None,
+    *,
+    checkpoint: str = "averaged",
+    beam_size: int | None = None,
+    alpha: float | None = None,
+) -> AttentionModel:
+    """Returns the model of a run or of an export.
+
+    Args:
+        model_dir: Model directory of the run.
+        export_dir: Folder of an export, or of its versions, instead.
+        checkpoint: Which weights of the run.
+        beam_size: Beam size of translations. Default: the run's own.
+        alpha: Strength of the length penalty. Default: the run's own.
+
+    Raises:
+        UserError: If there is no such model.
+    """
+    if export_dir:
+        directory = Path(export_dir)
+        return AttentionModel(of_export(directory), directory.name, None)
+    run = ModelDir(model_dir or "")
+    trained = models.load_trained(run, checkpoint)
+    folder = trained.checkpoint
+    name = f"{run.path.resolve().name}, {folder.parent.name}/{folder.name}"
+    decoding = trained.config.decoding.changed(beam_size, alpha)
+    return AttentionModel(of_trained(trained, decoding), name, run)
 
 
 def of_trained(trained: models.TrainedModel, decoding: DecodingConfig) -> Attention:

@@ -1,8 +1,7 @@
-"""Files that the program `visualize` writes."""
+"""Pictures and tables of attention, written to files."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import NamedTuple
 
 from t2t_keras.attention.drawing import save_figure
 from t2t_keras.attention.head_figure import head_figure
@@ -11,36 +10,60 @@ from t2t_keras.attention.head_table import as_markdown, as_tsv
 from t2t_keras.attention.heat_map_figure import heat_map_figure
 from t2t_keras.attention.line_figure import line_figure
 from t2t_keras.attention.page import attention_page
-from t2t_keras.attention.sentence_attention import Attention
+from t2t_keras.attention.request import SUMMARY, Choice, PictureRequest
+from t2t_keras.attention.sentence_attention import Attention, AttentionModel
+from t2t_keras.attention.summary_corpus import read_summary_corpus
 from t2t_keras.attention.words import SPACE, merged_sentence
 from t2t_keras.errors import UserError
 from t2t_keras.files.atomic import write_text
 from t2t_keras.runs.sentence_maps import (
-    KINDS,
     AttentionMap,
     SentenceMaps,
     title_of,
 )
 
 
-class Choice(NamedTuple):
-    """What to draw of a sentence.
+def visualize(
+    model: AttentionModel,
+    request: PictureRequest,
+    log: Callable[[str], object] = lambda _: None,
+) -> list[Path]:
+    """Draws sentences and summarizes a corpus; returns the files.
 
-    Attributes:
-        kinds: Fields of `SentenceMaps`.
-        layer: From 1; None for the last one, and of heat maps for all.
-        heads: From 1; None for all.
-        words: Whose lines are drawn; none for all.
-        merge_subwords: Whether figures show words.
-        figure_format: Of figures: svg, png or pdf.
+    Args:
+        model: From `open_attention_model`.
+        request: Pictures to make.
+        log: Called with a warning if the end of a text is not shown.
+
+    Raises:
+        UserError: If something chosen is not in the model or a sentence, or a file
+            cannot be used.
     """
+    what, attention = request.pictures, model.attention
+    written: list[Path] = []
 
-    kinds: Sequence[str] = KINDS
-    layer: int | None = None
-    heads: Sequence[int] | None = None
-    words: Sequence[str] = ()
-    merge_subwords: bool = False
-    figure_format: str = "svg"
+    def warn(cut: int) -> None:
+        if cut:
+            log(
+                f"warning: {cut} sentences or translations are too long; their ends "
+                "are not shown"
+            )
+
+    if set(what) - {SUMMARY}:
+        sources = [attention.source(sentence) for sentence in request.sentences]
+        targets = request.translations or attention.translate(sources)
+        drawn = list(attention.maps(sources, targets))
+        warn(sum(cut for _, cut in drawn))
+        sentences = [maps for maps, _ in drawn]
+        written += write_pictures(sentences, what, request.choice, request.folder)
+    if SUMMARY in what:
+        sources, targets = read_summary_corpus(model, request)
+        heads, cut = summarize(attention, sources, targets)
+        warn(cut)
+        about = f"{model.name}, {len(sources):,} sentences"
+        figure_format = request.choice.figure_format
+        written += write_summary(heads, about, request.folder, figure_format)
+    return written
 
 
 def write_pictures(
@@ -53,7 +76,7 @@ def write_pictures(
 
     Args:
         sentences: One at least.
-        what: Some of "lines", "heat_maps" and "page"; a summary is of a corpus.
+        what: Some of "lines", "heat_maps" and "page"; other names mean nothing here.
         choice: Which maps of them. The page has all.
         folder: Made if it is not there.
 

@@ -1,12 +1,10 @@
-"""Settings of an export, and the limits that follow from them and the model."""
+"""Settings of an export, which can be checked without TensorFlow."""
 
 import dataclasses
 import re
+from collections.abc import Sequence
 
 from t2t_keras.errors import UserError
-from t2t_keras.runs import models
-from t2t_keras.runs.models import TrainedModel
-from t2t_keras.serving.export.limits import ServingLimits
 from t2t_keras.settings.config import DecodingConfig
 
 _NAME = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?")
@@ -58,33 +56,16 @@ class ExportSettings:
             object.__setattr__(self, "batch_sizes", sizes)
 
 
-def limits_of(trained: TrainedModel, settings: ExportSettings) -> ServingLimits:
-    """Returns the limits of an export.
+def parse_batch_sizes(texts: Sequence[str]) -> tuple[int, ...]:
+    """Returns the numbers of --batch_sizes.
 
     Raises:
-        UserError: If the model cannot do what is asked for.
+        UserError: If they are not numbers from 1 that ascend.
     """
-    longest = models.longest_source(trained.model)
-    source_length = settings.max_source_length or longest
-    positions = trained.model.sizes["learned_positions"]
-    if positions and source_length > positions:
+    sizes = tuple(int(text) if text.isdecimal() else 0 for text in texts)
+    if list(sizes) != sorted(set(sizes)) or 0 in sizes:
         raise UserError(
-            f"--max_source_length={source_length} is more than the {positions} "
-            "positions that the model has learned."
+            "--batch_sizes must be numbers from 1, each larger than the one before, "
+            f"as 1,8,32. Received: {','.join(texts)}"
         )
-    beam_size = settings.decoding.beam_size
-    n_best = settings.n_best or beam_size
-    if n_best > beam_size:
-        raise UserError(
-            f"--n_best={n_best} is more than --beam_size={beam_size}, the number of "
-            "translations that are found."
-        )
-    target_length = source_length + settings.decoding.extra_length
-    return ServingLimits(
-        source_length,
-        target_length=min(target_length, positions or target_length),
-        characters=settings.max_characters,
-        attention_length=min(settings.max_attention_length, source_length),
-        beam_size=settings.max_beam_size or max(8, beam_size),
-        n_best=n_best,
-    )
+    return sizes

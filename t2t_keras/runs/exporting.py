@@ -22,7 +22,8 @@ from t2t_keras.errors import UserError
 from t2t_keras.model.attention_maps import attention_maps
 from t2t_keras.model.target_scores import target_log_probs
 from t2t_keras.model.transformer import Transformer
-from t2t_keras.runs.export_settings import ExportSettings, limits_of
+from t2t_keras.runs.export_limits import serving_limits
+from t2t_keras.runs.export_settings import ExportSettings
 from t2t_keras.runs.model_dir import ModelDir, package_versions
 from t2t_keras.runs.models import TrainedModel
 from t2t_keras.serving.export.compiled_search import buckets_up_to, compiled
@@ -188,7 +189,7 @@ def _write(
     base: Path,
 ) -> Path:
     trained = in_precision(trained, settings.precision)
-    limits = limits_of(trained, settings)
+    limits = serving_limits(trained, settings)
     buckets = buckets_up_to(limits.source_length)
     decoding, vocabulary = settings.decoding, trained.vocabulary
     parts = (

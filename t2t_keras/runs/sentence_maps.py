@@ -51,9 +51,6 @@ class SentenceMaps(NamedTuple):
     memory: AttentionMap
 
 
-KINDS = SentenceMaps._fields
-
-
 def title_of(kind: str) -> str:
     """Returns what people call a kind: a field of `SentenceMaps`."""
     return {

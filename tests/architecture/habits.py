@@ -11,6 +11,7 @@ from pathlib import Path
 from tests.architecture.tree import files, parsed, python_files, relative, text_files
 
 LONGEST_FUNCTION = 60
+LONGEST_PROGRAM = 40
 VAGUE_NAMES = frozenset({"base", "common", "helpers", "manager", "misc", "utils"})
 MUTABLE_CALLS = frozenset(
     {"Counter", "OrderedDict", "bytearray", "defaultdict", "deque", "dict", "list"}
@@ -49,6 +50,21 @@ def long_functions(root: Path) -> list[str]:
         for node in ast.walk(parsed(path))
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
         and (lines := _code_lines(node)) > LONGEST_FUNCTION
+    ]
+
+
+def thick_programs(root: Path) -> list[str]:
+    """Programs with more lines in functions and classes than one call needs.
+
+    What a program does belongs in a package, where other code can call it. Docstrings
+    are not counted.
+    """
+    return [
+        f"{relative(path, root)}: {lines} lines in functions and classes; move them to "
+        f"a package (at most {LONGEST_PROGRAM})"
+        for path in python_files(root)
+        if path.parent == root / "t2t_keras"
+        and (lines := _lines_in_definitions(parsed(path))) > LONGEST_PROGRAM
     ]
 
 
@@ -158,12 +174,19 @@ def _test_files(root: Path) -> list[Path]:
     return [path for path in below if path.name.startswith("test_")]
 
 
-def _code_lines(node: ast.FunctionDef | ast.AsyncFunctionDef) -> int:
+def _code_lines(node: ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef) -> int:
     whole = (node.end_lineno or node.lineno) - node.lineno + 1
     if ast.get_docstring(node) is None:
         return whole
     docstring = node.body[0]
     return whole - ((docstring.end_lineno or docstring.lineno) - docstring.lineno + 1)
+
+
+def _lines_in_definitions(module: ast.Module) -> int:
+    definitions = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
+    return sum(
+        _code_lines(node) for node in module.body if isinstance(node, definitions)
+    )
 
 
 def _mutable_lines(statements: list[ast.stmt]) -> Iterator[int]:

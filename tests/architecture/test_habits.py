@@ -18,6 +18,7 @@ CHECKS = (
     habits.relative_imports,
     habits.skipped_tests,
     habits.test_folders_without_init,
+    habits.thick_programs,
     habits.unlisted_records,
     habits.vague_names,
 )
@@ -44,6 +45,12 @@ FAULTS = (
         "t2t_keras/a.py",
         "async def f():\n" + "    pass\n" * 60,
         "a.py:1: f has 61 lines",
+    ),
+    (
+        habits.thick_programs,
+        "t2t_keras/a.py",
+        "def f():\n" + "    pass\n" * 19 + "class A:\n" + "    b = 1\n" * 20,
+        "t2t_keras/a.py: 41 lines in functions and classes",
     ),
     (habits.mutable_globals, "data/a.py", "A = [1]\n", "a.py:1:"),
     (habits.mutable_globals, "t2t_keras/a.py", "A: dict = {}\n", "a.py:1:"),
@@ -157,6 +164,12 @@ NO_FAULTS = (
         habits.long_functions,
         "a.py",
         'def f():\n    """A\n' + "\n" * 90 + '    """\n' + "    pass\n" * 59,
+    ),
+    (habits.thick_programs, "t2t_keras/text/a.py", "def f():\n" + "    pass\n" * 50),
+    (
+        habits.thick_programs,
+        "t2t_keras/a.py",
+        "A = 1\n" * 50 + 'def f():\n    """A\n    """\n' + "    pass\n" * 39,
     ),
     (habits.mutable_globals, "a.py", "A = (1, 'b', frozenset({2}))\n"),
     (habits.mutable_globals, "a.py", "A = MappingProxyType({'a': 1})\n"),

@@ -6,7 +6,8 @@ import pytest
 
 from t2t_keras.errors import UserError
 from t2t_keras.runs import models
-from t2t_keras.runs.export_settings import ExportSettings, limits_of
+from t2t_keras.runs.export_limits import serving_limits
+from t2t_keras.runs.export_settings import ExportSettings
 from t2t_keras.settings.config import DecodingConfig
 from tests.system.random_model import CONFIG, random_vocabulary, trained_of
 
@@ -32,19 +33,19 @@ def learned(vocabulary):
 
 
 def test_limits_come_from_the_model(trained, learned):
-    limits = limits_of(trained, PLAIN)
+    limits = serving_limits(trained, PLAIN)
     assert limits.source_length == models.longest_source(trained.model)
     assert limits.target_length == limits.source_length + 6
     assert (limits.beam_size, limits.n_best, limits.characters) == (8, 4, None)
-    limits = limits_of(learned, PLAIN)
+    limits = serving_limits(learned, PLAIN)
     assert (limits.source_length, limits.target_length) == (40, 40)
-    limits = limits_of(learned, dataclasses.replace(PLAIN, max_source_length=20))
+    limits = serving_limits(learned, dataclasses.replace(PLAIN, max_source_length=20))
     assert (limits.source_length, limits.target_length) == (20, 26)
 
 
 def test_what_is_said_goes_before(trained):
     wide = ExportSettings(DecodingConfig(beam_size=12))
-    assert limits_of(trained, wide).beam_size == 12
+    assert serving_limits(trained, wide).beam_size == 12
     said = dataclasses.replace(
         PLAIN,
         n_best=3,
@@ -53,7 +54,7 @@ def test_what_is_said_goes_before(trained):
         max_beam_size=5,
         max_attention_length=50,
     )
-    limits = limits_of(trained, said)
+    limits = serving_limits(trained, said)
     assert dataclasses.astuple(limits) == (30, 36, 99, 30, 5, 3)
 
 
@@ -66,7 +67,7 @@ def test_what_is_said_goes_before(trained):
 )
 def test_what_a_model_cannot_do(learned, changed, message):
     with pytest.raises(UserError, match=message):
-        limits_of(learned, dataclasses.replace(PLAIN, **changed))
+        serving_limits(learned, dataclasses.replace(PLAIN, **changed))
 
 
 def test_few_batch_sizes_where_each_is_compiled():

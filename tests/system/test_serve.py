@@ -14,7 +14,7 @@ from pathlib import Path
 import grpc
 import pytest
 
-from t2t_keras.serving.server import session
+from t2t_keras.serving.server import development_server
 from t2t_keras.serving.server.configs import read_batching
 from tests.serving.server.clients import Client, refusal, serving, wait_until
 from tests.serving.server.made_up_model import save
@@ -238,7 +238,7 @@ REFUSED = (
 
 def test_what_it_will_not_start_with(tmp_path, base, monkeypatch):
     # It would last longer than this test.
-    monkeypatch.setattr(session, "disable_xla", lambda: None)
+    monkeypatch.setattr(development_server, "disable_xla", lambda: None)
     bad, labels = tmp_path / "bad", tmp_path / "labels"
     bad.write_text("allowed_batch_sizes: [3]")
     labels.write_text(

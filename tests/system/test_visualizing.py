@@ -3,18 +3,19 @@
 import pytest
 
 from t2t_keras.attention.head_sums import HeadSums
+from t2t_keras.attention.request import KINDS, Choice
 from t2t_keras.attention.sentence_attention import Attention
-from t2t_keras.attention.visualizing import (
-    Choice,
-    summarize,
-    write_pictures,
-    write_summary,
-)
+from t2t_keras.attention.visualizing import summarize, write_pictures, write_summary
 from t2t_keras.attention.words import merged_sentence
 from t2t_keras.errors import UserError
+from t2t_keras.runs.sentence_maps import SentenceMaps
 from tests.attention.made_up import made_up
 
 ALL = ("lines", "heat_maps", "page", "summary")
+
+
+def test_kinds_are_those_of_the_maps() -> None:
+    assert KINDS == SentenceMaps._fields
 
 
 def names(paths) -> list[str]:

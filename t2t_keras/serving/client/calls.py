@@ -61,7 +61,8 @@ class PredictionCalls:
         max_message_bytes: Of a request and of an answer.
 
     Raises:
-        UserError: If `server` is no address, or `timeout_seconds` not positive.
+        UserError: If `server` is no address, `timeout_seconds` is not positive, or
+            `max_message_bytes` is negative.
     """
 
     def __init__(
@@ -83,6 +84,10 @@ class PredictionCalls:
             )
         if not timeout_seconds > 0:
             raise UserError(f"timeout_seconds must be positive: {timeout_seconds}")
+        if max_message_bytes < 0:
+            raise UserError(
+                f"--max_message_bytes must be at least 0: {max_message_bytes}"
+            )
         self._server = server
         self._model = model
         self._timeout_seconds = timeout_seconds

@@ -11,6 +11,8 @@ from dataclasses import dataclass
 
 import grpc
 
+from t2t_keras.errors import UserError
+
 
 @dataclass(frozen=True)
 class RetryPolicy:
@@ -23,11 +25,18 @@ class RetryPolicy:
         first_wait_seconds: Longest wait before the first repetition; it doubles
             with each.
         longest_wait_seconds: Where it stops doubling.
+
+    Raises:
+        UserError: If `retries` is negative.
     """
 
     retries: int = 6
     first_wait_seconds: float = 0.1
     longest_wait_seconds: float = 5.0
+
+    def __post_init__(self) -> None:
+        if self.retries < 0:
+            raise UserError(f"--retries must be at least 0: {self.retries}")
 
     def wait_seconds(
         self, failures: int, draw: Callable[[], float] = random.random

@@ -118,7 +118,8 @@ class TranslationClient:
         max_message_bytes: Of a request and of an answer.
 
     Raises:
-        UserError: If `server` is no address, or `timeout_seconds` not positive.
+        UserError: If `server` is no address, `timeout_seconds` is not positive, or
+            `max_message_bytes` is negative.
     """
 
     def __init__(

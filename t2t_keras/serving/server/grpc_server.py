@@ -47,10 +47,14 @@ class RunningServer:
     """A server that answers.
 
     Attributes:
+        models: What it serves.
         port: Where it listens.
     """
 
-    def __init__(self, server: grpc.Server, under_way: UnderWay, port: int):
+    def __init__(
+        self, server: grpc.Server, models: Models, under_way: UnderWay, port: int
+    ):
+        self.models = models
         self.port = port
         self._server = server
         self._under_way = under_way
@@ -112,4 +116,4 @@ def start_server(models: Models, options: GrpcOptions) -> RunningServer:
             "another with --port; 0 takes any that is free."
         ) from error
     server.start()
-    return RunningServer(server, under_way, port)
+    return RunningServer(server, models, under_way, port)

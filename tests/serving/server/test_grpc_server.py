@@ -95,7 +95,7 @@ class Methods:
         )
         port = server.add_insecure_port("localhost:0")
         server.start()
-        return RunningServer(server, under_way, port)
+        return RunningServer(server, None, under_way, port)
 
 
 def test_the_end_waits_for_what_is_under_way_and_for_nothing_else():

@@ -1,0 +1,214 @@
+"""Translation or scoring of whole files by a server: one line in, one line out.
+
+Fields of a line that is written are separated by tabs: the number of the line where
+each has several translations, the score if asked for, the text.
+"""
+
+import contextlib
+import itertools
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias
+
+from t2t_keras.errors import UserError
+from t2t_keras.files.lines import (
+    CountedLines,
+    opened_input,
+    opened_output,
+    without_line_ends,
+)
+from t2t_keras.serving.client.bulk import in_batches
+from t2t_keras.serving.client.translation_client import (
+    SearchOptions,
+    TargetScore,
+    Translation,
+    TranslationClient,
+)
+
+# A text, and its translation where there is one.
+Line: TypeAlias = tuple[bytes, ...]
+Call: TypeAlias = Callable[[list[Line]], list[Any]]
+# From a line's number and result to the fields of each line to write.
+FieldsOf: TypeAlias = Callable[[int, Any], Iterator[list[str]]]
+Log: TypeAlias = Callable[[str], object]
+
+
+@dataclass(frozen=True)
+class FileTranslation:
+    """Files to translate or score, and how to ask for it.
+
+    Attributes:
+        input: Path of the texts, plain or .gz; "-" for standard input.
+        output: Path of the file to write; "-" for standard output.
+        target: Path of translations, line by line. They are scored, and nothing is
+            translated.
+        n_best: Translations of each line.
+        scores: Whether the score of a translation is written.
+        options: Settings of the search.
+        signature_name: Signature to call. Default: that of translation.
+        batch_size: Most lines in a request.
+        concurrency: Requests at a time.
+        lines_at_once: Lines that are read and sorted by length together.
+
+    Raises:
+        UserError: If a number is below 1, or two of them exclude each other.
+    """
+
+    input: str = "-"
+    output: str = "-"
+    target: str | None = None
+    n_best: int = 1
+    scores: bool = False
+    options: SearchOptions = field(default_factory=SearchOptions)
+    signature_name: str = ""
+    batch_size: int = 32
+    concurrency: int = 4
+    lines_at_once: int = 1024
+
+    def __post_init__(self) -> None:
+        for name in ("batch_size", "concurrency", "lines_at_once", "n_best"):
+            value = getattr(self, name)
+            if value < 1:
+                raise UserError(f"--{name} must be at least 1: {value}")
+        given = self._given_flags()
+        if self.target and given:
+            raise UserError(
+                f"With --target nothing is translated, so that {' and '.join(given)} "
+                "mean nothing. Leave out one or the other."
+            )
+        if self.target == self.input:
+            raise UserError(
+                f"--input and --target are one and the same: {self.target}. Give the "
+                "texts and their translations."
+            )
+        if self.n_best > 1 and len(given) > 1:
+            raise UserError(
+                "An export gives its n best with its own settings. Received: "
+                f"{' and '.join(given)}. Leave out --n_best or the others."
+            )
+
+    def translate(
+        self,
+        client: TranslationClient,
+        warn: Log = lambda _: None,
+        on_progress: Callable[[int], object] = lambda _: None,
+    ) -> None:
+        """Translates or scores each line of a file.
+
+        The output is written whole or not at all, unless it is standard output.
+
+        Args:
+            client: Client of the server.
+            warn: Called with a message for each line that was cut, and once if some
+                are not UTF-8.
+            on_progress: Called with the number of lines done since the last call.
+
+        Raises:
+            UserError: If a file cannot be used, or the two have not as many lines.
+            ServerError: If there is no answer, or none that can be used.
+        """
+        with contextlib.ExitStack() as stack:
+            sides = _open_sides(self, stack)
+            call, fields_of = _task(client, self, warn)
+            output = stack.enter_context(opened_output(self.output))
+            results = in_batches(
+                call,
+                _pair_lines(*sides),
+                batch_size=self.batch_size,
+                concurrency=self.concurrency,
+                items_at_once=self.lines_at_once,
+                size=lambda line: sum(map(len, line)),
+            )
+            # Closed before the client is: no call is begun on its way out.
+            stack.enter_context(contextlib.closing(results))
+            for number, result in enumerate(results, start=1):
+                for fields in fields_of(number, result):
+                    # Nothing but LF ends a line, and a line has one end.
+                    output.write("\t".join(fields).replace("\n", " ") + "\n")
+                output.flush()
+                on_progress(1)
+            for side in sides:
+                if side.warning:
+                    warn(side.warning)
+
+    def count_lines(self) -> int | None:
+        """Returns the number of input lines, None for standard input."""
+        if self.input == "-":
+            return None
+        with opened_input(self.input) as source:
+            return sum(1 for _ in source)
+
+    def _given_flags(self) -> list[str]:
+        """Returns the flags that are given and mean something for a translation."""
+        flags = {
+            "--n_best": self.n_best > 1,
+            "--signature": bool(self.signature_name),
+            "--beam_size": self.options.beam_size is not None,
+            "--alpha": self.options.alpha is not None,
+            "--max_length": self.options.max_length is not None,
+        }
+        return [flag for flag, is_given in flags.items() if is_given]
+
+
+def _open_sides(
+    files: FileTranslation, stack: contextlib.ExitStack
+) -> list[CountedLines]:
+    """Returns the lines of the input, and those of the target if there are any."""
+    opened = [opened_input(files.input)]
+    if files.target:
+        opened.append(opened_input(files.target, "target"))
+    return [
+        CountedLines(without_line_ends(stack.enter_context(file))) for file in opened
+    ]
+
+
+def _pair_lines(*sides: Iterable[bytes]) -> Iterator[Line]:
+    """Yields each line of the input, with its translation if there are any."""
+    for number, pair in enumerate(itertools.zip_longest(*sides)):
+        if None in pair:
+            ended = "input" if pair[0] is None else "target"
+            raise UserError(
+                f"--{ended} ends after {number} lines, and the other goes on. Each "
+                "line must have its translation."
+            )
+        yield pair
+
+
+def _task(
+    client: TranslationClient, files: FileTranslation, warn: Log
+) -> tuple[Call, FieldsOf]:
+    """Returns the call that gives the results, and what writes them."""
+
+    def format_translations(
+        number: int, translations: list[Translation]
+    ) -> Iterator[list[str]]:
+        if translations[0].truncated:
+            warn(f"line {number} is too long; its end was not translated")
+        for each in translations:
+            fields = [str(number)] if files.n_best > 1 else []
+            fields += [f"{each.score:.6f}"] if files.scores else []
+            yield [*fields, each.text]
+
+    def format_score(number: int, score: TargetScore) -> Iterator[list[str]]:
+        if score.truncated:
+            warn(f"line {number} or its target is too long; its end was not scored")
+        yield [f"{score.score:.6f}", f"{score.log_prob:.6f}"]
+
+    def best(lines: list[Line]) -> list[list[Translation]]:
+        translations = client.translate(
+            _texts(lines), files.options, files.signature_name
+        )
+        return [[translation] for translation in translations]
+
+    if files.target:
+        return lambda pairs: client.score(*zip(*pairs, strict=True)), format_score
+    if files.n_best > 1:
+        return (
+            lambda lines: client.translate_n_best(_texts(lines), files.n_best),
+            format_translations,
+        )
+    return best, format_translations
+
+
+def _texts(lines: list[Line]) -> list[bytes]:
+    return [text for (text,) in lines]

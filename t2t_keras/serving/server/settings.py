@@ -1,0 +1,84 @@
+"""Settings of the development server, checked before TensorFlow is imported."""
+
+import shlex
+from dataclasses import dataclass
+from pathlib import Path
+
+from t2t_keras.errors import UserError
+
+
+@dataclass(frozen=True)
+class ServerSettings:
+    """What a server serves and how.
+
+    Fields are named as the flags of `tensorflow_model_server`, and mean the same;
+    `python -m t2t_keras.serve --help` describes each. Two are not TensorFlow Serving's:
+
+    Attributes:
+        host: Address to listen at.
+        max_rows: Most rows of a Predict request.
+
+    Raises:
+        UserError: If there is not exactly one of `model_base_path` and
+            `model_config_file`, or a file of batching parameters without batching.
+    """
+
+    model_base_path: str = ""
+    model_name: str = "default"
+    model_config_file: str = ""
+    model_config_file_poll_wait_seconds: float = 0.0
+    port: int = 8500
+    host: str = "127.0.0.1"
+    enable_batching: bool = False
+    batching_parameters_file: str = ""
+    grpc_max_threads: int = 128
+    max_rows: int = 1024
+    grpc_channel_arguments: str = ""
+    ssl_config_file: str = ""
+    enable_grpc_healthcheck_service: bool = False
+    file_system_poll_wait_seconds: float = 1.0
+    max_num_load_retries: int = 5
+    load_retry_interval_micros: int = 60_000_000
+    allow_version_labels_for_unavailable_models: bool = False
+    enable_model_warmup: bool = True
+    num_request_iterations_for_warmup: int = 1
+    xla_cpu_compilation_enabled: bool = False
+    tensorflow_session_parallelism: int = 0
+    tensorflow_intra_op_parallelism: int = 0
+    tensorflow_inter_op_parallelism: int = 0
+
+    def __post_init__(self) -> None:
+        if bool(self.model_base_path) == bool(self.model_config_file):
+            raise UserError(
+                "Give --model_base_path, for one model, or else --model_config_file."
+            )
+        if self.batching_parameters_file and not self.enable_batching:
+            raise UserError("--batching_parameters_file needs --enable_batching.")
+
+    def check_base_path(self) -> None:
+        """Raises `UserError` if the model's directory is missing or is a run's."""
+        if not self.model_base_path:
+            return
+        path = Path(self.model_base_path).absolute()
+        if not path.is_dir():
+            raise UserError(
+                f"There is no directory {path} to serve from (--model_base_path). "
+                "python -m t2t_keras.export makes one."
+            )
+        exports = exports_below(path)
+        if exports != path:
+            advice = f"Its exports are served with {base_path_flag(exports)}"
+            if not exports.is_dir():
+                run = shlex.quote(str(path))
+                advice = f"python -m t2t_keras.export --model_dir={run} makes an export"
+            raise UserError(f"{path} is the directory of a training run. {advice}.")
+
+
+def exports_below(path: Path) -> Path:
+    """Returns the folder of the versions: that of a training run, or else `path`."""
+    return path / "export" if (path / "train.flags").is_file() else path
+
+
+def base_path_flag(path: Path) -> str:
+    """Returns --model_base_path for a folder, quoted for a shell."""
+    return f"--model_base_path={shlex.quote(str(path))}"

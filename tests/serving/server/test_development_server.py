@@ -1,0 +1,44 @@
+"""The development server as a library, and the settings that it refuses."""
+
+import grpc
+import pytest
+
+from t2t_keras.errors import UserError
+from t2t_keras.serving.server.development_server import running_server
+from t2t_keras.serving.server.settings import ServerSettings
+from tests.serving.server.clients import Client, refusal
+
+
+def test_a_server_answers_in_its_block_and_not_after(base):
+    lines = []
+    settings = ServerSettings(
+        model_base_path=str(base),
+        model_name="translate",
+        port=0,
+        max_rows=2,
+        enable_batching=True,
+        # Otherwise the compiler is off for the rest of this process.
+        xla_cpu_compilation_enabled=True,
+    )
+    with running_server(settings, lines.append) as server:
+        client = Client(f"localhost:{server.port}")
+        assert client.predict(text=[b"a"])["translation"] == [b"v2:a"]
+        assert server.models.describe() == "translate version 2"
+    with client.channel:
+        code, _ = refusal(lambda: client.predict(text=[b"a"]))
+    assert code == grpc.StatusCode.UNAVAILABLE.name
+    assert lines[-1] == "translate version 2 unloaded"
+
+
+def test_settings_that_do_not_go_together_are_refused():
+    for settings, message in (
+        ({}, "Give --model_base_path"),
+        ({"model_base_path": "a", "model_config_file": "b"}, "or else --model_config"),
+        (
+            {"model_base_path": "a", "batching_parameters_file": "b"},
+            "--batching_parameters_file needs --enable_batching",
+        ),
+    ):
+        with pytest.raises(UserError, match=message):
+            ServerSettings(**settings)
+            pytest.fail(f"{settings} was taken")
