@@ -57,6 +57,7 @@ def third_party_label(module: str) -> str:
         "absl": "absl_py",
         "google": "protobuf",
         "grpc": "grpcio",
+        "grpc_health": "grpcio_health_checking",
         "tensorflow_serving": "tensorflow_serving_api",
         "xdist": "pytest_xdist",
         "yaml": "pyyaml",

@@ -8,7 +8,7 @@ import grpc
 from tensorflow_serving.apis import model_service_pb2_grpc, prediction_service_pb2_grpc
 
 from t2t_keras.errors import UserError
-from t2t_keras.serving.server.health import health_handler
+from t2t_keras.serving.server.health import MAX_WATCHES, HealthService
 from t2t_keras.serving.server.model_service import ModelService
 from t2t_keras.serving.server.models import Models
 from t2t_keras.serving.server.prediction_service import PredictionService
@@ -52,9 +52,15 @@ class RunningServer:
     """
 
     def __init__(
-        self, server: grpc.Server, models: Models, under_way: UnderWay, port: int
+        self,
+        server: grpc.Server,
+        models: Models,
+        under_way: UnderWay,
+        port: int,
+        health: HealthService,
     ):
         self.models = models
+        self._health = health
         self.port = port
         self._server = server
         self._under_way = under_way
@@ -62,9 +68,12 @@ class RunningServer:
     def stop(self, grace_seconds: float) -> None:
         """Refuses new requests, lets those under way finish, and ends.
 
+        Health streams report NOT_SERVING until then.
+
         Args:
             grace_seconds: Longest to wait; what is not finished then is cancelled.
         """
+        self._health.enter_graceful_shutdown()
         ended = self._server.stop(grace_seconds)
         # A call that comes in this very moment may be neither begun nor refused (seen
         # with grpcio 1.85: 7 of 1,500), and would last as long as the grace. One that
@@ -89,11 +98,11 @@ def start_server(models: Models, options: GrpcOptions) -> RunningServer:
         "grpc.so_reuseport": 0,
     }
     arguments |= dict(options.channel_arguments)
-    under_way = UnderWay()
+    under_way, health = UnderWay(), HealthService()
     server = grpc.server(
         ThreadPoolExecutor(threads, thread_name_prefix="request"),
         interceptors=[under_way],
-        maximum_concurrent_rpcs=threads,
+        maximum_concurrent_rpcs=threads + (MAX_WATCHES if options.health else 0),
         options=list(arguments.items()),
     )
     prediction_service_pb2_grpc.add_PredictionServiceServicer_to_server(
@@ -103,7 +112,7 @@ def start_server(models: Models, options: GrpcOptions) -> RunningServer:
         ModelService(models), server
     )
     if options.health:
-        server.add_generic_rpc_handlers((health_handler(),))
+        health.add_to(server)
     address = f"{options.host}:{options.port}"
     try:
         if options.credentials is None:
@@ -116,4 +125,4 @@ def start_server(models: Models, options: GrpcOptions) -> RunningServer:
             "another with --port; 0 takes any that is free."
         ) from error
     server.start()
-    return RunningServer(server, models, under_way, port)
+    return RunningServer(server, models, under_way, port, health)

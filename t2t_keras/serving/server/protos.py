@@ -1,8 +1,7 @@
 """Messages that tensorflow-serving-api leaves out, with their names and numbers.
 
-The package has the requests and answers of TensorFlow Serving, but neither its
-batching and TLS configurations nor gRPC's health check. Text files and bytes written
-for the real messages are read by these.
+The package has the requests and answers of TensorFlow Serving, but not its batching
+and TLS configurations. Text files written for the real messages are read by these.
 """
 
 from collections.abc import Mapping
@@ -20,7 +19,6 @@ _FIELD = descriptor_pb2.FieldDescriptorProto
 _SCALARS = MappingProxyType(
     {
         "bool": _FIELD.TYPE_BOOL,
-        "int32": _FIELD.TYPE_INT32,
         "int64": _FIELD.TYPE_INT64,
         "string": _FIELD.TYPE_STRING,
     }
@@ -57,16 +55,6 @@ def ssl_config() -> Any:
             "client_verify": (4, "bool"),
         },
     )
-
-
-def health_check_request() -> Any:
-    """Returns an empty `grpc.health.v1.HealthCheckRequest`."""
-    return _message("grpc.health.v1.HealthCheckRequest", {"service": (1, "string")})
-
-
-def health_check_response() -> Any:
-    """Returns an empty `grpc.health.v1.HealthCheckResponse`; its enum is an int32."""
-    return _message("grpc.health.v1.HealthCheckResponse", {"status": (1, "int32")})
 
 
 def _message(full_name: str, fields: Mapping[str, tuple[int, str]]) -> Any:

@@ -12,6 +12,7 @@ from t2t_keras.serving.server.grpc_server import (
     RunningServer,
     start_server,
 )
+from t2t_keras.serving.server.health import HealthService
 from t2t_keras.serving.server.under_way import UnderWay
 from tests.serving.server.clients import Client, refusal, serving
 
@@ -95,7 +96,7 @@ class Methods:
         )
         port = server.add_insecure_port("localhost:0")
         server.start()
-        return RunningServer(server, None, under_way, port)
+        return RunningServer(server, None, under_way, port, HealthService())
 
 
 def test_the_end_waits_for_what_is_under_way_and_for_nothing_else():

@@ -1,27 +1,115 @@
-"""Health checks, in bytes as any probe sends them."""
+"""Health checks, by the library's own stub and in bytes as any probe sends them."""
 
-from tests.serving.server.clients import refusal, serving
+import threading
+from concurrent.futures import ThreadPoolExecutor
+
+import grpc
+import pytest
+from grpc_health.v1.health_pb2 import HealthCheckRequest, HealthCheckResponse
+from grpc_health.v1.health_pb2_grpc import HealthStub
+
+from t2t_keras.serving.server.health import MAX_WATCHES
+from tests.serving.server.clients import refusal, serving, wait_until
+
+SERVING, NOT_SERVING, UNKNOWN = (
+    HealthCheckResponse.SERVING,
+    HealthCheckResponse.NOT_SERVING,
+    HealthCheckResponse.SERVICE_UNKNOWN,
+)
+KNOWN = ("", "PredictionService", "ModelService")
 
 
-def check(client, encoded):
-    return client.channel.unary_unary("/grpc.health.v1.Health/Check")(encoded)
+def check(client, service=""):
+    asked = HealthCheckRequest(service=service)
+    return HealthStub(client.channel).Check(asked, timeout=30).status
+
+
+def watch(client, service=""):
+    return HealthStub(client.channel).Watch(HealthCheckRequest(service=service))
 
 
 def test_what_serves_is_healthy(base):
     with serving(base, health=True) as client:
-        for service in (b"", b"PredictionService", b"ModelService"):
-            asked = b"\x0a%c%s" % (len(service), service)
-            assert check(client, asked) == b"\x08\x01", service
+        for service in KNOWN:
+            assert check(client, service) == SERVING, service
+            encoded = service.encode()
+            asked = b"\x0a%c%s" % (len(encoded), encoded)
+            call = client.channel.unary_unary("/grpc.health.v1.Health/Check")
+            assert call(asked, timeout=30) == b"\x08\x01", service
 
 
 def test_what_is_not_there_is_not_found(base):
     with serving(base, health=True) as client:
-        assert refusal(lambda: check(client, b"\x0a\x01x")) == (
-            "NOT_FOUND",
-            "There is no service 'x'.",
-        )
+        assert refusal(lambda: check(client, "x"))[0] == "NOT_FOUND"
+        stream = watch(client, "x")
+        assert next(stream).status == UNKNOWN
+        stream.cancel()
 
 
 def test_nobody_is_asked_unless_it_is_wanted(base):
     with serving(base) as client:
-        assert refusal(lambda: check(client, b""))[0] == "UNIMPLEMENTED"
+        assert refusal(lambda: check(client))[0] == "UNIMPLEMENTED"
+        assert refusal(lambda: next(watch(client)))[0] == "UNIMPLEMENTED"
+
+
+def test_streams_are_told_while_the_server_drains(base, tmp_path):
+    with ThreadPoolExecutor(1) as pool, serving(base, health=True) as client:
+        streams = [watch(client, service) for service in KNOWN]
+        assert [next(stream).status for stream in streams] == [SERVING] * 3
+        end = tmp_path / "end"
+        waiting = client.predict_until(end, pool)
+        stop = threading.Thread(target=client.stop, args=(60,))
+        stop.start()
+        assert [next(stream).status for stream in streams] == [NOT_SERVING] * 3
+        # A new request is refused, and that under way is not.
+        wait_until(lambda: refusal(lambda: check(client))[0] == "UNAVAILABLE")
+        assert not waiting.done() and stop.is_alive()
+        end.touch()
+        assert waiting.result()["translation"] == [bytes(end).upper()]
+        stop.join(60)
+        assert not stop.is_alive()
+        for stream in streams:
+            with pytest.raises(grpc.RpcError):
+                next(stream)
+
+
+def test_a_flood_of_streams_takes_no_thread_of_predict(base):
+    with serving(base, health=True, max_running=1) as client:
+        streams = [watch(client) for _ in range(MAX_WATCHES)]
+        assert {next(stream).status for stream in streams} == {SERVING}
+        for _ in range(20):
+            code, message = refusal(lambda: next(watch(client)))
+            assert code == "RESOURCE_EXHAUSTED", message
+            assert f"has {MAX_WATCHES} health streams" in message
+        assert client.predict(text=[b"a"])["translation"] == [b"v2:a"]
+        assert check(client) == SERVING
+        # A stream that ends makes room for another.
+        streams.pop().cancel()
+
+        def finds_room():
+            streams.append(watch(client))
+            try:
+                return next(streams[-1]).status == SERVING
+            except grpc.RpcError:
+                return False
+
+        wait_until(finds_room)
+        for stream in streams:
+            stream.cancel()
+
+
+def test_streams_that_come_and_go_do_not_block_the_server(base):
+    """The library without a thread for each stream blocks here for good."""
+
+    def come_and_go(_):
+        with grpc.insecure_channel(address) as channel:
+            stub = HealthStub(channel)
+            for _ in range(100):
+                stream = stub.Watch(HealthCheckRequest(), timeout=60)
+                assert next(stream).status == SERVING
+                stream.cancel()
+
+    with serving(base, health=True) as client, ThreadPoolExecutor(4) as pool:
+        address = client.address
+        list(pool.map(come_and_go, range(4)))
+        assert check(client) == SERVING

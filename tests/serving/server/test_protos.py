@@ -1,4 +1,4 @@
-"""Messages made here against what the real ones look like, in text and in bytes."""
+"""Messages made here against what the real ones look like, in text."""
 
 from google.protobuf import text_format
 
@@ -37,12 +37,3 @@ def test_keys_are_read():
     found = text_format.Parse(text, protos.ssl_config())
     assert (found.server_key, found.server_cert) == ("k", "c")
     assert (found.custom_ca, found.client_verify) == ("a", True)
-
-
-def test_a_health_check_is_the_bytes_of_its_protocol():
-    """Written by hand: field 1, a string of five bytes; field 1, the number 1."""
-    asked = type(protos.health_check_request()).FromString(b"\x0a\x05hello")
-    assert asked.service == "hello"
-    answer = protos.health_check_response()
-    answer.status = 1
-    assert answer.SerializeToString() == b"\x08\x01"
