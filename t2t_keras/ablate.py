@@ -18,28 +18,34 @@ from pathlib import Path
 from absl import flags
 
 from t2t_keras.settings import program
-from t2t_keras.settings.flags import define_config_flags, given_settings
+from t2t_keras.settings.flags import (
+    accept_model_dir,
+    define_config_flags,
+    given_settings,
+)
 
-_OWN = ("rows", "seeds", "at_once", "output")
 _ROWS = flags.DEFINE_list(
-    "rows", None, "Flagfiles of the variations, or patterns of them. Required."
+    "rows",
+    None,
+    "Flagfiles of the variations, or patterns of them, comma-separated. Required.",
 )
 _SEEDS = flags.DEFINE_integer(
     "seeds",
     3,
-    "Runs of each row, from --seed upward. Below two there is no spread.",
+    "Number of runs of each row, with seeds from --seed upward. One run "
+    "gives no spread.",
     lower_bound=1,
 )
 _AT_ONCE = flags.DEFINE_integer(
     "at_once",
     1,
-    "Runs at a time, each on its own share of the cores and of the GPUs.",
+    "Number of runs at a time, each on its own share of the cores and GPUs.",
     lower_bound=1,
 )
 _OUTPUT = flags.DEFINE_string(
-    "output", None, "Folder of all runs, made if it is not there. Required."
+    "output", None, "Folder of all runs, made if it is missing. Required."
 )
-flags.DEFINE_string("model_dir", None, "Not used: flagfiles for training name it.")
+accept_model_dir()
 define_config_flags()
 
 _REFUSAL = (
@@ -95,7 +101,6 @@ if __name__ == "__main__":
     program.run(
         main,
         __doc__ or "",
-        _OWN,
         with_config=True,
         own_devices=True,
         check=check,

@@ -12,17 +12,24 @@ from absl import flags
 from t2t_keras.errors import UserError
 from t2t_keras.settings import program
 
-_OWN = ("model_dir", "last", "from_step", "to_step")
-_MODEL_DIR = flags.DEFINE_string("model_dir", None, "Directory of a run. Required.")
+_MODEL_DIR = flags.DEFINE_string(
+    "model_dir", None, "Directory of a training run. Required."
+)
 _LAST = flags.DEFINE_integer(
     "last",
     None,
-    "How many of the newest checkpoints (in the range, if one is given). Paper: "
-    "base 5, big 20. All of the range if not given.",
+    "Number of checkpoints to average, the newest in the range of steps. "
+    "Default: all in the range. Paper: base 5, big 20.",
     lower_bound=1,
 )
-_FROM_STEP = flags.DEFINE_integer("from_step", None, "First step to average.")
-_TO_STEP = flags.DEFINE_integer("to_step", None, "Last step to average.")
+_FROM_STEP = flags.DEFINE_integer(
+    "from_step",
+    None,
+    "First step of the range. Default: that of the oldest checkpoint.",
+)
+_TO_STEP = flags.DEFINE_integer(
+    "to_step", None, "Last step of the range. Default: that of the newest checkpoint."
+)
 
 
 def main() -> int:
@@ -49,4 +56,4 @@ def _check() -> None:
 
 
 if __name__ == "__main__":
-    program.run(main, __doc__ or "", _OWN, check=_check)
+    program.run(main, __doc__ or "", check=_check)

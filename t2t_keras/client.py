@@ -20,68 +20,92 @@ from absl import flags
 
 from t2t_keras.settings import program
 
-_SERVER = flags.DEFINE_string("server", None, "host:port of its gRPC. Required.")
+_SERVER = flags.DEFINE_string(
+    "server", None, "host:port of the server's gRPC service. Required."
+)
 _INPUT = flags.DEFINE_string(
-    "input", "-", "File to translate, plain or .gz, UTF-8; - for standard input."
+    "input",
+    "-",
+    "File to translate: UTF-8, plain or .gz, one sentence a line; - for "
+    "standard input.",
 )
 _OUTPUT = flags.DEFINE_string(
-    "output", "-", "File to write, replaced if there; - for standard output."
+    "output",
+    "-",
+    "File for the translations or scores, replaced if it exists; - for "
+    "standard output.",
 )
 _TARGET = flags.DEFINE_string(
-    "target", None, "File of translations, line by line; they are scored."
+    "target",
+    None,
+    "File of translations, line by line those of --input. They are scored, "
+    "and nothing is translated.",
 )
-_MODEL_NAME = flags.DEFINE_string("model_name", "translate", "Model on the server.")
+_MODEL_NAME = flags.DEFINE_string(
+    "model_name", "translate", "Name of the model on the server."
+)
 _MODEL_VERSION = flags.DEFINE_integer(
-    "model_version", None, "Its version; the newest if not given."
+    "model_version", None, "Version number of the model. Default: the newest."
 )
 _VERSION_LABEL = flags.DEFINE_string(
-    "version_label", "", "Label of its version, such as stable, instead of a number."
+    "version_label",
+    "",
+    "Label of the model's version, such as stable, instead of --model_version.",
 )
 _SIGNATURE = flags.DEFINE_string(
-    "signature", "", "Signature to call, if the export has more than ours."
+    "signature",
+    "",
+    "Name of another signature that takes and gives the same as "
+    "serving_default, to call instead of it.",
 )
-_N_BEST = flags.DEFINE_integer("n_best", 1, "Translations of each line.")
-_SCORES = flags.DEFINE_bool("scores", False, "Write the score too.")
+_N_BEST = flags.DEFINE_integer("n_best", 1, "Number of translations of each line.")
+_SCORES = flags.DEFINE_bool(
+    "scores", False, "Whether the score is written before each translation."
+)
 _BEAM_SIZE = flags.DEFINE_integer(
-    "beam_size", None, "Hypotheses that live at a time; as exported if not given."
+    "beam_size",
+    None,
+    "Beam size: hypotheses kept at each step of the search. Default: as exported.",
 )
 _ALPHA = flags.DEFINE_float(
     "alpha",
     None,
-    "Strength of the length penalty; as exported if not given. For a server that joins "
-    "requests, give --beam_size too.",
+    "Strength of the length penalty. Default: as exported. A server that "
+    "joins requests needs --beam_size as well.",
 )
 _MAX_LENGTH = flags.DEFINE_integer(
     "max_length",
     None,
-    "Most tokens of a translation; as exported if not given. For a server that joins "
-    "requests, give --beam_size too.",
+    "Most tokens of a translation. Default: as exported. A server that "
+    "joins requests needs --beam_size as well.",
 )
-_BATCH_SIZE = flags.DEFINE_integer("batch_size", 32, "Most lines of a request.")
-_CONCURRENCY = flags.DEFINE_integer("concurrency", 4, "Requests at a time.")
+_BATCH_SIZE = flags.DEFINE_integer("batch_size", 32, "Most lines in a request.")
+_CONCURRENCY = flags.DEFINE_integer("concurrency", 4, "Number of requests at a time.")
 _LINES_AT_ONCE = flags.DEFINE_integer(
     "lines_at_once",
     1024,
-    "Lines that are read, sorted by length, and translated. With 1, and a "
-    "--concurrency of 1, each line is answered before the next is read.",
+    "Number of lines that are read, sorted by length, and translated "
+    "together. With 1, and --concurrency=1, each line is answered before "
+    "the next is read.",
 )
 _TIMEOUT_SECONDS = flags.DEFINE_float(
-    "timeout_seconds", 60.0, "Longest that a request may take, retries counted."
+    "timeout_seconds", 60.0, "Longest time of a request in seconds, retries included."
 )
 _RETRIES = flags.DEFINE_integer(
-    "retries", 6, "How often a request is repeated that the server had no time for."
+    "retries",
+    6,
+    "Most retries of a request that a busy or unreachable server did not answer.",
 )
 _SSL_CA_FILE = flags.DEFINE_string(
-    "ssl_ca_file", None, "Certificates (PEM) that the server is trusted by, for TLS."
+    "ssl_ca_file",
+    None,
+    "File of certificates (PEM) to verify the server with, for TLS. "
+    "Default: a connection without TLS.",
 )
 _MAX_MESSAGE_BYTES = flags.DEFINE_integer(
-    "max_message_bytes", 64 * 2**20, "Largest request and answer."
-)
-_OWN = (
-    *("server", "input", "output", "target", "model_name", "model_version"),
-    *("version_label", "signature", "n_best", "scores", "beam_size", "alpha"),
-    *("max_length", "batch_size", "concurrency", "lines_at_once"),
-    *("timeout_seconds", "retries", "ssl_ca_file", "max_message_bytes"),
+    "max_message_bytes",
+    64 * 2**20,
+    "Largest size of a request and of an answer, in bytes.",
 )
 
 
@@ -127,4 +151,4 @@ def _warn(message: str) -> None:
 
 
 if __name__ == "__main__":
-    program.run(main, __doc__ or "", _OWN, with_tensorflow=False)
+    program.run(main, __doc__ or "", with_tensorflow=False)

@@ -18,45 +18,42 @@ from absl import flags
 from t2t_keras.errors import UserError
 from t2t_keras.settings import program
 
-_OWN = (
-    "model_dir",
-    "checkpoint",
-    "split",
-    "source",
-    "reference",
-    "output",
-    "beam_size",
-    "alpha",
-    "ascii_quotes",
-    "cutoff_length",
-)
 _MODEL = program.define_model_flags()
 _SPLIT = flags.DEFINE_enum(
-    "split", "test", ["train", "dev", "test"], "Which split of the run's corpus."
+    "split",
+    "test",
+    ["train", "dev", "test"],
+    "Split of the run's corpus to score.",
 )
 _SOURCE = flags.DEFINE_list(
     "source",
     [],
-    "Files to translate instead, one sentence a line, plain or .gz. A .tsv holds the "
-    "references, too, and for a parser a .mrg its trees.",
+    "Files to translate instead of --split, comma-separated, plain or .gz, "
+    "one sentence a line. A .tsv file also holds the references, and a .mrg "
+    "file the trees for a parser.",
 )
-_REFERENCE = flags.DEFINE_list("reference", [], "What --source should become.")
+_REFERENCE = flags.DEFINE_list(
+    "reference",
+    [],
+    "Files of the reference translations of --source, line by line, comma-separated.",
+)
 _OUTPUT = flags.DEFINE_string(
     "output",
     None,
-    "File for the translations; below MODEL_DIR/translations if not given.",
+    "File for the translations. Default: one below MODEL_DIR/translations, "
+    "or none with --source.",
 )
 _ASCII_QUOTES = flags.DEFINE_bool(
     "ascii_quotes",
     False,
-    "Whether the tokenized BLEU takes curly and low quotes for straight ones, as the "
-    "paper's reference of newstest2014 had them.",
+    "Whether the tokenized BLEU reads curly and low quotes as straight "
+    "ones, as in the paper's reference of newstest2014.",
 )
 _CUTOFF_LENGTH = flags.DEFINE_integer(
     "cutoff_length",
     None,
-    "Of a parser: words, punctuation counted, up to which a sentence is in the second "
-    "of EVALB's summaries; 40 if not given.",
+    "Longest sentence in EVALB's second summary of a parser, in words and "
+    "punctuation marks. Default: 40.",
     lower_bound=1,
 )
 
@@ -107,4 +104,4 @@ def _check() -> None:
 
 
 if __name__ == "__main__":
-    program.run(main, __doc__ or "", _OWN, check=_check)
+    program.run(main, __doc__ or "", check=_check)

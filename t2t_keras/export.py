@@ -18,92 +18,78 @@ from absl import flags
 from t2t_keras.runs.export_settings import ExportSettings, parse_batch_sizes
 from t2t_keras.settings import program
 
-_OWN = (
-    "model_dir",
-    "checkpoint",
-    "beam_size",
-    "alpha",
-    "format",
-    "xla",
-    "precision",
-    "n_best",
-    "max_source_length",
-    "max_characters",
-    "max_beam_size",
-    "max_attention_length",
-    "batch_sizes",
-    "model_name",
-    "quantization",
-)
 _MODEL = program.define_model_flags()
 _FORMAT = flags.DEFINE_multi_enum(
     "format",
     ["text", "ids"],
     ["text", "ids", "ctranslate2"],
-    "What to write, once for each: text, a SavedModel that takes and gives text; ids, "
-    "one that takes and gives token ids; ctranslate2, a model of CTranslate2, which "
-    "takes its search's settings when it translates.",
+    "Format to write, once for each: text, a SavedModel with text in and "
+    "out; ids, a SavedModel with token ids in and out; ctranslate2, a model "
+    "of CTranslate2, whose search is set when it translates",
 )
 _XLA = flags.DEFINE_bool(
     "xla",
     False,
-    "Whether XLA compiles the search of format text: for servers that are started with "
-    "--xla_cpu_compilation_enabled or --xla_gpu_compilation_enabled; others refuse it.",
+    "Whether XLA compiles the search of the text format, for servers "
+    "started with --xla_cpu_compilation_enabled or "
+    "--xla_gpu_compilation_enabled. Other servers refuse such a version.",
 )
 _PRECISION = flags.DEFINE_enum(
     "precision",
     None,
     ["float32", "bfloat16"],
-    "What weights are stored and computed in; as in the run if not given, but float16 "
-    "becomes float32.",
+    "Type in which weights are stored and computed. Default: that of the "
+    "run, or float32 where that is float16.",
 )
 _N_BEST = flags.DEFINE_integer(
     "n_best",
     None,
-    "Translations of each text that signature nbest gives; --beam_size if not given.",
+    "Number of translations of each text in signature nbest. Default: --beam_size.",
     lower_bound=1,
 )
 _MAX_SOURCE_LENGTH = flags.DEFINE_integer(
     "max_source_length",
     None,
-    "Tokens, EOS counted, after which a source is cut; as translate has it if not "
-    "given.",
+    "Longest source in tokens, EOS included; longer ones are cut. Default: "
+    "as in translate.",
     lower_bound=2,
 )
 _MAX_CHARACTERS = flags.DEFINE_integer(
     "max_characters",
     None,
-    "Code points, after normalization, after which a source is cut; if not given, so "
-    "many that no text is cut that has not too many tokens as well.",
+    "Longest source in code points after normalization; longer ones are "
+    "cut. Default: so many that only texts with too many tokens are cut.",
     lower_bound=1,
 )
 _MAX_BEAM_SIZE = flags.DEFINE_integer(
     "max_beam_size",
     None,
-    "Most hypotheses that a request to signature translate_with_options may ask for; "
-    "8, or --beam_size if that is more, if not given.",
+    "Largest beam size that a request to signature translate_with_options "
+    "may ask for. Default: 8, or --beam_size if that is larger.",
     lower_bound=1,
 )
 _MAX_ATTENTION_LENGTH = flags.DEFINE_integer(
     "max_attention_length",
     64,
-    "Tokens of either side, EOS counted, after which signature attention cuts.",
+    "Longest source and longest target of signature attention in tokens, "
+    "EOS included; longer ones are cut.",
     lower_bound=2,
 )
 _BATCH_SIZES = flags.DEFINE_list(
     "batch_sizes",
     None,
-    "Ascending: what a server is told to fill batches up to, and warmed for. "
-    "1,2,4,8,16,32 if not given; 1,8,32 with --xla, which compiles for each.",
+    "Batch sizes that a server pads to and is warmed up for, ascending, "
+    "comma-separated. Default: 1,2,4,8,16,32, or 1,8,32 with --xla, which "
+    "compiles for each.",
 )
 _MODEL_NAME = flags.DEFINE_string(
-    "model_name", "translate", "What requests to a server call the model."
+    "model_name", "translate", "Name of the model in requests to a server."
 )
 _QUANTIZATION = flags.DEFINE_enum(
     "quantization",
     "float32",
     ["float32", "float16", "int16", "int8", "int8_float32"],
-    "How a model of CTranslate2 stores its weights.",
+    "Type in which CTranslate2 stores the weights.",
 )
 
 
@@ -147,4 +133,4 @@ def _check() -> None:
 
 
 if __name__ == "__main__":
-    program.run(main, __doc__ or "", _OWN, check=_check)
+    program.run(main, __doc__ or "", check=_check)

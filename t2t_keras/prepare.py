@@ -20,7 +20,11 @@ from absl import flags
 from t2t_keras.files.signals import Interrupted
 from t2t_keras.settings import program
 from t2t_keras.settings.config import DataConfig
-from t2t_keras.settings.flags import config_from_flags, define_config_flags
+from t2t_keras.settings.flags import (
+    accept_model_dir,
+    config_from_flags,
+    define_config_flags,
+)
 from t2t_keras.settings.flat import with_absolute_paths
 
 _DATA = tuple(
@@ -29,22 +33,24 @@ _DATA = tuple(
     if field.name not in ("records", "bounds_per_doubling", "tokens_per_batch")
 )
 _OUTPUT = flags.DEFINE_string(
-    "output", None, "Folder of the records, made if it is not there. Required."
+    "output", None, "Folder of the records, made if it is missing. Required."
 )
 _WORKERS = flags.DEFINE_integer(
-    "workers", None, "Processes that encode; as many as cores if not given.", 1
+    "workers", None, "Number of processes that encode. Default: one for each core.", 1
 )
 _PAIRS_PER_SHARD = flags.DEFINE_integer(
     "pairs_per_shard",
     None,
-    "Sentence pairs in a shard; 500,000 if not given. A process that is killed "
-    "loses one shard at most, and one at a time is in memory.",
+    "Number of sentence pairs in a shard. Default: 500,000. A process holds "
+    "one shard in memory, and loses it if it is killed.",
     1,
 )
 _VERIFY = flags.DEFINE_bool(
-    "verify", False, "Make nothing: read the records whole and check every hash."
+    "verify",
+    False,
+    "Whether to make nothing, but to read all records and check every hash.",
 )
-flags.DEFINE_string("model_dir", None, "Not used: flagfiles for training name it.")
+accept_model_dir()
 define_config_flags()
 
 
@@ -82,5 +88,4 @@ def _check() -> None:
 
 
 if __name__ == "__main__":
-    own = ("output", "workers", "pairs_per_shard", "verify")
-    program.run(main, __doc__ or "", [*own, *_DATA], check=_check)
+    program.run(main, __doc__ or "", settings_used=_DATA, check=_check)

@@ -18,15 +18,18 @@ from t2t_keras.errors import UserError
 from t2t_keras.files.lines import opened_input, opened_output
 from t2t_keras.settings import program
 
-_OWN = ("treebank", "output", "copies", "seed")
 _TREEBANK = flags.DEFINE_string(
-    "treebank", None, "Trees in Penn Treebank brackets, plain or .gz. Required."
+    "treebank", None, "File of trees in Penn Treebank brackets, plain or .gz. Required."
 )
 _OUTPUT = flags.DEFINE_string(
-    "output", None, "File to write, a tree to a line, replaced if there. Required."
+    "output", None, "File to write, one tree a line, replaced if it exists. Required."
 )
-_COPIES = flags.DEFINE_integer("copies", 10, "Sentences made of each.", 0)
-_SEED = flags.DEFINE_integer("seed", 1, "Of what is exchanged for what.", 0)
+_COPIES = flags.DEFINE_integer(
+    "copies", 10, "Number of new sentences made from each sentence.", 0
+)
+_SEED = flags.DEFINE_integer(
+    "seed", 1, "Seed of the random choice of phrases that change places.", 0
+)
 
 
 def main() -> int:
@@ -66,4 +69,4 @@ def _check() -> None:
 
 
 if __name__ == "__main__":
-    program.run(main, __doc__ or "", _OWN, check=_check)
+    program.run(main, __doc__ or "", check=_check)

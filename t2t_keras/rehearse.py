@@ -21,12 +21,11 @@ from t2t_keras.settings.flags import (
     without_flag,
 )
 
-_OWN = ("num_workers", "model_dir")
 _NUM_WORKERS = flags.DEFINE_integer(
-    "num_workers", 2, "Processes to start.", lower_bound=1
+    "num_workers", 2, "Number of worker processes to start.", lower_bound=1
 )
 _MODEL_DIR = flags.DEFINE_string(
-    "model_dir", None, "Directory of the run, made if it is not there. Required."
+    "model_dir", None, "Directory of the training run, made if it is missing. Required."
 )
 define_config_flags()
 
@@ -49,7 +48,6 @@ if __name__ == "__main__":
     program.run(
         main,
         __doc__ or "",
-        _OWN,
         with_config=True,
         own_devices=True,
         check=_check,

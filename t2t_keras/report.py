@@ -18,15 +18,14 @@ from absl import flags
 from t2t_keras.errors import UserError
 from t2t_keras.settings import program
 
-_OWN = ("output", "texts")
 _OUTPUT = flags.DEFINE_string(
-    "output", None, "Folder for the report; report/ in the first argument if not given."
+    "output", None, "Folder for the report. Default: report/ in the first argument."
 )
 _TEXTS = flags.DEFINE_bool(
     "texts",
     True,
-    "Whether sources and references stand beside sample translations. Without them a "
-    "parser's trees are shown without words.",
+    "Whether sample translations are shown with their sources and "
+    "references. Without them, a parser's trees are shown without words.",
 )
 
 
@@ -75,4 +74,4 @@ def _check(folders: Sequence[str]) -> None:
 
 
 if __name__ == "__main__":
-    program.run(main, __doc__ or "", _OWN, takes_arguments=True, check=_check)
+    program.run(main, __doc__ or "", takes_arguments=True, check=_check)

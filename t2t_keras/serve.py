@@ -26,135 +26,138 @@ from t2t_keras.serving.server.settings import (
 )
 from t2t_keras.settings import program
 
-_OWN = (
+flags.DEFINE_string(
     "model_base_path",
-    "model_name",
-    "model_config_file",
-    "model_config_file_poll_wait_seconds",
-    "port",
-    "host",
-    "enable_batching",
-    "batching_parameters_file",
-    "grpc_max_threads",
-    "max_rows",
-    "grpc_channel_arguments",
-    "ssl_config_file",
-    "enable_grpc_healthcheck_service",
-    "file_system_poll_wait_seconds",
-    "max_num_load_retries",
-    "load_retry_interval_micros",
-    "allow_version_labels_for_unavailable_models",
-    "enable_model_warmup",
-    "num_request_iterations_for_warmup",
-    "xla_cpu_compilation_enabled",
-    "tensorflow_session_parallelism",
-    "tensorflow_intra_op_parallelism",
-    "tensorflow_inter_op_parallelism",
+    ServerSettings.model_base_path,
+    "Directory of one model, with a folder for each version. Required "
+    "unless --model_config_file is given.",
 )
 flags.DEFINE_string(
-    "model_base_path", "", "Directory with a folder for each version of the model."
+    "model_name", ServerSettings.model_name, "Name of the model in requests."
 )
-flags.DEFINE_string("model_name", "default", "What clients call the model.")
 flags.DEFINE_string(
     "model_config_file",
-    "",
-    "A text ModelServerConfig, for several models, versions or labels. Instead of "
-    "--model_base_path and --model_name.",
+    ServerSettings.model_config_file,
+    "File with a text ModelServerConfig: several models, versions or "
+    "labels. Instead of --model_base_path and --model_name.",
 )
 flags.DEFINE_float(
     "model_config_file_poll_wait_seconds",
-    0,
-    "Seconds between two looks whether --model_config_file has changed; 0 for never.",
+    ServerSettings.model_config_file_poll_wait_seconds,
+    "Seconds between two checks of --model_config_file for changes; 0 for never.",
     lower_bound=0,
 )
 flags.DEFINE_integer(
     "port",
-    8500,
-    "To listen at; 0 for any that is free.",
+    ServerSettings.port,
+    "Port to listen on; 0 for any free port.",
     lower_bound=0,
     upper_bound=65_535,
 )
 flags.DEFINE_string(
     "host",
-    "127.0.0.1",
-    "Address to listen at; 0.0.0.0 for everybody who can reach this machine.",
+    ServerSettings.host,
+    "Address to listen on; 0.0.0.0 for all addresses of this machine.",
 )
 flags.DEFINE_bool(
-    "enable_batching", False, "Join requests that come together to batches."
+    "enable_batching",
+    ServerSettings.enable_batching,
+    "Whether requests that arrive together are joined into batches.",
 )
 flags.DEFINE_string(
-    "batching_parameters_file", "", "A text BatchingParameters: sizes and times."
+    "batching_parameters_file",
+    ServerSettings.batching_parameters_file,
+    "File with a text BatchingParameters: sizes and timeouts of batches. "
+    "Default: those of TensorFlow Serving.",
 )
 flags.DEFINE_integer(
     "grpc_max_threads",
-    128,
-    "Predict requests at a time; any more get RESOURCE_EXHAUSTED.",
+    ServerSettings.grpc_max_threads,
+    "Most Predict requests at a time; further ones get RESOURCE_EXHAUSTED.",
     lower_bound=1,
 )
 flags.DEFINE_integer(
     "max_rows",
-    1024,
-    "Texts of a Predict request; one with more gets INVALID_ARGUMENT. With "
-    "--enable_batching its max_batch_size, where that is more.",
+    ServerSettings.max_rows,
+    "Most texts in a Predict request; a request with more gets "
+    "INVALID_ARGUMENT. With --enable_batching, max_batch_size of the "
+    "batching parameters if that is larger.",
     lower_bound=1,
 )
 flags.DEFINE_string(
     "grpc_channel_arguments",
-    "",
-    "gRPC's own settings, name=value with commas between them, such as "
-    "grpc.max_receive_message_length=4194304, in bytes.",
+    ServerSettings.grpc_channel_arguments,
+    "Settings of gRPC, as name=value separated by commas, such as "
+    "grpc.max_receive_message_length=4194304 (bytes).",
 )
 flags.DEFINE_string(
-    "ssl_config_file", "", "A text SSLConfig: keys for TLS. Plain text if not given."
+    "ssl_config_file",
+    ServerSettings.ssl_config_file,
+    "File with a text SSLConfig: keys for TLS. Default: connections without TLS.",
 )
 flags.DEFINE_bool(
-    "enable_grpc_healthcheck_service", False, "Answer grpc.health.v1.Health/Check."
+    "enable_grpc_healthcheck_service",
+    ServerSettings.enable_grpc_healthcheck_service,
+    "Whether health checks are answered: grpc.health.v1.Health, Check and Watch.",
 )
 flags.DEFINE_float(
     "file_system_poll_wait_seconds",
-    1,
-    "Seconds between two looks for new versions; 0 looks once.",
+    ServerSettings.file_system_poll_wait_seconds,
+    "Seconds between two checks for new versions; 0 to check once, at the start.",
     lower_bound=0,
 )
 flags.DEFINE_integer(
-    "max_num_load_retries", 5, "Of a version that cannot be loaded.", lower_bound=0
+    "max_num_load_retries",
+    ServerSettings.max_num_load_retries,
+    "Most retries after a version failed to load.",
+    lower_bound=0,
 )
 flags.DEFINE_integer(
     "load_retry_interval_micros",
-    60_000_000,
+    ServerSettings.load_retry_interval_micros,
     "Microseconds between two attempts to load a version.",
     lower_bound=0,
 )
 flags.DEFINE_bool(
     "allow_version_labels_for_unavailable_models",
-    False,
-    "Let new labels name versions that are not loaded; a config file with labels "
-    "needs it at the start.",
+    ServerSettings.allow_version_labels_for_unavailable_models,
+    "Whether a new label may name a version that is not loaded. A "
+    "--model_config_file with labels needs it at the start.",
 )
 flags.DEFINE_bool(
-    "enable_model_warmup", True, "Run the warm-up requests of each version."
+    "enable_model_warmup",
+    ServerSettings.enable_model_warmup,
+    "Whether the warm-up requests of a version are run before it is served.",
 )
 flags.DEFINE_integer(
-    "num_request_iterations_for_warmup", 1, "Of each warm-up request.", lower_bound=1
+    "num_request_iterations_for_warmup",
+    ServerSettings.num_request_iterations_for_warmup,
+    "Number of times that each warm-up request is run.",
+    lower_bound=1,
 )
 flags.DEFINE_bool(
     "xla_cpu_compilation_enabled",
-    False,
-    "Let exports compile; without it, those made with --xla fail.",
+    ServerSettings.xla_cpu_compilation_enabled,
+    "Whether XLA may compile. Without it, versions exported with --xla fail.",
 )
 flags.DEFINE_integer(
     "tensorflow_session_parallelism",
-    0,
-    "Threads within and between ops; 0 for what fits the machine.",
+    ServerSettings.tensorflow_session_parallelism,
+    "Number of threads within ops and of threads between ops; 0 for numbers "
+    "that fit the machine.",
     lower_bound=0,
 )
 flags.DEFINE_integer(
-    "tensorflow_intra_op_parallelism", 0, "Threads within an op.", lower_bound=0
+    "tensorflow_intra_op_parallelism",
+    ServerSettings.tensorflow_intra_op_parallelism,
+    "Number of threads within an op; 0 for --tensorflow_session_parallelism.",
+    lower_bound=0,
 )
 flags.DEFINE_integer(
     "tensorflow_inter_op_parallelism",
-    0,
-    "Threads between ops; 0 for one for each core, and four at least.",
+    ServerSettings.tensorflow_inter_op_parallelism,
+    "Number of threads between ops; 0 for --tensorflow_session_parallelism "
+    "or, if that is 0 too, one for each core and at least four.",
     lower_bound=0,
 )
 
@@ -194,4 +197,4 @@ def _check(arguments: Sequence[str]) -> None:
 
 
 if __name__ == "__main__":
-    program.run(main, __doc__ or "", _OWN, takes_arguments=True, check=_check)
+    program.run(main, __doc__ or "", takes_arguments=True, check=_check)

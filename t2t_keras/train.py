@@ -15,7 +15,7 @@ from t2t_keras.settings.flags import config_from_flags, define_config_flags
 from t2t_keras.settings.flat import with_absolute_paths
 
 _MODEL_DIR = flags.DEFINE_string(
-    "model_dir", None, "Directory of the run, made if it is not there. Required."
+    "model_dir", None, "Directory of the training run, made if it is missing. Required."
 )
 define_config_flags()
 
@@ -52,7 +52,6 @@ if __name__ == "__main__":
     program.run(
         main,
         __doc__ or "",
-        ["model_dir"],
         with_config=True,
         own_devices=True,
         check=_check,

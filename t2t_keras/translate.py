@@ -22,30 +22,30 @@ from t2t_keras.files.lines import (
 )
 from t2t_keras.settings import program
 
-_OWN = (
-    "model_dir",
-    "checkpoint",
-    "input",
-    "output",
-    "beam_size",
-    "alpha",
-    "n_best",
-    "scores",
-    "lines_at_once",
-)
 _MODEL = program.define_model_flags()
 _INPUT = flags.DEFINE_string(
-    "input", "-", "File to translate, plain or .gz, UTF-8; - for standard input."
+    "input",
+    "-",
+    "File to translate: UTF-8, plain or .gz, one sentence a line; - for "
+    "standard input.",
 )
 _OUTPUT = flags.DEFINE_string(
-    "output", "-", "File to write, replaced if there; - for standard output."
+    "output",
+    "-",
+    "File for the translations, replaced if it exists; - for standard output.",
 )
-_N_BEST = flags.DEFINE_integer("n_best", 1, "Translations of each line.", lower_bound=1)
-_SCORES = flags.DEFINE_bool("scores", False, "Write score and log probability too.")
+_N_BEST = flags.DEFINE_integer(
+    "n_best", 1, "Number of translations of each line.", lower_bound=1
+)
+_SCORES = flags.DEFINE_bool(
+    "scores",
+    False,
+    "Whether the score and the log probability are written before each translation.",
+)
 _LINES_AT_ONCE = flags.DEFINE_integer(
     "lines_at_once",
     1024,
-    "Lines that are read, sorted by length, and translated.",
+    "Number of lines that are read, sorted by length, and translated together.",
     lower_bound=1,
 )
 
@@ -86,4 +86,4 @@ def _translate_all(translator, source: IO[bytes], target: IO[str]) -> None:
 
 
 if __name__ == "__main__":
-    program.run(main, __doc__ or "", _OWN, check=lambda: program.required("model_dir"))
+    program.run(main, __doc__ or "", check=lambda: program.required("model_dir"))

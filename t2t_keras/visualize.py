@@ -21,77 +21,75 @@ from t2t_keras.attention.request import KINDS, Choice, PictureRequest, parse_hea
 from t2t_keras.errors import UserError
 from t2t_keras.settings import program
 
-_OWN = (
-    "model_dir",
-    "checkpoint",
-    "export_dir",
-    "sentence",
-    "translation",
-    "what",
-    "kind",
-    "layer",
-    "heads",
-    "words",
-    "merge_subwords",
-    "input",
-    "input_translation",
-    "sentences",
-    "output",
-    "format",
-    "beam_size",
-    "alpha",
+_MODEL = program.define_model_flags(
+    about_model_dir="Directory of a training run. Required without --export_dir."
 )
-_MODEL = program.define_model_flags()
 _EXPORT_DIR = flags.DEFINE_string(
-    "export_dir", None, "An export of text, or the folder of its versions, instead."
+    "export_dir",
+    None,
+    "Folder of an export of text, or of its versions, instead of --model_dir.",
 )
 _SENTENCE = flags.DEFINE_multi_string(
-    "sentence", None, "What to draw. For several on one page"
+    "sentence", None, "Sentence to draw; several are put on one page"
 )
 _TRANSLATION = flags.DEFINE_multi_string(
-    "translation", None, "Of each --sentence, the model's own if not given"
+    "translation", None, "Translation of each --sentence. Default: the model's own"
 )
 _WHAT = flags.DEFINE_list(
     "what",
     None,
-    "What to make: lines, heat_maps, page, summary. The first three if not given, or "
-    "without --sentence the summary. The page has all layers, heads and words to "
-    "choose from; --layer, --heads and --words are of figures.",
+    "Pictures to make, comma-separated: lines, heat_maps, page, summary. "
+    "Default: the first three, or the summary without --sentence. The page "
+    "has all layers, heads and words to choose from; --layer, --heads and "
+    "--words apply to figures only.",
 )
 _KIND = flags.DEFINE_list(
     "kind",
     None,
-    "Which attention: encoder, decoder, or memory, which is from the decoder to the "
-    "encoder's output; all three if not given.",
+    "Kinds of attention, comma-separated: encoder, decoder, memory (from "
+    "the decoder to the encoder's output). Default: all three.",
 )
 _LAYER = flags.DEFINE_integer(
-    "layer", None, "From 1; the last one if not given, and of heat maps all."
+    "layer",
+    None,
+    "Layer to draw, from 1. Default: the last one, or all layers in heat maps.",
 )
 _HEADS = flags.DEFINE_list(
-    "heads", None, "Heads to draw lines of, from 1; all if not given."
+    "heads", None, "Heads to draw lines of, comma-separated, from 1. Default: all."
 )
 _WORDS = flags.DEFINE_list(
-    "words", None, "Words to draw lines from, those of all others left out."
+    "words", None, "Words to draw lines from, comma-separated. Default: all."
 )
 _MERGE_SUBWORDS = flags.DEFINE_bool(
-    "merge_subwords", False, "Whether figures show words; the page shows both."
+    "merge_subwords",
+    False,
+    "Whether figures show words instead of subwords. The page shows both.",
 )
 _INPUT = flags.DEFINE_string(
-    "input", None, "File of sentences for the summary, plain or .gz, one a line."
+    "input",
+    None,
+    "File of sentences for the summary, plain or .gz, one a line. Default: "
+    "the dev set of the run.",
 )
 _INPUT_TRANSLATION = flags.DEFINE_string(
-    "input_translation", None, "Their translations; the model's own if not given."
+    "input_translation",
+    None,
+    "File of the translations of --input, line by line. Default: the model's own.",
 )
 _SENTENCES = flags.DEFINE_integer(
-    "sentences", 500, "Sentences of the summary, from the first.", lower_bound=1
+    "sentences",
+    500,
+    "Most sentences in the summary, counted from the first.",
+    lower_bound=1,
 )
 _OUTPUT = flags.DEFINE_string(
     "output",
     None,
-    "Folder for the files; pictures, below MODEL_DIR, if not given.",
+    "Folder for the files. Default: pictures below --model_dir, or in the "
+    "working directory for an export.",
 )
 _FORMAT = flags.DEFINE_enum(
-    "format", "svg", ["svg", "png", "pdf"], "What figures are written as."
+    "format", "svg", ["svg", "png", "pdf"], "Format of the figures."
 )
 
 
@@ -141,4 +139,4 @@ def _check() -> None:
 
 
 if __name__ == "__main__":
-    program.run(main, __doc__ or "", _OWN, check=_check)
+    program.run(main, __doc__ or "", check=_check)

@@ -39,54 +39,71 @@ class DataConfig:
 
     dataset: str | None = setting(
         None,
-        "A TFDS name (wmt14_translate/de-en) or a folder under data/ (grammar_ende). "
-        "Leave it out and give --train_source for text files of your own.",
+        "Corpus: a TFDS name (wmt14_translate/de-en) or a folder under data/ "
+        "(grammar_ende). Default: the text files of --train_source.",
     )
     data_dir: str | None = setting(
         None,
-        "Where TFDS keeps prepared datasets; its own default, ~/tensorflow_datasets, "
-        "if not given.",
+        "Directory of prepared TFDS datasets. Default: that of TFDS, "
+        "~/tensorflow_datasets.",
     )
     download: bool = setting(
         False, "Whether TFDS may download a dataset that is not prepared yet."
     )
-    source_language: str = setting("en", "Language to translate from, as a code (en).")
+    source_language: str = setting(
+        "en", "Language to translate from, as a code such as en."
+    )
     target_language: str = setting(
-        "de", "Language to translate to, as a code (de); tree for a parser."
+        "de", "Language to translate to, as a code such as de; tree for a parser."
     )
     train_source: tuple[str, ...] = setting(
         (),
-        "Source side of the training text: files, plain or .gz, one sentence a line, "
-        "comma-separated, patterns allowed. A .tsv holds both sides, a .mrg trees.",
+        "Files of training text in the source language, comma-separated, plain "
+        "or .gz, one sentence a line; patterns are allowed. A .tsv file holds "
+        "both languages, a .mrg file trees.",
     )
-    train_target: tuple[str, ...] = setting((), "Target side, line by line the same.")
+    train_target: tuple[str, ...] = setting(
+        (),
+        "Files of training text in the target language, line by line the "
+        "translations of --train_source.",
+    )
     mixture: tuple[str, ...] = setting(
         (),
-        "More training text beside this main corpus, comma-separated, each with the "
-        "rate at which it is seen: NAME:RATE (a dataset, a .tsv or .mrg file, a folder "
-        "of records) or SOURCE:TARGET:RATE. At rate 2 an epoch has each pair twice, at "
-        "0.25 another quarter of them each time.",
+        "Further training text beside the main corpus, comma-separated, each "
+        "with the rate at which it is seen: NAME:RATE (a dataset, a .tsv or "
+        ".mrg file, a folder of records) or SOURCE:TARGET:RATE. At rate 2 an "
+        "epoch has each pair twice, at 0.25 another quarter of the pairs each "
+        "time.",
     )
-    dev_source: tuple[str, ...] = setting((), "Source side of the dev set.")
-    dev_target: tuple[str, ...] = setting((), "Target side of the dev set.")
-    test_source: tuple[str, ...] = setting((), "Source side of the test set.")
-    test_target: tuple[str, ...] = setting((), "Target side of the test set.")
+    dev_source: tuple[str, ...] = setting(
+        (), "Files of the dev set in the source language."
+    )
+    dev_target: tuple[str, ...] = setting(
+        (), "Files of the dev set in the target language."
+    )
+    test_source: tuple[str, ...] = setting(
+        (), "Files of the test set in the source language."
+    )
+    test_target: tuple[str, ...] = setting(
+        (), "Files of the test set in the target language."
+    )
     records: str | None = setting(
         None,
-        "A folder that t2t_keras.prepare made: train on it instead of on text, with "
-        "its vocabulary, dev and test set.",
+        "Folder of records made by t2t_keras.prepare, to train on instead of "
+        "text, with its vocabulary, dev and test set.",
     )
     vocabulary_file: str | None = setting(
         None,
-        "A SentencePiece model to use instead of learning one (pad 0, eos 1, unk 2).",
+        "SentencePiece model to use instead of learning one (pad 0, eos 1, unk 2).",
     )
     vocabulary_size: int = setting(
-        37_000, "Subwords to learn, shared by both languages. Paper: 37,000 EN-DE."
+        37_000,
+        "Number of subwords to learn, shared by both languages. Paper: 37,000 EN-DE.",
     )
     subwords: str = setting(
         "bpe",
-        "How subwords are learned: byte-pair encoding, or unigram, the nearest to "
-        "the word pieces of the paper's EN-FR model.",
+        "Method of learning subwords: bpe (byte-pair encoding), or unigram, the "
+        "nearest to the word pieces of the paper's EN-FR model.",
         choices=("bpe", "unigram"),
     )
     max_length: int = setting(
@@ -96,22 +113,22 @@ class DataConfig:
     )
     batching: str = setting(
         "bucket",
-        "How batches are filled: in buckets, a row for each pair with pairs of like "
-        "length, as the paper did; or packed, several pairs in a row, with less "
-        "padding and one shape to compile.",
+        "Method of filling batches: bucket, one pair a row beside pairs of "
+        "similar length, as in the paper; or pack, several pairs a row, with "
+        "less padding and one shape to compile.",
         choices=("bucket", "pack"),
     )
     max_shapes: int = setting(
         24,
-        "Most shapes of batches, where they are filled in buckets. More of them pad "
-        "less, compile longer, and mix long and short sentences less.",
+        "Most shapes of batches with --batching=bucket. More shapes pad less, "
+        "compile longer, and mix short and long sentences less.",
         low=1,
         high=1024,
     )
     tokens_per_batch: int = setting(
         25_000,
-        "Most source tokens, and most target tokens, in one update of all devices "
-        "together, padding counted.",
+        "Most source tokens, and most target tokens, in one update of all "
+        "devices together, padding included.",
         low=2,
     )
 
@@ -137,36 +154,41 @@ class DataConfig:
 class ModelConfig:
     """Model: the hyperparameters of section 3 and Table 3."""
 
-    num_layers: int = setting(6, "N, layers of the encoder and of the decoder.", low=1)
-    d_model: int = setting(512, "Width of the model, even.", low=2)
+    num_layers: int = setting(
+        6, "N, number of layers in the encoder and in the decoder.", low=1
+    )
+    d_model: int = setting(512, "Width of the model, an even number.", low=2)
     d_ff: int = setting(2048, "Inner width of the feed-forward networks.", low=1)
-    num_heads: int = setting(8, "h, attention heads.", low=1)
+    num_heads: int = setting(8, "h, number of attention heads.", low=1)
     d_k: int | None = setting(
         None,
-        "Size of queries and keys per head; d_model / num_heads if not given.",
+        "Size of the queries and keys of a head. Default: d_model / num_heads.",
         low=1,
     )
     d_v: int | None = setting(
         None,
-        "Size of values per head; d_model / num_heads if not given.",
+        "Size of the values of a head. Default: d_model / num_heads.",
         low=1,
     )
-    dropout_rate: float = setting(0.1, "P_drop, from 0 to 0.99.", low=0, high=0.99)
+    dropout_rate: float = setting(
+        0.1, "P_drop, rate of dropout, from 0 to 0.99.", low=0, high=0.99
+    )
     attention_dropout_rate: float = setting(
         0.0,
-        "Share of the attention weights to drop, from 0 to 0.99. Paper: for parsing.",
+        "Rate of dropout of attention weights, from 0 to 0.99. The paper has it "
+        "for parsing.",
         low=0,
         high=0.99,
     )
     learned_positions: int | None = setting(
         None,
-        "Learn this many position vectors (Table 3, row E); sinusoids if not set.",
+        "Number of position vectors to learn (Table 3, row E). Default: sinusoids.",
         low=1,
     )
     encoder_neighborhood: int | None = setting(
         None,
-        "r, odd: tokens that one token may attend to in the encoder (section 4); "
-        "all of them if not set.",
+        "r, an odd number of tokens that a token may attend to in the encoder "
+        "(section 4). Default: all.",
         low=1,
     )
 
@@ -193,26 +215,30 @@ class TrainingConfig:
     """Training: how long, how fast, and what to keep."""
 
     train_steps: int = setting(
-        100_000, "Updates to make, in all. Paper: 100,000.", low=1
+        100_000, "Number of updates in all. Paper: 100,000.", low=1
     )
-    warmup_steps: int = setting(4_000, "Updates until the learning rate's peak.", low=1)
+    warmup_steps: int = setting(
+        4_000, "Number of updates until the learning rate reaches its peak.", low=1
+    )
     learning_rate_scale: float = setting(
-        1.0, "Factor on the paper's learning rate; 1 is the paper.", low=1e-9
+        1.0, "Factor on the paper's learning rate.", low=1e-9
     )
     label_smoothing: float = setting(
         0.1, "Epsilon of label smoothing, from 0 to 0.99.", low=0, high=0.99
     )
     seed: int = setting(
-        1, "Of initial weights, data order and dropout.", low=0, high=2**32 - 1
+        1, "Seed of initial weights, data order and dropout.", low=0, high=2**32 - 1
     )
     jit_compile: bool = setting(
         True,
-        "Whether XLA compiles forward and gradient; never for bfloat16 on CPUs.",
+        "Whether XLA compiles the forward pass and the gradient; never for "
+        "bfloat16 on CPUs.",
     )
     precision: str = setting(
         "float32",
-        "What is computed in: float32, bfloat16, or float16 with a dynamic loss "
-        "scale. Weights, softmax, loss, normalization and positions stay float32.",
+        "Type of the computation: float32, bfloat16, or float16 with a dynamic "
+        "loss scale. Weights, softmax, loss, normalization and positions stay "
+        "float32.",
         choices=("float32", "bfloat16", "float16"),
     )
     tf32: bool = setting(
@@ -220,23 +246,27 @@ class TrainingConfig:
     )
     strategy: str | None = setting(
         None,
-        "Where to train: one device, mirrored over this machine's, or multi_worker, "
-        "as TF_CONFIG or Slurm says. What there is decides if not given.",
+        "Devices to train on: one, mirrored (all of this machine), or "
+        "multi_worker (as TF_CONFIG or Slurm describes). Default: all devices "
+        "that there are.",
         choices=("one", "mirrored", "multi_worker"),
     )
     cpu_devices: int = setting(
-        1, "Devices to split the CPU into, to rehearse a run on several GPUs.", low=1
+        1,
+        "Number of devices to split the CPU into, to rehearse a run on several GPUs.",
+        low=1,
     )
     max_tokens_per_replica: int | None = setting(
         None,
-        "Most source tokens, and most target tokens, that a device computes at a "
-        "time; a larger share of --tokens_per_batch is added up in several parts.",
+        "Most source tokens, and most target tokens, that a device computes at "
+        "a time. A larger share of --tokens_per_batch is computed in several "
+        "parts (gradient accumulation). Default: no limit.",
         low=2,
     )
     log_steps: int = setting(
         100,
-        "Updates between two records of loss and speed, each with its line; short "
-        "lines come every few seconds besides.",
+        "Updates between two records of loss and speed, each with its line; "
+        "shorter lines follow every few seconds.",
         low=1,
     )
     eval_steps: int = setting(
@@ -244,11 +274,11 @@ class TrainingConfig:
     )
     dev_bleu_sentences: int = setting(
         500,
-        "Dev sentences to translate at each evaluation, greedily; 0 for none.",
+        "Number of dev sentences to translate greedily at each evaluation; 0 for none.",
         low=0,
     )
     save_steps: int = setting(
-        0, "Updates between two checkpoints; 0 to go by --save_minutes.", low=0
+        0, "Updates between two checkpoints; 0 for --save_minutes instead.", low=0
     )
     save_minutes: float = setting(
         10.0,
@@ -257,15 +287,18 @@ class TrainingConfig:
     )
     keep_checkpoints: int = setting(
         20,
-        "Newest checkpoints to keep; 0 for all. The best one is kept besides.",
+        "Number of newest checkpoints to keep; 0 for all. The best one is kept "
+        "as well.",
         low=0,
     )
     average_checkpoints: int = setting(
-        5, "Last checkpoints to average at the end. Paper: base 5, big 20.", low=1
+        5,
+        "Number of newest checkpoints to average at the end. Paper: base 5, big 20.",
+        low=1,
     )
     score_split: str = setting(
         "test",
-        "Which split is translated and scored at the end: test, or dev, on which "
+        "Split to translate and score at the end: test, or dev, on which "
         "variations are compared (Table 3).",
         choices=("dev", "test"),
     )
@@ -274,23 +307,26 @@ class TrainingConfig:
     )
     on_nonfinite: str = setting(
         "stop",
-        "What follows an update whose loss or gradient is not finite, and which is "
-        "therefore not made: stop, with its batch kept in the model_dir, or skip it.",
+        "Action after an update with a loss or gradient that is not finite, "
+        "which is never applied: stop, with its batch kept in the model "
+        "directory, or skip it.",
         choices=("stop", "skip"),
     )
     watchdog_minutes: float = setting(
         30.0,
-        "Minutes without a step after which all stacks are written down; 0 for never.",
+        "Minutes without a step after which the stacks of all threads are "
+        "written down; 0 for never.",
         low=0,
     )
     profile_steps: str | None = setting(
         None,
-        "First and last update to record for TensorBoard's profiler, as 100:110.",
+        "First and last update to record for TensorBoard's profiler, such as "
+        "100:110. Default: none.",
     )
     measure_ceiling: bool = setting(
         False,
-        "Whether to measure at the start how fast matrix products are here, to say "
-        "what share of it training reaches. Takes some seconds.",
+        "Whether the speed of matrix products is measured at the start, to "
+        "report the share of it that training reaches. Takes some seconds.",
     )
 
     def __post_init__(self):
@@ -319,10 +355,14 @@ class TrainingConfig:
 class DecodingConfig:
     """Decoding: how translations are searched for (section 6.1)."""
 
-    beam_size: int = setting(4, "Hypotheses that live at a time; 1 is greedy.", low=1)
+    beam_size: int = setting(
+        4, "Beam size: hypotheses kept at each step of the search; 1 is greedy.", low=1
+    )
     alpha: float = setting(0.6, "Strength of the length penalty, at least 0.", low=0)
     extra_length: int = setting(
-        50, "How many tokens longer than its source a translation may be.", low=0
+        50,
+        "Number of tokens by which a translation may be longer than its source.",
+        low=0,
     )
 
     def changed(

@@ -24,6 +24,15 @@ def define_config_flags(flag_values: flags.FlagValues = flags.FLAGS) -> None:
             _define(section, field, flag_values)
 
 
+def accept_model_dir(flag_values: flags.FlagValues = flags.FLAGS) -> None:
+    """Defines --model_dir for a program that ignores it, out of its --help.
+
+    Flagfiles for training name one.
+    """
+    about = "Ignored: flagfiles for training name it."
+    flags.DEFINE_string("model_dir", None, about, flag_values=flag_values)
+
+
 def _define(
     section: type, field: dataclasses.Field, flag_values: flags.FlagValues
 ) -> None:
@@ -106,7 +115,7 @@ def config_from_arguments(arguments: Sequence[str], of: str) -> ExperimentConfig
         UserError: If one of them is no setting, or has a value it cannot have.
     """
     flag_values = flags.FlagValues()
-    flags.DEFINE_string("model_dir", None, "", flag_values=flag_values)
+    accept_model_dir(flag_values)
     define_config_flags(flag_values)
     try:
         flag_values(["arguments", *with_flagfiles(arguments)])

@@ -23,8 +23,8 @@ from t2t_keras.settings.flags import check_settings_flags, help_text
 def run(
     main: Callable[..., int | None],
     usage: str,
-    own_flags: Sequence[str],
     with_config: bool = False,
+    settings_used: Sequence[str] = (),
     own_devices: bool = False,
     with_tensorflow: bool = True,
     takes_arguments: bool = False,
@@ -39,8 +39,8 @@ def run(
     Args:
         main: Does the work; flags are parsed when it is called.
         usage: The program's docstring, shown by --help.
-        own_flags: Flags that belong to this program alone, in the order of --help.
         with_config: Whether the settings of an experiment are flags here too.
+        settings_used: Settings that the program uses where it uses only some.
         own_devices: Whether `main` sets devices up, before it computes anything.
         with_tensorflow: Whether `main` needs it; it is then imported, without the
             noise that it makes.
@@ -51,7 +51,9 @@ def run(
     """
     if {"--help", "-help", "--h", "-h"} & set(sys.argv[1:]):
         with _ending_with_the_reader():
-            print(help_text(usage, flags.FLAGS, own_flags, with_config))
+            module = sys.modules[main.__module__]
+            own = [f.name for f in flags.FLAGS.get_key_flags_for_module(module)]
+            print(help_text(usage, flags.FLAGS, [*own, *settings_used], with_config))
         sys.exit(0)
 
     def guarded(argv: Sequence[str]) -> None:
@@ -151,6 +153,10 @@ def required(name: str) -> str:
     return value
 
 
+# What `define_model_flags` defines are the calling program's own flags.
+flags.disclaim_key_flags()
+
+
 class ModelFlags(NamedTuple):
     """The flags of every program that uses a trained model."""
 
@@ -164,30 +170,36 @@ class ModelFlags(NamedTuple):
         return config.decoding.changed(self.beam_size.value, self.alpha.value)
 
 
-def define_model_flags(flag_values: flags.FlagValues = flags.FLAGS) -> ModelFlags:
-    """Defines which model a program uses, and how it searches."""
+def define_model_flags(
+    flag_values: flags.FlagValues = flags.FLAGS,
+    *,
+    about_model_dir: str = "Directory of a training run. Required.",
+) -> ModelFlags:
+    """Defines the flags for the model that a program uses and for its search."""
     return ModelFlags(
         flags.DEFINE_string(
-            "model_dir", None, "Directory of a run. Required.", flag_values=flag_values
+            "model_dir", None, about_model_dir, flag_values=flag_values
         ),
         flags.DEFINE_string(
             "checkpoint",
             "averaged",
-            "Which weights: averaged (the mean made at the end of training, or else "
-            "the latest), latest, best, a step number, or a checkpoint's folder.",
+            "Checkpoint to use: averaged (the mean made at the end of training, or "
+            "else the latest), latest, best, a step number, or the folder of a "
+            "checkpoint.",
             flag_values=flag_values,
         ),
         flags.DEFINE_integer(
             "beam_size",
             None,
-            "Hypotheses that live at a time; as in the run if not given.",
+            "Beam size: hypotheses kept at each step of the search. Default: as in "
+            "the run.",
             lower_bound=1,
             flag_values=flag_values,
         ),
         flags.DEFINE_float(
             "alpha",
             None,
-            "Strength of the length penalty; as in the run if not given.",
+            "Strength of the length penalty. Default: as in the run.",
             lower_bound=0,
             flag_values=flag_values,
         ),

@@ -6,6 +6,7 @@ from absl import flags
 from t2t_keras.errors import UserError
 from t2t_keras.settings import program
 from t2t_keras.settings.config import DecodingConfig, ExperimentConfig
+from t2t_keras.settings.flags import accept_model_dir
 from tests.system.in_process import Finished, run_main, run_program
 
 
@@ -14,7 +15,7 @@ def run(*arguments: str, main=lambda: None, **settings: bool) -> Finished:
 
     def start() -> None:
         flags.DEFINE_string("colour", None, "Of the sky. Required.")
-        program.run(main, "Paints.\n\n    paint --colour=blue", ["colour"], **settings)
+        program.run(main, "Paints.\n\n    paint --colour=blue", **settings)
 
     return run_main(start, "paint", *arguments)
 
@@ -135,6 +136,25 @@ def test_help_is_the_usage_and_the_own_flags():
         assert "  --colour\n      Of the sky. Required.\n" in done.stdout, asked
         assert "--d_model" not in done.stdout, asked
         assert "--pdb" not in done.stdout, asked  # absl's own are for --helpfull
+
+
+def test_help_has_the_flags_of_the_model_and_no_ignored_one():
+    for define, listed in (
+        (program.define_model_flags, True),
+        (accept_model_dir, False),
+    ):
+
+        def start(define=define):
+            define()
+            flags.DEFINE_string("colour", None, "Of the sky.")
+            program.run(lambda: None, "Paints.", settings_used=["d_ff"])
+
+        flags.DEFINE_integer("d_ff", 2048, "Inner width.", module_name="elsewhere")
+        text = run_main(start, "paint", "--help").stdout
+        delattr(flags.FLAGS, "d_ff")
+        names = [line[4:] for line in text.splitlines() if line.startswith("  --")]
+        model = ["model_dir", "checkpoint [averaged]", "beam_size", "alpha"]
+        assert names == [*(model if listed else []), "colour", "d_ff [2048]"], define
 
 
 def test_a_required_flag():
