@@ -12,7 +12,6 @@ killed; what is done is not repeated. After each run the table is written anew:
 ablation.html, ablation.md, ablation.tsv and ablation.json.
 """
 
-import sys
 from pathlib import Path
 
 from absl import flags
@@ -83,18 +82,17 @@ def main() -> int:
         write_results(found, output)
         write_report(ablation_page(found), output, "ablation")
 
-    reserved = reserve_folder(output, ".lock", refusal=_REFUSAL, log=_say)
+    log = program.log
+    reserved = reserve_folder(output, ".lock", refusal=_REFUSAL, log=log)
     with reserved, Children() as children:
-        found = Study(rows, runs, output, given, _say, write, shares).run(children)
+        found = Study(rows, runs, output, given, log, write, shares).run(children)
     if children.signal_number is not None:
-        _say("stopped; what is done is kept. The same command goes on from there.")
+        program.log(
+            "stopped; what is done is kept. The same command goes on from there."
+        )
         return 128 + children.signal_number
     print(f"{len(found.runs)} of {len(runs)} runs are done: {output / 'ablation.html'}")
     return 2 if found.failures else 0
-
-
-def _say(text: str) -> None:
-    print(text, file=sys.stderr, flush=True)
 
 
 if __name__ == "__main__":

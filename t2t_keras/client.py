@@ -8,7 +8,7 @@
 
 The model is not needed here. The packages tensorflow and tensorflow-serving-api must be
 installed, but TensorFlow is not imported. With --n_best above 1 each line gives that
-many, the line's number before each. With --scores the score stands before the text.
+many, the line's number before each. With --scores the score is before the text.
 With --target nothing is translated: each line gives the score and the log probability
 of the target's line. Fields are separated by tabs.
 """
@@ -113,7 +113,7 @@ def main() -> None:
     """Translates, or scores."""
     # Not for --help, which need not know of gRPC.
     from t2t_keras.serving.client import translation_client as tc
-    from t2t_keras.serving.client.calls import ServedModel
+    from t2t_keras.serving.client.calls import ModelSpec
     from t2t_keras.serving.client.credentials import read_credentials
     from t2t_keras.serving.client.file_translation import FileTranslation
     from t2t_keras.serving.client.retries import RetryPolicy
@@ -133,7 +133,7 @@ def main() -> None:
     )
     client = tc.TranslationClient(
         server,
-        ServedModel(_MODEL_NAME.value, _MODEL_VERSION.value, _VERSION_LABEL.value),
+        ModelSpec(_MODEL_NAME.value, _MODEL_VERSION.value, _VERSION_LABEL.value),
         timeout_seconds=_TIMEOUT_SECONDS.value,
         retry=RetryPolicy(_RETRIES.value),
         credentials=read_credentials(_SSL_CA_FILE.value),

@@ -8,9 +8,8 @@
 Each export is a new version, a folder named by the next integer, which is what
 TensorFlow Serving watches: text in and translations out below MODEL_DIR/export, or
 MODEL_DIR/export_xla for servers that are started with XLA; token ids in and out,
-without TensorFlow Text, below MODEL_DIR/export_ids; what CTranslate2 reads below
-MODEL_DIR/export_ctranslate2. docs/serving.md and docs/ctranslate2.md say what is in
-each.
+without TensorFlow Text, below MODEL_DIR/export_ids; a model of CTranslate2 below
+MODEL_DIR/export_ctranslate2. docs/serving.md and docs/ctranslate2.md describe each.
 """
 
 from absl import flags

@@ -4,8 +4,8 @@
     python -m t2t_keras.serve --model_config_file=models.config --port=8500 \\
         --enable_batching --batching_parameters_file=batching.config
 
-The services, the flags and the files are TensorFlow Serving's: whoever needs more
-starts tensorflow_model_server with the same flags, and clients see no difference.
+Services, flags and files are those of TensorFlow Serving. In production, start
+tensorflow_model_server with the same flags; clients see no difference.
 """
 
 import contextlib

@@ -16,7 +16,7 @@ from t2t_keras.decoding.settings import BeamSearchSettings, RowOptions
 from t2t_keras.decoding.transformer_search import search_translations
 from t2t_keras.runs import exporting, models
 from t2t_keras.serving import signature
-from t2t_keras.serving.export.compiled_search import compiled
+from t2t_keras.serving.export.compiled_search import compile_search
 from t2t_keras.serving.export.ids_module import IdsModule
 from t2t_keras.serving.export.limits import ServingLimits
 from t2t_keras.typing import Tensor
@@ -65,7 +65,8 @@ def main() -> None:
     served = exporting.served_model(trained, EXTRA)
     module = IdsModule(
         dataclasses.replace(
-            served, search=compiled(search, BUCKETS) if given.xla == "on" else search
+            served,
+            search=compile_search(search, BUCKETS) if given.xla == "on" else search,
         ),
         trained.vocabulary,
         BeamSearchSettings(measured.BEAM, measured.ALPHA),

@@ -26,7 +26,7 @@ from t2t_keras.runs.export_limits import serving_limits
 from t2t_keras.runs.export_settings import ExportSettings
 from t2t_keras.runs.model_dir import ModelDir, package_versions
 from t2t_keras.runs.models import TrainedModel
-from t2t_keras.serving.export.compiled_search import buckets_up_to, compiled
+from t2t_keras.serving.export.compiled_search import buckets_up_to, compile_search
 from t2t_keras.serving.export.ids_module import IdsModule, ServedModel
 from t2t_keras.serving.export.limits import ServingLimits
 from t2t_keras.serving.export.model_card import write_model_card
@@ -41,8 +41,8 @@ from t2t_keras.serving.export.server_files import (
 from t2t_keras.serving.export.translator_module import TranslatorModule
 from t2t_keras.serving.export.validation import (
     check_graph,
+    list_signatures,
     read_meta_graph,
-    signatures_of,
     validate,
 )
 from t2t_keras.training import checkpoints
@@ -205,7 +205,7 @@ def _write(
         module = kind(*parts)
 
     def warm_up(version: Path) -> None:
-        signatures = signatures_of(read_meta_graph(version))
+        signatures = list_signatures(read_meta_graph(version))
         sizes = settings.batch_sizes, buckets if settings.xla else ()
         write_warm_up(version, warm_up_requests(signatures, vocabulary, *sizes))
 
@@ -241,7 +241,7 @@ def served_model(
     )
     weights: list[tf.Variable] = [weight.value for weight in model.weights]
     return ServedModel(
-        compiled(search, buckets) if buckets else search,
+        compile_search(search, buckets) if buckets else search,
         functools.partial(target_log_probs, model),
         functools.partial(attention_maps, model),
         weights,

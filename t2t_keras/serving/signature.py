@@ -1,4 +1,4 @@
-"""The contract with a server: names of an export's signatures and tensors.
+"""Contract with a server: names of an export's signatures and tensors.
 
 Standard library only, so that a client need import nothing else.
 
@@ -7,7 +7,7 @@ longest output, R layers of a stack, H heads. Every output has the batch first, 
 that a server may join requests into one batch and take the answers apart again.
 """
 
-# Text in, text out. What TensorFlow Serving calls if no signature is named.
+# Text in, text out. TensorFlow Serving calls it if no signature is named.
 TRANSLATE = "serving_default"
 # Text in, the N best translations of each out. N is fixed when exporting.
 NBEST = "nbest"
@@ -15,9 +15,9 @@ NBEST = "nbest"
 TRANSLATE_WITH_OPTIONS = "translate_with_options"
 # Source and target text in, the target's log probability out.
 SCORE_TARGET = "score"
-# Source and target text in, what looked at what out.
+# Source and target text in, attention weights out.
 ATTENTION = "attention"
-# Ids in, ids out, for those who tokenize themselves.
+# Ids in, ids out, for clients that tokenize.
 TRANSLATE_IDS = "translate_ids"
 # Ids in, text out: in the export without a tokenizer, whose default takes ids too.
 DETOKENIZE = "detokenize"
@@ -29,7 +29,7 @@ TRANSLATION = "translation"
 # [B] float32, its log probability over its length penalty; 0 for an empty text.
 SCORE = "score"
 # [B] bool, whether a text, or ids, were longer than the limits and their end was left
-# out. Every signature that takes a sentence tells.
+# out. Every signature that takes a sentence has it.
 TRUNCATED = "truncated"
 
 # [B, N] string, best first; "" where there were fewer.
@@ -45,8 +45,8 @@ LENGTHS = "lengths"
 BEAM_SIZE = "beam_size"
 # float32, strength of the length penalty, at least 0; NaN for the export's own.
 ALPHA = "alpha"
-# int32, most tokens of a translation, EOS counted, at least 1; what is above the
-# export's limit is the limit, which is also what there is without this option.
+# int32, most tokens of a translation, EOS counted, at least 1. The export's limit is
+# the default and the maximum.
 MAX_LENGTH = "max_length"
 
 # [B] string each, a sentence and its translation.

@@ -4,7 +4,7 @@ import pytest
 
 from t2t_keras.serving.export.saved_model import save_version
 from t2t_keras.serving.export.translator_module import TranslatorModule
-from t2t_keras.serving.export.validation import served_session
+from t2t_keras.serving.export.validation import open_session
 from tests.serving.toy_model import (
     LIMITS,
     SETTINGS,
@@ -38,5 +38,5 @@ def exported(module, tmp_path_factory):
 @pytest.fixture(scope="session")
 def served(exported):
     """The version in a session, as a server has it."""
-    with served_session(exported) as session:
+    with open_session(exported) as session:
         yield session

@@ -13,7 +13,11 @@ import tensorflow as tf
 
 from t2t_keras.decoding.settings import BeamSearchSettings
 from t2t_keras.decoding.transformer_search import search_translations
-from t2t_keras.serving.export.validation import ops_of, read_meta_graph, signatures_of
+from t2t_keras.serving.export.validation import (
+    list_ops,
+    list_signatures,
+    read_meta_graph,
+)
 from t2t_keras.training.checkpoints import steps_in
 from tests.system.conftest import REPOSITORY, python
 from tests.system.hostile_lines import BLANK, LINES, LONG
@@ -181,7 +185,7 @@ def test_the_signatures_are_those_that_servers_rely_on(short_run):
     graph = read_meta_graph(short_run.model_dir.export / "1")
     found = {
         name: (described(definition.inputs), described(definition.outputs))
-        for name, definition in signatures_of(graph).items()
+        for name, definition in list_signatures(graph).items()
     }
     assert found == {name: (set(ins), set(outs)) for name, ins, outs in CONTRACT}
 
@@ -189,7 +193,9 @@ def test_the_signatures_are_those_that_servers_rely_on(short_run):
 def test_every_op_is_one_that_a_server_of_2_20_has(short_run):
     """Those of bfloat16, parsers and XLA: tests/system/test_exporting.py."""
     run = short_run.model_dir
-    ops = [ops_of(read_meta_graph(base / "1")) for base in (run.export, run.export_ids)]
+    ops = [
+        list_ops(read_meta_graph(base / "1")) for base in (run.export, run.export_ids)
+    ]
     assert ops[0] - CORE_OPS == TOKENIZER_OPS
     assert ops[1] <= CORE_OPS
 

@@ -16,7 +16,7 @@ from t2t_keras.runs import exporting
 from t2t_keras.runs.export_settings import ExportSettings
 from t2t_keras.runs.model_dir import ModelDir
 from t2t_keras.serving.export.requests import Request, read_warm_up
-from t2t_keras.serving.export.validation import ops_of, read_meta_graph, served_session
+from t2t_keras.serving.export.validation import list_ops, open_session, read_meta_graph
 from t2t_keras.text.reading import TextReader
 from t2t_keras.training import checkpoints
 from tests.system.c_programs import run_c
@@ -80,7 +80,7 @@ def version(trained, model_dir):
 
 @pytest.fixture(scope="module")
 def served(version):
-    with served_session(version) as session:
+    with open_session(version) as session:
         yield session
 
 
@@ -209,7 +209,7 @@ def test_xla_finds_the_same_and_goes_where_stock_servers_do_not_look(
     first = next(iter(read_warm_up(xla_version)))
     assert first.inputs["text"].shape == (8,)
     expected = translations_of(shallow)
-    with served_session(xla_version) as session:
+    with open_session(xla_version) as session:
         found = ask(session, "serving_default", text=strings(LINES))
         assert len(ask(session, "serving_default", text=strings([]))["score"]) == 0
     texts = [text.decode() for text in found["translation"]]
@@ -237,7 +237,7 @@ def test_bfloat16_is_stored_in_half_the_space(shallow, bfloat16_version):
     }
     assert set(kinds.values()) <= {tf.bfloat16, tf.int64}  # save counters, if any
     ids = shallow.vocabulary.encode(LINES[0])
-    with served_session(bfloat16_version) as session:
+    with open_session(bfloat16_version) as session:
         found = ask(session, "translate_ids", input_ids=np.array([ids], np.int32))
     # Rounded to 8 bits, it is another model, but one much like it.
     tokens = [token for token in found["output_ids"][0].tolist() if token]
@@ -317,8 +317,8 @@ def test_a_version_that_a_kept_batching_config_refuses_is_not_made(shallow, tmp_
 @pytest.mark.slow
 def test_every_op_is_one_that_a_server_of_2_20_has(xla_version, bfloat16_version):
     """A parser's: tests/system/test_parser.py."""
-    assert ops_of(read_meta_graph(xla_version)) - CORE_OPS == TOKENIZER_OPS
-    assert ops_of(read_meta_graph(bfloat16_version)) <= CORE_OPS
+    assert list_ops(read_meta_graph(xla_version)) - CORE_OPS == TOKENIZER_OPS
+    assert list_ops(read_meta_graph(bfloat16_version)) <= CORE_OPS
 
 
 @pytest.mark.slow
@@ -327,7 +327,7 @@ def test_the_c_program_says_what_the_session_says(c_programs, xla_version):
 
     Without XLA: tests/system/test_serving_equality.py.
     """
-    with served_session(xla_version) as session:
+    with open_session(xla_version) as session:
         expected = ask(session, "serving_default", text=strings(LINES))
     stdin = "".join(f"{line}\n" for line in LINES).encode()
     without = c_programs / "translate_no_xla"

@@ -9,7 +9,7 @@ import pytest
 from benchmarks.server_process import started_server
 from t2t_keras.parsing.linearization import linearized, words_of
 from t2t_keras.parsing.trees import Tree, read_trees
-from t2t_keras.serving.export.validation import ops_of, read_meta_graph
+from t2t_keras.serving.export.validation import list_ops, read_meta_graph
 from tests.system.in_process import run_program
 from tests.system.stock_ops import CORE_OPS, TOKENIZER_OPS
 
@@ -139,7 +139,7 @@ def test_a_client_is_answered_with_trees_over_exactly_the_words(served):
 
 @pytest.mark.slow
 def test_every_op_is_one_that_a_server_of_2_20_has(export):
-    assert ops_of(read_meta_graph(export / "1")) - CORE_OPS == TOKENIZER_OPS
+    assert list_ops(read_meta_graph(export / "1")) - CORE_OPS == TOKENIZER_OPS
 
 
 @pytest.mark.slow

@@ -14,7 +14,7 @@ import tensorflow as tf
 import tensorflow_text  # noqa: F401  (registers the tokenizer's operations)
 
 from t2t_keras.serving.export.requests import Request
-from t2t_keras.serving.export.validation import served_session
+from t2t_keras.serving.export.validation import open_session
 from tests.system.in_process import run_program
 
 RELEASES = Path(__file__).with_name("releases")
@@ -101,7 +101,7 @@ def test_records_are_trained_on(release, expected):
 def test_an_export_is_served(release, expected):
     lines = (release / "text/test.en").read_bytes().splitlines()
     texts = np.array(lines, dtype=object)
-    with served_session(release / "run/export/1") as session:
+    with open_session(release / "run/export/1") as session:
         assert set(session.signatures) == {
             each.split()[0] for each in (*expected["served"], "attention")
         }

@@ -1,1 +1,1 @@
-"""A gRPC client of TensorFlow Serving that does not start TensorFlow."""
+"""gRPC client of TensorFlow Serving that does not start TensorFlow."""

@@ -1,4 +1,4 @@
-"""Answers of a server, held against the contract of their signature."""
+"""Answers of a server, checked against the contract of their signature."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -10,14 +10,14 @@ from t2t_keras.serving.client.errors import ServerError
 
 @dataclass(frozen=True)
 class Answer:
-    """What a signature gave, looked at before it is believed.
+    """Outputs of a signature, checked before they are used.
 
     Every method raises `ServerError` where an output is not what it should be.
 
     Attributes:
         outputs: Nested lists by name.
-        count: How many texts it was given.
-        signature_name: For messages.
+        count: Number of texts in the request.
+        signature_name: Name of the signature, for messages.
     """
 
     outputs: Mapping[str, Any]
@@ -26,13 +26,13 @@ class Answer:
 
     def column(self, name: str, kind: type) -> list[Any]:
         """Returns an output of one value for each text."""
-        values = self._checked(name)
+        values = self._output(name)
         self._check_kind(name, values, kind)
         return values
 
     def rows(self, name: str, kind: type, at_least: int = 0) -> list[list[Any]]:
         """Returns an output of one list for each text."""
-        values = self._checked(name)
+        values = self._output(name)
         self._check_kind(name, values, list)
         if values and len(values[0]) < at_least:
             raise ServerError(
@@ -44,12 +44,12 @@ class Answer:
         return values
 
     def truncated(self) -> list[bool]:
-        """Returns which texts were cut; exports of before could not tell."""
+        """Returns whether each text was cut; False for exports without that output."""
         if signature.TRUNCATED not in self.outputs:
             return [False] * self.count
         return self.column(signature.TRUNCATED, bool)
 
-    def _checked(self, name: str) -> Any:
+    def _output(self, name: str) -> Any:
         if name not in self.outputs:
             raise ServerError(
                 f"Signature {self.signature_name!r} gave no {name!r}, but "

@@ -1,4 +1,4 @@
-"""Any number of texts through calls that take a few: sorted, at once, in order."""
+"""Bulk calls: items sorted by size, sent in concurrent batches, returned in order."""
 
 import collections
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
@@ -22,41 +22,42 @@ def in_batches(
 ) -> Generator[_Result, None, None]:
     """Yields the result of each item, in the order of the items.
 
-    Read ahead, sorted by size so that a batch does not wait for one long text, and
-    asked for in several calls at a time. Items are read as results are taken; what
-    is held is bounded by `items_at_once` and by twice `concurrency` batches.
+    Items are read ahead, sorted by size so that a batch does not wait for one long
+    text, and sent in several calls at a time. They are read as results are taken; at
+    most `items_at_once` and twice `concurrency` batches are held.
 
     Args:
-        call: Some items to as many results; called from several threads.
-        items: Any number of them.
+        call: Function of a list of items that returns as many results; called from
+            several threads.
+        items: Any number of items.
         batch_size: Most items in a call.
-        concurrency: Calls at a time; with 1, nothing is read before the results of
-            what was read are out.
-        items_at_once: How many are read and sorted together.
-        size: How long an item is.
+        concurrency: Calls at a time; with 1, no item is read before the results of
+            those before it are yielded.
+        items_at_once: Items that are read and sorted together.
+        size: Function that returns the size of an item.
 
     Raises:
-        Exception: What `call` or `items` raised, after the results before it. No
-            call is begun after that.
+        Exception: If `call` or `items` raises, after the results before it. No call is
+            begun after that.
     """
 
-    def planned() -> Iterator[tuple[int, list[int], list[_Item]]]:
+    def plan_calls() -> Iterator[tuple[int, list[int], list[_Item]]]:
         for chunk in chunks(items, items_at_once):
             longest_first = sorted(range(len(chunk)), key=lambda i: -size(chunk[i]))
             for indices in chunks(longest_first, batch_size):
                 yield len(chunk), indices, [chunk[i] for i in indices]
 
-    found: dict[int, _Result] = {}
-    for (length, indices, _), results in _concurrently(
-        lambda plan: call(plan[2]), planned(), concurrency
+    results_by_index: dict[int, _Result] = {}
+    for (length, indices, _), results in _call_concurrently(
+        lambda plan: call(plan[2]), plan_calls(), concurrency
     ):
-        found.update(zip(indices, results, strict=True))
-        if len(found) == length:
-            yield from (found[index] for index in range(length))
-            found = {}
+        results_by_index.update(zip(indices, results, strict=True))
+        if len(results_by_index) == length:
+            yield from (results_by_index[index] for index in range(length))
+            results_by_index = {}
 
 
-def _concurrently(
+def _call_concurrently(
     call: Callable[[_Item], _Result], items: Iterable[_Item], concurrency: int
 ) -> Iterator[tuple[_Item, _Result]]:
     """Yields items and their results in order, with calls in as many threads."""

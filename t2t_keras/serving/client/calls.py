@@ -11,24 +11,27 @@ from typing import Any
 import grpc
 
 from t2t_keras.errors import UserError
-from t2t_keras.serving.client.errors import ServerError, explained
+from t2t_keras.serving.client.errors import ServerError, explain_error
 from t2t_keras.serving.client.protos import (
     PredictionServiceStub,
     PredictRequest,
     TensorProto,
 )
-from t2t_keras.serving.client.retries import RetryPolicy, may_be_retried
+from t2t_keras.serving.client.retries import RetryPolicy, is_retriable
 from t2t_keras.serving.client.tensors import nested_values
 
 
 @dataclass(frozen=True)
-class ServedModel:
-    """Which model of a server: its newest version, unless one is named.
+class ModelSpec:
+    """Name and version of a model on a server.
 
     Attributes:
-        name: As the server was told.
-        version: A number; None for the newest.
-        label: A version's label, "stable" say; "" for none.
+        name: Name of the model in the server's configuration.
+        version: Version number; None for the newest.
+        label: Label of a version, such as "stable", instead; "" for none.
+
+    Raises:
+        UserError: If there are both a number and a label.
     """
 
     name: str = "translate"
@@ -50,15 +53,15 @@ class ServedModel:
 
 
 class PredictionCalls:
-    """A connection to a server, which threads may share.
+    """Connection to a server, which threads may share.
 
     Args:
-        server: host:port, of gRPC.
-        model: Which of the server's models.
-        timeout_seconds: Longest that a call may take, its repetitions counted.
-        retry: When a call that failed is repeated.
-        credentials: For TLS; None for a connection in the clear.
-        max_message_bytes: Of a request and of an answer.
+        server: host:port of its gRPC service.
+        model: Model of the server.
+        timeout_seconds: Longest time of a call, its retries included.
+        retry: Retries of a call that failed.
+        credentials: Credentials for TLS; None for a connection without it.
+        max_message_bytes: Largest size of a request and of an answer.
 
     Raises:
         UserError: If `server` is no address, `timeout_seconds` is not positive, or
@@ -68,7 +71,7 @@ class PredictionCalls:
     def __init__(
         self,
         server: str,
-        model: ServedModel,
+        model: ModelSpec,
         *,
         timeout_seconds: float,
         retry: RetryPolicy,
@@ -96,8 +99,8 @@ class PredictionCalls:
         options = (
             ("grpc.max_receive_message_length", max_message_bytes),
             ("grpc.max_send_message_length", max_message_bytes),
-            # By itself a channel waits up to two minutes before it looks again for
-            # a server that was gone.
+            # By default a channel waits up to two minutes before it tries again to
+            # reach a server that was missing.
             ("grpc.initial_reconnect_backoff_ms", 100),
             ("grpc.max_reconnect_backoff_ms", 2_000),
         )
@@ -116,7 +119,7 @@ class PredictionCalls:
     def predict(
         self, signature_name: str, inputs: Mapping[str, TensorProto]
     ) -> dict[str, Any]:
-        """Returns what a signature makes of its inputs: nested lists by name.
+        """Returns the outputs of a signature: nested lists by name.
 
         Raises:
             ServerError: If there is no answer, or none that can be read.
@@ -157,9 +160,9 @@ class PredictionCalls:
                 if (
                     failures > self._retry.retries
                     or time.monotonic() + wait >= deadline
-                    or not may_be_retried(error)
+                    or not is_retriable(error)
                 ):
-                    raise explained(
+                    raise explain_error(
                         error,
                         server=self._server,
                         model=str(self._model),

@@ -1,16 +1,16 @@
-"""Errors of a client: what the server's status means, and what to do about it."""
+"""Errors of the client, with the meaning of the server's status and what to do."""
 
 import grpc
 
 from t2t_keras.errors import UserError
-from t2t_keras.serving.client.retries import is_about_size
+from t2t_keras.serving.client.retries import is_size_error
 
 
 class ServerError(UserError):
-    """A server gave no answer, refused to, or gave one that is none.
+    """Error of a call: no answer, a refusal, or an answer that cannot be used.
 
     Attributes:
-        code: The status, as grpc has it; None if an answer came and is broken.
+        code: Status of gRPC; None if an answer came that cannot be used.
     """
 
     def __init__(self, message: str, code: grpc.StatusCode | None = None):
@@ -18,17 +18,17 @@ class ServerError(UserError):
         self.code = code
 
 
-def explained(
+def explain_error(
     error: grpc.RpcError, *, server: str, model: str, signature: str, tried: str
 ) -> ServerError:
-    """Returns a failed call as an error that says what to do.
+    """Returns the error of a failed call, with advice.
 
     Args:
-        error: What grpc raised.
+        error: Error of grpc.
         server: host:port.
-        model: The model that was asked for, with its version, for a person.
-        signature: The one that was called.
-        tried: How often and with which limits, for a person.
+        model: Model that was asked for, with its version, in words.
+        signature: Name of the signature.
+        tried: Number of tries and the limits, in words.
     """
     code, details = error.code(), error.details() or "no details"
     said = f"{server}: {details}"
@@ -57,7 +57,7 @@ def explained(
             ". It joins requests, and then fills in no defaults: give beam_size with "
             "alpha or max_length."
         )
-    if code is grpc.StatusCode.RESOURCE_EXHAUSTED and is_about_size(error):
+    if code is grpc.StatusCode.RESOURCE_EXHAUSTED and is_size_error(error):
         message = (
             f"A message to or from {said}. Send fewer texts at a time with batch_size, "
             "or allow more with max_message_bytes."

@@ -21,7 +21,7 @@ from t2t_keras.serving.client.bulk import in_batches
 from t2t_keras.serving.client.translation_client import (
     SearchOptions,
     TargetScore,
-    Translation,
+    TranslatedText,
     TranslationClient,
 )
 
@@ -180,7 +180,7 @@ def _task(
     """Returns the call that gives the results, and what writes them."""
 
     def format_translations(
-        number: int, translations: list[Translation]
+        number: int, translations: list[TranslatedText]
     ) -> Iterator[list[str]]:
         if translations[0].truncated:
             warn(f"line {number} is too long; its end was not translated")
@@ -194,7 +194,7 @@ def _task(
             warn(f"line {number} or its target is too long; its end was not scored")
         yield [f"{score.score:.6f}", f"{score.log_prob:.6f}"]
 
-    def best(lines: list[Line]) -> list[list[Translation]]:
+    def best(lines: list[Line]) -> list[list[TranslatedText]]:
         translations = client.translate(
             _texts(lines), files.options, files.signature_name
         )

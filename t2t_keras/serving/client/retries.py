@@ -1,8 +1,8 @@
 """Retry policy of the client: which calls are repeated, and after how long.
 
-A translation changes nothing on the server, so any call may be repeated. What
-decides is whether it can help: a server that is starting, or has too much to do,
-answers later; one that was given a wrong name never does.
+A translation changes nothing on the server, so any call may be repeated. A call is
+repeated if that can help: a server that is starting or busy answers later; one that was
+given a wrong name never does.
 """
 
 import random
@@ -43,31 +43,31 @@ class RetryPolicy:
     ) -> float:
         """Returns how long to wait after that many failures, 1 or more.
 
-        Anything from nothing to the longest, so that the clients that a server
-        turned away together do not come back together.
+        A random time from 0 to the longest, so that clients that a server refused
+        together do not return together.
 
         Args:
-            failures: Of this call, so far.
-            draw: Gives a number in [0, 1).
+            failures: Failures of this call so far.
+            draw: Function that returns a number in [0, 1).
         """
         # Bounded, or a float overflows after a thousand failures.
         doubled = self.first_wait_seconds * 2.0 ** min(failures - 1, 60)
         return draw() * min(doubled, self.longest_wait_seconds)
 
 
-def may_be_retried(error: grpc.RpcError) -> bool:
+def is_retriable(error: grpc.RpcError) -> bool:
     """Returns whether the same call may succeed later.
 
-    A deadline that has passed is not tried again: whoever set it does not wait, and
-    a server that is too slow would get the work twice.
+    A call whose deadline has passed is not repeated: its caller no longer waits, and a
+    server that is too slow would get the work twice.
     """
     if error.code() is grpc.StatusCode.RESOURCE_EXHAUSTED:
         # Too many calls at a time; or a message too large, which stays too large.
-        return not is_about_size(error)
+        return not is_size_error(error)
     # A server that is flooded cancels calls before it reads them.
     return error.code() in (grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.CANCELLED)
 
 
-def is_about_size(error: grpc.RpcError) -> bool:
+def is_size_error(error: grpc.RpcError) -> bool:
     """Returns whether gRPC refused a message as too large."""
     return "larger than max" in (error.details() or "")

@@ -46,7 +46,7 @@ def nested_values(proto: TensorProto) -> Any:
     """Returns a tensor's values in lists as deep as its shape; strings are bytes.
 
     Raises:
-        ValueError: If the values are not as many as the shape says, or are written
+        ValueError: If the number of values does not fit the shape, or they are encoded
             in a way that no signature needs.
     """
     shape = [dim.size for dim in proto.tensor_shape.dim]

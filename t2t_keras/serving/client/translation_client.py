@@ -1,11 +1,11 @@
-"""A client of an exported translator: text in, translations out, over gRPC.
+"""Client of an exported translator: text in, translations out, over gRPC.
 
     with TranslationClient("localhost:8500") as client:
-        for found in client.translate(["The dog sleeps.", "A red apple."]):
-            print(found.score, found.text)
+        for line in client.translate(["The dog sleeps.", "A red apple."]):
+            print(line.score, line.text)
 
 For a server of TensorFlow Serving or `python -m t2t_keras.serve`. Imports neither
-TensorFlow nor NumPy, and knows of the model what `t2t_keras.serving.signature` says.
+TensorFlow nor NumPy; `t2t_keras.serving.signature` is all that it knows of the model.
 """
 
 import math
@@ -17,19 +17,19 @@ import grpc
 from t2t_keras.errors import UserError
 from t2t_keras.serving import signature
 from t2t_keras.serving.client.answers import Answer
-from t2t_keras.serving.client.calls import PredictionCalls, ServedModel
+from t2t_keras.serving.client.calls import ModelSpec, PredictionCalls
 from t2t_keras.serving.client.protos import TensorProto
 from t2t_keras.serving.client.retries import RetryPolicy
 from t2t_keras.serving.client.tensors import float32_tensor, int32_tensor, string_tensor
 
 
 @dataclass(frozen=True)
-class Translation:
+class TranslatedText:
     """One translation of one text.
 
     Attributes:
         text: The translation; "" of an empty text.
-        score: Its log probability over its length penalty; what it is ranked by.
+        score: Log probability over length penalty, by which translations are ranked.
         truncated: Whether the text was over the server's limits, and its end was
             left out.
     """
@@ -41,15 +41,15 @@ class Translation:
 
 @dataclass(frozen=True)
 class TargetScore:
-    """How likely the model thinks a given translation is.
+    """Score of a given translation.
 
     Attributes:
         log_prob: Natural log of its probability.
-        score: That over the length penalty.
+        score: `log_prob` over the length penalty.
         tokens: Its subwords, the end of sentence last.
-        token_log_probs: Of each, natural logs.
-        truncated: Whether either text was over the server's limits; what is scored
-            is what was left.
+        token_log_probs: Natural log of the probability of each.
+        truncated: Whether either text was over the server's limits, and its end was not
+            scored.
     """
 
     log_prob: float
@@ -63,8 +63,8 @@ class TargetScore:
 class SearchOptions:
     """Settings of the search; None leaves one as it was exported.
 
-    A server that joins requests into batches fills in nothing, so to such a one the
-    others may go with `beam_size` only.
+    A server that joins requests into batches fills in no defaults. It takes the others
+    only with `beam_size`.
 
     Attributes:
         beam_size: Live hypotheses, at least 1; a server has a limit of its own.
@@ -90,14 +90,14 @@ class SearchOptions:
         With a beam size all of them are: for the others there are values that an
         export takes for its own.
         """
-        given = {name: each for name, each in asdict(self).items() if each is not None}
+        values = {name: each for name, each in asdict(self).items() if each is not None}
         if self.beam_size is not None:
             own = {signature.ALPHA: math.nan, signature.MAX_LENGTH: 2**31 - 1}
-            given = own | given
+            values = own | values
         kinds = {signature.ALPHA: float32_tensor}
         return {
             name: kinds.get(name, int32_tensor)([value] * count)
-            for name, value in given.items()
+            for name, value in values.items()
         }
 
 
@@ -106,16 +106,16 @@ class TranslationClient:
 
     Each method is one request, which must fit the server's largest batch; for more
     text than that see `t2t_keras.serving.client.bulk`. All raise `ServerError`, a
-    `UserError`, if the server does not answer, refuses, or answers nonsense.
+    `UserError`, if the server does not answer, refuses, or breaks the contract.
 
     Args:
         server: host:port, of gRPC.
-        model: Which of the server's models, and of their versions.
-        timeout_seconds: Longest that a call may take, its repetitions counted.
-        retry: When a call that failed is repeated.
+        model: Model of the server, or its name.
+        timeout_seconds: Longest time of a call, its retries included.
+        retry: Retries of a call that failed.
         credentials: For TLS, from `grpc.ssl_channel_credentials`; None for a
             connection in the clear.
-        max_message_bytes: Of a request and of an answer.
+        max_message_bytes: Largest size of a request and of an answer.
 
     Raises:
         UserError: If `server` is no address, `timeout_seconds` is not positive, or
@@ -125,7 +125,7 @@ class TranslationClient:
     def __init__(
         self,
         server: str,
-        model: ServedModel | str = "translate",
+        model: ModelSpec | str = "translate",
         *,
         timeout_seconds: float = 60.0,
         retry: RetryPolicy | None = None,
@@ -134,7 +134,7 @@ class TranslationClient:
     ):
         self._calls = PredictionCalls(
             server,
-            ServedModel(model) if isinstance(model, str) else model,
+            ModelSpec(model) if isinstance(model, str) else model,
             timeout_seconds=timeout_seconds,
             retry=retry or RetryPolicy(),
             credentials=credentials,
@@ -156,7 +156,7 @@ class TranslationClient:
         texts: Sequence[str | bytes],
         options: SearchOptions | None = None,
         signature_name: str = "",
-    ) -> list[Translation]:
+    ) -> list[TranslatedText]:
         """Returns the best translation of each text.
 
         Args:
@@ -165,10 +165,13 @@ class TranslationClient:
             options: Settings of the search, if the export's are not wanted.
             signature_name: Another signature of the same inputs and outputs.
         """
-        given = options.tensors(len(texts)) if options else {}
-        ordinary = signature.TRANSLATE_WITH_OPTIONS if given else signature.TRANSLATE
+        option_tensors = options.tensors(len(texts)) if options else {}
+        ordinary = (
+            signature.TRANSLATE_WITH_OPTIONS if option_tensors else signature.TRANSLATE
+        )
         answer = self._answer(
-            signature_name or ordinary, {signature.TEXT: string_tensor(texts)} | given
+            signature_name or ordinary,
+            {signature.TEXT: string_tensor(texts)} | option_tensors,
         )
         columns = (
             answer.column(signature.TRANSLATION, bytes),
@@ -176,13 +179,13 @@ class TranslationClient:
             answer.truncated(),
         )
         return [
-            Translation(_text(text), score, truncated)
+            TranslatedText(_text(text), score, truncated)
             for text, score, truncated in zip(*columns, strict=True)
         ]
 
     def translate_n_best(
         self, texts: Sequence[str | bytes], count: int | None = None
-    ) -> list[list[Translation]]:
+    ) -> list[list[TranslatedText]]:
         """Returns the best translations of each text, best first.
 
         There are fewer where the search found fewer, and one of an empty text.
@@ -200,11 +203,11 @@ class TranslationClient:
         )
         return [
             [
-                Translation(_text(text), score, truncated)
+                TranslatedText(_text(text), score, truncated)
                 for text, score, length in zip(*hypotheses, strict=True)
                 if length
             ][:count]
-            or [Translation("", 0.0, truncated)]
+            or [TranslatedText("", 0.0, truncated)]
             for *hypotheses, truncated in zip(*columns, strict=True)
         ]
 

@@ -1,1 +1,1 @@
-"""The exported SavedModel: signatures, checks, warm-up, files for the server."""
+"""Exported SavedModels: signatures, checks, warm-up, files for the server."""

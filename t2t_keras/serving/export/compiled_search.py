@@ -1,4 +1,4 @@
-"""A search that XLA compiles, for servers that are started with XLA.
+"""Beam search compiled by XLA, for servers that are started with XLA.
 
 XLA compiles a program for each shape, which takes seconds to minutes. So sources are
 padded to a few lengths, and a server joins requests into batches of a few sizes:
@@ -26,14 +26,14 @@ def buckets_up_to(max_length: int) -> tuple[int, ...]:
     return (*(length for length in SHORT_BUCKETS if length < max_length), max_length)
 
 
-def compiled(search: Search, buckets: Sequence[int]) -> Search:
-    """Returns the search with its body compiled by XLA, of the same results.
+def compile_search(search: Search, buckets: Sequence[int]) -> Search:
+    """Returns a search with the same results whose body XLA compiles.
 
-    With options of each sentence it is not compiled: how many hypotheses there are is
+    With options for each sentence it is not compiled: the number of hypotheses is
     then known only when it runs.
 
     Args:
-        search: Of sources of any length.
+        search: Search for sources of any length.
         buckets: Lengths to pad sources to, ascending; no source is longer than the
             last.
     """
@@ -48,7 +48,7 @@ def compiled(search: Search, buckets: Sequence[int]) -> Search:
         if options is not None:
             return search(source, settings, options=options)
 
-        # Strings cannot enter XLA: what is compiled takes and gives ids only.
+        # Strings cannot enter XLA: the compiled function takes and gives ids only.
         @tf.function(autograph=False, jit_compile=True)
         def inner(source: Tensor) -> BeamSearchResult:
             return search(source, settings, growing=growing)

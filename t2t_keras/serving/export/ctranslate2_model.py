@@ -1,4 +1,4 @@
-"""A trained model as CTranslate2 reads it: another engine for the same translations.
+"""CTranslate2 model directory: another engine for the same translations.
 
 Shapes: V vocabulary, D model width, L positions, H heads, K size per head of queries
 and keys, U of values, P the larger of K and U.
@@ -37,19 +37,19 @@ def write_ctranslate2(
     """Writes a model directory of CTranslate2 atomically.
 
     It is loaded and translates before it gets its name. Sources are given to it as
-    pieces without EOS, which CTranslate2 adds. Log probabilities are the model's own:
-    padding keeps its share, and whoever must be sure that it is never generated gives
-    `suppress_sequences=[["<pad>"]]`, which shares it out among the others.
+    pieces without EOS, which CTranslate2 adds. Log probabilities are the model's own,
+    so padding has a probability. `suppress_sequences=[["<pad>"]]` makes sure that it is
+    never generated, and normalizes over the other pieces.
 
     Args:
-        weights: By path below the model: "embedding/embeddings" and so on.
+        weights: Arrays by path below the model: "embedding/embeddings" and so on.
         encodings: [L, D] float32, what the model adds to the embedding at each
             position. There are no others: L limits sources and translations.
-        pieces: What each id is called, V different strings.
-        directory: What to write; must not exist.
+        pieces: Piece of each id, V different strings.
+        directory: Directory to write; must not exist.
         num_heads: H.
         quantization: One of `QUANTIZATIONS`.
-        files: What else to put there, by name.
+        files: Further files to write there, by name.
 
     Returns:
         `directory`.
@@ -85,7 +85,7 @@ def write_ctranslate2(
 
 
 def _config(pieces: Sequence[str]) -> dict[str, Any]:
-    """Returns what goes to config.json."""
+    """Returns the content of config.json."""
     return {
         "layer_norm_epsilon": _EPSILON,
         "unk_token": pieces[UNK_ID],
@@ -139,11 +139,11 @@ def _spec(weights: Weights, encodings: np.ndarray, num_heads: int) -> Any:
         # CTranslate2's own sinusoids are all sines first, then all cosines.
         stack.position_encodings.encodings = encodings.astype(np.float32)
         for i, layer in enumerate(stack.layer):
-            _set_layer(layer, _below(weights, f"{name}/layer_{i}/"), num_heads)
+            _set_layer(layer, _weights_below(weights, f"{name}/layer_{i}/"), num_heads)
     return spec
 
 
-def _below(weights: Weights, prefix: str) -> Weights:
+def _weights_below(weights: Weights, prefix: str) -> Weights:
     """Returns the weights under a path, by what follows it."""
     return {
         path.removeprefix(prefix): weight.astype(np.float32)
@@ -154,10 +154,12 @@ def _below(weights: Weights, prefix: str) -> Weights:
 
 def _set_layer(layer: Any, weights: Weights, num_heads: int) -> None:
     """Gives a layer of the encoder or decoder its weights."""
-    _set_attention(layer.self_attention, _below(weights, "attention/"), num_heads)
+    _set_attention(
+        layer.self_attention, _weights_below(weights, "attention/"), num_heads
+    )
     _set_norm(layer.self_attention, weights, "attention")
     if hasattr(layer, "attention"):  # the decoder's, to the encoder's output
-        memory = _below(weights, "memory_attention/")
+        memory = _weights_below(weights, "memory_attention/")
         _set_attention(layer.attention, memory, num_heads)
         _set_norm(layer.attention, weights, "memory")
     for linear, name in ((layer.ffn.linear_0, "inner"), (layer.ffn.linear_1, "outer")):
@@ -181,7 +183,9 @@ def _set_attention(attention: Any, weights: Weights, num_heads: int) -> None:
     names = ("query", "key", "value")
     kernels = [weights[f"{name}_kernel"] for name in names]
     size = max(kernel.shape[1] for kernel in kernels) // num_heads
-    queries, keys, values = (_padded(kernel.T, num_heads, size) for kernel in kernels)
+    queries, keys, values = (
+        _pad_heads(kernel.T, num_heads, size) for kernel in kernels
+    )
     if len(attention.linear) == 2:  # self-attention: one product
         products = [(queries, keys, values)]
     else:
@@ -189,11 +193,11 @@ def _set_attention(attention: Any, weights: Weights, num_heads: int) -> None:
     for linear, parts in zip(attention.linear[:-1], products, strict=True):
         linear.weight = np.concatenate(parts)
     attention.queries_scale = (kernels[0].shape[1] // num_heads) ** -0.5
-    output = _padded(weights["output_kernel"], num_heads, size)
+    output = _pad_heads(weights["output_kernel"], num_heads, size)
     attention.linear[-1].weight = np.ascontiguousarray(output.T)
 
 
-def _padded(rows: np.ndarray, num_heads: int, size: int) -> np.ndarray:
+def _pad_heads(rows: np.ndarray, num_heads: int, size: int) -> np.ndarray:
     """Returns [H * size, D] of [H * K, D]: each head's rows, then rows of zeros."""
     heads_HKD = rows.reshape(num_heads, -1, rows.shape[1])
     missing = size - heads_HKD.shape[1]
@@ -205,10 +209,10 @@ def _check(directory: Path, pieces: Sequence[str]) -> None:
     """Raises `UserError` unless CTranslate2 loads and uses what was written."""
     try:
         translator = _ctranslate2().Translator(str(directory), intra_threads=1)
-        (found,) = translator.translate_batch(
+        (result,) = translator.translate_batch(
             [[pieces[-1]]], max_decoding_length=4, return_scores=True
         )
-        score = found.scores[0]
+        score = result.scores[0]
     except (RuntimeError, ValueError) as error:
         raise UserError(
             f"CTranslate2 cannot translate with what was written: {error}"

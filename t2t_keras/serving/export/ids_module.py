@@ -1,4 +1,4 @@
-"""SavedModel signatures of token ids, for clients that tokenize: core ops only.
+"""SavedModel with token ids in and out, for clients that tokenize: core ops only.
 
 It loads wherever TensorFlow is, without TensorFlow Text: in a process that imports
 any op a file needs must be known, whichever signature uses it.
@@ -16,7 +16,7 @@ import tensorflow as tf
 from t2t_keras.decoding.search_state import BeamSearchResult
 from t2t_keras.decoding.settings import BeamSearchSettings, RowOptions
 from t2t_keras.serving import signature
-from t2t_keras.serving.export.limits import ServingLimits, checked_ids
+from t2t_keras.serving.export.limits import ServingLimits, check_ids
 from t2t_keras.text.vocabulary import SubwordVocabulary
 from t2t_keras.typing import Tensor
 
@@ -37,8 +37,8 @@ class Search(Protocol):
         Args:
             source: Each row ended by EOS and padded with 0.
             settings: How to search.
-            options: What each row has instead.
-            growing: Whether shapes may change on the way, which XLA does not allow.
+            options: Options of each row, which replace the settings.
+            growing: Whether shapes may change during the search; not under XLA.
         """
         ...
 
@@ -51,11 +51,11 @@ class ServedModel:
     padded with 0.
 
     Attributes:
-        search: Finds translations.
-        target_log_probs: Of (source, target), each target token's log probability,
-            [B, T] float32; 0 at padding.
-        attention: Of (source, decoder input), the weights of encoder, decoder, and
-            from decoder to encoder, as `signature` has their shapes.
+        search: Search for translations.
+        target_log_probs: Function of source and target that returns the log
+            probability of each target token, [B, T] float32; 0 at padding.
+        attention: Function of source and decoder input that returns the weights of
+            encoder, decoder, and from decoder to encoder, shaped as in `signature`.
         weights: Every variable that these read.
     """
 
@@ -72,10 +72,10 @@ class IdsModule(tf.Module):
     """Variables, and the signatures that take ids.
 
     Args:
-        model: What to serve.
-        vocabulary: Of both languages.
-        settings: How to search, where a request does not say.
-        limits: On what a request may ask for.
+        model: Model to export.
+        vocabulary: Vocabulary of both languages.
+        settings: Settings of the search where a request has none.
+        limits: Limits of a request.
     """
 
     def __init__(
@@ -101,9 +101,9 @@ class IdsModule(tf.Module):
         self.translate_ids = tf.function(
             self._translate_ids, autograph=False, input_signature=[ids]
         )
-        found = tf.TensorSpec([None, None], tf.int32, name=signature.OUTPUT_IDS)
+        output_ids = tf.TensorSpec([None, None], tf.int32, name=signature.OUTPUT_IDS)
         self.detokenize = tf.function(
-            self._detokenize, autograph=False, input_signature=[found]
+            self._detokenize, autograph=False, input_signature=[output_ids]
         )
 
     def signatures(self) -> dict[str, Any]:
@@ -115,19 +115,19 @@ class IdsModule(tf.Module):
         }
 
     def _translate_ids(self, input_ids: Tensor) -> Outputs:
-        ids_BS, truncated_B = checked_ids(
+        ids_BS, truncated_B = check_ids(
             input_ids, self._vocabulary.size, self._limits.source_length
         )
-        found = self._best(ids_BS)
+        result = self._best(ids_BS)
         return {
-            signature.OUTPUT_IDS: found.tokens[:, 0],
-            signature.OUTPUT_LENGTH: found.lengths[:, 0],
-            signature.SCORE: found.scores[:, 0],
+            signature.OUTPUT_IDS: result.tokens[:, 0],
+            signature.OUTPUT_LENGTH: result.lengths[:, 0],
+            signature.SCORE: result.scores[:, 0],
             signature.TRUNCATED: truncated_B,
         }
 
     def _detokenize(self, output_ids: Tensor) -> Outputs:
-        ids_BL, _ = checked_ids(
+        ids_BL, _ = check_ids(
             output_ids, self._vocabulary.size, self._limits.target_length
         )
         return {signature.TRANSLATION: self._vocabulary.decode_in_graph(ids_BL)}

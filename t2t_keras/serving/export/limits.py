@@ -1,8 +1,8 @@
 """Limits of a request to an export, and checks of its tensors in the graph.
 
-A server passes on a tensor of any rank, whatever the signature says. A tensor that
-cannot be meant is refused by an op whose name says what was expected, as the end of the
-error shows: a request with such a tensor is never joined with others. Values that are
+A server passes on a tensor of any rank, even against the signature. A tensor of another
+rank is refused by an op whose name says what was expected, which ends the error
+message: a request with such a tensor is never joined with others. Values that are
 merely out of range are clipped, row by row, because the rows of a batch come from
 different people.
 
@@ -16,14 +16,13 @@ import tensorflow as tf
 from t2t_keras.text.vocabulary import EOS_ID, PAD_ID, UNK_ID
 from t2t_keras.typing import Tensor
 
-# Strength of the length penalty at which a server stops to believe the client. Well
-# before it, length alone decides.
+# Largest strength of the length penalty that is used. Length alone decides well below.
 MAX_ALPHA = 10.0
 
 
 @dataclasses.dataclass(frozen=True)
 class ServingLimits:
-    """Bounds on the work of a request. What is beyond them is cut, never refused.
+    """Bounds on the work of a request. Longer inputs are cut, never refused.
 
     An error would fail all requests that a server has joined into one batch.
 
@@ -54,15 +53,15 @@ class ServingLimits:
                 raise ValueError(f"{name} must be at least 1. Received: {value}")
 
 
-def checked_texts(tensor: Tensor, name: str) -> Tensor:
+def check_texts(tensor: Tensor, name: str) -> Tensor:
     """Returns [B] string as it is; anything of another rank fails when it is run."""
     return tf.ensure_shape(tensor, [None], name=f"{name}_must_have_rank_1")
 
 
-def checked_pairs(source: Tensor, target: Tensor) -> tuple[Tensor, Tensor]:
+def check_pairs(source: Tensor, target: Tensor) -> tuple[Tensor, Tensor]:
     """Returns two [B] string as they are; unequal numbers fail when they are run."""
-    source = checked_texts(source, "source")
-    target = checked_texts(target, "target")
+    source = check_texts(source, "source")
+    target = check_texts(target, "target")
     same = tf.debugging.assert_equal(
         tf.shape(source),
         tf.shape(target),
@@ -72,24 +71,24 @@ def checked_pairs(source: Tensor, target: Tensor) -> tuple[Tensor, Tensor]:
         return tf.identity(source), tf.identity(target)
 
 
-def checked_option(value: Tensor, each: Tensor, name: str) -> Tensor:
-    """Returns an option for each text, [B]; given once it is meant for all.
+def check_option(value: Tensor, each: Tensor, name: str) -> Tensor:
+    """Returns an option for each text, [B]; a scalar is for all.
 
     Args:
         value: Scalar or [B].
         each: [1] int32, B.
-        name: Of the option.
+        name: Name of the option.
     """
     return tf.broadcast_to(value, each, name=f"{name}_must_be_one_or_one_for_each_text")
 
 
-def checked_ids(
+def check_ids(
     input_ids: Tensor, vocabulary_size: int, max_length: int
 ) -> tuple[Tensor, Tensor]:
     """Returns ids that a model can be given, and which rows were too long.
 
-    What is no id becomes the unknown one, and of a row that is too long the end is
-    left out, but for EOS.
+    A number that is no id becomes the unknown one. A row that is too long is cut and
+    ended by EOS.
 
     Args:
         input_ids: [B, S] int32, padded with 0.

@@ -1,6 +1,6 @@
 """Model card of an exported version, for programs and for people.
 
-The card stands in the version's own directory and goes wherever that goes.
+The card is in the directory of the version and is copied with it.
 """
 
 import json
@@ -13,8 +13,8 @@ import tensorflow as tf
 from t2t_keras.files.digests import file_sha256
 from t2t_keras.serving.export.validation import (
     TOKENIZER_OPS,
+    list_signatures,
     read_meta_graph,
-    signatures_of,
 )
 
 CARD = "model_card.json"
@@ -26,7 +26,7 @@ def write_model_card(version: Path, facts: Mapping[str, Any]) -> None:
 
     Args:
         version: Directory of the SavedModel, all other files in place.
-        facts: What the files do not tell: languages, sizes, scores, settings.
+        facts: Metadata that is in no file: languages, sizes, scores, settings.
     """
     meta_graph = read_meta_graph(version)
     used = {op.name for op in meta_graph.meta_info_def.stripped_op_list.op}
@@ -34,14 +34,14 @@ def write_model_card(version: Path, facts: Mapping[str, Any]) -> None:
         **facts,
         "signatures": {
             name: {
-                "inputs": _described(definition.inputs),
-                "outputs": _described(definition.outputs),
+                "inputs": _describe_tensors(definition.inputs),
+                "outputs": _describe_tensors(definition.outputs),
                 "defaults": {
                     key: tf.make_ndarray(value).item()
                     for key, value in sorted(definition.defaults.items())
                 },
             }
-            for name, definition in signatures_of(meta_graph).items()
+            for name, definition in list_signatures(meta_graph).items()
         },
         "ops_beside_tensorflow": sorted(used & TOKENIZER_OPS),
         "tested_with": f"TensorFlow {tf.__version__}, in a session as servers use it",
@@ -52,10 +52,10 @@ def write_model_card(version: Path, facts: Mapping[str, Any]) -> None:
         },
     }
     (version / CARD).write_text(json.dumps(card, indent=2) + "\n", encoding="utf-8")
-    (version / READABLE).write_text(_readable(card), encoding="utf-8")
+    (version / READABLE).write_text(_to_markdown(card), encoding="utf-8")
 
 
-def _described(infos: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
+def _describe_tensors(infos: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
     """Returns dtype and shape of tensors by name; -1 for a size that varies."""
     return {
         name: {
@@ -68,7 +68,7 @@ def _described(infos: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
     }
 
 
-def _readable(card: Mapping[str, Any]) -> str:
+def _to_markdown(card: Mapping[str, Any]) -> str:
     """Returns the card as Markdown."""
     languages, source, model = card["languages"], card["source"], card["model"]
     paragraphs = [
@@ -98,13 +98,13 @@ def _scores(scores: Mapping[str, Mapping[str, Any]]) -> str:
     if not scores:
         return "It has not been scored."
     rows = [
-        [name, *(_rounded(score.get(key)) for key in ("bleu", "chrf", "perplexity"))]
+        [name, *(_round(score.get(key)) for key in ("bleu", "chrf", "perplexity"))]
         for name, score in scores.items()
     ]
     return _table("Scored on", ["BLEU", "chrF", "perplexity"], rows)
 
 
-def _rounded(number: float | None) -> str:
+def _round(number: float | None) -> str:
     return "" if number is None else f"{number:.2f}"
 
 

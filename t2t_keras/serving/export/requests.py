@@ -1,4 +1,4 @@
-"""Requests to an export: examples, and those that a server replays as its warm-up.
+"""Warm-up requests of an export, and example requests to check it with.
 
 TensorFlow optimizes a graph when a signature is first called, and XLA compiles each
 shape when it is first seen. A server does both while it loads a version, if the version
@@ -31,23 +31,23 @@ SHORT = 8
 
 
 class Request(NamedTuple):
-    """What is sent to one signature.
+    """Request to one signature.
 
     Attributes:
-        signature_name: Which.
-        inputs: By name; an input that has a default may be missing.
+        signature_name: Name of the signature.
+        inputs: Arrays by name; an input that has a default may be missing.
     """
 
     signature_name: str
     inputs: Mapping[str, np.ndarray]
 
 
-def text_of(vocabulary: SubwordVocabulary, tokens: int) -> str:
-    """Returns a text of nearly so many tokens, EOS counted, and no more if it can be.
+def make_text(vocabulary: SubwordVocabulary, tokens: int) -> str:
+    """Returns a text of at most a number of tokens, EOS counted, if there is one.
 
     Args:
-        vocabulary: Of the export.
-        tokens: At least 1.
+        vocabulary: Vocabulary of the export.
+        tokens: Number of tokens, at least 1.
     """
     once, twice = (len(vocabulary.encode("a" + " a" * more)) for more in (0, 1))
     return "a" + " a" * max((tokens - once) // (twice - once), 0)
@@ -63,10 +63,10 @@ def example_request(
     """Returns a request of B sentences.
 
     Args:
-        name: Of the signature.
-        input_names: What it takes.
-        texts: B sentences, sources and targets alike.
-        vocabulary: Of the export.
+        name: Name of the signature.
+        input_names: Names of its inputs.
+        texts: B sentences, both sources and targets.
+        vocabulary: Vocabulary of the export.
         options: Values for every row, by name; others are left to their defaults.
     """
     strings = np.array([text.encode() for text in texts], dtype=object)
@@ -78,16 +78,16 @@ def example_request(
         signature.INPUT_IDS: ids_BS,
         signature.OUTPUT_IDS: ids_BS,
     }
-    given = {alias: values[alias] for alias in values.keys() & input_names}
+    inputs = {alias: values[alias] for alias in values.keys() & input_names}
     each = {alias: np.full(len(texts), value) for alias, value in options.items()}
-    return Request(name, {**given, **each})
+    return Request(name, {**inputs, **each})
 
 
 def write_warm_up(directory: Path, requests: Sequence[Request]) -> None:
-    """Writes what a server is to replay before it takes requests.
+    """Writes the requests that a server replays before it takes others.
 
     Args:
-        directory: Of the version.
+        directory: Directory of the version.
         requests: At most `MAX_WARM_UPS`.
 
     Raises:
@@ -132,16 +132,16 @@ def warm_up_requests(
     """Returns the requests to replay, those of the default signature first.
 
     Each signature is called once. The default one is called with the largest batch,
-    too, or, where XLA compiles, with every size of batch in every bucket. What else
-    XLA compiles it compiles when somebody asks.
+    too, or, where XLA compiles, with every size of batch in every bucket. XLA compiles
+    other shapes at the first request.
 
     Args:
         signatures: SignatureDef of each signature, by name.
-        vocabulary: Of the export.
-        batch_sizes: That a server joins requests to, ascending.
+        vocabulary: Vocabulary of the export.
+        batch_sizes: Batch sizes that a server joins requests to, ascending.
         buckets: Lengths of the sources that XLA compiles for, ascending.
     """
-    short = text_of(vocabulary, min([SHORT, *buckets]))
+    short = make_text(vocabulary, min([SHORT, *buckets]))
 
     def request(name: str, text: str, rows: int) -> Request:
         definition = signatures[name]
@@ -161,7 +161,7 @@ def warm_up_requests(
         for shorter, bucket in zip((0, *buckets), buckets, strict=False)
     ]
     default = [
-        request(signature.TRANSLATE, text_of(vocabulary, length), rows)
+        request(signature.TRANSLATE, make_text(vocabulary, length), rows)
         for length in lengths or (SHORT,)
         for rows in (batch_sizes if buckets else batch_sizes[-1:])
     ]

@@ -1,7 +1,7 @@
 """Configuration files and commands that start TensorFlow Serving on an export.
 
-They stand beside the versions, where a server reads past them, and are written once:
-from then on they are the operator's.
+They are beside the versions, where a server ignores them, and are written once: from
+then on they are the operator's.
 """
 
 import string
@@ -37,12 +37,12 @@ _XLA_FLAGS = (
 def write_server_files(
     base: Path, model_name: str, batch_sizes: Sequence[int], xla: bool
 ) -> None:
-    """Writes the files that are not there yet.
+    """Writes the files that do not exist yet.
 
     Args:
         base: Directory of the versions.
-        model_name: What requests call the model.
-        batch_sizes: That a server joins requests to, ascending.
+        model_name: Name of the model in requests.
+        batch_sizes: Batch sizes that a server joins requests to, ascending.
         xla: Whether the export needs a server with XLA.
     """
     for path, text in _texts(base, model_name, batch_sizes, xla):
@@ -53,7 +53,7 @@ def write_server_files(
 def kept_server_files(
     base: Path, model_name: str, batch_sizes: Sequence[int], xla: bool
 ) -> list[Path]:
-    """Returns the files that are there and say something else.
+    """Returns the existing files whose content differs.
 
     Args:
         base: As `write_server_files` has it, and what follows.
@@ -68,7 +68,7 @@ def kept_server_files(
 def _texts(
     base: Path, model_name: str, batch_sizes: Sequence[int], xla: bool
 ) -> Iterator[tuple[Path, str]]:
-    """Yields each file and what belongs in it."""
+    """Yields each file and its content."""
     values = {
         **_batching(batch_sizes),
         "name": model_name,
@@ -89,7 +89,7 @@ def _texts(
 
 
 def write_batching_parameters(version: Path, batch_sizes: Sequence[int]) -> None:
-    """Writes what a server reads with --enable_per_model_batching_parameters."""
+    """Writes the file that servers read with --enable_per_model_batching_parameters."""
     text = (_TEMPLATES / BATCHING).read_text(encoding="utf-8")
     whole = string.Template(text).substitute(_batching(batch_sizes))
     (version / BATCHING_OF_VERSION).write_text(whole, encoding="utf-8")

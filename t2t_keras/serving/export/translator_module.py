@@ -1,8 +1,8 @@
-"""A translator as one SavedModel: text in, translations and scores out.
+"""SavedModel of a translator: text in, translations and scores out.
 
 The root is a plain `tf.Module` that holds raw variables, the tokenizer and traced
 functions - no Keras object. A Keras variable that is tracked is saved twice, and a
-server restores the copy that nobody reads (ADR 0014).
+server restores the copy that is never read (ADR 0014).
 
 Shapes: B batch, S source length, T target length, N translations of each text, L
 output length.
@@ -20,9 +20,9 @@ from t2t_keras.serving.export.ids_module import IdsModule, Outputs, ServedModel
 from t2t_keras.serving.export.limits import (
     MAX_ALPHA,
     ServingLimits,
-    checked_option,
-    checked_pairs,
-    checked_texts,
+    check_option,
+    check_pairs,
+    check_texts,
 )
 from t2t_keras.text.padding import shift_right
 from t2t_keras.text.reading import PlainTextAdapter, ReadTexts, TextAdapter, TextReader
@@ -34,12 +34,12 @@ class TranslatorModule(IdsModule):
     """Variables, tokenizer, and a function for each signature.
 
     Args:
-        model: What to serve.
-        vocabulary: Of both languages.
-        settings: How to search, where a request does not say.
-        limits: On what a request may ask for.
-        text_adapter: What texts and answers look like outside. A target that a request
-            brings is text as the model would write it.
+        model: Model to export.
+        vocabulary: Vocabulary of both languages.
+        settings: Settings of the search where a request has none.
+        limits: Limits of a request.
+        text_adapter: Conversion of texts and answers from and to what users see. The
+            target in a request is text as the model would write it.
     """
 
     def __init__(
@@ -83,7 +83,7 @@ class TranslatorModule(IdsModule):
         }
 
     def _translate(self, text: Tensor) -> Outputs:
-        text = self._source(checked_texts(text, signature.TEXT))
+        text = self._source(check_texts(text, signature.TEXT))
         read = self._sources.read_in_graph(text)
         return self._best_of(self._best(read.ids), read, text)
 
@@ -91,7 +91,7 @@ class TranslatorModule(IdsModule):
         return self._text_adapter.source_in_graph(lines)
 
     def _answers(self, text: Tensor, tokens_BNL: Tensor) -> Tensor:
-        """Returns what the user gets for each of N translations, [B, N] string."""
+        """Returns N answers to the user for each text, [B, N] string."""
         shape = tf.shape(tokens_BNL)
         rows = tf.reshape(tokens_BNL, [-1, shape[2]])
         targets_BN = tf.reshape(self._vocabulary.decode_in_graph(rows), shape[:2])
@@ -100,32 +100,32 @@ class TranslatorModule(IdsModule):
         )
 
     def _best_of(
-        self, found: BeamSearchResult, read: ReadTexts, text: Tensor
+        self, result: BeamSearchResult, read: ReadTexts, text: Tensor
     ) -> Outputs:
         """Returns the outputs of the signatures that give one translation."""
         # A text without a token is not worth a guess: empty stays empty.
         empty_B = read.lengths <= 1
-        translation_B = self._answers(text, found.tokens[:, :1])[:, 0]
+        translation_B = self._answers(text, result.tokens[:, :1])[:, 0]
         return {
             signature.TRANSLATION: tf.where(empty_B, "", translation_B),
-            signature.SCORE: tf.where(empty_B, 0.0, found.scores[:, 0]),
+            signature.SCORE: tf.where(empty_B, 0.0, result.scores[:, 0]),
             signature.TRUNCATED: read.truncated,
         }
 
     def _nbest(self, text: Tensor) -> Outputs:
-        text = self._source(checked_texts(text, signature.TEXT))
+        text = self._source(check_texts(text, signature.TEXT))
         read = self._sources.read_in_graph(text)
         n_best = self._limits.n_best
         settings = dataclasses.replace(self._settings, n_best=n_best)
-        found = self._model.search(read.ids, settings)
-        texts_BN = self._answers(text, found.tokens)
+        result = self._model.search(read.ids, settings)
+        texts_BN = self._answers(text, result.tokens)
         empty_B1 = read.lengths[:, None] <= 1
-        # Of an empty text there is one translation, which is as sure as can be.
+        # An empty text has one translation, with probability 1.
         nothing_N = tf.constant([0.0] + [float("-inf")] * (n_best - 1))
         return {
             signature.TRANSLATIONS: tf.where(empty_B1, "", texts_BN),
-            signature.SCORES: tf.where(empty_B1, nothing_N, found.scores),
-            signature.LENGTHS: tf.where(empty_B1, 0, found.lengths),
+            signature.SCORES: tf.where(empty_B1, nothing_N, result.scores),
+            signature.LENGTHS: tf.where(empty_B1, 0, result.lengths),
             signature.TRUNCATED: read.truncated,
         }
 
@@ -148,12 +148,12 @@ class TranslatorModule(IdsModule):
             alpha: Tensor = default_alpha,
             max_length: Tensor = default_length,
         ) -> Outputs:
-            text = self._source(checked_texts(text, signature.TEXT))
+            text = self._source(check_texts(text, signature.TEXT))
             read = self._sources.read_in_graph(text)
             each = tf.shape(text)
-            beams_B = checked_option(beam_size, each, signature.BEAM_SIZE)
-            alphas_B = checked_option(alpha, each, signature.ALPHA)
-            lengths_B = checked_option(max_length, each, signature.MAX_LENGTH)
+            beams_B = check_option(beam_size, each, signature.BEAM_SIZE)
+            alphas_B = check_option(alpha, each, signature.ALPHA)
+            lengths_B = check_option(max_length, each, signature.MAX_LENGTH)
             is_number_B = ~tf.math.is_nan(alphas_B)
             alphas_B = tf.where(is_number_B, alphas_B, settings.alpha)
             options = RowOptions(
@@ -161,8 +161,8 @@ class TranslatorModule(IdsModule):
                 alphas=tf.clip_by_value(alphas_B, 0.0, MAX_ALPHA),
                 max_lengths=tf.clip_by_value(lengths_B, 1, limits.target_length),
             )
-            found = self._model.search(read.ids, wide, options=options)
-            return self._best_of(found, read, text)
+            result = self._model.search(read.ids, wide, options=options)
+            return self._best_of(result, read, text)
 
         any_shape = tf.TensorShape(None)
         specs = [
@@ -175,7 +175,7 @@ class TranslatorModule(IdsModule):
         )
 
     def _score(self, source: Tensor, target: Tensor) -> Outputs:
-        source, target = checked_pairs(source, target)
+        source, target = check_pairs(source, target)
         sources = self._sources.read_in_graph(self._source(source))
         targets = self._targets.read_in_graph(target)
         log_probs_BT = self._model.target_log_probs(sources.ids, targets.ids)
@@ -192,7 +192,7 @@ class TranslatorModule(IdsModule):
         }
 
     def _attention(self, source: Tensor, target: Tensor) -> Outputs:
-        source, target = checked_pairs(source, target)
+        source, target = check_pairs(source, target)
         sources = self._shown.read_in_graph(self._source(source))
         targets = self._shown.read_in_graph(target)
         shifted_BT = shift_right(targets.ids)

@@ -14,7 +14,7 @@ from t2t_keras.files.quiet import quiet_start_up
 from t2t_keras.serving.export.requests import Request, example_request, read_warm_up
 from t2t_keras.text.vocabulary import SubwordVocabulary
 
-# What the export's tokenizer needs of TensorFlow Text. Stock servers link both.
+# Ops of TensorFlow Text in the export's tokenizer. Stock servers link both.
 TOKENIZER_OPS = frozenset({"SentencepieceOp", "SentencepieceTokenizeOp"})
 # Core ops that call back into the Python process that made them.
 PYTHON_OPS = frozenset({"EagerPyFunc", "PyFunc", "PyFuncStateless"})
@@ -32,7 +32,7 @@ def read_meta_graph(directory: Path) -> Any:
     return meta_graph
 
 
-def signatures_of(meta_graph: Any) -> dict[str, Any]:
+def list_signatures(meta_graph: Any) -> dict[str, Any]:
     """Returns the SignatureDef of each signature by name, in order of names."""
     return {
         name: definition
@@ -45,7 +45,7 @@ def check_graph(directory: Path, *, tokenizes: bool, xla: bool) -> None:
     """Raises `UserError` if a server may refuse the graph of a SavedModel.
 
     Args:
-        directory: Of the SavedModel.
+        directory: Directory of the SavedModel.
         tokenizes: Whether the tokenizer's ops may be in it.
         xla: Whether nodes may ask to be compiled by XLA.
     """
@@ -53,7 +53,7 @@ def check_graph(directory: Path, *, tokenizes: bool, xla: bool) -> None:
     allowed = TOKENIZER_OPS if tokenizes else frozenset()
     foreign = sorted(
         name
-        for name in ops_of(meta_graph)
+        for name in list_ops(meta_graph)
         if not _is_core(name) and name not in allowed
     )
     if foreign:
@@ -62,7 +62,7 @@ def check_graph(directory: Path, *, tokenizes: bool, xla: bool) -> None:
             "Allowed are TensorFlow's own and "
             f"{', '.join(sorted(allowed)) or 'no others'}."
         )
-    compiled = sorted(set(_compiled_by_xla(meta_graph)))
+    compiled = sorted(set(_xla_nodes(meta_graph)))
     if compiled and not xla:
         raise UserError(
             "The export has nodes that XLA must compile, which a stock server refuses: "
@@ -80,7 +80,7 @@ def check_graph(directory: Path, *, tokenizes: bool, xla: bool) -> None:
         )
 
 
-def ops_of(meta_graph: Any) -> set[str]:
+def list_ops(meta_graph: Any) -> set[str]:
     """Returns the names of all ops in a graph, those of its functions among them.
 
     Not its `stripped_op_list`, which leaves out what only a loop in a loop uses.
@@ -100,7 +100,7 @@ def _nodes(meta_graph: Any) -> Iterator[Any]:
         yield from function.node_def
 
 
-def _compiled_by_xla(meta_graph: Any) -> Iterator[str]:
+def _xla_nodes(meta_graph: Any) -> Iterator[str]:
     """Yields the functions and nodes that ask for XLA."""
     for function in meta_graph.graph_def.library.function:
         if function.attr["_XlaMustCompile"].b:
@@ -111,7 +111,7 @@ def _compiled_by_xla(meta_graph: Any) -> Iterator[str]:
 
 
 class ServedSession:
-    """A SavedModel in a session of TensorFlow 1, which is what servers use.
+    """SavedModel in a session of TensorFlow 1, as in servers.
 
     `tf.saved_model.load` would not do: it binds variables by object, and so hides a
     variable that a session would find uninitialized.
@@ -122,7 +122,7 @@ class ServedSession:
 
     def __init__(self, session: tf.compat.v1.Session, meta_graph: Any):
         self._session = session
-        self.signatures = signatures_of(meta_graph)
+        self.signatures = list_signatures(meta_graph)
         self._calls: dict[str, Callable[..., Sequence[np.ndarray]]] = {}
 
     def ask(self, request: Request) -> Mapping[str, np.ndarray]:
@@ -135,17 +135,17 @@ class ServedSession:
             tf.errors.OpError: If the graph fails.
         """
         definition = self.signatures[request.signature_name]
-        given = {
+        inputs = {
             **{name: tf.make_ndarray(v) for name, v in definition.defaults.items()},
             **request.inputs,
         }
-        values = self._call_of(request.signature_name)(
-            *(given[name] for name in definition.inputs)
+        values = self._callable(request.signature_name)(
+            *(inputs[name] for name in definition.inputs)
         )
         return dict(zip(definition.outputs, values, strict=True))
 
-    def _call_of(self, name: str) -> Callable[..., Sequence[np.ndarray]]:
-        """Returns what runs a signature, whose graph is optimized only once."""
+    def _callable(self, name: str) -> Callable[..., Sequence[np.ndarray]]:
+        """Returns the function that runs a signature; its graph is optimized once."""
         if name not in self._calls:
             definition = self.signatures[name]
             options = config_pb2.CallableOptions(
@@ -159,7 +159,7 @@ class ServedSession:
 
 
 @contextmanager
-def served_session(directory: Path) -> Iterator[ServedSession]:
+def open_session(directory: Path) -> Iterator[ServedSession]:
     """Yields a SavedModel, loaded as a server loads it."""
     graph = tf.Graph()
     session = tf.compat.v1.Session(graph=graph)
@@ -176,12 +176,12 @@ def validate(directory: Path, vocabulary: SubwordVocabulary) -> None:
     """Raises `UserError` unless each signature, and each warm-up, gets an answer.
 
     Args:
-        directory: Of the SavedModel, its warm-up requests written.
-        vocabulary: Of the export.
+        directory: Directory of the SavedModel, with its warm-up requests.
+        vocabulary: Vocabulary of the export.
     """
     requests = list(read_warm_up(directory))
-    # The tokenizer says something about its model when it is first used.
-    with quiet_start_up(), served_session(directory) as served:
+    # The tokenizer logs a line about its model when it is first used.
+    with quiet_start_up(), open_session(directory) as served:
         for name, definition in served.signatures.items():
             for texts in _BATCHES:
                 requests.append(

@@ -1,8 +1,8 @@
-"""Requests that wait to be run together: bounded queues, a few threads.
+"""Batching of requests: bounded queues, from which a few threads take batches.
 
 One queue for each kind of request; the threads take full batches, or those that have
-waited long enough, from the queues in turn. What the settings mean, and what is
-answered where they are exceeded, is TensorFlow Serving's.
+waited long enough, from the queues in turn. The settings, and the errors where they
+are exceeded, are those of TensorFlow Serving.
 """
 
 import collections
@@ -21,7 +21,7 @@ from t2t_keras.serving.server.errors import ServingError, invalid_argument
 
 @dataclass(frozen=True)
 class BatchingOptions:
-    """How requests are joined; the defaults are TensorFlow Serving's.
+    """Settings of batching; the defaults are TensorFlow Serving's.
 
     Attributes:
         max_batch_size: Most rows of a batch.
@@ -41,7 +41,7 @@ class BatchingOptions:
     split: bool = False
     max_request_size: int = 1000
 
-    def padded(self, size: int) -> int:
+    def padded_size(self, size: int) -> int:
         """Returns the smallest allowed size that holds `size` rows."""
         fitting = (each for each in self.allowed_batch_sizes if each >= size)
         return next(fitting, size)
@@ -52,10 +52,10 @@ class Task:
     """Rows of one request.
 
     Attributes:
-        payload: What to run.
-        size: Rows of it.
-        deadline: When it need not be run any more, on `time.monotonic`'s clock.
-        future: Gets the result.
+        payload: Rows to run.
+        size: Number of rows.
+        deadline: Time after which nobody waits, on the clock of `time.monotonic`.
+        future: Future of the result.
     """
 
     payload: Any
@@ -64,7 +64,7 @@ class Task:
     future: Future = field(default_factory=Future)
 
     def finish(self, result: Any = None, error: Exception | None = None) -> None:
-        """Hands over a result or an error, unless the request gave up before."""
+        """Sets the result or an error, unless the request gave up before."""
         with contextlib.suppress(InvalidStateError):
             if error is None:
                 self.future.set_result(result)
@@ -89,7 +89,7 @@ class _Queue:
 
 
 class BatchScheduler:
-    """Queues and threads that all models of a server share.
+    """Scheduler of batches, with queues and threads that all models share.
 
     Args:
         options: Sizes and times.
@@ -143,7 +143,7 @@ class BatchScheduler:
         return tasks
 
     def close(self) -> None:
-        """Runs what waits, and ends the threads."""
+        """Runs the waiting batches and ends the threads."""
         with self._changed:
             self._closed = True
             self._changed.notify_all()
@@ -165,14 +165,14 @@ class BatchScheduler:
         if options.split:
             capacity = (options.max_enqueued_batches - count) * limit + room
             if size > capacity:
-                raise _full(
+                raise _queue_full_error(
                     f"; task size is {size} but scheduling capacity is only {capacity} "
                     f"(num_enqueued_batches={count}, max_enqueued_batches="
                     f"{options.max_enqueued_batches}, open_batch_size={limit - room}, "
                     f"max_execution_batch_size={limit})"
                 )
         elif size > room and count >= options.max_enqueued_batches:
-            raise _full(
+            raise _queue_full_error(
                 f"; currently {count} batches enqueued and max_enqueued_batches is "
                 f"{options.max_enqueued_batches}"
             )
@@ -192,14 +192,14 @@ class BatchScheduler:
 
     def _work(self) -> None:
         while True:
-            taken = self._take()
-            if taken is None:
+            next_batch = self._take()
+            if next_batch is None:
                 return
-            batch, process = taken
+            batch, process = next_batch
             process(batch.tasks)
 
     def _take(self) -> tuple[_Batch, Process] | None:
-        """Waits for a batch that is to be run; `None` when there will be none."""
+        """Waits for the next batch to run; returns `None` after the last one."""
         with self._changed:
             while True:
                 now = time.monotonic()
@@ -229,7 +229,7 @@ class BatchScheduler:
         return first.opened + self.options.batch_timeout_seconds - now
 
 
-def _full(details: str) -> ServingError:
+def _queue_full_error(details: str) -> ServingError:
     return ServingError(
         grpc.StatusCode.UNAVAILABLE,
         "The batch scheduling queue to which this task was submitted is full" + details,

@@ -1,4 +1,4 @@
-"""A file of models, read again and again."""
+"""Watch of the model configuration file: its list of models is reloaded."""
 
 import threading
 
@@ -10,18 +10,18 @@ from t2t_keras.serving.server.versions import Log
 
 
 class ConfigWatch:
-    """Reads a file again and again, and hands its list of models on.
+    """Thread that reads a file at intervals and applies its list of models.
 
-    At every look, as TensorFlow Serving does: what the file says goes, whoever sent
-    another list meanwhile; and what was refused once, as a label for a version that
-    is still being loaded, may be taken next time. A refusal is said once.
+    Every reading applies the whole list, as in TensorFlow Serving. It replaces a list
+    that a client sent meanwhile, and a label that was refused because its version was
+    still loading can be accepted the next time. A refusal is logged once.
 
     Args:
-        path: Of the text `ModelServerConfig`.
-        used: What the file held when it was last used.
-        poll_seconds: Between two looks.
-        models: What is served.
-        log: Gets a line for each change.
+        path: File with a text `ModelServerConfig`.
+        used: Content of the file when it was last applied.
+        poll_seconds: Seconds between two readings.
+        models: Models of the server.
+        log: Called with a line for each change.
     """
 
     def __init__(
@@ -43,7 +43,7 @@ class ConfigWatch:
         self._thread.start()
 
     def close(self) -> None:
-        """Looks no more."""
+        """Ends the thread."""
         self._stopped.set()
         self._thread.join()
 

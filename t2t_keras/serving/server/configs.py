@@ -1,7 +1,7 @@
-"""The files and messages that configure a server, read and checked.
+"""Configuration files and messages of a server, read and checked.
 
-All of them are TensorFlow Serving's own; so are the words of what is wrong with a
-list of models, which clients can send too.
+All of them are TensorFlow Serving's own. So are the messages about a list of models,
+which clients can send too.
 """
 
 from collections.abc import Mapping
@@ -65,8 +65,8 @@ def check_models(
     """Returns the models of a configuration by their names.
 
     Args:
-        config: What is asked for.
-        current: What is served now.
+        config: Requested models.
+        current: Models that are served now, by name.
 
     Raises:
         ServingError: INVALID_ARGUMENT if it cannot be served.
@@ -132,8 +132,8 @@ def read_batching(path: str, num_batch_threads: int) -> BatchingOptions:
     """Returns the settings in a file of batching parameters.
 
     Args:
-        path: Of a text `BatchingParameters`; "" for all defaults.
-        num_batch_threads: If the file does not say.
+        path: File with a text `BatchingParameters`; "" for all defaults.
+        num_batch_threads: Default of the setting with this name.
 
     Raises:
         UserError: If the file cannot be read, or the sizes do not fit one another.
@@ -143,13 +143,13 @@ def read_batching(path: str, num_batch_threads: int) -> BatchingOptions:
         read_text_proto(path, parameters)
 
     def value(name: str, default: int) -> int:
-        found = (
+        number = (
             getattr(parameters, name).value if parameters.HasField(name) else default
         )
-        # A timeout of 0 is to wait for nobody.
-        if found < (0 if name == "batch_timeout_micros" else 1):
-            raise UserError(f"{path}: {name} must be positive. Received: {found}")
-        return found
+        # A timeout of 0 is legal: a batch does not wait.
+        if number < (0 if name == "batch_timeout_micros" else 1):
+            raise UserError(f"{path}: {name} must be positive. Received: {number}")
+        return number
 
     request_size = value("max_batch_size", BatchingOptions.max_batch_size)
     split = parameters.enable_large_batch_splitting.value

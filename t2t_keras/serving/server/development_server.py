@@ -35,7 +35,7 @@ from t2t_keras.serving.server.session import disable_xla, session_config
 from t2t_keras.serving.server.settings import ServerSettings
 from t2t_keras.serving.server.versions import Log, Retries
 
-# Kubernetes kills 30 seconds after SIGTERM unless told otherwise.
+# By default Kubernetes kills 30 seconds after SIGTERM.
 _GRACE_SECONDS = 25.0
 
 

@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 import grpc
 import tensorflow as tf
 
-# What TensorFlow Serving leaves of a message: HTTP/2 headers carry it.
+# Limit of TensorFlow Serving: HTTP/2 headers carry the message.
 LONGEST_MESSAGE = 1024
 _CUT = "...TRUNCATED"
 # A year: gRPC has no deadline at all as one that is centuries away.
@@ -41,7 +41,7 @@ def invalid_argument(message: str) -> ServingError:
 
 
 def not_found(message: str) -> ServingError:
-    """Returns the error of a request for what is not there."""
+    """Returns the error of a request for something that does not exist."""
     return ServingError(grpc.StatusCode.NOT_FOUND, message)
 
 
@@ -58,7 +58,7 @@ def deadline_exceeded() -> ServingError:
 
 
 def from_exception(error: Exception) -> ServingError:
-    """Returns what `error` is to a client; TensorFlow's codes are gRPC's."""
+    """Returns the status of an exception; TensorFlow's codes are gRPC's."""
     if isinstance(error, ServingError):
         return error
     if isinstance(error, tf.errors.OpError):
@@ -73,15 +73,15 @@ def code_of(number: int) -> grpc.StatusCode:
 
 
 def seconds_left(context: grpc.ServicerContext) -> float | None:
-    """Returns the time that a client still waits for; `None` without a deadline."""
+    """Returns the seconds until a request's deadline; `None` without one."""
     left = context.time_remaining()
     return None if left is None or left > _FOREVER_SECONDS else left
 
 
-def shortened(message: str) -> str:
-    """Returns a message that fits a header: at most 1,024 bytes, and that it was cut.
+def shorten(message: str) -> str:
+    """Returns a message that fits a header, cut to 1,024 bytes and marked if longer.
 
-    >>> shortened("x" * 1025) == "x" * 1024 + "...TRUNCATED"
+    >>> shorten("x" * 1025) == "x" * 1024 + "...TRUNCATED"
     True
     """
     encoded = message.encode()
@@ -90,8 +90,8 @@ def shortened(message: str) -> str:
     return encoded[:LONGEST_MESSAGE].decode(errors="ignore") + _CUT
 
 
-def answering(method: Method) -> Method:
-    """Makes a service's method end a call with the status of what it raises."""
+def abort_on_error(method: Method) -> Method:
+    """Decorates a method of a service: an exception ends the call with its status."""
 
     @functools.wraps(method)
     def answer(self: Any, request: Any, context: grpc.ServicerContext) -> Any:
@@ -101,7 +101,7 @@ def answering(method: Method) -> Method:
             if not isinstance(error, ServingError | tf.errors.OpError):
                 # A fault of this server: the client cannot mend it, a reader may.
                 traceback.print_exc(file=sys.stderr)
-            told = from_exception(error)
-        context.abort(told.code, shortened(told.message))
+            status = from_exception(error)
+        context.abort(status.code, shorten(status.message))
 
     return answer  # type: ignore[return-value]

@@ -1,4 +1,4 @@
-"""The gRPC server: a port, threads, limits."""
+"""gRPC server: port, threads and limits."""
 
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -12,7 +12,7 @@ from t2t_keras.serving.server.health import MAX_WATCHES, HealthService
 from t2t_keras.serving.server.model_service import ModelService
 from t2t_keras.serving.server.models import Models
 from t2t_keras.serving.server.prediction_service import PredictionService
-from t2t_keras.serving.server.under_way import UnderWay
+from t2t_keras.serving.server.request_counter import RequestCounter
 
 # Threads for status and health, which must be answered under full load as well.
 _SPARE_THREADS = 8
@@ -20,11 +20,11 @@ _SPARE_THREADS = 8
 
 @dataclass(frozen=True)
 class GrpcOptions:
-    """Where and how a server listens.
+    """Address and limits of a gRPC server.
 
     Attributes:
-        host: Address to listen at.
-        port: To listen at; 0 for any that is free.
+        host: Address to listen on.
+        port: Port to listen on; 0 for any free one.
         max_running: Predict requests at a time, each with a thread.
         max_rows: Most rows of a Predict request.
         credentials: Keys for TLS; `None` for plain text.
@@ -44,18 +44,18 @@ class GrpcOptions:
 
 
 class RunningServer:
-    """A server that answers.
+    """gRPC server that is started.
 
     Attributes:
-        models: What it serves.
-        port: Where it listens.
+        models: Models that it serves.
+        port: Port that it listens on.
     """
 
     def __init__(
         self,
         server: grpc.Server,
         models: Models,
-        under_way: UnderWay,
+        request_counter: RequestCounter,
         port: int,
         health: HealthService,
     ):
@@ -63,7 +63,7 @@ class RunningServer:
         self._health = health
         self.port = port
         self._server = server
-        self._under_way = under_way
+        self._request_counter = request_counter
 
     def stop(self, grace_seconds: float) -> None:
         """Refuses new requests, lets those under way finish, and ends.
@@ -71,7 +71,7 @@ class RunningServer:
         Health streams report NOT_SERVING until then.
 
         Args:
-            grace_seconds: Longest to wait; what is not finished then is cancelled.
+            grace_seconds: Longest wait; then unfinished requests are cancelled.
         """
         self._health.enter_graceful_shutdown()
         ended = self._server.stop(grace_seconds)
@@ -79,29 +79,29 @@ class RunningServer:
         # with grpcio 1.85: 7 of 1,500), and would last as long as the grace. One that
         # was accepted before has a moment to begin.
         ended.wait(min(1.0, grace_seconds))
-        self._under_way.wait_until_none(grace_seconds)
+        self._request_counter.wait_until_none(grace_seconds)
         self._server.stop(None)
 
 
 def start_server(models: Models, options: GrpcOptions) -> RunningServer:
-    """Returns a server that answers.
+    """Starts and returns a server.
 
     Raises:
-        UserError: If the port cannot be listened at.
+        UserError: If the port is taken.
     """
     threads = options.max_running + _SPARE_THREADS
     arguments = {
-        # As TensorFlow Serving, whose only limit is that of the protocol.
+        # As in TensorFlow Serving: no limit but the protocol's.
         "grpc.max_receive_message_length": -1,
         "grpc.max_send_message_length": -1,
         # Otherwise two servers share a port, and requests, without a word.
         "grpc.so_reuseport": 0,
     }
     arguments |= dict(options.channel_arguments)
-    under_way, health = UnderWay(), HealthService()
+    request_counter, health = RequestCounter(), HealthService()
     server = grpc.server(
         ThreadPoolExecutor(threads, thread_name_prefix="request"),
-        interceptors=[under_way],
+        interceptors=[request_counter],
         maximum_concurrent_rpcs=threads + (MAX_WATCHES if options.health else 0),
         options=list(arguments.items()),
     )
@@ -125,4 +125,4 @@ def start_server(models: Models, options: GrpcOptions) -> RunningServer:
             "another with --port; 0 takes any that is free."
         ) from error
     server.start()
-    return RunningServer(server, models, under_way, port, health)
+    return RunningServer(server, models, request_counter, port, health)

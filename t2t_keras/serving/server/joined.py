@@ -1,8 +1,8 @@
-"""A model whose requests are run together: rows joined, padded, and given back.
+"""Batched runs of a model: rows of several requests joined, padded and split again.
 
 Requests are joined if they feed and fetch the same tensors with the same types and
 shapes, but for the number of rows. A batch that fails is run again request by
-request, so that nobody fails for another's text.
+request, so that no request fails because of another.
 
 Shapes: each array that is fed or fetched is [B, ...], B rows of a request or batch.
 """
@@ -32,8 +32,8 @@ class JoinedRun:
     """Runs requests in batches; called as a session's `run` is.
 
     Args:
-        run: Of the session.
-        scheduler: Queues and threads.
+        run: Run function of the session.
+        scheduler: Scheduler of the batches.
     """
 
     def __init__(self, run: Run, scheduler: BatchScheduler):
@@ -43,7 +43,7 @@ class JoinedRun:
     def __call__(
         self, feeds: Feeds, fetches: Sequence[str], timeout_seconds: float | None = None
     ) -> list[np.ndarray]:
-        """Waits for a batch to be run, and returns the rows that belong here.
+        """Waits for a batch to run, and returns the rows of this request.
 
         Args:
             feeds: Tensor names, and [B, ...] each, with one B.
@@ -61,13 +61,13 @@ class JoinedRun:
         deadline = None
         if timeout_seconds is not None:
             deadline = time.monotonic() + timeout_seconds
-        size = _rows(feeds)
+        size = _count_rows(feeds)
         names = tuple(sorted(set(fetches)))
 
         def split(sizes: Sequence[int]) -> list[Task]:
             starts = itertools.accumulate(sizes, initial=0)
             return [
-                Task(_sliced(feeds, slice(start, start + rows)), rows, deadline)
+                Task(_slice_rows(feeds, slice(start, start + rows)), rows, deadline)
                 for start, rows in zip(starts, sizes, strict=False)
             ]
 
@@ -78,12 +78,14 @@ class JoinedRun:
             process=lambda tasks: self._process(tasks, names),
         )
         parts = [_result(task) for task in tasks]
-        return [_concatenated([part[name] for part in parts], name) for name in fetches]
+        return [
+            _concatenate_parts([part[name] for part in parts], name) for name in fetches
+        ]
 
     def _process(self, tasks: Sequence[Task], names: Sequence[str]) -> None:
-        """Finishes every task, whatever happens."""
+        """Finishes every task, with an error if need be."""
         try:
-            waiting = [task for task in tasks if not _expired(task)]
+            waiting = [task for task in tasks if not _finish_if_expired(task)]
             self._run_and_finish(waiting, names)
         except Exception as error:
             for task in tasks:
@@ -93,15 +95,15 @@ class JoinedRun:
         if not tasks:
             return
         try:
-            outputs = self._joined(tasks, names)
+            outputs = self._run_joined(tasks, names)
         except Exception as error:
-            told = from_exception(error)
-            if len(tasks) == 1 or told.code is grpc.StatusCode.DEADLINE_EXCEEDED:
+            status = from_exception(error)
+            if len(tasks) == 1 or status.code is grpc.StatusCode.DEADLINE_EXCEEDED:
                 for task in tasks:
-                    task.finish(error=told)
+                    task.finish(error=status)
                 return
             for task in tasks:
-                if not _expired(task):
+                if not _finish_if_expired(task):
                     self._run_and_finish([task], names)
             return
         start = 0
@@ -111,16 +113,16 @@ class JoinedRun:
             task.finish({name: outputs[name][rows].copy() for name in names})
             start += task.size
 
-    def _joined(
+    def _run_joined(
         self, tasks: Sequence[Task], names: Sequence[str]
     ) -> dict[str, np.ndarray]:
         size = sum(task.size for task in tasks)
-        padding = self._scheduler.options.padded(size) - size
+        padding = self._scheduler.options.padded_size(size) - size
         # A real row, as no made-up one is sure to be valid.
         donor = next((task for task in reversed(tasks) if task.size), None)
         parts = [task.payload for task in tasks]
         if padding and donor is not None:
-            parts += [_sliced(donor.payload, slice(0, 1))] * padding
+            parts += [_slice_rows(donor.payload, slice(0, 1))] * padding
             size += padding
         feeds = {
             name: np.concatenate([part[name] for part in parts])
@@ -145,7 +147,7 @@ class JoinedRun:
         return dict(zip(names, outputs, strict=True))
 
 
-def _rows(feeds: Feeds) -> int:
+def _count_rows(feeds: Feeds) -> int:
     if not feeds:
         raise invalid_argument("Batching Run() must have at least one input tensor")
     if any(value.ndim == 0 for value in feeds.values()):
@@ -161,21 +163,21 @@ def _rows(feeds: Feeds) -> int:
 
 
 def _layout(feeds: Feeds) -> frozenset:
-    """What all requests of a batch have in common besides what they fetch."""
+    """Returns names, types and row shapes, which all requests of a batch share."""
     return frozenset(
         (name, value.dtype.name, value.shape[1:]) for name, value in feeds.items()
     )
 
 
-def _sliced(feeds: Feeds, rows: slice) -> dict[str, np.ndarray]:
+def _slice_rows(feeds: Feeds, rows: slice) -> dict[str, np.ndarray]:
     return {name: value[rows] for name, value in feeds.items()}
 
 
-def _concatenated(parts: Sequence[np.ndarray], name: str) -> np.ndarray:
+def _concatenate_parts(parts: Sequence[np.ndarray], name: str) -> np.ndarray:
     """Returns the rows of all parts of a request.
 
-    Where the parts are of other widths, TensorFlow Serving aborts, or answers with
-    what the memory held: its Concat believes the first part's shape.
+    Where the parts differ in width, TensorFlow Serving aborts, or answers with
+    uninitialized memory: its Concat trusts the shape of the first part.
     """
     if len(parts) == 1:
         return parts[0]
@@ -189,7 +191,7 @@ def _concatenated(parts: Sequence[np.ndarray], name: str) -> np.ndarray:
     return np.concatenate(parts)
 
 
-def _expired(task: Task) -> bool:
+def _finish_if_expired(task: Task) -> bool:
     if task.deadline is None or task.deadline > time.monotonic():
         return False
     task.finish(

@@ -1,4 +1,4 @@
-"""A version of a model, from its directory to what answers requests."""
+"""Loading of a version of a model from its directory."""
 
 import threading
 from collections.abc import Callable, Mapping
@@ -31,11 +31,11 @@ class Servable(NamedTuple):
 
 @dataclass(frozen=True)
 class Loader:
-    """How versions are loaded.
+    """Loader of versions.
 
     Attributes:
-        session_config: Of each session.
-        scheduler: Joins requests to batches; `None` runs each by itself.
+        session_config: Configuration of each session.
+        scheduler: Scheduler of batches; `None` runs each request by itself.
         warm_up_iterations: How often each warm-up request is run; 0 for not at all.
     """
 

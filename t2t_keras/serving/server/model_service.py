@@ -1,4 +1,4 @@
-"""The `ModelService`: how versions are, and another list of models."""
+"""`ModelService`: status of versions, and replacement of the list of models."""
 
 from typing import Any
 
@@ -10,7 +10,7 @@ from tensorflow_serving.apis import (
 )
 
 from t2t_keras.serving.server.errors import (
-    answering,
+    abort_on_error,
     invalid_argument,
     seconds_left,
 )
@@ -19,16 +19,16 @@ from t2t_keras.serving.server.versions import State
 
 
 class ModelService(model_service_pb2_grpc.ModelServiceServicer):
-    """Tells of what is served, and changes it.
+    """Model service over the models of a server.
 
     Args:
-        models: What is served.
+        models: Models of the server.
     """
 
     def __init__(self, models: Models):
         self._models = models
 
-    @answering
+    @abort_on_error
     def GetModelStatus(  # noqa: N802
         self, request: Any, context: grpc.ServicerContext
     ) -> Any:
@@ -47,11 +47,11 @@ class ModelService(model_service_pb2_grpc.ModelServiceServicer):
             status.status.error_message = error.message if error else ""
         return response
 
-    @answering
+    @abort_on_error
     def HandleReloadConfigRequest(  # noqa: N802
         self, request: Any, context: grpc.ServicerContext
     ) -> Any:
-        """Serves another list of models, and waits until those that are new answer."""
+        """Replaces the list of models, and waits until new ones are available."""
         new = self._models.configure(request.config)
         self._models.wait_until_available(new, seconds_left(context))
         return model_management_pb2.ReloadConfigResponse()

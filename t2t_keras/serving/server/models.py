@@ -1,4 +1,4 @@
-"""All models of a server: which there are, their labels, and their folders watched."""
+"""Models of a server: configuration, labels, and a watch of their folders."""
 
 import contextlib
 import threading
@@ -32,11 +32,11 @@ from t2t_keras.serving.server.versions import (
 
 @dataclass(frozen=True)
 class WatchOptions:
-    """How models are watched.
+    """Settings of the watch of the models' folders.
 
     Attributes:
-        poll_seconds: Between two looks at the folders; 0 looks once only.
-        retries: If a version cannot be loaded.
+        poll_seconds: Seconds between two checks of the folders; 0 to check only once.
+        retries: Retries of a version that cannot be loaded.
         labels_for_unavailable: Whether a label may name a version that is not
             available, if the label is new.
     """
@@ -47,12 +47,12 @@ class WatchOptions:
 
 
 class Models:
-    """What a server serves.
+    """Models of a server.
 
     Args:
-        load: From a version's directory to what answers.
-        options: How folders are watched.
-        log: Gets a line for whatever an operator should know.
+        load: Function that loads the version in a directory.
+        options: Settings of the watch.
+        log: Called with a line for each event that an operator should know of.
     """
 
     def __init__(
@@ -66,12 +66,12 @@ class Models:
         self._configs: dict[str, Any] = {}
         self._labels: dict[tuple[str, str], int] = {}
         self._models: dict[str, ModelVersions] = {}
-        self._troubles: dict[str, ServingError] = {}
+        self._problems: dict[str, ServingError] = {}
         self._stopped = threading.Event()
         self._watcher = threading.Thread(target=self._watch, daemon=True)
 
     def configure(self, config: Any) -> list[str]:
-        """Replaces what is served by what a `ModelServerConfig` lists.
+        """Replaces the models by those of a `ModelServerConfig`.
 
         Returns:
             The names of the models that are new; they are not loaded yet.
@@ -81,21 +81,21 @@ class Models:
         """
         with self._configuring:
             configs = check_models(config, self._configs)
-            labels = self._checked_labels(configs)
+            labels = self._check_labels(configs)
             new = [name for name in configs if name not in self._configs]
             gone = [name for name in self._configs if name not in configs]
             with self._changed:
                 self._configs, self._labels = configs, labels
                 for name in new:
-                    self._models.setdefault(name, self._versions_of(name))
+                    self._models.setdefault(name, self._create_versions(name))
             for name in gone:
-                self._troubles.pop(name, None)
+                self._problems.pop(name, None)
                 self._models[name].want({})
             self._look()
             return new
 
     def start_watching(self) -> None:
-        """Looks at the folders again and again, from now on."""
+        """Starts to check the folders at intervals."""
         if self._options.poll_seconds > 0:
             self._watcher.start()
 
@@ -108,7 +108,7 @@ class Models:
         """Waits until each of the models can answer.
 
         Args:
-            names: Of the models.
+            names: Names of the models.
             timeout_seconds: How long to wait at most; `None` for any time.
             patient: Whether to wait for a version of a model that has none.
 
@@ -121,10 +121,10 @@ class Models:
             deadline = time.monotonic() + timeout_seconds
         with self._changed:
             while waiting := [n for n in names if not self._models[n].available()]:
-                failed = [v for name in waiting for v in self._given_up(name)]
+                failed = [v for name in waiting for v in self._failed_versions(name)]
                 if failed:
-                    raise _did_not_become_available(failed)
-                missing = [self._troubles[n] for n in waiting if n in self._troubles]
+                    raise _unavailable_error(failed)
+                missing = [self._problems[n] for n in waiting if n in self._problems]
                 if missing and not patient:
                     raise missing[0]
                 left = None if deadline is None else deadline - time.monotonic()
@@ -135,7 +135,7 @@ class Models:
 
     @contextlib.contextmanager
     def use(self, model_spec: Any) -> Iterator[tuple[int, Servable]]:
-        """Yields the version that a `ModelSpec` asks for: its number, what answers.
+        """Yields the version that a `ModelSpec` asks for: its number and its model.
 
         Raises:
             ServingError: If there is no such version.
@@ -150,9 +150,9 @@ class Models:
             yield used
 
     def versions(self, model_spec: Any) -> list[Version]:
-        """Returns the version of a `ModelSpec`'s number, or all, in whatever state.
+        """Returns the version of a `ModelSpec`'s number, or all versions, in any state.
 
-        A label chooses none of them, as in TensorFlow Serving.
+        A label is ignored, as in TensorFlow Serving.
 
         Raises:
             ServingError: NOT_FOUND if none is known.
@@ -171,7 +171,7 @@ class Models:
         return chosen
 
     def describe(self) -> str:
-        """Returns what is served, for a person."""
+        """Returns the available models and versions in words."""
         return ", ".join(
             f"{name} version {number}"
             for name, model in sorted(self._models.items())
@@ -182,7 +182,7 @@ class Models:
         """Unloads everything.
 
         Args:
-            timeout_seconds: How long requests may go on; then they are cut off.
+            timeout_seconds: Longest wait for requests; then they are cancelled.
         """
         self._stopped.set()
         with self._configuring:
@@ -204,7 +204,7 @@ class Models:
         with self._changed:
             return self._changed.wait_for(ended, timeout_seconds)
 
-    def _versions_of(self, name: str) -> ModelVersions:
+    def _create_versions(self, name: str) -> ModelVersions:
         return ModelVersions(
             name, self._load, self._options.retries, self._changed, self._log
         )
@@ -221,7 +221,7 @@ class Models:
             return number
         return None
 
-    def _checked_labels(self, configs: dict[str, Any]) -> dict[tuple[str, str], int]:
+    def _check_labels(self, configs: dict[str, Any]) -> dict[tuple[str, str], int]:
         labels = {}
         for name, config in configs.items():
             model = self._models.get(name)
@@ -244,33 +244,33 @@ class Models:
                     self._look()
 
     def _look(self) -> None:
-        """Looks at the folders of all models once."""
+        """Checks the folders of all models once."""
         for name, config in self._configs.items():
             path = Path(config.base_path)
             try:
-                found = versions_to_serve(name, path, config.model_version_policy)
-                self._models[name].want(found)
-                if not found:
+                versions = versions_to_serve(name, path, config.model_version_policy)
+                self._models[name].want(versions)
+                if not versions:
                     raise not_found(
                         f"No versions of servable {name} found under base path {path}. "
                         "Did you forget to name your leaf directory as a number "
                         "(eg. '/1/')?"
                     )
-                self._troubles.pop(name, None)
+                self._problems.pop(name, None)
             except ServingError as error:
-                if str(self._troubles.get(name)) != str(error):
+                if str(self._problems.get(name)) != str(error):
                     self._log(f"{name}: {error.message}")
-                self._troubles[name] = error
+                self._problems[name] = error
 
-    def _given_up(self, name: str) -> list[tuple[str, Version]]:
-        """Returns the versions of a model that failed, if no other is under way."""
+    def _failed_versions(self, name: str) -> list[tuple[str, Version]]:
+        """Returns the versions of a model that failed, if no other is loading."""
         wanted = [v for v in self._models[name].versions() if v.wanted]
         if any(version.state is not State.END for version in wanted):
             return []
         return [(name, version) for version in wanted if version.error]
 
 
-def _did_not_become_available(failed: list[tuple[str, Version]]) -> ServingError:
+def _unavailable_error(failed: list[tuple[str, Version]]) -> ServingError:
     each = "".join(
         f"{{{{name: {name} version: {version.number}}} "
         f"due to error: {version.error}}}, "

@@ -1,4 +1,4 @@
-"""Classify, Regress and MultiInference: methods that a translator's export has not.
+"""Classify, Regress and MultiInference: methods that translators do not offer.
 
 Their signatures take `tf.Example`s. An export for them is refused here with a status
 of its own; any other, with the words of TensorFlow Serving.
@@ -16,12 +16,12 @@ _PREFIX = "tensorflow/serving/"
 
 
 def check_method(model_spec: Any, method: str, signatures: Mapping[str, Any]) -> None:
-    """Raises what a request to classify or regress is answered with.
+    """Raises the answer to a request to classify or regress.
 
     Args:
-        model_spec: Of the request.
+        model_spec: `ModelSpec` of the request.
         method: "classify" or "regress".
-        signatures: Of the model.
+        signatures: `SignatureDef`s of the model by name.
 
     Raises:
         ServingError: Always: INVALID_ARGUMENT if the signature is not there or has
@@ -35,7 +35,7 @@ def check_method(model_spec: Any, method: str, signatures: Mapping[str, Any]) ->
 
 
 def multi_inference(request: Any, signatures: Mapping[str, Any]) -> None:
-    """Raises what a `MultiInferenceRequest` for a model is answered with.
+    """Raises the answer to a `MultiInferenceRequest` for a model.
 
     Raises:
         ServingError: Always, for its first task that is at fault.

@@ -1,6 +1,6 @@
-"""A predict request against a signature: what is fed, what is fetched, the answer.
+"""Predict requests: inputs checked against a signature, run, and answered.
 
-The checks, their order and their words are TensorFlow Serving's.
+The checks, their order and their messages are TensorFlow Serving's.
 """
 
 from collections.abc import Iterable, Mapping
@@ -30,10 +30,10 @@ def predict(
     """Returns a `PredictResponse` with outputs, and without version.
 
     Args:
-        run: Of the model.
-        signatures: Of the model.
+        run: Run function of the model.
+        signatures: `SignatureDef`s of the model by name.
         request: A `PredictRequest`.
-        timeout_seconds: What is left of the request's time; `None` for any.
+        timeout_seconds: Time left for the request; `None` for any.
         max_rows: Most rows of an input, its first dimension; `None` for any.
 
     Raises:
@@ -81,8 +81,8 @@ def _feeds(contract: SignatureDef, inputs: Mapping[str, Any]) -> dict[str, np.nd
             raise invalid_argument(
                 f"Signature input alias: {alias}(feed name: {feed_name}) not found in "
                 "request and no default value provided. Inputs expected to be in the "
-                f"request {{{_listed(inputs)}}}, or default input alias set: "
-                f"{_listed(contract.defaults)}"
+                f"request {{{_join_names(inputs)}}}, or default input alias set: "
+                f"{_join_names(contract.defaults)}"
             )
         try:
             feeds[feed_name] = to_array(proto)
@@ -91,8 +91,8 @@ def _feeds(contract: SignatureDef, inputs: Mapping[str, Any]) -> dict[str, np.nd
     used = [alias for alias in inputs if alias in contract.inputs]
     if len(used) != len(inputs):
         raise invalid_argument(
-            f"Inputs contains invalid name. Used request inputs: {_listed(used)}, "
-            f"request input: {_listed(inputs)}"
+            f"Inputs contains invalid name. Used request inputs: {_join_names(used)}, "
+            f"request input: {_join_names(inputs)}"
         )
     return feeds
 
@@ -103,9 +103,9 @@ def _check_number_of_inputs(contract: SignatureDef, inputs: Mapping) -> None:
     if len(given) > len(wanted) or few:
         raise invalid_argument(
             f"input size does not match signature: {len(given)}!={len(wanted)} "
-            f"len({{{_listed(given)}}}) != len({{{_listed(wanted)}}}). "
-            f"Sent extra: {{{_listed(given - wanted)}}}. "
-            f"Missing but required: {{{_listed(wanted - given)}}}."
+            f"len({{{_join_names(given)}}}) != len({{{_join_names(wanted)}}}). "
+            f"Sent extra: {{{_join_names(given - wanted)}}}. "
+            f"Missing but required: {{{_join_names(wanted - given)}}}."
         )
 
 
@@ -115,7 +115,7 @@ def _outputs(contract: SignatureDef, output_filter: Iterable[str]) -> list[str]:
         if alias not in contract.outputs:
             raise invalid_argument(
                 f"output tensor alias not found in signature: {alias} Outputs expected "
-                f"to be in the set {{{_listed(contract.outputs)}}}."
+                f"to be in the set {{{_join_names(contract.outputs)}}}."
             )
         if alias in chosen:
             raise invalid_argument(f"duplicate output tensor alias: {alias}")
@@ -123,5 +123,5 @@ def _outputs(contract: SignatureDef, output_filter: Iterable[str]) -> list[str]:
     return chosen or sorted(contract.outputs)
 
 
-def _listed(names: Iterable[str]) -> str:
+def _join_names(names: Iterable[str]) -> str:
     return ",".join(sorted(names))

@@ -1,4 +1,4 @@
-"""The `PredictionService`: Predict, GetModelMetadata, and what refuses politely."""
+"""`PredictionService`: Predict and GetModelMetadata; other methods are refused."""
 
 import contextlib
 import threading
@@ -10,7 +10,7 @@ from tensorflow_serving.apis import get_model_metadata_pb2, prediction_service_p
 
 from t2t_keras.serving.server.errors import (
     ServingError,
-    answering,
+    abort_on_error,
     invalid_argument,
     seconds_left,
 )
@@ -22,12 +22,12 @@ _SIGNATURE_DEF = "signature_def"
 
 
 class PredictionService(prediction_service_pb2_grpc.PredictionServiceServicer):
-    """Answers from what is served.
+    """Prediction service over the models of a server.
 
     Args:
-        models: What is served.
-        max_running: Predict requests that are worked on at a time; any more are
-            refused at once, so that the server never owes more than it can do.
+        models: Models of the server.
+        max_running: Most Predict requests at a time; further ones are refused at once,
+            so that no queue builds up.
         max_rows: Most rows of a Predict request.
     """
 
@@ -37,11 +37,11 @@ class PredictionService(prediction_service_pb2_grpc.PredictionServiceServicer):
         self._max_running = max_running
         self._free = threading.Semaphore(max_running)
 
-    @answering
+    @abort_on_error
     def Predict(self, request: Any, context: grpc.ServicerContext) -> Any:  # noqa: N802
         """Runs a signature."""
-        spec = _spec_of(request)
-        with self._admitted(), self._models.use(spec) as (number, servable):
+        spec = _model_spec(request)
+        with self._admit(), self._models.use(spec) as (number, servable):
             response = predict(
                 servable.run,
                 servable.signatures,
@@ -52,12 +52,12 @@ class PredictionService(prediction_service_pb2_grpc.PredictionServiceServicer):
             response.model_spec.version.value = number
             return response
 
-    @answering
+    @abort_on_error
     def GetModelMetadata(  # noqa: N802
         self, request: Any, context: grpc.ServicerContext
     ) -> Any:
         """Returns the signatures of a version, without their defaults."""
-        spec = _spec_of(request)
+        spec = _model_spec(request)
         if not request.metadata_field:
             raise invalid_argument(
                 "GetModelMetadataRequest must specify at least one metadata_field"
@@ -66,27 +66,27 @@ class PredictionService(prediction_service_pb2_grpc.PredictionServiceServicer):
             if name != _SIGNATURE_DEF:
                 raise invalid_argument(f"Metadata field {name} is not supported")
         response = get_model_metadata_pb2.GetModelMetadataResponse()
-        found = get_model_metadata_pb2.SignatureDefMap()
+        signatures = get_model_metadata_pb2.SignatureDefMap()
         with self._models.use(spec) as (number, servable):
             for name, contract in servable.signatures.items():
-                found.signature_def[name].CopyFrom(contract)
-                found.signature_def[name].ClearField("defaults")
+                signatures.signature_def[name].CopyFrom(contract)
+                signatures.signature_def[name].ClearField("defaults")
             response.model_spec.version.value = number
         response.model_spec.name = spec.name
-        response.metadata[_SIGNATURE_DEF].Pack(found)
+        response.metadata[_SIGNATURE_DEF].Pack(signatures)
         return response
 
-    @answering
+    @abort_on_error
     def Classify(self, request: Any, context: grpc.ServicerContext) -> Any:  # noqa: N802
         """Refuses."""
         self._refuse(request, "classify")
 
-    @answering
+    @abort_on_error
     def Regress(self, request: Any, context: grpc.ServicerContext) -> Any:  # noqa: N802
         """Refuses."""
         self._refuse(request, "regress")
 
-    @answering
+    @abort_on_error
     def MultiInference(  # noqa: N802
         self, request: Any, context: grpc.ServicerContext
     ) -> Any:
@@ -97,11 +97,11 @@ class PredictionService(prediction_service_pb2_grpc.PredictionServiceServicer):
             multi_inference(request, servable.signatures)
 
     def _refuse(self, request: Any, method: str) -> None:
-        with self._models.use(_spec_of(request)) as (_, servable):
+        with self._models.use(_model_spec(request)) as (_, servable):
             check_method(request.model_spec, method, servable.signatures)
 
     @contextlib.contextmanager
-    def _admitted(self) -> Iterator[None]:
+    def _admit(self) -> Iterator[None]:
         if not self._free.acquire(blocking=False):
             raise ServingError(
                 grpc.StatusCode.RESOURCE_EXHAUSTED,
@@ -114,7 +114,7 @@ class PredictionService(prediction_service_pb2_grpc.PredictionServiceServicer):
             self._free.release()
 
 
-def _spec_of(request: Any) -> Any:
+def _model_spec(request: Any) -> Any:
     if not request.HasField("model_spec"):
         raise invalid_argument("Missing ModelSpec")
     return request.model_spec

@@ -1,4 +1,4 @@
-"""A version of a model in a session of TensorFlow 1, as servers in C++ run it.
+"""TensorFlow 1 session of a SavedModel, as servers in C++ run it.
 
 Never `tf.saved_model.load`: it binds variables by object, and so hides faults of an
 export that every real server would meet. Python's own checks of what is fed are left
@@ -37,7 +37,7 @@ _FEWEST_THREADS = 4
 
 
 class Run(Protocol):
-    """Runs a part of a graph: the session itself, or what batches for it."""
+    """Function that runs a part of a graph: of a session, or one that batches."""
 
     def __call__(
         self,
@@ -50,7 +50,7 @@ class Run(Protocol):
 
 
 def session_config(intra_op: int = 0, inter_op: int = 0) -> tf.compat.v1.ConfigProto:
-    """Returns what sessions that share their threads are made with.
+    """Returns the configuration of sessions that share their threads.
 
     Args:
         intra_op: Threads within an op; 0 for one for each core.
@@ -70,8 +70,8 @@ class ModelSession:
     """A SavedModel, loaded with the tag "serve"; may be run by several threads.
 
     Args:
-        directory: The version's.
-        config: How many threads the session has; `None` for what fits the machine.
+        directory: Directory of the version.
+        config: Threads of the session; `None` for as many as fit the machine.
 
     Raises:
         ServingError: If it cannot be loaded.
@@ -104,7 +104,7 @@ class ModelSession:
         fetches: Sequence[str],
         timeout_seconds: float | None = None,
     ) -> list[np.ndarray]:
-        """Returns what the graph makes of what is fed.
+        """Returns the fetched tensors of one run.
 
         Args:
             feeds: Tensor names of signatures, and their values.
@@ -128,7 +128,7 @@ class ModelSession:
         fetched = [tensors[name]._as_tf_output() for name in fetches]
         buffer = pywrap_tf_session.TF_NewBufferFromString(options.SerializeToString())
         try:
-            found = pywrap_tf_session.TF_SessionRun_wrapper(
+            fetched_values = pywrap_tf_session.TF_SessionRun_wrapper(
                 self._session._session, buffer, fed, fetched, [], None
             )
         except tf.errors.OpError as error:
@@ -140,18 +140,18 @@ class ModelSession:
             pywrap_tf_session.TF_DeleteBuffer(buffer)
         return [
             np.asarray(value, object if tensors[name].dtype == tf.string else None)
-            for name, value in zip(fetches, found, strict=True)
+            for name, value in zip(fetches, fetched_values, strict=True)
         ]
 
     def close(self) -> None:
-        """Frees the variables; what is running is cancelled."""
+        """Frees the variables; running requests are cancelled."""
         self._session.close()
 
 
 def disable_xla() -> None:
-    """Makes TensorFlow refuse to compile, in this process and for good.
+    """Has TensorFlow refuse to compile, in this process and for good.
 
-    It is what TensorFlow Serving calls unless it is started with a flag for XLA: an
+    TensorFlow Serving does the same unless it is started with a flag for XLA: an
     export that needs the compiler answers "XLA compilation disabled".
     """
     library = Path(tf.__file__).parent / "libtensorflow_cc.so.2"

@@ -9,13 +9,13 @@ from t2t_keras.errors import UserError
 
 @dataclass(frozen=True)
 class ServerSettings:
-    """What a server serves and how.
+    """Settings of a server: its models, its port and its limits.
 
     Fields are named as the flags of `tensorflow_model_server`, and mean the same;
     `python -m t2t_keras.serve --help` describes each. Two are not TensorFlow Serving's:
 
     Attributes:
-        host: Address to listen at.
+        host: Address to listen on.
         max_rows: Most rows of a Predict request.
 
     Raises:

@@ -7,7 +7,7 @@ import tensorflow as tf
 from tensorflow.core.framework import tensor_pb2
 
 # A few bytes may claim a shape of any size, because one value stands for all that
-# follow it. Beyond these, what came is an attack or a mistake.
+# follow it. A message beyond these limits is an attack or a mistake.
 MOST_REPEATED = 1 << 20
 MOST_REPEATED_BYTES = 1 << 28
 
@@ -18,10 +18,10 @@ def to_array(proto: tensor_pb2.TensorProto) -> np.ndarray:
     """Returns the array that a message holds, read as a server in C++ reads it.
 
     Args:
-        proto: Of a numeric, boolean or string type; strings may be any bytes.
+        proto: Tensor of a numeric, boolean or string type; strings may be any bytes.
 
     Returns:
-        Of the same shape; strings as an array of objects.
+        An array of the same shape; strings as objects.
 
     Raises:
         ValueError: If the message is no tensor, or claims more than
@@ -29,7 +29,7 @@ def to_array(proto: tensor_pb2.TensorProto) -> np.ndarray:
             does not bring.
     """
     elements = math.prod(max(dim.size, 1) for dim in proto.tensor_shape.dim)
-    repeated = elements - _brought(proto)
+    repeated = elements - _count_given_values(proto)
     string_bytes = len(proto.string_val[-1]) if proto.string_val else 0
     if repeated > MOST_REPEATED or repeated * string_bytes > MOST_REPEATED_BYTES:
         raise ValueError(f"A tensor of {elements:,} elements is too large.")
@@ -44,8 +44,8 @@ def to_array(proto: tensor_pb2.TensorProto) -> np.ndarray:
     return np.asarray(value, dtype=object if dtype == tf.string else None)
 
 
-def _brought(proto: tensor_pb2.TensorProto) -> int:
-    """Returns of how many elements, at most, a message holds the values."""
+def _count_given_values(proto: tensor_pb2.TensorProto) -> int:
+    """Returns an upper bound on the number of values that a message holds."""
     fields = proto.ListFields()
     values = (len(value) for field, value in fields if field.name.endswith("_val"))
     return sum(values, start=len(proto.tensor_content))

@@ -18,13 +18,13 @@ def versions_to_serve(name: str, base_path: Path, policy: Any) -> dict[int, Path
     being copied is left alone until then.
 
     Args:
-        name: Of the model, for the error.
-        base_path: Holds a folder for each version, named by its number.
+        name: Name of the model, for the error.
+        base_path: Directory with a folder for each version, named by its number.
         policy: A `ServableVersionPolicy`; empty for the latest version.
 
     Raises:
-        ServingError: If there is no such folder. What was served stays then: a
-            disk that is away for a moment has not taken the models back.
+        ServingError: If there is no such directory. The versions that are served stay
+            then: a disk may be missing for a moment.
     """
     try:
         folders = list(base_path.iterdir())
@@ -33,7 +33,7 @@ def versions_to_serve(name: str, base_path: Path, policy: Any) -> dict[int, Path
             f"Could not find base path {base_path} for servable {name} with error "
             f"{error.strerror}"
         ) from error
-    found = {
+    versions = {
         int(folder.name): folder
         for folder in sorted(folders)
         if _NUMBER.fullmatch(folder.name)
@@ -42,9 +42,11 @@ def versions_to_serve(name: str, base_path: Path, policy: Any) -> dict[int, Path
     }
     choice = policy.WhichOneof("policy_choice")
     if choice == "all":
-        return found
+        return versions
     if choice == "specific":
-        wanted = set(policy.specific.versions)
-        return {number: path for number, path in found.items() if number in wanted}
-    newest = sorted(found)[-max(policy.latest.num_versions, 1) :]
-    return {number: found[number] for number in newest}
+        requested = set(policy.specific.versions)
+        return {
+            number: path for number, path in versions.items() if number in requested
+        }
+    newest = sorted(versions)[-max(policy.latest.num_versions, 1) :]
+    return {number: versions[number] for number in newest}

@@ -1,4 +1,4 @@
-"""The versions of one model: loaded, used, replaced without a gap, unloaded."""
+"""Versions of one model: loaded, used, replaced without a gap, unloaded."""
 
 import contextlib
 import enum
@@ -15,7 +15,7 @@ Log = Callable[[str], None]
 
 
 class State(enum.IntEnum):
-    """Where a version is in its life; numbered as in `ModelVersionStatus`."""
+    """State of a version; numbered as in `ModelVersionStatus`."""
 
     START = 10
     LOADING = 20
@@ -29,13 +29,13 @@ class Version:
     """A version, as long as the server knows of it.
 
     Attributes:
-        number: The name of its directory.
-        directory: Where it is.
-        state: In its life.
-        error: Why loading failed, if it did for good.
-        servable: What answers, from AVAILABLE to UNLOADING.
+        number: Version number, the name of its directory.
+        directory: Path of its directory.
+        state: State of loading or unloading.
+        error: Error of the last attempt, if no other follows.
+        servable: Loaded model, from AVAILABLE to UNLOADING.
         wanted: Whether the policy still asks for it.
-        users: Requests that are using it.
+        users: Number of requests that are using it.
     """
 
     number: int
@@ -46,18 +46,18 @@ class Version:
     wanted: bool = True
     users: int = 0
 
-    def is_no_answer(self) -> bool:
-        """Returns whether it neither answers nor may be answering still."""
+    def is_inactive(self) -> bool:
+        """Returns whether it neither answers requests nor may be finishing some."""
         return self.state not in (State.AVAILABLE, State.UNLOADING)
 
 
 @dataclass(frozen=True)
 class Retries:
-    """How often, after a failure, a version is loaded again.
+    """Retries of a version that failed to load.
 
     Attributes:
-        count: Of attempts after the first.
-        interval_seconds: Between attempts.
+        count: Most attempts after the first.
+        interval_seconds: Seconds between attempts.
     """
 
     count: int = 5
@@ -72,11 +72,11 @@ class ModelVersions:
     finished first.
 
     Args:
-        name: The model's.
-        load: From a directory to what answers.
-        retries: If that fails.
+        name: Name of the model.
+        load: Function that loads the version in a directory.
+        retries: Retries after it failed.
         changed: Held while states change, notified when they have.
-        log: Gets a line for each version loaded, unloaded or failed.
+        log: Called with a line for each version loaded, unloaded or failed.
     """
 
     def __init__(
@@ -95,11 +95,11 @@ class ModelVersions:
         self._versions: dict[int, Version] = {}
 
     def want(self, directories: Mapping[int, Path]) -> None:
-        """Takes note of which versions there should be, and starts what it takes.
+        """Sets the wanted versions, and starts to load and unload accordingly.
 
-        A version whose loading failed for good is loaded again only after it has
-        been away. One that was away while it was loading is begun anew: what was read
-        of it may be there no more, or come from another directory.
+        A version whose loading failed for good is loaded again only after its
+        directory was missing. One whose directory was missing while it was loading is
+        loaded from the start: the files read so far may be of another directory.
         """
         with self._changed:
             for number, version in self._versions.items():
@@ -107,10 +107,10 @@ class ModelVersions:
                     version.wanted = False
             for number, directory in directories.items():
                 known = self._versions.get(number)
-                if known is None or (not known.wanted and known.is_no_answer()):
+                if known is None or (not known.wanted and known.is_inactive()):
                     version = Version(number, directory)
                     self._versions[number] = version
-                    self._start(self._bring_up, version)
+                    self._start(self._load_with_retries, version)
                 elif known.state < State.UNLOADING:
                     known.wanted = True
             self._retire()
@@ -118,10 +118,10 @@ class ModelVersions:
 
     @contextlib.contextmanager
     def use(self, number: int | None) -> Iterator[tuple[int, Servable]]:
-        """Yields a version's number and what answers, which stays until the exit.
+        """Yields a version's number and its model, which stays loaded until the exit.
 
         Args:
-            number: Of the version; `None` for the largest there is.
+            number: Version number; `None` for the largest that is available.
 
         Raises:
             ServingError: NOT_FOUND if it is not available.
@@ -147,8 +147,8 @@ class ModelVersions:
         """Ends the requests that keep versions from being unloaded."""
         with self._changed:
             versions = self._versions.values()
-            kept = [v.servable for v in versions if v.state is State.UNLOADING]
-        for servable in kept:
+            servables = [v.servable for v in versions if v.state is State.UNLOADING]
+        for servable in servables:
             if servable is not None:
                 servable.close()
 
@@ -170,10 +170,10 @@ class ModelVersions:
         name = f"{self.name}-{version.number}"
         threading.Thread(target=target, args=(version,), name=name, daemon=True).start()
 
-    def _bring_up(self, version: Version) -> None:
-        """Loads a version, again and again if need be."""
+    def _load_with_retries(self, version: Version) -> None:
+        """Loads a version; retries while it is wanted."""
         failure = None
-        self._say(version, f"loading from {version.directory} …")
+        self._log_version(version, f"loading from {version.directory} …")
         for left in range(self._retries.count, -1, -1):
             with self._changed:
                 if not version.wanted:
@@ -191,15 +191,15 @@ class ModelVersions:
                 continue
             with self._changed:
                 version.servable = servable
-                # What comes too late stands in for nobody.
+                # A version that is no longer wanted replaces none.
                 late = not version.wanted
                 version.state = State.UNLOADING if late else State.AVAILABLE
                 seconds = time.monotonic() - start
-                self._say(version, f"loaded in {seconds:.1f} s")
+                self._log_version(version, f"loaded in {seconds:.1f} s")
                 self._retire()
                 self._changed.notify_all()
             if late:
-                self._take_down(version)
+                self._unload(version)
             return
         with self._changed:
             version.error = failure
@@ -212,7 +212,7 @@ class ModelVersions:
         next_step = "giving up"
         if left:
             next_step = f"trying again in {self._retries.interval_seconds:g} s"
-        self._say(version, f"could not be loaded: {failure}; {next_step}")
+        self._log_version(version, f"could not be loaded: {failure}; {next_step}")
 
     def _pause(self, version: Version) -> None:
         with self._changed:
@@ -221,19 +221,19 @@ class ModelVersions:
             )
 
     def _retire(self) -> None:
-        """Starts unloading what is not wanted and is not needed to stand in."""
+        """Starts to unload unwanted versions that no wanted one has to wait for."""
         versions = self._versions.values()
         wanted = [version for version in versions if version.wanted]
         available = [v for v in versions if v.state is State.AVAILABLE]
         old = sorted((v for v in available if not v.wanted), key=lambda v: v.number)
         if wanted and not any(version.wanted for version in available):
-            # The newest of them stands in, as in TensorFlow Serving.
+            # The newest of them stays until then, as in TensorFlow Serving.
             old = old[:-1]
         for version in old:
             version.state = State.UNLOADING
-            self._start(self._take_down, version)
+            self._start(self._unload, version)
 
-    def _take_down(self, version: Version) -> None:
+    def _unload(self, version: Version) -> None:
         with self._changed:
             self._changed.wait_for(lambda: not version.users)
             servable, version.servable = version.servable, None
@@ -241,10 +241,10 @@ class ModelVersions:
             servable.close()
         with self._changed:
             version.state = State.END
-            self._say(version, "unloaded")
+            self._log_version(version, "unloaded")
             self._changed.notify_all()
 
-    def _say(self, version: Version, what: str) -> None:
+    def _log_version(self, version: Version, what: str) -> None:
         self._log(f"{self.name} version {version.number} {what}")
 
 

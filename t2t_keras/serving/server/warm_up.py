@@ -1,4 +1,4 @@
-"""Requests that an export brings along, run before a version takes others.
+"""Warm-up of a version: requests from its directory, run before it takes others.
 
 The first run of a shape is slow: TensorFlow prepares, XLA compiles. A record that
 fails makes the load fail, because every such request would.
@@ -28,13 +28,13 @@ def warm_up(
     signatures: Mapping[str, Any],
     iterations: int = 1,
 ) -> int:
-    """Runs the requests of a version's directory, and returns how many there are.
+    """Runs the warm-up requests of a version, and returns their number.
 
     Args:
-        directory: The version's.
-        run: Of the model.
-        signatures: Of the model.
-        iterations: How often each is run.
+        directory: Directory of the version.
+        run: Run function of the model.
+        signatures: `SignatureDef`s of the model by name.
+        iterations: Number of times that each is run.
 
     Raises:
         ServingError: If one fails, there are more than `MOST_RECORDS`, or the file
@@ -53,7 +53,7 @@ def warm_up(
                     f"({MOST_RECORDS}) at {path}"
                 )
             for _ in range(iterations):
-                _run_record(_parsed(record, path), run, signatures)
+                _run_record(_parse_record(record, path), run, signatures)
     except tf.errors.DataLossError as error:
         raise ServingError(
             grpc.StatusCode.DATA_LOSS,
@@ -62,7 +62,7 @@ def warm_up(
     return count
 
 
-def _parsed(record: bytes, path: Path) -> Any:
+def _parse_record(record: bytes, path: Path) -> Any:
     try:
         return prediction_log_pb2.PredictionLog.FromString(record)
     except DecodeError as error:

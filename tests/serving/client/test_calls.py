@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from t2t_keras.errors import UserError
-from t2t_keras.serving.client.calls import PredictionCalls, ServedModel
+from t2t_keras.serving.client.calls import ModelSpec, PredictionCalls
 from t2t_keras.serving.client.errors import ServerError
 from t2t_keras.serving.client.retries import RetryPolicy
 from t2t_keras.serving.client.tensors import string_tensor
@@ -26,7 +26,7 @@ def calls_to(server, model=None, **settings):
         "credentials": None,
         "max_message_bytes": 2**20,
     }
-    return PredictionCalls(server, model or ServedModel(), **defaults | settings)
+    return PredictionCalls(server, model or ModelSpec(), **defaults | settings)
 
 
 def asked(calls, *texts):
@@ -68,10 +68,10 @@ def test_an_answer_is_lists_by_name():
 @pytest.mark.parametrize(
     ("model", "choice", "text"),
     [
-        (ServedModel("other"), None, "model 'other'"),
-        (ServedModel("m", version=0), "version", "model 'm', version 0"),
-        (ServedModel("m", 7), "version", "model 'm', version 7"),
-        (ServedModel("m", label="stable"), "version_label", "model 'm', version stab"),
+        (ModelSpec("other"), None, "model 'other'"),
+        (ModelSpec("m", version=0), "version", "model 'm', version 0"),
+        (ModelSpec("m", 7), "version", "model 'm', version 7"),
+        (ModelSpec("m", label="stable"), "version_label", "model 'm', version stab"),
     ],
 )
 def test_the_model_is_the_one_named(model, choice, text):
@@ -245,7 +245,7 @@ def test_no_time_at_all_is_refused(seconds):
 
 def test_a_version_has_a_number_or_a_label():
     with pytest.raises(UserError, match="model_version=3, version_label='stable'"):
-        ServedModel("m", 3, "stable")
+        ModelSpec("m", 3, "stable")
 
 
 @pytest.fixture(scope="module")

@@ -3,14 +3,14 @@
 import grpc
 
 from t2t_keras.errors import UserError
-from t2t_keras.serving.client.errors import explained
+from t2t_keras.serving.client.errors import explain_error
 from tests.serving.client.test_retries import Failed
 
 Code = grpc.StatusCode
 
 
 def told(code, details="the server's words"):
-    return explained(
+    return explain_error(
         Failed(code, details),
         server="host:8500",
         model="model 'm', version 3",

@@ -2,7 +2,7 @@
 
 import grpc
 
-from t2t_keras.serving.client.retries import RetryPolicy, is_about_size, may_be_retried
+from t2t_keras.serving.client.retries import RetryPolicy, is_retriable, is_size_error
 
 Code = grpc.StatusCode
 
@@ -34,14 +34,14 @@ def test_waits_are_drawn_from_nothing_to_the_whole():
 def test_only_a_server_without_time_is_asked_again():
     for code in Code:
         expected = code in (Code.UNAVAILABLE, Code.RESOURCE_EXHAUSTED, Code.CANCELLED)
-        assert may_be_retried(Failed(code)) == expected, code
+        assert is_retriable(Failed(code)) == expected, code
 
 
 def test_a_message_too_large_stays_too_large():
     error = Failed(
         Code.RESOURCE_EXHAUSTED, "CLIENT: Received message larger than max (9 vs. 4)"
     )
-    assert is_about_size(error) and not may_be_retried(error)
+    assert is_size_error(error) and not is_retriable(error)
     other = Failed(Code.RESOURCE_EXHAUSTED, "Concurrent RPC limit exceeded!")
-    assert not is_about_size(other)
-    assert not is_about_size(Failed(Code.RESOURCE_EXHAUSTED, None))
+    assert not is_size_error(other)
+    assert not is_size_error(Failed(Code.RESOURCE_EXHAUSTED, None))

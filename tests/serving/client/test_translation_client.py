@@ -11,7 +11,7 @@ from t2t_keras.serving.client.errors import ServerError
 from t2t_keras.serving.client.translation_client import (
     SearchOptions,
     TargetScore,
-    Translation,
+    TranslatedText,
     TranslationClient,
 )
 from tests.serving.made_up_server import n_best_of, serving, shout, texts_of
@@ -29,10 +29,10 @@ def test_each_text_has_its_translation(served):
     found = client.translate(["größe".encode(), "ab", "c" * 21, ""])
     assert found == [
         # Bytes, capitalized as ASCII.
-        Translation("GRößE", -0.875, False),
-        Translation("AB", -0.25, False),
-        Translation("C" * 20, -2.625, True),
-        Translation("", 0.0, False),
+        TranslatedText("GRößE", -0.875, False),
+        TranslatedText("AB", -0.25, False),
+        TranslatedText("C" * 20, -2.625, True),
+        TranslatedText("", 0.0, False),
     ]
     (request,) = service.requests
     assert set(request.inputs) == {"text"}
@@ -46,7 +46,7 @@ def test_an_export_of_before_is_understood():
         return found
 
     with serving(older) as (server, _), TranslationClient(server) as client:
-        assert client.translate(["c" * 30]) == [Translation("C" * 20, -3.75, False)]
+        assert client.translate(["c" * 30]) == [TranslatedText("C" * 20, -3.75, False)]
 
 
 def test_a_translation_that_is_no_utf8_is_still_text():
@@ -115,12 +115,12 @@ def test_the_n_best_and_no_empty_slots():
         with pytest.raises(ServerError, match=r"gives 3 translations .* n_best=4"):
             client.translate_n_best(["a"], 4)
     assert found == [
-        [Translation("A0", -0.5, False)],
-        [Translation("", 0.0, False)],
+        [TranslatedText("A0", -0.5, False)],
+        [TranslatedText("", 0.0, False)],
         [
-            Translation("BCD0", -0.5, True),
-            Translation("BCD1", -1.5, True),
-            Translation("BCD2", -2.5, True),
+            TranslatedText("BCD0", -0.5, True),
+            TranslatedText("BCD1", -1.5, True),
+            TranslatedText("BCD2", -2.5, True),
         ],
     ]
     assert two == [found[0], found[1], found[2][:2]]

@@ -5,17 +5,17 @@ import pytest
 import tensorflow as tf
 
 from t2t_keras.serving.export.limits import (
-    checked_ids,
-    checked_option,
-    checked_pairs,
-    checked_texts,
+    check_ids,
+    check_option,
+    check_pairs,
+    check_texts,
 )
 
 V = 20
 
 
 def cleaned(rows, max_length=5):
-    ids, truncated = checked_ids(tf.constant(rows, tf.int32), V, max_length)
+    ids, truncated = check_ids(tf.constant(rows, tf.int32), V, max_length)
     return ids.numpy().tolist(), truncated.numpy().tolist()
 
 
@@ -35,7 +35,7 @@ def test_a_row_that_is_too_long_is_cut_and_ends():
 
 def test_there_is_a_position_even_of_nothing():
     for shape, expected in [((0, 0), (0, 1)), ((2, 0), (2, 1)), ((0, 9), (0, 5))]:
-        ids, truncated = checked_ids(tf.zeros(shape, tf.int32), V, 5)
+        ids, truncated = check_ids(tf.zeros(shape, tf.int32), V, 5)
         assert ids.shape == expected, shape
         assert truncated.shape == expected[:1], shape
 
@@ -43,15 +43,15 @@ def test_there_is_a_position_even_of_nothing():
 def test_an_option_is_for_all_or_for_each():
     each = tf.constant([3])
     for given in (7, [7], [7, 7, 7]):
-        found = checked_option(tf.constant(given), each, "x")
+        found = check_option(tf.constant(given), each, "x")
         np.testing.assert_array_equal(found, [7, 7, 7])
     with pytest.raises(tf.errors.InvalidArgumentError):
-        checked_option(tf.constant([1, 2]), each, "x")
+        check_option(tf.constant([1, 2]), each, "x")
 
 
 def test_texts_and_pairs_are_as_they_were():
     texts = tf.constant(["a", "b"])
-    np.testing.assert_array_equal(checked_texts(texts, "text"), texts)
-    source, target = checked_pairs(texts, tf.constant(["c", "d"]))
+    np.testing.assert_array_equal(check_texts(texts, "text"), texts)
+    source, target = check_pairs(texts, tf.constant(["c", "d"]))
     np.testing.assert_array_equal(source, texts)
     np.testing.assert_array_equal(target, [b"c", b"d"])

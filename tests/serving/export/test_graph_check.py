@@ -8,9 +8,9 @@ from t2t_keras.errors import UserError
 from t2t_keras.serving.export.validation import (
     TOKENIZER_OPS,
     check_graph,
-    ops_of,
+    list_ops,
+    list_signatures,
     read_meta_graph,
-    signatures_of,
 )
 from t2t_keras.text.graph_tokenizer import GraphTokenizer
 
@@ -34,8 +34,8 @@ def refused(directory, message, **settings):
 
 def test_an_export_passes(exported):
     check_graph(exported, tokenizes=True, xla=False)
-    assert ops_of(read_meta_graph(exported)) >= TOKENIZER_OPS
-    assert "__saved_model_init_op" not in signatures_of(read_meta_graph(exported))
+    assert list_ops(read_meta_graph(exported)) >= TOKENIZER_OPS
+    assert "__saved_model_init_op" not in list_signatures(read_meta_graph(exported))
     refused(exported, "SentencepieceOp, SentencepieceTokenizeOp", tokenizes=False)
 
 

@@ -9,15 +9,15 @@ from t2t_keras.serving.export import requests
 from t2t_keras.serving.export.requests import (
     Request,
     example_request,
+    make_text,
     read_warm_up,
-    text_of,
     write_warm_up,
 )
 
 
 def test_a_text_of_so_many_tokens(vocabulary):
     for tokens in [1, 2, 3, 4, 7, 12, 100]:
-        text = text_of(vocabulary, tokens)
+        text = make_text(vocabulary, tokens)
         found = len(vocabulary.encode(text))
         assert found <= max(tokens, len(vocabulary.encode("a"))), tokens
         assert len(vocabulary.encode(text + " a")) > tokens, tokens

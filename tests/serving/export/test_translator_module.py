@@ -14,7 +14,7 @@ from t2t_keras.serving.export.limits import ServingLimits
 from t2t_keras.serving.export.requests import Request
 from t2t_keras.serving.export.saved_model import save_version
 from t2t_keras.serving.export.translator_module import TranslatorModule
-from t2t_keras.serving.export.validation import check_graph, served_session
+from t2t_keras.serving.export.validation import check_graph, open_session
 from tests.serving.toy_model import HEADS, LAYERS, LIMITS, SETTINGS, toy_model
 
 TEXTS = (
@@ -294,7 +294,7 @@ def test_a_parser_answers_with_trees_by_itself(weight, vocabulary, tmp_path, spl
         text_adapter=form,
     )
     expected = translator.translate(SENTENCES)
-    with served_session(version) as served:
+    with open_session(version) as served:
         text = strings(*(line.encode() for line in SENTENCES))
         found = ask(served, "serving_default", text=text)
         assert [t.decode() for t in found["translation"]] == [e.text for e in expected]

@@ -11,7 +11,7 @@ from t2t_keras.errors import UserError
 from t2t_keras.serving.export.requests import Request, write_warm_up
 from t2t_keras.serving.export.saved_model import save_version
 from t2t_keras.serving.export.translator_module import TranslatorModule
-from t2t_keras.serving.export.validation import served_session, validate
+from t2t_keras.serving.export.validation import open_session, validate
 from tests.serving.toy_model import LIMITS, SETTINGS, toy_model
 
 
@@ -122,7 +122,7 @@ def test_the_root_holds_variables_and_no_keras_object(module, weight, exported):
 
 
 def test_a_session_ends_with_its_block(exported):
-    with served_session(exported) as session:
+    with open_session(exported) as session:
         pass
     request = Request("serving_default", {"text": np.array([b"a"], dtype=object)})
     with pytest.raises(tf.errors.CancelledError, match="Session has been closed"):

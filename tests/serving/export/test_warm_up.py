@@ -3,7 +3,7 @@
 import pytest
 import tensorflow as tf
 
-from t2t_keras.serving.export.requests import SHORT, text_of, warm_up_requests
+from t2t_keras.serving.export.requests import SHORT, make_text, warm_up_requests
 
 
 def shapes(requests, vocabulary, name):
@@ -24,7 +24,7 @@ def signatures(served):
 def test_without_xla_each_signature_is_called_once(signatures, vocabulary):
     requests = warm_up_requests(signatures, vocabulary, (1, 2, 5))
     assert requests[0].signature_name == "serving_default"
-    short = len(vocabulary.encode(text_of(vocabulary, SHORT)))
+    short = len(vocabulary.encode(make_text(vocabulary, SHORT)))
     assert shapes(requests, vocabulary, "serving_default") == [(5, short), (1, short)]
     for name in ("nbest", "translate_with_options", "score", "attention"):
         assert shapes(requests, vocabulary, name) == [(1, short)]

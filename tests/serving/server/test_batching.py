@@ -191,11 +191,11 @@ def test_closing_runs_what_waits_and_takes_no_more():
 def test_the_next_allowed_size():
     options = BatchingOptions(allowed_batch_sizes=(1, 4, 16))
     for size, padded in [(0, 1), (1, 1), (2, 4), (4, 4), (5, 16), (17, 17)]:
-        assert options.padded(size) == padded, size
+        assert options.padded_size(size) == padded, size
 
 
 def test_any_size_is_allowed_if_none_is_named():
-    assert BatchingOptions().padded(7) == 7
+    assert BatchingOptions().padded_size(7) == 7
 
 
 def test_a_result_for_who_gave_up_is_lost_without_a_word():

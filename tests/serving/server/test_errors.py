@@ -9,17 +9,17 @@ from t2t_keras.serving.server import errors
 
 def test_a_message_that_fits_is_left_alone():
     for length in [0, 1023, 1024]:
-        assert errors.shortened("x" * length) == "x" * length, length
+        assert errors.shorten("x" * length) == "x" * length, length
 
 
 def test_a_longer_message_is_cut_and_says_so():
-    assert errors.shortened("ab" * 600) == "ab" * 512 + "...TRUNCATED"
+    assert errors.shorten("ab" * 600) == "ab" * 512 + "...TRUNCATED"
 
 
 def test_a_message_is_cut_between_characters_and_counted_in_bytes():
     """1,024 is one byte into the 342nd character of three bytes."""
-    assert errors.shortened("€" * 400) == "€" * 341 + "...TRUNCATED"
-    assert errors.shortened("€" * 341) == "€" * 341
+    assert errors.shorten("€" * 400) == "€" * 341 + "...TRUNCATED"
+    assert errors.shorten("€" * 341) == "€" * 341
 
 
 EXCEPTIONS = (
@@ -55,7 +55,7 @@ class Context:
 
 
 class Service:
-    @errors.answering
+    @errors.abort_on_error
     def method(self, request, context):
         if isinstance(request, Exception):
             raise request

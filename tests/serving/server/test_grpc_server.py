@@ -13,7 +13,7 @@ from t2t_keras.serving.server.grpc_server import (
     start_server,
 )
 from t2t_keras.serving.server.health import HealthService
-from t2t_keras.serving.server.under_way import UnderWay
+from t2t_keras.serving.server.request_counter import RequestCounter
 from tests.serving.server.clients import Client, refusal, serving
 
 
@@ -85,8 +85,8 @@ class Methods:
 
     def start(self):
         """Returns a server with both methods."""
-        under_way = UnderWay()
-        server = grpc.server(ThreadPoolExecutor(8), interceptors=[under_way])
+        request_counter = RequestCounter()
+        server = grpc.server(ThreadPoolExecutor(8), interceptors=[request_counter])
         methods = {
             "answer": grpc.unary_unary_rpc_method_handler(self.answer),
             "stuck": grpc.unary_stream_rpc_method_handler(self.stuck),
@@ -96,7 +96,7 @@ class Methods:
         )
         port = server.add_insecure_port("localhost:0")
         server.start()
-        return RunningServer(server, None, under_way, port, HealthService())
+        return RunningServer(server, None, request_counter, port, HealthService())
 
 
 def test_the_end_waits_for_what_is_under_way_and_for_nothing_else():

@@ -7,7 +7,7 @@ from typing import Any
 import grpc
 
 
-class UnderWay(grpc.ServerInterceptor):
+class RequestCounter(grpc.ServerInterceptor):
     """Counts the calls that have begun and whose answers are not sent yet."""
 
     def __init__(self) -> None:

@@ -7,7 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 import grpc
 import pytest
 
-from t2t_keras.serving.server.under_way import UnderWay
+from t2t_keras.serving.server.request_counter import RequestCounter
 
 
 class Service:
@@ -15,7 +15,7 @@ class Service:
 
     def __init__(self):
         self.gate, self.begun = threading.Event(), threading.Semaphore(0)
-        self.under_way = UnderWay()
+        self.request_counter = RequestCounter()
 
     def method(self, request, context):
         self.begun.release()
@@ -39,7 +39,7 @@ def service() -> Service:
 
 @pytest.fixture
 def channel(service) -> Iterator[grpc.Channel]:
-    server = grpc.server(ThreadPoolExecutor(8), interceptors=[service.under_way])
+    server = grpc.server(ThreadPoolExecutor(8), interceptors=[service.request_counter])
     methods = {
         "method": grpc.unary_unary_rpc_method_handler(service.method),
         "stream": grpc.unary_stream_rpc_method_handler(service.stream),
@@ -62,26 +62,26 @@ def channel(service) -> Iterator[grpc.Channel]:
     ],
 )
 def test_two_calls_are_under_way_until_they_end(service, channel, request_, code):
-    assert service.under_way.wait_until_none(0)
+    assert service.request_counter.wait_until_none(0)
     call = channel.unary_unary("/tests/method")
     calls = [call.future(request_) for _ in range(2)]
     for _ in calls:
         assert service.begun.acquire(timeout=60)
-    assert not service.under_way.wait_until_none(0.1)
+    assert not service.request_counter.wait_until_none(0.1)
     service.gate.set()
-    assert service.under_way.wait_until_none(60)
+    assert service.request_counter.wait_until_none(60)
     assert [each.code() for each in calls] == [code] * 2
     # Nor does it count below nothing.
     assert call(b"answer") == b"answer"
-    assert service.under_way.wait_until_none(60)
+    assert service.request_counter.wait_until_none(60)
 
 
 def test_a_call_whose_caller_has_left_is_not_waited_for(service, channel):
     call = channel.unary_unary("/tests/method").future(b"answer")
     assert service.begun.acquire(timeout=60)
-    assert not service.under_way.wait_until_none(0)
+    assert not service.request_counter.wait_until_none(0)
     call.cancel()
-    assert service.under_way.wait_until_none(60)
+    assert service.request_counter.wait_until_none(60)
     assert not service.gate.is_set()
     service.gate.set()
 
@@ -89,9 +89,9 @@ def test_a_call_whose_caller_has_left_is_not_waited_for(service, channel):
 def test_streams_and_unknown_methods_pass_uncounted(service, channel):
     stream = channel.unary_stream("/tests/stream")(b"a")
     assert service.begun.acquire(timeout=60)
-    assert service.under_way.wait_until_none(0)
+    assert service.request_counter.wait_until_none(0)
     service.gate.set()
     assert list(stream) == [b"a"]
     with pytest.raises(grpc.RpcError, match="Method not found"):
         channel.unary_unary("/tests/none")(b"a")
-    assert service.under_way.wait_until_none(0)
+    assert service.request_counter.wait_until_none(0)
