@@ -69,8 +69,8 @@ def main() -> int:
     from t2t_keras.reports.ablation.results import Ablation, write_results
     from t2t_keras.reports.ablation.shares import equal_shares
     from t2t_keras.reports.ablation.study import Study
+    from t2t_keras.reports.rendering import write_report
     from t2t_keras.reports.report import ablation_page
-    from t2t_keras.reports.writing import write_report
 
     output = Path(program.required("output"))
     given = given_settings()

@@ -31,8 +31,8 @@ _TEXTS = flags.DEFINE_bool(
 
 def main(folders: Sequence[str]) -> int:
     """Writes the report; returns the exit status."""
+    from t2t_keras.reports.rendering import write_report
     from t2t_keras.reports.report import read_sources, report_page
-    from t2t_keras.reports.writing import write_report
 
     page = report_page(
         read_sources(folders), _scored_texts if _TEXTS.value else _no_texts

@@ -1,17 +1,14 @@
-"""A page for a browser: choose layer and heads, point at a word.
+"""Attention page for a browser: choose layer and heads, point at a word.
 
-One file, which needs no network and asks for none: style, script and weights are in
-it. Its parts lie beside this module as `page.html`, `page.css` and `page.js`.
+One file, which needs no network and asks for none: `templates/page.html.j2` with
+style, script and weights in it.
 """
 
-import html
-import json
 from collections.abc import Mapping, Sequence
-from importlib import resources
-from string import Template
 from typing import Any
 
 import numpy as np
+from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from t2t_keras.attention.palette import COLORS
 from t2t_keras.attention.words import merged_sentence, text_of
@@ -40,13 +37,16 @@ def attention_page(
         title: Above it.
         kind: Which attention is shown first, a field of `SentenceMaps`.
     """
-    values = {
-        "title": html.escape(title),
-        "style": _part("page.css"),
-        "script": _part("page.js"),
-        "data": _inside_a_script(page_data(sentences, kind)),
-    }
-    return Template(_part("page.html")).substitute(values)
+    environment = Environment(
+        loader=PackageLoader("t2t_keras.attention"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        keep_trailing_newline=True,
+    )
+    # The filter `tojson` escapes what could end the script element.
+    environment.policies["json.dumps_kwargs"] = {"separators": (",", ":")}
+    data = page_data(sentences, kind)
+    return environment.get_template("page.html.j2").render(title=title, data=data)
 
 
 def page_data(sentences: Sequence[SentenceMaps], kind: str) -> Mapping[str, Any]:
@@ -105,13 +105,3 @@ def _as_json(attention: AttentionMap) -> dict[str, Any]:
         "keys": attention.keys,
         "weights": weights.ravel().tolist(),
     }
-
-
-def _inside_a_script(data: Mapping[str, Any]) -> str:
-    """Returns JSON that no token can end the script element with."""
-    text = json.dumps(data, separators=(",", ":"))
-    return text.replace("<", "\\u003c").replace(">", "\\u003e")
-
-
-def _part(name: str) -> str:
-    return (resources.files("t2t_keras.attention") / name).read_text(encoding="utf-8")

@@ -99,6 +99,16 @@ class Sample:
     reference: str | None
     translation: str
 
+    @property
+    def lines(self) -> list[tuple[str, str]]:
+        """(name, text) of the texts that are at hand, in the order of a page."""
+        texts = {
+            "source": self.source,
+            "translation": self.translation,
+            "reference": self.reference,
+        }
+        return [(name, text) for name, text in texts.items() if text is not None]
+
 
 @dataclass(frozen=True)
 class Details:

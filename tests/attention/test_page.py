@@ -74,7 +74,9 @@ def test_without_subwords_there_is_no_choice() -> None:
 
 
 def test_nothing_is_fetched_and_no_token_becomes_markup() -> None:
-    page = attention_page([made_up(HOSTILE, HOSTILE)], title='<img src="x"> & $title')
+    page = attention_page(
+        [made_up(HOSTILE, HOSTILE)], title='<img src="x"> & {{ title }}'
+    )
     parsed = Elements(page)
     for _, attributes in parsed.elements:
         assert not {"src", "srcset", "action"} & attributes.keys()
@@ -82,7 +84,7 @@ def test_nothing_is_fetched_and_no_token_becomes_markup() -> None:
     # Two of the page's own, the data and the code, whatever tokens say.
     assert len(parsed.scripts) == 2
     assert "<img" not in page
-    assert "&lt;img src=&quot;x&quot;&gt; &amp; $title" in page
+    assert "&lt;img src=&#34;x&#34;&gt; &amp; {{ title }}" in page
     urls = set(re.findall(r"https?://[^\s\"']+", page))
     assert urls == {"http://www.w3.org/2000/svg"}  # a name, never asked for
     policy = next(a["content"] for _, a in parsed.elements if "http-equiv" in a)

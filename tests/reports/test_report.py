@@ -5,8 +5,7 @@ import pytest
 from t2t_keras.errors import UserError
 from t2t_keras.reports.ablation.results import write_results
 from t2t_keras.reports.blocks import Heading, Table
-from t2t_keras.reports.html_page import html_page
-from t2t_keras.reports.markdown_page import markdown_page
+from t2t_keras.reports.rendering import render_html, render_markdown
 from t2t_keras.reports.report import ablation_page, read_sources, report_page
 from tests.reports.ablations import ablation_of
 from tests.reports.runs import written_run
@@ -51,7 +50,7 @@ def test_runs_and_ablations_make_one_report_with_the_four_tables(folders) -> Non
 def test_nothing_but_an_ablation(folders) -> None:
     page = report_page(read_sources(folders[1:2]), no_texts)
     assert page.title == f"Report on {folders[1]}"
-    text = html_page(page)
+    text = render_html(page)
     assert "this project, base" in text and "not run" in text
 
 
@@ -60,13 +59,13 @@ def test_measured_layers_are_table_1(folders, tmp_path) -> None:
     measured.mkdir()
     (measured / "layer_types.json").write_text('{"exponents": [{"layer": "x"}]}')
     sources = read_sources([*folders, str(measured)])
-    assert "Measured: exponents" in html_page(report_page(sources, no_texts))
+    assert "Measured: exponents" in render_html(report_page(sources, no_texts))
     alone = report_page(read_sources([str(measured)]), no_texts)
     assert alone.title == f"Report on {measured}"
 
 
 def test_files_of_two_runs_have_two_names(folders) -> None:
-    text = markdown_page(report_page(read_sources(folders), no_texts), "report")
+    text = render_markdown(report_page(read_sources(folders), no_texts), "report")
     for name in ("run-1-curves", "run-2-curves", "ablation-1-perplexity"):
         assert (f"(report-{name}.svg)" in text) == (name != "ablation-1-perplexity")
 
@@ -77,15 +76,15 @@ def test_hostile_words_of_a_run_do_nothing(tmp_path) -> None:
     (run.place.translations / "test-averaged-step-41.txt").write_text(f"{evil}\n")
     sources = read_sources([str(tmp_path / "run")])
     page = report_page(sources, lambda _: ([evil], [evil]))
-    assert "<script" not in html_page(page)
-    assert html_page(page).count("&lt;script&gt;alert(1)&lt;/script&gt;|x") >= 5
-    assert "<script" not in markdown_page(page, "r").replace("\\<", "")
+    assert "<script" not in render_html(page)
+    assert render_html(page).count("&lt;script&gt;alert(1)&lt;/script&gt;|x") >= 5
+    assert "<script" not in render_markdown(page, "r").replace("\\<", "")
 
 
 def test_an_ablation_has_a_page_of_its_own() -> None:
     page = ablation_page(ablation_of({"base": [(5.0, 20.0)]}))
     assert page.title == "Variations on grammar_ende/1.0.0 en-de"
-    assert "arXiv 1706.03762v7" in html_page(page)
+    assert "arXiv 1706.03762v7" in render_html(page)
 
 
 def test_what_is_neither_is_refused(tmp_path) -> None:

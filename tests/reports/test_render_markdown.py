@@ -3,13 +3,17 @@
 import re
 
 from t2t_keras.reports.blocks import Figure, Missing, Page, Row, Table
-from t2t_keras.reports.markdown_page import escaped, figure_file, markdown_page
+from t2t_keras.reports.rendering import (
+    escape_markdown,
+    figure_file,
+    render_markdown,
+)
 from tests.reports.pages import HOSTILE, page_of
 
 
 def test_an_escaped_text_reads_back_and_means_nothing() -> None:
     for text in HOSTILE:
-        shown = escaped(text)
+        shown = escape_markdown(text)
         # CommonMark: a backslash before punctuation stands for the punctuation alone.
         read = re.sub(r"\\([!-/:-@\[-`{-~])", r"\1", shown)
         assert read == " ".join(text.split()), text
@@ -21,7 +25,7 @@ def test_an_escaped_text_reads_back_and_means_nothing() -> None:
 def test_a_table_keeps_its_columns() -> None:
     for text in HOSTILE:
         table = Table("c", (text, "b"), (Row((text, Missing(text))), Row(("x", text))))
-        lines = markdown_page(Page("t", (table,)), "r").splitlines()
+        lines = render_markdown(Page("t", (table,)), "r").splitlines()
         rows = [line for line in lines if line.startswith("|")]
         assert len(rows) == 4, text
         marks = {len(re.findall(r"(?<!\\)(?:\\\\)*\|", row)) for row in rows}
@@ -30,7 +34,7 @@ def test_a_table_keeps_its_columns() -> None:
 
 def test_a_page_has_the_lines_of_a_harmless_one() -> None:
     def kinds(words: str) -> list[str]:
-        lines = markdown_page(page_of(words), "r").splitlines()
+        lines = render_markdown(page_of(words), "r").splitlines()
         # A command is shown as it is, line by line, which indenting makes safe.
         return [line[:1] for line in lines if not line.startswith("    ")]
 
@@ -46,20 +50,20 @@ def test_a_page_has_the_lines_of_a_harmless_one() -> None:
 
 
 def test_numbers_are_left_as_they_are() -> None:
-    assert escaped("1.52") == "1.52"
-    assert escaped("27.3 BLEU") == "27.3 BLEU"
-    assert escaped("-0.5") == "\\-0.5"
+    assert escape_markdown("1.52") == "1.52"
+    assert escape_markdown("27.3 BLEU") == "27.3 BLEU"
+    assert escape_markdown("-0.5") == "\\-0.5"
 
 
 def test_drawings_are_files_beside_the_page() -> None:
     figure = Figure("curves", "<svg/>", "a [curve]")
-    text = markdown_page(Page("t", (figure,)), "report")
+    text = render_markdown(Page("t", (figure,)), "report")
     assert figure_file(figure, "report") == "report-curves.svg"
     assert "![a \\[curve\\]](report-curves.svg)" in text
 
 
 def test_what_is_ours_stands_out() -> None:
     table = Table("c", ("a", "b"), (Row(("w", "1"), ours=True), Row(("v", "2"))))
-    text = markdown_page(Page("t", (table,)), "r")
+    text = render_markdown(Page("t", (table,)), "r")
     assert "| **w** | 1 |\n| v | 2 |" in text
     assert "| :--- | ---: |" in text

@@ -3,9 +3,11 @@
 import pytest
 
 from t2t_keras.reports.blocks import Details, Figure, Page, Paragraph
-from t2t_keras.reports.html_page import html_page
-from t2t_keras.reports.markdown_page import markdown_page
-from t2t_keras.reports.writing import write_report
+from t2t_keras.reports.rendering import (
+    render_html,
+    render_markdown,
+    write_report,
+)
 
 PAGE = Page(
     "é",
@@ -18,8 +20,8 @@ PAGE = Page(
 
 def test_every_drawing_that_the_markdown_names_is_there(tmp_path) -> None:
     html, markdown = write_report(PAGE, tmp_path / "new" / "folder", "r")
-    assert html.read_text(encoding="utf-8") == html_page(PAGE)
-    assert markdown.read_text(encoding="utf-8") == markdown_page(PAGE, "r")
+    assert html.read_text(encoding="utf-8") == render_html(PAGE)
+    assert markdown.read_text(encoding="utf-8") == render_markdown(PAGE, "r")
     folder = html.parent
     assert {path.name for path in folder.iterdir()} == {
         *("r.html", "r.md", "r-a.svg", "r-b.svg")

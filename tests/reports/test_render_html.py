@@ -5,7 +5,7 @@ import re
 from html.parser import HTMLParser
 
 from t2t_keras.reports.blocks import Figure, Heading, Missing, Page, Row, Table
-from t2t_keras.reports.html_page import anchor, html_page
+from t2t_keras.reports.rendering import anchor, render_html
 from tests.reports.pages import HOSTILE, page_of
 
 VOID = frozenset({"meta", "img"})
@@ -38,9 +38,9 @@ class Reader(HTMLParser):
 
 
 def test_a_hostile_text_is_shown_and_does_nothing() -> None:
-    harmless = Reader(html_page(page_of("word")))
+    harmless = Reader(render_html(page_of("word")))
     for text in HOSTILE:
-        read = Reader(html_page(page_of(text)))
+        read = Reader(render_html(page_of(text)))
         # The very tags of a harmless text, and the text itself.
         assert read.tags == harmless.tags, text
         names = [name for name, _ in read.attributes]
@@ -53,32 +53,39 @@ def test_a_hostile_text_is_shown_and_does_nothing() -> None:
 
 
 def test_no_other_file_and_no_network_is_needed() -> None:
-    read = Reader(html_page(page_of("http://example.org/x.css")))
+    read = Reader(render_html(page_of("http://example.org/x.css")))
     for name, value in read.attributes:
         if name in ("src", "href"):
             assert value and value.startswith(("data:image/svg+xml;base64,", "#"))
     assert not {"script", "link", "iframe", "object", "base"} & set(read.tags)
-    style = re.search(r"<style>(.*?)</style>", html_page(page_of("x")), re.DOTALL)
+    style = re.search(r"<style>(.*?)</style>", render_html(page_of("x")), re.DOTALL)
     assert style and not re.search(r"url\(|@import", style[1])
 
 
 def test_a_drawing_comes_out_as_it_went_in() -> None:
     svg = '<svg xmlns="x"><text>é</text></svg>'
-    html = html_page(Page("t", (Figure("a", svg, "what"),)))
+    html = render_html(Page("t", (Figure("a", svg, "what"),)))
     found = re.search(r'base64,([^"]*)" alt="what"', html)
     assert found and base64.b64decode(found[1]).decode() == svg
 
 
 def test_sections_are_linked_to() -> None:
-    html = html_page(Page("t", (Heading("Table 1: layers"), Heading("Part", 3))))
+    html = render_html(Page("t", (Heading("Table 1: layers"), Heading("Part", 3))))
     assert '<a href="#table-1-layers">Table 1: layers</a>' in html
     assert '<h2 id="table-1-layers">' in html
     assert 'href="#part"' not in html
-    assert anchor(Heading('"><b>')) == "b"
+    assert anchor('"><b>') == "b"
 
 
 def test_columns_are_words_or_figures_and_gaps_are_named() -> None:
     table = Table("c", ("a", "b"), (Row(("w", Missing())), Row(("w", "1"), ours=True)))
-    html = html_page(Page("t", (table,)))
+    html = render_html(Page("t", (table,)))
     assert '<tr><td class="word">w</td><td class="missing">not run</td></tr>' in html
     assert '<tr class="ours"><td class="word">w</td><td>1</td></tr>' in html
+
+
+def test_quotes_cannot_leave_an_attribute() -> None:
+    evil = '" onerror="alert(1)'
+    read = Reader(render_html(Page("t", (Figure("a", "<svg/>", evil),))))
+    assert ("alt", evil) in read.attributes
+    assert not any(name == "onerror" for name, _ in read.attributes)
