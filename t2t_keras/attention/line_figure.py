@@ -132,30 +132,23 @@ def _draw_words(
     axes: Axes, attention: AttentionMap, chosen: Sequence[int], boxes: float
 ) -> None:
     settings = text_settings()
-    for row, token in enumerate(attention.queries):
-        color = "black" if row in chosen else GRAY
-        axes.text(
-            -_MARGIN,
-            _middle(row),
-            label(token),
-            ha="right",
-            va="center_baseline",
-            size=10,
-            color=color,
-            gid=f"query-{row}",
-            **settings,
-        )
-    for row, token in enumerate(attention.keys):
-        axes.text(
-            _BETWEEN + boxes + _MARGIN,
-            _middle(row),
-            label(token),
-            ha="left",
-            va="center_baseline",
-            size=10,
-            gid=f"key-{row}",
-            **settings,
-        )
+    for side, tokens, x, alignment in (
+        ("query", attention.queries, -_MARGIN, "right"),
+        ("key", attention.keys, _BETWEEN + boxes + _MARGIN, "left"),
+    ):
+        for row, token in enumerate(tokens):
+            faded = side == "query" and row not in chosen
+            axes.text(
+                x,
+                _middle(row),
+                label(token),
+                ha=alignment,
+                va="center_baseline",
+                size=10,
+                color=GRAY if faded else "black",
+                gid=f"{side}-{row}",
+                **settings,
+            )
 
 
 def _draw_lines(

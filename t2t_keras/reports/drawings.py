@@ -1,6 +1,7 @@
 """Curves and dots as SVG, drawn by matplotlib without a screen."""
 
 import io
+import itertools
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
@@ -44,7 +45,7 @@ def curves(panels: Sequence[Panel]) -> str:
     axes = figure.subplots(rows, 2, squeeze=False).ravel()
     for field, panel in zip(axes, panels, strict=False):
         _plain(field)
-        for curve, color in zip(panel.curves, _repeated(_COLORS), strict=False):
+        for curve, color in zip(panel.curves, itertools.cycle(_COLORS), strict=False):
             marker = "o" if len(curve.steps) == 1 else None
             field.plot(
                 curve.steps,
@@ -123,10 +124,6 @@ def _plain(field: Any) -> None:
     field.tick_params(labelsize=8, colors=_QUIET)
     field.grid(color=_GRID, linewidth=0.6)
     field.set_axisbelow(True)
-
-
-def _repeated(colors: Sequence[str]) -> list[str]:
-    return list(colors) * 20
 
 
 def _as_it_is(text: str) -> str:

@@ -1,5 +1,8 @@
 """Figures as tables show them."""
 
+from collections.abc import Mapping
+from typing import Any
+
 from t2t_keras.reports.blocks import Cell, Missing
 from t2t_keras.reports.seed_statistics import Spread
 
@@ -38,3 +41,14 @@ def as_spread(found: Spread | None, digits: int, why: str = "not run") -> Cell:
         return Missing(why)
     mean = f"{found.mean:,.{digits}f}"
     return mean if found.sd is None else f"{mean} ± {found.sd:.{digits}f}"
+
+
+def as_search(decoding: Mapping[str, Any] | None) -> Cell:
+    """Returns the beam search that made a score, as its record has it.
+
+    >>> as_search({"beam_size": 4, "alpha": 0.6})
+    'beam 4, alpha 0.6'
+    """
+    if not decoding:
+        return Missing()
+    return "beam {beam_size}, alpha {alpha:g}".format(**decoding)

@@ -7,11 +7,14 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from t2t_keras.reports.ablation.corpus_names import corpus_name, file_names
 from t2t_keras.reports.ablation.parameters import parameter_count
 from t2t_keras.runs.model_dir import ModelDir
-from t2t_keras.settings.config import ExperimentConfig
+from t2t_keras.settings.config import DataConfig, ExperimentConfig
 from t2t_keras.settings.flat import flat
+
+# What a run card calls every corpus that has no name of its own.
+_UNNAMED = "text files"
+_MOST_FILES = 4
 
 
 @dataclasses.dataclass(frozen=True)
@@ -120,6 +123,30 @@ def _metrics(place: ModelDir) -> list[dict[str, Any]]:
         if isinstance(values, dict) and isinstance(values.get("step"), int):
             found.append(values)
     return found
+
+
+def corpus_name(card: Mapping[str, Any], data: DataConfig) -> str:
+    """Returns the name of what a run was trained on; of files, their names.
+
+    Args:
+        card: The run's card.
+        data: Its settings.
+    """
+    name = card.get("corpus", {}).get("name", "unknown corpus")
+    files = file_names([*data.train_source, *data.train_target])
+    return files if name == _UNNAMED and files else name
+
+
+def file_names(paths: Sequence[str]) -> str:
+    """Returns names of files, not where they lie; of many, the first ones.
+
+    >>> file_names(["/texts/train.en", "text/train.de"])
+    'train.en, train.de'
+    """
+    names = list(dict.fromkeys(os.path.basename(path) for path in paths))
+    more = len(names) - _MOST_FILES
+    rest = f" and {more} more" if more > 0 else ""
+    return ", ".join(names[:_MOST_FILES]) + rest
 
 
 # Of a part of a mixture: the only thing with a slash that is no path.

@@ -18,7 +18,7 @@ from t2t_keras.reports.blocks import (
     Table,
 )
 from t2t_keras.reports.drawings import Curve, Panel, curves
-from t2t_keras.reports.figures_in_words import as_number
+from t2t_keras.reports.figures_in_words import as_number, as_search
 from t2t_keras.reports.run_facts import RunFacts, shown_settings
 from t2t_keras.reports.table_4 import parser_scores, scores_table
 from t2t_keras.settings.config import ExperimentConfig
@@ -88,7 +88,7 @@ def _scores(run: RunFacts) -> list[Block]:
                 as_number(score.get("tokenized_bleu"), 2, "no tokenizer"),
                 f"{score['chrf']:.2f}",
                 as_number(score["perplexity"], 3, "no pair is short enough"),
-                "beam {beam_size}, alpha {alpha:g}".format(**score["decoding"]),
+                as_search(score["decoding"]),
             )
         )
         for name, score in scored

@@ -51,7 +51,7 @@ def _measured(folder: Path) -> list[Block]:
     path = folder / FILE
     try:
         facts: Any = json.loads(path.read_text(encoding="utf-8"))
-        about = "; ".join(f"{name}: {what}" for name, what in _about(facts))
+        about = "; ".join(f"{k}: {v}" for k, v in facts.get("about", {}).items())
         tables: list[Block] = list(_largest(facts))
         tables += [
             _records(name, records)
@@ -67,10 +67,6 @@ def _measured(folder: Path) -> list[Block]:
         svg = plot.read_text(encoding="utf-8")
         tables.append(Figure("layer-types", svg, "Cost of layer types over n and d"))
     return [*tables, *([Paragraph(about, quiet=True)] if about else [])]
-
-
-def _about(facts: dict[str, Any]) -> list[tuple[str, Any]]:
-    return list(facts.get("about", {}).items())
 
 
 def _largest(facts: dict[str, Any]) -> Iterator[Table]:

@@ -1,10 +1,9 @@
 """Table 2: translation quality and training cost, beside the paper's systems."""
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 from t2t_keras.reports.blocks import Block, Cell, Missing, Paragraph, Row, Table
-from t2t_keras.reports.figures_in_words import as_number, as_power
+from t2t_keras.reports.figures_in_words import as_number, as_power, as_search
 from t2t_keras.reports.paper_figures import DEVICES, TABLE_2, estimated_flops
 from t2t_keras.reports.papers_experiments import is_papers_translator
 from t2t_keras.reports.run_facts import RunFacts
@@ -95,7 +94,7 @@ def _scores(runs: Sequence[RunFacts]) -> Table:
                     f"{run.test_set} ({language})",
                     as_number(scores.get("step"), 0),
                     str(len(averaged)) if averaged else Missing(),
-                    _search(scores),
+                    as_search(scores.get("decoding")),
                     as_number(scores.get("tokenized_bleu"), 2),
                     as_number(scores.get("bleu"), 2),
                     as_number(scores.get("chrf"), 2),
@@ -111,15 +110,6 @@ def _scores(runs: Sequence[RunFacts]) -> Table:
         "beside the paper's systems if they are of WMT14."
     )
     return Table(caption, header, tuple(rows), 2)
-
-
-def _search(scores: Mapping[str, Any]) -> Cell:
-    decoding = scores.get("decoding")
-    return (
-        "beam {beam_size}, alpha {alpha:g}".format(**decoding)
-        if decoding
-        else Missing()
-    )
 
 
 def _costs(runs: Sequence[RunFacts]) -> Table:

@@ -17,7 +17,7 @@ from t2t_keras.reports.blocks import (
 )
 from t2t_keras.reports.drawings import dot_plot
 from t2t_keras.reports.figures_in_words import as_number, as_power, as_spread
-from t2t_keras.reports.findings_table import findings_blocks
+from t2t_keras.reports.findings import findings_blocks
 from t2t_keras.reports.paper_figures import TABLE_3, Variation, variation
 from t2t_keras.reports.seed_statistics import spread
 from t2t_keras.training.progress import as_duration

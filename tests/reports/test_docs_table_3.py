@@ -1,21 +1,22 @@
-"""docs/table3.md shows the settings and counts that the flagfiles lead to."""
+"""docs/table3.md, against the flagfiles and the runs that it describes."""
 
+import json
+import statistics
 from pathlib import Path
 
 import pytest
 
-from t2t_keras.reports.ablation.parameters import (
-    explaining_vocabularies,
-    parameter_count,
-)
+from t2t_keras.reports.ablation.parameters import parameter_count
 from t2t_keras.reports.findings import CLAIMS
 from t2t_keras.reports.paper_figures import TABLE_3
 from t2t_keras.settings.flags import config_from_flagfile
 from t2t_keras.settings.flat import flat
+from tests.reports.vocabularies import explaining_vocabularies
 
 ROOT = Path(__file__).parents[2]
 VOCABULARY = 37_000
 EXPLAINING = 41_106
+PAGE = (ROOT / "docs" / "table3.md").read_text(encoding="utf-8")
 
 
 @pytest.fixture(autouse=True)
@@ -49,12 +50,11 @@ def lines() -> list[str]:
 
 
 def test_the_table_is_what_the_flagfiles_say() -> None:
-    text = (ROOT / "docs" / "table3.md").read_text(encoding="utf-8")
-    assert "\n".join(lines()) in text
+    assert "\n".join(lines()) in PAGE
 
 
 def test_the_page_names_the_vocabulary_that_explains_the_counts() -> None:
-    text = " ".join((ROOT / "docs" / "table3.md").read_text(encoding="utf-8").split())
+    text = " ".join(PAGE.split())
     ranges = [
         explaining_vocabularies(
             config_from_flagfile(f"configs/table3/{row.name}.flags").model,
@@ -69,9 +69,8 @@ def test_the_page_names_the_vocabulary_that_explains_the_counts() -> None:
 
 
 def test_the_page_names_every_finding() -> None:
-    text = (ROOT / "docs" / "table3.md").read_text(encoding="utf-8")
     for claim in CLAIMS:
-        assert claim.text in text
+        assert claim.text in PAGE
 
 
 def test_the_table_is_of_newstest2013_and_so_is_what_training_scores() -> None:
@@ -79,3 +78,51 @@ def test_the_table_is_of_newstest2013_and_so_is_what_training_scores() -> None:
         assert "newstest2013" in path.read_text(encoding="utf-8"), path.name
         config = config_from_flagfile(str(path))
         assert config.training.score_split == "dev", path.name
+
+
+def split_cells(line: str) -> list[str]:
+    return [cell.strip() for cell in line.strip("|").split("|")]
+
+
+def part_about(folder: str) -> str:
+    """What the page says between the line that begins a corpus and the next."""
+    begin, end = {
+        "bundled": ("All nineteen rows on the bundled corpus", "Six rows on Multi30k"),
+        "multi30k": ("Six rows on Multi30k", "Base and d1 once more"),
+        "multi30k_2000": ("Base and d1 once more", "What of the paper can be seen"),
+    }[folder]
+    assert PAGE.count(begin) == PAGE.count(end) == 1
+    return PAGE[PAGE.index(begin) : PAGE.index(end)]
+
+
+@pytest.mark.parametrize("folder", ["bundled", "multi30k", "multi30k_2000"])
+def test_the_page_says_what_the_runs_say(folder):
+    kept = ROOT / "benchmarks/table3" / folder / "ablation.json"
+    runs = json.loads(kept.read_text())["runs"]
+    rows = {
+        line[0].lower(): line
+        for line in map(split_cells, part_about(folder).splitlines())
+        if len(line) == 10 and line[2] == "3"
+    }
+    assert set(rows) == {run["row"] for run in runs}
+    for name, row in rows.items():
+        seeds = [run for run in runs if run["row"] == name]
+        assert len(seeds) == 3
+        for column, measure, digits in ((3, "perplexity", 3), (4, "bleu", 2)):
+            values = [run[measure] for run in seeds]
+            mean, spread = statistics.fmean(values), statistics.stdev(values)
+            assert row[column] == f"{mean:.{digits}f} ± {spread:.{digits}f}"
+    assert {run["bleu_signature"] for run in runs} == {
+        "BLEU|nrefs:1|case:mixed|eff:no|tok:13a|smooth:exp|version:2.6.0"
+    }
+
+
+def test_one_head_is_behind_in_every_seed_on_the_bundled_corpus():
+    """As the page says: by 1 to 4 points of BLEU."""
+    kept = ROOT / "benchmarks/table3/bundled/ablation.json"
+    bleu = {
+        (run["row"], run["seed"]): run["bleu"]
+        for run in json.loads(kept.read_text())["runs"]
+    }
+    behind = [bleu["base", seed] - bleu["a1", seed] for seed in (1, 2, 3)]
+    assert 1 < min(behind) < max(behind) < 4

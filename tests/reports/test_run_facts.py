@@ -4,9 +4,19 @@ import pytest
 
 from t2t_keras.errors import UserError
 from t2t_keras.reports.ablation.parameters import parameter_count
-from t2t_keras.reports.run_facts import read_run, shown_settings
+from t2t_keras.reports.run_facts import (
+    corpus_name,
+    file_names,
+    read_run,
+    shown_settings,
+)
 from t2t_keras.settings.config import DataConfig, ExperimentConfig
 from tests.reports.runs import MODEL, score_of, written_run
+
+FILES = DataConfig(
+    train_source=("/texts/train.en", "/texts/more.en"),
+    train_target=("/texts/train.de", "/other/more.de"),
+)
 
 
 def test_a_finished_run_is_read(tmp_path) -> None:
@@ -111,3 +121,24 @@ def test_of_files_only_names_are_shown() -> None:
     assert shown["dataset"] == "wmt14_translate/de-en"
     assert (shown["download"], shown["d_k"]) == ("true", "not set")
     assert not any("secret" in text for text in shown.values())
+
+
+def test_a_corpus_with_a_name_has_that_one() -> None:
+    card = {"corpus": {"name": "grammar_ende/1.0.0 en-de"}}
+    assert corpus_name(card, FILES) == "grammar_ende/1.0.0 en-de"
+    assert corpus_name({}, FILES) == "unknown corpus"
+
+
+def test_files_are_named_without_their_folders() -> None:
+    card = {"corpus": {"name": "text files"}}
+    assert corpus_name(card, FILES) == "train.en, more.en, train.de, more.de"
+    # Of records made elsewhere there are no files.
+    assert corpus_name(card, DataConfig(records="/x")) == "text files"
+
+
+def test_many_files_are_counted_and_like_names_said_once() -> None:
+    paths = [f"/{folder}/part-{i}.en" for folder in "ab" for i in range(7)]
+    assert file_names(paths) == (
+        "part-0.en, part-1.en, part-2.en, part-3.en and 3 more"
+    )
+    assert file_names([]) == ""

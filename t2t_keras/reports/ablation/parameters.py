@@ -4,16 +4,7 @@ No model is built: the big one would take a gigabyte to be counted. D, F, H, K, 
 and V are the model's sizes; N its layers.
 """
 
-from typing import NamedTuple
-
 from t2t_keras.settings.config import ModelConfig
-
-
-class Range(NamedTuple):
-    """Vocabulary sizes from `low` up to `high`."""
-
-    low: float
-    high: float
 
 
 def parameter_count(model: ModelConfig, vocabulary_size: int) -> int:
@@ -38,17 +29,3 @@ def parameter_count(model: ModelConfig, vocabulary_size: int) -> int:
         + positions
         + model.num_layers * (encoder_layer + decoder_layer)
     )
-
-
-def explaining_vocabularies(model: ModelConfig, millions: float) -> Range:
-    """Returns the vocabulary sizes with which a model has so many parameters.
-
-    Args:
-        model: The model.
-        millions: What was published, rounded to whole millions.
-    """
-    rest = parameter_count(model, 0)
-    low, high = (
-        ((millions + half) * 1e6 - rest) / model.d_model for half in (-0.5, 0.5)
-    )
-    return Range(low, high)

@@ -9,9 +9,9 @@ from typing import Any
 
 from t2t_keras.errors import UserError
 from t2t_keras.files.atomic import write_text
-from t2t_keras.reports.ablation.corpus_names import corpus_name
 from t2t_keras.reports.ablation.parameters import parameter_count
 from t2t_keras.reports.ablation.plan import Row, Run, changes
+from t2t_keras.reports.run_facts import corpus_name
 from t2t_keras.runs.model_dir import ModelDir
 from t2t_keras.settings.flat import with_absolute_paths
 

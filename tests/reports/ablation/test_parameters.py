@@ -6,12 +6,10 @@ import random
 import pytest
 
 from t2t_keras.model.transformer import Transformer
-from t2t_keras.reports.ablation.parameters import (
-    explaining_vocabularies,
-    parameter_count,
-)
+from t2t_keras.reports.ablation.parameters import parameter_count
 from t2t_keras.settings.config import BASE, BIG, ModelConfig
 from tests import paper_table_3
+from tests.reports.vocabularies import explaining_vocabularies
 
 
 @pytest.mark.parametrize("seed", range(6))
