@@ -36,14 +36,14 @@ def main() -> int:
     """Makes trees; returns the exit status."""
     import numpy as np
 
-    from t2t_keras.parsing.cleaning import cleaned
+    from t2t_keras.parsing.cleaning import clean_tree
     from t2t_keras.parsing.recombination import Recombination, phrases
     from t2t_keras.parsing.trees import read_trees
 
     path, output = program.required("treebank"), program.required("output")
     with opened_input(path, "treebank") as source:
         lines = (line.decode("utf-8", errors="replace") for line in source)
-        trees = [tree for tree in map(cleaned, read_trees(lines, path)) if tree]
+        trees = [tree for tree in map(clean_tree, read_trees(lines, path)) if tree]
     if not trees:
         raise UserError(f"{path} holds no tree with a word in it (--treebank).")
     recombination = Recombination(trees)
@@ -55,7 +55,7 @@ def main() -> int:
             counts[0] += 1
         for _ in range(_COPIES.value):
             for tree in trees:
-                target.write(f"{recombination.of(tree, rng)}\n")
+                target.write(f"{recombination.exchange(tree, rng)}\n")
                 counts[1] += 1
     made = f"{output}: {counts[0]:,} phrases and {counts[1]:,} sentences"
     print(made, file=sys.stderr)

@@ -12,7 +12,7 @@ import numpy as np
 import tensorflow as tf
 
 from t2t_keras.errors import UserError, needed_for
-from t2t_keras.parsing.linearization import linearized
+from t2t_keras.parsing.linearization import linearize
 from t2t_keras.parsing.trees import read_trees
 from t2t_keras.runs import models
 from t2t_keras.runs.model_dir import ModelDir
@@ -166,7 +166,7 @@ def _target_language(version: Path) -> str | None:
 
 def _symbols(tree: str) -> str:
     """Returns the symbols of a bracketed tree; of an empty sentence's, nothing."""
-    return " ".join(map(linearized, read_trees([tree], "the export's answer")))
+    return " ".join(map(linearize, read_trees([tree], "the export's answer")))
 
 
 def _of_answer(found: dict[str, np.ndarray]) -> SentenceMaps:

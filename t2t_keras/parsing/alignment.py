@@ -1,7 +1,7 @@
 """Alignment of parts of speech with words, where their numbers differ.
 
-Both are compared by their kinds (`t2t_keras.parsing.punctuation`): all that can be told
-of a word by itself is whether it is punctuation, and which.
+Both are compared by their kinds (`t2t_keras.parsing.punctuation`): a word by itself
+only shows whether it is punctuation, and which mark.
 
 Shapes of the version in the graph: B sentences, T parts of speech and W words of the
 longest, D diagonals.
@@ -11,47 +11,47 @@ from collections.abc import Sequence
 
 from t2t_keras.typing import Tensor
 
-# Give a word a part of speech; pass over a part of speech; pass over a word.
+# Give a word a part of speech; skip a part of speech; skip a word.
 _PAIR, _DROP, _LEAVE = 0, 1, 2
 # More changes than there can be.
 _NEVER = 1 << 30
 
 
-def aligned(tags: Sequence[int], words: Sequence[int]) -> list[int | None]:
-    """Returns for each word which part of speech belongs to it; None if none does.
+def align_tags(tags: Sequence[int], words: Sequence[int]) -> list[int | None]:
+    """Returns the index of each word's part of speech; None for a word without one.
 
     If they are equally many, the first belongs to the first, and so on. If not, they
     are aligned with the fewest changes: a part of speech too many, a word without one,
-    or one that belongs to a word of another kind count 1 each. Of several such
-    alignments it is the one that, read from the left, gives a word the next part of
-    speech where it can, and else passes over a part of speech rather than a word.
+    or one that belongs to a word of another kind count 1 each. Among several such
+    alignments the result is the one that, read from the left, gives a word the next part
+    of speech where it can, and otherwise skips a part of speech rather than a word.
 
     Args:
         tags: Kinds of the parts of speech, in order.
         words: Kinds of the words.
 
-    >>> aligned([0, 0, 1], [0, 0, 0, 1])
+    >>> align_tags([0, 0, 1], [0, 0, 0, 1])
     [0, 1, None, 2]
     """
     if len(tags) == len(words):
         return list(range(len(words)))
-    found: list[int | None] = [None] * len(words)
+    tag_indices: list[int | None] = [None] * len(words)
     changes = _changes(tags, words)
     tag = word = 0
     while tag < len(tags) and word < len(words):
         least = changes[tag][word]
         if least == changes[tag + 1][word + 1] + (tags[tag] != words[word]):
-            found[word] = tag
+            tag_indices[word] = tag
             tag, word = tag + 1, word + 1
         elif least == changes[tag + 1][word] + 1:
             tag += 1
         else:
             word += 1
-    return found
+    return tag_indices
 
 
 def _changes(tags: Sequence[int], words: Sequence[int]) -> list[list[int]]:
-    """Returns the fewest changes from each part of speech and each word on."""
+    """Returns the fewest changes for the rest after each part of speech and word."""
     last = list(range(len(words), -1, -1))
     rows = [last]
     for count, tag in enumerate(reversed(tags), start=1):
@@ -65,13 +65,13 @@ def _changes(tags: Sequence[int], words: Sequence[int]) -> list[list[int]]:
     return rows[::-1]
 
 
-def aligned_in_graph(
+def align_tags_in_graph(
     tags_BT: Tensor, words_BW: Tensor, num_tags_B: Tensor, num_words_B: Tensor
 ) -> Tensor:
-    """Returns what `aligned` does, of all sentences at once.
+    """Returns the alignments of `align_tags` for all sentences at once.
 
     Cells are counted from the end: the cell of the last t parts of speech and the last
-    w words says what to do with the first of them. Cells of equal t + w are a
+    w words holds the first step to take. Cells of equal t + w are a
     diagonal, on which none needs another. So the table is filled diagonal by diagonal,
     and then every sentence takes its path through it. Neither loop runs over sentences
     with as many parts of speech as words, which need no table.
@@ -79,11 +79,11 @@ def aligned_in_graph(
     Args:
         tags_BT: int32, kinds of the parts of speech.
         words_BW: int32, kinds of the words.
-        num_tags_B: int32, how many of the parts of speech are not padding.
-        num_words_B: int32, how many of the words are not.
+        num_tags_B: int32, number of parts of speech that are not padding.
+        num_words_B: int32, number of words that are not padding.
 
     Returns:
-        [B, W] int32, which part of speech; -1 if none.
+        [B, W] int32, index of the part of speech; -1 if none.
     """
     import tensorflow as tf
 
@@ -100,7 +100,7 @@ def aligned_in_graph(
     columns_W = tf.range(tf.shape(words_BW)[1])
 
     def follow(
-        diagonal: Tensor, tags_B: Tensor, words_B: Tensor, found_BW: Tensor
+        diagonal: Tensor, tags_B: Tensor, words_B: Tensor, tag_indices_BW: Tensor
     ) -> tuple[Tensor, ...]:
         choice_B = tf.gather(choices_DBT[diagonal], tags_B, axis=1, batch_dims=1)
         here_B = tags_B + words_B == diagonal
@@ -112,20 +112,20 @@ def aligned_in_graph(
             diagonal - 1,
             tags_B - tf.cast(takes_tag_B, tf.int32),
             words_B - tf.cast(takes_word_B, tf.int32),
-            tf.where(gets_it_BW, (num_tags_B - tags_B)[:, None], found_BW),
+            tf.where(gets_it_BW, (num_tags_B - tags_B)[:, None], tag_indices_BW),
         )
 
-    *_, found_BW = tf.while_loop(
+    *_, tag_indices_BW = tf.while_loop(
         lambda diagonal, *_: diagonal > 0,
         follow,
         (diagonals, tags_left_B, words_left_B, -tf.ones_like(words_BW)),
     )
     in_order_BW = tf.where(columns_W < num_words_B[:, None], columns_W, -1)
-    return tf.where(equal_B[:, None], in_order_BW, found_BW)
+    return tf.where(equal_B[:, None], in_order_BW, tag_indices_BW)
 
 
 def _choices(tags_BT: Tensor, words_BW: Tensor, diagonals: Tensor) -> Tensor:
-    """Returns what to do first in each cell, [D + 1, B, T + 1] int8.
+    """Returns the first step of each cell, [D + 1, B, T + 1] int8.
 
     Cell [d, :, t] is that of the last t parts of speech and the last d - t words.
 
@@ -137,12 +137,12 @@ def _choices(tags_BT: Tensor, words_BW: Tensor, diagonals: Tensor) -> Tensor:
     import tensorflow as tf
 
     num_words = tf.shape(words_BW)[1]
-    # Of column t, the first of the last t parts of speech. Padding is never asked for.
+    # Column t is the first of the last t parts of speech. Padding is never looked up.
     tags_BT = tf.pad(tags_BT, [[0, 0], [1, 0]])
     words_BW = tf.pad(words_BW, [[0, 0], [0, 1]])
     columns_T = tf.range(tf.shape(tags_BT)[1])
 
-    def of_one_tag_less(changes_BT: Tensor) -> Tensor:
+    def shift_tags(changes_BT: Tensor) -> Tensor:
         padding = [[0, 0], [1, 0]]
         return tf.pad(changes_BT[:, :-1], padding, constant_values=_NEVER)
 
@@ -151,8 +151,8 @@ def _choices(tags_BT: Tensor, words_BW: Tensor, diagonals: Tensor) -> Tensor:
     ) -> tuple[Tensor | tf.TensorArray, ...]:
         word_T = tf.clip_by_value(diagonal - 1 - columns_T, 0, num_words)
         misfits_BT = tags_BT != tf.gather(words_BW, word_T, axis=1)
-        pair_BT = of_one_tag_less(earlier_BT) + tf.cast(misfits_BT, tf.int32)
-        drop_BT = of_one_tag_less(last_BT) + 1
+        pair_BT = shift_tags(earlier_BT) + tf.cast(misfits_BT, tf.int32)
+        drop_BT = shift_tags(last_BT) + 1
         least_BT = tf.minimum(tf.minimum(pair_BT, drop_BT), last_BT + 1)
         choice_BT = tf.where(drop_BT == least_BT, _DROP, _LEAVE)
         choice_BT = tf.where(pair_BT == least_BT, _PAIR, choice_BT)

@@ -1,9 +1,8 @@
 """Labeled bracket scores of trees, counted as EVALB counts them.
 
 EVALB is the C program by Sekine and Collins that the field's scores come from; its
-rules are those of its parameter file COLLINS.prm. What it does that one would not
-guess is said where it is done. What it does to files it cannot hold (lines over
-5,000 bytes, 200 words or 200 brackets) is left out.
+rules are those of its parameter file COLLINS.prm. Comments name its unexpected rules.
+Its limits on file size (lines of 5,000 bytes, 200 words, 200 brackets) are left out.
 """
 
 import collections
@@ -31,7 +30,7 @@ VALID, ERROR, SKIPPED = 0, 1, 2
 
 @dataclass(frozen=True)
 class SentenceScore:
-    """What EVALB counts of one sentence.
+    """EVALB's counts for one sentence.
 
     Attributes:
         status: VALID, ERROR (its words are not the right ones) or SKIPPED (it has no
@@ -41,9 +40,9 @@ class SentenceScore:
         gold: Brackets of the right tree.
         test: Brackets of the tree that is scored.
         crossing: Brackets of the latter that cross one or more of the former.
-        words: Of the right tree, without punctuation.
-        tags: How many of them have the right part of speech.
-        fault: What is wrong, as EVALB says it; "" if nothing is.
+        words: Words of the right tree, without punctuation.
+        tags: Number of these with the right part of speech.
+        fault: Error in EVALB's words; "" if there is none.
     """
 
     status: int
@@ -64,15 +63,15 @@ class SentenceScore:
 
 @dataclass(frozen=True)
 class BracketScores:
-    """The sums of a set of sentences, and what EVALB reports of them, in percent.
+    """Sums over a set of sentences, and the percentages that EVALB reports.
 
     Attributes:
-        sentences: All of them.
-        errors: Those whose words are not the right ones.
-        skipped: Those without words.
-        complete: Valid ones whose brackets are all right.
-        without_crossing: Valid ones without a crossing bracket.
-        few_crossings: Valid ones with at most 2.
+        sentences: Number of all sentences.
+        errors: Number of sentences with wrong words.
+        skipped: Number of sentences without words.
+        complete: Number of valid sentences with all brackets right.
+        without_crossing: Number of valid sentences without a crossing bracket.
+        few_crossings: Number of valid sentences with at most 2.
     """
 
     sentences: int
@@ -90,33 +89,33 @@ class BracketScores:
 
     @property
     def valid(self) -> int:
-        """Sentences that count."""
+        """Number of sentences that are neither in error nor skipped."""
         return self.sentences - self.errors - self.skipped
 
     @property
     def recall(self) -> float:
-        """Right brackets that were found; 0 if there is none."""
+        """Percentage of right brackets that were found; 0 if there is none."""
         return percent(self.matched, self.gold)
 
     @property
     def precision(self) -> float:
-        """Brackets found that are right; 0 if there is none."""
+        """Percentage of found brackets that are right; 0 if there is none."""
         return percent(self.matched, self.test)
 
     @property
     def f1(self) -> float:
-        """The harmonic mean of both; 0 where EVALB prints a NaN."""
+        """Harmonic mean of recall and precision; 0 where EVALB prints a NaN."""
         both = self.recall + self.precision
         return 2 * self.precision * self.recall / both if both else 0.0
 
     @property
     def tagging(self) -> float:
-        """Words with the right part of speech."""
+        """Percentage of words with the right part of speech."""
         return percent(self.tags, self.words)
 
 
 def percent(part: int, whole: int) -> float:
-    """Returns how much of a whole a part is, in percent; of nothing, 0."""
+    """Returns a part as a percentage of a whole; 0 if the whole is 0."""
     return 100 * part / whole if whole else 0.0
 
 
@@ -128,7 +127,7 @@ def sentence_scores(
     """Yields EVALB's counts for each sentence.
 
     Args:
-        gold: The right trees, cleaned or with traces and function tags.
+        gold: The right trees, clean or with traces and function tags.
         test: The trees to score, in the same order; None is a sentence without one.
         most_errors: Stops where EVALB stops, which is one later than MAX_ERROR
             sounds: 10 sentences with other words than the right ones pass, and the
@@ -140,17 +139,17 @@ def sentence_scores(
     ended, errors = object(), 0
     trees = [iter(gold), iter(test)]
     for number in range(1, 1 << 62):
-        right, found = (next(side, ended) for side in trees)
-        if right is ended and found is ended:
+        gold_tree, test_tree = (next(side, ended) for side in trees)
+        if gold_tree is ended and test_tree is ended:
             return
-        if ended in (right, found):
-            sides = ("found", "right") if right is ended else ("right", "found")
+        if ended in (gold_tree, test_tree):
+            sides = ("found", "right") if gold_tree is ended else ("right", "found")
             raise UserError(
                 f"There are {number} {sides[0]} trees or more, but {number - 1} "
                 f"{sides[1]} ones. Each tree is scored against one: check that both "
                 "files are of the same sentences."
             )
-        score = _scored(right, found)  # type: ignore[arg-type]
+        score = _score_sentence(gold_tree, test_tree)  # type: ignore[arg-type]
         errors += score.status == ERROR
         if most_errors is not None and errors > most_errors + 1:
             raise UserError(
@@ -161,8 +160,8 @@ def sentence_scores(
         yield score
 
 
-def summed(sentences: Iterable[SentenceScore]) -> BracketScores:
-    """Returns the sums of sentences: recall is of all brackets, not a mean."""
+def sum_scores(sentences: Iterable[SentenceScore]) -> BracketScores:
+    """Returns the sums of sentences: recall is over all brackets, not a mean."""
     scores = list(sentences)
     valid = [score for score in scores if score.status == VALID]
     return BracketScores(
@@ -182,22 +181,22 @@ def summed(sentences: Iterable[SentenceScore]) -> BracketScores:
 
 
 @dataclass(frozen=True)
-class _Counted:
-    """A tree as EVALB keeps it: words and brackets, each in its order."""
+class _Brackets:
+    """Words and brackets of a tree, each in order, as EVALB counts them."""
 
     leaves: list[Tree]
     brackets: list[tuple[int, int, str]]
     length: int
 
 
-def _counted(tree: Tree | None) -> _Counted:
+def _read_brackets(tree: Tree | None) -> _Brackets:
     leaves: list[Tree] = []
     brackets: list[tuple[int, int, str]] = []
     open_: list[tuple[int, str]] = []
     length = 0
     for step in walk(tree) if tree else ():
         if isinstance(step, Tree):
-            # By the part of speech as it stands: -NONE-, but not -NONE-1.
+            # The part of speech is compared as written: -NONE-, but not -NONE-1.
             length += step.label != EMPTY_ELEMENT
             if step.label not in _DELETED:
                 leaves.append(step)
@@ -205,57 +204,59 @@ def _counted(tree: Tree | None) -> _Counted:
             open_.append((len(leaves), step))
         else:
             start, label = open_.pop()
-            label = _bare(label)
+            label = _strip_label(label)
             # A bracket over punctuation alone is one over nothing.
             if start < len(leaves) and label not in _DELETED:
-                brackets.append((start, len(leaves), _same(label)))
-    return _Counted(leaves, brackets, length)
+                brackets.append((start, len(leaves), _merge_equal_labels(label)))
+    return _Brackets(leaves, brackets, length)
 
 
-def _bare(label: str) -> str:
-    """A constituent's label up to its first - or =, be that its first character.
+def _strip_label(label: str) -> str:
+    """Returns a label up to its first - or =, which may be its first character.
 
-    So nothing is left of a constituent -NONE-, and it counts: with a label "".
+    So a constituent -NONE- counts, with the label "".
     """
     return label.split("-", 1)[0].split("=", 1)[0]
 
 
-def _same(label: str) -> str:
+def _merge_equal_labels(label: str) -> str:
     for one, other in _EQUAL:
         if label == one:
             return other
     return label
 
 
-def _scored(gold: Tree | None, test: Tree | None) -> SentenceScore:
-    right, found = _counted(gold), _counted(test)
-    if not found.leaves:
-        # Also if it is punctuation only, and whatever the right tree is.
-        return SentenceScore(SKIPPED, right.length)
-    fault = _fault(right.leaves, found.leaves)
+def _score_sentence(gold: Tree | None, test: Tree | None) -> SentenceScore:
+    gold_parse, test_parse = _read_brackets(gold), _read_brackets(test)
+    if not test_parse.leaves:
+        # Punctuation alone is skipped too, with any right tree.
+        return SentenceScore(SKIPPED, gold_parse.length)
+    fault = _find_fault(gold_parse.leaves, test_parse.leaves)
     if fault:
-        return SentenceScore(ERROR, right.length, fault=fault)
+        return SentenceScore(ERROR, gold_parse.length, fault=fault)
     # As often as both have it: brackets over the same words with the same label are
     # several brackets.
-    both = collections.Counter(right.brackets) & collections.Counter(found.brackets)
+    both = collections.Counter(gold_parse.brackets) & collections.Counter(
+        test_parse.brackets
+    )
     return SentenceScore(
         VALID,
-        right.length,
+        gold_parse.length,
         matched=both.total(),
-        gold=len(right.brackets),
-        test=len(found.brackets),
-        crossing=_crossing(right, found),
-        words=len(right.leaves),
+        gold=len(gold_parse.brackets),
+        test=len(test_parse.brackets),
+        crossing=_count_crossing(gold_parse, test_parse),
+        words=len(gold_parse.leaves),
         # Parts of speech are compared whole: NN is not NN-1.
         tags=sum(
-            _same(one.label) == _same(other.label)
-            for one, other in zip(right.leaves, found.leaves, strict=True)
+            _merge_equal_labels(one.label) == _merge_equal_labels(other.label)
+            for one, other in zip(gold_parse.leaves, test_parse.leaves, strict=True)
         ),
     )
 
 
-def _fault(gold: list[Tree], test: list[Tree]) -> str:
-    """What keeps two sentences from being compared, punctuation left out.
+def _find_fault(gold: list[Tree], test: list[Tree]) -> str:
+    """Returns the reason two sentences cannot be compared, without punctuation; or "".
 
     A word whose part of speech is punctuation's on one side alone makes the lengths
     differ: a wrong tag costs the whole sentence.
@@ -268,17 +269,17 @@ def _fault(gold: list[Tree], test: list[Tree]) -> str:
     return ""
 
 
-def _crossing(right: _Counted, found: _Counted) -> int:
-    """How many brackets overlap one of the right ones, neither holding the other."""
-    # Of the right brackets that start at a word the farthest end, and of those that
-    # end before it the first start: of others one cannot tell more.
-    farthest = list(range(len(right.leaves) + 1))
-    earliest = list(range(len(right.leaves) + 1))
-    for start, end, _ in right.brackets:
+def _count_crossing(gold_parse: _Brackets, test_parse: _Brackets) -> int:
+    """Returns the number of brackets that overlap a right one without nesting."""
+    # For each word, the farthest end of the right brackets that start there, and the
+    # earliest start of those that end before it. The others add nothing.
+    farthest = list(range(len(gold_parse.leaves) + 1))
+    earliest = list(range(len(gold_parse.leaves) + 1))
+    for start, end, _ in gold_parse.brackets:
         farthest[start] = max(farthest[start], end)
         earliest[end] = min(earliest[end], start)
     return sum(
         max(farthest[start + 1 : end], default=end) > end
         or min(earliest[start + 1 : end], default=start) < start
-        for start, end, _ in found.brackets
+        for start, end, _ in test_parse.brackets
     )

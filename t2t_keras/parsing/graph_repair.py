@@ -1,27 +1,27 @@
 """Repair of trees in the graph: symbols and words in, a bracketed tree out.
 
-The rule is that of `t2t_keras.parsing.linearization.repaired`. Here it is computed for
-all sentences at once, with core TensorFlow ops, so that an exported parser answers by
-itself. Which constituents the symbols open and close, whether they are well-formed or
-not, is found by sums, minima and a sort.
+The rule is that of `t2t_keras.parsing.linearization.repair_tree`, applied to all
+sentences at once with core TensorFlow ops, so that an exported parser answers by itself.
+Sums, minima and a sort find the constituents that the symbols open and close,
+well-formed or not.
 
 Shapes: B sentences, M symbols, T parts of speech and W words of the longest.
 """
 
 from typing import NamedTuple
 
-from t2t_keras.parsing.alignment import aligned_in_graph
+from t2t_keras.parsing.alignment import align_tags_in_graph
 from t2t_keras.parsing.cleaning import ROOT, UNKNOWN
 from t2t_keras.parsing.punctuation import (
     OWN_TAGS,
-    kinds_of_tags_in_graph,
-    kinds_of_words_in_graph,
+    tag_kinds_in_graph,
+    word_kinds_in_graph,
 )
 from t2t_keras.typing import Tensor
 
 
 class Symbols(NamedTuple):
-    """Symbols, and what each is, all [B, M].
+    """Symbols and their types, all [B, M].
 
     Attributes:
         names: Labels and parts of speech.
@@ -39,7 +39,7 @@ class Symbols(NamedTuple):
 
 
 def read_symbols(symbols_BM: Tensor) -> Symbols:
-    """Returns what each symbol is; "" is padding."""
+    """Returns the type of each symbol; "" is padding."""
     import tensorflow as tf
 
     first = tf.strings.substr(symbols_BM, 0, 1)
@@ -47,8 +47,8 @@ def read_symbols(symbols_BM: Tensor) -> Symbols:
     names = tf.strings.regex_replace(symbols_BM, "[()]", "")
     names = tf.where(is_open & (names == ""), UNKNOWN, names)
     is_tag = ~(is_open | is_close) & (symbols_BM != "")
-    # Depth that nothing keeps above 0, less how far below it has ever been: a closing
-    # that goes lower than ever before has nothing to close, and leaves 0.
+    # The depth without a floor, less its running minimum: a closing below every depth
+    # before has nothing to close, and leaves 0.
     steps = tf.cast(is_open, tf.int32) - tf.cast(is_close, tf.int32)
     free_depth = tf.cumsum(steps, axis=1)
     depth = free_depth - running_minimum(free_depth)
@@ -56,10 +56,7 @@ def read_symbols(symbols_BM: Tensor) -> Symbols:
 
 
 def running_minimum(values_BM: Tensor) -> Tensor:
-    """Returns the least of each value, all before it, and 0.
-
-    In steps that look back twice as far each time.
-    """
+    """Returns the running minimum of values and 0, by steps of doubling distance."""
     import tensorflow as tf
 
     length = tf.shape(values_BM)[1]
@@ -83,7 +80,7 @@ class Ends(NamedTuple):
 
     Attributes:
         counts: Whether there is such an end here, of a constituent over a word.
-        depth: Of the constituent, 1 for the outermost.
+        depth: Depth of the constituent, 1 for the outermost.
         never_closed: Whether nothing closes it.
     """
 
@@ -95,48 +92,48 @@ class Ends(NamedTuple):
 def brackets_over_words(
     symbols: Symbols, before_BM: Tensor, num_words_B: Tensor
 ) -> tuple[Ends, Ends]:
-    """Returns where constituents over at least one word open and close.
+    """Returns the openings and closings of constituents over at least one word.
 
-    Sorted by depth, what follows an opening is its closing, if that depth has another
+    Sorted by depth, an opening is followed by its closing, if that depth has another
     bracket at all. A closing with nothing to close follows no opening.
 
     Args:
-        symbols: Of the sentences.
-        before_BM: int32, words that stand before each symbol.
+        symbols: Symbols of the sentences.
+        before_BM: int32, number of words before each symbol.
         num_words_B: int32, words of each sentence.
     """
     import tensorflow as tf
 
     is_bracket = symbols.is_open | symbols.is_close
-    # A constituent's own depth, of both its ends.
+    # Both ends of a constituent have its own depth.
     depth = symbols.depth + tf.cast(symbols.is_close, tf.int32)
     last = tf.shape(depth)[1] + 1
     order = tf.argsort(tf.where(is_bracket, depth, last), axis=1, stable=True)
     back = tf.argsort(order, axis=1, stable=True)
 
-    def sorted_(values: Tensor) -> Tensor:
+    def sort_by_depth(values: Tensor) -> Tensor:
         return tf.gather(values, order, batch_dims=1)
 
-    is_open, is_close = sorted_(symbols.is_open), sorted_(symbols.is_close)
-    before = sorted_(before_BM)
+    is_open, is_close = sort_by_depth(symbols.is_open), sort_by_depth(symbols.is_close)
+    before = sort_by_depth(before_BM)
     next_closes = tf.pad(is_close, [[0, 0], [0, 1]])[:, 1:]
     next_before = tf.pad(before, [[0, 0], [0, 1]])[:, 1:]
     end = tf.where(next_closes, next_before, num_words_B[:, None])
     over_words = is_open & (end > before)
     closes_those = is_close & tf.pad(over_words, [[0, 0], [1, 0]])[:, :-1]
 
-    def unsorted(values: Tensor) -> Tensor:
+    def unsort(values: Tensor) -> Tensor:
         return tf.gather(values, back, batch_dims=1)
 
-    never_closed = unsorted(is_open & ~next_closes)
+    never_closed = unsort(is_open & ~next_closes)
     return (
-        Ends(unsorted(over_words), depth, never_closed),
-        Ends(unsorted(closes_those), depth, never_closed),
+        Ends(unsort(over_words), depth, never_closed),
+        Ends(unsort(closes_those), depth, never_closed),
     )
 
 
-def repaired_in_graph(symbols: Tensor, sentences: Tensor) -> Tensor:
-    """Returns bracketed trees, to the letter as `str(repaired(...))` gives them.
+def repair_trees_in_graph(symbols: Tensor, sentences: Tensor) -> Tensor:
+    """Returns bracketed trees, the strings of `str(repair_tree(...))`.
 
     Args:
         symbols: [B] string, normalized text.
@@ -158,7 +155,7 @@ def repaired_in_graph(symbols: Tensor, sentences: Tensor) -> Tensor:
 
     is_root_BM = opens_BM.counts & (opens_BM.depth == 1)
     has_root_B = _count(is_root_BM) == 1
-    root_B = tf.where(has_root_B, _joined(tf.where(is_root_BM, read.names, "")), ROOT)
+    root_B = tf.where(has_root_B, _join(tf.where(is_root_BM, read.names, "")), ROOT)
     # The one root goes round everything, so its own brackets are left out.
     outermost_B1 = tf.where(has_root_B, 1, 0)[:, None]
     opens = opens_BM.counts & (opens_BM.depth > outermost_B1)
@@ -166,12 +163,12 @@ def repaired_in_graph(symbols: Tensor, sentences: Tensor) -> Tensor:
 
     pieces_BM = tf.where(opens, tf.strings.join([" (", read.names]), "")
     pieces_BM = tf.where(closes, ")", pieces_BM)
-    # Each word comes after the symbol in whose place it stands, which has no piece.
+    # Each word comes after the symbol whose place it takes, which has no piece.
     places = tf.concat([columns_BM, leaves.places], axis=1)
     pieces = tf.concat([pieces_BM, leaves.pieces], axis=1)
     order = tf.argsort(places, axis=1, stable=True)
-    inside_B = _joined(tf.gather(pieces, order, batch_dims=1))
-    ends_B = _joined(tf.where(opens & opens_BM.never_closed, ")", ""))
+    inside_B = _join(tf.gather(pieces, order, batch_dims=1))
+    ends_B = _join(tf.where(opens & opens_BM.never_closed, ")", ""))
     trees_B = tf.strings.join(["(", root_B, inside_B, ends_B, ")"])
     return tf.where(num_words_B > 0, trees_B, "")
 
@@ -180,9 +177,9 @@ class _Leaves(NamedTuple):
     """The words in the tree, all [B, W].
 
     Attributes:
-        pieces: With their parts of speech, in brackets; "" for padding.
-        places: Of the parts of speech in whose place they stand, among the symbols;
-            ascending, and M for what comes after all of them.
+        pieces: Words with their parts of speech, in brackets; "" for padding.
+        places: Indices of the symbols whose places they take, ascending; M for words
+            after all symbols.
     """
 
     pieces: Tensor
@@ -195,47 +192,49 @@ def _leaves(symbols: Symbols, words_BW: Tensor, num_words_B: Tensor) -> _Leaves:
 
     num_tags_B = _count(symbols.is_tag)
     not_tags_BM = tf.cast(~symbols.is_tag, tf.int32)
-    # Where the parts of speech stand, and a column of padding.
+    # Indices of the parts of speech, and a column of padding.
     places_BT = tf.argsort(not_tags_BM, axis=1, stable=True)
     places_BT = places_BT[:, : tf.reduce_max(num_tags_B) + 1]
     tags_BT = tf.gather(symbols.names, places_BT, batch_dims=1)
-    tag_kinds_BT = kinds_of_tags_in_graph(tags_BT)
-    kinds_BW = kinds_of_words_in_graph(words_BW)
-    found_BW = aligned_in_graph(tag_kinds_BT, kinds_BW, num_tags_B, num_words_B)
-    given_BW = found_BW >= 0
+    tag_kinds_BT = tag_kinds_in_graph(tags_BT)
+    kinds_BW = word_kinds_in_graph(words_BW)
+    tag_indices_BW = align_tags_in_graph(
+        tag_kinds_BT, kinds_BW, num_tags_B, num_words_B
+    )
+    has_tag_BW = tag_indices_BW >= 0
 
-    def of_its_tag(values_BT: Tensor) -> Tensor:
-        return tf.gather(values_BT, tf.maximum(found_BW, 0), batch_dims=1)
+    def gather_tags(values_BT: Tensor) -> Tensor:
+        return tf.gather(values_BT, tf.maximum(tag_indices_BW, 0), batch_dims=1)
 
     equal_B1 = (num_tags_B == num_words_B)[:, None]
-    fits_BW = given_BW & (equal_B1 | (of_its_tag(tag_kinds_BT) == kinds_BW))
+    fits_BW = has_tag_BW & (equal_B1 | (gather_tags(tag_kinds_BT) == kinds_BW))
     own_BW = tf.gather(tf.constant(OWN_TAGS), kinds_BW)
-    labels_BW = tf.where(fits_BW, of_its_tag(tags_BT), own_BW)
+    labels_BW = tf.where(fits_BW, gather_tags(tags_BT), own_BW)
     pieces_BW = tf.strings.join([" (", labels_BW, " ", words_BW, ")"])
 
     end = tf.shape(symbols.names)[1]
     return _Leaves(
         tf.where(words_BW != "", pieces_BW, ""),
-        _places(given_BW, of_its_tag(places_BT), end),
+        _places(has_tag_BW, gather_tags(places_BT), end),
     )
 
 
-def _places(given_BW: Tensor, tag_places_BW: Tensor, end: Tensor) -> Tensor:
-    """Returns where each word stands: as its part of speech, or the words around it."""
+def _places(has_tag_BW: Tensor, tag_places_BW: Tensor, end: Tensor) -> Tensor:
+    """Returns the places of words: those of their parts of speech, or of their neighbors."""
     import tensorflow as tf
 
     first_B1 = tf.reduce_min(
-        tf.where(given_BW, tag_places_BW, end), axis=1, keepdims=True
+        tf.where(has_tag_BW, tag_places_BW, end), axis=1, keepdims=True
     )
-    latest_BW = -running_minimum(tf.where(given_BW, -tag_places_BW, 0))
-    columns_BW = _columns(given_BW)
-    last_B1 = tf.reduce_max(tf.where(given_BW, columns_BW, -1), axis=1, keepdims=True)
+    latest_BW = -running_minimum(tf.where(has_tag_BW, -tag_places_BW, 0))
+    columns_BW = _columns(has_tag_BW)
+    last_B1 = tf.reduce_max(tf.where(has_tag_BW, columns_BW, -1), axis=1, keepdims=True)
     places_BW = tf.maximum(latest_BW, first_B1)
     return tf.where(columns_BW <= last_B1, places_BW, end)
 
 
 def _split(texts_B: Tensor) -> Tensor:
-    """Returns what blanks separate, padded with "", and a column of padding.
+    """Returns the parts between blanks, padded with "", and a column of padding.
 
     Without a column there is nothing to gather from, not even padding.
     """
@@ -245,7 +244,7 @@ def _split(texts_B: Tensor) -> Tensor:
 
 
 def _columns(values_BN: Tensor) -> Tensor:
-    """Returns of each value in which column it stands."""
+    """Returns the column of each value."""
     import tensorflow as tf
 
     shape = tf.shape(values_BN)
@@ -258,7 +257,7 @@ def _count(mask_BN: Tensor) -> Tensor:
     return tf.reduce_sum(tf.cast(mask_BN, tf.int32), axis=1)
 
 
-def _joined(pieces_BN: Tensor) -> Tensor:
+def _join(pieces_BN: Tensor) -> Tensor:
     import tensorflow as tf
 
     return tf.strings.reduce_join(pieces_BN, axis=1)

@@ -1,6 +1,6 @@
-"""Kinds of words: the punctuation marks, which their form tells, and all other words.
+"""Punctuation marks, recognized by their form, and the kind of all other words.
 
-A kind is a number: where its part of speech stands in `OWN_TAGS`.
+A kind is an index into `OWN_TAGS`.
 """
 
 import re
@@ -8,7 +8,7 @@ from collections.abc import Iterable
 
 from t2t_keras.typing import Tensor
 
-# The part of speech of a word that was given none: the most frequent one.
+# The part of speech of a word without one: the most frequent.
 DEFAULT_TAG = "NN"
 
 # Punctuation's parts of speech in the Penn Treebank, each with a pattern of the words
@@ -26,35 +26,35 @@ _BRACKETS = (("-LRB-", r"-L[RCS]B-"), ("-RRB-", r"-R[RCS]B-"))
 
 DELETED_MARKS = tuple(tag for tag, _ in _DELETED)
 OWN_TAGS = (DEFAULT_TAG, *DELETED_MARKS, *(tag for tag, _ in _BRACKETS))
-# Of the kinds from 1 on; 0 are all other words.
+# Patterns of the kinds from 1 on; 0 is all other words.
 _FORMS = tuple(form for _, form in _DELETED + _BRACKETS)
 _COMPILED = tuple(re.compile(form) for form in _FORMS)
 
 
-def kind_of_word(word: str) -> int:
+def word_kind(word: str) -> int:
     """Returns the kind of a word, whose brackets are written as in the Treebank.
 
-    >>> OWN_TAGS[kind_of_word("?")], OWN_TAGS[kind_of_word("dog")]
+    >>> OWN_TAGS[word_kind("?")], OWN_TAGS[word_kind("dog")]
     ('.', 'NN')
     """
     kinds = enumerate(_COMPILED, start=1)
     return next((kind for kind, form in kinds if form.fullmatch(word)), 0)
 
 
-def kind_of_tag(tag: str) -> int:
-    """Returns the kind of words that a part of speech belongs to."""
+def tag_kind(tag: str) -> int:
+    """Returns the kind of the words with a part of speech."""
     return OWN_TAGS.index(tag) if tag in OWN_TAGS else 0
 
 
-def kinds_of_words_in_graph(words: Tensor) -> Tensor:
-    """Returns what `kind_of_word` does, int32, of strings of any shape."""
+def word_kinds_in_graph(words: Tensor) -> Tensor:
+    """Returns the kinds of words as `word_kind` does, int32, for any shape."""
     import tensorflow as tf
 
     return _kinds(tf.strings.regex_full_match(words, form) for form in _FORMS)
 
 
-def kinds_of_tags_in_graph(tags: Tensor) -> Tensor:
-    """Returns what `kind_of_tag` does, int32, of strings of any shape."""
+def tag_kinds_in_graph(tags: Tensor) -> Tensor:
+    """Returns the kinds of tags as `tag_kind` does, int32, for any shape."""
     return _kinds(tags == tag for tag in OWN_TAGS[1:])
 
 

@@ -1,8 +1,8 @@
-"""More trees from few: phrases change places with others of their kind.
+"""Data augmentation for treebanks: phrases exchanged for others of the same label.
 
-A treebank of some thousand sentences shows each of its words in few places: what a
-parser learns from it is what trees look like, and not which word a part of speech
-belongs to. Exchanging phrases (Shi, Livescu and Gimpel, "Substructure Substitution",
+A treebank of some thousand sentences shows each of its words in few places: a parser
+learns from it the shape of trees, but not the parts of speech of words. Exchanging
+phrases (Shi, Livescu and Gimpel, "Substructure Substitution",
 2021) makes up for some of that.
 """
 
@@ -11,18 +11,18 @@ from collections.abc import Iterable, Iterator, Sequence
 
 import numpy as np
 
-from t2t_keras.parsing.trees import Step, Tree, grown, walk
+from t2t_keras.parsing.trees import Step, Tree, build_trees, walk
 
-# Words of the phrases that stand alone: enough to learn which word is which.
+# Words of a phrase written alone: enough to learn the words' parts of speech.
 _PHRASE_WORDS = range(2, 16)
-# How many constituents of a tree are exchanged, and how much shorter or longer another
+# Share of constituents that are exchanged, and how much shorter or longer the other
 # may be: sentences keep about their lengths.
 _EXCHANGED = 0.25
 _SHORTEST, _LONGEST = 0.6, 1.5
 
 
 def phrases(trees: Iterable[Tree]) -> Iterator[Tree]:
-    """Yields the constituents of 2 to 15 words that are no whole tree, each once."""
+    """Yields the constituents of 2 to 15 words below the roots, each once."""
     seen: set[str] = set()
     for tree in trees:
         for node in _constituents(tree):
@@ -38,37 +38,36 @@ class Recombination:
     """Constituents of a treebank, to exchange.
 
     Args:
-        trees: Cleaned (`t2t_keras.parsing.cleaning`).
+        trees: Clean trees (`t2t_keras.parsing.cleaning`).
     """
 
     def __init__(self, trees: Sequence[Tree]):
-        found: dict[str, list[Tree]] = {}
+        nodes: dict[str, list[Tree]] = {}
         for tree in trees:
             for node in _constituents(tree):
                 if node is not tree:
-                    found.setdefault(node.label, []).append(node)
-        # Of each label, from the shortest to the longest.
+                    nodes.setdefault(node.label, []).append(node)
+        # The constituents of each label, from the shortest to the longest.
         self._nodes = {
-            label: sorted(each, key=word_count) for label, each in found.items()
+            label: sorted(each, key=word_count) for label, each in nodes.items()
         }
         self._counts = {
             label: list(map(word_count, each)) for label, each in self._nodes.items()
         }
 
-    def of(self, tree: Tree, rng: np.random.Generator) -> Tree:
+    def exchange(self, tree: Tree, rng: np.random.Generator) -> Tree:
         """Returns a tree with a quarter of its constituents exchanged.
 
-        Each one met from the top gives way with that probability to one of the same
-        label, of 0.6 to 1.5 times its words and one more, drawn from all of the
-        treebank's; within those nothing is exchanged again. The outermost one stays.
+        From the top, each one is replaced with that probability by one of the same
+        label, of 0.6 to 1.5 times its words and one more, drawn from the whole
+        treebank. Replacements are left as they are, and the outermost one stays.
 
         Args:
-            tree: One of the trees given, or another; a label that none of them has
-                is not exchanged.
-            rng: Draws.
+            tree: Any tree; a label that the treebank lacks is not exchanged.
+            rng: Random generator.
         """
-        (found,) = grown(self._steps(tree, rng))
-        return found
+        (exchanged,) = build_trees(self._steps(tree, rng))
+        return exchanged
 
     def _steps(self, tree: Tree, rng: np.random.Generator) -> Iterator[Step]:
         waiting: list[Tree | None] = [tree]
@@ -93,7 +92,7 @@ class Recombination:
 
 
 def word_count(tree: Tree) -> int:
-    """Returns how many words a tree has."""
+    """Returns the number of words of a tree."""
     return sum(1 for _ in tree.leaves())
 
 

@@ -1,11 +1,11 @@
-"""Scores of a parser: EVALB's, of bracketed trees against a treebank's symbols.
+"""EVALB scores of a parser: bracketed trees against a treebank's symbols.
 
-EVALB takes out punctuation by its part of speech, on each side by the side's own. So a
+EVALB removes punctuation by its part of speech, on each side by the side's own. So a
 comma that a parser calls a noun makes the lengths differ, and the whole sentence an
 error, which is not counted: a bad tagger loses its hardest sentences. EVALB's figures
 are therefore reported beside the F1 of all sentences, with the right parts of speech in
 the parser's trees. Where no sentence is in error, they are the same. `evalb_table`
-prints what EVALB prints, to the character.
+returns EVALB's output, character for character.
 """
 
 import dataclasses
@@ -20,15 +20,15 @@ from t2t_keras.parsing.bracket_scores import (
     SentenceScore,
     percent,
     sentence_scores,
-    summed,
+    sum_scores,
 )
-from t2t_keras.parsing.linearization import linearized, repaired, words_of
+from t2t_keras.parsing.linearization import linearize, repair_tree, tree_words
 from t2t_keras.parsing.trees import (
     Tree,
-    grown,
+    build_trees,
+    escape_brackets,
     read_trees,
     walk,
-    without_brackets,
 )
 from t2t_keras.text.normalization import normalize
 
@@ -45,14 +45,23 @@ def evalb_table(
     """Returns a line for each sentence, their sums, and the two summaries.
 
     Args:
-        sentences: In the order of the file; the first has number 1.
+        sentences: Scores in the order of the file; the first has number 1.
         cutoff_length: Words, punctuation counted, up to which a sentence is in the
             second summary.
     """
-    scores = summed(sentences)
-    rows = [_row(number, score) for number, score in enumerate(sentences, start=1)]
+    scores = sum_scores(sentences)
+    rows = [
+        _format_row(number, score) for number, score in enumerate(sentences, start=1)
+    ]
     return "".join(
-        [_HEAD, _RULE, *rows, _RULE, _sums(scores), summary(sentences, cutoff_length)]
+        [
+            _HEAD,
+            _RULE,
+            *rows,
+            _RULE,
+            _format_sums(scores),
+            summary(sentences, cutoff_length),
+        ]
     )
 
 
@@ -60,14 +69,14 @@ def summary(
     sentences: Sequence[SentenceScore], cutoff_length: int = CUTOFF_LENGTH
 ) -> str:
     """Returns the summaries of all sentences, and of those up to a length."""
-    short = summed(score for score in sentences if score.length <= cutoff_length)
+    short = sum_scores(score for score in sentences if score.length <= cutoff_length)
     return (
-        f"=== Summary ===\n\n-- All --\n{_described(summed(sentences))}"
-        f"\n-- len<={cutoff_length} --\n{_described(short)}"
+        f"=== Summary ===\n\n-- All --\n{_format_summary(sum_scores(sentences))}"
+        f"\n-- len<={cutoff_length} --\n{_format_summary(short)}"
     )
 
 
-def _row(number: int, score: SentenceScore) -> str:
+def _format_row(number: int, score: SentenceScore) -> str:
     recall = percent(score.matched, score.gold)
     precision = percent(score.matched, score.test)
     tagging = percent(score.tags, score.words)
@@ -79,7 +88,7 @@ def _row(number: int, score: SentenceScore) -> str:
     )
 
 
-def _sums(scores: BracketScores) -> str:
+def _format_sums(scores: BracketScores) -> str:
     # Without brackets on one side there are no figures of brackets, not even blanks.
     brackets = (
         f"                {scores.recall:6.2f} {scores.precision:6.2f} "
@@ -90,7 +99,7 @@ def _sums(scores: BracketScores) -> str:
     return f"{brackets}  {scores.words:5d} {scores.tags:5d}   {scores.tagging:6.2f}\n"
 
 
-def _described(scores: BracketScores) -> str:
+def _format_summary(scores: BracketScores) -> str:
     # Nothing right gives 0 / 0.
     f1 = scores.f1 if scores.matched else float("nan")
     crossings = scores.crossing / scores.valid if scores.valid else 0.0
@@ -115,10 +124,10 @@ def _described(scores: BracketScores) -> str:
 
 @dataclasses.dataclass(frozen=True)
 class TreeScores:
-    """What a set of trees scored.
+    """Scores of a set of trees.
 
     Attributes:
-        sentences: Of each sentence, in order.
+        sentences: Scores of each sentence, in order.
         retagged: The same, with the right parts of speech in the trees.
         cutoff_length: Words up to which a sentence is in the second summary.
     """
@@ -129,17 +138,17 @@ class TreeScores:
 
     @property
     def headline(self) -> tuple[str, float]:
-        """The F1 of all sentences, whatever their parts of speech."""
-        return "F1", summed(self.retagged).f1
+        """F1 of all sentences, without regard to their parts of speech."""
+        return "F1", sum_scores(self.retagged).f1
 
     @property
     def table(self) -> str:
-        """All that EVALB prints."""
+        """The whole output of EVALB."""
         return evalb_table(self.sentences, self.cutoff_length)
 
     def lines(self) -> list[str]:
         """Returns both F1s, and then EVALB's two summaries."""
-        scores = summed(self.sentences)
+        scores = sum_scores(self.sentences)
         return [
             f"F1 {scores.f1:.2f}  labeled brackets as EVALB counts them with "
             f"COLLINS.prm, without {scores.errors} sentences in error",
@@ -152,10 +161,10 @@ class TreeScores:
         """Returns the figures of all sentences and of those up to a length."""
         short = [one for one in self.sentences if one.length <= self.cutoff_length]
         return {
-            **_facts(summed(self.sentences)),
+            **_facts(sum_scores(self.sentences)),
             "f1_with_right_tags": self.headline[1],
             "brackets": "EVALB, COLLINS.prm",
-            f"up_to_{self.cutoff_length}_words": _facts(summed(short)),
+            f"up_to_{self.cutoff_length}_words": _facts(sum_scores(short)),
         }
 
 
@@ -184,48 +193,48 @@ def score_trees(
         sources: Sentences, with blanks between words.
         hypotheses: Trees in brackets, a line each; an empty one is no tree.
         references: The right trees' symbols (`t2t_keras.parsing.linearization`).
-        cutoff_length: As of `evalb_table`.
+        cutoff_length: As for `evalb_table`.
 
     Raises:
-        UserError: If there is no sentence, not one reference for each, or one that is
-            not the symbols of a tree over its sentence.
+        UserError: If there is no sentence, if their numbers differ, or if a reference
+            is not the symbols of a tree over its sentence.
     """
     check_sentence_pairs(hypotheses, references)
     gold = list(_references(sources, references))
-    found = [next(read_trees([line], "a parse"), None) for line in hypotheses]
-    retagged = map(_retagged, found, gold)
+    trees = [next(read_trees([line], "a parse"), None) for line in hypotheses]
+    retagged = map(_retag, trees, gold)
     return TreeScores(
-        tuple(sentence_scores(gold, found, most_errors=None)),
+        tuple(sentence_scores(gold, trees, most_errors=None)),
         tuple(sentence_scores(gold, retagged, most_errors=None)),
         cutoff_length,
     )
 
 
-def _retagged(tree: Tree | None, gold: Tree | None) -> Tree | None:
+def _retag(tree: Tree | None, gold: Tree | None) -> Tree | None:
     """Returns a tree with another's parts of speech, if it has as many words."""
-    if tree is None or gold is None or len(words_of(tree)) != len(words_of(gold)):
+    if tree is None or gold is None or len(tree_words(tree)) != len(tree_words(gold)):
         return tree
     tags = (leaf.label for leaf in gold.leaves())
     steps = (
         Tree(next(tags), word=step.word) if isinstance(step, Tree) else step
         for step in walk(tree)
     )
-    return next(iter(grown(steps)), None)
+    return next(iter(build_trees(steps)), None)
 
 
 def _references(
     sources: Sequence[str], references: Sequence[str]
 ) -> Iterator[Tree | None]:
-    """Yields the right trees; None, which is an error, of a line without symbols."""
+    """Yields the right trees; None, which is an error, for a line without symbols."""
     pairs = zip(sources, references, strict=True)
     for number, (source, reference) in enumerate(pairs, start=1):
         if not reference.split():
             yield None
             continue
         # As the trees that are scored have them, for EVALB compares words.
-        words = [without_brackets(word) for word in normalize(source).split()]
-        tree = repaired(reference, words)
-        if words and linearized(tree) != " ".join(reference.split()):
+        words = [escape_brackets(word) for word in normalize(source).split()]
+        tree = repair_tree(reference, words)
+        if words and linearize(tree) != " ".join(reference.split()):
             raise UserError(
                 f"Reference {number} is no tree over the {len(words)} words of its "
                 f"sentence: “{reference[:80]}”. Expected are symbols, as (S (NP DT NN "

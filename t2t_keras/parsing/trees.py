@@ -1,6 +1,6 @@
-"""Constituency trees: read from Penn Treebank brackets, walked, and printed.
+"""Constituency trees: reading Penn Treebank brackets, traversal, and printing.
 
-No function calls itself: a tree may be as deep as memory is large.
+No function is recursive: memory is the only limit to the depth of a tree.
 """
 
 import re
@@ -11,7 +11,7 @@ from t2t_keras.errors import UserError
 
 # Treebanks are separated by ASCII's white space, as C's `isspace` has it.
 _PART = re.compile(r"[()]|[^() \t\n\v\f\r]+")
-# The rest of what ends a word in a sentence (`t2t_keras.text.normalization`).
+# The other characters that end a word in a sentence (`t2t_keras.text.normalization`).
 _SPACES_IN_A_WORD = re.compile("[\\s\u2581]+")
 
 
@@ -20,10 +20,10 @@ class Tree:
     """A constituent over other trees, or a word with its part of speech.
 
     Attributes:
-        label: Of the constituent (NP-SBJ), or the word's part of speech (NNS). The
+        label: Label of the constituent (NP-SBJ), or part of speech of the word (NNS). The
             Treebank's outermost bracket has none: "".
-        children: Of a constituent, in the order of the words; of a word none.
-        word: The word; None of a constituent.
+        children: Children of a constituent, in the order of the words; a word has none.
+        word: The word; None for a constituent.
 
     >>> print(Tree("NP", (Tree("DT", word="the"), Tree("NN", word="dog"))))
     (NP (DT the) (NN dog))
@@ -47,7 +47,7 @@ class Tree:
             if step is None:
                 pieces.append(")")
             elif isinstance(step, Tree):
-                pieces.append(f" ({step.label} {without_brackets(step.word or '')})")
+                pieces.append(f" ({step.label} {escape_brackets(step.word or '')})")
             else:
                 pieces.append(f" ({step}")
         return "".join(pieces).strip(" ")
@@ -65,7 +65,7 @@ class Tree:
         return hash(tuple(_symbols(self)))
 
 
-def without_brackets(word: str) -> str:
+def escape_brackets(word: str) -> str:
     """Returns a word as the Treebank writes it: with -LRB- and -RRB- for brackets."""
     return word.replace("(", "-LRB-").replace(")", "-RRB-")
 
@@ -75,7 +75,7 @@ Step = str | Tree | None
 
 
 def walk(tree: Tree) -> Iterator[Step]:
-    """Yields what one meets from left to right, each constituent's ends included."""
+    """Yields words, openings and closings of constituents, from left to right."""
     waiting: list[Tree | None] = [tree]
     while waiting:
         node = waiting.pop()
@@ -87,11 +87,11 @@ def walk(tree: Tree) -> Iterator[Step]:
             waiting.extend(reversed(node.children))
 
 
-def grown(steps: Iterable[Step]) -> list[Tree]:
-    """Returns the trees of a walk; a constituent over no word is left out.
+def build_trees(steps: Iterable[Step]) -> list[Tree]:
+    """Returns the trees of a walk, without constituents over no word.
 
     Args:
-        steps: As `walk` yields them, of any number of trees, balanced.
+        steps: Balanced steps of any number of trees, as `walk` yields them.
     """
     open_: list[tuple[str, list[Tree]]] = [("", [])]
     for step in steps:
@@ -112,20 +112,20 @@ def _symbols(tree: Tree) -> Iterator[tuple[str | None, ...]]:
 
 
 def read_trees(lines: Iterable[str], name: str = "the trees") -> Iterator[Tree]:
-    """Yields the trees of a text in Penn Treebank brackets, as they stand.
+    """Yields the trees of a text in Penn Treebank brackets, as written.
 
-    Nothing is cleaned: the outermost bracket without a label, traces and function
-    tags come as written (`t2t_keras.parsing.cleaning`). White space within a word, as
+    Nothing is removed: the outermost bracket without a label, traces and function
+    tags stay (`t2t_keras.parsing.cleaning`). White space within a word, as
     the thin space of "3 1/2", becomes "_": a sentence has a blank between any two
-    words, and must have as many as its tree.
+    words, and as many words as its tree.
 
     Args:
-        lines: With any number of trees to a line and of lines to a tree.
-        name: Of the file, for messages.
+        lines: Any number of trees to a line and of lines to a tree.
+        name: Name of the file, for messages.
 
     Raises:
         UserError: If a bracket is not closed or closes nothing, a word has no part
-            of speech of its own, text stands outside of all brackets, or a label has
+            of speech of its own, text is outside of all brackets, or a label has
             white space in it. The message names the line.
     """
     reader = _Reader(name)
@@ -138,28 +138,28 @@ def read_trees(lines: Iterable[str], name: str = "the trees") -> Iterator[Tree]:
 
 
 class _Bracket:
-    """A bracket that has been opened: what stands in it so far."""
+    """Contents so far of a bracket that has been opened."""
 
     def __init__(self, line: int):
         self.line = line
         self.atoms: list[str] = []
         self.children: list[Tree] = []
 
-    def closed(self) -> Tree:
+    def to_tree(self) -> Tree:
         label = self.atoms[0] if self.atoms else ""
         word = self.atoms[1] if len(self.atoms) == 2 else None
         return Tree(label, tuple(self.children), word)
 
 
 class _Reader:
-    """Takes brackets, labels and words one by one, and gives trees."""
+    """Parser of brackets, labels and words, one at a time, into trees."""
 
     def __init__(self, name: str):
         self._name = name
         self._open: list[_Bracket] = []
 
     def take(self, part: str, line: int) -> Tree | None:
-        """Returns a tree if `part` was the end of one."""
+        """Returns a tree if `part` ends one."""
         if part == "(":
             if self._open and len(self._open[-1].atoms) == 2:
                 raise self._error(line, "a bracket opens beside a word")
@@ -169,7 +169,7 @@ class _Reader:
         elif not self._open:
             raise self._error(line, "a bracket closes that was never opened")
         else:
-            tree = self._open.pop().closed()
+            tree = self._open.pop().to_tree()
             if not self._open:
                 return tree
             self._open[-1].children.append(tree)
@@ -177,12 +177,12 @@ class _Reader:
 
     def _take_atom(self, atom: str, line: int) -> None:
         if not self._open:
-            raise self._error(line, f"“{atom}” stands outside of all brackets")
+            raise self._error(line, f"“{atom}” is outside of all brackets")
         bracket = self._open[-1]
         if bracket.children or len(bracket.atoms) == 2:
             raise self._error(line, f"“{atom}” has no bracket of its own")
         if not bracket.atoms and (space := _SPACES_IN_A_WORD.search(atom)):
-            # Whether a word follows it, or a label goes on, cannot be known.
+            # It may end the label or continue it.
             raise self._error(
                 line, f"the label “{atom}” has U+{ord(space[0][0]):04X} in it"
             )

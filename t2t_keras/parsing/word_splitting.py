@@ -1,8 +1,8 @@
-"""Raw text split into the words of a treebank: in Python and in the graph, agreeing.
+"""Penn Treebank word tokenizer, the same in Python and in the graph.
 
-A light version of the Penn Treebank's rules, for English. Text that is split already
-stays as it is, but for what no rule can know: a final word that ends in a period
-("… of Acme Inc.") loses it.
+A light version of the Treebank's rules, for English. Text that is split already stays
+as it is, with one exception: a final word that ends in a period ("… of Acme Inc.")
+loses it.
 """
 
 import re
@@ -10,8 +10,8 @@ import re
 from t2t_keras.text.normalization import normalize, normalize_in_graph
 from t2t_keras.typing import Tensor
 
-# These look at the characters on both sides. What they have used up they cannot look at
-# again, so each stands among the rules several times.
+# These match the characters on both sides, which the next match cannot use again. So
+# each is among the rules several times.
 _COMMAS = (
     (r"([,:])([^0-9 ])", r"\1 \2"),
     (r"([^0-9 ])([,:])", r"\1 \2"),
@@ -22,8 +22,8 @@ _SUFFIXES = (
 )
 _PER_CENT = ((r"%([^-A-Za-z0-9]|$)", r" % \1"),)
 
-# Patterns and what takes their place, one after the other. They mean the same to
-# Python's `re` and to RE2, which has no look-around; text is singly spaced.
+# Patterns and replacements, applied in order. They mean the same to Python's `re` and
+# to RE2, which has no look-around; text is singly spaced.
 _RULES: tuple[tuple[str, str], ...] = (
     # Quotation marks as the Treebank writes them, and its names for brackets.
     ("[\u2018\u201a\u201b]", " ` "),
@@ -40,7 +40,7 @@ _RULES: tuple[tuple[str, str], ...] = (
     (r"\]", " -RSB- "),
     (r"\{", " -LCB- "),
     (r"\}", " -RCB- "),
-    # What is a word by itself wherever it stands.
+    # Marks that are words of their own everywhere.
     ("…", " ... "),
     (r"(\.\.\.+|--+|[;?!])", r" \1 "),
     ("—", " -- "),
@@ -78,10 +78,7 @@ def split_words(text: str | bytes) -> str:
 
 
 def split_words_in_graph(texts: Tensor) -> Tensor:
-    """Returns what `split_words` does, of a tensor of strings of any shape.
-
-    Made of core TensorFlow ops.
-    """
+    """Returns `split_words` of strings of any shape, by core TensorFlow ops."""
     import tensorflow as tf
 
     split = normalize_in_graph(texts)

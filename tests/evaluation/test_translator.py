@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from t2t_keras.decoding.search_state import BeamSearchResult
 from t2t_keras.evaluation.translator import EMPTY, Translation, Translator
-from t2t_keras.parsing.linearization import repaired, words_of
+from t2t_keras.parsing.linearization import repair_tree, tree_words
 from t2t_keras.parsing.task import ParserTextAdapter
 from t2t_keras.parsing.trees import read_trees
 from t2t_keras.text.subwords import learn_subwords
@@ -255,10 +255,10 @@ def test_a_parser_gives_each_of_the_best_as_a_tree_over_the_words(vocabulary):
         assert len(each.hypotheses) == (2 if words else 1)
         trees = [next(read_trees([one.text]), None) for one in each.hypotheses]
         escaped = [word.replace("(", "-LRB-").replace(")", "-RRB-") for word in words]
-        assert [words_of(tree) if tree else [] for tree in trees] == (
+        assert [tree_words(tree) if tree else [] for tree in trees] == (
             [escaped] * len(each.hypotheses)
         )
-    assert found[0].text == str(repaired("ab (S ba", ["ab", "(S", "ba"]))
+    assert found[0].text == str(repair_tree("ab (S ba", ["ab", "(S", "ba"]))
     assert found[1].text == ""
     # What is cut keeps its words: the model alone does not see them.
     assert [each.cut for each in found] == [False, False, False, True]

@@ -126,7 +126,7 @@ VARIANTS_OF_TEXT: tuple[Mutation, ...] = (
     Mutation(
         "equal brackets count once",
         "t2t_keras.parsing.bracket_scores",
-        "_scored",
+        "_score_sentence",
         "both.total()",
         "len(both)",
     ),

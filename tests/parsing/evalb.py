@@ -15,7 +15,7 @@ from pathlib import Path
 
 from t2t_keras.parsing.bracket_scores import sentence_scores
 from t2t_keras.parsing.tree_scores import evalb_table
-from t2t_keras.parsing.trees import Step, Tree, grown, read_trees, walk
+from t2t_keras.parsing.trees import Step, Tree, build_trees, read_trees, walk
 
 LABELS = ("S", "NP", "VP", "ADVP", "PRT", "TOP", "NP-SBJ", "PRT=2", "-NONE-", "A-1", "")
 TAGS = ("NN", "DT", "ADVP", "PRT", "NN-1", ",", ".", ":", "``", "''", "-LRB-", "$")
@@ -50,7 +50,7 @@ def damaged(tree: Tree, draw: random.Random, rate: float) -> Tree | None:
             label = draw.choice(LABELS) if draw.random() < rate else step
             copies.append(draw.choice((0, 2)) if draw.random() < rate else 1)
             steps.extend([label] * copies[-1])
-    trees = grown(steps)
+    trees = build_trees(steps)
     if len(trees) == 1 and trees[0].word is None:
         return trees[0]
     return Tree("TOP", tuple(trees)) if trees else None

@@ -6,7 +6,7 @@ import tensorflow as tf
 from hypothesis import given
 from hypothesis import strategies as st
 
-from t2t_keras.parsing.alignment import aligned, aligned_in_graph
+from t2t_keras.parsing.alignment import align_tags, align_tags_in_graph
 
 KINDS = st.lists(st.sampled_from([0, 0, 0, 1, 2, 3]), max_size=9)
 
@@ -74,16 +74,16 @@ def test_examples():
         ([3, 1], [1], [1]),
     )
     for tags, words, expected in rows:
-        assert aligned(tags, words) == expected, (tags, words)
+        assert align_tags(tags, words) == expected, (tags, words)
 
 
 @given(KINDS, KINDS)
 def test_the_first_of_all_ways_with_the_fewest_changes(tags, words):
-    assert aligned(tags, words) == slow_alignment(tuple(tags), tuple(words))
+    assert align_tags(tags, words) == slow_alignment(tuple(tags), tuple(words))
 
 
 TRACED = tf.function(
-    aligned_in_graph,
+    align_tags_in_graph,
     input_signature=[tf.TensorSpec([None, None], tf.int32)] * 2
     + [tf.TensorSpec([None], tf.int32)] * 2,
 )
@@ -115,7 +115,7 @@ def in_graph(pairs: list[tuple[list[int], list[int]]], more: int):
 
 @given(st.lists(st.tuples(KINDS, KINDS), max_size=7), st.integers(0, 2))
 def test_the_same_as_in_python(pairs, more):
-    assert in_graph(pairs, more) == [aligned(*pair) for pair in pairs]
+    assert in_graph(pairs, more) == [align_tags(*pair) for pair in pairs]
 
 
 def test_passing_over_a_part_of_speech_rather_than_a_word():
@@ -132,4 +132,4 @@ def test_long_sentences_beside_short_ones():
         )
         for tags, words in [(90, 61), (0, 70), (3, 2), (61, 90), (90, 90), (44, 0)]
     ]
-    assert in_graph(pairs, 0) == [aligned(*pair) for pair in pairs]
+    assert in_graph(pairs, 0) == [align_tags(*pair) for pair in pairs]

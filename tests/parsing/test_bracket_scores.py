@@ -8,7 +8,7 @@ from t2t_keras.parsing.bracket_scores import (
     VALID,
     SentenceScore,
     sentence_scores,
-    summed,
+    sum_scores,
 )
 from t2t_keras.parsing.trees import Tree, read_trees
 from tests.parsing.random_trees import TREES, deep_tree
@@ -89,7 +89,7 @@ def test_a_tree_matches_itself(tree):
 
 def test_sums_and_percentages():
     # 3 of 5 and 3 of 4 brackets: recall 60, precision 75, F1 2 * 3 / (5 + 4).
-    scores = summed(
+    scores = sum_scores(
         [
             SentenceScore(
                 VALID, 3, matched=2, gold=4, test=2, crossing=2, words=3, tags=1
@@ -110,7 +110,7 @@ def test_sums_and_percentages():
         1,
     )
     assert (scores.complete, scores.without_crossing, scores.few_crossings) == (1, 1, 2)
-    assert summed([]).f1 == 0.0
+    assert sum_scores([]).f1 == 0.0
 
 
 def test_five_thousand_levels():

@@ -1,13 +1,13 @@
 from hypothesis import given
 
-from t2t_keras.parsing.cleaning import cleaned
+from t2t_keras.parsing.cleaning import clean_tree
 from t2t_keras.parsing.trees import Tree, read_trees
 from tests.parsing.random_trees import TREES, deep_tree
 
 
 def cleaned_text(text: str) -> str:
     (tree,) = read_trees([text])
-    return str(cleaned(tree))
+    return str(clean_tree(tree))
 
 
 CLEANED_BY_HAND = (
@@ -53,9 +53,9 @@ def test_a_tree_without_words_is_none():
 
 @given(TREES)
 def test_words_stay_and_cleaning_again_changes_nothing(tree):
-    once = cleaned(Tree("", (tree, Tree("NP", (Tree("-NONE-", word="*"),)))))
+    once = clean_tree(Tree("", (tree, Tree("NP", (Tree("-NONE-", word="*"),)))))
     assert once is not None and once.word is None
-    assert cleaned(once) == once
+    assert clean_tree(once) == once
     assert [leaf.word for leaf in once.leaves()] == [
         leaf.word for leaf in tree.leaves()
     ]
@@ -63,4 +63,4 @@ def test_words_stay_and_cleaning_again_changes_nothing(tree):
 
 def test_five_thousand_levels():
     tree = deep_tree(5_000)
-    assert cleaned(Tree("", (tree,))) == tree
+    assert clean_tree(Tree("", (tree,))) == tree

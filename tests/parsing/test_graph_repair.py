@@ -5,16 +5,16 @@ from hypothesis import strategies as st
 from t2t_keras.parsing.graph_repair import (
     brackets_over_words,
     read_symbols,
-    repaired_in_graph,
+    repair_trees_in_graph,
     running_minimum,
 )
-from t2t_keras.parsing.linearization import linearized, repaired, words_of
+from t2t_keras.parsing.linearization import linearize, repair_tree, tree_words
 from t2t_keras.text.normalization import normalize
 from tests.parsing.random_trees import TREES, deep_tree
 from tests.parsing.test_linearization import JUNK, SENTENCES, damaged
 
 TRACED = tf.function(
-    repaired_in_graph, input_signature=[tf.TensorSpec([None], tf.string)] * 2
+    repair_trees_in_graph, input_signature=[tf.TensorSpec([None], tf.string)] * 2
 )
 
 
@@ -25,7 +25,9 @@ def in_graph(pairs: list[tuple[str, list[str]]]) -> list[str]:
 
 
 def in_python(pairs: list[tuple[str, list[str]]]) -> list[str]:
-    return [str(repaired(symbols, words)) if words else "" for symbols, words in pairs]
+    return [
+        str(repair_tree(symbols, words)) if words else "" for symbols, words in pairs
+    ]
 
 
 @given(st.lists(st.tuples(JUNK, SENTENCES) | damaged(), min_size=1, max_size=9))
@@ -40,15 +42,15 @@ def test_any_text_becomes_the_same_tree(pairs):
 
 @given(st.lists(TREES, min_size=1, max_size=4))
 def test_trees_come_back(trees):
-    pairs = [(linearized(tree), words_of(tree)) for tree in trees]
+    pairs = [(linearize(tree), tree_words(tree)) for tree in trees]
     assert in_graph(pairs) == [str(tree) for tree in trees]
 
 
 def test_deep_trees_and_long_runs():
     tree = deep_tree(1_000)
-    words = words_of(tree)
+    words = tree_words(tree)
     pairs = [
-        (linearized(tree), words),
+        (linearize(tree), words),
         ("(A " * 700 + "NN", ["a"]),
         ("NN " * 300 + ")A " * 400 + "(B " * 5 + "DT", words),
         (")A " * 400, ["a", "b"]),
@@ -92,7 +94,7 @@ def test_what_symbols_are():
 
 def test_which_brackets_have_words():
     # Two words in the first row, one in each constituent; the second row's only word
-    # stands outside of both constituents.
+    # is outside of both constituents.
     before = tf.constant([[0, 0, 0, 1, 1, 1, 1, 1], [0, 0, 0, 1, 1, 1, 1, 1]])
     opens, closes = brackets_over_words(
         read_symbols(tf.constant(ROWS)), before, tf.constant([2, 1])

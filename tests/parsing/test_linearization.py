@@ -1,7 +1,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from t2t_keras.parsing.linearization import linearized, repaired, words_of
+from t2t_keras.parsing.linearization import linearize, repair_tree, tree_words
 from t2t_keras.parsing.trees import Tree, read_trees
 from tests.parsing.random_trees import TREES, deep_tree
 from tests.parsing.test_alignment import slow_alignment
@@ -153,29 +153,29 @@ def nested(tree: Tree):
 
 def test_the_form():
     (tree,) = read_trees(["(S (NP (DT the) (NN dog)) (VP (VBZ sleeps)) (. .))"])
-    assert linearized(tree) == "(S (NP DT NN )NP (VP VBZ )VP . )S"
-    assert words_of(tree) == ["the", "dog", "sleeps", "."]
+    assert linearize(tree) == "(S (NP DT NN )NP (VP VBZ )VP . )S"
+    assert tree_words(tree) == ["the", "dog", "sleeps", "."]
 
 
 @given(TREES)
 def test_a_tree_comes_back_exactly(tree):
-    assert repaired(linearized(tree), words_of(tree)) == tree
+    assert repair_tree(linearize(tree), tree_words(tree)) == tree
 
 
 @given(st.tuples(JUNK, SENTENCES) | damaged())
 def test_any_symbols_become_the_tree_of_the_rule(pair):
     symbols, words = pair
-    tree = repaired(symbols, words)
-    assert words_of(tree) == words
+    tree = repair_tree(symbols, words)
+    assert tree_words(tree) == words
     assert nested(tree) == slow_repair(symbols, words)
     if words:
         # What was repaired is well-formed.
-        assert repaired(linearized(tree), words) == tree
+        assert repair_tree(linearize(tree), words) == tree
 
 
 @given(st.text(max_size=30), SENTENCES)
 def test_any_text_becomes_a_tree_over_the_words(symbols, words):
-    assert words_of(repaired(symbols, words)) == words
+    assert tree_words(repair_tree(symbols, words)) == words
 
 
 REPAIRED_BY_HAND = (
@@ -232,12 +232,14 @@ REPAIRED_BY_HAND = (
 
 def test_examples():
     for symbols, words, expected in REPAIRED_BY_HAND:
-        assert str(repaired(symbols, words.split())) == expected, (symbols, words)
+        assert str(repair_tree(symbols, words.split())) == expected, (symbols, words)
 
 
 def test_five_thousand_levels():
     tree = deep_tree(5_000)
-    words = words_of(tree)
-    assert repaired(linearized(tree), words) == tree
+    words = tree_words(tree)
+    assert repair_tree(linearize(tree), words) == tree
     open_only = "(A " * 5_000 + "NN"
-    assert repaired(open_only, ["a"]) == repaired(open_only + " )A" * 5_000, ["a"])
+    assert repair_tree(open_only, ["a"]) == repair_tree(
+        open_only + " )A" * 5_000, ["a"]
+    )

@@ -5,8 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from t2t_keras.errors import UserError
-from t2t_keras.parsing.linearization import words_of
-from t2t_keras.parsing.trees import Tree, grown, read_trees, walk
+from t2t_keras.parsing.linearization import tree_words
+from t2t_keras.parsing.trees import Tree, build_trees, read_trees, walk
 from t2t_keras.text.normalization import WHITE_SPACE_RANGES, normalize
 from tests.parsing.random_trees import TREES, deep_tree
 
@@ -78,7 +78,7 @@ def test_any_spacing_is_read_and_one_line_is_printed(trees, space):
 @given(TREES, TREES)
 def test_trees_are_equal_if_their_parts_are(one, other):
     assert (one == other) == (nested(one) == nested(other))
-    assert grown(walk(one)) == [one]
+    assert build_trees(walk(one)) == [one]
     if one == other:
         assert hash(one) == hash(other)
 
@@ -115,7 +115,7 @@ def test_brackets_in_a_word_are_written_as_the_treebank_writes_them():
         ("\n(S (NN a b))", 2, "“b” has no bracket of its own"),
         ("(S (NN a) b)", 1, "“b” has no bracket of its own"),
         ("(S (NN a\n(DT b)))", 2, "a bracket opens beside a word"),
-        ("(S (NN a))\nb", 2, "“b” stands outside of all brackets"),
+        ("(S (NN a))\nb", 2, "“b” is outside of all brackets"),
     ],
 )
 def test_what_is_no_tree_is_said_with_its_line(text, line, fault):
@@ -148,5 +148,5 @@ def test_ascii_white_space_alone_separates():
 def test_a_word_with_a_space_of_its_own_is_one_word_of_its_sentence():
     treebank = "(S (NP (CD 3\u20091/2)) (VP (VBZ is\u00a0n't)) (. .))"
     (tree,) = read(treebank)
-    assert normalize(" ".join(words_of(tree))).split() == ["3_1/2", "is_n't", "."]
+    assert normalize(" ".join(tree_words(tree))).split() == ["3_1/2", "is_n't", "."]
     assert nested(*read(str(tree))) == nested(tree)

@@ -7,7 +7,7 @@ import re
 import pytest
 
 from benchmarks.server_process import started_server
-from t2t_keras.parsing.linearization import linearized, words_of
+from t2t_keras.parsing.linearization import linearize, tree_words
 from t2t_keras.parsing.trees import Tree, read_trees
 from t2t_keras.serving.export.validation import list_ops, read_meta_graph
 from tests.system.in_process import run_program
@@ -127,14 +127,14 @@ def test_another_treebank_is_scored(parser, tmp_path):
     *lines, last = output.read_text().splitlines()
     assert last == ""
     trees = [tree_of(line) for line in lines]
-    assert words_of(trees[1]) == [*["dog"] * 40, "."]
-    assert words_of(trees[2]) == ["it"]
+    assert tree_words(trees[1]) == [*["dog"] * 40, "."]
+    assert tree_words(trees[2]) == ["it"]
 
 
 @pytest.mark.slow
 def test_a_client_is_answered_with_trees_over_exactly_the_words(served):
     for line, (_, words) in zip(served, SENTENCES, strict=True):
-        assert " ".join(words_of(tree_of(line)) if line else []) == words
+        assert " ".join(tree_words(tree_of(line)) if line else []) == words
 
 
 @pytest.mark.slow
@@ -150,7 +150,7 @@ def test_the_symbols_of_a_served_tree_are_drawn(export, served, tmp_path):
         f"--output={tmp_path}",
     )  # fmt: skip
     assert (done.status, done.stderr) == (0, "")
-    assert text_of_page(tmp_path) == [words, linearized(tree_of(served[0]))]
+    assert text_of_page(tmp_path) == [words, linearize(tree_of(served[0]))]
 
 
 @pytest.mark.slow

@@ -11,7 +11,7 @@ from t2t_keras.evaluation.bleu import corpus_scores
 from t2t_keras.evaluation.compound_bleu import tokenized_bleu
 from t2t_keras.evaluation.translator import TranslatedLine, Translation
 from t2t_keras.input_pipeline.corpora.corpus import open_corpus
-from t2t_keras.parsing.linearization import words_of
+from t2t_keras.parsing.linearization import tree_words
 from t2t_keras.parsing.tree_scores import score_trees
 from t2t_keras.parsing.trees import read_trees
 from t2t_keras.runs import models, scoring
@@ -259,7 +259,7 @@ def test_a_parser_that_has_learned_nothing_is_scored_all_the_same(random_trained
     parsed = scoring.TestSet("news", [line.encode() for line in sentences], symbols)
     report = scoring.score(parser, parsed, GREEDY)
     trees = [line.text for line in report.translations]
-    words = [words_of(next(read_trees([tree]))) for tree in trees]
+    words = [tree_words(next(read_trees([tree]))) for tree in trees]
     assert words == [line.split() for line in sentences]
     assert report.scores == score_trees(sentences, trees, symbols)
     assert report.tokenized is None
