@@ -66,33 +66,36 @@ def main() -> int:
     from t2t_keras.files.locks import reserve_folder
     from t2t_keras.reports.ablation.children import Children
     from t2t_keras.reports.ablation.plan import plan_runs, read_rows
+    from t2t_keras.reports.ablation.resources import divide_resources
     from t2t_keras.reports.ablation.results import Ablation, write_results
-    from t2t_keras.reports.ablation.shares import equal_shares
     from t2t_keras.reports.ablation.study import Study
     from t2t_keras.reports.rendering import write_report
     from t2t_keras.reports.report import ablation_page
 
     output = Path(program.required("output"))
     given = given_settings()
-    shares = equal_shares(_AT_ONCE.value)
+    resources = divide_resources(_AT_ONCE.value)
     rows = read_rows(_ROWS.value or (), given)
     runs = plan_runs(rows, _SEEDS.value, output)
 
-    def write(found: Ablation) -> None:
-        write_results(found, output)
-        write_report(ablation_page(found), output, "ablation")
+    def write(ablation: Ablation) -> None:
+        write_results(ablation, output)
+        write_report(ablation_page(ablation), output, "ablation")
 
     log = program.log
     reserved = reserve_folder(output, ".lock", refusal=_REFUSAL, log=log)
     with reserved, Children() as children:
-        found = Study(rows, runs, output, given, log, write, shares).run(children)
+        study = Study(rows, runs, output, given, log, write, resources)
+        ablation = study.run(children)
     if children.signal_number is not None:
         program.log(
             "stopped; what is done is kept. The same command goes on from there."
         )
         return 128 + children.signal_number
-    print(f"{len(found.runs)} of {len(runs)} runs are done: {output / 'ablation.html'}")
-    return 2 if found.failures else 0
+    print(
+        f"{len(ablation.runs)} of {len(runs)} runs are done: {output / 'ablation.html'}"
+    )
+    return 2 if ablation.failures else 0
 
 
 if __name__ == "__main__":

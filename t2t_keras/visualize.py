@@ -95,7 +95,7 @@ _FORMAT = flags.DEFINE_enum(
 
 def main() -> int:
     """Draws; returns the exit status."""
-    from t2t_keras.attention import sentence_attention, visualizing
+    from t2t_keras.attention import sentence_attention
 
     model = sentence_attention.open_attention_model(
         _MODEL.model_dir.value,
@@ -104,7 +104,7 @@ def main() -> int:
         beam_size=_MODEL.beam_size.value,
         alpha=_MODEL.alpha.value,
     )
-    written = visualizing.visualize(model, _request(), program.log)
+    written = pictures.visualize(model, _request(), program.log)
     print("\n".join(map(str, written)))
     return 0
 

@@ -1,7 +1,7 @@
 """Shared parts of the figures: literal text, and files written atomically.
 
-Nothing here or in the figures touches pyplot: a figure belongs to whoever asked for it,
-and a notebook's own settings stay what they are.
+Neither this module nor the figures use pyplot: a figure belongs to the caller, and a
+notebook keeps its own settings.
 """
 
 import warnings
@@ -26,17 +26,17 @@ GRAY = "#8a8f98"
 
 
 def label(token: str) -> str:
-    """Returns a token as it is written beside a picture: cut if it is very long."""
+    """Returns a token as a label of a figure, shortened if it is very long."""
     if len(token) <= LONGEST_LABEL:
         return token
     return token[: LONGEST_LABEL - 1] + "…"
 
 
 def text_settings() -> dict[str, Any]:
-    """Returns what every token's text is drawn with.
+    """Returns matplotlib's text settings for tokens.
 
-    A dollar is a dollar, never the start of a formula; and letters come from the
-    first font that has them.
+    A dollar never starts a formula, and each letter comes from the first font that
+    has it.
     """
     known = set(font_manager.fontManager.get_font_names())
     families = ["DejaVu Sans", *(name for name in _FONTS if name in known)]
@@ -46,19 +46,19 @@ def text_settings() -> dict[str, Any]:
 def save_figure(figure: Figure, path: Path) -> None:
     """Writes a figure atomically; the ending of the name selects the format.
 
-    An SVG keeps its text as text: small, searchable, and drawn with the fonts of
-    whoever looks at it. The same figure always gives the same file.
+    An SVG keeps its text as text: small, searchable, and drawn with the reader's
+    fonts. The same figure always gives the same file.
 
     Args:
-        figure: What to write.
-        path: Ends in .svg, .png or .pdf.
+        figure: The figure.
+        path: Path that ends in .svg, .png or .pdf.
 
     Raises:
         UserError: If it cannot be written.
     """
     figure_format = path.suffix.removeprefix(".")
     settings: Any = {"svg.fonttype": "none", "svg.hashsalt": "t2t_keras"}
-    # Without a date, which would make each file another.
+    # Without a date, which would make every file different.
     metadata = {"svg": {"Date": None}, "pdf": {"CreationDate": None}}.get(figure_format)
     try:
         with (
@@ -66,7 +66,7 @@ def save_figure(figure: Figure, path: Path) -> None:
             matplotlib.rc_context(settings),
             warnings.catch_warnings(),
         ):
-            # A letter that no font has is drawn as a box. That is answer enough.
+            # A letter that no font has is drawn as a box, without a warning.
             warnings.filterwarnings("ignore", "Glyph .* missing from font")
             figure.savefig(
                 file, format=figure_format, bbox_inches="tight", metadata=metadata

@@ -1,10 +1,10 @@
-"""Table of attention heads: what each attends to, in numbers and in one word."""
+"""Table of attention heads: statistics of each, and a name for its pattern."""
 
 import math
 from collections.abc import Sequence
 
-from t2t_keras.attention.head_sums import HeadFacts
-from t2t_keras.runs.sentence_maps import title_of
+from t2t_keras.attention.head_statistics import HeadStatistics
+from t2t_keras.runs.sentence_maps import kind_title
 
 # A head is named for the first of these that it has this much of, or more.
 BROAD_FROM = 0.8
@@ -14,57 +14,57 @@ NEAR_FROM = 0.6
 
 PLACES = ("previous", "same", "next", "begin", "end", "punctuation")
 SHARES = (*PLACES, "near", "distant")
-COLUMNS = HeadFacts._fields
+COLUMNS = HeadStatistics._fields
 
 
-def name_of(facts: HeadFacts) -> str:
-    """Returns one word for what a head does, the first of these that is true.
+def name_head(head: HeadStatistics) -> str:
+    """Returns a name for the pattern of a head, the first of these that applies.
 
     - `broad`: its weights are nearly equal.
     - `previous`, `same`, `next`, `begin`, `end`, `punctuation`: the largest of these
       shares, if it is two fifths or more.
-    - `focused`: it looks at one token at a time, wherever that is.
-    - `near`: it looks at tokens close by, at no place in particular.
-    - `distant`: it looks far away.
+    - `focused`: it attends to one token at a time, at any position.
+    - `near`: it attends to tokens close by, at no fixed position.
+    - `distant`: it attends to tokens far away.
     - `mixed`: none of these.
     """
-    largest = max(PLACES, key=lambda share: getattr(facts, share))
+    largest = max(PLACES, key=lambda share: getattr(head, share))
     for name, is_so in (
-        ("broad", facts.evenness >= BROAD_FROM),
-        (largest, getattr(facts, largest) >= SHARE_FROM),
-        ("focused", facts.largest >= FOCUSED_FROM),
-        ("near", facts.near >= NEAR_FROM),
-        ("distant", facts.distant >= SHARE_FROM),
+        ("broad", head.evenness >= BROAD_FROM),
+        (largest, getattr(head, largest) >= SHARE_FROM),
+        ("focused", head.largest >= FOCUSED_FROM),
+        ("near", head.near >= NEAR_FROM),
+        ("distant", head.distant >= SHARE_FROM),
     ):
         if is_so:
             return name
     return "mixed"
 
 
-def as_tsv(heads: Sequence[HeadFacts]) -> str:
-    """Returns a line for each head, fields parted by tabs, the first line of names.
+def as_tsv(heads: Sequence[HeadStatistics]) -> str:
+    """Returns a tab-separated table with a header and a line for each head.
 
     Numbers have six digits after the point; NaN is empty.
     """
     lines = ["\t".join([*COLUMNS, "name"])]
-    lines += ["\t".join([*map(_exact, facts), name_of(facts)]) for facts in heads]
+    lines += ["\t".join([*map(_exact, head), name_head(head)]) for head in heads]
     return "".join(f"{line}\n" for line in lines)
 
 
-def as_markdown(heads: Sequence[HeadFacts], about: str = "") -> str:
-    """Returns a table for each kind of attention, to be read: shares in percent.
+def as_markdown(heads: Sequence[HeadStatistics], about: str = "") -> str:
+    """Returns a Markdown table for each kind of attention, with shares in percent.
 
     Args:
-        heads: Of all kinds, layers and heads.
-        about: What stands before the tables.
+        heads: Statistics of all kinds, layers and heads.
+        about: Text before the tables.
     """
     lines = [about, ""] if about else []
-    for kind in dict.fromkeys(facts.kind for facts in heads):
-        lines += [f"## {title_of(kind)}", "", *_table(heads, kind), ""]
+    for kind in dict.fromkeys(head.kind for head in heads):
+        lines += [f"## {kind_title(kind)}", "", *_table(heads, kind), ""]
     return "\n".join(lines).rstrip("\n") + "\n"
 
 
-def _table(heads: Sequence[HeadFacts], kind: str) -> list[str]:
+def _table(heads: Sequence[HeadStatistics], kind: str) -> list[str]:
     titles = [
         *("layer", "head", "name"),
         *(f"{share} %" for share in SHARES),
@@ -72,13 +72,13 @@ def _table(heads: Sequence[HeadFacts], kind: str) -> list[str]:
     ]
     rows = [
         [
-            *(str(facts.layer), str(facts.head), name_of(facts)),
-            *(_percent(getattr(facts, share)) for share in SHARES),
-            *(f"{facts.distance:.1f}", f"{facts.entropy:.2f}"),
-            *(_percent(facts.evenness), _percent(facts.largest)),
+            *(str(head.layer), str(head.head), name_head(head)),
+            *(_percent(getattr(head, share)) for share in SHARES),
+            *(f"{head.distance:.1f}", f"{head.entropy:.2f}"),
+            *(_percent(head.evenness), _percent(head.largest)),
         ]
-        for facts in heads
-        if facts.kind == kind
+        for head in heads
+        if head.kind == kind
     ]
     rules = ["---" if title == "name" else "---:" for title in titles]
     return [f"| {' | '.join(row)} |" for row in (titles, rules, *rows)]

@@ -1,4 +1,4 @@
-"""Every head as a field of squares: the darker, the more attention.
+"""Heat map of attention weights for every head: the darker, the more attention.
 
 Shapes: R layers, H heads, Q queries, C keys.
 """
@@ -13,7 +13,7 @@ from t2t_keras.attention.drawing import check_layer, label, text_settings
 from t2t_keras.attention.palette import head_color
 from t2t_keras.runs.sentence_maps import AttentionMap
 
-# Tokens that get a name beside a field; of more, none could be read.
+# Most tokens that get labels; more would be illegible.
 MOST_NAMED = 48
 # Heads in a row, where one layer is drawn.
 HEADS_IN_A_ROW = 4
@@ -31,9 +31,9 @@ def heat_map_figure(
     darkest is 1 in every field.
 
     Args:
-        attention: Of one kind.
-        layer: Which layer, from 1; if None all of them, a row of fields for each.
-        title: Above it.
+        attention: Map of one kind.
+        layer: Layer, from 1; None draws all of them, a row of fields for each.
+        title: Title above the figure.
 
     Raises:
         UserError: If there is no such layer.

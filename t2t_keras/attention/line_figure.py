@@ -1,4 +1,4 @@
-"""Lines between words, as in the paper's appendix: the stronger, the more attention.
+"""Line figure of attention between words, as in the paper's appendix.
 
 Shapes: H heads, Q queries, C keys.
 """
@@ -44,17 +44,17 @@ def line_figure(
     words: Sequence[str] | None = None,
     title: str = "",
 ) -> Figure:
-    """Returns a figure: who looks on the left, what is looked at on the right.
+    """Returns a figure with queries on the left and keys on the right.
 
     A line is as opaque as its weight, in the color of its head. Where single words
     are chosen, boxes beside the words on the right have the same opacity.
 
     Args:
-        attention: Of one kind.
-        layer: Which layer, from 1.
-        heads: Which heads, from 1; all if None.
-        words: Whose lines are drawn: words on the left; all if None.
-        title: Above it.
+        attention: Map of one kind.
+        layer: Layer, from 1.
+        heads: Heads, from 1; None draws all.
+        words: Words on the left whose lines are drawn; None draws all.
+        title: Title above the figure.
 
     Raises:
         UserError: If there is no such layer, head or word.
@@ -63,7 +63,7 @@ def line_figure(
     heads = range(1, of + 1) if heads is None else heads
     check_layer(layer, layers)
     check_heads(heads, of)
-    chosen = _chosen(attention.queries, words)
+    chosen = _select_queries(attention.queries, words)
     weights_HQC = attention.weights[layer - 1][[head - 1 for head in heads]]
     rows = max(len(attention.queries), len(attention.keys))
     boxes = _BOX * len(heads) if words else 0.0
@@ -86,11 +86,11 @@ def line_figure(
     return figure
 
 
-def _chosen(queries: Sequence[str], words: Sequence[str] | None) -> list[int]:
+def _select_queries(queries: Sequence[str], words: Sequence[str] | None) -> list[int]:
     """Returns the indices of the queries whose lines are drawn."""
     if not words:
         return list(range(len(queries)))
-    found: list[int] = []
+    indices: list[int] = []
     for word in words:
         here = [
             index
@@ -102,8 +102,8 @@ def _chosen(queries: Sequence[str], words: Sequence[str] | None) -> list[int]:
                 f"There is no word {word!r} to draw lines from. There are: "
                 f"{' '.join(queries)}"
             )
-        found += here
-    return sorted(set(found))
+        indices += here
+    return sorted(set(indices))
 
 
 def _middle(row: int) -> float:

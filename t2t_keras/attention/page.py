@@ -11,13 +11,13 @@ import numpy as np
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from t2t_keras.attention.palette import COLORS
-from t2t_keras.attention.words import merged_sentence, text_of
-from t2t_keras.runs.sentence_maps import AttentionMap, SentenceMaps, title_of
+from t2t_keras.attention.words import join_pieces, merge_sentence_words
+from t2t_keras.runs.sentence_maps import AttentionMap, SentenceMaps, kind_title
 
 # Weights in the page are whole numbers of this part of 1: three digits.
 SCALE = 1000
 
-# How the tokens are called that the page can show.
+# Names of the units that the page can show.
 SUBWORDS, WORDS = "subwords", "words"
 
 
@@ -33,9 +33,9 @@ def attention_page(
     subwords there is nothing to choose.
 
     Args:
-        sentences: Of one model; one at least.
-        title: Above it.
-        kind: Which attention is shown first, a field of `SentenceMaps`.
+        sentences: Maps of at least one sentence, from one model.
+        title: Title of the page.
+        kind: Kind of attention to show first, a field of `SentenceMaps`.
     """
     environment = Environment(
         loader=PackageLoader("t2t_keras.attention"),
@@ -43,20 +43,20 @@ def attention_page(
         undefined=StrictUndefined,
         keep_trailing_newline=True,
     )
-    # The filter `tojson` escapes what could end the script element.
+    # The filter `tojson` escapes characters that could end the script element.
     environment.policies["json.dumps_kwargs"] = {"separators": (",", ":")}
     data = page_data(sentences, kind)
     return environment.get_template("page.html.j2").render(title=title, data=data)
 
 
 def page_data(sentences: Sequence[SentenceMaps], kind: str) -> Mapping[str, Any]:
-    """Returns what the page's script reads: see `attention_page`.
+    """Returns the data of the page's script: see `attention_page`.
 
     `sentences[i][unit][kind]` has the tokens as `queries` and `keys`, and `weights`,
     those of [R, H, Q, C] in a row, times `SCALE` and rounded.
     """
     layers, heads = sentences[0].encoder.weights.shape[:2]
-    merged = [merged_sentence(maps) for maps in sentences]
+    merged = [merge_sentence_words(maps) for maps in sentences]
     units: dict[str, Sequence[SentenceMaps]] = {WORDS: merged}
     if any(len(a.queries) != len(b.queries) for a, b in _pairs(sentences, merged)):
         units[SUBWORDS] = sentences
@@ -68,7 +68,7 @@ def page_data(sentences: Sequence[SentenceMaps], kind: str) -> Mapping[str, Any]
         "heads": list(range(1, heads + 1)),
         "kind": kind,
         "kinds": kinds,
-        "kind_titles": [title_of(each) for each in kinds],
+        "kind_titles": [kind_title(each) for each in kinds],
         "sides": {
             "encoder": ["source", "source"],
             "decoder": ["written so far", "written so far"],
@@ -76,7 +76,7 @@ def page_data(sentences: Sequence[SentenceMaps], kind: str) -> Mapping[str, Any]
         },
         "units": list(units),
         "texts": [
-            [text_of(maps.encoder.queries), text_of(maps.memory.queries)]
+            [join_pieces(maps.encoder.queries), join_pieces(maps.memory.queries)]
             for maps in sentences
         ],
         "sentences": [

@@ -1,7 +1,7 @@
-"""The colors of the heads, the same in every picture.
+"""Color palette of the heads, the same in every figure.
 
-Of middle lightness, so that they are seen on white and on black, and told apart by
-most who do not see all colors.
+Middle lightness makes the colors visible on white and on black, and distinct for most
+readers with limited color vision.
 """
 
 COLORS = (

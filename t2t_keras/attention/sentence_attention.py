@@ -1,4 +1,4 @@
-"""The attention of sentences, from a trained model or from an export of one.
+"""Attention maps of sentences, from a trained model or from an export.
 
 Shapes: B batch, S source length, T target length, R layers of a stack, H heads.
 """
@@ -25,18 +25,18 @@ from t2t_keras.text.normalization import normalize
 
 
 class Attention(NamedTuple):
-    """A model that can be asked what it looks at.
+    """Functions of a model that translate and return attention maps.
 
-    A parser's translations are symbols here, as it writes them, and not trees.
+    A parser's translations are its symbols here, not trees.
 
     Attributes:
-        source: Of raw text, what the others take: a parser's words with blanks between
-            them. A treebank's sentences are that already. An export splits by itself.
-        translate: Of sources, their translations.
-        maps: Of sources and their translations, the maps of each, in their order; and
-            whether the end of one was left out because it is too long.
-        neighborhood: As the model's `encoder_neighborhood`; None for an export, which
-            does not tell.
+        source: Function from raw text to a source of the others: a parser's words with
+            blanks between them. An export splits by itself.
+        translate: Function from sources to translations.
+        maps: Function from sources and their translations to the maps of each, in
+            order, and whether the end of one was cut because it is too long.
+        neighborhood: The model's `encoder_neighborhood`; None for an export, which
+            does not have it.
     """
 
     source: Callable[[str], str]
@@ -81,16 +81,18 @@ def open_attention_model(
     """
     if export_dir:
         directory = Path(export_dir)
-        return AttentionModel(of_export(directory), directory.name, None)
+        return AttentionModel(attention_of_export(directory), directory.name, None)
     run = ModelDir(model_dir or "")
     trained = models.load_trained(run, checkpoint)
     folder = trained.checkpoint
     name = f"{run.path.resolve().name}, {folder.parent.name}/{folder.name}"
     decoding = trained.config.decoding.changed(beam_size, alpha)
-    return AttentionModel(of_trained(trained, decoding), name, run)
+    return AttentionModel(attention_of_run(trained, decoding), name, run)
 
 
-def of_trained(trained: models.TrainedModel, decoding: DecodingConfig) -> Attention:
+def attention_of_run(
+    trained: models.TrainedModel, decoding: DecodingConfig
+) -> Attention:
     """Returns what a trained model of a model directory looks at."""
     adapter = trained.task.text_adapter(splits_words=True)
     model, vocabulary = trained.model, trained.vocabulary
@@ -106,18 +108,18 @@ def of_trained(trained: models.TrainedModel, decoding: DecodingConfig) -> Attent
     return Attention(source, translate, MapMaker(trained), neighborhood)
 
 
-def of_export(directory: Path) -> Attention:
-    """Returns what an exported model looks at, by its `attention` signature.
+def attention_of_export(directory: Path) -> Attention:
+    """Returns the attention of an exported model, by its `attention` signature.
 
-    A parser's export answers with trees alone, so their symbols are what is drawn. They
-    are the model's own where those describe a tree over the sentence's words; where
-    they do not, they are those of the tree that was made of them (ADR 0021).
+    A parser's export returns trees, so the symbols of these are drawn. They are the
+    model's own where these describe a tree over the sentence's words; otherwise they
+    are those of the repaired tree (ADR 0021).
 
     Args:
-        directory: Of a version, or the base directory of several: then the newest.
+        directory: A version, or the base directory of several, for the newest.
 
     Raises:
-        UserError: If there is no export there that tells its attention.
+        UserError: If there is no export there with the signature.
     """
     directory = _version(directory)
     with needed_for("An export of text", "tensorflow-text"):
@@ -133,15 +135,15 @@ def of_export(directory: Path) -> Attention:
         raise UserError(
             f"{directory} has no signature {signature.ATTENTION!r}, only "
             f"{', '.join(sorted(signatures))}. Give the --export_dir of an export of "
-            "text, MODEL_DIR/export say, or --model_dir."
+            "text, such as MODEL_DIR/export, or --model_dir."
         )
     ask, translate_all = (
         signatures[name] for name in (signature.ATTENTION, signature.TRANSLATE)
     )
 
     def translate(texts: Sequence[str]) -> list[str]:
-        found = translate_all(**{signature.TEXT: tf.constant(list(texts))})
-        answers = [text.decode() for text in found[signature.TRANSLATION].numpy()]
+        outputs = translate_all(**{signature.TEXT: tf.constant(list(texts))})
+        answers = [text.decode() for text in outputs[signature.TRANSLATION].numpy()]
         return [_symbols(tree) for tree in answers] if is_parser else answers
 
     def maps(
@@ -150,14 +152,14 @@ def of_export(directory: Path) -> Attention:
         for source, target in zip(sources, targets, strict=True):
             sides = {signature.SOURCE: source, signature.TARGET: target}
             asked = {name: tf.constant([text]) for name, text in sides.items()}
-            found = {name: part.numpy()[0] for name, part in ask(**asked).items()}
-            yield _of_answer(found), bool(found[signature.TRUNCATED])
+            outputs = {name: part.numpy()[0] for name, part in ask(**asked).items()}
+            yield _read_answer(outputs), bool(outputs[signature.TRUNCATED])
 
     return Attention(str, translate, maps, None)
 
 
 def _target_language(version: Path) -> str | None:
-    """Returns what an export translates into, by its card; None if it has lost that."""
+    """Returns the target language in an export's card; None without a card."""
     card = version / CARD
     if not card.is_file():
         return None
@@ -165,21 +167,23 @@ def _target_language(version: Path) -> str | None:
 
 
 def _symbols(tree: str) -> str:
-    """Returns the symbols of a bracketed tree; of an empty sentence's, nothing."""
+    """Returns the symbols of a bracketed tree; "" for an empty sentence."""
     return " ".join(map(linearize, read_trees([tree], "the export's answer")))
 
 
-def _of_answer(found: dict[str, np.ndarray]) -> SentenceMaps:
-    """Returns the maps of what the signature answers for one sentence."""
+def _read_answer(outputs: dict[str, np.ndarray]) -> SentenceMaps:
+    """Returns the maps in the outputs of the signature for one sentence."""
     source, target = (
-        [piece.decode() for piece in found[tokens][: found[length]]]
+        [piece.decode() for piece in outputs[tokens][: outputs[length]]]
         for tokens, length in (
             (signature.SOURCE_TOKENS, signature.SOURCE_LENGTH),
             (signature.TARGET_TOKENS, signature.TARGET_LENGTH),
         )
     )
     names = "ENCODER_ATTENTION", "DECODER_ATTENTION", "MEMORY_ATTENTION"
-    return sentence_maps(source, target, [found[getattr(signature, n)] for n in names])
+    return sentence_maps(
+        source, target, [outputs[getattr(signature, n)] for n in names]
+    )
 
 
 def _version(directory: Path) -> Path:

@@ -1,4 +1,4 @@
-"""Subwords put together to the words that people read.
+"""Subword merging: attention maps of words from maps of subwords.
 
 Shapes: R layers, H heads, Q queries, C keys.
 """
@@ -18,16 +18,16 @@ END = "</s>"
 _BYTE = re.compile(r"<0x([0-9A-F]{2})>")
 
 
-def merged_sentence(maps: SentenceMaps) -> SentenceMaps:
-    """Returns all three kinds with words in place of subwords: see `merged`."""
-    return SentenceMaps(*map(merged, maps))
+def merge_sentence_words(maps: SentenceMaps) -> SentenceMaps:
+    """Returns all three kinds with words in place of subwords: see `merge_words`."""
+    return SentenceMaps(*map(merge_words, maps))
 
 
-def merged(attention: AttentionMap) -> AttentionMap:
-    """Returns a map of words: how much a word looks at a word.
+def merge_words(attention: AttentionMap) -> AttentionMap:
+    """Returns a map of words: how much a word attends to a word.
 
-    A word looks where its subwords look on average, and is looked at as much as all
-    its subwords together. So the weights of a query still add up to 1.
+    A query's weights are the mean over its subwords, a key's the sum over its subwords.
+    So the weights of a query still add up to 1.
     """
     queries, keys = (word_starts(side) for side in attention[:2])
     weights = np.add.reduceat(attention.weights, keys, axis=3)
@@ -43,9 +43,8 @@ def merged(attention: AttentionMap) -> AttentionMap:
 def word_starts(pieces: Sequence[str]) -> list[int]:
     """Returns the index of the first piece of each word.
 
-    A word begins after a space. Punctuation before and after it stands alone, as
-    the full stop does; within it ("don't") it does not. So do begin and end of a
-    sentence.
+    A word begins after a space. Punctuation before and after it is a word of its own;
+    punctuation within it ("don't") is not. Begin and end of a sentence are words.
     """
     starts = [
         index
@@ -74,9 +73,9 @@ def _is_mark(piece: str) -> bool:
 
 
 def _without_punctuation(pieces: Sequence[str], start: int, end: int) -> list[int]:
-    """Returns the starts within what stands between two spaces."""
+    """Returns the starts of words between two spaces."""
     if pieces[start] == SPACE and end - start > 1:
-        # A space of its own belongs to what follows it, whatever that is.
+        # A space of its own belongs to the next piece.
         return [start, *_without_punctuation(pieces, start + 1, end)[1:]]
     first, last = start, end
     while first < end and is_punctuation(pieces[first]):
@@ -90,27 +89,27 @@ def _without_punctuation(pieces: Sequence[str], start: int, end: int) -> list[in
 def _texts(pieces: Sequence[str], starts: Sequence[int]) -> tuple[str, ...]:
     ends = [*starts[1:], len(pieces)]
     return tuple(
-        spelled(pieces[start:end]) for start, end in zip(starts, ends, strict=True)
+        spell_word(pieces[start:end]) for start, end in zip(starts, ends, strict=True)
     )
 
 
-def spelled(pieces: Sequence[str]) -> str:
+def spell_word(pieces: Sequence[str]) -> str:
     """Returns the text of the pieces of a word, without spaces.
 
-    A space that stands for itself alone stays what it is called.
+    A single space piece keeps its sign.
     """
-    text = _joined(pieces)
+    text = _decode_pieces(pieces)
     return text.replace(SPACE, "") or text
 
 
-def text_of(pieces: Sequence[str]) -> str:
+def join_pieces(pieces: Sequence[str]) -> str:
     """Returns the text of the pieces of a sentence, without its begin and end."""
     words = [piece for piece in pieces if not _is_mark(piece)]
-    return _joined(words).replace(SPACE, " ").strip()
+    return _decode_pieces(words).replace(SPACE, " ").strip()
 
 
-def _joined(pieces: Sequence[str]) -> str:
-    """Returns what pieces say, bytes joined to characters."""
+def _decode_pieces(pieces: Sequence[str]) -> str:
+    """Returns the text of pieces, with bytes decoded to characters."""
     parts = (
         bytes.fromhex(byte[1]) if (byte := _BYTE.fullmatch(piece)) else piece.encode()
         for piece in pieces

@@ -23,8 +23,8 @@ def align_tags(tags: Sequence[int], words: Sequence[int]) -> list[int | None]:
     If they are equally many, the first belongs to the first, and so on. If not, they
     are aligned with the fewest changes: a part of speech too many, a word without one,
     or one that belongs to a word of another kind count 1 each. Among several such
-    alignments the result is the one that, read from the left, gives a word the next part
-    of speech where it can, and otherwise skips a part of speech rather than a word.
+    alignments the result is the one that, from the left, gives a word the next part of
+    speech where it can, and otherwise skips a part of speech, not a word.
 
     Args:
         tags: Kinds of the parts of speech, in order.

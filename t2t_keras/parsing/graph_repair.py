@@ -1,7 +1,7 @@
 """Repair of trees in the graph: symbols and words in, a bracketed tree out.
 
 The rule is that of `t2t_keras.parsing.linearization.repair_tree`, applied to all
-sentences at once with core TensorFlow ops, so that an exported parser answers by itself.
+sentences at once with core TensorFlow ops, so that an exported parser needs no Python.
 Sums, minima and a sort find the constituents that the symbols open and close,
 well-formed or not.
 
@@ -220,7 +220,7 @@ def _leaves(symbols: Symbols, words_BW: Tensor, num_words_B: Tensor) -> _Leaves:
 
 
 def _places(has_tag_BW: Tensor, tag_places_BW: Tensor, end: Tensor) -> Tensor:
-    """Returns the places of words: those of their parts of speech, or of their neighbors."""
+    """Returns the place of each word: its part of speech's, or a neighbor's."""
     import tensorflow as tf
 
     first_B1 = tf.reduce_min(

@@ -20,8 +20,8 @@ class Tree:
     """A constituent over other trees, or a word with its part of speech.
 
     Attributes:
-        label: Label of the constituent (NP-SBJ), or part of speech of the word (NNS). The
-            Treebank's outermost bracket has none: "".
+        label: Label of the constituent (NP-SBJ), or the word's part of speech (NNS).
+            The Treebank's outermost bracket has none: "".
         children: Children of a constituent, in the order of the words; a word has none.
         word: The word; None for a constituent.
 

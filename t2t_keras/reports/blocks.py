@@ -8,7 +8,7 @@ from typing import NamedTuple, TypeAlias
 
 
 class Missing(NamedTuple):
-    """A figure that is not there, and what to say in its place."""
+    """A missing figure, and the text to show in its place."""
 
     why: str = "not run"
 
@@ -51,10 +51,10 @@ class Table:
     """A table.
 
     Attributes:
-        caption: What it shows.
-        header: A text for each column.
-        rows: Each with as many cells.
-        text_columns: So many columns from the left are words, the rest figures.
+        caption: Caption above the table.
+        header: Title of each column.
+        rows: Rows, each with one cell a column.
+        text_columns: Number of columns with words, from the left; the rest are figures.
     """
 
     caption: str
@@ -77,7 +77,7 @@ class Figure:
     Attributes:
         name: Letters, digits and dashes: part of a file name.
         svg: The drawing.
-        alt: What it shows, for those who cannot see it.
+        alt: Description for readers who cannot see it.
     """
 
     name: str
@@ -87,12 +87,12 @@ class Figure:
 
 @dataclass(frozen=True)
 class Sample:
-    """A sentence and what became of it.
+    """A sample translation.
 
     Attributes:
-        source: The sentence; None if it is not at hand.
-        reference: What it should become; None likewise.
-        translation: What it became.
+        source: The sentence; None if it is not available.
+        reference: Its reference translation; None if it is not available.
+        translation: Its translation by the model.
     """
 
     source: str | None
@@ -101,7 +101,7 @@ class Sample:
 
     @property
     def lines(self) -> list[tuple[str, str]]:
-        """(name, text) of the texts that are at hand, in the order of a page."""
+        """(name, text) of the available texts, in the order of a page."""
         texts = {
             "source": self.source,
             "translation": self.translation,
@@ -112,7 +112,7 @@ class Sample:
 
 @dataclass(frozen=True)
 class Details:
-    """What few will want to see: closed at first, where a page can do that."""
+    """A section of details, collapsed at first where the format allows it."""
 
     title: str
     blocks: "tuple[Block, ...]"

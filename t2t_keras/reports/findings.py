@@ -1,12 +1,12 @@
 """The paper's findings from Table 3, and whether runs of this project show them.
 
-The rule. A difference is that of two rows' means over seeds, with Welch's 95 %
+Rule: a difference is that of two rows' means over seeds, with Welch's 95 %
 interval; perplexities are compared by their logarithms. Where the paper says that a
 row is worse or better, its finding is *seen* if the whole interval lies on that side of
 zero, *reversed* if it lies on the other, and *open* if zero is in it. Where the paper
 says that two rows are equal, it is seen if the whole interval lies within the margin
 of `EQUAL_PERPLEXITY` or `EQUAL_BLEU`, reversed if it lies outside, and open
-otherwise. With a single seed there is no spread, and nothing is said; nor is it where
+otherwise. With a single seed there is no spread, and no verdict; nor is there one where
 a figure is not finite.
 """
 
@@ -19,8 +19,8 @@ from t2t_keras.reports.blocks import Block, Cell, Missing, Paragraph, Row, Table
 from t2t_keras.reports.paper_figures import variation
 from t2t_keras.reports.seed_statistics import Difference, difference
 
-# What counts as equal: 2 % of perplexity and half a point of BLEU, a few times what
-# the paper's own row E differs by.
+# Margins of equality: 2 % of perplexity and half a point of BLEU, a few times the
+# difference of the paper's own row E.
 EQUAL_PERPLEXITY = math.log(1.02)
 EQUAL_BLEU = 0.5
 
@@ -33,17 +33,17 @@ _RULE = (
     "spread, and nothing is concluded."
 )
 
-SEEN, REVERSED, OPEN, UNSAID = "seen", "reversed", "open", "not run"
+SEEN, REVERSED, OPEN, NOT_RUN = "seen", "reversed", "open", "not run"
 ONE_SEED, NOT_FINITE = "one seed", "not finite"
 
 
 class Claim(NamedTuple):
-    """Something the paper says of two rows.
+    """A claim of the paper about two rows.
 
     Attributes:
-        text: In words.
-        row: Which row it is of.
-        than: Which row it is compared with.
+        text: The claim in words.
+        row: Name of the row.
+        than: Name of the row to compare with.
         perplexity: 1 if `row` has the higher one, -1 the lower, 0 the same.
         bleu: 1, -1 or 0 likewise.
     """
@@ -55,7 +55,7 @@ class Claim(NamedTuple):
     bleu: int
 
 
-# Section 6.2, each with the sides on which the paper's own figures lie.
+# Section 6.2, each with the signs of the paper's own differences.
 CLAIMS = (
     Claim("One head is worse than eight", "a1", "base", 1, -1),
     Claim("Too many heads are worse", "a4", "base", 1, -1),
@@ -77,7 +77,7 @@ CLAIMS = (
 
 
 class Verdict(NamedTuple):
-    """What runs say to a claim, by one measure.
+    """Verdict of runs on a claim, by one measure.
 
     Attributes:
         word: seen, reversed, open, one seed, not finite, or not run.
@@ -92,7 +92,7 @@ class Verdict(NamedTuple):
 def findings_blocks(ablation: Ablation) -> list[Block]:
     """Returns a table of the findings whose rows an ablation has, and the rule.
 
-    Nothing if it has no two of them.
+    The list is empty if the ablation has no two such rows.
     """
     names = {row.name for row in ablation.rows}
     rows = [
@@ -111,36 +111,36 @@ def findings_blocks(ablation: Ablation) -> list[Block]:
 def perplexity_verdict(
     claim: Claim, row: Sequence[float], than: Sequence[float]
 ) -> Verdict:
-    """Returns what perplexities per word piece, one a seed, say to a claim."""
+    """Returns the verdict of perplexities per word piece, one a seed, on a claim."""
     logs = [[math.log(value) for value in side] for side in (row, than)]
     return _verdict(difference(*logs), claim.perplexity, EQUAL_PERPLEXITY)
 
 
 def bleu_verdict(claim: Claim, row: Sequence[float], than: Sequence[float]) -> Verdict:
-    """Returns what BLEU scores, one a seed, say to a claim."""
+    """Returns the verdict of BLEU scores, one a seed, on a claim."""
     return _verdict(difference(row, than), claim.bleu, EQUAL_BLEU)
 
 
-def _verdict(found: Difference | None, side: int, margin: float) -> Verdict:
-    if found is None:
-        return Verdict(UNSAID, None)
-    if not math.isfinite(found.mean):
-        return Verdict(NOT_FINITE, found)
-    if found.low is None or found.high is None:
-        return Verdict(ONE_SEED, found)
+def _verdict(gap: Difference | None, side: int, margin: float) -> Verdict:
+    if gap is None:
+        return Verdict(NOT_RUN, None)
+    if not math.isfinite(gap.mean):
+        return Verdict(NOT_FINITE, gap)
+    if gap.low is None or gap.high is None:
+        return Verdict(ONE_SEED, gap)
     if side == 0:
-        within = -margin < found.low and found.high < margin
-        beyond = found.low > margin or found.high < -margin
+        within = -margin < gap.low and gap.high < margin
+        beyond = gap.low > margin or gap.high < -margin
         word = SEEN if within else REVERSED if beyond else OPEN
-    elif found.low > 0 or found.high < 0:
-        word = SEEN if side * found.mean > 0 else REVERSED
+    elif gap.low > 0 or gap.high < 0:
+        word = SEEN if side * gap.mean > 0 else REVERSED
     else:
         word = OPEN
-    return Verdict(word, found)
+    return Verdict(word, gap)
 
 
 def _claim(ablation: Ablation, claim: Claim) -> Row:
-    sides = [ablation.of(claim.row), ablation.of(claim.than)]
+    sides = [ablation.row_runs(claim.row), ablation.row_runs(claim.than)]
     perplexity = perplexity_verdict(
         claim, *([run.perplexity for run in side] for side in sides)
     )
@@ -164,24 +164,24 @@ def _claim(ablation: Ablation, claim: Claim) -> Row:
 
 
 def _word(verdict: Verdict) -> Cell:
-    return Missing() if verdict.word == UNSAID else verdict.word
+    return Missing() if verdict.word == NOT_RUN else verdict.word
 
 
 def _interval(verdict: Verdict, *, ratio: bool) -> Cell:
-    """Returns a difference with its interval, or a ratio where it is of logarithms."""
-    found = verdict.difference
-    if found is None:
+    """Returns a difference with its interval, or as a ratio for logarithms."""
+    gap = verdict.difference
+    if gap is None:
         return Missing()
     values = [
         (f"{_exp(value):.3f}" if ratio else f"{value:+.2f}")
-        for value in found
+        for value in gap
         if value is not None
     ]
     return values[0] if len(values) == 1 else f"{values[0]} ({values[1]} … {values[2]})"
 
 
 def _exp(value: float) -> float:
-    """Returns the exponential; inf where it is no float any more."""
+    """Returns the exponential; inf where it overflows."""
     try:
         return math.exp(value)
     except OverflowError:

@@ -1,6 +1,6 @@
-"""The figures of the paper's Tables 1 to 4, to stand beside our own.
+"""Published figures of the paper's Tables 1 to 4.
 
-Source of all: Vaswani et al., "Attention Is All You Need" (2017), arXiv
+Source: Vaswani et al., "Attention Is All You Need" (2017), arXiv
 1706.03762v7. Where a table has no figure, neither has this module: None.
 """
 
@@ -13,13 +13,13 @@ SOURCE = 'Vaswani et al., "Attention Is All You Need" (2017), arXiv 1706.03762v7
 
 
 class LayerType(NamedTuple):
-    """A row of Table 1: what a layer of n positions and width d costs.
+    """A row of Table 1: costs of a layer of n positions and width d.
 
     Attributes:
-        name: The paper's.
-        complexity: Of the whole layer.
-        sequential: Operations that have to wait for one another.
-        path: The longest way between two positions.
+        name: Name in the paper.
+        complexity: Complexity of the whole layer.
+        sequential: Number of sequential operations.
+        path: Maximum path length between two positions.
     """
 
     name: str
@@ -40,11 +40,11 @@ class TranslationSystem(NamedTuple):
     """A row of Table 2, on newstest2014.
 
     Attributes:
-        name: The paper's.
+        name: Name in the paper.
         en_de_bleu: English to German: tokenized, and compounds split.
         en_fr_bleu: English to French: tokenized.
-        en_de_flops: Training cost.
-        en_fr_flops: The same of the other model.
+        en_de_flops: Training cost in FLOPs.
+        en_fr_flops: The same for the other model.
     """
 
     name: str
@@ -54,7 +54,7 @@ class TranslationSystem(NamedTuple):
     en_fr_flops: float | None = None
 
 
-# The Transformers' costs stand between the columns of the paper's table.
+# The paper gives the Transformers' costs once, between the two columns.
 TABLE_2 = (
     TranslationSystem("ByteNet", 23.75),
     TranslationSystem("Deep-Att + PosUnk", None, 39.2, None, 1.0e20),
@@ -70,7 +70,7 @@ TABLE_2 = (
 
 
 class Device(NamedTuple):
-    """A GPU and what the paper takes it to sustain in single precision, FLOP/s."""
+    """A GPU and the paper's estimate of its sustained single-precision FLOP/s."""
 
     name: str
     flops_per_second: float
@@ -89,12 +89,12 @@ class Variation(NamedTuple):
     """A row of Table 3, on newstest2013, English to German.
 
     Attributes:
-        name: The flagfile's, in `configs/table3`.
-        title: Row and what it varies, in words.
+        name: Name of the flagfile in `configs/table3`.
+        title: Row and its variation, in words.
         perplexity: Per word piece.
         bleu: Tokenized, without averaged checkpoints.
         millions: Parameters, in whole millions; None where the table has no figure.
-        model: What the row sets of the model.
+        model: Model settings of the row.
     """
 
     name: str
@@ -105,7 +105,7 @@ class Variation(NamedTuple):
     model: ModelConfig
 
 
-def _varied(
+def _vary(
     name: str,
     title: str,
     perplexity: float,
@@ -113,32 +113,32 @@ def _varied(
     millions: int | None = None,
     **changes: Any,
 ) -> Variation:
-    """Returns a row whose model differs from base in what its cells say."""
+    """Returns a row whose model differs from base by some settings."""
     model = dataclasses.replace(BASE, **changes)
     return Variation(name, title, perplexity, bleu, millions, model)
 
 
 TABLE_3 = (
-    _varied("base", "base", 4.92, 25.8, 65),
-    _varied("a1", "A1: 1 head", 5.29, 24.9, num_heads=1, d_k=512, d_v=512),
-    _varied("a2", "A2: 4 heads", 5.00, 25.5, num_heads=4, d_k=128, d_v=128),
-    _varied("a3", "A3: 16 heads", 4.91, 25.8, num_heads=16, d_k=32, d_v=32),
-    _varied("a4", "A4: 32 heads", 5.01, 25.4, num_heads=32, d_k=16, d_v=16),
-    _varied("b1", "B1: a quarter of d_k", 5.16, 25.1, 58, d_k=16),
-    _varied("b2", "B2: half of d_k", 5.01, 25.4, 60, d_k=32),
-    _varied("c1", "C1: a third of the layers", 6.11, 23.7, 36, num_layers=2),
-    _varied("c2", "C2: two thirds of the layers", 5.19, 25.3, 50, num_layers=4),
-    _varied("c3", "C3: four thirds of the layers", 4.88, 25.5, 80, num_layers=8),
-    _varied("c4", "C4: half of d_model", 5.75, 24.5, 28, d_model=256, d_k=32, d_v=32),
-    _varied("c5", "C5: twice d_model", 4.66, 26.0, 168, d_model=1024, d_k=128, d_v=128),
-    _varied("c6", "C6: half of d_ff", 5.12, 25.4, 53, d_ff=1024),
-    _varied("c7", "C7: twice d_ff", 4.75, 26.2, 90, d_ff=4096),
-    _varied("d1", "D1: no dropout", 5.77, 24.6, dropout_rate=0.0),
-    _varied("d2", "D2: dropout 0.2", 4.95, 25.5, dropout_rate=0.2),
-    _varied("d3", "D3: no label smoothing", 4.67, 25.3),
-    _varied("d4", "D4: label smoothing 0.2", 5.47, 25.7),
-    _varied("e", "E: learned positions", 4.92, 25.7, learned_positions=256),
-    _varied(
+    _vary("base", "base", 4.92, 25.8, 65),
+    _vary("a1", "A1: 1 head", 5.29, 24.9, num_heads=1, d_k=512, d_v=512),
+    _vary("a2", "A2: 4 heads", 5.00, 25.5, num_heads=4, d_k=128, d_v=128),
+    _vary("a3", "A3: 16 heads", 4.91, 25.8, num_heads=16, d_k=32, d_v=32),
+    _vary("a4", "A4: 32 heads", 5.01, 25.4, num_heads=32, d_k=16, d_v=16),
+    _vary("b1", "B1: a quarter of d_k", 5.16, 25.1, 58, d_k=16),
+    _vary("b2", "B2: half of d_k", 5.01, 25.4, 60, d_k=32),
+    _vary("c1", "C1: a third of the layers", 6.11, 23.7, 36, num_layers=2),
+    _vary("c2", "C2: two thirds of the layers", 5.19, 25.3, 50, num_layers=4),
+    _vary("c3", "C3: four thirds of the layers", 4.88, 25.5, 80, num_layers=8),
+    _vary("c4", "C4: half of d_model", 5.75, 24.5, 28, d_model=256, d_k=32, d_v=32),
+    _vary("c5", "C5: twice d_model", 4.66, 26.0, 168, d_model=1024, d_k=128, d_v=128),
+    _vary("c6", "C6: half of d_ff", 5.12, 25.4, 53, d_ff=1024),
+    _vary("c7", "C7: twice d_ff", 4.75, 26.2, 90, d_ff=4096),
+    _vary("d1", "D1: no dropout", 5.77, 24.6, dropout_rate=0.0),
+    _vary("d2", "D2: dropout 0.2", 4.95, 25.5, dropout_rate=0.2),
+    _vary("d3", "D3: no label smoothing", 4.67, 25.3),
+    _vary("d4", "D4: label smoothing 0.2", 5.47, 25.7),
+    _vary("e", "E: learned positions", 4.92, 25.7, learned_positions=256),
+    _vary(
         "big",
         "big",
         4.33,
@@ -184,7 +184,7 @@ def variation(name: str) -> Variation | None:
 def estimated_flops(hours: float, devices: int, flops_per_second: float) -> float:
     """Returns a training cost as section 6.1 estimates it.
 
-    That is time x devices x what one device sustains.
+    That is time x devices x sustained FLOP/s of a device.
 
     >>> f"{estimated_flops(12, 8, 9.5e12):.1e}"  # base, on eight P100
     '3.3e+18'

@@ -1,7 +1,7 @@
-"""Runs with the settings of the paper's own experiments, which may be compared.
+"""Replications: runs with the settings of the paper's own experiments.
 
 A run is one only if it is finished and scored, with the paper's corpus, model,
-training and search. How batches are filled, compiled and computed makes no other.
+training and search. Batching, compilation and precision do not matter.
 """
 
 import dataclasses
@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import PurePath
 from typing import Any
 
-from t2t_keras.reports.run_facts import RunFacts
+from t2t_keras.reports.run_summary import RunSummary
 from t2t_keras.settings.config import (
     BIG,
     DataConfig,
@@ -22,12 +22,12 @@ from t2t_keras.settings.config import (
 from t2t_keras.settings.flat import flat
 
 _WMT14 = "wmt14_translate/"
-# Of data, training and search; of the model all settings count.
+# The settings of data, training and search that count; of the model all do.
 _SETTINGS = (
     *("tokens_per_batch", "train_steps", "warmup_steps", "learning_rate_scale"),
     *("label_smoothing", "average_checkpoints", "beam_size", "alpha", "extra_length"),
 )
-# "About 37000 tokens", 32000 word pieces, 16K and 32K tokens: as near as that.
+# Tolerance of "about 37000 tokens", 32000 word pieces, 16K and 32K tokens.
 _ABOUT = 0.15
 
 # Sections of the Wall Street Journal, which are folders, and sentences of section 23.
@@ -37,8 +37,8 @@ _TEST_SECTIONS = _SECTIONS[23:24]
 _TEST_SENTENCES = 2416
 
 
-def target_of(run: RunFacts) -> str | None:
-    """Returns de or fr of a run on WMT14 from English, with its own test set."""
+def wmt_target_language(run: RunSummary) -> str | None:
+    """Returns the target language of a run on WMT14 from English: de, fr or None."""
     data = run.config.data
     own_text = data.train_source or data.test_source
     if _WMT14 not in run.corpus or own_text or data.source_language != "en":
@@ -46,7 +46,7 @@ def target_of(run: RunFacts) -> str | None:
     return data.target_language if data.target_language in ("de", "fr") else None
 
 
-def is_papers_translator(run: RunFacts, model: ModelConfig, language: str) -> bool:
+def is_papers_translator(run: RunSummary, model: ModelConfig, language: str) -> bool:
     """Returns whether a run is that of a row of Table 2.
 
     Args:
@@ -54,22 +54,22 @@ def is_papers_translator(run: RunFacts, model: ModelConfig, language: str) -> bo
         model: The paper's, base or big.
         language: The target, de or fr.
     """
-    wanted = _translator(model, language)
+    expected = _translator(model, language)
     averaged = run.card.get("averaged", {}).get("steps", [])
     return (
-        target_of(run) == language
+        wmt_target_language(run) == language
         and not run.config.data.mixture
-        and _deciding(run.config) == _deciding(wanted)
-        and _is_about(run.vocabulary_size, wanted.data.vocabulary_size)
-        and len(averaged) == wanted.training.average_checkpoints
-        and _is_scored(run, run.test_scores("bleu"), wanted.decoding)
+        and _compared_settings(run.config) == _compared_settings(expected)
+        and _is_about(run.vocabulary_size, expected.data.vocabulary_size)
+        and len(averaged) == expected.training.average_checkpoints
+        and _is_scored(run, run.test_scores("bleu"), expected.decoding)
     )
 
 
-def is_papers_parser(run: RunFacts, *, semi_supervised: bool) -> bool:
+def is_papers_parser(run: RunSummary, *, semi_supervised: bool) -> bool:
     """Returns whether a run is that of a row of Table 4.
 
-    The paper does not say with which rates and for how many steps it trained.
+    The paper gives neither the rates nor the number of steps.
 
     Args:
         run: The run.
@@ -90,7 +90,7 @@ def is_papers_parser(run: RunFacts, *, semi_supervised: bool) -> bool:
 
 
 def _translator(model: ModelConfig, language: str) -> ExperimentConfig:
-    """Returns the settings of sections 5 and 6.1; what is not said is the default."""
+    """Returns the settings of sections 5 and 6.1; defaults for the rest."""
     big = model == BIG
     if big and language == "fr":
         model = dataclasses.replace(model, dropout_rate=0.1)
@@ -104,8 +104,8 @@ def _translator(model: ModelConfig, language: str) -> ExperimentConfig:
     )
 
 
-def _deciding(config: ExperimentConfig) -> list[Any]:
-    """Returns the settings that make two runs the same experiment."""
+def _compared_settings(config: ExperimentConfig) -> list[Any]:
+    """Returns the settings that are equal in two runs of the same experiment."""
     model, values = config.model, flat(config)
     per_head = model.d_model // model.num_heads
     whole = dataclasses.replace(
@@ -114,12 +114,12 @@ def _deciding(config: ExperimentConfig) -> list[Any]:
     return [whole, *(values[name] for name in _SETTINGS)]
 
 
-def _is_about(size: int | None, wanted: int) -> bool:
-    return size is not None and abs(size / wanted - 1) <= _ABOUT
+def _is_about(size: int | None, expected: int) -> bool:
+    return size is not None and abs(size / expected - 1) <= _ABOUT
 
 
 def _is_scored(
-    run: RunFacts, scores: Mapping[str, Any] | None, search: DecodingConfig
+    run: RunSummary, scores: Mapping[str, Any] | None, search: DecodingConfig
 ) -> bool:
     """Returns whether a run's last weights are scored, with a search."""
     return (
@@ -131,7 +131,7 @@ def _is_scored(
 
 
 def _sections(patterns: Sequence[str]) -> tuple[str, ...]:
-    """Returns the sections that files lie in, by the names of their folders."""
+    """Returns the sections of files, by the names of their folders."""
     folders = [PurePath(pattern).parent.name for pattern in patterns]
     if not all(any(fnmatch.filter(_SECTIONS, folder)) for folder in folders):
         return ()  # some are no sections

@@ -1,4 +1,4 @@
-"""Reports put together: of runs and ablations, and of an ablation alone."""
+"""Report pages: of runs and ablations, and of one ablation alone."""
 
 import dataclasses
 import re
@@ -9,8 +9,8 @@ from t2t_keras.errors import UserError
 from t2t_keras.reports.ablation.results import FILE, Ablation, read_results
 from t2t_keras.reports.blocks import Block, Heading, Page, Paragraph
 from t2t_keras.reports.paper_figures import SOURCE
-from t2t_keras.reports.run_facts import RunFacts, read_run
 from t2t_keras.reports.run_section import Texts, run_blocks
+from t2t_keras.reports.run_summary import RunSummary, read_run
 from t2t_keras.reports.table_1 import FILE as LAYER_TYPES
 from t2t_keras.reports.table_1 import table_1_blocks
 from t2t_keras.reports.table_2 import table_2_blocks
@@ -20,27 +20,27 @@ from t2t_keras.reports.table_4 import table_4_blocks
 
 @dataclasses.dataclass(frozen=True)
 class Sources:
-    """What a report is made of.
+    """Sources of a report.
 
     Attributes:
         runs: Model directories.
-        ablations: (folder as given, results) of `ablate`.
+        ablations: (folder on the command line, results) of `ablate`.
         layer_types: The folder that `benchmarks.layer_types` wrote, None if there is
             none.
     """
 
-    runs: Sequence[RunFacts]
+    runs: Sequence[RunSummary]
     ablations: Sequence[tuple[str, Ablation]]
     layer_types: Path | None = None
 
 
 def read_sources(folders: Sequence[str]) -> Sources:
-    """Returns what lies in folders, each a run, an ablation, or layers measured.
+    """Reads folders, each a run, an ablation, or measured layer types.
 
     Raises:
-        UserError: If a folder is none of them, or something in it is damaged.
+        UserError: If a folder is none of them, or its contents are damaged.
     """
-    runs: list[RunFacts] = []
+    runs: list[RunSummary] = []
     ablations: list[tuple[str, Ablation]] = []
     layer_types: Path | None = None
     for folder in folders:
@@ -63,13 +63,13 @@ def report_page(sources: Sources, texts: Texts) -> Page:
     """Returns the report: each run, then the project's Tables 1 to 4.
 
     Args:
-        sources: What it is made of.
-        texts: Gives the set that is scored of a run, to show beside translations.
+        sources: Runs, ablations and measured layers.
+        texts: Returns the scored test set of a run, to show beside translations.
     """
     blocks: list[Block] = [
         Paragraph(
-            "What runs of this project have shown, beside the figures of the paper. "
-            "What has not been run is called so."
+            "Results of this project, beside the figures of the paper. Results that do "
+            "not exist yet are marked: not run."
         )
     ]
     for index, run in enumerate(sources.runs, start=1):

@@ -1,4 +1,4 @@
-"""A run in a report: what it scored, how it learned, what it says, what it was."""
+"""Run section of a report: scores, learning curves, sample translations, settings."""
 
 import re
 from collections.abc import Callable, Mapping
@@ -17,29 +17,29 @@ from t2t_keras.reports.blocks import (
     Sample,
     Table,
 )
-from t2t_keras.reports.drawings import Curve, Panel, curves
-from t2t_keras.reports.figures_in_words import as_number, as_search
-from t2t_keras.reports.run_facts import RunFacts, shown_settings
+from t2t_keras.reports.cells import as_number, as_search
+from t2t_keras.reports.plots import Curve, Panel, plot_curves
+from t2t_keras.reports.run_summary import RunSummary, format_settings
 from t2t_keras.reports.table_4 import parser_scores, scores_table
 from t2t_keras.settings.config import ExperimentConfig
 from t2t_keras.settings.flat import flat
 
 # A word of a bracketed tree, with its part of speech.
 _WORD = re.compile(r"\(([^\s()]+) [^\s()]+\)")
-# Returns (sources, references) of a run's test set; None where it is not at hand.
-Texts = Callable[[RunFacts], tuple[list[str], list[str]] | None]
+# Returns (sources, references) of a run's test set; None if it is not available.
+Texts = Callable[[RunSummary], tuple[list[str], list[str]] | None]
 
 _SAMPLES = 6
 _LONGEST_SAMPLE = 400
 
 
-def run_blocks(run: RunFacts, name: str, texts: Texts) -> list[Block]:
-    """Returns what there is to tell of a run.
+def run_blocks(run: RunSummary, name: str, texts: Texts) -> list[Block]:
+    """Returns the section of a run.
 
     Args:
         run: The run.
         name: Letters, digits and dashes, for the drawing's file.
-        texts: Gives the set that is scored, to show beside translations.
+        texts: Returns the scored test set, to show beside translations.
     """
     blocks: list[Block] = [
         Heading(f"The run {run.name}"),
@@ -47,7 +47,7 @@ def run_blocks(run: RunFacts, name: str, texts: Texts) -> list[Block]:
         Heading("Scores", 3),
         *_scores(run),
         Heading("Learning curves", 3),
-        _curves(run, name),
+        _plot_curves(run, name),
         Heading("Sample translations", 3),
         *_samples(run, texts),
         Heading("Data and settings", 3),
@@ -57,7 +57,7 @@ def run_blocks(run: RunFacts, name: str, texts: Texts) -> list[Block]:
     return blocks
 
 
-def _summary(run: RunFacts) -> str:
+def _summary(run: RunSummary) -> str:
     model = run.config.model
     step = run.cost.get("step", 0)
     parameters = run.parameters
@@ -69,7 +69,7 @@ def _summary(run: RunFacts) -> str:
     )
 
 
-def _scores(run: RunFacts) -> list[Block]:
+def _scores(run: RunSummary) -> list[Block]:
     scored = [(name, score) for name, score in run.scores() if "bleu" in score]
     parsed = parser_scores(run)
     if parsed:
@@ -114,17 +114,17 @@ def _scores(run: RunFacts) -> list[Block]:
         else ""
     )
     return [
-        Table("What it scored", header, rows),
+        Table("Scores of test sets", header, rows),
         Paragraph(f"{mean}Signatures: {'; '.join(signatures)}.", quiet=True),
     ]
 
 
-def _curve(run: RunFacts, key: str, label: str = "") -> Curve:
+def _curve(run: RunSummary, key: str, label: str = "") -> Curve:
     points = [(line["step"], line[key]) for line in run.metrics if key in line]
     return Curve(label, [step for step, _ in points], [value for _, value in points])
 
 
-def _curves(run: RunFacts, name: str) -> Block:
+def _plot_curves(run: RunSummary, name: str) -> Block:
     panels = [
         Panel(
             "Loss per token, nats",
@@ -143,10 +143,10 @@ def _curves(run: RunFacts, name: str) -> Block:
     if not drawn:
         return Paragraph("Not one line of metrics.jsonl has been written yet.")
     titles = ", ".join(panel.title for panel in drawn)
-    return Figure(f"{name}-curves", curves(drawn), f"Curves over steps: {titles}")
+    return Figure(f"{name}-curves", plot_curves(drawn), f"Curves over steps: {titles}")
 
 
-def _samples(run: RunFacts, texts: Texts) -> list[Block]:
+def _samples(run: RunSummary, texts: Texts) -> list[Block]:
     split = run.config.training.score_split
     lines = _translations(run, split)
     if lines is None:
@@ -155,14 +155,14 @@ def _samples(run: RunFacts, texts: Texts) -> list[Block]:
     blocks: list[Block] = []
     if pair is None or not len(pair[0]) == len(pair[1]) == len(lines):
         blocks.append(
-            Paragraph(f"The {split} set itself is not at hand here.", quiet=True)
+            Paragraph(f"The {split} set itself is not available here.", quiet=True)
         )
         pair = None
         if run.is_parser:
             # Its trees hold the sentences.
             lines = [_WORD.sub(r"\1", line) for line in lines]
     shown = min(_SAMPLES, len(lines))
-    # From all over the set, and always the same ones.
+    # Spread over the set, and always the same.
     for index in (len(lines) * i // shown for i in range(shown)):
         blocks.append(
             Sample(
@@ -178,23 +178,23 @@ def _cut(text: str) -> str:
     return text if len(text) <= _LONGEST_SAMPLE else f"{text[:_LONGEST_SAMPLE]} …"
 
 
-def _translations(run: RunFacts, split: str) -> list[str] | None:
+def _translations(run: RunSummary, split: str) -> list[str] | None:
     """Returns a split's translations by the newest averaged weights."""
     files = run.place.translations.glob(f"{split}-averaged-step-*.txt")
-    newest = max(filter(_step_of, files), key=_step_of, default=None)
+    newest = max(filter(_checkpoint_step, files), key=_checkpoint_step, default=None)
     if newest is None:
         return None
     text = newest.read_text(encoding="utf-8", errors="replace")
     return text.split("\n")[:-1]
 
 
-def _step_of(path: Path) -> int:
-    """Returns the step; 0 of a file that another search than the run's wrote."""
-    found = re.search(r"step-(\d+)\.txt$", path.name)
-    return int(found[1]) if found else 0
+def _checkpoint_step(path: Path) -> int:
+    """Returns the step in a file name; 0 if another search than the run's wrote it."""
+    match = re.search(r"step-(\d+)\.txt$", path.name)
+    return int(match[1]) if match else 0
 
 
-def _data(run: RunFacts) -> Table:
+def _data(run: RunSummary) -> Table:
     corpus: Mapping[str, Any] = run.card.get("corpus", {})
     vocabulary = run.card.get("vocabulary", {})
 
@@ -216,16 +216,18 @@ def _data(run: RunFacts) -> Table:
         ("started", str(run.card.get("started", "unknown"))),
         *((name, str(value)) for name, value in run.card.get("versions", {}).items()),
     ]
-    return Table("Data", ("what", "value"), tuple(map(Row, rows)), 2)
+    return Table("Data", ("item", "value"), tuple(map(Row, rows)), 2)
 
 
-def _settings(run: RunFacts) -> Details:
-    shown, defaults = shown_settings(run.config), flat(ExperimentConfig())
+def _settings(run: RunSummary) -> Details:
+    shown, defaults = format_settings(run.config), flat(ExperimentConfig())
     values = flat(run.config)
     rows = tuple(
         Row((f"--{name}", text), ours=values[name] != defaults[name])
         for name, text in shown.items()
     )
-    note = Paragraph("Set apart: what is not the default, the paper's base.", True)
+    note = Paragraph(
+        "Highlighted: settings other than the default, the paper's base.", True
+    )
     table = Table("Settings", ("flag", "value"), rows, 2)
     return Details(f"All {len(rows)} settings", (note, table))

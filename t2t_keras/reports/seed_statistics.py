@@ -19,8 +19,8 @@ class Spread(NamedTuple):
 
     Attributes:
         mean: Over the seeds; inf or nan if one of them is.
-        sd: Sample standard deviation; None of a single seed, or beside such a mean.
-        seeds: How many.
+        sd: Sample standard deviation; None for a single seed or such a mean.
+        seeds: Number of seeds.
     """
 
     mean: float
@@ -29,7 +29,7 @@ class Spread(NamedTuple):
 
 
 class Difference(NamedTuple):
-    """How much larger one mean is than another, and between which bounds.
+    """Difference of two means, with its confidence interval.
 
     Attributes:
         mean: The difference.
@@ -43,7 +43,7 @@ class Difference(NamedTuple):
 
 
 def spread(values: Sequence[float]) -> Spread | None:
-    """Returns mean and spread; None of no values."""
+    """Returns mean and standard deviation; None if there are no values."""
     if not values:
         return None
     mean = float(np.mean(values))
@@ -53,11 +53,10 @@ def spread(values: Sequence[float]) -> Spread | None:
 
 
 def difference(one: Sequence[float], other: Sequence[float]) -> Difference | None:
-    """Returns how far `one` lies above `other`; None if either has no value.
+    """Returns the mean of `one` minus that of `other`; None if either has no value.
 
     The interval is Welch's (1947), which does not take both spreads to be equal, with
-    degrees of freedom rounded down. Two seeds a side give a wide one: that is what two
-    seeds can say.
+    degrees of freedom rounded down. Two seeds a side give a wide interval.
     """
     first, second = spread(one), spread(other)
     if first is None or second is None:
@@ -73,11 +72,11 @@ def difference(one: Sequence[float], other: Sequence[float]) -> Difference | Non
         part**2 / (each.seeds - 1)
         for part, each in zip(parts, (first, second), strict=True)
     )
-    # What should be a whole number may come out a hair below it.
+    # Rounding may put a whole number slightly below itself.
     half = student(math.floor(freedom + 1e-9)) * math.sqrt(variance)
     return Difference(mean, mean - half, mean + half)
 
 
 def student(freedom: int) -> float:
-    """Returns how many standard errors 95 % lie within, by degrees of freedom."""
+    """Returns the 97.5th percentile of Student's t, by degrees of freedom."""
     return _STUDENT[min(max(freedom, 1), len(_STUDENT)) - 1]

@@ -1,4 +1,4 @@
-"""Table 1: what layer types cost, beside what was measured."""
+"""Table 1: costs of layer types, beside measurements."""
 
 import json
 import re
@@ -17,7 +17,7 @@ from t2t_keras.reports.blocks import (
     Row,
     Table,
 )
-from t2t_keras.reports.figures_in_words import as_number
+from t2t_keras.reports.cells import as_number
 from t2t_keras.reports.paper_figures import TABLE_1
 
 FILE = "layer_types.json"
@@ -26,13 +26,13 @@ _COMMAND = "python -m benchmarks.layer_types --output=runs/layer_types"
 
 
 def table_1_blocks(measured: Path | None) -> list[Block]:
-    """Returns the paper's table, and what `benchmarks.layer_types` has found.
+    """Returns the paper's table, and the measurements of `benchmarks.layer_types`.
 
     Args:
-        measured: The folder that it wrote; None if there is none.
+        measured: The folder with its output; None if there is none.
 
     Raises:
-        UserError: If the file is not what the benchmark writes.
+        UserError: If the benchmark did not write the file.
     """
     note: Cell = Missing() if measured is None else "see below"
     rows = tuple(
@@ -43,19 +43,19 @@ def table_1_blocks(measured: Path | None) -> list[Block]:
     table = Table("Table 1: n positions, width d, neighborhood r", header, rows, 5)
     if measured is None:
         return [table, Command(_COMMAND)]
-    return [table, *_measured(measured)]
+    return [table, *_measured_blocks(measured)]
 
 
-def _measured(folder: Path) -> list[Block]:
+def _measured_blocks(folder: Path) -> list[Block]:
     """Returns tables of the JSON's points and lists of records, and the plot."""
     path = folder / FILE
     try:
-        facts: Any = json.loads(path.read_text(encoding="utf-8"))
-        about = "; ".join(f"{k}: {v}" for k, v in facts.get("about", {}).items())
-        tables: list[Block] = list(_largest(facts))
+        content: Any = json.loads(path.read_text(encoding="utf-8"))
+        about = "; ".join(f"{k}: {v}" for k, v in content.get("about", {}).items())
+        tables: list[Block] = list(_largest(content))
         tables += [
             _records(name, records)
-            for name, records in facts.items()
+            for name, records in content.items()
             if isinstance(records, list) and records
         ]
     except (OSError, ValueError, LookupError, AttributeError, TypeError) as error:
@@ -69,10 +69,10 @@ def _measured(folder: Path) -> list[Block]:
     return [*tables, *([Paragraph(about, quiet=True)] if about else [])]
 
 
-def _largest(facts: dict[str, Any]) -> Iterator[Table]:
-    """Yields what each layer took at the largest n, and at the largest d."""
-    found: dict[tuple[int, int], list[Row]] = {}
-    for name, costs in facts.get("points", {}).items():
+def _largest(content: dict[str, Any]) -> Iterator[Table]:
+    """Yields the costs of each layer at the largest n, and at the largest d."""
+    rows_by_size: dict[tuple[int, int], list[Row]] = {}
+    for name, costs in content.get("points", {}).items():
         point = _POINT.fullmatch(name)
         if point is None:
             raise ValueError(f"{name!r} is no layer at some n and d")
@@ -83,15 +83,17 @@ def _largest(facts: dict[str, Any]) -> Iterator[Table]:
             *(_milliseconds(forward), _milliseconds(training)),
             as_number(peak and peak / 1e6, 1, "not measured"),
         )
-        found.setdefault((n, d), []).append(Row((layer, *cells)))
-    batch = f"a batch of {facts.get('about', {}).get('rows', 'unknown size')}"
-    largest = [max(found, key=lambda size: size[axis], default=None) for axis in (0, 1)]
+        rows_by_size.setdefault((n, d), []).append(Row((layer, *cells)))
+    batch = f"a batch of {content.get('about', {}).get('rows', 'unknown size')}"
+    largest = [
+        max(rows_by_size, key=lambda size: size[axis], default=None) for axis in (0, 1)
+    ]
     header = ("layer", "forward, ms", "forward and backward, ms", "peak memory, MB")
     for size in dict.fromkeys(largest):
         if size is not None:
             n, d = size
             caption = f"Measured: {batch}, n = {n:,}, d = {d:,}"
-            yield Table(caption, header, tuple(found[size]))
+            yield Table(caption, header, tuple(rows_by_size[size]))
 
 
 def _milliseconds(seconds: float) -> str:

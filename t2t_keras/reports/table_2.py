@@ -3,14 +3,14 @@
 from collections.abc import Sequence
 
 from t2t_keras.reports.blocks import Block, Cell, Missing, Paragraph, Row, Table
-from t2t_keras.reports.figures_in_words import as_number, as_power, as_search
+from t2t_keras.reports.cells import as_number, as_power, as_search
 from t2t_keras.reports.paper_figures import DEVICES, TABLE_2, estimated_flops
 from t2t_keras.reports.papers_experiments import is_papers_translator
-from t2t_keras.reports.run_facts import RunFacts
+from t2t_keras.reports.run_summary import RunSummary
 from t2t_keras.settings.config import BASE, BIG, ModelConfig
 
 
-def table_2_blocks(runs: Sequence[RunFacts]) -> list[Block]:
+def table_2_blocks(runs: Sequence[RunSummary]) -> list[Block]:
     """Returns the paper's table with our rows, the runs beside it, and their cost."""
     blocks: list[Block] = [
         _papers(runs),
@@ -18,7 +18,7 @@ def table_2_blocks(runs: Sequence[RunFacts]) -> list[Block]:
             "BLEU is the paper's: tokenized, and for German compounds split at "
             "hyphens. The paper's costs are time x devices x sustained FLOP/s; ours "
             "are counted from shapes, padding included. For the Transformers the paper "
-            "gives one cost for both columns, which stands in the first. A dash: the "
+            "gives one cost for both columns, shown in the first. A dash: the "
             "paper has no such figure. In our rows are finished runs with the paper's "
             "settings, corpus and search alone, the first of several.",
             quiet=True,
@@ -41,13 +41,13 @@ _COST_NOTE = (
 )
 
 
-def _papers(runs: Sequence[RunFacts]) -> Table:
+def _papers(runs: Sequence[RunSummary]) -> Table:
     rows = [
         Row(
             (
                 system.name,
-                _published(system.en_de_bleu),
-                _published(system.en_fr_bleu),
+                _paper_bleu(system.en_de_bleu),
+                _paper_bleu(system.en_fr_bleu),
                 as_power(system.en_de_flops, "—"),
                 as_power(system.en_fr_flops, "—"),
             )
@@ -62,11 +62,11 @@ def _papers(runs: Sequence[RunFacts]) -> Table:
     return Table("Table 2, with this project's models", header, tuple(rows))
 
 
-def _published(bleu: float | None) -> Cell:
+def _paper_bleu(bleu: float | None) -> Cell:
     return Missing("—") if bleu is None else f"{bleu:g}"
 
 
-def _ours(name: str, model: ModelConfig, runs: Sequence[RunFacts]) -> Row:
+def _ours(name: str, model: ModelConfig, runs: Sequence[RunSummary]) -> Row:
     bleus: list[Cell] = []
     costs: list[Cell] = []
     for language in ("de", "fr"):
@@ -79,7 +79,7 @@ def _ours(name: str, model: ModelConfig, runs: Sequence[RunFacts]) -> Row:
     return Row((f"this project, {name}", *bleus, *costs), ours=True)
 
 
-def _scores(runs: Sequence[RunFacts]) -> Table:
+def _scores(runs: Sequence[RunSummary]) -> Table:
     rows = []
     for run in runs:
         scores = run.test_scores() or {}
@@ -112,7 +112,7 @@ def _scores(runs: Sequence[RunFacts]) -> Table:
     return Table(caption, header, tuple(rows), 2)
 
 
-def _costs(runs: Sequence[RunFacts]) -> Table:
+def _costs(runs: Sequence[RunSummary]) -> Table:
     header = (
         *("run", "hours", "devices", "counted", "FLOP/s", "estimate, measured here"),
         *(f"on {device.name}" for device in DEVICES),
@@ -120,7 +120,7 @@ def _costs(runs: Sequence[RunFacts]) -> Table:
     return Table("Training cost in FLOPs", header, tuple(map(_cost, runs)))
 
 
-def _cost(run: RunFacts) -> Row:
+def _cost(run: RunSummary) -> Row:
     cost = run.cost
     if not cost:
         return Row((run.name, *[Missing()] * (5 + len(DEVICES))))

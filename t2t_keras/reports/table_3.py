@@ -1,10 +1,10 @@
-"""Table 3: what variations of the model came to, beside the paper's."""
+"""Table 3: results of model variations, beside the paper's."""
 
 import math
 from typing import Any
 
 from t2t_keras.reports.ablation.parameters import parameter_count
-from t2t_keras.reports.ablation.results import Ablation, RowFacts
+from t2t_keras.reports.ablation.results import Ablation, RowSummary
 from t2t_keras.reports.blocks import (
     Block,
     Cell,
@@ -15,20 +15,20 @@ from t2t_keras.reports.blocks import (
     Row,
     Table,
 )
-from t2t_keras.reports.drawings import dot_plot
-from t2t_keras.reports.figures_in_words import as_number, as_power, as_spread
+from t2t_keras.reports.cells import as_number, as_power, as_spread
 from t2t_keras.reports.findings import findings_blocks
 from t2t_keras.reports.paper_figures import TABLE_3, Variation, variation
+from t2t_keras.reports.plots import plot_dots
 from t2t_keras.reports.seed_statistics import spread
 from t2t_keras.training.progress import as_duration
 
-# As the paper has it of its text (section 5.1).
+# The paper's vocabulary (section 5.1).
 _SUBWORDS = 37_000
 _PUBLISHED = ("paper PPL", "paper BLEU", "paper params ·10⁶")
 
 
 def paper_alone() -> list[Block]:
-    """Returns the table where no ablation was given: the paper's, and ours not run."""
+    """Returns the table without an ablation: the paper's figures, and ours not run."""
     rows = [
         Row(
             (
@@ -36,7 +36,7 @@ def paper_alone() -> list[Block]:
                 Missing(),
                 Missing(),
                 as_number(parameter_count(row.model, _SUBWORDS) / 1e6, 1),
-                *_published(row),
+                *_paper_cells(row),
             )
         )
         for row in TABLE_3
@@ -58,11 +58,11 @@ def paper_alone() -> list[Block]:
 
 
 def ablation_blocks(ablation: Ablation, name: str) -> list[Block]:
-    """Returns what an ablation came to: the table, and what can be seen in it.
+    """Returns the table of an ablation, its plot, and the findings that it shows.
 
     Args:
-        ablation: Its results.
-        name: Letters, digits and dashes, for the drawing's file.
+        ablation: Results.
+        name: Letters, digits and dashes, for the file of the plot.
     """
     blocks: list[Block] = [
         Paragraph(_about(ablation)),
@@ -75,7 +75,7 @@ def ablation_blocks(ablation: Ablation, name: str) -> list[Block]:
     blocks += findings_blocks(ablation)
     if ablation.failures:
         rows = tuple(Row((row, str(seed), why)) for row, seed, why in ablation.failures)
-        header = ("row", "seed", "what it said last")
+        header = ("row", "seed", "last line of its log")
         blocks.append(Table("Runs that failed", header, rows, 3))
     return blocks
 
@@ -91,7 +91,7 @@ def _about(ablation: Ablation) -> str:
     if not _is_the_papers(ablation):
         text += (
             " This is not the paper's corpus or not the paper's model: its figures "
-            "stand beside ours to compare how rows differ, never how good they are."
+            "are for comparing how rows differ, not how good they are."
         )
     return text
 
@@ -114,8 +114,8 @@ def _table(ablation: Ablation) -> Table:
     return Table(caption, header, rows, 2)
 
 
-def _row(ablation: Ablation, row: RowFacts) -> Row:
-    runs = ablation.of(row.name)
+def _row(ablation: Ablation, row: RowSummary) -> Row:
+    runs = ablation.row_runs(row.name)
     paper = variation(row.name)
     seconds = spread([run.seconds for run in runs])
     flops = spread([run.flops for run in runs])
@@ -128,13 +128,13 @@ def _row(ablation: Ablation, row: RowFacts) -> Row:
         as_number(row.parameters and row.parameters / 1e6, 3, "—"),
         as_power(flops and flops.mean),
         as_duration(seconds.mean) if seconds else Missing(),
-        *_published(paper),
+        *_paper_cells(paper),
     )
     return Row(cells)
 
 
 def _not_run(ablation: Ablation) -> tuple[Row, ...]:
-    """Returns the paper's rows that an ablation lacks; none of rows of one's own."""
+    """Returns the paper's rows that an ablation lacks, unless it has none of them."""
     names = {row.name for row in ablation.rows}
     if not any(variation(name) for name in names - {ablation.base}):
         return ()
@@ -144,7 +144,7 @@ def _not_run(ablation: Ablation) -> tuple[Row, ...]:
                 _label(row),
                 row.title.partition(": ")[2],
                 *[Missing()] * 6,
-                *_published(row),
+                *_paper_cells(row),
             )
         )
         for row in TABLE_3
@@ -157,7 +157,7 @@ def _label(row: Variation) -> str:
     return row.title.partition(": ")[0]
 
 
-def _published(row: Variation | None) -> tuple[Cell, ...]:
+def _paper_cells(row: Variation | None) -> tuple[Cell, ...]:
     return (
         as_number(row and row.perplexity, 2, "—"),
         as_number(row and row.bleu, 1, "—"),
@@ -206,7 +206,7 @@ def _plot(ablation: Ablation, name: str) -> Figure | None:
         )
     if not labels:
         return None
-    svg = dot_plot(
+    svg = plot_dots(
         labels,
         ours,
         papers,
@@ -222,5 +222,5 @@ def _plot(ablation: Ablation, name: str) -> Figure | None:
 
 def _perplexities(ablation: Ablation, row: str) -> list[float]:
     """Returns those of a row's seeds that can be drawn."""
-    found = [run.perplexity for run in ablation.of(row)]
-    return [value for value in found if math.isfinite(value)]
+    values = [run.perplexity for run in ablation.row_runs(row)]
+    return [value for value in values if math.isfinite(value)]

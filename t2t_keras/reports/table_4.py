@@ -4,15 +4,15 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from t2t_keras.reports.blocks import Block, Paragraph, Row, Table
-from t2t_keras.reports.figures_in_words import as_number
+from t2t_keras.reports.cells import as_number
 from t2t_keras.reports.paper_figures import TABLE_4
 from t2t_keras.reports.papers_experiments import is_papers_parser
-from t2t_keras.reports.run_facts import RunFacts
+from t2t_keras.reports.run_summary import RunSummary
 
 _WSJ = "WSJ section 23"
 
 
-def table_4_blocks(runs: Sequence[RunFacts]) -> list[Block]:
+def table_4_blocks(runs: Sequence[RunSummary]) -> list[Block]:
     """Returns the paper's table with our rows, and every parser among the runs."""
     rows = [
         Row((parser.name, parser.training, _WSJ, f"{parser.f1:.1f}"))
@@ -24,9 +24,9 @@ def table_4_blocks(runs: Sequence[RunFacts]) -> list[Block]:
             r for r in runs if is_papers_parser(r, semi_supervised=True)
         ],
     }
-    for training, found in papers.items():
-        rows.append(_ours(training, found[0] if found else None))
-    shown = [run for found in papers.values() for run in found[:1]]
+    for training, parsers in papers.items():
+        rows.append(_ours(training, parsers[0] if parsers else None))
+    shown = [run for parsers in papers.values() for run in parsers[:1]]
     rows += [_other(run) for run in runs if run not in shown and _f1(run)]
     header = ("parser", "training", "tested on", "F1")
     blocks: list[Block] = [
@@ -45,13 +45,13 @@ def table_4_blocks(runs: Sequence[RunFacts]) -> list[Block]:
     return blocks
 
 
-def _ours(training: str, run: RunFacts | None) -> Row:
+def _ours(training: str, run: RunSummary | None) -> Row:
     f1 = as_number(_f1(run) if run else None, 1)
     return Row(("this project", training, _WSJ, f1), ours=True)
 
 
-def _other(run: RunFacts) -> Row:
-    """Returns the row of a parser that is none of the paper's, named as what it is."""
+def _other(run: RunSummary) -> Row:
+    """Returns the row of a parser with other settings than the paper's."""
     scores = run.test_scores("f1") or {}
     sentences, errors = scores.get("sentences"), scores.get("errors")
     count = f"{sentences:,} sentences" if sentences else "sentences"
@@ -67,12 +67,12 @@ def _other(run: RunFacts) -> Row:
     )
 
 
-def _f1(run: RunFacts) -> float | None:
+def _f1(run: RunSummary) -> float | None:
     return (run.test_scores("f1") or {}).get("f1")
 
 
-def parser_scores(run: RunFacts) -> list[tuple[str, Mapping[str, Any]]]:
-    """Returns (set and weights, scores) of a parser; of a translator none."""
+def parser_scores(run: RunSummary) -> list[tuple[str, Mapping[str, Any]]]:
+    """Returns (set and weights, scores) of a parser; none for a translator."""
     return [(name, score) for name, score in run.scores() if "f1" in score]
 
 

@@ -59,9 +59,8 @@ def score_pairs(
     scores: dict[int, PairScore] = {}
     lengths = [max(len(source), len(target)) for source, _, target, _ in read]
     for batch in _batch_by_length(lengths):
-        source_BS, target_BT = (
-            pad_sentences([read[i][side] for i in batch]) for side in (0, 2)
-        )
+        source_BS = pad_sentences([read[i][0] for i in batch])
+        target_BT = pad_sentences([read[i][2] for i in batch])
         log_probs_BT = compute(source_BS, target_BT)
         for row, i in enumerate(batch):
             _, source_cut, target, target_cut = read[i]

@@ -51,7 +51,7 @@ class SentenceMaps(NamedTuple):
     memory: AttentionMap
 
 
-def title_of(kind: str) -> str:
+def kind_title(kind: str) -> str:
     """Returns what people call a kind: a field of `SentenceMaps`."""
     return {
         "encoder": "Encoder self-attention",

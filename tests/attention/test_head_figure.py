@@ -6,13 +6,13 @@ import numpy as np
 
 from t2t_keras.attention.drawing import save_figure
 from t2t_keras.attention.head_figure import SHOWN, head_figure
-from t2t_keras.attention.head_table import name_of
+from t2t_keras.attention.head_table import name_head
 from tests.attention.made_up import H, R
-from tests.attention.test_head_table import facts_of_sentences
+from tests.attention.test_head_table import measure_heads
 
 
 def test_a_row_for_each_head_and_a_column_for_each_share(tmp_path) -> None:
-    heads = facts_of_sentences()
+    heads = measure_heads()
     heads[2] = heads[2]._replace(evenness=math.nan)
     figure = head_figure(heads, title="Title")
     assert figure.get_suptitle() == "Title"
@@ -26,7 +26,7 @@ def test_a_row_for_each_head_and_a_column_for_each_share(tmp_path) -> None:
         np.testing.assert_array_equal(found, expected)
         assert [text.get_text() for text in axes.get_xticklabels()] == list(SHOWN)
         assert [text.get_text() for text in axes.get_yticklabels()] == [
-            f"{facts.layer}.{facts.head} {name_of(facts)}" for facts in of_kind
+            f"{facts.layer}.{facts.head} {name_head(facts)}" for facts in of_kind
         ]
         written = {text.get_position(): text.get_text() for text in axes.texts}
         for row, values in enumerate(expected):
@@ -37,5 +37,5 @@ def test_a_row_for_each_head_and_a_column_for_each_share(tmp_path) -> None:
 
 
 def test_one_kind_alone() -> None:
-    heads = [facts for facts in facts_of_sentences() if facts.kind == "memory"]
+    heads = [facts for facts in measure_heads() if facts.kind == "memory"]
     assert len(head_figure(heads).axes) == 1

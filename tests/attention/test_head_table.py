@@ -6,20 +6,20 @@ import math
 
 import pytest
 
-from t2t_keras.attention.head_sums import HeadFacts, HeadSums
-from t2t_keras.attention.head_table import COLUMNS, as_markdown, as_tsv, name_of
+from t2t_keras.attention.head_statistics import HeadStatistics, HeadSums
+from t2t_keras.attention.head_table import COLUMNS, as_markdown, as_tsv, name_head
 from tests.attention.made_up import made_up
 
-NOTHING = HeadFacts(
+NOTHING = HeadStatistics(
     *("encoder", 1, 1), *[0.0] * 8, distance=3.0, entropy=1.0, evenness=0.3, largest=0.6
 )
 
 
-def facts_of_sentences() -> list[HeadFacts]:
+def measure_heads() -> list[HeadStatistics]:
     sums = HeadSums()
     for seed in (1, 2):
         sums.add(made_up(seed=seed))
-    return sums.facts()
+    return sums.means()
 
 
 def test_a_head_has_a_name() -> None:
@@ -38,16 +38,16 @@ def test_a_head_has_a_name() -> None:
         ({"evenness": math.nan, "same": 1.0}, "same"),
     )
     for facts, name in rows:
-        assert name_of(NOTHING._replace(**facts)) == name, facts
+        assert name_head(NOTHING._replace(**facts)) == name, facts
 
 
 def test_the_tsv_has_every_number() -> None:
-    heads = facts_of_sentences()
+    heads = measure_heads()
     heads[0] = heads[0]._replace(evenness=math.nan)
     rows = list(csv.DictReader(io.StringIO(as_tsv(heads)), delimiter="\t"))
     assert len(rows) == len(heads)
     for row, facts in zip(rows, heads, strict=True):
-        assert row["name"] == name_of(facts)
+        assert row["name"] == name_head(facts)
         for column in COLUMNS:
             value = getattr(facts, column)
             if isinstance(value, float):
@@ -58,7 +58,7 @@ def test_the_tsv_has_every_number() -> None:
 
 
 def test_the_markdown_has_a_table_for_each_kind_in_percent() -> None:
-    heads = facts_of_sentences()
+    heads = measure_heads()
     heads[-1] = NOTHING._replace(kind="memory", layer=2, head=3, end=0.614)
     text = as_markdown(heads, "About.")
     assert text.startswith(

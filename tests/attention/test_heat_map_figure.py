@@ -9,7 +9,7 @@ from t2t_keras.errors import UserError
 from tests.attention.made_up import HOSTILE, H, R, made_up
 
 
-def fields_of(figure) -> dict[str, np.ndarray]:
+def read_fields(figure) -> dict[str, np.ndarray]:
     """Returns what each field shows, by its title."""
     return {
         axes.get_title(): axes.images[0].get_array()
@@ -21,7 +21,7 @@ def fields_of(figure) -> dict[str, np.ndarray]:
 def test_a_field_for_each_head_of_each_layer() -> None:
     for kind in ("encoder", "decoder", "memory"):
         attention = getattr(made_up(), kind)
-        fields = fields_of(heat_map_figure(attention))
+        fields = read_fields(heat_map_figure(attention))
         assert len(fields) == R * H, kind
         for r in range(R):
             for h in range(H):
@@ -33,7 +33,7 @@ def test_a_field_for_each_head_of_each_layer() -> None:
 def test_one_layer_and_all_fields_have_one_scale() -> None:
     attention = made_up(heads=5).encoder
     figure = heat_map_figure(attention, 2, title="Title")
-    fields = fields_of(figure)
+    fields = read_fields(figure)
     assert list(fields) == [f"layer 2, head {h}" for h in range(1, 6)]
     for number, field in enumerate(fields.values()):
         np.testing.assert_array_equal(field, attention.weights[1, number])

@@ -15,12 +15,12 @@ from matplotlib.patches import Rectangle
 from t2t_keras.attention.drawing import save_figure
 from t2t_keras.attention.line_figure import FAINTEST, line_figure
 from t2t_keras.attention.palette import head_color
-from t2t_keras.attention.words import merged
+from t2t_keras.attention.words import merge_words
 from t2t_keras.errors import UserError
 from tests.attention.made_up import HOSTILE, H, made_up
 
 
-def heights_of(figure: Figure, side: str) -> dict[int, float]:
+def read_heights(figure: Figure, side: str) -> dict[int, float]:
     """Returns where the text of each row stands."""
     texts = {text.get_gid(): text for text in figure.axes[0].texts}
     rows = [gid for gid in texts if gid and gid.startswith(f"{side}-")]
@@ -33,7 +33,7 @@ def drawn_lines(figure: Figure) -> dict[tuple[int, int, int], float]:
     A line belongs to the words that its ends stand nearest to.
     """
     found = {}
-    queries, keys = (heights_of(figure, side) for side in ("query", "key"))
+    queries, keys = (read_heights(figure, side) for side in ("query", "key"))
     for lines in figure.axes[0].collections:
         assert isinstance(lines, LineCollection)
         head = int(lines.get_gid().removeprefix("head-"))
@@ -76,7 +76,7 @@ def test_each_line_is_as_strong_as_its_weight() -> None:
 
 
 def test_one_word_s_lines_and_boxes() -> None:
-    attention = merged(made_up().memory)
+    attention = merge_words(made_up().memory)
     figure = line_figure(attention, 1, [1, 3], words=["Äpfel"])
     row = attention.queries.index("Äpfel")
     weights_HQC = attention.weights[0]
@@ -88,7 +88,7 @@ def test_one_word_s_lines_and_boxes() -> None:
         if isinstance(patch, Rectangle)
     }
     assert len(boxes) == 2 * len(attention.keys)
-    keys = heights_of(figure, "key")
+    keys = read_heights(figure, "key")
     for head in (1, 3):
         for key in range(len(attention.keys)):
             box = boxes[f"box-{head}-{key}"]
@@ -124,7 +124,7 @@ def test_words_stand_in_order_on_both_sides() -> None:
     for side in ("query", "key"):
         tokens = attention.queries if side == "query" else attention.keys
         assert [texts[f"{side}-{row}"] for row in range(len(tokens))] == list(tokens)
-        heights = heights_of(line_figure(attention, 1), side)
+        heights = read_heights(line_figure(attention, 1), side)
         assert sorted(heights, key=heights.__getitem__) == list(range(len(tokens)))
 
 
@@ -164,7 +164,7 @@ def test_hostile_words_are_drawn(tmp_path, form) -> None:
 def test_a_hundred_words() -> None:
     words = tuple(f"▁w{number}" for number in range(100))
     figure = line_figure(made_up(words, words).encoder, 1)
-    assert len(heights_of(figure, "query")) == 100
+    assert len(read_heights(figure, "query")) == 100
     assert figure.get_figheight() > 20
 
 

@@ -11,7 +11,7 @@ import pytest
 
 from t2t_keras.attention.page import SCALE, attention_page
 from t2t_keras.attention.palette import head_color
-from t2t_keras.attention.words import merged_sentence
+from t2t_keras.attention.words import merge_sentence_words
 from t2t_keras.runs.sentence_maps import SentenceMaps
 from tests.attention.browser import Page, opened_page
 from tests.attention.made_up import HOSTILE, SOURCE, TARGET, H, R, made_up
@@ -45,17 +45,17 @@ class Elements(HTMLParser):
             self.scripts[-1] += data
 
 
-def data_of(page: str) -> dict:
+def read_data(page: str) -> dict:
     return json.loads(Elements(page).scripts[0])
 
 
 @pytest.mark.parametrize("tokens", [(SOURCE, TARGET), (HOSTILE, HOSTILE)])
 def test_the_data_are_the_maps_to_three_digits(tokens) -> None:
     sentences = [made_up(*tokens, seed=1), made_up(TARGET, SOURCE, seed=2)]
-    data = data_of(attention_page(sentences))
+    data = read_data(attention_page(sentences))
     assert (data["scale"], data["layers"], data["heads"]) == (1000, R, [1, 2, 3])
     for found, maps in zip(data["sentences"], sentences, strict=True):
-        for unit, whole in (("subwords", maps), ("words", merged_sentence(maps))):
+        for unit, whole in (("subwords", maps), ("words", merge_sentence_words(maps))):
             for kind, attention in zip(whole._fields, whole, strict=True):
                 assert tuple(found[unit][kind]["queries"]) == attention.queries
                 assert tuple(found[unit][kind]["keys"]) == attention.keys
@@ -68,7 +68,7 @@ def test_the_data_are_the_maps_to_three_digits(tokens) -> None:
 
 
 def test_without_subwords_there_is_no_choice() -> None:
-    data = data_of(attention_page([made_up(("▁a", "▁b", "</s>"), ("▁c", "</s>"))]))
+    data = read_data(attention_page([made_up(("▁a", "▁b", "</s>"), ("▁c", "</s>"))]))
     assert data["units"] == ["words"]
     assert data["texts"] == [["a b", "c"]]
 
@@ -162,7 +162,7 @@ def word(side: str, index: int) -> str:
 @pytest.mark.slow
 def test_pointing_at_a_word_shows_its_lines_alone(show) -> None:
     maps = made_up()
-    encoder = merged_sentence(maps).encoder
+    encoder = merge_sentence_words(maps).encoder
     page = show([maps])
     assert page.complaints == []
     assert_lines(page, encoder.weights[R - 1])
@@ -177,7 +177,7 @@ def test_pointing_at_a_word_shows_its_lines_alone(show) -> None:
 @pytest.mark.slow
 def test_boxes_and_the_list_say_how_strong(show) -> None:
     maps = made_up()
-    encoder = merged_sentence(maps).encoder
+    encoder = merge_sentence_words(maps).encoder
     page = show([maps])
     page.mouse(word("queries", 2))
     opacities = page.value(
@@ -206,7 +206,7 @@ def test_boxes_and_the_list_say_how_strong(show) -> None:
 @pytest.mark.slow
 def test_a_click_keeps_a_word_and_escape_lets_go(show) -> None:
     maps = made_up()
-    weights = merged_sentence(maps).encoder.weights[R - 1]
+    weights = merge_sentence_words(maps).encoder.weights[R - 1]
     page = show([maps])
     page.mouse(word("keys", 2), click=True)
     page.mouse("h1")
@@ -222,7 +222,7 @@ def test_a_click_keeps_a_word_and_escape_lets_go(show) -> None:
 @pytest.mark.slow
 def test_keys_alone_reach_every_word(show) -> None:
     maps = made_up()
-    weights = merged_sentence(maps).encoder.weights[R - 1]
+    weights = merge_sentence_words(maps).encoder.weights[R - 1]
     page = show([maps])
     reached = []
     for _ in range(20):
@@ -256,7 +256,7 @@ def test_keys_alone_reach_every_word(show) -> None:
 def test_kind_tokens_layer_and_heads_are_chosen(show) -> None:
     sentences = [made_up(seed=8), made_up(TARGET, SOURCE, seed=9)]
     page = show(sentences, kind="memory")
-    words = [merged_sentence(maps) for maps in sentences]
+    words = [merge_sentence_words(maps) for maps in sentences]
     assert_lines(page, words[0].memory.weights[R - 1])
     page.mouse('label:has([value="decoder"])', click=True)
     page.mouse('label:has([value="subwords"])', click=True)
@@ -288,7 +288,7 @@ def test_kind_tokens_layer_and_heads_are_chosen(show) -> None:
 @pytest.mark.slow
 def test_the_address_says_what_is_shown_first(show) -> None:
     maps = made_up()
-    words = merged_sentence(maps)
+    words = merge_sentence_words(maps)
     page = show([maps], hash="#kind=memory&layer=1&heads=2,3&word=fielen")
     assert_lines(page, words.memory.weights[0], heads=(2, 3), query=2)
     page = show([maps], hash="#unit=subwords&kind=decoder&heads=1")
@@ -308,7 +308,7 @@ def test_the_overview_is_painted_with_the_weights(show) -> None:
         "[...canvas.getContext('2d').getImageData("
         "0, 0, canvas.width, canvas.height).data].filter((_, i) => i % 4 === 3))"
     )
-    weights = merged_sentence(maps).encoder.weights
+    weights = merge_sentence_words(maps).encoder.weights
     for field, expected in zip(alphas, weights.reshape(R * H, -1), strict=True):
         np.testing.assert_allclose(np.array(field) / 255, expected, atol=1.5 / 255)
 
@@ -338,7 +338,7 @@ def test_a_hundred_words_on_a_narrow_screen(show) -> None:
     page = show([maps], width=360, kind="memory")
     assert page.value("document.documentElement.scrollWidth") <= 360
     page.mouse(word("queries", 99))
-    assert_lines(page, merged_sentence(maps).memory.weights[R - 1], query=99)
+    assert_lines(page, merge_sentence_words(maps).memory.weights[R - 1], query=99)
     # Each word stands beside the ends of its lines.
     off = page.value(
         "Math.max(...[...document.querySelectorAll('#lines line')].map((line) => {"

@@ -4,10 +4,10 @@ import numpy as np
 
 from t2t_keras.attention.words import (
     is_punctuation,
-    merged,
-    merged_sentence,
-    spelled,
-    text_of,
+    join_pieces,
+    merge_sentence_words,
+    merge_words,
+    spell_word,
     word_starts,
 )
 from t2t_keras.runs.sentence_maps import AttentionMap
@@ -42,7 +42,7 @@ def membership(starts: list[int], pieces: int) -> np.ndarray:
 def test_words_look_on_average_and_are_looked_at_in_all() -> None:
     for kind in ("encoder", "decoder", "memory"):
         attention = getattr(made_up(), kind)
-        found = merged(attention)
+        found = merge_words(attention)
         queries = membership(word_starts(attention.queries), len(attention.queries))
         keys = membership(word_starts(attention.keys), len(attention.keys))
         expected = np.einsum(
@@ -59,7 +59,7 @@ def test_words_look_on_average_and_are_looked_at_in_all() -> None:
 
 
 def test_words_are_spelled() -> None:
-    maps = merged_sentence(made_up())
+    maps = merge_sentence_words(made_up())
     assert maps.encoder.queries == ("The", "apples", "fell", ".", "</s>")
     assert maps.memory.queries == ("Die", "Äpfel", "fielen", ".", "</s>")
     assert maps.decoder.keys == ("<s>", "Die", "Äpfel", "fielen", ".")
@@ -70,13 +70,13 @@ def test_what_has_no_subwords_stays_bit_by_bit() -> None:
     attention = AttentionMap(
         tuple("abcdef"), ("▁a", "▁b", "▁c", "▁d", ".", "!"), weights
     )
-    found = merged(attention._replace(queries=attention.keys))
+    found = merge_words(attention._replace(queries=attention.keys))
     np.testing.assert_array_equal(found.weights, weights)
     assert found.queries == ("a", "b", "c", "d", ".", "!")
 
 
 def test_hostile_pieces_keep_their_letters() -> None:
-    found = merged_sentence(made_up(HOSTILE, HOSTILE)).encoder
+    found = merge_sentence_words(made_up(HOSTILE, HOSTILE)).encoder
     np.testing.assert_allclose(found.weights.sum(-1), 1.0, atol=1e-5)
     assert "".join(found.keys) == (
         "".join(HOSTILE).replace("<0xF0><0x9F><0x98><0x80>", "😀").replace("▁", "")
@@ -93,12 +93,12 @@ def test_a_word_is_spelled() -> None:
         (["▁<0xZZ>"], "<0xZZ>"),
     )
     for pieces, text in rows:
-        assert spelled(pieces) == text, pieces
+        assert spell_word(pieces) == text, pieces
 
 
 def test_a_sentence_is_written_out() -> None:
-    assert text_of(["▁The", "▁app", "les", ".", "</s>"]) == "The apples."
-    assert text_of(["<s>", "</s>"]) == ""
+    assert join_pieces(["▁The", "▁app", "les", ".", "</s>"]) == "The apples."
+    assert join_pieces(["<s>", "</s>"]) == ""
 
 
 PUNCTUATION = (

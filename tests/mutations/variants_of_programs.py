@@ -132,14 +132,14 @@ VARIANTS_OF_PROGRAMS: tuple[Mutation, ...] = (
     Mutation(
         "a word's weights are sums over its subwords",
         "t2t_keras.attention.words",
-        "merged",
+        "merge_words",
         "weights / sizes_Q[:, None]",
         "weights",
     ),
     Mutation(
         "the position before is the one after",
-        "t2t_keras.attention.head_sums",
-        "HeadSums._of",
+        "t2t_keras.attention.head_statistics",
+        "HeadSums._sum_queries",
         "offset_QC == 1",
         "offset_QC == -1",
     ),

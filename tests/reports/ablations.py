@@ -2,10 +2,10 @@
 
 from collections.abc import Mapping, Sequence
 
-from t2t_keras.reports.ablation.results import Ablation, RowFacts, RunResult
+from t2t_keras.reports.ablation.results import Ablation, RowSummary, RunResult
 
 
-def ablation_of(
+def build_ablation(
     figures: Mapping[str, Sequence[tuple[float, float]]],
     seeds: int = 3,
     corpus: str = "grammar_ende/1.0.0 en-de",
@@ -21,7 +21,7 @@ def ablation_of(
         for seed, (perplexity, bleu) in enumerate(values, start=1)
     )
     rows = tuple(
-        RowFacts(name, f"{name}.flags", {} if not i else {"num_heads": i}, 411_904)
+        RowSummary(name, f"{name}.flags", {} if not i else {"num_heads": i}, 411_904)
         for i, name in enumerate(figures)
     )
     values = {"vocabulary_size": 1000, "sentences": 50, "steps": 40, **facts}

@@ -30,7 +30,7 @@ HOSTILE = (
 )
 
 
-def blocks_of(text: str) -> tuple[Block, ...]:
+def build_blocks(text: str) -> tuple[Block, ...]:
     """Every kind of block, holding a text wherever it can."""
     return (
         Heading(text),
@@ -50,6 +50,6 @@ def blocks_of(text: str) -> tuple[Block, ...]:
     )
 
 
-def page_of(text: str) -> Page:
+def build_page(text: str) -> Page:
     """A page of them."""
-    return Page(text, blocks_of(text))
+    return Page(text, build_blocks(text))

@@ -6,7 +6,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
-from t2t_keras.reports.run_facts import RunFacts, read_run
+from t2t_keras.reports.run_summary import RunSummary, read_run
 from t2t_keras.runs.model_dir import ModelDir
 from t2t_keras.settings.config import (
     DataConfig,
@@ -29,7 +29,7 @@ _COST = MappingProxyType(
 MODEL = ModelConfig(num_layers=2, d_model=16, d_ff=24, num_heads=2)
 
 
-def score_of(**values: Any) -> dict[str, Any]:
+def build_score(**values: Any) -> dict[str, Any]:
     """Scores as a run card keeps them."""
     return {
         "checkpoint": "averaged/step-40",
@@ -47,7 +47,7 @@ def score_of(**values: Any) -> dict[str, Any]:
     }
 
 
-def card_of(corpus: str, **facts: Any) -> dict[str, Any]:
+def build_card(corpus: str, **facts: Any) -> dict[str, Any]:
     """A run card of a finished run."""
     return {
         "started": "2026-01-02T03:04:05Z",
@@ -57,12 +57,14 @@ def card_of(corpus: str, **facts: Any) -> dict[str, Any]:
         "vocabulary": {"size": 300, "sha256": "ab" * 32},
         "training_cost": {"step": 40, **_COST},
         "averaged": {"steps": [20, 30, 40]},
-        "scores": {"test averaged/step-40": score_of()},
+        "scores": {"test averaged/step-40": build_score()},
         **facts,
     }
 
 
-def trained_as_asked(folder: Path, config: ExperimentConfig, **facts: Any) -> RunFacts:
+def write_scored_run(
+    folder: Path, config: ExperimentConfig, **facts: Any
+) -> RunSummary:
     """Writes a run whose updates are all made, averaged, and scored by its own search.
 
     Args:
@@ -71,7 +73,7 @@ def trained_as_asked(folder: Path, config: ExperimentConfig, **facts: Any) -> Ru
         facts: Of the card, in place of those.
     """
     steps, averaged = config.training.train_steps, config.training.average_checkpoints
-    score = score_of(
+    score = build_score(
         checkpoint=f"averaged/step-{steps}",
         step=steps,
         decoding=dataclasses.asdict(config.decoding),
@@ -83,7 +85,7 @@ def trained_as_asked(folder: Path, config: ExperimentConfig, **facts: Any) -> Ru
         "vocabulary": {"size": config.data.vocabulary_size},
     }
     corpus = config.data.dataset or "text files"
-    return written_run(folder, corpus, config=config, **{**card, **facts})
+    return write_run(folder, corpus, config=config, **{**card, **facts})
 
 
 def papers_base() -> ExperimentConfig:
@@ -117,14 +119,14 @@ def papers_parser() -> ExperimentConfig:
     )
 
 
-def written_run(
+def write_run(
     folder: Path,
     corpus: str = "wmt14_translate/de-en",
     model: ModelConfig = MODEL,
     data: DataConfig | None = None,
     config: ExperimentConfig | None = None,
     **facts: Any,
-) -> RunFacts:
+) -> RunSummary:
     """Writes a run and reads it back."""
     place = ModelDir(folder)
     folder.mkdir(parents=True)
@@ -134,7 +136,7 @@ def written_run(
         TrainingConfig(train_steps=40),
     )
     place.write_config(config, "A run.")
-    place.update_run_card(card_of(corpus, **facts))
+    place.update_run_card(build_card(corpus, **facts))
     lines = [
         {"step": 10, "loss": 5.0, "learning_rate": 0.1, "target_tokens_per_second": 9},
         {"step": 20, "loss": 4.0, "learning_rate": 0.2, "target_tokens_per_second": 8},

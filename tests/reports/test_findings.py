@@ -13,7 +13,7 @@ from t2t_keras.reports.findings import (
     perplexity_verdict,
 )
 from tests import paper_table_3
-from tests.reports.ablations import ablation_of
+from tests.reports.ablations import build_ablation
 
 WORSE = Claim("worse", "a1", "base", perplexity=1, bleu=-1)
 EQUAL = Claim("equal", "e", "base", perplexity=0, bleu=0)
@@ -79,7 +79,7 @@ E = ((5.01, 20.1),)
 
 
 def test_findings_are_told_by_the_rule() -> None:
-    ablation = ablation_of({"base": BASE, "a1": A1, "e": E, "d1": []})
+    ablation = build_ablation({"base": BASE, "a1": A1, "e": E, "d1": []})
     claims, rule = findings_blocks(ablation)
     assert isinstance(claims, Table) and isinstance(rule, Paragraph)
     assert "Welch's 95 % interval" in rule.text
@@ -103,12 +103,12 @@ def test_an_interval_may_be_wider_than_numbers_are() -> None:
     """Perplexities of 10 and 10^80: a sample spread of 114 in logarithms, and at one
     degree of freedom 12.7 of them."""
     wild = ((10.0, 1.0), (1e80, 1.0))
-    claims, _ = findings_blocks(ablation_of({"base": BASE[:2], "a1": wild}))
+    claims, _ = findings_blocks(build_ablation({"base": BASE[:2], "a1": wild}))
     assert isinstance(claims, Table)
     (cell,) = [row.cells[3] for row in claims.rows]
     assert isinstance(cell, str) and cell.endswith(" … inf)")
 
 
 def test_without_two_rows_of_a_finding_there_is_no_table() -> None:
-    assert findings_blocks(ablation_of({"base": BASE, "mine": A1})) == []
-    assert findings_blocks(ablation_of({"a1": A1})) == []
+    assert findings_blocks(build_ablation({"base": BASE, "mine": A1})) == []
+    assert findings_blocks(build_ablation({"a1": A1})) == []

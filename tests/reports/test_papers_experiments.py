@@ -6,11 +6,11 @@ from types import MappingProxyType
 from t2t_keras.reports.papers_experiments import (
     is_papers_parser,
     is_papers_translator,
-    target_of,
+    wmt_target_language,
 )
 from t2t_keras.settings.config import BASE, BIG, ExperimentConfig
 from t2t_keras.settings.flat import flat, unflat
-from tests.reports.runs import papers_base, papers_parser, score_of, trained_as_asked
+from tests.reports.runs import build_score, papers_base, papers_parser, write_scored_run
 
 
 def with_settings(config: ExperimentConfig, **changes) -> ExperimentConfig:
@@ -44,7 +44,7 @@ def test_the_papers_translators_are_known(tmp_path) -> None:
         ({**LARGE, **FRENCH, "dropout_rate": 0.1}, BIG, "fr"),
     ]
     for number, (changes, model, language) in enumerate(translators):
-        run = trained_as_asked(
+        run = write_scored_run(
             tmp_path / str(number), with_settings(papers_base(), **changes)
         )
         found = [
@@ -80,7 +80,7 @@ def test_a_variation_is_none_of_them(tmp_path) -> None:
         {**LARGE, **FRENCH},  # a dropout of 0.3 to French
     ]
     for number, changes in enumerate(variations):
-        run = trained_as_asked(
+        run = write_scored_run(
             tmp_path / str(number), with_settings(papers_base(), **changes)
         )
         for model in (BASE, BIG):
@@ -100,24 +100,24 @@ def test_what_is_not_finished_or_scored_otherwise_is_none(tmp_path) -> None:
         {"scores": {}},
         {"training_cost": {}},
         {"training_cost": {"step": 99_000, "flops": 1e18}},
-        {"scores": {SHORT: score_of(step=90_000)}},
+        {"scores": {SHORT: build_score(step=90_000)}},
         {
             "scores": {
-                "test averaged/step-100000": score_of(step=1e5, decoding=greedy())
+                "test averaged/step-100000": build_score(step=1e5, decoding=greedy())
             }
         },
         {"averaged": {"steps": [100_000]}},
         {"vocabulary": {}},
     ]
     for number, facts in enumerate(unfinished):
-        run = trained_as_asked(tmp_path / str(number), papers_base(), **facts)
+        run = write_scored_run(tmp_path / str(number), papers_base(), **facts)
         assert not is_papers_translator(run, BASE, "de"), facts
 
 
 def test_only_wmt14_has_the_papers_test_set(tmp_path) -> None:
     def target(number: int, **changes) -> str | None:
         config = with_settings(papers_base(), **changes)
-        return target_of(trained_as_asked(tmp_path / str(number), config))
+        return wmt_target_language(write_scored_run(tmp_path / str(number), config))
 
     assert target(1) == "de"
     assert target(2, **FRENCH) == "fr"
@@ -136,7 +136,7 @@ def parser(folder, changes=(), **score):
         **{"step": 100_000, "sentences": 2416, "f1": 91.3},
         **{"decoding": dataclasses.asdict(config.decoding), **score},
     }
-    return trained_as_asked(folder, config, scores={"test averaged/step-100000": score})
+    return write_scored_run(folder, config, scores={"test averaged/step-100000": score})
 
 
 def test_the_papers_parsers_are_known(tmp_path) -> None:

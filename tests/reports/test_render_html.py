@@ -6,7 +6,7 @@ from html.parser import HTMLParser
 
 from t2t_keras.reports.blocks import Figure, Heading, Missing, Page, Row, Table
 from t2t_keras.reports.rendering import anchor, render_html
-from tests.reports.pages import HOSTILE, page_of
+from tests.reports.pages import HOSTILE, build_page
 
 VOID = frozenset({"meta", "img"})
 
@@ -38,9 +38,9 @@ class Reader(HTMLParser):
 
 
 def test_a_hostile_text_is_shown_and_does_nothing() -> None:
-    harmless = Reader(render_html(page_of("word")))
+    harmless = Reader(render_html(build_page("word")))
     for text in HOSTILE:
-        read = Reader(render_html(page_of(text)))
+        read = Reader(render_html(build_page(text)))
         # The very tags of a harmless text, and the text itself.
         assert read.tags == harmless.tags, text
         names = [name for name, _ in read.attributes]
@@ -53,12 +53,12 @@ def test_a_hostile_text_is_shown_and_does_nothing() -> None:
 
 
 def test_no_other_file_and_no_network_is_needed() -> None:
-    read = Reader(render_html(page_of("http://example.org/x.css")))
+    read = Reader(render_html(build_page("http://example.org/x.css")))
     for name, value in read.attributes:
         if name in ("src", "href"):
             assert value and value.startswith(("data:image/svg+xml;base64,", "#"))
     assert not {"script", "link", "iframe", "object", "base"} & set(read.tags)
-    style = re.search(r"<style>(.*?)</style>", render_html(page_of("x")), re.DOTALL)
+    style = re.search(r"<style>(.*?)</style>", render_html(build_page("x")), re.DOTALL)
     assert style and not re.search(r"url\(|@import", style[1])
 
 

@@ -8,7 +8,7 @@ from t2t_keras.reports.rendering import (
     figure_file,
     render_markdown,
 )
-from tests.reports.pages import HOSTILE, page_of
+from tests.reports.pages import HOSTILE, build_page
 
 
 def test_an_escaped_text_reads_back_and_means_nothing() -> None:
@@ -34,7 +34,7 @@ def test_a_table_keeps_its_columns() -> None:
 
 def test_a_page_has_the_lines_of_a_harmless_one() -> None:
     def kinds(words: str) -> list[str]:
-        lines = render_markdown(page_of(words), "r").splitlines()
+        lines = render_markdown(build_page(words), "r").splitlines()
         # A command is shown as it is, line by line, which indenting makes safe.
         return [line[:1] for line in lines if not line.startswith("    ")]
 

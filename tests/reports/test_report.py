@@ -7,8 +7,8 @@ from t2t_keras.reports.ablation.results import write_results
 from t2t_keras.reports.blocks import Heading, Table
 from t2t_keras.reports.rendering import render_html, render_markdown
 from t2t_keras.reports.report import ablation_page, read_sources, report_page
-from tests.reports.ablations import ablation_of
-from tests.reports.runs import written_run
+from tests.reports.ablations import build_ablation
+from tests.reports.runs import write_run
 
 
 def no_texts(_) -> None:
@@ -17,10 +17,10 @@ def no_texts(_) -> None:
 
 @pytest.fixture
 def folders(tmp_path) -> list[str]:
-    written_run(tmp_path / "one")
-    written_run(tmp_path / "two")
+    write_run(tmp_path / "one")
+    write_run(tmp_path / "two")
     (tmp_path / "rows").mkdir()
-    write_results(ablation_of({"base": [(5.0, 20.0)]}), tmp_path / "rows")
+    write_results(build_ablation({"base": [(5.0, 20.0)]}), tmp_path / "rows")
     return [str(tmp_path / name) for name in ("one", "rows", "two")]
 
 
@@ -72,7 +72,7 @@ def test_files_of_two_runs_have_two_names(folders) -> None:
 
 def test_hostile_words_of_a_run_do_nothing(tmp_path) -> None:
     evil = "<script>alert(1)</script>|x"
-    run = written_run(tmp_path / "run", evil)
+    run = write_run(tmp_path / "run", evil)
     (run.place.translations / "test-averaged-step-41.txt").write_text(f"{evil}\n")
     sources = read_sources([str(tmp_path / "run")])
     page = report_page(sources, lambda _: ([evil], [evil]))
@@ -82,7 +82,7 @@ def test_hostile_words_of_a_run_do_nothing(tmp_path) -> None:
 
 
 def test_an_ablation_has_a_page_of_its_own() -> None:
-    page = ablation_page(ablation_of({"base": [(5.0, 20.0)]}))
+    page = ablation_page(build_ablation({"base": [(5.0, 20.0)]}))
     assert page.title == "Variations on grammar_ende/1.0.0 en-de"
     assert "arXiv 1706.03762v7" in render_html(page)
 

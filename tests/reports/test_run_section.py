@@ -10,13 +10,13 @@ from t2t_keras.reports.blocks import (
     Sample,
     Table,
 )
-from t2t_keras.reports.run_facts import read_run
 from t2t_keras.reports.run_section import run_blocks
+from t2t_keras.reports.run_summary import read_run
 from t2t_keras.settings.config import DataConfig, ExperimentConfig, TrainingConfig
-from tests.reports.runs import score_of, written_run
+from tests.reports.runs import build_score, write_run
 
 
-def of_kind(blocks, kind):
+def select_kind(blocks, kind):
     return [block for block in blocks if isinstance(block, kind)]
 
 
@@ -25,19 +25,19 @@ def no_texts(_) -> None:
 
 
 def test_what_a_finished_run_shows(tmp_path) -> None:
-    run = written_run(tmp_path / "run")
+    run = write_run(tmp_path / "run")
     blocks = run_blocks(run, "run-1", no_texts)
     assert blocks[0] == Heading(f"The run {tmp_path / 'run'}")
     summary = blocks[1]
     assert isinstance(summary, Paragraph)
     assert "2 layers of width 16 with 2 heads" in summary.text
     assert "40 of 40 steps" in summary.text
-    scores, data = of_kind(blocks, Table)
+    scores, data = select_kind(blocks, Table)
     assert scores.rows[0].cells == (
         *("test averaged/step-40", "1,234", "27.64", "28.15", "51.50", "4.567"),
         "beam 4, alpha 0.6",
     )
-    signatures = of_kind(blocks, Paragraph)[1].text
+    signatures = select_kind(blocks, Paragraph)[1].text
     for words in ("mean of 3 checkpoints, steps 20, 30, 40", "BLEU|tok:13a", "chrF2"):
         assert words in signatures
     values = {row.cells[0]: row.cells[1] for row in data.rows}
@@ -45,16 +45,16 @@ def test_what_a_finished_run_shows(tmp_path) -> None:
     assert values["padding"] == "12.5%"
     assert values["source tokens"] == Missing("unknown")
     assert values["tensorflow"] == "2.21.0"
-    (figure,) = of_kind(blocks, Figure)
+    (figure,) = select_kind(blocks, Figure)
     assert figure.name == "run-1-curves"
     for title in ("Loss", "BLEU", "Learning rate", "Target tokens"):
         assert title in figure.alt
 
 
 def test_every_setting_is_listed_and_what_differs_set_apart(tmp_path) -> None:
-    blocks = run_blocks(written_run(tmp_path / "run"), "r", no_texts)
-    (details,) = of_kind(blocks, Details)
-    (table,) = of_kind(details.blocks, Table)
+    blocks = run_blocks(write_run(tmp_path / "run"), "r", no_texts)
+    (details,) = select_kind(blocks, Details)
+    (table,) = select_kind(details.blocks, Table)
     apart = {row.cells[0] for row in table.rows if row.ours}
     assert apart == {
         *("--dataset", "--num_layers", "--d_model", "--d_ff", "--num_heads"),
@@ -64,9 +64,9 @@ def test_every_setting_is_listed_and_what_differs_set_apart(tmp_path) -> None:
 
 
 def test_translations_stand_beside_their_sources(tmp_path) -> None:
-    run = written_run(tmp_path / "run")
+    run = write_run(tmp_path / "run")
     texts = ["one", "two", "three"], ["Eins", "Zwei", "Drei"]
-    samples = of_kind(run_blocks(run, "r", lambda _: texts), Sample)
+    samples = select_kind(run_blocks(run, "r", lambda _: texts), Sample)
     assert samples == [
         Sample("one", "Eins", "eins"),
         Sample("two", "Zwei", "zwei"),
@@ -75,28 +75,29 @@ def test_translations_stand_beside_their_sources(tmp_path) -> None:
 
 
 def test_another_test_set_is_not_taken_for_the_translated_one(tmp_path) -> None:
-    run = written_run(tmp_path / "run")
+    run = write_run(tmp_path / "run")
     blocks = run_blocks(run, "r", lambda _: (["one"], ["Eins"]))
-    assert [sample.source for sample in of_kind(blocks, Sample)] == [None] * 3
-    assert any("not at hand" in each.text for each in of_kind(blocks, Paragraph))
+    assert [sample.source for sample in select_kind(blocks, Sample)] == [None] * 3
+    assert any("not available" in each.text for each in select_kind(blocks, Paragraph))
 
 
 def test_without_texts_a_parsers_trees_have_no_words(tmp_path) -> None:
     trees = DataConfig(dataset="grammar_ende", target_language="tree")
-    run = written_run(tmp_path / "run", data=trees)
+    run = write_run(tmp_path / "run", data=trees)
     path = run.place.translations / "test-averaged-step-40.txt"
     path.write_text("(S (NP (PRP$ my) (NN dog)) (VP (VBZ runs)) (. .))\n(: --)\n")
     shown = [
-        sample.translation for sample in of_kind(run_blocks(run, "r", no_texts), Sample)
+        sample.translation
+        for sample in select_kind(run_blocks(run, "r", no_texts), Sample)
     ]
     assert shown == ["(S (NP PRP$ NN) (VP VBZ) .)", ":"]
 
 
 def test_samples_come_from_all_over_a_long_set_and_are_not_endless(tmp_path) -> None:
-    run = written_run(tmp_path / "run")
+    run = write_run(tmp_path / "run")
     lines = "".join(f"{i} {'x' * 500}\n" for i in range(600))
     (run.place.translations / "test-averaged-step-100.txt").write_text(lines)
-    samples = of_kind(run_blocks(run, "r", no_texts), Sample)
+    samples = select_kind(run_blocks(run, "r", no_texts), Sample)
     # The newest weights', 100 after 40.
     assert [sample.translation.split()[0] for sample in samples] == [
         *("0", "100", "200", "300", "400", "500")
@@ -107,57 +108,59 @@ def test_samples_come_from_all_over_a_long_set_and_are_not_endless(tmp_path) -> 
 def test_a_run_that_is_scored_on_dev_shows_that_set(tmp_path) -> None:
     training = TrainingConfig(train_steps=40, score_split="dev")
     config = ExperimentConfig(DataConfig(dataset="reverse"), training=training)
-    run = written_run(tmp_path / "run", config=config)
+    run = write_run(tmp_path / "run", config=config)
     blocks = run_blocks(run, "r", no_texts)
-    assert of_kind(blocks, Sample) == []
-    said = [each.text for each in of_kind(blocks, Paragraph)]
+    assert select_kind(blocks, Sample) == []
+    said = [each.text for each in select_kind(blocks, Paragraph)]
     assert "No dev set has been translated yet." in said
     (run.place.translations / "dev-averaged-step-40.txt").write_text("sechs\n")
-    (sample,) = of_kind(run_blocks(run, "r", lambda _: (["six"], ["Sechs"])), Sample)
+    (sample,) = select_kind(
+        run_blocks(run, "r", lambda _: (["six"], ["Sechs"])), Sample
+    )
     assert sample == Sample("six", "Sechs", "sechs")
 
 
 def test_a_run_that_has_just_begun_says_what_is_missing(tmp_path) -> None:
-    run = written_run(tmp_path / "run", scores={})
+    run = write_run(tmp_path / "run", scores={})
     run.place.metrics_file.unlink()
     (run.place.translations / "test-averaged-step-40.txt").unlink()
     blocks = run_blocks(read_run(run.name), "r", no_texts)
-    said = " ".join(each.text for each in of_kind(blocks, Paragraph))
+    said = " ".join(each.text for each in select_kind(blocks, Paragraph))
     assert "Not scored yet." in said
     assert "Not one line of metrics.jsonl" in said
     assert "No test set has been translated yet." in said
-    (command,) = of_kind(blocks, Command)
+    (command,) = select_kind(blocks, Command)
     assert command.text == f"python -m t2t_keras.evaluate --model_dir={run.name}"
 
 
 def test_a_language_without_a_tokenizer_has_no_papers_bleu(tmp_path) -> None:
-    score = score_of()
+    score = build_score()
     del score["tokenized_bleu"], score["tokenized_bleu_signature"]
-    run = written_run(tmp_path / "run", scores={"test averaged/step-40": score})
-    scores = of_kind(run_blocks(run, "r", no_texts), Table)[0]
+    run = write_run(tmp_path / "run", scores={"test averaged/step-40": score})
+    scores = select_kind(run_blocks(run, "r", no_texts), Table)[0]
     assert scores.rows[0].cells[3] == Missing("no tokenizer")
 
 
 def test_what_another_search_wrote_is_no_sample_of_the_run(tmp_path) -> None:
-    run = written_run(tmp_path / "run")
+    run = write_run(tmp_path / "run")
     greedy = run.place.translations / "test-averaged-step-90-beam-1-alpha-0.6.txt"
     greedy.write_text("uno\ndos\n")
-    samples = of_kind(run_blocks(run, "r", no_texts), Sample)
+    samples = select_kind(run_blocks(run, "r", no_texts), Sample)
     assert [sample.translation for sample in samples] == ["eins", "zwei", "drei"]
 
 
 def test_a_parsers_f1_has_a_curve(tmp_path) -> None:
-    run = written_run(tmp_path / "run")
+    run = write_run(tmp_path / "run")
     run.place.metrics_file.write_text(
         '{"step": 10, "dev_f1_greedy": 31.0}\n{"step": 20, "dev_f1_greedy": 62.5}\n'
     )
-    (figure,) = of_kind(run_blocks(read_run(run.name), "r", no_texts), Figure)
+    (figure,) = select_kind(run_blocks(read_run(run.name), "r", no_texts), Figure)
     assert figure.alt == "Curves over steps: F1 of dev sentences, greedy"
 
 
 def test_a_parser_shows_its_brackets(tmp_path) -> None:
     parser = {"step": 40, "sentences": 10, "f1": 91.3, "perplexity": 1.1}
-    run = written_run(tmp_path / "run", scores={"test averaged/step-40": parser})
-    scores = of_kind(run_blocks(run, "r", no_texts), Table)[0]
+    run = write_run(tmp_path / "run", scores={"test averaged/step-40": parser})
+    scores = select_kind(run_blocks(run, "r", no_texts), Table)[0]
     assert "EVALB" in scores.caption
     assert scores.rows[0].cells[2] == "91.30"

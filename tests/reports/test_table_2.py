@@ -12,10 +12,10 @@ from t2t_keras.settings.config import (
     TrainingConfig,
 )
 from tests.reports.runs import (
+    build_score,
     papers_base,
-    score_of,
-    trained_as_asked,
-    written_run,
+    write_run,
+    write_scored_run,
 )
 
 NOT_RUN = Missing()
@@ -43,7 +43,7 @@ def ours(runs) -> dict[str, tuple]:
 
 
 def test_a_base_run_on_wmt14_stands_beside_the_papers(tmp_path) -> None:
-    run = trained_as_asked(tmp_path / "run", papers_base())
+    run = write_scored_run(tmp_path / "run", papers_base())
     _, scores, costs = tables([run])
     assert ours([run]) == {
         "this project, base": ("28.15", NOT_RUN, "2.5·10¹⁸", NOT_RUN),
@@ -70,7 +70,7 @@ def test_a_big_run_to_french_has_its_own_column(tmp_path) -> None:
         dataclasses.replace(BIG, dropout_rate=0.1),
         TrainingConfig(train_steps=300_000, average_checkpoints=20),
     )
-    run = trained_as_asked(tmp_path / "r", config)
+    run = write_scored_run(tmp_path / "r", config)
     assert ours([run])["this project, big"] == (NOT_RUN, "28.15", NOT_RUN, "2.5·10¹⁸")
 
 
@@ -81,15 +81,15 @@ def test_a_variation_of_base_is_not_base(tmp_path) -> None:
     model = dataclasses.replace(base.model, dropout_rate=0.0)
     data = dataclasses.replace(base.data, mixture=("more.tsv:1/2",))
     others = [
-        trained_as_asked(tmp_path / "d1", dataclasses.replace(base, model=model)),
-        trained_as_asked(tmp_path / "mixed", dataclasses.replace(base, data=data)),
-        trained_as_asked(tmp_path / "new", base, scores={}, training_cost={}),
+        write_scored_run(tmp_path / "d1", dataclasses.replace(base, model=model)),
+        write_scored_run(tmp_path / "mixed", dataclasses.replace(base, data=data)),
+        write_scored_run(tmp_path / "new", base, scores={}, training_cost={}),
     ]
     assert set(ours(others).values()) == {(NOT_RUN,) * 4}
     score = {**others[0].card["scores"]["test averaged/step-100000"]}
     score["tokenized_bleu"] = 27.31
     scored = {"test averaged/step-100000": score}
-    real = trained_as_asked(tmp_path / "base", base, scores=scored)
+    real = write_scored_run(tmp_path / "base", base, scores=scored)
     assert ours([*others, real])["this project, base"][0] == "27.31"
     assert len(tables([*others, real])[1].rows) == 4
 
@@ -100,13 +100,13 @@ def test_files_of_another_test_set_are_named(tmp_path) -> None:
         test_source=("/my/own/news.en",),
         test_target=("/my/own/news.de",),
     )
-    run = written_run(tmp_path / "run", model=BASE, data=data)
+    run = write_run(tmp_path / "run", model=BASE, data=data)
     assert tables([run])[1].rows[0].cells[1] == "news.en, news.de (en-de)"
 
 
 def test_a_parser_is_no_run_of_this_table_but_has_a_cost(tmp_path) -> None:
     parser = {"step": 40, "sentences": 10, "f1": 91.3}
-    run = written_run(
+    run = write_run(
         tmp_path / "run",
         "trees",
         data=DataConfig(dataset="grammar_ende", target_language="tree"),
@@ -114,14 +114,14 @@ def test_a_parser_is_no_run_of_this_table_but_has_a_cost(tmp_path) -> None:
     )
     _, costs = tables([run])
     assert costs.caption == "Training cost in FLOPs"
-    translator = written_run(tmp_path / "other")
+    translator = write_run(tmp_path / "other")
     scores = tables([run, translator])[1]
     assert [row.cells[0] for row in scores.rows] == [translator.name]
 
 
 def test_another_search_is_named(tmp_path) -> None:
-    greedy = score_of(decoding={"beam_size": 1, "alpha": 0.6, "extra_length": 50})
-    run = written_run(tmp_path / "run", scores={"test averaged/step-40": greedy})
+    greedy = build_score(decoding={"beam_size": 1, "alpha": 0.6, "extra_length": 50})
+    run = write_run(tmp_path / "run", scores={"test averaged/step-40": greedy})
     assert tables([run])[1].rows[0].cells[4] == "beam 1, alpha 0.6"
 
 
@@ -134,19 +134,19 @@ def test_a_measured_ceiling_gives_the_papers_estimate(tmp_path) -> None:
         "flops_per_second": 2.8e11,
         "paper_estimate_flops": 4.2e15,
     }
-    run = written_run(tmp_path / "run", training_cost=cost)
+    run = write_run(tmp_path / "run", training_cost=cost)
     assert tables([run])[2].rows[0].cells[5] == "4.2·10¹⁵"
 
 
 def test_what_a_run_lacks_is_named(tmp_path) -> None:
-    run = written_run(tmp_path / "run", training_cost={}, scores={}, averaged={})
+    run = write_run(tmp_path / "run", training_cost={}, scores={}, averaged={})
     _, scores, costs = tables([run])
     assert scores.rows[0].cells[2:] == (NOT_RUN,) * 6
     assert costs.rows[0].cells[1:] == (NOT_RUN,) * 9
 
 
 def test_a_language_without_the_papers_bleu(tmp_path) -> None:
-    score = score_of()
+    score = build_score()
     del score["tokenized_bleu"]
-    run = written_run(tmp_path / "r", scores={"test averaged/step-40": score})
+    run = write_run(tmp_path / "r", scores={"test averaged/step-40": score})
     assert tables([run])[1].rows[0].cells[5] == NOT_RUN

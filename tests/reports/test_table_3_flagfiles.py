@@ -24,13 +24,13 @@ SCALE = MappingProxyType(
 )
 
 
-def config_of(folder: str, name: str) -> ExperimentConfig:
+def read_config(folder: str, name: str) -> ExperimentConfig:
     return config_from_flagfile(f"configs/{folder}/{name}.flags")
 
 
 def changed(name: str, base: str, folder: str) -> dict[str, float]:
     """What a flagfile sets otherwise than another does."""
-    before, after = (flat(config_of(folder, each)) for each in (base, name))
+    before, after = (flat(read_config(folder, each)) for each in (base, name))
     return {key: after[key] for key in after if after[key] != before[key]}
 
 
@@ -50,7 +50,7 @@ def test_every_row_has_a_flagfile(folder, names) -> None:
 
 def test_the_base_row_is_the_base_model_without_averaging() -> None:
     base = flat(config_from_flagfile("configs/base.flags"))
-    row = flat(config_of("table3", "base"))
+    row = flat(read_config("table3", "base"))
     assert {key for key in row if row[key] != base[key]} == OURS
     assert row["average_checkpoints"] == 1
     assert row["score_split"] == "dev"
@@ -64,13 +64,13 @@ def test_a_row_differs_in_what_its_cells_say() -> None:
 
 
 def test_row_e_learns_a_position_for_every_token() -> None:
-    longest = config_of("table3", "base").data.max_length
+    longest = read_config("table3", "base").data.max_length
     assert changed("e", "base", "table3") == {"learned_positions": longest}
 
 
 def test_the_big_row_is_the_big_model_without_averaging() -> None:
     big = flat(config_from_flagfile("configs/big.flags"))
-    row = flat(config_of("table3", "big"))
+    row = flat(read_config("table3", "big"))
     assert {key for key in row if row[key] != big[key]} == OURS
     for name, value in ROWS["big"].settings.items():
         assert row[name] == value, name
@@ -86,7 +86,7 @@ def test_a_small_row_differs_in_the_same_proportion() -> None:
 
 
 def test_the_small_base_is_the_papers_in_proportion() -> None:
-    small = flat(config_of("table3_small", "base"))
+    small = flat(read_config("table3_small", "base"))
     for name, value in ROWS["base"].settings.items():
         if name != "train_steps":
             assert small[name] == value * SCALE.get(name, 1), name

@@ -6,10 +6,10 @@ from t2t_keras.reports.blocks import Missing, Table
 from t2t_keras.reports.table_4 import parser_scores, table_4_blocks
 from t2t_keras.settings.config import DataConfig
 from tests.reports.runs import (
+    build_score,
     papers_parser,
-    score_of,
-    trained_as_asked,
-    written_run,
+    write_run,
+    write_scored_run,
 )
 
 WSJ = "WSJ section 23"
@@ -21,7 +21,7 @@ def tables(runs) -> list[Table]:
 
 def test_the_papers_parsers_and_ours_not_run(tmp_path) -> None:
     # A translator is no parser.
-    (table,) = tables([written_run(tmp_path / "run")])
+    (table,) = tables([write_run(tmp_path / "run")])
     assert ("Transformer (4 layers)", "semi-supervised", WSJ, "92.7") in {
         row.cells for row in table.rows
     }
@@ -38,7 +38,7 @@ def test_a_parser_of_section_23_stands_beside_the_papers(tmp_path) -> None:
         **{"step": 100_000, "sentences": 2416, "f1": 91.27},
         "decoding": dataclasses.asdict(config.decoding),
     }
-    run = trained_as_asked(
+    run = write_scored_run(
         tmp_path / "run", config, scores={"test averaged/step-100000": score}
     )
     ours = [row.cells for row in tables([run])[0].rows if row.ours]
@@ -60,11 +60,11 @@ def test_a_parser_of_other_trees_is_named_as_what_it_is(tmp_path) -> None:
     )
     score = {"step": 40, "sentences": 1345, "f1": 61.234, "errors": 20}
     scores = {"test averaged/step-40": score}
-    files = written_run(tmp_path / "files", "text files", data=data, scores=scores)
+    files = write_run(tmp_path / "files", "text files", data=data, scores=scores)
     data = DataConfig(dataset="grammar_ende", target_language="tree")
     score = {"step": 40, "f1": 98.7, "errors": 0}
     scores = {"test averaged/step-40": score}
-    bundled = written_run(tmp_path / "b", "grammar 1.0", data=data, scores=scores)
+    bundled = write_run(tmp_path / "b", "grammar 1.0", data=data, scores=scores)
     ours = [row.cells for row in tables([files, bundled])[0].rows if row.ours]
     assert ours[:2] == [
         ("this project", "WSJ only", WSJ, Missing()),
@@ -86,9 +86,7 @@ def test_a_parser_of_other_trees_is_named_as_what_it_is(tmp_path) -> None:
 def test_a_parser_of_the_report_has_a_table_of_its_own(tmp_path) -> None:
     figures = {"recall": 98.0, "precision": 99.5, "complete_match": 70.0}
     parser = {"step": 40, "sentences": 1000, "f1": 98.765, **figures}
-    run = written_run(
-        tmp_path / "run", "trees", scores={"test averaged/step-40": parser}
-    )
+    run = write_run(tmp_path / "run", "trees", scores={"test averaged/step-40": parser})
     _, table = tables([run])
     assert f"{tmp_path / 'run'}, on trees: labeled brackets" in table.caption
     assert [row.cells for row in table.rows] == [
@@ -100,6 +98,6 @@ def test_a_parser_of_the_report_has_a_table_of_its_own(tmp_path) -> None:
 
 
 def test_scores_of_translations_are_none_of_a_parser(tmp_path) -> None:
-    scores = {"a": {"step": 1, "f1": 90.0}, "b": score_of()}
-    run = written_run(tmp_path / "run", scores=scores)
+    scores = {"a": {"step": 1, "f1": 90.0}, "b": build_score()}
+    run = write_run(tmp_path / "run", scores=scores)
     assert [name for name, _ in parser_scores(run)] == ["a"]

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from t2t_keras.runs.sentence_maps import SentenceMaps, sentence_maps, title_of
+from t2t_keras.runs.sentence_maps import SentenceMaps, kind_title, sentence_maps
 
 RNG_SEED = 3
 
@@ -25,4 +25,4 @@ def test_padding_is_left_out_and_sides_are_named() -> None:
 
 def test_every_kind_has_a_title() -> None:
     for kind in SentenceMaps._fields:
-        assert "attention" in title_of(kind), kind
+        assert "attention" in kind_title(kind), kind

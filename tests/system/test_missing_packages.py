@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from t2t_keras.attention.sentence_attention import of_export
+from t2t_keras.attention.sentence_attention import attention_of_export
 from t2t_keras.errors import MissingPackage
 from t2t_keras.input_pipeline.corpora.corpus import open_corpus
 from t2t_keras.input_pipeline.records.tokenized import tokenize_corpus
@@ -57,7 +57,7 @@ def test_what_needs_a_package_names_it(blocked, tmp_path):
     vocabulary = SubwordVocabulary(learn_subwords(TEXT * 5, vocabulary_size=280))
     for package, task in (
         ("tensorflow-text", lambda: vocabulary.tokenizer),
-        ("tensorflow-text", lambda: of_export(tmp_path)),
+        ("tensorflow-text", lambda: attention_of_export(tmp_path)),
         ("tensorflow-datasets", lambda: open_corpus("reverse")),
     ):
         with pytest.raises(MissingPackage, match=f"pip install {package}"):

@@ -37,7 +37,7 @@ def test_a_corpus_that_is_gone_costs_its_sentences_alone(
     assert done.status == 0
     assert "warning: " in done.stderr and "no test set" in done.stderr
     page = (tmp_path / "out" / "report.md").read_text(encoding="utf-8")
-    assert "The test set itself is not at hand here." in page
+    assert "The test set itself is not available here." in page
 
 
 def test_a_run_that_is_scored_on_dev_shows_its_dev_set(own_short_run) -> None:

@@ -9,7 +9,7 @@ import pytest
 import tensorflow as tf
 
 from t2t_keras.attention import sentence_attention
-from t2t_keras.attention.head_sums import HeadSums
+from t2t_keras.attention.head_statistics import HeadSums
 from t2t_keras.decoding.settings import BeamSearchSettings
 from t2t_keras.errors import UserError
 from t2t_keras.model.attention_maps import attention_maps
@@ -47,8 +47,8 @@ def trained():
 
 
 @pytest.fixture(scope="module")
-def of_trained(trained):
-    return sentence_attention.of_trained(trained, CONFIG.decoding)
+def attention_of_run(trained):
+    return sentence_attention.attention_of_run(trained, CONFIG.decoding)
 
 
 @pytest.fixture(scope="module")
@@ -111,26 +111,26 @@ def assert_maps(alone, found) -> None:
 # The last one leaves room for one sentence at a time, whatever its length.
 @pytest.mark.parametrize("weights_at_once", [1 << 24, 9_000, 1])
 def test_maps_are_the_model_s_whatever_shares_a_batch(
-    alone, of_trained, monkeypatch, weights_at_once
+    alone, attention_of_run, monkeypatch, weights_at_once
 ) -> None:
     monkeypatch.setattr(sentence_maps, "WEIGHTS_AT_ONCE", weights_at_once)
-    assert_maps(alone, list(of_trained.maps(SOURCES, TARGETS)))
+    assert_maps(alone, list(attention_of_run.maps(SOURCES, TARGETS)))
 
 
-def test_sums_do_not_know_of_batches(of_trained, monkeypatch) -> None:
+def test_sums_do_not_know_of_batches(attention_of_run, monkeypatch) -> None:
     facts = []
     for weights_at_once in (1 << 24, 1):
         monkeypatch.setattr(sentence_maps, "WEIGHTS_AT_ONCE", weights_at_once)
         sums = HeadSums()
-        for maps, _ in of_trained.maps(SOURCES, TARGETS):
+        for maps, _ in attention_of_run.maps(SOURCES, TARGETS):
             sums.add(maps)
-        facts.append(sums.facts())
+        facts.append(sums.means())
     for one, other in zip(*facts, strict=True):
         assert one[3:] == pytest.approx(other[3:], abs=1e-5)
 
 
 def test_an_export_says_the_same(alone, export) -> None:
-    served = sentence_attention.of_export(export)
+    served = sentence_attention.attention_of_export(export)
     assert_maps(alone, list(served.maps(SOURCES, TARGETS)))
     assert served.translate(["ein haus", ""]) == ["EIN HAUS", ""]
     assert served.neighborhood is None
@@ -140,7 +140,7 @@ def test_an_export_says_the_same(alone, export) -> None:
 def test_a_parser_reads_words_and_writes_symbols(trained) -> None:
     """As the model has both: no tree is made of them, and none is drawn."""
     parser = trained_of(trained.model, trained.vocabulary, target_language="tree")
-    found = sentence_attention.of_trained(parser, CONFIG.decoding)
+    found = sentence_attention.attention_of_run(parser, CONFIG.decoding)
     words = "the old -LRB- green -RRB- house is n't tall ."
     assert found.source(" the old (green) house isn't tall.") == words
     # A treebank's own are taken as they are, to the last period.
@@ -157,8 +157,10 @@ def test_a_parser_reads_words_and_writes_symbols(trained) -> None:
         assert maps.encoder.queries == tuple(parser.vocabulary.pieces(ids))
 
 
-def test_a_translator_reads_raw_text(of_trained) -> None:
-    assert of_trained.source(" the house (old) isn't.") == "the house (old) isn't."
+def test_a_translator_reads_raw_text(attention_of_run) -> None:
+    assert (
+        attention_of_run.source(" the house (old) isn't.") == "the house (old) isn't."
+    )
 
 
 @pytest.mark.slow
@@ -169,21 +171,21 @@ def test_of_a_parsers_export_the_trees_symbols_are_drawn(export, tmp_path) -> No
     # It shouts, as before: what it is given here are trees, and not one.
     texts = ["(s (np (dt the) (nn dog)) (. .))", "", "(x b)"]
     card.write_text(json.dumps({"languages": {"source": "en", "target": "tree"}}))
-    served = sentence_attention.of_export(tmp_path)
+    served = sentence_attention.attention_of_export(tmp_path)
     assert served.translate(texts) == ["(S (NP DT NN )NP . )S", "", "X"]
     assert served.source("isn't.") == "isn't."
     card.write_text(json.dumps({"languages": {"source": "en", "target": "de"}}))
-    served = sentence_attention.of_export(tmp_path)
+    served = sentence_attention.attention_of_export(tmp_path)
     assert served.translate(texts) == [text.upper() for text in texts]
     card.write_text("{")
     with pytest.raises(UserError, match=r"/1 cannot be loaded: .*line 1"):
-        sentence_attention.of_export(tmp_path)
+        sentence_attention.attention_of_export(tmp_path)
 
 
-def test_what_is_too_long_is_cut_and_said(of_trained, export) -> None:
-    served = sentence_attention.of_export(export / "1")
+def test_what_is_too_long_is_cut_and_said(attention_of_run, export) -> None:
+    served = sentence_attention.attention_of_export(export / "1")
     long = "the house " * 400
-    found = list(of_trained.maps([long, "a", "a"], ["a", "a", long]))
+    found = list(attention_of_run.maps([long, "a", "a"], ["a", "a", long]))
     assert [cut for _, cut in found] == [True, False, True]
     maps = found[0][0]
     assert len(maps.encoder.queries) == MAX_SOURCE_LENGTH
@@ -201,13 +203,13 @@ def test_the_newest_version_is_asked(export, tmp_path) -> None:
     (tmp_path / "9" / "saved_model.pb").write_bytes(b"no graph")
     (tmp_path / "10" / "saved_model.pb").write_bytes(b"no graph either")
     with pytest.raises(UserError, match=r"/10 cannot be loaded: "):
-        sentence_attention.of_export(tmp_path)
+        sentence_attention.attention_of_export(tmp_path)
 
 
 def test_where_there_is_no_export(tmp_path) -> None:
     for path in (tmp_path, tmp_path / "missing"):
         with pytest.raises(UserError, match=f"no SavedModel in {re.escape(str(path))}"):
-            sentence_attention.of_export(path)
+            sentence_attention.attention_of_export(path)
 
 
 def test_an_export_without_attention(tmp_path) -> None:
@@ -216,4 +218,4 @@ def test_an_export_without_attention(tmp_path) -> None:
     tf.saved_model.save(module, str(tmp_path), signatures={"translate_ids": ask})
     message = "has no signature 'attention', only translate_ids. Give the --export_dir"
     with pytest.raises(UserError, match=re.escape(message)):
-        sentence_attention.of_export(tmp_path)
+        sentence_attention.attention_of_export(tmp_path)

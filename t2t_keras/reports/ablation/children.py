@@ -1,4 +1,4 @@
-"""Processes of ours, with signals passed on to them."""
+"""Child processes that run programs of this package and receive its signals."""
 
 import contextlib
 import os
@@ -9,21 +9,21 @@ from pathlib import Path
 from types import TracebackType
 
 from t2t_keras.files.signals import handle_signals
-from t2t_keras.reports.ablation.shares import ALL, Share
+from t2t_keras.reports.ablation.resources import ALL, RunResources
 
-# How long to wait between two looks at a process.
+# Seconds between two polls of a process.
 _SECONDS = 1.0
 
 
 class Children:
-    """Runs programs of this package, from several threads at once if need be.
+    """Context manager that runs programs of this package; it is thread-safe.
 
-    A context. SIGINT and SIGTERM go to the programs that run, which save what they
-    have, and are remembered: nothing is started after one. If this process is killed
-    outright, what runs goes on to its end.
+    SIGINT and SIGTERM are passed on to the running programs, which save their state.
+    After a signal no program is started. If this process is killed, the programs
+    continue to their end.
 
     Attributes:
-        signal_number: The first signal that came, None if none did.
+        signal_number: The first signal received; None if there was none.
     """
 
     def __init__(self):
@@ -48,17 +48,17 @@ class Children:
         program: str,
         arguments: Sequence[str],
         log: Path,
-        look: Callable[[], object] = lambda: None,
-        share: Share = ALL,
+        poll: Callable[[], object] = lambda: None,
+        resources: RunResources = ALL,
     ) -> int:
         """Runs a program to its end and returns its exit status.
 
         Args:
-            program: `train`, say.
+            program: Name of the program, such as `train`.
             arguments: Its flags.
-            log: Where what it says goes, after what is there.
-            look: Called every second while it runs.
-            share: What it may use of the machine.
+            log: File to which its output is appended.
+            poll: Function to call every second while it runs.
+            resources: Cores and GPUs that it may use.
 
         Returns:
             Its status; 128 and its number after a signal.
@@ -66,26 +66,26 @@ class Children:
         if self.signal_number is not None:
             return 128 + self.signal_number
         log.parent.mkdir(parents=True, exist_ok=True)
-        with open(log, "ab") as said:
+        with open(log, "ab") as output:
             child = subprocess.Popen(
                 [sys.executable, "-m", f"t2t_keras.{program}", *arguments],
                 stdin=subprocess.DEVNULL,
-                stdout=said,
+                stdout=output,
                 stderr=subprocess.STDOUT,
-                env={**os.environ, "PYTHONUNBUFFERED": "1", **share.environment},
+                env={**os.environ, "PYTHONUNBUFFERED": "1", **resources.environment},
                 # Ctrl-C in a terminal goes to all processes of a group; here to us.
                 start_new_session=True,
             )
-        share.hold(child.pid)
+        resources.pin(child.pid)
         self._running.append(child)
-        if self.signal_number is not None:  # it came while the child was started
+        if self.signal_number is not None:  # received during the start of the child
             child.send_signal(self.signal_number)
         status = None
         while status is None:
             try:
                 status = child.wait(_SECONDS)
             except subprocess.TimeoutExpired:
-                look()
+                poll()
         self._running.remove(child)
         return 128 - status if status < 0 else status
 
@@ -96,10 +96,10 @@ class Children:
 
 
 def last_line(log: Path) -> str:
-    """Returns the last line of a log that says something."""
+    """Returns the last line of a log that is not blank."""
     try:
         text = log.read_bytes()[-8192:].decode(errors="replace")
     except OSError:
-        return "nothing was said"
+        return "no output"
     lines = [line.strip() for line in text.splitlines() if line.strip()]
-    return lines[-1].removeprefix("error: ") if lines else "nothing was said"
+    return lines[-1].removeprefix("error: ") if lines else "no output"

@@ -1,6 +1,6 @@
 """Number of trainable parameters, from the settings alone (section 3).
 
-No model is built: the big one would take a gigabyte to be counted. D, F, H, K, U
+No model is built: the big one would take a gigabyte. D, F, H, K, U
 and V are the model's sizes; N its layers.
 """
 
@@ -8,7 +8,7 @@ from t2t_keras.settings.config import ModelConfig
 
 
 def parameter_count(model: ModelConfig, vocabulary_size: int) -> int:
-    """Returns how many parameters a model has.
+    """Returns the number of parameters of a model.
 
     Projections have no biases and the vocabulary's matrix is counted once: it
     embeds both languages and makes the logits.

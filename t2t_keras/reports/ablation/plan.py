@@ -16,13 +16,13 @@ BASE = "base"
 
 
 @dataclasses.dataclass(frozen=True)
-class Row:
+class RowPlan:
     """One variation.
 
     Attributes:
-        name: Of its flagfile, without the ending.
-        flagfile: As the user gave it.
-        config: Its settings, with what was given for all rows.
+        name: Name of its flagfile, without the ending.
+        flagfile: Path of its flagfile, as on the command line.
+        config: Its settings, with the flags for all rows.
     """
 
     name: str
@@ -31,33 +31,33 @@ class Row:
 
 
 @dataclasses.dataclass(frozen=True)
-class Run:
+class RunPlan:
     """One variation from one seed.
 
     Attributes:
-        row: Which.
-        seed: Of initial weights, data order and dropout.
-        model_dir: Of the run.
-        log: What the run says.
+        row: Its variation.
+        seed: Seed of initial weights, data order and dropout.
+        model_dir: Its model directory.
+        log: File for its output.
     """
 
-    row: Row
+    row: RowPlan
     seed: int
     model_dir: Path
     log: Path
 
     @property
     def title(self) -> str:
-        """Which it is, for a person."""
+        """Row and seed in words."""
         return f"{self.row.name}, seed {self.seed}"
 
     @property
     def steps(self) -> int:
-        """Updates to make."""
+        """Number of updates to make."""
         return self.row.config.training.train_steps
 
 
-def read_rows(patterns: Sequence[str], given: Sequence[str]) -> list[Row]:
+def read_rows(patterns: Sequence[str], given: Sequence[str]) -> list[RowPlan]:
     """Returns the rows of flagfiles, the base first.
 
     Args:
@@ -65,12 +65,12 @@ def read_rows(patterns: Sequence[str], given: Sequence[str]) -> list[Row]:
         given: Arguments that hold for every row, after its flagfile.
 
     Raises:
-        UserError: If there is none, one cannot be read, two have one name or say the
-            same, or they are not of one corpus and vocabulary.
+        UserError: If there is none, one cannot be read, two have the same name or
+            settings, or they are not of one corpus and vocabulary.
     """
     paths = [path for pattern in patterns for path in matching_flagfiles(pattern)]
     rows = [
-        Row(
+        RowPlan(
             Path(path).stem,
             path,
             config_from_arguments([f"--flagfile={path}", *given], of=path),
@@ -85,13 +85,13 @@ def read_rows(patterns: Sequence[str], given: Sequence[str]) -> list[Row]:
     return sorted(rows, key=lambda row: row.name != BASE)
 
 
-def plan_runs(rows: Sequence[Row], seeds: int, output: Path) -> list[Run]:
+def plan_runs(rows: Sequence[RowPlan], seeds: int, output: Path) -> list[RunPlan]:
     """Returns all runs: every row from the first seed, then from the second.
 
-    So the table has all rows early, and its spread gets better.
+    So the table has all rows early, and its spread improves with each seed.
     """
     return [
-        Run(row, seed, folder / f"seed-{seed}", folder / f"seed-{seed}.log")
+        RunPlan(row, seed, folder / f"seed-{seed}", folder / f"seed-{seed}.log")
         for offset in range(seeds)
         for row in rows
         for seed in [row.config.training.seed + offset]
@@ -99,13 +99,13 @@ def plan_runs(rows: Sequence[Row], seeds: int, output: Path) -> list[Run]:
     ]
 
 
-def changes(row: Row, base: Row) -> dict[str, Any]:
+def changes(row: RowPlan, base: RowPlan) -> dict[str, Any]:
     """Returns the settings of a row that are not those of another."""
     before, after = flat(base.config), flat(row.config)
     return {name: after[name] for name in after if after[name] != before[name]}
 
 
-def _check_two(one: Row, other: Row) -> None:
+def _check_two(one: RowPlan, other: RowPlan) -> None:
     if one.name == other.name:
         raise UserError(
             f"{one.flagfile} and {other.flagfile} have one name, and a row is called "
@@ -113,8 +113,8 @@ def _check_two(one: Row, other: Row) -> None:
         )
     if not changes(one, other):
         raise UserError(
-            f"{one.flagfile} and {other.flagfile} say the same, with the flags that "
-            "are given for all rows. Leave out the flag in which they differ."
+            f"{one.flagfile} and {other.flagfile} have the same settings, with the "
+            "flags for all rows. Leave out the flag in which they differ."
         )
     before, after = (kept_settings(row.config.data) for row in (one, other))
     apart = [name for name in before if before[name] != after[name]]

@@ -10,8 +10,8 @@ from typing import Any
 from t2t_keras.errors import UserError
 from t2t_keras.files.atomic import write_text
 from t2t_keras.reports.ablation.parameters import parameter_count
-from t2t_keras.reports.ablation.plan import Row, Run, changes
-from t2t_keras.reports.run_facts import corpus_name
+from t2t_keras.reports.ablation.plan import RowPlan, RunPlan, changes
+from t2t_keras.reports.run_summary import corpus_name
 from t2t_keras.runs.model_dir import ModelDir
 from t2t_keras.settings.flat import with_absolute_paths
 
@@ -25,16 +25,16 @@ class RunResult:
 
     Attributes:
         row: Its variation.
-        seed: Of initial weights, data order and dropout.
-        step: Updates made.
+        seed: Seed of initial weights, data order and dropout.
+        step: Number of updates made.
         perplexity: Per word piece; NaN if no pair of the set is short enough.
         bleu: sacreBLEU.
-        bleu_signature: How it was counted.
-        tokenized_bleu: The paper's, if there is one for the language.
-        tokenized_bleu_signature: How that was counted.
-        flops: Counted from shapes, of all updates.
-        seconds: That the updates took.
-        devices: That took part.
+        bleu_signature: Signature of the BLEU.
+        tokenized_bleu: The paper's tokenized BLEU, if there is one for the language.
+        tokenized_bleu_signature: Signature of the tokenized BLEU.
+        flops: FLOPs of all updates, counted from shapes.
+        seconds: Time of the updates.
+        devices: Number of devices.
     """
 
     row: str
@@ -51,8 +51,8 @@ class RunResult:
 
 
 @dataclasses.dataclass(frozen=True)
-class RowFacts:
-    """A variation: which settings are not the base's, and how large it is."""
+class RowSummary:
+    """A variation: its settings that are not the base's, and its size."""
 
     name: str
     flagfile: str
@@ -62,17 +62,17 @@ class RowFacts:
 
 @dataclasses.dataclass(frozen=True)
 class Ablation:
-    """All of it.
+    """All results of an ablation.
 
     Attributes:
-        corpus: Its name, and what it was found to be.
-        vocabulary_size: Subwords.
-        sentences: In the dev set.
-        steps: Updates of the base.
-        seeds: Runs of each row, when all are done.
-        rows: The base first.
-        runs: Those that are done.
-        failures: (row, seed, what was said last) of those that ended otherwise.
+        corpus: Name of the corpus.
+        vocabulary_size: Number of subwords.
+        sentences: Number of sentences in the dev set.
+        steps: Number of updates of the base.
+        seeds: Number of runs of each row, when all are done.
+        rows: The rows, base first.
+        runs: Finished runs.
+        failures: (row, seed, last line of the log) of failed runs.
     """
 
     corpus: str
@@ -80,11 +80,11 @@ class Ablation:
     sentences: int | None
     steps: int
     seeds: int
-    rows: tuple[RowFacts, ...]
+    rows: tuple[RowSummary, ...]
     runs: tuple[RunResult, ...]
     failures: tuple[tuple[str, int, str], ...]
 
-    def of(self, row: str) -> list[RunResult]:
+    def row_runs(self, row: str) -> list[RunResult]:
         """Returns the finished runs of a row."""
         return [run for run in self.runs if run.row == row]
 
@@ -94,11 +94,11 @@ class Ablation:
         return self.rows[0].name
 
 
-def run_result(run: Run) -> RunResult | None:
-    """Returns what a run came to, None if it is not done.
+def run_result(run: RunPlan) -> RunResult | None:
+    """Returns the result of a run; None if it is not done.
 
-    Scores of another search than the row's are none of its own: `evaluate` of earlier
-    releases put them in the same place.
+    Scores of another search than the row's do not count: `evaluate` of earlier releases
+    wrote them in the same place.
 
     Raises:
         UserError: If its directory is of other settings, or it is no translator.
@@ -140,10 +140,12 @@ def run_result(run: Run) -> RunResult | None:
 
 
 def collect(
-    rows: Sequence[Row], runs: Sequence[Run], failures: Sequence[tuple[str, int, str]]
+    rows: Sequence[RowPlan],
+    runs: Sequence[RunPlan],
+    failures: Sequence[tuple[str, int, str]],
 ) -> Ablation:
-    """Returns what there is so far."""
-    done = [(run, found) for run in runs if (found := run_result(run)) is not None]
+    """Returns the results so far."""
+    done = [(run, result) for run in runs if (result := run_result(run)) is not None]
     card = ModelDir(done[0][0].model_dir).run_card() if done else {}
     size = card.get("vocabulary", {}).get("size")
     scores = card.get("scores", {})
@@ -155,7 +157,7 @@ def collect(
         steps=base.config.training.train_steps,
         seeds=len(runs) // len(rows),
         rows=tuple(
-            RowFacts(
+            RowSummary(
                 row.name,
                 row.flagfile,
                 changes(row, base),
@@ -170,8 +172,8 @@ def collect(
 
 def write_results(ablation: Ablation, folder: Path) -> None:
     """Writes `ablation.json` and `ablation.tsv` atomically."""
-    facts = {"version": _VERSION, **dataclasses.asdict(ablation)}
-    write_text(folder / FILE, json.dumps(facts, indent=2) + "\n")
+    content = {"version": _VERSION, **dataclasses.asdict(ablation)}
+    write_text(folder / FILE, json.dumps(content, indent=2) + "\n")
     names = [field.name for field in dataclasses.fields(RunResult)]
     lines = ["\t".join(names)]
     for run in ablation.runs:
@@ -181,15 +183,15 @@ def write_results(ablation: Ablation, folder: Path) -> None:
 
 
 def read_results(folder: Path) -> Ablation:
-    """Returns what `write_results` wrote.
+    """Reads the output of `write_results`.
 
     Raises:
         UserError: If it is not there, damaged, or of a later release.
     """
     path = folder / FILE
     try:
-        facts = json.loads(path.read_text(encoding="utf-8"))
-        version = facts.pop("version")
+        content = json.loads(path.read_text(encoding="utf-8"))
+        version = content.pop("version")
         if version != _VERSION:
             raise UserError(
                 f"{path} is of version {version}, and this release reads {_VERSION}. "
@@ -197,10 +199,10 @@ def read_results(folder: Path) -> Ablation:
             )
         return Ablation(
             **{
-                **facts,
-                "rows": tuple(RowFacts(**row) for row in facts["rows"]),
-                "runs": tuple(RunResult(**run) for run in facts["runs"]),
-                "failures": tuple(tuple(each) for each in facts["failures"]),
+                **content,
+                "rows": tuple(RowSummary(**row) for row in content["rows"]),
+                "runs": tuple(RunResult(**run) for run in content["runs"]),
+                "failures": tuple(tuple(each) for each in content["failures"]),
             }
         )
     except FileNotFoundError:

@@ -1,4 +1,4 @@
-"""Runs an ablation: what is done is kept, what is missing is run."""
+"""Ablation runner: finished runs are kept, missing ones are run."""
 
 import json
 import queue
@@ -12,13 +12,13 @@ from t2t_keras.errors import UserError
 from t2t_keras.input_pipeline.records.manifest import MANIFEST_FILE
 from t2t_keras.reports.ablation.children import Children, last_line
 from t2t_keras.reports.ablation.parameters import parameter_count
-from t2t_keras.reports.ablation.plan import Row, Run
+from t2t_keras.reports.ablation.plan import RowPlan, RunPlan
+from t2t_keras.reports.ablation.resources import ALL, RunResources
 from t2t_keras.reports.ablation.results import Ablation, collect, run_result
-from t2t_keras.reports.ablation.shares import ALL, Share
 from t2t_keras.runs.model_dir import ModelDir
 from t2t_keras.training.progress import as_duration
 
-# Between two lines about a run that goes on.
+# Intervals of progress lines and of polling a lock.
 _SECONDS_BETWEEN_LINES = 30.0
 _SECONDS_BETWEEN_LOOKS = 2.0
 
@@ -27,42 +27,42 @@ class Study:
     """All runs of an ablation, in one folder.
 
     Args:
-        rows: The base first.
-        runs: In the order in which to run them.
+        rows: Rows, base first.
+        runs: Runs, in the order in which to run them.
         output: The folder.
         given: Arguments that hold for every row.
-        say: Takes a line for a person.
-        write: Takes what there is, after each run.
-        shares: What each of several runs at a time may use of the machine.
+        log: Function that prints a line.
+        write: Function that writes the results so far, called after each run.
+        resources: Resources of each of the runs at a time.
     """
 
     def __init__(
         self,
-        rows: Sequence[Row],
-        runs: Sequence[Run],
+        rows: Sequence[RowPlan],
+        runs: Sequence[RunPlan],
         output: Path,
         given: Sequence[str],
-        say: Callable[[str], object],
+        log: Callable[[str], object],
         write: Callable[[Ablation], object],
-        shares: Sequence[Share] = (ALL,),
+        resources: Sequence[RunResources] = (ALL,),
     ):
         self._rows = rows
         self._runs = runs
         self._output = output
         self._given = list(given)
-        self._say = say
+        self._log = log
         self._write = write
-        self._at_once = len(shares)
-        self._shares: queue.SimpleQueue[Share] = queue.SimpleQueue()
-        for share in shares:
-            self._shares.put(share)
+        self._at_once = len(resources)
+        self._free_resources: queue.SimpleQueue[RunResources] = queue.SimpleQueue()
+        for part in resources:
+            self._free_resources.put(part)
         self._lock = threading.Lock()
-        self._waiting: list[Run] = []
+        self._waiting: list[RunPlan] = []
         self._failures: list[tuple[str, int, str]] = []
         self._seconds_per_unit: float | None = None
 
     def run(self, children: Children) -> Ablation:
-        """Runs what is missing and returns what there is then.
+        """Runs the missing runs and returns all results.
 
         A run that fails does not stop the others; a signal does.
 
@@ -73,27 +73,27 @@ class Study:
         missing = [run for run in self._runs if run_result(run) is None]
         done = len(self._runs) - len(missing)
         if done:
-            self._say(f"{done} of {len(self._runs)} runs are done already")
+            self._log(f"{done} of {len(self._runs)} runs are done already")
         if missing:
-            records = self._prepared(children)
+            records = self._prepare_records(children)
             self._waiting = list(missing)
             with ThreadPoolExecutor(self._at_once) as pool:
                 list(pool.map(lambda run: self._one(children, run, records), missing))
-        found = self._found()
-        self._write(found)
-        return found
+        ablation = self._collect()
+        self._write(ablation)
+        return ablation
 
-    def _found(self) -> Ablation:
+    def _collect(self) -> Ablation:
         return collect(self._rows, self._runs, self._failures)
 
-    def _prepared(self, children: Children) -> str:
-        """Returns the records of the corpus, which all runs share, made if need be."""
+    def _prepare_records(self, children: Children) -> str:
+        """Returns the records folder of all runs, prepared if missing."""
         base = self._rows[0]
         if base.config.data.records:
             return base.config.data.records
         records = self._output / "records"
         if not (records / MANIFEST_FILE).is_file():
-            self._say("preparing the corpus …")
+            self._log("preparing the corpus …")
             log = self._output / "prepare.log"
             status = children.run(
                 "prepare",
@@ -103,33 +103,35 @@ class Study:
             if status and children.signal_number is None:
                 raise UserError(
                     f"The corpus could not be prepared: {last_line(log)}\n"
-                    f"All that was said is in {log}."
+                    f"Its whole output is in {log}."
                 )
         return str(records)
 
-    def _one(self, children: Children, run: Run, records: str) -> None:
+    def _one(self, children: Children, run: RunPlan, records: str) -> None:
         if children.signal_number is not None:
             return
-        share = self._shares.get()
-        self._announce(run)
+        part = self._free_resources.get()
+        self._log_start(run)
         begin = time.monotonic()
         try:
             self._wait_for_lock(children, run)
             begin = time.monotonic()
-            status = self._train(children, run, records, share)
-            how, said = f"failed with status {status}", last_line(run.log)
-        except OSError as error:  # its folder or its log cannot be written, say
-            status, how, said = 1, "failed", str(error)
+            status = self._train(children, run, records, part)
+            reason, message = f"failed with status {status}", last_line(run.log)
+        except OSError as error:  # such as a folder or log that cannot be written
+            status, reason, message = 1, "failed", str(error)
         finally:
-            self._shares.put(share)
+            self._free_resources.put(part)
         with self._lock:
             if status and children.signal_number is None:
-                self._tell_failure(run, how, said)
+                self._log_failure(run, reason, message)
             elif not status:
-                self._tell(run, time.monotonic() - begin)
-            self._write(self._found())
+                self._log_result(run, time.monotonic() - begin)
+            self._write(self._collect())
 
-    def _train(self, children: Children, run: Run, records: str, share: Share) -> int:
+    def _train(
+        self, children: Children, run: RunPlan, records: str, part: RunResources
+    ) -> int:
         """Trains a run and returns the exit status."""
         return children.run(
             "train",
@@ -143,12 +145,12 @@ class Study:
                 "--noexport_at_end",
             ],
             run.log,
-            _Watcher(run, self._say).look,
-            share,
+            _Watcher(run, self._log).poll,
+            part,
         )
 
-    def _announce(self, run: Run) -> None:
-        """Says what begins, and when all may be done."""
+    def _log_start(self, run: RunPlan) -> None:
+        """Logs the start of a run, and the estimated time that is left."""
         with self._lock:
             number = len(self._runs) - len(self._waiting) + 1
             left = sum(map(_size, self._waiting)) / self._at_once
@@ -156,51 +158,51 @@ class Study:
             time_left = ""
             if self._seconds_per_unit is not None:
                 time_left = f"; {as_duration(self._seconds_per_unit * left)} left"
-        self._say(
+        self._log(
             f"run {number} of {len(self._runs)}: {run.title}, {run.steps:,} steps"
             + time_left
         )
 
-    def _tell(self, run: Run, seconds: float) -> None:
-        """Says what a run came to that ended well."""
+    def _log_result(self, run: RunPlan, seconds: float) -> None:
+        """Logs the result of a run that ended well."""
         result = run_result(run)
         if result is None:
-            self._tell_failure(run, "left no score", last_line(run.log))
+            self._log_failure(run, "left no score", last_line(run.log))
             return
         self._seconds_per_unit = seconds / _size(run)
-        self._say(
+        self._log(
             f"  {run.title}: perplexity {result.perplexity:.3f}, BLEU "
             f"{result.bleu:.2f}, in {as_duration(seconds)}"
         )
 
-    def _tell_failure(self, run: Run, how: str, said: str) -> None:
-        self._failures.append((run.row.name, run.seed, said))
-        self._say(f"  {run.title}: {how}: {said}\n  see {run.log}")
+    def _log_failure(self, run: RunPlan, reason: str, message: str) -> None:
+        self._failures.append((run.row.name, run.seed, message))
+        self._log(f"  {run.title}: {reason}: {message}\n  see {run.log}")
 
-    def _wait_for_lock(self, children: Children, run: Run) -> None:
-        """Waits for a process that trains there: one that outlived a killed parent."""
-        said = False
+    def _wait_for_lock(self, children: Children, run: RunPlan) -> None:
+        """Waits for a run in the folder that outlived a killed parent."""
+        logged = False
         while children.signal_number is None:
             try:
-                with ModelDir(run.model_dir).lock(self._say):
+                with ModelDir(run.model_dir).lock(self._log):
                     return
             except UserError as error:
-                if not said:
-                    self._say(f"  {run.title}: waiting: {error}")
-                said = True
+                if not logged:
+                    self._log(f"  {run.title}: waiting: {error}")
+                logged = True
                 time.sleep(_SECONDS_BETWEEN_LOOKS)
 
 
 class _Watcher:
-    """Says now and then how far a run is."""
+    """Periodic log of a run's progress."""
 
-    def __init__(self, run: Run, say: Callable[[str], object]):
+    def __init__(self, run: RunPlan, log: Callable[[str], object]):
         self._run = run
-        self._say = say
+        self._log = log
         self._next = time.monotonic() + _SECONDS_BETWEEN_LINES
         self._step = 0
 
-    def look(self) -> None:
+    def poll(self) -> None:
         if time.monotonic() < self._next:
             return
         self._next = time.monotonic() + _SECONDS_BETWEEN_LINES
@@ -213,11 +215,11 @@ class _Watcher:
         if step > self._step:
             self._step = step
             loss = f", loss {last['loss']:.3f}" if "loss" in last else ""
-            self._say(f"  {self._run.title}: step {step:,}/{self._run.steps:,}{loss}")
+            self._log(f"  {self._run.title}: step {step:,}/{self._run.steps:,}{loss}")
 
 
-def _size(run: Run) -> float:
-    """Returns what a run takes, in no particular unit, for the time that is left."""
+def _size(run: RunPlan) -> float:
+    """Returns the relative cost of a run, to estimate the time that is left."""
     config = run.row.config
     parameters = parameter_count(config.model, config.data.vocabulary_size)
     return float(run.steps * parameters)

@@ -4,7 +4,7 @@ import dataclasses
 from pathlib import Path
 from typing import Any
 
-from t2t_keras.reports.ablation.plan import Row, Run, plan_runs, read_rows
+from t2t_keras.reports.ablation.plan import RowPlan, RunPlan, plan_runs, read_rows
 from t2t_keras.runs.model_dir import ModelDir
 from t2t_keras.settings.flat import with_absolute_paths
 
@@ -21,7 +21,7 @@ def written_rows(folder: Path, **rows: str) -> list[str]:
     return paths
 
 
-def small_plan(folder: Path, seeds: int = 2) -> tuple[list[Row], list[Run]]:
+def small_plan(folder: Path, seeds: int = 2) -> tuple[list[RowPlan], list[RunPlan]]:
     """Two rows, the base and one with a single head, of forty steps."""
     paths = written_rows(folder, a1="--num_heads=1", base="")
     rows = read_rows(paths, ["--train_steps=40"])
@@ -29,7 +29,7 @@ def small_plan(folder: Path, seeds: int = 2) -> tuple[list[Row], list[Run]]:
 
 
 def finished(
-    run: Run, perplexity: float, bleu: float = 20.0, steps: int = 40, **facts: Any
+    run: RunPlan, perplexity: float, bleu: float = 20.0, steps: int = 40, **facts: Any
 ) -> None:
     """Leaves what a finished run of the train program leaves, as far as it is read."""
     place = ModelDir(run.model_dir)

@@ -11,7 +11,7 @@ import pytest
 
 from t2t_keras.reports.ablation import children as module
 from t2t_keras.reports.ablation.children import Children, last_line
-from t2t_keras.reports.ablation.shares import Share
+from t2t_keras.reports.ablation.resources import RunResources
 
 PROGRAM = """
 import signal, sys, time
@@ -97,12 +97,12 @@ def test_the_program_is_looked_at_while_it_runs(package) -> None:
 def test_a_program_is_kept_to_its_share_and_we_are_not(package, monkeypatch) -> None:
     monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
     cores = os.sched_getaffinity(0)
-    share = Share(cores=(max(cores),), gpus=("2", "3"))
+    resources = RunResources(cores=(max(cores),), gpus=("2", "3"))
     with Children() as children:
         arguments = [str(package / "mark"), "share"]
-        children.run("sham", arguments, package / "a", share=share)
-    said = (package / "a").read_text()
-    assert said == f"started share\ncores {max(cores)} GPUs 2,3\n"
+        children.run("sham", arguments, package / "a", resources=resources)
+    logged = (package / "a").read_text()
+    assert logged == f"started share\ncores {max(cores)} GPUs 2,3\n"
     assert os.sched_getaffinity(0) == cores
     assert "CUDA_VISIBLE_DEVICES" not in os.environ
 
@@ -127,10 +127,10 @@ def test_the_last_line_that_says_something(tmp_path) -> None:
     for text, last in (
         (b"one\ntwo\n\n  \n", "two"),
         (b"error: bad\n", "bad"),
-        (b"\n", "nothing was said"),
+        (b"\n", "no output"),
         (b"\xff\n", "\ufffd"),
         (b"x" * 9000 + b"\nend", "end"),
     ):
         (tmp_path / "log").write_bytes(text)
         assert last_line(tmp_path / "log") == last, text
-        assert last_line(tmp_path / "none") == "nothing was said", text
+        assert last_line(tmp_path / "none") == "no output", text

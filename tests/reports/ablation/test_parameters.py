@@ -43,7 +43,7 @@ def test_the_papers_models_by_hand() -> None:
     assert wide == 4 * narrow
 
 
-def model_of(row: paper_table_3.Row) -> ModelConfig:
+def row_model(row: paper_table_3.Row) -> ModelConfig:
     settings = {
         name: value if name == "dropout_rate" else int(value)
         for name, value in row.settings.items()
@@ -58,7 +58,7 @@ COUNTED = tuple(row for row in paper_table_3.rows() if row.millions != ".")
 def test_one_vocabulary_explains_every_count_but_that_of_big() -> None:
     """Every count of Table 3 is right at once, which no wrong formula would be."""
     ranges = {
-        row.name: explaining_vocabularies(model_of(row), float(row.millions))
+        row.name: explaining_vocabularies(row_model(row), float(row.millions))
         for row in COUNTED
     }
     big = ranges.pop("big")
@@ -71,7 +71,7 @@ def test_one_vocabulary_explains_every_count_but_that_of_big() -> None:
     assert big.high < low - 4_000
     for row in COUNTED:
         if row.name != "big":
-            millions = parameter_count(model_of(row), round((low + high) / 2)) / 1e6
+            millions = parameter_count(row_model(row), round((low + high) / 2)) / 1e6
             assert round(millions) == int(row.millions), row.name
 
 

@@ -45,7 +45,7 @@ NO_TABLES = (
     (
         ("base", "a1"),
         ("--num_heads=4",),
-        r"base\.flags and .*a1\.flags say the same.*Leave out the flag",
+        r"base\.flags and .*a1\.flags have the same settings.*Leave out the flag",
     ),
     (
         ("base", "v"),

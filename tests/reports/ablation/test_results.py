@@ -33,7 +33,7 @@ def test_finished_runs_are_collected(some) -> None:
     assert [(run.row, run.seed, run.perplexity) for run in some.runs] == [
         *(("base", 1, 8.0), ("a1", 1, 9.0), ("base", 2, 8.5))
     ]
-    assert [run.perplexity for run in some.of("base")] == [8.0, 8.5]
+    assert [run.perplexity for run in some.row_runs("base")] == [8.0, 8.5]
     first = some.runs[0]
     assert (first.seconds, first.devices, first.flops) == (1800, 2, 3e12)
     assert (first.bleu, first.tokenized_bleu) == (20.0, 21.0)

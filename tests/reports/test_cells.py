@@ -1,7 +1,7 @@
 """Figures as a reader sees them."""
 
 from t2t_keras.reports.blocks import Missing
-from t2t_keras.reports.figures_in_words import as_number, as_power, as_spread
+from t2t_keras.reports.cells import as_number, as_power, as_spread
 from t2t_keras.reports.seed_statistics import Spread
 
 

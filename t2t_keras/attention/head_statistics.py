@@ -1,7 +1,7 @@
 """Statistics of attention heads over a corpus: where weights go, and how far.
 
 Every query of every sentence counts once, so neither the length of a batch nor the
-order of the sentences changes anything. Weights of padding are never seen.
+order of the sentences changes anything. Weights of padding are left out.
 
 Shapes: R layers, H heads, Q queries, C keys.
 """
@@ -20,8 +20,8 @@ LONG = 6
 NEAR = 2
 
 
-class HeadFacts(NamedTuple):
-    """What a head does with an average query.
+class HeadStatistics(NamedTuple):
+    """Statistics of a head, averaged over queries.
 
     Positions of source and target are counted from the first token of each, so for
     attention from decoder to encoder "same" means the same number.
@@ -39,8 +39,8 @@ class HeadFacts(NamedTuple):
         punctuation: On tokens of nothing but punctuation marks.
         near: On positions `NEAR` or less away, its own among them.
         distant: On positions `LONG` or more away.
-        distance: Mean number of positions to what is looked at.
-        entropy: Of the weights, in bits.
+        distance: Mean number of positions to the key, by weight.
+        entropy: Entropy of the weights, in bits.
         evenness: The entropy over that of equal weights on all that may be looked
             at: 1 if all are equal, 0 if it is always one alone, NaN if there is
             never a choice.
@@ -65,10 +65,10 @@ class HeadFacts(NamedTuple):
 
 
 class HeadSums:
-    """Sums over the queries of all sentences that were added.
+    """Accumulator of head statistics over the queries of sentences.
 
     Args:
-        neighborhood: r of a model whose encoder sees r positions around each alone.
+        neighborhood: Width r of the encoder's restricted self-attention, if any.
     """
 
     def __init__(self, neighborhood: int | None = None):
@@ -79,7 +79,7 @@ class HeadSums:
     def add(self, maps: SentenceMaps) -> None:
         """Adds a sentence, by subwords."""
         for kind, attention in zip(maps._fields, maps, strict=True):
-            sums = self._of(kind, attention)
+            sums = self._sum_queries(kind, attention)
             before = self._sums.get(kind)
             if before is not None:
                 sums = {name: before[name] + value for name, value in sums.items()}
@@ -87,24 +87,26 @@ class HeadSums:
             queries = len(attention.queries)
             self._queries[kind] = self._queries.get(kind, 0) + queries
 
-    def facts(self) -> list[HeadFacts]:
-        """Returns the means, of each kind each layer's heads; none of no sentence."""
+    def means(self) -> list[HeadStatistics]:
+        """Returns the means of each kind, layer and head; empty without sentences."""
         return [
-            self._facts_of(kind, layer, head)
+            self._head_means(kind, layer, head)
             for kind, sums in self._sums.items()
             for layer, head in np.ndindex(sums["entropy"].shape)
         ]
 
-    def _facts_of(self, kind: str, layer: int, head: int) -> HeadFacts:
+    def _head_means(self, kind: str, layer: int, head: int) -> HeadStatistics:
         sums = {
             name: float(value[layer, head]) for name, value in self._sums[kind].items()
         }
         most = sums.pop("most_entropy")
         means = {name: value / self._queries[kind] for name, value in sums.items()}
         evenness = sums["entropy"] / most if most else float("nan")
-        return HeadFacts(kind, layer + 1, head + 1, evenness=evenness, **means)
+        return HeadStatistics(kind, layer + 1, head + 1, evenness=evenness, **means)
 
-    def _of(self, kind: str, attention: AttentionMap) -> Mapping[str, np.ndarray]:
+    def _sum_queries(
+        self, kind: str, attention: AttentionMap
+    ) -> Mapping[str, np.ndarray]:
         """Returns sums over the queries of a sentence, [R, H] float64 each."""
         weights = np.asarray(attention.weights, "float64")
         offset_QC = np.subtract.outer(
@@ -117,7 +119,7 @@ class HeadSums:
         def total(counted: np.ndarray) -> np.ndarray:
             return (weights * counted).sum((2, 3))
 
-        most = np.log2(self._allowed(kind, distance_QC, offset_QC)).sum()
+        most = np.log2(self._count_allowed(kind, distance_QC, offset_QC)).sum()
         # 0 log 0 is 0.
         logs = np.log2(weights, where=weights > 0, out=np.zeros_like(weights))
         return {
@@ -135,10 +137,10 @@ class HeadSums:
             "largest": weights.max(3).sum(2),
         }
 
-    def _allowed(
+    def _count_allowed(
         self, kind: str, distance_QC: np.ndarray, offset_QC: np.ndarray
     ) -> np.ndarray:
-        """Returns [Q], how many keys each query may look at."""
+        """Returns [Q], the number of keys that each query may attend to."""
         if kind == "decoder":
             return (offset_QC >= 0).sum(1)
         if kind == "encoder" and self._neighborhood is not None:

@@ -7,7 +7,7 @@ from xml.etree import ElementTree
 import numpy as np
 import pytest
 
-from t2t_keras.reports.drawings import Curve, Panel, curves, dot_plot
+from t2t_keras.reports.plots import Curve, Panel, plot_curves, plot_dots
 
 
 def path_points(svg: str, color: str) -> list[np.ndarray]:
@@ -22,7 +22,7 @@ def path_points(svg: str, color: str) -> list[np.ndarray]:
 
 def test_a_curve_is_drawn_through_its_points() -> None:
     steps, values = [100, 200, 400, 800], [7.0, 5.0, 4.0, 3.5]
-    svg = curves([Panel("Loss", [Curve("train", steps, values)])])
+    svg = plot_curves([Panel("Loss", [Curve("train", steps, values)])])
     (line,) = path_points(svg, "#0072b2")
     assert len(line) == 4
     # Straight from figures to places, rightward and upward.
@@ -34,7 +34,7 @@ def test_a_curve_is_drawn_through_its_points() -> None:
 
 def test_a_logarithmic_axis_is_one() -> None:
     values = [1.0, 10.0, 100.0]
-    svg = curves([Panel("PPL", [Curve("", [1, 2, 3], values)], log=True)])
+    svg = plot_curves([Panel("PPL", [Curve("", [1, 2, 3], values)], log=True)])
     (line,) = path_points(svg, "#0072b2")
     assert np.diff(line[:, 1])[0] == pytest.approx(np.diff(line[:, 1])[1])
 
@@ -47,7 +47,7 @@ def dots(svg: str, color: str) -> list[float]:
 
 def test_a_curve_of_one_point_is_a_dot() -> None:
     for steps, count in (([5], 1), ([5, 6], 0), ([], 0)):
-        svg = curves([Panel("t", [Curve("a", steps, steps)])])
+        svg = plot_curves([Panel("t", [Curve("a", steps, steps)])])
         assert len(dots(svg, "#0072b2")) == count
 
 
@@ -55,18 +55,18 @@ def test_a_curve_of_one_point_is_a_dot() -> None:
 @pytest.mark.filterwarnings("ignore:Glyph")
 def test_any_name_may_stand_in_a_drawing(text) -> None:
     panel = Panel(text, [Curve(text, [1, 2], [3, 4]), Curve("b", [1, 2], [4, 5])])
-    ElementTree.fromstring(curves([panel, panel, panel]))
-    ElementTree.fromstring(dot_plot([text], [[0.1]], [None], [0.0], text))
+    ElementTree.fromstring(plot_curves([panel, panel, panel]))
+    ElementTree.fromstring(plot_dots([text], [[0.1]], [None], [0.0], text))
 
 
 def test_the_same_figures_make_the_same_drawing() -> None:
     panels = [Panel("Loss", [Curve("train", [1, 2], [3, 4])])]
-    assert curves(panels) == curves(panels)
+    assert plot_curves(panels) == plot_curves(panels)
 
 
 def test_every_seed_is_a_dot_and_every_published_figure_a_line() -> None:
     ours = [[math.log(1.1), math.log(1.2), math.log(1.15)], [math.log(0.9)]]
-    svg = dot_plot(["a1", "c5"], ours, [math.log(1.075), None], [0.01, -0.01], "PPL")
+    svg = plot_dots(["a1", "c5"], ours, [math.log(1.075), None], [0.01, -0.01], "PPL")
 
     ours_drawn, papers_drawn = dots(svg, "#0072b2"), dots(svg, "#d55e00")
     # One of each in the legend besides.

@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from t2t_keras.attention.head_sums import LONG, NEAR, HeadSums
+from t2t_keras.attention.head_statistics import LONG, NEAR, HeadSums
 from t2t_keras.runs.sentence_maps import SentenceMaps, sentence_maps
 from tests.attention.made_up import HOSTILE, SOURCE, TARGET, H, R, made_up
 
@@ -69,7 +69,7 @@ def test_all_figures_are_the_slow_loop_s(neighborhood) -> None:
     sums = HeadSums(neighborhood)
     for maps in sentences:
         sums.add(maps)
-    facts = sums.facts()
+    facts = sums.means()
     assert [(f.kind, f.layer, f.head) for f in facts] == [
         (kind, layer, head)
         for kind in ("encoder", "decoder", "memory")
@@ -92,7 +92,7 @@ def test_the_order_of_sentences_does_not_matter() -> None:
         forth.add(maps)
     for maps in reversed(sentences):
         back.add(maps)
-    for one, other in zip(forth.facts(), back.facts(), strict=True):
+    for one, other in zip(forth.means(), back.means(), strict=True):
         assert one[3:] == pytest.approx(other[3:], abs=1e-12)
 
 
@@ -118,7 +118,7 @@ def test_heads_that_do_one_thing_worked_out_by_hand() -> None:
             ),
         )
     )
-    encoder, decoder, memory = sums.facts()
+    encoder, decoder, memory = sums.means()
     assert encoder.entropy == 2.0 and encoder.evenness == 1.0
     # Distances 0 to 3 of 4 queries: twice 6 and twice 4, of 16 pairs.
     assert encoder.distance == (6 + 4 + 4 + 6) / 16
@@ -133,5 +133,5 @@ def test_heads_that_do_one_thing_worked_out_by_hand() -> None:
 def test_without_a_choice_there_is_no_evenness() -> None:
     sums = HeadSums()
     sums.add(sentence_maps(["</s>"], ["</s>"], [np.ones((1, 1, 1, 1))] * 3))
-    assert all(math.isnan(facts.evenness) for facts in sums.facts())
-    assert HeadSums().facts() == []
+    assert all(math.isnan(facts.evenness) for facts in sums.means())
+    assert HeadSums().means() == []

@@ -2,11 +2,11 @@
 
 import pytest
 
-from t2t_keras.attention.head_sums import HeadSums
+from t2t_keras.attention.head_statistics import HeadSums
+from t2t_keras.attention.pictures import summarize, write_pictures, write_summary
 from t2t_keras.attention.request import KINDS, Choice
 from t2t_keras.attention.sentence_attention import Attention
-from t2t_keras.attention.visualizing import summarize, write_pictures, write_summary
-from t2t_keras.attention.words import merged_sentence
+from t2t_keras.attention.words import merge_sentence_words
 from t2t_keras.errors import UserError
 from t2t_keras.runs.sentence_maps import SentenceMaps
 from tests.attention.made_up import made_up
@@ -100,7 +100,7 @@ def test_a_corpus_is_summed_up_without_its_empty_lines(tmp_path) -> None:
     sums = HeadSums()
     sums.add(made_up(seed=1))
     sums.add(made_up(seed=4))
-    assert heads == sums.facts()
+    assert heads == sums.means()
     written = write_summary(heads, "two sentences", tmp_path / "new", "png")
     assert names(written) == ["heads.tsv", "heads.md", "heads.png"]
     assert written[0].read_text().count("\n") == 1 + len(heads)
@@ -123,10 +123,10 @@ def test_words_are_merged_for_figures_alone() -> None:
     sums = HeadSums()
     sums.add(maps)
     merged = HeadSums()
-    merged.add(merged_sentence(maps))
+    merged.add(merge_sentence_words(maps))
     heads, _ = summarize(
         Attention(str, lambda texts: [], lambda *_: iter([(maps, False)]), None),
         ["a"],
         ["b"],
     )
-    assert heads == sums.facts() != merged.facts()
+    assert heads == sums.means() != merged.means()

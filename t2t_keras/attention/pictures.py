@@ -5,7 +5,7 @@ from pathlib import Path
 
 from t2t_keras.attention.drawing import save_figure
 from t2t_keras.attention.head_figure import head_figure
-from t2t_keras.attention.head_sums import HeadFacts, HeadSums
+from t2t_keras.attention.head_statistics import HeadStatistics, HeadSums
 from t2t_keras.attention.head_table import as_markdown, as_tsv
 from t2t_keras.attention.heat_map_figure import heat_map_figure
 from t2t_keras.attention.line_figure import line_figure
@@ -13,13 +13,13 @@ from t2t_keras.attention.page import attention_page
 from t2t_keras.attention.request import SUMMARY, Choice, PictureRequest
 from t2t_keras.attention.sentence_attention import Attention, AttentionModel
 from t2t_keras.attention.summary_corpus import read_summary_corpus
-from t2t_keras.attention.words import SPACE, merged_sentence
+from t2t_keras.attention.words import SPACE, merge_sentence_words
 from t2t_keras.errors import UserError
 from t2t_keras.files.atomic import write_text
 from t2t_keras.runs.sentence_maps import (
     AttentionMap,
     SentenceMaps,
-    title_of,
+    kind_title,
 )
 
 
@@ -86,7 +86,7 @@ def write_pictures(
     _make(folder)
     shown = sentences
     if choice.merge_subwords:
-        shown = [merged_sentence(maps) for maps in sentences]
+        shown = [merge_sentence_words(maps) for maps in sentences]
     written: list[Path] = []
     for number, maps in enumerate(shown, start=1):
         prefix = f"{number}-" if len(shown) > 1 else ""
@@ -114,7 +114,7 @@ def _write_lines(
             layer,
             choice.heads,
             words=choice.words,
-            title=f"{title_of(kind)}, layer {layer}",
+            title=f"{kind_title(kind)}, layer {layer}",
         )
         written.append(
             folder / f"{prefix}lines-{kind}-layer{layer}.{choice.figure_format}"
@@ -125,8 +125,8 @@ def _write_lines(
 
 def _kinds_with(maps: SentenceMaps, choice: Choice) -> Sequence[str]:
     """Returns the kinds that have all chosen words; if none has, the first of all."""
-    found = [kind for kind in choice.kinds if _has(getattr(maps, kind), choice.words)]
-    return found or choice.kinds[:1]
+    kinds = [kind for kind in choice.kinds if _has(getattr(maps, kind), choice.words)]
+    return kinds or choice.kinds[:1]
 
 
 def _has(attention: AttentionMap, words: Sequence[str]) -> bool:
@@ -139,9 +139,9 @@ def _write_heat_maps(
 ) -> list[Path]:
     written = []
     for kind in choice.kinds:
-        # A row of fields for each layer says itself which it is.
+        # A heat map of all layers names each of them.
         layer = "" if choice.layer is None else f"-layer{choice.layer}"
-        title = title_of(kind)
+        title = kind_title(kind)
         figure = heat_map_figure(getattr(maps, kind), choice.layer, title=title)
         written.append(
             folder / f"{prefix}heat-maps-{kind}{layer}.{choice.figure_format}"
@@ -152,8 +152,8 @@ def _write_heat_maps(
 
 def summarize(
     attention: Attention, sources: Sequence[str], targets: Sequence[str]
-) -> tuple[list[HeadFacts], int]:
-    """Returns what each head does in some sentences, and how many were cut.
+) -> tuple[list[HeadStatistics], int]:
+    """Returns the statistics of each head over sentences, and how many were cut.
 
     Raises:
         UserError: If there is no sentence.
@@ -161,25 +161,25 @@ def summarize(
     pairs = [pair for pair in zip(sources, targets, strict=True) if pair[0].strip()]
     if not pairs:
         raise UserError("There is no sentence to look at: all lines are empty.")
-    # Of like length together, so that little is computed for padding.
+    # Sentences of similar length together, so that there is little padding.
     pairs.sort(key=lambda pair: len(pair[0]) + len(pair[1]))
     sums, cut = HeadSums(attention.neighborhood), 0
     for maps, truncated in attention.maps(*zip(*pairs, strict=True)):
         sums.add(maps)
         cut += truncated
-    return sums.facts(), cut
+    return sums.means(), cut
 
 
 def write_summary(
-    heads: Sequence[HeadFacts], about: str, folder: Path, figure_format: str
+    heads: Sequence[HeadStatistics], about: str, folder: Path, figure_format: str
 ) -> list[Path]:
-    """Writes what each head does as a table to compute with, one to read, a picture.
+    """Writes the statistics of heads as TSV, Markdown and a figure.
 
     Args:
-        heads: From `summarize`.
-        about: Of which model and text.
-        folder: Made if it is not there.
-        figure_format: Of the picture: svg, png or pdf.
+        heads: Statistics from `summarize`.
+        about: Model and text, for the titles.
+        folder: Folder for the files, made if missing.
+        figure_format: Format of the figure: svg, png or pdf.
     """
     _make(folder)
     tsv, markdown = folder / "heads.tsv", folder / "heads.md"

@@ -1,4 +1,4 @@
-"""Figures as tables show them."""
+"""Table cells: numbers, powers of ten, spreads and search settings as text."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -8,7 +8,7 @@ from t2t_keras.reports.seed_statistics import Spread
 
 
 def as_number(value: float | None, digits: int, why: str = "not run") -> Cell:
-    """Returns a figure with so many digits after the point.
+    """Returns a figure with a number of digits after the point.
 
     >>> as_number(4.9161, 2), as_number(None, 2)
     ('4.92', Missing(why='not run'))
@@ -31,16 +31,16 @@ def as_power(value: float | None, why: str = "not run") -> Cell:
     return f"{digits}·10{raised}"
 
 
-def as_spread(found: Spread | None, digits: int, why: str = "not run") -> Cell:
+def as_spread(spread: Spread | None, digits: int, why: str = "not run") -> Cell:
     """Returns a mean and its standard deviation.
 
     >>> as_spread(Spread(30.123, 0.456, 3), 2), as_spread(Spread(7.0, None, 1), 1)
     ('30.12 ± 0.46', '7.0')
     """
-    if found is None:
+    if spread is None:
         return Missing(why)
-    mean = f"{found.mean:,.{digits}f}"
-    return mean if found.sd is None else f"{mean} ± {found.sd:.{digits}f}"
+    mean = f"{spread.mean:,.{digits}f}"
+    return mean if spread.sd is None else f"{mean} ± {spread.sd:.{digits}f}"
 
 
 def as_search(decoding: Mapping[str, Any] | None) -> Cell:

@@ -4,14 +4,14 @@ import pytest
 
 from t2t_keras.errors import UserError
 from t2t_keras.reports.ablation.parameters import parameter_count
-from t2t_keras.reports.run_facts import (
+from t2t_keras.reports.run_summary import (
     corpus_name,
     file_names,
+    format_settings,
     read_run,
-    shown_settings,
 )
 from t2t_keras.settings.config import DataConfig, ExperimentConfig
-from tests.reports.runs import MODEL, score_of, written_run
+from tests.reports.runs import MODEL, build_score, write_run
 
 FILES = DataConfig(
     train_source=("/texts/train.en", "/texts/more.en"),
@@ -20,7 +20,7 @@ FILES = DataConfig(
 
 
 def test_a_finished_run_is_read(tmp_path) -> None:
-    run = written_run(tmp_path / "run")
+    run = write_run(tmp_path / "run")
     assert run.name == str(tmp_path / "run")
     assert run.corpus == "wmt14_translate/de-en"
     assert run.parameters == parameter_count(MODEL, 300)
@@ -30,35 +30,35 @@ def test_a_finished_run_is_read(tmp_path) -> None:
 
 def test_the_newest_averaged_weights_count(tmp_path) -> None:
     scores = {
-        "dev averaged/step-90": score_of(step=90),
-        "test averaged/step-9": score_of(step=9, bleu=1.0),
-        "test averaged/step-80": score_of(step=80, bleu=2.0),
-        "test best/step-99": score_of(step=99, bleu=3.0),
+        "dev averaged/step-90": build_score(step=90),
+        "test averaged/step-9": build_score(step=9, bleu=1.0),
+        "test averaged/step-80": build_score(step=80, bleu=2.0),
+        "test best/step-99": build_score(step=99, bleu=3.0),
         "test averaged/step-95": {"step": 95, "f1": 91.0},
     }
-    found = written_run(tmp_path / "run", scores=scores).test_scores()
+    found = write_run(tmp_path / "run", scores=scores).test_scores()
     assert found and found["bleu"] == 2.0
-    assert written_run(tmp_path / "new", scores={}).test_scores() is None
+    assert write_run(tmp_path / "new", scores={}).test_scores() is None
 
 
 def test_a_runs_own_search_counts_before_another(tmp_path) -> None:
     """An earlier release wrote both in one place; where only the other is, it is."""
-    greedy = score_of(decoding={"beam_size": 1, "alpha": 0.6, "extra_length": 50})
-    own = score_of(bleu=3.0)
+    greedy = build_score(decoding={"beam_size": 1, "alpha": 0.6, "extra_length": 50})
+    own = build_score(bleu=3.0)
     names = "test averaged/step-40", "test averaged/step-40 beam 1 alpha 0.6"
     for number, scores in enumerate(((own, greedy), (greedy, own))):
         both = dict(zip(names, scores, strict=True))
-        run = written_run(tmp_path / f"run-{number}", scores=both)
+        run = write_run(tmp_path / f"run-{number}", scores=both)
         assert run.test_scores() == own
-    alone = written_run(tmp_path / "alone", scores={names[0]: greedy})
+    alone = write_run(tmp_path / "alone", scores={names[0]: greedy})
     assert alone.test_scores() == greedy
     assert alone.test_scores("f1") is None
 
 
 def test_a_run_is_finished_when_all_its_updates_are_made(tmp_path) -> None:
-    assert written_run(tmp_path / "a").finished
-    assert not written_run(tmp_path / "b", training_cost={"step": 39}).finished
-    assert not written_run(tmp_path / "c", training_cost={}).finished
+    assert write_run(tmp_path / "a").finished
+    assert not write_run(tmp_path / "b", training_cost={"step": 39}).finished
+    assert not write_run(tmp_path / "c", training_cost={}).finished
 
 
 def test_of_files_there_are_names(tmp_path) -> None:
@@ -68,20 +68,20 @@ def test_of_files_there_are_names(tmp_path) -> None:
         test_source=("/my/t.en",),
         test_target=("/my/t.de",),
     )
-    run = written_run(tmp_path / "run", "text files", data=data)
+    run = write_run(tmp_path / "run", "text files", data=data)
     assert (run.corpus, run.test_set) == ("a.en, a.de", "t.en, t.de")
-    run = written_run(tmp_path / "other", "trees")
+    run = write_run(tmp_path / "other", "trees")
     assert (run.corpus, run.test_set) == ("trees", "trees")
 
 
 def test_a_parser_is_told_from_a_translator(tmp_path) -> None:
     trees = DataConfig(dataset="grammar_ende", target_language="tree")
-    assert written_run(tmp_path / "parser", data=trees).is_parser
-    assert not written_run(tmp_path / "translator").is_parser
+    assert write_run(tmp_path / "parser", data=trees).is_parser
+    assert not write_run(tmp_path / "translator").is_parser
 
 
 def test_a_run_that_has_just_begun(tmp_path) -> None:
-    run = written_run(tmp_path / "run")
+    run = write_run(tmp_path / "run")
     run.place.run_card_file.unlink()
     run.place.metrics_file.write_text(
         '{"step": 10, "loss": 1}\n{"step": 2\n[3]\nnull\n'
@@ -96,7 +96,7 @@ def test_a_run_that_has_just_begun(tmp_path) -> None:
 def test_what_is_no_run_is_refused(tmp_path) -> None:
     with pytest.raises(UserError, match="is not a model directory"):
         read_run(str(tmp_path))
-    run = written_run(tmp_path / "run")
+    run = write_run(tmp_path / "run")
     run.place.run_card_file.write_text("{")
     with pytest.raises(UserError, match=r"run_card\.json is damaged"):
         read_run(str(tmp_path / "run"))
@@ -115,7 +115,7 @@ def test_of_files_only_names_are_shown() -> None:
         vocabulary_file="/secret/v.model",
         download=True,
     )
-    shown = shown_settings(ExperimentConfig(data))
+    shown = format_settings(ExperimentConfig(data))
     assert shown["train_source"] == "a.en, rel/b.en, c:d:0.5, t:1/12"
     assert shown["records"] == "records"
     assert shown["dataset"] == "wmt14_translate/de-en"

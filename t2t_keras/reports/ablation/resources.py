@@ -15,12 +15,12 @@ _T = TypeVar("_T")
 
 
 @dataclasses.dataclass(frozen=True)
-class Share:
-    """Processors of one run.
+class RunResources:
+    """Cores and GPUs of one run.
 
     Attributes:
-        cores: Numbers of the cores that it may use; None for all there are.
-        gpus: Names of its GPUs; None for all there are, too.
+        cores: Numbers of the cores that it may use; None for all.
+        gpus: Names of the GPUs that it may use; None for all.
     """
 
     cores: tuple[int, ...] | None = None
@@ -28,23 +28,23 @@ class Share:
 
     @property
     def environment(self) -> dict[str, str]:
-        """What a process must find in its environment to see its own GPUs only."""
+        """Environment variables that limit a process to its GPUs."""
         return {} if self.gpus is None else {_GPUS: ",".join(self.gpus)}
 
-    def hold(self, process: int) -> None:
-        """Keeps a process, and what it is going to start, on the share's cores."""
+    def pin(self, process: int) -> None:
+        """Pins a process and its future children to the cores."""
         if self.cores is not None:
             with contextlib.suppress(ProcessLookupError):  # it has ended already
                 os.sched_setaffinity(process, self.cores)
 
 
-ALL = Share()
+ALL = RunResources()
 
 
-def equal_shares(count: int) -> list[Share]:
-    """Returns the shares of `count` runs at a time: all there is for one alone.
+def divide_resources(count: int) -> list[RunResources]:
+    """Returns the resources of each of `count` runs at a time.
 
-    Cores and GPUs that are not to be divided evenly go to the last ones.
+    A single run has all of them. The last runs get the cores and GPUs left over.
 
     Raises:
         UserError: If there are fewer cores than runs, or fewer GPUs, but some.
@@ -52,16 +52,16 @@ def equal_shares(count: int) -> list[Share]:
     if count == 1:
         return [ALL]
     cores, gpus = sorted(os.sched_getaffinity(0)), _visible_gpus()
-    for name, found in (("cores", cores), ("GPUs", gpus)):
-        if 0 < len(found) < count:
+    for name, units in (("cores", cores), ("GPUs", gpus)):
+        if 0 < len(units) < count:
             raise UserError(
-                f"--at_once={count}, but there are {len(found)} {name} here. Each run "
-                f"needs one of its own: give --at_once={len(found)} at most."
+                f"--at_once={count}, but there are {len(units)} {name} here. Each run "
+                f"needs one of its own: give --at_once={len(units)} at most."
             )
-    all_gpus = _divided(gpus, count) if gpus else [None] * count
+    all_gpus = _divide(gpus, count) if gpus else [None] * count
     return [
-        Share(own_cores, own_gpus)
-        for own_cores, own_gpus in zip(_divided(cores, count), all_gpus, strict=True)
+        RunResources(own_cores, own_gpus)
+        for own_cores, own_gpus in zip(_divide(cores, count), all_gpus, strict=True)
     ]
 
 
@@ -73,7 +73,7 @@ def _visible_gpus() -> list[str]:
     return [str(i) for i in range(len(glob.glob("/dev/nvidia[0-9]*")))]
 
 
-def _divided(things: Sequence[_T], count: int) -> list[tuple[_T, ...]]:
+def _divide(things: Sequence[_T], count: int) -> list[tuple[_T, ...]]:
     """Returns neighbors in `count` groups, as equal as can be."""
     ends = [len(things) * i // count for i in range(count + 1)]
     return [tuple(things[start:end]) for start, end in itertools.pairwise(ends)]

@@ -1,4 +1,4 @@
-"""Facts about a run from its model directory, without building the model."""
+"""Summary of a run, read from its model directory without building the model."""
 
 import dataclasses
 import json
@@ -12,18 +12,18 @@ from t2t_keras.runs.model_dir import ModelDir
 from t2t_keras.settings.config import DataConfig, ExperimentConfig
 from t2t_keras.settings.flat import flat
 
-# What a run card calls every corpus that has no name of its own.
+# Name in a run card of every corpus without a name of its own.
 _UNNAMED = "text files"
 _MOST_FILES = 4
 
 
 @dataclasses.dataclass(frozen=True)
-class RunFacts:
-    """A run.
+class RunSummary:
+    """Settings, scores and metrics of a run.
 
     Attributes:
-        name: The directory, as the user gave it.
-        place: The directory.
+        name: The directory, as on the command line.
+        place: The model directory.
         config: Its settings.
         card: Its run card.
         metrics: The lines of `metrics.jsonl`, in order.
@@ -37,7 +37,7 @@ class RunFacts:
 
     @property
     def corpus(self) -> str:
-        """The name of what it was trained on."""
+        """Name of the training corpus."""
         return corpus_name(self.card, self.config.data)
 
     @property
@@ -48,18 +48,18 @@ class RunFacts:
 
     @property
     def vocabulary_size(self) -> int | None:
-        """Subwords."""
+        """Number of subwords."""
         return self.card.get("vocabulary", {}).get("size")
 
     @property
     def parameters(self) -> int | None:
-        """Numbers that the model has learned."""
+        """Number of trainable parameters."""
         size = self.vocabulary_size
         return None if size is None else parameter_count(self.config.model, size)
 
     @property
     def cost(self) -> Mapping[str, Any]:
-        """What training has cost; empty before the first checkpoint."""
+        """Training cost; empty before the first checkpoint."""
         return self.card.get("training_cost", {})
 
     @property
@@ -69,7 +69,7 @@ class RunFacts:
 
     @property
     def is_parser(self) -> bool:
-        """Whether it makes trees; else it translates."""
+        """Whether it parses; otherwise it translates."""
         return self.config.data.target_language == "tree"
 
     def scores(self) -> list[tuple[str, Mapping[str, Any]]]:
@@ -82,30 +82,30 @@ class RunFacts:
         Those of the run's own search come before those of another.
 
         Args:
-            measure: One that must be among them; a parser has f1 in place of bleu.
+            measure: A measure that they must have; a parser has f1 in place of bleu.
         """
         search = dataclasses.asdict(self.config.decoding)
-        found = [
+        scores = [
             score
             for name, score in self.scores()
             if name.startswith("test averaged/") and measure in score
         ]
         return max(
-            found,
+            scores,
             key=lambda score: (score["step"], score.get("decoding") == search),
             default=None,
         )
 
 
-def read_run(path: str) -> RunFacts:
-    """Returns what there is to know of a run.
+def read_run(path: str) -> RunSummary:
+    """Reads the summary of a run.
 
     Raises:
         UserError: If there is no run, or its card is damaged.
     """
     place = ModelDir(path)
     config = place.config()
-    return RunFacts(path, place, config, place.run_card(), _metrics(place))
+    return RunSummary(path, place, config, place.run_card(), _metrics(place))
 
 
 def _metrics(place: ModelDir) -> list[dict[str, Any]]:
@@ -114,23 +114,23 @@ def _metrics(place: ModelDir) -> list[dict[str, Any]]:
         lines = place.metrics_file.read_text(encoding="utf-8").splitlines()
     except OSError:
         return []
-    found = []
+    metrics = []
     for line in lines:
         try:
             values = json.loads(line)
         except ValueError:
             continue
         if isinstance(values, dict) and isinstance(values.get("step"), int):
-            found.append(values)
-    return found
+            metrics.append(values)
+    return metrics
 
 
 def corpus_name(card: Mapping[str, Any], data: DataConfig) -> str:
-    """Returns the name of what a run was trained on; of files, their names.
+    """Returns the name of the training corpus, or the names of its files.
 
     Args:
-        card: The run's card.
-        data: Its settings.
+        card: Run card.
+        data: Data settings of the run.
     """
     name = card.get("corpus", {}).get("name", "unknown corpus")
     files = file_names([*data.train_source, *data.train_target])
@@ -138,7 +138,7 @@ def corpus_name(card: Mapping[str, Any], data: DataConfig) -> str:
 
 
 def file_names(paths: Sequence[str]) -> str:
-    """Returns names of files, not where they lie; of many, the first ones.
+    """Returns the names of files without their folders; of many, the first ones.
 
     >>> file_names(["/texts/train.en", "text/train.de"])
     'train.en, train.de'
@@ -149,22 +149,22 @@ def file_names(paths: Sequence[str]) -> str:
     return ", ".join(names[:_MOST_FILES]) + rest
 
 
-# Of a part of a mixture: the only thing with a slash that is no path.
+# Rate of a part of a mixture: it has a slash, but is no path.
 _RATE = re.compile(r"\d+/\d+")
 
 
-def shown_settings(config: ExperimentConfig) -> dict[str, str]:
-    """Returns every setting as text; of a file only its name, not where it lies."""
-    return {name: _shown(value) for name, value in flat(config).items()}
+def format_settings(config: ExperimentConfig) -> dict[str, str]:
+    """Returns every setting as text, and paths without their folders."""
+    return {name: _format_setting(value) for name, value in flat(config).items()}
 
 
-def _shown(value: Any) -> str:
+def _format_setting(value: Any) -> str:
     if value is None or value == ():
         return "not set"
     if isinstance(value, bool):
         return str(value).lower()
     if isinstance(value, tuple):
-        return ", ".join(map(_shown, value))
+        return ", ".join(map(_format_setting, value))
     text = str(value)
     if not os.path.isabs(text):
         return text

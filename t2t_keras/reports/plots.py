@@ -9,7 +9,7 @@ import matplotlib
 import numpy as np
 from matplotlib.figure import Figure
 
-# Ink for words, a color for each curve: Okabe and Ito's, told apart by everyone.
+# Ink for words, a color for each curve: Okabe and Ito's, for all kinds of color vision.
 _INK, _QUIET, _GRID = "#1d1f21", "#6a6f75", "#e6e8ea"
 _COLORS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9")
 # Inches; a page scales them to its width.
@@ -20,9 +20,9 @@ class Curve(NamedTuple):
     """A curve.
 
     Attributes:
-        label: What its line is called.
-        steps: Where it was measured, rising.
-        values: What was measured there.
+        label: Name of the line in the legend.
+        steps: Steps of the measurements, ascending.
+        values: Measured values.
     """
 
     label: str
@@ -31,20 +31,20 @@ class Curve(NamedTuple):
 
 
 class Panel(NamedTuple):
-    """A field with curves: its title says what they are and in which unit."""
+    """Axes with curves; the title names the quantity and its unit."""
 
     title: str
     curves: Sequence[Curve]
     log: bool = False
 
 
-def curves(panels: Sequence[Panel]) -> str:
-    """Returns fields side by side, two in a row, over a common axis of steps."""
+def plot_curves(panels: Sequence[Panel]) -> str:
+    """Returns an SVG of panels, two in a row, over training steps."""
     rows = -(-len(panels) // 2)
     figure = Figure(figsize=(_WIDTH, _HEIGHT * rows), layout="constrained")
     axes = figure.subplots(rows, 2, squeeze=False).ravel()
     for field, panel in zip(axes, panels, strict=False):
-        _plain(field)
+        _style_axes(field)
         for curve, color in zip(panel.curves, itertools.cycle(_COLORS), strict=False):
             marker = "o" if len(curve.steps) == 1 else None
             field.plot(
@@ -53,11 +53,11 @@ def curves(panels: Sequence[Panel]) -> str:
                 color=color,
                 linewidth=1.4,
                 marker=marker,
-                label=_as_it_is(curve.label),
+                label=_escape_text(curve.label),
             )
         if panel.log:
             field.set_yscale("log")
-        field.set_title(_as_it_is(panel.title), loc="left", fontsize=9, color=_INK)
+        field.set_title(_escape_text(panel.title), loc="left", fontsize=9, color=_INK)
         field.set_xlabel("step", fontsize=8, color=_QUIET)
         if len(panel.curves) > 1:
             field.legend(frameon=False, fontsize=8)
@@ -66,26 +66,26 @@ def curves(panels: Sequence[Panel]) -> str:
     return _svg(figure)
 
 
-def dot_plot(
+def plot_dots(
     labels: Sequence[str],
     ours: Sequence[Sequence[float]],
     papers: Sequence[float | None],
     own: Sequence[float],
     axis: str,
 ) -> str:
-    """Returns a line for each row: a dot for each seed, and what was published.
+    """Returns an SVG with a line for each row: a dot for each seed, and the paper's.
 
     Args:
-        labels: Of the rows, from the top.
+        labels: Names of the rows, from the top.
         ours: Natural logarithms of ratios to the base, one a seed.
-        papers: The same of the paper; None where it has no such row.
+        papers: The same for the paper; None where it has no such row.
         own: The base's own seeds, whose spread is drawn as a band.
-        axis: What is shown.
+        axis: Label of the axis.
     """
     height = _ROW_HEIGHT * len(labels) + 0.9
     figure = Figure(figsize=(_WIDTH, height), layout="constrained")
     field = figure.subplots()
-    _plain(field)
+    _style_axes(field)
     places = np.arange(len(labels))
     field.axvspan(min(own), max(own), color=_GRID, linewidth=0)
     field.axvline(0, color=_QUIET, linewidth=0.8)
@@ -110,15 +110,15 @@ def dot_plot(
             markeredgewidth=1.8,
             label="the paper's",
         )
-    field.set_yticks(places, [_as_it_is(label) for label in labels])
+    field.set_yticks(places, [_escape_text(label) for label in labels])
     field.set_ylim(len(labels) - 0.4, -0.6)
     field.xaxis.set_major_formatter(lambda value, _: f"{np.exp(value):.2f}")
-    field.set_xlabel(_as_it_is(axis), fontsize=8, color=_QUIET)
+    field.set_xlabel(_escape_text(axis), fontsize=8, color=_QUIET)
     field.legend(frameon=False, fontsize=8, loc="best")
     return _svg(figure)
 
 
-def _plain(field: Any) -> None:
+def _style_axes(field: Any) -> None:
     field.spines[["top", "right"]].set_visible(False)
     field.spines[["left", "bottom"]].set_color(_QUIET)
     field.tick_params(labelsize=8, colors=_QUIET)
@@ -126,8 +126,8 @@ def _plain(field: Any) -> None:
     field.set_axisbelow(True)
 
 
-def _as_it_is(text: str) -> str:
-    """Returns text that matplotlib does not take for a formula, or for private."""
+def _escape_text(text: str) -> str:
+    """Returns text without matplotlib's formulas and private labels."""
     return text.replace("$", r"\$").lstrip("_")
 
 
