@@ -33,9 +33,12 @@ from t2t_keras.serving.client.errors import ServerError
 from t2t_keras.serving.client.protos import PredictionServiceStub, PredictRequest
 from t2t_keras.serving.client.retries import RetryPolicy
 from t2t_keras.serving.client.tensors import nested_values, string_tensor
-from t2t_keras.serving.client.translation_client import Translation, TranslationClient
+from t2t_keras.serving.client.translation_client import (
+    TranslatedText,
+    TranslationClient,
+)
 
-Expected = Mapping[bytes, Translation]
+Expected = Mapping[bytes, TranslatedText]
 
 
 @dataclass
@@ -51,7 +54,7 @@ class Outcome:
 
     statuses: collections.Counter[str] = field(default_factory=collections.Counter)
     seconds: list[float] = field(default_factory=list)
-    wrong: list[tuple[bytes, Translation]] = field(default_factory=list)
+    wrong: list[tuple[bytes, TranslatedText]] = field(default_factory=list)
     lost: int = 0
     lock: threading.Lock = field(default_factory=threading.Lock, repr=False)
 
@@ -62,7 +65,7 @@ class Outcome:
             if status == "OK":
                 self.seconds.append(seconds)
 
-    def check(self, text: bytes, found: Translation, expected: Expected) -> None:
+    def check(self, text: bytes, found: TranslatedText, expected: Expected) -> None:
         """Notes an answer that is not as expected: the text, or by 1e-5 its score."""
         wanted = expected[text]
         if found.text != wanted.text or not abs(found.score - wanted.score) <= 1e-5:
@@ -157,7 +160,7 @@ def _noting(
             outputs = call.result().outputs
             (translation,) = nested_values(outputs[signature.TRANSLATION])
             (score,) = nested_values(outputs[signature.SCORE])
-            outcome.check(text, Translation(translation.decode(), score), expected)
+            outcome.check(text, TranslatedText(translation.decode(), score), expected)
         outcome.note(call.code().name, seconds)  # type: ignore[attr-defined]
 
     return note

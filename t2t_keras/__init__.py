@@ -67,4 +67,9 @@ if "keras" in sys.modules:
     # Keras is imported already, so that registering our classes costs little. Then
     # keras.models.load_model knows them after nothing but `import t2t_keras`.
     for _registered in _REGISTERED:
-        __getattr__(_registered)
+        try:
+            __getattr__(_registered)
+        except ModuleNotFoundError as error:
+            # A target of Bazel may hold a part of the package.
+            if not (error.name or "").startswith(f"{__name__}."):
+                raise

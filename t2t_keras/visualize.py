@@ -95,7 +95,7 @@ _FORMAT = flags.DEFINE_enum(
 
 def main() -> int:
     """Draws; returns the exit status."""
-    from t2t_keras.attention import sentence_attention
+    from t2t_keras.attention import pictures, sentence_attention
 
     model = sentence_attention.open_attention_model(
         _MODEL.model_dir.value,

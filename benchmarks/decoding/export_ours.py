@@ -41,6 +41,7 @@ def main() -> None:
         config_of(),
         Path("nowhere"),
         step=0,
+        task=task_for(config_of().data.target_language),
     )
     trained = exporting.in_precision(trained, given.precision)
 

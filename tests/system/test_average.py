@@ -89,4 +89,4 @@ def test_a_damaged_checkpoint_is_named(average, own_short_run):
 def test_the_model_dir_is_required():
     done = run_program("average", "--last=2")
     assert done.status == 2
-    assert done.stderr.startswith("error: --model_dir is required: Directory of a run")
+    assert done.stderr.startswith("error: --model_dir is required: Directory of a tr")

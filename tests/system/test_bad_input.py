@@ -105,7 +105,7 @@ def test_a_missing_flagfile():
 
 
 def test_no_model_dir():
-    assert refused(run_program("train"), "--model_dir is required: Directory of the ru")
+    assert refused(run_program("train"), "--model_dir is required: Directory of the tr")
 
 
 def test_nothing_to_train_on(tmp_path):
@@ -148,7 +148,7 @@ def test_a_misspelt_file_and_the_nearest_name(train, tmp_path):
 
 def test_text_with_nasty_lines_is_trained_on(train, tmp_path, monkeypatch):
     """CR, U+2028, invalid UTF-8, empty and over-long lines: none stops a run."""
-    monkeypatch.setattr(finish, "finish", lambda model_dir: None)
+    monkeypatch.setattr(finish, "finish", lambda *_: None)
     left = b"a\rb\na\xe2\x80\xa8b\n\xff c\n\n" + b"a b " * 9 + b"\n" + b"d e f\n" * 9
     right = b"b\ra\r\nb a\nc\na\nb\n" + b"f e d\n" * 9
     files = [

@@ -55,7 +55,7 @@ def test_the_same_command_again_is_done_at_once(own_run):
 def test_a_signal_is_told_and_is_the_status(
     tmp_path, monkeypatch, number, saved, status, message
 ):
-    def stop(config, model_dir, strategy):
+    def stop(config, model_dir, strategy, **_):
         raise TrainingInterrupted(number, 1234, saved)
 
     monkeypatch.setattr(training_run, "train", stop)
@@ -79,8 +79,8 @@ def test_a_worker_that_is_left_behind_after_the_last_step(
 
     monkeypatch.setattr(workers, "set_up_devices", lambda _: strategy)
     monkeypatch.setattr(workers, "wait_for_all", lost)
-    monkeypatch.setattr(training_run, "train", lambda *_: None)
-    monkeypatch.setattr(finish, "finish", finished.append)
+    monkeypatch.setattr(training_run, "train", lambda *_, **__: None)
+    monkeypatch.setattr(finish, "finish", lambda *_: finished.append(True))
     done = run_program("train", f"--model_dir={tmp_path / 'run'}")
     assert (done.status, len(finished)) == (status, 1 - rank), done.stderr
     told = done.stderr.startswith("error: Another worker stopped, or cannot be reache")
@@ -91,7 +91,7 @@ def test_a_worker_that_is_left_behind_after_the_last_step(
 def test_the_flags_reach_the_run(tmp_path, monkeypatch):
     seen = []
 
-    def note(config, model_dir, strategy):
+    def note(config, model_dir, strategy, **_):
         seen.append((config, model_dir.path))
         raise TrainingInterrupted(signal.SIGTERM, 0, True)
 
