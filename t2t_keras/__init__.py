@@ -13,6 +13,7 @@ from typing import Any
 __version__ = "0.2.0"
 
 __all__ = (
+    "BeamSearchSettings",
     "LabelSmoothedCrossEntropy",
     "Run",
     "SubwordVocabulary",
@@ -24,6 +25,8 @@ __all__ = (
     "fit_arguments",
     "learn_subwords",
     "read_settings",
+    "search_translations",
+    "text_dataset",
 )
 
 # Before TensorFlow is first imported: its start-up lines would bury ours.
@@ -36,7 +39,10 @@ def _module_of(name: str) -> str | None:
     """Returns the module that a public name is in; None if the name is not public."""
     modules = {
         "decoding.beam_search": ("beam_search",),
+        "decoding.settings": ("BeamSearchSettings",),
+        "decoding.transformer_search": ("search_translations",),
         "errors": ("UserError",),
+        "input_pipeline.streaming": ("text_dataset",),
         "model.transformer": ("Transformer",),
         "runs.run": ("Run",),
         "serving.client.translation_client": ("TranslationClient",),

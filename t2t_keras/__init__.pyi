@@ -1,7 +1,12 @@
 """Types of the public names, which `__init__.py` imports when they are first used."""
 
 from t2t_keras.decoding.beam_search import beam_search as beam_search
+from t2t_keras.decoding.settings import BeamSearchSettings as BeamSearchSettings
+from t2t_keras.decoding.transformer_search import (
+    search_translations as search_translations,
+)
 from t2t_keras.errors import UserError as UserError
+from t2t_keras.input_pipeline.streaming import text_dataset as text_dataset
 from t2t_keras.model.transformer import Transformer as Transformer
 from t2t_keras.runs.run import Run as Run
 from t2t_keras.serving.client.translation_client import (
