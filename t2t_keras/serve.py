@@ -14,6 +14,7 @@ import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 from absl import flags
 
@@ -175,7 +176,8 @@ def main(_: Sequence[str]) -> int:
 
 def _settings() -> ServerSettings:
     names = [field.name for field in dataclasses.fields(ServerSettings)]
-    return ServerSettings(**{name: flags.FLAGS[name].value for name in names})
+    values: dict[str, Any] = {name: flags.FLAGS[name].value for name in names}
+    return ServerSettings(**values)
 
 
 def _log(line: str) -> None:
