@@ -5,7 +5,7 @@ Shapes: B batch, S source length, N results a sentence.
 
 import concurrent.futures
 import dataclasses
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from t2t_keras.decoding.search_state import BeamSearchResult
 from t2t_keras.text.padding import pad_sentences
@@ -53,6 +53,27 @@ class TranslatedLine:
     def text(self) -> str:
         """The best translation."""
         return self.hypotheses[0].text
+
+
+def batch_by_length(
+    indices: Iterable[int], length: Callable[[int], int], max_tokens: int
+) -> Iterator[list[int]]:
+    """Yields indices in batches of like length, the longest first.
+
+    Args:
+        indices: Which sentences.
+        length: Returns the length of the sentence of an index, at least 1.
+        max_tokens: Most positions of a batch, padding counted; one sentence may exceed
+            it.
+    """
+    batch: list[int] = []
+    for index in sorted(indices, key=lambda i: -length(i)):
+        if batch and (len(batch) + 1) * length(batch[0]) > max_tokens:
+            yield batch
+            batch = []
+        batch.append(index)
+    if batch:
+        yield batch
 
 
 class Translator:
@@ -114,7 +135,15 @@ class Translator:
         # An empty line is nothing but the end of sentence.
         indices = [i for i, source in enumerate(sources) if len(source) > 1]
         on_progress(len(lines) - len(indices))
-        batches = list(self._batches(indices, sources))
+        batches = list(
+            batch_by_length(
+                indices,
+                # What a search keeps in memory grows with the longest translation that
+                # there must be room for.
+                lambda i: len(sources[i]) + self._extra_length,
+                self._tokens_per_batch,
+            )
+        )
         with concurrent.futures.ThreadPoolExecutor(self._at_once) as pool:
             ids = ([sources[i] for i in batch] for batch in batches)
             found = pool.map(self._translate_batch, ids)
@@ -136,27 +165,6 @@ class Translator:
             )
             for found in hypotheses
         )
-
-    def _batches(
-        self, indices: list[int], sources: Sequence[Sequence[int]]
-    ) -> Iterator[list[int]]:
-        """Yields indices in batches of like length, the longest first.
-
-        What a search keeps in memory grows with the rows and with the longest
-        translation that there must be room for, so their product is bounded.
-        """
-        batch: list[int] = []
-        longest = 1
-        for index in sorted(indices, key=lambda i: -len(sources[i])):
-            room = longest + self._extra_length
-            if batch and (len(batch) + 1) * room > self._tokens_per_batch:
-                yield batch
-                batch = []
-            if not batch:
-                longest = len(sources[index])
-            batch.append(index)
-        if batch:
-            yield batch
 
     def _translate_batch(
         self, sources: list[list[int]]

@@ -4,12 +4,13 @@ Shapes: B batch, S source length, T target length.
 """
 
 import functools
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import numpy as np
 import tensorflow as tf
 
+from t2t_keras.evaluation.translator import batch_by_length
 from t2t_keras.model.target_scores import target_log_probs
 from t2t_keras.runs import models
 from t2t_keras.text.padding import pad_sentences
@@ -58,7 +59,9 @@ def score_pairs(
     )
     scores: dict[int, PairScore] = {}
     lengths = [max(len(source), len(target)) for source, _, target, _ in read]
-    for batch in _batch_by_length(lengths):
+    for batch in batch_by_length(
+        range(len(read)), lengths.__getitem__, _TOKENS_AT_ONCE
+    ):
         source_BS = pad_sentences([read[i][0] for i in batch])
         target_BT = pad_sentences([read[i][2] for i in batch])
         log_probs_BT = compute(source_BS, target_BT)
@@ -68,15 +71,3 @@ def score_pairs(
             scores[i] = PairScore(sum(tokens), tuple(tokens), source_cut or target_cut)
         on_progress(len(batch))
     return [scores[i] for i in range(len(pairs))]
-
-
-def _batch_by_length(lengths: Sequence[int]) -> Iterator[list[int]]:
-    """Yields indices in batches of like length, the longest first."""
-    batch: list[int] = []
-    for i in sorted(range(len(lengths)), key=lambda i: -lengths[i]):
-        if batch and (len(batch) + 1) * lengths[batch[0]] > _TOKENS_AT_ONCE:
-            yield batch
-            batch = []
-        batch.append(i)
-    if batch:
-        yield batch
