@@ -61,14 +61,14 @@ _CUTOFF_LENGTH = flags.DEFINE_integer(
 def main() -> int:
     """Translates and scores; returns the exit status."""
     from t2t_keras.files.atomic import write_text
-    from t2t_keras.runs import evaluating, models, scoring
+    from t2t_keras.runs import models, scoring
     from t2t_keras.runs.model_dir import ModelDir
 
     model_dir = ModelDir(program.required("model_dir"))
     config = model_dir.config()
     if not (_OUTPUT.value or _SOURCE.value):
         model_dir.check_writable()
-    test_set = evaluating.read_test_set(
+    test_set = scoring.read_test_set(
         model_dir, _SPLIT.value, _SOURCE.value, _REFERENCE.value
     )
     for warning in test_set.warnings:
@@ -87,7 +87,7 @@ def main() -> int:
         lines = [line.text for line in result.translations]
         write_text(Path(_OUTPUT.value), "".join(f"{line}\n" for line in lines))
     elif not _SOURCE.value:
-        evaluating.keep(model_dir, result)
+        scoring.keep(model_dir, result)
     print(result.describe())
     return 0
 

@@ -24,8 +24,8 @@ from t2t_keras.settings.flags import (
     accept_model_dir,
     config_from_flags,
     define_config_flags,
+    with_absolute_paths,
 )
-from t2t_keras.settings.flat import with_absolute_paths
 
 _DATA = tuple(
     field.name

@@ -11,8 +11,11 @@ exported; all of it lies in the model directory.
 from absl import flags
 
 from t2t_keras.settings import program
-from t2t_keras.settings.flags import config_from_flags, define_config_flags
-from t2t_keras.settings.flat import with_absolute_paths
+from t2t_keras.settings.flags import (
+    config_from_flags,
+    define_config_flags,
+    with_absolute_paths,
+)
 
 _MODEL_DIR = flags.DEFINE_string(
     "model_dir", None, "Directory of the training run, made if it is missing. Required."

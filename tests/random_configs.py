@@ -8,7 +8,7 @@ from typing import Any
 from hypothesis import strategies as st
 
 from t2t_keras.settings.config import ExperimentConfig
-from t2t_keras.settings.flat import sections, unflat, value_type
+from t2t_keras.settings.flags import sections, unflat, value_type
 
 # What a path may hold, and what separates list items, quotes them or starts a comment.
 _TEXTS = st.text(

@@ -19,7 +19,7 @@ from t2t_keras.settings.config import (
     ModelConfig,
     TrainingConfig,
 )
-from t2t_keras.settings.flat import flat
+from t2t_keras.settings.flags import flat
 
 _WMT14 = "wmt14_translate/"
 # The settings of data, training and search that count; of the model all do.

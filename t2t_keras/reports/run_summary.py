@@ -10,7 +10,7 @@ from typing import Any
 from t2t_keras.reports.ablation.parameters import parameter_count
 from t2t_keras.runs.model_dir import ModelDir
 from t2t_keras.settings.config import DataConfig, ExperimentConfig
-from t2t_keras.settings.flat import flat
+from t2t_keras.settings.flags import flat
 
 # Name in a run card of every corpus without a name of its own.
 _UNNAMED = "text files"

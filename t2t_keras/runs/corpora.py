@@ -1,5 +1,6 @@
 """Corpora of a run: opened, its vocabulary learned, its pairs dealt into batches."""
 
+import dataclasses
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, cast
@@ -24,11 +25,15 @@ from t2t_keras.input_pipeline.records.tokenized import TokenizedCorpus
 from t2t_keras.runs.mixing import MixturePart, chunks_in_proportion
 from t2t_keras.runs.tasks import Task, task_for
 from t2t_keras.settings.config import DataConfig
+from t2t_keras.settings.flags import record_settings
 from t2t_keras.text.subwords import learn_subwords
 from t2t_keras.text.vocabulary import SubwordVocabulary
 
 # Programs that XLA compiles for a dev set: of more, its few batches get no fuller.
 _MOST_SHAPES_TO_EVALUATE = 3
+
+_ALWAYS = ("source_language", "target_language", "max_length")
+_OF_LEARNING = ("vocabulary_size", "subwords")
 
 
 def build_corpus(
@@ -158,3 +163,61 @@ def build_evaluation(
         tokens_per_batch=config.tokens_per_batch,
         share=share,
     )
+
+
+def check_settings(
+    made_with: Mapping[str, Any],
+    vocabulary_sha256: str,
+    config: DataConfig,
+    folder: Path,
+    *,
+    advice: str,
+) -> None:
+    """Refuses settings that would have made other records.
+
+    A corpus or a vocabulary file that is not named is taken as the records have it.
+
+    Args:
+        made_with: The manifest's settings.
+        vocabulary_sha256: Of the records' vocabulary.
+        config: What was asked for.
+        folder: Of the records.
+        advice: What to do about it.
+
+    Raises:
+        UserError: If something differs; each difference is shown.
+    """
+    asked = record_settings(config)
+    names = [*_ALWAYS]
+    if not config.vocabulary_file and made_with["vocabulary_file"] is None:
+        names += _OF_LEARNING
+    if asked["train_source"]:
+        names += ("train_source", "train_target")
+    elif asked["dataset"]:
+        names.append("dataset")
+    rows = [
+        f"  --{name}: {_shown(made_with[name])} in the records, "
+        f"{_shown(asked[name])} now"
+        for name in names
+        if made_with[name] != asked[name]
+    ]
+    if config.vocabulary_file:
+        found = SubwordVocabulary.load(config.vocabulary_file).sha256
+        if found != vocabulary_sha256:
+            rows.append(
+                f"  --vocabulary_file: SHA-256 {vocabulary_sha256[:12]}… in the "
+                f"records, {found[:12]}… now"
+            )
+    if rows:
+        raise UserError(
+            f"{folder} holds records of other settings:\n" + "\n".join(rows) + advice
+        )
+
+
+def without_corpus(config: DataConfig) -> DataConfig:
+    """Returns settings that name no training text."""
+    return dataclasses.replace(config, dataset=None, train_source=(), train_target=())
+
+
+def _shown(value: Any) -> str:
+    return ",".join(value) if isinstance(value, list) else str(value)

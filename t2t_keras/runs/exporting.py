@@ -22,10 +22,9 @@ from t2t_keras.errors import UserError
 from t2t_keras.model.attention_maps import attention_maps
 from t2t_keras.model.target_scores import target_log_probs
 from t2t_keras.model.transformer import Transformer
-from t2t_keras.runs.export_limits import serving_limits
 from t2t_keras.runs.export_settings import ExportSettings
 from t2t_keras.runs.model_dir import ModelDir, package_versions
-from t2t_keras.runs.models import TrainedModel
+from t2t_keras.runs.models import TrainedModel, longest_source
 from t2t_keras.serving.export.compiled_search import buckets_up_to, compile_search
 from t2t_keras.serving.export.ids_module import IdsModule, ServedModel
 from t2t_keras.serving.export.limits import ServingLimits
@@ -35,6 +34,7 @@ from t2t_keras.serving.export.saved_model import save_version
 from t2t_keras.serving.export.server_files import (
     BATCHING,
     kept_server_files,
+    read_max_batch_size,
     write_batching_parameters,
     write_server_files,
 )
@@ -156,10 +156,7 @@ def _check_batching(path: Path, largest: int) -> None:
     """
     if not path.exists():
         return
-    # With it comes gRPC, which training has no need of.
-    from t2t_keras.serving.server.configs import read_batching
-
-    most = read_batching(str(path), num_batch_threads=1).max_request_size
+    most = read_max_batch_size(path)
     if largest > most:
         raise UserError(
             f"A server with {path} takes at most {most} rows in a request, and would "
@@ -223,6 +220,38 @@ def _write(
     version = save_version(module, base, steps)
     write_server_files(base, settings.model_name, settings.batch_sizes, settings.xla)
     return version
+
+
+def serving_limits(trained: TrainedModel, settings: ExportSettings) -> ServingLimits:
+    """Returns the limits of an export.
+
+    Raises:
+        UserError: If the model cannot do what is asked for.
+    """
+    longest = longest_source(trained.model)
+    source_length = settings.max_source_length or longest
+    positions = trained.model.sizes["learned_positions"]
+    if positions and source_length > positions:
+        raise UserError(
+            f"--max_source_length={source_length} is more than the {positions} "
+            "positions that the model has learned."
+        )
+    beam_size = settings.decoding.beam_size
+    n_best = settings.n_best or beam_size
+    if n_best > beam_size:
+        raise UserError(
+            f"--n_best={n_best} is more than --beam_size={beam_size}, the number of "
+            "translations that are found."
+        )
+    target_length = source_length + settings.decoding.extra_length
+    return ServingLimits(
+        source_length,
+        target_length=min(target_length, positions or target_length),
+        characters=settings.max_characters,
+        attention_length=min(settings.max_attention_length, source_length),
+        beam_size=settings.max_beam_size or max(8, beam_size),
+        n_best=n_best,
+    )
 
 
 def served_model(

@@ -10,7 +10,6 @@ from t2t_keras.errors import MissingPackage
 from t2t_keras.runs import (
     averaging,
     corpora,
-    evaluating,
     exporting,
     models,
     scoring,
@@ -53,7 +52,7 @@ class FinishedRun:
         results = ""
         if self.evaluation is not None:
             results = f"{self.evaluation.describe()}\n\n{_samples(self.evaluation)}\n"
-        flags = evaluating.flags_to_evaluate(self.model_dir.config())
+        flags = scoring.flags_to_evaluate(self.model_dir.config())
         exports = [f"{titles[name]}{place}\n" for name, place in self.exports.items()]
         return (
             f"\n{results}"
@@ -153,7 +152,7 @@ def _evaluate(
     for warning in test_set.warnings:
         log(f"warning: {warning}")
     result = scoring.score(trained, test_set, config.decoding)
-    evaluating.keep(model_dir, result)
+    scoring.keep(model_dir, result)
     return result
 
 

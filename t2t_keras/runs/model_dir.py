@@ -33,8 +33,7 @@ from t2t_keras.errors import UserError
 from t2t_keras.files.atomic import write_text
 from t2t_keras.files.locks import reserve_folder
 from t2t_keras.settings.config import ExperimentConfig
-from t2t_keras.settings.flags import config_from_flagfile, flagfile_text
-from t2t_keras.settings.flat import differences
+from t2t_keras.settings.flags import config_from_flagfile, differences, flagfile_text
 from t2t_keras.text.vocabulary import SubwordVocabulary
 from t2t_keras.training.checkpoints import read_state, steps_in
 

@@ -24,9 +24,10 @@ from t2t_keras.input_pipeline.records.manifest import (
 )
 from t2t_keras.input_pipeline.records.tokenized import TokenizationReport
 from t2t_keras.runs import corpora
+from t2t_keras.runs.corpora import check_settings, without_corpus
 from t2t_keras.runs.mixing import open_parts
-from t2t_keras.runs.record_settings import check_settings, kept_settings, without_corpus
 from t2t_keras.settings.config import DataConfig
+from t2t_keras.settings.flags import record_settings
 from t2t_keras.text.vocabulary import SubwordVocabulary
 from t2t_keras.training.progress import as_duration
 
@@ -163,7 +164,7 @@ def _begin(
     vocabulary = corpora.build_vocabulary(config, corpus, parts)
     train = corpus.splits["train"]
     making = Making(
-        settings=kept_settings(config),
+        settings=record_settings(config),
         corpus=corpus.name,
         fingerprint=train.fingerprint,
         text_pairs=train.num_pairs or 0,

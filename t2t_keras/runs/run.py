@@ -15,7 +15,7 @@ from typing import Any
 from t2t_keras.errors import UserError
 from t2t_keras.evaluation.translator import TranslatedLine, Translator
 from t2t_keras.files.lines import chunks
-from t2t_keras.runs import averaging, evaluating, models
+from t2t_keras.runs import averaging, models, scoring
 from t2t_keras.runs.finish import FinishedRun, train_and_finish
 from t2t_keras.runs.model_dir import ModelDir
 from t2t_keras.runs.pair_scores import PairScore, score_pairs
@@ -175,7 +175,7 @@ class Run:
             alpha: Strength of the length penalty. Default: the run's own.
             on_progress: Called with the number of sentences done since the last call.
         """
-        test_set = evaluating.read_test_set(
+        test_set = scoring.read_test_set(
             self.model_dir, split, source, reference, self._task
         )
         for warning in test_set.warnings:
@@ -187,7 +187,7 @@ class Run:
             on_progress=on_progress,
         )
         if not source:
-            evaluating.keep(self.model_dir, result)
+            scoring.keep(self.model_dir, result)
         return result
 
     def average(

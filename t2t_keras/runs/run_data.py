@@ -23,8 +23,8 @@ from t2t_keras.input_pipeline.records.manifest import (
 )
 from t2t_keras.input_pipeline.records.tokenized import TokenizedCorpus, tokenize_corpus
 from t2t_keras.runs import corpora, mixing
+from t2t_keras.runs.corpora import check_settings
 from t2t_keras.runs.model_dir import ModelDir, package_versions
-from t2t_keras.runs.record_settings import check_settings
 from t2t_keras.runs.tasks import Task, task_for
 from t2t_keras.settings.config import ExperimentConfig
 from t2t_keras.text.vocabulary import SubwordVocabulary

@@ -19,7 +19,7 @@ from t2t_keras.errors import UserError
 from t2t_keras.files.quiet import quiet_start_up
 from t2t_keras.files.signals import preserve_handlers
 from t2t_keras.settings.config import RESUMABLE, ExperimentConfig, TrainingConfig
-from t2t_keras.settings.flat import flat
+from t2t_keras.settings.flags import flat
 from t2t_keras.training.strategy import (
     build_strategy,
     is_chief,

@@ -9,8 +9,7 @@ import pytest
 from t2t_keras.reports.ablation.parameters import parameter_count
 from t2t_keras.reports.findings import CLAIMS
 from t2t_keras.reports.paper_figures import TABLE_3
-from t2t_keras.settings.flags import config_from_flagfile
-from t2t_keras.settings.flat import flat
+from t2t_keras.settings.flags import config_from_flagfile, flat
 from tests.reports.vocabularies import explaining_vocabularies
 
 ROOT = Path(__file__).parents[2]

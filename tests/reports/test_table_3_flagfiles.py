@@ -10,8 +10,7 @@ from types import MappingProxyType
 import pytest
 
 from t2t_keras.settings.config import ExperimentConfig
-from t2t_keras.settings.flags import config_from_flagfile
-from t2t_keras.settings.flat import flat
+from t2t_keras.settings.flags import config_from_flagfile, flat
 from tests import paper_table_3
 
 ROOT = Path(__file__).parents[2]

@@ -18,7 +18,7 @@ from t2t_keras.settings.config import (
     ModelConfig,
     TrainingConfig,
 )
-from t2t_keras.settings.flat import flat, sections, value_type
+from t2t_keras.settings.flags import flat, sections, value_type
 
 FIELDS = tuple(
     (section, field)

@@ -7,7 +7,7 @@ import pytest
 import sacrebleu
 
 from t2t_keras.evaluation.bleu import corpus_scores
-from t2t_keras.runs import evaluating
+from t2t_keras.runs import scoring
 from tests.system.changed import changed
 from tests.system.in_process import run_program
 
@@ -54,10 +54,10 @@ def test_the_test_split_of_the_run_by_default(evaluate, own_run, reverse_run):
 
 def test_a_run_without_a_test_set_and_what_it_proposes(evaluate, own_run):
     config = own_run.config()
-    assert evaluating.flags_to_evaluate(config) == ""
+    assert scoring.flags_to_evaluate(config) == ""
     config = changed(config, "data", test_source=(), test_target=())
     own_run.write_config(config, "")
-    proposed = evaluating.flags_to_evaluate(config)
+    proposed = scoring.flags_to_evaluate(config)
     assert "--source=FILE" in proposed and "--reference=FILE" in proposed
     done = evaluate()
     assert (done.status, done.output) == (2, b"")

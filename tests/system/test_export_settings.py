@@ -6,8 +6,8 @@ import pytest
 
 from t2t_keras.errors import UserError
 from t2t_keras.runs import models
-from t2t_keras.runs.export_limits import serving_limits
 from t2t_keras.runs.export_settings import ExportSettings
+from t2t_keras.runs.exporting import serving_limits
 from t2t_keras.settings.config import DecodingConfig
 from tests.system.random_model import CONFIG, random_vocabulary, trained_of
 

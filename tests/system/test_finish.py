@@ -11,7 +11,7 @@ from t2t_keras.errors import UserError
 from t2t_keras.evaluation.bleu import corpus_scores
 from t2t_keras.evaluation.translator import TranslatedLine, Translation
 from t2t_keras.parsing.tree_scores import score_trees
-from t2t_keras.runs import averaging, evaluating, exporting, finish, models, scoring
+from t2t_keras.runs import averaging, exporting, finish, models, scoring
 from t2t_keras.runs.export_settings import ExportSettings
 from t2t_keras.training import checkpoints
 
@@ -101,7 +101,7 @@ def report(own_short_run):
 
 def test_translations_and_scores_are_kept(own_short_run, report):
     before = own_short_run.run_card()
-    evaluating.keep(own_short_run, report)
+    scoring.keep(own_short_run, report)
     written = own_short_run.translations / "test-averaged-step-77.txt"
     assert written.read_bytes() == "gelb und\u00a0grün\n\n".encode()
     card = json.loads(own_short_run.run_card_file.read_text())
@@ -112,14 +112,14 @@ def test_translations_and_scores_are_kept(own_short_run, report):
 
 def test_a_parsers_table_of_sentences_is_kept_beside_its_trees(own_short_run, report):
     scores = score_trees(["a", "b"], ["(S (NN a))", ""], ["(S NN )S", "(S NN )S"])
-    evaluating.keep(own_short_run, dataclasses.replace(report, scores=scores))
+    scoring.keep(own_short_run, dataclasses.replace(report, scores=scores))
     kept = own_short_run.translations / "test-averaged-step-77.txt.evalb"
     assert kept.read_text(encoding="utf-8") == scores.table
     assert own_short_run.run_card()["scores"]["test averaged/step-77"]["f1"] == 100.0
 
 
 def test_what_another_search_found_is_kept_apart(own_short_run, report):
-    evaluating.keep(own_short_run, report)
+    scoring.keep(own_short_run, report)
     kept = own_short_run.translations / "test-averaged-step-77.txt"
     before = kept.read_bytes()
     decoding = dataclasses.replace(report.decoding, beam_size=1, alpha=1.5)
@@ -129,7 +129,7 @@ def test_what_another_search_found_is_kept_apart(own_short_run, report):
         perplexity=2.5,
         translations=report.translations[:1],
     )
-    evaluating.keep(own_short_run, other)
+    scoring.keep(own_short_run, other)
     scores = own_short_run.run_card()["scores"]
     assert scores["test averaged/step-77"] == report.facts()
     assert scores["test averaged/step-77 beam 1 alpha 1.5"] == other.facts()
@@ -140,7 +140,7 @@ def test_what_another_search_found_is_kept_apart(own_short_run, report):
 
 def test_scores_of_other_sets_stay(own_short_run, report):
     own_short_run.update_run_card({"scores": {"dev": {"bleu": 12.0}}})
-    evaluating.keep(own_short_run, report)
+    scoring.keep(own_short_run, report)
     assert own_short_run.run_card()["scores"]["dev"] == {"bleu": 12.0}
     assert own_short_run.run_card()["scores"]["test averaged/step-77"]["step"] == 77
 

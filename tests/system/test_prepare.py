@@ -8,7 +8,7 @@ import pytest
 from t2t_keras.files.signals import Interrupted
 from t2t_keras.input_pipeline.records.manifest import read_manifest
 from t2t_keras.runs import preparation
-from t2t_keras.settings.flat import flat
+from t2t_keras.settings.flags import flat
 from tests.system.in_process import run_program
 
 

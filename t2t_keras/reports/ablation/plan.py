@@ -7,10 +7,8 @@ from typing import Any
 
 from t2t_keras.errors import UserError
 from t2t_keras.files.bundled import matching_flagfiles
-from t2t_keras.runs.record_settings import kept_settings
 from t2t_keras.settings.config import ExperimentConfig
-from t2t_keras.settings.flags import config_from_arguments
-from t2t_keras.settings.flat import flat
+from t2t_keras.settings.flags import config_from_arguments, flat, record_settings
 
 BASE = "base"
 
@@ -116,7 +114,7 @@ def _check_two(one: RowPlan, other: RowPlan) -> None:
             f"{one.flagfile} and {other.flagfile} have the same settings, with the "
             "flags for all rows. Leave out the flag in which they differ."
         )
-    before, after = (kept_settings(row.config.data) for row in (one, other))
+    before, after = (record_settings(row.config.data) for row in (one, other))
     apart = [name for name in before if before[name] != after[name]]
     if apart:
         names = ", ".join(f"--{name}" for name in apart)

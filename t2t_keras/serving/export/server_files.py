@@ -8,7 +8,11 @@ import string
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+from google.protobuf import text_format
+
+from t2t_keras.errors import UserError
 from t2t_keras.files.atomic import write_file
+from t2t_keras.serving.config_protos import batching_parameters
 
 # The newest release with an image. Exports are made by TensorFlow 2.21, one later.
 IMAGE = "tensorflow/serving:2.20.0"
@@ -19,6 +23,9 @@ MALLOC = "glibc.malloc.hugetlb=1"
 BATCHING = "batching.config"
 # With --enable_per_model_batching_parameters a server reads this in a version.
 BATCHING_OF_VERSION = "batching_params.pbtxt"
+
+# TensorFlow Serving's default of max_batch_size.
+_DEFAULT_MAX_BATCH_SIZE = 1000
 
 _TEMPLATES = Path(__file__).with_name("server_templates")
 _NAMES = (
@@ -93,6 +100,25 @@ def write_batching_parameters(version: Path, batch_sizes: Sequence[int]) -> None
     text = (_TEMPLATES / BATCHING).read_text(encoding="utf-8")
     whole = string.Template(text).substitute(_batching(batch_sizes))
     (version / BATCHING_OF_VERSION).write_text(whole, encoding="utf-8")
+
+
+def read_max_batch_size(path: Path) -> int:
+    """Returns the most rows that a server takes in a request, from its batching file.
+
+    Raises:
+        UserError: If the file cannot be read as a text `BatchingParameters`.
+    """
+    try:
+        text = path.read_text(encoding="utf-8")
+        parameters = text_format.Parse(text, batching_parameters())
+    except (OSError, UnicodeDecodeError, text_format.ParseError) as error:
+        raise UserError(
+            f"{path} cannot be read as a text protocol buffer of type "
+            f"tensorflow.serving.BatchingParameters: {error}"
+        ) from error
+    if parameters.HasField("max_batch_size"):
+        return parameters.max_batch_size.value
+    return _DEFAULT_MAX_BATCH_SIZE
 
 
 def _batching(batch_sizes: Sequence[int]) -> dict[str, str]:

@@ -13,9 +13,9 @@ from google.protobuf import text_format
 from tensorflow_serving.config import model_server_config_pb2
 
 from t2t_keras.errors import UserError
+from t2t_keras.serving.config_protos import batching_parameters, ssl_config
 from t2t_keras.serving.server.batching import BatchingOptions
 from t2t_keras.serving.server.errors import invalid_argument
-from t2t_keras.serving.server.protos import batching_parameters, ssl_config
 
 ModelServerConfig = Any
 ModelConfig = Any

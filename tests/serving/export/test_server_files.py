@@ -11,11 +11,14 @@ from google.protobuf import (
 )
 from tensorflow_serving.config import model_server_config_pb2
 
+from t2t_keras.errors import UserError
 from t2t_keras.serving.export.server_files import (
     kept_server_files,
+    read_max_batch_size,
     write_batching_parameters,
     write_server_files,
 )
+from t2t_keras.serving.server.configs import read_batching
 
 WRAPPED = ".google.protobuf.Int64Value"
 # As session_bundle_config.proto and monitoring_config.proto have them, of which the
@@ -164,3 +167,25 @@ def test_what_says_something_else_than_the_export_is_named(tmp_path):
 def test_no_machine_s_path_is_written(base):
     for path in base.iterdir():
         assert str(base) not in path.read_text()
+
+
+def test_the_largest_request_is_what_a_server_would_read(tmp_path):
+    path = tmp_path / "batching.config"
+    for text in (
+        "",
+        "num_batch_threads { value: 3 }",
+        "max_batch_size { value: 7 }",
+        "# max_batch_size { value: 9 }\nmax_batch_size: <value: 0x20>",
+        "max_batch_size { value: 6 } max_execution_batch_size { value: 2 }"
+        "enable_large_batch_splitting { value: true }",
+    ):
+        path.write_text(text)
+        most = read_batching(str(path), num_batch_threads=1).max_request_size
+        assert read_max_batch_size(path) == most, text
+
+
+def test_a_batching_file_that_cannot_be_read_is_refused(tmp_path):
+    path = tmp_path / "batching.config"
+    path.write_text("max_batch_size: 7")
+    with pytest.raises(UserError, match=r"cannot be read as .*BatchingParameters"):
+        read_max_batch_size(path)

@@ -2,7 +2,7 @@
 
 from google.protobuf import text_format
 
-from t2t_keras.serving.server import protos
+from t2t_keras.serving import config_protos
 
 # As in TensorFlow Serving's guide to batching.
 BATCHING = """
@@ -19,7 +19,7 @@ max_execution_batch_size { value: 16 }
 
 
 def test_batching_parameters_are_read():
-    found = text_format.Parse(BATCHING, protos.batching_parameters())
+    found = text_format.Parse(BATCHING, config_protos.batching_parameters())
     assert found.max_batch_size.value == 32
     assert found.batch_timeout_micros.value == 2000
     assert found.max_enqueued_batches.value == 100
@@ -29,11 +29,11 @@ def test_batching_parameters_are_read():
     assert found.pad_variable_length_inputs
     assert found.enable_large_batch_splitting.value
     assert found.max_execution_batch_size.value == 16
-    assert not protos.batching_parameters().HasField("max_batch_size")
+    assert not config_protos.batching_parameters().HasField("max_batch_size")
 
 
 def test_keys_are_read():
     text = 'server_key: "k" server_cert: "c" custom_ca: "a" client_verify: true'
-    found = text_format.Parse(text, protos.ssl_config())
+    found = text_format.Parse(text, config_protos.ssl_config())
     assert (found.server_key, found.server_cert) == ("k", "c")
     assert (found.custom_ca, found.client_verify) == ("a", True)

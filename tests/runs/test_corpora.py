@@ -7,8 +7,9 @@ from pathlib import Path
 import pytest
 
 from t2t_keras.errors import UserError
-from t2t_keras.runs.record_settings import check_settings, kept_settings, without_corpus
+from t2t_keras.runs.corpora import check_settings, without_corpus
 from t2t_keras.settings.config import DataConfig
+from t2t_keras.settings.flags import record_settings
 from t2t_keras.text.subwords import learn_subwords
 from t2t_keras.text.vocabulary import SubwordVocabulary
 
@@ -19,7 +20,7 @@ MADE_WITH = DataConfig(
 
 def check(made_with, config, sha256="0" * 64):
     # As a manifest gives them back.
-    settings = json.loads(json.dumps(kept_settings(made_with)))
+    settings = json.loads(json.dumps(record_settings(made_with)))
     check_settings(settings, sha256, config, Path("rec"), advice="\nDo this.")
 
 
