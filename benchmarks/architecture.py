@@ -24,29 +24,77 @@ PROGRAMS = ("average", "translate", "train")
 HEAVY = ("grpc", "matplotlib", "sacremoses", "tensorflow")
 COMPANIONS = ("parsing", "attention", "reports")
 
-# Makes one update of a small model from text, and prints each file of the package in
-# which a function ran meanwhile.
-_TRACED = """
+# Prints each file of the package in which a function runs between `start` and `stop`.
+_TRACER = """
 import sys, threading
 from pathlib import Path
+import tensorflow as tf
 import t2t_keras
-from t2t_keras.runs.model_dir import ModelDir
-from t2t_keras.runs.training_run import train
-from t2t_keras.settings.flags import config_from_arguments
-config = config_from_arguments(sys.argv[2:], of="the benchmark")
 seen = set()
 def note(frame, event, argument):
+    # Not the file of the code: AutoGraph writes the functions of a graph to others.
     if event == "call" and frame.f_code.co_name != "<module>":
-        seen.add(frame.f_code.co_filename)
-threading.setprofile(note)
-sys.setprofile(note)
-train(config, ModelDir(sys.argv[1]))
-sys.setprofile(None)
-package = Path(t2t_keras.__file__).parent
-for name in sorted(seen):
-    if Path(name).is_relative_to(package):
-        print("ran:", Path(name).relative_to(package))
+        seen.add(frame.f_globals.get("__file__"))
+def traced(function):
+    def call(*arguments):
+        sys.setprofile(note)
+        return function(*arguments)
+    return call
+# The threads of tf.data are not Python's: threading.setprofile does not reach them.
+def trace_functions_of(owner, name):
+    original = getattr(owner, name)
+    def patched(function, *arguments, **options):
+        return original(traced(function), *arguments, **options)
+    setattr(owner, name, patched)
+trace_functions_of(tf, "numpy_function")
+trace_functions_of(tf.data.Dataset, "from_generator")
+def start():
+    threading.setprofile(note)
+    sys.setprofile(note)
+def stop():
+    sys.setprofile(None)
+    threading.setprofile(None)
+    package = Path(t2t_keras.__file__).parent
+    for name in sorted(filter(None, seen)):
+        if Path(name).is_relative_to(package):
+            print("ran:", Path(name).relative_to(package))
+from t2t_keras.settings.flags import config_from_arguments
+config = config_from_arguments(sys.argv[2:], of="the benchmark")
 """
+# The way of a sentence: text, subwords, token ids, a batch, the update of the weights.
+_UPDATE = """
+from t2t_keras.input_pipeline.batches.pipeline import TrainingBatches
+from t2t_keras.input_pipeline.records.tokenized import tokenize_corpus
+from t2t_keras.runs import corpora, models, optimization
+start()
+corpus = corpora.build_corpus(config.data)
+vocabulary = corpora.build_vocabulary(config.data, corpus)
+pairs = tokenize_corpus(corpus.pairs("train"), vocabulary, config.data.max_length)
+strategy = corpora.build_batching_strategy(config.data, pairs)
+batches = TrainingBatches(pairs, strategy, seed=config.training.seed)
+model = models.build_model(config, vocabulary.size)
+stepper = optimization.build_stepper(
+    config.training, model, optimization.build_optimizer(config, model),
+    tf.distribute.get_strategy())
+for batch, _ in batches:
+    stepper.train(batch)
+    break
+stop()
+"""
+# The same and all that surrounds it: model directory, dev set, checkpoints, progress.
+_TRAIN = """
+from t2t_keras.runs.model_dir import ModelDir
+from t2t_keras.runs.training_run import train
+start()
+train(config, ModelDir(sys.argv[1]))
+stop()
+"""
+TRACED: Mapping[str, str] = MappingProxyType(
+    {
+        "one update from text": _UPDATE,
+        "`train` of one update, with evaluation and checkpoints": _TRAIN,
+    }
+)
 
 
 def modules_of(root: Path) -> dict[str, Path]:
@@ -108,16 +156,16 @@ def cycles(modules: Mapping[str, Path]) -> list[str]:
     return found
 
 
-def files_of_one_update() -> list[str]:
-    """Returns the files in which a function runs while one update is made from text.
+def traced_files(code: str) -> list[str]:
+    """Returns the files in which a function runs while a piece of `TRACED` does.
 
     Raises:
-        subprocess.CalledProcessError: If training fails.
+        subprocess.CalledProcessError: If it fails.
     """
     flags = ["--flagfile=configs/tiny.flags", "--train_steps=1", "--nojit_compile"]
     with tempfile.TemporaryDirectory() as folder:
         done = subprocess.run(
-            [sys.executable, "-c", _TRACED, f"{folder}/run", *flags],
+            [sys.executable, "-c", _TRACER + code, f"{folder}/run", *flags],
             cwd=ROOT,
             check=True,
             stdout=subprocess.PIPE,
@@ -186,6 +234,27 @@ def hashes_files(node: ast.AST) -> bool:
     return name.endswith("file_digest") or (name.startswith("hashlib.") and reads)
 
 
+def _fields(node: ast.AST) -> set[str]:
+    """Returns the names of a class's annotated fields."""
+    if not isinstance(node, ast.ClassDef):
+        return set()
+    each = (part.target for part in node.body if isinstance(part, ast.AnnAssign))
+    return {target.id for target in each if isinstance(target, ast.Name)}
+
+
+def defines_batch_shape(node: ast.AST) -> bool:
+    """Returns whether a class has the rows and the lengths of a batch."""
+    names = _fields(node)
+    return "rows" in names and any(
+        "bound" in name or "length" in name for name in names
+    )
+
+
+def defines_update_sums(node: ast.AST) -> bool:
+    """Returns whether a class has the results of one update."""
+    return "gradient_norm" in _fields(node)
+
+
 # Each in one module of `t2t_keras`: tests/architecture/test_operations.py.
 OPERATIONS: Mapping[str, Callable[[ast.AST], bool]] = MappingProxyType(
     {
@@ -193,6 +262,8 @@ OPERATIONS: Mapping[str, Callable[[ast.AST], bool]] = MappingProxyType(
         "lock files": locks_files,
         "set signal handlers": sets_signal_handlers,
         "hash files": hashes_files,
+        "define the shape of a batch": defines_batch_shape,
+        "define the sums of an update": defines_update_sums,
     }
 )
 
@@ -215,9 +286,11 @@ def main(argv: Sequence[str] | None = None) -> None:
     for what, value in rows(modules_of(ROOT)):
         print(f"| {what} | {value} |")
     if chosen.update:
-        files = files_of_one_update()
-        print(f"| files in which a function runs during one update | {len(files)} |")
-        print("\n" + "\n".join(files))
+        files = {what: traced_files(code) for what, code in TRACED.items()}
+        for what, names in files.items():
+            print(f"| files in which a function runs: {what} | {len(names)} |")
+        for what, names in files.items():
+            print(f"\n{what}:\n  " + "\n  ".join(names))
 
 
 if __name__ == "__main__":

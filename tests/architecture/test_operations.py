@@ -10,6 +10,8 @@ MODULES = (
     ("lock files", "files.locks"),
     ("set signal handlers", "files.signals"),
     ("hash files", "files.digests"),
+    ("define the shape of a batch", "typing"),
+    ("define the sums of an update", "training.update"),
 )
 
 
@@ -32,6 +34,8 @@ FOUND = (
     ("set signal handlers", "signal.signal(signal.SIGTERM, stop)"),
     ("hash files", "hashlib.file_digest(file, 'sha256')"),
     ("hash files", "hashlib.md5(path.read_bytes())"),
+    ("define the shape of a batch", "class A:\n    rows: int\n    max_length: int"),
+    ("define the sums of an update", "class A(B):\n    gradient_norm: float = 0.0"),
 )
 NOT_FOUND = (
     "'a'.replace('b', 'c')",
@@ -40,6 +44,7 @@ NOT_FOUND = (
     "from t2t_keras.files.locks import lock_folder",
     "signal.raise_signal(signal.SIGTERM)",
     "hashlib.sha256(text.encode()).hexdigest()",
+    "class A:\n    rows: int\n    columns: int\n    def length(self): return 1",
 )
 
 
