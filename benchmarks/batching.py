@@ -21,7 +21,8 @@ from typing import NamedTuple
 
 from benchmarks.input_pipeline import written_corpus
 from benchmarks.product_step import named_config, product_step
-from t2t_keras.input_pipeline.batches.pipeline import TrainingBatches, batching_summary
+from t2t_keras.input_pipeline.batches.batching_strategy import batching_summary
+from t2t_keras.input_pipeline.batches.pipeline import TrainingBatches
 from t2t_keras.input_pipeline.records.tokenized import TokenizedCorpus, tokenize_corpus
 from t2t_keras.runs import corpora
 from t2t_keras.settings.config import (
@@ -93,7 +94,7 @@ class Way:
         """Goes through every shape once, with a line for each."""
         for shape in self._strategy.shapes:
             begin = time.perf_counter()
-            sums = self._product.stepper.rehearse(self._batches.of_padding(shape))
+            sums = self._product.stepper.rehearse(self._batches.padding_batch(shape))
             float(sums.gradient_norm)
             self.first_seconds.append(time.perf_counter() - begin)
             print(

@@ -15,7 +15,7 @@ Batch: TypeAlias = dict[str, Tensor]
 
 
 # Names and dtypes of a batch's features: ADR 0002, checked by
-# `input_pipeline.batches.features`.
+# `input_pipeline.batches.batching`.
 
 ENCODER_INPUT_TOKENS = "encoder_input_tokens"
 DECODER_INPUT_TOKENS = "decoder_input_tokens"

@@ -1,4 +1,4 @@
-"""Text streamed into length buckets by tf.data, for text too large to plan.
+"""Streaming: parallel text into length buckets by tf.data, if too large to plan.
 
 Training programs plan their epochs instead, since a stream cannot resume exactly where
 it stopped (ADR 0025).
@@ -14,9 +14,12 @@ import tensorflow as tf
 
 from t2t_keras.errors import UserError
 from t2t_keras.files.lines import chunks
-from t2t_keras.input_pipeline.batches.batching import padded_batch
+from t2t_keras.input_pipeline.batches.batching import (
+    PARALLEL,
+    padded_batch,
+    prefetch_batches,
+)
 from t2t_keras.input_pipeline.batches.bucketing import bucket_shapes
-from t2t_keras.input_pipeline.batches.planned_dataset import PARALLEL, prefetch_batches
 from t2t_keras.input_pipeline.corpora.parallel_text import read_parallel_text
 from t2t_keras.input_pipeline.records.tokenized import kept_pairs
 from t2t_keras.text.vocabulary import SubwordVocabulary

@@ -11,13 +11,15 @@ from t2t_keras.errors import UserError
 from t2t_keras.input_pipeline.batches.batching_strategy import (
     BatchingStrategy,
     BucketBatching,
-    MixtureBatching,
-    PackedBatching,
-    lengths_of_mixture,
 )
-from t2t_keras.input_pipeline.batches.evaluation_batches import EvaluationBatches
-from t2t_keras.input_pipeline.batches.mixture import Mixture
-from t2t_keras.input_pipeline.batches.plan import ALL_ROWS, WorkerShare
+from t2t_keras.input_pipeline.batches.mixture import (
+    Mixture,
+    MixtureBatching,
+    mixture_lengths,
+)
+from t2t_keras.input_pipeline.batches.packing import PackedBatching
+from t2t_keras.input_pipeline.batches.pipeline import EvaluationBatches
+from t2t_keras.input_pipeline.batches.plan import ALL_ROWS, WorkerShard
 from t2t_keras.input_pipeline.corpora.corpus import Corpus, Files, open_corpus
 from t2t_keras.input_pipeline.corpora.parallel_text import TreeReader
 from t2t_keras.input_pipeline.records.manifest import read_manifest, text_files
@@ -136,7 +138,7 @@ def build_batching_strategy(
     """Returns how the training pairs fall into batches."""
     lengths = corpus.lengths
     if mixture is not None:
-        strategy = _strategy(config, lengths_of_mixture(lengths, mixture))
+        strategy = _strategy(config, mixture_lengths(lengths, mixture))
         return MixtureBatching(lengths, mixture, strategy)
     return _strategy(config, lengths)
 
@@ -154,14 +156,14 @@ def _strategy(
 
 
 def build_evaluation(
-    config: DataConfig, corpus: TokenizedCorpus, share: WorkerShare = ALL_ROWS
+    config: DataConfig, corpus: TokenizedCorpus, shard: WorkerShard = ALL_ROWS
 ) -> EvaluationBatches:
     """Returns the batches to evaluate on: of several workers, the rows of one."""
     return EvaluationBatches(
         corpus,
         max_shapes=min(config.max_shapes, _MOST_SHAPES_TO_EVALUATE),
         tokens_per_batch=config.tokens_per_batch,
-        share=share,
+        shard=shard,
     )
 
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 import numpy as np
 import tensorflow as tf
 
-from t2t_keras.input_pipeline.batches.plan import ALL_ROWS, WorkerShare
+from t2t_keras.input_pipeline.batches.plan import ALL_ROWS, WorkerShard
 from t2t_keras.model.attention_maps import attention_maps, legend, picture
 from t2t_keras.model.transformer import Transformer
 from t2t_keras.runs import corpora, models, optimization
@@ -48,7 +48,7 @@ class DevEvaluation:
         progress: Progress,
         heartbeat: Callable[[], object],
         *,
-        share: WorkerShare = ALL_ROWS,
+        share: WorkerShard = ALL_ROWS,
         shows: bool = True,
     ):
         self._shows = shows
@@ -82,7 +82,7 @@ class DevEvaluation:
         shapes = self._batches.shapes
         compiles = optimization.uses_xla(self._config.training)
         for shape in reversed(shapes) if compiles else shapes[-1:]:
-            yield self._batches.of_padding(shape)
+            yield self._batches.padding_batch(shape)
             self._heartbeat()
 
     def rehearse(self) -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from t2t_keras.errors import UserError
-from t2t_keras.input_pipeline.batches.mixture import Mixture, joined_corpora
+from t2t_keras.input_pipeline.batches.mixture import Mixture, join_corpora
 from t2t_keras.input_pipeline.corpora.corpus import Corpus, TextChunk, open_corpus
 from t2t_keras.input_pipeline.corpora.parallel_text import TreeReader
 from t2t_keras.input_pipeline.records.manifest import (
@@ -212,7 +212,7 @@ def mixed(
         return train, None
     corpora = [train, *(part.tokenized(config, vocabulary) for part in parts)]
     mixture = Mixture(tuple(map(len, corpora)), tuple(part.item.rate for part in parts))
-    return joined_corpora(corpora), mixture
+    return join_corpora(corpora), mixture
 
 
 def describe(parts: Sequence[MixturePart], mixture: Mixture) -> str:

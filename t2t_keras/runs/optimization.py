@@ -5,7 +5,7 @@ from collections.abc import Callable
 import keras
 import tensorflow as tf
 
-from t2t_keras.input_pipeline.batches.evaluation_batches import EvaluationBatches
+from t2t_keras.input_pipeline.batches.pipeline import EvaluationBatches
 from t2t_keras.settings.config import (
     ExperimentConfig,
     TrainingConfig,

@@ -13,8 +13,11 @@ from typing import Any, NamedTuple
 from t2t_keras import __version__
 from t2t_keras.errors import UserError
 from t2t_keras.evaluation.compound_bleu import moses_languages
-from t2t_keras.input_pipeline.batches.batching_strategy import BatchingStrategy
-from t2t_keras.input_pipeline.batches.pipeline import BatchingSummary, batching_summary
+from t2t_keras.input_pipeline.batches.batching_strategy import (
+    BatchingStrategy,
+    BatchingSummary,
+    batching_summary,
+)
 from t2t_keras.input_pipeline.corpora.corpus import Corpus
 from t2t_keras.input_pipeline.records.manifest import (
     open_records,

@@ -8,7 +8,7 @@ from typing import Any
 import tensorflow as tf
 
 from t2t_keras.input_pipeline.batches.pipeline import DataPosition, TrainingBatches
-from t2t_keras.input_pipeline.batches.plan import WorkerShare
+from t2t_keras.input_pipeline.batches.plan import WorkerShard
 from t2t_keras.runs import models, optimization
 from t2t_keras.runs.dev_evaluation import DevEvaluation
 from t2t_keras.runs.model_dir import ModelDir
@@ -128,7 +128,7 @@ class _Run:
         self._model = model
         self._strategy = strategy
         self._is_chief = is_chief(strategy)
-        self._share = WorkerShare(
+        self._share = WorkerShard(
             worker_number(strategy),
             num_processes(strategy),
             strategy.num_replicas_in_sync,
@@ -197,7 +197,7 @@ class _Run:
             self._data.batching,
             seed=training.seed,
             start=self._first_position,
-            share=self._share,
+            shard=self._share,
         )
         profiler = StepProfiler(
             training.profiled_steps(), str(self._model_dir.tensorboard)
@@ -239,7 +239,7 @@ class _Run:
 
         def to_train() -> Iterator[Batch]:
             for shape in reversed(shapes) if compiles else shapes[-1:]:
-                yield self._batches.of_padding(shape)
+                yield self._batches.padding_batch(shape)
                 self._watchdog.heartbeat()
 
         preflight(

@@ -12,6 +12,8 @@ from t2t_keras.input_pipeline.records.tokenized import (
 )
 from t2t_keras.text.vocabulary import EOS_ID
 
+# The example of the docstrings of `make_batch` and `make_packed_batch`.
+TWO_PAIRS = (((5, 6), (7,)), ((8,), (9, 5, 6)))
 WORDS = "the a old green house tree walks über grün Bäume Haus alt läuft , .".split()
 
 

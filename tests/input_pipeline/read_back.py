@@ -2,6 +2,10 @@
 
 import collections
 
+import numpy as np
+
+from t2t_keras.input_pipeline.batches.batching import check_batch
+
 
 def shape_of(batch):
     source, target = batch["encoder_input_tokens"], batch["decoder_target_tokens"]
@@ -28,3 +32,14 @@ def pairs_of(batches):
 def all_pairs(corpus):
     rows = [corpus.pair(index) for index in range(len(corpus))]
     return collections.Counter((tuple(s), tuple(t)) for s, t in rows)
+
+
+def check_example(batch, expected, docstring):
+    """The docstring shows the very arrays, but for those that are named apart."""
+    check_batch(batch)
+    assert {name: array.numpy().tolist() for name, array in batch.items()} == expected
+    lines = [" ".join(line.split()) for line in docstring.splitlines()]
+    for name, rows in expected.items():
+        assert any(name in line for line in lines)
+        for row in np.array(rows).astype(int).astype(str):
+            assert any(" ".join(row) in line for line in lines)

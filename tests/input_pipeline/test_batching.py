@@ -1,30 +1,21 @@
+import re
+
 import numpy as np
 import pytest
 import tensorflow as tf
 
+from t2t_keras import typing
 from t2t_keras.input_pipeline.batches.batching import (
+    check_batch,
+    element_spec,
     gather_batch,
     make_batch,
-    make_packed_batch,
 )
-from t2t_keras.input_pipeline.batches.features import check_batch
 from t2t_keras.input_pipeline.batches.pipeline import TrainingBatches
 from t2t_keras.input_pipeline.batches.plan import PlannedBatch
 from t2t_keras.typing import BatchShape
-from tests.input_pipeline.made_up import corpus_of, random_corpus
-
-EXAMPLE = (((5, 6), (7,)), ((8,), (9, 5, 6)))
-
-
-def check_example(batch, expected, docstring):
-    """The docstring shows the very arrays, but for those that are named apart."""
-    check_batch(batch)
-    assert {name: array.numpy().tolist() for name, array in batch.items()} == expected
-    lines = [" ".join(line.split()) for line in docstring.splitlines()]
-    for name, rows in expected.items():
-        assert any(name in line for line in lines)
-        for row in np.array(rows).astype(int).astype(str):
-            assert any(" ".join(row) in line for line in lines)
+from tests.input_pipeline.made_up import TWO_PAIRS, corpus_of, random_corpus
+from tests.input_pipeline.read_back import check_example
 
 
 def test_the_example_of_the_docstring():
@@ -35,24 +26,8 @@ def test_the_example_of_the_docstring():
         "decoder_target_tokens": [[7, 1, 0, 0, 0], [9, 5, 6, 1, 0], [0] * 5],
         "decoder_loss_weights": [[1, 1, 0, 0, 0], [1, 1, 1, 1, 0], [0] * 5],
     }
-    batch = make_batch(gather_batch(corpus_of(EXAMPLE), planned))
+    batch = make_batch(gather_batch(corpus_of(TWO_PAIRS), planned))
     check_example(batch, expected, make_batch.__doc__)
-
-
-def test_the_packed_example_of_the_docstring():
-    planned = PlannedBatch(BatchShape(2, 6, 7), np.array([0, 1]), np.array([0, 0]))
-    expected = {
-        "encoder_input_tokens": [[5, 6, 1, 8, 1, 0], [0] * 6],
-        "decoder_input_tokens": [[0, 7, 0, 9, 5, 6, 0], [0] * 7],
-        "decoder_target_tokens": [[7, 1, 9, 5, 6, 1, 0], [0] * 7],
-        "decoder_loss_weights": [[1, 1, 1, 1, 1, 1, 0], [0] * 7],
-        "encoder_segment_ids": [[1, 1, 1, 2, 2, 0], [0] * 6],
-        "encoder_positions": [[0, 1, 2, 0, 1, 0], [0] * 6],
-        "decoder_segment_ids": [[1, 1, 2, 2, 2, 2, 0], [0] * 7],
-        "decoder_positions": [[0, 1, 0, 1, 2, 3, 0], [0] * 7],
-    }
-    batch = make_packed_batch(gather_batch(corpus_of(EXAMPLE), planned))
-    check_example(batch, expected, make_packed_batch.__doc__)
 
 
 def by_hand(corpus, planned):
@@ -86,51 +61,6 @@ def test_random_batches_equal_those_made_by_hand():
             batch = make_batch(gather_batch(corpus, planned))
             check_batch(batch)
             expected = by_hand(corpus, planned)
-            for array, cells in zip(batch.values(), expected, strict=True):
-                np.testing.assert_array_equal(array, cells, err_msg=f"{seed=}")
-
-
-def packed_by_hand(corpus, planned):
-    """A batch of shared rows, appended to token by token."""
-    rows, source_bound, target_bound = planned.shape
-    found = [[[] for _ in range(rows)] for _ in range(8)]
-    source, fed, target, weights, sources, places, targets, steps = found
-    for row, index in zip(planned.rows, planned.indices, strict=True):
-        source_ids, target_ids = corpus.pair(index)
-        segment = max([0, *sources[row]]) + 1
-        source[row] += map(int, source_ids)
-        sources[row] += [segment] * len(source_ids)
-        places[row] += range(len(source_ids))
-        target[row] += map(int, target_ids)
-        fed[row] += [0, *map(int, target_ids[:-1])]
-        weights[row] += [1.0] * len(target_ids)
-        targets[row] += [segment] * len(target_ids)
-        steps[row] += range(len(target_ids))
-    bounds = [source_bound, *[target_bound] * 3, *[source_bound] * 2]
-    bounds += [target_bound] * 2
-    return [
-        [row + [0] * (bound - len(row)) for row in feature]
-        for feature, bound in zip(found, bounds, strict=True)
-    ]
-
-
-def test_random_packed_batches_equal_those_made_by_hand():
-    for seed in range(5):
-        corpus = random_corpus(40, longest=11, seed=seed)
-        random = np.random.default_rng(seed)
-        for count, rows in ((1, 1), (13, 4), (5, 9)):
-            indices = random.permutation(40)[:count]
-            in_rows = np.sort(random.integers(0, rows, size=count))
-            sums = [
-                corpus.lengths[indices[in_rows == r]].sum(axis=0) for r in range(rows)
-            ]
-            source_bound, target_bound = map(int, np.max(sums, axis=0))
-            # One side exactly full.
-            shape = BatchShape(rows, source_bound + seed, target_bound)
-            planned = PlannedBatch(shape, indices, in_rows)
-            batch = make_packed_batch(gather_batch(corpus, planned))
-            check_batch(batch)
-            expected = packed_by_hand(corpus, planned)
             for array, cells in zip(batch.values(), expected, strict=True):
                 np.testing.assert_array_equal(array, cells, err_msg=f"{seed=}")
 
@@ -179,3 +109,113 @@ def test_a_dataset_cuts_no_pair():
     batches = TrainingBatches(corpus, Cutting(BatchShape(2, 2, 3)), seed=0)
     with pytest.raises(tf.errors.InvalidArgumentError, match=r"bound, 3\. Received: 4"):
         next(iter(batches))
+
+
+# --- The batch contract
+
+
+def good_batch(rows=3, source_length=5, target_length=7):
+    return {
+        "encoder_input_tokens": np.ones([rows, source_length], np.int32),
+        "decoder_input_tokens": np.ones([rows, target_length], np.int32),
+        "decoder_target_tokens": np.ones([rows, target_length], np.int32),
+        "decoder_loss_weights": np.ones([rows, target_length], np.float32),
+    }
+
+
+def packed_batch():
+    batch = good_batch()
+    source = np.ones_like(batch["encoder_input_tokens"])
+    target = np.ones_like(batch["decoder_input_tokens"])
+    return {
+        **batch,
+        "encoder_segment_ids": source,
+        "encoder_positions": source,
+        "decoder_segment_ids": target,
+        "decoder_positions": target,
+    }
+
+
+def find_fault(batch) -> str:
+    """Returns what is wrong with a batch; empty if nothing is."""
+    try:
+        check_batch(batch)
+    except ValueError as error:
+        return str(error)
+    return ""
+
+
+PACKED_ALONE = sorted(set(packed_batch()) - set(good_batch()))
+
+
+def test_names_are_those_of_the_contract():
+    assert list(element_spec(packed=False)) == list(good_batch())
+    assert list(element_spec(packed=True)) == list(packed_batch())
+    assert [name for name, _ in typing.FEATURE_DTYPES] == list(good_batch())
+    assert len(PACKED_ALONE) == 4
+
+
+@pytest.mark.parametrize("batch", [good_batch(), packed_batch()])
+def test_a_good_batch_passes_as_arrays_tensors_and_specs(batch):
+    check_batch(batch)
+    check_batch({name: tf.constant(array) for name, array in batch.items()})
+    check_batch(element_spec(packed="encoder_positions" in batch))
+
+
+def test_it_can_be_checked_while_a_function_is_traced():
+    @tf.function(input_signature=[element_spec(packed=False)])
+    def count_rows(batch):
+        check_batch(batch)
+        return tf.shape(batch["encoder_input_tokens"])[0]
+
+    assert count_rows(good_batch(rows=3, target_length=5)) == 3
+
+
+def test_a_batch_is_packed_wholly_or_not():
+    for name in PACKED_ALONE:
+        batch = packed_batch()
+        extra = batch.pop(name)
+        assert f"Missing: ['{name}']. Unknown: []" in find_fault(batch), name
+        fault = find_fault({**good_batch(), name: extra})
+        assert re.search(r"Missing: .*_segment_ids", fault), name
+
+
+def test_missing_and_unknown_features_are_named():
+    batch = good_batch()
+    batch["targets"] = batch.pop("decoder_target_tokens")
+    with pytest.raises(
+        ValueError,
+        match=r"Missing: \['decoder_target_tokens'\]. Unknown: \['targets'\]",
+    ):
+        check_batch(batch)
+
+
+def test_a_wrong_dtype_is_named():
+    for name, array in packed_batch().items():
+        fault = find_fault({**packed_batch(), name: array.astype(np.int64)})
+        message = rf"{name} must be \w+32\. Received: int64"
+        assert re.search(message, fault), (name, fault)
+
+
+def test_a_wrong_rank_is_named():
+    for name, array in packed_batch().items():
+        fault = find_fault({**packed_batch(), name: array[0]})
+        message = rf"{name} must be of rank 2.*Received: \(\d,\)"
+        assert re.search(message, fault), (name, fault)
+
+
+def test_features_of_a_side_have_one_shape():
+    for name in ("decoder_input_tokens", "decoder_loss_weights", *PACKED_ALONE):
+        batch = packed_batch()
+        batch[name] = batch[name][:, 1:]
+        message = rf"{name} must have the shape.*\(3, [46]\)"
+        assert re.search(message, find_fault(batch)), name
+
+
+def test_both_sides_have_as_many_rows():
+    batch = good_batch()
+    batch["encoder_input_tokens"] = batch["encoder_input_tokens"][:2]
+    with pytest.raises(
+        ValueError, match=r"encoder_input_tokens must have as many rows"
+    ):
+        check_batch(batch)

@@ -1,17 +1,22 @@
-"""Both ways to fill batches, through the same door."""
+"""Bucket and packed batching through one interface, and its summary."""
 
 import collections
+import dataclasses
+import itertools
 
 import numpy as np
 import pytest
 
-from t2t_keras.input_pipeline.batches.batching import gather_batch
+from t2t_keras.input_pipeline.batches import packing
+from t2t_keras.input_pipeline.batches.batching import check_batch, gather_batch
 from t2t_keras.input_pipeline.batches.batching_strategy import (
     BucketBatching,
-    PackedBatching,
+    batching_summary,
 )
-from t2t_keras.input_pipeline.batches.features import check_batch
-from tests.input_pipeline.made_up import random_corpus
+from t2t_keras.input_pipeline.batches.packing import PackedBatching
+from t2t_keras.input_pipeline.batches.pipeline import TrainingBatches
+from tests.input_pipeline.made_up import corpus_of, random_corpus
+from tests.input_pipeline.read_back import all_pairs, pairs_of, shape_of
 
 TOKENS = 150
 
@@ -19,6 +24,14 @@ TOKENS = 150
 @pytest.fixture(scope="module")
 def corpus():
     return random_corpus(230, longest=24, seed=22)
+
+
+@pytest.fixture(params=["buckets", "packed"])
+def strategy(request, corpus, monkeypatch):
+    buckets, packed = strategies(corpus)
+    # Several blocks an epoch.
+    monkeypatch.setattr(packing, "_pairs_per_block", lambda *_: 35)
+    return buckets if request.param == "buckets" else packed
 
 
 def strategies(corpus):
@@ -60,3 +73,49 @@ def test_both_hold_the_same_tokens(corpus):
         counted.append(counts)
     assert counted[0] == counted[1]
     assert counted[0]["weight"] == corpus.lengths[:, 1].sum()
+
+
+def test_the_summary_counts_an_epoch(corpus, strategy):
+    summary = batching_summary(corpus, strategy)
+    stream = TrainingBatches(corpus, strategy, seed=0)
+    batches = [
+        batch for batch, _ in itertools.islice(stream, summary.batches_per_epoch)
+    ]
+    assert pairs_of(batches) == all_pairs(corpus)
+    source = sum(int((b["encoder_input_tokens"] > 0).sum()) for b in batches)
+    target = sum(int(b["decoder_loss_weights"].sum()) for b in batches)
+    positions = sum(
+        b["encoder_input_tokens"].size + b["decoder_input_tokens"].size for b in batches
+    )
+    assert (summary.pairs, summary.source_tokens, summary.target_tokens) == (
+        len(corpus),
+        source,
+        target,
+    )
+    assert summary.num_shapes == len(set(map(shape_of, batches)))
+    assert summary.padding_share == pytest.approx(1 - (source + target) / positions)
+    assert summary.mean_source_tokens == pytest.approx(source / len(batches))
+    assert summary.mean_target_tokens == pytest.approx(target / len(batches))
+    assert summary.packed == strategy.packed
+
+
+def test_the_summary_counts_rows_that_devices_add(corpus, strategy):
+    alone = batching_summary(corpus, strategy)
+    shared = batching_summary(corpus, strategy, lambda shape: 3 * shape.rows)
+    real = 1 - alone.padding_share
+    assert shared.padding_share == pytest.approx(1 - real / 3)
+    assert dataclasses.replace(shared, padding_share=alone.padding_share) == alone
+
+
+def test_the_summary_in_words():
+    corpus = corpus_of([([5, 6], [7]), ([8], [9, 5, 6])])
+    buckets = BucketBatching.of(corpus.lengths, max_shapes=1, tokens_per_batch=8)
+    assert batching_summary(corpus, buckets).describe() == (
+        "2 pairs: 5 source and 6 target tokens\n"
+        "1 batches an epoch, on average 5 source and 6 target tokens each\n"
+        "1 shape, a pair in a row; 78.6% of all positions are real tokens"
+    )
+    packed = PackedBatching.of(corpus.lengths, tokens_per_batch=8)
+    assert batching_summary(corpus, packed).describe().splitlines()[2] == (
+        "1 shape, several pairs in a row; 73.3% of all positions are real tokens"
+    )

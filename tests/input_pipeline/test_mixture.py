@@ -10,21 +10,18 @@ import pytest
 from t2t_keras.input_pipeline.batches.batching import gather_batch
 from t2t_keras.input_pipeline.batches.batching_strategy import (
     BucketBatching,
-    MixtureBatching,
-    PackedBatching,
-    lengths_of_mixture,
+    batching_summary,
 )
 from t2t_keras.input_pipeline.batches.mixture import (
     JoinedSentences,
     Mixture,
-    joined_corpora,
+    MixtureBatching,
+    join_corpora,
+    mixture_lengths,
 )
-from t2t_keras.input_pipeline.batches.pipeline import (
-    DataPosition,
-    TrainingBatches,
-    batching_summary,
-)
-from t2t_keras.input_pipeline.batches.plan import WorkerShare
+from t2t_keras.input_pipeline.batches.packing import PackedBatching
+from t2t_keras.input_pipeline.batches.pipeline import DataPosition, TrainingBatches
+from t2t_keras.input_pipeline.batches.plan import WorkerShard
 from tests.input_pipeline.made_up import corpus_of, random_corpus
 from tests.input_pipeline.read_back import pairs_of, shape_of
 
@@ -34,7 +31,7 @@ RATES = (Fraction(1, 4), Fraction("0.7"), Fraction(5, 2), Fraction(1, 3))
 MIXTURE = Mixture(SIZES, RATES)
 
 
-def of_part(numbers: np.ndarray, part: int) -> np.ndarray:
+def select_part(numbers: np.ndarray, part: int) -> np.ndarray:
     first = sum(SIZES[:part])
     own = numbers[(numbers >= first) & (numbers < first + SIZES[part])]
     return own - first
@@ -42,7 +39,7 @@ def of_part(numbers: np.ndarray, part: int) -> np.ndarray:
 
 def test_every_epoch_has_the_main_corpus_once() -> None:
     for epoch in range(5):
-        numbers = of_part(MIXTURE.pairs(9, epoch), 0)
+        numbers = select_part(MIXTURE.pairs(9, epoch), 0)
         assert sorted(numbers) == list(range(SIZES[0]))
 
 
@@ -51,7 +48,7 @@ def test_no_pair_is_seen_twice_before_all_others_once() -> None:
         rate, size = RATES[part - 1], SIZES[part]
         seen = np.zeros(size, int)
         for epoch in range(24):
-            numbers = of_part(MIXTURE.pairs(9, epoch), part)
+            numbers = select_part(MIXTURE.pairs(9, epoch), part)
             assert len(numbers) == MIXTURE.counts(epoch)[part], (part, epoch)
             assert abs(len(numbers) - rate * size) < 1, (part, epoch)
             seen += np.bincount(numbers, minlength=size)
@@ -83,7 +80,9 @@ def test_orders_are_of_seed_pass_and_part_alone() -> None:
     assert halves[0] not in halves[2:]
     # What one part is does not depend on the others.
     alone = Mixture((41, 30), RATES[:1])
-    np.testing.assert_array_equal(of_part(alone.pairs(9, 3), 1), of_part(order, 1))
+    np.testing.assert_array_equal(
+        select_part(alone.pairs(9, 3), 1), select_part(order, 1)
+    )
 
 
 @pytest.fixture(scope="module")
@@ -92,7 +91,7 @@ def parts():
 
 
 def test_joined_corpora_have_their_pairs_in_a_row(parts) -> None:
-    joined = joined_corpora(parts)
+    joined = join_corpora(parts)
     expected = [part.pair(i) for part in parts for i in range(len(part))]
     assert len(joined) == len(expected) == sum(SIZES)
     for i, pair in enumerate(expected):
@@ -113,8 +112,8 @@ def test_joined_corpora_have_their_pairs_in_a_row(parts) -> None:
 
 
 def test_parts_may_be_joined_again(parts) -> None:
-    whole = joined_corpora(parts)
-    nested = joined_corpora([joined_corpora(parts[:2]), joined_corpora(parts[2:])])
+    whole = join_corpora(parts)
+    nested = join_corpora([join_corpora(parts[:2]), join_corpora(parts[2:])])
     assert isinstance(nested.source, JoinedSentences)
     indices = np.arange(len(whole))[::-3]
     for side in ("source", "target"):
@@ -128,8 +127,8 @@ def test_parts_may_be_joined_again(parts) -> None:
 
 @pytest.fixture(params=["buckets", "packed"])
 def mixed(request, parts):
-    corpus = joined_corpora(parts)
-    lengths = lengths_of_mixture(corpus.lengths, MIXTURE)
+    corpus = join_corpora(parts)
+    lengths = mixture_lengths(corpus.lengths, MIXTURE)
     if request.param == "buckets":
         way = BucketBatching.of(lengths, max_shapes=4, tokens_per_batch=TOKENS)
     else:
@@ -171,15 +170,15 @@ def test_going_on_equals_never_having_stopped(mixed) -> None:
                 np.testing.assert_array_equal(feature, other[name])
 
 
-def test_workers_share_out_each_batch(mixed) -> None:
+def test_workers_split_each_batch(mixed) -> None:
     corpus, strategy = mixed
     start = DataPosition(1, 2)
     whole = arrays(TrainingBatches(corpus, strategy, seed=4, start=start), 6)
-    shares = [
-        arrays(TrainingBatches(corpus, strategy, seed=4, start=start, share=share), 6)
-        for share in (WorkerShare(worker, 2, 2) for worker in range(2))
+    shards = [
+        arrays(TrainingBatches(corpus, strategy, seed=4, start=start, shard=shard), 6)
+        for shard in (WorkerShard(worker, 2, 2) for worker in range(2))
     ]
-    for batch, *made in zip(whole, *shares, strict=True):
+    for batch, *made in zip(whole, *shards, strict=True):
         for name, feature in batch.items():
             joined = np.concatenate([part[name] for part in made])
             np.testing.assert_array_equal(joined[: len(feature)], feature)
@@ -189,9 +188,9 @@ def test_workers_share_out_each_batch(mixed) -> None:
 def test_a_pair_of_a_later_epoch_fits_too() -> None:
     """The longest of all is not among those that the first epoch has."""
     short, long = [([3], [4])] * 9, ([3] * 40, [4] * 50)
-    corpus = joined_corpora([corpus_of(short), corpus_of([*short, long, *short])])
+    corpus = join_corpora([corpus_of(short), corpus_of([*short, long, *short])])
     mixture = Mixture((9, 19), (Fraction(1, 19),))
-    lengths = lengths_of_mixture(corpus.lengths, mixture)
+    lengths = mixture_lengths(corpus.lengths, mixture)
     assert len(lengths) == 11
     for way in (
         BucketBatching.of(lengths, max_shapes=3, tokens_per_batch=60),

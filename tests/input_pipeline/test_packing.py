@@ -10,13 +10,22 @@ from hypothesis import strategies as st
 
 from t2t_keras.errors import UserError
 from t2t_keras.input_pipeline.batches import packing
+from t2t_keras.input_pipeline.batches.batching import check_batch, gather_batch
 from t2t_keras.input_pipeline.batches.packing import (
+    make_packed_batch,
     pack_rows,
     packed_shape,
     plan_packed_epoch,
 )
+from t2t_keras.input_pipeline.batches.plan import PlannedBatch
 from t2t_keras.typing import BatchShape
-from tests.input_pipeline.made_up import like_wmt
+from tests.input_pipeline.made_up import (
+    TWO_PAIRS,
+    corpus_of,
+    like_wmt,
+    random_corpus,
+)
+from tests.input_pipeline.read_back import check_example
 
 LENGTHS = st.lists(
     st.tuples(st.integers(1, 20), st.integers(1, 17)), min_size=1, max_size=120
@@ -226,3 +235,64 @@ def test_arguments_that_cannot_be_meant():
         packed_shape(np.zeros([0, 2], int), 100)
     with pytest.raises(UserError, match="tokens_per_batch is 19"):
         packed_shape(np.array([[20, 20]]), 19)
+
+
+def test_the_example_of_the_docstring():
+    planned = PlannedBatch(BatchShape(2, 6, 7), np.array([0, 1]), np.array([0, 0]))
+    expected = {
+        "encoder_input_tokens": [[5, 6, 1, 8, 1, 0], [0] * 6],
+        "decoder_input_tokens": [[0, 7, 0, 9, 5, 6, 0], [0] * 7],
+        "decoder_target_tokens": [[7, 1, 9, 5, 6, 1, 0], [0] * 7],
+        "decoder_loss_weights": [[1, 1, 1, 1, 1, 1, 0], [0] * 7],
+        "encoder_segment_ids": [[1, 1, 1, 2, 2, 0], [0] * 6],
+        "encoder_positions": [[0, 1, 2, 0, 1, 0], [0] * 6],
+        "decoder_segment_ids": [[1, 1, 2, 2, 2, 2, 0], [0] * 7],
+        "decoder_positions": [[0, 1, 0, 1, 2, 3, 0], [0] * 7],
+    }
+    batch = make_packed_batch(gather_batch(corpus_of(TWO_PAIRS), planned))
+    check_example(batch, expected, make_packed_batch.__doc__)
+
+
+def packed_by_hand(corpus, planned):
+    """A batch of shared rows, appended to token by token."""
+    rows, source_bound, target_bound = planned.shape
+    found = [[[] for _ in range(rows)] for _ in range(8)]
+    source, fed, target, weights, sources, places, targets, steps = found
+    for row, index in zip(planned.rows, planned.indices, strict=True):
+        source_ids, target_ids = corpus.pair(index)
+        segment = max([0, *sources[row]]) + 1
+        source[row] += map(int, source_ids)
+        sources[row] += [segment] * len(source_ids)
+        places[row] += range(len(source_ids))
+        target[row] += map(int, target_ids)
+        fed[row] += [0, *map(int, target_ids[:-1])]
+        weights[row] += [1.0] * len(target_ids)
+        targets[row] += [segment] * len(target_ids)
+        steps[row] += range(len(target_ids))
+    bounds = [source_bound, *[target_bound] * 3, *[source_bound] * 2]
+    bounds += [target_bound] * 2
+    return [
+        [row + [0] * (bound - len(row)) for row in feature]
+        for feature, bound in zip(found, bounds, strict=True)
+    ]
+
+
+def test_random_packed_batches_equal_those_made_by_hand():
+    for seed in range(5):
+        corpus = random_corpus(40, longest=11, seed=seed)
+        random = np.random.default_rng(seed)
+        for count, rows in ((1, 1), (13, 4), (5, 9)):
+            indices = random.permutation(40)[:count]
+            in_rows = np.sort(random.integers(0, rows, size=count))
+            sums = [
+                corpus.lengths[indices[in_rows == r]].sum(axis=0) for r in range(rows)
+            ]
+            source_bound, target_bound = map(int, np.max(sums, axis=0))
+            # One side exactly full.
+            shape = BatchShape(rows, source_bound + seed, target_bound)
+            planned = PlannedBatch(shape, indices, in_rows)
+            batch = make_packed_batch(gather_batch(corpus, planned))
+            check_batch(batch)
+            expected = packed_by_hand(corpus, planned)
+            for array, cells in zip(batch.values(), expected, strict=True):
+                np.testing.assert_array_equal(array, cells, err_msg=f"{seed=}")

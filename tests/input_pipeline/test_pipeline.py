@@ -9,22 +9,24 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+from t2t_keras.errors import UserError
 from t2t_keras.input_pipeline.batches import packing
-from t2t_keras.input_pipeline.batches.batching_strategy import (
-    BucketBatching,
-    PackedBatching,
+from t2t_keras.input_pipeline.batches.batching import (
+    check_batch,
+    element_spec,
+    planned_dataset,
 )
-from t2t_keras.input_pipeline.batches.features import check_batch, element_spec
+from t2t_keras.input_pipeline.batches.batching_strategy import BucketBatching
+from t2t_keras.input_pipeline.batches.packing import PackedBatching
 from t2t_keras.input_pipeline.batches.pipeline import (
     DataPosition,
+    EvaluationBatches,
     TrainingBatches,
-    batching_summary,
 )
-from t2t_keras.input_pipeline.batches.plan import WorkerShare
-from t2t_keras.input_pipeline.batches.planned_dataset import planned_dataset
+from t2t_keras.input_pipeline.batches.plan import WorkerShard
 from t2t_keras.typing import BatchShape, BatchSize
 from tests.devices import strategy_of
-from tests.input_pipeline.made_up import corpus_of, random_corpus
+from tests.input_pipeline.made_up import random_corpus
 from tests.input_pipeline.read_back import all_pairs, pairs_of, shape_of
 
 TOKENS = 100
@@ -221,18 +223,18 @@ def test_fit_takes_the_dataset(corpus, strategy):
 def test_workers_make_their_rows_of_each_batch(corpus, wide, workers, replicas):
     start = DataPosition(0, 2)
     whole = TrainingBatches(corpus, wide, seed=4, start=start)
-    shares = [
+    shards = [
         TrainingBatches(
             corpus,
             wide,
             seed=4,
             start=start,
-            share=WorkerShare(worker, workers, workers * replicas),
+            shard=WorkerShard(worker, workers, workers * replicas),
         )
         for worker in range(workers)
     ]
     count = lengths_of_epochs(wide, 4, 1)[0]  # two of the next epoch too
-    together = zip(whole, *shares, strict=True)
+    together = zip(whole, *shards, strict=True)
     for (batch, size), *made in itertools.islice(together, count):
         parts, sizes = zip(*made, strict=True)
         # All know how large the whole is, and have as much of it.
@@ -256,11 +258,11 @@ def test_workers_make_their_rows_of_each_batch(corpus, wide, workers, replicas):
 def test_a_worker_reads_no_rows_but_its_own(corpus, wide):
     read = []
     for worker in range(3):
-        share = WorkerShare(worker, 3, 3)
+        shard = WorkerShard(worker, 3, 3)
         sides = Watched(corpus.source), Watched(corpus.target)
         watched = dataclasses.replace(corpus, source=sides[0], target=sides[1])
         size = BatchSize(BatchShape(0, 0, 0), 0, 0)
-        planned = [(share.of(whole), size) for whole in wide.plan(seed=4, epoch=0)]
+        planned = [(shard.select(whole), size) for whole in wide.plan(seed=4, epoch=0)]
         arrays(planned_dataset(watched, functools.partial(iter, planned), wide.make))
         assert sides[0].read == sides[1].read
         read.append(sides[0].read)
@@ -273,64 +275,20 @@ def test_a_batch_is_made_whole_once_more(corpus, strategy):
     start = DataPosition(0, 2)
     whole = TrainingBatches(corpus, strategy, seed=4, start=start)
     expected = arrays(whole.dataset(), lengths_of_epochs(strategy, 4, 1)[0])
-    share = TrainingBatches(
-        corpus, strategy, seed=4, start=start, share=WorkerShare(1, 2, 2)
+    shard = TrainingBatches(
+        corpus, strategy, seed=4, start=start, shard=WorkerShard(1, 2, 2)
     )
-    arrays(share.dataset(), len(expected))
+    arrays(shard.dataset(), len(expected))
     for count in (0, 1, len(expected) - 3, len(expected) - 2, len(expected) - 1):
-        assert same(share.whole_batch(count), expected[count])
+        assert same(shard.whole_batch(count), expected[count])
 
 
 def test_a_batch_of_padding_has_the_shape_of_the_workers_batches(corpus, strategy):
-    batches = TrainingBatches(corpus, strategy, seed=4, share=WorkerShare(1, 2, 4))
+    batches = TrainingBatches(corpus, strategy, seed=4, shard=WorkerShard(1, 2, 4))
     shapes = {shape_of(batch) for batch in arrays(batches.dataset(), 60)}
-    padding = [batches.of_padding(shape) for shape in strategy.shapes]
+    padding = [batches.padding_batch(shape) for shape in strategy.shapes]
     assert {shape_of(batch) for batch in padding} == shapes
     assert not any(feature.any() for batch in padding for feature in batch.values())
-
-
-def test_the_summary_counts_what_comes(corpus, strategy):
-    summary = batching_summary(corpus, strategy)
-    stream = TrainingBatches(corpus, strategy, seed=0).dataset()
-    batches = arrays(stream, summary.batches_per_epoch)
-    assert pairs_of(batches) == all_pairs(corpus)
-    source = sum(int((b["encoder_input_tokens"] > 0).sum()) for b in batches)
-    target = sum(int(b["decoder_loss_weights"].sum()) for b in batches)
-    positions = sum(
-        b["encoder_input_tokens"].size + b["decoder_input_tokens"].size for b in batches
-    )
-    assert (summary.pairs, summary.source_tokens, summary.target_tokens) == (
-        len(corpus),
-        source,
-        target,
-    )
-    assert summary.num_shapes == len({b["encoder_input_tokens"].shape for b in batches})
-    assert summary.padding_share == pytest.approx(1 - (source + target) / positions)
-    assert summary.mean_source_tokens == pytest.approx(source / len(batches))
-    assert summary.mean_target_tokens == pytest.approx(target / len(batches))
-    assert summary.packed == strategy.packed
-
-
-def test_the_summary_counts_rows_that_devices_add(corpus, strategy):
-    alone = batching_summary(corpus, strategy)
-    shared = batching_summary(corpus, strategy, lambda shape: 3 * shape.rows)
-    real = 1 - alone.padding_share
-    assert shared.padding_share == pytest.approx(1 - real / 3)
-    assert dataclasses.replace(shared, padding_share=alone.padding_share) == alone
-
-
-def test_the_summary_in_words():
-    corpus = corpus_of([([5, 6], [7]), ([8], [9, 5, 6])])
-    buckets = BucketBatching.of(corpus.lengths, max_shapes=1, tokens_per_batch=8)
-    assert batching_summary(corpus, buckets).describe() == (
-        "2 pairs: 5 source and 6 target tokens\n"
-        "1 batches an epoch, on average 5 source and 6 target tokens each\n"
-        "1 shape, a pair in a row; 78.6% of all positions are real tokens"
-    )
-    packed = PackedBatching.of(corpus.lengths, tokens_per_batch=8)
-    assert batching_summary(corpus, packed).describe().splitlines()[2] == (
-        "1 shape, several pairs in a row; 73.3% of all positions are real tokens"
-    )
 
 
 def test_arguments_that_cannot_be_meant(corpus, strategy):
@@ -339,3 +297,40 @@ def test_arguments_that_cannot_be_meant(corpus, strategy):
         message = rf"below the {count} .* of epoch 0\. Received: {position}"
         with pytest.raises(ValueError, match=message):
             TrainingBatches(corpus, strategy, seed=4, start=DataPosition(0, position))
+
+
+# --- Evaluation
+
+
+def test_evaluation_holds_every_pair_once(corpus):
+    evaluation = EvaluationBatches(corpus, max_shapes=4, tokens_per_batch=TOKENS)
+    batches = list(evaluation)
+    assert len(batches) == len(evaluation)
+    assert pairs_of(batches) == all_pairs(corpus)
+    assert {shape_of(batch) for batch in batches} == set(evaluation.shapes)
+    assert 2 <= len(evaluation.shapes) <= 4
+    for one, other in zip(batches, evaluation, strict=True):
+        for name in one:
+            np.testing.assert_array_equal(one[name], other[name])
+    for shape in evaluation.shapes:
+        padding = evaluation.padding_batch(shape)
+        assert shape_of(padding) == shape
+        assert not any(feature.any() for feature in padding.values())
+
+
+def test_workers_evaluate_every_pair_once(corpus):
+    parts = [
+        EvaluationBatches(
+            corpus, max_shapes=3, tokens_per_batch=TOKENS, shard=WorkerShard(w, 3, 6)
+        )
+        for w in range(3)
+    ]
+    found = sum(map(pairs_of, parts), collections.Counter())
+    assert found == all_pairs(corpus)
+    # Together: as many batches, of the same shapes, in the same order.
+    assert len({tuple(map(shape_of, part)) for part in parts}) == 1
+
+
+def test_a_batch_must_hold_the_longest_pair(corpus):
+    with pytest.raises(UserError, match="--tokens_per_batch to 23"):
+        EvaluationBatches(corpus, max_shapes=4, tokens_per_batch=20)

@@ -7,10 +7,10 @@ from hypothesis import strategies as st
 
 from t2t_keras.input_pipeline.batches.bucketing import batch_shape
 from t2t_keras.input_pipeline.batches.plan import (
+    permutation,
     plan_epoch,
     plan_evaluation,
     random_stream,
-    shuffled,
 )
 
 # No two bounds alike; the fourth holds the third, and not the second.
@@ -150,7 +150,7 @@ def test_the_order_is_that_of_philox_alone():
 
 @given(st.integers(0, 300), WORDS, WORDS)
 def test_shuffling_keeps_every_number(count, seed, epoch):
-    order = shuffled(count, random_stream(seed, epoch))
+    order = permutation(count, random_stream(seed, epoch))
     assert order.dtype == np.int64
     assert sorted(order.tolist()) == list(range(count))
 
@@ -159,7 +159,7 @@ def test_every_order_is_as_likely():
     counts = np.zeros([5, 5])
     random = random_stream(1, 2)
     for _ in range(4000):
-        counts[np.arange(5), shuffled(5, random)] += 1
+        counts[np.arange(5), permutation(5, random)] += 1
     # 800 of each expected; the deviation of a fair shuffle is 25.
     assert np.abs(counts - 800).max() < 5 * 25
 

@@ -11,7 +11,7 @@ import pytest
 import tensorflow as tf
 
 from t2t_keras.errors import UserError
-from t2t_keras.input_pipeline.batches.features import check_batch
+from t2t_keras.input_pipeline.batches.batching import check_batch
 from t2t_keras.input_pipeline.streaming import text_dataset
 from tests.input_pipeline.made_up import made_up_pairs
 from tests.input_pipeline.read_back import pairs_of, shape_of

@@ -61,7 +61,7 @@ VARIANTS_OF_TEXT: tuple[Mutation, ...] = (
     ),
     Mutation(
         "a packed pair starts with the end of the pair before",
-        "t2t_keras.input_pipeline.batches.batching",
+        "t2t_keras.input_pipeline.batches.packing",
         "make_packed_batch",
         "target_positions_BT == 0",
         "target_segments_BT == 0",
@@ -77,7 +77,7 @@ VARIANTS_OF_TEXT: tuple[Mutation, ...] = (
         "the last batch of an epoch is dropped",
         "t2t_keras.input_pipeline.batches.plan",
         "_cut_into_batches",
-        "batches.append(_rest(left_over, lengths, shapes))",
+        "batches.append(_partial_batch(left_over, lengths, shapes))",
         "None",
     ),
     Mutation(

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from t2t_keras.input_pipeline.batches.features import element_spec
+from t2t_keras.input_pipeline.batches.batching import element_spec
 from t2t_keras.model.transformer import Transformer
 from t2t_keras.training.keras_fit import LabelSmoothedCrossEntropy, fit_arguments
 from t2t_keras.training.optimizer import paper_adam

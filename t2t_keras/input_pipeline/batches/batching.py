@@ -1,36 +1,68 @@
-"""Batches of gathered pairs: padded or packed, shifted, weighted, in TensorFlow.
+"""Batches of planned pairs: gathered, padded, shifted and weighted, by tf.data.
 
-Gathering alone is NumPy, for ids may be mapped from disk; `planned_dataset.py` does it
-for many batches at a time.
+A planned batch is numbers of pairs (`plan.py`). Gathering their token ids is NumPy, for
+ids may be mapped from disk; padding is a graph of TensorFlow ops. `planned_dataset`
+gathers several batches in one call, because a call of Python from the graph costs as
+much as padding a batch (ADR 0025). The features of a batch (ADR 0002) are
 
-Shapes: B rows of a batch, S source length, T target length, L either, n pairs.
+    encoder_input_tokens    the source: "wir gehen ." END
+    decoder_input_tokens    the target one step late, a padding id in front
+    decoder_target_tokens   the target: "we go ." END
+    decoder_loss_weights    1 where a target token counts, 0 at padding
+
+and, where several pairs share a row (sequence packing, `packing.py`), also
+
+    encoder_segment_ids     which pair of its row a source token belongs to, from 1
+    encoder_positions       position of a source token in its sentence, from 0
+    decoder_segment_ids     the same of the target
+    decoder_positions
+
+All are [B, S] or [B, T], and padding is 0 everywhere. `check_batch` checks names,
+dtypes and shapes.
+
+Shapes: B rows of a batch, S source length, T target length, n pairs, K batches of a
+chunk.
 """
 
-from typing import NamedTuple
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from types import MappingProxyType
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 import tensorflow as tf
 
+from t2t_keras.files.lines import chunks
 from t2t_keras.input_pipeline.batches.plan import PlannedBatch
-from t2t_keras.input_pipeline.records.tokenized import TokenizedCorpus
+from t2t_keras.input_pipeline.records.tokenized import Sentences, TokenizedCorpus
 from t2t_keras.text.padding import pad_rows, shift_right
 from t2t_keras.text.vocabulary import PAD_ID
 from t2t_keras.typing import (
     DECODER_INPUT_TOKENS,
     DECODER_LOSS_WEIGHTS,
-    DECODER_POSITIONS,
-    DECODER_SEGMENT_IDS,
     DECODER_TARGET_TOKENS,
     ENCODER_INPUT_TOKENS,
-    ENCODER_POSITIONS,
-    ENCODER_SEGMENT_IDS,
+    FEATURE_DTYPES,
+    PACKED_FEATURE_DTYPES,
     Batch,
+    BatchSize,
     Tensor,
 )
 
+PlannedSize: TypeAlias = tuple[PlannedBatch, BatchSize]
+"""A process's rows of a batch, and the size of the whole batch."""
+
+# K.
+_BATCHES_PER_CHUNK = 8
+# Arguments of each parallel `map`. More calls would take cores from the training step.
+PARALLEL: Mapping[str, Any] = MappingProxyType(
+    {"num_parallel_calls": 2, "deterministic": True}
+)
+# Batches that are ready while one is trained on: more than one, for a slow moment.
+_PREFETCHED_BATCHES = 4
+
 
 class GatheredBatch(NamedTuple):
-    """The pairs of a planned batch as ids, before they are padded."""
+    """Token ids of a planned batch's pairs, before padding."""
 
     shape: Tensor
     """[3] int64, the fields of a `BatchShape`."""
@@ -45,11 +77,11 @@ class GatheredBatch(NamedTuple):
 def make_batch(gathered: GatheredBatch) -> Batch:
     """Returns the features of a batch with a row for each pair.
 
-    The decoder is fed the target one step late: at every position it has seen
-    all tokens before the one it is to predict. Its first input is PAD_ID, whose
-    embedding is a zero vector. Rows that no pair fills are all padding and
-    weigh nothing. Of two pairs (5 6 END | 7 END) and (8 END | 9 5 6 END) with
-    bounds of 4 and 5, and 3 rows, END being 1, comes
+    The decoder input is the target shifted right by one (teacher forcing): at every
+    position the decoder has seen all tokens before the one that it predicts. Its first
+    input is PAD_ID, whose embedding is a zero vector. Rows without a pair are all
+    padding and have no loss weight. Two pairs (5 6 END | 7 END) and
+    (8 END | 9 5 6 END) with bounds of 4 and 5, and 3 rows, END being 1, become
 
         encoder_input_tokens   decoder_input_tokens   decoder_target_tokens
         5 6 1 0                0 7 1 0 0              7 1 0 0 0
@@ -65,14 +97,14 @@ def make_batch(gathered: GatheredBatch) -> Batch:
         gathered: The pairs, in eager mode or in a traced function.
 
     Returns:
-        Tensors by feature name, as `features.check_batch` wants them.
+        Tensors by feature name, which pass `check_batch`.
     """
     shape, _, source, target = gathered
     return padded_batch(pad_rows(source, shape[:2]), pad_rows(target, shape[::2]))
 
 
 def padded_batch(source_BS: Tensor, target_BT: Tensor) -> Batch:
-    """Returns the features of a batch with a row for each pair, from its padded ids."""
+    """Returns the features of a batch with a row for each pair, from padded ids."""
     return {
         ENCODER_INPUT_TOKENS: source_BS,
         DECODER_INPUT_TOKENS: shift_right(target_BT),
@@ -81,74 +113,8 @@ def padded_batch(source_BS: Tensor, target_BT: Tensor) -> Batch:
     }
 
 
-def make_packed_batch(gathered: GatheredBatch) -> Batch:
-    """Returns the features of a batch with several pairs in a row.
-
-    Pairs of a row are numbered from 1, the same on both sides; padding has 0.
-    Positions begin anew with each pair, and so does the decoder's input: its first
-    token is PAD_ID, not the end of the pair before. Of the pairs of `make_batch`,
-    both in the first of two rows with bounds of 6 and 7, comes
-
-        encoder_input_tokens   encoder_segment_ids    encoder_positions
-        5 6 1 8 1 0            1 1 1 2 2 0            0 1 2 0 1 0
-        0 0 0 0 0 0            0 0 0 0 0 0            0 0 0 0 0 0
-
-        decoder_target_tokens  decoder_segment_ids    decoder_positions
-        7 1 9 5 6 1 0          1 1 2 2 2 2 0          0 1 0 1 2 3 0
-        0 0 0 0 0 0 0          0 0 0 0 0 0 0          0 0 0 0 0 0 0
-
-        decoder_input_tokens   decoder_loss_weights
-        0 7 0 9 5 6 0          1 1 1 1 1 1 0
-        0 0 0 0 0 0 0          0 0 0 0 0 0 0
-
-    Args:
-        gathered: The pairs, rows in ascending order.
-
-    Returns:
-        Tensors by feature name, as `features.check_batch` wants them.
-    """
-    shape, rows_n, source, target = gathered
-    source_BS, source_segments_BS, source_positions_BS = _pack(
-        source, rows_n, shape[:2]
-    )
-    target_BT, target_segments_BT, target_positions_BT = _pack(
-        target, rows_n, shape[::2]
-    )
-    is_first_BT = target_positions_BT == 0
-    return {
-        ENCODER_INPUT_TOKENS: source_BS,
-        DECODER_INPUT_TOKENS: tf.where(is_first_BT, PAD_ID, shift_right(target_BT)),
-        DECODER_TARGET_TOKENS: target_BT,
-        DECODER_LOSS_WEIGHTS: tf.cast(target_segments_BT > 0, tf.float32),
-        ENCODER_SEGMENT_IDS: source_segments_BS,
-        ENCODER_POSITIONS: source_positions_BS,
-        DECODER_SEGMENT_IDS: target_segments_BT,
-        DECODER_POSITIONS: target_positions_BT,
-    }
-
-
-def _pack(
-    pairs: tf.RaggedTensor, rows_n: Tensor, shape: Tensor
-) -> tuple[Tensor, Tensor, Tensor]:
-    """Returns ids, segments and positions [B, L] of pairs end to end in their rows."""
-    lengths_n = pairs.row_lengths()
-    row_lengths_B = tf.math.unsorted_segment_sum(lengths_n, rows_n, shape[0])
-    rows_B = tf.RaggedTensor.from_row_lengths(
-        pairs.flat_values, row_lengths_B, validate=False
-    )
-    # From 1 in each pair, since 0 is padding.
-    ordinals = tf.ragged.range(1, lengths_n + 1, dtype=tf.int64).flat_values
-    ordinals_BL = pad_rows(rows_B.with_flat_values(tf.cast(ordinals, tf.int32)), shape)
-    pairs_so_far_BL = tf.cumsum(tf.cast(ordinals_BL == 1, tf.int32), axis=1)
-    return (
-        pad_rows(rows_B, shape),
-        tf.where(ordinals_BL > 0, pairs_so_far_BL, 0),
-        tf.maximum(ordinals_BL - 1, 0),
-    )
-
-
 def gather_batch(corpus: TokenizedCorpus, planned: PlannedBatch) -> GatheredBatch:
-    """Returns the pairs of one planned batch, checked to fit its shape."""
+    """Returns the pairs of one planned batch, after `check_fits`."""
     check_fits(corpus.lengths[planned.indices], planned)
     (source, source_lengths), (target, target_lengths) = (
         side.gather(planned.indices) for side in (corpus.source, corpus.target)
@@ -165,7 +131,7 @@ def check_fits(lengths: np.ndarray, planned: PlannedBatch) -> None:
     """Refuses a planned batch whose pairs do not fit its shape: padding would cut them.
 
     Args:
-        lengths: [n, 2], of its pairs.
+        lengths: [n, 2] integers, source and target length of each pair of the batch.
         planned: The batch.
 
     Raises:
@@ -185,3 +151,153 @@ def check_fits(lengths: np.ndarray, planned: PlannedBatch) -> None:
                 f"Pairs of a row must be no longer, together, than its bound, {bound}. "
                 f"Received: {longest}"
             )
+
+
+def planned_dataset(
+    corpus: TokenizedCorpus,
+    plan: Callable[[], Iterator[PlannedSize]],
+    make: Callable[[GatheredBatch], Batch],
+) -> tf.data.Dataset:
+    """Returns a `tf.data.Dataset` of the batches of a plan, in its order.
+
+    Args:
+        corpus: The pairs.
+        plan: Called for each iteration over the dataset.
+        make: Returns the features of a batch; it is traced.
+
+    Returns:
+        Elements (features by name, [5] int64): a batch, and the shape and token counts
+        of its `BatchSize`.
+    """
+
+    def gather(chunk: dict[str, Tensor]) -> tuple[GatheredBatch, Tensor]:
+        counts = chunk["counts"]
+        source, target = (
+            tf.RaggedTensor.from_row_lengths(
+                _gather_in_graph(side, chunk["pairs"]), counts, validate=False
+            )
+            for side in (corpus.source, corpus.target)
+        )
+        rows = tf.RaggedTensor.from_row_lengths(chunk["rows"], counts, validate=False)
+        return GatheredBatch(chunk["shapes"], rows, source, target), chunk["sizes"]
+
+    def make_checked(gathered: GatheredBatch, size: Tensor) -> tuple[Batch, Tensor]:
+        batch = make(gathered)
+        check_batch(batch)
+        return batch, size
+
+    dataset = tf.data.Dataset.from_generator(
+        lambda: map(_chunk_arrays, chunks(plan(), _BATCHES_PER_CHUNK)),
+        output_signature={
+            "pairs": tf.TensorSpec([None], tf.int64),
+            "rows": tf.TensorSpec([None], tf.int64),
+            "counts": tf.TensorSpec([None], tf.int64),
+            "shapes": tf.TensorSpec([None, 3], tf.int64),
+            "sizes": tf.TensorSpec([None, 5], tf.int64),
+        },
+    )
+    gathered = dataset.map(gather, **PARALLEL).unbatch()
+    return prefetch_batches(gathered.map(make_checked, **PARALLEL))
+
+
+def prefetch_batches(dataset: tf.data.Dataset) -> tf.data.Dataset:
+    """Returns the same batches with a prefetch buffer."""
+    # Autotuning gains nothing here, and on one core its thread takes several seconds
+    # to end.
+    options = tf.data.Options()
+    options.autotune.enabled = False
+    return dataset.prefetch(_PREFETCHED_BATCHES).with_options(options)
+
+
+def _chunk_arrays(planned: Sequence[PlannedSize]) -> dict[str, np.ndarray]:
+    """Returns K planned batches as arrays that a graph can take."""
+    batches, sizes = zip(*planned, strict=True)
+    return {
+        "pairs": np.concatenate([batch.indices for batch in batches]),
+        "rows": np.concatenate([batch.row_numbers() for batch in batches]),
+        "counts": np.array([len(batch.indices) for batch in batches]),
+        "shapes": np.array([batch.shape for batch in batches]),
+        "sizes": np.array([(*size.shape, *size[1:]) for size in sizes]),
+    }
+
+
+def _gather_in_graph(side: Sentences, pairs: Tensor) -> tf.RaggedTensor:
+    """Returns the ids [n, (L)] int32 of sentences in memory or mapped from disk."""
+
+    def gather(pairs: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        tokens, lengths = side.gather(pairs)
+        return tokens.astype(np.int32), lengths
+
+    # Stateless: the same pairs always have the same ids.
+    tokens, lengths = tf.numpy_function(
+        gather, [pairs], [tf.int32, tf.int64], stateful=False
+    )
+    tokens.set_shape([None])
+    lengths.set_shape([None])
+    return tf.RaggedTensor.from_row_lengths(tokens, lengths, validate=False)
+
+
+def element_spec(*, packed: bool) -> dict[str, tf.TensorSpec]:
+    """Returns the TensorSpec of every feature of a batch, for any shape.
+
+    Args:
+        packed: Whether several pairs share a row.
+    """
+    return {
+        name: tf.TensorSpec([None, None], dtype)
+        for name, dtype in (PACKED_FEATURE_DTYPES if packed else FEATURE_DTYPES)
+    }
+
+
+def check_batch(batch: Batch) -> None:
+    """Refuses a batch that breaks the batch contract (ADR 0002).
+
+    Checks names, dtypes and static shapes only: it costs nothing inside a traced
+    function and next to nothing outside. A batch with one feature of packed batches
+    must have all of them.
+
+    Args:
+        batch: Tensors, NumPy arrays or TensorSpecs by feature name.
+
+    Raises:
+        ValueError: If a feature is missing or unknown, or has another dtype,
+            rank or shape; the message names it.
+    """
+    packed_only = set(dict(PACKED_FEATURE_DTYPES)) - set(dict(FEATURE_DTYPES))
+    dtypes = PACKED_FEATURE_DTYPES if packed_only & set(batch) else FEATURE_DTYPES
+    expected = dict(dtypes)
+    if set(batch) != set(expected):
+        raise ValueError(
+            f"A batch must have the features {sorted(expected)}. Missing: "
+            f"{sorted(set(expected) - set(batch))}. "
+            f"Unknown: {sorted(set(batch) - set(expected))}"
+        )
+    for name, dtype in dtypes:
+        received = tf.as_dtype(batch[name].dtype).name
+        if received != dtype:
+            raise ValueError(f"{name} must be {dtype}. Received: {received}")
+        shape = tf.TensorShape(batch[name].shape)
+        if shape.rank != 2:
+            raise ValueError(f"{name} must be of rank 2, [B, L]. Received: {shape}")
+    _check_shapes_agree(batch)
+
+
+def _check_shapes_agree(batch: Batch) -> None:
+    source = tf.TensorShape(batch[ENCODER_INPUT_TOKENS].shape)
+    target = tf.TensorShape(batch[DECODER_TARGET_TOKENS].shape)
+    for name, feature in batch.items():
+        side, expected = (
+            (ENCODER_INPUT_TOKENS, source)
+            if name.startswith("encoder")
+            else (DECODER_TARGET_TOKENS, target)
+        )
+        shape = tf.TensorShape(feature.shape)
+        if not shape.is_compatible_with(expected):
+            raise ValueError(
+                f"{name} must have the shape of {side}, {expected}. Received: {shape}"
+            )
+    if not source[:1].is_compatible_with(target[:1]):
+        raise ValueError(
+            f"{ENCODER_INPUT_TOKENS} must have as many rows as "
+            f"{DECODER_TARGET_TOKENS}, {target}. Received: {source}"
+        )

@@ -1,29 +1,25 @@
-"""Batching strategies: length buckets or packed rows, also of a mixture.
+"""Batching strategy: how a corpus falls into batches, by default in length buckets.
 
-Buckets are the paper's: a row for each pair, with pairs of like length. Packed rows
-hold several pairs (ADR 0016). Either may be of a mixture (ADR 0022).
+Length bucketing is the paper's: a row for each pair, beside pairs of similar length.
+`packing.py` has a strategy with several pairs in a row (ADR 0016), `mixture.py` one for
+a mixture of corpora (ADR 0022).
 """
 
 import dataclasses
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Protocol
 
 import numpy as np
 
-from t2t_keras.input_pipeline.batches.batching import (
-    GatheredBatch,
-    make_batch,
-    make_packed_batch,
-)
+from t2t_keras.input_pipeline.batches.batching import GatheredBatch, make_batch
 from t2t_keras.input_pipeline.batches.bucketing import bucket_shapes
-from t2t_keras.input_pipeline.batches.mixture import Mixture
-from t2t_keras.input_pipeline.batches.packing import packed_shape, plan_packed_epoch
 from t2t_keras.input_pipeline.batches.plan import PlannedBatch, plan_epoch
+from t2t_keras.input_pipeline.records.tokenized import TokenizedCorpus
 from t2t_keras.typing import Batch, BatchShape
 
 
 class BatchingStrategy(Protocol):
-    """How a corpus falls into batches."""
+    """Plan of a corpus' batches and a function that makes them."""
 
     @property
     def shapes(self) -> tuple[BatchShape, ...]:
@@ -46,7 +42,7 @@ class BatchingStrategy(Protocol):
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class BucketBatching:
-    """A row for each pair, in batches of a few shapes.
+    """Length bucketing: a row for each pair, in batches of a few shapes.
 
     Attributes:
         lengths: [N, 2] int, source and target length of every pair.
@@ -62,7 +58,7 @@ class BucketBatching:
     def of(
         cls, lengths: np.ndarray, *, max_shapes: int, tokens_per_batch: int
     ) -> "BucketBatching":
-        """Returns the strategy of the shapes that suit the lengths; `bucket_shapes`."""
+        """Returns a strategy with shapes from the lengths; see `bucket_shapes`."""
         shapes = bucket_shapes(
             lengths, max_shapes=max_shapes, tokens_per_batch=tokens_per_batch
         )
@@ -77,84 +73,71 @@ class BucketBatching:
         return make_batch(gathered)
 
 
-@dataclasses.dataclass(frozen=True, eq=False)
-class PackedBatching:
-    """Several pairs in a row, in batches of one shape.
+@dataclasses.dataclass(frozen=True)
+class BatchingSummary:
+    """Counts of an epoch's batches, for the report at the start."""
 
-    Attributes:
-        lengths: [N, 2] int, source and target length of every pair.
-        shape: Holds every pair.
-    """
+    pairs: int
+    source_tokens: int
+    target_tokens: int
+    batches_per_epoch: int
+    num_shapes: int
+    padding_share: float
+    """Fraction of the computed positions of both sides without a token; in [0, 1)."""
+    mean_source_tokens: float
+    """Real source tokens a batch; the paper reports about 25,000."""
+    mean_target_tokens: float
+    packed: bool
 
-    lengths: np.ndarray
-    shape: BatchShape
-
-    packed = True
-
-    @classmethod
-    def of(cls, lengths: np.ndarray, *, tokens_per_batch: int) -> "PackedBatching":
-        """Returns the strategy of the shape that suits the lengths; `packed_shape`."""
-        return cls(lengths, packed_shape(lengths, tokens_per_batch))
-
-    @property
-    def shapes(self) -> tuple[BatchShape, ...]:
-        """The one shape."""
-        return (self.shape,)
-
-    def plan(self, seed: int, epoch: int) -> Iterator[PlannedBatch]:
-        """Yields the batches of an epoch; see `plan_packed_epoch`."""
-        yield from plan_packed_epoch(self.lengths, self.shape, seed, epoch)
-
-    def make(self, gathered: GatheredBatch) -> Batch:
-        """Returns the features of a batch; see `make_packed_batch`."""
-        return make_packed_batch(gathered)
+    def describe(self) -> str:
+        """Returns the summary in words, on three lines."""
+        shapes = "1 shape" if self.num_shapes == 1 else f"{self.num_shapes} shapes"
+        rows = "several pairs in a row" if self.packed else "a pair in a row"
+        return (
+            f"{self.pairs:,} pairs: {self.source_tokens:,} source and "
+            f"{self.target_tokens:,} target tokens\n"
+            f"{self.batches_per_epoch:,} batches an epoch, on average "
+            f"{self.mean_source_tokens:,.0f} source and "
+            f"{self.mean_target_tokens:,.0f} target tokens each\n"
+            f"{shapes}, {rows}; {1 - self.padding_share:.1%} of all positions are "
+            "real tokens"
+        )
 
 
-@dataclasses.dataclass(frozen=True, eq=False)
-class MixtureBatching:
-    """Batches of a mixture: each epoch has pairs of its own.
+def batching_summary(
+    corpus: TokenizedCorpus,
+    strategy: BatchingStrategy,
+    computed_rows: Callable[[BatchShape], int] = lambda shape: shape.rows,
+) -> BatchingSummary:
+    """Returns the summary of training batches of the same arguments.
 
-    Attributes:
-        lengths: [N, 2] int, source and target length of every pair of all parts.
-        mixture: Which of them an epoch has.
-        strategy: Of the pairs of an epoch; its own lengths do not matter.
-    """
-
-    lengths: np.ndarray
-    mixture: Mixture
-    strategy: BucketBatching | PackedBatching
-
-    @property
-    def shapes(self) -> tuple[BatchShape, ...]:
-        """All shapes that batches may have, from small to large."""
-        return self.strategy.shapes
-
-    @property
-    def packed(self) -> bool:
-        """Whether several pairs share a row."""
-        return self.strategy.packed
-
-    def plan(self, seed: int, epoch: int) -> Iterator[PlannedBatch]:
-        """Yields the batches of an epoch."""
-        pairs = self.mixture.pairs(seed, epoch)
-        strategy = dataclasses.replace(self.strategy, lengths=self.lengths[pairs])
-        for planned in strategy.plan(seed, epoch):
-            yield planned._replace(indices=pairs[planned.indices])
-
-    def make(self, gathered: GatheredBatch) -> Batch:
-        """Returns the features of a batch."""
-        return self.strategy.make(gathered)
-
-
-def lengths_of_mixture(lengths: np.ndarray, mixture: Mixture) -> np.ndarray:
-    """Returns lengths [n, 2] that stand for those of every epoch of a mixture.
-
-    They are those of one epoch, and at their end the longest source beside the longest
-    target of all pairs: a shape that holds them holds whatever another epoch has.
+    It counts epoch 0 of seed 0. In buckets the number of batches is the same for
+    every seed and epoch; with packing it may differ by one or two in a thousand, and
+    with a mixture somewhat more.
 
     Args:
-        lengths: [N, 2] int, source and target length of every pair of all parts.
-        mixture: Which of them an epoch has.
+        corpus: The training pairs.
+        strategy: Plans their batches.
+        computed_rows: Returns the number of rows computed for a batch of a shape,
+            including the rows added so that all devices have the same number.
     """
-    one_epoch = lengths[mixture.pairs(0, 0)]
-    return np.concatenate([one_epoch, lengths.max(axis=0, keepdims=True)])
+    pairs, batches, positions, shapes = 0, 0, 0, set()
+    tokens = np.zeros(2, np.int64)
+    for planned in strategy.plan(0, 0):
+        batches += 1
+        positions += computed_rows(planned.shape) * planned.shape.positions
+        shapes.add(planned.shape)
+        pairs += len(planned.indices)
+        tokens += corpus.lengths[planned.indices].sum(axis=0)
+    source_tokens, target_tokens = map(int, tokens)
+    return BatchingSummary(
+        pairs=pairs,
+        source_tokens=source_tokens,
+        target_tokens=target_tokens,
+        batches_per_epoch=batches,
+        num_shapes=len(shapes),
+        padding_share=1.0 - (source_tokens + target_tokens) / positions,
+        mean_source_tokens=source_tokens / batches,
+        mean_target_tokens=target_tokens / batches,
+        packed=strategy.packed,
+    )

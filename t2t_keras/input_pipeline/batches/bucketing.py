@@ -1,9 +1,10 @@
-"""Shapes to pad batches to, chosen from the lengths that a corpus has.
+"""Length bucketing: the shapes to pad batches to, chosen from a corpus' lengths.
 
 XLA compiles a program for every shape, so there are few; each has a source bound
-and a target bound of its own, so little is padding (ADR 0017).
+and a target bound of its own, so there is little padding (ADR 0017).
 
-Shapes: N pairs of a corpus, C cells: the different (source, target) lengths.
+Shapes: N pairs of a corpus; C cells, the different (source, target) lengths; G
+candidate bounds, a grid.
 """
 
 from collections.abc import Sequence
@@ -14,17 +15,17 @@ import numpy as np
 from t2t_keras.errors import UserError
 from t2t_keras.typing import BatchShape
 
-# Source bounds, and target bounds, of which the first shapes are put together.
-_FIRST_BOUNDS = 24
-# How far a bound is moved to see whether less is padding then.
+# Source bounds, and target bounds, of the grid from which shapes are first chosen.
+_GRID_BOUNDS = 24
+# Tokens by which a bound is moved in search of less padding.
 _MOVES = (-32, -16, -8, -4, -2, -1, 1, 2, 4, 8, 16, 32)
 _ROUNDS_OF_MOVES = 8
-# Above this length, bounds are multiples of more than one.
+# Up to this length, bounds are multiples of one; above, of more.
 _FINEST_UP_TO = 1024
 
 
 class _Cells(NamedTuple):
-    """How many pairs have which lengths, lengths being counted in `unit` tokens."""
+    """Histogram of the pairs' lengths, counted in units of `unit` tokens."""
 
     source_C: np.ndarray
     target_C: np.ndarray
@@ -36,16 +37,16 @@ _Bounds = tuple[int, int]
 
 
 def batch_shape(bounds: _Bounds, tokens_per_batch: int) -> BatchShape:
-    """Returns the shape of as many rows as the budget allows.
+    """Returns the shape with the most rows that the budget allows.
 
     Args:
         bounds: Source bound and target bound.
-        tokens_per_batch: Most padded positions of one side of a batch. Source
-            and target are counted apart, as in section 5.1 of the paper:
+        tokens_per_batch: Most positions of one side of a batch, padding included.
+            Source and target are counted separately, as in section 5.1 of the paper:
             25,000 and 25,000.
 
     Raises:
-        UserError: If not even one row fits.
+        UserError: If a single row does not fit.
 
     >>> batch_shape((8, 12), tokens_per_batch=100)
     BatchShape(rows=8, source_bound=8, target_bound=12)
@@ -65,11 +66,11 @@ def bucket_shapes(
 ) -> tuple[BatchShape, ...]:
     """Returns the shapes that leave the least padding, from small to large.
 
-    The first is the longest source by the longest target, which holds every pair.
-    Each of the others is the one that saves the most positions beside those found
-    so far; it must save at least half a batch, for what is left over of a bucket
-    moves up. Then every bound is moved as long as that saves more. All of it is
-    counted in whole numbers, so the same lengths give the same shapes anywhere.
+    The search is greedy. The first shape is the longest source by the longest target,
+    which holds every pair. Each of the others is the one that saves the most positions
+    beside the shapes chosen so far; it must save at least half a batch, because pairs
+    left over of a bucket move up. Then every bound is moved while that saves more. All
+    counts are whole numbers, so the same lengths give the same shapes on any machine.
 
     Args:
         lengths: [N, 2] int, source and target length with end of sentence.
@@ -80,10 +81,10 @@ def bucket_shapes(
         ValueError: If there are no lengths, or `max_shapes` is below 1.
         UserError: If `tokens_per_batch` does not hold the longest sentence.
 
-    >>> found = bucket_shapes(
+    >>> shapes = bucket_shapes(
     ...     np.array([[3, 4]] * 60 + [[9, 7]] * 9), max_shapes=2, tokens_per_batch=60
     ... )
-    >>> [tuple(shape) for shape in found]
+    >>> [tuple(shape) for shape in shapes]
     [(15, 3, 4), (6, 9, 7)]
     """
     if max_shapes < 1 or not len(lengths):
@@ -93,12 +94,12 @@ def bucket_shapes(
         )
     longest = (int(lengths[:, 0].max()), int(lengths[:, 1].max()))
     batch_shape(longest, tokens_per_batch)
-    cells = _cells(lengths)
-    found = _greedy(cells, max_shapes, tokens_per_batch)
-    found = _moved(cells, found)
+    cells = _count_lengths(lengths)
+    choice = _choose_bounds(cells, max_shapes, tokens_per_batch)
+    choice = _move_bounds(cells, choice)
     bounds = {
         (min(source * cells.unit, longest[0]), min(target * cells.unit, longest[1]))
-        for source, target in found
+        for source, target in choice
     }
     return tuple(
         batch_shape(pair, tokens_per_batch)
@@ -107,11 +108,13 @@ def bucket_shapes(
 
 
 def smallest_shapes(lengths: np.ndarray, shapes: Sequence[BatchShape]) -> np.ndarray:
-    """Returns which shape pads each pair least, [N] uint16; the first of equals.
+    """Returns the number of the shape that pads each pair least, [N] uint16.
+
+    Of equal ones it is the first.
 
     Args:
         lengths: [N, 2] int.
-        shapes: From small to large, the last of which holds all of them.
+        shapes: From small to large; the last holds all pairs.
 
     Raises:
         ValueError: If a pair is longer than the last shape.
@@ -123,82 +126,82 @@ def smallest_shapes(lengths: np.ndarray, shapes: Sequence[BatchShape]) -> np.nda
             f"Pairs must be no longer than the largest shape, {last}. "
             f"Received: a pair of lengths {tuple(map(int, lengths[too_long][0]))}"
         )
-    # A table of all lengths: looking up 36 million pairs takes a second, and
-    # comparing each of them with every shape half a minute.
+    # A table of all lengths: looking up 36 million pairs takes a second, comparing each
+    # of them with every shape half a minute.
     table = np.empty([last.source_bound + 1, last.target_bound + 1], np.uint16)
     for number, shape in reversed(list(enumerate(shapes))):
         table[: shape.source_bound + 1, : shape.target_bound + 1] = number
     return table[lengths[:, 0], lengths[:, 1]]
 
 
-def _cells(lengths: np.ndarray) -> _Cells:
+def _count_lengths(lengths: np.ndarray) -> _Cells:
     unit = -(-int(lengths.max()) // _FINEST_UP_TO)
     units = lengths if unit == 1 else -(-lengths // unit)
-    return _joined(units[:, 0], units[:, 1])._replace(unit=unit)
+    return _count_cells(units[:, 0], units[:, 1])._replace(unit=unit)
 
 
-def _joined(
+def _count_cells(
     sources: np.ndarray, targets: np.ndarray, pairs: np.ndarray | None = None
 ) -> _Cells:
-    """Returns one cell for each combination of lengths, with its pairs added up."""
+    """Returns one cell for each combination of lengths, with the sum of its pairs."""
     width = int(targets.max()) + 1
-    # As float64, which is exact: sums stay below 2^53, whatever their order.
+    # As float64, which is exact: sums stay below 2^53 in any order.
     counts = np.bincount(sources * width + targets, weights=pairs).astype(np.float64)
     used = np.flatnonzero(counts)
     return _Cells(*np.divmod(used, width), counts[used], unit=1)
 
 
-def _greedy(cells: _Cells, max_shapes: int, least_saving: int) -> list[_Bounds]:
-    """Returns bounds, the first of which holds every cell, then the best of a grid."""
+def _choose_bounds(cells: _Cells, max_shapes: int, least_saving: int) -> list[_Bounds]:
+    """Returns the bounds that hold every cell, then greedily the best of a grid."""
     sources = _quantiles(cells.source_C, cells.pairs_C)
     targets = _quantiles(cells.target_C, cells.pairs_C)
-    coarse = _joined(
+    coarse = _count_cells(
         sources[np.searchsorted(sources, cells.source_C)],
         targets[np.searchsorted(targets, cells.target_C)],
         cells.pairs_C,
     )
     grid = [(source, target) for source in sources for target in targets]
     costs_GC = np.array([_costs(coarse, bounds) for bounds in grid])
-    found, costs_C = [len(grid) - 1], costs_GC[-1]
-    while len(found) < max_shapes:
+    choice, costs_C = [len(grid) - 1], costs_GC[-1]
+    while len(choice) < max_shapes:
         savings_G = np.maximum(costs_C - costs_GC, 0) @ coarse.pairs_C
         best = int(np.argmax(savings_G))
         if savings_G[best] <= least_saving:
             break
-        found.append(best)
+        choice.append(best)
         costs_C = np.minimum(costs_C, costs_GC[best])
-    return [(int(grid[number][0]), int(grid[number][1])) for number in found]
+    return [(int(grid[number][0]), int(grid[number][1])) for number in choice]
 
 
 def _quantiles(length_C: np.ndarray, pairs_C: np.ndarray) -> np.ndarray:
-    """Returns lengths that divide the tokens of a side evenly, and the longest."""
+    """Returns quantiles of the tokens of a side by length; the last is the longest."""
     tokens = np.bincount(length_C, weights=pairs_C * length_C)
-    share = np.cumsum(tokens) * _FIRST_BOUNDS
-    wanted = np.arange(1, _FIRST_BOUNDS + 1) * tokens.sum()
-    return np.unique(np.searchsorted(share, wanted))
+    cumulative = np.cumsum(tokens) * _GRID_BOUNDS
+    thresholds = np.arange(1, _GRID_BOUNDS + 1) * tokens.sum()
+    return np.unique(np.searchsorted(cumulative, thresholds))
 
 
-def _moved(cells: _Cells, found: list[_Bounds]) -> list[_Bounds]:
+def _move_bounds(cells: _Cells, bounds: list[_Bounds]) -> list[_Bounds]:
     """Returns bounds moved to where they save the most, one after the other.
 
-    The first stays, for it holds every cell.
+    The first bounds stay, since they hold every cell.
     """
-    found = list(found)
-    costs = [_costs(cells, pair) for pair in found]
+    bounds = list(bounds)
+    costs = [_costs(cells, pair) for pair in bounds]
     for _ in range(_ROUNDS_OF_MOVES):
-        before = list(found)
-        for number in range(1, len(found)):
+        before = list(bounds)
+        for number in range(1, len(bounds)):
             others_C = np.min(costs[:number] + costs[number + 1 :], axis=0)
-            tried = [found[number], *_neighbors(found[number])]
+            candidates = [bounds[number], *_neighbors(bounds[number])]
             savings = [
                 np.maximum(others_C - _costs(cells, pair), 0) @ cells.pairs_C
-                for pair in tried
+                for pair in candidates
             ]
-            found[number] = tried[int(np.argmax(savings))]
-            costs[number] = _costs(cells, found[number])
-        if found == before:
+            bounds[number] = candidates[int(np.argmax(savings))]
+            costs[number] = _costs(cells, bounds[number])
+        if bounds == before:
             break
-    return found
+    return bounds
 
 
 def _neighbors(pair: _Bounds) -> list[_Bounds]:
@@ -215,7 +218,7 @@ def _neighbors(pair: _Bounds) -> list[_Bounds]:
 
 
 def _costs(cells: _Cells, bounds: _Bounds) -> np.ndarray:
-    """Returns the positions of a row for each cell, endless where it does not fit."""
+    """Returns the positions of a row for each cell, infinite where it does not fit."""
     source, target = bounds
     fits_C = (cells.source_C <= source) & (cells.target_C <= target)
     return np.where(fits_C, float(source + target), np.inf)

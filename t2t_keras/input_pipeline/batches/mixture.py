@@ -1,92 +1,149 @@
-"""Several corpora as one: which of their pairs an epoch has, and where these are.
+"""Mixture of corpora: the pairs of an epoch, by rates, and one corpus of all parts.
 
-An epoch has every pair of the main corpus once, and of each other part as many as its
-rate says. A part is gone through in passes, each in an order of its own; an epoch takes
-what follows on the epoch before. So no pair is seen twice before all others were seen
-once, and what an epoch takes is a pure function of seed and epoch (ADR 0022).
+An epoch has every pair of the main corpus once, and pairs of each other part in
+proportion to its rate. Each part is passed through again and again, every pass in an
+order of its own, and an epoch continues where the epoch before stopped. So no pair is
+seen twice before all others were seen once, and the pairs of an epoch are a pure
+function of seed and epoch (ADR 0022).
 
 Shapes: N pairs of all parts, n of an epoch.
 """
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from fractions import Fraction
 
 import numpy as np
 
-from t2t_keras.input_pipeline.batches.plan import random_stream, shuffled
+from t2t_keras.input_pipeline.batches.batching import GatheredBatch
+from t2t_keras.input_pipeline.batches.batching_strategy import BucketBatching
+from t2t_keras.input_pipeline.batches.packing import PackedBatching
+from t2t_keras.input_pipeline.batches.plan import (
+    PlannedBatch,
+    permutation,
+    random_stream,
+)
 from t2t_keras.input_pipeline.records.tokenized import (
     Sentences,
     TokenizationReport,
     TokenizedCorpus,
     token_positions,
 )
+from t2t_keras.typing import Batch, BatchShape
 
 
 @dataclasses.dataclass(frozen=True)
 class Mixture:
-    """How many pairs each part has, and how often an epoch has each of them.
+    """Sizes of the parts, and the rates at which an epoch has their pairs.
 
     Attributes:
-        sizes: Pairs of each part, the main corpus first.
-        rates: Of each part after the first: how often each of its pairs is seen in
-            an epoch, on average. Above 0.
+        sizes: Number of pairs of each part, the main corpus first.
+        rates: Mean number of times that each pair of a part is seen in an epoch, for
+            each part after the first. Above 0.
     """
 
     sizes: tuple[int, ...]
     rates: tuple[Fraction, ...]
 
     def counts(self, epoch: int) -> tuple[int, ...]:
-        """Returns how many pairs of each part an epoch has.
+        """Returns the number of pairs of each part in an epoch.
 
-        Those of a part differ from size times rate, and from epoch to epoch, by less
-        than one; of the first k epochs together, too, they do.
+        It differs from size times rate, and from epoch to epoch, by less than one. So
+        does the sum over the first k epochs from k times size times rate.
         """
-        return self.sizes[0], *(
-            end - begin for begin, end in (self._run(i, epoch) for i in self._others())
-        )
+        ranges = (self._range(part, epoch) for part in self._other_parts())
+        return self.sizes[0], *(end - begin for begin, end in ranges)
 
     def pairs(self, seed: int, epoch: int) -> np.ndarray:
         """Returns the numbers [n] int64 of an epoch's pairs, part by part.
 
-        Numbers count through all parts; where a rate is above 1, some come again.
+        Numbers count through all parts; where a rate is above 1, some are repeated.
 
         Args:
-            seed: Of the order, in [0, 2**64).
+            seed: Seed of the order, in [0, 2**64).
             epoch: In [0, 2**64), from 0.
         """
         firsts = np.cumsum([0, *self.sizes])
-        chosen = [np.arange(self.sizes[0])]
-        for part in self._others():
-            chosen += [
-                numbers + firsts[part] for numbers in self._passes(seed, epoch, part)
-            ]
-        return np.concatenate(chosen)
+        numbers = [np.arange(self.sizes[0])]
+        for part in self._other_parts():
+            numbers += [own + firsts[part] for own in self._passes(seed, epoch, part)]
+        return np.concatenate(numbers)
 
-    def _others(self) -> range:
+    def _other_parts(self) -> range:
         return range(1, len(self.sizes))
 
-    def _run(self, part: int, epoch: int) -> tuple[int, int]:
-        """Returns where an epoch begins and ends in the endless passes of a part."""
-        an_epoch = self.sizes[part] * self.rates[part - 1]
-        return int(an_epoch * epoch), int(an_epoch * (epoch + 1))
+    def _range(self, part: int, epoch: int) -> tuple[int, int]:
+        """Returns begin and end of an epoch in the endless passes of a part."""
+        pairs_per_epoch = self.sizes[part] * self.rates[part - 1]
+        return int(pairs_per_epoch * epoch), int(pairs_per_epoch * (epoch + 1))
 
     def _passes(self, seed: int, epoch: int, part: int) -> list[np.ndarray]:
-        """Returns numbers of a part's pairs, those of each pass that an epoch meets."""
+        """Returns the numbers of a part's pairs in an epoch, pass by pass."""
         size = self.sizes[part]
-        begin, end = self._run(part, epoch)
-        found = []
+        begin, end = self._range(part, epoch)
+        passes = []
         for number in range(begin // size, -(-end // size)) if size else ():
             own = slice(max(begin - number * size, 0), min(end - number * size, size))
             if own == slice(0, size):
-                found.append(np.arange(size))  # whole; the epoch has its own order
+                passes.append(np.arange(size))  # whole; the epoch has its own order
             else:
-                found.append(shuffled(size, random_stream(seed, number, part))[own])
-        return found
+                order = permutation(size, random_stream(seed, number, part))
+                passes.append(order[own])
+        return passes
 
 
-def joined_corpora(parts: Sequence[TokenizedCorpus]) -> TokenizedCorpus:
-    """Returns the pairs of several corpora as one, those of the first part first.
+@dataclasses.dataclass(frozen=True, eq=False)
+class MixtureBatching:
+    """Batches of a mixture: another strategy on the pairs of each epoch.
+
+    Attributes:
+        lengths: [N, 2] int, source and target length of every pair of all parts.
+        mixture: Selects the pairs of an epoch.
+        strategy: Batches the pairs of an epoch; its own lengths do not matter.
+    """
+
+    lengths: np.ndarray
+    mixture: Mixture
+    strategy: BucketBatching | PackedBatching
+
+    @property
+    def shapes(self) -> tuple[BatchShape, ...]:
+        """All shapes that batches may have, from small to large."""
+        return self.strategy.shapes
+
+    @property
+    def packed(self) -> bool:
+        """Whether several pairs share a row."""
+        return self.strategy.packed
+
+    def plan(self, seed: int, epoch: int) -> Iterator[PlannedBatch]:
+        """Yields the batches of an epoch."""
+        pairs = self.mixture.pairs(seed, epoch)
+        strategy = dataclasses.replace(self.strategy, lengths=self.lengths[pairs])
+        for planned in strategy.plan(seed, epoch):
+            yield planned._replace(indices=pairs[planned.indices])
+
+    def make(self, gathered: GatheredBatch) -> Batch:
+        """Returns the features of a batch."""
+        return self.strategy.make(gathered)
+
+
+def mixture_lengths(lengths: np.ndarray, mixture: Mixture) -> np.ndarray:
+    """Returns lengths [n, 2] that represent every epoch of a mixture.
+
+    They are the lengths of one epoch, then the longest source and the longest target of
+    all pairs: shapes that hold these hold the pairs of every epoch.
+
+    Args:
+        lengths: [N, 2] int, source and target length of every pair of all parts.
+        mixture: Selects the pairs of an epoch.
+    """
+    one_epoch = lengths[mixture.pairs(0, 0)]
+    return np.concatenate([one_epoch, lengths.max(axis=0, keepdims=True)])
+
+
+def join_corpora(parts: Sequence[TokenizedCorpus]) -> TokenizedCorpus:
+    """Returns one corpus of the pairs of several, part after part.
 
     Args:
         parts: At least one, with ids of the same vocabulary.
@@ -100,10 +157,10 @@ def joined_corpora(parts: Sequence[TokenizedCorpus]) -> TokenizedCorpus:
 
 
 class JoinedSentences:
-    """Sentences of several parts, numbered on from part to part.
+    """Sentences of several parts, numbered from part to part.
 
     Args:
-        parts: In memory or on disk.
+        parts: Sentences in memory or on disk.
     """
 
     def __init__(self, parts: Sequence[Sentences]):
@@ -119,16 +176,16 @@ class JoinedSentences:
         """See `tokenized.Sentences.gather`."""
         part_n = np.searchsorted(self._firsts, indices, side="right") - 1
         numbers = range(len(self._parts))
-        of_parts = [np.flatnonzero(part_n == number) for number in numbers]
+        places = [np.flatnonzero(part_n == number) for number in numbers]
         gathered = [
             self._parts[number].gather(indices[own] - self._firsts[number])
-            for number, own in enumerate(of_parts)
+            for number, own in enumerate(places)
         ]
         lengths = np.empty(len(indices), np.int64)
-        for own, (_, own_lengths) in zip(of_parts, gathered, strict=True):
+        for own, (_, own_lengths) in zip(places, gathered, strict=True):
             lengths[own] = own_lengths
         starts = np.cumsum(lengths) - lengths
         tokens = np.empty(lengths.sum(), gathered[0][0].dtype)
-        for own, (own_tokens, own_lengths) in zip(of_parts, gathered, strict=True):
+        for own, (own_tokens, own_lengths) in zip(places, gathered, strict=True):
             tokens[token_positions(starts[own], own_lengths)] = own_tokens
         return tokens, lengths

@@ -1,45 +1,96 @@
-"""Several sentence pairs in one row: a single shape, and hardly any padding.
+"""Sequence packing: several sentence pairs in a row, one shape, hardly any padding.
 
-Why these rows and this way to fill them: ADR 0016.
+ADR 0016 has the reasons for these rows and this way to fill them.
 
-Shapes: n pairs of a block, R rows.
+Shapes: n pairs of a block, R rows of a block, B rows of a batch, L length of a side.
 """
 
+import dataclasses
 import math
 from collections.abc import Iterator
 from fractions import Fraction
 
 import numpy as np
+import tensorflow as tf
 
+from t2t_keras.input_pipeline.batches.batching import GatheredBatch
 from t2t_keras.input_pipeline.batches.bucketing import batch_shape
 from t2t_keras.input_pipeline.batches.plan import (
     PlannedBatch,
+    permutation,
     random_stream,
-    shuffled,
 )
-from t2t_keras.typing import BatchShape
+from t2t_keras.text.padding import pad_rows, shift_right
+from t2t_keras.text.vocabulary import PAD_ID
+from t2t_keras.typing import (
+    DECODER_INPUT_TOKENS,
+    DECODER_LOSS_WEIGHTS,
+    DECODER_POSITIONS,
+    DECODER_SEGMENT_IDS,
+    DECODER_TARGET_TOKENS,
+    ENCODER_INPUT_TOKENS,
+    ENCODER_POSITIONS,
+    ENCODER_SEGMENT_IDS,
+    Batch,
+    BatchShape,
+    Tensor,
+)
 
-# Pairs that a row holds on average, if the budget allows: of fewer, some do not fit
-# together, and more make attention costly.
+# Mean pairs of a row, if the budget allows: with fewer, gaps remain that no pair fits,
+# and with more attention is costly.
 _PAIRS_PER_ROW = 8
-# From so many rows on, their number is rounded down to three binary digits: 8 devices
-# share it evenly, and from 64 rows on 16 do.
+# From this number of rows on, it is rounded down to three binary digits: it divides
+# evenly among 8 devices, and from 64 rows on among 16.
 _EVEN_FROM = 32
-# Pairs are packed in blocks of about so many batches, so that neither the memory nor
-# the time to the first batch grows with what packing needs for the whole corpus.
+# Pairs are packed in blocks of about this many batches, so that neither the memory nor
+# the time to the first batch grows with the corpus.
 _BATCHES_PER_BLOCK = 64
-# In how many groups of like size rows and pairs are matched by their balance. Of more,
-# many a row is left with a gap as large as the last pair, but not in proportion.
+# Groups of similar size within which rows and pairs are matched by their balance. With
+# more groups, many rows end with a gap of the size of the last pair, but not of its
+# proportion of source to target.
 _GROUPS = 3
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class PackedBatching:
+    """Sequence packing: several pairs in a row, in batches of one shape.
+
+    Attributes:
+        lengths: [N, 2] int, source and target length of every pair.
+        shape: Holds every pair.
+    """
+
+    lengths: np.ndarray
+    shape: BatchShape
+
+    packed = True
+
+    @classmethod
+    def of(cls, lengths: np.ndarray, *, tokens_per_batch: int) -> "PackedBatching":
+        """Returns a strategy with a shape from the lengths; see `packed_shape`."""
+        return cls(lengths, packed_shape(lengths, tokens_per_batch))
+
+    @property
+    def shapes(self) -> tuple[BatchShape, ...]:
+        """The one shape."""
+        return (self.shape,)
+
+    def plan(self, seed: int, epoch: int) -> Iterator[PlannedBatch]:
+        """Yields the batches of an epoch; see `plan_packed_epoch`."""
+        yield from plan_packed_epoch(self.lengths, self.shape, seed, epoch)
+
+    def make(self, gathered: GatheredBatch) -> Batch:
+        """Returns the features of a batch; see `make_packed_batch`."""
+        return make_packed_batch(gathered)
 
 
 def packed_shape(lengths: np.ndarray, tokens_per_batch: int) -> BatchShape:
     """Returns the one shape of packed batches.
 
     A row holds eight pairs of mean length, and any one pair. Its two sides are in
-    the proportion of the corpus' tokens, so that they fill up together. Of a large
-    batch a row holds up to a quarter more, so that devices can share the rows evenly,
-    however many devices there are: the shape must not depend on that.
+    the proportion of the corpus' tokens, so that they fill up together. In a large
+    batch a row holds up to a quarter more, so that the rows divide evenly among
+    devices; the shape must not depend on the number of devices.
 
     Args:
         lengths: [N, 2] int, source and target length with end of sentence.
@@ -62,15 +113,15 @@ def packed_shape(lengths: np.ndarray, tokens_per_batch: int) -> BatchShape:
     pairs = max(needed, min(Fraction(_PAIRS_PER_ROW), affordable))
     source_bound, target_bound = (math.ceil(pairs * mean) for mean in means)
     shape = batch_shape((source_bound, target_bound), tokens_per_batch)
-    rows = _even(shape.rows)
+    rows = _round_down(shape.rows)
     if rows == shape.rows:
         return shape
     pairs = tokens_per_batch // rows / max(means)
     return BatchShape(rows, *(math.ceil(pairs * mean) for mean in means))
 
 
-def _even(rows: int) -> int:
-    """Returns the number of rows, or a little less, that many devices can share."""
+def _round_down(rows: int) -> int:
+    """Returns the number of rows, or a little less, divisible among many devices."""
     return rows - rows % (1 << rows.bit_length() - 3) if rows >= _EVEN_FROM else rows
 
 
@@ -79,14 +130,14 @@ def plan_packed_epoch(
 ) -> Iterator[PlannedBatch]:
     """Yields the batches of one epoch of training, in their order.
 
-    Pairs are shuffled and packed block by block. What does not fit the rows of one
-    block goes to the next, and the last block gets as many rows as it needs.
-    So every pair comes exactly once, and at most the last batch has empty rows. How
-    many batches there are may differ from epoch to epoch.
+    Pairs are shuffled and packed block by block. Pairs that do not fit the rows of one
+    block are carried over to the next, and the last block gets all rows that it needs.
+    So every pair comes exactly once, and at most the last batch has empty rows. The
+    number of batches may differ from epoch to epoch.
 
     Args:
         lengths: [N, 2] int, source and target length with end of sentence.
-        shape: That holds every pair.
+        shape: Shape of a batch; a row holds every pair.
         seed: In [0, 2**64).
         epoch: In [0, 2**64), from 0.
 
@@ -95,7 +146,7 @@ def plan_packed_epoch(
             a row.
     """
     random = random_stream(seed, epoch)
-    order = shuffled(len(lengths), random)
+    order = permutation(len(lengths), random)
     if not len(order):
         return
     carried = order[:0]
@@ -104,33 +155,33 @@ def plan_packed_epoch(
         end = start + pairs_per_block
         pairs = np.concatenate([carried, order[start:end]])
         if end < len(order):
-            rows_n, num_rows = _full_rows(lengths[pairs], shape, len(carried))
+            rows_n, num_rows = _pack_full_batches(lengths[pairs], shape, len(carried))
         else:
-            rows_n, num_rows = _all_rows(lengths[pairs], shape)
+            rows_n, num_rows = _pack_all(lengths[pairs], shape)
         placed_n = rows_n >= 0
-        # Rows that were filled alike must not stand together.
-        place_R = shuffled(num_rows, random)
-        yield from _batches(pairs[placed_n], place_R[rows_n[placed_n]], shape)
+        # Similar rows must not be next to each other.
+        place_R = permutation(num_rows, random)
+        yield from _cut_into_batches(pairs[placed_n], place_R[rows_n[placed_n]], shape)
         carried = pairs[~placed_n]
 
 
 def pack_rows(
     lengths: np.ndarray, shape: BatchShape, num_rows: int, num_carried: int = 0
 ) -> np.ndarray:
-    """Returns which row each pair goes to, or -1 where there was no room.
+    """Returns the row of each pair, or -1 where there was no room.
 
-    In each round every row gets one pair: the emptiest row the longest that is
+    In each round every row gets one pair: the emptiest row the longest pair that is
     left, so rows fill up evenly and the shortest pairs come last, when there are
-    gaps to fill. Among rows and pairs of like size, one with more room for source
-    than for target gets one with more source than target. The rounds are a few
-    sorts, half a microsecond a pair, where first-fit takes Python through every pair.
+    gaps to fill. Among rows and pairs of similar size, a row with more room for source
+    than for target gets a pair with more source than target. The rounds are a few
+    sorts, half a microsecond a pair; first-fit would be a Python loop over all pairs.
 
     Args:
         lengths: [n, 2] int.
-        shape: That holds every pair; its number of rows does not matter here.
-        num_rows: How many rows to fill.
-        num_carried: So many pairs, the first ones, have been left over before.
-            They count half as long again, so that short ones do not wait for ever.
+        shape: Its bounds hold every pair; its number of rows does not matter here.
+        num_rows: Number of rows to fill.
+        num_carried: Number of pairs, the first ones, that were carried over before.
+            They count half as long again, so that short ones do not wait forever.
 
     Returns:
         [n] int64, below `num_rows`.
@@ -144,7 +195,7 @@ def pack_rows(
             f"Pairs must be no longer than a row, {tuple(map(int, bounds))}. "
             f"Received: {tuple(map(int, lengths.max(axis=0)))}"
         )
-    # Both sides in one unit, of which a row has room for the same number.
+    # In units in which both sides of a row have the same room.
     sizes = lengths.astype(np.int64) * bounds[::-1]
     room = np.full([num_rows, 2], bounds.prod(), np.int64)
     rows_n = np.full(len(lengths), -1, np.int64)
@@ -177,39 +228,39 @@ def _pairs_per_block(lengths: np.ndarray, shape: BatchShape) -> int:
 
 
 def _rows_needed(lengths: np.ndarray, shape: BatchShape) -> int:
-    """Returns how many rows the pairs would fill without a gap, rounded up."""
+    """Returns the number of rows that the pairs fill without a gap, rounded up."""
     source_tokens, target_tokens = map(int, lengths.sum(axis=0))
     return max(
         -(-source_tokens // shape.source_bound), -(-target_tokens // shape.target_bound)
     )
 
 
-def _full_rows(
+def _pack_full_batches(
     lengths: np.ndarray, shape: BatchShape, num_carried: int
 ) -> tuple[np.ndarray, int]:
-    """Fills whole batches; returns each pair's row, or -1, and how many rows."""
+    """Fills whole batches; returns each pair's row, or -1, and the number of rows."""
     needed = _rows_needed(lengths, shape)
     num_rows = needed - needed % shape.rows
     return pack_rows(lengths, shape, num_rows, num_carried), num_rows
 
 
-def _all_rows(lengths: np.ndarray, shape: BatchShape) -> tuple[np.ndarray, int]:
-    """Returns a row for every pair, and how many rows there are."""
+def _pack_all(lengths: np.ndarray, shape: BatchShape) -> tuple[np.ndarray, int]:
+    """Returns a row for every pair, and the number of rows."""
     rows_n = np.full(len(lengths), -1, np.int64)
     num_rows = 0
     while len(left := np.flatnonzero(rows_n < 0)):
-        more = _rows_needed(lengths[left], shape)
-        # At least one finds an empty row, so this ends.
-        found = pack_rows(lengths[left], shape, more)
-        rows_n[left] = np.where(found < 0, -1, found + num_rows)
-        num_rows += more
+        new_rows = _rows_needed(lengths[left], shape)
+        # At least one pair gets an empty row, so this ends.
+        rows = pack_rows(lengths[left], shape, new_rows)
+        rows_n[left] = np.where(rows < 0, -1, rows + num_rows)
+        num_rows += new_rows
     return rows_n, num_rows
 
 
-def _batches(
+def _cut_into_batches(
     pairs: np.ndarray, rows_n: np.ndarray, shape: BatchShape
 ) -> Iterator[PlannedBatch]:
-    """Yields batches of so many rows each, in the order of the rows."""
+    """Yields batches of `shape.rows` rows each, in the order of the rows."""
     by_row = np.argsort(rows_n, kind="stable")
     pairs, rows_n = pairs[by_row], rows_n[by_row]
     if not len(pairs):
@@ -220,3 +271,69 @@ def _batches(
         firsts, starts, [*starts[1:], len(pairs)], strict=True
     ):
         yield PlannedBatch(shape, pairs[start:end], rows_n[start:end] - first)
+
+
+def make_packed_batch(gathered: GatheredBatch) -> Batch:
+    """Returns the features of a batch with several pairs in a row.
+
+    Pairs of a row are numbered from 1, the same on both sides; padding has 0.
+    Positions restart with each pair, and so does the decoder's input: its first
+    token is PAD_ID, not the end of the pair before. The pairs of
+    `batching.make_batch`, both in the first of two rows with bounds of 6 and 7, become
+
+        encoder_input_tokens   encoder_segment_ids    encoder_positions
+        5 6 1 8 1 0            1 1 1 2 2 0            0 1 2 0 1 0
+        0 0 0 0 0 0            0 0 0 0 0 0            0 0 0 0 0 0
+
+        decoder_target_tokens  decoder_segment_ids    decoder_positions
+        7 1 9 5 6 1 0          1 1 2 2 2 2 0          0 1 0 1 2 3 0
+        0 0 0 0 0 0 0          0 0 0 0 0 0 0          0 0 0 0 0 0 0
+
+        decoder_input_tokens   decoder_loss_weights
+        0 7 0 9 5 6 0          1 1 1 1 1 1 0
+        0 0 0 0 0 0 0          0 0 0 0 0 0 0
+
+    Args:
+        gathered: The pairs, rows in ascending order.
+
+    Returns:
+        Tensors by feature name, which pass `batching.check_batch`.
+    """
+    shape, rows_n, source, target = gathered
+    source_BS, source_segments_BS, source_positions_BS = _pack(
+        source, rows_n, shape[:2]
+    )
+    target_BT, target_segments_BT, target_positions_BT = _pack(
+        target, rows_n, shape[::2]
+    )
+    is_first_BT = target_positions_BT == 0
+    return {
+        ENCODER_INPUT_TOKENS: source_BS,
+        DECODER_INPUT_TOKENS: tf.where(is_first_BT, PAD_ID, shift_right(target_BT)),
+        DECODER_TARGET_TOKENS: target_BT,
+        DECODER_LOSS_WEIGHTS: tf.cast(target_segments_BT > 0, tf.float32),
+        ENCODER_SEGMENT_IDS: source_segments_BS,
+        ENCODER_POSITIONS: source_positions_BS,
+        DECODER_SEGMENT_IDS: target_segments_BT,
+        DECODER_POSITIONS: target_positions_BT,
+    }
+
+
+def _pack(
+    pairs: tf.RaggedTensor, rows_n: Tensor, shape: Tensor
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Returns ids, segments and positions [B, L] of pairs end to end in their rows."""
+    lengths_n = pairs.row_lengths()
+    row_lengths_B = tf.math.unsorted_segment_sum(lengths_n, rows_n, shape[0])
+    rows_B = tf.RaggedTensor.from_row_lengths(
+        pairs.flat_values, row_lengths_B, validate=False
+    )
+    # From 1 in each pair, since 0 is padding.
+    ordinals = tf.ragged.range(1, lengths_n + 1, dtype=tf.int64).flat_values
+    ordinals_BL = pad_rows(rows_B.with_flat_values(tf.cast(ordinals, tf.int32)), shape)
+    pairs_so_far_BL = tf.cumsum(tf.cast(ordinals_BL == 1, tf.int32), axis=1)
+    return (
+        pad_rows(rows_B, shape),
+        tf.where(ordinals_BL > 0, pairs_so_far_BL, 0),
+        tf.maximum(ordinals_BL - 1, 0),
+    )

@@ -1,8 +1,8 @@
-"""Batch plan of an epoch: a pure function of seed and epoch.
+"""Batch plan of an epoch: shuffling, and sharding among workers.
 
-The batches of an epoch are a list that anyone can compute again, so training
-resumes at (epoch, position) exactly as if it had never stopped, and no
-iterator need be saved (ADR 0011).
+The plan is a pure function of seed and epoch. Any process can compute it again, so
+training resumes at (epoch, position) exactly as if it had never stopped, and no
+iterator state is saved (ADR 0011).
 """
 
 from collections.abc import Sequence
@@ -15,11 +15,11 @@ from t2t_keras.typing import BatchShape
 
 
 class PlannedBatch(NamedTuple):
-    """One batch before it is made: its shape, and who is in it."""
+    """A batch before it is made: its shape and the numbers of its pairs."""
 
     shape: BatchShape
     indices: np.ndarray
-    """[n] int64 numbers of the pairs. With a row each, 1 <= n <= rows."""
+    """[n] int64 numbers of the pairs; n is at most `shape.rows` unless packed."""
     rows: np.ndarray | None = None
     """[n] int64, ascending: the row of each pair, where pairs share rows; None
     where each has its own, in order."""
@@ -29,21 +29,21 @@ class PlannedBatch(NamedTuple):
         return np.arange(len(self.indices)) if self.rows is None else self.rows
 
 
-class WorkerShare(NamedTuple):
-    """The rows that one of several processes has: those of its own replicas.
+class WorkerShard(NamedTuple):
+    """One worker's shard of each batch: the rows of its replicas.
 
-    Replicas have equal shares of a batch's rows, in order; where rows run out, the
-    last shares end with padding. A worker's replicas follow one another.
+    All replicas have the same number of rows, in order; the shards of the last may end
+    with padding. The replicas of a worker are next to each other.
     """
 
     worker: int = 0
-    """Which process, in [0, num_workers)."""
+    """Number of the process, in [0, num_workers)."""
     num_workers: int = 1
     num_replicas: int = 1
-    """Of all processes, as many in each."""
+    """Replicas of all processes together; each process has the same number."""
 
-    def of(self, planned: PlannedBatch) -> PlannedBatch:
-        """Returns the worker's rows of a batch, as a batch; alone it has them all."""
+    def select(self, planned: PlannedBatch) -> PlannedBatch:
+        """Returns the worker's rows of a batch, as a batch; all if it is alone."""
         if self.num_workers == 1:
             return planned
         rows = -(-planned.shape.rows // self.num_replicas)
@@ -57,28 +57,28 @@ class WorkerShare(NamedTuple):
         )
 
 
-# Of one process alone.
-ALL_ROWS = WorkerShare()
+# The shard of a single process.
+ALL_ROWS = WorkerShard()
 
 
-def padding_only(shape: BatchShape) -> PlannedBatch:
-    """Returns a batch of a shape that nobody is in."""
-    nobody = np.zeros(0, np.int64)
-    return PlannedBatch(shape, nobody, nobody)
+def empty_batch(shape: BatchShape) -> PlannedBatch:
+    """Returns a batch of a shape without pairs: all of it is padding."""
+    none = np.zeros(0, np.int64)
+    return PlannedBatch(shape, none, none)
 
 
 def random_stream(seed: int, epoch: int, part: int = 0) -> np.random.Philox:
-    """Returns the random numbers of an epoch's order.
+    """Returns the random number generator of an epoch's order.
 
-    The key of Philox is exactly these two words. Sorting its raw numbers, and not
-    `Generator.permutation`, keeps an order for good: NumPy promises the streams of
-    bit generators across versions, but not those of Generator.
+    The key of Philox is exactly seed and epoch. `permutation` sorts its raw numbers
+    instead of calling `Generator.permutation`, so that an order never changes: NumPy
+    guarantees the streams of bit generators across versions, but not of Generator.
 
     Args:
         seed: In [0, 2**64).
         epoch: In [0, 2**64), from 0.
-        part: Of which part of a mixture, in [0, 2**64); 0 for all of it together. Their
-            numbers never meet: each part begins 2**192 numbers after the one before.
+        part: Part of a mixture, in [0, 2**64); 0 for the whole epoch. The streams of
+            parts do not overlap: each begins 2**192 numbers after the one before.
 
     Raises:
         ValueError: If an argument is out of range.
@@ -92,16 +92,16 @@ def random_stream(seed: int, epoch: int, part: int = 0) -> np.random.Philox:
     )
 
 
-def shuffled(count: int, random: np.random.Philox) -> np.ndarray:
+def permutation(count: int, random: np.random.Philox) -> np.ndarray:
     """Returns the numbers below `count` in random order, [count] int64.
 
-    Each number is the low end of a word whose high end is random; what sorts are
-    the words. That takes a sixth of the time of sorting numbers by random keys:
-    36 million in about ten seconds.
+    The words that are sorted have a number in their low bits and random high bits. That
+    takes a sixth of the time of sorting numbers by random keys: 36 million in about ten
+    seconds.
 
     Args:
         count: At most 2**32, so that half of a word stays random.
-        random: Where `count` words are taken from.
+        random: Generator, from which `count` words are drawn.
     """
     low = np.uint64((1 << count.bit_length()) - 1)
     words = np.asarray(random.random_raw(count), np.uint64)
@@ -117,15 +117,15 @@ def plan_epoch(
 ) -> list[PlannedBatch]:
     """Returns the batches of one epoch of training, in their order.
 
-    Pairs are shuffled, and each falls into the bucket of the shape that pads it
-    least. Each bucket is cut into full batches; the pairs left over move up into
-    the next shape that holds them, where they are padded a little more. So every
-    pair comes exactly once, and at most one batch of the epoch has empty rows. The
-    batches, too, are then shuffled. How many there are is the same in every epoch.
+    Pairs are shuffled, and each goes to the bucket of the shape that pads it least.
+    Each bucket is cut into full batches; the pairs left over move up into the next
+    shape that holds them, where they are padded a little more. So every pair comes
+    exactly once, and at most one batch of the epoch has empty rows. Then the batches
+    are shuffled. Their number is the same in every epoch.
 
     Args:
         lengths: [N, 2] int, source and target length with end of sentence.
-        shapes: From small to large, the last of which holds every other.
+        shapes: From small to large; the last holds every other.
         seed: In [0, 2**64).
         epoch: In [0, 2**64), from 0.
 
@@ -137,14 +137,14 @@ def plan_epoch(
             hold the others, or a pair is longer than it.
     """
     random = random_stream(seed, epoch)
-    batches = _cut_into_batches(shuffled(len(lengths), random), lengths, shapes)
-    return [batches[number] for number in shuffled(len(batches), random)]
+    batches = _cut_into_batches(permutation(len(lengths), random), lengths, shapes)
+    return [batches[number] for number in permutation(len(batches), random)]
 
 
 def plan_evaluation(
     lengths: np.ndarray, shapes: Sequence[BatchShape]
 ) -> list[PlannedBatch]:
-    """Returns batches of every pair once, small shapes first.
+    """Returns the batches of an evaluation: every pair once, small shapes first.
 
     Args:
         lengths: See `plan_epoch`.
@@ -153,7 +153,7 @@ def plan_evaluation(
     Raises:
         ValueError: As `plan_epoch`.
     """
-    # Within a bucket by length, so that what moves up is the longest.
+    # By length within a bucket, so that the longest pairs move up.
     order = np.lexsort((lengths[:, 0], lengths.sum(axis=1)))
     return _cut_into_batches(order, lengths, shapes)
 
@@ -161,7 +161,7 @@ def plan_evaluation(
 def _cut_into_batches(
     order: np.ndarray, lengths: np.ndarray, shapes: Sequence[BatchShape]
 ) -> list[PlannedBatch]:
-    """Cuts pairs, taken in the given order, into full batches and one rest."""
+    """Cuts pairs, in the given order, into full batches and at most one partial one."""
     if not all(shapes[-1].holds(shape) for shape in shapes):
         raise ValueError(
             "The last of the shapes must hold every other. "
@@ -171,12 +171,12 @@ def _cut_into_batches(
     # Small unsigned numbers: NumPy sorts them by counting.
     by_bucket = order[np.argsort(bucket, kind="stable")]
     ends = np.cumsum(np.bincount(bucket, minlength=len(shapes)))
-    # What comes from below goes first, so that it rises one bucket, not two.
-    pools = [[members] for members in np.split(by_bucket, ends[:-1])]
-    risen: list[list[np.ndarray]] = [[] for _ in shapes]
+    pools = np.split(by_bucket, ends[:-1])
+    from_below: list[list[np.ndarray]] = [[] for _ in shapes]
     batches, left_over = [], by_bucket[:0]
     for number, shape in enumerate(shapes):
-        pool = np.concatenate([*risen[number], *pools[number]])
+        # Pairs from below come first, so that they move up by one bucket, not two.
+        pool = np.concatenate([*from_below[number], pools[number]])
         whole = len(pool) - len(pool) % shape.rows
         batches += [
             PlannedBatch(shape, pool[start : start + shape.rows])
@@ -184,25 +184,25 @@ def _cut_into_batches(
         ]
         left_over = pool[whole:]
         if len(left_over) and number + 1 < len(shapes):
-            risen[_next_above(number, shapes)].append(left_over)
+            from_below[_next_larger(number, shapes)].append(left_over)
     if len(left_over):
-        batches.append(_rest(left_over, lengths, shapes))
+        batches.append(_partial_batch(left_over, lengths, shapes))
     return batches
 
 
-def _next_above(number: int, shapes: Sequence[BatchShape]) -> int:
-    """Returns the smallest of the larger shapes that holds a shape."""
+def _next_larger(number: int, shapes: Sequence[BatchShape]) -> int:
+    """Returns the number of the smallest larger shape that holds a shape."""
     larger = range(number + 1, len(shapes))
-    return next(above for above in larger if shapes[above].holds(shapes[number]))
+    return next(other for other in larger if shapes[other].holds(shapes[number]))
 
 
-def _rest(
+def _partial_batch(
     indices: np.ndarray, lengths: np.ndarray, shapes: Sequence[BatchShape]
 ) -> PlannedBatch:
-    """Returns what is left at the very end, at the smallest shape that holds it."""
+    """Returns a batch of the last pairs, of the smallest shape that holds them."""
     source, target = (int(longest) for longest in lengths[indices].max(axis=0))
     needed = BatchShape(len(indices), source, target)
-    # The last shape always fits: fewer are left than its rows.
+    # The last shape always fits: fewer pairs are left than its rows.
     return PlannedBatch(
         next(s for s in shapes if s.rows >= needed.rows and s.holds(needed)), indices
     )
