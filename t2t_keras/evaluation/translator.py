@@ -158,7 +158,7 @@ class Translator:
     def _answers(
         self, text: str | bytes, hypotheses: tuple[Translation, ...]
     ) -> tuple[Translation, ...]:
-        source = self._reader.kept(text)
+        source = self._reader.truncate(text)
         return tuple(
             dataclasses.replace(
                 found, text=self._text_adapter.answer(source, found.text)

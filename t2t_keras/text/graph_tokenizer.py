@@ -1,4 +1,4 @@
-"""The SentencePiece op of a graph, held so that it lasts."""
+"""SentencePiece tokenizer in the graph, with a model that outlives resets."""
 
 import hashlib
 
@@ -18,7 +18,7 @@ class GraphTokenizer(tensorflow_text.SentencepieceTokenizer):
     (`tf.random.set_seed`, `keras.utils.set_random_seed`) clears the cache that
     holds the kernel, and every later call, as well as every function and
     dataset traced before, fails with "Resource … does not exist". Under a
-    shared name the device owns the model, and it stays.
+    shared name the device owns the model and keeps it.
 
     Args:
         model_proto: A SentencePiece model's bytes.

@@ -1,9 +1,8 @@
-"""The one normalization that text goes through, in Python and in the graph.
+"""Text normalization, the same in Python and in the graph.
 
-It is as small as it can be: bytes become well-formed UTF-8, and white space
-becomes single spaces. Nothing else changes: no case folding, no NFC or NFKC,
-so `fi` ligatures, full-width letters and combining accents come back from a
-round trip as they went in (ADR 0009).
+It is minimal: bytes become well-formed UTF-8, and white space becomes single spaces.
+Nothing else changes. There is no case folding, no NFC or NFKC, so `fi` ligatures,
+full-width letters and combining accents survive a round trip (ADR 0009).
 
 Shapes: N number of texts.
 """
@@ -43,7 +42,7 @@ _GRAPH_RUN = (
 
 
 def normalize(text: str | bytes) -> str:
-    """Returns the text as the vocabulary sees it: well-formed, singly spaced.
+    """Returns the text as well-formed Unicode with single spaces.
 
     Ill-formed UTF-8 becomes U+FFFD, one for each maximal ill-formed part, as
     the Unicode standard recommends. A run of white space or line separators
@@ -51,9 +50,9 @@ def normalize(text: str | bytes) -> str:
     always one line out. NUL is a character like any other and stays.
 
     Args:
-        text: Any string or any bytes. A `str` stands for its UTF-8 bytes; a
-            lone surrogate in it has none and becomes U+FFFD three times, once
-            for each byte that would have encoded it.
+        text: Any string or any bytes. A `str` is treated as its UTF-8 bytes; a lone
+            surrogate in it has none and becomes U+FFFD three times, once for each byte
+            that would have encoded it.
 
     Returns:
         The normalized text. Normalizing it again changes nothing.
@@ -69,7 +68,7 @@ def normalize(text: str | bytes) -> str:
 def normalize_in_graph(texts: Tensor) -> Tensor:
     """Returns what `normalize` returns, for a tensor of strings.
 
-    Made of core TensorFlow ops, so that it can be exported and served.
+    Uses core TensorFlow ops only, so that it can be exported and served.
 
     Args:
         texts: String tensor of any shape, usually [N], of any bytes.
@@ -77,7 +76,7 @@ def normalize_in_graph(texts: Tensor) -> Tensor:
     Returns:
         String tensor of the same shape, well-formed UTF-8.
     """
-    # Imported where it is needed: processes that only encode do without it.
+    # Imported here: processes that only encode need no TensorFlow.
     import tensorflow as tf
 
     well_formed = tf.strings.unicode_transcode(

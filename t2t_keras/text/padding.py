@@ -1,4 +1,4 @@
-"""Token ids padded into a matrix, and targets shifted right for teacher forcing.
+"""Padding of token ids into a matrix, and the right shift for teacher forcing.
 
 Shapes: n sentences, B rows, L columns.
 """
@@ -33,7 +33,7 @@ def pad_rows(rows: tf.RaggedTensor, shape: Tensor | None = None) -> Tensor:
 
 
 def pad_sentences(sentences: Sequence[Sequence[int]]) -> Tensor:
-    """Returns ids [n, L] int32, PAD_ID after each; L is 1 at least, even of none."""
+    """Returns ids [n, L] int32, PAD_ID after each; L is at least 1, even if n is 0."""
     ids = np.fromiter(itertools.chain.from_iterable(sentences), np.int32)
     lengths = np.fromiter(map(len, sentences), np.int64, len(sentences))
     rows = tf.RaggedTensor.from_row_lengths(ids, lengths)
@@ -41,7 +41,7 @@ def pad_sentences(sentences: Sequence[Sequence[int]]) -> Tensor:
 
 
 def shift_right(targets_BT: Tensor) -> Tensor:
-    """Returns the decoder's input [B, T] for targets: one step late, PAD_ID first.
+    """Returns the decoder's input [B, T] for targets, shifted right, PAD_ID first.
 
     The decoder sees the true tokens before the one that it predicts (teacher forcing).
     There is no start token: the embedding of PAD_ID is a zero vector.

@@ -1,7 +1,8 @@
-"""Text to ids, cut to limits, in Python and in the graph; and adapters of the text.
+"""Encoding of text with truncation to limits, and text adapters.
 
 A text of a megabyte, sent to a server by mistake or by malice, must not cost more
-than one of a page. A text adapter says what a task's text looks like outside the model.
+than one of a page. A text adapter converts between a task's text outside the model and
+the model's source and target.
 
 Shapes: N number of texts, or of translations of each of B texts; L length.
 """
@@ -13,14 +14,14 @@ from t2t_keras.text.vocabulary import EOS_ID, SubwordVocabulary
 from t2t_keras.typing import Tensor
 
 
-class ReadTexts(NamedTuple):
+class EncodedTexts(NamedTuple):
     """Ids of a batch of texts.
 
     Attributes:
-        ids: [N, L] int32, EOS_ID at the end of each row, then PAD_ID; L is 1 at
-            least, even of no texts.
-        lengths: [N] int32, tokens of each, EOS_ID counted.
-        truncated: [N] bool, whether the end of a text was left out.
+        ids: [N, L] int32, EOS_ID at the end of each row, then PAD_ID; L is at least 1,
+            even if N is 0.
+        lengths: [N] int32, tokens of each text, EOS_ID included.
+        truncated: [N] bool, whether the end of a text was cut off.
     """
 
     ids: Tensor
@@ -29,14 +30,14 @@ class ReadTexts(NamedTuple):
 
 
 class TextReader:
-    """A vocabulary's `encode`, of texts of bounded length.
+    """Encoder of text with truncation to a number of tokens and of characters.
 
     Args:
-        vocabulary: Of the texts.
-        max_tokens: Most ids, EOS_ID counted. What is cut ends in EOS_ID too.
-        max_characters: Most code points of a normalized text, or None for as many as
-            `max_tokens` of the longest piece have: then it changes nothing but the
-            time, for a text that long has too many tokens anyway.
+        vocabulary: Vocabulary that encodes the texts.
+        max_tokens: Most ids, EOS_ID included. A truncated text ends in EOS_ID too.
+        max_characters: Most code points of a normalized text. Default: the number of
+            characters of `max_tokens` longest pieces, which saves time but does not
+            change the ids, since a longer text has too many tokens anyway.
 
     Raises:
         ValueError: If a limit is below 1.
@@ -59,43 +60,43 @@ class TextReader:
         self.max_characters = max_characters
         self._vocabulary = vocabulary
 
-    def kept(self, text: str | bytes) -> str:
-        """Returns the normalized text up to the most characters that are looked at."""
+    def truncate(self, text: str | bytes) -> str:
+        """Returns the normalized text, cut to `max_characters`."""
         return normalize(text)[: self.max_characters]
 
-    def kept_in_graph(self, texts: Tensor) -> Tensor:
-        """Returns what `kept` does, of texts [N] string."""
+    def truncate_in_graph(self, texts: Tensor) -> Tensor:
+        """Returns what `truncate` does, for texts [N] string."""
         import tensorflow as tf
 
         whole = normalize_in_graph(texts)
         return tf.strings.substr(whole, 0, self.max_characters, unit="UTF8_CHAR")
 
     def read(self, text: str | bytes) -> tuple[list[int], bool]:
-        """Returns the ids of a text, and whether its end was left out."""
+        """Returns the ids of a text, and whether its end was cut off."""
         whole = normalize(text)
-        # Encoding normalizes again, for a cut may leave a space at the end.
+        # Encoding normalizes again, because truncation may leave a space at the end.
         ids = self._vocabulary.encode(whole[: self.max_characters])
         truncated = max(len(whole) - self.max_characters, len(ids) - self.max_tokens)
         return [*ids[:-1][: self.max_tokens - 1], EOS_ID], truncated > 0
 
-    def read_in_graph(self, texts: Tensor) -> ReadTexts:
-        """Returns what `read` does, of texts [N] string."""
+    def read_in_graph(self, texts: Tensor) -> EncodedTexts:
+        """Returns what `read` does, for texts [N] string."""
         import tensorflow as tf
 
         from t2t_keras.text.padding import pad_rows
 
         whole = normalize_in_graph(texts)
         characters = tf.strings.length(whole, unit="UTF8_CHAR")
-        kept = tf.strings.substr(whole, 0, self.max_characters, unit="UTF8_CHAR")
-        tokens = self._vocabulary.encode_in_graph(kept)
+        beginnings = tf.strings.substr(whole, 0, self.max_characters, unit="UTF8_CHAR")
+        tokens = self._vocabulary.encode_in_graph(beginnings)
         too_many = tokens.row_lengths() > self.max_tokens
         words = tokens[:, :-1][:, : self.max_tokens - 1]
         ends = tf.fill([tokens.nrows(out_type=tf.int32), 1], EOS_ID)
         rows = tf.concat([words, tf.RaggedTensor.from_tensor(ends)], axis=1)
         ids = pad_rows(rows)
-        # Of no texts there is no longest, and a model needs one position.
+        # Without texts there is no longest one, and a model needs one position.
         missing = tf.maximum(1 - tf.shape(ids)[1], 0)
-        return ReadTexts(
+        return EncodedTexts(
             tf.pad(ids, [[0, 0], [0, missing]]),
             tf.cast(rows.row_lengths(), tf.int32),
             (characters > self.max_characters) | too_many,
@@ -103,35 +104,35 @@ class TextReader:
 
 
 class TextAdapter(Protocol):
-    """How a line becomes a source, and what a model writes becomes an answer.
+    """Conversion of a user's line to a source, and of a target to an answer.
 
-    Each in Python and in the graph, agreeing.
+    Each exists in Python and in the graph, and both give the same text.
     """
 
     def source(self, line: str | bytes) -> str | bytes:
-        """Returns what the model reads of a line."""
+        """Returns the source text of a line, which the model reads."""
         ...
 
     def answer(self, source: str, target: str) -> str:
-        """Returns what the user gets.
+        """Returns the text for the user.
 
         Args:
-            source: Normalized, and cut to what is read of a line at most.
-            target: What the model wrote, normalized.
+            source: Source text, normalized and truncated.
+            target: Output of the model, normalized.
         """
         ...
 
     def source_in_graph(self, lines: Tensor) -> Tensor:
-        """Returns what `source` does, of [B] string."""
+        """Returns what `source` does, for [B] string."""
         ...
 
     def answer_in_graph(self, sources: Tensor, targets: Tensor) -> Tensor:
-        """Returns what `answer` does, of [B] and [B, N] string, as [B, N]."""
+        """Returns what `answer` does, for [B] and [B, N] string, as [B, N]."""
         ...
 
 
 class PlainTextAdapter:
-    """The adapter of a translator: text is read and written as it is."""
+    """Adapter of a translator: text is not changed."""
 
     def source(self, line: str | bytes) -> str | bytes:
         """Returns the line."""

@@ -1,4 +1,7 @@
-"""Learns the joint subword vocabulary from the training text (section 5.1)."""
+"""Learning of the joint subword vocabulary (BPE or unigram) from the training text.
+
+SentencePiece learns it, of source and target together (section 5.1 of the paper).
+"""
 
 import contextlib
 import json
@@ -14,8 +17,7 @@ from typing import IO, Any, Literal, cast
 from t2t_keras.errors import UserError
 from t2t_keras.files.signals import undo_if_interrupted
 from t2t_keras.text.normalization import normalize
-from t2t_keras.text.ties import check_ties
-from t2t_keras.text.vocabulary import EOS_ID, PAD_ID, UNK_ID
+from t2t_keras.text.vocabulary import EOS_ID, PAD_ID, UNK_ID, check_ties
 
 # SentencePiece holds the lines it learns from in memory, so a long text is sampled:
 # four million lines, half of WMT14 EN-DE, take about a gigabyte here and several
@@ -28,7 +30,7 @@ _MAX_LINE_BYTES = 1 << 24  # SentencePiece would silently skip lines over 4,192 
 _TOO_LARGE = re.compile(r"size too high .*<= (\d+)")
 _TOO_SMALL = re.compile(r"smaller than required_chars\. \d+ vs (\d+)")
 
-# What the process that learns runs: lines in, a model or an error out.
+# Program of the process that learns: lines in, a model or an error out.
 _LEARNER = """
 import io, json, sys
 import sentencepiece
@@ -58,26 +60,25 @@ def learn_subwords(
     no piece of their own and are spelled in bytes, so nothing is unknown.
 
     Args:
-        lines: Raw text, source and target alike; normalized here, and empty
-            lines passed over. Of more than `MAX_LINES`, a sample is used.
+        lines: Raw text of both languages; normalized here, and empty lines skipped.
+            If there are more than `MAX_LINES`, a sample is used.
         vocabulary_size: The exact number of ids, with the 3 special and 256
             byte ids. The paper has about 37,000 for English-German.
         model_type: "bpe" merges frequent pairs, as for the paper's
             English-German; "unigram" chooses pieces by the likelihood of the
-            text, as the word pieces of its English-French were (ADR 0009).
-        character_coverage: Share of all characters, by count, that are to have
-            a piece of their own. In (0, 1].
+            text, like the word pieces of its English-French (ADR 0009).
+        character_coverage: Fraction of all characters, by count, that get a piece of
+            their own. In (0, 1].
 
     Returns:
         The model file's bytes, for `SubwordVocabulary`.
 
     Raises:
-        ValueError: If `character_coverage` is outside (0, 1], or `model_type`
-            is another.
-        UserError: If there is no text, or it cannot give `vocabulary_size`
-            pieces; the message then says which sizes it can give. Or if the
-            installed SentencePiece reads unigram models otherwise than
-            TensorFlow Text.
+        ValueError: If `character_coverage` is outside (0, 1], or `model_type` is
+            unknown.
+        UserError: If there is no text, or it cannot give `vocabulary_size` pieces; the
+            message names a size that it can give. Or, for "unigram", if the installed
+            SentencePiece breaks ties differently from TensorFlow Text.
     """
     if model_type not in ("bpe", "unigram"):
         raise ValueError(
@@ -117,33 +118,33 @@ def learn_subwords(
         "minloglevel": 2,
     }
     try:
-        return _learned(sample, options)
+        return _run_learner(sample, options)
     except RuntimeError as error:
-        raise _explained(error, vocabulary_size, num_lines) from error
+        raise _explain_error(error, vocabulary_size, num_lines) from error
 
 
 def _sample(lines: Iterable[str]) -> list[str]:
     """Returns up to MAX_LINES of the lines, each with equal chance."""
     generator = random.Random(_SAMPLE_SEED)
-    kept: list[str] = []
+    sample: list[str] = []
     for number, line in enumerate(lines):
         if number < MAX_LINES:
-            kept.append(line)
+            sample.append(line)
         elif (place := generator.randrange(number + 1)) < MAX_LINES:
-            kept[place] = line
-    return kept
+            sample[place] = line
+    return sample
 
 
-def _learned(lines: list[str], options: dict[str, Any]) -> bytes:
-    """Returns SentencePiece's model of some lines, which are let go of one by one.
+def _run_learner(lines: list[str], options: dict[str, Any]) -> bytes:
+    """Returns SentencePiece's model of some lines; empties the list to free memory.
 
-    It is learned in a process of its own. Learning is minutes of native code that holds
-    Python's lock: no signal could be handled here meanwhile.
+    A process of its own learns it. Learning is minutes of native code that holds
+    Python's global lock, so this process could not handle signals meanwhile.
 
     Raises:
         RuntimeError: With SentencePiece's message, or that of its process.
     """
-    # Imports what this process would, but nothing from the working directory.
+    # The same import path as here, without the working directory.
     path = os.pathsep.join(folder for folder in sys.path if folder)
     with (
         tempfile.TemporaryFile() as messages,
@@ -153,42 +154,44 @@ def _learned(lines: list[str], options: dict[str, Any]) -> bytes:
             stdout=subprocess.PIPE,
             stderr=messages,
             env=os.environ | {"PYTHONPATH": path},
-            # Ctrl-C in a terminal comes to this process alone, which passes it on.
+            # Ctrl-C in a terminal reaches this process alone, which ends the other.
             start_new_session=True,
         ) as process,
         undo_if_interrupted(process.kill),
     ):
         to_learner, from_learner = cast(IO, process.stdin), cast(IO, process.stdout)
-        # If it ends early, its message says why.
+        # If the process ends early, its message has the reason.
         with contextlib.suppress(BrokenPipeError), to_learner:
             while lines:
                 to_learner.write(lines.pop().encode() + b"\n")
         model = from_learner.read()
         status = process.wait()
         messages.seek(0)
-        said = messages.read().decode(errors="replace").strip()
+        output = messages.read().decode(errors="replace").strip()
     if status < 0:
-        said = f"signal {-status} ended it. Is there enough memory?"
+        output = f"signal {-status} ended it. Is there enough memory?"
     if status:
-        last = said.rpartition("\n")[2]  # what is before may be a traceback
+        last = output.rpartition("\n")[2]  # a traceback may precede it
         raise RuntimeError(last.removeprefix("sentencepiece: "))
     return model
 
 
-def _explained(error: RuntimeError, vocabulary_size: int, num_lines: int) -> UserError:
-    """Says what SentencePiece's message means for the person who set the size."""
+def _explain_error(
+    error: RuntimeError, vocabulary_size: int, num_lines: int
+) -> UserError:
+    """Returns an error in terms of the flags for a message of SentencePiece."""
     message = str(error)
-    if found := _TOO_LARGE.search(message):
+    if match := _TOO_LARGE.search(message):
         return UserError(
             f"A vocabulary of {vocabulary_size} is larger than the training text "
-            f"allows: its {num_lines} lines give at most {found[1]} subwords. Use "
-            f"--vocabulary_size={found[1]} or less, or more text."
+            f"allows: its {num_lines} lines give at most {match[1]} subwords. Use "
+            f"--vocabulary_size={match[1]} or less, or more text."
         )
-    if found := _TOO_SMALL.search(message):
+    if match := _TOO_SMALL.search(message):
         return UserError(
             f"A vocabulary of {vocabulary_size} is too small: the special ids, the "
-            f"256 bytes and the characters of the training text need {found[1]}. Use "
-            f"--vocabulary_size={found[1]} or more."
+            f"256 bytes and the characters of the training text need {match[1]}. Use "
+            f"--vocabulary_size={match[1]} or more."
         )
     return UserError(
         f"SentencePiece could not learn a vocabulary of {vocabulary_size} from "

@@ -1,8 +1,15 @@
-"""The subword vocabulary: text to ids and back, in Python and in the graph.
+"""Subword vocabulary of SentencePiece (BPE or unigram): text to ids and back.
 
-TensorFlow is imported by what works in the graph alone: a process that encodes a
-corpus starts in half a second and in 30 MB without it, in several seconds and
-half a gigabyte with it.
+Both directions exist in Python and in the graph, and agree. Only methods that work in
+the graph import TensorFlow: without it a process that encodes a corpus starts in half a
+second and 30 MB, with it in several seconds and half a gigabyte.
+
+They agree except for ties of unigram models. "...." may be "." and "..." or "..." and
+".": both have the same sum of scores, and rounding decides. SentencePiece 0.2.2 sums in
+another order than 0.2.1 and TensorFlow Text, so text would be encoded in one way for
+training and in another by an export (ADR 0009). `check_ties` refuses such a release. It
+encodes a text full of ties instead of comparing versions, so that it is right about
+future releases too.
 
 Shapes: N number of texts, L length.
 """
@@ -10,6 +17,7 @@ Shapes: N number of texts, L length.
 import functools
 import hashlib
 import itertools
+import struct
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -20,7 +28,6 @@ import sentencepiece
 from t2t_keras.errors import UserError, needed_for
 from t2t_keras.files.atomic import write_file
 from t2t_keras.text.normalization import normalize, normalize_in_graph
-from t2t_keras.text.ties import check_ties
 from t2t_keras.typing import Tensor
 
 if TYPE_CHECKING:
@@ -31,28 +38,46 @@ PAD_ID = 0
 EOS_ID = 1
 UNK_ID = 2
 
+# The release that pyproject.toml pins.
+_AGREEING_VERSION = "0.2.1"
+_UNKNOWN, _NORMAL = 2, 1  # piece types of sentencepiece_model.proto
+# A letter, its score, and the score of the piece of three of it.
+_TIED_LETTERS = (
+    ("a", -5.562, -3.659),
+    ("b", -9.162, -2.797),
+    ("c", -7.895, -6.017),
+    ("d", -2.627, -7.584),
+    ("e", -2.384, -6.871),
+    ("f", -2.825, -3.096),
+    ("g", -9.107, -12.614),
+    ("h", -2.361, -5.302),
+)
+TIED_TEXT = "".join(5 * letter for letter, _, _ in _TIED_LETTERS)
+"""Five of each letter: its pieces have three orders, all of equal score."""
+TF_TEXT_PIECES = "▁ aaa a a b b bbb c ccc c d d ddd eee e e f f fff ggg g g h h hhh"
+"""How TensorFlow Text splits `TIED_TEXT`."""
+
 
 class SubwordVocabulary:
-    """A SentencePiece model read in two ways that agree, id by id.
+    """SentencePiece model, used from Python and in the graph with equal ids.
 
     `encode` and `decode` work on Python strings, `encode_in_graph` and
-    `decode_in_graph` on tensors; the latter are made of ops that TensorFlow
-    Serving links. Everything that is known about the vocabulary, its size
-    included, comes from the file.
+    `decode_in_graph` on tensors; the latter use ops that TensorFlow Serving links.
+    All properties of the vocabulary, its size included, come from the file.
 
     Args:
         model_proto: The bytes of a SentencePiece model with padding at id 0,
             end of sentence at 1, unknown at 2: what `learn_subwords` returns.
 
     Raises:
-        UserError: If the bytes are no SentencePiece model, or its special ids
-            are others, or it is a unigram model that the installed SentencePiece
-            reads otherwise than TensorFlow Text.
+        UserError: If the bytes are no SentencePiece model, its special ids are
+            others, or it is a unigram model and the installed SentencePiece breaks
+            ties differently from TensorFlow Text.
     """
 
     def __init__(self, model_proto: bytes):
         self._model_proto = model_proto
-        self._processor = _processor_of(model_proto, "These bytes")
+        self._processor = _load_processor(model_proto, "These bytes")
 
     @classmethod
     def load(cls, path: str | Path) -> "SubwordVocabulary":
@@ -70,7 +95,7 @@ class SubwordVocabulary:
                 "path of a SentencePiece model learned by this project, or leave the "
                 "vocabulary to be learned from the training text."
             ) from error
-        _processor_of(model_proto, f"The file {path}")
+        _load_processor(model_proto, f"The file {path}")
         return cls(model_proto)
 
     def save(self, path: str | Path) -> None:
@@ -79,11 +104,18 @@ class SubwordVocabulary:
         Raises:
             UserError: If it cannot be written; an older file is then untouched.
         """
-        _write_atomically(Path(path), self._model_proto)
+        try:
+            write_file(Path(path), self._model_proto)
+        except OSError as error:
+            raise UserError(
+                f"Cannot write {path}: {error.strerror}. Check that the folder exists, "
+                "may be written to and has free space; an older file of that name is "
+                "unchanged."
+            ) from error
 
     @property
     def model_proto(self) -> bytes:
-        """The bytes it was made of, to make it again in another process."""
+        """The model's bytes, to construct the vocabulary in another process."""
         return self._model_proto
 
     @property
@@ -93,21 +125,21 @@ class SubwordVocabulary:
 
     @functools.cached_property
     def longest_piece(self) -> int:
-        """Characters of the longest piece: what one id may stand for."""
+        """Number of characters of the longest piece."""
         return max(map(len, self.pieces(range(self.size))))
 
     @property
     def sha256(self) -> str:
-        """The hash that ties a model to its vocabulary, in hexadecimal."""
+        """Hash of the model's bytes in hexadecimal; it ties a run to its vocabulary."""
         return hashlib.sha256(self._model_proto).hexdigest()
 
     @functools.cached_property
     def tokenizer(self) -> "GraphTokenizer":
-        """The one tokenizer op over this model; an exported module tracks it.
+        """The only tokenizer op over this model; an exported module tracks it.
 
-        Never make a second one over the same bytes, and never give it add_bos,
-        add_eos or reverse: they would share one resource, and each would
-        change the other's options between two calls.
+        Never construct a second one over the same bytes, and never pass add_bos,
+        add_eos or reverse: two would share one resource, and each would change the
+        other's options between two calls.
         """
         import tensorflow as tf
 
@@ -121,22 +153,22 @@ class SubwordVocabulary:
     def encode(self, text: str | bytes) -> list[int]:
         """Returns the ids of the normalized text, EOS_ID last.
 
-        Any text can be encoded: what no piece covers is spelled in bytes.
+        Any text can be encoded: characters without a piece are spelled in bytes.
         """
         return [*self._processor.encode(normalize(text)), EOS_ID]
 
     def encode_all(self, texts: Sequence[bytes]) -> tuple[np.ndarray, np.ndarray]:
         """Returns the ids that `encode` gives, for each of many texts, end to end.
 
-        On one core twice as fast as the graph, and without TensorFlow: what
-        prepares a large corpus.
+        For large corpora: on one core it is twice as fast as the graph, and it needs no
+        TensorFlow.
 
         Args:
-            texts: N of them, of any bytes.
+            texts: N texts, of any bytes.
 
         Returns:
-            [all tokens] int32 ids, and [N] int64 how many of them are each text's,
-            its EOS_ID counted.
+            [all tokens] int32 ids, and [N] int64 number of tokens of each text, EOS_ID
+            included.
         """
         rows = self._processor.encode([*map(normalize, texts)], num_threads=1)
         for row in rows:
@@ -147,10 +179,10 @@ class SubwordVocabulary:
         )
 
     def decode(self, ids: Iterable[int]) -> str:
-        """Returns the text of the ids before the first EOS_ID, padding left out.
+        """Returns the text of the ids before the first EOS_ID, without padding.
 
-        The result is normalized again: ids that a model made up may spell a
-        line break or half a character, and one line must stay one line.
+        The result is normalized again: ids that a model predicts may spell a line
+        break or half a character, and one line must stay one line.
 
         Args:
             ids: Integers in [0, size).
@@ -158,7 +190,7 @@ class SubwordVocabulary:
         Raises:
             ValueError: If an id before the first EOS_ID is outside [0, size).
         """
-        kept = []
+        token_ids = []
         for token_id in map(int, ids):
             if token_id == EOS_ID:
                 break
@@ -167,11 +199,11 @@ class SubwordVocabulary:
                     f"ids must be in [0, {self.size}). Received: {token_id}"
                 )
             if token_id != PAD_ID:
-                kept.append(token_id)
-        return normalize(self._processor.decode(kept))
+                token_ids.append(token_id)
+        return normalize(self._processor.decode(token_ids))
 
     def pieces(self, ids: Iterable[int]) -> list[str]:
-        """Returns what each id is called: a piece of text, "▁" for a space.
+        """Returns the piece of each id: subword text, with "▁" for a space.
 
         Args:
             ids: Integers in [0, size).
@@ -197,7 +229,7 @@ class SubwordVocabulary:
     def decode_in_graph(self, ids: Tensor) -> Tensor:
         """Returns the texts that `decode` gives, for each row of a batch.
 
-        Made of core TensorFlow ops: whoever has ids needs no tokenizer.
+        Uses core TensorFlow ops only, and no tokenizer.
 
         Args:
             ids: [N, L] int32, each in [0, size).
@@ -209,15 +241,15 @@ class SubwordVocabulary:
 
         is_end_NL = tf.cast(tf.equal(ids, EOS_ID), tf.int32)
         before_end_NL = tf.equal(tf.cumsum(is_end_NL, axis=1), 0)
-        kept_NL = tf.logical_and(before_end_NL, tf.not_equal(ids, PAD_ID))
-        # Close together, for padding that is left out parts no character.
-        pieces = tf.ragged.boolean_mask(ids, kept_NL).to_tensor(PAD_ID)
-        return self._piece_table.spell(pieces)
+        is_text_NL = tf.logical_and(before_end_NL, tf.not_equal(ids, PAD_ID))
+        # Without gaps: padding between the bytes of a character must not split it.
+        text_ids = tf.ragged.boolean_mask(ids, is_text_NL).to_tensor(PAD_ID)
+        return self._piece_table.spell(text_ids)
 
     def pieces_in_graph(self, ids: Tensor) -> Tensor:
         """Returns what `pieces` does for each row of a batch; "" for padding.
 
-        Made of core TensorFlow ops.
+        Uses core TensorFlow ops only.
 
         Args:
             ids: [N, L] int32, each in [0, size).
@@ -233,21 +265,10 @@ class SubwordVocabulary:
     def _piece_table(self) -> "PieceTable":
         from t2t_keras.text.piece_table import PieceTable
 
-        processor = self._processor
-        names = self.pieces(range(self.size))
-        texts = [name.replace("\u2581", " ").encode() for name in names]
-        byte_values = [-1] * self.size
-        for token_id in range(self.size):
-            if processor.is_byte(token_id):
-                byte_values[token_id] = int(names[token_id][3:-1], 16)  # <0x41>
-                texts[token_id] = bytes([byte_values[token_id]])
-            elif processor.is_control(token_id):
-                texts[token_id] = b""
-        texts[UNK_ID] = self._processor.decode([UNK_ID]).encode()
-        return PieceTable(names, texts, byte_values)
+        return PieceTable.from_processor(self._processor)
 
 
-def _processor_of(
+def _load_processor(
     model_proto: bytes, name: str
 ) -> sentencepiece.SentencePieceProcessor:
     processor = sentencepiece.SentencePieceProcessor()
@@ -262,12 +283,12 @@ def _processor_of(
             "model. Give a .model file (not the .vocab list beside it), or copy it "
             "again if it was cut short."
         )
-    found = (processor.pad_id(), processor.eos_id(), processor.unk_id())
-    if found != (PAD_ID, EOS_ID, UNK_ID):
+    special_ids = (processor.pad_id(), processor.eos_id(), processor.unk_id())
+    if special_ids != (PAD_ID, EOS_ID, UNK_ID):
         raise UserError(
             f"{name} holds a SentencePiece model with pad, eos, unk at ids "
-            f"{found}; {(PAD_ID, EOS_ID, UNK_ID)} is needed. Learn the vocabulary "
-            f"with this project, or train it with --pad_id={PAD_ID} "
+            f"{special_ids}; {(PAD_ID, EOS_ID, UNK_ID)} is needed. Learn the "
+            f"vocabulary with this project, or train it with --pad_id={PAD_ID} "
             f"--eos_id={EOS_ID} --unk_id={UNK_ID} --bos_id=-1."
         )
     if _is_unigram(processor):
@@ -276,19 +297,52 @@ def _processor_of(
 
 
 def _is_unigram(processor: sentencepiece.SentencePieceProcessor) -> bool:
-    """Returns whether a model is of the type unigram, which no method tells."""
+    """Returns whether a model is of the type unigram; no method reports it."""
     try:
         return bool(processor.nbest_encode("a", nbest_size=1))
     except RuntimeError:
         return False
 
 
-def _write_atomically(path: Path, content: bytes) -> None:
-    try:
-        write_file(path, content)
-    except OSError as error:
-        raise UserError(
-            f"Cannot write {path}: {error.strerror}. Check that the folder exists, "
-            "may be written to and has free space; an older file of that name is "
-            "unchanged."
-        ) from error
+def check_ties() -> None:
+    """Checks that SentencePiece and TensorFlow Text encode with unigram models alike.
+
+    Raises:
+        UserError: If the installed SentencePiece breaks ties differently.
+    """
+    if _split_tied_text() == TF_TEXT_PIECES:
+        return
+    raise UserError(
+        f"sentencepiece {sentencepiece.__version__} is installed, which encodes "
+        "some text with a unigram vocabulary otherwise than TensorFlow Text 2.21 does "
+        "in exports (ties between pieces). Install the version that agrees: "
+        f'pip install "sentencepiece=={_AGREEING_VERSION}". Vocabularies of '
+        "--subwords=bpe are not affected."
+    )
+
+
+@functools.cache
+def _split_tied_text() -> str:
+    """Returns SentencePiece's pieces of `TIED_TEXT`, with a blank between them."""
+    processor = sentencepiece.SentencePieceProcessor(model_proto=make_tied_model())
+    return " ".join(processor.encode(TIED_TEXT, out_type=str))
+
+
+def make_tied_model() -> bytes:
+    """Returns a unigram model under which the segmentations of `TIED_TEXT` tie."""
+    pieces = [_encode_piece("<unk>", 0.0, _UNKNOWN), _encode_piece("\u2581", -3.3)]
+    for letter, one, three in _TIED_LETTERS:
+        pieces += [_encode_piece(letter, one), _encode_piece(3 * letter, three)]
+    return b"".join(pieces)
+
+
+def _encode_piece(text: str, score: float, kind: int = _NORMAL) -> bytes:
+    """Returns `ModelProto.pieces` with one piece, in the protocol buffers' format.
+
+    Encoded by hand: SentencePiece's own protobuf messages need a protobuf release at
+    least as new as they are.
+    """
+    encoded = text.encode()
+    message = bytes([0x0A, len(encoded)]) + encoded
+    message += b"\x15" + struct.pack("<f", score) + bytes([0x18, kind])
+    return bytes([0x0A, len(message)]) + message

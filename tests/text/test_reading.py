@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from t2t_keras.text.normalization import normalize
-from t2t_keras.text.reading import TextReader
+from t2t_keras.text.reading import PlainTextAdapter, TextReader
 from t2t_keras.text.vocabulary import EOS_ID, PAD_ID
 
 TEXTS = st.text(st.sampled_from("ab  \t漢Жü🙂\x00\u2028"), max_size=30) | st.binary(
@@ -31,7 +31,7 @@ def test_graph_and_python_read_alike(vocabulary, texts, data):
     assert found.ids.numpy().tolist() == padded
 
 
-def test_what_is_cut_keeps_its_end(vocabulary):
+def test_a_truncated_text_ends_in_eos(vocabulary):
     whole = vocabulary.encode("the old house and the tree")
     length = len(whole)
     assert TextReader(vocabulary, length).read("the old house and the tree") == (
@@ -63,7 +63,7 @@ def test_the_default_cuts_nothing_that_tokens_would_not(vocabulary, text):
         assert ids == (whole if len(whole) <= 6 else [*whole[:5], EOS_ID])
 
 
-def test_limits_that_cannot_be(vocabulary):
+def test_limits_below_one_are_refused(vocabulary):
     with pytest.raises(ValueError, match=r"at least 1\. Received: 0 and 9"):
         TextReader(vocabulary, 0, 9)
     with pytest.raises(ValueError, match=r"at least 1\. Received: 9 and 0"):
@@ -71,10 +71,19 @@ def test_limits_that_cannot_be(vocabulary):
 
 
 @given(st.text(max_size=30) | st.binary(max_size=30))
-def test_what_is_kept_is_the_same_in_the_graph(vocabulary, text):
+def test_truncation_is_the_same_in_the_graph(vocabulary, text):
     reader = TextReader(vocabulary, 6, 7)
-    kept = reader.kept(text)
-    assert kept == normalize(text)[:7]
+    beginning = reader.truncate(text)
+    assert beginning == normalize(text)[:7]
     encoded = text.encode("utf-8", "surrogatepass") if isinstance(text, str) else text
-    (in_graph,) = reader.kept_in_graph(tf.constant([encoded])).numpy()
-    assert in_graph.decode() == kept
+    (in_graph,) = reader.truncate_in_graph(tf.constant([encoded])).numpy()
+    assert in_graph.decode() == beginning
+
+
+def test_plain_text_stays_as_it_is():
+    adapter = PlainTextAdapter()
+    assert adapter.source(b" a\xff") == b" a\xff"
+    assert adapter.answer("a", "(S b") == "(S b"
+    lines, targets = tf.constant(["a "]), tf.constant([["(b", "c"]])
+    assert adapter.source_in_graph(lines) is lines
+    assert adapter.answer_in_graph(lines, targets) is targets

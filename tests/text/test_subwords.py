@@ -69,7 +69,7 @@ def test_every_line_has_the_same_chance_to_be_learned_from(monkeypatch):
     monkeypatch.setattr(subwords, "MAX_LINES", 300)
     learned_from = []
     monkeypatch.setattr(
-        subwords, "_learned", lambda lines, options: learned_from.extend(lines)
+        subwords, "_run_learner", lambda lines, options: learned_from.extend(lines)
     )
     learn_subwords(map(str, range(1500)), vocabulary_size=300)
     assert len(learned_from) == len(set(learned_from)) == 300

@@ -25,7 +25,12 @@ from t2t_keras.serving.export.limits import (
     check_texts,
 )
 from t2t_keras.text.padding import shift_right
-from t2t_keras.text.reading import PlainTextAdapter, ReadTexts, TextAdapter, TextReader
+from t2t_keras.text.reading import (
+    EncodedTexts,
+    PlainTextAdapter,
+    TextAdapter,
+    TextReader,
+)
 from t2t_keras.text.vocabulary import SubwordVocabulary
 from t2t_keras.typing import Tensor
 
@@ -96,11 +101,11 @@ class TranslatorModule(IdsModule):
         rows = tf.reshape(tokens_BNL, [-1, shape[2]])
         targets_BN = tf.reshape(self._vocabulary.decode_in_graph(rows), shape[:2])
         return self._text_adapter.answer_in_graph(
-            self._sources.kept_in_graph(text), targets_BN
+            self._sources.truncate_in_graph(text), targets_BN
         )
 
     def _best_of(
-        self, result: BeamSearchResult, read: ReadTexts, text: Tensor
+        self, result: BeamSearchResult, read: EncodedTexts, text: Tensor
     ) -> Outputs:
         """Returns the outputs of the signatures that give one translation."""
         # A text without a token is not worth a guess: empty stays empty.
