@@ -32,13 +32,13 @@ from t2t_keras.input_pipeline.batches.batching_strategy import BucketBatching
 from t2t_keras.input_pipeline.batches.pipeline import TrainingBatches
 from t2t_keras.input_pipeline.records.manifest import (
     SIDES,
-    Making,
     Manifest,
+    RecordSpec,
     open_records,
     open_vocabulary,
     read_manifest,
 )
-from t2t_keras.input_pipeline.records.shards import ShardFacts, shard_name
+from t2t_keras.input_pipeline.records.shards import ShardMetadata, shard_name
 from t2t_keras.input_pipeline.records.tokenized import (
     TokenizationReport,
     TokenizedCorpus,
@@ -150,10 +150,10 @@ def _hollow_records(folder: Path, lengths: np.ndarray, per_shard: int) -> Manife
                 path / f"{side}.npy", mode="w+", dtype=np.uint16, shape=(size,)
             )
         report = TokenizationReport(len(part), 0, 0, sizes[0], sizes[1])
-        facts.append(ShardFacts(path.name, len(part), report, {}))
+        facts.append(ShardMetadata(path.name, len(part), report, {}))
     total = sum((each.report for each in facts), TokenizationReport(0, 0, 0, 0, 0))
-    making = Making({}, "hollow", "", len(lengths), 0, "", per_shard, 256)
-    return Manifest(making, total, tuple(facts), {})
+    spec = RecordSpec({}, "hollow", "", len(lengths), 0, "", per_shard, 256)
+    return Manifest(spec, total, tuple(facts), {})
 
 
 def _measure_corpus(folder: Path, chosen: argparse.Namespace) -> None:
@@ -172,7 +172,7 @@ def _measure_corpus(folder: Path, chosen: argparse.Namespace) -> None:
         f"prepare {chosen.pairs:,} pairs, learning the vocabulary",
         f"{chosen.pairs / seconds:,.0f} pairs/s, {len(manifest.shards)} shards",
     )
-    vocabulary = open_vocabulary(records, manifest.making)
+    vocabulary = open_vocabulary(records, manifest.spec)
     corpus = corpora.build_corpus(config)
     from_text: Callable[[], TokenizedCorpus] = lambda: tokenize_corpus(  # noqa: E731
         corpus.pairs("train"), vocabulary, config.max_length

@@ -21,7 +21,7 @@ from t2t_keras.input_pipeline.batches.batching import (
 )
 from t2t_keras.input_pipeline.batches.bucketing import bucket_shapes
 from t2t_keras.input_pipeline.corpora.parallel_text import read_parallel_text
-from t2t_keras.input_pipeline.records.tokenized import kept_pairs
+from t2t_keras.input_pipeline.records.tokenized import filter_pairs
 from t2t_keras.text.vocabulary import SubwordVocabulary
 from t2t_keras.typing import Batch, Tensor
 
@@ -115,9 +115,9 @@ def _bounds(sample, vocabulary, tokens_per_batch, max_length, max_shapes) -> lis
     """Returns the longest side of each bucket, ascending, `max_length` last."""
     sides = (vocabulary.encode_all([pair[i] for pair in sample]) for i in (0, 1))
     source, target = sides
-    kept = kept_pairs(source, target, max_length, vocabulary.size)
-    kept.report.check_any_left(max_length)
-    longest_n = np.append(kept.lengths.max(axis=1), max_length)
+    chunk = filter_pairs(source, target, max_length, vocabulary.size)
+    chunk.report.check_any_left(max_length)
+    longest_n = np.append(chunk.lengths.max(axis=1), max_length)
     squares = np.stack([longest_n, longest_n], axis=1)
     limits = {"max_shapes": max_shapes, "tokens_per_batch": tokens_per_batch}
     return sorted({max(shape[1:]) for shape in bucket_shapes(squares, **limits)})

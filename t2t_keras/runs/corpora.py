@@ -106,7 +106,7 @@ def _corpus_of_records(
         if split in splits and split != "train"
     }
     texts = open_corpus(files=opened, read_trees=read_trees).splits if opened else {}
-    return Corpus(manifest.making.corpus, texts)
+    return Corpus(manifest.spec.corpus, texts)
 
 
 def build_vocabulary(

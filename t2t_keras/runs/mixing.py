@@ -14,7 +14,7 @@ from t2t_keras.input_pipeline.batches.mixture import Mixture, join_corpora
 from t2t_keras.input_pipeline.corpora.corpus import Corpus, TextChunk, open_corpus
 from t2t_keras.input_pipeline.corpora.parallel_text import TreeReader
 from t2t_keras.input_pipeline.records.manifest import (
-    Making,
+    RecordSpec,
     open_records,
     read_manifest,
 )
@@ -82,7 +82,7 @@ class RecordsPart:
     @property
     def fingerprint(self) -> str:
         """Of its training text."""
-        return self._making.fingerprint
+        return self._spec.fingerprint
 
     def chunks(self) -> Iterator[TextChunk]:
         """Refuses: ids are of a vocabulary already."""
@@ -100,17 +100,17 @@ class RecordsPart:
         Raises:
             UserError: If they were made with other settings or another vocabulary.
         """
-        folder, making = Path(self.item.name), self._making
+        folder, spec = Path(self.item.name), self._spec
         names = "source_language", "target_language", "max_length"
         rows = [
-            f"  --{name}: {making.settings[name]} in the records, "
+            f"  --{name}: {spec.settings[name]} in the records, "
             f"{getattr(config, name)} now"
             for name in names
-            if making.settings[name] != getattr(config, name)
+            if spec.settings[name] != getattr(config, name)
         ]
-        if making.vocabulary_sha256 != vocabulary.sha256:
+        if spec.vocabulary_sha256 != vocabulary.sha256:
             rows.append(
-                f"  vocabulary: SHA-256 {making.vocabulary_sha256[:12]}… in the "
+                f"  vocabulary: SHA-256 {spec.vocabulary_sha256[:12]}… in the "
                 f"records, {vocabulary.sha256[:12]}… now"
             )
         if rows:
@@ -123,8 +123,8 @@ class RecordsPart:
         return open_records(folder, read_manifest(folder))
 
     @property
-    def _making(self) -> Making:
-        return read_manifest(Path(self.item.name)).making
+    def _spec(self) -> RecordSpec:
+        return read_manifest(Path(self.item.name)).spec
 
 
 def open_parts(

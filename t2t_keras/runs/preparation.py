@@ -11,16 +11,20 @@ from t2t_keras.files.locks import reserve_folder
 from t2t_keras.files.signals import DeferredSignals, defer_signals
 from t2t_keras.input_pipeline.corpora.corpus import Corpus, TextChunk
 from t2t_keras.input_pipeline.corpora.parallel_text import open_parallel_text
-from t2t_keras.input_pipeline.records.making import Pace, make_shards, sound_shards
 from t2t_keras.input_pipeline.records.manifest import (
-    MAKING_FILE,
     MANIFEST_FILE,
+    SPEC_FILE,
     VOCABULARY_FILE,
-    Making,
     Manifest,
+    RecordSpec,
     open_vocabulary,
-    read_making,
+    read_spec,
     text_files,
+)
+from t2t_keras.input_pipeline.records.shard_writer import (
+    Pace,
+    find_intact_shards,
+    write_shards,
 )
 from t2t_keras.input_pipeline.records.tokenized import TokenizationReport
 from t2t_keras.runs import corpora
@@ -63,7 +67,7 @@ def prepare(
     """
     with reserve_folder(folder, _LOCK_FILE, refusal=_REFUSAL, log=say):
         corpus = _open_corpus(config, say)
-        making, vocabulary = _begun(config, folder, corpus, pairs_per_shard, say)
+        spec, vocabulary = _begun(config, folder, corpus, pairs_per_shard, say)
         texts = _written_texts(folder, corpus)
         with defer_signals() as signals:
 
@@ -71,19 +75,19 @@ def prepare(
                 say(_progress(pace))
                 signals.check()
 
-            shards = make_shards(
+            shards = write_shards(
                 folder,
-                making,
+                spec,
                 _interruptible(corpus.chunks("train"), signals),
                 vocabulary,
-                present=_present(folder, making, say),
+                present=_present(folder, spec, say),
                 workers=workers or len(os.sched_getaffinity(0)),
-                report=shard_done,
+                on_progress=shard_done,
             )
         nothing = TokenizationReport(0, 0, 0, 0, 0)
         report = sum((facts.report for facts in shards), nothing)
-        report.check_any_left(making.max_length)
-        manifest = Manifest(making, report, tuple(shards), texts)
+        report.check_any_left(spec.max_length)
+        manifest = Manifest(spec, report, tuple(shards), texts)
         write_text(folder / MANIFEST_FILE, manifest.to_json())
     return manifest
 
@@ -95,7 +99,7 @@ def describe(manifest: Manifest) -> str:
         f"{report.pairs_kept:,} pairs in {len(manifest.shards)} shards: "
         f"{report.source_tokens:,} source and {report.target_tokens:,} target tokens\n"
         f"left out: {report.dropped_over_long:,} pairs longer than "
-        f"{manifest.making.max_length} tokens, {report.dropped_empty:,} with an empty "
+        f"{manifest.spec.max_length} tokens, {report.dropped_empty:,} with an empty "
         "side"
     )
 
@@ -116,38 +120,38 @@ def _begun(
     corpus: Corpus,
     pairs_per_shard: int | None,
     say: Callable[[str], None],
-) -> tuple[Making, SubwordVocabulary]:
+) -> tuple[RecordSpec, SubwordVocabulary]:
     """Returns what is to be made here, now or since an earlier start."""
-    making = read_making(folder)
-    if making is None:
+    spec = read_spec(folder)
+    if spec is None:
         return _begin(config, folder, corpus, pairs_per_shard, say)
     advice = "\nGive another --output, or the settings they were begun with."
     check_settings(
-        making.settings,
-        making.vocabulary_sha256,
+        spec.settings,
+        spec.vocabulary_sha256,
         without_corpus(config),
         folder,
         advice=advice,
     )
-    if pairs_per_shard not in (None, making.pairs_per_shard):
+    if pairs_per_shard not in (None, spec.pairs_per_shard):
         raise UserError(
-            f"{folder} holds records of {making.pairs_per_shard} pairs a shard, not "
+            f"{folder} holds records of {spec.pairs_per_shard} pairs a shard, not "
             f"{pairs_per_shard}. Leave --pairs_per_shard out, or give another --output."
         )
-    learned = making.settings["vocabulary_file"] is None and not config.vocabulary_file
-    if learned and making.settings.get("mixture", []) != list(config.mixture):
+    learned = spec.settings["vocabulary_file"] is None and not config.vocabulary_file
+    if learned and spec.settings.get("mixture", []) != list(config.mixture):
         raise UserError(
             f"{folder} holds records whose vocabulary was learned with another "
-            f"mixture: {making.settings.get('mixture') or 'none'}, not "
+            f"mixture: {spec.settings.get('mixture') or 'none'}, not "
             f"{list(config.mixture) or 'none'}.{advice}"
         )
-    if corpus.splits["train"].fingerprint != making.fingerprint:
+    if corpus.splits["train"].fingerprint != spec.fingerprint:
         raise UserError(
             f"The corpus {corpus.name} is not the one that the records in {folder} "
             "were begun with: its training text is another. Put the old text back, or "
             "give another --output."
         )
-    return making, open_vocabulary(folder, making)
+    return spec, open_vocabulary(folder, spec)
 
 
 def _begin(
@@ -156,14 +160,14 @@ def _begin(
     corpus: Corpus,
     pairs_per_shard: int | None,
     say: Callable[[str], None],
-) -> tuple[Making, SubwordVocabulary]:
+) -> tuple[RecordSpec, SubwordVocabulary]:
     if not config.vocabulary_file:
         say(f"learning {config.vocabulary_size:,} subwords …")
     # Of a mixture's further parts nothing but the vocabulary is learned here.
     parts = () if config.vocabulary_file else open_parts(config, say)
     vocabulary = corpora.build_vocabulary(config, corpus, parts)
     train = corpus.splits["train"]
-    making = Making(
+    spec = RecordSpec(
         settings=record_settings(config),
         corpus=corpus.name,
         fingerprint=train.fingerprint,
@@ -174,8 +178,8 @@ def _begin(
         max_length=config.max_length,
     )
     vocabulary.save(folder / VOCABULARY_FILE)
-    write_text(folder / MAKING_FILE, making.to_json())
-    return making, vocabulary
+    write_text(folder / SPEC_FILE, spec.to_json())
+    return spec, vocabulary
 
 
 def _written_texts(folder: Path, corpus: Corpus) -> dict[str, str]:
@@ -198,10 +202,10 @@ def _written_texts(folder: Path, corpus: Corpus) -> dict[str, str]:
     return hashes
 
 
-def _present(folder: Path, making: Making, say: Callable[[str], None]):
-    present = sound_shards(folder, making.num_shards, say)
+def _present(folder: Path, spec: RecordSpec, say: Callable[[str], None]):
+    present = find_intact_shards(folder, spec.num_shards, say)
     if present:
-        say(f"{len(present)} of {making.num_shards} shards are there and whole")
+        say(f"{len(present)} of {spec.num_shards} shards are there and whole")
     return present
 
 

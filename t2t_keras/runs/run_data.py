@@ -197,25 +197,25 @@ def _from_records(
 ) -> _MainText:
     folder = Path(config.data.records or "")
     manifest = read_manifest(folder)
-    making = manifest.making
+    spec = manifest.spec
     check_settings(
-        making.settings,
-        making.vocabulary_sha256,
+        spec.settings,
+        spec.vocabulary_sha256,
         config.data,
         folder,
         advice="\nTrain with those settings, or make other records with "
         "t2t_keras.prepare. What is left out of --dataset, --train_source and "
         "--vocabulary_file is as in the records.",
     )
-    _check_corpus(making.corpus, making.fingerprint, model_dir)
-    vocabulary = open_vocabulary(folder, making)
+    _check_corpus(spec.corpus, spec.fingerprint, model_dir)
+    vocabulary = open_vocabulary(folder, spec)
     if model_dir.exists() and model_dir.vocabulary().sha256 != vocabulary.sha256:
         raise UserError(
             f"The records in {folder} have another vocabulary than the run in "
             f"{model_dir.path}. Prepare them with --vocabulary_file="
             f"{model_dir.vocabulary_file}, or start in a new --model_dir."
         )
-    return _MainText(making.fingerprint, vocabulary, open_records(folder, manifest))
+    return _MainText(spec.fingerprint, vocabulary, open_records(folder, manifest))
 
 
 def _check_corpus(name: str, fingerprint: str, model_dir: ModelDir) -> None:

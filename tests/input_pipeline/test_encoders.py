@@ -12,11 +12,11 @@ import pytest
 from t2t_keras.errors import UserError
 from t2t_keras.input_pipeline.records import encoders
 from t2t_keras.input_pipeline.records.encoders import Encoders, Piece
-from t2t_keras.input_pipeline.records.tokenized import TokenizationReport, kept_pairs
+from t2t_keras.input_pipeline.records.tokenized import TokenizationReport, filter_pairs
 from tests.input_pipeline.made_up import made_up_pairs
 
 
-def pieces_of(sizes, seed=5):
+def make_pieces(sizes, seed=5):
     for number, size in enumerate(sizes):
         pairs = made_up_pairs(size, seed + number)
         yield Piece(
@@ -34,7 +34,7 @@ def two(vocabulary):
 def test_pieces_come_back_encoded_and_in_order(two, vocabulary):
     # The slow come first: later ones must wait for them.
     sizes = [900, 1, 1, 1, 300, 2, 2, 1, 1, 1, 40]
-    pieces = list(pieces_of(sizes))
+    pieces = list(make_pieces(sizes))
     found = list(two.encode(iter(pieces)))
     assert [each.shard for each in found] == [n // 3 for n in range(len(sizes))]
     assert [each.text_pairs for each in found] == sizes
@@ -49,7 +49,7 @@ def test_pieces_come_back_encoded_and_in_order(two, vocabulary):
                 for side in (piece.source, piece.target)
             )
         ]
-        expected = kept_pairs(*sides, 30, vocabulary.size)
+        expected = filter_pairs(*sides, 30, vocabulary.size)
         assert each.chunk.report == expected.report
         np.testing.assert_array_equal(each.chunk.lengths, expected.lengths)
         for one, other in zip(each.chunk.tokens, expected.tokens, strict=True):
@@ -60,7 +60,7 @@ def test_pieces_come_back_encoded_and_in_order(two, vocabulary):
 
 def test_they_can_be_used_again_and_for_nothing(two):
     assert list(two.encode([])) == []
-    (only,) = two.encode(pieces_of([3]))
+    (only,) = two.encode(make_pieces([3]))
     assert only.text_pairs == 3
 
 
@@ -68,7 +68,7 @@ def test_text_is_read_no_further_than_needed(two):
     taken = []
 
     def watched():
-        for piece in pieces_of([1] * 60):
+        for piece in make_pieces([1] * 60):
             taken.append(piece)
             yield piece
 
@@ -78,17 +78,17 @@ def test_text_is_read_no_further_than_needed(two):
     assert len(taken) == 60
 
 
-def test_a_process_that_is_killed_is_told_of(vocabulary):
+def test_a_killed_process_is_an_error(vocabulary):
     with Encoders(vocabulary.model_proto, 30, workers=2) as encoding:
         os.kill(encoding._processes[0].pid, signal.SIGKILL)
         with pytest.raises(UserError, match=r"status -9 .* with fewer --workers"):
-            list(encoding.encode(pieces_of([5] * 8)))
+            list(encoding.encode(make_pieces([5] * 8)))
 
 
 def test_none_is_left_behind(vocabulary):
     with Encoders(vocabulary.model_proto, 30, workers=2) as encoding:
         pids = [process.pid for process in encoding._processes]
-        for _ in encoding.encode(pieces_of([5, 5, 5])):
+        for _ in encoding.encode(make_pieces([5, 5, 5])):
             break
     for pid in pids:
         with pytest.raises(ProcessLookupError):

@@ -12,13 +12,13 @@ from t2t_keras.input_pipeline.batches.batching_strategy import BucketBatching
 from t2t_keras.input_pipeline.batches.pipeline import TrainingBatches
 from t2t_keras.input_pipeline.corpora.parallel_text import open_parallel_text
 from t2t_keras.input_pipeline.records.manifest import (
-    Making,
     Manifest,
     RecordSide,
+    RecordSpec,
     open_records,
     open_vocabulary,
-    read_making,
     read_manifest,
+    read_spec,
     text_files,
     verify_records,
 )
@@ -41,7 +41,7 @@ def corpus():
 @pytest.fixture
 def folder(corpus, vocabulary, tmp_path):
     """Finished records of the corpus."""
-    facts = []
+    shards = []
     for number, (begin, end) in enumerate(itertools.pairwise(CUTS)):
         indices = np.arange(begin, end)
         source, target = (
@@ -49,12 +49,12 @@ def folder(corpus, vocabulary, tmp_path):
         )
         report = TokenizationReport(end - begin, 0, 0, len(source), len(target))
         chunk = TokenizedChunk((source, target), corpus.lengths[begin:end], report)
-        facts.append(write_shard(tmp_path, number, chunk, end - begin))
+        shards.append(write_shard(tmp_path, number, chunk, end - begin))
     vocabulary.save(tmp_path / "vocabulary.model")
     (tmp_path / "dev.source").write_text("a\nb\n")
     (tmp_path / "dev.target").write_text("A\nB\n")
     source, target = text_files(tmp_path, "dev")
-    making = Making(
+    spec = RecordSpec(
         settings={"max_length": 24, "train_source": ["a", "b"], "dataset": None},
         corpus="made up",
         fingerprint="f" * 64,
@@ -65,8 +65,8 @@ def folder(corpus, vocabulary, tmp_path):
         max_length=24,
     )
     texts = {"dev": open_parallel_text([source], [target]).report.sha256}
-    manifest = Manifest(making, corpus.report, tuple(facts), texts)
-    (tmp_path / "making.json").write_text(making.to_json())
+    manifest = Manifest(spec, corpus.report, tuple(shards), texts)
+    (tmp_path / "making.json").write_text(spec.to_json())
     (tmp_path / "manifest.json").write_text(manifest.to_json())
     return tmp_path
 
@@ -127,27 +127,29 @@ def test_the_manifest_comes_back_as_it_was(folder):
     assert json.loads(manifest.to_json()) == json.loads(
         (folder / "manifest.json").read_text()
     )
-    assert manifest.making == read_making(folder)
+    assert manifest.spec == read_spec(folder)
     assert manifest.report.pairs_kept == 130
-    for facts in manifest.shards:
-        open_shard(folder / facts.name, facts)
+    for shard in manifest.shards:
+        open_shard(folder / shard.name, shard)
 
 
 def test_records_that_are_not_there_or_not_finished(folder, tmp_path):
     with pytest.raises(UserError, match=r"no records in .*: it has no manifest\.json"):
         read_manifest(tmp_path / "elsewhere")
-    assert read_making(tmp_path / "elsewhere") is None
+    assert read_spec(tmp_path / "elsewhere") is None
     (folder / "manifest.json").unlink()
     with pytest.raises(UserError, match=r"not finished\. Run t2t_keras\.prepare again"):
         read_manifest(folder)
 
 
 @pytest.mark.parametrize("name", ["making.json", "manifest.json"])
-def test_damaged_facts_are_named(folder, name):
+def test_damaged_fields_are_named(folder, name):
     file = folder / name
-    read = {"making.json": read_making, "manifest.json": read_manifest}[name]
-    facts = json.loads(file.read_text())
-    incomplete = [{key: facts[key] for key in facts if key != left} for left in facts]
+    read = {"making.json": read_spec, "manifest.json": read_manifest}[name]
+    fields = json.loads(file.read_text())
+    incomplete = [
+        {key: fields[key] for key in fields if key != left} for left in fields
+    ]
     for text in ("", "{", "[]", *map(json.dumps, incomplete)):
         file.write_text(text)
         with pytest.raises(UserError, match=rf"{name} is damaged: .* Put the original"):
@@ -155,10 +157,10 @@ def test_damaged_facts_are_named(folder, name):
 
 
 def test_another_format_is_refused(folder):
-    making = dataclasses.replace(read_making(folder), format=2)
-    (folder / "making.json").write_text(making.to_json())
+    spec = dataclasses.replace(read_spec(folder), format=2)
+    (folder / "making.json").write_text(spec.to_json())
     with pytest.raises(UserError, match=r"is of format 2, and this release reads 1"):
-        read_making(folder)
+        read_spec(folder)
 
 
 def test_a_shard_that_is_missing_is_named(folder):
@@ -186,8 +188,8 @@ def test_verifying_reads_everything(folder):
 
 
 def test_another_vocabulary_is_refused(folder):
-    making = read_manifest(folder).making
-    assert open_vocabulary(folder, making).sha256 == making.vocabulary_sha256
-    other = dataclasses.replace(making, vocabulary_sha256="0" * 64)
+    spec = read_manifest(folder).spec
+    assert open_vocabulary(folder, spec).sha256 == spec.vocabulary_sha256
+    other = dataclasses.replace(spec, vocabulary_sha256="0" * 64)
     with pytest.raises(UserError, match=r"\.model is not the vocabulary of these"):
         open_vocabulary(folder, other)

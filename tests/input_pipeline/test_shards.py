@@ -14,7 +14,7 @@ from t2t_keras.errors import UserError
 from t2t_keras.input_pipeline.records.shards import (
     check_shard,
     open_shard,
-    read_facts,
+    read_metadata,
     remove_unfinished,
     write_shard,
 )
@@ -31,36 +31,36 @@ CHUNK = TokenizedChunk(
 
 
 @pytest.fixture
-def facts(tmp_path):
+def metadata(tmp_path):
     return write_shard(tmp_path, 7, CHUNK, text_pairs=6)
 
 
 @pytest.fixture
-def path(tmp_path, facts):
+def path(tmp_path, metadata):
     return tmp_path / "train-00007"
 
 
-def test_what_is_written_comes_back(path, facts):
-    shard = open_shard(path, facts)
+def test_what_is_written_comes_back(path, metadata):
+    shard = open_shard(path, metadata)
     for side in (0, 1):
         np.testing.assert_array_equal(shard.tokens[side], CHUNK.tokens[side])
         assert shard.tokens[side].dtype == np.uint16
     np.testing.assert_array_equal(shard.lengths, CHUNK.lengths)
-    check_shard(path, facts)
+    check_shard(path, metadata)
 
 
-def test_tokens_stay_on_disk(path, facts):
-    for tokens in open_shard(path, facts).tokens:
+def test_tokens_stay_on_disk(path, metadata):
+    for tokens in open_shard(path, metadata).tokens:
         assert isinstance(tokens.base, np.memmap)
         assert not tokens.flags.writeable
 
 
-def test_the_facts_stand_beside_it(path, facts):
-    assert read_facts(path) == facts
-    assert (facts.name, facts.text_pairs) == ("train-00007", 6)
-    assert facts.report == CHUNK.report
-    assert set(os.listdir(path)) == {"shard.json", *facts.sha256}
-    for name, expected in facts.sha256.items():
+def test_the_metadata_stand_beside_it(path, metadata):
+    assert read_metadata(path) == metadata
+    assert (metadata.name, metadata.text_pairs) == ("train-00007", 6)
+    assert metadata.report == CHUNK.report
+    assert set(os.listdir(path)) == {"shard.json", *metadata.sha256}
+    for name, expected in metadata.sha256.items():
         assert hashlib.sha256((path / name).read_bytes()).hexdigest() == expected
     assert oct(path.stat().st_mode)[-3:] == "755"
 
@@ -69,53 +69,53 @@ def test_a_shard_of_which_nothing_was_kept(tmp_path):
     none = np.zeros(0, np.uint16)
     report = TokenizationReport(0, 4, 0, 0, 0)
     chunk = TokenizedChunk((none, none), np.zeros([0, 2], np.int32), report)
-    facts = write_shard(tmp_path, 0, chunk, text_pairs=4)
-    check_shard(tmp_path / facts.name, facts)
-    assert open_shard(tmp_path / facts.name, facts).lengths.shape == (0, 2)
+    metadata = write_shard(tmp_path, 0, chunk, text_pairs=4)
+    check_shard(tmp_path / metadata.name, metadata)
+    assert open_shard(tmp_path / metadata.name, metadata).lengths.shape == (0, 2)
 
 
 @pytest.mark.parametrize("name", ["source.npy", "target.npy", "lengths.npy"])
-def test_a_file_cut_short_or_missing_is_named(path, facts, name):
+def test_a_file_cut_short_or_missing_is_named(path, metadata, name):
     content = (path / name).read_bytes()
     for size in (len(content) - 1, 20, 0):
         (path / name).write_bytes(content[:size])
         with pytest.raises(UserError, match=f"are damaged: {path / name}: "):
-            open_shard(path, facts)
+            open_shard(path, metadata)
     (path / name).unlink()
     again = r"Run t2t_keras\.prepare again with the same flags"
     with pytest.raises(UserError, match=rf"{name}: No such file .*{again}"):
-        open_shard(path, facts)
+        open_shard(path, metadata)
 
 
-def test_a_file_of_another_size_is_named(path, facts):
+def test_a_file_of_another_size_is_named(path, metadata):
     np.save(path / "target.npy", np.arange(5, dtype=np.uint16))
     with pytest.raises(UserError, match=r"target\.npy: it holds 5 numbers, not 4"):
-        open_shard(path, facts)
+        open_shard(path, metadata)
 
 
 @pytest.mark.parametrize("name", ["source.npy", "target.npy", "lengths.npy"])
-def test_one_flipped_bit_is_found_by_reading_all(path, facts, name):
+def test_one_flipped_bit_is_found_by_reading_all(path, metadata, name):
     content = bytearray((path / name).read_bytes())
     content[-1] ^= 4
     (path / name).write_bytes(content)
-    open_shard(path, facts)
+    open_shard(path, metadata)
     with pytest.raises(
         UserError, match=rf"{name}: its SHA-256 is \w{{12}}…, not \w{{12}}…"
     ):
-        check_shard(path, facts)
+        check_shard(path, metadata)
 
 
-def test_damaged_facts_are_named(path):
+def test_damaged_metadata_are_named(path):
     text = (path / "shard.json").read_text()
     without = {**json.loads(text)}
     del without["report"]
     for damaged in (text[:-9], "[]", json.dumps(without), '{"name": 1}'):
         (path / "shard.json").write_text(damaged)
         with pytest.raises(UserError, match=r"damaged: .*/train-00007/shard\.json: "):
-            read_facts(path)
+            read_metadata(path)
     (path / "shard.json").unlink()
     with pytest.raises(UserError, match=r"shard\.json: No such file"):
-        read_facts(path)
+        read_metadata(path)
 
 
 def test_a_shard_that_cannot_be_finished_leaves_nothing(tmp_path, monkeypatch):
@@ -132,9 +132,9 @@ def test_a_damaged_shard_is_replaced(tmp_path, path):
     (path / "source.npy").write_bytes(b"")
     (path / "stray").write_bytes(b"")
     more = dataclasses.replace(CHUNK, report=TokenizationReport(2, 0, 0, 5, 4))
-    facts = write_shard(tmp_path, 7, more, text_pairs=2)
-    check_shard(path, facts)
-    assert read_facts(path) == facts
+    metadata = write_shard(tmp_path, 7, more, text_pairs=2)
+    check_shard(path, metadata)
+    assert read_metadata(path) == metadata
     assert os.listdir(tmp_path) == ["train-00007"]
 
 
@@ -150,4 +150,4 @@ def test_what_a_kill_left_is_removed(tmp_path, path, monkeypatch):
     assert len(os.listdir(tmp_path)) == 2
     remove_unfinished(tmp_path)
     assert os.listdir(tmp_path) == ["train-00007"]
-    check_shard(path, read_facts(path))
+    check_shard(path, read_metadata(path))

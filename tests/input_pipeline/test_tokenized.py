@@ -5,8 +5,8 @@ from t2t_keras.errors import UserError
 from t2t_keras.input_pipeline.records.tokenized import (
     TokenizationReport,
     corpus_in_memory,
-    joined,
-    kept_pairs,
+    filter_pairs,
+    join_chunks,
     token_positions,
 )
 from tests.input_pipeline.made_up import random_corpus
@@ -42,7 +42,7 @@ def test_positions_of_no_sentence_and_of_an_empty_one():
 
 
 def test_pairs_are_kept_or_counted():
-    chunk = kept_pairs(side(*SOURCE), side(*TARGET), 3, 80_000)
+    chunk = filter_pairs(side(*SOURCE), side(*TARGET), 3, 80_000)
     assert chunk.tokens[0].tolist() == [5, 1, 70_000, 6, 1]
     assert chunk.tokens[1].tolist() == [9, 8, 1, 5, 1]
     assert chunk.lengths.tolist() == [[2, 3], [3, 2]]
@@ -52,17 +52,18 @@ def test_pairs_are_kept_or_counted():
 
 def test_two_bytes_a_token_where_they_do():
     one, two = side([5, 1]), side([65_535, 1])
-    assert kept_pairs(one, two, 9, 65_536).tokens[1].tolist() == [65_535, 1]
-    assert kept_pairs(one, two, 9, 65_536).tokens[1].dtype == np.uint16
-    assert kept_pairs(one, two, 9, 65_537).tokens[1].dtype == np.int32
+    assert filter_pairs(one, two, 9, 65_536).tokens[1].tolist() == [65_535, 1]
+    assert filter_pairs(one, two, 9, 65_536).tokens[1].dtype == np.uint16
+    assert filter_pairs(one, two, 9, 65_537).tokens[1].dtype == np.int32
 
 
 def test_chunks_joined_are_the_whole():
     parts = [
-        kept_pairs(side(*SOURCE[a:b]), side(*TARGET[a:b]), 3, 80_000)
+        filter_pairs(side(*SOURCE[a:b]), side(*TARGET[a:b]), 3, 80_000)
         for a, b in ((0, 2), (2, 3), (3, 6))
     ]
-    whole, chunk = kept_pairs(side(*SOURCE), side(*TARGET), 3, 80_000), joined(parts)
+    whole = filter_pairs(side(*SOURCE), side(*TARGET), 3, 80_000)
+    chunk = join_chunks(parts)
     assert chunk.report == whole.report
     np.testing.assert_array_equal(chunk.lengths, whole.lengths)
     corpus = corpus_in_memory(chunk)

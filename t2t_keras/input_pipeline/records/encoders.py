@@ -1,7 +1,7 @@
-"""Processes that turn text into ids, side by side, and give it back in order.
+"""Pool of processes that encode text in parallel and return the ids in order.
 
-They are started afresh, not forked: TensorFlow's threads do not survive a fork.
-And they import no TensorFlow, so that each costs 60 MB and a second.
+They are spawned, not forked: TensorFlow's threads do not survive a fork. They import no
+TensorFlow, so that each takes 60 MB and a second.
 """
 
 import contextlib
@@ -14,17 +14,17 @@ from typing import Any
 
 from t2t_keras.errors import UserError
 from t2t_keras.files.signals import block_signals
-from t2t_keras.input_pipeline.records.tokenized import TokenizedChunk, kept_pairs
+from t2t_keras.input_pipeline.records.tokenized import TokenizedChunk, filter_pairs
 from t2t_keras.text.vocabulary import SubwordVocabulary
 
-# Ones that wait for a slower one before them, for each process.
+# Finished chunks per process that may wait for a slower one before them.
 _CHUNKS_AHEAD = 4
 _JOIN_SECONDS = 10.0
 
 
 @dataclasses.dataclass(frozen=True)
 class Piece:
-    """Pairs in a row, all of one shard."""
+    """Consecutive pairs of text of one shard."""
 
     shard: int
     source: list[bytes]
@@ -33,7 +33,7 @@ class Piece:
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class EncodedPiece:
-    """What became of a piece."""
+    """Token ids of a piece of text."""
 
     shard: int
     text_pairs: int
@@ -41,14 +41,12 @@ class EncodedPiece:
 
 
 class Encoders:
-    """Some processes that encode.
-
-    Use it in a `with` statement, which ends them.
+    """Pool of processes that encode; a context manager, which ends them.
 
     Args:
         model_proto: The vocabulary.
         max_length: Longest side that is kept, end of sentence included.
-        workers: How many processes.
+        workers: Number of processes.
     """
 
     def __init__(self, model_proto: bytes, max_length: int, workers: int):
@@ -58,7 +56,7 @@ class Encoders:
         # The first start of a process starts this one, and unblocks signals.
         resource_tracker.ensure_running()
         # Ctrl-C reaches the whole process group, and SIGTERM may. The processes inherit
-        # that both are blocked: it is this one that ends them.
+        # the blocked signals, so that only this process ends them.
         with block_signals():
             for _ in range(workers):
                 ours, theirs = context.Pipe()
@@ -84,13 +82,13 @@ class Encoders:
             process.join()
 
     def encode(self, pieces: Iterable[Piece]) -> Iterator[EncodedPiece]:
-        """Yields what becomes of pieces, in their order.
+        """Yields the token ids of pieces, in their order.
 
-        A piece is taken from `pieces` only when a process is free for it, and none
-        while too many that are done wait for one before them.
+        A piece is drawn from `pieces` only when a process is free for it, and none
+        while too many finished pieces wait for one before them.
 
         Raises:
-            UserError: If a process ends before its time.
+            UserError: If a process ends early.
         """
         source = enumerate(pieces)
         idle = list(self._connections)
@@ -106,20 +104,20 @@ class Encoders:
                     exhausted = True
                 else:
                     busy[connection := idle.pop()] = numbered
-                    self._guarded(
+                    self._call(
                         connection, lambda c=connection, p=numbered[1]: c.send(p)
                     )
             for connection in wait(list(busy)) if busy else ():
                 number, piece = busy.pop(connection)
-                chunk = self._guarded(connection, connection.recv)  # type: ignore
+                chunk = self._call(connection, connection.recv)  # type: ignore
                 done[number] = EncodedPiece(piece.shard, len(piece.source), chunk)
                 idle.append(connection)  # type: ignore
             while due in done:
                 yield done.pop(due)
                 due += 1
 
-    def _guarded(self, connection: Any, call: Callable[[], Any]) -> Any:
-        """Calls what fails if the process at the other end is gone."""
+    def _call(self, connection: Any, call: Callable[[], Any]) -> Any:
+        """Calls a function of a connection; explains the error of a lost process."""
         try:
             return call()
         except (EOFError, OSError) as error:
@@ -133,14 +131,14 @@ class Encoders:
 
 
 def _encode_pieces(connection: Connection, model_proto: bytes, max_length: int) -> None:
-    """Encodes what comes until the other end is closed: the body of a process."""
+    """Encodes received pieces until the other end closes: the main of a process."""
     vocabulary = SubwordVocabulary(model_proto)
-    # The other end closes when the parent is done, and also when it is killed.
+    # The other end closes when the parent is done or killed.
     with contextlib.suppress(EOFError, BrokenPipeError, ConnectionResetError):
         while True:
             piece = connection.recv()
             connection.send(
-                kept_pairs(
+                filter_pairs(
                     vocabulary.encode_all(piece.source),
                     vocabulary.encode_all(piece.target),
                     max_length,

@@ -1,12 +1,12 @@
-"""A shard of records: a folder of arrays that are mapped into memory, never read in.
+"""Shard of records: a folder of arrays that are memory-mapped, not read.
 
 SHARD/
   source.npy    [tokens] uint16 or int32: source sentences end to end
   target.npy    the same of the target
   lengths.npy   [pairs, 2] int32: source and target length of each pair
-  shard.json    how many pairs, what was dropped, SHA-256 of the three
+  shard.json    numbers of pairs kept and dropped, SHA-256 of the three
 
-A shard is complete or not there. ADR 0015 says why it is no TFRecord.
+A shard is complete or missing. ADR 0015 has the reasons against TFRecord.
 """
 
 import dataclasses
@@ -25,33 +25,33 @@ from t2t_keras.input_pipeline.records.tokenized import (
     TokenizedChunk,
 )
 
-FACTS_FILE = "shard.json"
+METADATA_FILE = "shard.json"
 _ARRAYS = ("source", "target", "lengths")
 
 
 class DamagedShardError(UserError):
-    """A shard is not what was written.
+    """A file of a shard is missing or damaged.
 
     Attributes:
-        fault: Which file it is, and how it is damaged.
+        fault: Name of the file, and the damage.
     """
 
     def __init__(self, fault: str):
         super().__init__(
             f"The records are damaged: {fault}. Run t2t_keras.prepare again with the "
-            "same flags: it makes damaged shards anew and keeps the others."
+            "same flags: it writes damaged shards again and keeps the others."
         )
         self.fault = fault
 
 
 @dataclasses.dataclass(frozen=True)
-class ShardFacts:
-    """What is known of a shard without opening it.
+class ShardMetadata:
+    """Metadata of a shard, known without opening it.
 
     Attributes:
-        name: Of its folder.
-        text_pairs: Pairs of text it was made of.
-        report: What became of them.
+        name: Name of its folder.
+        text_pairs: Number of pairs of text in the shard, dropped ones included.
+        report: Numbers of pairs kept and dropped.
         sha256: Hash of each file, by the file's name.
     """
 
@@ -61,34 +61,34 @@ class ShardFacts:
     sha256: Mapping[str, str]
 
     @classmethod
-    def of_json(cls, facts: Mapping[str, Any]) -> "ShardFacts":
-        """Returns the facts that `dataclasses.asdict` made plain."""
-        return cls(**{**facts, "report": TokenizationReport(**facts["report"])})
+    def from_json(cls, fields: Mapping[str, Any]) -> "ShardMetadata":
+        """Returns the metadata of which `fields` is the `dataclasses.asdict`."""
+        return cls(**{**fields, "report": TokenizationReport(**fields["report"])})
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class ShardArrays:
-    """A shard that has been opened: arrays that are mapped from disk."""
+    """Arrays of an open shard, mapped from disk."""
 
     tokens: tuple[np.ndarray, np.ndarray]
     lengths: np.ndarray
 
 
 def shard_name(number: int) -> str:
-    """Returns what the folder of a shard is called."""
+    """Returns the name of a shard's folder."""
     return f"train-{number:05d}"
 
 
 def write_shard(
     folder: Path, number: int, chunk: TokenizedChunk, text_pairs: int
-) -> ShardFacts:
+) -> ShardMetadata:
     """Writes a shard below a folder atomically.
 
     Args:
-        folder: Of the records.
-        number: Of the shard, from 0.
-        chunk: Its pairs.
-        text_pairs: Pairs of text it was made of.
+        folder: Folder of the records.
+        number: Number of the shard, from 0.
+        chunk: Token ids of its pairs.
+        text_pairs: Number of pairs of text in the shard, dropped ones included.
     """
     path = folder / shard_name(number)
     with atomic_folder(path) as temporary:
@@ -96,42 +96,42 @@ def write_shard(
         arrays = (*chunk.tokens, chunk.lengths)
         for name, array in zip(_ARRAYS, arrays, strict=True):
             sha256[f"{name}.npy"] = _save(temporary / f"{name}.npy", array)
-        facts = ShardFacts(path.name, text_pairs, chunk.report, sha256)
-        text = json.dumps(dataclasses.asdict(facts), indent=2) + "\n"
-        (temporary / FACTS_FILE).write_text(text)
-    return facts
+        metadata = ShardMetadata(path.name, text_pairs, chunk.report, sha256)
+        text = json.dumps(dataclasses.asdict(metadata), indent=2) + "\n"
+        (temporary / METADATA_FILE).write_text(text)
+    return metadata
 
 
 def remove_unfinished(folder: Path) -> None:
-    """Removes what a process that was killed has left of a shard."""
+    """Removes unfinished shards of a process that was killed."""
     sweep(folder, "train-*")
     for path in folder.glob(".making-*"):  # left by release 0.2.0
         remove(path)
 
 
-def read_facts(path: Path) -> ShardFacts:
-    """Returns what a shard says of itself.
+def read_metadata(path: Path) -> ShardMetadata:
+    """Returns the metadata in the folder of a shard.
 
     Raises:
-        DamagedShardError: If it is missing or damaged.
+        DamagedShardError: If its file is missing or damaged.
     """
     try:
-        return ShardFacts.of_json(json.loads((path / FACTS_FILE).read_text()))
+        return ShardMetadata.from_json(json.loads((path / METADATA_FILE).read_text()))
     except (OSError, ValueError, TypeError, KeyError) as error:
-        raise _damaged(path / FACTS_FILE, error) from error
+        raise _damaged(path / METADATA_FILE, error) from error
 
 
-def open_shard(path: Path, facts: ShardFacts) -> ShardArrays:
+def open_shard(path: Path, metadata: ShardMetadata) -> ShardArrays:
     """Returns the arrays of a shard, checked by their sizes.
 
     Args:
-        path: Its folder.
-        facts: What it should hold.
+        path: Folder of the shard.
+        metadata: Metadata that the arrays are checked against.
 
     Raises:
         DamagedShardError: If a file is missing or has another size.
     """
-    report = facts.report
+    report = metadata.report
     sizes = (report.source_tokens, report.target_tokens, 2 * report.pairs_kept)
     arrays = []
     for name, size in zip(_ARRAYS, sizes, strict=True):
@@ -148,14 +148,14 @@ def open_shard(path: Path, facts: ShardFacts) -> ShardArrays:
     return ShardArrays((source, target), lengths)
 
 
-def check_shard(path: Path, facts: ShardFacts) -> None:
-    """Reads a shard whole and compares its hashes.
+def check_shard(path: Path, metadata: ShardMetadata) -> None:
+    """Reads all of a shard and compares its hashes.
 
     Raises:
-        DamagedShardError: If it is not what it was.
+        DamagedShardError: If a file is missing or has another hash.
     """
-    open_shard(path, facts)
-    for name, expected in facts.sha256.items():
+    open_shard(path, metadata)
+    for name, expected in metadata.sha256.items():
         sha256 = file_sha256(path / name)
         if sha256 != expected:
             fault = f"its SHA-256 is {sha256[:12]}…, not {expected[:12]}…"

@@ -1,9 +1,8 @@
-"""A corpus as token ids, by the number of a pair, in memory or on disk.
+"""Tokenized corpus: sentence pairs as token ids, by number, in memory or on disk.
 
-In memory it is two flat arrays and where each sentence begins; a corpus prepared
-as records reads the same from disk (`manifest.py`). A batch is gathered by NumPy
-in well under a millisecond. `tokenize_corpus` encodes text into memory, which is what
-a small corpus needs at each start.
+In memory it is two flat arrays of ids with the offset of each sentence; records have
+the same on disk (`manifest.py`). NumPy gathers a batch in well under a millisecond.
+`tokenize_corpus` encodes text into memory, which a small corpus needs at each start.
 
 Shapes: N pairs.
 """
@@ -24,14 +23,14 @@ if TYPE_CHECKING:  # processes that encode records start without it
 
 
 TokenRows: TypeAlias = tuple[np.ndarray, np.ndarray]
-"""Rows of ids end to end, and how many are each row's."""
+"""Ids of rows end to end, and the length of each row."""
 # Crossing from the graph to Python costs as much for a thousand lines as for one.
 _LINES_PER_CALL = 1024
 
 
 @dataclasses.dataclass(frozen=True)
 class TokenizationReport:
-    """What became of the pairs of a corpus. Tokens count the end of sentence."""
+    """Numbers of pairs kept and dropped. Tokens include the end of sentence."""
 
     pairs_kept: int
     dropped_over_long: int
@@ -63,13 +62,13 @@ class Sentences(Protocol):
         ...
 
     def gather(self, indices: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Returns the ids of some sentences end to end, and their lengths.
+        """Returns the ids of the given sentences end to end, and their lengths.
 
         Args:
             indices: [n] int64, each in [0, N), in any order.
 
         Returns:
-            [tokens of them all] ids, and [n] int64 lengths.
+            [all tokens] ids, and [n] int64 lengths.
         """
         ...
 
@@ -121,10 +120,10 @@ class TokenizedCorpus:
 
 
 def token_positions(starts: np.ndarray, lengths: np.ndarray) -> np.ndarray:
-    """Returns where the tokens of some sentences lie, sentence by sentence.
+    """Returns the positions of the tokens of some sentences, sentence by sentence.
 
     Args:
-        starts: [n] integers, where each sentence begins.
+        starts: [n] integers, position of the first token of each sentence.
         lengths: [n] int64.
 
     Returns:
@@ -139,31 +138,31 @@ def token_positions(starts: np.ndarray, lengths: np.ndarray) -> np.ndarray:
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class TokenizedChunk:
-    """Some pairs in a row, as they come out of the tokenizer, less the dropped."""
+    """Consecutive pairs as token ids, without the dropped ones."""
 
     tokens: tuple[np.ndarray, np.ndarray]
-    """Source and target ids of those kept, end to end."""
+    """Source and target ids of the pairs kept, end to end."""
     lengths: np.ndarray
     """[kept, 2] int32."""
     report: TokenizationReport
 
 
-def kept_pairs(
+def filter_pairs(
     source: tuple[np.ndarray, np.ndarray],
     target: tuple[np.ndarray, np.ndarray],
     max_length: int,
     vocabulary_size: int,
 ) -> TokenizedChunk:
-    """Returns some pairs without those that cannot be trained on.
+    """Returns pairs without those that cannot be trained on: empty or too long.
 
     Args:
         source: Ids end to end, and the length of each sentence.
-        target: The same of as many sentences.
+        target: The same for the target sentences.
         max_length: Longest side that is kept, end of sentence included.
-        vocabulary_size: Ids take two bytes if they fit.
+        vocabulary_size: Number of ids, which take two bytes each if they fit.
     """
     lengths = np.stack([source[1], target[1]], axis=1)
-    is_empty = (lengths == 1).any(axis=1)  # nothing but the end of sentence
+    is_empty = (lengths == 1).any(axis=1)  # the end of sentence alone
     is_over_long = (lengths > max_length).any(axis=1) & ~is_empty
     keep = ~is_empty & ~is_over_long
     dtype = np.uint16 if vocabulary_size <= 1 << 16 else np.int32
@@ -184,8 +183,8 @@ def kept_pairs(
     )
 
 
-def joined(chunks: Iterable[TokenizedChunk]) -> TokenizedChunk:
-    """Returns one chunk of all the pairs of at least one chunk, in order."""
+def join_chunks(chunks: Iterable[TokenizedChunk]) -> TokenizedChunk:
+    """Returns one chunk of all pairs of one or more chunks, in order."""
     all_chunks = list(chunks)
     report = TokenizationReport(0, 0, 0, 0, 0)
     for chunk in all_chunks:
@@ -212,7 +211,7 @@ def corpus_in_memory(chunk: TokenizedChunk) -> TokenizedCorpus:
 def tokenize_corpus(
     dataset: "tf.data.Dataset", vocabulary: SubwordVocabulary, max_length: int
 ) -> TokenizedCorpus:
-    """Returns a corpus as ids, without the pairs that cannot be trained on.
+    """Returns a corpus as ids in memory, without pairs that cannot be trained on.
 
     Args:
         dataset: Elements `{"source": ..., "target": ...}`, string scalars.
@@ -227,7 +226,7 @@ def tokenize_corpus(
     if max_length < 2:
         raise ValueError(f"max_length must be at least 2. Received: {max_length}")
 
-    def encoded() -> Iterator[tuple[TokenRows, TokenRows]]:
+    def encode_batches() -> Iterator[tuple[TokenRows, TokenRows]]:
         batches: Any = dataset.batch(_LINES_PER_CALL).prefetch(2)
         for texts in batches.as_numpy_iterator():
             yield (
@@ -235,10 +234,10 @@ def tokenize_corpus(
                 vocabulary.encode_all(texts["target"].tolist()),
             )
 
-    nothing = np.zeros(0, np.int32), np.zeros(0, np.int64)
-    chunk = joined(
-        kept_pairs(source, target, max_length, vocabulary.size)
-        for source, target in itertools.chain([(nothing, nothing)], encoded())
+    no_rows = np.zeros(0, np.int32), np.zeros(0, np.int64)
+    chunk = join_chunks(
+        filter_pairs(source, target, max_length, vocabulary.size)
+        for source, target in itertools.chain([(no_rows, no_rows)], encode_batches())
     )
     chunk.report.check_any_left(max_length)
     return corpus_in_memory(chunk)

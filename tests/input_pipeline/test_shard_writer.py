@@ -1,4 +1,4 @@
-"""Shards from text: what is kept, what is made again, and what is told."""
+"""Shards from text: pairs kept, shards written again, and warnings."""
 
 import dataclasses
 import itertools
@@ -7,14 +7,14 @@ import os
 import pytest
 
 from t2t_keras.errors import UserError
-from t2t_keras.input_pipeline.records import making as record_making
-from t2t_keras.input_pipeline.records.making import (
+from t2t_keras.input_pipeline.records import shard_writer
+from t2t_keras.input_pipeline.records.manifest import RecordSpec
+from t2t_keras.input_pipeline.records.shard_writer import (
     Pace,
-    make_shards,
-    pieces,
-    sound_shards,
+    cut_into_pieces,
+    find_intact_shards,
+    write_shards,
 )
-from t2t_keras.input_pipeline.records.manifest import Making
 from t2t_keras.input_pipeline.records.shards import check_shard, open_shard
 from t2t_keras.input_pipeline.records.tokenized import TokenizationReport
 from tests.input_pipeline.made_up import made_up_pairs
@@ -23,7 +23,7 @@ PAIRS = made_up_pairs(103, seed=8)
 MAX_LENGTH = 20
 
 
-def chunks_of(size, pairs=PAIRS):
+def cut_into_chunks(size, pairs=PAIRS):
     texts = [(s.encode(), t.encode()) for s, t in pairs]
     for start in range(0, len(texts), size):
         source, target = zip(*texts[start : start + size], strict=True)
@@ -31,8 +31,8 @@ def chunks_of(size, pairs=PAIRS):
 
 
 @pytest.fixture(scope="module")
-def making(vocabulary):
-    return Making(
+def spec(vocabulary):
+    return RecordSpec(
         settings={},
         corpus="made up",
         fingerprint="f",
@@ -45,21 +45,25 @@ def making(vocabulary):
 
 
 @pytest.fixture(scope="module")
-def made(making, vocabulary, tmp_path_factory):
-    """A folder of shards, and their facts."""
+def made(spec, vocabulary, tmp_path_factory):
+    """A folder of shards, and their metadata."""
     folder = tmp_path_factory.mktemp("made")
-    return folder, make(folder, making, vocabulary)
+    return folder, make(folder, spec, vocabulary)
 
 
-def make(folder, making, vocabulary, present=(), chunks=None, reports=None):
-    return make_shards(
+def make(folder, spec, vocabulary, present=(), chunks=None, reports=None):
+    def on_progress(pace):
+        if reports is not None:
+            reports.append(pace.shard)
+
+    return write_shards(
         folder,
-        making,
-        chunks_of(7) if chunks is None else chunks,
+        spec,
+        cut_into_chunks(7) if chunks is None else chunks,
         vocabulary,
         present=dict(present),
         workers=1,
-        report=lambda pace: reports.append(pace.shard) if reports is not None else None,
+        on_progress=on_progress,
     )
 
 
@@ -71,7 +75,7 @@ def contents(folder):
 def test_a_piece_lies_in_one_shard_and_none_is_lost():
     for sizes in ((7, 25), (25, 7), (1, 1), (200, 103)):
         size, per_shard = sizes
-        found = list(pieces(chunks_of(size), per_shard))
+        found = list(cut_into_pieces(cut_into_chunks(size), per_shard))
         texts = [
             (piece.shard, pair)
             for piece in found
@@ -84,11 +88,11 @@ def test_a_piece_lies_in_one_shard_and_none_is_lost():
 
 
 def test_shards_hold_the_pairs_as_the_vocabulary_encodes_them(made, vocabulary):
-    folder, facts = made
-    assert [each.text_pairs for each in facts] == [25, 25, 25, 25, 3]
-    assert sorted(os.listdir(folder)) == [each.name for each in facts]
+    folder, shards = made
+    assert [each.text_pairs for each in shards] == [25, 25, 25, 25, 3]
+    assert sorted(os.listdir(folder)) == [each.name for each in shards]
     rows = []
-    for each in facts:
+    for each in shards:
         check_shard(folder / each.name, each)
         shard = open_shard(folder / each.name, each)
         sides = [iter(tokens.tolist()) for tokens in shard.tokens]
@@ -100,73 +104,75 @@ def test_shards_hold_the_pairs_as_the_vocabulary_encodes_them(made, vocabulary):
     kept = [pair for pair in encoded if max(map(len, pair)) <= MAX_LENGTH]
     assert rows == kept
     assert 0 < len(kept) < len(PAIRS)
-    total = sum((e.report for e in facts), TokenizationReport(0, 0, 0, 0, 0))
+    total = sum((e.report for e in shards), TokenizationReport(0, 0, 0, 0, 0))
     assert (total.pairs_kept, total.dropped_over_long) == (
         len(kept),
         len(PAIRS) - len(kept),
     )
 
 
-def test_only_what_is_missing_is_made(made, making, vocabulary, tmp_path):
-    folder, facts = made
+def test_only_what_is_missing_is_made(made, spec, vocabulary, tmp_path):
+    folder, shards = made
     for number in (0, 3):
-        os.rename(folder / facts[number].name, tmp_path / facts[number].name)
-    said, reports = [], []
-    present = sound_shards(folder, making.num_shards, said.append)
-    assert (sorted(present), said) == ([1, 2, 4], [])
-    before = {n: (folder / facts[n].name).stat().st_mtime_ns for n in present}
-    again = make(folder, making, vocabulary, present, reports=reports)
-    assert again == facts
+        os.rename(folder / shards[number].name, tmp_path / shards[number].name)
+    warnings, reports = [], []
+    present = find_intact_shards(folder, spec.num_shards, warnings.append)
+    assert (sorted(present), warnings) == ([1, 2, 4], [])
+    before = {n: (folder / shards[n].name).stat().st_mtime_ns for n in present}
+    again = make(folder, spec, vocabulary, present, reports=reports)
+    assert again == shards
     assert reports == ["train-00000", "train-00003"]
-    assert before == {n: (folder / facts[n].name).stat().st_mtime_ns for n in present}
+    assert before == {n: (folder / shards[n].name).stat().st_mtime_ns for n in present}
     for number in (0, 3):
-        name = facts[number].name
+        name = shards[number].name
         assert contents(folder / name) == contents(tmp_path / name)
 
 
-def test_nothing_is_read_where_nothing_is_missing(made, making, vocabulary):
-    folder, facts = made
-    present = sound_shards(folder, making.num_shards, [].append)
+def test_nothing_is_read_where_nothing_is_missing(made, spec, vocabulary):
+    folder, shards = made
+    present = find_intact_shards(folder, spec.num_shards, [].append)
 
     def never():
         raise AssertionError("the text was read")
         yield
 
-    assert make(folder, making, vocabulary, present, chunks=never()) == facts
+    assert make(folder, spec, vocabulary, present, chunks=never()) == shards
 
 
-def test_damage_is_told_and_the_shard_made_again(made, making, vocabulary):
-    folder, facts = made
+def test_a_damaged_shard_is_logged_and_written_again(made, spec, vocabulary):
+    folder, shards = made
     before = contents(folder)
-    file = folder / facts[2].name / "target.npy"
+    file = folder / shards[2].name / "target.npy"
     content = bytearray(file.read_bytes())
     content[-3] ^= 1
     file.write_bytes(content)
-    (folder / facts[4].name / "shard.json").unlink()
+    (folder / shards[4].name / "shard.json").unlink()
     for left in (".train-00001.tmp", ".making-train-00001-x"):
         (folder / left).mkdir()
-    said = []
-    present = sound_shards(folder, making.num_shards, said.append)
+    warnings = []
+    present = find_intact_shards(folder, spec.num_shards, warnings.append)
     assert sorted(present) == [0, 1, 3]
-    assert said[0].startswith(f"warning: damaged, and made again: {file}: its SHA-256")
-    assert said[1].endswith("train-00004/shard.json: No such file or directory")
-    assert make(folder, making, vocabulary, present) == facts
+    assert warnings[0].startswith(
+        f"warning: damaged, and made again: {file}: its SHA-256"
+    )
+    assert warnings[1].endswith("train-00004/shard.json: No such file or directory")
+    assert make(folder, spec, vocabulary, present) == shards
     assert contents(folder) == before
 
 
 @pytest.mark.parametrize("pairs", [PAIRS[:-1], [*PAIRS, ("the", "Haus")]])
-def test_text_that_has_changed_meanwhile_is_told(making, vocabulary, tmp_path, pairs):
+def test_text_that_changes_meanwhile_is_refused(spec, vocabulary, tmp_path, pairs):
     with pytest.raises(UserError, match=rf"103 pairs when .* {len(pairs)} when it was"):
-        make(tmp_path, making, vocabulary, chunks=chunks_of(9, pairs))
+        make(tmp_path, spec, vocabulary, chunks=cut_into_chunks(9, pairs))
 
 
-def test_the_pace_is_of_what_was_made_since_the_start(making, made, monkeypatch):
-    _, facts = made
+def test_the_pace_is_of_what_was_made_since_the_start(spec, made, monkeypatch):
+    _, shards = made
     now = [100.0]
-    monkeypatch.setattr(record_making.time, "monotonic", lambda: now[0])
-    pace = Pace(making, pairs_present=50)
+    monkeypatch.setattr(shard_writer.time, "monotonic", lambda: now[0])
+    pace = Pace(spec, pairs_present=50)
     now[0] = 105.0
-    pace.made(facts[3])
+    pace.add(shards[3])
     assert (pace.shard, pace.pairs_done, pace.pairs_per_second) == (
         "train-00003",
         75,
@@ -175,8 +181,8 @@ def test_the_pace_is_of_what_was_made_since_the_start(making, made, monkeypatch)
     assert pace.seconds_left == pytest.approx((103 - 75) / 5.0)
 
 
-def test_the_number_of_shards(making):
+def test_the_number_of_shards(spec):
     counts = [
-        dataclasses.replace(making, text_pairs=n).num_shards for n in (0, 1, 25, 26)
+        dataclasses.replace(spec, text_pairs=n).num_shards for n in (0, 1, 25, 26)
     ]
     assert counts == [0, 1, 1, 2]

@@ -1,0 +1,173 @@
+"""Writer of record shards: encodes text in several processes, one shard at a time.
+
+Memory holds the ids of one shard, and a few thousand sentences of text for each
+process. If a process is killed, finished shards stay and are not written again.
+"""
+
+import itertools
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from pathlib import Path
+
+from t2t_keras.errors import UserError
+from t2t_keras.input_pipeline.corpora.corpus import TextChunk
+from t2t_keras.input_pipeline.records.encoders import EncodedPiece, Encoders, Piece
+from t2t_keras.input_pipeline.records.manifest import RecordSpec
+from t2t_keras.input_pipeline.records.shards import (
+    DamagedShardError,
+    ShardMetadata,
+    check_shard,
+    read_metadata,
+    remove_unfinished,
+    shard_name,
+    write_shard,
+)
+from t2t_keras.input_pipeline.records.tokenized import join_chunks
+from t2t_keras.text.vocabulary import SubwordVocabulary
+
+
+def find_intact_shards(
+    folder: Path, num_shards: int, log: Callable[[str], None]
+) -> dict[int, ShardMetadata]:
+    """Returns the metadata of the complete and undamaged shards, by number.
+
+    Files that a killed process left unfinished are removed. Every byte is read: that
+    takes far less time than writing the missing shards.
+
+    Args:
+        folder: Folder of the records.
+        num_shards: Number of shards of complete records.
+        log: Called with a warning for each damaged shard.
+    """
+    remove_unfinished(folder)
+    intact = {}
+    for number in range(num_shards):
+        path = folder / shard_name(number)
+        if not path.exists():
+            continue
+        try:
+            metadata = read_metadata(path)
+            check_shard(path, metadata)
+        except DamagedShardError as error:
+            log(f"warning: damaged, and made again: {error.fault}")
+        else:
+            intact[number] = metadata
+    return intact
+
+
+def write_shards(
+    folder: Path,
+    spec: RecordSpec,
+    chunks: Iterable[TextChunk],
+    vocabulary: SubwordVocabulary,
+    *,
+    present: dict[int, ShardMetadata],
+    workers: int,
+    on_progress: Callable[["Pace"], None],
+) -> list[ShardMetadata]:
+    """Writes the shards that are missing, and returns the metadata of all.
+
+    Args:
+        folder: Folder of the records.
+        spec: Number and size of the shards.
+        chunks: All of the training text, in order.
+        vocabulary: Encodes the text.
+        present: Shards that need not be written; see `find_intact_shards`.
+        workers: Number of processes that encode.
+        on_progress: Called after each shard.
+
+    Raises:
+        UserError: If the text has not the number of pairs in `spec`, or a process is
+            killed.
+    """
+    shards = dict(present)
+    if len(shards) < spec.num_shards:
+        counted = _CountedChunks(chunks)
+        missing = (
+            piece
+            for piece in cut_into_pieces(counted, spec.pairs_per_shard)
+            if piece.shard not in present
+        )
+        pace = Pace(spec, sum(each.text_pairs for each in present.values()))
+        with Encoders(vocabulary.model_proto, spec.max_length, workers) as encoders:
+            encoded = encoders.encode(missing)
+            for number, pieces in itertools.groupby(encoded, lambda each: each.shard):
+                shards[number] = _write_pieces(folder, number, list(pieces))
+                pace.add(shards[number])
+                on_progress(pace)
+        if counted.pairs != spec.text_pairs:
+            raise UserError(
+                f"The text had {spec.text_pairs:,} pairs when it was first read, and "
+                f"{counted.pairs:,} when it was encoded. Do not change it meanwhile, "
+                "and run the command again."
+            )
+    return [shards[number] for number in range(spec.num_shards)]
+
+
+def cut_into_pieces(
+    chunks: Iterable[TextChunk], pairs_per_shard: int
+) -> Iterator[Piece]:
+    """Yields text in pieces, each of which belongs to one shard."""
+    position = 0
+    for source, target in chunks:
+        start = 0
+        while start < len(source):
+            room = pairs_per_shard - position % pairs_per_shard
+            end = min(start + room, len(source))
+            number = position // pairs_per_shard
+            yield Piece(number, source[start:end], target[start:end])
+            position += end - start
+            start = end
+
+
+class Pace:
+    """Progress and speed of writing shards.
+
+    Args:
+        spec: Specification of the records.
+        pairs_present: Pairs of text whose shards existed at the start.
+    """
+
+    def __init__(self, spec: RecordSpec, pairs_present: int):
+        self.shard = ""
+        self.pairs_done = pairs_present
+        self.text_pairs = spec.text_pairs
+        self._pairs_present = pairs_present
+        self._start_seconds = time.monotonic()
+
+    def add(self, shard: ShardMetadata) -> None:
+        """Counts a shard that has been written."""
+        self.shard = shard.name
+        self.pairs_done += shard.text_pairs
+
+    @property
+    def pairs_per_second(self) -> float:
+        """Pairs of text encoded and written per second since the start."""
+        seconds = time.monotonic() - self._start_seconds
+        return (self.pairs_done - self._pairs_present) / max(seconds, 1e-9)
+
+    @property
+    def seconds_left(self) -> float:
+        """Seconds until the last shard, at the mean speed so far."""
+        return (self.text_pairs - self.pairs_done) / self.pairs_per_second
+
+
+class _CountedChunks:
+    """Chunks of text that count their pairs as they are read."""
+
+    def __init__(self, chunks: Iterable[TextChunk]):
+        self._chunks = chunks
+        self.pairs = 0
+
+    def __iter__(self) -> Iterator[TextChunk]:
+        for chunk in self._chunks:
+            self.pairs += len(chunk[0])
+            yield chunk
+
+
+def _write_pieces(
+    folder: Path, number: int, pieces: Sequence[EncodedPiece]
+) -> ShardMetadata:
+    text_pairs = sum(piece.text_pairs for piece in pieces)
+    chunk = join_chunks(piece.chunk for piece in pieces)
+    return write_shard(folder, number, chunk, text_pairs)
