@@ -41,7 +41,7 @@ def text_dataset(
     shuffle_buffer: int = 100_000,
     seed: int = 0,
 ) -> tf.data.Dataset:
-    """Returns batches of parallel text, read and tokenized as they are asked for.
+    """Returns batches of parallel text, read and tokenized on demand.
 
         dataset = text_dataset([("train.en", "train.de"), "more.tsv.gz"], vocabulary)
         for batch in dataset.repeat(10):
@@ -50,23 +50,25 @@ def text_dataset(
     Args:
         files: A source and a target path, or one .tsv path; plain or gzip, glob
             patterns too.
-        vocabulary: Of both languages.
-        tokens_per_batch: Most positions of one side of a batch, padding counted.
+        vocabulary: Joint vocabulary of both languages.
+        tokens_per_batch: Most positions of one side of a batch, padding included.
         max_length: Longest side, end of sentence included. Pairs with a longer or an
             empty side are dropped.
         max_shapes: Most shapes of batches. The last batch of each shape is filled up
             with rows of padding.
-        sample_lines: Lines at the start from which bucket boundaries are chosen.
-        shuffle_buffer: Pairs to shuffle among; 0 keeps the order of the files.
-        seed: Of the order. After `repeat()`, each pass has another.
+        sample_lines: Number of lines at the start from which bucket boundaries are
+            chosen.
+        shuffle_buffer: Size of the shuffle buffer in pairs; 0 keeps the order of the
+            files.
+        seed: Seed of the order. After `repeat()`, each pass has another order.
 
     Returns:
         The four features of ADR 0002 by name; both sides have the same length.
 
     Raises:
         UserError: If a file is missing, no pair of the sample can be used, or
-            `tokens_per_batch` does not hold `max_length`. Lines that do not match are
-            found where they are read: `tf.errors.InvalidArgumentError`.
+            `tokens_per_batch` does not hold `max_length`. Files with different numbers
+            of lines raise `tf.errors.InvalidArgumentError` when they are read.
     """
     if not 2 <= max_length <= tokens_per_batch:
         raise UserError(

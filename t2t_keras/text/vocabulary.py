@@ -67,7 +67,7 @@ class SubwordVocabulary:
 
     Args:
         model_proto: The bytes of a SentencePiece model with padding at id 0,
-            end of sentence at 1, unknown at 2: what `learn_subwords` returns.
+            end of sentence at 1, unknown at 2, as `learn_subwords` returns it.
 
     Raises:
         UserError: If the bytes are no SentencePiece model, its special ids are

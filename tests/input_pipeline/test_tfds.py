@@ -203,7 +203,7 @@ def test_mocked_wmt14(tmp_path, vocabulary):
     with tfds.testing.mock_data(as_dataset_fn=as_dataset):
         builder = tfds.builder("wmt14_translate/de-en", data_dir=str(tmp_path))
         source = tfds_corpora.TfdsSource(builder, "en", "de")
-        pairs = source.opener("validation")()
+        pairs = source.make_opener("validation")()
         tokenized = tokenize_corpus(pairs, vocabulary, 100)
     assert source.name == "wmt14_translate/de-en/1.0.0 en-de"
     assert tokenized.pair(3)[0].tolist() == vocabulary.encode("a house 3")

@@ -1,7 +1,7 @@
-"""Corpora: what to train on, wherever it lives.
+"""Corpus: sentence pairs as strings, from files or TensorFlow Datasets (TFDS).
 
-A corpus is parallel text files, a folder under `data/`, or a dataset of
-TensorFlow Datasets by name. All three come out as one type.
+A corpus is parallel text files, a folder under `data/`, or a dataset of TensorFlow
+Datasets by name. All three have one type.
 """
 
 import dataclasses
@@ -20,7 +20,7 @@ from t2t_keras.input_pipeline.corpora.parallel_text import (
 )
 from t2t_keras.input_pipeline.corpora.tfds import TfdsSource, open_tfds
 
-# What a split of a corpus is called here, and what TensorFlow Datasets calls it.
+# Names of the splits here, and in TensorFlow Datasets.
 SPLITS: tuple[tuple[str, str], ...] = (
     ("train", "train"),
     ("dev", "validation"),
@@ -29,31 +29,30 @@ SPLITS: tuple[tuple[str, str], ...] = (
 
 # Crossing from Python to the graph costs as much for a thousand pairs as for one.
 _PAIRS_PER_CHUNK = 1024
-# Ends a chunk of files sooner, should lines be huge.
+# Limit of a chunk of files with very long lines.
 _BYTES_PER_CHUNK = 1 << 20
 
 Files: TypeAlias = tuple[Sequence[str | Path], Sequence[str | Path]]
-"""Source files and target files of one split; no target files beside TSV or trees."""
-
+"""Source and target files of one split; no target files for TSV files or trees."""
 
 TextChunk: TypeAlias = tuple[list[bytes], list[bytes]]
-"""Some pairs in a row: the sources, and as many targets."""
+"""Consecutive pairs: the sources, and the same number of targets."""
 
 
 @dataclasses.dataclass(frozen=True)
 class CorpusSplit:
-    """Some sentence pairs of a corpus, always in the same order."""
+    """One split of a corpus: sentence pairs, always in the same order."""
 
     open_pairs: Callable[[], tf.data.Dataset]
     open_chunks: Callable[[], Iterator[TextChunk]]
     num_pairs: int | None
-    """None where it is not known without reading them all."""
+    """None where only reading all pairs would tell."""
     fingerprint: str
-    """Of files, a hash of the pairs; of a dataset, of its name, version and sizes."""
+    """Hash of the pairs of files, or of a dataset's name, version and sizes."""
     warnings: tuple[str, ...] = ()
-    """What a person should know of before training on it."""
+    """Warnings to log before training on the split."""
     open_lines: Callable[[], Iterator[TextChunk]] | None = None
-    """Pairs with an empty side too; None where `open_chunks` has them."""
+    """Includes pairs with an empty side; None where `open_chunks` has them."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -62,7 +61,7 @@ class Corpus:
 
     name: str
     splits: Mapping[str, CorpusSplit]
-    """Those that there are, in this order."""
+    """The existing splits, in the order train, dev, test."""
 
     def pairs(self, split: str) -> tf.data.Dataset:
         """Returns `{"source": ..., "target": ...}` string scalars, in order.
@@ -73,9 +72,9 @@ class Corpus:
         return self._split(split).open_pairs()
 
     def chunks(self, split: str) -> Iterator[TextChunk]:
-        """Yields what `pairs` has, some thousand pairs at a time and in Python.
+        """Yields the pairs of `pairs` in Python, about a thousand at a time.
 
-        Thirty times as fast as pair by pair: for what reads a large corpus whole.
+        For reading all of a large corpus: thirty times as fast as pair by pair.
 
         Raises:
             UserError: If the corpus has no such split.
@@ -83,15 +82,15 @@ class Corpus:
         return self._split(split).open_chunks()
 
     def lines(self, split: str) -> Iterator[TextChunk]:
-        """Yields what `chunks` does, and pairs with an empty side in their places.
+        """Yields the pairs of `chunks`, and those with an empty side in their places.
 
         For a test set: each of its lines is scored.
 
         Raises:
             UserError: If the corpus has no such split.
         """
-        found = self._split(split)
-        return (found.open_lines or found.open_chunks)()
+        lines = self._split(split)
+        return (lines.open_lines or lines.open_chunks)()
 
     def _split(self, split: str) -> CorpusSplit:
         if split not in self.splits:
@@ -113,23 +112,22 @@ def open_corpus(
     download: bool = False,
     read_trees: TreeReader | None = None,
 ) -> Corpus:
-    """Returns a corpus, ready to be read.
+    """Returns a corpus, after a check that it can be read.
 
     Args:
         dataset: A folder of `data/` that has a dataset builder, or a name of
             TensorFlow Datasets such as `wmt14_translate/de-en`.
-        files: Or else, source and target files by split.
-        source_language: Feature of the dataset to translate from. May be left
-            out where the features are called source and target.
-        target_language: Feature of the dataset to translate into.
-        data_dir: Where prepared datasets lie; TFDS's own default if None.
+        files: Source and target files by split, instead of a dataset.
+        source_language: Feature of the dataset to translate from. Default: "source".
+        target_language: Feature of the dataset to translate into. Default: "target".
+        data_dir: Folder of prepared datasets. Default: that of TFDS.
         download: Whether a dataset that is not prepared may be downloaded.
-        read_trees: Makes sentence pairs of `.mrg` files, and of the dataset's feature
-            `target_language`; None where the task has no trees.
+        read_trees: Reads sentence pairs from `.mrg` files, and from the dataset's
+            feature `target_language`; None if the task has no trees.
 
     Raises:
-        UserError: If neither or both of `dataset` and `files` are given, or
-            what they name cannot be read; the message says what to do.
+        UserError: If there are neither `dataset` nor `files`, or both, or they cannot
+            be read.
     """
     if files and dataset:
         raise UserError(
@@ -176,7 +174,7 @@ def _file_corpus(files: Mapping[str, Files], read_trees: TreeReader | None) -> C
 
 @dataclasses.dataclass(frozen=True)
 class _FileChunks:
-    """Reads the pairs of files anew at each call."""
+    """Function that reads the pairs of files, from the start at each call."""
 
     text: ParallelText
     with_empty: bool = False
@@ -198,7 +196,7 @@ class _FileChunks:
 
 @dataclasses.dataclass(frozen=True)
 class _ChunkPairs:
-    """Opens the pairs of chunks anew at each call."""
+    """Function that returns a dataset of the pairs of chunks."""
 
     open_chunks: Callable[[], Iterator[TextChunk]]
 
@@ -215,7 +213,7 @@ class _ChunkPairs:
 
 @dataclasses.dataclass(frozen=True)
 class _DatasetChunks:
-    """Reads the pairs of a dataset anew at each call."""
+    """Function that reads the pairs of a dataset, from the start at each call."""
 
     open_pairs: Callable[[], tf.data.Dataset]
 
@@ -227,9 +225,9 @@ class _DatasetChunks:
 
 @dataclasses.dataclass(frozen=True)
 class _TreeChunks:
-    """Reads the trees of a dataset anew at each call: their words, their symbols.
+    """Function that reads the trees of a dataset: their words, their symbols.
 
-    The dataset's own sentences may be split into other words; a tree has its own.
+    The dataset's own sentences may be split into words differently from the trees.
     """
 
     open_pairs: Callable[[], tf.data.Dataset]
@@ -261,7 +259,7 @@ def _dataset_corpus(source: TfdsSource, read_trees: TreeReader | None) -> Corpus
     for name, their_name in SPLITS:
         if their_name not in source.split_names:
             continue
-        open_pairs = source.opener(their_name)
+        open_pairs = source.make_opener(their_name)
         open_chunks: Callable[[], Iterator[TextChunk]] = _DatasetChunks(open_pairs)
         if read_trees is not None:
             trees_name = f"{source.name}, {name}"

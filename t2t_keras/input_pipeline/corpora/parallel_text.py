@@ -1,11 +1,11 @@
 """Parallel text files: line i of the target translates line i of the source.
 
-Lines end at LF and nowhere else: a CR, U+0085 or U+2028 inside a line, which
-`str.splitlines` would break at, cannot put the two sides out of step. The CR
-of a CRLF and a byte order mark at the start of a file are left out.
+Lines end at LF only: a CR, U+0085 or U+2028 inside a line, where `str.splitlines` would
+break it, cannot misalign the two sides. The CR of a CRLF and a byte order mark at the
+start of a file are removed.
 
 A file may also hold both sides: .tsv in two columns, .mrg as trees, each of which
-counts as a line. A `TreeReader` makes sentence pairs of trees.
+counts as a line. A `TreeReader` converts trees to sentence pairs.
 """
 
 import dataclasses
@@ -26,17 +26,17 @@ _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 _GZIP_MAGIC = b"\x1f\x8b"
 
 TreeReader: TypeAlias = Callable[[Iterable[bytes], str], Iterator[tuple[bytes, bytes]]]
-"""Takes the lines of bracketed trees and a name for messages; yields the source and
-the target of each tree."""
+"""Function of the lines of bracketed trees and a name for messages, which yields the
+source and the target of each tree."""
 
 
 @dataclasses.dataclass(frozen=True)
 class ParallelTextReport:
-    """What reading all lines once has shown."""
+    """Counts and hash of all lines."""
 
     lines: int
     pairs: int
-    """Lines with text on both sides: what `ParallelText.pairs` yields."""
+    """Lines with text on both sides, which `ParallelText.pairs` yields."""
     dropped_empty: int
     """Lines without text on one side or both."""
     invalid_utf8: int
@@ -45,7 +45,7 @@ class ParallelTextReport:
     """Hash of all pairs, in order."""
 
     def warnings(self) -> tuple[str, ...]:
-        """Returns a sentence for each thing a person should know of."""
+        """Returns warnings about lines that are dropped or ill-formed."""
         messages = []
         if self.dropped_empty:
             messages.append(
@@ -59,11 +59,11 @@ class ParallelTextReport:
 
 @dataclasses.dataclass(frozen=True)
 class ParallelText:
-    """Files that have been read through once and found in order."""
+    """Parallel files that have been read and checked once."""
 
     source_paths: tuple[Path, ...]
     target_paths: tuple[Path, ...]
-    """As many as `source_paths`; none if those hold both sides."""
+    """One for each of `source_paths`; none if those hold both sides."""
     report: ParallelTextReport
     read_trees: TreeReader | None = None
     """For `.mrg` files."""
@@ -71,8 +71,8 @@ class ParallelText:
     def lines(self) -> Iterator[tuple[bytes, bytes]]:
         """Yields source and target of all lines, well-formed UTF-8."""
         paths = self.source_paths, self.target_paths
-        for source, target in _lines_of_both(*paths, self.read_trees):
-            yield _well_formed(source), _well_formed(target)
+        for source, target in _line_pairs(*paths, self.read_trees):
+            yield _repair(source), _repair(target)
 
     def pairs(self) -> Iterator[tuple[bytes, bytes]]:
         """Yields source and target of the lines on which neither is empty."""
@@ -86,31 +86,32 @@ def open_parallel_text(
     target: Sequence[str | Path] = (),
     read_trees: TreeReader | None = None,
 ) -> ParallelText:
-    """Returns parallel files, after one pass over them that finds every fault.
+    """Returns parallel files, after one pass over them that checks every line.
 
     Args:
         source: Paths or glob patterns, of plain or gzip files, read one after
             another. A `.tsv` (or `.tsv.gz`) file holds source and target, a tab
             between them; a `.mrg` (or `.mrg.gz`) file holds trees.
-        target: As many files, in the same order; none if `source` holds both sides.
-        read_trees: Reads `.mrg` files; None where the task has no trees.
+        target: The same number of files, in the same order; none if `source` holds
+            both sides.
+        read_trees: Reads `.mrg` files; None if the task has no trees.
 
     Raises:
-        UserError: If a file is missing, cannot be read or is cut short, holds trees
-            where the task has none, files that belong together have different numbers
-            of lines, a line of a TSV file has not exactly two columns, or a tree is
-            none.
+        UserError: If a file is missing, cannot be read or is cut short, or holds trees
+            although the task has none; if two files that belong together have different
+            numbers of lines, a line of a TSV file has not exactly two columns, or a
+            tree cannot be parsed.
     """
-    source_paths, target_paths = _resolved(source), _resolved(target)
+    source_paths, target_paths = _expand_patterns(source), _expand_patterns(target)
     _check_sides(source_paths, target_paths)
     if read_trees is None:
         _check_no_trees(source_paths)
     digest = hashlib.sha256()
     lines = pairs = invalid = 0
     paths = source_paths, target_paths
-    for source_line, target_line in _lines_of_both(*paths, read_trees):
+    for source_line, target_line in _line_pairs(*paths, read_trees):
         lines += 1
-        texts = _well_formed(source_line), _well_formed(target_line)
+        texts = _repair(source_line), _repair(target_line)
         invalid += texts != (source_line, target_line)
         if not any(map(_is_empty, texts)):
             pairs += 1
@@ -131,39 +132,39 @@ def read_parallel_text(
     """Returns source and target of all lines, well-formed UTF-8, in a single pass.
 
     Args:
-        source: A path or glob pattern, as `open_parallel_text` takes them.
+        source: A path or glob pattern; see `open_parallel_text`.
         target: The same; None if `source` holds both sides.
 
     Raises:
-        UserError: At once, if a file is missing. While reading, as
-            `open_parallel_text`.
+        UserError: At once if a file is missing; while reading, for the other faults
+            of `open_parallel_text`.
     """
-    source_paths = _resolved([source])
-    target_paths = () if target is None else _resolved([target])
+    source_paths = _expand_patterns([source])
+    target_paths = () if target is None else _expand_patterns([target])
     _check_sides(source_paths, target_paths)
     _check_no_trees(source_paths)
-    lines = _lines_of_both(source_paths, target_paths, None)
-    return ((_well_formed(one), _well_formed(other)) for one, other in lines)
+    lines = _line_pairs(source_paths, target_paths, None)
+    return ((_repair(one), _repair(other)) for one, other in lines)
 
 
-def _resolved(patterns: Sequence[str | Path]) -> tuple[Path, ...]:
-    """Expands patterns, each in the order of its names."""
+def _expand_patterns(patterns: Sequence[str | Path]) -> tuple[Path, ...]:
+    """Returns the files of paths and glob patterns, sorted within each pattern."""
     paths: list[Path] = []
     for pattern in map(str, patterns):
         if Path(pattern).exists():
-            found = [pattern]
+            matches = [pattern]
         else:
-            found = sorted(glob.glob(pattern, recursive=True))
-        if not found:
-            raise UserError(_missing(Path(pattern)))
-        paths += map(Path, found)
+            matches = sorted(glob.glob(pattern, recursive=True))
+        if not matches:
+            raise UserError(_explain_missing(Path(pattern)))
+        paths += map(Path, matches)
     for path in paths:
         if not path.is_file():
             raise UserError(f"{path} is a folder. Name the text files in it.")
     return tuple(paths)
 
 
-def _missing(path: Path) -> str:
+def _explain_missing(path: Path) -> str:
     if glob.has_magic(str(path)):
         return f"No file matches {path}. Check the pattern, and quote it in a shell."
     if not path.parent.is_dir():
@@ -218,12 +219,12 @@ def _suffix(path: Path) -> str:
     return Path(path.name.removesuffix(".gz")).suffix
 
 
-def _lines_of_both(
+def _line_pairs(
     source_paths: Sequence[Path],
     target_paths: Sequence[Path],
     read_trees: TreeReader | None,
 ) -> Iterator[tuple[bytes, bytes]]:
-    """Yields every pair of lines as it stands in the files."""
+    """Yields every pair of lines of the files, unchanged."""
     if not target_paths:
         for path in source_paths:
             if read_trees is not None and _suffix(path) == ".mrg":
@@ -242,7 +243,7 @@ def _matched_lines(source: Path, target: Path) -> Iterator[tuple[bytes, bytes]]:
         if source_line is not None and target_line is not None:
             yield source_line, target_line
             continue
-        # At least one has ended. What is left of the other should be nothing.
+        # At least one has ended; the other must end too.
         source_count = number + (source_line is not None) + sum(1 for _ in source_lines)
         target_count = number + (target_line is not None) + sum(1 for _ in target_lines)
         if source_count != target_count:
@@ -284,12 +285,13 @@ def _lines(path: Path) -> Iterator[bytes]:
         raise UserError(f"{path} cannot be read: {error.strerror}.") from error
 
 
-def _well_formed(line: bytes) -> bytes:
+def _repair(line: bytes) -> bytes:
+    """Returns a line with U+FFFD for ill-formed UTF-8."""
     if is_utf8(line):
         return line
     return line.decode("utf-8", errors="replace").encode("utf-8")
 
 
 def _is_empty(line: bytes) -> bool:
-    # Most lines show a letter at once; only the others need the whole rule.
+    # Most lines begin with a letter or digit; only the others need normalization.
     return not line[:1].isalnum() and not normalize(line)

@@ -1,6 +1,6 @@
-"""Corpora that come as a dataset builder of TensorFlow Datasets.
+"""TensorFlow Datasets (TFDS): corpora that have a dataset builder.
 
-Nothing here touches the network unless a download is asked for.
+The network is used only if a download is requested.
 """
 
 import contextlib
@@ -23,15 +23,15 @@ from t2t_keras.files.bundled import DATA, bundled_folder
 # TensorFlow Datasets ships no types that pyright could read.
 Builder: TypeAlias = Any
 
-# Where TensorFlow Datasets keeps prepared copies of some datasets.
+# Host of TFDS's prepared copies of some datasets.
 _COPIES_HOST = "storage.googleapis.com"
-_ANSWER_SECONDS = 5.0
+_CONNECT_SECONDS = 5.0
 _RETRIES_OFFLINE = 2
 
 
 @dataclasses.dataclass(frozen=True)
 class TfdsSource:
-    """A prepared dataset, and which of its features are source and target."""
+    """Prepared dataset, with the names of its source and target features."""
 
     builder: Builder
     source_feature: str
@@ -45,21 +45,21 @@ class TfdsSource:
 
     @property
     def split_names(self) -> tuple[str, ...]:
-        """The splits as the dataset calls them."""
+        """Names of the splits in the dataset."""
         return tuple(self.builder.info.splits)
 
     def num_pairs(self, split: str) -> int:
-        """Returns how many pairs a split has."""
+        """Returns the number of pairs of a split."""
         return self.builder.info.splits[split].num_examples
 
     def fingerprint(self, split: str) -> str:
-        """Returns a hash of all that TFDS records of a split's contents."""
+        """Returns a hash of TFDS's metadata of a split's contents."""
         info = self.builder.info.splits[split]
-        facts = (self.name, split, info.shard_lengths, info.num_bytes)
-        return hashlib.sha256(repr(facts).encode()).hexdigest()
+        metadata = (self.name, split, info.shard_lengths, info.num_bytes)
+        return hashlib.sha256(repr(metadata).encode()).hexdigest()
 
-    def opener(self, split: str) -> Callable[[], tf.data.Dataset]:
-        """Returns what opens the pairs of a split, in the order on disk."""
+    def make_opener(self, split: str) -> Callable[[], tf.data.Dataset]:
+        """Returns a function that opens the pairs of a split, in the order on disk."""
         tfds = _tensorflow_datasets()
 
         def open_pairs() -> tf.data.Dataset:
@@ -91,20 +91,19 @@ def open_tfds(
     data_dir: str | None,
     download: bool,
 ) -> TfdsSource:
-    """Returns a dataset, prepared and with its two languages picked.
+    """Returns a prepared dataset, with its source and target features.
 
     Args:
-        dataset: A folder with a dataset builder in `./data` or in the bundled
-            `data`, which is prepared if it is not yet; or the name of a dataset
-            of TFDS.
+        dataset: A folder with a dataset builder in `./data` or in the bundled `data`,
+            which is prepared first if needed; or the name of a dataset of TFDS.
         source_language: Feature to translate from; None for "source".
         target_language: Feature to translate into; None for "target".
-        data_dir: Where prepared datasets lie; TFDS's own default if None.
-        download: Whether to download and prepare what is not there.
+        data_dir: Folder of prepared datasets. Default: that of TFDS.
+        download: Whether to download and prepare a missing dataset.
 
     Raises:
-        UserError: If there is no such dataset or feature, or it is not
-            prepared and may not be downloaded, or cannot be.
+        UserError: If there is no such dataset or feature, or it is not prepared and
+            may not or cannot be downloaded.
     """
     folder = _builder_folder(dataset.split("/")[0].split(":")[0], _data_folders())
     if folder is not None:
@@ -112,14 +111,14 @@ def open_tfds(
     else:
         builder = _named_builder(dataset, data_dir)
     # Before anything is prepared: a misspelt language should not cost a download.
-    features = _languages(builder, dataset, source_language, target_language)
+    features = _choose_features(builder, dataset, source_language, target_language)
     if not builder.info.splits:
         _prepare(builder, dataset, may_download=download or folder is not None)
     return TfdsSource(builder, *features)
 
 
 def _tensorflow_datasets() -> ModuleType:
-    # Imported where it is needed: training on text files does without it.
+    # Imported here: training on text files does not need it.
     with needed_for("--dataset", "tensorflow-datasets"):
         import tensorflow_datasets
 
@@ -142,38 +141,38 @@ def _builder_folder(name: str, data_folders: Sequence[Path]) -> Path | None:
 def _local_builder(folder: Path, dataset: str, data_dir: str | None) -> Builder:
     tfds = _tensorflow_datasets()
     if str(folder.parent) not in sys.path:
-        # At the end: a corpus called like a module of Python must not hide it.
+        # At the end: a corpus with the name of a Python module must not hide it.
         sys.path.append(str(folder.parent))
     importlib.invalidate_caches()
     name = f"{folder.name}_dataset_builder"
     module = importlib.import_module(f"{folder.name}.{name}")
-    # The file may be a link while its folder is none, so files are compared.
+    # Files are compared, because the file may be a link and its folder none.
     if Path(str(module.__file__)).resolve() != (folder / f"{name}.py").resolve():
         raise UserError(
             f"The name of the corpus {folder} is taken: Python finds "
             f"{module.__file__} under it. Rename the folder and its builder."
         )
-    found = [
+    builders = [
         value
         for value in vars(module).values()
         if isinstance(value, type)
         and issubclass(value, tfds.core.GeneratorBasedBuilder)
         and value.__module__ == module.__name__
     ]
-    if len(found) != 1:
+    if len(builders) != 1:
         raise UserError(
             f"{module.__file__} must define one subclass of "
-            f"tfds.core.GeneratorBasedBuilder. Received: {len(found)}"
+            f"tfds.core.GeneratorBasedBuilder. Received: {len(builders)}"
         )
     _, _, config = dataset.partition("/")
     arguments = {"config": config} if config else {}
-    return _built(dataset, lambda: found[0](data_dir=data_dir, **arguments))
+    return _call_builder(dataset, lambda: builders[0](data_dir=data_dir, **arguments))
 
 
 def _named_builder(dataset: str, data_dir: str | None) -> Builder:
     tfds = _tensorflow_datasets()
     try:
-        return _built(dataset, lambda: tfds.builder(dataset, data_dir=data_dir))
+        return _call_builder(dataset, lambda: tfds.builder(dataset, data_dir=data_dir))
     except tfds.core.DatasetNotFoundError as error:
         folders = [folder for folder in _data_folders() if folder.is_dir()]
         local = {
@@ -189,8 +188,8 @@ def _named_builder(dataset: str, data_dir: str | None) -> Builder:
         ) from error
 
 
-def _built(dataset: str, build: Callable[[], Builder]) -> Builder:
-    """Calls a constructor of TFDS, which raises many things for a wrong name."""
+def _call_builder(dataset: str, build: Callable[[], Builder]) -> Builder:
+    """Calls a constructor of TFDS, which raises many exceptions for a wrong name."""
     tfds = _tensorflow_datasets()
     try:
         return build()
@@ -203,7 +202,7 @@ def _built(dataset: str, build: Callable[[], Builder]) -> Builder:
         ) from error
 
 
-def _languages(
+def _choose_features(
     builder: Builder, dataset: str, source: str | None, target: str | None
 ) -> tuple[str, str]:
     tfds = _tensorflow_datasets()
@@ -213,15 +212,16 @@ def _languages(
         if isinstance(feature, tfds.features.Text)
     ]
     chosen = (source or "source", target or "target")
-    for flag, given, name in (
+    for flag, value, name in (
         ("--source_language", source, chosen[0]),
         ("--target_language", target, chosen[1]),
     ):
         if name not in texts:
-            problem = f"has no text {given!r}" if given else f"needs {flag}"
+            problem = f"has no text {value!r}" if value else f"needs {flag}"
             raise UserError(
                 f"The dataset {dataset} {problem}. {flag} must be one of: "
-                f"{', '.join(texts) or '(it has no text)'}.{_configurations(builder)}"
+                f"{', '.join(texts) or '(it has no text)'}."
+                f"{_list_configurations(builder)}"
             )
     if chosen[0] == chosen[1]:
         raise UserError(
@@ -231,8 +231,8 @@ def _languages(
     return chosen
 
 
-def _configurations(builder: Builder) -> str:
-    # Named without one, a dataset opens its first, and that has other languages.
+def _list_configurations(builder: Builder) -> str:
+    # Without a configuration TFDS opens the first, which has other languages.
     names = list(builder.builder_configs)
     if len(names) < 2:
         return ""
@@ -240,11 +240,11 @@ def _configurations(builder: Builder) -> str:
 
 
 def _preparation_errors() -> tuple[type[Exception], ...]:
-    """Returns what goes wrong when a server, an archive or a disk is at fault."""
+    """Returns the exceptions of failing servers, archives and disks."""
     from tensorflow_datasets.core.download import download_manager, extractor, util
 
     return (
-        OSError,  # those of requests, too
+        OSError,  # includes those of requests
         util.DownloadError,
         download_manager.NonMatchingChecksumError,
         extractor.ExtractError,
@@ -252,17 +252,17 @@ def _preparation_errors() -> tuple[type[Exception], ...]:
 
 
 def _download_and_prepare(builder: Builder, dataset: str) -> None:
-    """Prepares a dataset, with words for each wait.
+    """Prepares a dataset, with a message before each wait.
 
     Without a network TensorFlow Datasets tries ten times to reach its own copies, and
-    then as often each host of the dataset, for minutes and without a word.
+    ten times each host of the dataset, for minutes and without a message.
     """
     from tensorflow_datasets.core.download import downloader
 
     print(f"preparing {dataset} in {builder.data_dir} …", flush=True)
     config = _tensorflow_datasets().download.DownloadConfig()
     retries = downloader.MAX_RETRIES
-    if not _can_be_reached(_COPIES_HOST):
+    if not _is_reachable(_COPIES_HOST):
         print(f"{_COPIES_HOST} cannot be reached; trying other hosts …", flush=True)
         config.try_download_gcs = False
         downloader.MAX_RETRIES = _RETRIES_OFFLINE
@@ -272,12 +272,12 @@ def _download_and_prepare(builder: Builder, dataset: str) -> None:
         downloader.MAX_RETRIES = retries
 
 
-def _can_be_reached(host: str) -> bool:
-    """Returns whether a host answers soon; taken for granted behind a proxy."""
+def _is_reachable(host: str) -> bool:
+    """Returns whether a host accepts connections; behind a proxy, always True."""
     if urllib.request.getproxies():
         return True
     try:
-        socket.create_connection((host, 443), timeout=_ANSWER_SECONDS).close()
+        socket.create_connection((host, 443), timeout=_CONNECT_SECONDS).close()
     except OSError:
         return False
     return True
@@ -290,7 +290,7 @@ def _prepare(builder: Builder, dataset: str, *, may_download: bool) -> None:
             "and prepare it once with --download (it may take hours and many "
             "gigabytes), or give the --data_dir that holds it."
         )
-    # Bars that redraw themselves are for a terminal; standard output is for results.
+    # Progress bars are for a terminal; standard output is for results.
     _tensorflow_datasets().display_progress_bar(sys.stderr.isatty())
     try:
         with contextlib.redirect_stdout(sys.stderr):
