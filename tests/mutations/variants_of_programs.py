@@ -144,6 +144,13 @@ VARIANTS_OF_PROGRAMS: tuple[Mutation, ...] = (
         "offset_QC == -1",
     ),
     Mutation(
+        "a list of sizes in a configuration file is one size",
+        "t2t_keras.serving.config_protos",
+        "_message",
+        'repeated = kind.startswith("repeated ")',
+        "repeated = False",
+    ),
+    Mutation(
         "the next version is the number of versions",
         "t2t_keras.serving.export.saved_model",
         "next_version",
