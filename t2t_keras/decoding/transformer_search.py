@@ -10,7 +10,8 @@ import tensorflow as tf
 from t2t_keras.decoding.beam_search import beam_search
 from t2t_keras.decoding.search_state import BeamSearchResult, axis_size
 from t2t_keras.decoding.settings import BeamSearchSettings, RowOptions
-from t2t_keras.model.transformer import DecodeState, Transformer
+from t2t_keras.model.kv_cache import DecodeState
+from t2t_keras.model.transformer import Transformer
 from t2t_keras.typing import Tensor
 
 

@@ -10,7 +10,7 @@ import keras
 from keras import ops
 
 from t2t_keras.model.dropout import AttentionDropout
-from t2t_keras.model.projection import project
+from t2t_keras.model.layers import project
 from t2t_keras.typing import Tensor
 
 

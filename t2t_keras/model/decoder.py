@@ -11,9 +11,8 @@ import keras
 
 from t2t_keras.model.attention import MultiHeadAttention
 from t2t_keras.model.dropout import fold_in
-from t2t_keras.model.feed_forward import FeedForward
 from t2t_keras.model.kv_cache import KVCache
-from t2t_keras.model.residual import ResidualNorm
+from t2t_keras.model.layers import FeedForward, ResidualNorm
 from t2t_keras.typing import Tensor
 
 

@@ -1,12 +1,13 @@
-"""One matrix for source, target and the projection before the softmax.
+"""Token embedding, shared with the output projection, and positional encoding.
 
-Shapes: B batch, L length, D model width, V vocabulary.
+Shapes: B batch, L length, D model width, V vocabulary, C = D/2 frequencies.
 """
 
 import keras
+import numpy as np
 from keras import ops
 
-from t2t_keras.model.projection import project
+from t2t_keras.model.layers import project
 from t2t_keras.typing import Tensor
 
 
@@ -82,3 +83,129 @@ class SharedEmbedding(keras.layers.Layer):
     def get_config(self):
         sizes = {"vocabulary_size": self.vocabulary_size, "d_model": self.d_model}
         return {**super().get_config(), **sizes}
+
+
+@keras.saving.register_keras_serializable(package="t2t_keras")
+class SinusoidalPositionEncoding(keras.layers.Layer):
+    """Adds sines and cosines of geometrically spaced wavelengths.
+
+    PE(pos, 2i) = sin(pos / 10000^(2i/D)), PE(pos, 2i+1) = cos(the same): sine and
+    cosine alternate, as the paper prints it (ADR 0004).
+
+    Args:
+        max_wavelength: Where the progression of wavelengths ends, over 2 pi.
+        **kwargs: Passed on to `keras.layers.Layer`.
+
+    Call args:
+        embeddings: [B, L, D] float. D is even.
+        positions: Where each token stands in its sentence, from 0. int that
+            broadcasts to [B, L]; 0, 1, 2, ... if None. Several sentences in a row
+            have one each, and so has the newest token in incremental decoding.
+
+    Returns:
+        [B, L, D], in the dtype of `embeddings`.
+
+    Raises:
+        ValueError: If D is odd.
+
+    >>> encode = SinusoidalPositionEncoding(max_wavelength=100.0)
+    >>> print(ops.convert_to_numpy(encode(ops.zeros((1, 2, 4)))).round(4)[0])
+    [[0.     1.     0.     1.    ]
+     [0.8415 0.5403 0.0998 0.995 ]]
+    """
+
+    def __init__(self, max_wavelength: float = 10_000.0, **kwargs):
+        super().__init__(**kwargs)
+        self.max_wavelength = max_wavelength
+
+    def build(self, embeddings_shape):
+        if embeddings_shape[-1] % 2:
+            raise ValueError(
+                "SinusoidalPositionEncoding needs an even model width. "
+                f"Received: embeddings_shape={embeddings_shape}"
+            )
+        self.built = True
+
+    def call(self, embeddings, positions=None):
+        width = embeddings.shape[-1]
+        exponent_C = np.arange(0, width, 2, dtype="float64") / width
+        frequency_C = (self.max_wavelength**-exponent_C).astype("float32")
+        # float32 whatever the dtype policy: bfloat16 cannot tell position 256 from
+        # 257, and would give half of 1,024 positions a neighbor's code.
+        position_BL = ops.cast(_or_counted(positions, embeddings), "float32")
+        angle_BLC = position_BL[..., None] * frequency_C
+        code_BLC2 = ops.stack([ops.sin(angle_BLC), ops.cos(angle_BLC)], axis=-1)
+        batch, length = ops.shape(position_BL)
+        code_BLD = ops.reshape(code_BLC2, (batch, length, width))
+        return embeddings + ops.cast(code_BLD, embeddings.dtype)
+
+    def compute_output_shape(self, embeddings_shape):
+        return embeddings_shape
+
+    def get_config(self):
+        return {**super().get_config(), "max_wavelength": self.max_wavelength}
+
+
+@keras.saving.register_keras_serializable(package="t2t_keras")
+class LearnedPositionEncoding(keras.layers.Layer):
+    """Adds a trained vector for each position (Table 3, row E).
+
+    Args:
+        max_length: Number of positions there are vectors for.
+        **kwargs: Passed on to `keras.layers.Layer`.
+
+    Call args:
+        embeddings: [B, L, D] float, L at most `max_length` where `positions` are
+            not given.
+        positions: As in `SinusoidalPositionEncoding`. Positions past the last one
+            take the last one's vector.
+
+    Returns:
+        [B, L, D], in the dtype of `embeddings`.
+
+    Raises:
+        ValueError: If L is known and larger than `max_length`, and `positions` are
+            not given.
+    """
+
+    def __init__(self, max_length: int, **kwargs):
+        super().__init__(**kwargs)
+        self.max_length = max_length
+
+    def build(self, embeddings_shape):
+        width = embeddings_shape[-1]
+        self.positions = self.add_weight(
+            name="positions",
+            shape=(self.max_length, width),
+            # The scale of a sinusoid's mean square, so that rows compare fairly.
+            initializer=keras.initializers.RandomNormal(stddev=0.5**0.5),
+        )
+        self.built = True
+
+    def call(self, embeddings, positions=None):
+        length = embeddings.shape[1] if positions is None else None
+        if length is not None and length > self.max_length:
+            raise ValueError(
+                f"There are learned vectors for {self.max_length} positions. "
+                f"Received: {length} tokens. Train with a larger max_length, or use "
+                "sinusoids, which have no last position."
+            )
+        position_BL = _or_counted(positions, embeddings)
+        position_BL = ops.minimum(position_BL, self.max_length - 1)
+        return embeddings + ops.take(self.positions, position_BL, axis=0)
+
+    def compute_output_shape(self, embeddings_shape):
+        return embeddings_shape
+
+    def get_config(self):
+        return {**super().get_config(), "max_length": self.max_length}
+
+
+def _or_counted(positions: Tensor | None, embeddings: Tensor) -> Tensor:
+    """Returns positions as [B, L] or [1, L] int, 0, 1, 2, ... where none are given."""
+    if positions is None:
+        return ops.expand_dims(ops.arange(ops.shape(embeddings)[1]), axis=0)
+    given: Tensor = ops.convert_to_tensor(positions)
+    while len(given.shape) < 2:
+        given = ops.expand_dims(given, axis=0)
+    return given

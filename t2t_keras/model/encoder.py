@@ -7,9 +7,8 @@ import keras
 
 from t2t_keras.model.attention import MultiHeadAttention
 from t2t_keras.model.dropout import fold_in
-from t2t_keras.model.feed_forward import FeedForward
+from t2t_keras.model.layers import FeedForward, ResidualNorm
 from t2t_keras.model.neighborhood_attention import NeighborhoodAttention
-from t2t_keras.model.residual import ResidualNorm
 
 
 @keras.saving.register_keras_serializable(package="t2t_keras")

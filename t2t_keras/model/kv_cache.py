@@ -89,6 +89,25 @@ class KVCache(NamedTuple):
         return KVCache(*(_grow(part, kept_slots, new_slots) for part in self))
 
 
+class DecodeState(NamedTuple):
+    """KV caches of all decoder layers, and the source mask; tensors are [B, ...].
+
+    Attributes:
+        self_attention: The KV cache of each decoder layer: tokens decoded so far.
+        cross_attention: The KV cache of each decoder layer: the encoder's output.
+        source_mask: [B, 1, S] bool, True on real source tokens.
+    """
+
+    self_attention: list[KVCache]
+    cross_attention: list[KVCache]
+    source_mask: Tensor
+
+    def grow(self, kept_slots: Tensor, new_slots: Tensor | int) -> "DecodeState":
+        """Returns the state after `KVCache.grow` of each layer's self-attention."""
+        caches = [cache.grow(kept_slots, new_slots) for cache in self.self_attention]
+        return self._replace(self_attention=caches)
+
+
 def _empty(
     batch: int | Tensor, heads: int, slots: int | Tensor, size: int, dtype: str
 ) -> Tensor:

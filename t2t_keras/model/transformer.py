@@ -11,18 +11,14 @@ from keras import ops
 
 from t2t_keras.model.decoder import DecodeContext, Decoder
 from t2t_keras.model.dropout import Dropout, DropoutKeyGenerator, fold_in
-from t2t_keras.model.embedding import SharedEmbedding
-from t2t_keras.model.encoder import Encoder
-from t2t_keras.model.kv_cache import KVCache
-from t2t_keras.model.masks import (
-    causal_mask,
-    padding_mask,
-    segment_mask,
-)
-from t2t_keras.model.position_encoding import (
+from t2t_keras.model.embedding import (
     LearnedPositionEncoding,
+    SharedEmbedding,
     SinusoidalPositionEncoding,
 )
+from t2t_keras.model.encoder import Encoder
+from t2t_keras.model.kv_cache import DecodeState
+from t2t_keras.model.masks import causal_mask, padding_mask, segment_mask
 from t2t_keras.typing import (
     DECODER_INPUT_TOKENS,
     DECODER_POSITIONS,
@@ -39,25 +35,6 @@ _STACK_SETTINGS = (
     *("num_layers", "num_heads", "d_k", "d_v", "d_ff"),
     *("dropout_rate", "attention_dropout_rate"),
 )
-
-
-class DecodeState(NamedTuple):
-    """All that decoding knows of a batch of sentences; every tensor is [B, ...].
-
-    Attributes:
-        self_attention: The KV cache of each decoder layer: tokens decoded so far.
-        cross_attention: The KV cache of each decoder layer: the encoder's output.
-        source_mask: [B, 1, S] bool, True on real source tokens.
-    """
-
-    self_attention: list[KVCache]
-    cross_attention: list[KVCache]
-    source_mask: Tensor
-
-    def grow(self, kept_slots: Tensor, new_slots: Tensor | int) -> "DecodeState":
-        """Returns the state after `KVCache.grow` of each layer's self-attention."""
-        grown = [cache.grow(kept_slots, new_slots) for cache in self.self_attention]
-        return self._replace(self_attention=grown)
 
 
 class DecodeKernels(NamedTuple):

@@ -113,7 +113,7 @@ UNSOUND_ROWS = (
     ("model/masks.py", "layers/test_mask.py::test_x", "is missing"),
     ("model/masks.py", "model/test_masks.py::test_nothing_of_it", "no test"),
     # A function of the file, but no test.
-    ("model/residual.py", "model/test_residual.py::rng", "no test"),
+    ("model/layers.py", "model/test_layers.py::rng", "no test"),
     (
         "input_pipeline/batches/batching.py",
         "model/test_transformer.py::test_logits_are_the_papers",

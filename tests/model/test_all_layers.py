@@ -12,15 +12,14 @@ import t2t_keras.model
 from t2t_keras.model.attention import MultiHeadAttention
 from t2t_keras.model.decoder import Decoder, DecoderLayer
 from t2t_keras.model.dropout import AttentionDropout, Dropout
-from t2t_keras.model.embedding import SharedEmbedding
-from t2t_keras.model.encoder import Encoder, EncoderLayer
-from t2t_keras.model.feed_forward import FeedForward
-from t2t_keras.model.neighborhood_attention import NeighborhoodAttention
-from t2t_keras.model.position_encoding import (
+from t2t_keras.model.embedding import (
     LearnedPositionEncoding,
+    SharedEmbedding,
     SinusoidalPositionEncoding,
 )
-from t2t_keras.model.residual import ResidualNorm
+from t2t_keras.model.encoder import Encoder, EncoderLayer
+from t2t_keras.model.layers import FeedForward, ResidualNorm
+from t2t_keras.model.neighborhood_attention import NeighborhoodAttention
 from tests.model.check_layer import check_layer
 from tests.model.layer_case import Case
 

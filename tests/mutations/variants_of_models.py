@@ -26,7 +26,7 @@ VARIANTS_OF_MODELS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "position wavelengths go twice as far",
-        "t2t_keras.model.position_encoding",
+        "t2t_keras.model.embedding",
         "SinusoidalPositionEncoding.call",
         "np.arange(0, width, 2, dtype='float64') / width",
         "np.arange(0, width, 2, dtype='float64') / (width // 2)",
@@ -47,7 +47,7 @@ VARIANTS_OF_MODELS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "the residual connection is missing",
-        "t2t_keras.model.residual",
+        "t2t_keras.model.layers",
         "ResidualNorm.call",
         "inputs + dropped",
         "dropped",

@@ -16,7 +16,7 @@ from t2t_keras.input_pipeline.corpora.corpus import open_corpus
 from t2t_keras.input_pipeline.records.tokenized import tokenize_corpus
 from t2t_keras.model.attention import MultiHeadAttention
 from t2t_keras.model.dropout import Dropout
-from t2t_keras.model.feed_forward import FeedForward
+from t2t_keras.model.layers import FeedForward
 from t2t_keras.runs import corpora, models, optimization
 from t2t_keras.settings.config import (
     DataConfig,

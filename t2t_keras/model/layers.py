@@ -1,0 +1,121 @@
+"""Layers of encoder and decoder: dense projection, feed-forward network, residual norm.
+
+Shapes: B batch, L length, D model width, F inner width, N width of a projection.
+"""
+
+import keras
+from keras import ops
+
+from t2t_keras.model.dropout import Dropout
+from t2t_keras.typing import Tensor
+
+
+def project(inputs: Tensor, *kernels: Tensor) -> list[Tensor]:
+    """Returns `inputs @ kernel` for each kernel.
+
+    All positions of all rows are the rows of one matrix, and the kernels stand side
+    by side in another: one large product is faster than several small ones, and than
+    a batch of products, whose gradient would keep a copy of the kernel for each row
+    of the batch. Where there are many rows, copying the kernels costs little beside it.
+
+    Args:
+        inputs: [B, L, D] float.
+        *kernels: [D, N] float each, N of its own; taken in the dtype of `inputs`.
+
+    Returns:
+        [B, L, N] for each kernel, in the dtype of `inputs`.
+    """
+    batch, length, width = ops.shape(inputs)
+    sizes = [kernel.shape[1] for kernel in kernels]
+    side_by_side = [ops.cast(kernel, inputs.dtype) for kernel in kernels]
+    kernel_DN = side_by_side[0]
+    if len(kernels) > 1:
+        kernel_DN = ops.concatenate(side_by_side, axis=1)
+    products = ops.matmul(ops.reshape(inputs, (-1, width)), kernel_DN)
+    ends = [sum(sizes[: i + 1]) for i in range(len(sizes) - 1)]
+    parts = ops.split(products, ends, axis=1) if ends else [products]
+    return [ops.reshape(part, (batch, length, part.shape[1])) for part in parts]
+
+
+@keras.saving.register_keras_serializable(package="t2t_keras")
+class FeedForward(keras.layers.Layer):
+    """max(0, x W_1 + b_1) W_2 + b_2 at every position alike, equation 2.
+
+    Args:
+        d_ff: Inner width, F.
+        **kwargs: Passed on to `keras.layers.Layer`.
+
+    Call args:
+        inputs: [B, L, D] float.
+
+    Returns:
+        [B, L, D].
+    """
+
+    def __init__(self, d_ff: int, **kwargs):
+        super().__init__(**kwargs)
+        self.d_ff = d_ff
+
+    def build(self, inputs_shape):
+        self.inner = keras.layers.Dense(
+            self.d_ff, activation="relu", name="inner", dtype=self.dtype_policy
+        )
+        self.outer = keras.layers.Dense(
+            inputs_shape[-1], name="outer", dtype=self.dtype_policy
+        )
+        self.inner.build(inputs_shape)
+        self.outer.build((*inputs_shape[:-1], self.d_ff))
+        self.built = True
+
+    def call(self, inputs):
+        # One matrix, not one for each row of the batch: see `project`.
+        rows = ops.reshape(inputs, (-1, inputs.shape[-1]))
+        return ops.reshape(self.outer(self.inner(rows)), ops.shape(inputs))
+
+    def compute_output_shape(self, inputs_shape):
+        return inputs_shape
+
+    def get_config(self):
+        return {**super().get_config(), "d_ff": self.d_ff}
+
+
+@keras.saving.register_keras_serializable(package="t2t_keras")
+class ResidualNorm(keras.layers.Layer):
+    """LayerNorm(x + Dropout(Sublayer(x))): the paper's post-norm (ADR 0006).
+
+    Args:
+        dropout_rate: P_drop of the sub-layer's output.
+        **kwargs: Passed on to `keras.layers.Layer`.
+
+    Call args:
+        inputs: [B, L, D] float, the x.
+        sublayer_outputs: [B, L, D] float, the Sublayer(x).
+        dropout_keys: [B] uint32, or None to drop nothing.
+
+    Returns:
+        [B, L, D].
+    """
+
+    def __init__(self, dropout_rate: float, **kwargs):
+        super().__init__(**kwargs)
+        self.dropout_rate = dropout_rate
+        self.dropout = Dropout(dropout_rate, name="dropout", dtype=self.dtype_policy)
+        # Keras' default epsilon of 1e-3 is a thousand times the authors' code's.
+        self.norm = keras.layers.LayerNormalization(
+            epsilon=1e-6, name="norm", dtype=self.dtype_policy
+        )
+
+    def build(self, inputs_shape, sublayer_outputs_shape=None):
+        self.dropout.build(inputs_shape)
+        self.norm.build(inputs_shape)
+        self.built = True
+
+    def call(self, inputs, sublayer_outputs, dropout_keys=None):
+        dropped = self.dropout(sublayer_outputs, dropout_keys=dropout_keys)
+        return self.norm(inputs + dropped)
+
+    def compute_output_shape(self, inputs_shape, sublayer_outputs_shape=None):
+        return inputs_shape
+
+    def get_config(self):
+        return {**super().get_config(), "dropout_rate": self.dropout_rate}
