@@ -31,7 +31,7 @@ from t2t_keras.settings.config import (
     ModelConfig,
     TrainingConfig,
 )
-from t2t_keras.training.flops import training_flops
+from t2t_keras.training.profiling import training_flops
 from t2t_keras.typing import BatchSize
 
 # Two layers, so that all of it takes minutes.
@@ -94,7 +94,9 @@ class Way:
         """Goes through every shape once, with a line for each."""
         for shape in self._strategy.shapes:
             begin = time.perf_counter()
-            sums = self._product.stepper.rehearse(self._batches.padding_batch(shape))
+            sums = self._product.stepper.compile_step(
+                self._batches.padding_batch(shape)
+            )
             float(sums.gradient_norm)
             self.first_seconds.append(time.perf_counter() - begin)
             print(

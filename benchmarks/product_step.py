@@ -11,8 +11,8 @@ from t2t_keras.model.transformer import Transformer
 from t2t_keras.runs import models, optimization
 from t2t_keras.settings.config import ExperimentConfig
 from t2t_keras.settings.flags import config_from_flagfile
-from t2t_keras.training.flops import training_flops
 from t2t_keras.training.optimizer import SummedGradientAdam
+from t2t_keras.training.profiling import training_flops
 from t2t_keras.training.step import Stepper
 from t2t_keras.typing import Batch, BatchShape, BatchSize
 

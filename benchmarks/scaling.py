@@ -5,7 +5,7 @@
 One small model, and from it one size changed at a time: tokens of a batch, length of
 a sentence, layers, width. Every step is compiled first; then all are timed in turn,
 several rounds, so that a machine that drifts drifts for all. Counted are matrix
-products (t2t_keras/training/flops.py); what a token costs beyond them shows as a
+products (t2t_keras/training/profiling.py); what a token costs beyond them shows as a
 change of seconds per FLOP.
 """
 

@@ -42,7 +42,7 @@ from benchmarks.xla_program.program_text import (
     replaced_arguments,
     with_computed_constants,
 )
-from t2t_keras.training.shares import share_of
+from t2t_keras.training.step import shard_batch
 from t2t_keras.typing import Batch
 
 # A constant that grows with batch or vocabulary would be compiled in, and is a fault.
@@ -110,11 +110,11 @@ def write_program(
     Raises:
         RuntimeError: If the program is not what the manifest would say of it.
     """
-    share = share_of(batch, replica=0, num_local=1)
-    text, variables = traced_program(step, share)
+    shard = shard_batch(batch, replica=0, num_local=1)
+    text, variables = traced_program(step, shard)
     features = [
-        Argument(name, share[name].shape, str(share[name].dtype), is_state=False)
-        for name in sorted(share)
+        Argument(name, shard[name].shape, str(shard[name].dtype), is_state=False)
+        for name in sorted(shard)
     ]
     values = {variable.path: np.asarray(variable.value) for variable in variables}
     arguments = (*features, *(_state(name, value) for name, value in values.items()))
@@ -136,30 +136,30 @@ def write_program(
     )
     folder.mkdir(parents=True, exist_ok=True)
     (folder / PROGRAM_FILE).write_text(text, encoding="utf-8")
-    np.savez(folder / BATCH_FILE, **share)
+    np.savez(folder / BATCH_FILE, **shard)
     if initial_values:
         np.savez(folder / INITIAL_FILE, **values)
     manifest.save(folder)
     return manifest
 
 
-def traced_program(step: ProductStep, share: Batch) -> tuple[str, list[Any]]:
+def traced_program(step: ProductStep, shard: Batch) -> tuple[str, list[Any]]:
     """Returns a step's StableHLO and the variables behind its arguments, in order.
 
-    Its arguments are the features of `share` by name, then those variables; its
+    Its arguments are the features of `shard` by name, then those variables; its
     results are `SUMS`, then next values of variables.
 
     Raises:
         RuntimeError: If it rests on anything but model and optimizer.
     """
-    names = sorted(share)
+    names = sorted(shard)
 
     def update(*features: Any) -> list[Any]:
         sums = step.stepper.train_replica(dict(zip(names, features, strict=True)))
         # Nothing constant: XLA would leave it out of the results.
         return [*sums.losses, sums.gradient_norm]
 
-    specs = [tf.TensorSpec(share[name].shape, share[name].dtype) for name in names]
+    specs = [tf.TensorSpec(shard[name].shape, shard[name].dtype) for name in names]
     traced = tf.function(update, jit_compile=True)
     text = traced.experimental_get_compiler_ir(*specs)(
         stage="stablehlo", platform_name="CPU"

@@ -31,7 +31,7 @@ from t2t_keras.runs.model_dir import ModelDir, package_versions
 from t2t_keras.runs.tasks import Task, task_for
 from t2t_keras.settings.config import ExperimentConfig
 from t2t_keras.text.vocabulary import SubwordVocabulary
-from t2t_keras.training.shares import computed_rows
+from t2t_keras.training.step import computed_rows
 from t2t_keras.typing import BatchShape
 
 # Updates that see all pairs once: with fewer, each is nearly all the text there is.

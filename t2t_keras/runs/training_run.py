@@ -17,16 +17,15 @@ from t2t_keras.runs.tasks import Task
 from t2t_keras.runs.workers import check_agreement, chief_first
 from t2t_keras.settings.config import ExperimentConfig
 from t2t_keras.training.checkpoints import CheckpointState, CheckpointStore
-from t2t_keras.training.flops import (
-    TrainingCost,
+from t2t_keras.training.loop import Hooks, Intervals, train_loop
+from t2t_keras.training.meter import Meter, MeterSums, TrainingCost
+from t2t_keras.training.nonfinite import NonFiniteGuard, norms_by_name, weight_norm
+from t2t_keras.training.preflight import preflight
+from t2t_keras.training.profiling import (
+    StepProfiler,
     matrix_product_ceiling,
     training_flops,
 )
-from t2t_keras.training.loop import Hooks, Intervals, train_loop
-from t2t_keras.training.meter import Meter, MeterSums
-from t2t_keras.training.nonfinite import NonFiniteGuard, norms_by_name, weight_norm
-from t2t_keras.training.preflight import preflight
-from t2t_keras.training.profiling import StepProfiler
 from t2t_keras.training.progress import (
     MetricsFile,
     OnRecord,

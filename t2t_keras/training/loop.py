@@ -121,7 +121,7 @@ def train_loop(
             log_due = last or step % intervals.log_steps == 0
             sums = stepper.train(batch, stop=bool(signals), timed=log_due)
             hooks.after_step(step, sums)
-            made.append(Update(step, stepper.computed(size), sums))
+            made.append(Update(step, stepper.computed_size(size), sums))
             # A number is waited for only where others have a say in it.
             stop = float(sums.stops) > 0 if hooks.together else bool(signals)
             bad = hooks.together and bool(float(sums.skipped))

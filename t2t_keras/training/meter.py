@@ -10,7 +10,6 @@ from typing import NamedTuple, TypeVar
 import numpy as np
 import tensorflow as tf
 
-from t2t_keras.training.flops import TrainingCost
 from t2t_keras.training.update import StepSums
 from t2t_keras.typing import BatchSize
 
@@ -44,6 +43,18 @@ def read_updates(updates: Sequence[Update]) -> list[Update]:
         update._replace(sums=tf.nest.pack_sequence_as(update.sums, numbers))
         for update, numbers in zip(updates, rows.tolist(), strict=True)
     ]
+
+
+class TrainingCost(NamedTuple):
+    """What training has cost so far, up to some step.
+
+    Attributes:
+        seconds: Spent on updates; evaluations and checkpoints do not count.
+        flops: Counted from shapes, padding included.
+    """
+
+    seconds: float = 0.0
+    flops: float = 0.0
 
 
 @dataclasses.dataclass

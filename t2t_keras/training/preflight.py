@@ -10,8 +10,7 @@ import tensorflow as tf
 
 from t2t_keras.errors import UserError
 from t2t_keras.training.progress import as_duration
-from t2t_keras.training.shares import micro_batch_count, shape_of
-from t2t_keras.training.step import Stepper
+from t2t_keras.training.step import Stepper, batch_shape, micro_batch_count
 from t2t_keras.typing import Batch, BatchShape
 
 _TO_EVALUATE = " to evaluate"
@@ -43,7 +42,7 @@ def preflight(
     """
     start = time.monotonic()
     log("compiling …" if only_these else "trying the largest batches …")
-    trained = _tried(stepper, stepper.rehearse, to_train, "", log, together)
+    trained = _tried(stepper, stepper.compile_step, to_train, "", log, together)
     evaluated = _tried(
         stepper, stepper.evaluate, to_evaluate, _TO_EVALUATE, log, together
     )
@@ -71,7 +70,7 @@ def _tried(
     shapes = []
     for batch in batches:
         before = time.monotonic()
-        shape = shape_of(batch)
+        shape = batch_shape(batch)
         try:
             run(batch)
         except tf.errors.ResourceExhaustedError as error:
@@ -98,7 +97,7 @@ def _too_large(
     stepper: Stepper, run: Callable[..., object], batch: Batch, purpose: str
 ) -> UserError:
     """Returns the error that says the most tokens that fit, found by bisection."""
-    rows, source, target = shape_of(batch)
+    rows, source, target = batch_shape(batch)
     length = max(source, target)
     at_a_time = _rows_at_a_time(stepper, rows, length)
     name = _name(stepper, batch, purpose)
@@ -133,7 +132,7 @@ def _too_large(
 
 def _too_large_for_one(stepper: Stepper, batch: Batch, purpose: str) -> UserError:
     """Returns the error that says what to try where others wait for this process."""
-    rows, source, target = shape_of(batch)
+    rows, source, target = batch_shape(batch)
     length = max(source, target)
     half = _rows_at_a_time(stepper, rows, length) // 2
     advice = "Lower --max_length, or make the model smaller."
@@ -146,7 +145,7 @@ def _too_large_for_one(stepper: Stepper, batch: Batch, purpose: str) -> UserErro
 
 
 def _name(stepper: Stepper, batch: Batch, purpose: str) -> str:
-    rows, source, target = shape_of(batch)
+    rows, source, target = batch_shape(batch)
     name = f"A batch of {rows} x ({source} + {target}) tokens{purpose}"
     if stepper.max_tokens is None:
         return name
@@ -156,5 +155,5 @@ def _name(stepper: Stepper, batch: Batch, purpose: str) -> str:
 
 def _rows_at_a_time(stepper: Stepper, rows: int, length: int) -> int:
     """Returns how many rows of a batch a device computes at a time."""
-    share = -(-rows // stepper.num_local_replicas)
-    return -(-share // micro_batch_count(share, length, stepper.max_tokens))
+    shard_rows = -(-rows // stepper.num_local_replicas)
+    return -(-shard_rows // micro_batch_count(shard_rows, length, stepper.max_tokens))

@@ -1,42 +1,43 @@
-"""Updates and evaluations on as many replicas as there are.
+"""Training step on all replicas: shards of a batch, and micro-batches of a shard.
+
+A device that cannot hold its shard computes it as micro-batches: gradient accumulation.
 
 Shapes: B rows of a batch, L length.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from typing import Any
 
 import numpy as np
 import tensorflow as tf
 
-from t2t_keras.training.shares import (
-    check_compiled,
-    computed_rows,
-    micro_batch_count,
-    micro_batches,
-    shape_of,
-    share_of,
-)
 from t2t_keras.training.strategy import num_processes
 from t2t_keras.training.update import (
+    ROW_NUMBERS,
     ReplicaUpdate,
     StepFlags,
     StepSums,
 )
-from t2t_keras.typing import Batch, BatchShape, BatchSize
+from t2t_keras.typing import (
+    DECODER_TARGET_TOKENS,
+    ENCODER_INPUT_TOKENS,
+    Batch,
+    BatchShape,
+    BatchSize,
+)
 
 
 class Stepper:
     """Trains and evaluates a model on batches, under a distribution strategy.
 
-    A batch is cut into the replicas' shares, and theirs maybe into micro-batches; what
-    a replica computes of it is the update. ADR 0010.
+    Each replica gets a shard of the batch, cut into micro-batches where it is too large
+    to be computed at once. `ReplicaUpdate` is the computation of one replica. ADR 0010.
 
     Args:
-        update: What each replica does. Its model was made under the strategy.
+        update: The computation of each replica. Its model was built under the strategy.
         strategy: The replicas.
         max_tokens: Most positions of one side that a replica computes at a time; a
-            larger share is cut into micro-batches. None for no limit.
+            larger shard is cut into micro-batches. None for no limit.
     """
 
     def __init__(
@@ -50,15 +51,15 @@ class Stepper:
         self._strategy = strategy
         self._num_local = strategy.num_replicas_in_sync // num_processes(strategy)
         self._max_tokens = max_tokens
-        # Shapes that there are programs for; None while more may come.
+        # Shapes with a compiled program; None while others are allowed.
         self._trainable: frozenset[BatchShape] | None = None
         self._evaluable: frozenset[BatchShape] | None = None
         self._train, self._train_accumulated = (
-            self._distributed(update.train, update.train_signature, rank)
+            self._trace_distributed(update.train, update.train_signature, rank)
             for rank in (2, 3)
         )
-        self._evaluate = self._distributed(
-            lambda share, _: update.evaluate(share),
+        self._evaluate = self._trace_distributed(
+            lambda shard, _: update.evaluate(shard),
             update.evaluation_signature,
             rank=2,
         )
@@ -70,32 +71,32 @@ class Stepper:
 
         Args:
             batch: Features [B, L] as NumPy arrays: this process's rows of a global
-                batch, as many as each other's.
-            stop: Whether this process was asked to stop, which all are told.
-            timed: Whether to time what several replicas do together.
+                batch. Every process has the same number of rows.
+            stop: Whether this process was asked to stop; the sums tell all processes.
+            timed: Whether to measure the time of the all-reduce.
 
         Raises:
-            ValueError: If the batch is of a shape that `allow_only` left out.
+            ValueError: If `allow_only` excludes the shape of the batch.
         """
         check_compiled(batch, self._trainable, "to train on")
         return self._run_training(batch, StepFlags(stop=float(stop), timed=timed))
 
-    def train_replica(self, share: Batch) -> StepSums:
-        """Makes an update with one replica's share, as a function to be traced.
+    def train_replica(self, shard: Batch) -> StepSums:
+        """Makes an update with one replica's shard; for use inside a traced function.
 
-        `train` is this on all replicas; where there is one, an update is one program.
+        `train` runs this on all replicas. With one replica, an update is one program.
 
         Args:
-            share: Features [B, L] and `ROW_NUMBERS`, as `share_of` returns them.
+            shard: Features [B, L] and `ROW_NUMBERS`, as `shard_batch` returns them.
         """
-        return self._update.train(share, StepFlags())
+        return self._update.train(shard, StepFlags())
 
-    def rehearse(self, batch: Batch, max_tokens: int | None = None) -> StepSums:
-        """Goes through an update that changes nothing, so that it is compiled.
+    def compile_step(self, batch: Batch, max_tokens: int | None = None) -> StepSums:
+        """Compiles the step by an update that changes no weight and no count.
 
         Args:
             batch: See `train`.
-            max_tokens: In place of the stepper's own; None for that.
+            max_tokens: Limit for this call. Default: the limit of the stepper.
         """
         return self._run_training(batch, StepFlags(counts=False), max_tokens)
 
@@ -107,7 +108,7 @@ class Stepper:
 
     @property
     def num_local_replicas(self) -> int:
-        """On how many devices of this process it computes."""
+        """Number of devices of this process."""
         return self._num_local
 
     @property
@@ -115,8 +116,8 @@ class Stepper:
         """Most positions of one side that a device computes at a time."""
         return self._max_tokens
 
-    def computed(self, size: BatchSize) -> BatchSize:
-        """Returns a batch's size with the rows of padding that make shares even."""
+    def computed_size(self, size: BatchSize) -> BatchSize:
+        """Returns a batch's size including the rows of padding that even out shards."""
         rows = computed_rows(
             size.shape.rows,
             max(size.shape[1:]),
@@ -130,16 +131,18 @@ class Stepper:
 
         Args:
             batch: See `train`.
-            max_tokens: In place of the stepper's own; None for that.
+            max_tokens: Limit for this call. Default: the limit of the stepper.
 
         Raises:
-            ValueError: If the batch is of a shape that `allow_only` left out.
+            ValueError: If `allow_only` excludes the shape of the batch.
         """
         check_compiled(batch, self._evaluable, "to evaluate")
         count = self._micro_batch_count(batch, max_tokens)
         parts = []
         for i in range(count):
-            part = self._spread(batch, lambda share, i=i: _part(share, count, i))
+            part = self._distribute(
+                batch, lambda shard, i=i: _select_micro_batch(shard, count, i)
+            )
             parts.append(self._evaluate(part, StepFlags()))
         return tf.nest.map_structure(lambda *values: sum(values), *parts)
 
@@ -148,44 +151,47 @@ class Stepper:
     ) -> StepSums:
         count = self._micro_batch_count(batch, max_tokens)
         if count == 1:
-            return self._train(self._spread(batch), flags)
-        cut = self._spread(batch, lambda share: micro_batches(share, count))
-        return self._train_accumulated(cut, flags)
+            return self._train(self._distribute(batch), flags)
+        parts = self._distribute(batch, lambda shard: micro_batches(shard, count))
+        return self._train_accumulated(parts, flags)
 
     def _micro_batch_count(self, batch: Batch, max_tokens: int | None) -> int:
-        rows, *lengths = shape_of(batch)
-        share = -(-rows // self._num_local)
-        return micro_batch_count(share, max(lengths), max_tokens or self._max_tokens)
+        rows, *lengths = batch_shape(batch)
+        shard_rows = -(-rows // self._num_local)
+        return micro_batch_count(
+            shard_rows, max(lengths), max_tokens or self._max_tokens
+        )
 
-    def _spread(self, batch: Batch, cut: Callable[[Batch], Batch] | None = None) -> Any:
-        """Returns a batch with each replica's share of it, maybe cut further."""
+    def _distribute(
+        self, batch: Batch, cut: Callable[[Batch], Batch] | None = None
+    ) -> Any:
+        """Returns the shard of each local replica, passed through `cut` if given."""
 
-        def share(context: Any) -> Batch:
+        def make_shard(context: Any) -> Batch:
             replica = context.replica_id_in_sync_group
-            part = share_of(batch, replica, self._num_local)
+            part = shard_batch(batch, replica, self._num_local)
             return cut(part) if cut else part
 
-        return self._strategy.experimental_distribute_values_from_function(share)
+        return self._strategy.experimental_distribute_values_from_function(make_shard)
 
-    def _spread_signature(
+    def _distributed_signature(
         self, batch_spec: dict[str, tf.TensorSpec], rank: int
     ) -> dict[str, Any]:
-        """Returns the type of a spread batch of any size.
+        """Returns the type of a distributed batch of any size.
 
-        One fixed signature, and not tf.function's own relaxing of shapes: that
-        traces once more for the first shape it sees, and rounds otherwise in the
-        last bits there. A run that goes on has another first batch than the run
-        that it continues.
+        One fixed signature instead of tf.function's own relaxation of shapes, which
+        traces the first shape separately and rounds its last bits differently. A
+        resumed run has another first batch than the run that it continues.
         """
         ones, twos = (
-            self._spread(
+            self._distribute(
                 {
                     name: np.zeros(
                         [self._num_local * size, size], spec.dtype.as_numpy_dtype
                     )
                     for name, spec in batch_spec.items()
                 },
-                (lambda share, n=size: _repeated(share, n)) if rank == 3 else None,
+                (lambda shard, n=size: _repeat(shard, n)) if rank == 3 else None,
             )
             for size in (1, 2)
         )
@@ -196,27 +202,138 @@ class Stepper:
             for name in ones
         }
 
-    def _distributed(
+    def _trace_distributed(
         self, replica_step: Callable, batch_spec: dict[str, tf.TensorSpec], rank: int
     ) -> Callable:
-        """Returns a traced function of a spread batch, for all shapes alike."""
+        """Returns a function of a distributed batch, with one trace for all shapes."""
 
         def run(batch: Batch, flags: StepFlags) -> StepSums:
             sums = self._strategy.run(replica_step, args=(batch, flags))
-            # All replicas have the sums of all.
+            # Every replica has the sums over all replicas.
             return tf.nest.map_structure(
                 lambda part: self._strategy.experimental_local_results(part)[0], sums
             )
 
         flag, number = tf.TensorSpec([], tf.bool), tf.TensorSpec([], tf.float32)
         flags_spec = StepFlags(counts=flag, stop=number, timed=flag)
-        signature = [self._spread_signature(batch_spec, rank), flags_spec]
+        signature = [self._distributed_signature(batch_spec, rank), flags_spec]
         return tf.function(run, input_signature=signature, autograph=False)
 
 
-def _part(share: Batch, count: int, i: int) -> Batch:
-    return {name: part[i] for name, part in micro_batches(share, count).items()}
+def shard_batch(batch: Batch, replica: int, num_local: int) -> Batch:
+    """Returns the rows of a replica: equal shards, in order, padded at the end.
+
+    Rows of padding have weight 0, so the number of replicas does not change the
+    meaning of a batch.
+
+    Args:
+        batch: Features [B, L] as NumPy arrays, all with the same B: the rows of this
+            process. Every process has the same number of rows.
+        replica: Number of the replica among those of all processes, from 0.
+        num_local: Number of replicas of each process.
+
+    Returns:
+        Features [ceil(B / num_local), L], and `ROW_NUMBERS`.
+    """
+    total = len(next(iter(batch.values())))
+    rows = -(-total // num_local)
+    first = replica % num_local * rows
+    shard = {
+        name: pad_rows(np.asarray(feature)[first : first + rows], rows)
+        for name, feature in batch.items()
+    }
+    numbers = np.arange(replica * rows, (replica + 1) * rows, dtype=np.int32)
+    return {**shard, ROW_NUMBERS: numbers}
 
 
-def _repeated(share: Batch, count: int) -> Batch:
-    return {name: np.stack([part] * count) for name, part in share.items()}
+def micro_batch_count(rows: int, length: int, max_tokens: int | None) -> int:
+    """Returns the number of micro-batches that a replica's shard is computed in.
+
+    They are equal in size, so the last may end with rows of padding. Up to twice the
+    necessary number is tried, and the number with the fewest such rows wins.
+
+    Args:
+        rows: Number of rows of the shard.
+        length: Length of its longer side, padding counted.
+        max_tokens: Most positions of one side at a time; None for no limit.
+
+    >>> micro_batch_count(rows=10, length=50, max_tokens=200)  # not 3 parts of 4 rows
+    5
+    """
+    if max_tokens is None:
+        return 1
+    fewest = -(-rows // max(1, min(rows, max_tokens // length)))
+    return min(range(fewest, 2 * fewest), key=lambda count: count * -(-rows // count))
+
+
+def computed_rows(
+    rows: int, length: int, *, num_replicas: int, max_tokens: int | None
+) -> int:
+    """Returns the number of rows computed for a batch, rows of padding included.
+
+    Args:
+        rows: Number of rows of the global batch.
+        length: Length of its longer side, padding counted.
+        num_replicas: Number of replicas of all processes.
+        max_tokens: See `micro_batch_count`.
+
+    >>> computed_rows(rows=10, length=50, num_replicas=4, max_tokens=None)
+    12
+    """
+    shard_rows = -(-rows // num_replicas)
+    count = micro_batch_count(shard_rows, length, max_tokens)
+    return num_replicas * count * -(-shard_rows // count)
+
+
+def micro_batches(shard: Batch, count: int) -> Batch:
+    """Returns a shard cut into micro-batches, features [count, ceil(B / count), L].
+
+    The last micro-batch is filled up with rows of padding, whose row number is 0.
+    """
+    rows = -(-len(shard[ROW_NUMBERS]) // count)
+    return {
+        name: pad_rows(feature, count * rows).reshape(count, rows, *feature.shape[1:])
+        for name, feature in shard.items()
+    }
+
+
+def pad_rows(feature: np.ndarray, rows: int) -> np.ndarray:
+    """Returns a feature with rows of 0 appended, `rows` in total."""
+    missing = rows - len(feature)
+    return np.pad(feature, [(0, missing)] + [(0, 0)] * (feature.ndim - 1))
+
+
+def batch_shape(batch: Batch) -> BatchShape:
+    """Returns the shape of a batch of arrays."""
+    rows, source_length = batch[ENCODER_INPUT_TOKENS].shape
+    return BatchShape(rows, source_length, batch[DECODER_TARGET_TOKENS].shape[1])
+
+
+def check_compiled(
+    batch: Batch, compiled: Collection[BatchShape] | None, use: str
+) -> None:
+    """Raises an error if a program would have to be compiled for a batch.
+
+    Args:
+        batch: Features [B, L].
+        compiled: Shapes with a compiled program; None to allow all shapes.
+        use: Purpose of the batch for the message, "to train on" or "to evaluate".
+
+    Raises:
+        ValueError: If the shape is not one of `compiled`.
+    """
+    shape = batch_shape(batch)
+    if compiled is not None and shape not in compiled:
+        shapes = sorted(map(tuple, compiled))
+        raise ValueError(
+            f"A batch {use} must be of one of the shapes {shapes}, which were "
+            f"compiled before training. Received: {tuple(shape)}"
+        )
+
+
+def _select_micro_batch(shard: Batch, count: int, i: int) -> Batch:
+    return {name: part[i] for name, part in micro_batches(shard, count).items()}
+
+
+def _repeat(shard: Batch, count: int) -> Batch:
+    return {name: np.stack([part] * count) for name, part in shard.items()}

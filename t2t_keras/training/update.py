@@ -1,6 +1,6 @@
 """Update step of one replica: forward, loss, gradients, all-reduce, Adam.
 
-Shapes: B rows of its share, L length.
+Shapes: B rows of its shard, L length.
 """
 
 from typing import Any, NamedTuple
@@ -10,7 +10,6 @@ import tensorflow as tf
 
 from t2t_keras.training.losses import LossSums, label_smoothed_cross_entropy
 from t2t_keras.training.optimizer import SummedGradientAdam
-from t2t_keras.training.shares import ROW_NUMBERS
 from t2t_keras.typing import (
     DECODER_LOSS_WEIGHTS,
     DECODER_TARGET_TOKENS,
@@ -20,23 +19,26 @@ from t2t_keras.typing import (
     Tensor,
 )
 
+ROW_NUMBERS = "row_numbers"
+"""Name of a feature [B] int32: each row's number in the global batch."""
+
 
 class StepSums(NamedTuple):
     """Sums of one update, or of one batch of an evaluation, over all replicas.
 
-    Tensors as they come from a step; numbers once `read_updates` has read them.
+    Tensors when a step returns them; numbers after `read_updates`.
 
     Attributes:
         losses: Sums over tokens.
-        gradient_norm: float32 scalar, of the mean gradient over tokens; 0 where no
-            gradient was taken.
-        skipped: float32 scalar, 1 where loss or gradient was not a finite number, so
-            that the update was not applied; else 0. An update that is not applied
-            because float16's loss scale is too large, and shrinks, does not count.
-        stops: float32 scalar, how many replicas were asked to stop.
-        reduce_seconds: float32 scalar, from one replica's own gradients to the norm of
-            all: the transfer, and the wait for slower replicas. 0 where there is one,
-            and where it was not asked for.
+        gradient_norm: float32 scalar, norm of the mean gradient over tokens; 0 in an
+            evaluation.
+        skipped: float32 scalar, 1 if the update was not applied because loss or
+            gradient was not finite; else 0. Also 0 where a smaller loss scale of
+            float16 may repair the overflow.
+        stops: float32 scalar, number of replicas that were asked to stop.
+        reduce_seconds: float32 scalar, from a replica's own gradients to the norm of
+            their sum: the transfer, and the wait for slower replicas. 0 with one
+            replica, and if `StepFlags.timed` is False.
     """
 
     losses: LossSums
@@ -47,13 +49,13 @@ class StepSums(NamedTuple):
 
 
 class StepFlags(NamedTuple):
-    """What is asked of a step besides its batch, the same on all local replicas.
+    """Options of a step besides its batch, the same on all local replicas.
 
     Attributes:
         counts: bool scalar; False to leave weights, moments and counts alone.
         stop: float32 scalar, 1 where this process was asked to stop.
-        timed: bool scalar, whether to look at the clock, for which an accelerator's
-            work has to be waited for.
+        timed: bool scalar, whether to measure `reduce_seconds`, for which the step
+            waits until the accelerator has finished.
     """
 
     counts: Any = True
@@ -66,9 +68,9 @@ def row_keys(seed: int, step: Tensor, rows: Tensor) -> Tensor:
 
     Args:
         seed: The run's seed.
-        step: int64 scalar, updates made so far.
-        rows: [B] int32, each row's number in the global batch, so that it drops the
-            same wherever it is computed.
+        step: int64 scalar, number of updates so far.
+        rows: [B] int32, each row's number in the global batch, so that its dropout
+            mask does not depend on the replica.
     """
     # Philox, whose words do not depend on the device: 2 for each step.
     limits: dict[str, Any] = {"minval": None, "maxval": None}  # all of int32
@@ -97,17 +99,17 @@ def batch_signature(*, packed: bool) -> dict[str, tf.TensorSpec]:
 class ReplicaUpdate:
     """An update, or a part of an evaluation, as each replica computes it.
 
-    Gradients are of the loss sum, added up over micro-batches and replicas and divided
-    once by the token count of all. XLA goes round forward and gradient only: round the
-    whole of it, it fails as soon as there are two replicas. To be called in a replica
-    context. ADR 0010.
+    Gradients are those of the loss sum, added over micro-batches (gradient
+    accumulation) and replicas and divided once by the total token count. XLA compiles
+    forward and gradient only: compiled as a whole, the update fails with two replicas.
+    To be called in a replica context. ADR 0010.
 
     Args:
         model: Has `hidden_states(batch, dropout_keys)` [B, T, D], whose product with
             its `output_embeddings` [V, D] are the logits.
-        optimizer: Built; only used by `train`.
+        optimizer: Built; used by `train` only.
         label_smoothing: Epsilon of the training loss; evaluation has none.
-        seed: Of dropout.
+        seed: Seed of dropout.
         jit_compile: Whether XLA compiles forward and gradient.
         packed: Whether several pairs share a row of the batches to train on. Those
             to evaluate are never packed.
@@ -145,84 +147,84 @@ class ReplicaUpdate:
             autograph=False,
         )
 
-    def train(self, share: Batch, flags: StepFlags) -> StepSums:
+    def train(self, shard: Batch, flags: StepFlags) -> StepSums:
         """Makes this replica's part of an update; returns the sums of all replicas.
 
         Args:
-            share: Features [B, L] and `ROW_NUMBERS` [B], as `share_of` returns them,
-                or cut into micro-batches, with one more axis in front.
-            flags: The same on all replicas.
+            shard: Features [B, L] and `ROW_NUMBERS` [B], as `shard_batch` returns them,
+                or with an axis of micro-batches in front.
+            flags: Options, the same on all replicas.
         """
-        losses, gradients = self._summed_gradients(share)
+        losses, gradients = self._sum_gradients(shard)
         before = self._seconds_at(losses.loss_sum, gradients, flags.timed)
-        # A copy on this device: what has no device cannot be reduced.
+        # A copy on this device: a tensor without a device cannot be reduced.
         stop = tf.identity(flags.stop)
-        *gradients, loss_sum, log_loss_sum, token_count, stops = self._all_reduced(
+        *gradients, loss_sum, log_loss_sum, token_count, stops = self._all_reduce(
             [*gradients, *losses, stop]
         )
-        # A batch of padding only divides 0 by 1, not by 0.
+        # A batch of padding only: 0 divided by 1, not by 0.
         divisor = tf.maximum(token_count, 1.0) * self._loss_scale()
         norm = tf.linalg.global_norm(gradients) / divisor
         after = self._seconds_at(norm, gradients, flags.timed)
-        finite = tf.math.is_finite(loss_sum) & tf.math.is_finite(norm)
-        mendable = tf.math.is_finite(loss_sum) & self._optimizer.can_scale_less()
+        is_finite = tf.math.is_finite(loss_sum) & tf.math.is_finite(norm)
+        is_recoverable = tf.math.is_finite(loss_sum) & self._optimizer.can_scale_less()
         self._optimizer.apply_summed(
-            gradients, divisor, finite=finite, counts=flags.counts
+            gradients, divisor, finite=is_finite, counts=flags.counts
         )
         return StepSums(
             LossSums(loss_sum, log_loss_sum, token_count),
             norm,
-            1.0 - tf.cast(finite | mendable, tf.float32),
+            1.0 - tf.cast(is_finite | is_recoverable, tf.float32),
             stops,
             tf.cast(after - before, tf.float32),
         )
 
-    def evaluate(self, share: Batch) -> StepSums:
+    def evaluate(self, shard: Batch) -> StepSums:
         """Returns the sums of all replicas, without dropout and smoothing.
 
         Args:
-            share: Features [B, L] and `ROW_NUMBERS`, as `share_of` returns them.
+            shard: Features [B, L] and `ROW_NUMBERS`, as `shard_batch` returns them.
         """
-        features = {name: part for name, part in share.items() if name != ROW_NUMBERS}
-        sums = self._all_reduced(list(self._losses(features)))
+        features = {name: part for name, part in shard.items() if name != ROW_NUMBERS}
+        sums = self._all_reduce(list(self._losses(features)))
         zero = tf.constant(0.0)
         return StepSums(LossSums(*sums), zero, zero, zero, zero)
 
     def _seconds_at(
         self, number: Tensor, others: list[Tensor], timed: Tensor
     ) -> Tensor:
-        """Returns a clock's time when a scalar and others are there, or 0."""
+        """Returns the time when a scalar and others are computed; 0 if not timed."""
         if tf.distribute.get_replica_context().num_replicas_in_sync == 1:
             return tf.constant(0.0, tf.float64)
         with tf.control_dependencies(others):
             number = tf.identity(number)
 
         def clock() -> Tensor:
-            # An accelerator works on its own: on the host a number is there when it
-            # has been computed.
+            # An accelerator works asynchronously: a number is on the host only after
+            # it has been computed.
             with tf.device("CPU:0"), tf.control_dependencies([tf.identity(number)]):
                 return tf.timestamp()
 
         return tf.cond(timed, clock, lambda: tf.constant(0.0, tf.float64))
 
-    def _all_reduced(self, tensors: list[Tensor]) -> list[Tensor]:
+    def _all_reduce(self, tensors: list[Tensor]) -> list[Tensor]:
         context = tf.distribute.get_replica_context()
         return context.all_reduce(tf.distribute.ReduceOp.SUM, tensors)
 
-    def _summed_gradients(self, batch: Batch) -> tuple[LossSums, list[Tensor]]:
-        """Returns sums over this replica's share, [B, L] or [count, B, L].
+    def _sum_gradients(self, batch: Batch) -> tuple[LossSums, list[Tensor]]:
+        """Returns sums over this replica's shard, [B, L] or [count, B, L].
 
-        Of micro-batches, [count, B, L], the gradients are added: gradient accumulation.
+        Those of micro-batches, [count, B, L], are added: gradient accumulation.
         """
         if batch[ROW_NUMBERS].shape.rank == 1:
             return self._micro_gradients(batch)
 
         def add(i: Tensor, sums: Any) -> Any:
-            part = self._micro_gradients(_at(batch, i))
+            part = self._micro_gradients(_select_micro_batch(batch, i))
             return i + 1, tf.nest.map_structure(tf.add, sums, part)
 
         count = tf.shape(batch[ROW_NUMBERS])[0]
-        start = (tf.constant(1), self._micro_gradients(_at(batch, 0)))
+        start = (tf.constant(1), self._micro_gradients(_select_micro_batch(batch, 0)))
         return tf.while_loop(lambda i, _: i < count, add, start)[1]
 
     def _micro_gradients(self, batch: Batch) -> tuple[LossSums, list[Tensor]]:
@@ -241,7 +243,7 @@ class ReplicaUpdate:
         with tf.GradientTape() as tape:
             losses = self._forward(batch, keys, self._label_smoothing, scale)
         gradients = tape.gradient(losses.loss_sum, variables)
-        # The embedding's is a sum of a dense part and of slices; XLA wants one.
+        # The embedding's gradient is a dense part plus slices; XLA needs one tensor.
         return losses, [tf.convert_to_tensor(gradient) for gradient in gradients]
 
     def _loss_only(self, batch: Batch) -> LossSums:
@@ -264,5 +266,5 @@ class ReplicaUpdate:
         )
 
 
-def _at(batch: Batch, i: Tensor | int) -> Batch:
+def _select_micro_batch(batch: Batch, i: Tensor | int) -> Batch:
     return {name: feature[i] for name, feature in batch.items()}

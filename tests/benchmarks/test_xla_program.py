@@ -16,7 +16,7 @@ from benchmarks.xla_program.program_text import (
     with_computed_constants,
 )
 from t2t_keras.settings.config import ExperimentConfig, ModelConfig, TrainingConfig
-from t2t_keras.training.shares import share_of
+from t2t_keras.training.step import shard_batch
 
 # A vocabulary whose ids would be a constant of 160,000 characters.
 VOCABULARY, ROWS, SOURCE, TARGET = 20_000, 3, 5, 7
@@ -127,9 +127,9 @@ def test_a_program_of_another_format_is_refused(written, tmp_path) -> None:
 
 def test_a_step_that_rests_on_other_variables_is_refused() -> None:
     step, other = (product_step(ExperimentConfig(model=MODEL), 50) for _ in range(2))
-    share = share_of(made_up_batch(50, ROWS, SOURCE, TARGET), 0, 1)
+    shard = shard_batch(made_up_batch(50, ROWS, SOURCE, TARGET), 0, 1)
     with pytest.raises(RuntimeError, match="of its model and its optimizer alone"):
-        write.traced_program(step._replace(optimizer=other.optimizer), share)
+        write.traced_program(step._replace(optimizer=other.optimizer), shard)
 
 
 PROGRAM = """module @m attributes {mhlo.input_output_alias = [{alias = {kind = \

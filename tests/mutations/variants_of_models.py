@@ -118,7 +118,7 @@ VARIANTS_OF_MODELS: tuple[Mutation, ...] = (
     Mutation(
         "the last micro-batch is forgotten",
         "t2t_keras.training.update",
-        "ReplicaUpdate._summed_gradients",
+        "ReplicaUpdate._sum_gradients",
         "i < count",
         "i < count - 1",
     ),

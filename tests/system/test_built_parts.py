@@ -253,7 +253,7 @@ def test_training_smooths_labels_as_the_settings_say(vocabulary):
     ])  # fmt: skip
     expected = (costs_BT * (targets != 0)).sum()
     assert (targets == 0).any() and expected > 100
-    sums = stepper.rehearse(batch).losses
+    sums = stepper.compile_step(batch).losses
     assert float(sums.loss_sum) == pytest.approx(expected, rel=1e-5)
 
 

@@ -10,7 +10,7 @@ from t2t_keras.runs import models, optimization
 from t2t_keras.runs.dev_evaluation import SAMPLES, DevEvaluation
 from t2t_keras.runs.run_data import prepare_data
 from t2t_keras.training.losses import LossSums
-from t2t_keras.training.shares import shape_of
+from t2t_keras.training.step import batch_shape
 from t2t_keras.training.update import StepSums
 from tests.system.changed import changed
 
@@ -42,7 +42,7 @@ class Recorder:
         self.shapes = []
 
     def evaluate(self, batch) -> StepSums:
-        self.shapes.append(shape_of(batch))
+        self.shapes.append(batch_shape(batch))
         return StepSums(LossSums(1.0, 1.0, 1.0))
 
 
@@ -77,7 +77,7 @@ def test_nothing_is_compiled_or_traced_after_the_rehearsal(config, model_dir) ->
     config = changed(config, "data", max_shapes=3)
     stepper = Recorder()
     evaluation, shown, alive = made(config, model_dir, stepper)
-    tried = [shape_of(batch) for batch in evaluation.of_padding()]
+    tried = [batch_shape(batch) for batch in evaluation.of_padding()]
     assert tried == sorted(tried, key=lambda shape: -sum(shape[1:]))
     assert len(alive) == len(tried)
     evaluation.rehearse()

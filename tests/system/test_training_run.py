@@ -98,13 +98,13 @@ def no_arithmetic(monkeypatch):
         def train(self, batch, stop=False, timed=False):
             return StepSums(LossSums(1.0, 1.0, 1.0), 1.0)
 
-        def rehearse(self, batch):
+        def compile_step(self, batch):
             pass
 
-        def computed(self, size):
+        def computed_size(self, size):
             return size
 
-        evaluate = rehearse
+        evaluate = compile_step
 
     monkeypatch.setattr(optimization, "build_stepper", lambda *_, **__: Idle())
     monkeypatch.setattr(optimization, "loss_sums", lambda *_: LossSums(1.0, 1.0, 1.0))
@@ -184,13 +184,13 @@ def bad_stepper(bad_steps):
                 return StepSums(LossSums(np.nan, np.nan, 1.0), np.nan, 1.0)
             return StepSums(LossSums(1.0, 1.0, 1.0), 1.0)
 
-        def rehearse(self, batch):
+        def compile_step(self, batch):
             pass
 
-        def computed(self, size):
+        def computed_size(self, size):
             return size
 
-        evaluate = rehearse
+        evaluate = compile_step
 
     return lambda *_, **__: Bad()
 

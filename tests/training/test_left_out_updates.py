@@ -1,4 +1,4 @@
-"""Steps that leave everything alone: rehearsals, and what is not a finite number."""
+"""Steps that leave everything alone: compilation, and what is not a finite number."""
 
 import numpy as np
 import pytest
@@ -36,12 +36,12 @@ def test_an_update_that_is_no_number_is_left_out_and_counted(devices) -> None:
 
 
 @pytest.mark.parametrize("devices", [1, 2])
-def test_a_rehearsal_leaves_everything_alone(devices) -> None:
+def test_compiling_a_step_leaves_everything_alone(devices) -> None:
     model, optimizer, stepper = built(toy, devices, dynamic_loss_scale=True)
     for batch in batches(11)[:2]:
         stepper.train(batch)
     before = values([*model.weights, *optimizer.variables])
-    stepper.rehearse(batches(11)[0])
+    stepper.compile_step(batches(11)[0])
     stepper.evaluate(batches(11)[0])
     after = values([*model.weights, *optimizer.variables])
     for old, new in zip(before, after, strict=True):

@@ -68,7 +68,7 @@ class FakeRun:
             return StepSums(LossSums(np.nan, np.inf, 3.0), np.nan, 1.0)
         return StepSums(LossSums(loss_sum, 5.0, 3.0), 0.5)
 
-    def computed(self, size: BatchSize) -> BatchSize:
+    def computed_size(self, size: BatchSize) -> BatchSize:
         return size._replace(shape=size.shape._replace(rows=size.shape.rows + 1))
 
     def evaluate(self, step: int) -> dict[str, float]:

@@ -8,11 +8,11 @@ import pytest
 import tensorflow as tf
 
 from t2t_keras.training import meter as meter_module
-from t2t_keras.training.flops import TrainingCost
 from t2t_keras.training.losses import LossSums
 from t2t_keras.training.meter import (
     Meter,
     MeterSums,
+    TrainingCost,
     Update,
     read_updates,
 )

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from t2t_keras.errors import UserError
 from t2t_keras.training.preflight import preflight
-from t2t_keras.training.shares import micro_batch_count
+from t2t_keras.training.step import micro_batch_count
 
 
 class SmallDevice:
@@ -30,16 +30,16 @@ class SmallDevice:
         self.kept = kept
         self.max_tokens = max_tokens
         self.num_local_replicas = num_replicas
-        self.rehearsed = []
+        self.compiled = []
         self.evaluated = []
         self.allowed = None
 
     def evaluate(self, batch, max_tokens=None):
         self.evaluated.append(batch["encoder_input_tokens"].shape)
 
-    def rehearse(self, batch, max_tokens=None):
+    def compile_step(self, batch, max_tokens=None):
         rows, length = batch["encoder_input_tokens"].shape
-        self.rehearsed.append((rows, length))
+        self.compiled.append((rows, length))
         if not self.has_room(rows, length, max_tokens or self.max_tokens):
             raise tf.errors.ResourceExhaustedError(None, None, "no room")
 
@@ -64,7 +64,7 @@ def test_every_shape_is_tried_and_said() -> None:
     stepper, said = SmallDevice(room=100), []
     batches = [batch_of(5, 20, 17), batch_of(9, 8, 11)]
     preflight(stepper, batches, [batch_of(4, 9, 7)], said.append, only_these=True)
-    assert stepper.rehearsed == [(5, 20), (9, 8)]
+    assert stepper.compiled == [(5, 20), (9, 8)]
     assert stepper.evaluated == [(4, 9)]
     assert stepper.allowed == ([(5, 20, 17), (9, 8, 11)], [(4, 9, 7)])
     assert said.pop(0) == "compiling …"
@@ -150,7 +150,7 @@ def test_it_holds_and_a_row_more_would_not(
     if found:
         assert stepper.has_room(rows, length, found)
     # Few were tried, for each takes a compilation.
-    assert len(stepper.rehearsed) <= 1 + part.bit_length()
+    assert len(stepper.compiled) <= 1 + part.bit_length()
 
 
 def test_nothing_would_fit() -> None:
@@ -176,7 +176,7 @@ def test_where_others_wait_nothing_smaller_is_tried() -> None:
             only_these=True,
             together=True,
         )
-    assert stepper.rehearsed == [(11, 30)]
+    assert stepper.compiled == [(11, 30)]
 
 
 def test_where_others_wait_a_single_row_has_no_half() -> None:
@@ -194,7 +194,7 @@ def test_where_others_wait_a_single_row_has_no_half() -> None:
 
 def test_a_shape_to_evaluate_that_does_not_fit_is_named_too(monkeypatch) -> None:
     stepper = SmallDevice(room=100)
-    monkeypatch.setattr(stepper, "evaluate", stepper.rehearse)
+    monkeypatch.setattr(stepper, "evaluate", stepper.compile_step)
     message = (
         r"of 7 x \(30 \+ 9\) tokens to evaluate needs more .* 3 rows .* fit: .*=90, "
         "and the same evaluation"

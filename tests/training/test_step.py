@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from t2t_keras.training.shares import micro_batch_count, share_of
+from t2t_keras.training.step import micro_batch_count, shard_batch
 from t2t_keras.typing import Batch, BatchShape, BatchSize
 from tests.reference import adam_np
 from tests.reference.transformer_np import (
@@ -79,9 +79,9 @@ def test_a_mean_of_the_replicas_means_would_be_seen() -> None:
     whole = bigram_sums(table, batch)[1] / batch["decoder_loss_weights"].sum()
     means = []
     for replica in range(2):
-        share = share_of(batch, replica, 2)
-        gradient = bigram_sums(table, share)[1]
-        means.append(gradient / share["decoder_loss_weights"].sum())
+        shard = shard_batch(batch, replica, 2)
+        gradient = bigram_sums(table, shard)[1]
+        means.append(gradient / shard["decoder_loss_weights"].sum())
     wrong = np.mean(means, axis=0)
     assert abs(np.linalg.norm(wrong) / np.linalg.norm(whole) - 1) > 1e-2
     assert np.abs(wrong - whole).max() > 1e-2
@@ -161,14 +161,14 @@ def test_micro_batches_do_not_matter(
     ("devices", "max_tokens", "rows"),
     [(1, None, 5), (2, None, 6), (1, 18, 6), (2, 8, 6)],
 )
-def test_the_size_computed_has_the_rows_that_even_out_shares(
+def test_the_size_computed_has_the_rows_that_even_out_shards(
     devices, max_tokens, rows
 ) -> None:
     """On two devices 3 rows each; on one, in two parts of 3."""
     _, _, stepper = built(toy, devices, max_tokens=max_tokens)
     size = BatchSize(BatchShape(5, 4, 6), source_tokens=9, target_tokens=7)
     expected = size._replace(shape=BatchShape(rows, 4, 6))
-    assert stepper.computed(size) == expected
+    assert stepper.computed_size(size) == expected
 
 
 @pytest.mark.parametrize("devices", [1, 2])
@@ -188,7 +188,7 @@ def test_an_update_can_be_one_program(plain_run) -> None:
     """With Adam inside, as it is on one device."""
     model, optimizer, stepper = built(toy, devices=1, jit_compile=True)
     program = tf.function(stepper.train_replica, jit_compile=True)
-    sums = [program(share_of(batch, 0, 1)) for batch in batches(11)]
+    sums = [program(shard_batch(batch, 0, 1)) for batch in batches(11)]
     run = {
         "sums": np.array(
             [[*map(float, s.losses), float(s.gradient_norm)] for s in sums]

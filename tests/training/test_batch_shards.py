@@ -1,18 +1,21 @@
-"""Shares and micro-batches: every row once, in order, under its own number."""
+"""Shards and micro-batches: every row once, in order; and the shapes of batches."""
 
 import itertools
 
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from t2t_keras.training.shares import (
-    ROW_NUMBERS,
+from t2t_keras.training.step import (
+    batch_shape,
+    check_compiled,
     computed_rows,
     micro_batch_count,
     micro_batches,
-    share_of,
+    shard_batch,
 )
+from t2t_keras.training.update import ROW_NUMBERS
 
 
 @given(
@@ -22,7 +25,7 @@ from t2t_keras.training.shares import (
     count=st.integers(1, 4),
     seed=st.integers(0, 99),
 )
-def test_shares_are_the_batch_cut_up_in_order(
+def test_shards_are_the_batch_cut_up_in_order(
     rows, length, num_replicas, count, seed
 ) -> None:
     rng = np.random.default_rng(seed)
@@ -30,18 +33,20 @@ def test_shares_are_the_batch_cut_up_in_order(
         "ids": rng.integers(1, 99, (rows, length)).astype("int32"),
         "weights": rng.uniform(0.5, 1.0, (rows, length)).astype("float32"),
     }
-    shares = [share_of(batch, replica, num_replicas) for replica in range(num_replicas)]
-    numbers = np.concatenate([share[ROW_NUMBERS] for share in shares])
+    shards = [
+        shard_batch(batch, replica, num_replicas) for replica in range(num_replicas)
+    ]
+    numbers = np.concatenate([shard[ROW_NUMBERS] for shard in shards])
     np.testing.assert_array_equal(numbers, np.arange(len(numbers)))
     for name, feature in batch.items():
-        parts = [share[name] for share in shares]
+        parts = [shard[name] for shard in shards]
         each = -(-rows // num_replicas)
         assert {part.shape for part in parts} == {(each, length)}
         joined = np.concatenate(parts)
         assert joined.dtype == feature.dtype
         np.testing.assert_array_equal(joined[:rows], feature)
         np.testing.assert_array_equal(joined[rows:], 0)
-        cut = [micro_batches(share, count)[name] for share in shares]
+        cut = [micro_batches(shard, count)[name] for shard in shards]
         assert {part.shape for part in cut} == {(count, -(-each // count), length)}
         rejoined = [part.reshape(-1, length)[:each] for part in cut]
         np.testing.assert_array_equal(np.concatenate(rejoined), joined)
@@ -53,10 +58,10 @@ def test_a_process_has_the_rows_of_its_own_replicas() -> None:
     """As many as any other; their numbers are those of the global batch."""
     batch = {"ids": np.arange(1, 13).reshape(6, 2)}
     for process, numbers in ((0, range(0, 6)), (2, range(12, 18))):
-        shares = [share_of(batch, 3 * process + local, 3) for local in range(3)]
+        shards = [shard_batch(batch, 3 * process + local, 3) for local in range(3)]
         for name, expected in (("ids", batch["ids"]), (ROW_NUMBERS, numbers)):
-            found = np.concatenate([share[name] for share in shares])
-            np.testing.assert_array_equal(found, expected)
+            actual = np.concatenate([shard[name] for shard in shards])
+            np.testing.assert_array_equal(actual, expected)
 
 
 # Rows, their length, the most tokens at a time, parts.
@@ -77,8 +82,8 @@ PARTS = (
 
 def test_parts_are_few_and_leave_little_padding() -> None:
     for rows, length, max_tokens, count in PARTS:
-        found = micro_batch_count(rows, length, max_tokens)
-        assert found == count, (rows, length, max_tokens)
+        actual = micro_batch_count(rows, length, max_tokens)
+        assert actual == count, (rows, length, max_tokens)
 
 
 @given(
@@ -92,15 +97,15 @@ def test_the_rows_computed_are_those_of_all_parts(rows, num_replicas, most, leng
     max_tokens = most * length + length - 1
     counted = 0
     for replica in range(num_replicas):
-        share = share_of(batch, replica, num_replicas)
-        count = micro_batch_count(len(share["ids"]), length, max_tokens)
-        parts, part_rows, _ = micro_batches(share, count)["ids"].shape
+        shard = shard_batch(batch, replica, num_replicas)
+        count = micro_batch_count(len(shard["ids"]), length, max_tokens)
+        parts, part_rows, _ = micro_batches(shard, count)["ids"].shape
         assert part_rows <= most
         # So many more parts than needed, and no more, may there be.
-        assert count < 2 * -(-len(share["ids"]) // most)
+        assert count < 2 * -(-len(shard["ids"]) // most)
         counted += parts * part_rows
-    given_ = {"num_replicas": num_replicas, "max_tokens": max_tokens}
-    assert computed_rows(rows, length, **given_) == counted
+    settings = {"num_replicas": num_replicas, "max_tokens": max_tokens}
+    assert computed_rows(rows, length, **settings) == counted
     whole = computed_rows(rows, length, num_replicas=num_replicas, max_tokens=None)
     assert rows <= whole <= counted
     assert whole < rows + num_replicas
@@ -111,5 +116,26 @@ def test_packed_rows_at_25_000_tokens_need_no_more() -> None:
     for num_replicas, max_tokens in itertools.product(
         (1, 2, 4, 8, 16), (None, 6_000, 3_000, 2_000)
     ):
-        given_ = {"num_replicas": num_replicas, "max_tokens": max_tokens}
-        assert computed_rows(80, 312, **given_) == 80, given_
+        settings = {"num_replicas": num_replicas, "max_tokens": max_tokens}
+        assert computed_rows(80, 312, **settings) == 80, settings
+
+
+def empty_batch() -> dict[str, np.ndarray]:
+    return {
+        "encoder_input_tokens": np.zeros([5, 7], "int32"),
+        "decoder_target_tokens": np.zeros([5, 6], "int32"),
+    }
+
+
+def test_both_lengths_belong_to_a_shape() -> None:
+    assert batch_shape(empty_batch()) == (5, 7, 6)
+
+
+def test_other_shapes_are_named_and_refused() -> None:
+    check_compiled(empty_batch(), None, "to train on")
+    check_compiled(empty_batch(), [(4, 7, 6), (5, 7, 6)], "to train on")
+    for other in ([], [(5, 6, 7)], [(5, 7, 7), (4, 7, 6)]):
+        message = r"to evaluate must be .* compiled before .* Received: \(5, 7, 6\)"
+        with pytest.raises(ValueError, match=message) as error:
+            check_compiled(empty_batch(), other, "to evaluate")
+        assert str(sorted(other)) in str(error.value)
