@@ -220,10 +220,10 @@ class _Run:
                 guard=NonFiniteGuard(
                     self._model_dir.nonfinite if self._is_chief else None,
                     skip=training.on_nonfinite == "skip",
-                    batch_of=lambda step: self._batches.whole_batch(
+                    load_batch=lambda step: self._batches.whole_batch(
                         step - 1 - self.first_step
                     ),
-                    facts=self._facts,
+                    load_metadata=self._facts,
                 ),
                 meter=self._meter,
                 progress=self._progress,
@@ -247,7 +247,7 @@ class _Run:
             self._evaluation.of_padding(),
             self._progress.log,
             only_these=compiles,
-            together=num_processes(self._strategy) > 1,
+            multi_worker=num_processes(self._strategy) > 1,
         )
         self._evaluation.rehearse()
 
@@ -262,7 +262,7 @@ class _Run:
             measure=self._measure,
             before_step=profiler.before,
             after_step=after_step,
-            together=num_processes(self._strategy) > 1,
+            multi_worker=num_processes(self._strategy) > 1,
         )
 
     def _measure_ceiling(self) -> None:

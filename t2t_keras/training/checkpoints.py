@@ -1,8 +1,8 @@
-"""Checkpoints: weights, optimizer state and position in the data, on disk and back.
+"""Checkpoints of weights, optimizer state and data position; checkpoint averaging.
 
 A checkpoint is one directory, `step-N`, with TensorFlow's own checkpoint files and
-`state.json`. It is written atomically: a folder of that name is complete, no matter
-what kills the process or the machine.
+`state.json`. It is written atomically: a folder of that name is complete, even if
+the process or the machine is killed.
 """
 
 import dataclasses
@@ -26,25 +26,25 @@ _NAME = re.compile(r"step-(\d+)")
 _NAMES = "step-*"
 _STATE = "state.json"
 _WEIGHTS = "weights"
-# What TensorFlow appends to the names it is given.
+# Suffix that TensorFlow appends to names.
 _SUFFIX = "/.ATTRIBUTES/VARIABLE_VALUE"
 
 
 @dataclasses.dataclass(frozen=True)
 class CheckpointState:
-    """What a checkpoint knows besides its weights.
+    """State of a run that a checkpoint holds besides the weights.
 
     Attributes:
-        step: Updates made.
-        position: Where in the data the next batch is, as the input pipeline keeps
-            it; None where training cannot go on from here.
+        step: Number of updates so far.
+        position: Position of the next batch in the data, as the input pipeline
+            defines it; None if training cannot resume from here.
         averaged: Steps of the checkpoints that this is the mean of; empty if it is
-            of one moment.
-        scores: Results on the dev set at this step, by name.
-        cost: What training up to this step took: "seconds" and "flops".
-        unlogged: What updates since the last line of progress add up to, as
-            `MeterSums` has it; empty in checkpoints that are older than this field.
-        fingerprints: Digests of what the weights belong to, by name.
+            not an average.
+        scores: Scores on the dev set at this step, by name.
+        cost: Cost of training up to this step: "seconds" and "flops".
+        unlogged: Fields of `MeterSums` since the last log record; empty in
+            checkpoints that are older than this field.
+        fingerprints: Digests of the data that the weights belong to, by name.
     """
 
     step: int
@@ -57,7 +57,7 @@ class CheckpointState:
 
 
 def named_weights(weights: Sequence[keras.Variable]) -> dict[str, tf.Variable]:
-    """Returns the raw variables by their paths, "/" written "-".
+    """Returns the raw variables by their paths, with "-" for "/".
 
     Raises:
         ValueError: If two variables share a path.
@@ -75,17 +75,17 @@ def steps_in(directory: Path) -> list[int]:
     """Returns the steps of all checkpoints in a directory, ascending."""
     if not directory.is_dir():
         return []
-    found = [_NAME.fullmatch(path.name) for path in directory.iterdir()]
-    return sorted(int(match[1]) for match in found if match)
+    matches = [_NAME.fullmatch(path.name) for path in directory.iterdir()]
+    return sorted(int(match[1]) for match in matches if match)
 
 
 class CheckpointStore:
     """The checkpoints of one run.
 
     Args:
-        directory: Where `step-N` folders lie; made when the first is saved.
+        directory: Folder of the `step-N` folders; created with the first.
         model: Built; its weights are saved and restored.
-        optimizer: Built; None to leave its state alone, as for translation.
+        optimizer: Built; None to ignore its state, as for translation.
     """
 
     def __init__(
@@ -112,14 +112,14 @@ class CheckpointStore:
         return steps_in(self.directory)
 
     def path(self, step: int) -> Path:
-        """Returns where the checkpoint of a step lies, or would."""
+        """Returns the path of a step's checkpoint, which need not exist."""
         return self.directory / f"step-{step}"
 
     def save(self, state: CheckpointState) -> Path:
         """Writes a checkpoint and returns its directory.
 
         Raises:
-            OSError: If the disk is full, say. Nothing half-written stays behind.
+            OSError: For example if the disk is full. No partial folder remains.
         """
         final = self.path(state.step)
         _write_directory(final, self._checkpoint, state)
@@ -129,7 +129,7 @@ class CheckpointStore:
         """Loads a checkpoint into model and optimizer, and returns its state.
 
         Raises:
-            UserError: If it is damaged, or is of another model.
+            UserError: If it is damaged, or belongs to another model.
         """
         path = Path(path)
         state = read_state(path)
@@ -153,60 +153,60 @@ class CheckpointStore:
                 )
 
     def tidy(self) -> None:
-        """Clears away what a killed run left half-written or half-deleted.
+        """Deletes partial folders that a killed run left.
 
-        Only for the process that writes: it deletes what another is writing.
+        Only for the process that writes: it also deletes folders in progress.
         """
         sweep(self.directory, _NAMES)
 
     def restore_newest(
         self, last_saved: int = 0
     ) -> tuple[CheckpointState | None, list[str]]:
-        """Loads the newest checkpoint that is whole.
+        """Loads the newest intact checkpoint.
 
-        Newer ones that are not are set aside as `damaged-step-N`: left in place,
-        they would pass for the newest when checkpoints are pruned or averaged.
+        Newer ones that are damaged are renamed to `damaged-step-N`: under their own
+        names, they would count as the newest for pruning and averaging.
 
         Args:
-            last_saved: The step that is known to have been saved last, 0 if none is.
+            last_saved: The step that was saved last, 0 if unknown.
 
         Returns:
             Its state, None if there is no checkpoint, and a warning for each
-            newer one that was passed over, or is gone.
+            newer one that is damaged or missing.
 
         Raises:
-            UserError: If there are checkpoints and none of them is whole. They
-                are left as they are.
+            UserError: If there are checkpoints and all of them are damaged. They
+                are not changed.
         """
         self.tidy()
-        gone = self._gone(last_saved)
+        missing = self._missing_warnings(last_saved)
         warnings: list[str] = []
-        passed_over: list[Path] = []
+        damaged: list[Path] = []
         for step in reversed(self.steps()):
             try:
                 state = self.restore(self.path(step))
             except UserError as error:
                 warnings.append(str(error))
-                passed_over.append(self.path(step))
+                damaged.append(self.path(step))
             else:
-                for path in passed_over:
-                    set_aside(path, self._aside(path))
-                return state, gone + warnings
+                for path in damaged:
+                    set_aside(path, self._damaged_path(path))
+                return state, missing + warnings
         if warnings:
             raise UserError(
                 f"None of the {len(warnings)} checkpoints in {self.directory} can be "
                 "used:\n  " + "\n  ".join(warnings)
             )
-        return None, gone
+        return None, missing
 
-    def _aside(self, path: Path) -> Path:
+    def _damaged_path(self, path: Path) -> Path:
         return path.with_name(f"damaged-{path.name}")
 
-    def _gone(self, last_saved: int) -> list[str]:
-        """Returns a warning if a checkpoint was saved and is no longer there."""
+    def _missing_warnings(self, last_saved: int) -> list[str]:
+        """Returns a warning if the checkpoint that was saved last is missing."""
         path = self.path(last_saved)
         newest = max(self.steps(), default=0)
-        if newest >= last_saved or self._aside(path).exists():
+        if newest >= last_saved or self._damaged_path(path).exists():
             return []
         return [
             f"The checkpoint {path} was saved last, and is gone. What was trained "
@@ -220,18 +220,18 @@ class CheckpointStore:
             The steps deleted.
         """
         steps = self.steps()
-        spared = {*steps[-keep:], *always} if keep else set(steps)
-        deleted = [step for step in steps if step not in spared]
+        protected = {*steps[-keep:], *always} if keep else set(steps)
+        deleted = [step for step in steps if step not in protected]
         for step in deleted:
             delete(self.path(step))
         return deleted
 
 
 def read_state(path: str | os.PathLike[str]) -> CheckpointState:
-    """Returns what a checkpoint directory says of itself.
+    """Returns the state stored in a checkpoint directory.
 
     Raises:
-        UserError: If there is none, or it cannot be read.
+        UserError: If there is no checkpoint, or it cannot be read.
     """
     fields = _read_card(Path(path))["state"]
     return CheckpointState(**{**fields, "averaged": tuple(fields["averaged"])})
@@ -242,19 +242,19 @@ def average(
 ) -> CheckpointState:
     """Writes the mean of several checkpoints' model weights (section 6.1).
 
-    Sums run in float64. The result has no optimizer and no position in the data:
-    it can be evaluated and exported, never trained on.
+    Checkpoint averaging: sums are float64. The result has no optimizer state and no
+    position in the data: it can be evaluated and exported, but not trained further.
 
     Args:
         paths: Checkpoint directories of one model.
-        target: Directory to write; replaced if there.
+        target: Directory to write; replaced if it exists.
 
     Returns:
         The state written: the last step, and the steps that were averaged.
 
     Raises:
-        UserError: If there is nothing to average, a checkpoint is damaged, or they
-            are of different models.
+        UserError: If there is no checkpoint, one is damaged, or they belong to
+            different models.
         OSError: If the target could not be written.
     """
     if not paths:
@@ -317,7 +317,7 @@ def _write_directory(
     """Writes a checkpoint's directory atomically.
 
     Raises:
-        OSError: If it could not be written. Nothing half-written stays behind.
+        OSError: If it could not be written. No partial folder remains.
     """
     sweep(target.parent, _NAMES)
     try:
@@ -334,7 +334,7 @@ def _write_state(directory: Path, state: CheckpointState) -> None:
         "state": dataclasses.asdict(state),
         "files": {path.name: file_sha256(path) for path in sorted(directory.iterdir())},
     }
-    text = json.dumps({**card, "sha256": _digest_of_card(card)}, indent=1)
+    text = json.dumps({**card, "sha256": _card_digest(card)}, indent=1)
     (directory / _STATE).write_text(text + "\n")
 
 
@@ -343,7 +343,7 @@ def _read_card(path: Path) -> dict[str, Any]:
     file = path / _STATE
     try:
         card = json.loads(file.read_text())
-        whole = card.pop("sha256") == _digest_of_card(card)
+        is_intact = card.pop("sha256") == _card_digest(card)
     except FileNotFoundError:
         raise UserError(
             f"{path} is not a checkpoint: it has no {_STATE}. Expected a folder "
@@ -351,18 +351,18 @@ def _read_card(path: Path) -> dict[str, Any]:
         ) from None
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
         raise UserError(f"The checkpoint {path} is damaged: {error}") from error
-    if not whole:
+    if not is_intact:
         raise UserError(f"The checkpoint {path} is damaged: {_STATE} has changed.")
     return card
 
 
-def _digest_of_card(card: Mapping[str, Any]) -> str:
+def _card_digest(card: Mapping[str, Any]) -> str:
     text = json.dumps(card, sort_keys=True)
     return hashlib.sha256(text.encode()).hexdigest()
 
 
 def _check_files(path: Path) -> None:
-    """Raises `UserError` if a file is missing or not as it was written."""
+    """Raises `UserError` if a file is missing or was changed."""
     for name, digest in _read_card(path)["files"].items():
         if not (path / name).is_file():
             raise UserError(f"The checkpoint {path} is damaged: {name} is missing.")

@@ -1,4 +1,4 @@
-"""Keras' `compile` and `fit` for this model: loss, and batches as (x, y, weights).
+"""Loss and batch format for Keras' `compile` and `fit`: (x, y, sample weights).
 
     model.compile(
         keras.optimizers.Adam(
@@ -83,7 +83,7 @@ def fit_arguments(batch: Batch) -> tuple[Batch, Tensor, Tensor]:
         batch: As `batching.check_batch` wants it, packed or not.
 
     Returns:
-        `(x, y, sample_weight)`: all features that the model reads, the target tokens
+        `(x, y, sample_weight)`: the features that the model reads, the target tokens
         [B, T] int32, and their weights [B, T] float32, 0 for padding.
     """
     x = dict(batch)

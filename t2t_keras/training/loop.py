@@ -1,4 +1,4 @@
-"""The outer loop: steps, and what is due between them, in the order of the lines."""
+"""Training loop: updates, with logging, evaluations and checkpoints in between."""
 
 import dataclasses
 import signal
@@ -14,21 +14,22 @@ from t2t_keras.training.step import Stepper
 from t2t_keras.training.update import StepSums
 from t2t_keras.typing import Batch, BatchSize
 
-# Updates whose numbers are not read yet: the latest that a bad one is noticed.
+# Maximum number of updates whose sums are not read yet, and so the longest delay until
+# a non-finite update is noticed.
 MOST_UNREAD = 100
-# Longest to be silent, where `log_steps` is far away.
+# Longest time without a progress line between two log steps.
 SILENT_SECONDS = 5.0
-# Share of the time that input may be waited for without a word.
-WORTH_SAYING = 0.05
+# Least fraction of a step spent waiting for input that a progress line mentions.
+MIN_REPORTED_WAIT = 0.05
 
 
 class TrainingInterrupted(Interrupted):
-    """A signal stopped the loop after a checkpoint was asked for.
+    """A signal stopped the loop, after a checkpoint was attempted.
 
     Attributes:
-        signal_number: Which signal.
-        step: Updates made.
-        saved: Whether all of them are saved; not so if the disk is full.
+        signal_number: Number of the signal.
+        step: Number of updates so far.
+        saved: Whether all of them are saved; False if the disk is full.
     """
 
     def __init__(self, signal_number: int, step: int, saved: bool):
@@ -39,13 +40,13 @@ class TrainingInterrupted(Interrupted):
 
 @dataclasses.dataclass(frozen=True)
 class Intervals:
-    """How often things are due.
+    """Intervals between log records, evaluations and checkpoints.
 
     Attributes:
-        log_steps: Updates between two records of how training goes, each with its
-            line of progress; shorter lines come every few seconds besides.
+        log_steps: Updates between two records of the metrics, each with a progress
+            line; shorter lines follow every few seconds in between.
         eval_steps: Updates between two evaluations.
-        save_steps: Updates between two checkpoints; 0 to go by the clock.
+        save_steps: Updates between two checkpoints; 0 for `save_seconds` instead.
         save_seconds: Seconds between two checkpoints where `save_steps` is 0.
     """
 
@@ -57,18 +58,16 @@ class Intervals:
 
 @dataclasses.dataclass(frozen=True)
 class Hooks:
-    """What the loop calls, with the step it is at.
+    """Callbacks of the loop, which get the number of the step.
 
     Attributes:
         evaluate: Called when an evaluation is due, and at the end; returns scores.
-        save: Called when a checkpoint is due, at the end, and when a signal asks to
-            stop. It is called after `evaluate`. Returns whether the checkpoint could
-            be written.
-        measure: Returns further numbers for a line of progress; "learning_rate" is
-            one of them.
+        save: Called when a checkpoint is due, at the end, and after a signal to stop;
+            after `evaluate`. Returns whether the checkpoint was written.
+        measure: Returns further values of a record; "learning_rate" is required.
         before_step: Called before each update, with its number.
-        after_step: Called after each, with its number and its sums.
-        together: Whether other processes make the same steps, so that all have to
+        after_step: Called after each update, with its number and its sums.
+        multi_worker: Whether other processes make the same steps, so that all have to
             stop at the same one.
     """
 
@@ -77,7 +76,7 @@ class Hooks:
     measure: Callable[[int], Mapping[str, float]]
     before_step: Callable[[int], None] = lambda _: None
     after_step: Callable[[int, StepSums], None] = lambda *_: None
-    together: bool = False
+    multi_worker: bool = False
 
 
 def train_loop(
@@ -95,22 +94,22 @@ def train_loop(
 
     Args:
         stepper: Makes an update.
-        batches: As NumPy arrays, from where training goes on; of several processes,
-            the rows of this one. And the size of each with all rows.
-        steps: Updates already made, and updates to have made at the end.
-        intervals: How often things are due.
-        hooks: What is called in between.
-        guard: Looks at every update before anything is kept that came of it.
-        meter: Adds updates up.
-        progress: Where lines and numbers go.
+        batches: Batches from the position where training resumes, this process's rows
+            as NumPy arrays, each with the size of the whole batch.
+        steps: Number of updates so far, and at the end.
+        intervals: Intervals between records, evaluations and checkpoints.
+        hooks: Callbacks.
+        guard: Checks every update before a checkpoint of its weights is written.
+        meter: Accumulates the sums of the updates.
+        progress: Logs lines and records values.
 
     Raises:
-        TrainingInterrupted: If SIGINT or SIGTERM came; a checkpoint was asked for.
+        TrainingInterrupted: After SIGINT or SIGTERM, with a checkpoint if possible.
         UserError: If the guard stops, or the last checkpoint cannot be written.
     """
-    made: list[Update] = []
+    unread: list[Update] = []
     saved_at = time.monotonic()
-    # First in `zip`: when the numbers end, no batch is asked for in vain.
+    # First in `zip`: no batch is fetched after the last number.
     numbers = range(steps.start + 1, steps.stop + 1)
     meter.start()
     progress.start(steps.start)
@@ -121,17 +120,17 @@ def train_loop(
             log_due = last or step % intervals.log_steps == 0
             sums = stepper.train(batch, stop=bool(signals), timed=log_due)
             hooks.after_step(step, sums)
-            made.append(Update(step, stepper.computed_size(size), sums))
-            # A number is waited for only where others have a say in it.
-            stop = float(sums.stops) > 0 if hooks.together else bool(signals)
-            bad = hooks.together and bool(float(sums.skipped))
+            unread.append(Update(step, stepper.computed_size(size), sums))
+            # Waits for a number only with other processes, which all have to agree.
+            stop = float(sums.stops) > 0 if hooks.multi_worker else bool(signals)
+            skipped = hooks.multi_worker and bool(float(sums.skipped))
             eval_due = (last or step % intervals.eval_steps == 0) and not stop
             save_due = last or _is_due(step, intervals, time.monotonic() - saved_at)
             values: dict[str, float] = {}
-            awaited = stop or bad or log_due or eval_due or save_due
-            if awaited or len(made) == MOST_UNREAD:
-                # Weights that went wrong never replace a checkpoint.
-                _take(made, guard, meter)
+            must_read = stop or skipped or log_due or eval_due or save_due
+            if must_read or len(unread) == MOST_UNREAD:
+                # Before saving: non-finite weights never replace a checkpoint.
+                _read(unread, guard, meter)
             if log_due:
                 values |= {**meter.values(), **hooks.measure(step)}
                 progress.log(_line(step, steps.stop, values, progress))
@@ -145,23 +144,23 @@ def train_loop(
                 with meter.paused():
                     saved = hooks.save(step)
                 saved_at = time.monotonic()
-                # After the last save, a signal that came since `stop` was asked.
+                # After the last save, also a signal that arrived since `stop` was set.
                 if stop or (last and signals):
                     number = (signals.received or [signal.SIGTERM])[0]
                     raise TrainingInterrupted(number, step, saved)
                 if last and not saved:
-                    raise _not_saved(step)
+                    raise _save_error(step)
 
 
-def _take(made: list[Update], guard: NonFiniteGuard, meter: Meter) -> None:
-    """Reads the numbers of updates, lets the guard see each, and adds them up."""
-    for update in read_updates(made):
+def _read(unread: list[Update], guard: NonFiniteGuard, meter: Meter) -> None:
+    """Reads the sums of updates, and passes each to the guard and to the meter."""
+    for update in read_updates(unread):
         guard.check(update)
         meter.add(update)
-    made.clear()
+    unread.clear()
 
 
-def _not_saved(step: int) -> UserError:
+def _save_error(step: int) -> UserError:
     return UserError(
         f"The last checkpoint, of step {step}, could not be written. Make room on the "
         "disk and give the same command again: it goes on from the checkpoint before."
@@ -177,7 +176,7 @@ def _is_due(step: int, intervals: Intervals, seconds: float) -> bool:
 def _line(
     step: int, last_step: int, values: Mapping[str, float], progress: Progress
 ) -> str:
-    """Returns a line of progress: what is always worth reading, and what went wrong."""
+    """Returns a progress line; waits and skipped updates only where there are some."""
     line = (
         f"step {step:,}/{last_step:,}  loss {values['loss']:.3f}  "
         f"rate {values['learning_rate']:.2e}  "
@@ -188,7 +187,7 @@ def _line(
         line += f" ({values['ceiling_share']:.0%})"
     line += f"  left {as_duration(progress.seconds_left(step))}"
     waited = values["input_seconds"] / values["step_seconds"]
-    if waited >= WORTH_SAYING:
+    if waited >= MIN_REPORTED_WAIT:
         line += f"  waits {waited:.0%} for input"
     if values["skipped"]:
         line += f"  skipped {values['skipped']:.0f}"
@@ -196,10 +195,9 @@ def _line(
 
 
 def _short_line(step: int, last_step: int, sums: StepSums, progress: Progress) -> str:
-    """Returns a line of progress with the loss of a single update.
+    """Returns a progress line with the loss of a single update.
 
-    The number is waited for, which needs nothing of other processes that they are not
-    doing already.
+    Waits for that update, which needs no further work of other processes.
     """
     losses = sums.losses
     loss = float(losses.loss_sum) / max(float(losses.token_count), 1.0)

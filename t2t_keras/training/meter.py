@@ -1,4 +1,4 @@
-"""Meter of training: sums over updates, between two log lines and over the run."""
+"""Training metrics: sums over updates, between two log lines and over the run."""
 
 import contextlib
 import dataclasses
@@ -17,12 +17,12 @@ _Element = TypeVar("_Element")
 
 
 class Update(NamedTuple):
-    """An update that was made.
+    """An update and its sums.
 
     Attributes:
         step: Its number, from 1.
         size: Size of its batch.
-        sums: Tensors until `read_updates` has read them, then numbers.
+        sums: Tensors before `read_updates`, numbers after.
     """
 
     step: int
@@ -31,9 +31,9 @@ class Update(NamedTuple):
 
 
 def read_updates(updates: Sequence[Update]) -> list[Update]:
-    """Returns updates with their sums as numbers, waiting once for all of them.
+    """Returns updates with their sums as numbers; waits once for all of them.
 
-    A number read after every step would make an accelerator wait for Python.
+    Reading a number after every step would make an accelerator wait for Python.
     """
     if not updates:
         return []
@@ -46,11 +46,11 @@ def read_updates(updates: Sequence[Update]) -> list[Update]:
 
 
 class TrainingCost(NamedTuple):
-    """What training has cost so far, up to some step.
+    """Cost of training up to some step.
 
     Attributes:
-        seconds: Spent on updates; evaluations and checkpoints do not count.
-        flops: Counted from shapes, padding included.
+        seconds: Time spent on updates; evaluations and checkpoints do not count.
+        flops: FLOPs counted from shapes, padding included.
     """
 
     seconds: float = 0.0
@@ -59,18 +59,18 @@ class TrainingCost(NamedTuple):
 
 @dataclasses.dataclass
 class MeterSums:
-    """What updates add up to: plain numbers, which a checkpoint keeps as JSON.
+    """Sums over updates: plain numbers, which a checkpoint keeps as JSON.
 
     Attributes:
-        seconds: That passed, and of them `waited` for batches.
-        reduced: Seconds from a replica's gradients to the sum of all, of the steps
-            that were timed.
-        flops: Of all updates.
-        updates: Made and skipped.
-        skipped: Those whose loss or gradient was not finite.
-        source_tokens: Of all updates; `target_tokens` and `positions` alike.
-        loss_sum: Of updates that were made; `log_loss_sum` and `token_count` alike.
-        norms: Of the gradients, where they are finite.
+        seconds: Time that passed, including `waited`, the wait for batches.
+        reduced: Seconds of the all-reduce, from a replica's gradients to their sum, for
+            each step that was timed.
+        flops: FLOPs of all updates.
+        updates: Number of updates, skipped ones included.
+        skipped: Number of updates whose loss or gradient was not finite.
+        source_tokens: Sum over all updates; `target_tokens` and `positions` likewise.
+        loss_sum: Sum over applied updates; `log_loss_sum` and `token_count` likewise.
+        norms: Norms of the gradients that are finite.
     """
 
     seconds: float = 0.0
@@ -89,27 +89,27 @@ class MeterSums:
 
 
 class Meter:
-    """Adds up updates, and the time that passes.
+    """Accumulates the sums of updates, and the time that passes.
 
     Args:
-        flops_of: Returns the FLOPs of an update on a batch of a size.
-        cost: What the run has cost before, `sums` included; None for nothing.
-        ceiling: FLOP/s of matrix products alone, None where not measured.
-        sums: What another meter had added up, to go on with; None for nothing.
+        count_flops: Returns the FLOPs of an update on a batch of a size.
+        cost: Cost of the run so far, `sums` included. Default: none.
+        ceiling: FLOP/s of matrix products alone; None if not measured.
+        sums: Sums of another meter to continue from. Default: none.
     """
 
     def __init__(
         self,
-        flops_of: Callable[[BatchSize], float],
+        count_flops: Callable[[BatchSize], float],
         cost: TrainingCost | None = None,
         ceiling: float | None = None,
         sums: MeterSums | None = None,
     ):
-        self._flops_of = flops_of
+        self._count_flops = count_flops
         self._ceiling = ceiling
         self._sums = sums or MeterSums()
         cost = cost or TrainingCost()
-        # What came before the sums.
+        # Cost without the sums.
         self._cost = TrainingCost(
             max(cost.seconds - self._sums.seconds, 0.0),
             max(cost.flops - self._sums.flops, 0.0),
@@ -118,23 +118,23 @@ class Meter:
 
     @property
     def cost(self) -> TrainingCost:
-        """What the run has cost, with all updates added so far."""
+        """Cost of the run, with all updates added so far."""
         seconds = self._cost.seconds + self._seconds()
         return TrainingCost(seconds, self._cost.flops + self._sums.flops)
 
     @property
     def sums(self) -> MeterSums:
-        """What has been added up since `values` was called last."""
+        """Sums since the last call of `values`."""
         return dataclasses.replace(self._sums, seconds=self._seconds())
 
     def start(self) -> None:
-        """Lets the time run from now on, beside what earlier updates took."""
+        """Starts the clock, at the seconds of earlier updates."""
         self._start_seconds = time.monotonic() - self._sums.seconds
         self._paused_at: float | None = None
 
     @contextlib.contextmanager
     def paused(self) -> Iterator[None]:
-        """Leaves out the time spent inside."""
+        """Stops the clock inside the context."""
         self._paused_at = time.monotonic()
         try:
             yield
@@ -143,7 +143,7 @@ class Meter:
             self._paused_at = None
 
     def timed(self, batches: Iterable[_Element]) -> Iterator[_Element]:
-        """Yields batches, and notes how long each had to be waited for."""
+        """Yields batches, and adds up the time spent waiting for them."""
         iterator = iter(batches)
         while True:
             start_seconds = time.monotonic()
@@ -155,9 +155,9 @@ class Meter:
             yield batch
 
     def add(self, update: Update) -> None:
-        """Adds an update, its sums read. A skipped one costs as much as others."""
+        """Adds an update from `read_updates`. A skipped one costs as much as others."""
         total, sums = self._sums, update.sums
-        total.flops += float(self._flops_of(update.size))
+        total.flops += float(self._count_flops(update.size))
         if sums.reduce_seconds:
             total.reduced.append(sums.reduce_seconds)
         total.updates += 1
@@ -170,24 +170,24 @@ class Meter:
         total.loss_sum += sums.losses.loss_sum
         total.log_loss_sum += sums.losses.log_loss_sum
         total.token_count += sums.losses.token_count
-        # In float16 a gradient may overflow until the loss scale has come down.
+        # In float16 a gradient may overflow until the loss scale is small enough.
         if math.isfinite(sums.gradient_norm):
             total.norms.append(sums.gradient_norm)
 
     def values(self) -> dict[str, float]:
-        """Returns means over the updates since the last call, and forgets them.
+        """Returns means over the updates since the last call, and resets the sums.
 
-        A step's time is "input_seconds", the wait for a batch, "all_reduce_seconds",
-        from a replica's gradients to the sum of all in the steps that were timed, and
-        at most what is left, and "compute_seconds", the rest. A single accelerator
-        works on while Python waits, so the first is the most that a faster input could
-        save.
+        The time of a step is "input_seconds", the wait for a batch, plus
+        "all_reduce_seconds", from a replica's gradients to their sum in the steps that
+        were timed, plus "compute_seconds", the rest. A single accelerator continues to
+        work while Python waits, so "input_seconds" is an upper bound of the time that
+        a faster input could save.
         """
         sums, seconds = self._sums, self._seconds()
         updates = max(sums.updates, 1)
-        worked = max(seconds - sums.waited, 0.0) / updates
+        step_work = max(seconds - sums.waited, 0.0) / updates
         # A timed step that was slow may have waited longer than a mean step takes.
-        reduced = min(float(np.mean(sums.reduced)), worked) if sums.reduced else 0.0
+        reduced = min(float(np.mean(sums.reduced)), step_work) if sums.reduced else 0.0
         tokens = max(sums.token_count, 1.0)
         real_tokens = sums.source_tokens + sums.target_tokens
         values = {
@@ -200,7 +200,7 @@ class Meter:
             "step_seconds": seconds / updates,
             "input_seconds": sums.waited / updates,
             "all_reduce_seconds": reduced,
-            "compute_seconds": worked - reduced,
+            "compute_seconds": step_work - reduced,
             "flops_per_step": sums.flops / updates,
             "flops_per_second": sums.flops / seconds,
             "skipped": float(sums.skipped),
@@ -216,7 +216,7 @@ class Meter:
 
     def _seconds(self) -> float:
         now = time.monotonic() if self._paused_at is None else self._paused_at
-        # Never 0, whatever the clock's grain.
+        # Never 0, even if the clock has not advanced.
         return max(now - self._start_seconds, 1e-9)
 
 

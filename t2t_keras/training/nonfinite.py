@@ -1,4 +1,4 @@
-"""Handling of losses and gradients that are not finite, and norms of the weights."""
+"""Non-finite losses and gradients (NaN, infinity), and norms of the weights."""
 
 import json
 import math
@@ -14,19 +14,19 @@ from t2t_keras.errors import UserError
 from t2t_keras.training.meter import Update
 from t2t_keras.typing import Batch
 
-# So many in a row are no accident any more: no update would ever come through.
+# After so many in a row, later updates are not expected to be finite either.
 MOST_IN_A_ROW = 100
 
 
 class NonFiniteGuard:
-    """Stops at an update that was not made, or lets a few of them pass.
+    """Stops training at a skipped update, or tolerates some of them.
 
     Args:
-        folder: Where the batch and what is known of it are kept, in `step-N`; None to
-            leave that to another process.
-        skip: Whether to let them pass until there are `MOST_IN_A_ROW` in a row.
-        batch_of: Returns the batch of an update, all rows of it, by its step.
-        facts: Returns what else to keep of an update, by its step.
+        folder: Folder for the batch of such an update and its statistics, in `step-N`;
+            None if another process writes them.
+        skip: Whether to continue until there are `MOST_IN_A_ROW` in a row.
+        load_batch: Returns the batch of an update, all its rows, by its step.
+        load_metadata: Returns further statistics of an update, by its step.
     """
 
     def __init__(
@@ -34,22 +34,22 @@ class NonFiniteGuard:
         folder: Path | None,
         *,
         skip: bool,
-        batch_of: Callable[[int], Batch],
-        facts: Callable[[int], Mapping[str, Any]],
+        load_batch: Callable[[int], Batch],
+        load_metadata: Callable[[int], Mapping[str, Any]],
     ):
         self._folder = folder
         self._most_in_a_row = MOST_IN_A_ROW if skip else 1
-        self._batch_of = batch_of
-        self._facts = facts
+        self._load_batch = load_batch
+        self._load_metadata = load_metadata
         self._first: Update | None = None
         self._in_a_row = 0
 
     def check(self, update: Update) -> None:
-        """Looks at an update; called for each, in order.
+        """Checks an update; called for each, in order.
 
         Raises:
-            UserError: If it was not made, and none further should be tried. Its
-                batch, or the first of the row, is kept by then.
+            UserError: If it was skipped, and training should stop. Its batch, or that
+                of the first of several in a row, is written before.
         """
         if not update.sums.skipped:
             self._first, self._in_a_row = None, 0
@@ -57,9 +57,9 @@ class NonFiniteGuard:
         self._first = self._first or update
         self._in_a_row += 1
         if self._in_a_row >= self._most_in_a_row:
-            raise UserError(self._message(self._first, self._keep(self._first)))
+            raise UserError(self._message(self._first, self._save(self._first)))
 
-    def _message(self, first: Update, kept: str) -> str:
+    def _message(self, first: Update, where: str) -> str:
         numbers = (
             f"loss sum {first.sums.losses.loss_sum}, "
             f"gradient norm {first.sums.gradient_norm}"
@@ -71,44 +71,44 @@ class NonFiniteGuard:
         if self._in_a_row > 1:
             return (
                 f"From step {first.step:,} on, {self._in_a_row} updates in a row had a "
-                f"loss or gradient that is not finite ({numbers} in the first). {kept} "
-                f"To skip them does not help: {remedy}"
+                f"loss or gradient that is not finite ({numbers} in the first). "
+                f"{where} To skip them does not help: {remedy}"
             )
         return (
             f"At step {first.step:,} the loss or its gradient was not finite "
-            f"({numbers}), and the update was not made. {kept} The checkpoints are "
+            f"({numbers}), and the update was not made. {where} The checkpoints are "
             "from before it. The same command with --on_nonfinite=skip goes on "
             f"without such updates; if they are many, {remedy}"
         )
 
-    def _keep(self, update: Update) -> str:
-        """Writes the batch and its statistics; returns a sentence that says where."""
+    def _save(self, update: Update) -> str:
+        """Writes the batch and its statistics; returns a sentence with the place."""
         if self._folder is None:
             return "The first worker keeps its batch."
         folder = self._folder / f"step-{update.step}"
         try:
-            batch = self._batch_of(update.step)
+            batch = self._load_batch(update.step)
             statistics = {
                 "step": update.step,
                 **update.sums.losses._asdict(),
                 "gradient_norm": update.sums.gradient_norm,
                 "shapes": {name: np.shape(part) for name, part in batch.items()},
-                **self._facts(update.step),
+                **self._load_metadata(update.step),
             }
             folder.mkdir(parents=True, exist_ok=True)
             with open(folder / "batch.npz", "wb") as file:
                 np.savez(file, **batch)
-            text = json.dumps(_writable(statistics), indent=2, allow_nan=False)
+            text = json.dumps(_to_json_value(statistics), indent=2, allow_nan=False)
             (folder / "statistics.json").write_text(f"{text}\n")
         except OSError as error:
             return f"Its batch could not be kept: {error}."
         return f"Its batch and statistics are in {folder}."
 
 
-def _writable(value: Any) -> Any:
-    """Returns what JSON can hold: numbers that are none become words."""
+def _to_json_value(value: Any) -> Any:
+    """Returns a value that JSON can hold: NaN and infinity become strings."""
     if isinstance(value, Mapping):
-        return {name: _writable(part) for name, part in value.items()}
+        return {name: _to_json_value(part) for name, part in value.items()}
     if isinstance(value, float) and not math.isfinite(value):
         return str(value)
     return value
@@ -122,8 +122,8 @@ def weight_norm(weights: Sequence[keras.Variable]) -> float:
 def norms_by_name(weights: Sequence[keras.Variable]) -> dict[str, float]:
     """Returns the Euclidean norm of each weight, by its path.
 
-    In float64: where these are wanted, weights may be so large that their squares
-    are no float32 any more.
+    In float64: weights of a diverged run may be so large that their squares overflow
+    float32.
     """
     return {
         weight.path: float(np.linalg.norm(np.asarray(weight.value, "float64")))

@@ -1,4 +1,4 @@
-"""Before step 1: every program compiled and run once, at the shapes of the run."""
+"""Pre-flight check before step 1: compiles and runs every shape once, within memory."""
 
 import bisect
 import resource
@@ -23,28 +23,30 @@ def preflight(
     log: Callable[[str], object],
     *,
     only_these: bool,
-    together: bool = False,
+    multi_worker: bool = False,
 ) -> None:
-    """Goes through each shape once: it costs the same memory as any later time.
+    """Runs each shape once; later updates need no more memory.
 
     Args:
-        stepper: Of the run. Its weights, moments and counts stay as they are.
+        stepper: The stepper of the run. Its weights, moments and counts do not change.
         to_train: Batches of padding, one of each shape to train on.
-        to_evaluate: The same of the shapes to evaluate on.
-        log: Called with a line a shape.
-        only_these: Whether a batch of another shape is to be an error from now on.
-        together: Whether other processes do the same. They wait in what failed here,
-            so that nothing smaller can be tried.
+        to_evaluate: Batches of padding, one of each shape to evaluate on.
+        log: Called with a line for each shape.
+        only_these: Whether a batch of another shape is an error from now on.
+        multi_worker: Whether other processes do the same. They wait for a step that
+            failed here, so no smaller batch can be tried.
 
     Raises:
-        UserError: If a shape does not fit into memory; it names the most tokens
-            that do, or with several processes a number to try.
+        UserError: If a shape does not fit into memory; it names the largest number of
+            tokens that fits, or with several processes a number to try.
     """
     start = time.monotonic()
     log("compiling …" if only_these else "trying the largest batches …")
-    trained = _tried(stepper, stepper.compile_step, to_train, "", log, together)
-    evaluated = _tried(
-        stepper, stepper.evaluate, to_evaluate, _TO_EVALUATE, log, together
+    trained = _try_shapes(
+        stepper, stepper.compile_step, to_train, "", log, multi_worker
+    )
+    evaluated = _try_shapes(
+        stepper, stepper.evaluate, to_evaluate, _TO_EVALUATE, log, multi_worker
     )
     if len(trained) + len(evaluated) > 1:
         duration = as_duration(time.monotonic() - start)
@@ -58,15 +60,15 @@ def preflight(
         stepper.allow_only(trained, evaluated)
 
 
-def _tried(
+def _try_shapes(
     stepper: Stepper,
     run: Callable[..., object],
     batches: Iterable[Batch],
     purpose: str,
     log: Callable[[str], object],
-    together: bool,
+    multi_worker: bool,
 ) -> list[BatchShape]:
-    """Runs a batch of each shape, with a line for each; returns the shapes."""
+    """Runs a batch of each shape, logs a line for each, and returns the shapes."""
     shapes = []
     for batch in batches:
         before = time.monotonic()
@@ -74,7 +76,7 @@ def _tried(
         try:
             run(batch)
         except tf.errors.ResourceExhaustedError as error:
-            if together:
+            if multi_worker:
                 raise _too_large_for_one(stepper, batch, purpose) from error
             raise _too_large(stepper, run, batch, purpose) from error
         shapes.append(shape)
@@ -87,7 +89,7 @@ def _tried(
 
 
 def peak_bytes() -> int:
-    """Returns the most memory in use so far: of the first GPU, or of this process."""
+    """Returns the peak memory in use so far: of the first GPU, or of this process."""
     if tf.config.list_logical_devices("GPU"):
         return int(tf.config.experimental.get_memory_info("GPU:0")["peak"])
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
@@ -96,7 +98,7 @@ def peak_bytes() -> int:
 def _too_large(
     stepper: Stepper, run: Callable[..., object], batch: Batch, purpose: str
 ) -> UserError:
-    """Returns the error that says the most tokens that fit, found by bisection."""
+    """Returns the error with the largest number of tokens that fits, by bisection."""
     rows, source, target = batch_shape(batch)
     length = max(source, target)
     at_a_time = _rows_at_a_time(stepper, rows, length)
@@ -104,7 +106,7 @@ def _too_large(
     same = "evaluation" if purpose else "update"
 
     def fails(fewer: int) -> bool:
-        # Two parts of so many rows: with what accumulating takes besides.
+        # Two micro-batches, for gradient accumulation needs memory of its own.
         total = 2 * fewer * stepper.num_local_replicas
         two = {
             key: np.resize(value, (total, value.shape[1]))
@@ -116,13 +118,13 @@ def _too_large(
             return True
         return False
 
-    # Of the numbers of rows below what failed, those that fit come first.
-    fitting = bisect.bisect_left(range(1, at_a_time), True, key=fails)
-    if fitting:
+    # Numbers of rows that fit come before those that do not.
+    fitting_rows = bisect.bisect_left(range(1, at_a_time), True, key=fails)
+    if fitting_rows:
         return UserError(
-            f"{name} needs more memory than there is. {fitting} rows of it at a time "
-            f"fit: give --max_tokens_per_replica={fitting * length}, and the same "
-            f"{same} is made in several parts."
+            f"{name} needs more memory than there is. {fitting_rows} rows of it at a "
+            f"time fit: give --max_tokens_per_replica={fitting_rows * length}, and the "
+            f"same {same} is made in several parts."
         )
     return UserError(
         f"{name} needs more memory than there is, and so does a single row of it. "
@@ -131,7 +133,7 @@ def _too_large(
 
 
 def _too_large_for_one(stepper: Stepper, batch: Batch, purpose: str) -> UserError:
-    """Returns the error that says what to try where others wait for this process."""
+    """Returns the error for several processes, with a number of tokens to try."""
     rows, source, target = batch_shape(batch)
     length = max(source, target)
     half = _rows_at_a_time(stepper, rows, length) // 2
@@ -154,6 +156,6 @@ def _name(stepper: Stepper, batch: Batch, purpose: str) -> str:
 
 
 def _rows_at_a_time(stepper: Stepper, rows: int, length: int) -> int:
-    """Returns how many rows of a batch a device computes at a time."""
+    """Returns the number of rows of a batch that a device computes at a time."""
     shard_rows = -(-rows // stepper.num_local_replicas)
     return -(-shard_rows // micro_batch_count(shard_rows, length, stepper.max_tokens))

@@ -1,8 +1,10 @@
-"""Number of floating-point operations of a batch, and the machine's peak rate.
+"""Profiling: FLOPs of a batch, the devices' peak FLOP/s, and TensorBoard profiles.
 
-Only matrix products are counted, a multiplication and an addition as 2: the rest is
-below 1 % of a Transformer's arithmetic. Shapes: B rows, S source length, T target
-length; D, F, H, K, U and V are the model's sizes.
+FLOPs are those of matrix products, a multiplication and an addition counted as 2: the
+rest is below 1 % of a Transformer's arithmetic.
+
+Shapes: B rows, S source length, T target length; D, F, H, K, U and V are the model's
+sizes.
 """
 
 import time
@@ -13,8 +15,8 @@ import tensorflow as tf
 
 from t2t_keras.typing import BatchSize, Tensor
 
-# Backward, each product is followed by two of its size: one for the gradient of
-# either factor.
+# The backward pass has two products of the same size for each: the gradients of its
+# two factors.
 _TRAINING_PER_FORWARD = 3
 
 
@@ -23,8 +25,8 @@ def forward_flops(
 ) -> float:
     """Returns the FLOPs of logits for a batch of padded pairs.
 
-    Of restricted attention the band is counted, r keys for each query; its blocks
-    multiply some more, of which the band is cut.
+    Restricted attention counts as its band, r keys for each query, without the rest
+    of the blocks that are multiplied.
 
     Args:
         sizes: num_layers, d_model, d_ff, num_heads, d_k, d_v, vocabulary_size, and
@@ -77,7 +79,7 @@ def training_flops(sizes: Mapping[str, int], batch: BatchSize) -> float:
 
     Args:
         sizes: See `forward_flops`.
-        batch: Its padding costs as much as its tokens.
+        batch: Size of the batch; padding costs as much as tokens.
     """
     return _TRAINING_PER_FORWARD * forward_flops(sizes, *batch.shape)
 
@@ -93,21 +95,21 @@ def matrix_product_ceiling(
 ) -> float:
     """Returns the FLOP/s of matrix products alone, on all devices together.
 
-    The products are those of the feed-forward network, one after the other, which
-    nothing else can make faster: what training reaches is a share of this.
+    The products are those of the feed-forward network, one after the other. Training
+    reaches a fraction of this rate.
 
     Args:
         strategy: The devices, which all work at the same time.
-        tokens: Rows of the products, for each device.
+        tokens: Number of rows of the products, for each device.
         d_model: D.
         d_ff: F.
-        dtype: What they are computed in.
-        seconds: About how long to measure.
+        dtype: Name of the dtype of the products.
+        seconds: Approximate duration of the measurement.
     """
     random = np.random.default_rng(0)
 
     def matrix(rows: int, columns: int) -> Tensor:
-        # Scaled so that neither large numbers nor denormal ones come about.
+        # Scaled to avoid both large and denormal numbers.
         values = random.normal(size=(rows, columns), scale=rows**-0.5)
         return tf.constant(values, dtype)
 
@@ -115,7 +117,7 @@ def matrix_product_ceiling(
     start = matrix(tokens, d_model)
 
     def products(count):
-        # Said in TensorFlow: AutoGraph does not read this loop under Python 3.13.
+        # tf.while_loop: AutoGraph cannot convert this loop under Python 3.13.
         _, hidden = tf.while_loop(
             lambda i, _: i < count,
             lambda i, hidden: (i + 1, tf.matmul(tf.matmul(hidden, inner), outer)),
@@ -128,27 +130,27 @@ def matrix_product_ceiling(
         per_replica = strategy.run(products, args=(count,))
         return strategy.reduce(tf.distribute.ReduceOp.SUM, per_replica, axis=None)
 
-    def measured(count: int) -> float:
+    def measure(count: int) -> float:
         begin = time.perf_counter()
         float(run(tf.constant(count)))
         return time.perf_counter() - begin
 
-    measured(1)  # traces
+    measure(1)  # traces
     count = 1
-    while (took := measured(count)) < seconds / 4:
+    while (duration := measure(count)) < seconds / 4:
         count *= 2
-    best = min(took, *(measured(count) for _ in range(2)))
+    best = min(duration, *(measure(count) for _ in range(2)))
     flops = 4.0 * tokens * d_model * d_ff * count
     return flops * strategy.num_replicas_in_sync / best
 
 
 class StepProfiler:
-    """Starts TensorBoard's profiler before an update, and stops it after another.
+    """Profiler of some updates, for TensorBoard.
 
-    Used as a context, so that a run that ends in between leaves a whole profile.
+    Used as a context, so that a run that ends in between leaves a complete profile.
 
     Args:
-        steps: The updates to record; empty for none.
+        steps: Numbers of the updates to record; empty for none.
         log_dir: TensorBoard's folder.
     """
 
@@ -164,19 +166,19 @@ class StepProfiler:
         self._stop()
 
     def before(self, step: int) -> None:
-        """Starts recording if the next update is one of those asked for."""
-        # Not only at the first of them: a run may go on from a later one.
+        """Starts recording if the next update is one of `steps`."""
+        # Not only before the first of them: a run may resume at a later one.
         if step in self._steps and not self._running:
             tf.profiler.experimental.start(self._log_dir)
             self._running = True
 
     def after(self, step: int, result: object) -> None:
-        """Stops recording if that was the last update asked for.
+        """Stops recording if that was the last update of `steps`.
 
         Args:
-            step: The update just made.
-            result: Its tensors, which are waited for: what an accelerator has not
-                done yet would be missing.
+            step: Number of the last update.
+            result: Its tensors. Recording waits for them; otherwise the profile would
+                lack work that an accelerator has not done yet.
         """
         if self._running and step + 1 not in self._steps:
             for tensor in tf.nest.flatten(result):

@@ -1,4 +1,4 @@
-"""Progress of training: log lines with an ETA, TensorBoard, and `metrics.jsonl`."""
+"""Training progress: log lines with an ETA, TensorBoard, and `metrics.jsonl`."""
 
 import errno
 import json
@@ -18,36 +18,36 @@ OnRecord = Callable[[int, Mapping[str, float]], object]
 
 
 class MetricsFile:
-    """Lines `{"step": 100, "time": "…", "loss": 4.1, …}`, each step at most once.
+    """File of lines `{"step": 100, "time": "…", "loss": 4.1, …}`, one for each step.
 
     Args:
-        path: The file, made with the first line.
+        path: The file, created with the first line.
     """
 
     def __init__(self, path: Path):
         self._path = path
 
     def cut_after(self, step: int) -> None:
-        """Takes away all lines of later steps, and what is no whole line.
+        """Removes all lines of later steps, and incomplete lines.
 
-        A run that goes on from a checkpoint makes the steps after it once more.
+        A run that resumes from a checkpoint repeats the steps after it.
 
         Raises:
-            OSError: If the file cannot be written; it is then as before.
+            OSError: If the file cannot be written; it is then unchanged.
         """
         try:
             lines = self._path.read_bytes().splitlines(keepends=True)
         except FileNotFoundError:
             return
-        kept = [line for line in lines if _is_whole(line) and _step(line) <= step]
-        if len(kept) < len(lines):
-            write_file(self._path, b"".join(kept))
+        valid = [line for line in lines if _is_whole(line) and _step(line) <= step]
+        if len(valid) < len(lines):
+            write_file(self._path, b"".join(valid))
 
     def add(self, values: Mapping[str, Any]) -> None:
         """Adds a line.
 
         Raises:
-            OSError: If the disk is full, say; then no part of the line is there.
+            OSError: For example if the disk is full; no part of the line is written.
         """
         line = f"{json.dumps(values, allow_nan=False)}\n".encode()
         with open(self._path, "ab", buffering=0) as file:
@@ -75,16 +75,15 @@ class Progress:
     """Writes progress lines, TensorBoard's curves and texts, and `metrics.jsonl`.
 
     Lines are logged one at a time and never rewritten, so that they read the same in
-    a terminal and in a log file. What cannot be written is a warning: training
-    continues.
+    a terminal and in a log file. A failed write is a warning, and training continues.
 
     Args:
-        log_dir: Where TensorBoard's files go, made when there is something to
-            write; None for none.
-        train_steps: Updates in all, for the time that is left.
+        log_dir: Folder of TensorBoard's files, created with the first of them; None for
+            none.
+        train_steps: Total number of updates, for the time left.
         log: Called with each line.
-        metrics: Where numbers go besides; None for nowhere.
-        on_record: Called with the step and the numbers of each record, by name.
+        metrics: File that values are also written to; None for none.
+        on_record: Called with the step and the values of each record, by name.
     """
 
     def __init__(
@@ -102,35 +101,35 @@ class Progress:
         self._on_record = on_record
         self._metrics = metrics
         self._metrics_failed = False
-        self._said_at = -math.inf
+        self._logged_at = -math.inf
         self.start(0)
 
     def start(self, step: int) -> None:
-        """Begins to measure the pace, where all is compiled.
+        """Starts to measure the pace; called when all steps are compiled.
 
         Args:
-            step: Updates already made.
+            step: Number of updates so far.
         """
-        # Step and time: at the start, and where the pace is taken from.
+        # Step and time: at the start, and at the origin of the pace.
         self._start = self._origin = step, time.monotonic()
-        self._said_at = -math.inf
+        self._logged_at = -math.inf
 
     def log(self, text: str) -> None:
         """Logs a line."""
         self._log(text)
-        self._said_at = time.monotonic()
+        self._logged_at = time.monotonic()
 
     def silent_seconds(self) -> float:
         """Returns the seconds since the last line; infinite after `start`."""
-        return time.monotonic() - self._said_at
+        return time.monotonic() - self._logged_at
 
     def record(self, step: int, values: Mapping[str, float]) -> None:
-        """Writes numbers to TensorBoard and to `metrics.jsonl`, at a step.
+        """Writes values to TensorBoard and to `metrics.jsonl`, at a step.
 
         Args:
-            step: Updates made. Each step is recorded at most once.
-            values: By name. Those that are not finite have no place on a curve
-                nor in JSON, and are left out.
+            step: Number of updates so far. Each step is recorded at most once.
+            values: Values by name. NaN and infinity are omitted: neither a curve nor
+                JSON can hold them.
         """
         values = {name: v for name, v in values.items() if math.isfinite(v)}
         if not values:
@@ -184,8 +183,8 @@ class Progress:
         """Returns the seconds until the last step, at the pace so far.
 
         Args:
-            step: Updates made. What came before the first call, where a run finds its
-                pace, counts in that call alone.
+            step: Number of updates so far. The time before the first call, when a run
+                is slower, counts in that call only.
         """
         now = time.monotonic()
         first_step, then = self._origin
@@ -197,7 +196,7 @@ class Progress:
 
 
 def as_duration(seconds: float) -> str:
-    """Returns seconds as a person writes them.
+    """Returns seconds as text for people.
 
     >>> as_duration(7.4), as_duration(605), as_duration(7_500), as_duration(200_000)
     ('7s', '10m05s', '2h05m', '2d07h')
@@ -225,5 +224,5 @@ def as_flops(flops: float) -> str:
         for unit, size in (("P", 1e15), ("T", 1e12), ("G", 0.0))
         if flops >= size
     )
-    # Rounded first: three digits of 1,000 would be written 1e+03.
+    # Rounded first: 1,000 with three digits would be written 1e+03.
     return f"{float(f'{flops / (size or 1e9):.3g}'):g} {unit}FLOP"

@@ -14,11 +14,11 @@ class WarmupInverseSquareRoot(keras.optimizers.schedules.LearningRateSchedule):
     Args:
         d_model: Model width.
         warmup_steps: Number of updates until the peak; the paper uses 4000.
-        scale: Factor on the whole; the paper's is 1.
+        scale: Factor on the whole; 1 in the paper.
 
     Call args:
-        step: How many updates were made before this one, as Keras counts. The
-            paper's step_num is one more, so the first update has a rate above 0.
+        step: Number of updates before this one, as Keras counts. The paper's
+            step_num is one more, so the first update has a rate above 0.
 
     Returns:
         float32 scalar.

@@ -1,7 +1,7 @@
 """Distribution strategy: one device, this machine's devices, or several machines.
 
-All of it is tf.distribute's. Here it is only chosen, and asked who is who. TF_CONFIG or
-Slurm names the workers of several machines.
+tf.distribute implements it. This module selects a strategy and numbers the workers.
+TF_CONFIG or Slurm names the workers of several machines.
 """
 
 import contextlib
@@ -19,22 +19,22 @@ from tensorflow.python.distribute.cluster_resolver.slurm_cluster_resolver import
 
 from t2t_keras.errors import UserError
 
-# Below the ports that Linux gives away by itself, from 32,768 on; of 768 jobs in a
-# row each has sixteen to itself, so that two may share a node.
+# Below the ephemeral ports of Linux, which start at 32,768. Each of 768 consecutive
+# jobs has sixteen ports of its own, so that two jobs can share a node.
 _FIRST_PORT, _JOBS, _PORTS_A_JOB = 20_000, 768, 16
 
 
 def build_strategy(name: str | None, cpu_devices: int = 1) -> tf.distribute.Strategy:
-    """Returns a distribution strategy, to be made before anything else is computed.
+    """Returns a distribution strategy, to be built before anything else is computed.
 
     Args:
-        name: "one", "mirrored" or "multi_worker"; None for what there is: several
-            workers if TF_CONFIG or Slurm says so, else all GPUs, else one device.
-        cpu_devices: How many logical devices the CPU shall be, for a rehearsal.
+        name: "one", "mirrored" or "multi_worker". Default: several workers if TF_CONFIG
+            or Slurm describes them, else all GPUs, else one device.
+        cpu_devices: Number of logical devices to split the CPU into, for a rehearsal.
 
     Raises:
-        UserError: If the cluster is not described as it should be, or "mirrored" is
-            asked for where there is only one device.
+        UserError: If the description of the cluster is invalid, or for "mirrored" with
+            only one device.
     """
     if cpu_devices > 1:
         _split_cpu(cpu_devices)
@@ -55,24 +55,24 @@ def build_strategy(name: str | None, cpu_devices: int = 1) -> tf.distribute.Stra
 
 
 def num_workers() -> int:
-    """Returns how many processes TF_CONFIG or Slurm says there are; 1 by default.
+    """Returns the number of processes by TF_CONFIG or Slurm; 1 by default.
 
     Raises:
-        UserError: If TF_CONFIG is not what it should be.
+        UserError: If TF_CONFIG is invalid.
     """
     if os.environ.get("TF_CONFIG"):
-        cluster = _tf_config().get("cluster", {})
+        cluster = _read_tf_config().get("cluster", {})
         return sum(len(cluster.get(job, [])) for job in ("chief", "worker"))
     return num_slurm_tasks()
 
 
 def is_chief(strategy: tf.distribute.Strategy) -> bool:
-    """Returns whether this process is the one that writes files and says things."""
+    """Returns whether this process is the one that writes files and logs."""
     return worker_number(strategy) == 0
 
 
 def worker_number(strategy: tf.distribute.Strategy) -> int:
-    """Returns which of the processes this is, from 0: in the order of replicas."""
+    """Returns the number of this process, from 0, in the order of replicas."""
     resolver = strategy.cluster_resolver
     if resolver is None or not resolver.task_type:
         return 0
@@ -83,11 +83,11 @@ def worker_number(strategy: tf.distribute.Strategy) -> int:
 
 
 def wait_for_all(strategy: tf.distribute.Strategy, number: int = 0) -> bool:
-    """Waits until every process is here; returns whether all brought one number.
+    """Barrier: waits for every process; returns whether all passed the same number.
 
     Args:
-        strategy: Of all of them.
-        number: In [0, 2**31): a digest of what should be the same everywhere.
+        strategy: The strategy of all processes.
+        number: A digest in [0, 2**31) of values that must be equal everywhere.
     """
     if num_processes(strategy) == 1:
         return True
@@ -106,7 +106,7 @@ def wait_for_all(strategy: tf.distribute.Strategy, number: int = 0) -> bool:
 
 
 def num_processes(strategy: tf.distribute.Strategy) -> int:
-    """Returns how many processes train together."""
+    """Returns the number of processes that train together."""
     resolver = strategy.cluster_resolver
     if resolver is None or not resolver.task_type:
         return 1
@@ -114,10 +114,10 @@ def num_processes(strategy: tf.distribute.Strategy) -> int:
 
 
 def _split_cpu(count: int) -> None:
-    """Makes several logical devices of the CPU.
+    """Splits the CPU into several logical devices.
 
     Raises:
-        RuntimeError: If TensorFlow has looked at its devices already.
+        RuntimeError: If TensorFlow has initialized its devices already.
     """
     cpu = tf.config.list_physical_devices("CPU")[0]
     devices = [tf.config.LogicalDeviceConfiguration() for _ in range(count)]
@@ -127,7 +127,7 @@ def _split_cpu(count: int) -> None:
 def _multi_worker(cpu_devices: int) -> tf.distribute.Strategy:
     resolver: Any = None
     if os.environ.get("TF_CONFIG"):
-        _tf_config()
+        _read_tf_config()
     elif in_slurm_step():
         resolver = slurm_resolver()
     else:
@@ -135,52 +135,52 @@ def _multi_worker(cpu_devices: int) -> tf.distribute.Strategy:
             "--strategy=multi_worker needs to know the other workers: set TF_CONFIG "
             "on each (docs/training.md has an example), or start them with srun."
         )
-    with _as_many_cpus_as(cpu_devices):
+    with _use_cpu_devices(cpu_devices):
         return tf.distribute.MultiWorkerMirroredStrategy(cluster_resolver=resolver)
 
 
 @contextlib.contextmanager
-def _as_many_cpus_as(count: int) -> Iterator[None]:
-    """Lets the strategy use several CPU devices a worker, as it does GPUs.
+def _use_cpu_devices(count: int) -> Iterator[None]:
+    """Makes the strategy use several CPU devices of a worker, as it uses GPUs.
 
-    It takes one otherwise, and a rehearsal of two hosts with four GPUs each would
-    never meet two replicas in one process.
+    By default it uses one, and a rehearsal of two hosts with four GPUs each would
+    never have two replicas in one process.
     """
     extended = collective_all_reduce_strategy.CollectiveAllReduceExtended
-    of_one = extended._initialize_local_devices
+    initialize = extended._initialize_local_devices
 
-    def of_several(self: Any, resolver: Any, worker: str) -> tuple[Any, str]:
-        devices, kind = of_one(self, resolver, worker)
+    def initialize_cpus(self: Any, resolver: Any, worker: str) -> tuple[Any, str]:
+        devices, kind = initialize(self, resolver, worker)
         if kind == "CPU":
             devices = tuple(f"{worker}/device:CPU:{i}" for i in range(count))
         return devices, kind
 
-    extended._initialize_local_devices = of_several
+    extended._initialize_local_devices = initialize_cpus
     try:
         yield
     finally:
-        extended._initialize_local_devices = of_one
+        extended._initialize_local_devices = initialize
 
 
-def _tf_config() -> dict[str, Any]:
-    """Returns TF_CONFIG, checked as far as this process can.
+def _read_tf_config() -> dict[str, Any]:
+    """Returns TF_CONFIG, with the entry of this process checked.
 
     Raises:
-        UserError: If it is not JSON, or misses a part.
+        UserError: If it is not JSON, or lacks a part.
     """
     text = os.environ["TF_CONFIG"]
     try:
         config = json.loads(text)
         task = config["task"]
         workers = config["cluster"][task["type"]]
-        known = 0 <= int(task["index"]) < len(workers)
+        is_listed = 0 <= int(task["index"]) < len(workers)
     except (ValueError, KeyError, TypeError) as error:
         raise UserError(
             'TF_CONFIG must be JSON like {"cluster": {"worker": ["host0:2222", '
             '"host1:2222"]}, "task": {"type": "worker", "index": 0}}. Received: '
             f"{text} ({type(error).__name__}: {error})"
         ) from error
-    if not known:
+    if not is_listed:
         raise UserError(
             f"TF_CONFIG says that this is {task['type']} {task['index']}, but lists "
             f"{len(workers)} of them, counted from 0."
@@ -194,8 +194,9 @@ def in_slurm_step() -> bool:
 
 
 def num_slurm_tasks() -> int:
-    """Returns how many processes srun started with this one; 1 if it did not."""
-    # SLURM_NTASKS may be of the job: in the shell of `salloc`, a step of one task.
+    """Returns the number of tasks of this srun step; 1 outside of one."""
+    # Not SLURM_NTASKS, which may count the tasks of the job: the shell of `salloc` is a
+    # step of one task.
     return int(os.environ.get("SLURM_STEP_NUM_TASKS", "1")) if in_slurm_step() else 1
 
 
@@ -203,19 +204,20 @@ def slurm_resolver() -> tf.distribute.cluster_resolver.ClusterResolver:
     """Returns the tasks of this step as workers, in the order of their ranks.
 
     TensorFlow's own resolver reads them from Slurm's variables, but sorts hosts as
-    text, gpu10 before gpu9, where ranks follow the list of nodes. And it counts GPUs
-    with nvidia-smi, or in CUDA_VISIBLE_DEVICES: here those that TensorFlow sees count.
+    text, gpu10 before gpu9, while ranks follow the list of nodes. It also counts GPUs
+    with nvidia-smi or in CUDA_VISIBLE_DEVICES; this function counts those that
+    TensorFlow sees.
 
     Raises:
-        UserError: If Slurm's variables are not what they should be, if ranks go round
-            the nodes in another order, or if tasks of a node would share GPUs.
+        UserError: If Slurm's variables are invalid, if ranks follow another order of
+            nodes, or if tasks of a node would share GPUs.
     """
     rank, tasks = int(os.environ["SLURM_PROCID"]), num_slurm_tasks()
     job = int(os.environ.get("SLURM_JOB_ID", "0"))
     try:
-        found = SlurmClusterResolver(
+        slurm = SlurmClusterResolver(
             port_base=_FIRST_PORT + job % _JOBS * _PORTS_A_JOB,
-            # It fails where a task has none, so each gets one that is not asked for.
+            # It fails for tasks without a GPU, so each is given one, which is not used.
             gpus_per_node=tasks,
             gpus_per_task=1,
             auto_set_gpu=False,
@@ -226,7 +228,7 @@ def slurm_resolver() -> tf.distribute.cluster_resolver.ClusterResolver:
             "srun, or set TF_CONFIG on each (docs/training.md has an example)."
         ) from error
     nodes = expand_hostlist(os.environ["SLURM_STEP_NODELIST"])
-    workers = found.cluster_spec().as_dict()["worker"]
+    workers = slurm.cluster_spec().as_dict()["worker"]
     workers.sort(key=lambda address: nodes.index(_host(address)))
     _check_node(rank, workers)
     gpus = len(tf.config.list_physical_devices("GPU"))

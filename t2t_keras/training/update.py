@@ -167,7 +167,9 @@ class ReplicaUpdate:
         norm = tf.linalg.global_norm(gradients) / divisor
         after = self._seconds_at(norm, gradients, flags.timed)
         is_finite = tf.math.is_finite(loss_sum) & tf.math.is_finite(norm)
-        is_recoverable = tf.math.is_finite(loss_sum) & self._optimizer.can_scale_less()
+        is_recoverable = (
+            tf.math.is_finite(loss_sum) & self._optimizer.can_reduce_loss_scale()
+        )
         self._optimizer.apply_summed(
             gradients, divisor, finite=is_finite, counts=flags.counts
         )

@@ -1,4 +1,4 @@
-"""Says where a run hangs: a thread that writes all stacks down, and kills nothing."""
+"""Watchdog thread that logs the stacks of all threads when training hangs."""
 
 import contextlib
 import faulthandler
@@ -10,27 +10,27 @@ from typing import TextIO
 
 
 class Watchdog:
-    """Dumps the stacks of all threads when nothing got done for a while.
+    """Dumps the stacks of all threads if there is no heartbeat for some time.
 
-    A lost network file system, a collective that waits for a worker that is gone, a
-    deadlock: from outside they all look alike. The stacks say which it is. Whether
-    to wait longer or to stop is for whoever reads them, so nothing is stopped. Once
-    something gets done again, the next silence is reported anew.
+    A lost network file system, a collective operation that waits for a dead worker and
+    a deadlock look alike from outside. The stacks show which it is. The user decides
+    whether to wait longer or to stop, so the watchdog stops nothing. After another
+    heartbeat it can report again.
 
-    Used as a context: the watch begins and ends with it.
+    Used as a context, in which it is active.
 
     Args:
-        seconds: Of silence until stacks are written; 0 to never write them.
-        stacks_file: Where they are added, besides `stream`.
-        stream: Where they go first; standard error if None. It must have a file
-            descriptor: stacks are written by C code, which needs no lock.
+        seconds: Seconds without a heartbeat until stacks are written; 0 for never.
+        stacks_file: File that they are appended to, after `stream`.
+        stream: First place that they are written to. Default: standard error. It must
+            have a file descriptor: C code writes the stacks, which needs no lock.
     """
 
     def __init__(self, seconds: float, stacks_file: Path, stream: TextIO | None = None):
         self._seconds = seconds
         self._stacks_file = stacks_file
         self._stream = stream
-        self._last_sign = time.monotonic()
+        self._last_heartbeat = time.monotonic()
         self._ended = threading.Event()
         self._thread = threading.Thread(
             target=self._watch, name="watchdog", daemon=True
@@ -48,18 +48,18 @@ class Watchdog:
             self._thread.join()
 
     def heartbeat(self) -> None:
-        """Notes that something got done."""
-        self._last_sign = time.monotonic()
+        """Notes that a step, evaluation batch or checkpoint is finished."""
+        self._last_heartbeat = time.monotonic()
 
     def _watch(self) -> None:
         reported: float | None = None
         while True:
-            last = self._last_sign
+            last = self._last_heartbeat
             wait = last + self._seconds - time.monotonic()
             if wait <= 0 and last != reported:
                 reported = last
                 self._report()
-            # After a report, look again now and then whether life has come back.
+            # After a report, check regularly for a new heartbeat.
             if self._ended.wait(wait if wait > 0 else self._seconds / 4):
                 return
 
@@ -71,7 +71,7 @@ class Watchdog:
             f"each thread is doing (kept in {self._stacks_file} too):\n"
         )
         self._dump(text, self._stream or sys.stderr)
-        # A disk that hangs may be the reason; one that is full is no reason to die.
+        # After the stream, for the disk may be what hangs; a full disk is ignored.
         with contextlib.suppress(OSError), open(self._stacks_file, "a") as file:
             self._dump(text, file)
 

@@ -34,7 +34,7 @@ class FakeRun:
         loss_sums: What the updates return, by step; 6 for 3 tokens otherwise.
         bad: Steps whose update cannot be made.
         folder: Where their batches go.
-        together: Whether there are other processes.
+        multi_worker: Whether there are other processes.
         at: Called with ("train", step), ("evaluate", step) or ("save", step).
     """
 
@@ -45,7 +45,7 @@ class FakeRun:
         bad=(),
         at=None,
         folder=Path("x"),
-        together=False,
+        multi_worker=False,
     ):
         self.step = first
         self.first = first
@@ -56,7 +56,7 @@ class FakeRun:
         self.folder = folder
         self.recorded: list[tuple[int, dict]] = []
         self._at = at or (lambda *_: None)
-        self.together = together
+        self.multi_worker = multi_worker
         self.saves_succeed = True
         self.batches_taken = 0
 
@@ -112,10 +112,13 @@ class FakeRun:
                 measure=lambda step: {"learning_rate": step / 8},
                 before_step=lambda step: self._called("before", step),
                 after_step=lambda step, _: self._called("after", step),
-                together=self.together,
+                multi_worker=self.multi_worker,
             ),
             guard=NonFiniteGuard(
-                self.folder, skip=skip, batch_of=self.batch_of, facts=lambda _: {}
+                self.folder,
+                skip=skip,
+                load_batch=self.batch_of,
+                load_metadata=lambda _: {},
             ),
             meter=Meter(lambda size: 8e9 * size.shape.rows * size.shape.source_bound),
             progress=progress,
@@ -217,9 +220,9 @@ def test_a_line_has_the_mean_since_the_line_before(monkeypatch) -> None:
     assert lines[-1].startswith("step 4/4  loss 7.000")
 
 
-@pytest.mark.parametrize("together", [False, True])
+@pytest.mark.parametrize("multi_worker", [False, True])
 def test_a_line_comes_after_the_first_update_and_every_few_seconds(
-    monkeypatch, together
+    monkeypatch, multi_worker
 ) -> None:
     now = [0.0]
     monkeypatch.setattr(loop_module.time, "monotonic", lambda: now[0])
@@ -229,7 +232,7 @@ def test_a_line_comes_after_the_first_update_and_every_few_seconds(
         if what == "train":
             now[0] += 9.0 if step == 8 else seconds / 2
 
-    run = FakeRun(first=7, loss_sums={8: 24.0}, at=pass_time, together=together)
+    run = FakeRun(first=7, loss_sums={8: 24.0}, at=pass_time, multi_worker=multi_worker)
     run.loop(50)
     lines = run.lines
     # 42 at the pace of the first, which is slow; then 40 at that of the others.
@@ -339,7 +342,7 @@ def test_it_is_noticed_in_time_whatever_the_intervals(tmp_path) -> None:
 
 def test_several_processes_notice_it_together(tmp_path) -> None:
     """At once: each asks its own clock when to save, and would see it then."""
-    run = FakeRun(bad=(2,), folder=tmp_path, together=True)
+    run = FakeRun(bad=(2,), folder=tmp_path, multi_worker=True)
     with pytest.raises(UserError, match="At step 2 "):
         run.loop(5 * MOST_UNREAD)
     assert run.step == 2

@@ -96,7 +96,7 @@ def test_it_is_the_references_whatever_the_chunks(
 
 def test_the_reference_gradient_agrees_with_finite_differences(inputs) -> None:
     hidden, *rest = inputs
-    by_hidden, _ = expected_gradients(*inputs, 0.1)
+    grad_hidden, _ = expected_gradients(*inputs, 0.1)
     for index in [(0, 4, 2), (1, 2, 5), (2, 0, 0), (3, 3, 3)]:
         ends = []
         for change in (1e-5, -1e-5):
@@ -104,7 +104,7 @@ def test_the_reference_gradient_agrees_with_finite_differences(inputs) -> None:
             moved[index] += change
             ends.append(expected_sums(moved, *rest, 0.1)[0])
         slope = (ends[0] - ends[1]) / 2e-5
-        np.testing.assert_allclose(by_hidden[index], slope, atol=1e-6)
+        np.testing.assert_allclose(grad_hidden[index], slope, atol=1e-6)
 
 
 def test_without_a_gradient_the_sums_are_the_same(inputs) -> None:
@@ -117,13 +117,13 @@ def test_without_a_gradient_the_sums_are_the_same(inputs) -> None:
 
 def test_no_chunk_is_computed_half_empty(inputs, monkeypatch) -> None:
     # 20 tokens, 13 of them at a time: 10 and 10, not 13 and 13.
-    rows, of_chunk = [], losses._parts_of_chunk
+    rows, compute_chunk = [], losses._compute_chunk
 
-    def noting(hidden, *arguments):
+    def note_rows(hidden, *arguments):
         rows.append(hidden.shape[0])
-        return of_chunk(hidden, *arguments)
+        return compute_chunk(hidden, *arguments)
 
-    monkeypatch.setattr(losses, "_parts_of_chunk", noting)
+    monkeypatch.setattr(losses, "_compute_chunk", note_rows)
     label_smoothed_cross_entropy(*inputs, label_smoothing=0.1, logits_at_once=13 * V)
     assert rows == [10, 10]
 
@@ -194,7 +194,7 @@ def test_the_gradient_is_scaled_before_it_is_rounded(inputs) -> None:
     half = hidden.astype("float16")
 
     def relative_error(scale: float) -> float:
-        sums, (by_hidden, _) = with_gradients(
+        sums, (grad_hidden, _) = with_gradients(
             half,
             embeddings,
             targets,
@@ -205,7 +205,7 @@ def test_the_gradient_is_scaled_before_it_is_rounded(inputs) -> None:
         exact = expected_sums(half, embeddings, targets, small, 0.1)
         np.testing.assert_allclose(as_numpy(sums), exact, rtol=2e-3)
         expected, _ = expected_gradients(half, embeddings, targets, small, 0.1)
-        found = by_hidden.numpy().astype("float64") / scale
+        found = grad_hidden.numpy().astype("float64") / scale
         return np.linalg.norm(found - expected) / np.linalg.norm(expected)
 
     assert relative_error(1.0) > 0.3

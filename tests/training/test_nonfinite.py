@@ -40,8 +40,8 @@ def guard(folder, skip: bool) -> NonFiniteGuard:
     return NonFiniteGuard(
         folder,
         skip=skip,
-        batch_of=batch_of,
-        facts=lambda step: {"asked": step, **facts},
+        load_batch=batch_of,
+        load_metadata=lambda step: {"asked": step, **facts},
     )
 
 
@@ -93,7 +93,9 @@ def test_too_many_in_a_row_are_not_passed_over(tmp_path) -> None:
 
 def test_of_several_workers_only_one_keeps_the_batch(tmp_path, monkeypatch) -> None:
     monkeypatch.chdir(tmp_path)
-    other = NonFiniteGuard(None, skip=False, batch_of=pytest.fail, facts=pytest.fail)
+    other = NonFiniteGuard(
+        None, skip=False, load_batch=pytest.fail, load_metadata=pytest.fail
+    )
     with pytest.raises(UserError, match=r"At step 3 .*The first worker keeps its bat"):
         other.check(update(3, finite=False))
     assert not list(tmp_path.iterdir())
@@ -110,7 +112,9 @@ def test_nor_does_a_batch_that_cannot_be_read_again(tmp_path) -> None:
     def unreadable(step: int):
         raise OSError(f"no shard for {step}")
 
-    watch = NonFiniteGuard(tmp_path, skip=False, batch_of=unreadable, facts=dict)
+    watch = NonFiniteGuard(
+        tmp_path, skip=False, load_batch=unreadable, load_metadata=dict
+    )
     with pytest.raises(UserError, match=r"At step 3 .*not be kept: no shard for 3"):
         watch.check(update(3, finite=False))
 

@@ -174,7 +174,7 @@ def test_where_others_wait_nothing_smaller_is_tried() -> None:
             [],
             [].append,
             only_these=True,
-            together=True,
+            multi_worker=True,
         )
     assert stepper.compiled == [(11, 30)]
 
@@ -188,7 +188,7 @@ def test_where_others_wait_a_single_row_has_no_half() -> None:
             [],
             [].append,
             only_these=True,
-            together=True,
+            multi_worker=True,
         )
 
 
