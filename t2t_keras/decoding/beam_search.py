@@ -34,7 +34,7 @@ def beam_search(
     Live hypotheses are ranked by log probability; finished ones, kept apart,
     by log probability over length penalty. At a sentence's length limit only
     EOS may follow, so every hypothesis finishes and every score is that of a
-    whole sentence. A sentence's result depends on nothing but its own row.
+    whole sentence. A sentence's result depends on its own row only.
 
     Runs eagerly, in a `tf.function` and under XLA. B and L may be unknown when a
     graph is traced, so that one graph serves all sizes. XLA needs them known, and
@@ -43,16 +43,15 @@ def beam_search(
     Args:
         step_fn: The model; see `StepFn`.
         cache: The model's state before position 0: a nest of tensors, each
-            [B, ...] of any dtype. What differs between sentences but not between
-            steps belongs here too. `{}` is a cache without a tensor.
-        max_lengths: [B] int, most tokens of each output, the EOS counted.
-            Below 1 it is taken as 1 (an EOS alone), above `max_decode_length`
-            as that.
-        max_decode_length: L, at least 1: how many tokens there is room for. An
+            [B, ...] of any dtype. It includes values that differ between sentences but
+            not between steps. `{}` is a cache without a tensor.
+        max_lengths: [B] int, maximum number of tokens of each output, the EOS
+            counted; clipped to 1 (an EOS alone) and `max_decode_length`.
+        max_decode_length: L, at least 1: maximum number of tokens of any output. An
             int, or an int32 scalar.
-        vocabulary_size: Where logits are wider, ids from here on are never
-            generated. They keep their share of probability, as padding does:
-            log probabilities are the model's own.
+        vocabulary_size: Ids from here on are never generated, even if logits are
+            wider. They keep their probability, as padding does: log
+            probabilities are the model's own.
         settings: Beam size, length penalty and number of results.
         options: Settings of each sentence, in place of the common ones.
         grow_fn: If given, `cache` has no slot yet and grows by some positions at a
@@ -75,7 +74,7 @@ def beam_search(
     sentences = sentence_settings(max_lengths, max_decode_length, settings, options)
     beams = settings.beam_size
     if options is not None:
-        # No wider than the widest: most ask for less than they might.
+        # As wide as the widest beam of the batch: usually less than the maximum.
         beams = tf.reduce_max(tf.concat([sentences.beam_sizes, [1]], axis=0))
     step = SearchStep(step_fn, settings, beams, options is not None, vocabulary_size)
     slots = max_decode_length * beams
@@ -86,7 +85,7 @@ def beam_search(
     state = initial_state(
         cache, sentences, beams=beams, slots=slots, max_decode_length=max_decode_length
     )
-    # At first all hypotheses are the empty one, so one is enough.
+    # At first there is only the empty hypothesis.
     state = step(state)
     if grow_fn is None:
         finished = step.run(state).finished
@@ -98,7 +97,7 @@ def beam_search(
 def _check_sizes(
     max_decode_length: int | Tensor, vocabulary_size: int, settings: BeamSearchSettings
 ) -> None:
-    """Raises ValueError where a number cannot be meant."""
+    """Raises ValueError if a number is out of range."""
     if isinstance(max_decode_length, int) and max_decode_length < 1:
         raise ValueError(
             "max_decode_length must be at least 1. "
@@ -112,7 +111,7 @@ def _check_sizes(
 
 
 def _check_shapes(cache: Cache, max_lengths: Tensor) -> None:
-    """Raises ValueError where a tensor's static shape does not fit."""
+    """Raises ValueError if a tensor's static shape does not match."""
     if max_lengths.shape.rank != 1:
         raise ValueError(
             "max_lengths must have shape [B]. "

@@ -1,9 +1,9 @@
-"""Beam search whose cache grows, and which finished sentences leave.
+"""Beam search with a growing KV cache, and without the sentences that are done.
 
 An optimization: the results are those of a search with constant shapes. A cache has
-slots for a few positions only. When they are full, sentences that are done leave the
-batch, slots that no live hypothesis has in its past are dropped, and new ones are
-appended (ADR 0020).
+slots for a few positions only. When they are full, finished sentences leave the batch,
+slots that no live hypothesis can see are dropped, and new ones are appended
+(ADR 0020).
 
 Shapes: B sentences, W live hypotheses of each, X slots of a cache, Y slots kept.
 """
@@ -22,14 +22,14 @@ from t2t_keras.decoding.search_state import (
 from t2t_keras.decoding.search_step import SearchStep
 from t2t_keras.typing import Tensor
 
-# Positions that a cache grows by. Growing copies it; a larger number means that steps
-# read more slots that are empty or not needed any more, and that finished sentences
-# stay longer.
+# Number of positions that a cache grows by. Growing copies the cache; with a larger
+# number, steps read more slots that are empty or no longer needed, and finished
+# sentences stay longer.
 GROWTH = 8
 
 
 class GrowFn(Protocol):
-    """Makes room in a cache."""
+    """Function that grows a cache."""
 
     def __call__(self, cache: Cache, kept_slots: Tensor, new_slots: Tensor, /) -> Cache:
         """Returns the cache with some of its slots, in their order, and new ones.
@@ -37,7 +37,7 @@ class GrowFn(Protocol):
         Args:
             cache: A nest of tensors, [B, ...] each.
             kept_slots: [B, Y] int32, the slots of each sentence to keep.
-            new_slots: int32 scalar, how many slots to append.
+            new_slots: int32 scalar, number of slots to append.
         """
         ...
 
@@ -87,8 +87,8 @@ def gather_sentences(state: SearchState, index: Tensor) -> SearchState:
 def find_live_slots(state: SearchState) -> Tensor:
     """Returns [B, Y] int32, the slots that a live hypothesis can see, in their order.
 
-    Y is the most that any sentence needs. Other sentences keep some slots besides that
-    none of their hypotheses sees.
+    Y is the largest number that any sentence needs. Other sentences keep additional
+    slots, which none of their hypotheses sees.
     """
     is_alive_BW = state.live_log_probs > IMPOSSIBLE
     is_used_BX = tf.reduce_any(state.visible_slots & is_alive_BW[..., None], axis=1)
@@ -103,11 +103,11 @@ def grow_visible_slots(
 ) -> SearchState:
     """Returns the state for a cache that has grown; see `GrowFn` for the arguments."""
     batch, beams = tf.unstack(tf.shape(state.visible_slots)[:2])
-    kept = tf.shape(kept_slots)[1]
-    index_BWY = tf.broadcast_to(kept_slots[:, None], [batch, beams, kept])
+    num_kept = tf.shape(kept_slots)[1]
+    index_BWY = tf.broadcast_to(kept_slots[:, None], [batch, beams, num_kept])
     visible_BWY = tf.gather(state.visible_slots, index_BWY, batch_dims=2)
     visible_BWX = tf.pad(visible_BWY, [[0, 0], [0, 0], [0, new_slots]])
-    return state._replace(visible_slots=visible_BWX, first_slot=kept)
+    return state._replace(visible_slots=visible_BWX, first_slot=num_kept)
 
 
 def _grow(state: SearchState, grow_fn: GrowFn, beams: int | Tensor) -> SearchState:

@@ -1,7 +1,7 @@
 """Candidates of a beam search: the likeliest continuations, selected from logits.
 
-Shapes: B sentences, W live hypotheses of each, K continuations kept of each
-hypothesis, C candidates kept of each sentence, V the width of the logits. In
+Shapes: B sentences, W live hypotheses of each, K best continuations of each
+hypothesis, C candidates of each sentence, V the width of the logits. In
 `grouped_top_k`: R rows of V values, G groups of M neighbors that a row is cut into.
 """
 
@@ -13,8 +13,8 @@ from t2t_keras.decoding.search_state import IMPOSSIBLE, axis_size
 from t2t_keras.decoding.settings import PAD_ID, BeamSearchSettings
 from t2t_keras.typing import Tensor
 
-# Least and most M. With 128 rows of 37,000 values on two cores, all between took
-# about a millisecond, an eighth of `tf.math.top_k` alone.
+# Range of M. With 128 rows of 37,000 values on two cores, all of them took about a
+# millisecond, an eighth of `tf.math.top_k` alone.
 _GROUP_SIZES = range(24, 65)
 
 
@@ -43,7 +43,7 @@ def grouped_top_k(values: Tensor, k: int) -> tuple[Tensor, Tensor]:
     groups = (width + missing) // size
     values_RGM = tf.reshape(values, [-1, groups, size])
     _, groups_RK = tf.math.top_k(tf.reduce_max(values_RGM, axis=-1), k)
-    # Back in the order of the row, or equals would change places.
+    # In the order of the row, or equals would change places.
     groups_RK = tf.sort(groups_RK, axis=-1)
     near_RKM = tf.gather(values_RGM, groups_RK, batch_dims=1)
     best_RK, index_RK = tf.math.top_k(tf.reshape(near_RKM, [-1, k * size]), k)
@@ -52,7 +52,7 @@ def grouped_top_k(values: Tensor, k: int) -> tuple[Tensor, Tensor]:
 
 
 def _group_size(width: int) -> int:
-    """Returns M: one that divides the width, for padding copies every row."""
+    """Returns M, a divisor of the width if possible, for padding copies every row."""
     whole = [size for size in _GROUP_SIZES if width % size == 0]
     return min(whole, key=lambda size: abs(size - 40), default=32)
 
@@ -87,9 +87,9 @@ def best_candidates(
         settings: Gives C and the id of EOS.
 
     Returns:
-        `Candidates`. The log probability of what cannot be (a continuation of
-        an impossible hypothesis, a token that may not follow) is minus
-        infinity, and so is one that the model gives as NaN.
+        `Candidates`. An impossible continuation (of an impossible hypothesis, or by a
+        token that may not follow) has a log probability of minus infinity, and so has
+        one for which the model returns NaN.
 
     Raises:
         ValueError: If the logits are too narrow, or of unknown width.
@@ -101,18 +101,18 @@ def best_candidates(
             "The logits of the step function must have a static width of at least "
             f"vocabulary_size={vocabulary_size}. Received: logits.shape={logits.shape}"
         )
-    # One more makes up for padding, which is never generated.
-    kept = min(settings.candidates + 1, vocabulary_size)
+    # One more in place of padding, which is never generated.
+    count = min(settings.candidates + 1, vocabulary_size)
     beams = axis_size(live_log_probs, 1)
-    # Rows, for XLA has a fast top-k of two axes and a slow one of three.
+    # Two axes, for which XLA has a fast top-k; that of three axes is slow.
     logits_RV = tf.reshape(logits_BWV, [-1, width])
-    best_RK, ids_RK = grouped_top_k(logits_RV[:, :vocabulary_size], kept)
+    best_RK, ids_RK = grouped_top_k(logits_RV[:, :vocabulary_size], count)
     total_R = _log_sum_exp(logits_RV, best_RK[:, 0], ids_RK[:, 0])
     best_RK = tf.where(ids_RK == PAD_ID, IMPOSSIBLE, best_RK)
-    # At its limit a hypothesis has one continuation, EOS, of any rank.
+    # At its limit a hypothesis has one continuation: EOS, even if it is not likely.
     must_end_BW = must_end[:, None] & tf.ones_like(live_log_probs, tf.bool)
     must_end_R1 = tf.reshape(must_end_BW, [-1, 1])
-    only_end_K = tf.where(tf.range(kept) == 0, 0.0, IMPOSSIBLE)
+    only_end_K = tf.where(tf.range(count) == 0, 0.0, IMPOSSIBLE)
     best_RK = tf.where(
         must_end_R1, logits_RV[:, settings.eos_id, None] + only_end_K, best_RK
     )
@@ -120,34 +120,34 @@ def best_candidates(
     # No rounding may lift a probability above 1: the early stop relies on it.
     log_probs_RK = tf.minimum(best_RK - total_R[:, None], 0.0)
     log_probs_RK += tf.reshape(live_log_probs, [-1, 1])
-    # A model that returns NaN finds nothing, and disturbs no other sentence.
+    # NaN in one sentence has no effect on the others.
     log_probs_RK = tf.where(tf.math.is_nan(log_probs_RK), IMPOSSIBLE, log_probs_RK)
     return _select_best(ids_RK, log_probs_RK, beams, settings.candidates)
 
 
 def _log_sum_exp(logits: Tensor, peaks: Tensor, peak_ids: Tensor) -> Tensor:
-    """Returns log sum exp of each row, given its likeliest token that may follow.
+    """Returns log sum exp of each row, from the likeliest token that may follow.
 
-    A softmax is one pass, the fastest of all ways. Where even that token has a
-    probability that float32 rounds to 0, the sum is infinite, and no token may follow.
+    A softmax is one pass, the fastest way. If float32 rounds even the probability of
+    that token to 0, the sum is infinite, and no token may follow.
     """
-    share_R = tf.gather(tf.nn.softmax(logits), peak_ids, batch_dims=1)
-    return peaks - tf.math.log(share_R)
+    peak_probs_R = tf.gather(tf.nn.softmax(logits), peak_ids, batch_dims=1)
+    return peaks - tf.math.log(peak_probs_R)
 
 
 def _select_best(
     ids: Tensor, log_probs: Tensor, beams: Tensor, count: int
 ) -> Candidates:
     """Returns the best of each sentence's continuations, [B W, K] of them."""
-    kept = ids.shape[1]
-    if kept < count:
-        # A vocabulary so small that one hypothesis has fewer than `count`.
-        spare = [[0, 0], [0, count - kept]]
-        ids = tf.pad(ids, spare)
-        log_probs = tf.pad(log_probs, spare, constant_values=IMPOSSIBLE)
-        kept = count
-    ids_BX = tf.reshape(ids, [-1, beams * kept])
-    log_probs_BX = tf.reshape(log_probs, [-1, beams * kept])
+    per_beam = ids.shape[1]
+    if per_beam < count:
+        # In a tiny vocabulary one hypothesis has fewer than `count`.
+        padding = [[0, 0], [0, count - per_beam]]
+        ids = tf.pad(ids, padding)
+        log_probs = tf.pad(log_probs, padding, constant_values=IMPOSSIBLE)
+        per_beam = count
+    ids_BX = tf.reshape(ids, [-1, beams * per_beam])
+    log_probs_BX = tf.reshape(log_probs, [-1, beams * per_beam])
     log_probs_BC, index_BC = tf.math.top_k(log_probs_BX, count)
     tokens_BC = tf.gather(ids_BX, index_BC, batch_dims=1)
-    return Candidates(index_BC // kept, tokens_BC, log_probs_BC)
+    return Candidates(index_BC // per_beam, tokens_BC, log_probs_BC)

@@ -16,7 +16,7 @@ from t2t_keras.decoding.settings import (
 )
 from t2t_keras.typing import Tensor
 
-# Log probability of what cannot happen.
+# Log probability of an impossible event.
 IMPOSSIBLE = float("-inf")
 
 # A nest of tensors [B, ...] that a step function takes and returns.
@@ -24,7 +24,7 @@ Cache: TypeAlias = Any
 
 
 def axis_size(tensor: Tensor, axis: int) -> int | Tensor:
-    """Returns the length of an axis, as an int where it is static."""
+    """Returns the length of an axis, as an int if it is static."""
     size = tensor.shape[axis]
     return tf.shape(tensor)[axis] if size is None else size
 
@@ -105,8 +105,8 @@ def sentence_settings(
 def _length_penalties(max_decode_length: int | Tensor, alphas: Tensor) -> Tensor:
     """Returns [B, L + 1] float32, each sentence's penalties of lengths 0 to L.
 
-    Computed in float64 and rounded once: so it never falls from one length to
-    the next, which float32 powers do not promise and the early stop needs.
+    Computed in float64 and rounded once, so that it never falls from one length to the
+    next. The early stop needs that, and float32 powers do not guarantee it.
     """
     lengths_L = tf.cast(tf.range(max_decode_length + 1), tf.float64)
     penalties_BL = length_penalty(lengths_L, tf.maximum(alphas, 0.0)[:, None])
@@ -126,11 +126,11 @@ def initial_state(
     Args:
         cache: With `slots` slots.
         sentences: Settings of each sentence.
-        beams: W, how many hypotheses of a sentence there is room for.
-        slots: X, how many slots the cache has.
+        beams: W, maximum number of hypotheses of a sentence.
+        slots: X, number of slots of the cache.
         max_decode_length: L.
     """
-    # Static where it is known, because the loop keeps the shapes it starts with.
+    # Static if known, because the loop keeps its initial shapes.
     batch = axis_size(sentences.limits, 0)
     zeros_BWL = tf.zeros([batch, beams, max_decode_length], tf.int32)
     none_BW = tf.fill([batch, beams], IMPOSSIBLE)

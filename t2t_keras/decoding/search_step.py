@@ -1,4 +1,4 @@
-"""One step of a beam search: live hypotheses, candidates, live and finished ones.
+"""Beam search step: live hypotheses, candidates, live and finished ones.
 
 Shapes: B sentences, W live hypotheses of each, C candidates for the next step,
 N hypotheses returned, X slots of a cache, L longest output, V width of the logits.
@@ -23,7 +23,7 @@ from t2t_keras.typing import Tensor
 
 
 class StepFn(Protocol):
-    """A model, as the search sees it: logits after each live hypothesis."""
+    """Step function of a model: logits after each live hypothesis."""
 
     def __call__(
         self,
@@ -38,8 +38,8 @@ class StepFn(Protocol):
 
         A cache has X slots for each sentence, and a hypothesis writes to one of them
         at each step. Hypotheses change places from step to step, and one may continue
-        as several. The search moves no slot for that: it tells each hypothesis which
-        slots hold its past.
+        as several. The search does not move slots for that: `visible_slots` says for
+        each hypothesis which slots hold its past.
 
         Args:
             tokens: [B, W] int32, the tokens at `position - 1`. At position 0 there
@@ -50,7 +50,7 @@ class StepFn(Protocol):
             visible_slots: [B, W, X] bool, the slots that each hypothesis and its
                 ancestors wrote to, in their order; the one that it writes to now is
                 the last.
-            cache: What the previous call returned: a nest of tensors, [B, ...] each.
+            cache: The cache from the previous call: a nest of tensors, [B, ...] each.
 
         Returns:
             `(logits, cache)`: [B, W, V] of any floating dtype, and a cache of
@@ -140,7 +140,7 @@ class SearchStep:
         ended = _score_ended(state, candidates, tokens, ends)
         pairs = zip(state.finished, ended, strict=True)
         both = BeamSearchResult(*[tf.concat(pair, axis=1) for pair in pairs])
-        # Among equals top_k takes the first, so nothing displaces its equal.
+        # Among equals top_k selects the first, so the earlier hypothesis stays.
         _, index_BW = tf.math.top_k(both.scores, self.beams)
         best = BeamSearchResult(*[_gather(field, index_BW) for field in both])
         return best._replace(scores=self._mask_outside_beam(best.scores, state))
@@ -156,9 +156,9 @@ class SearchStep:
         """Returns the state without live hypotheses where the n best are final.
 
         A hypothesis can only lose probability, and no penalty is milder than
-        that of the sentence's limit. If even so the best live one cannot pass
-        the last of the n best, none can. Made impossible, they offer no
-        candidates any more, which leaves the finished ones as they are.
+        that of the sentence's limit. If the best live one cannot exceed the
+        last of the n best under that penalty, none can. As impossible
+        hypotheses they have no candidates, so the finished ones do not change.
         """
         sentences, results = state.sentences, self.settings.results
         mildest_B = tf.gather(sentences.penalties, sentences.limits, batch_dims=1)
@@ -220,5 +220,5 @@ def _gather(values: Tensor, index: Tensor) -> Tensor:
 
 
 def _keep_shape(before: Tensor, after: Tensor) -> Tensor:
-    """Returns `after`, with what is known of the shape of `before`."""
+    """Returns `after` with the static shape of `before`."""
     return tf.ensure_shape(after, before.shape)

@@ -1,4 +1,4 @@
-"""Settings of a beam search, and the length penalty (section 6.1)."""
+"""Beam search settings, and the length penalty (section 6.1)."""
 
 import dataclasses
 import math
@@ -15,15 +15,15 @@ def length_penalty(length: Any, alpha: Any) -> Any:
     """Returns the divisor of a log probability: `((5 + length) / 6) ** alpha`.
 
     Every further token lowers a log probability, so plain log probabilities
-    favor short sentences. Divided by the penalty, which grows with length,
-    they compete on nearly equal terms.
+    favor short sentences. The penalty grows with length and compensates for
+    that.
 
     Args:
         length: Number of tokens, the EOS counted: an int, a NumPy array, or a
             tensor of a floating dtype.
         alpha: Strength, finite and at least 0. The paper uses 0.6 for
-            translation; 0 switches the penalty off. A tensor of them, which
-            broadcasts with `length`, is not checked.
+            translation; 0 disables the penalty. A tensor, which broadcasts with
+            `length`, is not checked.
 
     Returns:
         The penalty, of the kind and shape of both. It is 1 at length 1
@@ -90,10 +90,10 @@ class BeamSearchSettings:
 
     @property
     def candidates(self) -> int:
-        """C, the number of continuations looked at per sentence and step.
+        """C, the number of continuations considered per sentence and step.
 
-        Of 2W candidates at most W end in EOS, one for each hypothesis, so W
-        are left to live on. With a beam of 1 there is one candidate, and the
+        At most W of 2W candidates end in EOS, one for each hypothesis, so at
+        least W can stay live. With a beam of 1 there is one candidate, and the
         search ends when that is EOS: exactly greedy search (ADR 0008).
         """
         return 2 * self.beam_size if self.beam_size > 1 else 1
@@ -105,11 +105,11 @@ class RowOptions(NamedTuple):
     A sentence's result is that of a search with its settings for the whole batch.
 
     Attributes:
-        beam_sizes: [B] int, W of each; below 1 it is taken as 1, above the
-            settings' beam size as that.
-        alphas: [B] float32, at least 0 each; below, it is taken as 0.
-        max_lengths: [B] int, most tokens of each output besides the limits that the
-            search has anyway, the EOS counted; below 1 it is taken as 1.
+        beam_sizes: [B] int, W of each sentence; clipped to 1 and the settings' beam
+            size.
+        alphas: [B] float32; negative values are clipped to 0.
+        max_lengths: [B] int, maximum number of tokens of each output, the EOS counted,
+            in addition to the other limits of the search; clipped to at least 1.
     """
 
     beam_sizes: Tensor

@@ -1,4 +1,4 @@
-"""Beam search over the Transformer, from source ids to translations.
+"""Beam search with the Transformer, from source ids to translations.
 
 Shapes: B sentences, S source length.
 """
@@ -37,16 +37,16 @@ def search_translations(
         settings: Beam size, length penalty and number of results.
         extra_length: Tokens that a translation may have more than its source.
         options: Settings of each sentence, in place of the common ones.
-        max_length: Most tokens of any translation, EOS counted.
-        growing: Whether KV caches grow and sentences leave the batch when they are
-            done: faster, but not for XLA, which needs constant shapes, S included.
+        max_length: Maximum number of tokens of any translation, EOS counted.
+        growing: Whether KV caches grow and finished sentences leave the batch. Faster,
+            but not for XLA, which needs constant shapes, S included.
     """
     length = axis_size(source, 1) + extra_length
     limits_B = tf.reduce_sum(tf.cast(source != 0, tf.int32), axis=1) + extra_length
     is_text_BS = (source != 0) & (source != settings.eos_id)
     limits_B = tf.where(tf.reduce_any(is_text_BS, axis=1), limits_B, 1)
     if model.sizes["learned_positions"]:
-        # Past the last learned position there is nothing to tell tokens apart.
+        # Tokens past the last learned position would be indistinguishable.
         limits_B = tf.minimum(limits_B, model.sizes["learned_positions"])
     if max_length is not None:
         limits_B = tf.minimum(limits_B, max_length)

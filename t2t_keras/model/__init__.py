@@ -1,1 +1,1 @@
-"""The Transformer (section 3): layers, model, and scores of a given target."""
+"""The Transformer (section 3): layers, model, and scores of a target."""

@@ -1,4 +1,4 @@
-"""Scaled dot-product attention with several heads (section 3.2).
+"""Multi-head scaled dot-product attention, self- or cross-attention (section 3.2).
 
 Shapes: B batch, T queries, S keys, D model width, H heads, K size per head of
 queries and keys, U size per head of values (the paper's d_v).
@@ -23,8 +23,8 @@ def dot_product_attention(
 ) -> Tensor:
     """Returns softmax(Q K^T / sqrt(d_k)) V, equation 1, for every head.
 
-    The softmax runs in float32 for inputs of any dtype. A query that may attend to
-    nothing gets the mean of all values, which is finite and never read.
+    The softmax is float32 for inputs of any dtype. A query that may attend to no key
+    gets the mean of all values, which is finite and never read.
 
     Args:
         queries: [B, H, T, K] float.
@@ -51,12 +51,12 @@ def attention_weights(queries: Tensor, keys: Tensor, mask: Tensor | None) -> Ten
     Returns:
         [B, H, T, S] float32.
     """
-    # T x K numbers to scale, not the T x S of scores.
+    # Scales T x K numbers instead of the T x S scores.
     scaled = queries * ops.cast(queries.shape[-1] ** -0.5, queries.dtype)
     scores_BHTS = ops.cast(ops.matmul(scaled, ops.swapaxes(keys, 2, 3)), "float32")
     if mask is not None:
-        # Finite, not -inf: a row of nothing but -inf would be NaN, and its
-        # gradient would poison the whole batch.
+        # Finite, not -inf: a row of only -inf would be NaN, and its gradient would
+        # poison the whole batch.
         scores_BHTS = ops.where(ops.expand_dims(mask, axis=1), scores_BHTS, -1e9)
     return ops.softmax(scores_BHTS, axis=-1)
 
@@ -65,21 +65,20 @@ def attention_weights(queries: Tensor, keys: Tensor, mask: Tensor | None) -> Ten
 class MultiHeadAttention(keras.layers.Layer):
     """Concat(head_1, ..., head_h) W_O over projected queries, keys and values.
 
-    Section 3.2.2. The projections have no bias, as the paper writes them (ADR
-    0007), and d_k and d_v are free of each other and of D / H, as rows A and B of
-    Table 3 need.
+    Section 3.2.2. The projections have no bias, as in the paper (ADR 0007). d_k and
+    d_v are independent of each other and of D / H, as rows A and B of Table 3 need.
 
     Args:
         num_heads: h.
         d_k: Size of queries and keys per head.
         d_v: Size of values per head.
-        dropout_rate: Share of the weights to drop, in [0, 1) (section 6.3 names it).
+        dropout_rate: Fraction of the weights to drop, in [0, 1) (section 6.3 names it).
         **kwargs: Passed on to `keras.layers.Layer`.
 
     Call args:
         queries: [B, T, D] float.
-        memory: [B, S, D] float, what keys and values are made from; None for the
-            queries themselves: self-attention.
+        memory: [B, S, D] float, the input of keys and values (cross-attention); None
+            for the queries themselves (self-attention).
         attention_mask: bool that broadcasts to [B, T, S], True = may attend.
         dropout_keys: [B] uint32, a key a row, or None to drop nothing.
 
@@ -87,8 +86,8 @@ class MultiHeadAttention(keras.layers.Layer):
         [B, T, D].
 
     Decoding calls the parts: `project_keys_values` once for the encoder's output, then
-    `project_fused` or `project_queries`, and `attend`, for each new token. All parts
-    have the heads before the positions: the scores of a head are one product of two
+    `project_fused` or `project_queries`, and `attend`, for each new token. All of them
+    have the head axis before the positions: the scores of a head are one product of two
     matrices, and a KV cache is read without a transpose.
     """
 
@@ -143,10 +142,10 @@ class MultiHeadAttention(keras.layers.Layer):
         return swap_heads(keys), swap_heads(values)
 
     def fused_qkv_kernel(self) -> Tensor:
-        """Returns [D, H (2K + U)], what `project_fused` multiplies with.
+        """Returns [D, H (2K + U)], the kernel for `project_fused`.
 
-        Put together once, not at every step: there are few rows then, and copying
-        the kernels would take as long as their product.
+        Concatenated once, not at every step: a step has few rows, and copying the
+        kernels would take as long as the product.
         """
         parts = self.query_kernel, self.key_kernel, self.value_kernel
         return ops.concatenate(
@@ -160,7 +159,7 @@ class MultiHeadAttention(keras.layers.Layer):
 
         Args:
             inputs: [B, L, D] float, new tokens in self-attention.
-            fused_qkv_kernel: What the method of that name returned.
+            fused_qkv_kernel: From the method of that name.
         """
         (fused,) = project(ops.cast(inputs, self.compute_dtype), fused_qkv_kernel)
         batch, length = ops.shape(inputs)[:2]
@@ -180,7 +179,7 @@ class MultiHeadAttention(keras.layers.Layer):
         mask: Tensor | None,
         drop: Callable[[Tensor], Tensor] = lambda weights_BHTS: weights_BHTS,
     ) -> Tensor:
-        """Returns the heads' attention, joined and times W_O, [B, T, D].
+        """Returns the attention of all heads, concatenated and times W_O, [B, T, D].
 
         Args: those of `dot_product_attention`.
         """
@@ -205,7 +204,7 @@ class MultiHeadAttention(keras.layers.Layer):
         ]
 
     def _split_heads(self, inputs: Tensor, *kernels: Tensor) -> list[Tensor]:
-        """Returns [B, L, H, size of a head] for each kernel, of one product."""
+        """Returns [B, L, H, size of a head] for each kernel, from a single product."""
         projected = project(ops.cast(inputs, self.compute_dtype), *kernels)
         batch, length = ops.shape(inputs)[:2]
         heads = self.num_heads
@@ -215,7 +214,7 @@ class MultiHeadAttention(keras.layers.Layer):
         ]
 
     def _join_heads(self, heads_BTHU: Tensor) -> Tensor:
-        """Returns the heads side by side, times W_O."""
+        """Returns the heads, concatenated and times W_O."""
         batch, length = ops.shape(heads_BTHU)[:2]
         joined = ops.reshape(heads_BTHU, (batch, length, self.num_heads * self.d_v))
         (outputs,) = project(joined, self.output_kernel)

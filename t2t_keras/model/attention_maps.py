@@ -1,7 +1,7 @@
 """Attention weights of all layers and heads, and pictures of them for TensorBoard.
 
-The model's own call keeps no weights: they are computed here once more, from the same
-layers, for the few sentences that someone wants to look at.
+The model's own call returns no attention weights. This module computes them again,
+from the same layers, for a few sentences.
 
 Shapes: B batch, S source length, T target length, R layers of a stack, H heads,
 Q queries, C keys.
@@ -24,12 +24,12 @@ ROW = 4
 
 
 class AttentionMaps(NamedTuple):
-    """Weights of the layers of each stack, first to last; each query's add up to 1.
+    """Attention weights of all layers, first to last; the sum for each query is 1.
 
     Attributes:
         encoder: [B, R, H, S, S] float32.
         decoder: [B, R, H, T, T] float32.
-        memory: [B, R, H, T, S] float32, from the decoder to the encoder's output.
+        memory: [B, R, H, T, S] float32, cross-attention to the encoder's output.
     """
 
     encoder: Tensor
@@ -40,7 +40,7 @@ class AttentionMaps(NamedTuple):
 def attention_maps(
     model: Transformer, source: Tensor, decoder_input: Tensor
 ) -> AttentionMaps:
-    """Returns what the layers attend to, without dropout.
+    """Returns the attention weights of all layers, without dropout.
 
     Args:
         model: Built.
@@ -72,7 +72,7 @@ def attention_maps(
 
 
 def picture(weights_HQC: np.ndarray) -> np.ndarray:
-    """Returns the heads, `ROW` in a row: the larger a weight, the darker.
+    """Returns an image of the heads, `ROW` in a row: larger weights are darker.
 
     Args:
         weights_HQC: [H, Q, C] float in [0, 1].
@@ -96,12 +96,11 @@ def picture(weights_HQC: np.ndarray) -> np.ndarray:
 
 
 def legend(source: Sequence[str], target: Sequence[str]) -> str:
-    """Returns a Markdown table of what stands in each row and column.
+    """Returns a Markdown table of the tokens of each row and column.
 
     Args:
         source: Pieces of the source sentence, in order.
-        target: Pieces of the target; row t of a picture is where the t-th of them
-            is predicted.
+        target: Pieces of the target; row t of a picture predicts the t-th of them.
     """
     rows = max(len(source), len(target))
     padded = [[*side, *[""] * (rows - len(side))] for side in (source, target)]

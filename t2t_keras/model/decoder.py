@@ -1,4 +1,4 @@
-"""The decoder: N layers that also attend to the encoder's output (section 3.1).
+"""Decoder: N layers of self-attention, cross-attention and feed-forward (section 3.1).
 
 Shapes: B batch, T target length, S source length, D model width, W beams, X
 slots of a KV cache, H heads, K size per head of keys, U of values.
@@ -17,12 +17,12 @@ from t2t_keras.typing import Tensor
 
 
 class DecodeContext(NamedTuple):
-    """One step of decoding, as all layers see it.
+    """Arguments of a decoding step that are the same for all layers.
 
     Attributes:
         first_slot: int32 scalar. Beam w writes to slot `first_slot + w` of a cache.
         visible_slots: [B, W, X] bool, True on the slots that a beam may attend to:
-            those of its past and of its newest token.
+            those of its past tokens and of its newest.
         source_mask: bool that broadcasts to [B, W, S], True on real source tokens.
         in_place: Whether caches are overwritten; see `KVCache.write`.
     """
@@ -43,7 +43,7 @@ class DecoderLayer(keras.layers.Layer):
         d_v: Size of values per head.
         d_ff: Inner width of the feed-forward network.
         dropout_rate: P_drop of the three sub-layers' outputs.
-        attention_dropout_rate: Share of the attention weights to drop.
+        attention_dropout_rate: Fraction of the attention weights to drop.
         **kwargs: Passed on to `keras.layers.Layer`.
 
     Call args:
@@ -130,13 +130,13 @@ class DecoderLayer(keras.layers.Layer):
         cross_attention_cache: KVCache,
         fused_qkv_kernel: Tensor,
     ) -> tuple[Tensor, KVCache]:
-        """Returns what `call` would at one position, [B, W, D], and the new cache.
+        """Returns the output of `call` at one position, [B, W, D], and the new cache.
 
         The W beams of a sentence take the place of the T positions of `call`.
 
         Args:
             hidden: [B, W, D] float, the newest token of each beam.
-            context: What is the same in all layers.
+            context: Arguments that are the same for all layers.
             cache: Keys and values of self-attention, up to the token before.
             cross_attention_cache: Keys and values of the encoder's output.
             fused_qkv_kernel: `MultiHeadAttention.fused_qkv_kernel` of self-attention.
@@ -162,7 +162,7 @@ class DecoderLayer(keras.layers.Layer):
         attend_to_memory: Callable[[Tensor], Tensor],
         dropout_keys: Tensor | None,
     ) -> Tensor:
-        """Returns the output of the three sub-layers, given the two attentions."""
+        """Returns the output of the three sub-layers, for two attention functions."""
         hidden = self.attention_residual(
             hidden, attend(hidden), dropout_keys=fold_in(dropout_keys, 0)
         )
@@ -196,7 +196,7 @@ class Decoder(keras.layers.Layer):
         d_v: Size of values per head.
         d_ff: Inner width of the feed-forward networks.
         dropout_rate: P_drop of the sub-layers' outputs.
-        attention_dropout_rate: Share of the attention weights to drop.
+        attention_dropout_rate: Fraction of the attention weights to drop.
         **kwargs: Passed on to `keras.layers.Layer`.
 
     Call args: those of `DecoderLayer`.

@@ -1,10 +1,10 @@
-"""Dropout whose mask is a pure function of keys: of layers and attention weights.
+"""Dropout of layer outputs and attention weights; the mask depends on keys only.
 
-A step that is run again, on two replicas instead of one, compiled or not, must
-drop the same elements. A stateful generator cannot promise that: its masks follow
-the order of calls and the shape of a replica's shard. Here every row of the global
-batch carries a key, every dropout layer folds its own number into it, and an element
-is dropped according to a hash of (row key, position in the row). ADR 0013.
+A step that is repeated, on two replicas instead of one, compiled or not, must drop
+the same elements. A stateful generator cannot guarantee that: its masks depend on the
+order of calls and on the shape of a replica's shard. Here every row of the global
+batch has a key, every dropout layer folds its own number into it, and a hash of (row
+key, position in the row) decides whether an element is dropped. ADR 0013.
 
 Shapes: B batch, any further axes; of attention weights H heads, T queries, S keys.
 """
@@ -18,7 +18,7 @@ from t2t_keras.typing import Tensor
 
 
 def mix(bits: Tensor) -> Tensor:
-    """Returns a well-mixed bijection of 32-bit words.
+    """Returns a hash of 32-bit words, a bijection.
 
     Two rounds of xor-shift and multiply; the constants are those of Wellons'
     "lowbias32" (2018), found by search for the least bias between any input bit
@@ -41,17 +41,17 @@ def fold_in(keys: Tensor | None, number: Tensor | int) -> Tensor | None:
     """Returns new keys, one for each old one, that depend on `number` too.
 
     Args:
-        keys: [B] uint32, or None where nothing is to be dropped.
-        number: Which of several uses: a layer's index, a step. int, or an int
-            tensor that broadcasts to [B].
+        keys: [B] uint32, or None to drop nothing.
+        number: Number of the use: a layer's index, a step. int, or an int tensor that
+            broadcasts to [B].
 
     Returns:
         [B] uint32, or None if `keys` is None.
     """
     if keys is None:
         return None
-    # Mixed twice, so that fold_in(fold_in(k, a), b) differs from (b, a); and a key
-    # counts three times, or key 1 with number 1 would be key 2 with number 0.
+    # Mixed twice, so that fold_in(fold_in(k, a), b) differs from (b, a). The key is
+    # multiplied by 3, or key 1 with number 1 would equal key 2 with number 0.
     return mix(mix(keys) * 3 + mix(ops.cast(number, "uint32") + 1))
 
 
@@ -59,7 +59,7 @@ class DropoutKeyGenerator:
     """Dropout keys of a plain Keras call, `model(inputs, training=True)`.
 
     They come from a Keras seed generator, which `keras.utils.set_random_seed` seeds.
-    This class hides it from Keras' tracking of variables: what a model answers does
+    This class hides it from Keras' tracking of variables: the model's predictions do
     not depend on it, so it is in no checkpoint and no export.
 
     Under a distribution strategy all replicas draw the same keys for their rows 0, 1,
@@ -80,11 +80,11 @@ class DropoutKeyGenerator:
 class Dropout(keras.layers.Layer):
     """Zeroes elements at `dropout_rate` and scales the others up (section 5.4).
 
-    There is no `training` switch: what drops is what is given keys. That way
-    forgetting the keys can never change what a trained model answers.
+    There is no `training` argument: a call with keys drops elements, and a call without
+    does not. A caller that forgets the keys cannot change the predictions of a model.
 
     Args:
-        dropout_rate: Share of elements to drop, in [0, 1).
+        dropout_rate: Fraction of the elements to drop, in [0, 1).
         **kwargs: Passed on to `keras.layers.Layer`.
 
     Call args:
@@ -121,12 +121,12 @@ class Dropout(keras.layers.Layer):
         key_shape = (-1, *([1] * (len(inputs.shape) - 1)))
         key = ops.reshape(dropout_keys, key_shape)
         bits = mix(ops.bitwise_xor(mix(position), key))
-        # A rate within 2^-33 of 1 would round to a threshold that wraps round to 0.
+        # For a rate within 2^-33 of 1, rounding would wrap the threshold to 0.
         threshold = min(round(self.dropout_rate * 2**32), 2**32 - 1)
-        kept = ops.cast(bits >= ops.cast(threshold, "uint32"), inputs.dtype)
-        # A product, not a `where`: its gradient is one product as well.
+        keep_mask = ops.cast(bits >= ops.cast(threshold, "uint32"), inputs.dtype)
+        # A product, not a `where`: its gradient is a product, too.
         scale = ops.cast(1.0 / (1.0 - self.dropout_rate), inputs.dtype)
-        return inputs * (kept * scale)
+        return inputs * (keep_mask * scale)
 
     def compute_output_shape(self, input_shape):
         return input_shape
@@ -139,12 +139,12 @@ class Dropout(keras.layers.Layer):
 class AttentionDropout(Dropout):
     """Zeroes weights at `dropout_rate` and scales the others up (section 6.3).
 
-    A weight is dropped according to its row's key, its head, query and key: the same
-    however far a bucket pads the row, and whoever else is in the batch. In packed rows
-    it is so for the row (ADR 0013).
+    A hash of its row's dropout key, its head, query and key decides whether a weight is
+    dropped, independent of the padding of the row and of other rows in the batch. In
+    packed rows, positions count from the start of the row (ADR 0013).
 
     Args:
-        dropout_rate: Share of the weights to drop, in [0, 1).
+        dropout_rate: Fraction of the weights to drop, in [0, 1).
         **kwargs: Passed on to `keras.layers.Layer`.
 
     Call args:
@@ -164,7 +164,7 @@ class AttentionDropout(Dropout):
         batch, heads, queries, keys = ops.shape(inputs)
         keys_BH = fold_in(ops.reshape(dropout_keys, (-1, 1)), ops.arange(heads))
         keys_BHT = fold_in(ops.expand_dims(keys_BH, 2), ops.arange(queries))
-        # A row for each query, in which positions are counted from its first key.
+        # A row for each query, with positions counted from its first key.
         rows = ops.reshape(inputs, (batch * heads * queries, keys))
         dropped = super().call(rows, ops.reshape(keys_BHT, (-1,)))
         return ops.reshape(dropped, (batch, heads, queries, keys))

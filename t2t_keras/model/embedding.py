@@ -13,12 +13,12 @@ from t2t_keras.typing import Tensor
 
 @keras.saving.register_keras_serializable(package="t2t_keras")
 class SharedEmbedding(keras.layers.Layer):
-    """Vectors times sqrt(d_model) on the way in, the same matrix on the way out.
+    """Embedding times sqrt(d_model), and output projection with the same matrix.
 
     Section 3.4. Padding (id 0) has the zero vector, and so has the decoder's first
-    input, which is padding shifted in (ADR 0007). The matrix starts as a normal of
-    standard deviation d_model^-0.5: vectors of unit variance, logits of about unit
-    variance.
+    input, which is padding shifted in (ADR 0007). The matrix is initialized from a
+    normal distribution of standard deviation d_model^-0.5: vectors of unit variance,
+    logits of about unit variance.
 
     Args:
         vocabulary_size: V.
@@ -59,7 +59,7 @@ class SharedEmbedding(keras.layers.Layer):
 
         Args:
             hidden: [B, L, D] float.
-            output_kernel: What the method of that name returned; made here if None.
+            output_kernel: From the method of that name. Default: computed here.
         """
         if output_kernel is None:
             output_kernel = ops.transpose(ops.cast(self.embeddings, hidden.dtype))
@@ -68,10 +68,10 @@ class SharedEmbedding(keras.layers.Layer):
         return logits
 
     def output_kernel(self) -> Tensor | None:
-        """Returns [D, V], which many calls of `logits` with few rows can share.
+        """Returns [D, V], a kernel for many calls of `logits` with few rows.
 
-        None in half precision, whose products take the matrix as it stands and are
-        no faster with a transposed copy. In float32, 32 rows are 1.6 times as fast.
+        None in half precision, whose products are no faster with a transposed copy of
+        the matrix. In float32, 32 rows are 1.6 times as fast.
         """
         if self.compute_dtype != "float32":
             return None
@@ -87,20 +87,20 @@ class SharedEmbedding(keras.layers.Layer):
 
 @keras.saving.register_keras_serializable(package="t2t_keras")
 class SinusoidalPositionEncoding(keras.layers.Layer):
-    """Adds sines and cosines of geometrically spaced wavelengths.
+    """Sinusoidal positional encoding: sines and cosines, added to the embeddings.
 
     PE(pos, 2i) = sin(pos / 10000^(2i/D)), PE(pos, 2i+1) = cos(the same): sine and
     cosine alternate, as the paper prints it (ADR 0004).
 
     Args:
-        max_wavelength: Where the progression of wavelengths ends, over 2 pi.
+        max_wavelength: End of the geometric progression of wavelengths, over 2 pi.
         **kwargs: Passed on to `keras.layers.Layer`.
 
     Call args:
         embeddings: [B, L, D] float. D is even.
-        positions: Where each token stands in its sentence, from 0. int that
-            broadcasts to [B, L]; 0, 1, 2, ... if None. Several sentences in a row
-            have one each, and so has the newest token in incremental decoding.
+        positions: Position of each token in its sentence, from 0. int that broadcasts
+            to [B, L]. Default: 0, 1, 2, ... Packed rows, where several sentences share
+            a row, and incremental decoding pass it.
 
     Returns:
         [B, L, D], in the dtype of `embeddings`.
@@ -130,9 +130,9 @@ class SinusoidalPositionEncoding(keras.layers.Layer):
         width = embeddings.shape[-1]
         exponent_C = np.arange(0, width, 2, dtype="float64") / width
         frequency_C = (self.max_wavelength**-exponent_C).astype("float32")
-        # float32 whatever the dtype policy: bfloat16 cannot tell position 256 from
-        # 257, and would give half of 1,024 positions a neighbor's code.
-        position_BL = ops.cast(_or_counted(positions, embeddings), "float32")
+        # float32 under every dtype policy: bfloat16 cannot distinguish positions 256
+        # and 257, and would give half of 1,024 positions a neighbor's code.
+        position_BL = ops.cast(_position_ids(positions, embeddings), "float32")
         angle_BLC = position_BL[..., None] * frequency_C
         code_BLC2 = ops.stack([ops.sin(angle_BLC), ops.cos(angle_BLC)], axis=-1)
         batch, length = ops.shape(position_BL)
@@ -148,24 +148,22 @@ class SinusoidalPositionEncoding(keras.layers.Layer):
 
 @keras.saving.register_keras_serializable(package="t2t_keras")
 class LearnedPositionEncoding(keras.layers.Layer):
-    """Adds a trained vector for each position (Table 3, row E).
+    """Learned positional encoding: a trained vector for each position (Table 3, row E).
 
     Args:
-        max_length: Number of positions there are vectors for.
+        max_length: Number of positions with a vector.
         **kwargs: Passed on to `keras.layers.Layer`.
 
     Call args:
-        embeddings: [B, L, D] float, L at most `max_length` where `positions` are
-            not given.
+        embeddings: [B, L, D] float, L at most `max_length` if `positions` is None.
         positions: As in `SinusoidalPositionEncoding`. Positions past the last one
-            take the last one's vector.
+            get the last one's vector.
 
     Returns:
         [B, L, D], in the dtype of `embeddings`.
 
     Raises:
-        ValueError: If L is known and larger than `max_length`, and `positions` are
-            not given.
+        ValueError: If L is known and larger than `max_length`, and `positions` is None.
     """
 
     def __init__(self, max_length: int, **kwargs):
@@ -177,7 +175,7 @@ class LearnedPositionEncoding(keras.layers.Layer):
         self.positions = self.add_weight(
             name="positions",
             shape=(self.max_length, width),
-            # The scale of a sinusoid's mean square, so that rows compare fairly.
+            # The root mean square of a sinusoid, for a fair comparison.
             initializer=keras.initializers.RandomNormal(stddev=0.5**0.5),
         )
         self.built = True
@@ -190,7 +188,7 @@ class LearnedPositionEncoding(keras.layers.Layer):
                 f"Received: {length} tokens. Train with a larger max_length, or use "
                 "sinusoids, which have no last position."
             )
-        position_BL = _or_counted(positions, embeddings)
+        position_BL = _position_ids(positions, embeddings)
         position_BL = ops.minimum(position_BL, self.max_length - 1)
         return embeddings + ops.take(self.positions, position_BL, axis=0)
 
@@ -201,11 +199,11 @@ class LearnedPositionEncoding(keras.layers.Layer):
         return {**super().get_config(), "max_length": self.max_length}
 
 
-def _or_counted(positions: Tensor | None, embeddings: Tensor) -> Tensor:
-    """Returns positions as [B, L] or [1, L] int, 0, 1, 2, ... where none are given."""
+def _position_ids(positions: Tensor | None, embeddings: Tensor) -> Tensor:
+    """Returns positions as [B, L] or [1, L] int. Default: 0, 1, 2, ..."""
     if positions is None:
         return ops.expand_dims(ops.arange(ops.shape(embeddings)[1]), axis=0)
-    given: Tensor = ops.convert_to_tensor(positions)
-    while len(given.shape) < 2:
-        given = ops.expand_dims(given, axis=0)
-    return given
+    position_ids: Tensor = ops.convert_to_tensor(positions)
+    while len(position_ids.shape) < 2:
+        position_ids = ops.expand_dims(position_ids, axis=0)
+    return position_ids

@@ -1,4 +1,4 @@
-"""The encoder: N layers of self-attention and feed-forward (section 3.1).
+"""Encoder: N layers of self-attention and feed-forward (section 3.1).
 
 Shapes: B batch, S source length, D model width.
 """
@@ -21,14 +21,14 @@ class EncoderLayer(keras.layers.Layer):
         d_v: Size of values per head.
         d_ff: Inner width of the feed-forward network.
         dropout_rate: P_drop of both sub-layers' outputs.
-        attention_dropout_rate: Share of the attention weights to drop.
+        attention_dropout_rate: Fraction of the attention weights to drop.
         neighborhood: r of restricted self-attention; None for all positions.
         **kwargs: Passed on to `keras.layers.Layer`.
 
     Call args:
         hidden: [B, S, D] float.
         attention_mask: bool that broadcasts to [B, S, S], True = may attend; with a
-            neighborhood, what `NeighborhoodAttention` takes.
+            neighborhood, see `NeighborhoodAttention`.
         dropout_keys: [B] uint32, or None to drop nothing.
 
     Returns:
@@ -115,14 +115,14 @@ class Encoder(keras.layers.Layer):
         d_v: Size of values per head.
         d_ff: Inner width of the feed-forward networks.
         dropout_rate: P_drop of the sub-layers' outputs.
-        attention_dropout_rate: Share of the attention weights to drop.
+        attention_dropout_rate: Fraction of the attention weights to drop.
         neighborhood: r of restricted self-attention; None for all positions.
         **kwargs: Passed on to `keras.layers.Layer`.
 
     Call args:
         hidden: [B, S, D] float, embeddings with positions.
         attention_mask: bool that broadcasts to [B, S, S], True = may attend; with a
-            neighborhood, what `NeighborhoodAttention` takes.
+            neighborhood, see `NeighborhoodAttention`.
         dropout_keys: [B] uint32, or None to drop nothing.
 
     Returns:

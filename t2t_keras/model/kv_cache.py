@@ -16,7 +16,7 @@ class KVCache(NamedTuple):
     """Keys and values of one attention layer; a step takes a cache and returns one.
 
     The keys and values of a token do not change when later tokens follow. So they are
-    computed once and kept here, and each step of decoding projects new tokens only.
+    computed once and cached, and each step of decoding projects new tokens only.
 
     In self-attention, a cache has X slots that all beams of a sentence share. At each
     step beam w writes its newest token to slot `first_slot + w`. It attends to
@@ -112,8 +112,8 @@ def _empty(
     batch: int | Tensor, heads: int, slots: int | Tensor, size: int, dtype: str
 ) -> Tensor:
     """Returns zeros [batch, heads, slots, size] that may be written to in place."""
-    # Not `tf.zeros`: what a graph knows to be zero it keeps from run to run, and
-    # what is written in place there would be found by the next.
+    # Not `tf.zeros`: a graph keeps constant zeros from run to run, and the next run
+    # would read values that were written to them in place.
     shape = [batch, heads, slots, size]
     zeros = tf.raw_ops.Empty(shape=shape, dtype=tf.as_dtype(dtype), init=True)
     return tf.ensure_shape(
@@ -127,10 +127,10 @@ def _write(part: Tensor, newest: Tensor, rows: Tensor, in_place: bool) -> Tensor
     rows_of_part = tf.reshape(part, [-1, size])
     new_rows = tf.reshape(newest, [-1, size])
     if in_place:
-        written = tf.raw_ops.InplaceUpdate(x=rows_of_part, i=rows, v=new_rows)
+        updated = tf.raw_ops.InplaceUpdate(x=rows_of_part, i=rows, v=new_rows)
     else:
-        written = tf.tensor_scatter_nd_update(rows_of_part, rows[:, None], new_rows)
-    return tf.reshape(written, tf.shape(part))
+        updated = tf.tensor_scatter_nd_update(rows_of_part, rows[:, None], new_rows)
+    return tf.reshape(updated, tf.shape(part))
 
 
 def _grow(part: Tensor, kept_slots: Tensor, new_slots: Tensor | int) -> Tensor:
@@ -139,5 +139,7 @@ def _grow(part: Tensor, kept_slots: Tensor, new_slots: Tensor | int) -> Tensor:
     index_BHY = tf.broadcast_to(
         kept_slots[:, None], [batch, heads, tf.shape(kept_slots)[1]]
     )
-    kept = tf.gather(part, index_BHY, batch_dims=2)
-    return tf.concat([kept, _empty(batch, heads, new_slots, size, part.dtype)], axis=2)
+    kept_part = tf.gather(part, index_BHY, batch_dims=2)
+    return tf.concat(
+        [kept_part, _empty(batch, heads, new_slots, size, part.dtype)], axis=2
+    )

@@ -1,4 +1,4 @@
-"""Layers of encoder and decoder: dense projection, feed-forward network, residual norm.
+"""Dense projection, feed-forward network, residual connection, layer normalization.
 
 Shapes: B batch, L length, D model width, F inner width, N width of a projection.
 """
@@ -13,24 +13,24 @@ from t2t_keras.typing import Tensor
 def project(inputs: Tensor, *kernels: Tensor) -> list[Tensor]:
     """Returns `inputs @ kernel` for each kernel.
 
-    All positions of all rows are the rows of one matrix, and the kernels stand side
-    by side in another: one large product is faster than several small ones, and than
-    a batch of products, whose gradient would keep a copy of the kernel for each row
-    of the batch. Where there are many rows, copying the kernels costs little beside it.
+    All positions of all rows are the rows of one matrix, and the kernels are
+    concatenated to another: one large product is faster than several small ones, and
+    than a batch of products, whose gradient would keep a copy of the kernel for each
+    row of the batch. With many rows, copying the kernels costs little in comparison.
 
     Args:
         inputs: [B, L, D] float.
-        *kernels: [D, N] float each, N of its own; taken in the dtype of `inputs`.
+        *kernels: [D, N] float, each with its own N; cast to the dtype of `inputs`.
 
     Returns:
         [B, L, N] for each kernel, in the dtype of `inputs`.
     """
     batch, length, width = ops.shape(inputs)
     sizes = [kernel.shape[1] for kernel in kernels]
-    side_by_side = [ops.cast(kernel, inputs.dtype) for kernel in kernels]
-    kernel_DN = side_by_side[0]
+    cast_kernels = [ops.cast(kernel, inputs.dtype) for kernel in kernels]
+    kernel_DN = cast_kernels[0]
     if len(kernels) > 1:
-        kernel_DN = ops.concatenate(side_by_side, axis=1)
+        kernel_DN = ops.concatenate(cast_kernels, axis=1)
     products = ops.matmul(ops.reshape(inputs, (-1, width)), kernel_DN)
     ends = [sum(sizes[: i + 1]) for i in range(len(sizes) - 1)]
     parts = ops.split(products, ends, axis=1) if ends else [products]
@@ -39,7 +39,9 @@ def project(inputs: Tensor, *kernels: Tensor) -> list[Tensor]:
 
 @keras.saving.register_keras_serializable(package="t2t_keras")
 class FeedForward(keras.layers.Layer):
-    """max(0, x W_1 + b_1) W_2 + b_2 at every position alike, equation 2.
+    """Position-wise feed-forward network: max(0, x W_1 + b_1) W_2 + b_2, equation 2.
+
+    Section 3.3.
 
     Args:
         d_ff: Inner width, F.
@@ -68,7 +70,7 @@ class FeedForward(keras.layers.Layer):
         self.built = True
 
     def call(self, inputs):
-        # One matrix, not one for each row of the batch: see `project`.
+        # One product for all rows of the batch: see `project`.
         rows = ops.reshape(inputs, (-1, inputs.shape[-1]))
         return ops.reshape(self.outer(self.inner(rows)), ops.shape(inputs))
 
@@ -81,7 +83,9 @@ class FeedForward(keras.layers.Layer):
 
 @keras.saving.register_keras_serializable(package="t2t_keras")
 class ResidualNorm(keras.layers.Layer):
-    """LayerNorm(x + Dropout(Sublayer(x))): the paper's post-norm (ADR 0006).
+    """Residual connection and layer normalization: LayerNorm(x + Dropout(Sublayer(x))).
+
+    This is the paper's post-norm (ADR 0006).
 
     Args:
         dropout_rate: P_drop of the sub-layer's output.
@@ -100,7 +104,7 @@ class ResidualNorm(keras.layers.Layer):
         super().__init__(**kwargs)
         self.dropout_rate = dropout_rate
         self.dropout = Dropout(dropout_rate, name="dropout", dtype=self.dtype_policy)
-        # Keras' default epsilon of 1e-3 is a thousand times the authors' code's.
+        # As in the authors' code. Keras' default of 1e-3 is a thousand times as large.
         self.norm = keras.layers.LayerNormalization(
             epsilon=1e-6, name="norm", dtype=self.dtype_policy
         )

@@ -9,11 +9,11 @@ from t2t_keras.typing import Tensor
 
 
 def padding_mask(tokens: Tensor, pad_id: int = 0) -> Tensor:
-    """Returns True where a token is real, for every query alike.
+    """Returns True where a token is real, the same for every query.
 
     Args:
         tokens: [B, S] int token ids.
-        pad_id: The id that fills up short sentences.
+        pad_id: Id of padding.
 
     Returns:
         [B, 1, S] bool.
@@ -22,10 +22,10 @@ def padding_mask(tokens: Tensor, pad_id: int = 0) -> Tensor:
 
 
 def segment_mask(query_segments: Tensor, key_segments: Tensor) -> Tensor:
-    """Returns True where the key is of the same sentence pair as the query.
+    """Returns True where key and query belong to the same sentence pair.
 
-    Where several pairs share a row, none may see another. In one row of two pairs
-    and a place of padding, (1 1 2 0), queries see
+    In a packed row, pairs must not see each other. In a row of two pairs and one
+    position of padding, (1 1 2 0), queries see
 
         1 1 0 0
         1 1 0 0

@@ -1,9 +1,9 @@
 """Restricted self-attention: each position sees r positions around it (section 4).
 
-Queries are cut into blocks of Q positions. A block attends to a window: its own
-positions and r // 2 more on either side, of which each query's band is cut exactly.
-All blocks of all rows are one batch of small attentions, so time and memory grow by
-O(r n d); nothing of size n x n is ever made. ADR 0023.
+Queries are split into blocks of Q positions. A block attends to a window: its own
+positions and r // 2 more on either side; a mask limits each query to its band. All
+blocks of all rows are one batch of small attentions, so time and memory are O(r n d),
+without any tensor of size n x n. ADR 0023.
 
 Shapes: B batch, S positions, D model width, H heads, K size per head of queries and
 keys, U of values; N blocks of Q queries, W keys of a window.
@@ -23,7 +23,7 @@ from t2t_keras.model.dropout import fold_in
 from t2t_keras.model.masks import neighborhood_mask, segment_mask
 from t2t_keras.typing import Tensor
 
-# Products of fewer rows than this leave a processor waiting for memory.
+# Products of fewer rows are limited by memory bandwidth.
 SMALLEST_BLOCK = 32
 
 
@@ -38,15 +38,15 @@ def neighborhood_attention(
     """Returns `dot_product_attention` under the masks of band and segments.
 
     A query that may attend to nothing gets a finite value, which is never read.
-    Positions come before heads here, because blocks are cut along positions.
+    Positions come before heads here, because blocks are slices of positions.
 
     Args:
         queries: [B, S, H, K] float.
         keys: [B, S, H, K] float.
         values: [B, S, H, U] float.
         neighborhood: r, odd.
-        segments: [B, S] int. A query may attend to keys of its own number; 0 is
-            padding, which nobody may.
+        segments: [B, S] int. A query may attend to keys with its own number; 0 is
+            padding, which no query attends to.
         drop: Takes the weights [B N, H, Q, W] and returns those to sum values with.
 
     Returns:
@@ -56,25 +56,25 @@ def neighborhood_attention(
     block, halo = _block_and_halo(length, neighborhood)
     blocks = -(-length // block)
 
-    def queries_of_blocks(parts: Tensor) -> Tensor:
-        padded = _padded(parts, 0, blocks * block - length)
+    def split_blocks(parts: Tensor) -> Tensor:
+        padded = _pad(parts, 0, blocks * block - length)
         return ops.reshape(padded, (batch * blocks, block, *parts.shape[2:]))
 
-    def window_of_blocks(parts: Tensor) -> Tensor:
-        # Own positions and what lies left of them, then what lies right of them: the
-        # beginning of the next block, all being moved by a halo.
-        padded = _padded(parts, halo, (blocks + 1) * block - halo - length)
+    def gather_windows(parts: Tensor) -> Tensor:
+        # A block shifted left by a halo, then the beginning of the next block, which
+        # holds the positions to the right.
+        padded = _pad(parts, halo, (blocks + 1) * block - halo - length)
         shape = batch, blocks + 1, block, *parts.shape[2:]
         split = ops.reshape(padded, shape)
         window = ops.concatenate([split[:, :-1], split[:, 1:, : 2 * halo]], axis=2)
         shape = batch * blocks, block + 2 * halo, *parts.shape[2:]
         return ops.reshape(window, shape)
 
-    same = segment_mask(queries_of_blocks(segments), window_of_blocks(segments))
+    same = segment_mask(split_blocks(segments), gather_windows(segments))
     attended = dot_product_attention(
-        swap_heads(queries_of_blocks(queries)),
-        swap_heads(window_of_blocks(keys)),
-        swap_heads(window_of_blocks(values)),
+        swap_heads(split_blocks(queries)),
+        swap_heads(gather_windows(keys)),
+        swap_heads(gather_windows(values)),
         same & _band(block, halo, neighborhood),
         drop,
     )
@@ -85,11 +85,11 @@ def neighborhood_attention(
 def _block_and_halo(
     length: Tensor | int, neighborhood: int
 ) -> tuple[Tensor | int, Tensor | int]:
-    """Returns Q, and how many keys a window has on either side of its block.
+    """Returns Q, and the number of keys on either side of a block in its window.
 
-    A sentence of no more than a block is one, and has no more keys than its own.
+    A sentence that fits one block is a single block without further keys.
     """
-    # A window reaches into the next block, and never beyond it.
+    # A window extends into the next block, and not beyond it.
     block, halo = max(SMALLEST_BLOCK, neighborhood - 1), neighborhood // 2
     if isinstance(length, int):
         return (block, halo) if length > block else (max(1, length), 0)
@@ -104,14 +104,14 @@ def _band(block: Tensor | int, halo: Tensor | int, neighborhood: int) -> Tensor:
     return (distance_QW <= neighborhood // 2)[None]
 
 
-def _padded(parts: Tensor, before: Tensor | int, after: Tensor | int) -> Tensor:
-    """Returns [B, before + S + after, ...], zeros round what is given."""
+def _pad(parts: Tensor, before: Tensor | int, after: Tensor | int) -> Tensor:
+    """Returns [B, before + S + after, ...], padded with zeros."""
     rest = [(0, 0)] * (len(parts.shape) - 2)
     return ops.pad(parts, [(0, 0), (before, after), *rest])
 
 
-def _keys_of_blocks(keys: Tensor | None, number: Tensor | int) -> Tensor | None:
-    """Returns [B N] uint32, a key for each block of each row, of keys [B]."""
+def _block_keys(keys: Tensor | None, number: Tensor | int) -> Tensor | None:
+    """Returns [B N] uint32, a dropout key for each block, from keys [B]."""
     if keys is None:
         return None
     blocks = ops.arange(number // ops.shape(keys)[0])
@@ -122,7 +122,7 @@ def _keys_of_blocks(keys: Tensor | None, number: Tensor | int) -> Tensor | None:
 class NeighborhoodAttention(MultiHeadAttention):
     """Self-attention in which a position sees the r positions around it.
 
-    Its weights are those of `MultiHeadAttention`, and so is what it computes, under
+    It has the weights of `MultiHeadAttention`, and the same output under
     `neighborhood_mask`.
 
     Args:
@@ -135,8 +135,8 @@ class NeighborhoodAttention(MultiHeadAttention):
     Call args:
         queries: [B, S, D] float.
         memory: None, as it is self-attention.
-        attention_mask: [B, 1, S], bool or int, as no more is needed: a position may
-            attend to those that have its own number, and none to 0 or False.
+        attention_mask: [B, 1, S], bool or int: a position may attend to positions with
+            its own number, and none may attend to 0 or False.
         dropout_keys: [B] uint32, a key a row, or None to drop nothing.
 
     Returns:
@@ -161,7 +161,7 @@ class NeighborhoodAttention(MultiHeadAttention):
         queries, keys, values = self._project(queries, None)
 
         def drop(weights_BHQW):
-            keys_B = _keys_of_blocks(dropout_keys, ops.shape(weights_BHQW)[0])
+            keys_B = _block_keys(dropout_keys, ops.shape(weights_BHQW)[0])
             return self.dropout(weights_BHQW, dropout_keys=keys_B)
 
         return self._join_heads(
@@ -173,7 +173,7 @@ class NeighborhoodAttention(MultiHeadAttention):
     def compute_weights(
         self, queries: Tensor, memory: Tensor | None, mask: Tensor | None
     ) -> Tensor:
-        """Returns the weights [B, H, S, S] float32, most of them 0, for a picture."""
+        """Returns the weights [B, H, S, S] float32, mostly 0, for visualization."""
         segments = self._segments(queries, mask)
         band = neighborhood_mask(ops.shape(queries)[1], self.neighborhood)
         mask = segment_mask(segments, segments) & band

@@ -1,4 +1,4 @@
-"""Log probabilities of a given target (teacher forcing), for scoring translations.
+"""Log probabilities of target tokens (teacher forcing), for scoring translations.
 
 Shapes: B batch, S source length, T target length, D model width, V vocabulary,
 R rows computed at a time.
@@ -10,8 +10,8 @@ from t2t_keras.model.transformer import Transformer
 from t2t_keras.text.padding import shift_right
 from t2t_keras.typing import DECODER_INPUT_TOKENS, ENCODER_INPUT_TOKENS, Tensor
 
-# R. Logits of so many positions are in memory at a time: with 37,000 subwords,
-# 80 MB, where those of 32 long sentences would be gigabytes.
+# R, the number of positions whose logits are in memory at a time. With 37,000 subwords
+# they take 80 MB; those of 32 long sentences would take gigabytes.
 ROWS_AT_A_TIME = 512
 
 
@@ -21,7 +21,7 @@ def target_log_probs(
     target: Tensor,
     rows_at_a_time: int = ROWS_AT_A_TIME,
 ) -> Tensor:
-    """Returns the log probability of each target token, given those before it.
+    """Returns the log probability of each target token after those before it.
 
     Args:
         model: Built.
@@ -44,14 +44,14 @@ def target_log_probs(
     hidden = tf.pad(tf.reshape(hidden_BTD, [-1, width]), [[0, missing], [0, 0]])
     target_X = tf.pad(tf.reshape(target, [-1]), [[0, missing]])
 
-    def block(args: tuple[Tensor, Tensor]) -> Tensor:
+    def score_block(args: tuple[Tensor, Tensor]) -> Tensor:
         hidden_RD, target_R = args
         logits_RV = model.embedding.logits(hidden_RD[None])[0]
         logits_RV = tf.cast(logits_RV, tf.float32)
         return -tf.nn.sparse_softmax_cross_entropy_with_logits(target_R, logits_RV)
 
     log_probs = tf.map_fn(
-        block,
+        score_block,
         (
             tf.reshape(hidden, [-1, rows_at_a_time, width]),
             tf.reshape(target_X, [-1, rows_at_a_time]),

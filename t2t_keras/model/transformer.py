@@ -1,4 +1,4 @@
-"""The Transformer, from token ids to logits (section 3).
+"""Transformer model, from token ids to logits (section 3).
 
 Shapes: B batch, S source length, T target length, D model width, V vocabulary,
 W beams, X slots of a KV cache.
@@ -51,7 +51,7 @@ class DecodeKernels(NamedTuple):
 
 @keras.saving.register_keras_serializable(package="t2t_keras")
 class Transformer(keras.Model):
-    """Encoder and decoder round one shared embedding.
+    """Encoder and decoder with one shared embedding.
 
     Args:
         vocabulary_size: V.
@@ -62,9 +62,9 @@ class Transformer(keras.Model):
         d_k: Size of queries and keys per head; d_model / num_heads if None.
         d_v: Size of values per head; d_model / num_heads if None.
         dropout_rate: P_drop.
-        attention_dropout_rate: Share of the attention weights to drop (section 6.3).
-        learned_positions: How many positions to learn vectors for (Table 3, row
-            E); None for sinusoids.
+        attention_dropout_rate: Fraction of the attention weights to drop (section 6.3).
+        learned_positions: Number of learned positions (Table 3, row E); None for
+            sinusoids.
         encoder_neighborhood: r of restricted self-attention in the encoder
             (section 4), odd; None for attention to every position.
         **kwargs: Passed on to `keras.Model`.
@@ -72,10 +72,10 @@ class Transformer(keras.Model):
     Call args:
         inputs: Dict with "encoder_input_tokens" [B, S] int and
             "decoder_input_tokens" [B, T] int, ids in [0, V), 0 = padding. The
-            latter is the target shifted right by one. Where several pairs share a
-            row, also "encoder_segment_ids", "encoder_positions" [B, S] int,
-            "decoder_segment_ids" and "decoder_positions" [B, T] int: which pair of
-            its row a token is of, from 1, and where it stands there, from 0.
+            latter is the target shifted right by one (teacher forcing). In packed rows
+            also "encoder_segment_ids", "encoder_positions" [B, S] int,
+            "decoder_segment_ids" and "decoder_positions" [B, T] int: the number of a
+            token's pair in its row, from 1, and its position in that pair, from 0.
         training: bool. True applies dropout, with keys of a Keras seed generator.
         dropout_keys: [B] uint32, a key for each row, for dropout that can be repeated
             exactly (ADR 0013); they take precedence over `training`.
@@ -84,9 +84,8 @@ class Transformer(keras.Model):
         Logits [B, T, V], in the compute dtype.
 
     Raises:
-        ValueError: If d_model does not divide by num_heads and sizes per head
-            are not given, d_model is odd without learned positions, or
-            encoder_neighborhood is even.
+        ValueError: If num_heads does not divide d_model and d_k or d_v is None,
+            d_model is odd without learned positions, or encoder_neighborhood is even.
     """
 
     def __init__(  # noqa: PLR0913 - the paper's model has this many
@@ -184,7 +183,7 @@ class Transformer(keras.Model):
         self.dropout.build(hidden_shape)
         self.encoder.build(hidden_shape)
         self.decoder.build(hidden_shape, hidden_shape)
-        # After the weights: the random numbers that they start from stay the same.
+        # After the weights, so that their initial values do not depend on it.
         self._dropout_keys = DropoutKeyGenerator()
         self.built = True
 
@@ -200,10 +199,10 @@ class Transformer(keras.Model):
         return self.embedding.embeddings
 
     def hidden_states(self, inputs: Batch, dropout_keys: Tensor | None = None):
-        """Returns the decoder's output [B, T, D], what logits are made from.
+        """Returns the decoder's output [B, T, D], the input of the output projection.
 
-        For a loss that never has all logits in memory. The arguments are those of a
-        call.
+        For a loss that never has all logits in memory. The arguments are those of
+        `call`.
         """
         source = inputs[ENCODER_INPUT_TOKENS]
         keys = fold_in(dropout_keys, 0), fold_in(dropout_keys, 1)
@@ -240,9 +239,9 @@ class Transformer(keras.Model):
         Args:
             source: [B, S] int token ids.
             dropout_keys: [B] uint32, or None to drop nothing.
-            segments: [B, S] int, which sentence of its row a token is of, from 1, 0
-                for padding; if None, a row is one sentence.
-            positions: int that broadcasts to [B, S]; 0, 1, 2, ... if None.
+            segments: [B, S] int, the number of a token's sentence in its row, from 1, 0
+                for padding. Default: a row is one sentence.
+            positions: int that broadcasts to [B, S]. Default: 0, 1, 2, ...
         """
         if segments is None:
             mask = padding_mask(source)
@@ -265,16 +264,16 @@ class Transformer(keras.Model):
         mask: Tensor | None = None,
         positions: Tensor | None = None,
     ) -> Tensor:
-        """Returns logits [B, T, V] for all positions of a known target at once.
+        """Returns logits [B, T, V] for all positions of a target (teacher forcing).
 
         Args:
             targets: [B, T] int, the target shifted right by one.
-            memory: [B, S, D], what `encode` returned.
+            memory: [B, S, D], the output of `encode`.
             memory_mask: bool that broadcasts to [B, T, S], True = may attend.
             dropout_keys: [B] uint32, or None to drop nothing.
-            mask: bool that broadcasts to [B, T, T], of what may be attended to
-                besides being no later; None for all of it.
-            positions: int that broadcasts to [B, T]; 0, 1, 2, ... if None.
+            mask: bool that broadcasts to [B, T, T], combined with the causal mask.
+                Default: the causal mask alone.
+            positions: int that broadcasts to [B, T]. Default: 0, 1, 2, ...
         """
         hidden = self._decode_hidden(
             targets,
@@ -297,8 +296,8 @@ class Transformer(keras.Model):
         positions: Tensor | None = None,
     ) -> Tensor:
         embedded = self._embed(targets, positions, fold_in(dropout_keys, 0))
-        # No padding mask: padding only follows real tokens, so the causal mask
-        # already keeps it from them.
+        # No padding mask: padding follows the real tokens, so the causal mask already
+        # hides it from them.
         causal = causal_mask(ops.shape(targets)[1])
         return self.decoder(
             embedded,
@@ -309,11 +308,11 @@ class Transformer(keras.Model):
         )
 
     def prefill(self, source: Tensor, slots: int | Tensor) -> DecodeState:
-        """Returns the state before the first `decode_step`: the source is encoded.
+        """Encodes the source and returns the state before the first `decode_step`.
 
         Args:
             source: [B, S] int token ids.
-            slots: X, how many slots the KV cache of self-attention has.
+            slots: X, number of slots in the KV cache of self-attention.
         """
         return DecodeState(
             self.decoder.empty_caches(ops.shape(source)[0], slots),
@@ -322,7 +321,7 @@ class Transformer(keras.Model):
         )
 
     def decode_kernels(self) -> DecodeKernels:
-        """Returns what `decode_step` multiplies with, put together once a search."""
+        """Returns the kernels for `decode_step`, computed once for a search."""
         return DecodeKernels(
             self.decoder.fused_qkv_kernels(), self.embedding.output_kernel()
         )
@@ -344,8 +343,8 @@ class Transformer(keras.Model):
             tokens: [B, W] int, the newest token of each beam; 0 at position 0.
             position: int scalar, from 0.
             first_slot: int32 scalar. Beam w writes to slot `first_slot + w`.
-            visible_slots: [B, W, X] bool, True on the slots of a beam's past and on
-                the one that it writes to now.
+            visible_slots: [B, W, X] bool, True on the slots of a beam's past tokens and
+                on the one that it writes to now.
             state: From `prefill` or from the step before.
             kernels: From `decode_kernels`.
             in_place: Whether the state passed in is overwritten; see `KVCache.write`.
@@ -374,7 +373,7 @@ class Transformer(keras.Model):
     def export(self, filepath, *args, input_signature=None, **kwargs):
         """Exports the model as Keras does, with token ids [B, S] and [B, T] as inputs.
 
-        Keras would take the inputs for floating-point numbers. This export returns
+        Keras would declare the inputs as floating-point numbers. This export returns
         logits. The program `export` writes translators for servers.
 
         Args:

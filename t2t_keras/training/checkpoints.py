@@ -149,7 +149,7 @@ class CheckpointStore:
                 raise UserError(
                     f"The checkpoint {path} does not fit this model: {name} has the "
                     f"shape {there} there and {here} here. Use the settings it was "
-                    "trained with, which lie in its model_dir."
+                    "trained with, which are in its model_dir."
                 )
 
     def tidy(self) -> None:

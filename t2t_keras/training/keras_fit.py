@@ -80,7 +80,7 @@ def fit_arguments(batch: Batch) -> tuple[Batch, Tensor, Tensor]:
     """Returns x, y and sample weights of a batch, as `keras.Model.fit` takes them.
 
     Args:
-        batch: As `batching.check_batch` wants it, packed or not.
+        batch: Features that `batching.check_batch` accepts, packed or not.
 
     Returns:
         `(x, y, sample_weight)`: the features that the model reads, the target tokens

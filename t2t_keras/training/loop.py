@@ -163,7 +163,7 @@ def _read(unread: list[Update], guard: NonFiniteGuard, meter: Meter) -> None:
 def _save_error(step: int) -> UserError:
     return UserError(
         f"The last checkpoint, of step {step}, could not be written. Make room on the "
-        "disk and give the same command again: it goes on from the checkpoint before."
+        "disk and run the same command again: it resumes from the checkpoint before."
     )
 
 

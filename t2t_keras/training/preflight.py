@@ -1,4 +1,4 @@
-"""Pre-flight check before step 1: compiles and runs every shape once, within memory."""
+"""Pre-flight check before step 1: compiles every shape; checks that it fits memory."""
 
 import bisect
 import resource

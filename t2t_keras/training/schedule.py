@@ -1,4 +1,4 @@
-"""Learning-rate schedule with linear warm-up (section 5.3)."""
+"""Learning-rate schedule: linear warm-up, then inverse square root (section 5.3)."""
 
 import keras
 from keras import ops

@@ -36,7 +36,7 @@ class Stepper:
     Args:
         update: The computation of each replica. Its model was built under the strategy.
         strategy: The replicas.
-        max_tokens: Most positions of one side that a replica computes at a time; a
+        max_tokens: Maximum number of positions of one side computed at a time; a
             larger shard is cut into micro-batches. None for no limit.
     """
 
@@ -113,7 +113,7 @@ class Stepper:
 
     @property
     def max_tokens(self) -> int | None:
-        """Most positions of one side that a device computes at a time."""
+        """Maximum number of positions of one side that a device computes at a time."""
         return self._max_tokens
 
     def computed_size(self, size: BatchSize) -> BatchSize:
@@ -255,7 +255,8 @@ def micro_batch_count(rows: int, length: int, max_tokens: int | None) -> int:
     Args:
         rows: Number of rows of the shard.
         length: Length of its longer side, padding counted.
-        max_tokens: Most positions of one side at a time; None for no limit.
+        max_tokens: Maximum number of positions of one side at a time; None for no
+            limit.
 
     >>> micro_batch_count(rows=10, length=50, max_tokens=200)  # not 3 parts of 4 rows
     5

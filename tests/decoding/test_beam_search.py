@@ -300,7 +300,7 @@ def test_limits_below_one_and_above_the_bound_are_taken_as_those():
     assert clipped.tokens[0, 0].tolist() == [EOS, 0, 0, 0]
 
 
-def test_padding_is_never_generated_and_keeps_its_share_of_probability():
+def test_padding_is_never_generated_and_keeps_its_probability():
     model = TableModel.random(8, 3, 7)
     model.logits[..., PAD] = 6.0
     model.logits[..., 5:] = 7.0

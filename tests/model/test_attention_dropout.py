@@ -76,7 +76,7 @@ def test_attention_is_the_references_with_weights_dropped(rng) -> None:
     np.testing.assert_allclose(whole[1], expected_TD, atol=2e-5)
 
 
-def test_the_share_dropped_is_the_rate_everywhere() -> None:
+def test_the_fraction_dropped_is_the_rate_everywhere() -> None:
     rate, shape = 0.3, (64, 4, 32, 48)
     dropped = ~kept(rate, np.arange(64, dtype="uint32"), *shape[1:])
     variance = rate * (1 - rate)

@@ -71,7 +71,7 @@ def test_folding_small_keys_and_numbers_never_collides() -> None:
 
 
 @pytest.mark.parametrize("rate", [0.1, 0.3, 0.5, 0.9])
-def test_the_share_dropped_is_the_rate(rate: float) -> None:
+def test_the_fraction_dropped_is_the_rate(rate: float) -> None:
     keys = np.array(fold_in(np.arange(256, dtype="uint32"), 1))
     dropped = ~kept(rate, keys, 64, 64)
     variance = rate * (1 - rate)

@@ -108,7 +108,7 @@ def test_positions_hold_far_out() -> None:
     np.testing.assert_allclose(codes[0], expected, atol=1e-4)
 
 
-def test_other_layouts_are_told_apart() -> None:
+def test_other_layouts_are_distinguished() -> None:
     codes = SinusoidalPositionEncoding()(np.zeros((1, L, D), "f"))[0]
     table = transformer_np.sinusoids(L + 1, D)
     exponent = np.arange(D // 2) / (D // 2 - 1)
@@ -148,7 +148,7 @@ def test_every_token_may_have_a_position_of_its_own(jit_compile: bool) -> None:
         np.testing.assert_allclose(actual, embeddings + table[positions], atol=1e-5)
 
 
-def test_rows_longer_than_the_learned_positions_may_start_anew() -> None:
+def test_rows_longer_than_the_learned_positions_may_restart() -> None:
     layer = LearnedPositionEncoding(4)
     positions = np.array([[0, 1, 2, 3, 0, 1]], "int32")
     codes = layer(np.zeros((1, 6, D), "f"), positions=positions)

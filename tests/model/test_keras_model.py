@@ -51,7 +51,7 @@ def test_keys_take_precedence_over_training() -> None:
     )
 
 
-def test_the_share_that_is_dropped_is_the_rate() -> None:
+def test_the_fraction_that_is_dropped_is_the_rate() -> None:
     # What is dropped is the sum of embedding and position, and nothing else here.
     model = Transformer(
         5, num_layers=0, d_model=40, d_ff=1, num_heads=1, dropout_rate=0.3

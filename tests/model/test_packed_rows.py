@@ -134,7 +134,7 @@ def test_a_mask_that_does_not_part_the_pairs_is_caught(model, monkeypatch) -> No
 
 
 @pytest.mark.parametrize("name", ["encoder_positions", "decoder_positions"])
-def test_positions_that_do_not_start_anew_are_caught(model, name) -> None:
+def test_positions_that_do_not_restart_are_caught(model, name) -> None:
     batch = packed()
     batch[name] = np.broadcast_to(np.arange(batch[name].shape[1]), batch[name].shape)
     assert distance(model, batch, in_numpy()) > 100 * TOLERANCE

@@ -243,7 +243,7 @@ def test_sizes_per_head_follow_from_the_width() -> None:
 
 
 @pytest.mark.parametrize("given", [{}, {"d_k": 4}, {"d_v": 4}])
-def test_a_width_that_heads_cannot_share_is_refused(given: dict[str, int]) -> None:
+def test_a_width_that_heads_do_not_divide_is_refused(given: dict[str, int]) -> None:
     message = "multiple of num_heads.*Received: d_model=10, num_heads=3"
     with pytest.raises(ValueError, match=message):
         Transformer(7, d_model=10, num_heads=3, **given)

@@ -118,7 +118,7 @@ def test_nothing_to_restore_is_no_error(tmp_path) -> None:
     assert store.restore_newest() == (None, [])
 
 
-def test_starting_anew_over_a_run_that_is_all_damaged_is_refused(tmp_path) -> None:
+def test_restarting_over_a_run_that_is_all_damaged_is_refused(tmp_path) -> None:
     store = saved(tmp_path, 4, 9)
     for step in (4, 9):
         truncate(tmp_path / f"step-{step}")
@@ -285,7 +285,7 @@ def test_what_a_killed_process_left_is_cleared_away(tmp_path, do) -> None:
 # --- Checkpoints that are gone, and power cuts
 
 
-def test_a_newest_checkpoint_that_is_gone_is_missed_loudly(tmp_path) -> None:
+def test_a_missing_newest_checkpoint_is_a_warning(tmp_path) -> None:
     store = saved(tmp_path, 4, 9, 12)
     assert store.restore_newest(last_saved=12)[1] == []
     shutil.rmtree(tmp_path / "step-12")

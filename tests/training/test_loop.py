@@ -272,7 +272,7 @@ def test_a_step_is_recorded_once_with_all_that_is_known_of_it() -> None:
     ]
 
 
-def test_a_wait_for_input_is_said(monkeypatch) -> None:
+def test_a_wait_for_input_is_logged(monkeypatch) -> None:
     now = [0.0]
     monkeypatch.setattr(loop_module.time, "monotonic", lambda: now[0])
 

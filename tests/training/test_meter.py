@@ -137,7 +137,7 @@ def test_a_huge_loss_has_no_perplexity_that_a_float_could_hold() -> None:
     assert measured.values()["perplexity"] == math.inf
 
 
-def test_waits_for_batches_and_for_replicas_are_told_from_the_rest(clock) -> None:
+def test_waits_for_batches_and_for_replicas_are_separate(clock) -> None:
     measured = meter()
 
     def batches():

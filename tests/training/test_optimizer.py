@@ -72,7 +72,7 @@ OTHERS = (
 )
 
 
-def test_other_constants_are_told_apart(trajectory) -> None:
+def test_other_constants_are_distinguished(trajectory) -> None:
     for adam in OTHERS:
         other = adam_np.trajectory(
             adam_np.reordered, start(), gradients(), rates(), adam
@@ -86,7 +86,7 @@ def test_epsilon_is_added_before_the_bias_correction(trajectory) -> None:
 
 
 @pytest.mark.parametrize("first", [0, 2])
-def test_a_rate_of_another_step_is_told_apart(trajectory, first) -> None:
+def test_a_rate_of_another_step_is_distinguished(trajectory, first) -> None:
     shifted = [0.0, *rates(1)[:-1]] if first == 0 else rates(2)
     other = adam_np.trajectory(adam_np.reordered, start(), gradients(), shifted)
     assert distance(trajectory, other) > 1e-4
@@ -104,7 +104,7 @@ def test_bias_correction_counts_applied_updates_and_the_rate_counts_all() -> Non
     assert distance(keras_trajectory(left_out)[applied], expected) < 1e-6
 
 
-def test_no_bias_correction_is_told_apart(trajectory) -> None:
+def test_no_bias_correction_is_distinguished(trajectory) -> None:
     def uncorrected(state, gradient, rate, adam):
         late = adam_np.AdamState(
             state.parameter, state.first_moment, state.second_moment, step=10_000
@@ -115,6 +115,6 @@ def test_no_bias_correction_is_told_apart(trajectory) -> None:
     assert distance(trajectory, other) > 1e-3
 
 
-def test_sign_descent_is_told_apart(trajectory) -> None:
+def test_sign_descent_is_distinguished(trajectory) -> None:
     change = [rate * np.sign(g) for rate, g in zip(rates(), gradients(), strict=True)]
     assert distance(trajectory, list(start() - np.cumsum(change, axis=0))) > 1e-3

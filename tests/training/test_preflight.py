@@ -60,7 +60,7 @@ def batch_of(rows: int, source: int, target: int) -> dict[str, np.ndarray]:
     }
 
 
-def test_every_shape_is_tried_and_said() -> None:
+def test_every_shape_is_tried_and_logged() -> None:
     stepper, said = SmallDevice(room=100), []
     batches = [batch_of(5, 20, 17), batch_of(9, 8, 11)]
     preflight(stepper, batches, [batch_of(4, 9, 7)], said.append, only_these=True)

@@ -206,7 +206,7 @@ def test_neither_matters_to_the_transformer() -> None:
     assert_same_run(compiled, run_of(transformer, batch_list, 2, jit_compile=False))
 
 
-def test_training_drops_and_every_step_drops_anew(plain_run) -> None:
+def test_every_training_step_has_a_new_dropout_mask(plain_run) -> None:
     # Or the comparison above would say nothing of dropout.
     _, _, stepper = built(toy, 1)
     _, _, dropless = built(lambda: ToyTranslator(11, 6, dropout_rate=0.0), 1)
