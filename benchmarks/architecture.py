@@ -59,7 +59,7 @@ def stop():
         if Path(name).is_relative_to(package):
             print("ran:", Path(name).relative_to(package))
 from t2t_keras.settings.flags import config_from_arguments
-config = config_from_arguments(sys.argv[2:], of="the benchmark")
+config = config_from_arguments(sys.argv[2:], source="the benchmark")
 """
 # The way of a sentence: text, subwords, token ids, a batch, the update of the weights.
 _UPDATE = """

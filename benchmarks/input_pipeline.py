@@ -165,7 +165,7 @@ def _measure_corpus(folder: Path, chosen: argparse.Namespace) -> None:
             records,
             pairs_per_shard=chosen.pairs_per_shard,
             workers=chosen.workers,
-            say=lambda _: None,
+            log=lambda _: None,
         )
     )
     _row(

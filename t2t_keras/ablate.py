@@ -20,7 +20,7 @@ from t2t_keras.settings import program
 from t2t_keras.settings.flags import (
     accept_model_dir,
     define_config_flags,
-    given_settings,
+    explicit_settings,
 )
 
 _ROWS = flags.DEFINE_list(
@@ -57,8 +57,8 @@ def check() -> None:
     """Refuses wrong flags and flagfiles, before TensorFlow is imported."""
     from t2t_keras.reports.ablation.plan import read_rows
 
-    program.required("output")
-    read_rows(_ROWS.value or (), given_settings())
+    program.require_flag("output")
+    read_rows(_ROWS.value or (), explicit_settings())
 
 
 def main() -> int:
@@ -72,8 +72,8 @@ def main() -> int:
     from t2t_keras.reports.rendering import write_report
     from t2t_keras.reports.report import ablation_page
 
-    output = Path(program.required("output"))
-    given = given_settings()
+    output = Path(program.require_flag("output"))
+    given = explicit_settings()
     resources = divide_resources(_AT_ONCE.value)
     rows = read_rows(_ROWS.value or (), given)
     runs = plan_runs(rows, _SEEDS.value, output)

@@ -37,7 +37,7 @@ def main() -> int:
     from t2t_keras.runs.averaging import average_range
     from t2t_keras.runs.model_dir import ModelDir
 
-    model_dir = ModelDir(program.required("model_dir"))
+    model_dir = ModelDir(program.require_flag("model_dir"))
     state = average_range(model_dir, _LAST.value, _FROM_STEP.value, _TO_STEP.value)
     target = model_dir.averaged / f"step-{state.step}"
     print(
@@ -50,7 +50,7 @@ def main() -> int:
 
 def _check() -> None:
     """Raises `UserError` if flags are missing."""
-    program.required("model_dir")
+    program.require_flag("model_dir")
     if (_LAST.value, _FROM_STEP.value, _TO_STEP.value) == (None, None, None):
         raise UserError("Give --last, or --from_step and --to_step, to average.")
 

@@ -118,7 +118,7 @@ def main() -> None:
     from t2t_keras.serving.client.file_translation import FileTranslation
     from t2t_keras.serving.client.retries import RetryPolicy
 
-    server = program.required("server")
+    server = program.require_flag("server")
     files = FileTranslation(
         input=_INPUT.value,
         output=_OUTPUT.value,

@@ -64,7 +64,7 @@ def main() -> int:
     from t2t_keras.runs import models, scoring
     from t2t_keras.runs.model_dir import ModelDir
 
-    model_dir = ModelDir(program.required("model_dir"))
+    model_dir = ModelDir(program.require_flag("model_dir"))
     config = model_dir.config()
     if not (_OUTPUT.value or _SOURCE.value):
         model_dir.check_writable()
@@ -87,7 +87,7 @@ def main() -> int:
         lines = [line.text for line in result.translations]
         write_text(Path(_OUTPUT.value), "".join(f"{line}\n" for line in lines))
     elif not _SOURCE.value:
-        scoring.keep(model_dir, result)
+        scoring.save(model_dir, result)
     print(result.describe())
     return 0
 
@@ -96,7 +96,7 @@ def _check() -> None:
     """Raises `UserError` if the flags do not go together."""
     from t2t_keras.input_pipeline.corpora.parallel_text import holds_both_sides
 
-    program.required("model_dir")
+    program.require_flag("model_dir")
     sources, references = _SOURCE.value, _REFERENCE.value
     complete = bool(sources) == bool(references)
     if not complete and not (sources and all(map(holds_both_sides, sources))):

@@ -98,7 +98,7 @@ def main() -> int:
     from t2t_keras.runs.ctranslate2_export import export_ctranslate2
     from t2t_keras.runs.model_dir import ModelDir
 
-    model_dir = ModelDir(program.required("model_dir"))
+    model_dir = ModelDir(program.require_flag("model_dir"))
     model_dir.check_writable()
     trained = models.load_trained(model_dir, _MODEL.checkpoint.value)
     settings = ExportSettings(
@@ -127,7 +127,7 @@ def main() -> int:
 
 def _check() -> None:
     """Raises `UserError` if flags are wrong or missing."""
-    program.required("model_dir")
+    program.require_flag("model_dir")
     parse_batch_sizes(_BATCH_SIZES.value or ())
 
 

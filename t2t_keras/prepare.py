@@ -24,7 +24,7 @@ from t2t_keras.settings.flags import (
     accept_model_dir,
     config_from_flags,
     define_config_flags,
-    with_absolute_paths,
+    make_paths_absolute,
 )
 
 _DATA = tuple(
@@ -59,18 +59,18 @@ def main() -> int:
     from t2t_keras.input_pipeline.records.manifest import verify_records
     from t2t_keras.runs import preparation
 
-    folder = Path(program.required("output"))
+    folder = Path(program.require_flag("output"))
     if _VERIFY.value:
         manifest = verify_records(folder)
         print(f"{folder}: every hash is right\n{preparation.describe(manifest)}")
         return 0
     try:
         manifest = preparation.prepare(
-            with_absolute_paths(config_from_flags()).data,
+            make_paths_absolute(config_from_flags()).data,
             folder,
             pairs_per_shard=_PAIRS_PER_SHARD.value,
             workers=_WORKERS.value,
-            say=program.log,
+            log=program.log,
         )
     except Interrupted as stop:
         program.log(
@@ -83,7 +83,7 @@ def main() -> int:
 
 def _check() -> None:
     """Raises `UserError` if flags are wrong or do not go together."""
-    program.required("output")
+    program.require_flag("output")
     config_from_flags()
 
 

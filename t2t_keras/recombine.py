@@ -15,7 +15,7 @@ import sys
 from absl import flags
 
 from t2t_keras.errors import UserError
-from t2t_keras.files.lines import opened_input, opened_output
+from t2t_keras.files.lines import open_input, open_output
 from t2t_keras.settings import program
 
 _TREEBANK = flags.DEFINE_string(
@@ -40,8 +40,8 @@ def main() -> int:
     from t2t_keras.parsing.recombination import Recombination, phrases
     from t2t_keras.parsing.trees import read_trees
 
-    path, output = program.required("treebank"), program.required("output")
-    with opened_input(path, "treebank") as source:
+    path, output = program.require_flag("treebank"), program.require_flag("output")
+    with open_input(path, "treebank") as source:
         lines = (line.decode("utf-8", errors="replace") for line in source)
         trees = [tree for tree in map(clean_tree, read_trees(lines, path)) if tree]
     if not trees:
@@ -49,7 +49,7 @@ def main() -> int:
     recombination = Recombination(trees)
     rng = np.random.default_rng(_SEED.value)
     counts = [0, 0]
-    with opened_output(output) as target:
+    with open_output(output) as target:
         for tree in phrases(trees):
             target.write(f"{tree}\n")
             counts[0] += 1
@@ -64,8 +64,8 @@ def main() -> int:
 
 def _check() -> None:
     """Raises `UserError` if flags are missing."""
-    program.required("treebank")
-    program.required("output")
+    program.require_flag("treebank")
+    program.require_flag("output")
 
 
 if __name__ == "__main__":

@@ -18,7 +18,7 @@ from t2t_keras.settings import program
 from t2t_keras.settings.flags import (
     config_from_flags,
     define_config_flags,
-    without_flag,
+    remove_flag,
 )
 
 _NUM_WORKERS = flags.DEFINE_integer(
@@ -34,13 +34,13 @@ def main() -> int:
     """Starts the workers and waits for them; returns the worst of their statuses."""
     from t2t_keras.runs.local_workers import launch_local
 
-    arguments = without_flag("num_workers", sys.argv[1:])
+    arguments = remove_flag("num_workers", sys.argv[1:])
     return launch_local(_NUM_WORKERS.value, arguments)
 
 
 def _check() -> None:
     """Raises `UserError` if flags are wrong or do not go together."""
-    program.required("model_dir")
+    program.require_flag("model_dir")
     config_from_flags()
 
 

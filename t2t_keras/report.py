@@ -57,7 +57,7 @@ def _scored_texts(run) -> tuple[list[str], list[str]] | None:
         return None
     source = [line.decode("utf-8", errors="replace") for line in test_set.source]
     task = task_for(run.config.data.target_language)
-    return source, scoring.as_answers(test_set, task)
+    return source, scoring.format_references(test_set, task)
 
 
 def _no_texts(_) -> None:

@@ -14,7 +14,7 @@ from t2t_keras.settings import program
 from t2t_keras.settings.flags import (
     config_from_flags,
     define_config_flags,
-    with_absolute_paths,
+    make_paths_absolute,
 )
 
 _MODEL_DIR = flags.DEFINE_string(
@@ -29,8 +29,8 @@ def main() -> int:
     from t2t_keras.runs.model_dir import ModelDir
     from t2t_keras.training.loop import TrainingInterrupted
 
-    config = with_absolute_paths(config_from_flags())
-    model_dir = ModelDir(program.required("model_dir"))
+    config = make_paths_absolute(config_from_flags())
+    model_dir = ModelDir(program.require_flag("model_dir"))
     try:
         finished = train_and_finish(config, model_dir, log=program.log)
     except TrainingInterrupted as stop:
@@ -47,7 +47,7 @@ def main() -> int:
 
 def _check() -> None:
     """Raises `UserError` if flags are wrong or do not go together."""
-    program.required("model_dir")
+    program.require_flag("model_dir")
     config_from_flags()
 
 

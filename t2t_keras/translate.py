@@ -16,9 +16,9 @@ from absl import flags
 from t2t_keras.files.lines import (
     CountedLines,
     chunks,
-    opened_input,
-    opened_output,
-    without_line_ends,
+    open_input,
+    open_output,
+    strip_line_ends,
 )
 from t2t_keras.settings import program
 
@@ -55,19 +55,19 @@ def main() -> int:
     from t2t_keras.runs import models
     from t2t_keras.runs.model_dir import ModelDir
 
-    model_dir = ModelDir(program.required("model_dir"))
-    with opened_input(_INPUT.value) as source:
+    model_dir = ModelDir(program.require_flag("model_dir"))
+    with open_input(_INPUT.value) as source:
         trained = models.load_trained(model_dir, _MODEL.checkpoint.value)
         decoding = _MODEL.decoding(trained.config)
         translator = models.text_translator(trained, decoding, _N_BEST.value)
-        with opened_output(_OUTPUT.value) as target:
+        with open_output(_OUTPUT.value) as target:
             _translate_all(translator, source, target)
     return 0
 
 
 def _translate_all(translator, source: IO[bytes], target: IO[str]) -> None:
     number = 0
-    counted = CountedLines(without_line_ends(source))
+    counted = CountedLines(strip_line_ends(source))
     for lines in chunks(counted, _LINES_AT_ONCE.value):
         for found in translator.translate(lines):
             number += 1
@@ -86,4 +86,4 @@ def _translate_all(translator, source: IO[bytes], target: IO[str]) -> None:
 
 
 if __name__ == "__main__":
-    program.run(main, __doc__ or "", check=lambda: program.required("model_dir"))
+    program.run(main, __doc__ or "", check=lambda: program.require_flag("model_dir"))

@@ -8,7 +8,7 @@ from typing import Any
 from hypothesis import strategies as st
 
 from t2t_keras.settings.config import ExperimentConfig
-from t2t_keras.settings.flags import sections, unflat, value_type
+from t2t_keras.settings.flags import sections, unflatten, value_type
 
 # What a path may hold, and what separates list items, quotes them or starts a comment.
 _TEXTS = st.text(
@@ -72,4 +72,4 @@ def configs(draw: st.DrawFn) -> ExperimentConfig:
         values["max_tokens_per_replica"] += values["max_length"]
     if values["profile_steps"] is not None:
         values["profile_steps"] = f"3:{2 + values['num_heads']}"
-    return unflat(values)
+    return unflatten(values)

@@ -19,7 +19,7 @@ from keras import ops
 from benchmarks.decoding import measured
 from t2t_keras.model.transformer import Transformer
 from t2t_keras.runs import models
-from t2t_keras.runs.ctranslate2_export import encodings_of, weights_of
+from t2t_keras.runs.ctranslate2_export import model_weights, position_encodings
 from t2t_keras.serving.export.ctranslate2_model import write_ctranslate2
 from t2t_keras.settings.config import ExperimentConfig, ModelConfig
 
@@ -34,7 +34,7 @@ def main() -> None:
     folder = parser.parse_args().model
     folder.mkdir(parents=True, exist_ok=True)
     model = built(config_of(), measured.VOCABULARY)
-    encodings, weights = encodings_of(model, POSITIONS), weights_of(model)
+    encodings, weights = position_encodings(model, POSITIONS), model_weights(model)
     np.savez(folder / "weights.npz", positions=encodings, **weights)
     pieces = ["<pad>", "</s>", "<unk>", *map(str, range(3, measured.VOCABULARY))]
     for quantization in ("float32", "int8"):

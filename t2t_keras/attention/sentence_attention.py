@@ -86,7 +86,7 @@ def open_attention_model(
     trained = models.load_trained(run, checkpoint)
     folder = trained.checkpoint
     name = f"{run.path.resolve().name}, {folder.parent.name}/{folder.name}"
-    decoding = trained.config.decoding.changed(beam_size, alpha)
+    decoding = trained.config.decoding.override(beam_size, alpha)
     return AttentionModel(attention_of_run(trained, decoding), name, run)
 
 

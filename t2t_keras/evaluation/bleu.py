@@ -1,7 +1,7 @@
-"""The scores to report: sacreBLEU and chrF, each with its signature.
+"""sacreBLEU and chrF, the scores to report, each with its signature.
 
 The paper's own, older metric is in `t2t_keras.evaluation.compound_bleu`; ADR 0012
-says why there are two.
+explains why there are two.
 """
 
 from collections.abc import Sequence
@@ -16,16 +16,16 @@ from t2t_keras.errors import UserError
 
 @dataclass(frozen=True)
 class Scores:
-    """What a set of translations scored, with all it takes to score it again.
+    """Scores of a set of translations, with the signatures to reproduce them.
 
     Attributes:
         bleu: Corpus BLEU, 0 to 100.
-        bleu_signature: How `bleu` was counted, ending in the version of sacreBLEU.
+        bleu_signature: sacreBLEU's signature of `bleu`, ending in its version.
         chrf: Corpus chrF2, 0 to 100.
-        chrf_signature: How `chrf` was counted.
-        hypothesis_length: Words in the translations, as `bleu` counts words.
-        reference_length: Words in the references. Translations shorter than this
-            in total are penalised.
+        chrf_signature: sacreBLEU's signature of `chrf`.
+        hypothesis_length: Number of words in the translations, tokenized as for `bleu`.
+        reference_length: Number of words in the references. Translations shorter than
+            this in total are penalized.
     """
 
     bleu: float
@@ -37,12 +37,12 @@ class Scores:
 
     @property
     def headline(self) -> tuple[str, float]:
-        """BLEU."""
+        """Name and value of the main score, BLEU."""
         return "BLEU", self.bleu
 
     @property
     def table(self) -> str:
-        """Nothing: BLEU is of a corpus, not of its sentences."""
+        """Empty: BLEU scores a corpus, not its sentences."""
         return ""
 
     def lines(self) -> list[str]:
@@ -52,8 +52,8 @@ class Scores:
             f"chrF {self.chrf:.2f}  {self.chrf_signature}",
         ]
 
-    def facts(self) -> dict[str, Any]:
-        """Returns what the run card keeps."""
+    def as_dict(self) -> dict[str, Any]:
+        """Returns the scores as the run card stores them."""
         return {
             "bleu": self.bleu,
             "bleu_signature": self.bleu_signature,
@@ -63,16 +63,16 @@ class Scores:
 
 
 def corpus_scores(hypotheses: Sequence[str], references: Sequence[str]) -> Scores:
-    """Returns sacreBLEU and chrF of translations, one reference to each.
+    """Returns sacreBLEU and chrF of translations with one reference each.
 
-    sacreBLEU tokenizes by itself, so both sides are plain text as people write
-    it. Nothing is lowercased or otherwise changed first: a number is comparable
-    with other people's exactly when the signatures agree.
+    sacreBLEU tokenizes by itself, so both sides are plain, untokenized text.
+    Nothing is lowercased or otherwise changed first: scores are comparable exactly
+    when their signatures agree.
 
     Args:
         hypotheses: The translations, one sentence each. A translation may be
             empty; it then matches nothing.
-        references: What `hypotheses[i]` should have been, at the same place.
+        references: The reference of `hypotheses[i]` at the same index.
 
     Returns:
         The scores of the whole set. BLEU is not a mean of sentence scores, so
@@ -85,8 +85,8 @@ def corpus_scores(hypotheses: Sequence[str], references: Sequence[str]) -> Score
     Source: Post, "A Call for Clarity in Reporting BLEU Scores" (2018); Popović,
     "chrF: character n-gram F-score for automatic MT evaluation" (2015).
 
-    Four of 5 words match here, 2 of 4 pairs and 1 of 3 triples; of the 2 runs of
-    four none does, which sacreBLEU smooths to half a match:
+    Here 4 of 5 words match, 2 of 4 bigrams, 1 of 3 trigrams, and none of the two
+    4-grams, which sacreBLEU smooths to half a match:
 
     >>> scores = corpus_scores(["Das ist ein Haus."], ["Das war ein Haus."])
     >>> round(scores.bleu, 2), round(100 * (4/5 * 2/4 * 1/3 * 0.5/2) ** (1/4), 2)
@@ -109,8 +109,8 @@ def corpus_scores(hypotheses: Sequence[str], references: Sequence[str]) -> Score
 def check_sentence_pairs(hypotheses: Sequence[str], references: Sequence[str]) -> None:
     """Checks that every translation has exactly one reference.
 
-    The metrics' own code stops at the end of the shorter side, and would score a
-    truncated file without a word.
+    The metrics' own code stops at the end of the shorter side, and would silently
+    score a truncated file.
 
     Raises:
         UserError: If the counts differ or are 0.

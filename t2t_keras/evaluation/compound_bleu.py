@@ -1,10 +1,10 @@
-"""The paper's own metric: BLEU on Moses tokens, hyphenated compounds split.
+"""Tokenized BLEU, the paper's metric: Moses tokens, hyphenated compounds split.
 
-Tables 2 and 3 of the paper were counted by three Perl scripts in a row: the Moses
-tokenizer, a substitution that splits compounds (English-German only) and
-`multi-bleu.perl`. Here are the same three steps without Perl. The number lies
-0.7 to 1.5 above sacreBLEU on the same German text and is never to be compared with
-it; ADR 0012 has the reasons and every choice that the scripts leave open.
+The scores of Tables 2 and 3 of the paper come from three Perl scripts in a row: the
+Moses tokenizer, a substitution that splits compounds (English-German only) and
+`multi-bleu.perl`. These are the same three steps without Perl. The score is 0.7 to 1.5
+above sacreBLEU on the same German text and must not be compared with it; ADR 0012 has
+the reasons and every choice that the scripts leave open.
 """
 
 import re
@@ -28,16 +28,16 @@ _DOUBLE_QUOTE = re.compile("[\u201c-\u201f]")
 
 @dataclass(frozen=True)
 class TokenizedBleu:
-    """What a set of translations scored by the paper's metric.
+    """Score of a set of translations by the paper's metric.
 
     Attributes:
         bleu: Corpus BLEU-4, 0 to 100.
-        signature: How `bleu` was counted, in the manner of sacreBLEU's signatures,
-            but opening with `multi-bleu` so that it is not taken for one.
-        precisions: Of n-grams of 1, 2, 3 and 4 tokens, 0 to 100 each.
-        brevity_penalty: What the mean of the precisions was multiplied by, 0 to 1.
-        hypothesis_length: Tokens in the translations, after splitting.
-        reference_length: Tokens in the references, after splitting.
+        signature: Settings of `bleu` in the style of sacreBLEU's signatures, but
+            beginning with `multi-bleu` so that it is not mistaken for one.
+        precisions: Precisions of n-grams of 1, 2, 3 and 4 tokens, 0 to 100 each.
+        brevity_penalty: Factor on the mean of the precisions, 0 to 1.
+        hypothesis_length: Number of tokens in the translations, after splitting.
+        reference_length: Number of tokens in the references, after splitting.
     """
 
     bleu: float
@@ -56,22 +56,21 @@ def tokenized_bleu(
     split_compounds: bool,
     ascii_quotes: bool = False,
 ) -> TokenizedBleu:
-    """Returns BLEU as the paper counted it, cased and without smoothing.
+    """Returns BLEU as the paper computed it, cased and without smoothing.
 
     Args:
         hypotheses: The translations as plain text, one sentence each. They must
             not be tokenized yet: tokens would be escaped twice.
-        references: What `hypotheses[i]` should have been, at the same place.
-        language: Code of the target language, such as `de`; it chooses how Moses
-            treats apostrophes and which abbreviations keep their full stop.
+        references: The reference of `hypotheses[i]` at the same index.
+        language: Code of the target language, such as `de`. It determines how Moses
+            treats apostrophes and which abbreviations keep their period.
             One of `moses_languages()`.
         split_compounds: Whether `a-b` becomes three tokens. True for the paper's
             English-German, False for its English-French.
-        ascii_quotes: Whether curly and low quotes become straight ones on both
-            sides first. The reference that Tensor2Tensor's authors scored
-            newstest2014 against had straight quotes only, so True comes nearest to
-            the figures of the paper where the references are not like that. The
-            plain scripts do no such thing: False.
+        ascii_quotes: Whether curly and low quotes on both sides are first replaced by
+            straight ones. The newstest2014 reference of Tensor2Tensor's authors had
+            straight quotes only, so True comes closest to the paper's scores if the
+            references have others. The plain scripts do not replace quotes: False.
 
     Returns:
         The score of the whole set. It is 0 if no four tokens in a row match.
@@ -93,7 +92,7 @@ def tokenized_bleu(
     >>> result.hypothesis_length, round(result.precisions[0], 2)
     (9, 88.89)
     """
-    from sacremoses import MosesTokenizer  # a second that training can do without
+    from sacremoses import MosesTokenizer  # takes a second; training does not need it
 
     check_sentence_pairs(hypotheses, references)
     _check_language(language)
@@ -123,11 +122,11 @@ def split_at_hyphens(line: str) -> str:
     """Returns a line of tokens in which hyphenated compounds are split.
 
     A hyphen between two other characters becomes a token of its own, so that a
-    compound with one wrong part still matches in the rest. Matches are taken from
-    left to right and do not overlap, as Perl's `s///g` takes them: a part of a
-    single letter is used up by the hyphen before it and hides the one after. Perl
-    works on bytes here, so this holds for ASCII letters alone: of any other the first
-    byte is used up, and its last one is there for the hyphen after.
+    compound with one wrong part still matches in the rest. Matches go from left to
+    right and do not overlap, as in Perl's `s///g`: a part of a single letter is
+    consumed by the hyphen before it and hides the one after. Perl works on bytes here,
+    so this is true of ASCII letters only: of any other letter the first byte is
+    consumed, and its last byte remains for the hyphen after.
 
     >>> split_at_hyphens("Nord-Süd-Gefälle - S-Bahn")
     'Nord ##AT##-##AT## Süd ##AT##-##AT## Gefälle - S ##AT##-##AT## Bahn'
@@ -140,10 +139,10 @@ def split_at_hyphens(line: str) -> str:
     return split.decode()
 
 
-def with_ascii_quotes(text: str) -> str:
+def straighten_quotes(text: str) -> str:
     """Returns the text with the quotes U+2018 to U+201F replaced by ' and ".
 
-    French and German guillemets stay: nobody's references had them replaced.
+    French and German guillemets stay: no published references had them replaced.
     """
     return _DOUBLE_QUOTE.sub('"', _SINGLE_QUOTE.sub("'", text))
 
@@ -156,7 +155,7 @@ def moses_languages() -> tuple[str, ...]:
 
 
 def _check_language(language: str) -> None:
-    """Raises UserError where Moses would silently fall back to English rules."""
+    """Raises `UserError` if Moses would silently fall back to English rules."""
     languages = moses_languages()
     if language not in languages:
         raise UserError(
@@ -173,17 +172,17 @@ def _token_lines(
     split_compounds: bool,
     ascii_quotes: bool,
 ) -> list[str]:
-    """Returns each sentence as its tokens, with a space between."""
+    """Returns the tokens of each sentence, separated by spaces."""
     if ascii_quotes:
-        sentences = [with_ascii_quotes(sentence) for sentence in sentences]
-    # Escaped (& as &amp;), because the script does not turn escaping off. It
-    # happens last and maps no two tokens to one: it cannot move the score.
+        sentences = [straighten_quotes(sentence) for sentence in sentences]
+    # Escaped (& as &amp;), because the script does not turn escaping off. Escaping
+    # comes last and maps no two tokens to one, so it cannot change the score.
     lines = [moses.tokenize(sentence, return_str=True) for sentence in sentences]
     return [split_at_hyphens(line) for line in lines] if split_compounds else lines
 
 
 def _signature(language: str, split_compounds: bool, ascii_quotes: bool) -> str:
-    """Returns the account of how the score was counted, versions last."""
+    """Returns the settings of the score in one string, versions last."""
     versions = f"sacremoses-{version('sacremoses')}+sacrebleu-{version('sacrebleu')}"
     return "|".join(
         (

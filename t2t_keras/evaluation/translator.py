@@ -1,4 +1,4 @@
-"""Translates any number of lines: sorted, batched, searched, put back in order.
+"""Bulk translation: sorts lines by length, batches, searches, and restores the order.
 
 Shapes: B batch, S source length, N results a sentence.
 """
@@ -22,9 +22,9 @@ class Translation:
 
     Attributes:
         text: The translation, without a line break.
-        score: log_prob over the length penalty; what hypotheses are ranked by.
+        score: log_prob divided by the length penalty, which ranks hypotheses.
         log_prob: Natural log of the model's probability of all tokens.
-        num_tokens: How many tokens, the end of sentence counted.
+        num_tokens: Number of tokens, including the end of the sentence.
     """
 
     text: str
@@ -33,17 +33,17 @@ class Translation:
     num_tokens: int
 
 
-# What an empty line is translated to, without asking the model.
+# Translation of an empty line, which the model does not see.
 EMPTY = Translation("", 0.0, 0.0, 0)
 
 
 @dataclasses.dataclass(frozen=True)
 class TranslatedLine:
-    """The n best hypotheses of a line, best first, and whether it was cut.
+    """The n best translations of a line, and whether the line was cut.
 
     Attributes:
-        hypotheses: At least one, at most N.
-        cut: Whether the source was longer than the limit, and its end ignored.
+        hypotheses: One to N translations, best first.
+        cut: Whether the source exceeded the limit, and its end was ignored.
     """
 
     hypotheses: tuple[Translation, ...]
@@ -58,13 +58,13 @@ class TranslatedLine:
 def batch_by_length(
     indices: Iterable[int], length: Callable[[int], int], max_tokens: int
 ) -> Iterator[list[int]]:
-    """Yields indices in batches of like length, the longest first.
+    """Yields batches of indices of sentences of similar length, the longest first.
 
     Args:
-        indices: Which sentences.
-        length: Returns the length of the sentence of an index, at least 1.
-        max_tokens: Most positions of a batch, padding counted; one sentence may exceed
-            it.
+        indices: Indices of the sentences.
+        length: Returns the length of the sentence at an index, at least 1.
+        max_tokens: Maximum positions of a batch, including padding. A single sentence
+            may exceed it.
     """
     batch: list[int] = []
     for index in sorted(indices, key=lambda i: -length(i)):
@@ -77,24 +77,24 @@ def batch_by_length(
 
 
 class Translator:
-    """Text in, text and scores out.
+    """Translates lines of text, with scores.
 
     A line's translation depends on that line alone: sentences are sorted by length
-    for speed, each has a length limit of its own, and an empty line stays empty.
+    for speed, each has its own length limit, and an empty line stays empty.
 
     Args:
-        search: Source ids [B, S] int32, each row ended by EOS and padded with 0,
-            to the N best of each.
-        vocabulary: For both languages.
-        max_source_length: Tokens, EOS counted, after which a source is cut.
-        max_characters: Code points of a normalized line after which it is cut; if
-            None, as `TextReader` has it.
-        extra_length: How many tokens longer than its source a translation may be.
-        tokens_per_batch: Most positions of translations in one call of `search`.
-        at_once: Calls of `search` at a time. Two on two cores take two thirds of the
-            time of one after the other on both: the products of a step are too small
-            to be shared (benchmarks/README.md).
-        text_adapter: What lines and translations look like outside.
+        search: Maps source ids [B, S] int32, each row ended by EOS and padded with 0,
+            to the N best hypotheses of each row.
+        vocabulary: Shared vocabulary of both languages.
+        max_source_length: Maximum source tokens, including EOS; the rest is cut.
+        max_characters: Maximum code points of a normalized line; the rest is cut.
+            Default: that of `TextReader`.
+        extra_length: Maximum tokens that a translation has beyond its source's.
+        tokens_per_batch: Maximum positions of translations in one call of `search`.
+        max_searches: Concurrent calls of `search`. On two cores, two concurrent calls
+            take two thirds of the time of two successive ones: the matrix products of a
+            step are too small to be split between cores (benchmarks/README.md).
+        text_adapter: Converts lines to sources, and outputs to translations.
     """
 
     def __init__(
@@ -106,7 +106,7 @@ class Translator:
         max_characters: int | None = None,
         extra_length: int = 0,
         tokens_per_batch: int = 4096,
-        at_once: int = 1,
+        max_searches: int = 1,
         text_adapter: TextAdapter | None = None,
     ):
         self._search = search
@@ -114,7 +114,7 @@ class Translator:
         self._reader = TextReader(vocabulary, max_source_length, max_characters)
         self._extra_length = extra_length
         self._tokens_per_batch = tokens_per_batch
-        self._at_once = at_once
+        self._max_searches = max_searches
         self._text_adapter = text_adapter or PlainTextAdapter()
 
     def translate(
@@ -122,48 +122,46 @@ class Translator:
         lines: Sequence[str | bytes],
         on_progress: Callable[[int], object] = lambda _: None,
     ) -> list[TranslatedLine]:
-        """Returns the translations of all lines, in their order.
+        """Returns the translations of all lines, in order.
 
         Args:
-            lines: Text, one sentence each; ill-formed UTF-8 is replaced.
+            lines: Text, one sentence each; invalid UTF-8 is replaced.
             on_progress: Called with the number of lines done since the last call.
         """
         texts = [self._text_adapter.source(line) for line in lines]
-        read = [self._reader.read(text) for text in texts]
-        sources = [source for source, _ in read]
+        tokenized = [self._reader.read(text) for text in texts]
+        sources = [source for source, _ in tokenized]
         results: list[TranslatedLine] = [TranslatedLine((EMPTY,))] * len(lines)
-        # An empty line is nothing but the end of sentence.
+        # The only token of an empty line is EOS.
         indices = [i for i, source in enumerate(sources) if len(source) > 1]
         on_progress(len(lines) - len(indices))
         batches = list(
             batch_by_length(
                 indices,
-                # What a search keeps in memory grows with the longest translation that
-                # there must be room for.
+                # Memory of a search grows with the maximum length of a translation.
                 lambda i: len(sources[i]) + self._extra_length,
                 self._tokens_per_batch,
             )
         )
-        with concurrent.futures.ThreadPoolExecutor(self._at_once) as pool:
+        with concurrent.futures.ThreadPoolExecutor(self._max_searches) as pool:
             ids = ([sources[i] for i in batch] for batch in batches)
-            found = pool.map(self._translate_batch, ids)
-            for batch, of_batch in zip(batches, found, strict=True):
-                for index, hypotheses in zip(batch, of_batch, strict=True):
+            translated = pool.map(self._translate_batch, ids)
+            for batch, batch_hypotheses in zip(batches, translated, strict=True):
+                for index, hypotheses in zip(batch, batch_hypotheses, strict=True):
                     results[index] = TranslatedLine(
-                        self._answers(texts[index], hypotheses), cut=read[index][1]
+                        self._adapt_hypotheses(texts[index], hypotheses),
+                        cut=tokenized[index][1],
                     )
                 on_progress(len(batch))
         return results
 
-    def _answers(
+    def _adapt_hypotheses(
         self, text: str | bytes, hypotheses: tuple[Translation, ...]
     ) -> tuple[Translation, ...]:
         source = self._reader.truncate(text)
         return tuple(
-            dataclasses.replace(
-                found, text=self._text_adapter.answer(source, found.text)
-            )
-            for found in hypotheses
+            dataclasses.replace(each, text=self._text_adapter.answer(source, each.text))
+            for each in hypotheses
         )
 
     def _translate_batch(
@@ -172,12 +170,12 @@ class Translator:
         result = BeamSearchResult(
             *(part.numpy() for part in self._search(pad_sentences(sources)))
         )
-        return [self._hypotheses(result, row) for row in range(len(sources))]
+        return [self._decode_row(result, row) for row in range(len(sources))]
 
-    def _hypotheses(
+    def _decode_row(
         self, result: BeamSearchResult, row: int
     ) -> tuple[Translation, ...]:
-        found = tuple(
+        hypotheses = tuple(
             Translation(
                 self._vocabulary.decode(result.tokens[row, n].tolist()),
                 float(result.scores[row, n]),
@@ -188,5 +186,5 @@ class Translator:
             # A slot of length 0 is empty: there were fewer hypotheses than N.
             if result.lengths[row, n]
         )
-        # A model that lost its numbers finds nothing; the line stays a line.
-        return found or (EMPTY,)
+        # A model with NaN weights finds no hypothesis; the line is then empty.
+        return hypotheses or (EMPTY,)

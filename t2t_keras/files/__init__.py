@@ -1,1 +1,1 @@
-"""Files and signals: text lines, atomic writes, locks, digests, clean stops."""
+"""Files and signals: text lines, atomic writes, locks, digests, signal handling."""

@@ -1,8 +1,9 @@
-"""Atomic writes: files and folders that are complete under their names, or not there.
+"""Atomic writes of files and folders, which are complete or do not exist.
 
-They are written under a temporary name beside the target, synchronized and renamed:
-they also outlast a power cut. What a rename makes visible may not be on the disk yet,
-so contents are synchronized before it, and names after it. No other module renames.
+They are written under a temporary name next to the target, synchronized and renamed,
+so they also survive a power failure. A renamed file may not be on the disk yet, so
+contents are synchronized before the rename, and names after it. No other module
+renames.
 """
 
 import contextlib
@@ -22,13 +23,13 @@ def atomic_file(path: Path, mode: str = "wb", **settings: Any) -> Iterator[IO[An
     """Yields an open file that replaces `path` at the end of the block.
 
     Args:
-        path: Where the file goes. The folder must exist.
+        path: The target. Its folder must exist.
         mode: Mode of `open`, for writing.
-        **settings: Encoding and line ends, as `open` takes them.
+        **settings: Other arguments of `open`: encoding and line ends.
 
     Raises:
-        OSError: If the file cannot be written. An older one is then unchanged, as it
-            is after every other error and after a signal.
+        OSError: If the file cannot be written. After this and any other error or
+            signal, an existing file is unchanged.
     """
     temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     with undo_if_interrupted(lambda: temporary.unlink(missing_ok=True)):
@@ -55,16 +56,16 @@ def write_text(path: Path, text: str) -> None:
 def atomic_folder(target: Path) -> Iterator[Path]:
     """Yields an empty folder that replaces `target` at the end of the block.
 
-    An older folder of that name is moved aside only for the moment between two
-    renames. If the process is killed in that moment, `put_back` restores it. Only one
-    process at a time may write the folder.
+    An existing folder of that name is moved aside only between two renames. If the
+    process is killed in that moment, `put_back` restores it. Only one process at a
+    time may write the folder.
 
     Args:
-        target: Where the folder goes; the folders above are created.
+        target: The folder; its parents are created.
 
     Raises:
-        OSError: If the folder cannot be written. An older one is then unchanged, as it
-            is after every other error and after a signal.
+        OSError: If the folder cannot be written. After this and any other error or
+            signal, an existing folder is unchanged.
     """
     target.parent.mkdir(parents=True, exist_ok=True)
     put_back(target.parent, glob.escape(target.name))
@@ -86,9 +87,9 @@ def atomic_folder(target: Path) -> Iterator[Path]:
 
 
 def publish_folder(temporary: Path, target: Path) -> None:
-    """Gives a complete folder its name, once its contents are on the disk.
+    """Synchronizes the contents of a complete folder, then renames it to `target`.
 
-    For writers that have a temporary folder of their own, such as several at a time.
+    For writers with their own temporary folder, for example concurrent ones.
 
     Raises:
         OSError: If `target` exists and is not an empty folder.
@@ -98,27 +99,27 @@ def publish_folder(temporary: Path, target: Path) -> None:
 
 
 def set_aside(path: Path, aside: Path) -> None:
-    """Renames a folder to a name that is kept; an older folder of it is deleted."""
+    """Renames a folder to `aside`, replacing an existing folder."""
     remove(aside)
     _rename(path, aside)
 
 
 def delete(path: Path) -> None:
-    """Deletes a folder, which loses its name before it loses its files.
+    """Deletes a folder after renaming it.
 
-    If the process is killed in between, nothing is left that seems complete.
+    If the process is killed in between, no incomplete folder has the old name.
     """
-    dying = path.parent / f".{path.name}.tmp"
-    remove(dying)
-    path.rename(dying)
-    remove(dying)
+    temporary = path.parent / f".{path.name}.tmp"
+    remove(temporary)
+    path.rename(temporary)
+    remove(temporary)
 
 
 def sweep(directory: Path, names: str) -> None:
-    """Clears away what killed processes left half-written or half-deleted.
+    """Removes half-written and half-deleted folders that killed processes left.
 
     Args:
-        directory: The folder above those that `atomic_folder` and `delete` were given.
+        directory: Parent of the folders that `atomic_folder` and `delete` handle.
         names: Pattern of their names.
     """
     put_back(directory, names)
@@ -127,10 +128,10 @@ def sweep(directory: Path, names: str) -> None:
 
 
 def put_back(directory: Path, names: str) -> None:
-    """Gives folders that were moved aside their names, if no others have them.
+    """Restores the names of folders that were moved aside, unless they are in use.
 
     Args:
-        directory: The folder above them.
+        directory: Parent of the folders.
         names: Pattern of their names.
     """
     for aside in directory.glob(f".{names}.old"):
@@ -149,11 +150,11 @@ def remove(path: Path) -> None:
 def synchronize(path: Path) -> None:
     """Waits until a file's contents, or the names in a folder, are on the disk.
 
-    Does nothing for a folder that its file system cannot synchronize, or that may be
-    written to but not read.
+    Does nothing for a folder that its file system cannot synchronize, or that is
+    writable but not readable.
 
     Raises:
-        OSError: If they cannot be written there.
+        OSError: If writing to the disk fails.
     """
     try:
         handle = os.open(path, os.O_RDONLY)

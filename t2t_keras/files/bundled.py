@@ -1,7 +1,7 @@
 """Bundled files: flagfiles and corpora, in a checkout or in an installed package.
 
-A checkout has `configs/` and `data/` beside the package; a wheel has them inside it.
-What the user has in the working directory always comes first.
+A checkout has `configs/` and `data/` next to the package; a wheel has them inside it.
+Files in the working directory always come first.
 """
 
 import glob
@@ -18,37 +18,37 @@ _OPTIONS = ("--flagfile", "-flagfile")
 
 
 def bundled_folder(name: str) -> Path:
-    """Returns where the bundled `configs` or `data` are, in a checkout or a wheel."""
-    # Links are not followed: Bazel makes each file a link to where it came from.
+    """Returns the folder of the bundled `configs` or `data`, in a checkout or wheel."""
+    # Links are not followed: Bazel makes each file a link to its source.
     package = Path(__file__).parents[1].absolute()
     inside = package / name
-    # Looked for first: what lies beside an installed package is not ours.
+    # Tried first: folders next to an installed package are not ours.
     return inside if inside.is_dir() else package.parent / name
 
 
 def matching_flagfiles(pattern: str) -> list[str]:
-    """Returns the flagfiles that a pattern names, as --flagfile takes them.
+    """Returns the flagfiles that match a pattern, as values of --flagfile.
 
     Raises:
-        UserError: If there is none in any of the places that were looked at.
+        UserError: If no file matches, in the working directory or the bundled configs.
     """
-    places = _places(os.path.expanduser(pattern))
-    if found := sorted(glob.glob(places[0])):
-        return found
-    # As names below configs/, which mean the same to whoever reads them next.
-    ours = bundled_folder(CONFIGS).parent
-    if found := [path for place in places[1:] for path in sorted(glob.glob(place))]:
-        return [Path(path).relative_to(ours).as_posix() for path in found]
-    raise _missing(pattern, places)
+    candidates = _candidate_paths(os.path.expanduser(pattern))
+    if paths := sorted(glob.glob(candidates[0])):
+        return paths
+    # Names below configs/ mean the same in any working directory.
+    root = bundled_folder(CONFIGS).parent
+    if paths := [path for each in candidates[1:] for path in sorted(glob.glob(each))]:
+        return [Path(path).relative_to(root).as_posix() for path in paths]
+    raise _missing_flagfile(pattern, candidates)
 
 
-def with_flagfiles(arguments: Sequence[str]) -> list[str]:
-    """Returns arguments with the lines of each flagfile in the place of its --flagfile.
+def expand_flagfiles(arguments: Sequence[str]) -> list[str]:
+    """Returns arguments with each --flagfile replaced by the lines of its file.
 
-    absl would do the same, but looks in the working directory only.
+    absl does the same, but looks in the working directory only.
 
     Args:
-        arguments: Without the name of the program.
+        arguments: Command line without the name of the program.
 
     Raises:
         UserError: If a flagfile is missing, cannot be read or names itself.
@@ -62,26 +62,26 @@ def with_flagfiles(arguments: Sequence[str]) -> list[str]:
         if name not in _OPTIONS:
             expanded.append(argument)
             continue
-        following = path if equals else next(rest, None)
-        if following is None:
+        value = path if equals else next(rest, None)
+        if value is None:
             raise UserError("--flagfile needs the path of a file: --flagfile=FILE.")
-        expanded += _lines_of(following, ())
+        expanded += _read_arguments(value, ())
     return expanded
 
 
-def _lines_of(path: str, above: tuple[str, ...]) -> Iterator[str]:
-    """Yields the arguments in a flagfile and in those that it names.
+def _read_arguments(path: str, parents: tuple[str, ...]) -> Iterator[str]:
+    """Yields the arguments in a flagfile and in those that it includes.
 
     Args:
-        path: As it was given; empty for none.
-        above: The files that led here.
+        path: Value of --flagfile; empty for no file.
+        parents: The flagfiles that include this one, outermost first.
     """
     if not path.strip():
         return
-    file = _found(path.strip())
-    if file in above:
+    file = _find_flagfile(path.strip())
+    if file in parents:
         raise UserError(
-            f"The flagfile {path} names itself: {' → '.join([*above, file])}."
+            f"The flagfile {path} names itself: {' → '.join([*parents, file])}."
         )
     try:
         text = Path(file).read_text(encoding="utf-8")
@@ -92,34 +92,34 @@ def _lines_of(path: str, above: tuple[str, ...]) -> Iterator[str]:
     for line in text.split("\n"):
         name, equals, value = line.partition("=")
         if name in _OPTIONS and equals:
-            yield from _lines_of(value, (*above, file))
+            yield from _read_arguments(value, (*parents, file))
         elif line.strip() and not line.startswith(("#", "//")):
             yield line.strip()
 
 
-def _found(path: str) -> str:
-    """Returns a flagfile as a path that can be opened."""
-    places = _places(os.path.expanduser(path))
-    for place in places:
-        if os.path.exists(place):
-            return place
-    raise _missing(path, places)
+def _find_flagfile(path: str) -> str:
+    """Returns the path of an existing flagfile."""
+    candidates = _candidate_paths(os.path.expanduser(path))
+    for candidate in candidates:
+        if os.path.exists(candidate):
+            return candidate
+    raise _missing_flagfile(path, candidates)
 
 
-def _places(path: str) -> list[str]:
-    """Returns where a flagfile may be: as it is given, then where ours are."""
+def _candidate_paths(path: str) -> list[str]:
+    """Returns the paths to try for a flagfile: as written, then the bundled one."""
     folder, *below = Path(path).parts or ("",)
     if folder != CONFIGS or not below:
         return [path]
     return [path, str(bundled_folder(CONFIGS).joinpath(*below))]
 
 
-def _missing(path: str, places: Sequence[str]) -> UserError:
-    looked_at = " or ".join(dict.fromkeys(map(os.path.abspath, places)))
-    ours = bundled_folder(CONFIGS)
+def _missing_flagfile(path: str, candidates: Sequence[str]) -> UserError:
+    tried = " or ".join(dict.fromkeys(map(os.path.abspath, candidates)))
+    configs = bundled_folder(CONFIGS)
     names = [
-        f"{CONFIGS}/{file.relative_to(ours).as_posix()}"
-        for file in sorted(ours.rglob("*.flags"))
+        f"{CONFIGS}/{file.relative_to(configs).as_posix()}"
+        for file in sorted(configs.rglob("*.flags"))
     ]
     hint = did_you_mean(path, names)
-    return UserError(f"There is no flagfile {path}: no file {looked_at}.{hint}")
+    return UserError(f"There is no flagfile {path}: no file {tried}.{hint}")

@@ -1,4 +1,4 @@
-"""SHA-256 digests of files, which show damage and changes."""
+"""SHA-256 digests of files, which reveal damage and changes."""
 
 import hashlib
 from pathlib import Path

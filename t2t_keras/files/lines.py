@@ -1,4 +1,4 @@
-"""Lines of text in files: how every program reads and writes them."""
+"""Text lines: reading and writing of files, gzip, standard input and output."""
 
 import contextlib
 import gzip
@@ -17,16 +17,16 @@ _Item = TypeVar("_Item")
 
 
 @contextlib.contextmanager
-def opened_input(path: str, flag: str = "input") -> Iterator[IO[bytes]]:
+def open_input(path: str, flag: str = "input") -> Iterator[IO[bytes]]:
     """Yields standard input for "-", or a file, plain or .gz.
 
     Args:
         path: The file.
-        flag: Where the user named it, for the message.
+        flag: Name of the flag with the path, for the message.
 
     Raises:
-        UserError: If there is no such file, or it is damaged; the latter may be
-            found as late as at its end.
+        UserError: If the file is missing or damaged. Damage may be found only at the
+            end of the file.
     """
     if path == "-":
         yield sys.stdin.buffer
@@ -44,8 +44,8 @@ def opened_input(path: str, flag: str = "input") -> Iterator[IO[bytes]]:
         ) from error
 
 
-def without_line_ends(source: IO[bytes]) -> Iterator[bytes]:
-    """Yields lines less their LF. Nothing but LF ends a line."""
+def strip_line_ends(source: IO[bytes]) -> Iterator[bytes]:
+    """Yields lines without their LF. Only LF ends a line."""
     for line in source:
         yield line.removesuffix(b"\n")
 
@@ -60,20 +60,20 @@ def is_utf8(line: bytes) -> bool:
 
 
 def invalid_utf8_warning(invalid: int, lines: int) -> str:
-    """Returns what to say of lines that are not valid UTF-8; "" if there are none."""
+    """Returns a warning about lines that are not valid UTF-8; "" if there are none."""
     if not invalid:
         return ""
     return (
-        f"{invalid} of {lines} lines are not valid UTF-8; their ill-formed bytes are "
+        f"{invalid} of {lines} lines are not valid UTF-8; their invalid bytes are "
         "read as U+FFFD."
     )
 
 
 class CountedLines:
-    """Lines that pass through, counted; those that are not valid UTF-8 apart.
+    """Iterator over lines that counts them, and those that are not valid UTF-8.
 
     Args:
-        lines: What to pass on, unchanged.
+        lines: The lines, which pass through unchanged.
     """
 
     def __init__(self, lines: Iterable[bytes]):
@@ -88,30 +88,30 @@ class CountedLines:
 
     @property
     def warning(self) -> str:
-        """What to say of the lines so far; "" if all are valid UTF-8."""
+        """Warning about the lines so far; "" if all are valid UTF-8."""
         return invalid_utf8_warning(self._invalid, self._count)
 
 
 def chunks(items: Iterable[_Item], size: int) -> Iterator[list[_Item]]:
-    """Yields items in lists of `size`, the last one of what is left."""
+    """Yields lists of `size` items; the last list may be shorter."""
     items = iter(items)
     while chunk := list(itertools.islice(items, size)):
         yield chunk
 
 
 @contextlib.contextmanager
-def opened_output(path: str) -> Iterator[IO[str]]:
+def open_output(path: str) -> Iterator[IO[str]]:
     """Yields standard output for "-", or a file that appears when it is complete.
 
     Raises:
-        UserError: If the file cannot be made.
+        UserError: If the file cannot be created.
     """
     if path == "-":
         sys.stdout.reconfigure(encoding="utf-8", newline="\n")  # type: ignore
         yield sys.stdout
         return
     if Path(path).exists() and not Path(path).is_file():
-        # A device or a pipe: it is written to, never replaced.
+        # Devices and pipes are written to, not replaced.
         with open(path, "w", encoding="utf-8", newline="\n") as file:
             yield file
         return

@@ -1,8 +1,8 @@
-"""Locks on folders, taken by the library filelock; each ends with its process.
+"""Locks on folders, by the library filelock; each ends with its process.
 
-They are the kernel's (`flock`), so a killed process leaves none behind. On NFS they
-hold across hosts if the server and both mounts do locking; if a mount keeps its locks
-local, two hosts do not see each other's.
+They are locks of the kernel (`flock`), so a killed process leaves none behind. On NFS
+they work across hosts if the server and both mounts support locking; if a mount keeps
+its locks local, hosts do not see each other's.
 """
 
 import contextlib
@@ -23,16 +23,16 @@ from t2t_keras.files.signals import undo_if_interrupted
 def reserve_folder(
     folder: Path, lock_name: str, *, refusal: str, log: Callable[[str], object]
 ) -> Iterator[None]:
-    """Keeps a folder to this process until the block ends.
+    """Reserves a folder for this process until the block ends.
 
     The lock is on a file in the folder that names its owner. If the file system has
     no locks, a warning is logged and nothing is locked.
 
     Args:
-        folder: Created if missing; removed at the end if it was created and nothing
-            else was put into it.
+        folder: Created if missing. If it was created and is still empty at the end, it
+            is removed.
         lock_name: Name of the lock file, which is removed at the end.
-        refusal: Message of the error, with {folder} and {owner} to be filled in.
+        refusal: Template of the error message, with fields {folder} and {owner}.
         log: Called with the warning.
 
     Raises:
@@ -63,8 +63,8 @@ def reserve_folder(
                 folder.rmdir()
 
     try:
-        # Removed while still locked: a process that opened the file in the meantime
-        # sees that its name is gone, and creates another.
+        # The file is removed while still locked: a process that opened it in the
+        # meantime sees that its name is missing, and creates another.
         with undo_if_interrupted(remove):
             yield
     finally:
@@ -75,12 +75,12 @@ def reserve_folder(
 def lock_folder(folder: Path, *, wait: bool = False) -> Iterator[bool]:
     """Locks a folder itself, without a file in it; yields whether that succeeded.
 
-    It does not if another process or thread has the lock, or if the file system has
-    no locks on folders (NFS has none).
+    It fails if another process or thread has the lock, or if the file system has no
+    locks on folders (NFS has none).
 
     Args:
-        folder: Must exist.
-        wait: Whether to wait for another's lock.
+        folder: The folder, which must exist.
+        wait: Whether to wait until another owner releases the lock.
     """
     descriptor = os.open(folder, os.O_RDONLY)
     try:
@@ -94,7 +94,7 @@ def lock_folder(folder: Path, *, wait: bool = False) -> Iterator[bool]:
 
 
 def _acquire(path: Path) -> FileLock:
-    """Returns the lock on a file, which names this process as its owner.
+    """Locks a file, writes this process as its owner, and returns the lock.
 
     Raises:
         Timeout: If another process has it.
@@ -108,8 +108,8 @@ def _acquire(path: Path) -> FileLock:
         try:
             lock.acquire()
         except Timeout:
-            # Without a file there is no owner any more: it was removed between our
-            # opening and our locking it.
+            # A missing file has no owner: it was removed after we opened it and before
+            # we locked it.
             if path.exists():
                 raise
         else:

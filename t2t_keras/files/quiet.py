@@ -1,4 +1,4 @@
-"""TensorFlow's start-up without its noise."""
+"""Quiet start-up of TensorFlow."""
 
 import os
 import sys
@@ -11,11 +11,11 @@ from t2t_keras.files.signals import undo_if_interrupted
 
 @contextmanager
 def quiet_start_up() -> Iterator[None]:
-    """Holds back what native code prints on standard error while it is imported.
+    """Suppresses what native code prints to standard error during an import.
 
     TensorFlow 2.21 prints a dozen lines on import that no environment variable
-    stops, because its logger is not set up by then. They are shown after all if
-    the import fails, and all the time with TF_CPP_MIN_LOG_LEVEL=0.
+    suppresses, because its logger is not set up yet. They are printed if the import
+    fails, and always with TF_CPP_MIN_LOG_LEVEL=0.
     """
     if os.environ.get("TF_CPP_MIN_LOG_LEVEL") == "0":
         yield

@@ -1,10 +1,10 @@
 """Signal handling: SIGINT (Ctrl-C) and SIGTERM end a program cleanly.
 
-No handler here raises an exception. It would surface inside whatever is running, and
+No handler here raises an exception. It would be raised inside the running code, and
 TensorFlow and Keras catch it while they trace: the program would end with their
 traceback, or not end at all. A handler either ends the process itself, after removing
-what is half written, or only records the signal for a loop that acts on it between
-two steps.
+half-written files, or only records the signal for a loop that acts on it between two
+steps.
 """
 
 import contextlib
@@ -18,11 +18,11 @@ from typing import NoReturn
 STOP_SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 
-class Interrupted(Exception):  # noqa: N818 - it is no error of anything
-    """A signal asked for an end, and a safe point was reached.
+class Interrupted(Exception):  # noqa: N818 - not an error
+    """Stop at a safe point after a signal.
 
     Attributes:
-        signal_number: Which signal.
+        signal_number: Number of the signal.
     """
 
     def __init__(self, signal_number: int):
@@ -31,10 +31,10 @@ class Interrupted(Exception):  # noqa: N818 - it is no error of anything
 
 
 class DeferredSignals:
-    """Signals that arrived in a `defer_signals` block, in order.
+    """Signals that arrived in a `defer_signals` block.
 
     Attributes:
-        received: Their numbers.
+        received: Numbers of the signals, in order of arrival.
     """
 
     def __init__(self) -> None:
@@ -54,21 +54,25 @@ class DeferredSignals:
 
 
 class _Undo:
-    """What to call before a signal ends the process, newest last."""
+    """Callbacks to run before a signal ends the process.
+
+    Attributes:
+        callbacks: The callbacks, newest last.
+    """
 
     def __init__(self) -> None:
         self.callbacks: list[Callable[[], object]] = []
 
 
-# Signals belong to the process, and so does this.
+# Signal handlers are global to the process, and so is this.
 _undo = _Undo()
 
 
 def end_program_on_signal() -> None:
-    """Has the first SIGINT or SIGTERM end the process with status 130 or 143.
+    """Makes the first SIGINT or SIGTERM end the process with status 130 or 143.
 
-    What `undo_if_interrupted` guards is undone, one line on standard error names the
-    signal, and nothing else of the program runs.
+    The handler runs the callbacks of `undo_if_interrupted` and prints one line with the
+    name of the signal to standard error. Nothing else of the program runs.
     """
 
     def end(number: int, _: object) -> NoReturn:
@@ -79,7 +83,7 @@ def end_program_on_signal() -> None:
                 undo()
         for each in STOP_SIGNALS:
             signal.signal(each, signal.SIG_DFL)
-        # The signal may have come while a line was being written: flush raises then.
+        # flush raises if the signal arrived while a line was being written.
         with contextlib.suppress(Exception):
             sys.stdout.flush()
         # Erases a progress bar that is on the same line.
@@ -94,11 +98,11 @@ def end_program_on_signal() -> None:
 
 @contextlib.contextmanager
 def undo_if_interrupted(undo: Callable[[], object]) -> Iterator[None]:
-    """Calls `undo` at the end of the block, however it ends, signals included.
+    """Calls `undo` at the end of the block, also after errors and signals.
 
     Args:
-        undo: Removes what is half written. It is also called when the block succeeds,
-            and does nothing then.
+        undo: Removes half-written files. It is also called after success, when there
+            are none.
     """
     _undo.callbacks.append(undo)
     try:
@@ -114,7 +118,8 @@ def undo_if_interrupted(undo: Callable[[], object]) -> Iterator[None]:
 def preserve_handlers() -> Iterator[None]:
     """Restores the handlers of SIGINT and SIGTERM after a block that may replace them.
 
-    Native code may do so unseen by Python; TensorFlow does when it sets up a cluster.
+    Native code may replace them without Python's knowledge, as TensorFlow does when it
+    sets up a cluster.
     """
     before = {each: signal.getsignal(each) for each in STOP_SIGNALS}
     try:
@@ -122,16 +127,16 @@ def preserve_handlers() -> Iterator[None]:
     finally:
         if _may_set_handlers():
             for number, previous in before.items():
-                # None is a handler of native code, which Python cannot restore.
+                # None means a handler of native code, which Python cannot restore.
                 signal.signal(number, previous or signal.SIG_DFL)
 
 
 @contextlib.contextmanager
 def handle_signals(handler: Callable[[int], object]) -> Iterator[None]:
-    """Has a handler take SIGINT and SIGTERM for the length of the block.
+    """Handles SIGINT and SIGTERM with `handler` during the block.
 
     Args:
-        handler: Called with the signal's number; it must not raise.
+        handler: Called with the signal's number; must not raise.
     """
     with preserve_handlers():
         if _may_set_handlers():
@@ -147,9 +152,9 @@ def _may_set_handlers() -> bool:
 
 @contextlib.contextmanager
 def block_signals() -> Iterator[None]:
-    """Holds SIGINT and SIGTERM back until the block ends.
+    """Blocks SIGINT and SIGTERM until the block ends.
 
-    Processes that are started in it never receive them.
+    Processes that are started in the block never receive them.
     """
     before = signal.pthread_sigmask(signal.SIG_BLOCK, STOP_SIGNALS)
     try:
@@ -162,8 +167,8 @@ def block_signals() -> Iterator[None]:
 def defer_signals() -> Iterator[DeferredSignals]:
     """Records SIGINT and SIGTERM for a block that acts on them at safe points.
 
-    A signal that the block has not acted on takes effect when it ends. A second
-    SIGINT takes effect at once: it goes to the handler of before.
+    A signal that the block has not acted on takes effect when the block ends. A second
+    SIGINT takes effect at once, through the previous handler.
     """
     signals = DeferredSignals()
     previous = {each: signal.getsignal(each) for each in STOP_SIGNALS}
@@ -181,14 +186,14 @@ def defer_signals() -> Iterator[DeferredSignals]:
 
 
 class SignalWaiter:
-    """Waits for SIGINT or SIGTERM in the main thread of a server.
+    """Wait for SIGINT or SIGTERM in the main thread of a server.
 
-    From its creation on, signals no longer end the process.
+    Once it is created, signals no longer end the process.
     """
 
     def __init__(self) -> None:
-        # The system may hand a signal to any thread, which does not wake one that
-        # waits for a lock. Every thread's handler writes to this pipe.
+        # The system may deliver a signal to any thread, which does not wake a thread
+        # that waits for a lock. Every thread's handler writes to this pipe.
         self._reader, writer = os.pipe()
         os.set_blocking(writer, False)
         signal.set_wakeup_fd(writer)

@@ -157,7 +157,7 @@ class TreeScores:
             *summary(self.sentences, self.cutoff_length).splitlines(),
         ]
 
-    def facts(self) -> dict[str, Any]:
+    def as_dict(self) -> dict[str, Any]:
         """Returns the figures of all sentences and of those up to a length."""
         short = [one for one in self.sentences if one.length <= self.cutoff_length]
         return {

@@ -19,7 +19,7 @@ from t2t_keras.settings.config import (
     ModelConfig,
     TrainingConfig,
 )
-from t2t_keras.settings.flags import flat
+from t2t_keras.settings.flags import flatten
 
 _WMT14 = "wmt14_translate/"
 # The settings of data, training and search that count; of the model all do.
@@ -106,7 +106,7 @@ def _translator(model: ModelConfig, language: str) -> ExperimentConfig:
 
 def _compared_settings(config: ExperimentConfig) -> list[Any]:
     """Returns the settings that are equal in two runs of the same experiment."""
-    model, values = config.model, flat(config)
+    model, values = config.model, flatten(config)
     per_head = model.d_model // model.num_heads
     whole = dataclasses.replace(
         model, d_k=model.d_k or per_head, d_v=model.d_v or per_head

@@ -22,7 +22,7 @@ from t2t_keras.reports.plots import Curve, Panel, plot_curves
 from t2t_keras.reports.run_summary import RunSummary, format_settings
 from t2t_keras.reports.table_4 import parser_scores, scores_table
 from t2t_keras.settings.config import ExperimentConfig
-from t2t_keras.settings.flags import flat
+from t2t_keras.settings.flags import flatten
 
 # A word of a bracketed tree, with its part of speech.
 _WORD = re.compile(r"\(([^\s()]+) [^\s()]+\)")
@@ -220,8 +220,8 @@ def _data(run: RunSummary) -> Table:
 
 
 def _settings(run: RunSummary) -> Details:
-    shown, defaults = format_settings(run.config), flat(ExperimentConfig())
-    values = flat(run.config)
+    shown, defaults = format_settings(run.config), flatten(ExperimentConfig())
+    values = flatten(run.config)
     rows = tuple(
         Row((f"--{name}", text), ours=values[name] != defaults[name])
         for name, text in shown.items()

@@ -10,7 +10,7 @@ from typing import Any
 from t2t_keras.reports.ablation.parameters import parameter_count
 from t2t_keras.runs.model_dir import ModelDir
 from t2t_keras.settings.config import DataConfig, ExperimentConfig
-from t2t_keras.settings.flags import flat
+from t2t_keras.settings.flags import flatten
 
 # Name in a run card of every corpus without a name of its own.
 _UNNAMED = "text files"
@@ -155,7 +155,7 @@ _RATE = re.compile(r"\d+/\d+")
 
 def format_settings(config: ExperimentConfig) -> dict[str, str]:
     """Returns every setting as text, and paths without their folders."""
-    return {name: _format_setting(value) for name, value in flat(config).items()}
+    return {name: _format_setting(value) for name, value in flatten(config).items()}
 
 
 def _format_setting(value: Any) -> str:

@@ -12,7 +12,7 @@ def average_last(model_dir: ModelDir, count: int) -> CheckpointState:
 
 
 def average_steps(model_dir: ModelDir, steps: list[int]) -> CheckpointState:
-    """Averages the checkpoints of some steps and notes which on the run card."""
+    """Averages the checkpoints of some steps and writes their list to the run card."""
     paths = [model_dir.checkpoints / f"step-{step}" for step in steps]
     target = model_dir.averaged / f"step-{steps[-1] if steps else 0}"
     state = average(paths, target)
@@ -30,17 +30,17 @@ def average_range(
 
     Args:
         model_dir: Directory of the run.
-        last: How many of the newest checkpoints in the range. Default: all.
+        last: Number of newest checkpoints in the range to average. Default: all.
         from_step: First step of the range. Default: 0.
         to_step: Last step of the range. Default: that of the newest checkpoint.
 
     Raises:
-        UserError: If this is no model directory, or has fewer checkpoints.
+        UserError: If this is no model directory, or the range has too few checkpoints.
     """
     model_dir.config()  # raises if this is no model directory
     model_dir.check_writable()
-    found = steps_in(model_dir.checkpoints)
-    return average_steps(model_dir, select_steps(found, last, from_step, to_step))
+    steps = steps_in(model_dir.checkpoints)
+    return average_steps(model_dir, select_steps(steps, last, from_step, to_step))
 
 
 def select_steps(
@@ -49,17 +49,17 @@ def select_steps(
     """Returns the steps in a range, or the newest `last` of them, ascending.
 
     Raises:
-        UserError: If there are fewer.
+        UserError: If the range has no step, or fewer than `last`.
     """
     low = 0 if from_step is None else from_step
     high = max(steps, default=0) if to_step is None else to_step
-    found = [step for step in steps if low <= step <= high]
-    if last is not None and len(found) >= last:
-        return found[-last:]
-    if not found or last is not None:
+    in_range = [step for step in steps if low <= step <= high]
+    if last is not None and len(in_range) >= last:
+        return in_range[-last:]
+    if not in_range or last is not None:
         raise UserError(
-            f"There are {len(found)} checkpoints from step {low} to {high}, "
-            f"{last or 1} wanted. The run has these: {steps or 'none'}. Keep more of "
+            f"There are {len(in_range)} checkpoints from step {low} to {high}, "
+            f"expected {last or 1}. The run has these: {steps or 'none'}. Keep more of "
             "them with --keep_checkpoints."
         )
-    return found
+    return in_range

@@ -1,4 +1,4 @@
-"""Corpora of a run: opened, its vocabulary learned, its pairs dealt into batches."""
+"""Corpus, vocabulary and batches of a run, built from its settings."""
 
 import dataclasses
 from collections.abc import Mapping, Sequence
@@ -31,11 +31,12 @@ from t2t_keras.settings.flags import record_settings
 from t2t_keras.text.subwords import learn_subwords
 from t2t_keras.text.vocabulary import SubwordVocabulary
 
-# Programs that XLA compiles for a dev set: of more, its few batches get no fuller.
-_MOST_SHAPES_TO_EVALUATE = 3
+# XLA compiles a program for each batch shape. A dev set has few batches, which more
+# shapes would not fill better.
+_MAX_EVALUATION_SHAPES = 3
 
-_ALWAYS = ("source_language", "target_language", "max_length")
-_OF_LEARNING = ("vocabulary_size", "subwords")
+_CHECKED_SETTINGS = ("source_language", "target_language", "max_length")
+_SUBWORD_SETTINGS = ("vocabulary_size", "subwords")
 
 
 def build_corpus(
@@ -45,12 +46,12 @@ def build_corpus(
 ) -> Corpus:
     """Returns the corpus that the settings name.
 
-    Training text of one's own takes the place of a dataset that a flagfile names.
-    Of records only the dev and test set are text.
+    --train_source overrides a dataset that a flagfile names. With records, the corpus
+    holds only the dev and test sets.
 
     Args:
         config: The settings.
-        splits: Which text files to open; a dataset opens what is asked for anyway.
+        splits: Names of the text files to open. A dataset opens its splits on demand.
         task: Reads treebanks. Default: the task of the target language.
 
     Raises:
@@ -62,10 +63,10 @@ def build_corpus(
     }
     for split, (source, target) in files.items():
         if target and not source:
-            raise UserError(f"--{split}_target needs --{split}_source beside it.")
+            raise UserError(f"--{split}_target also needs --{split}_source.")
     read_trees = (task or task_for(config.target_language)).read_trees
     if config.records:
-        return _corpus_of_records(config, files, splits, read_trees)
+        return _open_record_texts(config, files, splits, read_trees)
     if config.dataset is None and not files["train"][0]:
         raise UserError(
             "There is nothing to train on. Give --dataset (a TFDS name or a folder "
@@ -85,24 +86,24 @@ def build_corpus(
     )
 
 
-def _corpus_of_records(
+def _open_record_texts(
     config: DataConfig,
     files: Mapping[str, Files],
     splits: Sequence[str],
     read_trees: TreeReader | None,
 ) -> Corpus:
-    """Returns dev and test set: files that are named, or else those of the records."""
+    """Returns the dev and test sets: files in the settings, or else the records'."""
     folder = Path(config.records or "")
     manifest = read_manifest(folder)
-    kept = {
+    record_texts = {
         split: ([source], [target])
         for split in manifest.texts
         for source, target in [text_files(folder, split)]
     }
-    named = {split: pair for split, pair in files.items() if pair[0]}
+    own_texts = {split: pair for split, pair in files.items() if pair[0]}
     opened = {
         split: pair
-        for split, pair in {**kept, **named}.items()
+        for split, pair in {**record_texts, **own_texts}.items()
         if split in splits and split != "train"
     }
     texts = open_corpus(files=opened, read_trees=read_trees).splits if opened else {}
@@ -112,9 +113,9 @@ def _corpus_of_records(
 def build_vocabulary(
     config: DataConfig, corpus: Corpus, parts: Sequence[MixturePart] = ()
 ) -> SubwordVocabulary:
-    """Returns the vocabulary of the settings: a file's, or learned from the corpus.
+    """Returns the vocabulary: loaded from a file, or learned from the corpus.
 
-    Of a mixture's parts it is learned as well, in the proportion of their rates.
+    It is learned from the parts of a mixture too, in proportion to their rates.
     """
     if config.vocabulary_file:
         return SubwordVocabulary.load(config.vocabulary_file)
@@ -135,15 +136,15 @@ def build_vocabulary(
 def build_batching_strategy(
     config: DataConfig, corpus: TokenizedCorpus, mixture: Mixture | None = None
 ) -> BatchingStrategy:
-    """Returns how the training pairs fall into batches."""
+    """Returns the strategy that groups the training pairs into batches."""
     lengths = corpus.lengths
     if mixture is not None:
-        strategy = _strategy(config, mixture_lengths(lengths, mixture))
+        strategy = _pack_or_bucket(config, mixture_lengths(lengths, mixture))
         return MixtureBatching(lengths, mixture, strategy)
-    return _strategy(config, lengths)
+    return _pack_or_bucket(config, lengths)
 
 
-def _strategy(
+def _pack_or_bucket(
     config: DataConfig, lengths: np.ndarray
 ) -> BucketBatching | PackedBatching:
     if config.batching == "pack":
@@ -158,10 +159,10 @@ def _strategy(
 def build_evaluation(
     config: DataConfig, corpus: TokenizedCorpus, shard: WorkerShard = ALL_ROWS
 ) -> EvaluationBatches:
-    """Returns the batches to evaluate on: of several workers, the rows of one."""
+    """Returns evaluation batches, or the rows of one worker in each of them."""
     return EvaluationBatches(
         corpus,
-        max_shapes=min(config.max_shapes, _MOST_SHAPES_TO_EVALUATE),
+        max_shapes=min(config.max_shapes, _MAX_EVALUATION_SHAPES),
         tokens_per_batch=config.tokens_per_batch,
         shard=shard,
     )
@@ -175,40 +176,40 @@ def check_settings(
     *,
     advice: str,
 ) -> None:
-    """Refuses settings that would have made other records.
+    """Checks that records were made with these settings.
 
-    A corpus or a vocabulary file that is not named is taken as the records have it.
+    A corpus or vocabulary file that is not set is not compared.
 
     Args:
         made_with: The manifest's settings.
-        vocabulary_sha256: Of the records' vocabulary.
-        config: What was asked for.
-        folder: Of the records.
-        advice: What to do about it.
+        vocabulary_sha256: SHA-256 of the records' vocabulary.
+        config: The current settings.
+        folder: Directory of the records.
+        advice: End of the error message: what to do.
 
     Raises:
-        UserError: If something differs; each difference is shown.
+        UserError: If settings differ; the message lists each difference.
     """
-    asked = record_settings(config)
-    names = [*_ALWAYS]
+    current = record_settings(config)
+    names = [*_CHECKED_SETTINGS]
     if not config.vocabulary_file and made_with["vocabulary_file"] is None:
-        names += _OF_LEARNING
-    if asked["train_source"]:
+        names += _SUBWORD_SETTINGS
+    if current["train_source"]:
         names += ("train_source", "train_target")
-    elif asked["dataset"]:
+    elif current["dataset"]:
         names.append("dataset")
     rows = [
-        f"  --{name}: {_shown(made_with[name])} in the records, "
-        f"{_shown(asked[name])} now"
+        f"  --{name}: {_format_value(made_with[name])} in the records, "
+        f"{_format_value(current[name])} now"
         for name in names
-        if made_with[name] != asked[name]
+        if made_with[name] != current[name]
     ]
     if config.vocabulary_file:
-        found = SubwordVocabulary.load(config.vocabulary_file).sha256
-        if found != vocabulary_sha256:
+        sha256 = SubwordVocabulary.load(config.vocabulary_file).sha256
+        if sha256 != vocabulary_sha256:
             rows.append(
                 f"  --vocabulary_file: SHA-256 {vocabulary_sha256[:12]}… in the "
-                f"records, {found[:12]}… now"
+                f"records, {sha256[:12]}… now"
             )
     if rows:
         raise UserError(
@@ -217,9 +218,9 @@ def check_settings(
 
 
 def without_corpus(config: DataConfig) -> DataConfig:
-    """Returns settings that name no training text."""
+    """Returns the settings without training text."""
     return dataclasses.replace(config, dataset=None, train_source=(), train_target=())
 
 
-def _shown(value: Any) -> str:
+def _format_value(value: Any) -> str:
     return ",".join(value) if isinstance(value, list) else str(value)

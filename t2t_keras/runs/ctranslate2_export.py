@@ -1,4 +1,4 @@
-"""A trained model of this project, written for CTranslate2."""
+"""Export of a trained model for CTranslate2."""
 
 from pathlib import Path
 
@@ -10,19 +10,20 @@ from t2t_keras.runs.models import TrainedModel
 from t2t_keras.serving.export.ctranslate2_model import Weights, write_ctranslate2
 from t2t_keras.serving.export.saved_model import next_version
 
-# Sinusoids to write. CTranslate2 cuts sources after as many tokens by itself.
+# Positions of the sinusoidal encoding to write. CTranslate2 truncates sources to 1,024
+# tokens by default.
 _POSITIONS = 1024
 
 
 def export_ctranslate2(
     trained: TrainedModel, base: Path, quantization: str = "float32"
 ) -> Path:
-    """Writes a new version for CTranslate2, with the vocabulary beside it.
+    """Writes a new version for CTranslate2, including the vocabulary.
 
     Args:
         trained: The model.
         base: Directory of the versions, each named by an integer.
-        quantization: How weights are stored; see `write_ctranslate2`.
+        quantization: Storage type of the weights; see `write_ctranslate2`.
 
     Returns:
         The version's directory.
@@ -30,7 +31,7 @@ def export_ctranslate2(
     Raises:
         UserError: As `write_ctranslate2`, and if the encoder's attention is
             restricted to a neighborhood.
-        OSError: If it cannot be written.
+        OSError: If the version cannot be written.
     """
     model, vocabulary = trained.model, trained.vocabulary
     if model.sizes["encoder_neighborhood"]:
@@ -40,8 +41,8 @@ def export_ctranslate2(
             f"{model.sizes['encoder_neighborhood']}. Export it as a SavedModel."
         )
     return write_ctranslate2(
-        weights_of(model),
-        encodings_of(model, model.sizes["learned_positions"] or _POSITIONS),
+        model_weights(model),
+        position_encodings(model, model.sizes["learned_positions"] or _POSITIONS),
         vocabulary.pieces(range(vocabulary.size)),
         next_version(base),
         num_heads=model.sizes["num_heads"],
@@ -50,7 +51,7 @@ def export_ctranslate2(
     )
 
 
-def weights_of(model: Transformer) -> Weights:
+def model_weights(model: Transformer) -> Weights:
     """Returns a model's weights by their path below the model."""
     return {
         weight.path.split("/", 1)[1]: ops.convert_to_numpy(weight.value)
@@ -58,7 +59,7 @@ def weights_of(model: Transformer) -> Weights:
     }
 
 
-def encodings_of(model: Transformer, length: int):
-    """Returns what a model adds at the first positions, [L, D] float32 NumPy."""
-    nothing = ops.zeros((1, length, model.sizes["d_model"]))
-    return ops.convert_to_numpy(model.position_encoding(nothing))[0]
+def position_encodings(model: Transformer, length: int):
+    """Returns the positional encoding of the first positions, [L, D] float32 NumPy."""
+    zeros = ops.zeros((1, length, model.sizes["d_model"]))
+    return ops.convert_to_numpy(model.position_encoding(zeros))[0]

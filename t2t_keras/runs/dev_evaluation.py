@@ -18,7 +18,7 @@ from t2t_keras.training.progress import Progress
 from t2t_keras.training.step import Stepper
 from t2t_keras.typing import Batch
 
-# Translations to show, sentences to draw, and how many of their tokens.
+# Translations to show; sentences whose attention is drawn, and how many tokens of each.
 SAMPLES = 5
 DRAWN = 2
 LONGEST_DRAWN = 40
@@ -29,14 +29,14 @@ class DevEvaluation:
 
     Args:
         config: The settings.
-        data: Of the run; its dev set may be None.
-        model: The one being trained.
-        stepper: Evaluates it.
-        progress: Where a line, translations and pictures go.
-        heartbeat: Called now and then, for a watchdog.
-        share: Which rows this process has.
-        shows: Whether to translate and to draw; of several workers the chief does,
-            and only the loss is computed by all.
+        data: Data of the run; its dev set may be None.
+        model: The model being trained.
+        stepper: Evaluates the model.
+        progress: Receives a log line, translations and attention maps.
+        heartbeat: Called between batches, for a watchdog.
+        share: Rows of each batch that this process computes.
+        is_chief: Whether this process is the chief, which alone translates and draws
+            attention maps. All workers compute the loss.
     """
 
     def __init__(
@@ -49,17 +49,17 @@ class DevEvaluation:
         heartbeat: Callable[[], object],
         *,
         share: WorkerShard = ALL_ROWS,
-        shows: bool = True,
+        is_chief: bool = True,
     ):
-        self._shows = shows
+        self._is_chief = is_chief
         self._config = config
         self._data = data
         self._model = model
         self._stepper = stepper
         self._progress = progress
         self._heartbeat = heartbeat
-        self._translates = (
-            shows and data.dev is not None and config.training.dev_bleu_sentences > 0
+        self._computes_bleu = (
+            is_chief and data.dev is not None and config.training.dev_bleu_sentences > 0
         )
         self._batches = None
         if data.dev is not None:
@@ -72,7 +72,7 @@ class DevEvaluation:
         )
         self._score = data.task.scorer()
 
-    def of_padding(self) -> Iterator[Batch]:
+    def padding_batches(self) -> Iterator[Batch]:
         """Yields a batch of padding of each shape of the dev loss, the largest first.
 
         Without XLA, which compiles a program for each, the largest is enough.
@@ -85,12 +85,12 @@ class DevEvaluation:
             yield self._batches.padding_batch(shape)
             self._heartbeat()
 
-    def rehearse(self) -> None:
-        """Translates a sentence, so that the graph of the search is there.
+    def trace_search(self) -> None:
+        """Traces the graph of the search by translating one sentence.
 
-        One graph serves all sentences, and XLA has no part in it.
+        One graph serves all sentences. XLA does not compile it.
         """
-        if self._translates:
+        if self._computes_bleu:
             before = time.monotonic()
             self._translator.translate([pair["source"] for pair in self._pairs(1)])
             seconds = time.monotonic() - before
@@ -98,31 +98,31 @@ class DevEvaluation:
             self._heartbeat()
 
     def scores(self, step: int) -> dict[str, float]:
-        """Says and returns dev loss, perplexity and BLEU; empty without a dev set.
+        """Logs and returns dev loss, perplexity and BLEU; empty without a dev set.
 
-        A parser has an F1 of brackets instead of BLEU.
+        A parser has bracket F1 instead of BLEU.
         """
         if self._batches is None:
             return {}
         sums = optimization.loss_sums(self._stepper, self._batches, self._heartbeat)
         loss = sums.log_loss_sum / sums.token_count
         scores = {"dev_loss": loss, "dev_perplexity": float(np.exp(loss))}
-        if not self._shows:
+        if not self._is_chief:
             return scores
         line = f"  dev: loss {loss:.3f}, perplexity {scores['dev_perplexity']:.2f}"
-        if self._translates:
-            name, value = self._headline(step)
+        if self._computes_bleu:
+            name, value = self._score_translations(step)
             scores[f"dev_{name.lower()}_greedy"] = value
             line += f", {name} {value:.1f} (greedy)"
         self._progress.log(line)
-        self._draw(step)
+        self._draw_attention(step)
         return scores
 
     def _pairs(self, count: int) -> list[dict[str, bytes]]:
         return list(self._data.corpus.pairs("dev").take(count).as_numpy_iterator())
 
-    def _headline(self, step: int) -> tuple[str, float]:
-        """Returns the score of greedy translations, and shows the first of them."""
+    def _score_translations(self, step: int) -> tuple[str, float]:
+        """Returns name and value of the score of greedy translations; logs samples."""
         pairs = self._pairs(self._config.training.dev_bleu_sentences)
         lines = self._translator.translate(
             [pair["source"] for pair in pairs], on_progress=lambda _: self._heartbeat()
@@ -132,18 +132,18 @@ class DevEvaluation:
             [pair[side].decode(errors="replace") for pair in pairs]
             for side in ("source", "target")
         )
-        shown = [
+        samples = [
             f"    {source}\n    → {translation}\n    = {reference}"
             for source, translation, reference in zip(
                 sources[:SAMPLES], translations, references, strict=False
             )
         ]
         title = "Source, → greedy translation, = reference\n\n"
-        self._progress.text(step, "translations", title + "\n    \n".join(shown))
+        self._progress.text(step, "translations", title + "\n    \n".join(samples))
         return self._score(sources, translations, references).headline
 
-    def _draw(self, step: int) -> None:
-        """Shows what the last layers attend to in the first dev sentences."""
+    def _draw_attention(self, step: int) -> None:
+        """Logs attention maps of the last layers for the first dev sentences."""
         encode = self._data.vocabulary.encode
         for number, pair in enumerate(self._pairs(DRAWN), start=1):
             source, target = (

@@ -1,4 +1,4 @@
-"""Settings of an export, which can be checked without TensorFlow."""
+"""Settings of an export, checked without importing TensorFlow."""
 
 import dataclasses
 import re
@@ -12,26 +12,26 @@ _NAME = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?")
 
 @dataclasses.dataclass(frozen=True)
 class ExportSettings:
-    """What can be chosen of an export; None where the model says what is best.
+    """Settings of an export; None stands for the model's own value.
 
     Attributes:
-        decoding: How to search.
+        decoding: Settings of the beam search.
         xla: Whether XLA compiles the search.
-        precision: float32 or bfloat16; that of the run if None, float16 aside.
-        n_best: Translations of each text that signature nbest gives; the beam size
-            if None.
-        max_source_length: Most tokens of a source, EOS counted.
-        max_characters: Most code points of a source.
-        max_beam_size: Most that a request may ask for; 8, or the beam size if that
-            is more, if None.
-        max_attention_length: Most tokens of either side whose attention is shown.
-        batch_sizes: What a server is told to fill batches up to, ascending; few where
-            each costs a compilation, if empty.
-        model_name: What requests call the model, in lower-case letters, digits and
-            hyphens.
+        precision: float32 or bfloat16. Default: that of the run, or float32 for a run
+            in float16.
+        n_best: Translations of each text that signature nbest returns. Default: the
+            beam size.
+        max_source_length: Maximum tokens of a source, including EOS.
+        max_characters: Maximum code points of a source.
+        max_beam_size: Maximum beam size of a request. Default: 8, or the beam size if
+            that is larger.
+        max_attention_length: Maximum tokens of either side in an attention map.
+        batch_sizes: Batch sizes that a server pads to, ascending. Default: powers of
+            two up to 32; with XLA fewer, since each costs a compilation.
+        model_name: Model name in requests, in lower-case letters, digits and hyphens.
 
     Raises:
-        UserError: If the name is another.
+        UserError: If the name has other characters.
     """
 
     decoding: DecodingConfig
@@ -49,7 +49,7 @@ class ExportSettings:
         if not _NAME.fullmatch(self.model_name):
             raise UserError(
                 "--model_name must be lower-case letters, digits and hyphens, as "
-                f"Kubernetes wants its names. Received: {self.model_name!r}"
+                f"Kubernetes requires of names. Received: {self.model_name!r}"
             )
         if not self.batch_sizes:
             sizes = (1, 8, 32) if self.xla else (1, 2, 4, 8, 16, 32)
@@ -57,15 +57,15 @@ class ExportSettings:
 
 
 def parse_batch_sizes(texts: Sequence[str]) -> tuple[int, ...]:
-    """Returns the numbers of --batch_sizes.
+    """Returns the values of --batch_sizes as numbers.
 
     Raises:
-        UserError: If they are not numbers from 1 that ascend.
+        UserError: If they are not ascending numbers from 1.
     """
     sizes = tuple(int(text) if text.isdecimal() else 0 for text in texts)
     if list(sizes) != sorted(set(sizes)) or 0 in sizes:
         raise UserError(
-            "--batch_sizes must be numbers from 1, each larger than the one before, "
-            f"as 1,8,32. Received: {','.join(texts)}"
+            "--batch_sizes must be ascending numbers from 1, for example 1,8,32. "
+            f"Received: {','.join(texts)}"
         )
     return sizes

@@ -1,8 +1,8 @@
-"""A trained model as something to serve: what is written, and where it goes.
+"""Export of a trained model as a SavedModel in the model directory.
 
-Each flavor has a base directory of its own, for a server loads whatever integer it
-finds there: text in and out; the same compiled by XLA, which a stock server refuses;
-ids in and out, which need no TensorFlow Text.
+A server loads every integer-named folder that it finds in a base directory, so each
+kind of export has its own: text in and out; the same compiled by XLA, which a stock
+server refuses; ids in and out, which need no TensorFlow Text.
 """
 
 import dataclasses
@@ -48,7 +48,7 @@ from t2t_keras.serving.export.validation import (
 from t2t_keras.training import checkpoints
 
 _PACKAGES = ("tensorflow", "keras", "tensorflow-text", "sentencepiece")
-_KINDS = MappingProxyType({"text": TranslatorModule, "ids": IdsModule})
+_MODULE_CLASSES = MappingProxyType({"text": TranslatorModule, "ids": IdsModule})
 
 
 def export(
@@ -57,45 +57,46 @@ def export(
     export_format: str,
     settings: ExportSettings,
 ) -> Path:
-    """Writes a new version, and notes it on the run card.
+    """Writes a new version and records it on the run card.
 
     Args:
         trained: The model.
-        model_dir: Where its run is.
-        export_format: "text" for a version that takes and gives text; "ids" for one
-            of token ids, which is never compiled by XLA.
-        settings: What is chosen of it.
+        model_dir: Directory of its run.
+        export_format: "text" for text in and out; "ids" for token ids, which is never
+            compiled by XLA.
+        settings: Settings of the export.
 
     Returns:
         The version's directory.
 
     Raises:
-        UserError: If the model cannot do what is asked for, or the version would not
-            work, or the server's settings beside it would refuse it.
-        OSError: If it cannot be written.
+        UserError: If the settings exceed what the model can do, the version fails
+            validation, or existing server settings would refuse it.
+        OSError: If the version cannot be written.
     """
-    settings = _fitting(export_format, settings)
-    base = _base_of(model_dir, export_format, settings)
+    settings = _without_xla_for_ids(export_format, settings)
+    base = _base_directory(model_dir, export_format, settings)
     _check_batching(base / BATCHING, settings.batch_sizes[-1])
-    version = _write(_KINDS[export_format], trained, model_dir, settings, base)
-    place = str(version.relative_to(model_dir.path))
-    facts = {"directory": place, **_identity(trained, settings)}
-    model_dir.update_run_card({base.name: facts})
+    module_class = _MODULE_CLASSES[export_format]
+    version = _write(module_class, trained, model_dir, settings, base)
+    directory = str(version.relative_to(model_dir.path))
+    metadata = {"directory": directory, **_identity(trained, settings)}
+    model_dir.update_run_card({base.name: metadata})
     return version
 
 
 def kept_files(
     model_dir: ModelDir, export_format: str, settings: ExportSettings
 ) -> list[Path]:
-    """Returns the settings of a server that an export found there and would change.
+    """Returns existing server files that differ from what an export would write.
 
     Args:
-        model_dir: Of the export.
-        export_format: As of `export`.
-        settings: Of the export.
+        model_dir: Directory of the run.
+        export_format: "text" or "ids".
+        settings: Settings of the export.
     """
-    settings = _fitting(export_format, settings)
-    base = _base_of(model_dir, export_format, settings)
+    settings = _without_xla_for_ids(export_format, settings)
+    base = _base_directory(model_dir, export_format, settings)
     return kept_server_files(
         base, settings.model_name, settings.batch_sizes, settings.xla
     )
@@ -107,7 +108,7 @@ def log_kept_files(
     settings: ExportSettings,
     log: Callable[[str], object],
 ) -> None:
-    """Logs which settings of a server differ from those that an export would write.
+    """Logs which existing server files differ from what an export would write.
 
     Args:
         model_dir: Directory of the run.
@@ -119,8 +120,8 @@ def log_kept_files(
     if files:
         names = ", ".join(path.name for path in files)
         log(
-            f"kept as they were in {files[0].parent}, and other than this export would "
-            f"write them: {names}. To have them anew, delete them and export again."
+            f"kept in {files[0].parent}, though this export would write them "
+            f"differently: {names}. To replace them, delete them and export again."
         )
 
 
@@ -130,56 +131,60 @@ def newest_export(
     export_format: str,
     settings: ExportSettings,
 ) -> Path | None:
-    """Returns the newest export if it is of the same weights and the same settings.
+    """Returns the newest export if it has the same weights and settings, or None.
 
-    A run that is finished again would make a server that watches the folder load
-    the same thing once more.
+    Exporting again would make a server that watches the folder load the same model
+    twice.
     """
-    base = _base_of(model_dir, export_format, settings)
-    known = dict(model_dir.run_card().get(base.name, {}))
-    version = model_dir.path / known.pop("directory", "")
-    same = known == _identity(trained, settings)
+    base = _base_directory(model_dir, export_format, settings)
+    recorded = dict(model_dir.run_card().get(base.name, {}))
+    version = model_dir.path / recorded.pop("directory", "")
+    same = recorded == _identity(trained, settings)
     return version if same and (version / "saved_model.pb").is_file() else None
 
 
-def _fitting(export_format: str, settings: ExportSettings) -> ExportSettings:
-    """Returns the settings without XLA for token ids, which it never compiles."""
+def _without_xla_for_ids(
+    export_format: str, settings: ExportSettings
+) -> ExportSettings:
+    """Returns the settings, with XLA off for the format "ids"."""
     return dataclasses.replace(settings, xla=settings.xla and export_format != "ids")
 
 
 def _check_batching(path: Path, largest: int) -> None:
-    """Raises `UserError` if a server that batches as a file says refuses the warm-up.
+    """Raises `UserError` if a server with these batching parameters refuses warm-up.
 
     Args:
-        path: Of the file, which need not be there.
-        largest: Rows of the largest request of the warm-up.
+        path: The batching parameters file, which may be missing.
+        largest: Rows of the largest warm-up request.
     """
     if not path.exists():
         return
-    most = read_max_batch_size(path)
-    if largest > most:
+    max_batch_size = read_max_batch_size(path)
+    if largest > max_batch_size:
         raise UserError(
-            f"A server with {path} takes at most {most} rows in a request, and would "
-            f"refuse a version that is warmed for {largest}. Raise max_batch_size and "
-            "allowed_batch_sizes there, or delete the file to have it anew, or export "
-            f"with --batch_sizes up to {most}."
+            f"A server with {path} accepts at most {max_batch_size} rows in a request, "
+            f"but warm-up requests of this export have {largest}. Raise max_batch_size "
+            "and allowed_batch_sizes there, or delete the file to replace it, or "
+            f"export with --batch_sizes up to {max_batch_size}."
         )
 
 
-def _base_of(model_dir: ModelDir, export_format: str, settings: ExportSettings) -> Path:
+def _base_directory(
+    model_dir: ModelDir, export_format: str, settings: ExportSettings
+) -> Path:
     if export_format == "ids":
         return model_dir.export_ids
     return model_dir.export_xla if settings.xla else model_dir.export
 
 
 def _identity(trained: TrainedModel, settings: ExportSettings) -> dict[str, Any]:
-    """Returns what makes an export the one that it is, as JSON has it."""
-    source = _source(trained)
-    return {**source, **json.loads(json.dumps(dataclasses.asdict(settings)))}
+    """Returns checkpoint and settings, which identify an export, as JSON values."""
+    checkpoint = _describe_checkpoint(trained)
+    return {**checkpoint, **json.loads(json.dumps(dataclasses.asdict(settings)))}
 
 
 def _write(
-    kind: type[IdsModule],
+    module_class: type[IdsModule],
     trained: TrainedModel,
     model_dir: ModelDir,
     settings: ExportSettings,
@@ -195,27 +200,27 @@ def _write(
         BeamSearchSettings(beam_size=decoding.beam_size, alpha=decoding.alpha),
         limits,
     )
-    if kind is TranslatorModule:
+    if module_class is TranslatorModule:
         text_adapter = trained.task.text_adapter(splits_words=True)
         module = TranslatorModule(*parts, text_adapter)
     else:
-        module = kind(*parts)
+        module = module_class(*parts)
 
     def warm_up(version: Path) -> None:
         signatures = list_signatures(read_meta_graph(version))
         sizes = settings.batch_sizes, buckets if settings.xla else ()
         write_warm_up(version, warm_up_requests(signatures, vocabulary, *sizes))
 
-    facts = _facts(trained, model_dir, settings, limits)
+    metadata = _model_card_metadata(trained, model_dir, settings, limits)
     steps: tuple[Callable[[Path], None], ...] = (
         warm_up,
         lambda version: vocabulary.save(version / "assets.extra/vocabulary.model"),
         functools.partial(
-            check_graph, tokenizes=kind is TranslatorModule, xla=settings.xla
+            check_graph, tokenizes=module_class is TranslatorModule, xla=settings.xla
         ),
         functools.partial(validate, vocabulary=vocabulary),
         functools.partial(write_batching_parameters, batch_sizes=settings.batch_sizes),
-        functools.partial(write_model_card, facts=facts),
+        functools.partial(write_model_card, metadata=metadata),
     )
     version = save_version(module, base, steps)
     write_server_files(base, settings.model_name, settings.batch_sizes, settings.xla)
@@ -226,22 +231,21 @@ def serving_limits(trained: TrainedModel, settings: ExportSettings) -> ServingLi
     """Returns the limits of an export.
 
     Raises:
-        UserError: If the model cannot do what is asked for.
+        UserError: If the settings exceed what the model can do.
     """
-    longest = longest_source(trained.model)
-    source_length = settings.max_source_length or longest
+    source_length = settings.max_source_length or longest_source(trained.model)
     positions = trained.model.sizes["learned_positions"]
     if positions and source_length > positions:
         raise UserError(
             f"--max_source_length={source_length} is more than the {positions} "
-            "positions that the model has learned."
+            "positions that the model has learned. Choose a smaller one."
         )
     beam_size = settings.decoding.beam_size
     n_best = settings.n_best or beam_size
     if n_best > beam_size:
         raise UserError(
             f"--n_best={n_best} is more than --beam_size={beam_size}, the number of "
-            "translations that are found."
+            "translations that the search keeps."
         )
     target_length = source_length + settings.decoding.extra_length
     return ServingLimits(
@@ -257,12 +261,12 @@ def serving_limits(trained: TrainedModel, settings: ExportSettings) -> ServingLi
 def served_model(
     trained: TrainedModel, extra_length: int, buckets: tuple[int, ...] = ()
 ) -> ServedModel:
-    """Returns a trained model as the functions that an export traces.
+    """Returns the functions of a trained model that an export traces.
 
     Args:
         trained: The model.
-        extra_length: How many tokens longer than its source a translation may be.
-        buckets: Lengths to pad sources to for XLA; none if it does not compile.
+        extra_length: Maximum tokens that a translation has beyond its source's.
+        buckets: Lengths to pad sources to for XLA; empty without XLA.
     """
     model = trained.model
     search: Any = functools.partial(
@@ -278,12 +282,12 @@ def served_model(
 
 
 def in_precision(trained: TrainedModel, precision: str | None) -> TrainedModel:
-    """Returns the model with weights stored in what they are computed in.
+    """Returns the model with its weights stored in the dtype that it computes in.
 
     Args:
-        trained: A model, whose weights are float32 whatever it computes in.
-        precision: float32 or bfloat16; as it was trained if None, but float16, which
-            CPUs are slow at, becomes float32.
+        trained: A model, whose weights are float32 in any precision.
+        precision: float32 or bfloat16. Default: that of the run, but float32 for
+            float16, which is slow on CPUs.
     """
     trained_in = trained.config.training.precision
     if precision is None:
@@ -297,8 +301,8 @@ def in_precision(trained: TrainedModel, precision: str | None) -> TrainedModel:
     return dataclasses.replace(trained, model=model)
 
 
-def _source(trained: TrainedModel) -> dict[str, Any]:
-    """Returns which checkpoint a model is of."""
+def _describe_checkpoint(trained: TrainedModel) -> dict[str, Any]:
+    """Returns name, step and averaged steps of a model's checkpoint."""
     return {
         "checkpoint": trained.checkpoint_name,
         "step": trained.step,
@@ -306,20 +310,20 @@ def _source(trained: TrainedModel) -> dict[str, Any]:
     }
 
 
-def _facts(
+def _model_card_metadata(
     trained: TrainedModel,
     model_dir: ModelDir,
     settings: ExportSettings,
     limits: ServingLimits,
 ) -> dict[str, Any]:
-    """Returns what the model card says, but for what can be read from the files."""
-    source = _source(trained)
+    """Returns the part of the model card that no file of the export contains."""
+    checkpoint = _describe_checkpoint(trained)
     data = trained.config.data
     card = model_dir.run_card()
     return {
         "name": settings.model_name,
         "languages": {"source": data.source_language, "target": data.target_language},
-        "source": source,
+        "source": checkpoint,
         "corpus": card.get("corpus", {}).get("name"),
         "model": {
             **trained.model.sizes,
@@ -336,7 +340,7 @@ def _facts(
         "scores": {
             name: score
             for name, score in card.get("scores", {}).items()
-            if score.get("checkpoint") == source["checkpoint"]
+            if score.get("checkpoint") == checkpoint["checkpoint"]
         },
         "versions": {
             "t2t_keras": __version__,

@@ -1,4 +1,4 @@
-"""A run from training to its end: checkpoint averaging, scoring, and export."""
+"""Training of a run and its final steps: checkpoint averaging, scoring, export."""
 
 import contextlib
 import dataclasses
@@ -23,19 +23,18 @@ from t2t_keras.settings.config import ExperimentConfig
 from t2t_keras.training.progress import OnRecord
 from t2t_keras.training.strategy import is_chief
 
-# What every run ends with; other formats are asked for.
+# Formats that every run is exported in at its end.
 FORMATS = ("text", "ids")
 
 
 @dataclasses.dataclass(frozen=True)
 class FinishedRun:
-    """What a run has written at its end.
+    """Results that a run has written at its end.
 
     Attributes:
         model_dir: Directory of the run.
         checkpoint: The averaged checkpoint.
-        evaluation: What it scored on the split of the settings; None if the corpus has
-            no such split.
+        evaluation: Scores on --score_split; None if the corpus has no such split.
         exports: Directory of each export by its format, "text" and "ids".
     """
 
@@ -45,21 +44,21 @@ class FinishedRun:
     exports: Mapping[str, Path]
 
     def describe(self) -> str:
-        """Returns scores, samples, places and commands to continue with, in words."""
+        """Returns scores, samples, paths and next commands as text."""
         titles = {"text": "SavedModel   ", "ids": "  of ids     "}
         path = shlex.quote(str(self.model_dir.path))
         logs = shlex.quote(str(self.model_dir.tensorboard))
         results = ""
         if self.evaluation is not None:
             results = f"{self.evaluation.describe()}\n\n{_samples(self.evaluation)}\n"
-        flags = scoring.flags_to_evaluate(self.model_dir.config())
-        exports = [f"{titles[name]}{place}\n" for name, place in self.exports.items()]
+        flags = scoring.evaluate_flags(self.model_dir.config())
+        exports = [f"{titles[name]}{out}\n" for name, out in self.exports.items()]
         return (
             f"\n{results}"
             f"checkpoints  {self.model_dir.checkpoints}\n"
             f"averaged     {self.checkpoint}\n"
             f"{''.join(exports)}"
-            "\nGo on with:\n"
+            "\nNext:\n"
             f"  python -m t2t_keras.translate --model_dir={path} < FILE\n"
             f"  python -m t2t_keras.evaluate --model_dir={path}{flags}\n"
             f"  python -m t2t_keras.report {path}\n"
@@ -77,21 +76,21 @@ def train_and_finish(
 ) -> FinishedRun | None:
     """Trains a run to its last step, or resumes it; then averages, scores and exports.
 
-    To be called before TensorFlow computes anything if the settings ask for several
+    Call it before TensorFlow computes anything if the settings ask for several
     devices.
 
     Args:
         config: The settings.
-        model_dir: Directory of the run, made if need be, and locked meanwhile.
+        model_dir: Directory of the run; created if missing, and locked meanwhile.
         log: Called with lines of progress and warnings.
         task: Default: the task of the target language.
         on_record: Called with the step and the numbers of each record, by name.
 
     Returns:
-        What was written at the end; None on workers other than the chief.
+        The results; None on workers other than the chief.
 
     Raises:
-        UserError: If something given cannot be used; see the message.
+        UserError: If a setting or a file cannot be used; see the message.
         TrainingInterrupted: After SIGINT or SIGTERM. The same call resumes the run.
     """
     strategy = workers.set_up_devices(config.training)
@@ -99,12 +98,12 @@ def train_and_finish(
     if chief:
         model_dir.check_writable()
     with model_dir.lock(log) if chief else contextlib.nullcontext():
-        with workers.stopping_together(strategy):
+        with workers.explain_lost_worker(strategy):
             training_run.train(
                 config, model_dir, strategy, log=log, task=task, on_record=on_record
             )
             finished = finish(model_dir, log, task) if chief else None
-            workers.leave(strategy)
+            workers.wait_to_leave(strategy)
     return finished
 
 
@@ -120,7 +119,7 @@ def finish(
 
     Raises:
         UserError: If a checkpoint or the test set cannot be used.
-        OSError: If something cannot be written.
+        OSError: If a file cannot be written.
     """
     config = model_dir.config()
     averaging.average_last(model_dir, config.training.average_checkpoints)
@@ -134,14 +133,14 @@ def finish(
                 trained, model_dir, export_format, settings, log
             )
         except MissingPackage as error:  # after hours of training
-            log(f"warning: nothing was exported in the format {export_format}. {error}")
+            log(f"warning: no export in the format {export_format}. {error}")
     return FinishedRun(model_dir, trained.checkpoint, evaluation, exports)
 
 
 def _evaluate(
     model_dir: ModelDir, trained: models.TrainedModel, log: Callable[[str], object]
 ) -> scoring.EvaluationResult | None:
-    """Returns how well a split was translated; None if it is missing."""
+    """Returns the scores on --score_split; None if the corpus has no such split."""
     config = trained.config
     split = config.training.score_split
     corpus = corpora.build_corpus(config.data, (split,), trained.task)
@@ -152,12 +151,12 @@ def _evaluate(
     for warning in test_set.warnings:
         log(f"warning: {warning}")
     result = scoring.score(trained, test_set, config.decoding)
-    scoring.keep(model_dir, result)
+    scoring.save(model_dir, result)
     return result
 
 
 def _samples(result: scoring.EvaluationResult) -> str:
-    """Returns three sentences and what became of them, from all over the set."""
+    """Returns three sentences from across the set, with their translations."""
     count = len(result.translations)
     lines = []
     for index in (0, count // 3, 2 * count // 3)[: min(3, count)]:
@@ -173,7 +172,7 @@ def export_once(
     settings: ExportSettings,
     log: Callable[[str], object],
 ) -> Path:
-    """Returns the export of these weights and settings, written if need be."""
+    """Returns the export of these weights and settings, after writing it if missing."""
     version = exporting.newest_export(trained, model_dir, export_format, settings)
     if version is None:
         log(f"exporting {export_format} …")

@@ -1,6 +1,6 @@
-"""A mixture as the settings name it: its parts opened, tokenized, told of.
+"""Mixture of corpora that the settings name: opening and tokenizing its parts.
 
-`input_pipeline/batches/mixture.py` has what an epoch takes of each (ADR 0022).
+`input_pipeline/batches/mixture.py` determines the pairs of an epoch (ADR 0022).
 """
 
 import dataclasses
@@ -21,21 +21,25 @@ from t2t_keras.input_pipeline.records.manifest import (
 from t2t_keras.input_pipeline.records.tokenized import TokenizedCorpus, tokenize_corpus
 from t2t_keras.runs.tasks import Task, task_for
 from t2t_keras.settings.config import DataConfig
-from t2t_keras.settings.mixture import MixtureItem, holds_records, mixture_item
+from t2t_keras.settings.mixture import (
+    MixtureItem,
+    is_records_folder,
+    parse_mixture_item,
+)
 from t2t_keras.text.vocabulary import SubwordVocabulary
 
 
 class MixturePart(Protocol):
-    """A corpus that is trained on beside the main one."""
+    """A corpus that is trained on in addition to the main one."""
 
     @property
     def item(self) -> MixtureItem:
-        """What the settings call it, and its rate."""
+        """Its names and rate in the settings."""
         ...
 
     @property
     def fingerprint(self) -> str:
-        """Of its training text."""
+        """Fingerprint of its training text."""
         ...
 
     def chunks(self) -> Iterator[TextChunk]:
@@ -51,14 +55,14 @@ class MixturePart(Protocol):
 
 @dataclasses.dataclass(frozen=True)
 class TextPart:
-    """A part that is text: of files, or of a dataset."""
+    """A part that is text, from files or a dataset."""
 
     item: MixtureItem
     corpus: Corpus
 
     @property
     def fingerprint(self) -> str:
-        """Of its training text."""
+        """Fingerprint of its training text."""
         return self.corpus.splits["train"].fingerprint
 
     def chunks(self) -> Iterator[TextChunk]:
@@ -75,20 +79,20 @@ class TextPart:
 
 @dataclasses.dataclass(frozen=True)
 class RecordsPart:
-    """A part that `prepare` made ids of."""
+    """A part that is records, written by `prepare`."""
 
     item: MixtureItem
 
     @property
     def fingerprint(self) -> str:
-        """Of its training text."""
+        """Fingerprint of its training text."""
         return self._spec.fingerprint
 
     def chunks(self) -> Iterator[TextChunk]:
-        """Refuses: ids are of a vocabulary already."""
+        """Raises `UserError`: records are tokenized already."""
         raise UserError(
-            f"No vocabulary can be learned with the records in {self.item.name}, whose "
-            "ids are of one already. Give it: --vocabulary_file="
+            f"No vocabulary can be learned from the records in {self.item.name}, which "
+            "are tokenized already. Use their vocabulary: --vocabulary_file="
             f"{self.item.name}/vocabulary.model"
         )
 
@@ -98,7 +102,7 @@ class RecordsPart:
         """Returns its pairs as ids, which stay on disk.
 
         Raises:
-            UserError: If they were made with other settings or another vocabulary.
+            UserError: If the records have other settings or another vocabulary.
         """
         folder, spec = Path(self.item.name), self._spec
         names = "source_language", "target_language", "max_length"
@@ -130,18 +134,18 @@ class RecordsPart:
 def open_parts(
     config: DataConfig, log: Callable[[str], None], task: Task | None = None
 ) -> tuple[MixturePart, ...]:
-    """Returns the parts of the settings' mixture; none where there is none.
+    """Returns the parts of the settings' mixture; empty without a mixture.
 
     Args:
         config: The settings.
-        log: Takes a warning for a person.
+        log: Called with warnings.
         task: Reads treebanks. Default: the task of the target language.
 
     Raises:
-        UserError: If one of them cannot be read.
+        UserError: If a part cannot be read.
     """
     read_trees = (task or task_for(config.target_language)).read_trees
-    items = map(mixture_item, config.mixture)
+    items = map(parse_mixture_item, config.mixture)
     return tuple(_open_part(item, config, log, read_trees) for item in items)
 
 
@@ -151,7 +155,7 @@ def _open_part(
     log: Callable[[str], None],
     read_trees: TreeReader | None,
 ) -> MixturePart:
-    if len(item.names) == 1 and holds_records(item.name):
+    if len(item.names) == 1 and is_records_folder(item.name):
         return RecordsPart(item)
     source, target = item.names[:1], item.names[1:]
     corpus = open_corpus(
@@ -163,7 +167,7 @@ def _open_part(
         download=config.download,
         read_trees=read_trees,
     )
-    corpus.chunks("train")  # refuses a corpus without
+    corpus.chunks("train")  # raises UserError without a train split
     for warning in corpus.splits["train"].warnings:
         log(f"warning: {item.name}: {warning}")
     return TextPart(item, corpus)
@@ -172,17 +176,18 @@ def _open_part(
 def chunks_in_proportion(
     corpus: Corpus, parts: Sequence[MixturePart]
 ) -> Iterator[TextChunk]:
-    """Yields the training text as often as training sees it.
+    """Yields training text in the proportions of the mixture.
 
-    The main corpus once; then pair i of a part of rate r so often as a whole number
-    lies between r i and r (i + 1): of r = 2 each twice, of r = 1/4 every fourth.
+    First the main corpus once. Then pair i of a part with rate r, repeated
+    floor(r (i + 1)) - floor(r i) times: each pair twice for r = 2, every fourth pair
+    for r = 1/4.
     """
     yield from corpus.chunks("train")
     for part in parts:
-        yield from _repeated(part.chunks(), part.item.rate)
+        yield from _repeat_pairs(part.chunks(), part.item.rate)
 
 
-def _repeated(chunks: Iterator[TextChunk], rate: Fraction) -> Iterator[TextChunk]:
+def _repeat_pairs(chunks: Iterator[TextChunk], rate: Fraction) -> Iterator[TextChunk]:
     first = 0
     for source, target in chunks:
         numbers = range(first, first + len(source))
@@ -195,18 +200,18 @@ def _repeated(chunks: Iterator[TextChunk], rate: Fraction) -> Iterator[TextChunk
         yield repeated[0], repeated[1]
 
 
-def mixed(
+def mix(
     train: TokenizedCorpus,
     parts: Sequence[MixturePart],
     config: DataConfig,
     vocabulary: SubwordVocabulary,
 ) -> tuple[TokenizedCorpus, Mixture | None]:
-    """Returns all pairs to train on, and what an epoch has of them.
+    """Returns the joined corpora and their mixture.
 
-    Without parts that is the main corpus as it came, and None.
+    Without parts, returns the main corpus unchanged, and None.
 
     Raises:
-        UserError: If no pair of a part is left, or it is of other settings.
+        UserError: If a part has no usable pair, or its records have other settings.
     """
     if not parts:
         return train, None
@@ -216,7 +221,7 @@ def mixed(
 
 
 def describe(parts: Sequence[MixturePart], mixture: Mixture) -> str:
-    """Returns what an epoch has of each part, a line each."""
+    """Returns the number of pairs that an epoch has from each part, a line each."""
     counts = mixture.counts(0)
     lines = [f"an epoch has {counts[0]:,} pairs of the main corpus, and"]
     for part, size, count in zip(parts, mixture.sizes[1:], counts[1:], strict=True):
@@ -226,10 +231,10 @@ def describe(parts: Sequence[MixturePart], mixture: Mixture) -> str:
     return "\n".join(lines)
 
 
-def facts(
+def run_card_entries(
     parts: Sequence[MixturePart], mixture: Mixture | None
 ) -> list[dict[str, Any]]:
-    """Returns what a run card keeps of each part."""
+    """Returns each part's entry of the run card."""
     if mixture is None:
         return []
     return [

@@ -1,23 +1,23 @@
-"""A model directory: everything needed to use, or go on with, a training run.
+"""Model directory: everything needed to use or resume a training run.
 
 MODEL_DIR/
   train.flags        every setting; `train --flagfile` runs it again
   vocabulary.model   the SentencePiece model
   run_card.json      versions, seed, data, digests, scores
-  checkpoints/       step-N, the newest ones
-  best/              step-N, the best on the dev set
-  averaged/          step-N, means of checkpoints
-  translations/      what test sets became
-  export/            SavedModels of text, a folder a version
-  export_xla/        the same for servers that are started with XLA
-  export_ids/        SavedModels of ids, which need no TensorFlow Text
-  export_ctranslate2/  models of CTranslate2, a folder a version
+  checkpoints/       step-N, the newest checkpoints
+  best/              step-N, the checkpoint with the best dev loss
+  averaged/          step-N, averaged checkpoints
+  translations/      translations of test sets
+  export/            SavedModels for text, a folder for each version
+  export_xla/        the same, for servers that are started with XLA
+  export_ids/        SavedModels for token ids, which need no TensorFlow Text
+  export_ctranslate2/  CTranslate2 models, a folder for each version
   tensorboard/       curves, sample translations, attention maps, profiles
-  metrics.jsonl      the numbers of the curves, a line of JSON a line of progress
+  metrics.jsonl      metrics, a line of JSON for each progress line
   nonfinite/         step-N, batches whose loss or gradient was not finite
-  stacks.txt         what every thread was doing when nothing got done; of further
-                     workers in stacks-worker-1.txt and so on
-  .lock              there while a process trains: who
+  stacks.txt         stack of every thread when training stalled; those of other
+                     workers are in stacks-worker-1.txt and so on
+  .lock              names the process that trains, while it does
 """
 
 import contextlib
@@ -38,25 +38,25 @@ from t2t_keras.text.vocabulary import SubwordVocabulary
 from t2t_keras.training.checkpoints import read_state, steps_in
 
 _REFUSAL = (
-    "Another process trains in {folder}: {owner}. Two would overwrite each other's "
-    "checkpoints. Wait for it or stop it, or give another --model_dir."
+    "Another process is training in {folder}: {owner}. Two would overwrite each "
+    "other's checkpoints. Wait for it, stop it, or give another --model_dir."
 )
 
 
 def package_versions(names: Sequence[str]) -> dict[str, str | None]:
-    """Returns the versions of packages for a record; None of one that is missing."""
-    found: dict[str, str | None] = dict.fromkeys(names)
+    """Returns the versions of packages; None for a package that is not installed."""
+    versions: dict[str, str | None] = dict.fromkeys(names)
     for name in names:
         with contextlib.suppress(metadata.PackageNotFoundError):
-            found[name] = metadata.version(name)
-    return found
+            versions[name] = metadata.version(name)
+    return versions
 
 
 class ModelDir:
     """Paths and files of a model directory.
 
     Args:
-        path: The directory; it need not exist.
+        path: The directory. It need not exist.
     """
 
     def __init__(self, path: str | os.PathLike[str]):
@@ -78,52 +78,52 @@ class ModelDir:
         self.nonfinite = self.path / "nonfinite"
         self.stacks_file = self.path / "stacks.txt"
 
-    def stacks_file_of(self, worker: int) -> Path:
-        """Returns where the stacks of a worker go, counted from 0."""
+    def stacks_file_for(self, worker: int) -> Path:
+        """Returns the file for thread stacks of a worker; the chief is worker 0."""
         if worker == 0:
             return self.stacks_file
         return self.path / f"stacks-worker-{worker}.txt"
 
     def exists(self) -> bool:
-        """Returns whether a run has been started here."""
+        """Returns whether the directory has a run."""
         return self.flagfile.is_file()
 
     def check_writable(self) -> None:
-        """Checks that files can be made here, before work is done that would be lost.
+        """Checks that files can be written here, before any work that would be lost.
 
-        The directory need not exist, and is not made.
+        The directory need not exist, and is not created.
 
         Raises:
-            UserError: If it is a file or within one, or may not be written to.
+            UserError: If the path is a file or inside one, or is not writable.
         """
-        place = self.path
-        while not os.path.lexists(place) and place != place.parent:
-            place = place.parent
-        if not place.is_dir():
+        existing = self.path
+        while not os.path.lexists(existing) and existing != existing.parent:
+            existing = existing.parent
+        if not existing.is_dir():
             raise UserError(
-                f"--model_dir={self.path} cannot be a folder: {place} is a file. Give "
-                "another --model_dir, or move the file away."
+                f"--model_dir={self.path} cannot be a folder: {existing} is a file. "
+                "Give another --model_dir, or move the file away."
             )
         try:
-            with tempfile.TemporaryFile(dir=place):
+            with tempfile.TemporaryFile(dir=existing):
                 pass
         except OSError as error:
             raise UserError(
-                f"--model_dir={self.path} cannot be written to: no file can be made in "
-                f"{place} ({error.strerror}). Give a folder that you may write to, or "
-                "change its permissions."
+                f"--model_dir={self.path} is not writable: no file can be created in "
+                f"{existing} ({error.strerror}). Give a folder that you may write to, "
+                "or change its permissions."
             ) from error
 
     def lock(
         self, log: Callable[[str], object]
     ) -> contextlib.AbstractContextManager[None]:
-        """Keeps the directory to this process for the length of a `with` block.
+        """Locks the directory for this process during a `with` block.
 
         Args:
             log: Called with a warning if the file system has no locks.
 
         Raises:
-            UserError: In the `with` statement, if another process trains here.
+            UserError: On entering the block, if another process is training here.
         """
         return reserve_folder(self.path, self.lock_file.name, refusal=_REFUSAL, log=log)
 
@@ -131,7 +131,7 @@ class ModelDir:
         """Returns the settings of the run.
 
         Raises:
-            UserError: If there is no run here.
+            UserError: If the directory has no run.
         """
         if not self.exists():
             fault = "is a file" if self.path.is_file() else "has no train.flags"
@@ -142,7 +142,7 @@ class ModelDir:
         return config_from_flagfile(self.flagfile)
 
     def check_same(self, config: ExperimentConfig) -> None:
-        """Raises `UserError` if the run here was made with other settings."""
+        """Raises `UserError` if the run here has other settings."""
         changed = differences(self.config(), config)
         if changed:
             rows = [
@@ -157,27 +157,27 @@ class ModelDir:
             )
 
     def write_config(self, config: ExperimentConfig, comment: str) -> None:
-        """Writes the flagfile; from then on there is a run here."""
+        """Writes the flagfile, which makes the directory one of a run."""
         write_text(self.flagfile, flagfile_text(config, comment))
 
     def vocabulary(self) -> SubwordVocabulary:
         """Returns the vocabulary, checked against the digest of the run card.
 
         Raises:
-            UserError: If it is missing, damaged, or not the run's.
+            UserError: If the file is missing, damaged, or not the run's.
         """
         vocabulary = SubwordVocabulary.load(self.vocabulary_file)
-        known = self.run_card().get("vocabulary", {}).get("sha256")
-        if known and known != vocabulary.sha256:
+        expected = self.run_card().get("vocabulary", {}).get("sha256")
+        if expected and expected != vocabulary.sha256:
             raise UserError(
                 f"{self.vocabulary_file} is not the vocabulary that this model was "
                 f"trained with: its SHA-256 is {vocabulary.sha256[:12]}…, expected "
-                f"{known[:12]}…. Put the original file back."
+                f"{expected[:12]}…. Put the original file back."
             )
         return vocabulary
 
     def run_card(self) -> dict[str, Any]:
-        """Returns what is known of the run; empty before it has started."""
+        """Returns the run card; empty before the run has started."""
         try:
             return json.loads(self.run_card_file.read_text())
         except FileNotFoundError:
@@ -185,33 +185,33 @@ class ModelDir:
         except ValueError as error:
             raise UserError(f"{self.run_card_file} is damaged: {error}") from error
 
-    def update_run_card(self, facts: Mapping[str, Any]) -> None:
-        """Adds facts to the run card, in place of those of the same name."""
-        card = {**self.run_card(), **facts}
+    def update_run_card(self, entries: Mapping[str, Any]) -> None:
+        """Adds entries to the run card, replacing those of the same name."""
+        card = {**self.run_card(), **entries}
         write_text(self.run_card_file, json.dumps(card, indent=2) + "\n")
 
     def find_checkpoint(self, which: str) -> Path:
         """Returns a checkpoint's directory.
 
         Args:
-            which: "averaged" (the newest mean, or else the newest checkpoint),
+            which: "averaged" (the newest average, or else the newest checkpoint),
                 "latest", "best", a step number, or a directory.
 
         Raises:
             UserError: If there is no such checkpoint.
         """
-        places = {
+        folders = {
             "averaged": [self.averaged, self.checkpoints],
             "latest": [self.checkpoints],
             "best": [self.best],
         }
-        for place in places.get(which, []):
-            steps = steps_in(place)
+        for folder in folders.get(which, []):
+            steps = steps_in(folder)
             if steps:
-                return place / f"step-{steps[-1]}"
+                return folder / f"step-{steps[-1]}"
         if which.isdigit() and int(which) in steps_in(self.checkpoints):
             return self.checkpoints / f"step-{which}"
-        if which not in places and not which.isdigit() and Path(which).is_dir():
+        if which not in folders and not which.isdigit() and Path(which).is_dir():
             read_state(which)
             return Path(which)
         raise UserError(

@@ -1,4 +1,4 @@
-"""Models of a run: fresh, or with a checkpoint's weights; and translators of them."""
+"""Model and translator of a run, with new weights or those of a checkpoint."""
 
 import dataclasses
 import functools
@@ -21,18 +21,18 @@ from t2t_keras.text.reading import TextAdapter
 from t2t_keras.text.vocabulary import SubwordVocabulary
 from t2t_keras.training.checkpoints import CheckpointStore
 
-# Most searches at a time, on CPUs: each has memory of its own.
-_MOST_SEARCHES = 4
+# Maximum concurrent searches on CPUs. Each needs its own memory.
+_MAX_SEARCHES = 4
 
-# Longest source, in tokens, that is translated whole. Attention's memory grows with
-# its square; a sentence that long is a paragraph.
+# Maximum source length in tokens; longer sources are truncated. Memory of attention
+# grows with the square of the length, and a sentence this long is a paragraph.
 MAX_SOURCE_LENGTH = 512
 
 
 def build_model(config: ExperimentConfig, vocabulary_size: int) -> Transformer:
-    """Returns the model with fresh weights, drawn from the run's seed.
+    """Returns the model with new weights, drawn from the run's seed.
 
-    With bfloat16 and float16 it is Keras' mixed precision: weights stay float32.
+    bfloat16 and float16 are Keras' mixed precision: weights stay float32.
     """
     keras.utils.set_random_seed(config.training.seed)
     precision = config.training.precision
@@ -70,7 +70,7 @@ def build_translator(
         vocabulary,
         max_source_length=longest_source(model),
         extra_length=config.extra_length,
-        at_once=1 if has_gpu else min(os.cpu_count() or 1, _MOST_SEARCHES),
+        max_searches=1 if has_gpu else min(os.cpu_count() or 1, _MAX_SEARCHES),
         text_adapter=text_adapter,
     )
 
@@ -78,10 +78,10 @@ def build_translator(
 def text_translator(
     trained: "TrainedModel", decoding: DecodingConfig, n_best: int = 1
 ) -> Translator:
-    """Returns a translator of raw text, as the program `translate` uses it.
+    """Returns the translator of raw text that the program `translate` uses.
 
     Raises:
-        UserError: If more translations are asked for than the beam holds.
+        UserError: If `n_best` exceeds the beam size.
     """
     if not 1 <= n_best <= decoding.beam_size:
         raise UserError(
@@ -95,21 +95,21 @@ def text_translator(
 
 
 def longest_source(model: Transformer) -> int:
-    """Returns how many source tokens are translated, EOS counted; the rest is cut."""
+    """Returns the maximum source length in tokens, including EOS; the rest is cut."""
     return min(MAX_SOURCE_LENGTH, model.sizes["learned_positions"] or MAX_SOURCE_LENGTH)
 
 
 @dataclasses.dataclass(frozen=True)
 class TrainedModel:
-    """A model from a model directory, ready to be used.
+    """A trained model from a model directory.
 
     Attributes:
-        model: With the checkpoint's weights.
-        vocabulary: The one it was trained with.
+        model: The model with the checkpoint's weights.
+        vocabulary: The vocabulary it was trained with.
         config: The settings of its run.
-        checkpoint: Where the weights came from.
-        step: Updates they had.
-        task: What its text looks like outside, and what scores it.
+        checkpoint: Directory of the checkpoint.
+        step: Number of updates at the checkpoint.
+        task: Converts text to and from the model's, and scores it.
     """
 
     model: Transformer
@@ -121,7 +121,7 @@ class TrainedModel:
 
     @property
     def checkpoint_name(self) -> str:
-        """The checkpoint's folders, as "averaged/step-1500"."""
+        """The checkpoint's folders, such as "averaged/step-1500"."""
         return f"{self.checkpoint.parent.name}/{self.checkpoint.name}"
 
 
@@ -131,12 +131,13 @@ def load_trained(
     """Returns the model of a run.
 
     Args:
-        model_dir: Of the run.
-        which: The checkpoint, as `ModelDir.find_checkpoint` takes it.
+        model_dir: Directory of the run.
+        which: The checkpoint; see `ModelDir.find_checkpoint`.
         task: Default: the task of the run's target language.
 
     Raises:
-        UserError: If a part is missing, damaged, or does not fit another.
+        UserError: If settings, vocabulary or checkpoint are missing or damaged, or do
+            not belong together.
     """
     config = model_dir.config()
     vocabulary = model_dir.vocabulary()
@@ -156,6 +157,6 @@ def check_fingerprint(
     if expected and expected != vocabulary.sha256:
         raise UserError(
             f"The checkpoint {path} was trained with another vocabulary: SHA-256 "
-            f"{expected[:12]}…, where the one given has {vocabulary.sha256[:12]}…. Its "
+            f"{expected[:12]}…, but this vocabulary has {vocabulary.sha256[:12]}…. Its "
             "ids would mean other words. Use the vocabulary.model of its own run."
         )

@@ -18,7 +18,7 @@ from t2t_keras.training.update import ReplicaUpdate
 
 
 def build_schedule(config: ExperimentConfig) -> WarmupInverseSquareRoot:
-    """Returns the paper's learning rate for the settings."""
+    """Returns the paper's learning-rate schedule for the settings."""
     return WarmupInverseSquareRoot(
         config.model.d_model,
         config.training.warmup_steps,
@@ -27,19 +27,19 @@ def build_schedule(config: ExperimentConfig) -> WarmupInverseSquareRoot:
 
 
 def build_optimizer(config: ExperimentConfig, model: keras.Model) -> SummedGradientAdam:
-    """Returns the paper's Adam on the paper's schedule, built for a model."""
-    # bfloat16 has float32's range; float16 has not, and small gradients vanish.
-    scaled = config.training.precision == "float16"
-    optimizer = paper_adam(build_schedule(config), dynamic_loss_scale=scaled)
+    """Returns the paper's Adam with the paper's schedule, built for a model."""
+    # Unlike bfloat16, float16 lacks float32's range: small gradients would vanish.
+    scales_loss = config.training.precision == "float16"
+    optimizer = paper_adam(build_schedule(config), dynamic_loss_scale=scales_loss)
     optimizer.build(model.trainable_variables)
     return optimizer
 
 
 def uses_xla(config: TrainingConfig) -> bool:
-    """Returns whether XLA compiles the step: where it is asked for and gains.
+    """Returns whether XLA compiles the step: if requested, and not slower.
 
-    On CPUs it has no fast bfloat16 product. TensorFlow's own is three times as fast
-    there as either's of float32 (benchmarks/README.md).
+    On CPUs, XLA has no fast bfloat16 matrix product. TensorFlow's is three times as
+    fast as float32 in either (benchmarks/README.md).
     """
     has_gpu = bool(tf.config.list_physical_devices("GPU"))
     return config.jit_compile and (has_gpu or config.precision != "bfloat16")
@@ -53,7 +53,15 @@ def build_stepper(
     *,
     packed: bool = False,
 ) -> Stepper:
-    """Returns what trains and evaluates the model; `packed` batches to train on."""
+    """Returns the stepper that trains and evaluates a model.
+
+    Args:
+        config: The training settings.
+        model: The model.
+        optimizer: None for a stepper that only evaluates.
+        strategy: Devices to compute on.
+        packed: Whether training batches are packed.
+    """
     update = ReplicaUpdate(
         model,
         optimizer,
@@ -68,18 +76,18 @@ def build_stepper(
 def loss_sums(
     stepper: Stepper,
     batches: EvaluationBatches,
-    batch_done: Callable[[], object] = lambda: None,
+    on_batch: Callable[[], object] = lambda: None,
 ) -> LossSums:
-    """Returns the loss sums of some batches, without dropout and smoothing.
+    """Returns the loss sums over batches, without dropout and label smoothing.
 
     Args:
         stepper: Evaluates the model.
-        batches: On which.
-        batch_done: Called after each batch.
+        batches: The batches.
+        on_batch: Called after each batch.
     """
     total = [0.0, 0.0, 0.0]
     for batch in batches:
         sums = stepper.evaluate(batch).losses
         total = [a + float(b) for a, b in zip(total, sums, strict=True)]
-        batch_done()
+        on_batch()
     return LossSums(*total)

@@ -16,18 +16,19 @@ from t2t_keras.runs import models
 from t2t_keras.text.padding import pad_sentences
 from t2t_keras.text.reading import TextReader
 
-# Most positions of one side in a batch, padding counted.
-_TOKENS_AT_ONCE = 4096
+# Maximum positions of one side in a batch, including padding.
+_TOKENS_PER_BATCH = 4096
 
 
 class PairScore(NamedTuple):
-    """How probable a model finds a target, given its source.
+    """Log probability of a target given its source.
 
     Attributes:
-        log_prob: Natural log of the probability of all target tokens, the end of the
-            sentence among them.
-        token_log_probs: The same of each token; they add up to `log_prob`.
-        cut: Whether a side was longer than the model reads, and its end ignored.
+        log_prob: Natural log of the probability of all target tokens, including the
+            end of the sentence.
+        token_log_probs: Log probability of each token; they add up to `log_prob`.
+        cut: Whether a side exceeded the model's maximum length, and its end was
+            ignored.
     """
 
     log_prob: float
@@ -40,7 +41,7 @@ def score_pairs(
     pairs: Sequence[tuple[str | bytes, str | bytes]],
     on_progress: Callable[[int], object] = lambda _: None,
 ) -> list[PairScore]:
-    """Returns the score of each pair, in their order.
+    """Returns the score of each pair, in order.
 
     Args:
         trained: The model.
@@ -49,7 +50,7 @@ def score_pairs(
     """
     adapter = trained.task.text_adapter(splits_words=True)
     reader = TextReader(trained.vocabulary, models.longest_source(trained.model))
-    read = [
+    tokenized = [
         (*reader.read(adapter.source(source)), *reader.read(target))
         for source, target in pairs
     ]
@@ -58,15 +59,15 @@ def score_pairs(
         functools.partial(target_log_probs, trained.model), input_signature=[ids, ids]
     )
     scores: dict[int, PairScore] = {}
-    lengths = [max(len(source), len(target)) for source, _, target, _ in read]
+    lengths = [max(len(source), len(target)) for source, _, target, _ in tokenized]
     for batch in batch_by_length(
-        range(len(read)), lengths.__getitem__, _TOKENS_AT_ONCE
+        range(len(tokenized)), lengths.__getitem__, _TOKENS_PER_BATCH
     ):
-        source_BS = pad_sentences([read[i][0] for i in batch])
-        target_BT = pad_sentences([read[i][2] for i in batch])
+        source_BS = pad_sentences([tokenized[i][0] for i in batch])
+        target_BT = pad_sentences([tokenized[i][2] for i in batch])
         log_probs_BT = compute(source_BS, target_BT)
         for row, i in enumerate(batch):
-            _, source_cut, target, target_cut = read[i]
+            _, source_cut, target, target_cut = tokenized[i]
             tokens = np.asarray(log_probs_BT[row, : len(target)], "float64").tolist()
             scores[i] = PairScore(sum(tokens), tuple(tokens), source_cut or target_cut)
         on_progress(len(batch))

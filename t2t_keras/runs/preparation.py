@@ -1,4 +1,4 @@
-"""Text into records: what the prepare program does, step by step."""
+"""Preparation of records: tokenizes training text and writes shards."""
 
 import dataclasses
 import os
@@ -49,30 +49,33 @@ def prepare(
     *,
     pairs_per_shard: int | None = None,
     workers: int | None = None,
-    say: Callable[[str], None],
+    log: Callable[[str], None],
 ) -> Manifest:
-    """Makes records of the training text, or what is missing of them.
+    """Writes records of the training text, or the shards that are missing.
 
     Args:
-        config: Which text, and how it is tokenized.
-        folder: Where the records go; made if it is not there.
-        pairs_per_shard: Pairs of text in a shard; as begun, or 500,000, if None.
-        workers: Processes that encode; as many as cores if None.
-        say: Takes a line for a person.
+        config: Corpus and tokenization settings.
+        folder: Directory of the records; created if missing.
+        pairs_per_shard: Pairs of text in a shard. Default: that of existing records,
+            or 500,000.
+        workers: Processes that tokenize. Default: one for each core.
+        log: Called with lines of progress and warnings.
 
     Raises:
-        UserError: If something given cannot be used, or is not what the folder
-            was begun with.
-        Interrupted: After SIGINT or SIGTERM; finished shards stay.
+        UserError: If a setting or a file cannot be used, or existing records in the
+            folder have other settings.
+        Interrupted: After SIGINT or SIGTERM; finished shards are kept.
     """
-    with reserve_folder(folder, _LOCK_FILE, refusal=_REFUSAL, log=say):
-        corpus = _open_corpus(config, say)
-        spec, vocabulary = _begun(config, folder, corpus, pairs_per_shard, say)
-        texts = _written_texts(folder, corpus)
+    with reserve_folder(folder, _LOCK_FILE, refusal=_REFUSAL, log=log):
+        corpus = _open_corpus(config, log)
+        spec, vocabulary = _open_or_begin_records(
+            config, folder, corpus, pairs_per_shard, log
+        )
+        texts = _write_texts(folder, corpus)
         with defer_signals() as signals:
 
             def shard_done(pace: Pace) -> None:
-                say(_progress(pace))
+                log(_progress(pace))
                 signals.check()
 
             shards = write_shards(
@@ -80,12 +83,12 @@ def prepare(
                 spec,
                 _interruptible(corpus.chunks("train"), signals),
                 vocabulary,
-                present=_present(folder, spec, say),
+                present=_find_complete_shards(folder, spec, log),
                 workers=workers or len(os.sched_getaffinity(0)),
                 on_progress=shard_done,
             )
         nothing = TokenizationReport(0, 0, 0, 0, 0)
-        report = sum((facts.report for facts in shards), nothing)
+        report = sum((shard.report for shard in shards), nothing)
         report.check_any_left(spec.max_length)
         manifest = Manifest(spec, report, tuple(shards), texts)
         write_text(folder / MANIFEST_FILE, manifest.to_json())
@@ -93,7 +96,7 @@ def prepare(
 
 
 def describe(manifest: Manifest) -> str:
-    """Returns what records hold, on two lines."""
+    """Returns the size of records and the pairs left out, on two lines."""
     report = manifest.report
     return (
         f"{report.pairs_kept:,} pairs in {len(manifest.shards)} shards: "
@@ -104,28 +107,28 @@ def describe(manifest: Manifest) -> str:
     )
 
 
-def _open_corpus(config: DataConfig, say: Callable[[str], None]) -> Corpus:
-    # Of text alone: a flagfile may name the records that are now made.
+def _open_corpus(config: DataConfig, log: Callable[[str], None]) -> Corpus:
+    # Text only: the flagfile may name the very records that are being written.
     corpus = corpora.build_corpus(dataclasses.replace(config, records=None))
     for split in corpus.splits.values():
         for warning in split.warnings:
-            say(f"warning: {warning}")
-    corpus.chunks("train")  # refuses a corpus without
+            log(f"warning: {warning}")
+    corpus.chunks("train")  # raises UserError without a train split
     return corpus
 
 
-def _begun(
+def _open_or_begin_records(
     config: DataConfig,
     folder: Path,
     corpus: Corpus,
     pairs_per_shard: int | None,
-    say: Callable[[str], None],
+    log: Callable[[str], None],
 ) -> tuple[RecordSpec, SubwordVocabulary]:
-    """Returns what is to be made here, now or since an earlier start."""
+    """Returns specification and vocabulary of the folder's records, old or new."""
     spec = read_spec(folder)
     if spec is None:
-        return _begin(config, folder, corpus, pairs_per_shard, say)
-    advice = "\nGive another --output, or the settings they were begun with."
+        return _begin_records(config, folder, corpus, pairs_per_shard, log)
+    advice = "\nGive another --output, or the settings they were started with."
     check_settings(
         spec.settings,
         spec.vocabulary_sha256,
@@ -138,8 +141,8 @@ def _begun(
             f"{folder} holds records of {spec.pairs_per_shard} pairs a shard, not "
             f"{pairs_per_shard}. Leave --pairs_per_shard out, or give another --output."
         )
-    learned = spec.settings["vocabulary_file"] is None and not config.vocabulary_file
-    if learned and spec.settings.get("mixture", []) != list(config.mixture):
+    learns = spec.settings["vocabulary_file"] is None and not config.vocabulary_file
+    if learns and spec.settings.get("mixture", []) != list(config.mixture):
         raise UserError(
             f"{folder} holds records whose vocabulary was learned with another "
             f"mixture: {spec.settings.get('mixture') or 'none'}, not "
@@ -148,23 +151,23 @@ def _begun(
     if corpus.splits["train"].fingerprint != spec.fingerprint:
         raise UserError(
             f"The corpus {corpus.name} is not the one that the records in {folder} "
-            "were begun with: its training text is another. Put the old text back, or "
-            "give another --output."
+            "were started with: its training text has changed. Put the old text back, "
+            "or give another --output."
         )
     return spec, open_vocabulary(folder, spec)
 
 
-def _begin(
+def _begin_records(
     config: DataConfig,
     folder: Path,
     corpus: Corpus,
     pairs_per_shard: int | None,
-    say: Callable[[str], None],
+    log: Callable[[str], None],
 ) -> tuple[RecordSpec, SubwordVocabulary]:
     if not config.vocabulary_file:
-        say(f"learning {config.vocabulary_size:,} subwords …")
-    # Of a mixture's further parts nothing but the vocabulary is learned here.
-    parts = () if config.vocabulary_file else open_parts(config, say)
+        log(f"learning {config.vocabulary_size:,} subwords …")
+    # Only the vocabulary is learned from the other parts of a mixture.
+    parts = () if config.vocabulary_file else open_parts(config, log)
     vocabulary = corpora.build_vocabulary(config, corpus, parts)
     train = corpus.splits["train"]
     spec = RecordSpec(
@@ -182,8 +185,11 @@ def _begin(
     return spec, vocabulary
 
 
-def _written_texts(folder: Path, corpus: Corpus) -> dict[str, str]:
-    """Keeps dev and test set beside the records, so that a folder is all one needs."""
+def _write_texts(folder: Path, corpus: Corpus) -> dict[str, str]:
+    """Copies dev and test set next to the records and returns their SHA-256.
+
+    Training then needs only this folder.
+    """
     hashes = {}
     for split in ("dev", "test"):
         if split not in corpus.splits:
@@ -192,7 +198,7 @@ def _written_texts(folder: Path, corpus: Corpus) -> dict[str, str]:
         paths = text_files(folder, split)
         for side, path in enumerate(paths):
             lines = (line for chunk in chunks for line in chunk[side])
-            # A line break within a sentence would put the two sides out of step.
+            # A line break within a sentence would misalign the two sides.
             text = "".join(
                 f"{line.decode(errors='replace').replace(chr(10), ' ')}\n"
                 for line in lines
@@ -202,11 +208,11 @@ def _written_texts(folder: Path, corpus: Corpus) -> dict[str, str]:
     return hashes
 
 
-def _present(folder: Path, spec: RecordSpec, say: Callable[[str], None]):
-    present = find_intact_shards(folder, spec.num_shards, say)
-    if present:
-        say(f"{len(present)} of {spec.num_shards} shards are there and whole")
-    return present
+def _find_complete_shards(folder: Path, spec: RecordSpec, log: Callable[[str], None]):
+    shards = find_intact_shards(folder, spec.num_shards, log)
+    if shards:
+        log(f"{len(shards)} of {spec.num_shards} shards are complete already")
+    return shards
 
 
 def _progress(pace: Pace) -> str:
@@ -219,7 +225,7 @@ def _progress(pace: Pace) -> str:
 def _interruptible(
     chunks: Iterable[TextChunk], signals: DeferredSignals
 ) -> Iterator[TextChunk]:
-    """Yields chunks until a signal has arrived, which then raises `Interrupted`."""
+    """Yields chunks; raises `Interrupted` once a signal has arrived."""
     for chunk in chunks:
         signals.check()
         yield chunk

@@ -1,4 +1,4 @@
-"""A training run as a Python object: everything that the programs do with it.
+"""Training run as a Python object, with everything that the programs do.
 
 run = Run("runs/tiny", log=print)
 run.train(read_settings("configs/tiny.flags"))
@@ -27,27 +27,27 @@ from t2t_keras.text.normalization import normalize
 from t2t_keras.training.progress import OnRecord
 
 # Lines that are read, sorted by length, and translated together.
-_LINES_AT_ONCE = 1024
+_LINES_PER_CHUNK = 1024
 
 
 class Run:
     """A training run and its models, in a model directory.
 
-    The directory is that of the programs: a run that `python -m t2t_keras.train` began
-    can be continued here, and the other way round. Methods that use a model take
-    `checkpoint`: "averaged" (the mean made at the end of training, or else the latest),
-    "latest", "best", a step number, or a checkpoint's folder. A model is loaded once
-    for as long as calls name the same checkpoint.
+    The programs use the same directory: a run that `python -m t2t_keras.train` started
+    can be resumed here, and the reverse. Methods that use a model take `checkpoint`:
+    "averaged" (the average written at the end of training, or else the latest),
+    "latest", "best", a step number, or a checkpoint's folder. A model stays loaded
+    while calls name the same checkpoint.
 
     Args:
         path: The model directory. It need not exist before `train`.
-        task: What the text looks like outside the model, and what scores it. Default:
-            translation, or parsing where the settings ask for trees.
+        task: Converts text to and from the model's, and scores it. Default:
+            translation, or parsing if the target language is "tree".
         log: Called with lines of progress and warnings. Default: nothing is printed.
 
     Raises:
-        UserError: By all methods, if something given cannot be used. The message is
-            that of the programs: what, expected, received, and what to do.
+        UserError: By all methods, if an argument or a file cannot be used. The message
+            is that of the programs: what, expected, received, and what to do.
     """
 
     def __init__(
@@ -73,7 +73,7 @@ class Run:
 
     @property
     def settings(self) -> ExperimentConfig:
-        """The settings of a run that was started."""
+        """The settings of the run, once it has started."""
         return self.model_dir.config()
 
     def train(
@@ -105,7 +105,7 @@ class Run:
         self._forget()
         if finished is None:
             raise UserError(
-                "Run.train is for one process, and this is a further worker of a "
+                "Run.train is for one process, and this is one of several workers of a "
                 "cluster. Start all workers with python -m t2t_keras.train."
             )
         return finished
@@ -119,20 +119,20 @@ class Run:
         beam_size: int | None = None,
         alpha: float | None = None,
     ) -> Iterator[TranslatedLine]:
-        """Yields the translations of each line, in their order.
+        """Yields the translations of each line, in order.
 
-        Lines are read as they are needed, 1,024 at a time, so that a stream of any
-        length can be translated. An empty line stays empty.
+        Lines are read on demand, 1,024 at a time, so that a stream of any length can
+        be translated. An empty line stays empty.
 
         Args:
-            lines: Text, a sentence each.
-            n_best: Translations of each line, best first.
-            checkpoint: Which weights.
+            lines: Text, one sentence a line.
+            n_best: Number of translations of each line, best first.
+            checkpoint: The weights to use.
             beam_size: Default: the run's own.
             alpha: Strength of the length penalty. Default: the run's own.
         """
         translator = self._translator(checkpoint, beam_size, alpha, n_best)
-        batches = chunks(iter(lines), _LINES_AT_ONCE)
+        batches = chunks(iter(lines), _LINES_PER_CHUNK)
         return itertools.chain.from_iterable(map(translator.translate, batches))
 
     def score(
@@ -142,11 +142,11 @@ class Run:
         checkpoint: str = "averaged",
         on_progress: Callable[[int], object] = lambda _: None,
     ) -> list[PairScore]:
-        """Returns how probable the model finds each target, given its source.
+        """Returns the log probability of each target, given its source.
 
         Args:
             pairs: Source and target text.
-            checkpoint: Which weights.
+            checkpoint: The weights to use.
             on_progress: Called with the number of pairs done since the last call.
         """
         return score_pairs(self.trained(checkpoint), list(pairs), on_progress)
@@ -164,13 +164,13 @@ class Run:
     ) -> EvaluationResult:
         """Translates and scores a split of the run's corpus, or files.
 
-        The result of a split is also kept in the model directory.
+        The result for a split is also saved in the model directory.
 
         Args:
-            source: Paths of files to translate. Default: the split.
+            source: Paths of files to translate. Default: those of the split.
             reference: Paths of files with the references.
             split: "train", "dev" or "test".
-            checkpoint: Which weights.
+            checkpoint: The weights to use.
             beam_size: Default: the run's own.
             alpha: Strength of the length penalty. Default: the run's own.
             on_progress: Called with the number of sentences done since the last call.
@@ -187,7 +187,7 @@ class Run:
             on_progress=on_progress,
         )
         if not source:
-            scoring.keep(self.model_dir, result)
+            scoring.save(self.model_dir, result)
         return result
 
     def average(
@@ -197,10 +197,10 @@ class Run:
         from_step: int | None = None,
         to_step: int | None = None,
     ) -> Path:
-        """Averages checkpoints, and returns the folder of the mean.
+        """Averages checkpoints and returns the folder of the averaged checkpoint.
 
         Args:
-            last: How many of the newest checkpoints in the range. Default: all.
+            last: Number of newest checkpoints in the range to average. Default: all.
             from_step: First step of the range. Default: 0.
             to_step: Last step of the range. Default: that of the newest checkpoint.
         """
@@ -221,7 +221,7 @@ class Run:
 
         Args:
             export_format: "text", for text in and out, or "ids", for token ids.
-            checkpoint: Which weights.
+            checkpoint: The weights to use.
             beam_size: Default: the run's own.
             alpha: Strength of the length penalty. Default: the run's own.
             **options: Fields of `ExportSettings`, such as `n_best` or `batch_sizes`.
@@ -238,18 +238,18 @@ class Run:
     def attention(
         self, source: str, target: str | None = None, *, checkpoint: str = "averaged"
     ) -> SentenceMaps:
-        """Returns what each head attends to in a sentence and its translation.
+        """Returns the attention maps of a sentence and its translation.
 
         Args:
             source: The sentence.
             target: Its translation. Default: the model's own.
-            checkpoint: Which weights.
+            checkpoint: The weights to use.
         """
         trained = self.trained(checkpoint)
         adapter = trained.task.text_adapter(splits_words=True)
         source = normalize(adapter.source(source))
         if target is None:
-            # As the model writes it: of a parser, symbols and not a tree.
+            # The model's own output: a parser's symbols, not a tree.
             translator = models.build_translator(
                 trained.model, trained.vocabulary, trained.config.decoding
             )
@@ -258,7 +258,7 @@ class Run:
         return maps
 
     def trained(self, checkpoint: str = "averaged") -> models.TrainedModel:
-        """Returns the model, its vocabulary and settings."""
+        """Returns the model with its vocabulary and settings."""
         path = self.model_dir.find_checkpoint(checkpoint)
         if self._trained is None or self._trained.checkpoint != path:
             self._forget()
@@ -281,7 +281,7 @@ class Run:
         return self._translators[key]
 
     def _decoding(self, beam_size: int | None, alpha: float | None) -> DecodingConfig:
-        return self.settings.decoding.changed(beam_size, alpha)
+        return self.settings.decoding.override(beam_size, alpha)
 
     def _forget(self) -> None:
         """Drops the loaded model, whose checkpoint may have changed."""

@@ -34,25 +34,26 @@ from t2t_keras.text.vocabulary import SubwordVocabulary
 from t2t_keras.training.step import computed_rows
 from t2t_keras.typing import BatchShape
 
-# Updates that see all pairs once: with fewer, each is nearly all the text there is.
+# Batches of an epoch below which a warning is logged: each would hold a large part of
+# all text.
 FEW_BATCHES = 10
 _PACKAGES = ("tensorflow", "keras", "tensorflow-text", "sentencepiece", "numpy")
 
 
 @dataclasses.dataclass(frozen=True)
 class RunData:
-    """What a run trains on and looks at.
+    """Training and evaluation data of a run.
 
     Attributes:
-        corpus: As text; of records, dev and test set alone.
-        fingerprint: Of the main corpus' training text.
-        mixture: What the run card keeps of each further part.
-        vocabulary: Of both languages.
-        train: The training pairs as ids.
-        dev: The dev pairs as ids, None if there are none.
-        batching: How the training pairs become batches.
-        summary: The same in numbers.
-        task: What the text looks like outside the model, and what scores it.
+        corpus: The corpus as text. With records, it holds only the dev and test sets.
+        fingerprint: Fingerprint of the main corpus' training text.
+        mixture: Run card entry of each other part of a mixture.
+        vocabulary: Shared vocabulary of both languages.
+        train: Token ids of the training pairs.
+        dev: Token ids of the dev pairs, or None without a dev set.
+        batching: Groups the training pairs into batches.
+        summary: Number of pairs, batches and tokens.
+        task: Converts text to and from the model's, and scores it.
     """
 
     corpus: Corpus
@@ -75,30 +76,30 @@ def prepare_data(
     writes: bool = True,
     num_replicas: int = 1,
 ) -> RunData:
-    """Opens the corpus, learns or loads the vocabulary, and encodes the text.
+    """Opens the corpus, learns or loads the vocabulary, and tokenizes the text.
 
     Args:
         config: The settings.
-        model_dir: Of the run.
-        log: Called with lines for a person.
+        model_dir: Model directory of the run.
+        log: Called with lines of progress and warnings.
         task: Default: the task of the target language.
-        writes: Whether to write to the model directory; of several workers the
-            chief does, and the others come when it has.
-        num_replicas: Devices that share each batch, for the report of padding.
+        writes: Whether to write to the model directory. Of several workers only the
+            chief does; the others call this afterwards.
+        num_replicas: Devices that share each batch, to count padding.
 
     Raises:
-        UserError: If the model directory is of another run or another corpus, if
-            there is none and this process writes none, or if records are damaged or
-            of other settings.
+        UserError: If the model directory belongs to another run or corpus, if it is
+            missing and `writes` is False, or if records are damaged or have other
+            settings.
     """
     task = task or task_for(config.data.target_language)
     if model_dir.exists():
         model_dir.check_same(config)
     elif not writes:
         raise UserError(
-            f"The first worker has begun a run, but {model_dir.path} on "
-            f"{socket.gethostname()} has none (no {model_dir.flagfile.name} is there). "
-            "Give all workers one --model_dir in a folder that all of them share."
+            f"The first worker has started a run, but {model_dir.path} on "
+            f"{socket.gethostname()} has none ({model_dir.flagfile.name} is missing). "
+            "Give all workers the same --model_dir, in a folder that all of them share."
         )
     corpus = corpora.build_corpus(config.data, task=task)
     for split in corpus.splits.values():
@@ -106,43 +107,43 @@ def prepare_data(
             log(f"warning: {warning}")
     parts = mixing.open_parts(config.data, log, task)
     if config.data.records:
-        text = _from_records(config, model_dir, corpus)
+        text = _open_records(config, model_dir, corpus)
     else:
-        text = _from_text(config, model_dir, corpus, parts, log)
-    data = _run_data(config, corpus, text, parts, log, num_replicas, task)
+        text = _tokenize_text(config, model_dir, corpus, parts, log)
+    data = _build_run_data(config, corpus, text, parts, log, num_replicas, task)
     _check_mixture(data.mixture, model_dir)
     if not model_dir.exists():
-        # Nothing is written before all that was given has been found sound.
+        # Nothing is written before all settings and data have been checked.
         model_dir.path.mkdir(parents=True, exist_ok=True)
         data.vocabulary.save(model_dir.vocabulary_file)
-        model_dir.update_run_card(_first_facts(config, data))
+        model_dir.update_run_card(_initial_run_card(config, data))
     if not writes:
         return data
-    # Written last: it is what makes the directory a run. And written again where a
-    # run goes on, with more steps perhaps.
+    # The flagfile is written last, since it makes the directory one of a run. It is
+    # written again when a run resumes, perhaps with more steps.
     command = "python -m t2t_keras.train --flagfile="
     command += shlex.quote(str(model_dir.flagfile))
     model_dir.write_config(
         config,
-        f"Every setting of this run. Run it again, or go on with it:\n"
+        f"Every setting of this run. To resume it, or run it again:\n"
         f"{command} --model_dir={shlex.quote(str(model_dir.path))}",
     )
     return data
 
 
 def advice(config: ExperimentConfig, data: RunData) -> list[str]:
-    """Returns what is likely a mistake, though it can be trained on."""
+    """Returns warnings of likely mistakes that do not prevent training."""
     lines = []
-    known = (*moses_languages(), "tree")
+    languages = (*moses_languages(), "tree")
     for flag, effect in (
         ("source_language", ""),
         ("target_language", " Without them there is no tokenized BLEU."),
     ):
         language = getattr(config.data, flag)
-        if language not in known:
+        if language not in languages:
             lines.append(
                 f"--{flag}={language} is not a language code with tokenization rules: "
-                f"{', '.join(known)}.{effect}"
+                f"{', '.join(languages)}.{effect}"
             )
     pairs, size = data.summary.pairs, data.vocabulary.size
     if pairs < size:
@@ -160,14 +161,14 @@ def advice(config: ExperimentConfig, data: RunData) -> list[str]:
 
 
 class _MainText(NamedTuple):
-    """The main corpus: its training text's fingerprint, its vocabulary, its ids."""
+    """Training text of the main corpus: its fingerprint, vocabulary and token ids."""
 
     fingerprint: str
     vocabulary: SubwordVocabulary
     train: TokenizedCorpus
 
 
-def _from_text(
+def _tokenize_text(
     config: ExperimentConfig,
     model_dir: ModelDir,
     corpus: Corpus,
@@ -192,7 +193,7 @@ def _from_text(
     return _MainText(fingerprint, vocabulary, train)
 
 
-def _from_records(
+def _open_records(
     config: ExperimentConfig, model_dir: ModelDir, corpus: Corpus
 ) -> _MainText:
     folder = Path(config.data.records or "")
@@ -204,8 +205,8 @@ def _from_records(
         config.data,
         folder,
         advice="\nTrain with those settings, or make other records with "
-        "t2t_keras.prepare. What is left out of --dataset, --train_source and "
-        "--vocabulary_file is as in the records.",
+        "t2t_keras.prepare. --dataset, --train_source and --vocabulary_file can be "
+        "left out; the records determine them.",
     )
     _check_corpus(spec.corpus, spec.fingerprint, model_dir)
     vocabulary = open_vocabulary(folder, spec)
@@ -219,8 +220,8 @@ def _from_records(
 
 
 def _check_corpus(name: str, fingerprint: str, model_dir: ModelDir) -> None:
-    known = model_dir.run_card().get("corpus", {}).get("fingerprint")
-    if model_dir.exists() and known and known != fingerprint:
+    expected = model_dir.run_card().get("corpus", {}).get("fingerprint")
+    if model_dir.exists() and expected and expected != fingerprint:
         raise UserError(
             f"The corpus {name} is not the one that the run in "
             f"{model_dir.path} was started with: its training text has changed. Put "
@@ -229,10 +230,13 @@ def _check_corpus(name: str, fingerprint: str, model_dir: ModelDir) -> None:
 
 
 def _check_mixture(parts: Sequence[Mapping[str, Any]], model_dir: ModelDir) -> None:
-    """Refuses text of a part that has changed; which parts, the settings say."""
-    known = model_dir.run_card().get("corpus", {}).get("mixture", [])
-    for part, before in zip(parts, known, strict=False):
-        if model_dir.exists() and part["fingerprint"] != before["fingerprint"]:
+    """Raises `UserError` if the text of a part has changed.
+
+    Changed names and rates are found by the check of the settings.
+    """
+    expected_parts = model_dir.run_card().get("corpus", {}).get("mixture", [])
+    for part, expected in zip(parts, expected_parts, strict=False):
+        if model_dir.exists() and part["fingerprint"] != expected["fingerprint"]:
             raise UserError(
                 f"{part['name']} is not what the run in {model_dir.path} was started "
                 "with as a part of its mixture: its training text has changed. Put "
@@ -240,7 +244,7 @@ def _check_mixture(parts: Sequence[Mapping[str, Any]], model_dir: ModelDir) -> N
             )
 
 
-def _run_data(
+def _build_run_data(
     config: ExperimentConfig,
     corpus: Corpus,
     text: _MainText,
@@ -251,7 +255,7 @@ def _run_data(
 ) -> RunData:
     max_length = config.data.max_length
     vocabulary = text.vocabulary
-    train, mixture = mixing.mixed(text.train, parts, config.data, vocabulary)
+    train, mixture = mixing.mix(text.train, parts, config.data, vocabulary)
     report = train.report
     if report.dropped_over_long or report.dropped_empty:
         log(
@@ -259,10 +263,10 @@ def _run_data(
             f"tokens, {report.dropped_empty:,} with an empty side"
         )
     batching = corpora.build_batching_strategy(config.data, train, mixture)
-    rows_of = functools.partial(
+    count_rows = functools.partial(
         _computed_rows, num_replicas, config.training.max_tokens_per_replica
     )
-    summary = batching_summary(train, batching, rows_of)
+    summary = batching_summary(train, batching, count_rows)
     log(f"corpus {corpus.name}: {summary.describe()}")
     if mixture is not None:
         log(mixing.describe(parts, mixture))
@@ -277,7 +281,7 @@ def _run_data(
     return RunData(
         corpus,
         text.fingerprint,
-        mixing.facts(parts, mixture),
+        mixing.run_card_entries(parts, mixture),
         vocabulary,
         train,
         dev,
@@ -288,7 +292,7 @@ def _run_data(
 
 
 def _computed_rows(num_replicas: int, max_tokens: int | None, shape: BatchShape) -> int:
-    """Returns how many rows of a batch the devices compute, those added included."""
+    """Returns the rows that the devices compute for a batch, including padding rows."""
     return computed_rows(
         shape.rows,
         max(shape.source_bound, shape.target_bound),
@@ -297,8 +301,8 @@ def _computed_rows(num_replicas: int, max_tokens: int | None, shape: BatchShape)
     )
 
 
-def _first_facts(config: ExperimentConfig, data: RunData) -> dict[str, Any]:
-    """Returns what the run card says before the first step."""
+def _initial_run_card(config: ExperimentConfig, data: RunData) -> dict[str, Any]:
+    """Returns the run card before the first step."""
     return {
         "started": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
         "versions": {

@@ -24,8 +24,8 @@ from t2t_keras.runs.model_dir import ModelDir
 from t2t_keras.runs.tasks import TREES, CorpusScores, Task, task_for
 from t2t_keras.settings.config import DecodingConfig, ExperimentConfig
 
-# Longest sentence whose probability is asked for. Twice what is trained on, and
-# anything longer is left out and counted.
+# Maximum subwords of a pair's sides for perplexity: twice the default --max_length.
+# Longer pairs are left out and counted.
 _MAX_SCORED_LENGTH = 512
 
 
@@ -34,13 +34,13 @@ class TestSet:
     """Sentence pairs as text.
 
     Attributes:
-        name: Shown beside every score.
+        name: Name of the set, logged with every score.
         source: UTF-8 lines.
-        references: What they should become, as many.
-        warnings: What a person should know of, as lines that were left out.
+        references: The reference translation of each line.
+        warnings: Warnings for the user, for example of lines that were left out.
     """
 
-    __test__ = False  # not one of pytest's
+    __test__ = False  # not a test class of pytest
 
     name: str
     source: Sequence[bytes]
@@ -50,21 +50,22 @@ class TestSet:
 
 @dataclasses.dataclass(frozen=True)
 class EvaluationResult:
-    """What a model scored on a test set.
+    """Scores and translations of a model on a test set.
 
     Attributes:
-        name: Of the test set.
-        checkpoint: Where the weights came from, as "averaged/step-1500".
-        step: Updates the model had.
-        scores: sacreBLEU and chrF with their signatures; of a parser, EVALB's.
+        name: Name of the test set.
+        checkpoint: Folders of the checkpoint, such as "averaged/step-1500".
+        step: Number of updates at the checkpoint.
+        scores: sacreBLEU and chrF with their signatures; EVALB scores for a parser.
         tokenized: The paper's own metric; None for a language without a tokenizer.
-        perplexity: Per subword, of the references; None if all pairs are left out.
-        left_out: Pairs that perplexity is without: a side of them is longer than the
-            model's positions or than 512 subwords, or empty.
-        sources: The lines that were translated, UTF-8.
-        translations: Of every line, in order.
-        seconds: What translating took.
-        decoding: How it was searched.
+        perplexity: Perplexity of the references per subword; None if all pairs are
+            left out.
+        left_out: Number of pairs left out of perplexity: a side is empty, or longer
+            than 512 subwords or the model's positions.
+        sources: The source lines, UTF-8.
+        translations: The translation of every line, in order.
+        seconds: Time that translation took.
+        decoding: Settings of the beam search.
     """
 
     name: str
@@ -80,7 +81,7 @@ class EvaluationResult:
     decoding: DecodingConfig
 
     def describe(self) -> str:
-        """Returns the scores in words, a line each."""
+        """Returns the scores as text, a line each."""
         search = f"beam {self.decoding.beam_size}, alpha {self.decoding.alpha:g}"
         lines = [
             f"{self.name}: {len(self.translations):,} sentences, {self.checkpoint}, "
@@ -92,8 +93,8 @@ class EvaluationResult:
                 f"  tokenized BLEU {self.tokenized.bleu:.2f}  "
                 f"{self.tokenized.signature}"
             )
-        shown = "none" if self.perplexity is None else f"{self.perplexity:.3f}"
-        line = f"  perplexity per subword {shown}"
+        perplexity = "none" if self.perplexity is None else f"{self.perplexity:.3f}"
+        line = f"  perplexity per subword {perplexity}"
         if self.left_out:
             line += f"  without {self.left_out:,} pairs that are too long or empty"
         lines.append(line)
@@ -102,28 +103,28 @@ class EvaluationResult:
             lines.append(f"  {cut:,} sources were too long; their ends were cut off")
         return "\n".join(lines)
 
-    def facts(self) -> dict[str, Any]:
-        """Returns what the run card keeps of it."""
-        facts: dict[str, Any] = {
+    def as_dict(self) -> dict[str, Any]:
+        """Returns the result as the run card stores it, in JSON values."""
+        entry: dict[str, Any] = {
             "checkpoint": self.checkpoint,
             "step": self.step,
             "sentences": len(self.translations),
-            **self.scores.facts(),
+            **self.scores.as_dict(),
             "perplexity": self.perplexity,
             "perplexity_left_out": self.left_out,
             "decoding": dataclasses.asdict(self.decoding),
         }
         if self.tokenized is not None:
-            facts["tokenized_bleu"] = self.tokenized.bleu
-            facts["tokenized_bleu_signature"] = self.tokenized.signature
-        return facts
+            entry["tokenized_bleu"] = self.tokenized.bleu
+            entry["tokenized_bleu_signature"] = self.tokenized.signature
+        return entry
 
 
 def read_split(corpus: Corpus, split: str) -> TestSet:
-    """Returns all lines of a split of a corpus, those with an empty side too.
+    """Returns all lines of a split of a corpus, including those with an empty side.
 
     Raises:
-        UserError: If there is no such split, or nothing in it.
+        UserError: If the split is missing or empty.
     """
     source: list[bytes] = []
     references: list[str] = []
@@ -151,14 +152,14 @@ def read_test_set(
 
     Args:
         model_dir: Directory of the run.
-        split: "train", "dev" or "test"; not used where there are files.
-        source: Files to translate, one sentence a line, plain or .gz. A .tsv holds the
-            references as well, and for a parser a .mrg its trees.
+        split: "train", "dev" or "test"; ignored if `source` is set.
+        source: Files to translate, one sentence a line, plain or .gz. A .tsv also holds
+            the references; for a parser, a .mrg holds trees.
         reference: Files with the references.
         task: Default: the task of the run's target language.
 
     Raises:
-        UserError: If there is no such split, or a file cannot be used.
+        UserError: If the split is missing, or a file cannot be used.
     """
     config = model_dir.config()
     task = task or task_for(config.data.target_language)
@@ -180,18 +181,19 @@ def _check_files(paths: Sequence[str], language: str) -> None:
     trees = [path for path in paths if path.endswith((".mrg", ".mrg.gz"))]
     if trees and language != TREES:
         raise UserError(
-            f"{trees[0]} holds trees, and this model is no parser: it translates into "
-            f"{language!r}. Give text and its --reference, or a parser's --model_dir."
+            f"{trees[0]} holds trees, but this model is not a parser: it translates "
+            f"into {language!r}. Give text and its --reference, or a parser's "
+            "--model_dir."
         )
 
 
-def keep(model_dir: ModelDir, result: EvaluationResult) -> None:
+def save(model_dir: ModelDir, result: EvaluationResult) -> None:
     """Writes translations to the model directory and scores to the run card.
 
-    Scores of each sentence, as EVALB's, are written beside its translations. The result
-    of another search than the run's own is kept apart, by the search's name.
+    Scores of each sentence, such as EVALB's, are written to a second file. A result
+    with other search settings than the run's has them in its name.
     """
-    # By checkpoint too: the latest and the mean have the same step.
+    # The name has the checkpoint too: latest and averaged can have the same step.
     title = f"{result.name} {result.checkpoint}"
     if result.decoding != model_dir.config().decoding:
         title += f" beam {result.decoding.beam_size} alpha {result.decoding.alpha:g}"
@@ -201,22 +203,22 @@ def keep(model_dir: ModelDir, result: EvaluationResult) -> None:
     if result.scores.table:
         write_text(model_dir.translations / f"{name}.evalb", result.scores.table)
     scores = model_dir.run_card().get("scores", {})
-    model_dir.update_run_card({"scores": {**scores, title: result.facts()}})
+    model_dir.update_run_card({"scores": {**scores, title: result.as_dict()}})
 
 
-def flags_to_evaluate(config: ExperimentConfig) -> str:
-    """Returns the flags that `evaluate` needs besides, where there is no test set."""
+def evaluate_flags(config: ExperimentConfig) -> str:
+    """Returns the flags that `evaluate` also needs for a run without a test set."""
     if "test" in corpora.build_corpus(config.data, ("test",)).splits:
         return ""
     return " --source=FILE --reference=FILE"
 
 
-def as_answers(test_set: TestSet, task: Task) -> list[str]:
-    """Returns the references as answers look: of a parser, bracketed trees.
+def format_references(test_set: TestSet, task: Task) -> list[str]:
+    """Returns the references in the format of outputs: bracketed trees for a parser.
 
     Args:
-        test_set: Of a treebank, or of sentence pairs.
-        task: What the model was trained for.
+        test_set: Sentence pairs, possibly from a treebank.
+        task: Task of the run.
     """
     adapter = task.text_adapter(splits_words=False)
     return [
@@ -234,20 +236,20 @@ def score(
     cutoff_length: int | None = None,
     on_progress: Callable[[int], object] = lambda _: None,
 ) -> EvaluationResult:
-    """Translates a test set and returns what it scored.
+    """Translates a test set and returns its scores.
 
     Args:
         trained: The model.
-        test_set: What to translate, and what it should become.
-        decoding: How to search.
-        ascii_quotes: As `tokenized_bleu` takes it; sacreBLEU is not touched.
-        cutoff_length: As `Task.scorer` takes it.
+        test_set: Source lines and references.
+        decoding: Settings of the beam search.
+        ascii_quotes: See `tokenized_bleu`; sacreBLEU does not use it.
+        cutoff_length: See `Task.scorer`.
         on_progress: Called with the number of sentences done since the last call.
     """
     start_seconds = time.monotonic()
     language = trained.config.data.target_language
     score = trained.task.scorer(cutoff_length)
-    # The words of a test set's sentences are known: blanks are between them.
+    # Words in the sentences of a test set are already separated by blanks.
     translator = models.build_translator(
         trained.model,
         trained.vocabulary,
@@ -265,7 +267,7 @@ def score(
             hypotheses,
             test_set.references,
             language=language,
-            # The paper splits compounds for English-German alone.
+            # The paper splits compounds only for English-German.
             split_compounds=language == "de",
             ascii_quotes=ascii_quotes,
         )
@@ -286,10 +288,10 @@ def score(
 def perplexity(
     trained: models.TrainedModel, test_set: TestSet
 ) -> tuple[float | None, int]:
-    """Returns exp of the mean -log p of the references' subwords.
+    """Returns the perplexity of the references per subword, and the pairs left out.
 
-    And how many pairs are left out, for a side of them is too long or empty; None for
-    the first if no pair is left.
+    Pairs are left out if a side is too long or empty. The perplexity is None if no
+    pair is left.
     """
     references = [text.encode() for text in test_set.references]
     dataset = tf.data.Dataset.from_tensor_slices(

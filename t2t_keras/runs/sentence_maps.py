@@ -1,4 +1,4 @@
-"""Attention maps of sentences and their translations, by a run's model.
+"""Attention maps of sentences and their translations, computed by a run's model.
 
 Shapes: B batch, R layers of a stack, H heads, Q queries, C keys, S source length, T
 target length.
@@ -15,20 +15,20 @@ from t2t_keras.runs import models
 from t2t_keras.text.padding import pad_sentences, shift_right
 from t2t_keras.text.reading import TextReader
 
-# Most weights of a batch, over both stacks: 64 MB of float32.
-WEIGHTS_AT_ONCE = 1 << 24
+# Maximum attention weights of a batch, over both stacks: 64 MB of float32.
+MAX_WEIGHTS_PER_BATCH = 1 << 24
 
-# What the decoder is given before the first word; it has no piece of its own.
+# Name of the decoder's first input, which has no piece of its own.
 BEGIN = "<s>"
 
 
 class AttentionMap(NamedTuple):
-    """One kind of attention: who looks, at what, and how much.
+    """Weights of one kind of attention, with the tokens of queries and keys.
 
     Attributes:
-        queries: Q tokens that look.
-        keys: C tokens that are looked at.
-        weights: [R, H, Q, C] float; each query's add up to 1.
+        queries: Q tokens that attend.
+        keys: C tokens that are attended to.
+        weights: [R, H, Q, C] float; those of each query add up to 1.
     """
 
     queries: tuple[str, ...]
@@ -37,13 +37,14 @@ class AttentionMap(NamedTuple):
 
 
 class SentenceMaps(NamedTuple):
-    """The three kinds of attention of one sentence and its translation.
+    """Attention maps of one sentence and its translation, by kind.
 
     Attributes:
-        encoder: Source tokens look at source tokens.
-        decoder: Tokens already written look at those before them and at themselves.
-            The first of them is `BEGIN`; the end of the sentence is never written.
-        memory: The token that is being written looks at source tokens.
+        encoder: Encoder self-attention, from source tokens to source tokens.
+        decoder: Decoder self-attention, from the tokens written so far to themselves
+            and those before them. The first is `BEGIN`; the end of the sentence is
+            never an input.
+        memory: Cross-attention, from the token being written to source tokens.
     """
 
     encoder: AttentionMap
@@ -52,7 +53,7 @@ class SentenceMaps(NamedTuple):
 
 
 def kind_title(kind: str) -> str:
-    """Returns what people call a kind: a field of `SentenceMaps`."""
+    """Returns the title of a kind of attention, a field of `SentenceMaps`."""
     return {
         "encoder": "Encoder self-attention",
         "decoder": "Decoder self-attention",
@@ -65,18 +66,18 @@ def sentence_maps(
     target: Sequence[str],
     weights: Sequence[np.ndarray],
 ) -> SentenceMaps:
-    """Returns the maps of a sentence out of those of its row in a batch.
+    """Returns the maps of a sentence, without the padding of its batch.
 
     Args:
-        source: S tokens, the end of the sentence last.
-        target: T tokens, likewise.
-        weights: Of encoder, decoder and memory, as `AttentionMaps` has them, of one
-            sentence: [R, H, at least Q, at least C]. What is longer is padding.
+        source: S tokens, ending with the end of the sentence.
+        target: T tokens, ending with the end of the sentence.
+        weights: Weights of encoder, decoder and memory (see `AttentionMaps`) for one
+            sentence: [R, H, at least Q, at least C]. The rest is padding.
     """
     source, target = tuple(source), tuple(target)
-    # At each position the decoder reads the token before and writes its own.
-    written = (BEGIN, *target[:-1])
-    sides = (source, source), (written, written), (target, source)
+    # At each position the decoder reads the previous token and writes the next.
+    inputs = (BEGIN, *target[:-1])
+    sides = (source, source), (inputs, inputs), (target, source)
     return SentenceMaps(
         *(
             AttentionMap(queries, keys, part[:, :, : len(queries), : len(keys)])
@@ -101,8 +102,8 @@ class MapMaker:
         )
         self._vocabulary = trained.vocabulary
         self._reader = TextReader(trained.vocabulary, models.longest_source(model))
-        # How many weights there are of each pair of positions.
-        self._maps = 3 * model.sizes["num_layers"] * model.sizes["num_heads"]
+        # Attention weights for each pair of positions.
+        self._num_maps = 3 * model.sizes["num_layers"] * model.sizes["num_heads"]
 
     def __call__(
         self, sources: Sequence[str], targets: Sequence[str]
@@ -110,33 +111,34 @@ class MapMaker:
         """Yields the maps of each pair, and whether the end of a side was cut off.
 
         Args:
-            sources: As the model reads them: a parser's words with blanks between.
-            targets: As the model writes them, as many.
+            sources: Model input: for a parser, words separated by blanks.
+            targets: Model output for each source.
         """
-        read = [
+        tokenized = [
             (self._reader.read(source), self._reader.read(target))
             for source, target in zip(sources, targets, strict=True)
         ]
         pieces = self._vocabulary.pieces
-        for batch in _batch_pairs(read, self._maps):
+        for batch in _batch_pairs(tokenized, self._num_maps):
             source_BS = pad_sentences([source for (source, _), _ in batch])
             target_BT = pad_sentences([target for _, (target, _) in batch])
             maps = self._compute(source_BS, shift_right(target_BT))
             maps = [np.asarray(part) for part in maps]
             for row, ((source, cut), (target, target_cut)) in enumerate(batch):
                 weights = [part[row] for part in maps]
-                found = sentence_maps(pieces(source), pieces(target), weights)
-                yield found, cut or target_cut
+                of_pair = sentence_maps(pieces(source), pieces(target), weights)
+                yield of_pair, cut or target_cut
 
 
-def _batch_pairs(read: Sequence[Any], maps: int) -> Iterator[Sequence[Any]]:
-    """Yields pairs one after another, as many as their weights allow."""
+def _batch_pairs(pairs: Sequence[Any], num_maps: int) -> Iterator[Sequence[Any]]:
+    """Yields batches of consecutive pairs, within `MAX_WEIGHTS_PER_BATCH`."""
     batch: list[Any] = []
     longest = 0
-    for pair in read:
+    for pair in pairs:
         length = max(len(ids) for ids, _ in pair)
         longest = max(longest, length)
-        if batch and (len(batch) + 1) * longest**2 * maps > WEIGHTS_AT_ONCE:
+        weights = (len(batch) + 1) * longest**2 * num_maps
+        if batch and weights > MAX_WEIGHTS_PER_BATCH:
             yield batch
             batch, longest = [], length
         batch.append(pair)

@@ -1,7 +1,8 @@
-"""Task of a run: what its text looks like outside the model, and what scores it.
+"""Task of a run: conversion of text to and from the model's, and scoring.
 
-Translation is the default task. The target language "tree" makes it constituency
-parsing (section 6.3); for it alone the core imports the companion `parsing`.
+Translation is the default task. The target language "tree" selects constituency
+parsing (section 6.3), the only reason for which the core imports the companion
+`parsing`.
 """
 
 from collections.abc import Callable, Sequence
@@ -17,62 +18,62 @@ TREES = "tree"
 
 
 class CorpusScores(Protocol):
-    """The scores of what a model made of a test set."""
+    """Scores of a model's outputs on a test set."""
 
     @property
     def headline(self) -> tuple[str, float]:
-        """The name of the score that matters most, and its value, 0 to 100."""
+        """Name and value, 0 to 100, of the main score."""
         ...
 
     @property
     def table(self) -> str:
-        """The scores of each sentence, to be kept in a file; "" if there are none."""
+        """The scores of each sentence, for a file; "" if there are none."""
         ...
 
     def lines(self) -> list[str]:
-        """Returns all scores in words, with what it takes to get them again."""
+        """Returns all scores as text, with the signatures to reproduce them."""
         ...
 
-    def facts(self) -> dict[str, Any]:
-        """Returns what the run card keeps: plain JSON."""
+    def as_dict(self) -> dict[str, Any]:
+        """Returns the scores as the run card stores them, in JSON values."""
         ...
 
 
-# Takes sources, outputs of the model and references, as many of each.
+# Takes sources, outputs of the model and references, the same number of each.
 Scorer = Callable[[Sequence[str], Sequence[str], Sequence[str]], CorpusScores]
 
 
 class Task(Protocol):
-    """What differs between tasks: reading trees, text outside the model, scores."""
+    """Everything that differs between tasks: reading trees, text conversion, scores."""
 
     @property
     def read_trees(self) -> TreeReader | None:
-        """Makes sentence pairs of bracketed trees; None where there are no trees."""
+        """Function that converts bracketed trees to pairs; None without trees."""
         ...
 
     def text_adapter(self, *, splits_words: bool) -> TextAdapter:
-        """Returns how lines become sources, and the model's text answers.
+        """Returns the conversion of lines to sources, and of outputs to answers.
 
         Args:
             splits_words: Whether lines are raw text whose words a parser must split,
-                rather than words with blanks between them.
+                rather than words separated by blanks.
         """
         ...
 
     def scorer(self, cutoff_length: int | None = None) -> Scorer:
-        """Returns what scores the model's answers.
+        """Returns the function that scores the model's answers.
 
         Args:
-            cutoff_length: Most words of a sentence in EVALB's second summary. Default:
-                EVALB's own.
+            cutoff_length: Maximum words of a sentence in EVALB's second summary.
+                Default: EVALB's own.
 
         Raises:
-            UserError: If there is a cut-off, but no summary that it would cut.
+            UserError: If `cutoff_length` is set for a task without such a summary.
         """
         ...
 
 
-class Translation:
+class TranslationTask:
     """The task of a translator into a language: text in, text out.
 
     Args:
@@ -89,19 +90,19 @@ class Translation:
         return PlainTextAdapter()
 
     def scorer(self, cutoff_length: int | None = None) -> Scorer:
-        """Returns sacreBLEU and chrF, which need no sources."""
+        """Returns the function that computes sacreBLEU and chrF."""
         if cutoff_length is not None:
             raise UserError(
-                "--cutoff_length is of a parser's scores, and this model translates "
+                "--cutoff_length is for a parser's scores, but this model translates "
                 f"into {self._language!r}. Leave it out. Received: {cutoff_length}"
             )
         return lambda _, hypotheses, references: corpus_scores(hypotheses, references)
 
 
 def task_for(language: str) -> Task:
-    """Returns the task of a run with a target language."""
+    """Returns the task of a run, given its target language."""
     if language != TREES:
-        return Translation(language)
+        return TranslationTask(language)
     from t2t_keras.parsing.task import Parsing
 
     return Parsing()

@@ -1,4 +1,4 @@
-"""A training run from corpus to last checkpoint, or on from where it stopped."""
+"""Training run from corpus to last checkpoint, new or resumed."""
 
 import dataclasses
 import hashlib
@@ -37,8 +37,8 @@ from t2t_keras.training.strategy import is_chief, num_processes, worker_number
 from t2t_keras.training.watchdog import Watchdog
 from t2t_keras.typing import Batch
 
-# Rows of the matrix products that the ceiling is measured with: as many as tokens in
-# a large batch.
+# Rows of the matrix products that measure the ceiling: about the tokens of a large
+# batch.
 _CEILING_ROWS = 8192
 
 
@@ -51,22 +51,21 @@ def train(
     task: Task | None = None,
     on_record: OnRecord = lambda step, values: None,
 ) -> None:
-    """Trains until `train_steps`, in a new model directory or on in an old one.
+    """Trains until `train_steps`, in a new model directory or resuming in an old one.
 
     Args:
         config: The settings.
-        model_dir: Where everything is kept; of several workers all see it, and the
-            chief alone writes.
-        strategy: What `set_up_devices` returned. Default: one device.
-        log: Called with each line of progress, on the chief, and each warning.
+        model_dir: Directory of the run. All workers read it; only the chief writes.
+        strategy: Strategy from `set_up_devices`. Default: one device.
+        log: Called with lines of progress and warnings, on the chief only.
         task: Default: the task of the run's target language.
         on_record: Called with the step and the numbers of each record, by name.
 
     Raises:
-        UserError: If something given cannot be used; see the message.
-        Interrupted: After a signal, with everything saved if it could be.
-        tf.errors.OpError: If another worker is gone; `stopping_together` says it in
-            words for people.
+        UserError: If a setting or a file cannot be used; see the message.
+        Interrupted: After a signal, and after saving if that was possible.
+        tf.errors.OpError: If another worker is lost; `explain_lost_worker` turns it
+            into a `UserError`.
     """
     replicas: tf.distribute.Strategy = strategy or tf.distribute.get_strategy()
     chief = is_chief(replicas)
@@ -97,24 +96,24 @@ def train(
         f"{replicas.num_replicas_in_sync} device(s), "
         f"{'XLA' if optimization.uses_xla(config.training) else 'no XLA'}"
     )
-    run = _Run(config, model_dir, data, progress, model, optimizer, replicas)
-    with chief_first(replicas):  # which sets damaged checkpoints aside
-        run.restore()
+    trainer = _Trainer(config, model_dir, data, progress, model, optimizer, replicas)
+    with chief_first(replicas):  # the chief moves damaged checkpoints aside
+        trainer.restore()
     check_agreement(
         replicas,
         config,
-        run.first_step,
+        trainer.first_step,
         data.vocabulary.sha256,
         data.summary,
         data.dev and hashlib.sha256(data.dev.lengths.tobytes()).hexdigest(),
     )
     if metrics:
-        metrics.cut_after(run.first_step)
-    run.train()
+        metrics.cut_after(trainer.first_step)
+    trainer.train()
 
 
-class _Run:
-    """A run in progress: what the loop calls back."""
+class _Trainer:
+    """Training of a run in this process, with the callbacks of the training loop."""
 
     def __init__(self, config, model_dir, data, progress, model, optimizer, strategy):
         self._config: ExperimentConfig = config
@@ -137,7 +136,7 @@ class _Run:
         self._schedule = optimization.build_schedule(config)
         self._watchdog = Watchdog(
             60 * config.training.watchdog_minutes,
-            model_dir.stacks_file_of(self._share.worker),
+            model_dir.stacks_file_for(self._share.worker),
         )
         self._evaluation = DevEvaluation(
             config,
@@ -147,7 +146,7 @@ class _Run:
             progress,
             self._watchdog.heartbeat,
             share=self._share,
-            shows=self._is_chief,
+            is_chief=self._is_chief,
         )
         self.first_step = 0
         self._first_position = DataPosition()
@@ -165,7 +164,7 @@ class _Run:
         )
 
     def restore(self) -> None:
-        """Goes on from the newest whole checkpoint, if there is one."""
+        """Restores the newest undamaged checkpoint, if there is one."""
         self._best_store.tidy()
         cost = self._model_dir.run_card().get("training_cost", {})
         state, warnings = self._store.restore_newest(cost.get("step", 0))
@@ -183,13 +182,13 @@ class _Run:
         self._meter = self._new_meter(
             TrainingCost(**state.cost), MeterSums(**state.unlogged)
         )
-        self._progress.log(f"going on from step {state.step:,}")
+        self._progress.log(f"resuming from step {state.step:,}")
 
     def train(self) -> None:
-        """Trains from where the run is to its last step."""
+        """Trains from the current step of the run to its last."""
         training = self._config.training
         if self.first_step >= training.train_steps:
-            self._progress.log(f"all {training.train_steps:,} steps are made already")
+            self._progress.log(f"all {training.train_steps:,} steps are done already")
             return
         self._batches = TrainingBatches(
             self._data.train,
@@ -203,9 +202,9 @@ class _Run:
         )
         if training.measure_ceiling:
             self._measure_ceiling()
-        spent = self._meter.cost.seconds
+        seconds_before = self._meter.cost.seconds
         with self._watchdog, profiler:
-            self._rehearse()
+            self._compile_steps()
             train_loop(
                 self._stepper,
                 self._batches,
@@ -223,33 +222,33 @@ class _Run:
                     load_batch=lambda step: self._batches.whole_batch(
                         step - 1 - self.first_step
                     ),
-                    load_metadata=self._facts,
+                    load_metadata=self._describe_failed_update,
                 ),
                 meter=self._meter,
                 progress=self._progress,
             )
-        seconds = self._meter.cost.seconds - spent
+        seconds = self._meter.cost.seconds - seconds_before
         self._progress.log(f"trained for {as_duration(seconds)}")
 
-    def _rehearse(self) -> None:
-        """Compiles and tries every shape; without XLA the largest is enough."""
+    def _compile_steps(self) -> None:
+        """Compiles and tries every batch shape; without XLA the largest is enough."""
         shapes = self._data.batching.shapes
         compiles = optimization.uses_xla(self._config.training)
 
-        def to_train() -> Iterator[Batch]:
+        def padding_batches() -> Iterator[Batch]:
             for shape in reversed(shapes) if compiles else shapes[-1:]:
                 yield self._batches.padding_batch(shape)
                 self._watchdog.heartbeat()
 
         preflight(
             self._stepper,
-            to_train(),
-            self._evaluation.of_padding(),
+            padding_batches(),
+            self._evaluation.padding_batches(),
             self._progress.log,
             only_these=compiles,
             multi_worker=num_processes(self._strategy) > 1,
         )
-        self._evaluation.rehearse()
+        self._evaluation.trace_search()
 
     def _hooks(self, profiler: StepProfiler) -> Hooks:
         def after_step(step: int, sums: object) -> None:
@@ -287,21 +286,21 @@ class _Run:
         }
 
     def _position(self, step: int) -> dict[str, int]:
-        """Returns where in the data the batch after a step is."""
+        """Returns the position in the data of the batch after a step."""
         position = self._batches.position_after(step - self.first_step)
         return dataclasses.asdict(position)
 
-    def _facts(self, step: int) -> dict[str, Any]:
-        """Returns what to keep of an update that could not be made."""
+    def _describe_failed_update(self, step: int) -> dict[str, Any]:
+        """Returns metadata to store with the batch of an update that failed."""
         return {
             "learning_rate": self._learning_rate(step),
             "position": self._position(step - 1),
-            # Of when it was noticed: some more updates may have been made by then.
+            # The norms at detection, which may be a few updates later.
             "weight_norms": norms_by_name(self._model.trainable_variables),
         }
 
     def _evaluate(self, step: int) -> dict[str, float]:
-        """Looks at the dev set; keeps the checkpoint if it is the best so far."""
+        """Evaluates on the dev set; saves a checkpoint if it is the best so far."""
         scores = self._evaluation.scores(step)
         self._scores = scores
         loss = scores.get("dev_loss", float("inf"))
@@ -320,7 +319,7 @@ class _Run:
         return saved
 
     def _write(self, store: CheckpointStore, step: int, best_loss: float) -> bool:
-        """Writes a checkpoint; a full disk is a warning, not the end of the run."""
+        """Writes a checkpoint; a full disk causes a warning, and the run continues."""
         if not self._is_chief:
             return True
         cost = self._meter.cost
@@ -336,22 +335,22 @@ class _Run:
             store.save(state)
         except OSError as error:
             self._progress.log(
-                f"warning: no checkpoint at step {step:,}: {error}. Training goes on; "
-                "the checkpoint before is kept."
+                f"warning: no checkpoint at step {step:,}: {error}. Training "
+                "continues; the previous checkpoint is kept."
             )
             return False
-        if store is self._store:  # what the next start looks for
-            self._note_cost(step, cost)
+        if store is self._store:  # a resumed run expects the newest step in it
+            self._record_cost(step, cost)
         return True
 
-    def _note_cost(self, step: int, cost: TrainingCost) -> None:
-        """Writes what the run has cost to its card (section 6.1's "training cost").
+    def _record_cost(self, step: int, cost: TrainingCost) -> None:
+        """Writes the training cost of section 6.1 to the run card.
 
-        The paper's estimate is time x devices x what a device can sustain: of that,
-        the ceiling is what was measured here.
+        The paper's estimate is time x devices x sustained FLOP/s of a device. The
+        measured ceiling replaces the last two factors.
         """
         devices = self._strategy.num_replicas_in_sync
-        facts = {
+        metadata = {
             "step": step,
             "hours": cost.seconds / 3600,
             "devices": devices,
@@ -361,6 +360,8 @@ class _Run:
             "paper_estimate_flops": self._ceiling and self._ceiling * cost.seconds,
         }
         try:
-            self._model_dir.update_run_card({"training_cost": facts})
+            self._model_dir.update_run_card({"training_cost": metadata})
         except OSError as error:
-            self._progress.log(f"warning: the run card lacks its cost: {error}")
+            self._progress.log(
+                f"warning: the training cost is not on the run card: {error}"
+            )

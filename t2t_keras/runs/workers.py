@@ -1,7 +1,7 @@
-"""Several processes that train one model: who goes first, and whether they agree.
+"""Coordination of several processes that train one model.
 
-The chief writes everything; the others only read what it wrote, so all of them need
-to see one model directory. With a single process nothing here does anything.
+The chief writes everything and the others read what it wrote, so all of them need
+access to one model directory. With a single process, nothing here has an effect.
 """
 
 import contextlib
@@ -19,7 +19,7 @@ from t2t_keras.errors import UserError
 from t2t_keras.files.quiet import quiet_start_up
 from t2t_keras.files.signals import preserve_handlers
 from t2t_keras.settings.config import RESUMABLE, ExperimentConfig, TrainingConfig
-from t2t_keras.settings.flags import flat
+from t2t_keras.settings.flags import flatten
 from t2t_keras.training.strategy import (
     build_strategy,
     is_chief,
@@ -28,9 +28,9 @@ from t2t_keras.training.strategy import (
     wait_for_all,
 )
 
-# Settings that may differ from run to run, but not from worker to worker: they
-# decide when all of them have to do something together, and what.
-_TOGETHER = frozenset(
+# Settings that may change when a run resumes, but must be the same in all workers:
+# they determine the collective operations of the workers.
+_SAME_IN_ALL_WORKERS = frozenset(
     {
         "train_steps",
         "eval_steps",
@@ -40,11 +40,11 @@ _TOGETHER = frozenset(
     }
 )
 
-_OWN_PORTS = range(20_000, 32_768)
+_PORTS = range(20_000, 32_768)
 
-# What a process gets to hear whose partner in a collective is gone. Anything else is
-# its own: no memory, a file that cannot be read, an operation that is not there.
-_LOST_WORKER = (
+# Errors of a collective operation when another worker is lost. Other errors have a
+# cause in this process: out of memory, an unreadable file, a missing operation.
+_LOST_WORKER_ERRORS = (
     tf.errors.UnavailableError,
     tf.errors.AbortedError,
     tf.errors.CancelledError,
@@ -53,17 +53,17 @@ _LOST_WORKER = (
 
 
 def set_up_devices(config: TrainingConfig) -> tf.distribute.Strategy:
-    """Returns where to train. To be called before TensorFlow computes anything.
+    """Returns the strategy to train with. Call it before TensorFlow computes anything.
 
     Raises:
-        UserError: If there are not the devices, or not the cluster, that is asked for.
+        UserError: If the requested devices or the cluster are not available.
     """
     workers = num_workers()
     if config.strategy in (None, "multi_worker") and workers > 1:
         print(f"waiting for all {workers} workers …", file=sys.stderr, flush=True)
     try:
-        # In a cluster, TensorFlow takes SIGTERM for itself and does nothing: a worker
-        # that waits for another could only be killed.
+        # In a cluster, TensorFlow installs its own SIGTERM handler, which does nothing:
+        # a worker that waits for another could only be killed.
         with preserve_handlers(), quiet_start_up():
             strategy = build_strategy(config.strategy, config.cpu_devices)
             tf.config.list_logical_devices()
@@ -71,8 +71,9 @@ def set_up_devices(config: TrainingConfig) -> tf.distribute.Strategy:
         if workers == 1:
             raise
         raise UserError(
-            "The workers do not come together. See to it that nobody else has this "
-            f"one's port, and that the others can be reached. {_in_its_words(error)}"
+            "The workers cannot connect to each other. Make sure that no other process "
+            "uses this worker's port, and that the other workers can be reached. "
+            f"{_shorten_message(error)}"
         ) from error
     tf.config.experimental.enable_tensor_float_32_execution(config.tf32)
     return strategy
@@ -80,7 +81,7 @@ def set_up_devices(config: TrainingConfig) -> tf.distribute.Strategy:
 
 @contextlib.contextmanager
 def chief_first(strategy: tf.distribute.Strategy) -> Iterator[None]:
-    """Lets the chief do something, and the others only when it has done it."""
+    """Runs a `with` block on the chief first, then on the other workers."""
     chief = is_chief(strategy)
     if not chief:
         wait_for_all(strategy)
@@ -90,35 +91,35 @@ def chief_first(strategy: tf.distribute.Strategy) -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def stopping_together(strategy: tf.distribute.Strategy) -> Iterator[None]:
-    """Turns TensorFlow's word for a lost worker into one for people.
+def explain_lost_worker(strategy: tf.distribute.Strategy) -> Iterator[None]:
+    """Turns TensorFlow's error for a lost worker into a readable one.
 
-    What fails in this process itself stays as it is, for its traceback.
+    Errors of this process itself pass through unchanged, with their traceback.
 
     Raises:
-        UserError: If another worker is gone.
+        UserError: If another worker is lost.
     """
     try:
         yield
-    except _LOST_WORKER as error:
+    except _LOST_WORKER_ERRORS as error:
         if num_processes(strategy) == 1:
             raise
         raise UserError(
-            "Another worker stopped, or cannot be reached any more, so this one stops "
-            "too. Look at the others' last lines, and start all workers again with "
-            "the same command: they go on from the newest checkpoint. "
-            f"{_in_its_words(error)}"
+            "Another worker stopped or can no longer be reached, so this one stops "
+            "too. Look at the last lines of the other workers, and start all workers "
+            "again with the same command: they resume from the newest checkpoint. "
+            f"{_shorten_message(error)}"
         ) from error
 
 
-def leave(strategy: tf.distribute.Strategy) -> None:
-    """Waits for the others: nobody leaves while another may still ask after him.
+def wait_to_leave(strategy: tf.distribute.Strategy) -> None:
+    """Waits for all workers, since TensorFlow expects each to respond until the end.
 
-    The chief, who comes last, has everything done, and minds no one who is gone.
+    The chief arrives last. Its work is done, so it ignores workers that are lost.
     """
     try:
         wait_for_all(strategy)
-    except _LOST_WORKER:
+    except _LOST_WORKER_ERRORS:
         if not is_chief(strategy):
             raise
 
@@ -127,52 +128,52 @@ def check_agreement(
     strategy: tf.distribute.Strategy,
     config: ExperimentConfig,
     first_step: int,
-    *facts: object,
+    *values: object,
 ) -> None:
-    """Raises `UserError` if the workers are not about to do the same.
+    """Raises `UserError` if the workers differ in settings, step or other values.
 
     Args:
-        strategy: Of all of them.
-        config: The settings of this one.
-        first_step: Updates made so far, as this one's checkpoint has it.
-        *facts: What else has to be the same, as far as its `repr` goes.
+        strategy: Strategy of the cluster.
+        config: Settings of this worker.
+        first_step: Number of updates at this worker's checkpoint.
+        *values: Other values whose `repr` must be the same in all workers.
     """
     settings = {
         name: value
-        for name, value in flat(config).items()
-        if name not in RESUMABLE or name in _TOGETHER
+        for name, value in flatten(config).items()
+        if name not in RESUMABLE or name in _SAME_IN_ALL_WORKERS
     }
-    text = repr((sorted(settings.items()), first_step, facts))
+    text = repr((sorted(settings.items()), first_step, values))
     digest = hashlib.sha256(text.encode()).digest()
     if not wait_for_all(strategy, int.from_bytes(digest[:3], "big")):
         raise UserError(
-            "The workers are not about to do the same: their settings, their training "
-            f"text or their checkpoints differ. This one goes on from step "
-            f"{first_step:,}. Give all of them the same flags, the same text, and one "
-            "--model_dir that all of them see."
+            "The workers do not agree: their settings, training text or checkpoints "
+            f"differ. This one starts from step {first_step:,}. Give all of them the "
+            "same flags, the same text, and one --model_dir that all of them can read."
         )
 
 
-def _in_its_words(error: tf.errors.OpError) -> str:
-    """Returns what TensorFlow says, on one line and without names of graph nodes."""
+def _shorten_message(error: tf.errors.OpError) -> str:
+    """Returns TensorFlow's message on one line, without names of graph nodes."""
     text = re.sub(r"{{.*?}}", "", error.message)
     short = textwrap.shorten(text, 300, placeholder=" …")
-    return f"(TensorFlow's words for it are {type(error).__name__}: {short})"
+    return f"(TensorFlow reports {type(error).__name__}: {short})"
 
 
 def free_ports(count: int) -> list[int]:
-    """Returns ports of this machine that nobody listens to now.
+    """Returns ports of this machine that are free now.
 
-    They are below those that Linux, unless told otherwise, gives to whoever does not
-    mind which, and that might be given away before they are listened to.
+    They are below Linux' default range of ephemeral ports, which the system could give
+    to another process before the worker listens.
     """
-    found: list[int] = []
-    for port in random.SystemRandom().sample(_OWN_PORTS, len(_OWN_PORTS)):
+    ports: list[int] = []
+    for port in random.SystemRandom().sample(_PORTS, len(_PORTS)):
         with socket.socket() as each, contextlib.suppress(OSError):
             each.bind(("localhost", port))
-            found.append(port)
-        if len(found) == count:
-            return found
+            ports.append(port)
+        if len(ports) == count:
+            return ports
     raise UserError(
-        f"There are no {count} free ports from {_OWN_PORTS[0]} to {_OWN_PORTS[-1]}."
+        f"{count} free ports are needed, but {_PORTS[0]} to {_PORTS[-1]} have only "
+        f"{len(ports)}. Stop other processes that listen there."
     )

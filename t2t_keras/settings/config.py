@@ -1,15 +1,15 @@
-"""The settings of an experiment, as frozen values.
+"""Settings of an experiment, as frozen dataclasses.
 
-Every field is also a flag of the same name: its default, its help and its unit are
-written here and nowhere else. The defaults are the paper's base model and its
-training; `configs/` holds a flagfile for each run worth naming.
+Every field is also a flag of the same name. Its default, help text and unit are
+defined only here. The defaults are the paper's base model and its training; `configs/`
+has flagfiles for other runs.
 """
 
 import dataclasses
 from typing import Any
 
 from t2t_keras.errors import UserError
-from t2t_keras.settings.mixture import mixture_item
+from t2t_keras.settings.mixture import parse_mixture_item
 
 
 def setting(
@@ -23,11 +23,11 @@ def setting(
     """Returns a dataclass field with a default, a help text and legal values.
 
     Args:
-        default: Its value if nothing is said.
-        about: What it is, with its unit.
-        choices: All that it may be; empty for anything.
-        low: Of a number, the least it may be.
-        high: Of a number, the most it may be.
+        default: Default value.
+        about: Help text, with the unit.
+        choices: Allowed values; empty for any.
+        low: Minimum of a number.
+        high: Maximum of a number.
     """
     metadata = {"about": about, "choices": choices, "low": low, "high": high}
     return dataclasses.field(default=default, metadata=metadata)
@@ -35,7 +35,7 @@ def setting(
 
 @dataclasses.dataclass(frozen=True)
 class DataConfig:
-    """Data: what to train, tune and test on."""
+    """Data: training, dev and test sets, vocabulary and batches."""
 
     dataset: str | None = setting(
         None,
@@ -69,11 +69,10 @@ class DataConfig:
     )
     mixture: tuple[str, ...] = setting(
         (),
-        "Further training text beside the main corpus, comma-separated, each "
-        "with the rate at which it is seen: NAME:RATE (a dataset, a .tsv or "
-        ".mrg file, a folder of records) or SOURCE:TARGET:RATE. At rate 2 an "
-        "epoch has each pair twice, at 0.25 another quarter of the pairs each "
-        "time.",
+        "Training text in addition to the main corpus, comma-separated, each "
+        "with its rate: NAME:RATE (a dataset, a .tsv or .mrg file, a folder of "
+        "records) or SOURCE:TARGET:RATE. At rate 2 an epoch has each pair "
+        "twice, at 0.25 a different quarter of the pairs each time.",
     )
     dev_source: tuple[str, ...] = setting(
         (), "Files of the dev set in the source language."
@@ -89,12 +88,13 @@ class DataConfig:
     )
     records: str | None = setting(
         None,
-        "Folder of records made by t2t_keras.prepare, to train on instead of "
-        "text, with its vocabulary, dev and test set.",
+        "Folder of records from t2t_keras.prepare, to train on instead of "
+        "text, with their vocabulary, dev and test sets.",
     )
     vocabulary_file: str | None = setting(
         None,
-        "SentencePiece model to use instead of learning one (pad 0, eos 1, unk 2).",
+        "SentencePiece model to use instead of learning one. Its ids must be pad 0, "
+        "eos 1, unk 2.",
     )
     vocabulary_size: int = setting(
         37_000,
@@ -102,33 +102,33 @@ class DataConfig:
     )
     subwords: str = setting(
         "bpe",
-        "Method of learning subwords: bpe (byte-pair encoding), or unigram, the "
-        "nearest to the word pieces of the paper's EN-FR model.",
+        "Method of learning subwords: bpe (byte-pair encoding), or unigram, which "
+        "is closest to the word pieces of the paper's EN-FR model.",
         choices=("bpe", "unigram"),
     )
     max_length: int = setting(
         256,
-        "Longest sentence to train on, in tokens; longer pairs are left out.",
+        "Maximum length of a training sentence, in tokens; longer pairs are left out.",
         low=2,
     )
     batching: str = setting(
         "bucket",
-        "Method of filling batches: bucket, one pair a row beside pairs of "
+        "Method of filling batches: bucket, one pair a row with other pairs of "
         "similar length, as in the paper; or pack, several pairs a row, with "
         "less padding and one shape to compile.",
         choices=("bucket", "pack"),
     )
     max_shapes: int = setting(
         24,
-        "Most shapes of batches with --batching=bucket. More shapes pad less, "
-        "compile longer, and mix short and long sentences less.",
+        "Maximum number of batch shapes with --batching=bucket. More shapes pad "
+        "less, compile longer, and mix short and long sentences less.",
         low=1,
         high=1024,
     )
     tokens_per_batch: int = setting(
         25_000,
-        "Most source tokens, and most target tokens, in one update of all "
-        "devices together, padding included.",
+        "Maximum number of source tokens, and of target tokens, in one update on "
+        "all devices together, including padding.",
         low=2,
     )
 
@@ -140,13 +140,12 @@ class DataConfig:
                 f"{self.max_length}"
             )
         sources = *self.train_source, *self.dev_source, *self.test_source
-        parts = (mixture_item(item).names[0] for item in self.mixture)
+        parts = (parse_mixture_item(item).names[0] for item in self.mixture)
         for name in (*sources, *parts):
             if self.target_language != "tree" and name.endswith((".mrg", ".mrg.gz")):
                 raise UserError(
-                    f"{name} holds trees, and trees are what a parser learns. Give "
-                    "--target_language=tree beside it. "
-                    f"Received: {self.target_language}"
+                    f"{name} holds trees, which only a parser can learn from. Set "
+                    f"--target_language=tree. Received: {self.target_language}"
                 )
 
 
@@ -175,7 +174,7 @@ class ModelConfig:
     )
     attention_dropout_rate: float = setting(
         0.0,
-        "Rate of dropout of attention weights, from 0 to 0.99. The paper has it "
+        "Rate of dropout of attention weights, from 0 to 0.99. The paper uses it "
         "for parsing.",
         low=0,
         high=0.99,
@@ -187,7 +186,7 @@ class ModelConfig:
     )
     encoder_neighborhood: int | None = setting(
         None,
-        "r, an odd number of tokens that a token may attend to in the encoder "
+        "r, the odd number of tokens that a token may attend to in the encoder "
         "(section 4). Default: all.",
         low=1,
     )
@@ -200,8 +199,8 @@ class ModelConfig:
             )
         if (self.d_k is None or self.d_v is None) and self.d_model % self.num_heads:
             raise UserError(
-                "--d_model must be a multiple of --num_heads where --d_k and --d_v "
-                f"are not given. Received: {self.d_model} and {self.num_heads}"
+                "--d_model must be a multiple of --num_heads unless --d_k and --d_v "
+                f"are set. Received: {self.d_model} and {self.num_heads}"
             )
         if self.encoder_neighborhood and not self.encoder_neighborhood % 2:
             raise UserError(
@@ -212,10 +211,10 @@ class ModelConfig:
 
 @dataclasses.dataclass(frozen=True)
 class TrainingConfig:
-    """Training: how long, how fast, and what to keep."""
+    """Training: updates, devices, evaluation, checkpoints and log."""
 
     train_steps: int = setting(
-        100_000, "Number of updates in all. Paper: 100,000.", low=1
+        100_000, "Total number of updates. Paper: 100,000.", low=1
     )
     warmup_steps: int = setting(
         4_000, "Number of updates until the learning rate reaches its peak.", low=1
@@ -231,46 +230,46 @@ class TrainingConfig:
     )
     jit_compile: bool = setting(
         True,
-        "Whether XLA compiles the forward pass and the gradient; never for "
+        "Whether XLA compiles forward pass and gradient. It never does for "
         "bfloat16 on CPUs.",
     )
     precision: str = setting(
         "float32",
-        "Type of the computation: float32, bfloat16, or float16 with a dynamic "
-        "loss scale. Weights, softmax, loss, normalization and positions stay "
-        "float32.",
+        "Precision of the computation: float32, bfloat16, or float16 with a "
+        "dynamic loss scale. Weights, softmax, loss, layer normalization and "
+        "positional encoding stay float32.",
         choices=("float32", "bfloat16", "float16"),
     )
     tf32: bool = setting(
-        True, "Whether float32 products may use TensorFloat-32, on GPUs that have it."
+        True,
+        "Whether float32 matrix products may use TensorFloat-32, on GPUs that have it.",
     )
     strategy: str | None = setting(
         None,
         "Devices to train on: one, mirrored (all of this machine), or "
-        "multi_worker (as TF_CONFIG or Slurm describes). Default: all devices "
-        "that there are.",
+        "multi_worker (as TF_CONFIG or Slurm describes). Default: all devices.",
         choices=("one", "mirrored", "multi_worker"),
     )
     cpu_devices: int = setting(
         1,
-        "Number of devices to split the CPU into, to rehearse a run on several GPUs.",
+        "Number of devices to split the CPU into, to try out a run on several GPUs.",
         low=1,
     )
     max_tokens_per_replica: int | None = setting(
         None,
-        "Most source tokens, and most target tokens, that a device computes at "
-        "a time. A larger share of --tokens_per_batch is computed in several "
-        "parts (gradient accumulation). Default: no limit.",
+        "Maximum number of source tokens, and of target tokens, that a device "
+        "computes at a time. A larger part of --tokens_per_batch is computed in "
+        "several steps (gradient accumulation). Default: no limit.",
         low=2,
     )
     log_steps: int = setting(
         100,
-        "Updates between two records of loss and speed, each with its line; "
-        "shorter lines follow every few seconds.",
+        "Number of updates between two records of loss and speed, each with a log "
+        "line. Shorter lines are logged every few seconds.",
         low=1,
     )
     eval_steps: int = setting(
-        2_000, "Updates between two evaluations on the dev set.", low=1
+        2_000, "Number of updates between two evaluations on the dev set.", low=1
     )
     dev_bleu_sentences: int = setting(
         500,
@@ -278,17 +277,18 @@ class TrainingConfig:
         low=0,
     )
     save_steps: int = setting(
-        0, "Updates between two checkpoints; 0 for --save_minutes instead.", low=0
+        0,
+        "Number of updates between two checkpoints; 0 to use --save_minutes instead.",
+        low=0,
     )
     save_minutes: float = setting(
         10.0,
-        "Minutes between two checkpoints, where --save_steps is 0. Paper: 10.",
+        "Minutes between two checkpoints if --save_steps is 0. Paper: 10.",
         low=0,
     )
     keep_checkpoints: int = setting(
         20,
-        "Number of newest checkpoints to keep; 0 for all. The best one is kept "
-        "as well.",
+        "Number of newest checkpoints to keep; 0 for all. The best one is also kept.",
         low=0,
     )
     average_checkpoints: int = setting(
@@ -307,15 +307,15 @@ class TrainingConfig:
     )
     on_nonfinite: str = setting(
         "stop",
-        "Action after an update with a loss or gradient that is not finite, "
-        "which is never applied: stop, with its batch kept in the model "
-        "directory, or skip it.",
+        "Action after an update whose loss or gradient is not finite, which is "
+        "never applied: stop, and save its batch in the model directory; or skip "
+        "it.",
         choices=("stop", "skip"),
     )
     watchdog_minutes: float = setting(
         30.0,
         "Minutes without a step after which the stacks of all threads are "
-        "written down; 0 for never.",
+        "written to a file; 0 for never.",
         low=0,
     )
     profile_steps: str | None = setting(
@@ -325,8 +325,8 @@ class TrainingConfig:
     )
     measure_ceiling: bool = setting(
         False,
-        "Whether the speed of matrix products is measured at the start, to "
-        "report the share of it that training reaches. Takes some seconds.",
+        "Whether to measure the speed of matrix products at the start, to report "
+        "the fraction of it that training reaches. Takes a few seconds.",
     )
 
     def __post_init__(self):
@@ -336,8 +336,7 @@ class TrainingConfig:
         """Returns the updates to profile; empty for none.
 
         Raises:
-            UserError: If they are not two numbers, the first above 0 and the second
-                not below it.
+            UserError: If the setting is not two numbers from 1, in ascending order.
         """
         if self.profile_steps is None:
             return range(0)
@@ -345,15 +344,15 @@ class TrainingConfig:
         numbers = first.isdecimal() and last.isdecimal()
         if not (numbers and 0 < int(first) <= int(last)):
             raise UserError(
-                "--profile_steps must be the first and the last update to record, as "
-                f"100:110. Received: {self.profile_steps}"
+                "--profile_steps must be the first and the last update to record, such "
+                f"as 100:110. Received: {self.profile_steps}"
             )
         return range(int(first), int(last) + 1)
 
 
 @dataclasses.dataclass(frozen=True)
 class DecodingConfig:
-    """Decoding: how translations are searched for (section 6.1)."""
+    """Decoding: settings of the beam search (section 6.1)."""
 
     beam_size: int = setting(
         4, "Beam size: hypotheses kept at each step of the search; 1 is greedy.", low=1
@@ -361,14 +360,14 @@ class DecodingConfig:
     alpha: float = setting(0.6, "Strength of the length penalty, at least 0.", low=0)
     extra_length: int = setting(
         50,
-        "Number of tokens by which a translation may be longer than its source.",
+        "Maximum number of tokens that a translation has beyond its source's.",
         low=0,
     )
 
-    def changed(
+    def override(
         self, beam_size: int | None = None, alpha: float | None = None
     ) -> "DecodingConfig":
-        """Returns these settings with other values; None leaves a value as it is."""
+        """Returns these settings with other values; None keeps a value."""
         return DecodingConfig(
             self.beam_size if beam_size is None else beam_size,
             self.alpha if alpha is None else alpha,
@@ -378,7 +377,7 @@ class DecodingConfig:
 
 @dataclasses.dataclass(frozen=True)
 class ExperimentConfig:
-    """Everything that decides what a training run computes."""
+    """All settings of a training run."""
 
     data: DataConfig = DataConfig()
     model: ModelConfig = ModelConfig()
@@ -392,21 +391,22 @@ class ExperimentConfig:
                 "--learned_positions must be at least --max_length, or long sentences "
                 f"have no position. Received: {positions} and {self.data.max_length}"
             )
-        most = self.training.max_tokens_per_replica
-        if most is not None and most < self.data.max_length:
+        max_tokens = self.training.max_tokens_per_replica
+        if max_tokens is not None and max_tokens < self.data.max_length:
             raise UserError(
                 "--max_tokens_per_replica must be at least --max_length: a sentence "
-                f"pair is not divided. Received: {most} and {self.data.max_length}"
+                f"pair is not divided. Received: {max_tokens} and "
+                f"{self.data.max_length}"
             )
 
 
-# The paper's two models, and one for two cores and six minutes.
+# The paper's two models, and one that trains in six minutes on two cores.
 BASE = ModelConfig()
 BIG = ModelConfig(d_model=1024, d_ff=4096, num_heads=16, dropout_rate=0.3)
 TINY = ModelConfig(num_layers=2, d_model=128, d_ff=512, num_heads=4)
 
-# What may differ when a run goes on: it decides when to look and when to stop, not
-# what an update computes.
+# Settings that may change when a run resumes: they decide when to evaluate and when to
+# stop, not what an update computes.
 RESUMABLE = frozenset(
     {
         "dev_source",

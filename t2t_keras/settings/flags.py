@@ -1,4 +1,4 @@
-"""Settings as one mapping of names to values, as absl flags, and as flagfiles."""
+"""Conversion of settings to and from flat mappings, absl flags and flagfiles."""
 
 import csv
 import dataclasses
@@ -13,11 +13,11 @@ from typing import Any, get_args, get_type_hints
 from absl import flags
 
 from t2t_keras.errors import UserError, did_you_mean
-from t2t_keras.files.bundled import with_flagfiles
+from t2t_keras.files.bundled import expand_flagfiles
 from t2t_keras.settings.config import RESUMABLE, DataConfig, ExperimentConfig
-from t2t_keras.settings.mixture import with_absolute_names
+from t2t_keras.settings.mixture import make_names_absolute
 
-# Settings that decide the ids of records. A fingerprint identifies the text itself.
+# Settings that determine the ids of records. A fingerprint identifies the text itself.
 _RECORD_SETTINGS = (
     "dataset",
     "train_source",
@@ -33,7 +33,7 @@ _RECORD_SETTINGS = (
 
 
 def sections() -> dict[str, type]:
-    """Returns the section classes of an experiment by field name, in order."""
+    """Returns the section classes of `ExperimentConfig` by field name, in order."""
     hints = get_type_hints(ExperimentConfig)
     return {f.name: hints[f.name] for f in dataclasses.fields(ExperimentConfig)}
 
@@ -44,10 +44,10 @@ def value_type(section: type, name: str) -> type:
     for candidate in get_args(hint) or (hint,):
         if candidate in (str, int, float, bool):
             return tuple if Ellipsis in get_args(hint) else candidate
-    raise TypeError(f"{section.__name__}.{name} has no type a flag can have: {hint}")
+    raise TypeError(f"{section.__name__}.{name} has no type for a flag: {hint}")
 
 
-def flat(config: ExperimentConfig) -> dict[str, Any]:
+def flatten(config: ExperimentConfig) -> dict[str, Any]:
     """Returns every setting by name; names are unique over all sections."""
     return {
         field.name: getattr(getattr(config, section), field.name)
@@ -56,8 +56,8 @@ def flat(config: ExperimentConfig) -> dict[str, Any]:
     }
 
 
-def unflat(values: dict[str, Any]) -> ExperimentConfig:
-    """Returns the configuration that `flat` returned the values of."""
+def unflatten(values: dict[str, Any]) -> ExperimentConfig:
+    """Returns the configuration with these values; the inverse of `flatten`."""
     parts = {}
     for section, cls in sections().items():
         names = [field.name for field in dataclasses.fields(cls)]
@@ -66,8 +66,8 @@ def unflat(values: dict[str, Any]) -> ExperimentConfig:
 
 
 def differences(old: ExperimentConfig, new: ExperimentConfig) -> dict[str, Any]:
-    """Returns (old, new) values of settings that decide what an update computes."""
-    before, after = flat(old), flat(new)
+    """Returns (old, new) of changed settings that determine what an update computes."""
+    before, after = flatten(old), flatten(new)
     return {
         name: (before[name], after[name])
         for name in before
@@ -76,29 +76,29 @@ def differences(old: ExperimentConfig, new: ExperimentConfig) -> dict[str, Any]:
 
 
 def record_settings(config: DataConfig) -> dict[str, Any]:
-    """Returns the settings that a manifest of records keeps, as JSON restores them."""
+    """Returns the settings that a manifest of records contains, as JSON values."""
     values = {name: getattr(config, name) for name in _RECORD_SETTINGS}
     if config.train_source:
-        values["dataset"] = None  # the user's files take its place
+        values["dataset"] = None  # --train_source overrides it
     return {
         name: list(value) if isinstance(value, tuple) else value
         for name, value in values.items()
     }
 
 
-def with_absolute_paths(config: ExperimentConfig) -> ExperimentConfig:
-    """Returns the same settings, meaning the same files from any directory."""
+def make_paths_absolute(config: ExperimentConfig) -> ExperimentConfig:
+    """Returns the settings with absolute paths of all files."""
     paths: dict[str, Any] = {
         name: tuple(os.path.abspath(path) for path in value)
-        for name, value in flat(config).items()
+        for name, value in flatten(config).items()
         if name.endswith(("_source", "_target"))
     }
-    paths["mixture"] = tuple(map(with_absolute_names, config.data.mixture))
+    paths["mixture"] = tuple(map(make_names_absolute, config.data.mixture))
     for name in ("data_dir", "vocabulary_file", "records"):
-        value = flat(config)[name]
-        if value and "://" not in value:  # TFDS reads buckets too
+        value = flatten(config)[name]
+        if value and "://" not in value:  # TFDS also reads from cloud storage
             paths[name] = os.path.abspath(os.path.expanduser(value))
-    return unflat({**flat(config), **paths})
+    return unflatten({**flatten(config), **paths})
 
 
 def define_config_flags(flag_values: flags.FlagValues = flags.FLAGS) -> None:
@@ -109,11 +109,11 @@ def define_config_flags(flag_values: flags.FlagValues = flags.FLAGS) -> None:
 
 
 def accept_model_dir(flag_values: flags.FlagValues = flags.FLAGS) -> None:
-    """Defines --model_dir for a program that ignores it, out of its --help.
+    """Defines --model_dir for a program that ignores it, hidden from its --help.
 
-    Flagfiles for training name one.
+    Flagfiles for training may set it.
     """
-    about = "Ignored: flagfiles for training name it."
+    about = "Ignored; defined because flagfiles for training may set it."
     flags.DEFINE_string("model_dir", None, about, flag_values=flag_values)
 
 
@@ -139,10 +139,10 @@ def _define(
 
 
 def config_from_flags(flag_values: flags.FlagValues = flags.FLAGS) -> ExperimentConfig:
-    """Returns the configuration that the flags spell.
+    """Returns the configuration with the values of the flags.
 
     Raises:
-        UserError: If a value is not one of a setting's choices, or not a number.
+        UserError: If a value is not one of a setting's choices, or not finite.
     """
     check_settings_flags(flag_values)
     values: dict[str, Any] = {}
@@ -152,14 +152,13 @@ def config_from_flags(flag_values: flags.FlagValues = flags.FLAGS) -> Experiment
             if value_type(section, field.name) is tuple:
                 value = tuple(value or ())
             values[field.name] = value
-    return unflat(values)
+    return unflatten(values)
 
 
 def check_settings_flags(flag_values: flags.FlagValues = flags.FLAGS) -> None:
-    """Raises `UserError` if a setting has a value that it cannot have.
+    """Raises `UserError` if a setting has an invalid value.
 
-    Each is looked at by itself; `config_from_flags` also sees what does not go
-    together.
+    Checks each setting by itself; `config_from_flags` also checks combinations.
     """
     for section in sections().values():
         for field in dataclasses.fields(section):
@@ -180,31 +179,31 @@ def _check_value(field: dataclasses.Field, value: Any) -> None:
 
 
 def config_from_flagfile(path: str | Path) -> ExperimentConfig:
-    """Returns the configuration that a flagfile spells, with defaults for the rest.
+    """Returns the configuration in a flagfile, with defaults for other settings.
 
     Raises:
-        UserError: If the file is missing, or holds something that is no setting.
+        UserError: If the file is missing, or a line is not a valid setting.
     """
-    return config_from_arguments([f"--flagfile={path}"], of=str(path))
+    return config_from_arguments([f"--flagfile={path}"], source=str(path))
 
 
-def config_from_arguments(arguments: Sequence[str], of: str) -> ExperimentConfig:
-    """Returns the configuration that arguments spell, with defaults for the rest.
+def config_from_arguments(arguments: Sequence[str], source: str) -> ExperimentConfig:
+    """Returns the configuration in arguments, with defaults for other settings.
 
     Args:
-        arguments: As of `train`: settings, --model_dir, --flagfile.
-        of: Where they come from, for the message.
+        arguments: Arguments of `train`: settings, --model_dir, --flagfile.
+        source: Origin of the arguments, for the message.
 
     Raises:
-        UserError: If one of them is no setting, or has a value it cannot have.
+        UserError: If an argument is not a valid setting.
     """
     flag_values = flags.FlagValues()
     accept_model_dir(flag_values)
     define_config_flags(flag_values)
     try:
-        flag_values(["arguments", *with_flagfiles(arguments)])
+        flag_values(["arguments", *expand_flagfiles(arguments)])
     except (flags.Error, ValueError) as error:  # ValueError: --nojit_compile=1
-        raise UserError(f"{of}: {error}") from error
+        raise UserError(f"{source}: {error}") from error
     return config_from_flags(flag_values)
 
 
@@ -216,21 +215,20 @@ def read_settings(
     Args:
         flagfile: A file, or one that is installed with the package, such as
             "configs/tiny.flags". Default: the defaults of `train --help`.
-        **changes: Settings by the name of their flag, such as `train_steps=1000`.
+        **changes: Settings by name of their flag, such as `train_steps=1000`.
 
     Raises:
-        UserError: If the file is missing, or a setting is unknown or has a value that
-            it cannot have.
+        UserError: If the file is missing, or a setting is unknown or invalid.
 
     >>> read_settings("configs/big.flags", warmup_steps=8000).training.warmup_steps
     8000
     """
-    defaults = flat(ExperimentConfig())
+    defaults = flatten(ExperimentConfig())
     for name, value in changes.items():
         if name not in defaults:
             raise UserError(
                 f"There is no setting {name!r}.{did_you_mean(name, list(defaults))} "
-                "python -m t2t_keras.train --help lists all."
+                "python -m t2t_keras.train --help lists all settings."
             )
         if value is None and defaults[name] is not None:
             raise UserError(f"--{name} must have a value. Received: None")
@@ -238,13 +236,13 @@ def read_settings(
     for name, value in changes.items():
         if value not in (None, ()):
             arguments += _flag_lines(name, value)
-    config = config_from_arguments(arguments, of="settings")
+    config = config_from_arguments(arguments, source="settings")
     unset = {name: value for name, value in changes.items() if value in (None, ())}
-    return unflat({**flat(config), **unset})
+    return unflatten({**flatten(config), **unset})
 
 
-def given_settings(flag_values: flags.FlagValues = flags.FLAGS) -> list[str]:
-    """Returns the settings that were given, as arguments; defaults are not."""
+def explicit_settings(flag_values: flags.FlagValues = flags.FLAGS) -> list[str]:
+    """Returns the settings that the user set, as arguments, without defaults."""
     names = [f.name for cls in sections().values() for f in dataclasses.fields(cls)]
     return [
         flag_values[name].serialize()
@@ -254,11 +252,11 @@ def given_settings(flag_values: flags.FlagValues = flags.FLAGS) -> list[str]:
 
 
 def flagfile_text(config: ExperimentConfig, comment: str) -> str:
-    """Returns a flagfile that spells every setting, in sections.
+    """Returns a flagfile with every setting, in sections.
 
     Args:
-        config: What to write.
-        comment: Lines for the top; "# " is put before each.
+        config: The settings.
+        comment: Comment at the top, without "# ".
     """
     lines = [f"# {line}".rstrip() for line in comment.splitlines()]
     for section_name in sections():
@@ -282,58 +280,58 @@ def _flag_lines(name: str, value: Any) -> list[str]:
 
 
 def _check_writable(name: str, text: str) -> None:
-    """Raises `UserError` if a flagfile would not give the text back."""
+    """Raises `UserError` if the text would not be read back unchanged."""
     if text != text.strip() or "\n" in text or "\r" in text:
         raise UserError(
-            f"--{name} cannot be kept in the run's flagfile: {text!r} begins or ends "
-            "with a space, or holds a line break. Rename the file."
+            f"--{name} cannot be written to the run's flagfile: {text!r} begins or "
+            "ends with a space, or contains a line break. Rename the file."
         )
 
 
 def _comma_separated(values: Sequence[str]) -> str:
-    """Returns what absl's list flags read back: a line of CSV."""
+    """Returns a line of CSV, the format of absl's list flags."""
     line = io.StringIO()
     csv.writer(line, lineterminator="").writerow(values)
     return line.getvalue()
 
 
-def without_flag(name: str, arguments: Sequence[str]) -> list[str]:
-    """Returns arguments less a flag, given as --name=value or --name value."""
-    kept, skips = [], False
+def remove_flag(name: str, arguments: Sequence[str]) -> list[str]:
+    """Returns the arguments without --name=value or --name value."""
+    others, skips_next = [], False
     for argument in arguments:
-        if skips:
-            skips = False
+        if skips_next:
+            skips_next = False
         elif argument.lstrip("-") == name:
-            skips = True
+            skips_next = True
         elif not argument.lstrip("-").startswith(f"{name}="):
-            kept.append(argument)
-    return kept
+            others.append(argument)
+    return others
 
 
 def help_text(
-    usage: str, flag_values: flags.FlagValues, own: Sequence[str], sections_used: bool
+    usage: str, flag_values: flags.FlagValues, own: Sequence[str], with_config: bool
 ) -> str:
     """Returns the help of a program: its usage, its own flags, then the settings.
 
     Args:
-        usage: The program's docstring: what it does, with examples.
-        flag_values: Where its flags are defined.
-        own: Names of the flags that belong to the program alone.
-        sections_used: Whether to list the settings of an experiment too.
+        usage: The program's docstring, with examples.
+        flag_values: Values with definitions of the flags.
+        own: Names of the program's own flags.
+        with_config: Whether to list the settings of an experiment too.
     """
     lines = [usage.strip(), "", "Flags of this program", ""]
     for name in own:
-        lines += _described(name, flag_values)
-    if sections_used:
+        lines += _describe_flag(name, flag_values)
+    if with_config:
         for section in sections().values():
             lines += ["", (section.__doc__ or "").splitlines()[0], ""]
             for field in dataclasses.fields(section):
-                lines += _described(field.name, flag_values)
+                lines += _describe_flag(field.name, flag_values)
     lines += ["", "--flagfile=FILE reads flags from a file; --helpfull lists all."]
     return "\n".join(lines)
 
 
-def _described(name: str, flag_values: flags.FlagValues) -> list[str]:
+def _describe_flag(name: str, flag_values: flags.FlagValues) -> list[str]:
     flag = flag_values[name]
     default = flag.default
     if isinstance(default, bool):
@@ -341,6 +339,6 @@ def _described(name: str, flag_values: flags.FlagValues) -> list[str]:
     elif isinstance(default, list):
         default = ",".join(default)
     shown = "" if default in (None, "") else f" [{default}]"
-    # absl adds lines of its own to the help of a flag that may be repeated.
+    # absl adds its own lines to the help of a repeatable flag.
     about = textwrap.wrap(" ".join((flag.help or "").split()), 70)
     return [f"  --{name}{shown}", *(f"      {line}" for line in about)]

@@ -1,4 +1,4 @@
-"""The setting `--mixture`: further training corpora and their rates."""
+"""Parser of the setting `--mixture`: additional training corpora and their rates."""
 
 import os
 import re
@@ -7,21 +7,21 @@ from typing import NamedTuple
 
 from t2t_keras.errors import UserError
 
-# What holds both sides of its pairs in one file.
-_BOTH_SIDES = (".tsv", ".mrg", ".tsv.gz", ".mrg.gz")
-# TFDS names a version behind a colon.
+# Suffixes of files with both sides of their pairs.
+_TWO_SIDED_SUFFIXES = (".tsv", ".mrg", ".tsv.gz", ".mrg.gz")
+# TFDS separates a version with a colon.
 _VERSION = re.compile(r"(\d+|\*)\.(\d+|\*)\.(\d+|\*)")
-# A pair seen so often in an epoch is more likely a slip of the hand.
-_HIGHEST_RATE = 1000
+# A higher rate is more likely a typo.
+_MAX_RATE = 1000
 
 
 class MixtureItem(NamedTuple):
-    """One item of `--mixture`, as it was written.
+    """One item of `--mixture`.
 
     Attributes:
-        names: A dataset, a folder of records or a file of both sides; or else a source
-            file and a target file.
-        rate: How often each pair is seen, on average, in an epoch of the main corpus.
+        names: A dataset, a folder of records or a two-sided file; or a source file and
+            a target file.
+        rate: Mean number of times that each pair occurs in an epoch of the main corpus.
     """
 
     names: tuple[str, ...]
@@ -29,25 +29,26 @@ class MixtureItem(NamedTuple):
 
     @property
     def is_text(self) -> bool:
-        """Whether it names text files."""
-        return len(self.names) == 2 or self.names[0].endswith(_BOTH_SIDES)
+        """Whether the names are those of text files."""
+        return len(self.names) == 2 or self.names[0].endswith(_TWO_SIDED_SUFFIXES)
 
     @property
     def name(self) -> str:
-        """Its names as they were written."""
+        """The names as in the setting."""
         return ":".join(self.names)
 
 
-def mixture_item(text: str) -> MixtureItem:
+def parse_mixture_item(text: str) -> MixtureItem:
     """Returns an item of `--mixture`.
 
     Args:
-        text: `NAME:RATE` or `SOURCE:TARGET:RATE`; the rate as 2, 0.25 or 1/3.
+        text: `NAME:RATE` or `SOURCE:TARGET:RATE`, with a rate such as 2, 0.25 or 1/3.
 
     Raises:
-        UserError: If it is neither, or the rate is no number above 0, or above 1,000.
+        UserError: If the text has another format, or the rate is not a number above 0
+            and at most 1,000.
 
-    >>> mixture_item("more.en:more.de:1/4").rate
+    >>> parse_mixture_item("more.en:more.de:1/4").rate
     Fraction(1, 4)
     """
     *names, rate_text = text.split(":")
@@ -57,35 +58,35 @@ def mixture_item(text: str) -> MixtureItem:
     if not (1 <= len(names) <= 2 and all(names)):
         raise UserError(
             "An item of --mixture must be NAME:RATE (a dataset, a folder of records, a "
-            ".tsv or .mrg file) or SOURCE:TARGET:RATE (two text files), as in "
+            ".tsv or .mrg file) or SOURCE:TARGET:RATE (two text files), such as "
             f"more.en:more.de:0.25. Received: {text!r}"
         )
-    return MixtureItem(tuple(names), _rate(rate_text, text))
+    return MixtureItem(tuple(names), _parse_rate(rate_text, text))
 
 
-def _rate(rate_text: str, text: str) -> Fraction:
+def _parse_rate(rate_text: str, text: str) -> Fraction:
     try:
-        # As it was written: the float of 0.1 is a little more than a tenth.
+        # An exact fraction: the float 0.1 is slightly more than a tenth.
         rate = Fraction(rate_text)
     except (ValueError, ZeroDivisionError):
         rate = Fraction(0)
-    if not 0 < rate <= _HIGHEST_RATE:
+    if not 0 < rate <= _MAX_RATE:
         raise UserError(
-            "The rate of an item of --mixture must be a number above 0, at most "
-            f"{_HIGHEST_RATE}: how often each of its pairs is seen in an epoch, as 2, "
-            f"0.25 or 1/3. Received: {text!r}"
+            "The rate of an item of --mixture must be a number above 0 and at most "
+            f"{_MAX_RATE}, such as 2, 0.25 or 1/3: the number of times that an epoch "
+            f"has each of its pairs. Received: {text!r}"
         )
     return rate
 
 
-def with_absolute_names(text: str) -> str:
-    """Returns an item that means the same files from any directory."""
-    names, rate = mixture_item(text)
-    if holds_records(names[0]) or mixture_item(text).is_text:
+def make_names_absolute(text: str) -> str:
+    """Returns the item with absolute paths of its files."""
+    names, rate = parse_mixture_item(text)
+    if is_records_folder(names[0]) or parse_mixture_item(text).is_text:
         names = tuple(os.path.abspath(os.path.expanduser(name)) for name in names)
     return ":".join([*names, str(rate)])
 
 
-def holds_records(name: str) -> bool:
-    """Returns whether a name is a folder of records, not a dataset's."""
+def is_records_folder(name: str) -> bool:
+    """Returns whether a name is that of a folder of records, not of a dataset."""
     return os.path.isfile(os.path.join(name, "manifest.json"))

@@ -13,7 +13,7 @@ import tqdm
 from absl import app, flags, logging
 
 from t2t_keras.errors import UserError, did_you_mean
-from t2t_keras.files.bundled import with_flagfiles
+from t2t_keras.files.bundled import expand_flagfiles
 from t2t_keras.files.quiet import quiet_start_up
 from t2t_keras.files.signals import Interrupted, end_program_on_signal
 from t2t_keras.settings.config import DecodingConfig, ExperimentConfig
@@ -32,25 +32,25 @@ def run(
 ) -> None:
     """Parses the command line, calls `main`, and exits with its status.
 
-    Exit statuses: 0 done; 2 a flag is wrong, something the user gave cannot be used,
-    or a disk is full, said in one message; 130, 141 or 143 after a signal; 1 with a
-    traceback for anything else.
+    Exit status: 0 on success; 2 with one message if a flag or a file cannot be used or
+    a disk is full; 130, 141 or 143 after a signal; 1 with a traceback for any other
+    error.
 
     Args:
-        main: Does the work; flags are parsed when it is called.
-        usage: The program's docstring, shown by --help.
-        with_config: Whether the settings of an experiment are flags here too.
-        settings_used: Settings that the program uses where it uses only some.
-        own_devices: Whether `main` sets devices up, before it computes anything.
-        with_tensorflow: Whether `main` needs it; it is then imported, without the
-            noise that it makes.
-        takes_arguments: Whether `main` is called with what is given besides flags;
-            other programs refuse it.
-        check: Called as `main` is, but before TensorFlow is imported, which it must
-            not do either. Raises `UserError` if flags are wrong or do not go together.
+        main: Function that does the work, called after flags are parsed.
+        usage: The program's docstring, printed by --help.
+        with_config: Whether the settings of an experiment are flags of the program.
+        settings_used: Names of the settings to list, if the program uses only some.
+        own_devices: Whether `main` sets up devices, before it computes anything.
+        with_tensorflow: Whether `main` needs TensorFlow, which is then imported
+            quietly.
+        takes_arguments: Whether `main` takes the arguments other than flags. Without
+            it, such arguments are an error.
+        check: Called with the arguments of `main` before TensorFlow is imported, which
+            it must not import itself. Raises `UserError` for invalid flags.
     """
     if {"--help", "-help", "--h", "-h"} & set(sys.argv[1:]):
-        with _ending_with_the_reader():
+        with _exit_on_closed_output():
             module = sys.modules[main.__module__]
             own = [f.name for f in flags.FLAGS.get_key_flags_for_module(module)]
             print(help_text(usage, flags.FLAGS, [*own, *settings_used], with_config))
@@ -68,37 +68,37 @@ def run(
             check(*([argv[1:]] if takes_arguments else []))
             if with_tensorflow:
                 _import_tensorflow(look_at_devices=not own_devices)
-            with _ending_with_the_reader():
+            with _exit_on_closed_output():
                 status = main(argv[1:]) if takes_arguments else main()
             sys.exit(status or 0)
         except Interrupted as stop:
             print(stop, file=sys.stderr)
             sys.exit(128 + stop.signal_number)
         except (UserError, OSError) as error:
-            print(f"error: {_in_words(error)}", file=sys.stderr)
+            print(f"error: {_format_error(error)}", file=sys.stderr)
             sys.exit(2)
 
     end_program_on_signal()
-    app.run(guarded, flags_parser=_parsed)
+    app.run(guarded, flags_parser=_parse_flags)
 
 
 @contextlib.contextmanager
-def _ending_with_the_reader() -> Iterator[None]:
-    """Exits with status 141 if the reader of the output, `head` say, has enough."""
+def _exit_on_closed_output() -> Iterator[None]:
+    """Exits with status 141 if a reader, such as `head`, closes standard output."""
     try:
         yield
         print(end="", flush=True)
     except BrokenPipeError:
-        # Python would fail once more when it flushes at exit.
+        # Python would fail again when it flushes at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(128 + signal.SIGPIPE)
 
 
-def _parsed(argv: list[str]) -> list[str]:
-    """Returns what is given besides flags; ends the program if a flag is wrong."""
+def _parse_flags(argv: list[str]) -> list[str]:
+    """Returns the arguments other than flags; exits if a flag is invalid."""
     try:
-        rest = flags.FLAGS([argv[0], *with_flagfiles(argv[1:])])
-        # absl takes "nan" for a number within any bounds.
+        rest = flags.FLAGS([argv[0], *expand_flagfiles(argv[1:])])
+        # absl accepts "nan" as a number within any bounds.
         for name in flags.FLAGS:
             value = flags.FLAGS[name].value
             if isinstance(value, float) and not math.isfinite(value):
@@ -115,7 +115,7 @@ def _parsed(argv: list[str]) -> list[str]:
     sys.exit(2)
 
 
-def _in_words(error: UserError | OSError) -> str:
+def _format_error(error: UserError | OSError) -> str:
     if not isinstance(error, OSError) or error.filename is None:
         return str(error)
     return (
@@ -125,27 +125,27 @@ def _in_words(error: UserError | OSError) -> str:
 
 
 def _import_tensorflow(look_at_devices: bool) -> None:
-    """Imports what is slow and noisy, which --help need not wait for."""
+    """Imports TensorFlow quietly. It is slow, so --help does not wait for it."""
     with quiet_start_up():
         import tensorflow as tf
 
         if look_at_devices:
             tf.config.list_logical_devices()
-    # absl's programs log everything; TensorFlow's own notes are not for our users.
+    # absl's default is to log everything, including TensorFlow's internal messages.
     logging.set_verbosity(logging.ERROR)
     tf.get_logger().setLevel("ERROR")
 
 
 def log(text: str) -> None:
-    """Writes a line for a person to standard error."""
+    """Writes a line to standard error."""
     print(text, file=sys.stderr, flush=True)
 
 
-def required(name: str) -> str:
-    """Returns a flag's value.
+def require_flag(name: str) -> str:
+    """Returns the value of a required flag.
 
     Raises:
-        UserError: If it was not given.
+        UserError: If the flag is not set.
     """
     value = flags.FLAGS[name].value
     if not value:
@@ -153,7 +153,7 @@ def required(name: str) -> str:
     return value
 
 
-# What `define_model_flags` defines are the calling program's own flags.
+# Flags that `define_model_flags` defines belong to the calling program.
 flags.disclaim_key_flags()
 
 
@@ -166,8 +166,8 @@ class ModelFlags(NamedTuple):
     alpha: flags.FlagHolder
 
     def decoding(self, config: ExperimentConfig) -> DecodingConfig:
-        """Returns how a run decodes, with what the flags say instead."""
-        return config.decoding.changed(self.beam_size.value, self.alpha.value)
+        """Returns the decoding settings of a run, overridden by the flags."""
+        return config.decoding.override(self.beam_size.value, self.alpha.value)
 
 
 def define_model_flags(
@@ -183,15 +183,15 @@ def define_model_flags(
         flags.DEFINE_string(
             "checkpoint",
             "averaged",
-            "Checkpoint to use: averaged (the mean made at the end of training, or "
-            "else the latest), latest, best, a step number, or the folder of a "
+            "Checkpoint to use: averaged (the average written at the end of training, "
+            "or else the latest), latest, best, a step number, or the folder of a "
             "checkpoint.",
             flag_values=flag_values,
         ),
         flags.DEFINE_integer(
             "beam_size",
             None,
-            "Beam size: hypotheses kept at each step of the search. Default: as in "
+            "Beam size: hypotheses kept at each step of the search. Default: that of "
             "the run.",
             lower_bound=1,
             flag_values=flag_values,
@@ -199,7 +199,7 @@ def define_model_flags(
         flags.DEFINE_float(
             "alpha",
             None,
-            "Strength of the length penalty. Default: as in the run.",
+            "Strength of the length penalty. Default: that of the run.",
             lower_bound=0,
             flag_values=flag_values,
         ),
@@ -207,8 +207,8 @@ def define_model_flags(
 
 
 def progress_bar(total: int | None, unit: str) -> tqdm.tqdm:
-    """Returns a bar with an estimate of the time left; none if no one looks.
+    """Returns a progress bar, disabled if standard error is not a terminal.
 
-    Where the total is not known, it tells what is done and how fast.
+    Without a total it displays count and speed, but not the time left.
     """
     return tqdm.tqdm(total=total, unit=f" {unit}", disable=None, leave=False)

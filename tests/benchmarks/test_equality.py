@@ -53,5 +53,5 @@ def test_the_status_says_whether_anything_differs(tmp_path, capsys):
 def test_all_cases_are_settings_of_a_run():
     for case in CASES:
         flags = [*SHORT, "--train_source=a.tsv", *case.flags]
-        assert config_from_arguments(flags, of=case.name), case.name
+        assert config_from_arguments(flags, source=case.name), case.name
     assert len({case.name for case in CASES}) == len(CASES)

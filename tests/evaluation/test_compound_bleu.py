@@ -12,8 +12,8 @@ from t2t_keras.errors import UserError
 from t2t_keras.evaluation.compound_bleu import (
     moses_languages,
     split_at_hyphens,
+    straighten_quotes,
     tokenized_bleu,
-    with_ascii_quotes,
 )
 from tests.reference import bleu_np
 
@@ -260,7 +260,7 @@ def test_split_equals_a_scan_from_left_to_right(line):
 
 def test_quotes_made_straight():
     curly = "\u201ea\u201c \u201db\u201f \u201ac\u2018 d\u2019s \u201be \u00abf\u00bb"
-    assert with_ascii_quotes(curly) == "\"a\" \"b\" 'c' d's 'e \u00abf\u00bb"
+    assert straighten_quotes(curly) == "\"a\" \"b\" 'c' d's 'e \u00abf\u00bb"
 
 
 def test_signature_names_every_choice():

@@ -224,7 +224,7 @@ def test_batches_searched_at_once_come_back_in_their_places(vocabulary):
 
     # Each line by itself.
     sizes = {"max_source_length": 40, "tokens_per_batch": 1}
-    together = Translator(search, vocabulary, at_once=2, **sizes)
+    together = Translator(search, vocabulary, max_searches=2, **sizes)
     alone = Translator(plain, vocabulary, **sizes).translate(LINES[:4])
     assert len(plain.batches) == 4
     assert together.translate(LINES[:4]) == alone
@@ -234,7 +234,7 @@ def test_a_search_that_fails_ends_the_translation(vocabulary):
     def search(source):
         raise RuntimeError(f"no memory for {source.shape[0]} rows")
 
-    sizes = {"max_source_length": 40, "tokens_per_batch": 4, "at_once": 3}
+    sizes = {"max_source_length": 40, "tokens_per_batch": 4, "max_searches": 3}
     with pytest.raises(RuntimeError, match="no memory for 1 rows"):
         Translator(search, vocabulary, **sizes).translate(LINES)
 

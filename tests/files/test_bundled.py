@@ -6,7 +6,7 @@ import pytest
 
 from t2t_keras.errors import UserError
 from t2t_keras.files import bundled
-from t2t_keras.files.bundled import bundled_folder, matching_flagfiles, with_flagfiles
+from t2t_keras.files.bundled import bundled_folder, expand_flagfiles, matching_flagfiles
 from t2t_keras.settings.flags import config_from_flagfile
 
 
@@ -45,27 +45,27 @@ def test_a_bundled_flagfile_is_found_and_its_nested_one(ours):
     for form in ("--flagfile={}", "-flagfile={}", "--flagfile {}"):
         given = form.format("configs/deep/a.flags").split(" ")
         expected = ["--seed=1", "--d_model=64", "--d_ff=32", "--alpha=1"]
-        assert with_flagfiles(["--seed=1", *given, "--alpha=1"]) == expected, form
+        assert expand_flagfiles(["--seed=1", *given, "--alpha=1"]) == expected, form
 
 
 def test_the_working_directory_comes_first_for_nested_ones_too(ours, tmp_path):
     write(tmp_path / "here/configs/small.flags", "--d_model=8")
-    assert with_flagfiles(["--flagfile=configs/small.flags"]) == ["--d_model=8"]
+    assert expand_flagfiles(["--flagfile=configs/small.flags"]) == ["--d_model=8"]
     expected = ["--d_model=8", "--d_ff=32"]
-    assert with_flagfiles(["--flagfile=configs/deep/a.flags"]) == expected
+    assert expand_flagfiles(["--flagfile=configs/deep/a.flags"]) == expected
     write(tmp_path / "here/mine.flags", "--flagfile=configs/deep/b.flags")
     expected = ["--d_model=8", "--d_ff=16"]
-    assert with_flagfiles(["--flagfile=mine.flags"]) == expected
+    assert expand_flagfiles(["--flagfile=mine.flags"]) == expected
 
 
 def test_what_is_no_flagfile_stays_as_it_is(ours):
     arguments = ["a", "--x", "--flagfile=", "-y", "--", "--flagfile=configs/gone.flags"]
-    assert with_flagfiles(arguments) == [a for a in arguments if a != "--flagfile="]
+    assert expand_flagfiles(arguments) == [a for a in arguments if a != "--flagfile="]
 
 
 def test_a_missing_flagfile_is_looked_for_in_both_places(ours, tmp_path):
     with pytest.raises(UserError, match=r"no flagfile configs/smal\.flags") as caught:
-        with_flagfiles(["--flagfile=configs/smal.flags"])
+        expand_flagfiles(["--flagfile=configs/smal.flags"])
     message = str(caught.value)
     assert str(tmp_path / "here" / "configs" / "smal.flags") in message
     assert str(ours / "smal.flags") in message
@@ -84,10 +84,10 @@ def test_faults_of_flagfiles_are_told_by_name(ours, tmp_path):
         (str(here), "cannot be read"),
     ):
         with pytest.raises(UserError) as caught:
-            with_flagfiles([f"--flagfile={given}"])
+            expand_flagfiles([f"--flagfile={given}"])
         assert words in str(caught.value)
     with pytest.raises(UserError, match="--flagfile needs"):
-        with_flagfiles(["--flagfile"])
+        expand_flagfiles(["--flagfile"])
 
 
 def test_patterns_match_bundled_flagfiles_where_none_match_here(ours, tmp_path):

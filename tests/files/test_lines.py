@@ -12,17 +12,17 @@ from t2t_keras.errors import UserError
 from t2t_keras.files.lines import (
     CountedLines,
     chunks,
-    opened_input,
-    opened_output,
-    without_line_ends,
+    open_input,
+    open_output,
+    strip_line_ends,
 )
 
 TEXT = "a b\n\u2028 \x0b\r\n\nz".encode()
 
 
 def lines_of(path, **named):
-    with opened_input(str(path), **named) as file:
-        return list(without_line_ends(file))
+    with open_input(str(path), **named) as file:
+        return list(strip_line_ends(file))
 
 
 @pytest.mark.parametrize("name", ["text", "text.gz"])
@@ -68,7 +68,7 @@ def test_a_chunk_is_read_when_it_is_wanted():
 def test_a_file_appears_when_it_is_whole(tmp_path):
     path = tmp_path / "out.txt"
     path.write_text("old")
-    with opened_output(str(path)) as file:
+    with open_output(str(path)) as file:
         file.write("grün\u2028\n")
         assert path.read_text() == "old"
     assert path.read_bytes() == "grün\u2028\n".encode()
@@ -78,7 +78,7 @@ def test_a_file_appears_when_it_is_whole(tmp_path):
 def test_what_fails_halfway_leaves_the_old_file_alone(tmp_path):
     path = tmp_path / "out.txt"
     path.write_text("old")
-    with pytest.raises(RuntimeError), opened_output(str(path)) as file:
+    with pytest.raises(RuntimeError), open_output(str(path)) as file:
         file.write("half")
         raise RuntimeError
     assert path.read_text() == "old"
@@ -89,7 +89,7 @@ def test_an_output_that_cannot_be_written_is_refused(tmp_path):
     path = tmp_path / "missing" / "out.txt"
     with (
         pytest.raises(UserError, match=r"out\.txt cannot be written: No such"),
-        opened_output(str(path)),
+        open_output(str(path)),
     ):
         pass
 
@@ -98,13 +98,13 @@ def test_what_is_no_plain_file_is_written_to_and_not_replaced(tmp_path):
     pipe, link, real = tmp_path / "pipe", tmp_path / "link", tmp_path / "real"
     os.mkfifo(pipe)
     reader = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
-    with opened_output(str(pipe)) as file:
+    with open_output(str(pipe)) as file:
         file.write("into the pipe\n")
     assert os.read(reader, 99) == b"into the pipe\n" and pipe.is_fifo()
     os.close(reader)
     real.write_text("old")
     link.symlink_to(real)
-    with opened_output(str(link)) as file:
+    with open_output(str(link)) as file:
         file.write("new")
     assert link.is_symlink() and real.read_text() == "new"
 
@@ -113,7 +113,7 @@ def test_standard_output_is_utf8_with_plain_line_ends(monkeypatch):
     written = io.BytesIO()
     stream = io.TextIOWrapper(written, encoding="latin-1", newline="\r\n")
     monkeypatch.setattr(sys, "stdout", stream)
-    with opened_output("-") as file:
+    with open_output("-") as file:
         file.write("漢字\n")
     assert not stream.closed
     stream.flush()

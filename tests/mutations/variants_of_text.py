@@ -120,8 +120,8 @@ VARIANTS_OF_TEXT: tuple[Mutation, ...] = (
         "a translation goes to the next line",
         "t2t_keras.evaluation.translator",
         "Translator.translate",
-        "zip(batch, of_batch, strict=True)",
-        "zip(sorted(batch), of_batch, strict=True)",
+        "zip(batch, batch_hypotheses, strict=True)",
+        "zip(sorted(batch), batch_hypotheses, strict=True)",
     ),
     Mutation(
         "equal brackets count once",

@@ -30,7 +30,7 @@ def test_the_brackets_are_those_worked_out_by_hand(scores):
     # Found 3 + 4, right 3 + 4, the same 2 + 4; the last is no tree.
     name, f1 = scores.headline
     assert (name, f1) == ("F1", pytest.approx(100 * 6 / 7))
-    facts = json.loads(json.dumps(scores.facts()))
+    facts = json.loads(json.dumps(scores.as_dict()))
     assert facts["recall"] == facts["precision"] == pytest.approx(100 * 6 / 7)
     assert facts["tagging"] == pytest.approx(100 * 5 / 6)
     assert facts["complete_match"] == 50.0
@@ -56,11 +56,11 @@ def test_a_comma_taken_for_a_noun_costs_evalb_the_sentence_and_us_its_tag():
         ["(S (NP (NN a)) (X (NN b)))", "(S (NP (NN a) (NN ,)) (, b))"],
         ["(S (NP NN )NP NN )S", "(S (NP NN , )NP NN )S"],
     )
-    assert scores.facts()["errors"] == 1
-    assert scores.facts()["f1"] == pytest.approx(100 * 2 * 2 / (2 + 3))
+    assert scores.as_dict()["errors"] == 1
+    assert scores.as_dict()["f1"] == pytest.approx(100 * 2 * 2 / (2 + 3))
     expected = 100 * 2 * 4 / (4 + 5)
     assert scores.headline == ("F1", pytest.approx(expected))
-    assert scores.facts()["f1_with_right_tags"] == pytest.approx(expected)
+    assert scores.as_dict()["f1_with_right_tags"] == pytest.approx(expected)
     lines = scores.lines()
     assert lines[0].startswith("F1 80.00  ") and "without 1 sentences" in lines[0]
     assert lines[1].startswith("F1 88.89  ")
@@ -78,7 +78,7 @@ def test_long_sentences_are_in_the_first_summary_alone():
         [f"(S {'(NN a) ' * 41})", "(X (NN a))"],
         [f"(S {tags})S", "(S NN )S"],
     )
-    facts = scores.facts()
+    facts = scores.as_dict()
     assert facts["f1"] == 50.0
     assert facts["up_to_40_words"]["f1"] == 0.0
 
@@ -88,7 +88,7 @@ def test_the_cut_off_may_be_another():
     trees = ["(S (NN a) (NN b))", "(X (NN a) (NN b) (NN c))", f"(S{' (NN a)' * 4})"]
     symbols = ["(S NN NN )S", "(S NN NN NN )S", "(S NN NN NN NN )S"]
     scores = score_trees(["a b", "a b c", "a a a a"], trees, symbols, cutoff_length=3)
-    facts = scores.facts()
+    facts = scores.as_dict()
     assert facts["f1"] == pytest.approx(100 * 2 / 3)
     assert facts["up_to_3_words"]["f1"] == 50.0
     assert "up_to_40_words" not in facts
@@ -124,7 +124,7 @@ def test_a_perfect_parse_of_raw_brackets_is_perfect():
         "(VP (VBZ sleeps)) (. .))"
     ).format("-")
     for sentence in ("he ( Ann ) sleeps .", "he -LRB- Ann -RRB- sleeps ."):
-        facts = score_trees([sentence], [parse], [symbols]).facts()
+        facts = score_trees([sentence], [parse], [symbols]).as_dict()
         assert (facts["f1"], facts["valid"], facts["errors"]) == (100.0, 1, 0)
         assert facts["tagging"] == 100.0
 
@@ -136,6 +136,6 @@ def test_lines_with_an_empty_side_are_scored_in_their_places():
         [REFERENCES[2], "", REFERENCES[0]],
     )
     # A sentence without words is skipped; words without a right tree are an error.
-    facts = scores.facts()
+    facts = scores.as_dict()
     assert (facts["skipped"], facts["errors"], facts["valid"]) == (1, 1, 1)
     assert facts["f1"] == 100.0

@@ -9,7 +9,7 @@ import pytest
 from t2t_keras.reports.ablation.parameters import parameter_count
 from t2t_keras.reports.findings import CLAIMS
 from t2t_keras.reports.paper_figures import TABLE_3
-from t2t_keras.settings.flags import config_from_flagfile, flat
+from t2t_keras.settings.flags import config_from_flagfile, flatten
 from tests.reports.vocabularies import explaining_vocabularies
 
 ROOT = Path(__file__).parents[2]
@@ -26,13 +26,13 @@ def in_the_repository(monkeypatch) -> None:
 
 def lines() -> list[str]:
     """The table, worked out from the flagfiles."""
-    base = flat(config_from_flagfile("configs/table3/base.flags"))
+    base = flatten(config_from_flagfile("configs/table3/base.flags"))
     found = []
     for row in TABLE_3:
         config = config_from_flagfile(f"configs/table3/{row.name}.flags")
         changes = ", ".join(
             f"`{name}` {value}"
-            for name, value in flat(config).items()
+            for name, value in flatten(config).items()
             if value != base[name] and name not in ("save_steps", "train_steps")
         )
         counts = (

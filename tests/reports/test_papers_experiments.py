@@ -9,12 +9,12 @@ from t2t_keras.reports.papers_experiments import (
     wmt_target_language,
 )
 from t2t_keras.settings.config import BASE, BIG, ExperimentConfig
-from t2t_keras.settings.flags import flat, unflat
+from t2t_keras.settings.flags import flatten, unflatten
 from tests.reports.runs import build_score, papers_base, papers_parser, write_scored_run
 
 
 def with_settings(config: ExperimentConfig, **changes) -> ExperimentConfig:
-    return unflat({**flat(config), **changes})
+    return unflatten({**flatten(config), **changes})
 
 
 FRENCH = MappingProxyType(

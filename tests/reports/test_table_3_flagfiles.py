@@ -10,7 +10,7 @@ from types import MappingProxyType
 import pytest
 
 from t2t_keras.settings.config import ExperimentConfig
-from t2t_keras.settings.flags import config_from_flagfile, flat
+from t2t_keras.settings.flags import config_from_flagfile, flatten
 from tests import paper_table_3
 
 ROOT = Path(__file__).parents[2]
@@ -29,7 +29,7 @@ def read_config(folder: str, name: str) -> ExperimentConfig:
 
 def changed(name: str, base: str, folder: str) -> dict[str, float]:
     """What a flagfile sets otherwise than another does."""
-    before, after = (flat(read_config(folder, each)) for each in (base, name))
+    before, after = (flatten(read_config(folder, each)) for each in (base, name))
     return {key: after[key] for key in after if after[key] != before[key]}
 
 
@@ -48,8 +48,8 @@ def test_every_row_has_a_flagfile(folder, names) -> None:
 
 
 def test_the_base_row_is_the_base_model_without_averaging() -> None:
-    base = flat(config_from_flagfile("configs/base.flags"))
-    row = flat(read_config("table3", "base"))
+    base = flatten(config_from_flagfile("configs/base.flags"))
+    row = flatten(read_config("table3", "base"))
     assert {key for key in row if row[key] != base[key]} == OURS
     assert row["average_checkpoints"] == 1
     assert row["score_split"] == "dev"
@@ -68,8 +68,8 @@ def test_row_e_learns_a_position_for_every_token() -> None:
 
 
 def test_the_big_row_is_the_big_model_without_averaging() -> None:
-    big = flat(config_from_flagfile("configs/big.flags"))
-    row = flat(read_config("table3", "big"))
+    big = flatten(config_from_flagfile("configs/big.flags"))
+    row = flatten(read_config("table3", "big"))
     assert {key for key in row if row[key] != big[key]} == OURS
     for name, value in ROWS["big"].settings.items():
         assert row[name] == value, name
@@ -85,7 +85,7 @@ def test_a_small_row_differs_in_the_same_proportion() -> None:
 
 
 def test_the_small_base_is_the_papers_in_proportion() -> None:
-    small = flat(read_config("table3_small", "base"))
+    small = flatten(read_config("table3_small", "base"))
     for name, value in ROWS["base"].settings.items():
         if name != "train_steps":
             assert small[name] == value * SCALE.get(name, 1), name

@@ -53,7 +53,7 @@ def add_checkpoint(place: Path, step: int) -> Path:
 
 
 def test_every_worker_has_stacks_of_its_own(model_dir) -> None:
-    files = [model_dir.stacks_file_of(worker).name for worker in (0, 1, 12)]
+    files = [model_dir.stacks_file_for(worker).name for worker in (0, 1, 12)]
     assert files == ["stacks.txt", "stacks-worker-1.txt", "stacks-worker-12.txt"]
 
 

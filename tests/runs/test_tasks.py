@@ -32,7 +32,7 @@ def test_any_other_language_makes_a_translator():
 
 
 def test_a_cutoff_length_needs_trees():
-    message = "--cutoff_length is of a parser's scores, .* into 'de'.*: 1$"
+    message = "--cutoff_length is for a parser's scores, .* into 'de'.*: 1$"
     with pytest.raises(UserError, match=message):
         task_for("de").scorer(1)
 
@@ -43,7 +43,7 @@ def test_translations_are_scored_by_bleu():
     name, value = scores.headline
     assert (name, value) == ("BLEU", corpus_scores(["ein Haus"], ["ein Haus."]).bleu)
     assert scores.lines()[0].startswith(f"BLEU {value:.2f}  BLEU|nrefs:1|")
-    assert scores.facts()["bleu"] == value
+    assert scores.as_dict()["bleu"] == value
 
 
 def test_parsing_is_imported_for_trees_only():

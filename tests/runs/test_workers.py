@@ -36,7 +36,7 @@ def test_a_lost_worker_is_told_with_tensorflows_own_words(kind) -> None:
     error = getattr(tf.errors, f"{kind}Error")(None, None, LOST)
     with (
         pytest.raises(UserError, match="Another worker stopped") as stopped,
-        workers.stopping_together(worker_of_two(1)),
+        workers.explain_lost_worker(worker_of_two(1)),
     ):
         raise error
     text = str(stopped.value)
@@ -52,7 +52,7 @@ def test_what_fails_here_is_not_laid_on_another(kind) -> None:
     error = getattr(tf.errors, f"{kind}Error")
     with (
         pytest.raises(error, match="no room"),
-        workers.stopping_together(worker_of_two(1)),
+        workers.explain_lost_worker(worker_of_two(1)),
     ):
         raise error(None, None, "no room")
 
@@ -60,7 +60,7 @@ def test_what_fails_here_is_not_laid_on_another(kind) -> None:
 def test_a_process_alone_has_no_one_to_lose() -> None:
     with (
         pytest.raises(tf.errors.UnavailableError),
-        workers.stopping_together(tf.distribute.get_strategy()),
+        workers.explain_lost_worker(tf.distribute.get_strategy()),
     ):
         raise tf.errors.UnavailableError(None, None, LOST)
 
@@ -70,9 +70,9 @@ def test_at_the_end_the_chief_minds_no_one_who_is_gone(monkeypatch) -> None:
         raise tf.errors.UnavailableError(None, None, LOST)
 
     monkeypatch.setattr(workers, "wait_for_all", lost)
-    workers.leave(worker_of_two(0))
+    workers.wait_to_leave(worker_of_two(0))
     with pytest.raises(tf.errors.UnavailableError):
-        workers.leave(worker_of_two(1))
+        workers.wait_to_leave(worker_of_two(1))
 
 
 def test_a_port_that_another_has_is_said(monkeypatch) -> None:
@@ -98,12 +98,12 @@ def test_ports_are_free_and_not_those_that_the_system_gives_away() -> None:
 
 def test_a_port_that_is_taken_is_passed_over(monkeypatch) -> None:
     port, other = workers.free_ports(2)
-    monkeypatch.setattr(workers, "_OWN_PORTS", (port, other))
+    monkeypatch.setattr(workers, "_PORTS", (port, other))
     with socket.socket() as taken:
         taken.bind(("localhost", port))
         taken.listen()
         assert workers.free_ports(1) == [other]
-        with pytest.raises(UserError, match="There are no 2 free ports"):
+        with pytest.raises(UserError, match=r"2 free .* have only 1\."):
             workers.free_ports(2)
 
 

@@ -18,7 +18,7 @@ from t2t_keras.settings.config import (
     ModelConfig,
     TrainingConfig,
 )
-from t2t_keras.settings.flags import flat, sections, value_type
+from t2t_keras.settings.flags import flatten, sections, value_type
 
 FIELDS = tuple(
     (section, field)
@@ -28,7 +28,7 @@ FIELDS = tuple(
 
 
 def test_the_defaults_are_the_papers_base_model() -> None:
-    values = flat(ExperimentConfig())
+    values = flatten(ExperimentConfig())
     # Sections 5 and 6.1, Table 3.
     paper = {
         "num_layers": 6,
@@ -70,7 +70,7 @@ def test_every_setting_says_what_it_is() -> None:
 def test_no_name_is_used_twice() -> None:
     names = [field.name for _, field in FIELDS]
     assert sorted(names) == sorted(set(names))
-    assert set(names) == set(flat(ExperimentConfig()))
+    assert set(names) == set(flatten(ExperimentConfig()))
 
 
 def test_every_default_is_legal_and_of_its_type() -> None:
@@ -103,7 +103,7 @@ def test_a_model_that_cannot_be_is_refused() -> None:
         ),
         (
             {"d_model": 10, "num_heads": 4, "d_k": 3},
-            r"multiple of --num_heads where --d_k and --d_v are not given",
+            r"multiple of --num_heads unless --d_k and --d_v are set",
         ),
         ({"encoder_neighborhood": 4}, r"--encoder_neighborhood must be odd.*: 4"),
     ):

@@ -17,14 +17,14 @@ from t2t_keras.settings.flags import (
     config_from_flags,
     define_config_flags,
     differences,
+    explicit_settings,
     flagfile_text,
-    flat,
-    given_settings,
+    flatten,
     help_text,
+    remove_flag,
     sections,
-    unflat,
+    unflatten,
     value_type,
-    without_flag,
 )
 from tests.random_configs import configs
 
@@ -153,15 +153,15 @@ def test_a_flagfile_gives_back_what_was_written(tmp_path_factory, config) -> Non
 def test_a_flagfile_names_every_setting_below_its_comment() -> None:
     text = flagfile_text(ExperimentConfig(), "First.\n\nThird.")
     assert text.startswith("# First.\n#\n# Third.\n\n# Data: ")
-    for name in flat(ExperimentConfig()):
+    for name in flatten(ExperimentConfig()):
         assert re.search(rf"^(# )?--{name}\b", text, re.MULTILINE), name
 
 
 def test_what_a_flagfile_cannot_hold_is_refused() -> None:
     for text in (" a", "a\t", "a\nb", "a\rb"):
         for name, value in (("dataset", text), ("train_source", ("b", text))):
-            config = unflat({**flat(ExperimentConfig()), name: value})
-            message = f"--{name} cannot be kept.*Rename the file"
+            config = unflatten({**flatten(ExperimentConfig()), name: value})
+            message = f"--{name} cannot be written.*Rename the file"
             with pytest.raises(UserError, match=message):
                 flagfile_text(config, "")
                 pytest.fail(f"{value!r} was kept")
@@ -189,30 +189,30 @@ def test_a_flagfile_with_a_fault_is_refused(tmp_path, line, message) -> None:
 def test_arguments_after_a_flagfile_count_more(tmp_path) -> None:
     (tmp_path / "run.flags").write_text("--num_layers=2\n--d_ff=8\n")
     arguments = [f"--flagfile={tmp_path / 'run.flags'}", "--d_ff=9"]
-    model = config_from_arguments(arguments, of="x").model
+    model = config_from_arguments(arguments, source="x").model
     assert (model.num_layers, model.d_ff) == (2, 9)
     with pytest.raises(UserError, match=r"^here: .*'d_fff'"):
-        config_from_arguments(["--d_fff=9"], of="here")
+        config_from_arguments(["--d_fff=9"], source="here")
 
 
 @given(configs())
 def test_what_was_given_says_the_same_once_more(config) -> None:
     """Every setting that is not its default, however it is spelled."""
-    before, after = flat(ExperimentConfig()), flat(config)
+    before, after = flatten(ExperimentConfig()), flatten(config)
     arguments = [
         line
         for line in flagfile_text(config, "").splitlines()
         for name in [re.match(r"--(\w+)=", line)]
         if name and after[name[1]] != before[name[1]]
     ]
-    given_again = given_settings(parsed(*arguments))
+    given_again = explicit_settings(parsed(*arguments))
     assert len(given_again) == len(arguments)
     assert config_of(*given_again) == config_of(*arguments)
 
 
 def test_a_setting_that_is_given_as_its_default_is_given() -> None:
     """It may overrule a flagfile that comes before it."""
-    assert given_settings(parsed("--num_layers=6")) == ["--num_layers=6"]
+    assert explicit_settings(parsed("--num_layers=6")) == ["--num_layers=6"]
 
 
 def test_a_flagfile_may_name_the_model_dir(tmp_path) -> None:
@@ -226,7 +226,7 @@ def test_a_flagfile_may_name_the_model_dir(tmp_path) -> None:
 def test_help_lists_own_flags_then_the_settings_in_sections() -> None:
     flag_values = parsed()
     flags.DEFINE_string("model_dir", None, "Where.", flag_values=flag_values)
-    text = help_text("Trains.\n", flag_values, ["model_dir"], sections_used=True)
+    text = help_text("Trains.\n", flag_values, ["model_dir"], with_config=True)
     headings = [
         "Trains.",
         "Flags of this program",
@@ -310,7 +310,7 @@ PAPER = (
 
 @pytest.mark.parametrize(("column", "name"), [(1, "base"), (2, "big"), (3, "big_enfr")])
 def test_a_config_of_the_paper_has_the_papers_settings(column, name) -> None:
-    values = flat(config_from_flagfile(CONFIGS / f"{name}.flags"))
+    values = flatten(config_from_flagfile(CONFIGS / f"{name}.flags"))
     for row in PAPER:
         assert values[row[0]] == row[column], row[0]
     # The checkpoints to be averaged are kept.
@@ -338,7 +338,7 @@ PAPERS_PARSER = (
 
 @pytest.mark.parametrize(("column", "name"), [(1, "parsing_wsj"), (2, "parsing_semi")])
 def test_a_config_of_the_papers_parser_has_its_settings(column, name) -> None:
-    values = flat(config_from_flagfile(CONFIGS / f"{name}.flags"))
+    values = flatten(config_from_flagfile(CONFIGS / f"{name}.flags"))
     for row in PAPERS_PARSER:
         assert values[row[0]] == row[column], row[0]
     # Both kinds of dropout were in use; the paper does not say at which rates.
@@ -351,26 +351,26 @@ def test_every_other_flag_is_passed_on() -> None:
         (["--d_ff=8", "-num_workers", "3", "--x"], ["--d_ff=8", "--x"]),
         (["--num_workers_of=3"], ["--num_workers_of=3"]),
     ):
-        assert without_flag("num_workers", arguments) == kept, arguments
+        assert remove_flag("num_workers", arguments) == kept, arguments
 
 
 def test_a_type_without_a_flag_is_refused() -> None:
     class Odd:
         shape: bytes
 
-    with pytest.raises(TypeError, match=r"Odd\.shape has no type a flag can have"):
+    with pytest.raises(TypeError, match=r"Odd\.shape has no type for a flag"):
         value_type(Odd, "shape")
 
 
 @given(configs())
 def test_flat_and_back(config) -> None:
-    assert unflat(flat(config)) == config
+    assert unflatten(flatten(config)) == config
 
 
 @given(configs(), configs())
 def test_differences_are_what_changes_an_update(old, new) -> None:
     found = differences(old, new)
-    before, after = flat(old), flat(new)
+    before, after = flatten(old), flatten(new)
     for name, value in before.items():
         changed = value != after[name] and name not in RESUMABLE
         assert (name in found) == changed
@@ -380,7 +380,7 @@ def test_differences_are_what_changes_an_update(old, new) -> None:
 
 
 def test_what_may_change_is_a_setting_and_changes_no_update() -> None:
-    names = set(flat(ExperimentConfig()))
+    names = set(flatten(ExperimentConfig()))
     assert names >= RESUMABLE
     # The whole model, and what the loss, the rate, the seed and the data decide.
     fixed = {field.name for field in dataclasses.fields(ModelConfig)} | {

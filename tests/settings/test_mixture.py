@@ -7,9 +7,9 @@ import pytest
 from t2t_keras.errors import UserError
 from t2t_keras.settings.mixture import (
     MixtureItem,
-    holds_records,
-    mixture_item,
-    with_absolute_names,
+    is_records_folder,
+    make_names_absolute,
+    parse_mixture_item,
 )
 
 ITEMS = (
@@ -24,7 +24,7 @@ ITEMS = (
 
 def test_an_item_is_read():
     for text, names, rate, is_text in ITEMS:
-        item = mixture_item(text)
+        item = parse_mixture_item(text)
         assert item == MixtureItem(names, rate), text
         assert item.is_text == is_text, text
         # A tenth is a tenth, and not the nearest float.
@@ -35,17 +35,17 @@ def test_an_item_is_read():
 def test_what_is_no_item_is_refused():
     for text in ("a.tsv", "a:b:c:2", ":2", "a::2", ""):
         with pytest.raises(UserError, match="SOURCE:TARGET:RATE") as refused:
-            mixture_item(text)
+            parse_mixture_item(text)
             pytest.fail(f"{text!r} was taken")
         assert str(refused.value).endswith(f"Received: {text!r}"), text
     # Alone, it is the name of something.
-    assert mixture_item("1.2.3:1").names == ("1.2.3",)
+    assert parse_mixture_item("1.2.3:1").names == ("1.2.3",)
 
 
 def test_a_rate_that_cannot_be_meant_is_refused():
     for rate in ("0", "-1", "nan", "inf", "1/0", "two", "1001", ""):
-        with pytest.raises(UserError, match="above 0, at most 1000") as refused:
-            mixture_item(f"a.tsv:{rate}")
+        with pytest.raises(UserError, match="above 0 and at most 1000") as refused:
+            parse_mixture_item(f"a.tsv:{rate}")
             pytest.fail(f"{rate!r} was taken")
         assert str(refused.value).endswith(f"Received: 'a.tsv:{rate}'"), rate
 
@@ -53,16 +53,16 @@ def test_a_rate_that_cannot_be_meant_is_refused():
 def test_files_and_records_mean_the_same_from_anywhere(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "made").mkdir()
-    assert not holds_records("made")
+    assert not is_records_folder("made")
     (tmp_path / "made" / "manifest.json").touch()
-    assert holds_records("made")
+    assert is_records_folder("made")
     items = ["a.en:b/a.de:0.50", "x*.tsv:2", "made:1/3", "grammar_ende:1.0"]
-    assert [*map(with_absolute_names, items)] == [
+    assert [*map(make_names_absolute, items)] == [
         f"{tmp_path}/a.en:{tmp_path}/b/a.de:1/2",
         f"{tmp_path}/x*.tsv:2",
         f"{tmp_path}/made:1/3",
         "grammar_ende:1",  # a dataset, from wherever it is asked for
     ]
     # Twice is once: what a run has written is read again.
-    for item in map(with_absolute_names, items):
-        assert with_absolute_names(item) == item
+    for item in map(make_names_absolute, items):
+        assert make_names_absolute(item) == item

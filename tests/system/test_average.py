@@ -47,10 +47,10 @@ REFUSED = (
     ((), "Give --last, or --from_step and --to_step, to average."),
     (
         ("--last=5",),
-        "There are 4 checkpoints from step 0 to 60, 5 wanted. The run has these: "
+        "There are 4 checkpoints from step 0 to 60, expected 5. The run has these: "
         "[15, 30, 45, 60]. Keep more of them with --keep_checkpoints.",
     ),
-    (("--from_step=61",), "There are 0 checkpoints from step 61 to 60, 1 wante"),
+    (("--from_step=61",), "There are 0 checkpoints from step 61 to 60, expe"),
     (("--from_step=45", "--to_step=30"), "There are 0 checkpoints from step 45"),
     (("--to_step=30", "--last=3"), "There are 2 checkpoints from step 0 to 30"),
     (("5",), "Arguments are given as flags. Received: 5."),

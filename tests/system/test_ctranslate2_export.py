@@ -20,7 +20,7 @@ import sentencepiece
 from t2t_keras.errors import UserError
 from t2t_keras.evaluation.translator import Translator
 from t2t_keras.runs import models
-from t2t_keras.runs.ctranslate2_export import encodings_of, export_ctranslate2
+from t2t_keras.runs.ctranslate2_export import export_ctranslate2, position_encodings
 from t2t_keras.runs.models import TrainedModel
 from t2t_keras.serving.export import ctranslate2_model
 from t2t_keras.settings.config import DecodingConfig, ModelConfig
@@ -110,7 +110,7 @@ def test_learned_positions_can_be_expressed(tmp_path):
     trained = trained_of(model, vocabulary)
     pair = ([*range(3, 20)], [*range(40, 70)])
     directory = export_ctranslate2(trained, tmp_path)
-    assert encodings_of(model, 35).shape == (35, CONFIG.model.d_model)
+    assert position_encodings(model, 35).shape == (35, CONFIG.model.d_model)
     found = scores_of(directory, trained, [pair])
     np.testing.assert_allclose(found, read_all(trained, [pair]), rtol=1e-5)
 

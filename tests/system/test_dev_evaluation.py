@@ -77,10 +77,10 @@ def test_nothing_is_compiled_or_traced_after_the_rehearsal(config, model_dir) ->
     config = changed(config, "data", max_shapes=3)
     stepper = Recorder()
     evaluation, shown, alive = made(config, model_dir, stepper)
-    tried = [batch_shape(batch) for batch in evaluation.of_padding()]
+    tried = [batch_shape(batch) for batch in evaluation.padding_batches()]
     assert tried == sorted(tried, key=lambda shape: -sum(shape[1:]))
     assert len(alive) == len(tried)
-    evaluation.rehearse()
+    evaluation.trace_search()
     assert shown.lines[0].startswith("  greedy search traced: ")
     search = evaluation._translator._search
     assert search.experimental_get_tracing_count() == 1
@@ -92,8 +92,8 @@ def test_nothing_is_compiled_or_traced_after_the_rehearsal(config, model_dir) ->
 def test_without_xla_one_shape_is_enough(config, model_dir) -> None:
     config = changed(config, "data", max_shapes=3)
     evaluation, shown, _ = made(config, model_dir, Recorder())
-    assert len(list(evaluation.of_padding())) == 1
-    evaluation.rehearse()
+    assert len(list(evaluation.padding_batches())) == 1
+    evaluation.trace_search()
     assert shown.lines == []  # it was not asked to translate
 
 
@@ -133,8 +133,8 @@ def test_without_translations_there_is_still_a_loss(config, model_dir) -> None:
 def test_without_a_dev_set_there_is_nothing_to_say(config, model_dir) -> None:
     config = changed(config, "data", dev_source=(), dev_target=())
     evaluation, _, _ = made(config, model_dir, Recorder())
-    assert list(evaluation.of_padding()) == []
-    evaluation.rehearse()
+    assert list(evaluation.padding_batches()) == []
+    evaluation.trace_search()
     scores, shown, _ = evaluated(config, model_dir)
     assert (scores, shown.lines, shown.images) == ({}, [], {})
 

@@ -54,10 +54,10 @@ def test_the_test_split_of_the_run_by_default(evaluate, own_run, reverse_run):
 
 def test_a_run_without_a_test_set_and_what_it_proposes(evaluate, own_run):
     config = own_run.config()
-    assert scoring.flags_to_evaluate(config) == ""
+    assert scoring.evaluate_flags(config) == ""
     config = changed(config, "data", test_source=(), test_target=())
     own_run.write_config(config, "")
-    proposed = scoring.flags_to_evaluate(config)
+    proposed = scoring.evaluate_flags(config)
     assert "--source=FILE" in proposed and "--reference=FILE" in proposed
     done = evaluate()
     assert (done.status, done.output) == (2, b"")
@@ -133,12 +133,12 @@ REFUSED = (
     (("--source=no.txt", "--reference=no.txt"), "The file no.txt does not exist."),
     (
         ("--source=a.mrg",),
-        "a.mrg holds trees, and this model is no parser: it trans",
+        "a.mrg holds trees, but this model is not a parser",
     ),
-    (("--source=a.tsv,b.mrg.gz",), "b.mrg.gz holds trees, and this model is no par"),
+    (("--source=a.tsv,b.mrg.gz",), "b.mrg.gz holds trees, but this model is not a"),
     (
         ("--cutoff_length=9",),
-        "--cutoff_length is of a parser's scores, and this mod",
+        "--cutoff_length is for a parser's scores, but this mod",
     ),
     (("--checkpoint=6",), "There is no checkpoint '6' in"),
     (("test",), "Arguments are given as flags. Received: test."),

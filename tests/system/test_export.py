@@ -228,8 +228,8 @@ def test_another_export_is_another_version(own_run):
     (best,) = steps_in(own_run.best)
     assert done.status == 0
     assert done.stderr == (
-        f"kept as they were in {own_run.export_ids}, and other than this export would "
-        "write them: models.config. To have them anew, delete them and export again.\n"
+        f"kept in {own_run.export_ids}, though this export would write them "
+        "differently: models.config. To replace them, delete them and export again.\n"
     )
     assert done.stdout == f"exported step {best} to {own_run.export_ids / '2'}\n"
     assert versions(own_run.export_ids) == ["1", "2"]
@@ -261,8 +261,8 @@ REFUSED = (
     (("--alpha=-1",), "--alpha=-1: -1.0 is not a non-negative"),
     (("--checkpoint=7",), "There is no checkpoint '7' in"),
     (("--n_best=5",), "--n_best=5 is more than --beam_size=4, the number of"),
-    (("--batch_sizes=4,2",), "each larger than the one before, as 1,8,32. Received"),
-    (("--batch_sizes=1,x",), "must be numbers from 1"),
+    (("--batch_sizes=4,2",), "must be ascending numbers from 1, for example 1,8,32. R"),
+    (("--batch_sizes=1,x",), "must be ascending numbers from 1"),
     (("--model_name=En De",), "must be lower-case letters, digits and hyphens"),
 )
 

@@ -301,7 +301,7 @@ def test_a_version_that_a_kept_batching_config_refuses_is_not_made(shallow, tmp_
         with pytest.raises(UserError) as caught:
             exporting.export(shallow, model_dir, "ids", SETTINGS)
         assert f"at most {most} rows" in str(caught.value)
-        assert "warmed for 8." in str(caught.value)
+        assert "this export have 8." in str(caught.value)
         versions = [each.name for each in model_dir.export_ids.iterdir()]
         assert sorted(each for each in versions if each.isdigit()) == ["1"]
     # A server that is told nothing takes a thousand.

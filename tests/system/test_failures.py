@@ -96,7 +96,7 @@ def test_the_newest_checkpoint_is_damaged(corpus, straight, tmp_path) -> None:
         assert f"warning: The checkpoint {run.checkpoints}/step-{step} is" in log
         assert f"step-{step} is damaged: {fault}" in log
     assert len(checkpoint_warnings(log)) == 3
-    assert f"going on from step {on_from}" in log
+    assert f"resuming from step {on_from}" in log
     assert_same_end(straight, run)
 
 
@@ -107,7 +107,7 @@ def test_the_newest_checkpoint_is_gone(corpus, straight, tmp_path) -> None:
     end(nursery.start(run.arguments, run.log), run, STEPS)
     log = run.log.read_text()
     assert f"warning: The checkpoint {run.checkpoints}/step-{STEPS} was saved" in log
-    assert f"going on from step {STEPS - 3}" in log
+    assert f"resuming from step {STEPS - 3}" in log
     assert_same_end(straight, run)
 
 
@@ -128,7 +128,10 @@ def test_two_trainers_and_one_that_seems_to_hang(corpus, straight, tmp_path) -> 
         os.kill(first.pid, signal.SIGCONT)
     said = other_log.read_text()
     assert other.exitcode == 2, said
-    assert f"Another process trains in {run.model_dir}: process {first.pid} on" in said
+    assert (
+        f"Another process is training in {run.model_dir}: process {first.pid} on"
+        in said
+    )
     end(first, run, STEPS)
     assert_same_end(straight, run)
     stacks = (run.model_dir / "stacks.txt").read_text()

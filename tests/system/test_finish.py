@@ -101,7 +101,7 @@ def report(own_short_run):
 
 def test_translations_and_scores_are_kept(own_short_run, report):
     before = own_short_run.run_card()
-    scoring.keep(own_short_run, report)
+    scoring.save(own_short_run, report)
     written = own_short_run.translations / "test-averaged-step-77.txt"
     assert written.read_bytes() == "gelb und\u00a0grün\n\n".encode()
     card = json.loads(own_short_run.run_card_file.read_text())
@@ -112,14 +112,14 @@ def test_translations_and_scores_are_kept(own_short_run, report):
 
 def test_a_parsers_table_of_sentences_is_kept_beside_its_trees(own_short_run, report):
     scores = score_trees(["a", "b"], ["(S (NN a))", ""], ["(S NN )S", "(S NN )S"])
-    scoring.keep(own_short_run, dataclasses.replace(report, scores=scores))
+    scoring.save(own_short_run, dataclasses.replace(report, scores=scores))
     kept = own_short_run.translations / "test-averaged-step-77.txt.evalb"
     assert kept.read_text(encoding="utf-8") == scores.table
     assert own_short_run.run_card()["scores"]["test averaged/step-77"]["f1"] == 100.0
 
 
 def test_what_another_search_found_is_kept_apart(own_short_run, report):
-    scoring.keep(own_short_run, report)
+    scoring.save(own_short_run, report)
     kept = own_short_run.translations / "test-averaged-step-77.txt"
     before = kept.read_bytes()
     decoding = dataclasses.replace(report.decoding, beam_size=1, alpha=1.5)
@@ -129,10 +129,10 @@ def test_what_another_search_found_is_kept_apart(own_short_run, report):
         perplexity=2.5,
         translations=report.translations[:1],
     )
-    scoring.keep(own_short_run, other)
+    scoring.save(own_short_run, other)
     scores = own_short_run.run_card()["scores"]
-    assert scores["test averaged/step-77"] == report.facts()
-    assert scores["test averaged/step-77 beam 1 alpha 1.5"] == other.facts()
+    assert scores["test averaged/step-77"] == report.as_dict()
+    assert scores["test averaged/step-77 beam 1 alpha 1.5"] == other.as_dict()
     assert kept.read_bytes() == before
     apart = own_short_run.translations / "test-averaged-step-77-beam-1-alpha-1.5.txt"
     assert apart.read_bytes() == "gelb und\u00a0grün\n".encode()
@@ -140,7 +140,7 @@ def test_what_another_search_found_is_kept_apart(own_short_run, report):
 
 def test_scores_of_other_sets_stay(own_short_run, report):
     own_short_run.update_run_card({"scores": {"dev": {"bleu": 12.0}}})
-    scoring.keep(own_short_run, report)
+    scoring.save(own_short_run, report)
     assert own_short_run.run_card()["scores"]["dev"] == {"bleu": 12.0}
     assert own_short_run.run_card()["scores"]["test averaged/step-77"]["step"] == 77
 
@@ -215,7 +215,7 @@ def test_a_run_that_is_finished_again_exports_nothing_new(own_run):
     # What was not written again was not kept from anything.
     assert second[-2:] == [
         "exporting ids …",
-        f"kept as they were in {own_run.export_ids}, and other than this export would "
-        "write them: models.config. To have them anew, delete them and export again.",
+        f"kept in {own_run.export_ids}, though this export would write them "
+        "differently: models.config. To replace them, delete them and export again.",
     ]
-    assert not any("kept as" in line for line in [*first, *second[:-1]])
+    assert not any("kept in" in line for line in [*first, *second[:-1]])

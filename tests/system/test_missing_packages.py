@@ -89,7 +89,7 @@ def test_training_translation_and_export_of_ids_need_neither(tmp_path):
     errors = trained.stderr.decode()
     assert trained.returncode == 0, errors
     # Found at the very end, where hours of training must not be lost.
-    assert "warning: nothing was exported in the format text." in errors
+    assert "warning: no export in the format text." in errors
     assert "pip install tensorflow-text" in errors
     assert not list(model_dir.glob("export/*"))
     assert (model_dir / "export_ids/1/saved_model.pb").is_file()

@@ -123,7 +123,7 @@ def prepare(config, tmp_path):
         data = dataclasses.replace(config.data, **settings)
         folder = tmp_path / name
         preparation.prepare(
-            data, folder, pairs_per_shard=25, workers=1, say=lambda _: None
+            data, folder, pairs_per_shard=25, workers=1, log=lambda _: None
         )
         return folder
 
@@ -163,7 +163,7 @@ def test_records_of_another_vocabulary_are_refused(config, model_dir, more, prep
     part = prepare(
         "part", train_source=(str(more("one", 40, 71)),), train_target=(), max_length=7
     )
-    with pytest.raises(UserError, match="No vocabulary can be learned with the rec"):
+    with pytest.raises(UserError, match="No vocabulary can be learned from the rec"):
         prepared(with_mixture(config, f"{part}:1"), model_dir)
     other = prepare("other", vocabulary_size=279)
     given = str(other / "vocabulary.model")

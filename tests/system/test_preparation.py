@@ -32,7 +32,7 @@ def prepare(config, tmp_path):
         said = []
         data = dataclasses.replace(config.data, **settings)
         preparation.prepare(
-            data, tmp_path / name, pairs_per_shard=per_shard, workers=1, say=said.append
+            data, tmp_path / name, pairs_per_shard=per_shard, workers=1, log=said.append
         )
         return tmp_path / name, said
 
@@ -142,11 +142,11 @@ def test_the_same_again_makes_nothing_and_a_damaged_shard_is_made_anew(prepare):
         verify_records(folder)
     _, said = prepare(per_shard=None)
     assert said[0].startswith("warning: damaged, and made again: ")
-    assert said[1] == "2 of 3 shards are there and whole"
+    assert said[1] == "2 of 3 shards are complete already"
     assert said[2].startswith("train-00001  60/60 pairs  ")
     assert verify_records(folder) == before
     _, said = prepare()
-    assert said == ["3 of 3 shards are there and whole"]
+    assert said == ["3 of 3 shards are complete already"]
 
 
 def test_what_was_begun_otherwise_is_refused(config, prepare):
@@ -157,7 +157,7 @@ def test_what_was_begun_otherwise_is_refused(config, prepare):
         prepare(per_shard=9)
     with open(config.data.train_source[0], "r+") as file:
         file.write("j")
-    with pytest.raises(UserError, match="were begun with: its training text is anoth"):
+    with pytest.raises(UserError, match="were started with: its training text has ch"):
         prepare()
     assert len(verify_records(folder).shards) == 3
 
@@ -175,7 +175,7 @@ def test_two_at_once_are_refused(config, prepare, tmp_path):
 
     message = f"Another process is preparing .*: process {os.getpid()} on .*--output"
     with pytest.raises(UserError, match=message):
-        preparation.prepare(config.data, tmp_path / "records", workers=1, say=second)
+        preparation.prepare(config.data, tmp_path / "records", workers=1, log=second)
 
 
 def test_a_line_break_in_a_sentence_cannot_part_the_sides(tmp_path):
@@ -185,7 +185,7 @@ def test_a_line_break_in_a_sentence_cannot_part_the_sides(tmp_path):
         def lines(self, split):
             return [([b"a\nb", b"c"], [b"A", "B\u2028\rC".encode()])]
 
-    assert set(preparation._written_texts(tmp_path, Corpus())) == {"dev"}
+    assert set(preparation._write_texts(tmp_path, Corpus())) == {"dev"}
     assert (tmp_path / "dev.source").read_bytes() == b"a b\nc\n"
     assert (tmp_path / "dev.target").read_bytes() == "A\nB\u2028\rC\n".encode()
 
@@ -204,7 +204,7 @@ def test_a_signal_stops_it_between_two_shards_or_within_one(
             os.kill(os.getpid(), number)
 
     with pytest.raises(Interrupted, match=f"stopped by {number.name}"):
-        preparation.prepare(config.data, folder, pairs_per_shard=25, workers=1, say=say)
+        preparation.prepare(config.data, folder, pairs_per_shard=25, workers=1, log=say)
     assert signal.getsignal(number) == before
     assert not (folder / "manifest.json").exists()
     assert (folder / "train-00000").is_dir()

@@ -8,7 +8,7 @@ import pytest
 from t2t_keras.files.signals import Interrupted
 from t2t_keras.input_pipeline.records.manifest import read_manifest
 from t2t_keras.runs import preparation
-from t2t_keras.settings.flags import flat
+from t2t_keras.settings.flags import flatten
 from tests.system.in_process import run_program
 
 
@@ -76,4 +76,4 @@ def test_help_lists_the_settings_of_data_alone(config):
         assert f"\n  --{name}" in done.stdout
     for name in ("d_model", "train_steps", "beam_size", "records", "model_dir"):
         assert f"\n  --{name}" not in done.stdout
-    assert set(dataclasses.asdict(config.data)) < set(flat(config))
+    assert set(dataclasses.asdict(config.data)) < set(flatten(config))

@@ -159,7 +159,7 @@ def test_help_has_the_flags_of_the_model_and_no_ignored_one():
 
 def test_a_required_flag():
     def main():
-        print(program.required("colour"))
+        print(program.require_flag("colour"))
 
     assert run("--colour=blue", main=main).lines == ["blue"]
     done = run(main=main)

@@ -11,7 +11,7 @@ import pytest
 import t2t_keras
 from t2t_keras import Run, UserError, read_settings
 from t2t_keras.runs.scoring import EvaluationResult
-from t2t_keras.runs.tasks import Translation
+from t2t_keras.runs.tasks import TranslationTask
 from tests.system.reverse_task import reversed_pairs, written
 
 SOURCES = ("abc", "", "gfedcba", "hij")
@@ -122,7 +122,7 @@ def test_an_evaluation_is_returned_and_kept(own_short_run) -> None:
     assert sum(done) == len(result.sources) == len(result.translations)
     kept = run.model_dir.run_card()["scores"]
     title = "test checkpoints/step-60 beam 1 alpha 0.6"
-    assert kept[title] == result.facts()
+    assert kept[title] == result.as_dict()
 
 
 def test_files_are_scored_and_not_kept(own_short_run, tmp_path) -> None:
@@ -178,8 +178,8 @@ def test_an_export_is_that_of_the_program(own_short_run) -> None:
     [
         (lambda run: run.translate(["a"], n_best=9), "--n_best must be from 1 to"),
         (lambda run: run.translate(["a"], checkpoint="99"), "no checkpoint '99'"),
-        (lambda run: run.evaluate(["a.mrg"]), "this model is no parser"),
-        (lambda run: run.average(77), "77 wanted"),
+        (lambda run: run.evaluate(["a.mrg"]), "this model is not a parser"),
+        (lambda run: run.average(77), "expected 77"),
         (lambda run: Run(run.path / "nothing").settings, "is not a model directory"),
         (lambda run: Run(run.path / "nothing").train(), "is not a model directory"),
     ],
@@ -192,7 +192,7 @@ def test_errors_are_those_of_the_programs(run, use, message) -> None:
 # --- Run.train, and a task of one's own
 
 
-class Shouting(Translation):
+class Shouting(TranslationTask):
     """A translator whose sources and answers are capital letters outside."""
 
     def text_adapter(self, *, splits_words):
@@ -246,7 +246,7 @@ def test_a_run_trains_and_resumes_with_a_task_of_ones_own(tmp_path, capfd) -> No
     ]
     lines.clear()
     assert run.train().evaluation is not None
-    assert "all 4 steps are made already" in lines
+    assert "all 4 steps are done already" in lines
     assert capfd.readouterr().out == ""
 
 

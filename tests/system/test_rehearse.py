@@ -76,7 +76,7 @@ def check_end(process: Program, place: ModelDir, reached: int) -> None:
     said = "".join(process.said())
     assert process.returncode == 0, said
     assert "parameters on 8 device(s), XLA" in said
-    assert f"going on from step {reached:,}" in said
+    assert f"resuming from step {reached:,}" in said
     assert "x (48 + 48) tokens: " in said  # pre-flight
     assert f"step {last:,}/{last:,}" in said
     assert said.count("  dev: loss ") >= 1

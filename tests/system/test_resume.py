@@ -54,7 +54,7 @@ def test_a_stopped_run_ends_with_the_same_weights(corpus, straight, tmp_path) ->
     log = run.log.read_text()
     assert f"stopped by SIGTERM; step {stopped} is saved." in log
     run.finish()
-    assert f"going on from step {stopped}" in run.log.read_text()
+    assert f"resuming from step {stopped}" in run.log.read_text()
     assert_same_end(straight, run)
     assert_same_metrics(straight, run)
 
@@ -141,7 +141,7 @@ def test_it_is_so_under_xla_and_of_a_packed_mixture(corpus, tmp_path) -> None:
         if step > 12:
             shutil.rmtree(run.checkpoints / f"step-{step}")
     run.finish()
-    assert "going on from step 12" in run.log.read_text()
+    assert "resuming from step 12" in run.log.read_text()
     again = tensors(run.checkpoints / f"step-{STEPS}")
     for name, value in straight.items():
         np.testing.assert_array_equal(again[name], value, err_msg=name)

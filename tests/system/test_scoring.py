@@ -103,8 +103,8 @@ def test_without_a_pair_of_known_perplexity_the_other_scores_are_there(report):
     assert report.describe().splitlines()[4] == (
         "  perplexity per subword none  without 11 pairs that are too long or empty"
     )
-    assert report.facts()["perplexity"] is None
-    assert report.facts()["bleu"] == report.scores.facts()["bleu"]
+    assert report.as_dict()["perplexity"] is None
+    assert report.as_dict()["bleu"] == report.scores.as_dict()["bleu"]
 
 
 def test_a_report_holds_the_scores_of_its_translations(report, test_set):
@@ -192,7 +192,7 @@ def test_a_report_in_words(report):
 
 
 def test_the_facts_for_the_run_card_are_plain_json(report):
-    facts = json.loads(json.dumps(report.facts()))
+    facts = json.loads(json.dumps(report.as_dict()))
     assert facts["bleu"] == report.scores.bleu
     assert facts["bleu_signature"] == report.scores.bleu_signature
     assert facts["chrf"] == report.scores.chrf
@@ -202,7 +202,7 @@ def test_the_facts_for_the_run_card_are_plain_json(report):
     assert facts["sentences"] == 11
     assert facts["step"] == 123
     assert facts["decoding"] == {"beam_size": 1, "alpha": 0.0, "extra_length": 2}
-    assert "tokenized_bleu" not in dataclasses.replace(report, tokenized=None).facts()
+    assert "tokenized_bleu" not in dataclasses.replace(report, tokenized=None).as_dict()
 
 
 def test_a_split_is_read_as_text(tmp_path):
@@ -236,8 +236,8 @@ def test_references_stand_beside_answers_as_answers_do():
     symbols = "(S (NP DT NN )NP (VP VBZ )VP . )S"
     trees = scoring.TestSet("trees", [b"The dog sleeps ."], [symbols])
     tree = "(S (NP (DT The) (NN dog)) (VP (VBZ sleeps)) (. .))"
-    assert scoring.as_answers(trees, task_for("tree")) == [tree]
-    assert scoring.as_answers(trees, task_for("de")) == [symbols]
+    assert scoring.format_references(trees, task_for("tree")) == [tree]
+    assert scoring.format_references(trees, task_for("de")) == [symbols]
 
 
 def test_an_empty_split_is_refused(tmp_path):
@@ -266,5 +266,5 @@ def test_a_parser_that_has_learned_nothing_is_scored_all_the_same(random_trained
     lines = report.describe().splitlines()
     assert lines[1].startswith("  F1 ")
     assert lines[-1].startswith("  perplexity per subword ")
-    facts = json.loads(json.dumps(report.facts()))
+    facts = json.loads(json.dumps(report.as_dict()))
     assert facts["f1_with_right_tags"] == report.scores.headline[1]

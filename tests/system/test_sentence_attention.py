@@ -113,14 +113,14 @@ def assert_maps(alone, found) -> None:
 def test_maps_are_the_model_s_whatever_shares_a_batch(
     alone, attention_of_run, monkeypatch, weights_at_once
 ) -> None:
-    monkeypatch.setattr(sentence_maps, "WEIGHTS_AT_ONCE", weights_at_once)
+    monkeypatch.setattr(sentence_maps, "MAX_WEIGHTS_PER_BATCH", weights_at_once)
     assert_maps(alone, list(attention_of_run.maps(SOURCES, TARGETS)))
 
 
 def test_sums_do_not_know_of_batches(attention_of_run, monkeypatch) -> None:
     facts = []
     for weights_at_once in (1 << 24, 1):
-        monkeypatch.setattr(sentence_maps, "WEIGHTS_AT_ONCE", weights_at_once)
+        monkeypatch.setattr(sentence_maps, "MAX_WEIGHTS_PER_BATCH", weights_at_once)
         sums = HeadSums()
         for maps, _ in attention_of_run.maps(SOURCES, TARGETS):
             sums.add(maps)

@@ -103,6 +103,6 @@ def test_a_killed_run_ends_with_the_same_bits(short_run, tmp_path) -> None:
     assert steps_in(killed.checkpoints) == [15]
     end(nursery.start(killed.arguments, killed.log), killed, 60)
     log = killed.log.read_text()
-    assert "going on from step 15" in log
+    assert "resuming from step 15" in log
     assert checkpoint_warnings(log) == []
     assert_same_end(straight, killed, 60)

@@ -25,8 +25,8 @@ def test_the_same_command_again_is_done_at_once(own_run):
     )
     assert done.status == 0, done.stderr
     said = done.stderr.splitlines()
-    assert "going on from step 500" in said
-    assert "all 500 steps are made already" in said
+    assert "resuming from step 500" in said
+    assert "all 500 steps are done already" in said
     assert not any(line.startswith(("step", "learning")) for line in said)
     # What follows training is made again, with what may change changed.
     assert "test: 100 sentences, averaged/step-500, beam 1, alpha 0.6" in done.stdout

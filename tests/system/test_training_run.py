@@ -83,8 +83,8 @@ def test_a_whole_run_and_the_same_again(config, model_dir):
         (folder / ".step-5.tmp").mkdir()
     before = [path.stat().st_mtime_ns for path in model_dir.path.rglob("weights*")]
     said = log_of_training(config, model_dir)
-    assert "going on from step 6" in said
-    assert "all 6 steps are made already" in said
+    assert "resuming from step 6" in said
+    assert "all 6 steps are done already" in said
     after = [path.stat().st_mtime_ns for path in model_dir.path.rglob("weights*")]
     assert after == before
     assert not list(model_dir.path.rglob(".step-*"))
@@ -146,7 +146,7 @@ def test_a_full_disk_is_a_warning_and_the_last_checkpoint_stays(
         training_run.train(config, model_dir, log=lines.append)
     said = "\n".join(lines)
     assert "warning: no checkpoint at step 4: [Errno 28] No space left" in said
-    assert "the checkpoint before is kept" in said
+    assert "the previous checkpoint is kept" in said
     assert "step 6/6" in said
     assert [path.name for path in model_dir.checkpoints.iterdir()] == ["step-2"]
 

@@ -8,7 +8,7 @@ from typing import Any
 from t2t_keras.errors import UserError
 from t2t_keras.files.bundled import matching_flagfiles
 from t2t_keras.settings.config import ExperimentConfig
-from t2t_keras.settings.flags import config_from_arguments, flat, record_settings
+from t2t_keras.settings.flags import config_from_arguments, flatten, record_settings
 
 BASE = "base"
 
@@ -71,7 +71,7 @@ def read_rows(patterns: Sequence[str], given: Sequence[str]) -> list[RowPlan]:
         RowPlan(
             Path(path).stem,
             path,
-            config_from_arguments([f"--flagfile={path}", *given], of=path),
+            config_from_arguments([f"--flagfile={path}", *given], source=path),
         )
         for path in paths
     ]
@@ -99,7 +99,7 @@ def plan_runs(rows: Sequence[RowPlan], seeds: int, output: Path) -> list[RunPlan
 
 def changes(row: RowPlan, base: RowPlan) -> dict[str, Any]:
     """Returns the settings of a row that are not those of another."""
-    before, after = flat(base.config), flat(row.config)
+    before, after = flatten(base.config), flatten(row.config)
     return {name: after[name] for name in after if after[name] != before[name]}
 
 

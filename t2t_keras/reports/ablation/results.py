@@ -13,7 +13,7 @@ from t2t_keras.reports.ablation.parameters import parameter_count
 from t2t_keras.reports.ablation.plan import RowPlan, RunPlan, changes
 from t2t_keras.reports.run_summary import corpus_name
 from t2t_keras.runs.model_dir import ModelDir
-from t2t_keras.settings.flags import with_absolute_paths
+from t2t_keras.settings.flags import make_paths_absolute
 
 FILE = "ablation.json"
 _VERSION = 1
@@ -109,7 +109,7 @@ def run_result(run: RunPlan) -> RunResult | None:
     config = run.row.config
     training = dataclasses.replace(config.training, seed=run.seed)
     place.check_same(
-        with_absolute_paths(dataclasses.replace(config, training=training))
+        make_paths_absolute(dataclasses.replace(config, training=training))
     )
     card = place.run_card()
     scores = card.get("scores", {}).get(f"dev averaged/step-{run.steps}")

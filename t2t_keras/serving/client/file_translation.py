@@ -13,9 +13,9 @@ from typing import Any, TypeAlias
 from t2t_keras.errors import UserError
 from t2t_keras.files.lines import (
     CountedLines,
-    opened_input,
-    opened_output,
-    without_line_ends,
+    open_input,
+    open_output,
+    strip_line_ends,
 )
 from t2t_keras.serving.client.bulk import in_batches
 from t2t_keras.serving.client.translation_client import (
@@ -110,7 +110,7 @@ class FileTranslation:
         with contextlib.ExitStack() as stack:
             sides = _open_sides(self, stack)
             call, fields_of = _task(client, self, warn)
-            output = stack.enter_context(opened_output(self.output))
+            output = stack.enter_context(open_output(self.output))
             results = in_batches(
                 call,
                 _pair_lines(*sides),
@@ -135,7 +135,7 @@ class FileTranslation:
         """Returns the number of input lines, None for standard input."""
         if self.input == "-":
             return None
-        with opened_input(self.input) as source:
+        with open_input(self.input) as source:
             return sum(1 for _ in source)
 
     def _given_flags(self) -> list[str]:
@@ -154,12 +154,10 @@ def _open_sides(
     files: FileTranslation, stack: contextlib.ExitStack
 ) -> list[CountedLines]:
     """Returns the lines of the input, and those of the target if there are any."""
-    opened = [opened_input(files.input)]
+    opened = [open_input(files.input)]
     if files.target:
-        opened.append(opened_input(files.target, "target"))
-    return [
-        CountedLines(without_line_ends(stack.enter_context(file))) for file in opened
-    ]
+        opened.append(open_input(files.target, "target"))
+    return [CountedLines(strip_line_ends(stack.enter_context(file))) for file in opened]
 
 
 def _pair_lines(*sides: Iterable[bytes]) -> Iterator[Line]:

@@ -1,4 +1,4 @@
-"""Model card of an exported version, for programs and for people.
+"""Model card of an exported version, as JSON and as Markdown.
 
 The card is in the directory of the version and is copied with it.
 """
@@ -21,17 +21,17 @@ CARD = "model_card.json"
 READABLE = "model_card.md"
 
 
-def write_model_card(version: Path, facts: Mapping[str, Any]) -> None:
-    """Writes the card, as JSON and to be read.
+def write_model_card(version: Path, metadata: Mapping[str, Any]) -> None:
+    """Writes the card as JSON and as Markdown.
 
     Args:
-        version: Directory of the SavedModel, all other files in place.
-        facts: Metadata that is in no file: languages, sizes, scores, settings.
+        version: Directory of the SavedModel, with all other files.
+        metadata: What no file contains: languages, sizes, scores, settings.
     """
     meta_graph = read_meta_graph(version)
     used = {op.name for op in meta_graph.meta_info_def.stripped_op_list.op}
     card = {
-        **facts,
+        **metadata,
         "signatures": {
             name: {
                 "inputs": _describe_tensors(definition.inputs),
@@ -76,17 +76,19 @@ def _to_markdown(card: Mapping[str, Any]) -> str:
         f"A Transformer of {model['parameters']:,} parameters that translates from "
         f"{languages['source']} to {languages['target']}, checkpoint "
         f"{source['checkpoint']} (step {source['step']:,}"
-        + (f", the mean of {len(source['averaged'])}" if source["averaged"] else "")
+        + (f", the average of {len(source['averaged'])}" if source["averaged"] else "")
         + f"), computed in {model['precision']}"
         + (", compiled by XLA." if card["xla"] else "."),
-        _scores(card["scores"]),
-        _table("Signature", ["takes", "gives"], _signature_rows(card["signatures"])),
+        _score_table(card["scores"]),
+        _table("Signature", ["inputs", "outputs"], _signature_rows(card["signatures"])),
         _table("Limit", ["value"], [[k, v] for k, v in card["limits"].items()]),
-        "What is beyond a limit is cut, and `truncated` tells.",
+        "Longer inputs are cut, and `truncated` is then true.",
         _table("Search", ["value"], [[k, v] for k, v in card["decoding"].items()]),
         _table("Model", ["value"], [[k, v] for k, v in model.items()]),
-        _table("Made with", ["version"], [[k, v] for k, v in card["versions"].items()]),
-        "Beside TensorFlow's own ops it needs "
+        _table(
+            "Exported with", ["version"], [[k, v] for k, v in card["versions"].items()]
+        ),
+        "In addition to TensorFlow's own ops it needs "
         + (", ".join(card["ops_beside_tensorflow"]) or "none")
         + f". Tested with {card['tested_with']}; not with TensorFlow Serving's binary.",
         _table("File", ["SHA-256"], [[k, v] for k, v in card["files"].items()]),
@@ -94,7 +96,7 @@ def _to_markdown(card: Mapping[str, Any]) -> str:
     return "\n\n".join(paragraphs) + "\n"
 
 
-def _scores(scores: Mapping[str, Mapping[str, Any]]) -> str:
+def _score_table(scores: Mapping[str, Mapping[str, Any]]) -> str:
     if not scores:
         return "It has not been scored."
     rows = [

@@ -6,7 +6,7 @@ from typing import Any
 
 from t2t_keras.reports.ablation.plan import RowPlan, RunPlan, plan_runs, read_rows
 from t2t_keras.runs.model_dir import ModelDir
-from t2t_keras.settings.flags import with_absolute_paths
+from t2t_keras.settings.flags import make_paths_absolute
 
 SHARED = "--dataset=grammar_ende\n--vocabulary_size=300\n--d_model=16\n--num_heads=2\n"
 
@@ -36,7 +36,7 @@ def finished(
     place.path.mkdir(parents=True, exist_ok=True)
     training = dataclasses.replace(run.row.config.training, seed=run.seed)
     config = dataclasses.replace(run.row.config, training=training)
-    place.write_config(with_absolute_paths(config), "A run.")
+    place.write_config(make_paths_absolute(config), "A run.")
     score = {
         "step": steps,
         "sentences": 50,

@@ -252,4 +252,4 @@ def test_a_run_that_outlived_its_parent_is_waited_for(made, monkeypatch) -> None
     assert len(sham.trained()) == 4
     waiting = [line for line in made.logged if ": waiting: " in line]
     assert len(waiting) == 1
-    assert "Another process trains in" in waiting[0]
+    assert "Another process is training in" in waiting[0]

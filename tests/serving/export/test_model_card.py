@@ -74,7 +74,8 @@ def test_a_person_can_read_it(version):
     write_model_card(version, FACTS)
     text = (version / "model_card.md").read_text()
     assert (
-        "from en to de, checkpoint averaged/step-7 (step 1,007, the mean of 3)" in text
+        "from en to de, checkpoint averaged/step-7 (step 1,007, the average of 3)"
+        in text
     )
     assert "1,266 parameters" in text
     assert "| test averaged/step-7 | 12.35 | 45.60 |  |" in text
