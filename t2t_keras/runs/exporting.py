@@ -33,7 +33,7 @@ from t2t_keras.serving.export.requests import warm_up_requests, write_warm_up
 from t2t_keras.serving.export.saved_model import save_version
 from t2t_keras.serving.export.server_files import (
     BATCHING,
-    kept_server_files,
+    find_differing_files,
     read_max_batch_size,
     write_batching_parameters,
     write_server_files,
@@ -85,7 +85,7 @@ def export(
     return version
 
 
-def kept_files(
+def find_differing_server_files(
     model_dir: ModelDir, export_format: str, settings: ExportSettings
 ) -> list[Path]:
     """Returns existing server files that differ from what an export would write.
@@ -97,7 +97,7 @@ def kept_files(
     """
     settings = _without_xla_for_ids(export_format, settings)
     base = _base_directory(model_dir, export_format, settings)
-    return kept_server_files(
+    return find_differing_files(
         base, settings.model_name, settings.batch_sizes, settings.xla
     )
 
@@ -114,9 +114,9 @@ def log_kept_files(
         model_dir: Directory of the run.
         export_format: Format of the export.
         settings: Settings of the export.
-        log: Called with a line if `kept_files` finds any.
+        log: Called with a line if `find_differing_server_files` finds any.
     """
-    files = kept_files(model_dir, export_format, settings)
+    files = find_differing_server_files(model_dir, export_format, settings)
     if files:
         names = ", ".join(path.name for path in files)
         log(

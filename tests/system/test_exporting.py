@@ -285,7 +285,7 @@ def test_a_version_that_a_kept_batching_config_refuses_is_not_made(shallow, tmp_
     model_dir = ModelDir(tmp_path)
     small = dataclasses.replace(SETTINGS, batch_sizes=(1, 4))
     exporting.export(shallow, model_dir, "ids", small)
-    assert exporting.kept_files(model_dir, "ids", small) == []
+    assert exporting.find_differing_server_files(model_dir, "ids", small) == []
     path = model_dir.export_ids / "batching.config"
     for text, most in (
         (path.read_text(), 4),
@@ -308,9 +308,12 @@ def test_a_version_that_a_kept_batching_config_refuses_is_not_made(shallow, tmp_
     path.write_text("num_batch_threads { value: 3 }")
     version = exporting.export(shallow, model_dir, "ids", SETTINGS)
     assert version.name == "2"
-    assert exporting.kept_files(model_dir, "ids", SETTINGS) == [path]
+    assert exporting.find_differing_server_files(model_dir, "ids", SETTINGS) == [path]
     named = dataclasses.replace(SETTINGS, model_name="other", xla=True)
-    kept = {each.name for each in exporting.kept_files(model_dir, "ids", named)}
+    kept = {
+        each.name
+        for each in exporting.find_differing_server_files(model_dir, "ids", named)
+    }
     assert kept == {path.name, "models.config", "kubernetes.yaml", "README.md"}
 
 

@@ -1,8 +1,8 @@
 """Beam search compiled by XLA, for servers that are started with XLA.
 
 XLA compiles a program for each shape, which takes seconds to minutes. So sources are
-padded to a few lengths, and a server joins requests into batches of a few sizes:
-each pair of both is one program, made while the export is loaded.
+padded to a few lengths, and a server joins requests into batches of a few sizes. Each
+combination is one program, compiled while the export is loaded.
 
 Shapes: B batch, S source length.
 """
@@ -22,20 +22,19 @@ SHORT_BUCKETS = (32, 128)
 
 
 def buckets_up_to(max_length: int) -> tuple[int, ...]:
-    """Returns the lengths that sources are padded to, the longest last."""
+    """Returns the lengths that sources are padded to, ascending."""
     return (*(length for length in SHORT_BUCKETS if length < max_length), max_length)
 
 
 def compile_search(search: Search, buckets: Sequence[int]) -> Search:
-    """Returns a search with the same results whose body XLA compiles.
+    """Returns a search with the same results that XLA compiles.
 
-    With options for each sentence it is not compiled: the number of hypotheses is
-    then known only when it runs.
+    With options for each sentence it is not compiled, because the number of
+    hypotheses is then known only at run time.
 
     Args:
         search: Search for sources of any length.
-        buckets: Lengths to pad sources to, ascending; no source is longer than the
-            last.
+        buckets: Lengths to pad sources to, ascending. No source exceeds the last.
     """
 
     def padded_search(
@@ -48,7 +47,7 @@ def compile_search(search: Search, buckets: Sequence[int]) -> Search:
         if options is not None:
             return search(source, settings, options=options)
 
-        # Strings cannot enter XLA: the compiled function takes and gives ids only.
+        # XLA has no strings: the compiled function takes and returns ids only.
         @tf.function(autograph=False, jit_compile=True)
         def inner(source: Tensor) -> BeamSearchResult:
             return search(source, settings, growing=growing)
@@ -56,9 +55,11 @@ def compile_search(search: Search, buckets: Sequence[int]) -> Search:
         rows, length = tf.unstack(tf.shape(source))
         at_least = tf.searchsorted(tf.constant(buckets), length[None])[0]
         missing = tf.gather(tf.constant(buckets), at_least) - length
-        # A program for no rows would be one more to compile.
-        no_rows = tf.maximum(1 - rows, 0)
-        padded = tf.pad(source, [[0, no_rows], [0, missing]], constant_values=PAD_ID)
+        # An empty batch gets one row, or it would need another program.
+        missing_rows = tf.maximum(1 - rows, 0)
+        padded = tf.pad(
+            source, [[0, missing_rows], [0, missing]], constant_values=PAD_ID
+        )
         return BeamSearchResult(*(part[:rows] for part in inner(padded)))
 
     return padded_search

@@ -1,4 +1,4 @@
-"""CTranslate2 model directory: another engine for the same translations.
+"""CTranslate2 model directory, for another inference engine with the same results.
 
 Shapes: V vocabulary, D model width, L positions, H heads, K size per head of queries
 and keys, U of values, P the larger of K and U.
@@ -16,9 +16,9 @@ from t2t_keras.errors import UserError
 from t2t_keras.serving.export.saved_model import new_version
 from t2t_keras.text.vocabulary import EOS_ID, PAD_ID, UNK_ID
 
-# How CTranslate2 may store weights without PyTorch's help.
+# Storage types of weights that CTranslate2 supports without PyTorch.
 QUANTIZATIONS = ("float32", "float16", "int8", "int8_float32", "int16")
-# LayerNorm's, as the model has it.
+# Epsilon of the model's layer normalization.
 _EPSILON = 1e-6
 
 Weights: TypeAlias = Mapping[str, np.ndarray]
@@ -36,28 +36,28 @@ def write_ctranslate2(
 ) -> Path:
     """Writes a model directory of CTranslate2 atomically.
 
-    It is loaded and translates before it gets its name. Sources are given to it as
-    pieces without EOS, which CTranslate2 adds. Log probabilities are the model's own,
-    so padding has a probability. `suppress_sequences=[["<pad>"]]` makes sure that it is
-    never generated, and normalizes over the other pieces.
+    Before the directory gets its name, CTranslate2 loads it and translates with it.
+    Sources are pieces without EOS, which CTranslate2 adds. Log probabilities are the
+    model's own, so padding has a probability. `suppress_sequences=[["<pad>"]]` ensures
+    that it is never generated, and normalizes over the other pieces.
 
     Args:
-        weights: Arrays by path below the model: "embedding/embeddings" and so on.
-        encodings: [L, D] float32, what the model adds to the embedding at each
-            position. There are no others: L limits sources and translations.
+        weights: Arrays by path below the model, such as "embedding/embeddings".
+        encodings: [L, D] float32, positional encoding of each position. L limits the
+            length of sources and translations.
         pieces: Piece of each id, V different strings.
         directory: Directory to write; must not exist.
         num_heads: H.
         quantization: One of `QUANTIZATIONS`.
-        files: Further files to write there, by name.
+        files: Additional files to write there, by name.
 
     Returns:
         `directory`.
 
     Raises:
-        UserError: If CTranslate2 is not installed, or cannot translate with what was
-            written; if the directory exists or there is no such quantization.
-        OSError: If it cannot be written.
+        UserError: If CTranslate2 is not installed or cannot translate with the model,
+            if the directory exists, or if the quantization is unknown.
+        OSError: If the directory cannot be written.
 
     Source: `ctranslate2.specs` of CTranslate2 4.8, and its scores (tests/system).
     """
@@ -68,8 +68,8 @@ def write_ctranslate2(
             f"Received: {quantization}"
         )
     if final.exists():
-        raise UserError(f"{final} exists already. Name a folder that does not.")
-    spec = _spec(weights, encodings, num_heads)
+        raise UserError(f"{final} exists already. Give a folder that does not exist.")
+    spec = _build_spec(weights, encodings, num_heads)
     spec.register_source_vocabulary(list(pieces))
     spec.register_target_vocabulary(list(pieces))
     for name, value in _config(pieces).items():
@@ -96,7 +96,7 @@ def _config(pieces: Sequence[str]) -> dict[str, Any]:
     }
 
 
-def _ctranslate2() -> Any:
+def _import_ctranslate2() -> Any:
     try:
         import ctranslate2
         import ctranslate2.specs
@@ -108,9 +108,9 @@ def _ctranslate2() -> Any:
     return ctranslate2
 
 
-def _spec(weights: Weights, encodings: np.ndarray, num_heads: int) -> Any:
-    """Returns the model as CTranslate2 describes it, weights set."""
-    specs = _ctranslate2().specs
+def _build_spec(weights: Weights, encodings: np.ndarray, num_heads: int) -> Any:
+    """Returns CTranslate2's specification of the model, including weights."""
+    specs = _import_ctranslate2().specs
     num_layers = sum(
         path.startswith("encoder/") and path.endswith("/attention/query_kernel")
         for path in weights
@@ -128,7 +128,7 @@ def _spec(weights: Weights, encodings: np.ndarray, num_heads: int) -> Any:
         specs.TransformerEncoderSpec(num_layers, num_heads, **sizes),
         specs.TransformerDecoderSpec(num_layers, num_heads, **sizes),
     )
-    # The decoder's first input is the zero vector, not that of an id.
+    # The decoder's first input is the zero vector, not an embedding.
     spec.decoder.start_from_zero_embedding = True
     embeddings_VD = weights["embedding/embeddings"].astype(np.float32)
     for embedding in (spec.encoder.embeddings[0], spec.decoder.embeddings):
@@ -144,7 +144,7 @@ def _spec(weights: Weights, encodings: np.ndarray, num_heads: int) -> Any:
 
 
 def _weights_below(weights: Weights, prefix: str) -> Weights:
-    """Returns the weights under a path, by what follows it."""
+    """Returns the weights below a path, by the rest of their paths."""
     return {
         path.removeprefix(prefix): weight.astype(np.float32)
         for path, weight in weights.items()
@@ -153,12 +153,12 @@ def _weights_below(weights: Weights, prefix: str) -> Weights:
 
 
 def _set_layer(layer: Any, weights: Weights, num_heads: int) -> None:
-    """Gives a layer of the encoder or decoder its weights."""
+    """Sets the weights of a layer of the encoder or decoder."""
     _set_attention(
         layer.self_attention, _weights_below(weights, "attention/"), num_heads
     )
     _set_norm(layer.self_attention, weights, "attention")
-    if hasattr(layer, "attention"):  # the decoder's, to the encoder's output
+    if hasattr(layer, "attention"):  # the decoder's cross-attention
         memory = _weights_below(weights, "memory_attention/")
         _set_attention(layer.attention, memory, num_heads)
         _set_norm(layer.attention, weights, "memory")
@@ -169,16 +169,16 @@ def _set_layer(layer: Any, weights: Weights, num_heads: int) -> None:
 
 
 def _set_norm(sublayer: Any, weights: Weights, name: str) -> None:
-    """Gives a sub-layer the norm that follows it."""
+    """Sets the layer normalization after a sub-layer."""
     sublayer.layer_norm.gamma = weights[f"{name}_residual/norm/gamma"]
     sublayer.layer_norm.beta = weights[f"{name}_residual/norm/beta"]
 
 
 def _set_attention(attention: Any, weights: Weights, num_heads: int) -> None:
-    """Gives a multi-head attention its projections.
+    """Sets the projections of a multi-head attention.
 
-    CTranslate2 knows one size per head, P. Where ours differ, the smaller is filled up
-    with zeros, which change neither scores nor sums; the scale stays that of K.
+    CTranslate2 has one size per head, P. If K and U differ, the smaller is padded with
+    zeros, which change neither scores nor sums; the scale stays that of K.
     """
     names = ("query", "key", "value")
     kernels = [weights[f"{name}_kernel"] for name in names]
@@ -198,7 +198,7 @@ def _set_attention(attention: Any, weights: Weights, num_heads: int) -> None:
 
 
 def _pad_heads(rows: np.ndarray, num_heads: int, size: int) -> np.ndarray:
-    """Returns [H * size, D] of [H * K, D]: each head's rows, then rows of zeros."""
+    """Returns [H * size, D] from [H * K, D]: each head's rows, then rows of zeros."""
     heads_HKD = rows.reshape(num_heads, -1, rows.shape[1])
     missing = size - heads_HKD.shape[1]
     padded = np.pad(heads_HKD, [(0, 0), (0, missing), (0, 0)])
@@ -206,16 +206,19 @@ def _pad_heads(rows: np.ndarray, num_heads: int, size: int) -> np.ndarray:
 
 
 def _check(directory: Path, pieces: Sequence[str]) -> None:
-    """Raises `UserError` unless CTranslate2 loads and uses what was written."""
+    """Raises `UserError` unless CTranslate2 loads and uses the written model."""
     try:
-        translator = _ctranslate2().Translator(str(directory), intra_threads=1)
+        translator = _import_ctranslate2().Translator(str(directory), intra_threads=1)
         (result,) = translator.translate_batch(
             [[pieces[-1]]], max_decoding_length=4, return_scores=True
         )
         score = result.scores[0]
     except (RuntimeError, ValueError) as error:
         raise UserError(
-            f"CTranslate2 cannot translate with what was written: {error}"
+            f"CTranslate2 cannot translate with the exported model: {error}"
         ) from error
     if not np.isfinite(score):
-        raise UserError(f"What was written gives translations the score {score}.")
+        raise UserError(
+            f"The exported model's score must be finite. Received: {score}. Check the "
+            "checkpoint with t2t_keras.evaluate."
+        )

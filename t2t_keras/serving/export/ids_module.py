@@ -1,7 +1,7 @@
 """SavedModel with token ids in and out, for clients that tokenize: core ops only.
 
-It loads wherever TensorFlow is, without TensorFlow Text: in a process that imports
-any op a file needs must be known, whichever signature uses it.
+It loads in any TensorFlow, without TensorFlow Text. A process that loads a SavedModel
+must know the ops of all its signatures, including those that it does not call.
 
 Shapes: B batch, S source length, T target length, N translations of each, L output
 length.
@@ -36,9 +36,9 @@ class Search(Protocol):
 
         Args:
             source: Each row ended by EOS and padded with 0.
-            settings: How to search.
+            settings: Settings of the beam search.
             options: Options of each row, which replace the settings.
-            growing: Whether shapes may change during the search; not under XLA.
+            growing: Whether shapes may change during the search; False under XLA.
         """
         ...
 
@@ -56,7 +56,7 @@ class ServedModel:
             probability of each target token, [B, T] float32; 0 at padding.
         attention: Function of source and decoder input that returns the weights of
             encoder, decoder, and from decoder to encoder, shaped as in `signature`.
-        weights: Every variable that these read.
+        weights: All variables that these functions read.
     """
 
     search: Search
@@ -74,7 +74,7 @@ class IdsModule(tf.Module):
     Args:
         model: Model to export.
         vocabulary: Vocabulary of both languages.
-        settings: Settings of the search where a request has none.
+        settings: Default settings of the search.
         limits: Limits of a request.
     """
 

@@ -1,8 +1,8 @@
-"""Warm-up requests of an export, and example requests to check it with.
+"""Warm-up requests of an export, and example requests for validation.
 
-TensorFlow optimizes a graph when a signature is first called, and XLA compiles each
-shape when it is first seen. A server does both while it loads a version, if the version
-brings requests along; otherwise the first client would wait for it.
+TensorFlow optimizes a graph when a signature is first called, and XLA compiles a shape
+when it first occurs. If a version has warm-up requests, a server does both while it
+loads the version; otherwise the first client would wait for it.
 
 Shapes: B batch, S source length.
 """
@@ -20,13 +20,13 @@ from t2t_keras.serving import signature
 from t2t_keras.text.padding import pad_sentences
 from t2t_keras.text.vocabulary import SubwordVocabulary
 
-# Where a server looks, below a version's directory.
+# Path of the requests below a version's directory; servers expect this name.
 WARM_UP_FILE = Path("assets.extra", "tf_serving_warmup_requests")
-# More than these a server refuses to replay.
+# Maximum number of warm-up requests that a server accepts.
 MAX_WARM_UPS = 1000
 
 
-# Tokens of a warm-up's sentences where lengths do not matter.
+# Tokens of a warm-up sentence whose length does not matter.
 SHORT = 8
 
 
@@ -43,11 +43,11 @@ class Request(NamedTuple):
 
 
 def make_text(vocabulary: SubwordVocabulary, tokens: int) -> str:
-    """Returns a text of at most a number of tokens, EOS counted, if there is one.
+    """Returns a text of at most `tokens` tokens if possible, else the shortest text.
 
     Args:
         vocabulary: Vocabulary of the export.
-        tokens: Number of tokens, at least 1.
+        tokens: Maximum number of tokens, including EOS, at least 1.
     """
     once, twice = (len(vocabulary.encode("a" + " a" * more)) for more in (0, 1))
     return "a" + " a" * max((tokens - once) // (twice - once), 0)
@@ -67,7 +67,7 @@ def example_request(
         input_names: Names of its inputs.
         texts: B sentences, both sources and targets.
         vocabulary: Vocabulary of the export.
-        options: Values for every row, by name; others are left to their defaults.
+        options: Values for every row, by name. Default: those of the signature.
     """
     strings = np.array([text.encode() for text in texts], dtype=object)
     ids_BS = pad_sentences([vocabulary.encode(text) for text in texts]).numpy()
@@ -84,7 +84,7 @@ def example_request(
 
 
 def write_warm_up(directory: Path, requests: Sequence[Request]) -> None:
-    """Writes the requests that a server replays before it takes others.
+    """Writes the requests that a server replays before it serves a version.
 
     Args:
         directory: Directory of the version.
@@ -129,24 +129,24 @@ def warm_up_requests(
     batch_sizes: Sequence[int],
     buckets: Sequence[int] = (),
 ) -> list[Request]:
-    """Returns the requests to replay, those of the default signature first.
+    """Returns the warm-up requests, those of the default signature first.
 
-    Each signature is called once. The default one is called with the largest batch,
-    too, or, where XLA compiles, with every size of batch in every bucket. XLA compiles
-    other shapes at the first request.
+    Each signature is called once. The default one is also called with the largest
+    batch or, with XLA, with every batch size in every bucket. XLA compiles other shapes
+    at the first request.
 
     Args:
         signatures: SignatureDef of each signature, by name.
         vocabulary: Vocabulary of the export.
-        batch_sizes: Batch sizes that a server joins requests to, ascending.
-        buckets: Lengths of the sources that XLA compiles for, ascending.
+        batch_sizes: Batch sizes that a server pads to, ascending.
+        buckets: Source lengths that XLA compiles for, ascending.
     """
     short = make_text(vocabulary, min([SHORT, *buckets]))
 
     def request(name: str, text: str, rows: int) -> Request:
         definition = signatures[name]
-        # One for each row: a server that joins requests takes no scalars, not even
-        # defaults, and a warm-up that fails fails the load.
+        # One value for each row: a server that joins requests accepts no scalars, not
+        # even defaults, and a failed warm-up fails the load.
         options = {
             option: tf.make_ndarray(default)
             for option, default in definition.defaults.items()
@@ -154,8 +154,8 @@ def warm_up_requests(
         names = definition.inputs.keys()
         return example_request(name, names, [text] * rows, vocabulary, options)
 
-    # As short as a bucket's sources can be: what is searched takes as long as they are,
-    # what is compiled is for the whole bucket.
+    # Sources about as short as possible for their bucket: compilation covers the whole
+    # bucket, while the time of the search grows with the source.
     lengths = [
         min(bucket, shorter + SHORT)
         for shorter, bucket in zip((0, *buckets), buckets, strict=False)

@@ -13,7 +13,7 @@ from t2t_keras.files.locks import lock_folder
 from t2t_keras.files.signals import undo_if_interrupted
 from t2t_keras.serving.export.ids_module import IdsModule
 
-# A version that is being written: its number, and the process that writes it.
+# Name of a version that is being written: its number and the writer's process id.
 _TEMPORARY = re.compile(r"\.[0-9]+\.[0-9]+\.tmp")
 
 
@@ -29,17 +29,17 @@ def next_version(base: Path) -> Path:
 
 @contextlib.contextmanager
 def new_version(final: Path) -> Iterator[Path]:
-    """Yields an empty directory that gets the name `final` at the end of the block.
+    """Yields an empty directory that is renamed to `final` at the end of the block.
 
-    A server that watches the directory above never sees an incomplete one. After an
-    error or a signal nothing is left, not even the directory above if it is new. What a
-    killed process left, the next one deletes.
+    A server that watches the parent directory never sees an incomplete version. After
+    an error or a signal nothing is left, and the parent is removed if it is new. The
+    next export deletes what a killed process left.
 
     Args:
-        final: Must not exist.
+        final: Directory of the version; must not exist.
 
     Raises:
-        FileExistsError: If it is being written, as another thread may do.
+        FileExistsError: If another thread of this process is writing it.
         OSError: If it cannot be written.
     """
     base = final.parent
@@ -47,12 +47,12 @@ def new_version(final: Path) -> Iterator[Path]:
 
     def remove_base() -> None:
         if is_new:
-            with contextlib.suppress(OSError):  # something is in it by now
+            with contextlib.suppress(OSError):  # it may have other files by now
                 base.rmdir()
 
     with undo_if_interrupted(remove_base):
         base.mkdir(parents=True, exist_ok=True)
-        # The process is part of the name: several may export at a time.
+        # The process id is part of the name: several processes may export at a time.
         with _make_locked(base / f".{final.name}.{os.getpid()}.tmp") as temporary:
             yield temporary
             publish_folder(temporary, final)
@@ -60,30 +60,30 @@ def new_version(final: Path) -> Iterator[Path]:
 
 @contextlib.contextmanager
 def _make_locked(temporary: Path) -> Iterator[Path]:
-    """Makes a directory that is locked in the block, and removed at the end."""
-    with contextlib.ExitStack() as held:
-        # No other process sweeps before ours is locked.
+    """Creates a directory that is locked during the block and then removed."""
+    with contextlib.ExitStack() as stack:
+        # No other process sweeps before the new directory is locked.
         with lock_folder(temporary.parent, wait=True):
             _sweep(temporary.parent)
             if temporary.exists():
                 raise FileExistsError(
-                    f"{temporary} is there: another export is writing it, or was "
+                    f"{temporary} exists: another export is writing it, or was "
                     "killed. If none is running, delete it."
                 )
-            held.enter_context(undo_if_interrupted(lambda: remove(temporary)))
+            stack.enter_context(undo_if_interrupted(lambda: remove(temporary)))
             temporary.mkdir()
-            held.enter_context(lock_folder(temporary))
+            stack.enter_context(lock_folder(temporary))
         yield temporary
 
 
 def _sweep(base: Path) -> None:
-    """Deletes what killed processes left half written: directories without a lock."""
-    for left in base.iterdir():
-        if not _TEMPORARY.fullmatch(left.name):
+    """Deletes half-written versions of killed processes, which hold no lock."""
+    for path in base.iterdir():
+        if not _TEMPORARY.fullmatch(path.name):
             continue
-        with contextlib.suppress(FileNotFoundError), lock_folder(left) as is_locked:
+        with contextlib.suppress(FileNotFoundError), lock_folder(path) as is_locked:
             if is_locked:
-                remove(left)
+                remove(path)
 
 
 def save_version(
@@ -93,20 +93,20 @@ def save_version(
 ) -> Path:
     """Writes a new version below `base`.
 
-    It gets its name when all is done, so a server that watches `base` never sees one
-    that is half written, or that a step has refused.
+    The version gets its name last, so a server that watches `base` never sees one that
+    is incomplete or that failed validation.
 
     Args:
-        module: What to save.
+        module: The module to save.
         base: Directory of the versions, as TensorFlow Serving expects it.
-        finishers: Each adds a file to the version, or raises if it is not usable.
+        finishers: Steps that add a file to the version, or raise if it is not usable.
 
     Returns:
         The version's directory: `base` with the next integer.
 
     Raises:
-        UserError: If what was written cannot be used.
-        OSError: If it cannot be written.
+        UserError: If the version fails validation.
+        OSError: If the version cannot be written.
     """
     final = next_version(Path(base))
     try:

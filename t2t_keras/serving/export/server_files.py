@@ -1,7 +1,7 @@
 """Configuration files and commands that start TensorFlow Serving on an export.
 
-They are beside the versions, where a server ignores them, and are written once: from
-then on they are the operator's.
+They are next to the versions, where a server ignores them, and are written only once,
+since operators may edit them.
 """
 
 import string
@@ -16,12 +16,12 @@ from t2t_keras.serving.config_protos import batching_parameters
 
 # The newest release with an image. Exports are made by TensorFlow 2.21, one later.
 IMAGE = "tensorflow/serving:2.20.0"
-# Where the templates mount the export, in a container of that image.
+# Mount point of the export in a container of that image.
 MOUNT = "/models"
-# Has malloc ask for large pages: docs/serving.md, "Speed".
+# Makes malloc use huge pages: docs/serving.md, "Speed".
 MALLOC = "glibc.malloc.hugetlb=1"
 BATCHING = "batching.config"
-# With --enable_per_model_batching_parameters a server reads this in a version.
+# Servers read this file of a version with --enable_per_model_batching_parameters.
 BATCHING_OF_VERSION = "batching_params.pbtxt"
 
 # TensorFlow Serving's default of max_batch_size.
@@ -49,35 +49,34 @@ def write_server_files(
     Args:
         base: Directory of the versions.
         model_name: Name of the model in requests.
-        batch_sizes: Batch sizes that a server joins requests to, ascending.
+        batch_sizes: Batch sizes that a server pads to, ascending.
         xla: Whether the export needs a server with XLA.
     """
-    for path, text in _texts(base, model_name, batch_sizes, xla):
+    for path, text in _render_files(base, model_name, batch_sizes, xla):
         if not path.exists():
             write_file(path, text.encode())
 
 
-def kept_server_files(
+def find_differing_files(
     base: Path, model_name: str, batch_sizes: Sequence[int], xla: bool
 ) -> list[Path]:
-    """Returns the existing files whose content differs.
+    """Returns the existing files that differ from what this export would write.
 
-    Args:
-        base: As `write_server_files` has it, and what follows.
+    The arguments are those of `write_server_files`.
     """
     return [
         path
-        for path, text in _texts(base, model_name, batch_sizes, xla)
+        for path, text in _render_files(base, model_name, batch_sizes, xla)
         if path.exists() and path.read_bytes() != text.encode()
     ]
 
 
-def _texts(
+def _render_files(
     base: Path, model_name: str, batch_sizes: Sequence[int], xla: bool
 ) -> Iterator[tuple[Path, str]]:
     """Yields each file and its content."""
     values = {
-        **_batching(batch_sizes),
+        **_batching_values(batch_sizes),
         "name": model_name,
         "image": IMAGE,
         "malloc": MALLOC,
@@ -98,12 +97,12 @@ def _texts(
 def write_batching_parameters(version: Path, batch_sizes: Sequence[int]) -> None:
     """Writes the file that servers read with --enable_per_model_batching_parameters."""
     text = (_TEMPLATES / BATCHING).read_text(encoding="utf-8")
-    whole = string.Template(text).substitute(_batching(batch_sizes))
-    (version / BATCHING_OF_VERSION).write_text(whole, encoding="utf-8")
+    content = string.Template(text).substitute(_batching_values(batch_sizes))
+    (version / BATCHING_OF_VERSION).write_text(content, encoding="utf-8")
 
 
 def read_max_batch_size(path: Path) -> int:
-    """Returns the most rows that a server takes in a request, from its batching file.
+    """Returns the maximum rows of a request, from a server's batching file.
 
     Raises:
         UserError: If the file cannot be read as a text `BatchingParameters`.
@@ -121,7 +120,7 @@ def read_max_batch_size(path: Path) -> int:
     return _DEFAULT_MAX_BATCH_SIZE
 
 
-def _batching(batch_sizes: Sequence[int]) -> dict[str, str]:
+def _batching_values(batch_sizes: Sequence[int]) -> dict[str, str]:
     return {
         "max_batch_size": str(batch_sizes[-1]),
         "allowed_batch_sizes": "\n".join(

@@ -1,7 +1,7 @@
 """SavedModel of a translator: text in, translations and scores out.
 
 The root is a plain `tf.Module` that holds raw variables, the tokenizer and traced
-functions - no Keras object. A Keras variable that is tracked is saved twice, and a
+functions, but no Keras object. A Keras variable that is tracked is saved twice, and a
 server restores the copy that is never read (ADR 0014).
 
 Shapes: B batch, S source length, T target length, N translations of each text, L
@@ -41,10 +41,10 @@ class TranslatorModule(IdsModule):
     Args:
         model: Model to export.
         vocabulary: Vocabulary of both languages.
-        settings: Settings of the search where a request has none.
+        settings: Default settings of the search.
         limits: Limits of a request.
-        text_adapter: Conversion of texts and answers from and to what users see. The
-            target in a request is text as the model would write it.
+        text_adapter: Converts lines to sources, and outputs to answers. The target in a
+            request must be text as the model would write it.
     """
 
     def __init__(
@@ -60,7 +60,7 @@ class TranslatorModule(IdsModule):
         self._text_adapter = text_adapter or PlainTextAdapter()
         self._sources = TextReader(vocabulary, limits.source_length, limits.characters)
         self._targets = TextReader(vocabulary, limits.target_length)
-        self._shown = TextReader(vocabulary, limits.attention_length)
+        self._attention_reader = TextReader(vocabulary, limits.attention_length)
         text = tf.TensorSpec([None], tf.string, name=signature.TEXT)
         pair = [
             tf.TensorSpec([None], tf.string, name=name)
@@ -70,7 +70,7 @@ class TranslatorModule(IdsModule):
             self._translate, autograph=False, input_signature=[text]
         )
         self.nbest = tf.function(self._nbest, autograph=False, input_signature=[text])
-        self.translate_with_options = self._with_options(text)
+        self.translate_with_options = self._build_translate_with_options(text)
         self.score = tf.function(self._score, autograph=False, input_signature=pair)
         self.attention = tf.function(
             self._attention, autograph=False, input_signature=pair
@@ -90,7 +90,7 @@ class TranslatorModule(IdsModule):
     def _translate(self, text: Tensor) -> Outputs:
         text = self._source(check_texts(text, signature.TEXT))
         read = self._sources.read_in_graph(text)
-        return self._best_of(self._best(read.ids), read, text)
+        return self._best_outputs(self._best(read.ids), read, text)
 
     def _source(self, lines: Tensor) -> Tensor:
         return self._text_adapter.source_in_graph(lines)
@@ -104,11 +104,11 @@ class TranslatorModule(IdsModule):
             self._sources.truncate_in_graph(text), targets_BN
         )
 
-    def _best_of(
+    def _best_outputs(
         self, result: BeamSearchResult, read: EncodedTexts, text: Tensor
     ) -> Outputs:
-        """Returns the outputs of the signatures that give one translation."""
-        # A text without a token is not worth a guess: empty stays empty.
+        """Returns the outputs of the signatures that return one translation."""
+        # An empty text stays empty; the model would make up a translation.
         empty_B = read.lengths <= 1
         translation_B = self._answers(text, result.tokens[:, :1])[:, 0]
         return {
@@ -126,19 +126,19 @@ class TranslatorModule(IdsModule):
         texts_BN = self._answers(text, result.tokens)
         empty_B1 = read.lengths[:, None] <= 1
         # An empty text has one translation, with probability 1.
-        nothing_N = tf.constant([0.0] + [float("-inf")] * (n_best - 1))
+        empty_scores_N = tf.constant([0.0] + [float("-inf")] * (n_best - 1))
         return {
             signature.TRANSLATIONS: tf.where(empty_B1, "", texts_BN),
-            signature.SCORES: tf.where(empty_B1, nothing_N, result.scores),
+            signature.SCORES: tf.where(empty_B1, empty_scores_N, result.scores),
             signature.LENGTHS: tf.where(empty_B1, 0, result.lengths),
             signature.TRUNCATED: read.truncated,
         }
 
-    def _with_options(self, text_spec: tf.TensorSpec) -> Any:
+    def _build_translate_with_options(self, text_spec: tf.TensorSpec) -> Any:
         """Returns the signature whose options have defaults.
 
-        They are recorded with the export because they are tensors: a default that
-        is a number of Python's would be lost.
+        The defaults are tensors, because the export would not contain defaults that
+        are Python numbers.
         """
         limits, settings = self._limits, self._settings
         default_beam_size = tf.constant(settings.beam_size)
@@ -167,7 +167,7 @@ class TranslatorModule(IdsModule):
                 max_lengths=tf.clip_by_value(lengths_B, 1, limits.target_length),
             )
             result = self._model.search(read.ids, wide, options=options)
-            return self._best_of(result, read, text)
+            return self._best_outputs(result, read, text)
 
         any_shape = tf.TensorShape(None)
         specs = [
@@ -198,8 +198,8 @@ class TranslatorModule(IdsModule):
 
     def _attention(self, source: Tensor, target: Tensor) -> Outputs:
         source, target = check_pairs(source, target)
-        sources = self._shown.read_in_graph(self._source(source))
-        targets = self._shown.read_in_graph(target)
+        sources = self._attention_reader.read_in_graph(self._source(source))
+        targets = self._attention_reader.read_in_graph(target)
         shifted_BT = shift_right(targets.ids)
         encoder, decoder, memory = self._model.attention(sources.ids, shifted_BT)
         return {

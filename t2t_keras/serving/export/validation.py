@@ -1,4 +1,4 @@
-"""Validation of an export: the ops of its graph, and whether a session can run it."""
+"""Validation of an export: ops of its graph, and test calls in a session."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -16,11 +16,11 @@ from t2t_keras.text.vocabulary import SubwordVocabulary
 
 # Ops of TensorFlow Text in the export's tokenizer. Stock servers link both.
 TOKENIZER_OPS = frozenset({"SentencepieceOp", "SentencepieceTokenizeOp"})
-# Core ops that call back into the Python process that made them.
+# Core ops that call back into the Python process that created them.
 PYTHON_OPS = frozenset({"EagerPyFunc", "PyFunc", "PyFuncStateless"})
 
 
-# An empty text and one that is not; and nothing at all.
+# Texts of test calls: an empty and a non-empty one; and an empty batch.
 _BATCHES = (("", "x"), ())
 
 
@@ -37,7 +37,7 @@ def list_signatures(meta_graph: Any) -> dict[str, Any]:
     return {
         name: definition
         for name, definition in sorted(meta_graph.signature_def.items())
-        if not name.startswith("__")  # what initializes the graph
+        if not name.startswith("__")  # initialization of the graph
     }
 
 
@@ -46,8 +46,8 @@ def check_graph(directory: Path, *, tokenizes: bool, xla: bool) -> None:
 
     Args:
         directory: Directory of the SavedModel.
-        tokenizes: Whether the tokenizer's ops may be in it.
-        xla: Whether nodes may ask to be compiled by XLA.
+        tokenizes: Whether the graph may contain the tokenizer's ops.
+        xla: Whether the graph may contain nodes that XLA must compile.
     """
     meta_graph = read_meta_graph(directory)
     allowed = TOKENIZER_OPS if tokenizes else frozenset()
@@ -75,15 +75,15 @@ def check_graph(directory: Path, *, tokenizes: bool, xla: bool) -> None:
     }
     if len(tokenizers) > 1:
         raise UserError(
-            f"The export loads {len(tokenizers)} tokenizers; one is allowed, because "
-            "several change one another's options."
+            f"The export loads {len(tokenizers)} tokenizers, but only one is allowed: "
+            "several change each other's options."
         )
 
 
 def list_ops(meta_graph: Any) -> set[str]:
-    """Returns the names of all ops in a graph, those of its functions among them.
+    """Returns the names of all ops in a graph and its functions.
 
-    Not its `stripped_op_list`, which leaves out what only a loop in a loop uses.
+    `stripped_op_list` lacks ops that only a nested loop uses.
     """
     functions = {each.signature.name for each in meta_graph.graph_def.library.function}
     return {node.op for node in _nodes(meta_graph)} - functions
@@ -101,7 +101,7 @@ def _nodes(meta_graph: Any) -> Iterator[Any]:
 
 
 def _xla_nodes(meta_graph: Any) -> Iterator[str]:
-    """Yields the functions and nodes that ask for XLA."""
+    """Yields the functions and nodes that XLA must compile."""
     for function in meta_graph.graph_def.library.function:
         if function.attr["_XlaMustCompile"].b:
             yield function.signature.name
@@ -113,8 +113,8 @@ def _xla_nodes(meta_graph: Any) -> Iterator[str]:
 class ServedSession:
     """SavedModel in a session of TensorFlow 1, as in servers.
 
-    `tf.saved_model.load` would not do: it binds variables by object, and so hides a
-    variable that a session would find uninitialized.
+    `tf.saved_model.load` is not sufficient: it binds variables by object, and so hides
+    a variable that is uninitialized in a session.
 
     Attributes:
         signatures: SignatureDef of each signature, by name.
@@ -128,8 +128,8 @@ class ServedSession:
     def ask(self, request: Request) -> Mapping[str, np.ndarray]:
         """Returns the outputs by name.
 
-        The tensors reach the graph unchecked, as a server's do; a missing one is the
-        signature's default.
+        Tensors are passed to the graph unchecked, as in a server. Missing inputs get
+        the signature's defaults.
 
         Raises:
             tf.errors.OpError: If the graph fails.
@@ -152,7 +152,7 @@ class ServedSession:
                 feed=[info.name for info in definition.inputs.values()],
                 fetch=[info.name for info in definition.outputs.values()],
             )
-            # Not `run`, whose own checks of shapes would answer in the graph's place.
+            # `run` checks shapes by itself, before the graph could.
             call = self._session._make_callable_from_options(options)
             self._calls[name] = call
         return self._calls[name]
@@ -160,7 +160,7 @@ class ServedSession:
 
 @contextmanager
 def open_session(directory: Path) -> Iterator[ServedSession]:
-    """Yields a SavedModel, loaded as a server loads it."""
+    """Yields a SavedModel that is loaded as in a server."""
     graph = tf.Graph()
     session = tf.compat.v1.Session(graph=graph)
     try:
@@ -173,7 +173,7 @@ def open_session(directory: Path) -> Iterator[ServedSession]:
 
 
 def validate(directory: Path, vocabulary: SubwordVocabulary) -> None:
-    """Raises `UserError` unless each signature, and each warm-up, gets an answer.
+    """Raises `UserError` if a test call or a warm-up request fails.
 
     Args:
         directory: Directory of the SavedModel, with its warm-up requests.
@@ -199,12 +199,12 @@ def validate(directory: Path, vocabulary: SubwordVocabulary) -> None:
 
 
 def _check_sizes(request: Request, answer: Mapping[str, np.ndarray]) -> None:
-    """Raises `UserError` if an output has not as many rows as were asked for."""
+    """Raises `UserError` if an output's rows are not those of the request."""
     (rows,) = {len(value) for value in request.inputs.values()}
     wrong = {name: value.shape for name, value in answer.items() if len(value) != rows}
     if wrong:
         raise UserError(
-            f"The export gave an answer of another size: signature "
-            f"{request.signature_name} was asked for {rows} rows and gave {wrong}. A "
-            "server could not take a batch apart."
+            "The export returned outputs of a wrong size: signature "
+            f"{request.signature_name} expected {rows} rows. Received: {wrong}. A "
+            "server could not split a batch."
         )

@@ -95,4 +95,4 @@ def test_two_tokenizers_are_refused(tmp_path, vocabulary):
         }
 
     directory = saved(tmp_path, twice, one=one, other=other)
-    refused(directory, "loads 2 tokenizers; one is")
+    refused(directory, "loads 2 tokenizers, but only one is")

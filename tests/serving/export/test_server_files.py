@@ -13,7 +13,7 @@ from tensorflow_serving.config import model_server_config_pb2
 
 from t2t_keras.errors import UserError
 from t2t_keras.serving.export.server_files import (
-    kept_server_files,
+    find_differing_files,
     read_max_batch_size,
     write_batching_parameters,
     write_server_files,
@@ -142,7 +142,7 @@ def test_without_xla_no_server_is_told_to_compile(tmp_path):
 
 def test_what_an_operator_has_changed_stays(tmp_path):
     write_server_files(tmp_path, "m", (1, 2), xla=False)
-    assert kept_server_files(tmp_path, "m", (1, 2), xla=False) == []
+    assert find_differing_files(tmp_path, "m", (1, 2), xla=False) == []
     (tmp_path / "models.config").write_text("mine")
     (tmp_path / "batching.config").unlink()
     write_server_files(tmp_path, "m", (1, 4), xla=False)
@@ -152,7 +152,7 @@ def test_what_an_operator_has_changed_stays(tmp_path):
 
 
 def kept_names(*arguments, xla=False):
-    return {path.name for path in kept_server_files(*arguments, xla=xla)}
+    return {path.name for path in find_differing_files(*arguments, xla=xla)}
 
 
 def test_what_says_something_else_than_the_export_is_named(tmp_path):

@@ -242,7 +242,7 @@ TWO_ROWS = np.array([[b"a", b"b"]], dtype=object)
         (
             "score",
             {"source": strings(b"a"), "target": strings(b"a", b"b")},
-            "as many targets as sources",
+            "numbers of targets and sources must be equal",
         ),
         (
             "attention",

@@ -80,8 +80,8 @@ class OneSignature(TranslatorModule):
     [
         (
             lambda found, text: {**found, "score": found["score"][:1]},
-            r"answer of another size: signature serving_default was asked for 2 rows "
-            r"and gave \{'score': \(1,\)\}",
+            r"outputs of a wrong size: signature serving_default expected 2 rows"
+            r"\. Received: \{'score': \(1,\)\}",
         ),
         (  # Wrong for no texts only: nothing to divide by.
             lambda found, text: {
