@@ -29,14 +29,14 @@ __all__ = (
     "text_dataset",
 )
 
-# Before TensorFlow is first imported: its start-up lines would bury ours.
+# Set before TensorFlow is first imported, whose start-up lines would hide ours.
 # Users who want them set the variable themselves.
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 os.environ.setdefault("KERAS_BACKEND", "tensorflow")
 
 
-def _module_of(name: str) -> str | None:
-    """Returns the module that a public name is in; None if the name is not public."""
+def _find_module(name: str) -> str | None:
+    """Returns the module of a public name, or None if the name is not public."""
     modules = {
         "decoding.beam_search": ("beam_search",),
         "decoding.settings": ("BeamSearchSettings",),
@@ -56,7 +56,7 @@ def _module_of(name: str) -> str | None:
 
 
 def __getattr__(name: str) -> Any:
-    module = _module_of(name)
+    module = _find_module(name)
     if module is None:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     value = getattr(importlib.import_module(f"{__name__}.{module}"), name)
@@ -70,12 +70,12 @@ def __dir__() -> list[str]:
 
 _REGISTERED = "Transformer", "LabelSmoothedCrossEntropy", "WarmupInverseSquareRoot"
 if "keras" in sys.modules:
-    # Keras is imported already, so that registering our classes costs little. Then
-    # keras.models.load_model knows them after nothing but `import t2t_keras`.
+    # Keras is imported already, so registering our classes is cheap. After
+    # `import t2t_keras`, keras.models.load_model then knows them.
     for _registered in _REGISTERED:
         try:
             __getattr__(_registered)
         except ModuleNotFoundError as error:
-            # A target of Bazel may hold a part of the package.
+            # A Bazel target may contain only a part of the package.
             if not (error.name or "").startswith(f"{__name__}."):
                 raise

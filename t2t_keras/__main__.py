@@ -1,4 +1,4 @@
-"""Programs: lists them, and starts the one that a console script is named after.
+"""List of the programs, and entry point of all console scripts.
 
 python -m t2t_keras
 """
@@ -9,7 +9,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-# In the order in which a run meets them. Each is a module that `python -m` runs.
+# In the order of use in a run. Each is a module that `python -m` runs.
 PROGRAMS = (
     *("prepare", "train", "recombine", "rehearse"),
     *("translate", "evaluate", "average", "report", "ablate"),
@@ -19,14 +19,14 @@ _PREFIX = "t2t-"
 
 
 def console_script() -> None:
-    """Runs the program that the console script is named after: t2t-train runs train.
+    """Runs the program in the name of the console script: t2t-train runs train.
 
-    One function for all scripts: a program is run as `python -m` runs it.
+    All scripts share this function, which runs programs in the same way as `python -m`.
     """
     name = Path(sys.argv[0]).stem.removeprefix(_PREFIX)
     if name not in PROGRAMS:
         print(
-            f"error: {sys.argv[0]} is not called as a program is: {_PREFIX}"
+            f"error: {sys.argv[0]} does not have the name of a program: {_PREFIX}"
             f"{f', {_PREFIX}'.join(PROGRAMS)}.",
             file=sys.stderr,
         )
@@ -35,22 +35,22 @@ def console_script() -> None:
 
 
 def list_programs() -> str:
-    """Returns a line for each program, with what it does."""
+    """Returns the names and summaries of all programs, a line each."""
     width = max(map(len, PROGRAMS))
-    lines = [f"  {_PREFIX}{name:{width}}  {_about(name)}" for name in PROGRAMS]
+    lines = [f"  {_PREFIX}{name:{width}}  {_read_summary(name)}" for name in PROGRAMS]
     return "\n".join(
         [
             "The programs of t2t_keras, and what each does:",
             "",
             *lines,
             "",
-            f"{_PREFIX}NAME --help lists the flags of one. Each is also started with",
-            "python -m t2t_keras.NAME.",
+            f"{_PREFIX}NAME --help lists the flags of a program. It can also be",
+            "started with python -m t2t_keras.NAME.",
         ]
     )
 
 
-def _about(name: str) -> str:
+def _read_summary(name: str) -> str:
     """Returns the first line of a program's docstring, without importing it."""
     text = Path(__file__).with_name(f"{name}.py").read_text(encoding="utf-8")
     return (ast.get_docstring(ast.parse(text)) or "").splitlines()[0]

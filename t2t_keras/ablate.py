@@ -1,15 +1,15 @@
-"""Trains variations of a run from several seeds, and compares them (Table 3).
+"""Trains variations of a run with several seeds, and compares them (Table 3).
 
     python -m t2t_keras.ablate --rows='configs/table3_small/*.flags' --seeds=3 \\
         --output=runs/table3_small
     python -m t2t_keras.ablate --rows='configs/table3/*.flags' --seeds=1 \\
         --output=runs/table3 --download
 
-Each row is a flagfile and each run a normal training below --output, --at_once of
-them at a time, on one corpus and vocabulary, which are prepared once. Settings that are
-given as flags hold for all rows. The same command again goes on where it was stopped or
-killed; what is done is not repeated. After each run the table is written anew:
-ablation.html, ablation.md, ablation.tsv and ablation.json.
+Each row is a flagfile. Each run is an ordinary training run in a folder below --output;
+--at_once of them run at a time, on one corpus and vocabulary, which are prepared once.
+Settings that are given as flags apply to all rows. The same command resumes a study
+that was stopped or killed, and does not repeat finished runs. After each run the table
+is updated: ablation.html, ablation.md, ablation.tsv and ablation.json.
 """
 
 from pathlib import Path
@@ -26,35 +26,36 @@ from t2t_keras.settings.flags import (
 _ROWS = flags.DEFINE_list(
     "rows",
     None,
-    "Flagfiles of the variations, or patterns of them, comma-separated. Required.",
+    "Flagfiles of the variations, or patterns such as configs/table3/*.flags, "
+    "comma-separated. Required.",
 )
 _SEEDS = flags.DEFINE_integer(
     "seeds",
     3,
-    "Number of runs of each row, with seeds from --seed upward. One run "
-    "gives no spread.",
+    "Number of runs of each row, with seeds from --seed upward. A single run "
+    "has no standard deviation.",
     lower_bound=1,
 )
 _AT_ONCE = flags.DEFINE_integer(
     "at_once",
     1,
-    "Number of runs at a time, each on its own share of the cores and GPUs.",
+    "Number of runs at a time. They divide the cores and GPUs evenly.",
     lower_bound=1,
 )
 _OUTPUT = flags.DEFINE_string(
-    "output", None, "Folder of all runs, made if it is missing. Required."
+    "output", None, "Folder of all runs, created if missing. Required."
 )
 accept_model_dir()
 define_config_flags()
 
 _REFUSAL = (
-    "Another process runs an ablation in {folder}: {owner}. Wait for it or stop it, or "
-    "give another --output."
+    "Another process is running an ablation in {folder}: {owner}. Wait for it, stop "
+    "it, or give another --output."
 )
 
 
 def check() -> None:
-    """Refuses wrong flags and flagfiles, before TensorFlow is imported."""
+    """Raises `UserError` if flags or flagfiles are invalid."""
     from t2t_keras.reports.ablation.plan import read_rows
 
     program.require_flag("output")
@@ -62,7 +63,7 @@ def check() -> None:
 
 
 def main() -> int:
-    """Runs what is missing and writes the table; returns the exit status."""
+    """Trains the missing runs and writes the table; returns the exit status."""
     from t2t_keras.files.locks import reserve_folder
     from t2t_keras.reports.ablation.children import Children
     from t2t_keras.reports.ablation.plan import plan_runs, read_rows
@@ -73,9 +74,9 @@ def main() -> int:
     from t2t_keras.reports.report import ablation_page
 
     output = Path(program.require_flag("output"))
-    given = explicit_settings()
+    settings = explicit_settings()
     resources = divide_resources(_AT_ONCE.value)
-    rows = read_rows(_ROWS.value or (), given)
+    rows = read_rows(_ROWS.value or (), settings)
     runs = plan_runs(rows, _SEEDS.value, output)
 
     def write(ablation: Ablation) -> None:
@@ -85,11 +86,11 @@ def main() -> int:
     log = program.log
     reserved = reserve_folder(output, ".lock", refusal=_REFUSAL, log=log)
     with reserved, Children() as children:
-        study = Study(rows, runs, output, given, log, write, resources)
+        study = Study(rows, runs, output, settings, log, write, resources)
         ablation = study.run(children)
     if children.signal_number is not None:
         program.log(
-            "stopped; what is done is kept. The same command goes on from there."
+            "stopped; finished runs are kept. The same command resumes from there."
         )
         return 128 + children.signal_number
     print(

@@ -1,10 +1,10 @@
-"""Averages checkpoints of a run, as the paper does before it evaluates.
+"""Averages checkpoints of a run, as the paper does before evaluation.
 
     python -m t2t_keras.average --model_dir=runs/base --last=5
     python -m t2t_keras.average --model_dir=runs/base --from_step=90000 --to_step=99000
 
-The mean goes to MODEL_DIR/averaged, where translate, evaluate and export look first.
-It notes which checkpoints are in it, and cannot be trained on.
+The averaged checkpoint is written to MODEL_DIR/averaged, where translate, evaluate and
+export look first. It lists the checkpoints that it averages, and cannot be trained on.
 """
 
 from absl import flags
@@ -18,8 +18,8 @@ _MODEL_DIR = flags.DEFINE_string(
 _LAST = flags.DEFINE_integer(
     "last",
     None,
-    "Number of checkpoints to average, the newest in the range of steps. "
-    "Default: all in the range. Paper: base 5, big 20.",
+    "Number of newest checkpoints in the range of steps to average. Default: all in "
+    "the range. Paper: base 5, big 20.",
     lower_bound=1,
 )
 _FROM_STEP = flags.DEFINE_integer(
@@ -33,7 +33,7 @@ _TO_STEP = flags.DEFINE_integer(
 
 
 def main() -> int:
-    """Averages; returns the exit status."""
+    """Averages checkpoints; returns the exit status."""
     from t2t_keras.runs.averaging import average_range
     from t2t_keras.runs.model_dir import ModelDir
 
@@ -52,7 +52,7 @@ def _check() -> None:
     """Raises `UserError` if flags are missing."""
     program.require_flag("model_dir")
     if (_LAST.value, _FROM_STEP.value, _TO_STEP.value) == (None, None, None):
-        raise UserError("Give --last, or --from_step and --to_step, to average.")
+        raise UserError("Give the checkpoints: --last, or --from_step and --to_step.")
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Translates lines by asking a server of TensorFlow Serving: one line in, one out.
+"""Translates lines with a TensorFlow Serving server: one line in, one line out.
 
     python -m t2t_keras.client --server=localhost:8500 < source.txt > target.txt
     python -m t2t_keras.client --server=localhost:8500 --input=source.txt.gz \\
@@ -6,11 +6,11 @@
     python -m t2t_keras.client --server=localhost:8500 --input=source.txt \\
         --target=target.txt > scores.txt
 
-The model is not needed here. The packages tensorflow and tensorflow-serving-api must be
-installed, but TensorFlow is not imported. With --n_best above 1 each line gives that
-many, the line's number before each. With --scores the score is before the text.
-With --target nothing is translated: each line gives the score and the log probability
-of the target's line. Fields are separated by tabs.
+The client needs no model. The packages tensorflow and tensorflow-serving-api must be
+installed, but TensorFlow is not imported. With --n_best above 1 each line has that many
+translations, each after the line's number. With --scores the score precedes the text.
+With --target nothing is translated: the output has the score and the log probability of
+each target line. Fields are separated by tabs.
 """
 
 import sys
@@ -38,8 +38,8 @@ _OUTPUT = flags.DEFINE_string(
 _TARGET = flags.DEFINE_string(
     "target",
     None,
-    "File of translations, line by line those of --input. They are scored, "
-    "and nothing is translated.",
+    "File of translations of --input, line by line. They are scored, and nothing "
+    "is translated.",
 )
 _MODEL_NAME = flags.DEFINE_string(
     "model_name", "translate", "Name of the model on the server."
@@ -55,8 +55,7 @@ _VERSION_LABEL = flags.DEFINE_string(
 _SIGNATURE = flags.DEFINE_string(
     "signature",
     "",
-    "Name of another signature that takes and gives the same as "
-    "serving_default, to call instead of it.",
+    "Signature to call instead of serving_default, with the same inputs and outputs.",
 )
 _N_BEST = flags.DEFINE_integer("n_best", 1, "Number of translations of each line.")
 _SCORES = flags.DEFINE_bool(
@@ -65,21 +64,24 @@ _SCORES = flags.DEFINE_bool(
 _BEAM_SIZE = flags.DEFINE_integer(
     "beam_size",
     None,
-    "Beam size: hypotheses kept at each step of the search. Default: as exported.",
+    "Beam size: hypotheses kept at each step of the search. Default: that of the "
+    "export.",
 )
 _ALPHA = flags.DEFINE_float(
     "alpha",
     None,
-    "Strength of the length penalty. Default: as exported. A server that "
-    "joins requests needs --beam_size as well.",
+    "Strength of the length penalty. Default: that of the export. A server that "
+    "joins requests also needs --beam_size.",
 )
 _MAX_LENGTH = flags.DEFINE_integer(
     "max_length",
     None,
-    "Most tokens of a translation. Default: as exported. A server that "
-    "joins requests needs --beam_size as well.",
+    "Maximum number of tokens of a translation. Default: that of the export. A "
+    "server that joins requests also needs --beam_size.",
 )
-_BATCH_SIZE = flags.DEFINE_integer("batch_size", 32, "Most lines in a request.")
+_BATCH_SIZE = flags.DEFINE_integer(
+    "batch_size", 32, "Maximum number of lines in a request."
+)
 _CONCURRENCY = flags.DEFINE_integer("concurrency", 4, "Number of requests at a time.")
 _LINES_AT_ONCE = flags.DEFINE_integer(
     "lines_at_once",
@@ -89,12 +91,12 @@ _LINES_AT_ONCE = flags.DEFINE_integer(
     "the next is read.",
 )
 _TIMEOUT_SECONDS = flags.DEFINE_float(
-    "timeout_seconds", 60.0, "Longest time of a request in seconds, retries included."
+    "timeout_seconds", 60.0, "Maximum time of a request in seconds, including retries."
 )
 _RETRIES = flags.DEFINE_integer(
     "retries",
     6,
-    "Most retries of a request that a busy or unreachable server did not answer.",
+    "Maximum number of retries of a request when the server is busy or unreachable.",
 )
 _SSL_CA_FILE = flags.DEFINE_string(
     "ssl_ca_file",
@@ -105,13 +107,13 @@ _SSL_CA_FILE = flags.DEFINE_string(
 _MAX_MESSAGE_BYTES = flags.DEFINE_integer(
     "max_message_bytes",
     64 * 2**20,
-    "Largest size of a request and of an answer, in bytes.",
+    "Maximum size of a request and of a response, in bytes.",
 )
 
 
 def main() -> None:
     """Translates, or scores."""
-    # Not for --help, which need not know of gRPC.
+    # Imported here to keep gRPC out of --help.
     from t2t_keras.serving.client import translation_client as tc
     from t2t_keras.serving.client.calls import ModelSpec
     from t2t_keras.serving.client.credentials import read_credentials
@@ -139,14 +141,14 @@ def main() -> None:
         credentials=read_credentials(_SSL_CA_FILE.value),
         max_message_bytes=_MAX_MESSAGE_BYTES.value,
     )
-    # Counted for a person who looks: it takes a second pass over the file.
+    # Counted only for a visible progress bar: it takes a second pass over the file.
     total = files.count_lines() if sys.stderr.isatty() else None
     with client, program.progress_bar(total, "sentences") as bar:
         files.translate(client, _warn, bar.update)
 
 
 def _warn(message: str) -> None:
-    # Not through the bar, which may be on the same line.
+    # A plain print could break into the line of the progress bar.
     tqdm.tqdm.write(f"warning: {message}", file=sys.stderr)
 
 

@@ -1,4 +1,4 @@
-"""Errors that are meant for the person at the keyboard."""
+"""Errors that the user can fix, with messages that explain how."""
 
 import difflib
 from collections.abc import Iterator, Sequence
@@ -6,34 +6,34 @@ from contextlib import contextmanager
 
 
 class UserError(ValueError):
-    """Something the user gave cannot be used as it is.
+    """An argument, setting or file that cannot be used.
 
-    The message names the thing, what was expected, what came, and what to do.
-    Programs print it without a traceback and exit with status 2; a library
-    caller catches it as the `ValueError` it is.
+    The message names it, what was expected, what was received, and what to do.
+    Programs print it without a traceback and exit with status 2. Library callers can
+    catch it as a `ValueError`.
     """
 
 
 def did_you_mean(word: str, possibilities: Sequence[str]) -> str:
-    """Returns " Did you mean ...?" with the nearest name; nothing if none is near."""
+    """Returns " Did you mean ...?" with the closest name; "" if none is close."""
     matches = difflib.get_close_matches(word, possibilities, n=1, cutoff=0.5)
     return f" Did you mean {matches[0]}?" if matches else ""
 
 
 class MissingPackage(UserError):  # noqa: N818 - named for what is wrong
-    """A package that only some tasks need cannot be imported."""
+    """An optional package that cannot be imported."""
 
 
 @contextmanager
 def needed_for(task: str, package: str) -> Iterator[None]:
-    """Says which package to install if what is imported inside cannot be.
+    """Turns an `ImportError` in the block into advice to install a package.
 
     Args:
-        task: What needs it, as the beginning of a sentence.
-        package: Its name for pip.
+        task: Task that needs the package, as the beginning of a sentence.
+        package: Name of the package for pip.
 
     Raises:
-        MissingPackage: If the import fails.
+        MissingPackage: If an import in the block fails.
     """
     try:
         yield

@@ -5,10 +5,10 @@
         --reference=news.de --checkpoint=best --beam_size=8
     python -m t2t_keras.evaluate --model_dir=runs/parser --source=wsj_23.mrg
 
-Without files the test split of the run's own corpus is translated. Each score comes
-with its signature. The tokenized BLEU is the paper's metric, which reads about a
-point higher than sacreBLEU and is to be compared with the paper alone. A parser's
-trees are scored by labeled brackets instead, with the figures of EVALB.
+Without --source it translates the test split of the run's own corpus. Each score is
+printed with its signature. Tokenized BLEU is the paper's metric; it is about a point
+higher than sacreBLEU and comparable only with the paper. A parser's trees are scored by
+labeled brackets instead, with the scores of EVALB.
 """
 
 from pathlib import Path
@@ -29,8 +29,8 @@ _SOURCE = flags.DEFINE_list(
     "source",
     [],
     "Files to translate instead of --split, comma-separated, plain or .gz, "
-    "one sentence a line. A .tsv file also holds the references, and a .mrg "
-    "file the trees for a parser.",
+    "one sentence a line. A .tsv file also holds the references; for a parser, a "
+    ".mrg file holds trees.",
 )
 _REFERENCE = flags.DEFINE_list(
     "reference",
@@ -46,14 +46,14 @@ _OUTPUT = flags.DEFINE_string(
 _ASCII_QUOTES = flags.DEFINE_bool(
     "ascii_quotes",
     False,
-    "Whether the tokenized BLEU reads curly and low quotes as straight "
-    "ones, as in the paper's reference of newstest2014.",
+    "Whether curly and low quotes are replaced by straight ones for tokenized BLEU, "
+    "as in the paper's reference of newstest2014.",
 )
 _CUTOFF_LENGTH = flags.DEFINE_integer(
     "cutoff_length",
     None,
-    "Longest sentence in EVALB's second summary of a parser, in words and "
-    "punctuation marks. Default: 40.",
+    "Maximum length of a sentence in EVALB's second summary of a parser, in words "
+    "and punctuation marks. Default: 40.",
     lower_bound=1,
 )
 
@@ -93,7 +93,7 @@ def main() -> int:
 
 
 def _check() -> None:
-    """Raises `UserError` if the flags do not go together."""
+    """Raises `UserError` if flags are missing or incompatible."""
     from t2t_keras.input_pipeline.corpora.parallel_text import holds_both_sides
 
     program.require_flag("model_dir")

@@ -1,15 +1,15 @@
-"""Exports a trained model for servers and for other people's programs.
+"""Exports a trained model for servers and other programs.
 
     python -m t2t_keras.export --model_dir=runs/tiny
     python -m t2t_keras.export --model_dir=runs/tiny --checkpoint=best --beam_size=8
     python -m t2t_keras.export --model_dir=runs/tiny --format=text --xla
     python -m t2t_keras.export --model_dir=runs/tiny --format=ctranslate2
 
-Each export is a new version, a folder named by the next integer, which is what
-TensorFlow Serving watches: text in and translations out below MODEL_DIR/export, or
-MODEL_DIR/export_xla for servers that are started with XLA; token ids in and out,
-without TensorFlow Text, below MODEL_DIR/export_ids; a model of CTranslate2 below
-MODEL_DIR/export_ctranslate2. docs/serving.md and docs/ctranslate2.md describe each.
+Each export is a new version: a folder named by the next integer, as TensorFlow Serving
+expects. Versions with text in and translations out are in MODEL_DIR/export, or in
+MODEL_DIR/export_xla for servers that are started with XLA; those with token ids in and
+out, without TensorFlow Text, in MODEL_DIR/export_ids; CTranslate2 models in
+MODEL_DIR/export_ctranslate2. docs/serving.md and docs/ctranslate2.md describe them.
 """
 
 from absl import flags
@@ -22,23 +22,23 @@ _FORMAT = flags.DEFINE_multi_enum(
     "format",
     ["text", "ids"],
     ["text", "ids", "ctranslate2"],
-    "Format to write, once for each: text, a SavedModel with text in and "
-    "out; ids, a SavedModel with token ids in and out; ctranslate2, a model "
-    "of CTranslate2, whose search is set when it translates",
+    "Format to write; repeat the flag for several: text, a SavedModel with text in "
+    "and out; ids, a SavedModel with token ids in and out; ctranslate2, a CTranslate2 "
+    "model, whose search settings are chosen when it translates",
 )
 _XLA = flags.DEFINE_bool(
     "xla",
     False,
     "Whether XLA compiles the search of the text format, for servers "
     "started with --xla_cpu_compilation_enabled or "
-    "--xla_gpu_compilation_enabled. Other servers refuse such a version.",
+    "--xla_gpu_compilation_enabled. Other servers refuse such an export.",
 )
 _PRECISION = flags.DEFINE_enum(
     "precision",
     None,
     ["float32", "bfloat16"],
-    "Type in which weights are stored and computed. Default: that of the "
-    "run, or float32 where that is float16.",
+    "Precision of weights and computation. Default: that of the run, or float32 for "
+    "a run in float16.",
 )
 _N_BEST = flags.DEFINE_integer(
     "n_best",
@@ -49,37 +49,37 @@ _N_BEST = flags.DEFINE_integer(
 _MAX_SOURCE_LENGTH = flags.DEFINE_integer(
     "max_source_length",
     None,
-    "Longest source in tokens, EOS included; longer ones are cut. Default: "
-    "as in translate.",
+    "Maximum length of a source in tokens, including EOS; the rest is cut. Default: "
+    "that of t2t_keras.translate.",
     lower_bound=2,
 )
 _MAX_CHARACTERS = flags.DEFINE_integer(
     "max_characters",
     None,
-    "Longest source in code points after normalization; longer ones are "
-    "cut. Default: so many that only texts with too many tokens are cut.",
+    "Maximum length of a source in code points after normalization; the rest is cut. "
+    "Default: enough for any source of --max_source_length tokens.",
     lower_bound=1,
 )
 _MAX_BEAM_SIZE = flags.DEFINE_integer(
     "max_beam_size",
     None,
-    "Largest beam size that a request to signature translate_with_options "
-    "may ask for. Default: 8, or --beam_size if that is larger.",
+    "Maximum beam size of a request to signature translate_with_options. Default: 8, "
+    "or --beam_size if that is larger.",
     lower_bound=1,
 )
 _MAX_ATTENTION_LENGTH = flags.DEFINE_integer(
     "max_attention_length",
     64,
-    "Longest source and longest target of signature attention in tokens, "
-    "EOS included; longer ones are cut.",
+    "Maximum length of source and target of signature attention in tokens, including "
+    "EOS; the rest is cut.",
     lower_bound=2,
 )
 _BATCH_SIZES = flags.DEFINE_list(
     "batch_sizes",
     None,
-    "Batch sizes that a server pads to and is warmed up for, ascending, "
-    "comma-separated. Default: 1,2,4,8,16,32, or 1,8,32 with --xla, which "
-    "compiles for each.",
+    "Batch sizes that a server pads to and that warm-up requests have, ascending, "
+    "comma-separated. Default: 1,2,4,8,16,32, or 1,8,32 with --xla, which compiles a "
+    "program for each.",
 )
 _MODEL_NAME = flags.DEFINE_string(
     "model_name", "translate", "Name of the model in requests to a server."
@@ -88,12 +88,12 @@ _QUANTIZATION = flags.DEFINE_enum(
     "quantization",
     "float32",
     ["float32", "float16", "int16", "int8", "int8_float32"],
-    "Type in which CTranslate2 stores the weights.",
+    "Storage type of the weights in CTranslate2.",
 )
 
 
 def main() -> int:
-    """Exports; returns the exit status."""
+    """Exports in each format; returns the exit status."""
     from t2t_keras.runs import exporting, models
     from t2t_keras.runs.ctranslate2_export import export_ctranslate2
     from t2t_keras.runs.model_dir import ModelDir
@@ -126,7 +126,7 @@ def main() -> int:
 
 
 def _check() -> None:
-    """Raises `UserError` if flags are wrong or missing."""
+    """Raises `UserError` if flags are invalid or missing."""
     program.require_flag("model_dir")
     parse_batch_sizes(_BATCH_SIZES.value or ())
 

@@ -1,4 +1,4 @@
-"""Makes records of a corpus: token ids on disk, which training opens at once.
+"""Writes records of a corpus: token ids on disk, which training opens instantly.
 
     python -m t2t_keras.prepare --flagfile=configs/base.flags --download \\
         --output=records/wmt14.en-de
@@ -6,10 +6,10 @@
         --records=records/wmt14.en-de
     python -m t2t_keras.prepare --output=records/wmt14.en-de --verify
 
-The vocabulary is learned, or given with --vocabulary_file, and lies in the folder,
-with the dev and test set. The same command again makes what is missing: after a
-stop or a kill, whole shards are kept. A flagfile for training can be given as it
-is: what it says of model and training is not used here.
+The vocabulary is learned, or loaded from --vocabulary_file. The folder also contains
+it and the dev and test sets. After a stop or a kill, complete shards are kept, and the
+same command writes the missing ones. Flagfiles for training can be used; settings of
+model and training are ignored.
 """
 
 import dataclasses
@@ -33,22 +33,25 @@ _DATA = tuple(
     if field.name not in ("records", "bounds_per_doubling", "tokens_per_batch")
 )
 _OUTPUT = flags.DEFINE_string(
-    "output", None, "Folder of the records, made if it is missing. Required."
+    "output", None, "Folder of the records, created if missing. Required."
 )
 _WORKERS = flags.DEFINE_integer(
-    "workers", None, "Number of processes that encode. Default: one for each core.", 1
+    "workers",
+    None,
+    "Number of processes that tokenize. Default: one for each core.",
+    1,
 )
 _PAIRS_PER_SHARD = flags.DEFINE_integer(
     "pairs_per_shard",
     None,
-    "Number of sentence pairs in a shard. Default: 500,000. A process holds "
-    "one shard in memory, and loses it if it is killed.",
+    "Number of sentence pairs in a shard. Default: 500,000. A process keeps one shard "
+    "in memory, which is lost if the process is killed.",
     1,
 )
 _VERIFY = flags.DEFINE_bool(
     "verify",
     False,
-    "Whether to make nothing, but to read all records and check every hash.",
+    "Whether to read existing records and check every hash, without writing any.",
 )
 accept_model_dir()
 define_config_flags()
@@ -62,7 +65,7 @@ def main() -> int:
     folder = Path(program.require_flag("output"))
     if _VERIFY.value:
         manifest = verify_records(folder)
-        print(f"{folder}: every hash is right\n{preparation.describe(manifest)}")
+        print(f"{folder}: every hash is correct\n{preparation.describe(manifest)}")
         return 0
     try:
         manifest = preparation.prepare(
@@ -74,7 +77,7 @@ def main() -> int:
         )
     except Interrupted as stop:
         program.log(
-            f"{stop}; finished shards are kept. The same command goes on from there."
+            f"{stop}; finished shards are kept. The same command resumes from there."
         )
         return 128 + stop.signal_number
     print(preparation.describe(manifest))
@@ -82,7 +85,7 @@ def main() -> int:
 
 
 def _check() -> None:
-    """Raises `UserError` if flags are wrong or do not go together."""
+    """Raises `UserError` if flags are invalid or incompatible."""
     program.require_flag("output")
     config_from_flags()
 

@@ -1,13 +1,13 @@
-"""Makes more trees of a small treebank, to train a parser on beside it.
+"""Creates additional trees from a small treebank, to train a parser on both.
 
     python -m t2t_keras.recombine --treebank=train.mrg --output=recombined.mrg
     python -m t2t_keras.train --flagfile=configs/parsing_sample.flags \\
         --model_dir=runs/parser --train_source=train.mrg --dev_source=dev.mrg \\
         --mixture=recombined.mrg:1/6
 
-Phrases of the treebank come first, each once; then its sentences, --copies of each,
-in which phrases have changed places with others of their label. Give it training
-trees alone: a dev set that is in its own training data says nothing.
+The output has each phrase of the treebank once, then --copies of each sentence, in
+which phrases are exchanged with others of the same label. Use training trees only: a
+dev set that is part of the training data is not a valid measure.
 """
 
 import sys
@@ -25,15 +25,15 @@ _OUTPUT = flags.DEFINE_string(
     "output", None, "File to write, one tree a line, replaced if it exists. Required."
 )
 _COPIES = flags.DEFINE_integer(
-    "copies", 10, "Number of new sentences made from each sentence.", 0
+    "copies", 10, "Number of new sentences from each sentence.", 0
 )
 _SEED = flags.DEFINE_integer(
-    "seed", 1, "Seed of the random choice of phrases that change places.", 0
+    "seed", 1, "Seed of the random choice of phrases to exchange.", 0
 )
 
 
 def main() -> int:
-    """Makes trees; returns the exit status."""
+    """Writes the trees; returns the exit status."""
     import numpy as np
 
     from t2t_keras.parsing.cleaning import clean_tree
@@ -57,8 +57,8 @@ def main() -> int:
             for tree in trees:
                 target.write(f"{recombination.exchange(tree, rng)}\n")
                 counts[1] += 1
-    made = f"{output}: {counts[0]:,} phrases and {counts[1]:,} sentences"
-    print(made, file=sys.stderr)
+    summary = f"{output}: {counts[0]:,} phrases and {counts[1]:,} sentences"
+    print(summary, file=sys.stderr)
     return 0
 
 

@@ -1,13 +1,13 @@
-"""Trains with several workers on this machine, as a rehearsal of several hosts.
+"""Trains with several workers on this machine, to test a run on several hosts.
 
     python -m t2t_keras.rehearse --num_workers=2 --flagfile=configs/tiny.flags
     python -m t2t_keras.rehearse --num_workers=2 --cpu_devices=4 --model_dir=runs/two \\
         --flagfile=configs/tiny.flags
 
-Every flag but --num_workers goes to `python -m t2t_keras.train`, which is started so
-many times, with the TF_CONFIG that each host would have. Their addresses are of this
-machine alone. Lines of all but the first begin with the worker's number. A signal is
-passed on to all of them that are still there.
+It starts `python -m t2t_keras.train` --num_workers times with all other flags, each
+with the TF_CONFIG that its host would have. All addresses are on this machine. Output
+lines of workers other than the first begin with the worker's number. Signals are
+forwarded to all workers that are still running.
 """
 
 import sys
@@ -25,13 +25,13 @@ _NUM_WORKERS = flags.DEFINE_integer(
     "num_workers", 2, "Number of worker processes to start.", lower_bound=1
 )
 _MODEL_DIR = flags.DEFINE_string(
-    "model_dir", None, "Directory of the training run, made if it is missing. Required."
+    "model_dir", None, "Directory of the training run, created if missing. Required."
 )
 define_config_flags()
 
 
 def main() -> int:
-    """Starts the workers and waits for them; returns the worst of their statuses."""
+    """Starts the workers and waits for them; returns their highest exit status."""
     from t2t_keras.runs.local_workers import launch_local
 
     arguments = remove_flag("num_workers", sys.argv[1:])
@@ -39,7 +39,7 @@ def main() -> int:
 
 
 def _check() -> None:
-    """Raises `UserError` if flags are wrong or do not go together."""
+    """Raises `UserError` if flags are invalid or incompatible."""
     program.require_flag("model_dir")
     config_from_flags()
 

@@ -1,12 +1,12 @@
-"""Writes a report of runs: curves, scores, and the paper's Tables 1 to 4 beside ours.
+"""Writes a report of runs: curves, scores, and our Tables 1 to 4 next to the paper's.
 
     python -m t2t_keras.report runs/tiny
     python -m t2t_keras.report --output=runs/all runs/tiny runs/multi30k \\
         runs/table3_small
 
-Each argument is a model directory, the folder of an ablation, or what
-benchmarks.layer_types wrote. The report is report.html, which needs no other file, and
-report.md with its drawings beside it. What has not been run is called so in its place.
+Each argument is a model directory, or an output folder of t2t_keras.ablate or
+benchmarks.layer_types. The report is report.html, which needs no other file, and
+report.md with figures in the same folder. Missing results are marked as not run.
 """
 
 import sys
@@ -24,8 +24,8 @@ _OUTPUT = flags.DEFINE_string(
 _TEXTS = flags.DEFINE_bool(
     "texts",
     True,
-    "Whether sample translations are shown with their sources and "
-    "references. Without them, a parser's trees are shown without words.",
+    "Whether the report has sources and references of sample translations. Without "
+    "them, a parser's trees have no words.",
 )
 
 
@@ -44,7 +44,7 @@ def main(folders: Sequence[str]) -> int:
 
 
 def _scored_texts(run) -> tuple[list[str], list[str]] | None:
-    """Returns the set that is scored, None where it is not at hand any more."""
+    """Returns sources and references of the scored split; None if it is missing."""
     from t2t_keras.runs import corpora, scoring
     from t2t_keras.runs.tasks import task_for
 
@@ -65,10 +65,10 @@ def _no_texts(_) -> None:
 
 
 def _check(folders: Sequence[str]) -> None:
-    """Raises `UserError` if nothing is given to report on."""
+    """Raises `UserError` if no folder is given."""
     if not folders:
         raise UserError(
-            "Give the model directories, or ablations, that the report is of: "
+            "Give the model directories or ablations to report on: "
             "python -m t2t_keras.report runs/tiny"
         )
 

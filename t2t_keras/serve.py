@@ -1,4 +1,4 @@
-"""Serves exports over gRPC as tensorflow_model_server does, for development and tests.
+"""Serves exports over gRPC like tensorflow_model_server, for development and tests.
 
     python -m t2t_keras.serve --model_base_path=runs/tiny/export --model_name=translate
     python -m t2t_keras.serve --model_config_file=models.config --port=8500 \\
@@ -39,8 +39,8 @@ flags.DEFINE_string(
 flags.DEFINE_string(
     "model_config_file",
     ServerSettings.model_config_file,
-    "File with a text ModelServerConfig: several models, versions or "
-    "labels. Instead of --model_base_path and --model_name.",
+    "File with a text ModelServerConfig: several models, versions or labels. It "
+    "replaces --model_base_path and --model_name.",
 )
 flags.DEFINE_float(
     "model_config_file_poll_wait_seconds",
@@ -74,21 +74,21 @@ flags.DEFINE_string(
 flags.DEFINE_integer(
     "grpc_max_threads",
     ServerSettings.grpc_max_threads,
-    "Most Predict requests at a time; further ones get RESOURCE_EXHAUSTED.",
+    "Maximum number of Predict requests at a time; others get RESOURCE_EXHAUSTED.",
     lower_bound=1,
 )
 flags.DEFINE_integer(
     "max_rows",
     ServerSettings.max_rows,
-    "Most texts in a Predict request; a request with more gets "
-    "INVALID_ARGUMENT. With --enable_batching, max_batch_size of the "
-    "batching parameters if that is larger.",
+    "Maximum number of texts in a Predict request; a request with more gets "
+    "INVALID_ARGUMENT. With --enable_batching, max_batch_size of the batching "
+    "parameters applies if it is larger.",
     lower_bound=1,
 )
 flags.DEFINE_string(
     "grpc_channel_arguments",
     ServerSettings.grpc_channel_arguments,
-    "Settings of gRPC, as name=value separated by commas, such as "
+    "Settings of gRPC, comma-separated name=value, such as "
     "grpc.max_receive_message_length=4194304 (bytes).",
 )
 flags.DEFINE_string(
@@ -110,7 +110,7 @@ flags.DEFINE_float(
 flags.DEFINE_integer(
     "max_num_load_retries",
     ServerSettings.max_num_load_retries,
-    "Most retries after a version failed to load.",
+    "Maximum number of retries after a version failed to load.",
     lower_bound=0,
 )
 flags.DEFINE_integer(
@@ -122,8 +122,8 @@ flags.DEFINE_integer(
 flags.DEFINE_bool(
     "allow_version_labels_for_unavailable_models",
     ServerSettings.allow_version_labels_for_unavailable_models,
-    "Whether a new label may name a version that is not loaded. A "
-    "--model_config_file with labels needs it at the start.",
+    "Whether a new label may name a version that is not loaded. Required to start "
+    "with a --model_config_file that has labels.",
 )
 flags.DEFINE_bool(
     "enable_model_warmup",
@@ -144,8 +144,8 @@ flags.DEFINE_bool(
 flags.DEFINE_integer(
     "tensorflow_session_parallelism",
     ServerSettings.tensorflow_session_parallelism,
-    "Number of threads within ops and of threads between ops; 0 for numbers "
-    "that fit the machine.",
+    "Number of threads within ops, and of threads between ops; 0 to choose them for "
+    "the machine.",
     lower_bound=0,
 )
 flags.DEFINE_integer(
@@ -157,20 +157,20 @@ flags.DEFINE_integer(
 flags.DEFINE_integer(
     "tensorflow_inter_op_parallelism",
     ServerSettings.tensorflow_inter_op_parallelism,
-    "Number of threads between ops; 0 for --tensorflow_session_parallelism "
-    "or, if that is 0 too, one for each core and at least four.",
+    "Number of threads between ops; 0 for --tensorflow_session_parallelism or, if "
+    "that is also 0, one for each core and at least four.",
     lower_bound=0,
 )
 
 
 def main(_: Sequence[str]) -> int:
-    """Serves until a signal comes, whose status the process then ends with."""
+    """Serves until a signal arrives, then exits with the status of the signal."""
     from t2t_keras.serving.server.development_server import serve_until_signal
 
     number = serve_until_signal(_settings(), _log)
     print(Interrupted(number), file=sys.stderr, flush=True)
-    # A thread of gRPC's, or of a version that was still being loaded, may be in native
-    # code. Coming back when Python has ended, it would abort the process.
+    # A thread of gRPC, or of a version that is still loading, may be in native code. If
+    # it returned after Python has ended, it would abort the process.
     os._exit(128 + number)
 
 
@@ -181,13 +181,13 @@ def _settings() -> ServerSettings:
 
 
 def _log(line: str) -> None:
-    # The reader of the lines may have left; that must not end a thread.
+    # A closed standard output must not end a thread.
     with contextlib.suppress(BrokenPipeError):
         print(line, flush=True)
 
 
 def _check(arguments: Sequence[str]) -> None:
-    """Raises `UserError` if flags are wrong; else reports that the program starts."""
+    """Raises `UserError` if flags are invalid; else logs that the program starts."""
     if arguments:
         flag = base_path_flag(exports_below(Path(arguments[0])))
         raise UserError(

@@ -3,9 +3,9 @@
     python -m t2t_keras.train --flagfile=configs/tiny.flags
     python -m t2t_keras.train --flagfile=configs/multi30k.flags --model_dir=runs/m30k
 
-The same command again goes on where the run stopped. At the end the last
-checkpoints are averaged, the test set is translated and scored, and the result is
-exported; all of it lies in the model directory.
+The same command resumes a stopped run. At the end it averages the last checkpoints,
+translates and scores the test set, and exports the averaged model. All results are in
+the model directory.
 """
 
 from absl import flags
@@ -18,7 +18,7 @@ from t2t_keras.settings.flags import (
 )
 
 _MODEL_DIR = flags.DEFINE_string(
-    "model_dir", None, "Directory of the training run, made if it is missing. Required."
+    "model_dir", None, "Directory of the training run, created if missing. Required."
 )
 define_config_flags()
 
@@ -34,10 +34,10 @@ def main() -> int:
     try:
         finished = train_and_finish(config, model_dir, log=program.log)
     except TrainingInterrupted as stop:
-        place = "there" if stop.saved else "the checkpoint before"
+        resume_point = "there" if stop.saved else "the previous checkpoint"
         program.log(
             f"{stop}; step {stop.step:,} is {'' if stop.saved else 'not '}saved. "
-            f"The same command goes on from {place}."
+            f"The same command resumes from {resume_point}."
         )
         return 128 + stop.signal_number
     if finished is not None:
@@ -46,7 +46,7 @@ def main() -> int:
 
 
 def _check() -> None:
-    """Raises `UserError` if flags are wrong or do not go together."""
+    """Raises `UserError` if flags are invalid or incompatible."""
     program.require_flag("model_dir")
     config_from_flags()
 

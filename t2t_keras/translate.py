@@ -1,12 +1,12 @@
-"""Translates lines of text: one line in, one line out, an empty one stays empty.
+"""Translates lines of text: one line in, one line out; empty lines stay empty.
 
     python -m t2t_keras.translate --model_dir=runs/tiny < source.txt > target.txt
     python -m t2t_keras.translate --model_dir=runs/tiny --input=source.txt.gz \\
         --output=target.txt --beam_size=8 --n_best=3 --scores
 
-With --n_best above 1 each line gives that many, the line's number before each. With
---scores the score and the log probability stand before the text; fields are
-separated by tabs. A parser writes a tree for each line, over its words.
+With --n_best above 1 each line has that many translations, each after the line's
+number. With --scores the score and the log probability precede the text. Fields are
+separated by tabs. A parser writes a tree over the words of each line.
 """
 
 from typing import IO
@@ -69,13 +69,13 @@ def _translate_all(translator, source: IO[bytes], target: IO[str]) -> None:
     number = 0
     counted = CountedLines(strip_line_ends(source))
     for lines in chunks(counted, _LINES_AT_ONCE.value):
-        for found in translator.translate(lines):
+        for translated in translator.translate(lines):
             number += 1
-            if found.cut:
+            if translated.cut:
                 program.log(
                     f"warning: line {number} is too long; its end was not translated"
                 )
-            for hypothesis in found.hypotheses:
+            for hypothesis in translated.hypotheses:
                 fields = [str(number)] if _N_BEST.value > 1 else []
                 if _SCORES.value:
                     fields += [f"{hypothesis.score:.6f}", f"{hypothesis.log_prob:.6f}"]

@@ -1,7 +1,7 @@
-"""The types that join the packages.
+"""Types that all packages share.
 
 Tensors are `Any`: neither Keras nor TensorFlow ships type information, so a
-narrower name would promise a check that nobody makes. Shapes and dtypes stand
+narrower type would promise a check that no tool makes. Shapes and dtypes are
 in docstrings and in the letters that end a local name:
 
     B batch, S source length, T target length, L either length, D model width,
@@ -43,7 +43,7 @@ PACKED_FEATURE_DTYPES: tuple[tuple[str, str], ...] = (
 
 
 class BatchShape(NamedTuple):
-    """The shape of a batch: [rows, source_bound] and [rows, target_bound]."""
+    """Shape of a batch: [rows, source_bound] and [rows, target_bound]."""
 
     rows: int
     source_bound: int
@@ -51,7 +51,7 @@ class BatchShape(NamedTuple):
 
     @property
     def positions(self) -> int:
-        """Positions of a row, both sides."""
+        """Number of positions of a row, both sides together."""
         return self.source_bound + self.target_bound
 
     def holds(self, other: "BatchShape") -> bool:
@@ -63,12 +63,12 @@ class BatchShape(NamedTuple):
 
 
 class BatchSize(NamedTuple):
-    """The size of a whole batch, whichever process has which of its rows.
+    """Size of a whole batch, over all processes.
 
     Attributes:
-        shape: Padding counted.
-        source_tokens: Of all rows, without padding.
-        target_tokens: Of all rows, without padding.
+        shape: Shape of the batch, including padding.
+        source_tokens: Number of source tokens in all rows, without padding.
+        target_tokens: Number of target tokens in all rows, without padding.
     """
 
     shape: BatchShape
@@ -77,5 +77,5 @@ class BatchSize(NamedTuple):
 
     @property
     def positions(self) -> int:
-        """Of both sides, padding counted."""
+        """Number of positions of all rows, both sides together, including padding."""
         return self.shape.rows * self.shape.positions

@@ -1,4 +1,4 @@
-"""Draws what a trained model attends to.
+"""Draws the attention of a trained model.
 
     python -m t2t_keras.visualize --model_dir=runs/tiny \\
         --sentence="The old teacher gave the child three red apples."
@@ -7,10 +7,10 @@
         --kind=memory --layer=1 --heads=1,3 --words=Hund --merge_subwords
     python -m t2t_keras.visualize --model_dir=runs/tiny --what=summary
 
-With --sentence: lines between words, heat maps of all heads, and a page for a browser.
-Without: what each head does over a corpus, the file --input or the run's dev set. The
-model translates what comes without a translation. docs/pictures.md shows each picture
-and says how to read it.
+With --sentence it draws lines between words, heat maps of all heads, and a page for a
+browser. Without, it summarizes each head over a corpus, the file --input or the run's
+dev set. The model translates sentences that have no translation. docs/pictures.md shows
+each picture and explains how to read it.
 """
 
 from pathlib import Path
@@ -27,10 +27,10 @@ _MODEL = program.define_model_flags(
 _EXPORT_DIR = flags.DEFINE_string(
     "export_dir",
     None,
-    "Folder of an export of text, or of its versions, instead of --model_dir.",
+    "Folder of a text export, or of its versions, to use instead of --model_dir.",
 )
 _SENTENCE = flags.DEFINE_multi_string(
-    "sentence", None, "Sentence to draw; several are put on one page"
+    "sentence", None, "Sentence to draw; repeat the flag to put several on one page"
 )
 _TRANSLATION = flags.DEFINE_multi_string(
     "translation", None, "Translation of each --sentence. Default: the model's own"
@@ -79,7 +79,7 @@ _INPUT_TRANSLATION = flags.DEFINE_string(
 _SENTENCES = flags.DEFINE_integer(
     "sentences",
     500,
-    "Most sentences in the summary, counted from the first.",
+    "Maximum number of sentences in the summary, from the start of the file.",
     lower_bound=1,
 )
 _OUTPUT = flags.DEFINE_string(
@@ -94,7 +94,7 @@ _FORMAT = flags.DEFINE_enum(
 
 
 def main() -> int:
-    """Draws; returns the exit status."""
+    """Draws the pictures; returns the exit status."""
     from t2t_keras.attention import pictures, sentence_attention
 
     model = sentence_attention.open_attention_model(
@@ -104,12 +104,12 @@ def main() -> int:
         beam_size=_MODEL.beam_size.value,
         alpha=_MODEL.alpha.value,
     )
-    written = pictures.visualize(model, _request(), program.log)
-    print("\n".join(map(str, written)))
+    paths = pictures.visualize(model, _build_request(), program.log)
+    print("\n".join(map(str, paths)))
     return 0
 
 
-def _request() -> PictureRequest:
+def _build_request() -> PictureRequest:
     folder = _OUTPUT.value or Path(_MODEL.model_dir.value or "") / "pictures"
     choice = Choice(
         KINDS if _KIND.value is None else _KIND.value,
@@ -132,8 +132,8 @@ def _request() -> PictureRequest:
 
 
 def _check() -> None:
-    """Raises `UserError` if flags are wrong or do not go together."""
-    _request()
+    """Raises `UserError` if flags are invalid or incompatible."""
+    _build_request()
     if bool(_EXPORT_DIR.value) == bool(_MODEL.model_dir.value):
         raise UserError("Give either --model_dir or --export_dir.")
 

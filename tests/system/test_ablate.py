@@ -93,5 +93,5 @@ def test_a_signal_is_the_status(tmp_path, monkeypatch) -> None:
     monkeypatch.setattr(Children, "run", stopped)
     done = run_program("ablate", *arguments(tmp_path)[2:])
     assert done.status == 143
-    assert "stopped; what is done is kept. The same command goes on" in done.stderr
+    assert "stopped; finished runs are kept. The same command resumes" in done.stderr
     assert (tmp_path / "out" / "ablation.md").is_file()

@@ -44,7 +44,7 @@ def test_the_checkpoints_that_are_meant(average, own_short_run, arguments, steps
 
 
 REFUSED = (
-    ((), "Give --last, or --from_step and --to_step, to average."),
+    ((), "Give the checkpoints: --last, or --from_step and --to_step."),
     (
         ("--last=5",),
         "There are 4 checkpoints from step 0 to 60, expected 5. The run has these: "

@@ -42,7 +42,7 @@ def test_records_are_made_and_verified(flags, tmp_path):
     assert done.stderr.splitlines()[0] == "learning 280 subwords …"
     verified = run_program("prepare", f"--output={folder}", "--verify")
     assert (verified.status, verified.stderr) == (0, "")
-    assert verified.lines == [f"{folder}: every hash is right", *held]
+    assert verified.lines == [f"{folder}: every hash is correct", *held]
     (folder / "train-00001" / "lengths.npy").write_bytes(b"")
     verified = run_program("prepare", f"--output={folder}", "--verify")
     assert (verified.status, verified.output) == (2, b"")
@@ -64,7 +64,7 @@ def test_a_signal_is_told_and_is_the_status(flags, tmp_path, monkeypatch, number
     done = run_program("prepare", f"--output={tmp_path}", *flags)
     assert (done.status, done.output) == (128 + number, b"")
     assert done.stderr == (
-        f"stopped by {number.name}; finished shards are kept. The same command goes on "
+        f"stopped by {number.name}; finished shards are kept. The same command resumes "
         "from there.\n"
     )
 

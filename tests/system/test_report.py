@@ -58,7 +58,7 @@ def test_a_run_that_is_scored_on_dev_shows_its_dev_set(own_short_run) -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ([], "error: Give the model directories, or ablations, that the report is of"),
+        ([], "error: Give the model directories or ablations to report on"),
         (["nowhere"], "error: nowhere is no model directory"),
     ],
 )

@@ -40,15 +40,15 @@ def test_the_same_command_again_is_done_at_once(own_run):
             signal.SIGINT,
             True,
             130,
-            "stopped by SIGINT; step 1,234 is saved. The same command goes on from "
+            "stopped by SIGINT; step 1,234 is saved. The same command resumes from "
             "there.\n",
         ),
         (
             signal.SIGTERM,
             False,
             143,
-            "stopped by SIGTERM; step 1,234 is not saved. The same command goes on "
-            "from the checkpoint before.\n",
+            "stopped by SIGTERM; step 1,234 is not saved. The same command resumes "
+            "from the previous checkpoint.\n",
         ),
     ],
 )
@@ -83,7 +83,7 @@ def test_a_worker_that_is_left_behind_after_the_last_step(
     monkeypatch.setattr(finish, "finish", lambda *_: finished.append(True))
     done = run_program("train", f"--model_dir={tmp_path / 'run'}")
     assert (done.status, len(finished)) == (status, 1 - rank), done.stderr
-    told = done.stderr.startswith("error: Another worker stopped, or cannot be reache")
+    told = done.stderr.startswith("error: Another worker stopped or can no longer be ")
     assert told == bool(rank)
     assert ("UnavailableError: Socket closed)" in done.stderr) == told
 

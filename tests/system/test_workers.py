@@ -194,7 +194,7 @@ def test_a_worker_that_dies_stops_the_others_and_a_signal_stops_all(
     began = time.monotonic()
     (status, line), (killed, _) = ended(workers)
     assert (status, killed) == (2, -signal.SIGKILL), line
-    assert line.startswith("error: Another worker stopped, or cannot be reached")
+    assert line.startswith("error: Another worker stopped or can no longer be reached")
     assert time.monotonic() - began < 100  # docs/training.md promises it
     kept = max(steps_in(place / "checkpoints"))
     # Both go on from there; told to one of them, both stop at one step.
@@ -206,7 +206,7 @@ def test_a_worker_that_dies_stops_the_others_and_a_signal_stops_all(
     last = max(steps_in(place / "checkpoints"))
     for _, line in results:
         assert line == (
-            f"stopped by SIGTERM; step {last:,} is saved. The same command goes on "
+            f"stopped by SIGTERM; step {last:,} is saved. The same command resumes "
             "from there."
         )
 
@@ -266,7 +266,7 @@ def test_of_workers_that_slurm_starts_one_fails_after_the_last_step(
     assert (chief, other) == (2, 2), (why, line)
     assert why.startswith("error: ")
     assert str(place.averaged) in why
-    assert line.startswith("error: Another worker stopped, or cannot be reached")
+    assert line.startswith("error: Another worker stopped or can no longer be reached")
     assert steps_in(place.checkpoints) == [5]
 
 
