@@ -263,7 +263,7 @@ def test_nothing_to_train_on_is_refused():
 
 
 def test_a_target_without_its_source_is_refused():
-    with pytest.raises(UserError, match="--dev_target needs --dev_source"):
+    with pytest.raises(UserError, match="--dev_target also needs --dev_source"):
         corpora.build_corpus(DataConfig(dataset="copy_task", dev_target=("x",)))
 
 
