@@ -23,7 +23,7 @@ POLICY = "model_version_policy { latest { num_versions: 1 } }"
 def blocks():
     """Returns what the page has one write, in its order."""
     page = (REPOSITORY / "docs/serving.md").read_text()
-    recipe = page.split("- **A canary**")[1].split("- **Back**")[0]
+    recipe = page.split("### Canary\n")[1].split("### Roll back\n")[0]
     return re.findall(r"```\n(.*?)```", recipe, re.DOTALL)
 
 
