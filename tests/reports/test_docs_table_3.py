@@ -87,8 +87,8 @@ def part_about(folder: str) -> str:
     """What the page says between the line that begins a corpus and the next."""
     begin, end = {
         "bundled": ("All nineteen rows on the bundled corpus", "Six rows on Multi30k"),
-        "multi30k": ("Six rows on Multi30k", "Base and d1 once more"),
-        "multi30k_2000": ("Base and d1 once more", "What of the paper can be seen"),
+        "multi30k": ("Six rows on Multi30k", "Base and d1 on only"),
+        "multi30k_2000": ("Base and d1 on only", "### Which findings appear"),
     }[folder]
     assert PAGE.count(begin) == PAGE.count(end) == 1
     return PAGE[PAGE.index(begin) : PAGE.index(end)]
