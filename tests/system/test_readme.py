@@ -1,4 +1,4 @@
-"""README's "Serve it", word for word, with the model of another task."""
+"""README's "Serving", word for word, with the model of another task."""
 
 import fcntl
 import os
@@ -18,7 +18,7 @@ from tests.system.conftest import REPOSITORY
 def blocks(language=""):
     """Returns what the section has one type in, in its order."""
     page = (REPOSITORY / "README.md").read_text(encoding="utf-8")
-    section = page.split("\n## Serve it\n")[1].split("\n## ")[0]
+    section = page.split("\n## Serving\n")[1].split("\n## ")[0]
     return re.findall(rf"^```{language}\n(.*?)^```", section, re.DOTALL | re.MULTILINE)
 
 
