@@ -1,14 +1,15 @@
-"""Atomic writes of files and folders, which are complete or do not exist.
+"""Atomic writes of files and folders, and SHA-256 digests of their contents.
 
-They are written under a temporary name next to the target, synchronized and renamed,
-so they also survive a power failure. A renamed file may not be on the disk yet, so
-contents are synchronized before the rename, and names after it. No other module
-renames.
+A file or folder is complete or does not exist: it is written under a temporary name
+next to the target, synchronized and renamed, so it also survives a power failure. A
+renamed file may not be on the disk yet, so contents are synchronized before the rename,
+and names after it. No other module renames.
 """
 
 import contextlib
 import errno
 import glob
+import hashlib
 import os
 import shutil
 from collections.abc import Iterator
@@ -179,3 +180,9 @@ def _synchronize_tree(folder: Path) -> None:
 def _rename(path: Path, target: Path) -> None:
     path.rename(target)
     synchronize(target.parent)
+
+
+def file_sha256(path: Path) -> str:
+    """Returns the SHA-256 of a file's contents in hexadecimal, or raises `OSError`."""
+    with open(path, "rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()

@@ -1,7 +1,8 @@
 """Corpus, vocabulary and batches of a run, built from its settings."""
 
 import dataclasses
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from fractions import Fraction
 from pathlib import Path
 from typing import Any, cast
 
@@ -20,11 +21,16 @@ from t2t_keras.input_pipeline.batches.mixture import (
 from t2t_keras.input_pipeline.batches.packing import PackedBatching
 from t2t_keras.input_pipeline.batches.pipeline import EvaluationBatches
 from t2t_keras.input_pipeline.batches.plan import ALL_ROWS, WorkerShard
-from t2t_keras.input_pipeline.corpora.corpus import Corpus, Files, open_corpus
+from t2t_keras.input_pipeline.corpora.corpus import (
+    Corpus,
+    Files,
+    TextChunk,
+    open_corpus,
+)
 from t2t_keras.input_pipeline.corpora.parallel_text import TreeReader
 from t2t_keras.input_pipeline.records.manifest import read_manifest, text_files
 from t2t_keras.input_pipeline.records.tokenized import TokenizedCorpus
-from t2t_keras.runs.mixing import MixturePart, chunks_in_proportion
+from t2t_keras.runs.mixing import MixturePart
 from t2t_keras.runs.tasks import Task, task_for
 from t2t_keras.settings.config import DataConfig
 from t2t_keras.settings.flags import record_settings
@@ -108,6 +114,33 @@ def _open_record_texts(
     }
     texts = open_corpus(files=opened, read_trees=read_trees).splits if opened else {}
     return Corpus(manifest.spec.corpus, texts)
+
+
+def chunks_in_proportion(
+    corpus: Corpus, parts: Sequence[MixturePart]
+) -> Iterator[TextChunk]:
+    """Yields training text in the proportions of the mixture.
+
+    First the main corpus once. Then pair i of a part with rate r, repeated
+    floor(r (i + 1)) - floor(r i) times: each pair twice for r = 2, every fourth pair
+    for r = 1/4.
+    """
+    yield from corpus.chunks("train")
+    for part in parts:
+        yield from _repeat_pairs(part.chunks(), part.item.rate)
+
+
+def _repeat_pairs(chunks: Iterator[TextChunk], rate: Fraction) -> Iterator[TextChunk]:
+    first = 0
+    for source, target in chunks:
+        numbers = range(first, first + len(source))
+        times = [int(rate * (i + 1)) - int(rate * i) for i in numbers]
+        first += len(source)
+        repeated = [
+            [line for line, n in zip(lines, times, strict=True) for _ in range(n)]
+            for lines in (source, target)
+        ]
+        yield repeated[0], repeated[1]
 
 
 def build_vocabulary(

@@ -5,7 +5,6 @@
 
 import dataclasses
 from collections.abc import Callable, Iterator, Sequence
-from fractions import Fraction
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -171,33 +170,6 @@ def _open_part(
     for warning in corpus.splits["train"].warnings:
         log(f"warning: {item.name}: {warning}")
     return TextPart(item, corpus)
-
-
-def chunks_in_proportion(
-    corpus: Corpus, parts: Sequence[MixturePart]
-) -> Iterator[TextChunk]:
-    """Yields training text in the proportions of the mixture.
-
-    First the main corpus once. Then pair i of a part with rate r, repeated
-    floor(r (i + 1)) - floor(r i) times: each pair twice for r = 2, every fourth pair
-    for r = 1/4.
-    """
-    yield from corpus.chunks("train")
-    for part in parts:
-        yield from _repeat_pairs(part.chunks(), part.item.rate)
-
-
-def _repeat_pairs(chunks: Iterator[TextChunk], rate: Fraction) -> Iterator[TextChunk]:
-    first = 0
-    for source, target in chunks:
-        numbers = range(first, first + len(source))
-        times = [int(rate * (i + 1)) - int(rate * i) for i in numbers]
-        first += len(source)
-        repeated = [
-            [line for line, n in zip(lines, times, strict=True) for _ in range(n)]
-            for lines in (source, target)
-        ]
-        yield repeated[0], repeated[1]
 
 
 def mix(

@@ -19,8 +19,7 @@ import numpy as np
 import tensorflow as tf
 
 from t2t_keras.errors import UserError
-from t2t_keras.files.atomic import atomic_folder, delete, set_aside, sweep
-from t2t_keras.files.digests import file_sha256
+from t2t_keras.files.atomic import atomic_folder, delete, file_sha256, set_aside, sweep
 
 _NAME = re.compile(r"step-(\d+)")
 _NAMES = "step-*"

@@ -9,7 +9,7 @@ MODULES = (
     ("rename files", "files.atomic"),
     ("lock files", "files.locks"),
     ("set signal handlers", "files.signals"),
-    ("hash files", "files.digests"),
+    ("hash files", "files.atomic"),
     ("define the shape of a batch", "typing"),
     ("define the sums of an update", "training.update"),
 )

@@ -10,6 +10,7 @@ from t2t_keras.files.atomic import (
     atomic_file,
     atomic_folder,
     delete,
+    file_sha256,
     publish_folder,
     put_back,
     remove,
@@ -203,3 +204,19 @@ def test_a_file_may_go_where_names_may_be_written_and_not_read(
     monkeypatch.setattr(os, "open", refuse_folders)
     write_file(tmp_path / "file", b"1")
     assert (tmp_path / "file").read_bytes() == b"1"
+
+
+# FIPS 180-2, appendix B. The second is longer than one block that is read.
+EXAMPLES = (
+    (b"abc", "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"),
+    (
+        b"a" * 1_000_000,
+        "cdc76e5c9914fb9281a1c7e284d73e67f1809a48a497200e046d39ccc7112cd0",
+    ),
+)
+
+
+def test_the_digests_are_the_published_ones(tmp_path) -> None:
+    for content, digest in EXAMPLES:
+        (tmp_path / "file").write_bytes(content)
+        assert file_sha256(tmp_path / "file") == digest, len(content)

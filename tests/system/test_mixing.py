@@ -106,7 +106,7 @@ def test_the_vocabulary_is_learned_in_proportion(config, tmp_path):
     ):
         data = with_mixture(config, f"{path}:{rate}").data
         parts = mixing.open_parts(data, print)
-        chunks = list(mixing.chunks_in_proportion(corpus, parts))
+        chunks = list(corpora.chunks_in_proportion(corpus, parts))
         sources = [line for source, _ in chunks for line in source]
         assert sources == main + expected
         assert [line for _, target in chunks for line in target][len(main) :] == [

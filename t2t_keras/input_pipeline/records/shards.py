@@ -18,8 +18,7 @@ from typing import Any
 import numpy as np
 
 from t2t_keras.errors import UserError
-from t2t_keras.files.atomic import atomic_folder, remove, sweep
-from t2t_keras.files.digests import file_sha256
+from t2t_keras.files.atomic import atomic_folder, file_sha256, remove, sweep
 from t2t_keras.input_pipeline.records.tokenized import (
     TokenizationReport,
     TokenizedChunk,

@@ -10,7 +10,7 @@ from typing import Any
 
 import tensorflow as tf
 
-from t2t_keras.files.digests import file_sha256
+from t2t_keras.files.atomic import file_sha256
 from t2t_keras.serving.export.validation import (
     TOKENIZER_OPS,
     list_signatures,
