@@ -208,8 +208,8 @@ class CheckpointStore:
         if newest >= last_saved or self._damaged_path(path).exists():
             return []
         return [
-            f"The checkpoint {path} was saved last, and is gone. What was trained "
-            f"after step {newest:,} is made once more."
+            f"The latest checkpoint, {path}, is missing. Training repeats the steps "
+            f"after step {newest:,}."
         ]
 
     def prune(self, keep: int, always: Sequence[int] = ()) -> list[int]:

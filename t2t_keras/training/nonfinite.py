@@ -72,13 +72,13 @@ class NonFiniteGuard:
             return (
                 f"From step {first.step:,} on, {self._in_a_row} updates in a row had a "
                 f"loss or gradient that is not finite ({numbers} in the first). "
-                f"{where} To skip them does not help: {remedy}"
+                f"{where} Skipping them does not help: {remedy}"
             )
         return (
             f"At step {first.step:,} the loss or its gradient was not finite "
             f"({numbers}), and the update was not made. {where} The checkpoints are "
-            "from before it. The same command with --on_nonfinite=skip goes on "
-            f"without such updates; if they are many, {remedy}"
+            "from before it. The same command with --on_nonfinite=skip continues "
+            f"without such updates; if there are many, {remedy}"
         )
 
     def _save(self, update: Update) -> str:

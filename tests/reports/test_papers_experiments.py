@@ -3,12 +3,13 @@
 import dataclasses
 from types import MappingProxyType
 
+from t2t_keras.reports import papers_experiments
 from t2t_keras.reports.papers_experiments import (
     is_papers_parser,
     is_papers_translator,
     wmt_target_language,
 )
-from t2t_keras.settings.config import BASE, BIG, ExperimentConfig
+from t2t_keras.settings.config import BASE, BIG, ExperimentConfig, ModelConfig
 from t2t_keras.settings.flags import flatten, unflatten
 from tests.reports.runs import build_score, papers_base, papers_parser, write_scored_run
 
@@ -30,6 +31,30 @@ LARGE = MappingProxyType(
         **{"train_steps": 300_000, "average_checkpoints": 20},
     }
 )
+
+# Settings in which a run may differ from the paper's and still be its experiment: the
+# text is checked by name, the rest decides speed, hardware or what is written.
+FREE = frozenset(
+    {
+        *("dataset", "data_dir", "download", "source_language", "target_language"),
+        *("train_source", "train_target", "mixture", "records", "vocabulary_file"),
+        *("dev_source", "dev_target", "test_source", "test_target"),
+        *("vocabulary_size", "subwords", "max_length", "batching", "max_shapes"),
+        *("seed", "jit_compile", "precision", "tf32", "strategy", "cpu_devices"),
+        *("max_tokens_per_replica", "log_steps", "eval_steps", "dev_bleu_sentences"),
+        *("save_steps", "save_minutes", "keep_checkpoints", "score_split"),
+        *("export_at_end", "on_nonfinite", "watchdog_minutes", "profile_steps"),
+        "measure_ceiling",
+    }
+)
+
+
+def test_every_setting_is_compared_with_the_papers_or_free() -> None:
+    """A new setting that changes an update must be added to `_SETTINGS`."""
+    compared = {field.name for field in dataclasses.fields(ModelConfig)}
+    compared.update(papers_experiments._SETTINGS)
+    assert not compared & FREE
+    assert compared | FREE == set(flatten(ExperimentConfig()))
 
 
 def test_the_papers_translators_are_known(tmp_path) -> None:

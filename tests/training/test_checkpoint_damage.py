@@ -292,15 +292,15 @@ def test_a_missing_newest_checkpoint_is_a_warning(tmp_path) -> None:
     state, (warning,) = store.restore_newest(last_saved=12)
     assert state is not None
     assert state.step == 9
-    assert f"{tmp_path / 'step-12'} was saved last, and is gone" in warning
-    assert "after step 9 is made once more" in warning
+    assert f"The latest checkpoint, {tmp_path / 'step-12'}, is missing" in warning
+    assert "repeats the steps after step 9." in warning
     # A kill between the two leaves a checkpoint that nobody has noted yet.
     assert store.restore_newest(last_saved=4)[1] == []
     for step in (4, 9):
         shutil.rmtree(tmp_path / f"step-{step}")
     state, (warning,) = store.restore_newest(last_saved=12)
     assert state is None
-    assert "after step 0 is made once more" in warning
+    assert "repeats the steps after step 0." in warning
 
 
 def test_what_was_set_aside_as_damaged_is_not_missed_again(tmp_path) -> None:
