@@ -34,7 +34,7 @@ class DevEvaluation:
         stepper: Evaluates the model.
         progress: Receives a log line, translations and attention maps.
         heartbeat: Called between batches, for a watchdog.
-        share: Rows of each batch that this process computes.
+        shard: Rows of each batch that this process computes.
         is_chief: Whether this process is the chief, which alone translates and draws
             attention maps. All workers compute the loss.
     """
@@ -48,7 +48,7 @@ class DevEvaluation:
         progress: Progress,
         heartbeat: Callable[[], object],
         *,
-        share: WorkerShard = ALL_ROWS,
+        shard: WorkerShard = ALL_ROWS,
         is_chief: bool = True,
     ):
         self._is_chief = is_chief
@@ -63,7 +63,7 @@ class DevEvaluation:
         )
         self._batches = None
         if data.dev is not None:
-            self._batches = corpora.build_evaluation(config.data, data.dev, share)
+            self._batches = corpora.build_evaluation(config.data, data.dev, shard)
         self._translator = models.build_translator(
             model,
             data.vocabulary,

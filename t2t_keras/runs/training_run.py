@@ -126,7 +126,7 @@ class _Trainer:
         self._model = model
         self._strategy = strategy
         self._is_chief = is_chief(strategy)
-        self._share = WorkerShard(
+        self._shard = WorkerShard(
             worker_number(strategy),
             num_processes(strategy),
             strategy.num_replicas_in_sync,
@@ -136,7 +136,7 @@ class _Trainer:
         self._schedule = optimization.build_schedule(config)
         self._watchdog = Watchdog(
             60 * config.training.watchdog_minutes,
-            model_dir.stacks_file_for(self._share.worker),
+            model_dir.stacks_file_for(self._shard.worker),
         )
         self._evaluation = DevEvaluation(
             config,
@@ -145,7 +145,7 @@ class _Trainer:
             self._stepper,
             progress,
             self._watchdog.heartbeat,
-            share=self._share,
+            shard=self._shard,
             is_chief=self._is_chief,
         )
         self.first_step = 0
@@ -195,7 +195,7 @@ class _Trainer:
             self._data.batching,
             seed=training.seed,
             start=self._first_position,
-            shard=self._share,
+            shard=self._shard,
         )
         profiler = StepProfiler(
             training.profiled_steps(), str(self._model_dir.tensorboard)

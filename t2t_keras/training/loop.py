@@ -16,7 +16,7 @@ from t2t_keras.typing import Batch, BatchSize
 
 # Maximum number of updates whose sums are not read yet, and so the longest delay until
 # a non-finite update is noticed.
-MOST_UNREAD = 100
+MAX_PENDING_UPDATES = 100
 # Longest time without a progress line between two log steps.
 SILENT_SECONDS = 5.0
 # Least fraction of a step spent waiting for input that a progress line mentions.
@@ -128,7 +128,7 @@ def train_loop(
             save_due = last or _is_due(step, intervals, time.monotonic() - saved_at)
             values: dict[str, float] = {}
             must_read = stop or skipped or log_due or eval_due or save_due
-            if must_read or len(unread) == MOST_UNREAD:
+            if must_read or len(unread) == MAX_PENDING_UPDATES:
                 # Before saving: non-finite weights never replace a checkpoint.
                 _read(unread, guard, meter)
             if log_due:

@@ -15,7 +15,7 @@ from t2t_keras.training.meter import Update
 from t2t_keras.typing import Batch
 
 # After so many in a row, later updates are not expected to be finite either.
-MOST_IN_A_ROW = 100
+MAX_CONSECUTIVE_SKIPS = 100
 
 
 class NonFiniteGuard:
@@ -24,7 +24,7 @@ class NonFiniteGuard:
     Args:
         folder: Folder for the batch of such an update and its statistics, in `step-N`;
             None if another process writes them.
-        skip: Whether to continue until there are `MOST_IN_A_ROW` in a row.
+        skip: Whether to continue until there are `MAX_CONSECUTIVE_SKIPS` in a row.
         load_batch: Returns the batch of an update, all its rows, by its step.
         load_metadata: Returns further statistics of an update, by its step.
     """
@@ -38,7 +38,7 @@ class NonFiniteGuard:
         load_metadata: Callable[[int], Mapping[str, Any]],
     ):
         self._folder = folder
-        self._most_in_a_row = MOST_IN_A_ROW if skip else 1
+        self._most_in_a_row = MAX_CONSECUTIVE_SKIPS if skip else 1
         self._load_batch = load_batch
         self._load_metadata = load_metadata
         self._first: Update | None = None

@@ -11,9 +11,9 @@ from t2t_keras.typing import Tensor
 
 # First and least value of the loss scale for float16 mixed precision. The loss is a sum
 # over tokens, so the scale is smaller than usual for means.
-_FIRST_LOSS_SCALE = 2.0**10
-_LEAST_LOSS_SCALE = 2.0**-14
-_STEPS_TO_GROW = 2_000
+_INITIAL_LOSS_SCALE = 2.0**10
+_MIN_LOSS_SCALE = 2.0**-14
+_GROWTH_INTERVAL = 2_000
 
 
 @keras.saving.register_keras_serializable(package="t2t_keras")
@@ -58,7 +58,7 @@ class SummedGradientAdam(keras.optimizers.Adam):
         # Bias correction counts the updates that were applied, the schedule all.
         self.applied = add_count("applied")
         if self.dynamic_loss_scale:
-            self.loss_scale = add_count("loss_scale", _FIRST_LOSS_SCALE, "float32")
+            self.loss_scale = add_count("loss_scale", _INITIAL_LOSS_SCALE, "float32")
             self.good_steps = add_count("good_steps")
 
     def apply_summed(
@@ -119,9 +119,9 @@ class SummedGradientAdam(keras.optimizers.Adam):
 
     def _update_loss_scale(self, finite: Tensor, counts: Tensor) -> None:
         scale, good = self.loss_scale.value, self.good_steps.value + 1
-        grows = good >= _STEPS_TO_GROW
+        grows = good >= _GROWTH_INTERVAL
         larger = tf.where(grows, 2.0 * scale, scale)
-        smaller = tf.maximum(0.5 * scale, _LEAST_LOSS_SCALE)
+        smaller = tf.maximum(0.5 * scale, _MIN_LOSS_SCALE)
         new_scale = tf.where(finite, larger, smaller)
         _assign_add(self.loss_scale, tf.where(counts, new_scale - scale, 0.0))
         new_good = tf.where(finite & ~grows, good, 0)
@@ -131,7 +131,7 @@ class SummedGradientAdam(keras.optimizers.Adam):
         """Returns whether a smaller loss scale may avoid an overflow, bool scalar."""
         if not self.dynamic_loss_scale:
             return tf.constant(False)
-        return self.loss_scale.value > _LEAST_LOSS_SCALE
+        return self.loss_scale.value > _MIN_LOSS_SCALE
 
     def get_config(self) -> dict[str, Any]:
         """Returns the arguments from which `from_config` builds the same optimizer."""

@@ -10,7 +10,7 @@ import pytest
 from t2t_keras.errors import UserError
 from t2t_keras.training import loop as loop_module
 from t2t_keras.training.loop import (
-    MOST_UNREAD,
+    MAX_PENDING_UPDATES,
     Hooks,
     Intervals,
     TrainingInterrupted,
@@ -336,15 +336,15 @@ def test_a_line_is_enough_to_notice(tmp_path) -> None:
 def test_it_is_noticed_in_time_whatever_the_intervals(tmp_path) -> None:
     run = FakeRun(bad=(2,), folder=tmp_path)
     with pytest.raises(UserError, match="At step 2 "):
-        run.loop(5 * MOST_UNREAD)
-    assert run.step == MOST_UNREAD
+        run.loop(5 * MAX_PENDING_UPDATES)
+    assert run.step == MAX_PENDING_UPDATES
 
 
 def test_several_processes_notice_it_together(tmp_path) -> None:
     """At once: each asks its own clock when to save, and would see it then."""
     run = FakeRun(bad=(2,), folder=tmp_path, multi_worker=True)
     with pytest.raises(UserError, match="At step 2 "):
-        run.loop(5 * MOST_UNREAD)
+        run.loop(5 * MAX_PENDING_UPDATES)
     assert run.step == 2
 
 

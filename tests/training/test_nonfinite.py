@@ -11,7 +11,7 @@ from t2t_keras.errors import UserError
 from t2t_keras.training.losses import LossSums
 from t2t_keras.training.meter import Update
 from t2t_keras.training.nonfinite import (
-    MOST_IN_A_ROW,
+    MAX_CONSECUTIVE_SKIPS,
     NonFiniteGuard,
     norms_by_name,
     weight_norm,
@@ -77,15 +77,15 @@ def test_the_first_stops_the_run_and_is_kept_whole(tmp_path) -> None:
 
 def test_too_many_in_a_row_are_not_passed_over(tmp_path) -> None:
     watch = guard(tmp_path, skip=True)
-    for step in range(1, MOST_IN_A_ROW):
+    for step in range(1, MAX_CONSECUTIVE_SKIPS):
         watch.check(update(step, finite=False))
     # One that was made breaks the row, and the count begins anew.
-    watch.check(update(MOST_IN_A_ROW, finite=True))
-    for step in range(201, 200 + MOST_IN_A_ROW):
+    watch.check(update(MAX_CONSECUTIVE_SKIPS, finite=True))
+    for step in range(201, 200 + MAX_CONSECUTIVE_SKIPS):
         watch.check(update(step, finite=False))
     assert not list(tmp_path.iterdir())
     with pytest.raises(UserError, match=r"From step 201 on, 100 updates in a row"):
-        watch.check(update(200 + MOST_IN_A_ROW, finite=False))
+        watch.check(update(200 + MAX_CONSECUTIVE_SKIPS, finite=False))
     # The first of the row is what a person wants to see.
     with np.load(tmp_path / "step-201" / "batch.npz") as kept:
         assert kept["encoder_input_tokens"].tolist() == [[201, 1]]
