@@ -161,14 +161,14 @@ WRONG = (
 def test_wrong_variants_have_other_probabilities(
     hostile, pairs, tmp_path, monkeypatch, wrong
 ):
-    right = ctranslate2_model._spec
+    right = ctranslate2_model._build_spec
 
     def changed(*arguments):
         spec = right(*arguments)
         wrong(spec)
         return spec
 
-    monkeypatch.setattr(ctranslate2_model, "_spec", changed)
+    monkeypatch.setattr(ctranslate2_model, "_build_spec", changed)
     directory = export_ctranslate2(hostile, tmp_path)
     found = np.array(scores_of(directory, hostile, pairs))
     expected = np.array(read_all(hostile, pairs))

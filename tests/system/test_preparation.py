@@ -251,7 +251,7 @@ def test_killed_at_random_it_ends_as_if_it_never_had_been(tmp_path):
         assert not (folder / "manifest.json").exists()
     done = run_program("prepare", f"--output={folder}", *flags)
     assert done.status == 0, done.stderr
-    there = int(done.stderr.split(" of 30 shards are there")[0].split("\n")[-1])
+    there = int(done.stderr.split(" of 30 shards are complete")[0].split("\n")[-1])
     assert 20 <= there < 30
     assert files_of(folder) == files_of(whole)
 
