@@ -1,10 +1,11 @@
-"""Messages that tensorflow-serving-api leaves out, with their names and numbers.
+"""Configuration files of TensorFlow Serving: reader, and messages its package lacks.
 
-The package has the requests and answers of TensorFlow Serving, but not its batching
+tensorflow-serving-api has the requests and answers, but not its batching
 and TLS configurations. Text files written for the real messages are read by these.
 """
 
 from collections.abc import Mapping
+from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
@@ -12,8 +13,11 @@ from google.protobuf import (
     descriptor_pb2,
     descriptor_pool,
     message_factory,
+    text_format,
     wrappers_pb2,
 )
+
+from t2t_keras.errors import UserError
 
 _FIELD = descriptor_pb2.FieldDescriptorProto
 _SCALARS = MappingProxyType(
@@ -24,6 +28,21 @@ _SCALARS = MappingProxyType(
     }
 )
 _WRAPPERS = "google/protobuf/wrappers.proto"
+
+
+def read_text_proto(path: str | Path, message: Any) -> Any:
+    """Fills `message` from a text file, and returns it.
+
+    Raises:
+        UserError: If the file cannot be read as such a message.
+    """
+    try:
+        return text_format.Parse(Path(path).read_text(encoding="utf-8"), message)
+    except (OSError, UnicodeDecodeError, text_format.ParseError) as error:
+        raise UserError(
+            f"{path} cannot be read as a text protocol buffer of type "
+            f"{message.DESCRIPTOR.full_name}: {error}"
+        ) from error
 
 
 def batching_parameters() -> Any:

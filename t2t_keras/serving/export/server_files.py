@@ -8,11 +8,8 @@ import string
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from google.protobuf import text_format
-
-from t2t_keras.errors import UserError
 from t2t_keras.files.atomic import write_file
-from t2t_keras.serving.config_protos import batching_parameters
+from t2t_keras.serving.config_protos import batching_parameters, read_text_proto
 
 # The newest release with an image. Exports are made by TensorFlow 2.21, one later.
 IMAGE = "tensorflow/serving:2.20.0"
@@ -107,14 +104,7 @@ def read_max_batch_size(path: Path) -> int:
     Raises:
         UserError: If the file cannot be read as a text `BatchingParameters`.
     """
-    try:
-        text = path.read_text(encoding="utf-8")
-        parameters = text_format.Parse(text, batching_parameters())
-    except (OSError, UnicodeDecodeError, text_format.ParseError) as error:
-        raise UserError(
-            f"{path} cannot be read as a text protocol buffer of type "
-            f"tensorflow.serving.BatchingParameters: {error}"
-        ) from error
+    parameters = read_text_proto(path, batching_parameters())
     if parameters.HasField("max_batch_size"):
         return parameters.max_batch_size.value
     return _DEFAULT_MAX_BATCH_SIZE

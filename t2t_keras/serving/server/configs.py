@@ -9,31 +9,19 @@ from pathlib import Path
 from typing import Any
 
 import grpc
-from google.protobuf import text_format
 from tensorflow_serving.config import model_server_config_pb2
 
 from t2t_keras.errors import UserError
-from t2t_keras.serving.config_protos import batching_parameters, ssl_config
+from t2t_keras.serving.config_protos import (
+    batching_parameters,
+    read_text_proto,
+    ssl_config,
+)
 from t2t_keras.serving.server.batching import BatchingOptions
 from t2t_keras.serving.server.errors import invalid_argument
 
 ModelServerConfig = Any
 ModelConfig = Any
-
-
-def read_text_proto(path: str, message: Any) -> Any:
-    """Fills `message` from a text file, and returns it.
-
-    Raises:
-        UserError: If the file cannot be read as such a message.
-    """
-    try:
-        return text_format.Parse(Path(path).read_text(encoding="utf-8"), message)
-    except (OSError, UnicodeDecodeError, text_format.ParseError) as error:
-        raise UserError(
-            f"{path} cannot be read as a text protocol buffer of type "
-            f"{message.DESCRIPTOR.full_name}: {error}"
-        ) from error
 
 
 def single_model(name: str, base_path: str) -> ModelServerConfig:
