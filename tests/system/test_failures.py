@@ -106,7 +106,8 @@ def test_the_newest_checkpoint_is_gone(corpus, straight, tmp_path) -> None:
     shutil.rmtree(run.checkpoints / f"step-{STEPS}")
     end(nursery.start(run.arguments, run.log), run, STEPS)
     log = run.log.read_text()
-    assert f"warning: The checkpoint {run.checkpoints}/step-{STEPS} was saved" in log
+    missing = run.checkpoints / f"step-{STEPS}"
+    assert f"warning: The latest checkpoint, {missing}, is missing." in log
     assert f"resuming from step {STEPS - 3}" in log
     assert_same_end(straight, run)
 
