@@ -144,13 +144,16 @@ class MultiHeadAttention(keras.layers.Layer):
     def fused_qkv_kernel(self) -> Tensor:
         """Returns [D, H (2K + U)], the kernel for `project_fused`.
 
+        The columns of a head are together: those of its query, its key and its value.
         Concatenated once, not at every step: a step has few rows, and copying the
         kernels would take as long as the product.
         """
-        parts = self.query_kernel, self.key_kernel, self.value_kernel
-        return ops.concatenate(
-            [ops.cast(part, self.compute_dtype) for part in parts], axis=1
-        )
+        d_model, heads = self.query_kernel.shape[0], self.num_heads
+        parts = [
+            ops.reshape(ops.cast(part, self.compute_dtype), (d_model, heads, -1))
+            for part in (self.query_kernel, self.key_kernel, self.value_kernel)
+        ]
+        return ops.reshape(ops.concatenate(parts, axis=2), (d_model, -1))
 
     def project_fused(
         self, inputs: Tensor, fused_qkv_kernel: Tensor
@@ -163,12 +166,9 @@ class MultiHeadAttention(keras.layers.Layer):
         """
         (fused,) = project(ops.cast(inputs, self.compute_dtype), fused_qkv_kernel)
         batch, length = ops.shape(inputs)[:2]
-        sizes = self.d_k, self.d_k, self.d_v
-        ends = [self.num_heads * self.d_k, 2 * self.num_heads * self.d_k]
-        queries, keys, values = (
-            swap_heads(ops.reshape(part, (batch, length, self.num_heads, size)))
-            for part, size in zip(ops.split(fused, ends, axis=2), sizes, strict=True)
-        )
+        heads, width = self.num_heads, 2 * self.d_k + self.d_v
+        by_head = swap_heads(ops.reshape(fused, (batch, length, heads, width)))
+        queries, keys, values = ops.split(by_head, [self.d_k, 2 * self.d_k], axis=3)
         return queries, keys, values
 
     def attend(

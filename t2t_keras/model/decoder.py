@@ -20,14 +20,14 @@ class DecodeContext(NamedTuple):
     """Arguments of a decoding step that are the same for all layers.
 
     Attributes:
-        first_slot: int32 scalar. Beam w writes to slot `first_slot + w` of a cache.
+        rows: [B H W] int32, where the beams write to; see `KVCache.rows`.
         visible_slots: [B, W, X] bool, True on the slots that a beam may attend to:
             those of its past tokens and of its newest.
         source_mask: bool that broadcasts to [B, W, S], True on real source tokens.
         in_place: Whether caches are overwritten; see `KVCache.write`.
     """
 
-    first_slot: Tensor | int
+    rows: Tensor
     visible_slots: Tensor
     source_mask: Tensor
     in_place: bool = False
@@ -142,7 +142,7 @@ class DecoderLayer(keras.layers.Layer):
             fused_qkv_kernel: `MultiHeadAttention.fused_qkv_kernel` of self-attention.
         """
         queries, keys, values = self.attention.project_fused(hidden, fused_qkv_kernel)
-        cache = cache.write(keys, values, context.first_slot, in_place=context.in_place)
+        cache = cache.write(keys, values, context.rows, in_place=context.in_place)
         hidden = self._apply_sublayers(
             hidden,
             lambda _: self.attention.attend(queries, *cache, context.visible_slots),

@@ -52,28 +52,35 @@ class KVCache(NamedTuple):
             _empty(batch, num_heads, slots, d_v, dtype),
         )
 
+    def rows(self, first_slot: Tensor | int, beams: Tensor | int) -> Tensor:
+        """Returns [B H W] int32, the rows of this cache that a step writes to.
+
+        Computed once a step: they are the same in all layers.
+
+        Args:
+            first_slot: int32 scalar. Beam w writes to slot `first_slot + w`.
+            beams: W.
+
+        Returns:
+            Indices of the first axis of a cache seen as [B H X, K].
+        """
+        batch, heads, slots = tf.unstack(tf.shape(self.keys)[:3])
+        first_row = tf.range(batch * heads) * slots + first_slot
+        return tf.reshape(first_row[:, None] + tf.range(beams), [-1])
+
     def write(
-        self,
-        keys: Tensor,
-        values: Tensor,
-        first_slot: Tensor | int,
-        *,
-        in_place: bool = False,
+        self, keys: Tensor, values: Tensor, rows: Tensor, *, in_place: bool = False
     ) -> "KVCache":
         """Returns the cache with the keys and values of each beam's newest token.
 
         Args:
             keys: [B, H, W, K] float.
             values: [B, H, W, U] float.
-            first_slot: int32 scalar. Beam w writes to slot `first_slot + w`.
+            rows: [B H W] int32, from `rows` of this cache or another layer's.
             in_place: Whether to overwrite this cache, which saves a copy at every
                 step. For a cache that `empty` or `grow` made and that is not read any
                 more. Not under XLA, which sees by itself that it need not copy.
         """
-        batch, heads, slots = tf.unstack(tf.shape(self.keys)[:3])
-        first_row = tf.range(batch * heads) * slots + first_slot
-        # Rows of a cache seen as [B H X, K].
-        rows = tf.reshape(first_row[:, None] + tf.range(tf.shape(keys)[2]), [-1])
         return KVCache(
             _write(self.keys, keys, rows, in_place),
             _write(self.values, values, rows, in_place),

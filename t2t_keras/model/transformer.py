@@ -354,9 +354,10 @@ class Transformer(keras.Model):
         width = self.sizes["d_model"]
         embedded = ops.reshape(self.embedding(tokens), (batch * beams, 1, width))
         embedded = self.position_encoding(embedded, positions=position)
+        rows = state.self_attention[0].rows(first_slot, beams)
         hidden, caches = self.decoder.step(
             ops.reshape(embedded, (batch, beams, width)),
-            DecodeContext(first_slot, visible_slots, state.source_mask, in_place),
+            DecodeContext(rows, visible_slots, state.source_mask, in_place),
             state.self_attention,
             state.cross_attention,
             kernels.fused_qkv,

@@ -76,7 +76,7 @@ def test_steps_are_the_whole(decoder, rng) -> None:
         own[..., (t + 1) * W :] = False
         step, caches = decoder.step(
             hidden[:, :, t],
-            DecodeContext(t * W, own, source_mask()),
+            DecodeContext(caches[0].rows(t * W, W), own, source_mask()),
             caches,
             decoder.cross_attention_caches(memory),
             decoder.fused_qkv_kernels(),

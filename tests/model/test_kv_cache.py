@@ -35,7 +35,7 @@ def random_walk(rng, in_place):
         cache = cache.write(
             tf.constant(newest[..., :K]),
             tf.constant(newest[..., K:]),
-            tf.constant(first),
+            cache.rows(tf.constant(first), alive),
             in_place=in_place,
         )
         pasts = [
@@ -67,7 +67,8 @@ def test_a_write_leaves_the_cache_that_came_in_as_it_was(rng):
         tf.constant(rng.normal(size=[B, H, W, U])),
     )
     copies = [part.numpy().copy() for part in before]
-    after = before.write(tf.zeros([B, H, 1, K], "double"), before.values[:, :, :1], 1)
+    keys, values = tf.zeros([B, H, 1, K], "double"), before.values[:, :, :1]
+    after = before.write(keys, values, before.rows(1, 1))
     for part, copy in zip(before, copies, strict=True):
         np.testing.assert_array_equal(part, copy)
     assert not after.keys[:, :, 1].numpy().any()
@@ -84,7 +85,7 @@ def test_what_was_written_is_not_there_in_the_next_run(rng):
         cache = KVCache.empty(B, H, W, K, U, "float32")
         before = [tf.reduce_sum(tf.abs(part)) for part in cache]
         with tf.control_dependencies(before):
-            after = cache.write(keys, values, 0, in_place=True)
+            after = cache.write(keys, values, cache.rows(0, W), in_place=True)
         return before, after
 
     for _ in range(3):

@@ -76,9 +76,9 @@ VARIANTS_OF_MODELS: tuple[Mutation, ...] = (
     Mutation(
         "all beams write to one slot of the KV cache",
         "t2t_keras.model.kv_cache",
-        "KVCache.write",
-        "tf.range(tf.shape(keys)[2])",
-        "tf.zeros_like(tf.range(tf.shape(keys)[2]))",
+        "KVCache.rows",
+        "tf.range(beams)",
+        "tf.zeros_like(tf.range(beams))",
     ),
     Mutation(
         "padding counts in the loss sum",
