@@ -36,7 +36,7 @@ class HeadStatistics(NamedTuple):
         next: On the position after.
         begin: On the decoder's begin of the sentence; 0 in other kinds.
         end: On the end of the sentence; 0 in the decoder, which never reads it.
-        punctuation: On tokens of nothing but punctuation marks.
+        punctuation: On tokens that consist of punctuation marks.
         near: On positions `NEAR` or less away, its own among them.
         distant: On positions `LONG` or more away.
         distance: Mean number of positions to the key, by weight.

@@ -22,7 +22,7 @@ class Choice(NamedTuple):
         heads: From 1; None for all.
         words: Whose lines are drawn; none for all.
         merge_subwords: Whether figures show words.
-        figure_format: Of figures: svg, png or pdf.
+        figure_format: Image format of figures: svg, png or pdf.
     """
 
     kinds: Sequence[str] = KINDS

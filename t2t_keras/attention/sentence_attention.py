@@ -93,7 +93,7 @@ def open_attention_model(
 def attention_of_run(
     trained: models.TrainedModel, decoding: DecodingConfig
 ) -> Attention:
-    """Returns what a trained model of a model directory looks at."""
+    """Returns the attention of a trained model, from its model directory."""
     adapter = trained.task.text_adapter(splits_words=True)
     model, vocabulary = trained.model, trained.vocabulary
 

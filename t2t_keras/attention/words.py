@@ -63,7 +63,7 @@ def word_starts(pieces: Sequence[str]) -> list[int]:
 
 
 def is_punctuation(piece: str) -> bool:
-    """Returns whether a piece is nothing but punctuation marks and symbols."""
+    """Returns whether a piece has only punctuation marks and symbols."""
     text = piece.removeprefix(SPACE)
     return bool(text) and all(unicodedata.category(c)[0] in "PS" for c in text)
 

@@ -23,7 +23,7 @@ def grouped_top_k(values: Tensor, k: int) -> tuple[Tensor, Tensor]:
 
     Equal to `tf.math.top_k`, order among equals included, but reads a wide row
     only once, and quickly: for the largest value of each group. The K largest values
-    lie in the K groups with the largest such values, so only those are searched.
+    are in the K groups with the largest such values, so only those are searched.
 
     Args:
         values: [R, V] float32. V is static.

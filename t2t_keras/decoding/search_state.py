@@ -44,7 +44,10 @@ class BeamSearchResult(NamedTuple):
 
 
 class SentenceSettings(NamedTuple):
-    """Settings of each sentence, which stay the same for the whole search."""
+    """Limit, penalties and beam size of each sentence, constant during a search.
+
+    They come from the common settings and the sentence's own `RowOptions`.
+    """
 
     rows: Tensor  # [B] int32: row of the sentence in the caller's batch
     limits: Tensor  # [B] int32, from 1 to L

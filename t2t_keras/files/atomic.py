@@ -58,8 +58,8 @@ def atomic_folder(target: Path) -> Iterator[Path]:
     """Yields an empty folder that replaces `target` at the end of the block.
 
     An existing folder of that name is moved aside only between two renames. If the
-    process is killed in that moment, `put_back` restores it. Only one process at a
-    time may write the folder.
+    process is killed in that moment, `restore_folders` restores it. Only one process
+    at a time may write the folder.
 
     Args:
         target: The folder; its parents are created.
@@ -69,12 +69,12 @@ def atomic_folder(target: Path) -> Iterator[Path]:
             signal, an existing folder is unchanged.
     """
     target.parent.mkdir(parents=True, exist_ok=True)
-    put_back(target.parent, glob.escape(target.name))
+    restore_folders(target.parent, glob.escape(target.name))
     temporary = target.parent / f".{target.name}.tmp"
     aside = target.parent / f".{target.name}.old"
 
     def undo() -> None:
-        put_back(target.parent, glob.escape(target.name))
+        restore_folders(target.parent, glob.escape(target.name))
         remove(temporary)
 
     remove(temporary)
@@ -99,8 +99,8 @@ def publish_folder(temporary: Path, target: Path) -> None:
     _rename(temporary, target)
 
 
-def set_aside(path: Path, aside: Path) -> None:
-    """Renames a folder to `aside`, replacing an existing folder."""
+def move_folder(path: Path, aside: Path) -> None:
+    """Renames a folder, replacing an existing one."""
     remove(aside)
     _rename(path, aside)
 
@@ -116,19 +116,19 @@ def delete(path: Path) -> None:
     remove(temporary)
 
 
-def sweep(directory: Path, names: str) -> None:
+def remove_leftovers(directory: Path, names: str) -> None:
     """Removes half-written and half-deleted folders that killed processes left.
 
     Args:
         directory: Parent of the folders that `atomic_folder` and `delete` handle.
         names: Pattern of their names.
     """
-    put_back(directory, names)
+    restore_folders(directory, names)
     for stale in directory.glob(f".{names}.tmp"):
         remove(stale)
 
 
-def put_back(directory: Path, names: str) -> None:
+def restore_folders(directory: Path, names: str) -> None:
     """Restores the names of folders that were moved aside, unless they are in use.
 
     Args:

@@ -35,7 +35,7 @@ def clean_tree(tree: Tree) -> Tree | None:
       without a label becomes an X.
 
     Cleaning again changes nothing. Constituents over one child of the same label,
-    and over nothing but punctuation, stay: EVALB counts them.
+    and over punctuation alone, stay: EVALB counts them.
 
     Returns:
         The tree; its root is a constituent. None if it had no words.

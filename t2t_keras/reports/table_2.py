@@ -34,9 +34,9 @@ def table_2_blocks(runs: Sequence[RunSummary]) -> list[Block]:
 
 _COST_NOTE = (
     "Counted: 2 FLOPs for each multiplication and addition in a matrix product, three "
-    "times forward. The paper's estimate for a run depends on what a device sustains: "
-    "as measured in matrix products here (--measure_ceiling), and as it would be were "
-    "each device one of the paper's four. Time is that of updates; compiling, "
+    "times forward. The paper's estimate multiplies the time by the FLOP/s that a "
+    "device sustains: those measured here in matrix products (--measure_ceiling), and "
+    "those of each of the paper's four devices. Time is that of updates; compiling, "
     "evaluating and saving are left out."
 )
 

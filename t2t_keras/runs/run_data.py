@@ -83,8 +83,8 @@ def prepare_data(
         model_dir: Model directory of the run.
         log: Called with lines of progress and warnings.
         task: Default: the task of the target language.
-        writes: Whether to write to the model directory. Of several workers only the
-            chief does; the others call this afterwards.
+        writes: Whether to write to the model directory. With several workers only
+            the chief does; the others call this afterwards.
         num_replicas: Devices that share each batch, to count padding.
 
     Raises:

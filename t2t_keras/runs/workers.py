@@ -1,6 +1,6 @@
 """Coordination of several processes that train one model.
 
-The chief writes everything and the others read what it wrote, so all of them need
+The chief writes all files and the others read them, so all of them need
 access to one model directory. With a single process, nothing here has an effect.
 """
 
@@ -18,7 +18,11 @@ import tensorflow as tf
 from t2t_keras.errors import UserError
 from t2t_keras.files.quiet import quiet_start_up
 from t2t_keras.files.signals import preserve_handlers
-from t2t_keras.settings.config import RESUMABLE, ExperimentConfig, TrainingConfig
+from t2t_keras.settings.config import (
+    CHANGEABLE_ON_RESUME,
+    ExperimentConfig,
+    TrainingConfig,
+)
 from t2t_keras.settings.flags import flatten
 from t2t_keras.training.strategy import (
     build_strategy,
@@ -141,7 +145,7 @@ def check_agreement(
     settings = {
         name: value
         for name, value in flatten(config).items()
-        if name not in RESUMABLE or name in _SAME_IN_ALL_WORKERS
+        if name not in CHANGEABLE_ON_RESUME or name in _SAME_IN_ALL_WORKERS
     }
     text = repr((sorted(settings.items()), first_step, values))
     digest = hashlib.sha256(text.encode()).digest()

@@ -407,7 +407,7 @@ TINY = ModelConfig(num_layers=2, d_model=128, d_ff=512, num_heads=4)
 
 # Settings that may change when a run resumes: they decide when to evaluate and when to
 # stop, not what an update computes.
-RESUMABLE = frozenset(
+CHANGEABLE_ON_RESUME = frozenset(
     {
         "dev_source",
         "dev_target",

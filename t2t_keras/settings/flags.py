@@ -14,7 +14,7 @@ from absl import flags
 
 from t2t_keras.errors import UserError, did_you_mean
 from t2t_keras.files.bundled import expand_flagfiles
-from t2t_keras.settings.config import RESUMABLE, DataConfig, ExperimentConfig
+from t2t_keras.settings.config import CHANGEABLE_ON_RESUME, DataConfig, ExperimentConfig
 from t2t_keras.settings.mixture import make_names_absolute
 
 # Settings that determine the ids of records. A fingerprint identifies the text itself.
@@ -71,7 +71,7 @@ def differences(old: ExperimentConfig, new: ExperimentConfig) -> dict[str, Any]:
     return {
         name: (before[name], after[name])
         for name in before
-        if before[name] != after[name] and name not in RESUMABLE
+        if before[name] != after[name] and name not in CHANGEABLE_ON_RESUME
     }
 
 

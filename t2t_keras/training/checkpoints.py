@@ -19,7 +19,13 @@ import numpy as np
 import tensorflow as tf
 
 from t2t_keras.errors import UserError
-from t2t_keras.files.atomic import atomic_folder, delete, file_sha256, set_aside, sweep
+from t2t_keras.files.atomic import (
+    atomic_folder,
+    delete,
+    file_sha256,
+    move_folder,
+    remove_leftovers,
+)
 
 _NAME = re.compile(r"step-(\d+)")
 _NAMES = "step-*"
@@ -156,7 +162,7 @@ class CheckpointStore:
 
         Only for the process that writes: it also deletes folders in progress.
         """
-        sweep(self.directory, _NAMES)
+        remove_leftovers(self.directory, _NAMES)
 
     def restore_newest(
         self, last_saved: int = 0
@@ -189,7 +195,7 @@ class CheckpointStore:
                 damaged.append(self.path(step))
             else:
                 for path in damaged:
-                    set_aside(path, self._damaged_path(path))
+                    move_folder(path, self._damaged_path(path))
                 return state, missing + warnings
         if warnings:
             raise UserError(
@@ -318,7 +324,7 @@ def _write_directory(
     Raises:
         OSError: If it could not be written. No partial folder remains.
     """
-    sweep(target.parent, _NAMES)
+    remove_leftovers(target.parent, _NAMES)
     try:
         with atomic_folder(target) as directory:
             checkpoint.write(str(directory / _WEIGHTS))

@@ -163,7 +163,7 @@ class Progress:
         except tf.errors.OpError as error:
             self.log(
                 f"warning: {self._log_dir} cannot be written any more: "
-                f"{error.message}. Training goes on without TensorBoard."
+                f"{error.message}. Training continues without TensorBoard."
             )
             self._log_dir = None
 

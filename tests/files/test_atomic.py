@@ -11,11 +11,11 @@ from t2t_keras.files.atomic import (
     atomic_folder,
     delete,
     file_sha256,
+    move_folder,
     publish_folder,
-    put_back,
     remove,
-    set_aside,
-    sweep,
+    remove_leftovers,
+    restore_folders,
     synchronize,
     write_file,
     write_text,
@@ -118,7 +118,7 @@ def test_what_was_moved_aside_gets_its_name_back_if_that_is_free(tmp_path) -> No
     for name in (".step-1.old", ".step-2.old", "step-2", ".other.old"):
         (tmp_path / name).mkdir()
         (tmp_path / name / "file").write_text(name)
-    put_back(tmp_path, "step-*")
+    restore_folders(tmp_path, "step-*")
     assert {path.name: (path / "file").read_text() for path in tmp_path.iterdir()} == {
         "step-1": ".step-1.old",
         "step-2": "step-2",
@@ -144,7 +144,7 @@ def test_what_is_deleted_is_gone_and_what_is_not_there_is_no_fault(tmp_path) -> 
 def test_what_is_set_aside_replaces_what_was_set_aside_before(tmp_path) -> None:
     for text in ("one", "other"):
         write_folder(tmp_path / "name", text)
-        set_aside(tmp_path / "name", tmp_path / "damaged-name")
+        move_folder(tmp_path / "name", tmp_path / "damaged-name")
     assert [path.name for path in tmp_path.iterdir()] == ["damaged-name"]
     assert (tmp_path / "damaged-name" / "file").read_text() == "other"
 
@@ -152,7 +152,7 @@ def test_what_is_set_aside_replaces_what_was_set_aside_before(tmp_path) -> None:
 def test_what_killed_processes_left_is_swept_and_no_more(tmp_path) -> None:
     for name in (".step-1.tmp", ".step-2.old", ".step-3.old", "step-3", ".a.tmp"):
         (tmp_path / name).mkdir()
-    sweep(tmp_path, "step-*")
+    remove_leftovers(tmp_path, "step-*")
     names = {path.name for path in tmp_path.iterdir()}
     assert names == {"step-2", "step-3", ".a.tmp"}
 

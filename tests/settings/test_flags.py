@@ -10,7 +10,11 @@ from absl import flags
 from hypothesis import given
 
 from t2t_keras.errors import UserError
-from t2t_keras.settings.config import RESUMABLE, ExperimentConfig, ModelConfig
+from t2t_keras.settings.config import (
+    CHANGEABLE_ON_RESUME,
+    ExperimentConfig,
+    ModelConfig,
+)
 from t2t_keras.settings.flags import (
     config_from_arguments,
     config_from_flagfile,
@@ -372,7 +376,7 @@ def test_differences_are_what_changes_an_update(old, new) -> None:
     found = differences(old, new)
     before, after = flatten(old), flatten(new)
     for name, value in before.items():
-        changed = value != after[name] and name not in RESUMABLE
+        changed = value != after[name] and name not in CHANGEABLE_ON_RESUME
         assert (name in found) == changed
         if changed:
             assert found[name] == (value, after[name])
@@ -381,7 +385,7 @@ def test_differences_are_what_changes_an_update(old, new) -> None:
 
 def test_what_may_change_is_a_setting_and_changes_no_update() -> None:
     names = set(flatten(ExperimentConfig()))
-    assert names >= RESUMABLE
+    assert names >= CHANGEABLE_ON_RESUME
     # The whole model, and what the loss, the rate, the seed and the data decide.
     fixed = {field.name for field in dataclasses.fields(ModelConfig)} | {
         "label_smoothing",
@@ -400,5 +404,5 @@ def test_what_may_change_is_a_setting_and_changes_no_update() -> None:
         "max_shapes",
         "tokens_per_batch",
     }
-    assert not fixed & RESUMABLE
+    assert not fixed & CHANGEABLE_ON_RESUME
     assert fixed <= names

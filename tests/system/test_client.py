@@ -162,7 +162,7 @@ def test_translations_are_scored_line_by_line(tmp_path):
     warning = "warning: line 3 or its target is too long; its end was not scored\n"
     assert (done.status, done.stderr) == (0, warning)
     assert (short.status, long.status) == (2, 2)
-    assert "--target ends after 2 lines, and the other goes on" in short.stderr
+    assert "--target ends after 2 lines, and the other is longer" in short.stderr
     assert "--input ends after 1 lines" in long.stderr
 
 

@@ -225,7 +225,7 @@ def stop_at_rename(monkeypatch, which: int) -> None:
 
     monkeypatch.setattr(Path, "rename", stopping)
     # What runs on the way out of a Python exception does not run when killed.
-    for name in ("put_back", "remove"):
+    for name in ("restore_folders", "remove"):
         original = getattr(atomic, name)
         monkeypatch.setattr(
             atomic,

@@ -150,7 +150,7 @@ def test_a_full_disk_ends_the_curves_and_not_the_run(tmp_path, monkeypatch) -> N
     progress.record(2, {"loss": 1.0})
     [line] = lines
     assert "File too large" in line
-    assert "Training goes on without TensorBoard" in line
+    assert "Training continues without TensorBoard" in line
 
 
 def test_a_metrics_file_that_cannot_be_written_is_a_warning_once(tmp_path) -> None:

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from t2t_keras.errors import UserError
-from t2t_keras.files.atomic import atomic_folder, file_sha256, remove, sweep
+from t2t_keras.files.atomic import atomic_folder, file_sha256, remove, remove_leftovers
 from t2t_keras.input_pipeline.records.tokenized import (
     TokenizationReport,
     TokenizedChunk,
@@ -103,7 +103,7 @@ def write_shard(
 
 def remove_unfinished(folder: Path) -> None:
     """Removes unfinished shards of a process that was killed."""
-    sweep(folder, "train-*")
+    remove_leftovers(folder, "train-*")
     for path in folder.glob(".making-*"):  # left by release 0.2.0
         remove(path)
 

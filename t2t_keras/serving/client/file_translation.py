@@ -166,7 +166,7 @@ def _pair_lines(*sides: Iterable[bytes]) -> Iterator[Line]:
         if None in pair:
             ended = "input" if pair[0] is None else "target"
             raise UserError(
-                f"--{ended} ends after {number} lines, and the other goes on. Each "
+                f"--{ended} ends after {number} lines, and the other is longer. Each "
                 "line must have its translation."
             )
         yield pair

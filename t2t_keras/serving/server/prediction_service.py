@@ -105,8 +105,8 @@ class PredictionService(prediction_service_pb2_grpc.PredictionServiceServicer):
         if not self._free.acquire(blocking=False):
             raise ServingError(
                 grpc.StatusCode.RESOURCE_EXHAUSTED,
-                f"The server is working on {self._max_running} requests, as many as it "
-                "takes at a time (--grpc_max_threads). Try again later.",
+                f"The server is working on {self._max_running} requests, the maximum "
+                "at a time (--grpc_max_threads). Try again later.",
             )
         try:
             yield

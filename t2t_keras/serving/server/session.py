@@ -31,8 +31,8 @@ except ImportError:
 
 GRAPH_FILES = ("saved_model.pb", "saved_model.pbtxt")
 
-# A loop holds a thread to its end. Were there only as many as cores, one translation
-# would keep a machine of one core from loading a version meanwhile.
+# A loop holds its thread until it ends. With one thread per core, a translation on a
+# machine with one core would keep the server from loading a version.
 _FEWEST_THREADS = 4
 
 
@@ -71,7 +71,7 @@ class ModelSession:
 
     Args:
         directory: Directory of the version.
-        config: Threads of the session; `None` for as many as fit the machine.
+        config: Threads of the session; `None` for TensorFlow's default.
 
     Raises:
         ServingError: If it cannot be loaded.
