@@ -1,7 +1,7 @@
 """A synchronous grammar of English and German: one derivation, two sentences.
 
-Road: `lexicon` (words as tables) → `derivation` (what a sentence says, in no
-language) → `sample_*` and `admission` (draw derivations, keep what can be said) →
-`english_*` (constituency trees) and `german_*` (words in order) → `corpus` (distinct
-pairs, splits) → the dataset builder.
+Pipeline: `lexicon` (words as tables) → `derivation` (the meaning of a sentence, in
+no language) → `sample_*` and `admission` (draw derivations, keep those that both
+languages can express) → `english_*` (constituency trees) and `german_*` (words in
+order) → `corpus` (distinct pairs, splits) → the dataset builder.
 """

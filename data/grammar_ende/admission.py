@@ -1,4 +1,4 @@
-"""Which drawn clauses may stay: what both languages say, with one translation."""
+"""Admission of clauses: those that both languages express, with one translation."""
 
 from grammar_ende.derivation import (
     Clause,
@@ -23,7 +23,7 @@ _QUANTIFIERS = (
 
 
 def can_be_said(clause: Clause) -> bool:
-    """Returns whether both languages say the clause, each in one way."""
+    """Returns whether both languages express the clause, each in one way."""
     return (
         _tense_is_visible(clause)
         and _persons_differ(clause)
@@ -49,7 +49,7 @@ def _tense_is_visible(clause: Clause) -> bool:
 
 
 def _persons_differ(clause: Clause) -> bool:
-    """Returns whether no one acts on himself, which would be said otherwise."""
+    """Returns whether nobody acts on himself, which needs a reflexive pronoun."""
     oblique = clause.oblique.nominal if clause.oblique else None
     others = [clause.direct, clause.recipient, oblique]
     if clause.company is not None:
@@ -69,7 +69,7 @@ def _persons_differ(clause: Clause) -> bool:
 
 
 def _negation_is_clear(clause: Clause) -> bool:
-    """Returns whether "not" has one reading: nothing counted beside it."""
+    """Returns whether "not" has one reading, which a number beside it would prevent."""
     for nominal in (clause.subject, clause.direct, clause.recipient):
         if isinstance(nominal, NounPhrase) and (
             nominal.number is not None or nominal.determiner in _QUANTIFIERS

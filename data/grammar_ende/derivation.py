@@ -1,4 +1,4 @@
-"""What a sentence says, before it is said in either language.
+"""Derivations: the meaning of a sentence, independent of either language.
 
 A derivation is drawn once and put into words twice. It holds lexicon entries and
 choices, never a word form or a word order: those belong to `english_*` and
@@ -31,7 +31,7 @@ class Tense(enum.Enum):
 
 
 class Role(enum.Enum):
-    """What the relative pronoun or the question word stands for in its clause."""
+    """Role of the relative pronoun or the question word in its clause."""
 
     SUBJECT = enum.auto()
     DIRECT = enum.auto()
@@ -43,7 +43,7 @@ class Role(enum.Enum):
 
 @dataclass(frozen=True)
 class Name:
-    """A person or a city; `pronoun` is what stands for it later."""
+    """A person or a city; `pronoun` refers to it later."""
 
     en: str
     de: str
@@ -125,13 +125,13 @@ class Clause:
 
     Attributes:
         likes: "likes to swim", in German "schwimmt gern".
-        adverb: how often, or already; stands before the verb in English.
+        adverb: how often, or already; before the verb in English.
         direct: accusative; recipient: dative.
         oblique: belongs to the verb: prepositional object, destination, position.
         cause, company, place: free adverbials.
         fronts_time: the time opens the sentence, the German verb follows it.
         content: conjunction and clause that the verb reports.
-        infinitive: what the subject tries to do; its subject is this one's.
+        infinitive: the action that the subject tries; both share the subject.
     """
 
     subject: Nominal
@@ -236,7 +236,7 @@ def is_plural(nominal: Nominal) -> bool:
 
 
 def is_definite(nominal: Nominal) -> bool:
-    """Returns whether a German object stands before the adverbials."""
+    """Returns whether a German object precedes the adverbials."""
     if not isinstance(nominal, NounPhrase):
         return True
     if nominal.number is not None:

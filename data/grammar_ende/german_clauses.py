@@ -1,4 +1,4 @@
-"""German clauses and sentences: where the verb stands and what follows what.
+"""German clauses and sentences: position of the verb and order of the rest.
 
 One order of the middle field, so that an English sentence has one translation:
 
@@ -56,7 +56,7 @@ class Verbs(NamedTuple):
     last: list[str]
 
     def right_bracket(self) -> list[str]:
-        """Returns what stands at the end of a main clause."""
+        """Returns the verbs and the prefix at the end of a main clause."""
         return [self.prefix] if self.prefix else self.last
 
     def clause_final(self) -> list[str]:

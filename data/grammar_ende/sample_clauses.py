@@ -45,7 +45,7 @@ class Pattern(NamedTuple):
 
 
 class Wish(NamedTuple):
-    """What the surrounding sentence asks of a clause.
+    """Conditions of the surrounding sentence on a clause.
 
     `tense` None leaves tense and modal open; `subject` None leaves the subject open.
     """
@@ -185,7 +185,7 @@ WEATHER_PATTERNS: tuple[Pattern, ...] = (Pattern(verbs.WEATHER, _bare, 1),)
 def _can_be_subject(subject: Nominal, verb: Verb) -> bool:
     if isinstance(subject, NounPhrase):
         return bool(subject.noun.groups & verb.subjects)
-    # A pronoun that stands for a thing may have qualities and nothing else.
+    # A pronoun for a thing may have qualities and nothing else.
     if isinstance(subject, Pronoun) and subject.en_subject == "it":
         return verb in verbs.COPULAS or not verb.subjects
     return "person" in verb.subjects
@@ -239,7 +239,7 @@ def _negation_settled(clause: Clause) -> Clause:
 
 
 def copula_about(rng: random.Random, pronoun: Pronoun, phrase: NounPhrase) -> Clause:
-    """Returns "it is heavy": a pronoun with a quality of the noun it stands for."""
+    """Returns "it is heavy": a pronoun with a quality of its noun."""
     adjective = rng.choice(adjectives_for(phrase.noun.groups))
     quality = Quality(adjective)
     if rng.random() < 0.4:

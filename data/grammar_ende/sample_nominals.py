@@ -74,7 +74,7 @@ def draw_name(rng: random.Random) -> Name:
 def draw_nominal(rng: random.Random, groups: Groups) -> Nominal:
     """Returns a subject or object of one of the groups.
 
-    Pronouns, names and pairs stand for persons only.
+    Pronouns, names and pairs are persons only.
     """
     group = draw_group(rng, groups)
     if group == PERSON:
@@ -164,9 +164,9 @@ def draw_surface(rng: random.Random, preposition: Preposition) -> Oblique:
 
 
 def pronoun_for(nominal: Nominal) -> Pronoun | None:
-    """Returns the pronoun that stands for a nominal later; None if that is open.
+    """Returns the pronoun that refers to a nominal later; None if that is open.
 
-    A child is he, she or it in English: nothing stands for it here.
+    A child is he, she or it in English, so it has no pronoun here.
     """
     if isinstance(nominal, Pronoun):
         return nominal

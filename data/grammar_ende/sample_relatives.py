@@ -77,7 +77,7 @@ def _described(rng: random.Random, phrase: NounPhrase) -> NounPhrase:
     wish = Wish(subject, tense, allows_negation=False, allows_adverbials=False)
     while True:
         clause = draw_clause(rng, patterns, wish)
-        # Whoever describes must be somebody else than what is described.
+        # Nobody else in the description may be the noun that it describes.
         if role is Role.SUBJECT or not _mentions(clause, phrase):
             break
     emptied = {

@@ -172,7 +172,7 @@ def _second_clause(
 
 
 def _has_rival(clause: Clause, pronoun: Pronoun) -> bool:
-    """Returns whether "it" or "they" could stand for something else of the clause."""
+    """Returns whether "it" or "they" could refer to something else in the clause."""
     if pronoun.en_subject not in ("it", "they"):
         return False
     oblique = clause.oblique

@@ -1,4 +1,4 @@
-"""The shape of a lexicon entry, and how a row of a table becomes one."""
+"""Lexicon entries, and how they are read from the rows of a table."""
 
 import enum
 from collections.abc import Sequence
@@ -98,7 +98,7 @@ class Pronoun(NamedTuple):
 
 
 class Determiner(NamedTuple):
-    """What may stand before a noun.
+    """A determiner: article, possessive, numeral or the like before a noun.
 
     `de_pattern` names the row of endings: `der`, `dieser`, `ein` or `bare`;
     `de_plural` replaces the stem in the plural (`ein` has none). `is_definite`
@@ -147,7 +147,7 @@ def verb_entries(rows: Sequence[Row]) -> tuple[Verb, ...]:
     """Returns the verbs of rows.
 
     A row reads `see saw seen : sehen sieht sah gesehen hat : subjects : objects :
-    flags`. After the English participle may stand a particle (`+up`) or the
+    flags`. After the English participle there may be a particle (`+up`) or the
     preposition of the object (`=for`), after the German auxiliary the preposition
     of the object with its case (`auf+ACCUSATIVE`); the German infinitive marks what
     separates (`auf|stehen`).

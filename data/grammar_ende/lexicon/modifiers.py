@@ -1,7 +1,7 @@
-"""The small words: determiners, pronouns, prepositions, conjunctions, adverbials.
+"""Function words: determiners, pronouns, prepositions, conjunctions, adverbials.
 
 Rules for a one-to-one translation, where German has more words than English: `you`
-is one familiar person (du), `it` agrees with the noun it stands for, `when` is als.
+is one familiar person (du), `it` agrees with its noun, `when` is als.
 """
 
 from typing import NamedTuple
@@ -99,7 +99,7 @@ EVENT_PREPOSITIONS: tuple[Preposition, ...] = (
 class Modal(NamedTuple):
     """A modal: its English word and the forms of its German one.
 
-    An auxiliary (`can`) stands alone; the others are verbs with `to` (`wants to`,
+    An auxiliary (`can`) has no `to`; the others are verbs with `to` (`wants to`,
     `had to`). The German forms are those of ich (and er), du and wir.
     """
 

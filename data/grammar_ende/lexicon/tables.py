@@ -1,4 +1,4 @@
-"""Reads the word tables: rows of cells between colons, in sections, with comments."""
+"""Word tables: rows of cells between colons, in sections, with comments."""
 
 import pathlib
 
@@ -8,7 +8,7 @@ Row = list[str]
 def table_rows(file_name: str, section: str = "") -> list[Row]:
     """Returns the rows of one section of a table beside this module.
 
-    A line `[name]` opens a section; what stands before the first one is the section
+    A line `[name]` opens a section; rows before the first one are the section
     "". Empty lines and lines that begin with `#` are skipped.
 
     Args:
