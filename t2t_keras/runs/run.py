@@ -235,6 +235,27 @@ class Run:
         exporting.log_kept_files(self.model_dir, export_format, settings, self._log)
         return version
 
+    def export_ctranslate2(
+        self, quantization: str = "float32", *, checkpoint: str = "averaged"
+    ) -> Path:
+        """Writes a CTranslate2 model with its vocabulary, and returns its folder.
+
+        Settings of the search are chosen when CTranslate2 translates.
+
+        Args:
+            quantization: Storage type of the weights: "float32", "float16", "int16",
+                "int8" or "int8_float32".
+            checkpoint: The weights to use.
+
+        Raises:
+            UserError: If CTranslate2 has no such model or storage type.
+        """
+        from t2t_keras.runs.ctranslate2_export import export_ctranslate2
+
+        trained = self.trained(checkpoint)
+        base = self.model_dir.export_ctranslate2
+        return export_ctranslate2(trained, base, quantization)
+
     def attention(
         self, source: str, target: str | None = None, *, checkpoint: str = "averaged"
     ) -> SentenceMaps:

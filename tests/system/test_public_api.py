@@ -173,6 +173,19 @@ def test_an_export_is_that_of_the_program(own_short_run) -> None:
         run.export("ids", betch_sizes=(1,))
 
 
+@pytest.mark.slow
+def test_a_ctranslate2_model_is_the_next_version(own_short_run) -> None:
+    run = Run(own_short_run.path)
+    base = own_short_run.export_ctranslate2
+    assert run.export_ctranslate2() == base / "1"
+    assert run.export_ctranslate2("int8") == base / "2"
+    sizes = [(base / name / "model.bin").stat().st_size for name in "12"]
+    assert sizes[1] < 0.8 * sizes[0]  # biases, norms and positions stay in float32
+    with pytest.raises(UserError, match=r"must be one of .* Received: int4"):
+        run.export_ctranslate2("int4")
+    assert not (base / "3").exists()
+
+
 @pytest.mark.parametrize(
     ("use", "message"),
     [
