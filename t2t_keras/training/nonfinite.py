@@ -11,6 +11,7 @@ import numpy as np
 import tensorflow as tf
 
 from t2t_keras.errors import UserError
+from t2t_keras.files.atomic import atomic_folder
 from t2t_keras.training.meter import Update
 from t2t_keras.typing import Batch
 
@@ -95,11 +96,10 @@ class NonFiniteGuard:
                 "shapes": {name: np.shape(part) for name, part in batch.items()},
                 **self._load_metadata(update.step),
             }
-            folder.mkdir(parents=True, exist_ok=True)
-            with open(folder / "batch.npz", "wb") as file:
-                np.savez(file, **batch)
             text = json.dumps(_to_json_value(statistics), indent=2, allow_nan=False)
-            (folder / "statistics.json").write_text(f"{text}\n")
+            with atomic_folder(folder) as temporary:
+                np.savez(temporary / "batch.npz", **batch)
+                (temporary / "statistics.json").write_text(f"{text}\n")
         except OSError as error:
             return f"Its batch could not be kept: {error}."
         return f"Its batch and statistics are in {folder}."

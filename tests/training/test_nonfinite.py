@@ -1,5 +1,6 @@
 """Updates that were not made: kept, passed over, and never for ever."""
 
+import errno
 import json
 import math
 
@@ -117,6 +118,17 @@ def test_nor_does_a_batch_that_cannot_be_read_again(tmp_path) -> None:
     )
     with pytest.raises(UserError, match=r"At step 3 .*not be kept: no shard for 3"):
         watch.check(update(3, finite=False))
+
+
+def test_a_full_disk_leaves_no_incomplete_batch(tmp_path, monkeypatch) -> None:
+    def write_a_part(path, **batch):
+        path.write_bytes(b"PK")
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(np, "savez", write_a_part)
+    with pytest.raises(UserError, match=r"At step 3 .*not be kept: .*No space left"):
+        guard(tmp_path, skip=False).check(update(3, finite=False))
+    assert not list(tmp_path.iterdir())
 
 
 def test_norms_are_numpys() -> None:
