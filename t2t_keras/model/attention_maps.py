@@ -63,7 +63,7 @@ def attention_maps(
         attended_BTD = layer.attention(hidden_BTD, attention_mask=causal)
         queries_BTD = layer.attention_residual(hidden_BTD, attended_BTD)
         memory.append(
-            layer.memory_attention.compute_weights(queries_BTD, memory_BSD, memory_mask)
+            layer.cross_attention.compute_weights(queries_BTD, memory_BSD, memory_mask)
         )
         hidden_BTD = layer(
             hidden_BTD, memory_BSD, attention_mask=causal, memory_mask=memory_mask

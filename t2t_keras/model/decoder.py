@@ -73,14 +73,15 @@ class DecoderLayer(keras.layers.Layer):
         self.dropout_rate = dropout_rate
         self.attention_dropout_rate = attention_dropout_rate
         policy = self.dtype_policy
-        self.attention, self.memory_attention = (
+        # Names of layers are in the paths of their weights in checkpoints.
+        self.attention, self.cross_attention = (
             MultiHeadAttention(
                 num_heads, d_k, d_v, attention_dropout_rate, name=name, dtype=policy
             )
             for name in ("attention", "memory_attention")
         )
         self.feed_forward = FeedForward(d_ff, name="feed_forward", dtype=policy)
-        self.attention_residual, self.memory_residual, self.feed_forward_residual = (
+        self.attention_residual, self.cross_residual, self.feed_forward_residual = (
             ResidualNorm(dropout_rate, name=name, dtype=policy)
             for name in (
                 "attention_residual",
@@ -91,10 +92,10 @@ class DecoderLayer(keras.layers.Layer):
 
     def build(self, hidden_shape, memory_shape=None):
         self.attention.build(hidden_shape, hidden_shape)
-        self.memory_attention.build(hidden_shape, memory_shape or hidden_shape)
+        self.cross_attention.build(hidden_shape, memory_shape or hidden_shape)
         self.feed_forward.build(hidden_shape)
         self.attention_residual.build(hidden_shape)
-        self.memory_residual.build(hidden_shape)
+        self.cross_residual.build(hidden_shape)
         self.feed_forward_residual.build(hidden_shape)
         self.built = True
 
@@ -113,7 +114,7 @@ class DecoderLayer(keras.layers.Layer):
                 attention_mask=attention_mask,
                 dropout_keys=fold_in(dropout_keys, 3),
             ),
-            lambda x: self.memory_attention(
+            lambda x: self.cross_attention(
                 x,
                 memory,
                 attention_mask=memory_mask,
@@ -146,8 +147,8 @@ class DecoderLayer(keras.layers.Layer):
         hidden = self._apply_sublayers(
             hidden,
             lambda _: self.attention.attend(queries, *cache, context.visible_slots),
-            lambda x: self.memory_attention.attend(
-                self.memory_attention.project_queries(x),
+            lambda x: self.cross_attention.attend(
+                self.cross_attention.project_queries(x),
                 *cross_attention_cache,
                 context.source_mask,
             ),
@@ -166,7 +167,7 @@ class DecoderLayer(keras.layers.Layer):
         hidden = self.attention_residual(
             hidden, attend(hidden), dropout_keys=fold_in(dropout_keys, 0)
         )
-        hidden = self.memory_residual(
+        hidden = self.cross_residual(
             hidden, attend_to_memory(hidden), dropout_keys=fold_in(dropout_keys, 1)
         )
         return self.feed_forward_residual(
@@ -268,7 +269,7 @@ class Decoder(keras.layers.Layer):
     def cross_attention_caches(self, memory: Tensor) -> list[KVCache]:
         """Returns each layer's keys and values of the encoder's output [B, S, D]."""
         return [
-            KVCache(*layer.memory_attention.project_keys_values(memory))
+            KVCache(*layer.cross_attention.project_keys_values(memory))
             for layer in self.layers
         ]
 

@@ -45,8 +45,8 @@ def copy_encoder_layer(layer: Any, weights: EncoderLayerWeights) -> None:
 def copy_decoder_layer(layer: Any, weights: DecoderLayerWeights) -> None:
     copy_attention(layer.attention, weights.self_attention)
     copy_norm(layer.attention_residual, weights.self_attention_norm)
-    copy_attention(layer.memory_attention, weights.cross_attention)
-    copy_norm(layer.memory_residual, weights.cross_attention_norm)
+    copy_attention(layer.cross_attention, weights.cross_attention)
+    copy_norm(layer.cross_residual, weights.cross_attention_norm)
     copy_feed_forward(layer.feed_forward, weights.feed_forward)
     copy_norm(layer.feed_forward_residual, weights.feed_forward_norm)
 

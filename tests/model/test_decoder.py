@@ -89,7 +89,7 @@ def test_cross_attention_is_projected_once_a_sentence(decoder, rng) -> None:
     caches = decoder.cross_attention_caches(memory)
     assert [tuple(c.keys.shape) for c in caches] == [(B, H, S, K)] * N
     assert [tuple(c.values.shape) for c in caches] == [(B, H, S, U)] * N
-    keys, _ = decoder.layers[1].memory_attention.project_keys_values(memory)
+    keys, _ = decoder.layers[1].cross_attention.project_keys_values(memory)
     np.testing.assert_array_equal(caches[1].keys, keys)
 
 
