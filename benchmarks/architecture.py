@@ -3,8 +3,8 @@
     python -m benchmarks.architecture
     python -m benchmarks.architecture --update    also train one update, half a minute
 
-Imports are read from the source, those inside functions included: nothing has to be
-imported to count them.
+Imports are parsed from the source, including those inside functions, so that nothing
+has to be imported.
 """
 
 import argparse
@@ -20,37 +20,37 @@ from types import MappingProxyType
 ROOT = Path(__file__).parents[1]
 PACKAGE = "t2t_keras"
 PROGRAMS = ("average", "translate", "train")
-# Not to be loaded by importing a program.
+# Importing a program must not load these.
 HEAVY = ("grpc", "matplotlib", "sacremoses", "tensorflow")
 COMPANIONS = ("parsing", "attention", "reports")
 
-# Prints each file of the package in which a function runs between `start` and `stop`.
+# Prints the files of the package in which a function runs between `start` and `stop`.
 _TRACER = """
 import sys, threading
 from pathlib import Path
 import tensorflow as tf
 import t2t_keras
 seen = set()
-def note(frame, event, argument):
-    # Not the file of the code: AutoGraph writes the functions of a graph to others.
+def record_file(frame, event, argument):
+    # Not the code object's file: AutoGraph writes graph functions to temporary files.
     if event == "call" and frame.f_code.co_name != "<module>":
         seen.add(frame.f_globals.get("__file__"))
-def traced(function):
+def profile_calls(function):
     def call(*arguments):
-        sys.setprofile(note)
+        sys.setprofile(record_file)
         return function(*arguments)
     return call
-# The threads of tf.data are not Python's: threading.setprofile does not reach them.
-def trace_functions_of(owner, name):
+# Python did not start the threads of tf.data: threading.setprofile misses them.
+def trace_callbacks(owner, name):
     original = getattr(owner, name)
     def patched(function, *arguments, **options):
-        return original(traced(function), *arguments, **options)
+        return original(profile_calls(function), *arguments, **options)
     setattr(owner, name, patched)
-trace_functions_of(tf, "numpy_function")
-trace_functions_of(tf.data.Dataset, "from_generator")
+trace_callbacks(tf, "numpy_function")
+trace_callbacks(tf.data.Dataset, "from_generator")
 def start():
-    threading.setprofile(note)
-    sys.setprofile(note)
+    threading.setprofile(record_file)
+    sys.setprofile(record_file)
 def stop():
     sys.setprofile(None)
     threading.setprofile(None)
@@ -61,7 +61,7 @@ def stop():
 from t2t_keras.settings.flags import config_from_arguments
 config = config_from_arguments(sys.argv[2:], source="the benchmark")
 """
-# The way of a sentence: text, subwords, token ids, a batch, the update of the weights.
+# Path of a sentence: text, subwords, token ids, batch, update of the weights.
 _UPDATE = """
 from t2t_keras.input_pipeline.batches.pipeline import TrainingBatches
 from t2t_keras.input_pipeline.records.tokenized import tokenize_corpus
@@ -81,7 +81,7 @@ for batch, _ in batches:
     break
 stop()
 """
-# The same and all that surrounds it: model directory, dev set, checkpoints, progress.
+# A whole training run: model directory, dev set, checkpoints and progress, too.
 _TRAIN = """
 from t2t_keras.runs.model_dir import ModelDir
 from t2t_keras.runs.training_run import train
@@ -97,18 +97,18 @@ TRACED: Mapping[str, str] = MappingProxyType(
 )
 
 
-def modules_of(root: Path) -> dict[str, Path]:
+def find_modules(root: Path) -> dict[str, Path]:
     """Returns the modules and packages of `t2t_keras` by name."""
-    found = {}
+    modules = {}
     for path in sorted((root / PACKAGE).rglob("*.py")):
         name = ".".join(path.relative_to(root).with_suffix("").parts)
-        found[name.removesuffix(".__init__")] = path
-    return found
+        modules[name.removesuffix(".__init__")] = path
+    return modules
 
 
 @functools.cache
-def imports_of(path: Path, *, inside_functions: bool) -> frozenset[str]:
-    """Returns every name that a file imports; of `from a import b`, a and a.b."""
+def find_imports(path: Path, *, inside_functions: bool) -> frozenset[str]:
+    """Returns the names that a file imports; `from a import b` gives a and a.b."""
     names: set[str] = set()
     todo: list[ast.AST] = [ast.parse(path.read_text(encoding="utf-8"))]
     while todo:
@@ -124,10 +124,10 @@ def imports_of(path: Path, *, inside_functions: bool) -> frozenset[str]:
     return frozenset(names)
 
 
-def reached(
+def find_reachable(
     start: str, modules: Mapping[str, Path], *, inside_functions: bool
 ) -> tuple[set[str], set[str]]:
-    """Returns the modules of ours that a module reaches, and other packages' names."""
+    """Returns the modules and the third-party packages that a module reaches."""
     ours: set[str] = set()
     others: set[str] = set()
     todo = [start]
@@ -136,7 +136,7 @@ def reached(
         if name in ours or name not in modules:
             continue
         ours.add(name)
-        for each in imports_of(modules[name], inside_functions=inside_functions):
+        for each in find_imports(modules[name], inside_functions=inside_functions):
             top = each.split(".")[0]
             if top == PACKAGE:
                 todo.append(each)
@@ -145,22 +145,22 @@ def reached(
     return ours, others
 
 
-def cycles(modules: Mapping[str, Path]) -> list[str]:
-    """Returns the modules that reach themselves through imports."""
-    found = []
+def find_cycles(modules: Mapping[str, Path]) -> list[str]:
+    """Returns the imports that are part of a cycle, as "module -> imported module"."""
+    edges = []
     for name, path in modules.items():
-        near = imports_of(path, inside_functions=True) & set(modules)
+        near = find_imports(path, inside_functions=True) & set(modules)
         for each in near - {name}:
-            if name in reached(each, modules, inside_functions=True)[0]:
-                found.append(f"{name} -> {each}")
-    return found
+            if name in find_reachable(each, modules, inside_functions=True)[0]:
+                edges.append(f"{name} -> {each}")
+    return edges
 
 
-def traced_files(code: str) -> list[str]:
-    """Returns the files in which a function runs while a piece of `TRACED` does.
+def trace_files(code: str) -> list[str]:
+    """Returns the files in which a function runs while a value of `TRACED` runs.
 
     Raises:
-        subprocess.CalledProcessError: If it fails.
+        subprocess.CalledProcessError: If the code fails.
     """
     flags = ["--flagfile=configs/tiny.flags", "--train_steps=1", "--nojit_compile"]
     with tempfile.TemporaryDirectory() as folder:
@@ -176,8 +176,8 @@ def traced_files(code: str) -> list[str]:
     return [line.removeprefix("ran: ") for line in lines if line.startswith("ran: ")]
 
 
-def rows(modules: Mapping[str, Path]) -> Iterator[tuple[str, object]]:
-    """Yields what is measured from the source, and its value."""
+def measure_source(modules: Mapping[str, Path]) -> Iterator[tuple[str, object]]:
+    """Yields the name and value of each measure that is taken from the source."""
     at_root = [name for name in modules if name.count(".") == 1]
     packages = {path.parent for path in modules.values()}
     own = [name for name in at_root if (modules[name].name != "__init__.py")]
@@ -186,26 +186,26 @@ def rows(modules: Mapping[str, Path]) -> Iterator[tuple[str, object]]:
     yield "modules", sum(path.name != "__init__.py" for path in modules.values())
     yield "packages", len(packages)
     yield "modules in `t2t_keras/` itself", len(own)
-    yield "import cycles", ", ".join(cycles(modules)) or 0
+    yield "import cycles", ", ".join(find_cycles(modules)) or 0
     for program in PROGRAMS:
         name = f"{PACKAGE}.{program}"
-        whole, _ = reached(name, modules, inside_functions=True)
-        start, others = reached(name, modules, inside_functions=False)
+        whole, _ = find_reachable(name, modules, inside_functions=True)
+        start, others = find_reachable(name, modules, inside_functions=False)
         companions = {each.split(".")[1] for each in start if "." in each}
         loaded = {*others & set(HEAVY), *companions & set(COMPANIONS)}
         yield f"modules that `{program}` reaches", len(whole)
         yield f"of these at import of `{program}`", len(start)
         yield f"heavy packages at import of `{program}`", ", ".join(loaded) or "none"
-    for what, does in OPERATIONS.items():
-        yield f"modules that {what}", ", ".join(users(modules, does))
+    for what, matches in OPERATIONS.items():
+        yield f"modules that {what}", ", ".join(find_users(modules, matches))
 
 
 def renames_files(node: ast.AST) -> bool:
-    """Returns whether an expression gives a file another name."""
+    """Returns whether an expression renames a file."""
     if not isinstance(node, ast.Call):
         return False
     name = ast.unparse(node.func)
-    # That of a string has two arguments, that of a dataclass has keywords.
+    # str.replace takes two arguments, dataclasses.replace takes keywords.
     replaces_path = len(node.args) == 1 and not node.keywords
     return name.endswith((".rename", ".renames", "os.replace", "shutil.move")) or (
         name.endswith(".replace") and replaces_path
@@ -226,7 +226,7 @@ def sets_signal_handlers(node: ast.AST) -> bool:
 
 
 def hashes_files(node: ast.AST) -> bool:
-    """Returns whether an expression hashes what is in a file."""
+    """Returns whether an expression hashes the contents of a file."""
     if not isinstance(node, ast.Call):
         return False
     name = ast.unparse(node.func)
@@ -243,7 +243,7 @@ def _fields(node: ast.AST) -> set[str]:
 
 
 def defines_batch_shape(node: ast.AST) -> bool:
-    """Returns whether a class has the rows and the lengths of a batch."""
+    """Returns whether a class has fields for the rows and lengths of a batch."""
     names = _fields(node)
     return "rows" in names and any(
         "bound" in name or "length" in name for name in names
@@ -251,11 +251,11 @@ def defines_batch_shape(node: ast.AST) -> bool:
 
 
 def defines_update_sums(node: ast.AST) -> bool:
-    """Returns whether a class has the results of one update."""
+    """Returns whether a class has fields for the results of one update."""
     return "gradient_norm" in _fields(node)
 
 
-# Each in one module of `t2t_keras`: tests/architecture/test_operations.py.
+# Exactly one module of `t2t_keras` does each: tests/architecture/test_operations.py.
 OPERATIONS: Mapping[str, Callable[[ast.AST], bool]] = MappingProxyType(
     {
         "rename files": renames_files,
@@ -268,12 +268,14 @@ OPERATIONS: Mapping[str, Callable[[ast.AST], bool]] = MappingProxyType(
 )
 
 
-def users(modules: Mapping[str, Path], does: Callable[[ast.AST], bool]) -> list[str]:
-    """Returns the modules with a piece of code that does something."""
+def find_users(
+    modules: Mapping[str, Path], matches: Callable[[ast.AST], bool]
+) -> list[str]:
+    """Returns the modules with a syntax node for which `matches` returns True."""
     return [
         name.removeprefix(f"{PACKAGE}.")
         for name, path in modules.items()
-        if any(map(does, ast.walk(ast.parse(path.read_text(encoding="utf-8")))))
+        if any(map(matches, ast.walk(ast.parse(path.read_text(encoding="utf-8")))))
     ]
 
 
@@ -281,12 +283,12 @@ def main(argv: Sequence[str] | None = None) -> None:
     """Prints the table."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--update", action="store_true", help="Trace one update.")
-    chosen = parser.parse_args(argv)
+    args = parser.parse_args(argv)
     print("| measure | value |\n| --- | --- |")
-    for what, value in rows(modules_of(ROOT)):
+    for what, value in measure_source(find_modules(ROOT)):
         print(f"| {what} | {value} |")
-    if chosen.update:
-        files = {what: traced_files(code) for what, code in TRACED.items()}
+    if args.update:
+        files = {what: trace_files(code) for what, code in TRACED.items()}
         for what, names in files.items():
             print(f"| files in which a function runs: {what} | {len(names)} |")
         for what, names in files.items():

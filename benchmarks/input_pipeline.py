@@ -1,18 +1,18 @@
-"""How fast batches are made, with no model to wait for them.
+"""Speed of the input pipeline, without a model.
 
     python -m benchmarks.input_pipeline
     python -m benchmarks.input_pipeline --pairs=2000000 --batches=500
     python -m benchmarks.input_pipeline --plan_pairs=36000000
     python -m benchmarks.input_pipeline --mapped_pairs=36000000
 
-The text is made up: words of a skewed vocabulary, sentences as long as WMT14's (30
-tokens on average, few above 100). It is read in both ways that training knows: as
-text, tokenized into memory, and as records, mapped from disk. Rows of a Markdown
-table come out on standard output.
+The text is synthetic: words of a skewed vocabulary, in sentences as long as WMT14's (30
+tokens on average, few above 100). It is read in both ways that training supports: as
+text, tokenized into memory, and as records, mapped from disk. Prints the rows of a
+Markdown table.
 
-`--plan_pairs` measures the planning of an epoch alone, of so many random lengths;
-`--mapped_pairs` opens records of so many pairs, whose ids are all zero and take no
-room on the disk, and makes batches of them.
+`--plan_pairs` measures only the planning of an epoch with that many random lengths.
+`--mapped_pairs` opens records of that many pairs and makes batches from them. Their ids
+are all zero and take no disk space.
 """
 
 import argparse
@@ -46,13 +46,14 @@ from t2t_keras.input_pipeline.records.tokenized import (
 )
 from t2t_keras.runs import corpora, preparation
 from t2t_keras.settings.config import DataConfig
+from t2t_keras.typing import DECODER_TARGET_TOKENS, ENCODER_INPUT_TOKENS
 
 _SEED = 1
-_LINES_AT_ONCE = 100_000
+_LINES_PER_CHUNK = 100_000
 
 
-def main(arguments: Sequence[str]) -> None:
-    """Measures, and prints a row for each thing measured."""
+def main(argv: Sequence[str]) -> None:
+    """Prints a row for each measurement."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
@@ -64,29 +65,29 @@ def main(arguments: Sequence[str]) -> None:
     parser.add_argument("--pairs_per_shard", type=int, default=None)
     parser.add_argument("--plan_pairs", type=int, default=None)
     parser.add_argument("--mapped_pairs", type=int, default=None)
-    chosen = parser.parse_args(arguments)
+    args = parser.parse_args(argv)
     print("| measured | figure |\n| --- | --- |")
-    if chosen.plan_pairs:
-        _measure_plan(chosen.plan_pairs, chosen.tokens_per_batch)
+    if args.plan_pairs:
+        _measure_plan(args.plan_pairs, args.tokens_per_batch)
         return
     with tempfile.TemporaryDirectory() as folder:
-        if chosen.mapped_pairs:
-            _measure_mapped(Path(folder), chosen)
+        if args.mapped_pairs:
+            _measure_mapped(Path(folder), args)
         else:
-            _measure_corpus(Path(folder), chosen)
+            _measure_corpus(Path(folder), args)
 
 
-def made_up_lengths(num_pairs: int) -> np.ndarray:
-    """Returns [num_pairs, 2] int32 lengths, spread as those of WMT14 are."""
+def sample_lengths(num_pairs: int) -> np.ndarray:
+    """Returns [num_pairs, 2] int32 lengths, distributed as in WMT14."""
     generator = np.random.default_rng(_SEED)
     common = generator.normal(3.15, 0.6, num_pairs)
     sides = [common + generator.normal(0.0, 0.2, num_pairs) for _ in range(2)]
     return np.clip(np.exp(np.stack(sides, axis=1)), 2, 255).astype(np.int32) + 1
 
 
-def written_corpus(folder: Path, num_pairs: int, vocabulary_size: int) -> DataConfig:
-    """Writes made-up text as long as WMT14's; returns the settings that name it."""
-    lengths = made_up_lengths(num_pairs)
+def write_corpus(folder: Path, num_pairs: int, vocabulary_size: int) -> DataConfig:
+    """Writes synthetic text as long as WMT14's; returns settings for training on it."""
+    lengths = sample_lengths(num_pairs)
     for side, name in enumerate(("source", "target")):
         with open(folder / name, "w", encoding="utf-8") as file:
             file.writelines(_lines(lengths[:, side], seed=side))
@@ -98,9 +99,9 @@ def written_corpus(folder: Path, num_pairs: int, vocabulary_size: int) -> DataCo
 
 
 def _measure_plan(num_pairs: int, tokens_per_batch: int) -> None:
-    lengths = made_up_lengths(num_pairs)
+    lengths = sample_lengths(num_pairs)
 
-    def plan_it(epoch: int) -> list:
+    def plan_epoch(epoch: int) -> list:
         strategy = BucketBatching.of(
             lengths,
             max_shapes=DataConfig().max_shapes,
@@ -108,37 +109,39 @@ def _measure_plan(num_pairs: int, tokens_per_batch: int) -> None:
         )
         return list(strategy.plan(1, epoch))
 
-    seconds, plan = _timed(lambda: plan_it(0))
-    # Apart, because watching memory takes time.
+    seconds, plan = _time_call(lambda: plan_epoch(0))
+    # In a second run, because tracing memory takes time.
     tracemalloc.start()
-    plan_it(1)
+    plan_epoch(1)
     peak_bytes = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
-    _row(
+    _print_row(
         f"plan of an epoch of {num_pairs:,} pairs",
         f"{seconds:.1f} s, {len(plan):,} batches, {peak_bytes / 1e9:.2f} GB "
         "above the lengths",
     )
 
 
-def _measure_mapped(folder: Path, chosen: argparse.Namespace) -> None:
-    manifest = _hollow_records(
+def _measure_mapped(folder: Path, args: argparse.Namespace) -> None:
+    manifest = _write_sparse_records(
         folder,
-        made_up_lengths(chosen.mapped_pairs),
-        chosen.pairs_per_shard or preparation.PAIRS_PER_SHARD,
+        sample_lengths(args.mapped_pairs),
+        args.pairs_per_shard or preparation.PAIRS_PER_SHARD,
     )
-    before = _private_gigabytes()
-    seconds, corpus = _timed(lambda: open_records(folder, manifest))
-    name = f"records of {chosen.mapped_pairs:,} pairs"
-    _row(f"{name}: until they are open", f"{seconds:.2f} s")
-    config = DataConfig(tokens_per_batch=chosen.tokens_per_batch)
-    _measure_batches(name, corpus, config, chosen.batches)
-    _row(f"{name}: memory", f"{_private_gigabytes() - before:.2f} GB")
+    before = _resident_gigabytes()
+    seconds, corpus = _time_call(lambda: open_records(folder, manifest))
+    name = f"records of {args.mapped_pairs:,} pairs"
+    _print_row(f"{name}: until they are open", f"{seconds:.2f} s")
+    config = DataConfig(tokens_per_batch=args.tokens_per_batch)
+    _measure_batches(name, corpus, config, args.batches)
+    _print_row(f"{name}: memory", f"{_resident_gigabytes() - before:.2f} GB")
 
 
-def _hollow_records(folder: Path, lengths: np.ndarray, per_shard: int) -> Manifest:
-    """Writes records with real lengths, whose ids are holes in their files."""
-    facts = []
+def _write_sparse_records(
+    folder: Path, lengths: np.ndarray, per_shard: int
+) -> Manifest:
+    """Writes records with real lengths; their files of ids are sparse."""
+    shards = []
     for number, start in enumerate(range(0, len(lengths), per_shard)):
         part = lengths[start : start + per_shard]
         path = folder / shard_name(number)
@@ -150,41 +153,41 @@ def _hollow_records(folder: Path, lengths: np.ndarray, per_shard: int) -> Manife
                 path / f"{side}.npy", mode="w+", dtype=np.uint16, shape=(size,)
             )
         report = TokenizationReport(len(part), 0, 0, sizes[0], sizes[1])
-        facts.append(ShardMetadata(path.name, len(part), report, {}))
-    total = sum((each.report for each in facts), TokenizationReport(0, 0, 0, 0, 0))
+        shards.append(ShardMetadata(path.name, len(part), report, {}))
+    total = sum((each.report for each in shards), TokenizationReport(0, 0, 0, 0, 0))
     spec = RecordSpec({}, "hollow", "", len(lengths), 0, "", per_shard, 256)
-    return Manifest(spec, total, tuple(facts), {})
+    return Manifest(spec, total, tuple(shards), {})
 
 
-def _measure_corpus(folder: Path, chosen: argparse.Namespace) -> None:
-    config = written_corpus(folder, chosen.pairs, chosen.vocabulary_size)
+def _measure_corpus(folder: Path, args: argparse.Namespace) -> None:
+    config = write_corpus(folder, args.pairs, args.vocabulary_size)
     records = folder / "records"
-    seconds, manifest = _timed(
+    seconds, manifest = _time_call(
         lambda: preparation.prepare(
             config,
             records,
-            pairs_per_shard=chosen.pairs_per_shard,
-            workers=chosen.workers,
+            pairs_per_shard=args.pairs_per_shard,
+            workers=args.workers,
             log=lambda _: None,
         )
     )
-    _row(
-        f"prepare {chosen.pairs:,} pairs, learning the vocabulary",
-        f"{chosen.pairs / seconds:,.0f} pairs/s, {len(manifest.shards)} shards",
+    _print_row(
+        f"prepare {args.pairs:,} pairs, learning the vocabulary",
+        f"{args.pairs / seconds:,.0f} pairs/s, {len(manifest.shards)} shards",
     )
     vocabulary = open_vocabulary(records, manifest.spec)
     corpus = corpora.build_corpus(config)
     from_text: Callable[[], TokenizedCorpus] = lambda: tokenize_corpus(  # noqa: E731
         corpus.pairs("train"), vocabulary, config.max_length
     )
-    for name, open_it in (
+    for name, open_corpus in (
         ("text", from_text),
         ("records", lambda: open_records(records, read_manifest(records))),
     ):
-        seconds, opened = _timed(open_it)
-        _row(f"{name}: until it is open", f"{seconds:.2f} s")
-        config = dataclasses.replace(config, tokens_per_batch=chosen.tokens_per_batch)
-        _measure_batches(name, opened, config, chosen.batches)
+        seconds, opened = _time_call(open_corpus)
+        _print_row(f"{name}: until it is open", f"{seconds:.2f} s")
+        config = dataclasses.replace(config, tokens_per_batch=args.tokens_per_batch)
+        _measure_batches(name, opened, config, args.batches)
 
 
 def _measure_batches(
@@ -195,48 +198,50 @@ def _measure_batches(
     dataset = TrainingBatches(corpus, strategy, seed=_SEED).dataset()
     batches: Any = dataset.as_numpy_iterator()
     next(batches)
-    _row(f"{name}: first batch", f"{time.perf_counter() - start_seconds:.2f} s")
+    _print_row(f"{name}: first batch", f"{time.perf_counter() - start_seconds:.2f} s")
     start_seconds = time.perf_counter()
     tokens = 0
     for batch in itertools.islice(batches, count):
-        tokens += int(np.count_nonzero(batch["encoder_input_tokens"]))
-        tokens += int(np.count_nonzero(batch["decoder_target_tokens"]))
+        tokens += int(np.count_nonzero(batch[ENCODER_INPUT_TOKENS]))
+        tokens += int(np.count_nonzero(batch[DECODER_TARGET_TOKENS]))
     seconds = time.perf_counter() - start_seconds
     pace = f", {tokens / seconds:,.0f} source and target tokens/s" if tokens else ""
-    _row(
+    _print_row(
         f"{name}: {count} batches of {config.tokens_per_batch:,} tokens a side",
         f"{1000 * seconds / count:.1f} ms a batch{pace}",
     )
 
 
 def _lines(lengths: np.ndarray, seed: int) -> Iterator[str]:
-    """Yields lines of that many subwords, more or less: 1.3 to a word."""
+    """Yields lines of about the given numbers of subwords, at 1.3 per word."""
     generator = np.random.default_rng([_SEED, seed])
     letters = np.array(list("etaoinshrdlucmfwypvbgk"))
     words = [
         "".join(generator.choice(letters, generator.integers(2, 11)))
         for _ in range(30_000)
     ]
-    for start in range(0, len(lengths), _LINES_AT_ONCE):
-        for length in np.maximum(1, lengths[start : start + _LINES_AT_ONCE] * 10 // 13):
+    for start in range(0, len(lengths), _LINES_PER_CHUNK):
+        for length in np.maximum(
+            1, lengths[start : start + _LINES_PER_CHUNK] * 10 // 13
+        ):
             ranks = generator.zipf(1.3, int(length)) % len(words)
             yield " ".join([words[rank] for rank in ranks]) + "\n"
 
 
-def _timed(call: Callable[[], Any]) -> tuple[float, Any]:
+def _time_call(call: Callable[[], Any]) -> tuple[float, Any]:
     start_seconds = time.perf_counter()
     result = call()
     return time.perf_counter() - start_seconds, result
 
 
-def _private_gigabytes() -> float:
-    """Returns the memory in use now, without files that are mapped."""
+def _resident_gigabytes() -> float:
+    """Returns the resident memory of this process, without mapped files."""
     lines = Path("/proc/self/status").read_text().splitlines()
     (kilobytes,) = (line.split()[1] for line in lines if line.startswith("RssAnon"))
     return int(kilobytes) / 1e6
 
 
-def _row(name: str, figure: str) -> None:
+def _print_row(name: str, figure: str) -> None:
     print(f"| {name} | {figure} |", flush=True)
 
 

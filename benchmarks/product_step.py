@@ -1,4 +1,4 @@
-"""The training step of this project on a made-up batch, for benchmarks to measure."""
+"""Training step of this project and a synthetic batch, for benchmarks to measure."""
 
 import dataclasses
 from pathlib import Path
@@ -14,28 +14,36 @@ from t2t_keras.settings.flags import config_from_flagfile
 from t2t_keras.training.optimizer import SummedGradientAdam
 from t2t_keras.training.profiling import training_flops
 from t2t_keras.training.step import Stepper
-from t2t_keras.typing import Batch, BatchShape, BatchSize
+from t2t_keras.typing import (
+    DECODER_INPUT_TOKENS,
+    DECODER_LOSS_WEIGHTS,
+    DECODER_TARGET_TOKENS,
+    ENCODER_INPUT_TOKENS,
+    Batch,
+    BatchShape,
+    BatchSize,
+)
 
 CONFIGS = Path(__file__).parents[1] / "configs"
 
 
 class ProductStep(NamedTuple):
-    """What `python -m t2t_keras.train` trains with, on one device."""
+    """Model, optimizer and stepper of `python -m t2t_keras.train` on one device."""
 
     model: Transformer
     optimizer: SummedGradientAdam
     stepper: Stepper
 
 
-def product_step(
+def build_product_step(
     config: ExperimentConfig, vocabulary_size: int, *, packed: bool = False
 ) -> ProductStep:
-    """Returns the step with fresh weights, built as a training run builds it.
+    """Returns a training step with fresh weights, built as a training run builds it.
 
     Args:
-        config: Of the model and its training.
+        config: Settings of the model and its training.
         vocabulary_size: V.
-        packed: Whether several pairs share a row of the batches.
+        packed: Whether the rows of a batch may hold several pairs.
     """
     model = models.build_model(config, vocabulary_size)
     optimizer = optimization.build_optimizer(config, model)
@@ -46,8 +54,8 @@ def product_step(
     return ProductStep(model, optimizer, stepper)
 
 
-def named_config(name: str, **training: str | int | bool) -> ExperimentConfig:
-    """Returns the settings of a flagfile in configs/, some of training replaced.
+def load_config(name: str, **training: str | int | bool) -> ExperimentConfig:
+    """Returns the settings of a flagfile in configs/, some training settings replaced.
 
     Raises:
         UserError: If there is no such flagfile.
@@ -57,12 +65,12 @@ def named_config(name: str, **training: str | int | bool) -> ExperimentConfig:
     return dataclasses.replace(config, training=settings)
 
 
-def made_up_batch(
+def make_synthetic_batch(
     vocabulary_size: int, rows: int, source_length: int, target_length: int
 ) -> Batch:
-    """Returns random pairs without padding, features [rows, length], always the same.
+    """Returns a batch of random pairs, features [rows, length], the same at each call.
 
-    Nothing is padded, so what a step costs is what its FLOPs count.
+    Nothing is padded, so the FLOPs of a step count all its work.
     """
     random = np.random.default_rng(0)
     source, target = (
@@ -72,17 +80,17 @@ def made_up_batch(
     shifted = np.zeros_like(target)
     shifted[:, 1:] = target[:, :-1]
     return {
-        "encoder_input_tokens": source,
-        "decoder_input_tokens": shifted,
-        "decoder_target_tokens": target,
-        "decoder_loss_weights": np.ones(target.shape, "float32"),
+        ENCODER_INPUT_TOKENS: source,
+        DECODER_INPUT_TOKENS: shifted,
+        DECODER_TARGET_TOKENS: target,
+        DECODER_LOSS_WEIGHTS: np.ones(target.shape, "float32"),
     }
 
 
-def flops_of(step: ProductStep, batch: Batch) -> float:
-    """Returns the FLOPs of an update on a made-up batch."""
-    rows, source_length = batch["encoder_input_tokens"].shape
-    target_length = batch["decoder_target_tokens"].shape[1]
+def count_update_flops(step: ProductStep, batch: Batch) -> float:
+    """Returns the FLOPs of an update on a synthetic batch."""
+    rows, source_length = batch[ENCODER_INPUT_TOKENS].shape
+    target_length = batch[DECODER_TARGET_TOKENS].shape[1]
     size = BatchSize(
         BatchShape(rows, source_length, target_length),
         source_tokens=rows * source_length,

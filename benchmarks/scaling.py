@@ -1,12 +1,12 @@
-"""How the cost of a training step grows, beside how its FLOPs grow.
+"""Growth of a training step's time, compared with the growth of its FLOPs.
 
     python -m benchmarks.scaling
 
-One small model, and from it one size changed at a time: tokens of a batch, length of
-a sentence, layers, width. Every step is compiled first; then all are timed in turn,
-several rounds, so that a machine that drifts drifts for all. Counted are matrix
-products (t2t_keras/training/profiling.py); what a token costs beyond them shows as a
-change of seconds per FLOP.
+Starts from one small model and changes one size at a time: tokens per batch, length of
+sentences, number of layers, width. All steps are compiled first. Then they are timed in
+turn for several rounds, so that a change in the machine's speed affects all of them.
+FLOPs count matrix products (t2t_keras/training/profiling.py). Other costs per token
+show as a change in seconds per FLOP.
 """
 
 import argparse
@@ -16,7 +16,11 @@ import time
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-from benchmarks.product_step import flops_of, made_up_batch, product_step
+from benchmarks.product_step import (
+    build_product_step,
+    count_update_flops,
+    make_synthetic_batch,
+)
 from t2t_keras.settings.config import ExperimentConfig, ModelConfig, TrainingConfig
 
 VOCABULARY = 8_000
@@ -25,7 +29,7 @@ HEAD_WIDTH = 64
 
 @dataclasses.dataclass(frozen=True)
 class Point:
-    """The sizes of one step: rows of a batch, tokens of either side, model."""
+    """Sizes of one step: rows of the batch, tokens of each side, layers and width."""
 
     rows: int = 64
     length: int = 32
@@ -39,13 +43,13 @@ class Point:
 
 
 class Cost(NamedTuple):
-    """What a step was counted and measured to cost."""
+    """Counted FLOPs and measured seconds of a step."""
 
     flops: float
     seconds: float
 
 
-# By axis: its points, and what the count leaves out that may change along it.
+# Name, points, and costs outside the count that may change along the axis.
 AXES = (
     (
         "batch tokens",
@@ -77,13 +81,17 @@ AXES = (
 
 
 def main(argv: Sequence[str] | None = None) -> None:
-    """Measures all axes and prints a table, and a sentence for each axis."""
+    """Measures all axes; prints a table and a sentence for each axis."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--axis", choices=[name for name, *_ in AXES], help="Only it.")
-    given = parser.parse_args(argv)
-    axes = [axis for axis in AXES if given.axis in (None, axis[0])]
-    costs = measured([point for _, points, _ in axes for point in points], given.rounds)
+    parser.add_argument(
+        "--axis", choices=[name for name, *_ in AXES], help="Measure only this axis."
+    )
+    args = parser.parse_args(argv)
+    axes = [axis for axis in AXES if args.axis in (None, axis[0])]
+    costs = measure_costs(
+        [point for _, points, _ in axes for point in points], args.rounds
+    )
     print("| axis | size | tokens | MFLOP a token | µs a token | ps a FLOP |")
     print("| --- | --- | --- | --- | --- | --- |")
     for name, points, _ in axes:
@@ -93,23 +101,23 @@ def main(argv: Sequence[str] | None = None) -> None:
         print("\n" + sentence(name, points[0], points[-1], costs, uncounted))
 
 
-def measured(points: Sequence[Point], rounds: int) -> dict[Point, Cost]:
-    """Returns the cost of each point's step, the median over rounds."""
-    built = {point: built_step(point) for point in dict.fromkeys(points)}
+def measure_costs(points: Sequence[Point], rounds: int) -> dict[Point, Cost]:
+    """Returns the cost of each point's step, the median over the rounds."""
+    built = {point: build_step(point) for point in dict.fromkeys(points)}
     seconds: dict[Point, list[float]] = {point: [] for point in built}
     for _ in range(rounds):
         for point, (step, _) in built.items():
-            begin = time.perf_counter()
+            start = time.perf_counter()
             step()
-            seconds[point].append(time.perf_counter() - begin)
+            seconds[point].append(time.perf_counter() - start)
     return {
         point: Cost(flops, statistics.median(seconds[point]))
         for point, (_, flops) in built.items()
     }
 
 
-def built_step(point: Point) -> tuple[Callable[[], float], float]:
-    """Returns a function that makes a step, compiled, and the FLOPs of one."""
+def build_step(point: Point) -> tuple[Callable[[], float], float]:
+    """Returns a function that makes a compiled step, and the FLOPs of a step."""
     model = ModelConfig(
         num_layers=point.layers,
         d_model=point.width,
@@ -117,27 +125,27 @@ def built_step(point: Point) -> tuple[Callable[[], float], float]:
         num_heads=point.width // HEAD_WIDTH,
     )
     config = ExperimentConfig(model=model, training=TrainingConfig())
-    product = product_step(config, VOCABULARY)
-    batch = made_up_batch(VOCABULARY, point.rows, point.length, point.length)
+    product = build_product_step(config, VOCABULARY)
+    batch = make_synthetic_batch(VOCABULARY, point.rows, point.length, point.length)
 
     def step() -> float:
         return float(product.stepper.train(batch).losses.loss_sum)
 
     step()
-    return step, flops_of(product, batch)
+    return step, count_update_flops(product, batch)
 
 
 def row(axis: str, point: Point, cost: Cost) -> str:
     """Returns a point's row of the table."""
     return (
-        f"| {axis} | {size_of(axis, point):,} | {point.tokens:,} "
+        f"| {axis} | {axis_size(axis, point):,} | {point.tokens:,} "
         f"| {cost.flops / point.tokens / 1e6:.1f} "
         f"| {cost.seconds / point.tokens * 1e6:.0f} "
         f"| {cost.seconds / cost.flops * 1e12:.2f} |"
     )
 
 
-def size_of(axis: str, point: Point) -> int:
+def axis_size(axis: str, point: Point) -> int:
     """Returns a point's size along an axis."""
     return point.tokens if axis == "batch tokens" else getattr(point, axis)
 
@@ -145,15 +153,15 @@ def size_of(axis: str, point: Point) -> int:
 def sentence(
     axis: str, first: Point, last: Point, costs: dict[Point, Cost], uncounted: str
 ) -> str:
-    """Returns how much of the change along an axis the count explains."""
+    """Returns a sentence on how much of the change along an axis FLOPs explain."""
     few, many = costs[first], costs[last]
     tokens = last.tokens / first.tokens
     counted = many.flops / few.flops / tokens
     took = many.seconds / few.seconds / tokens
     return (
-        f"From {size_of(axis, first):,} to {size_of(axis, last):,} ({axis}), the FLOPs "
-        f"of a token grow {counted:.2f}-fold and its time {took:.2f}-fold, so a FLOP "
-        f"takes {took / counted:.2f} times as long. Not in the count: {uncounted}."
+        f"From {axis_size(axis, first):,} to {axis_size(axis, last):,} ({axis}), the "
+        f"FLOPs of a token grow {counted:.2f}-fold and its time {took:.2f}-fold, so a "
+        f"FLOP takes {took / counted:.2f} times as long. Not in the count: {uncounted}."
     )
 
 

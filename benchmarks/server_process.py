@@ -1,4 +1,4 @@
-"""The embedded server as a process, for what is measured and tested from outside."""
+"""Development server in its own process, for benchmarks and tests."""
 
 import contextlib
 import re
@@ -21,12 +21,12 @@ allowed_batch_sizes: [1, 2, 4, 8, 16, 32]
 
 @dataclass
 class ServerProcess:
-    """A server that answers.
+    """A server that accepts requests.
 
     Attributes:
+        process: Process of `python -m t2t_keras.serve`.
         address: host:port.
-        process: Of `python -m t2t_keras.serve`.
-        lines: What it has printed so far.
+        lines: Lines that it has printed so far.
     """
 
     process: subprocess.Popen
@@ -36,10 +36,10 @@ class ServerProcess:
     def memory_mb(self) -> float:
         """Returns its resident memory, in units of 2**20 bytes."""
         status = Path(f"/proc/{self.process.pid}/status").read_text()
-        found = re.search(r"^VmRSS:\s+(\d+) kB$", status, re.MULTILINE)
-        if found is None:
+        match = re.search(r"^VmRSS:\s+(\d+) kB$", status, re.MULTILINE)
+        if match is None:
             raise RuntimeError(f"process {self.process.pid} has no memory: it ended")
-        return int(found[1]) / 1024
+        return int(match[1]) / 1024
 
 
 @contextlib.contextmanager
@@ -50,15 +50,15 @@ def started_server(
 
     Args:
         base: Directory with a folder for each version.
-        *flags: More of the server's flags.
-        batching: Text of the file of batching parameters; requests are not joined
-            if there is none.
+        *flags: Additional flags of the server.
+        batching: Text of the batching parameters file. Default: requests are not
+            batched.
 
     Raises:
-        RuntimeError: If it does not start, or does not end as it should.
+        RuntimeError: If it does not start, or does not end with status 143.
     """
     command = [sys.executable, "-m", "t2t_keras.serve", f"--model_base_path={base}"]
-    # What cannot be loaded now cannot be loaded in a minute.
+    # A model that cannot be loaded now cannot be loaded in a minute.
     command += ["--model_name=translate", "--port=0", "--max_num_load_retries=0"]
     command += flags
     with tempfile.TemporaryDirectory() as folder, tempfile.TemporaryFile() as errors:
@@ -84,18 +84,18 @@ def started_server(
             process.wait()
             reader.join()
             errors.seek(0)
-            told = errors.read().decode()
+            error_text = errors.read().decode()
         if not server.address or status != 143:
-            raise RuntimeError(f"the server ended with status {status}: {told}")
+            raise RuntimeError(f"the server ended with status {status}: {error_text}")
 
 
 def _read(server: ServerProcess, ready: threading.Event) -> None:
-    """Reads what a server prints, to its end; the port is in one of its lines."""
+    """Reads the server's output to its end; one of the lines has the port."""
     with server.process.stdout or contextlib.nullcontext(()) as output:
         for line in output:
             server.lines.append(line.rstrip())
-            found = re.match(r"serving .* on port (\d+)$", server.lines[-1])
-            if found:
-                server.address = f"localhost:{found[1]}"
+            match = re.match(r"serving .* on port (\d+)$", server.lines[-1])
+            if match:
+                server.address = f"localhost:{match[1]}"
                 ready.set()
     ready.set()

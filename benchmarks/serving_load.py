@@ -1,16 +1,16 @@
-"""A server under load: latency, throughput, refusals, wrong answers, memory.
+"""Load test of a server: latency, throughput, refusals, wrong answers, memory.
 
     python -m benchmarks.serving_load --model_base_path=runs/tiny/export \\
         --input=lines.txt
     python -m benchmarks.serving_load --server=host:8500 --input=lines.txt
 
-In the closed loop each of `--clients` asks for one line after another, so that the
-load is what the server takes. In the open loop requests come at `--rate` a second,
-whether or not those before are answered, as they do from people; above what the
-server takes, it must refuse, and not hang. Every answer is held against that to the
-same line before the load. Rows of a Markdown table come out on standard output.
+In the closed loop each of `--clients` sends one line after another, so the server's
+speed determines the load. In the open loop requests arrive at `--rate` per second,
+whether or not earlier ones are answered, like requests from people. Above its capacity
+the server must refuse requests and not hang. Every answer is compared with the answer
+to the same line before the load. Prints the rows of a Markdown table.
 
-Without `--server`, the embedded one is started, with batching.
+Without `--server`, starts the development server with batching.
 """
 
 import argparse
@@ -43,13 +43,13 @@ Expected = Mapping[bytes, TranslatedText]
 
 @dataclass
 class Outcome:
-    """What came of all requests of a loop.
+    """Results of the requests of a loop.
 
     Attributes:
-        statuses: How many ended with each status, by its name.
-        seconds: Of each answer, from asking to having.
-        wrong: Texts whose answer was another than expected, with that answer.
-        lost: Requests that did not end, long after their time.
+        statuses: Number of requests by the name of their status.
+        seconds: Latency of each answer.
+        wrong: Texts with an unexpected answer, and that answer.
+        lost: Number of requests that had not ended long after their deadline.
     """
 
     statuses: collections.Counter[str] = field(default_factory=collections.Counter)
@@ -58,27 +58,27 @@ class Outcome:
     lost: int = 0
     lock: threading.Lock = field(default_factory=threading.Lock, repr=False)
 
-    def note(self, status: str, seconds: float) -> None:
+    def record(self, status: str, seconds: float) -> None:
         """Counts a request that ended."""
         with self.lock:
             self.statuses[status] += 1
             if status == "OK":
                 self.seconds.append(seconds)
 
-    def check(self, text: bytes, found: TranslatedText, expected: Expected) -> None:
-        """Notes an answer that is not as expected: the text, or by 1e-5 its score."""
-        wanted = expected[text]
-        if found.text != wanted.text or not abs(found.score - wanted.score) <= 1e-5:
-            self.wrong.append((text, found))
+    def check(self, text: bytes, answer: TranslatedText, expected: Expected) -> None:
+        """Records an answer whose text differs, or whose score differs by over 1e-5."""
+        right = expected[text]
+        if answer.text != right.text or not abs(answer.score - right.score) <= 1e-5:
+            self.wrong.append((text, answer))
 
     def percentile(self, percent: float) -> float:
-        """Returns the time, in seconds, that so many answers did not exceed."""
+        """Returns a percentile of the latency in seconds."""
         ordered = sorted(self.seconds)
         return ordered[min(int(len(ordered) * percent / 100), len(ordered) - 1)]
 
 
 def expected_answers(server: str, texts: Sequence[bytes]) -> Expected:
-    """Returns what a server says to each text, when it has time."""
+    """Returns a server's answer to each text, without load."""
     with TranslationClient(server) as client:
         return {text: client.translate([text])[0] for text in texts}
 
@@ -86,9 +86,9 @@ def expected_answers(server: str, texts: Sequence[bytes]) -> Expected:
 def closed_loop(
     server: str, expected: Expected, *, clients: int, seconds: float
 ) -> Outcome:
-    """Lets so many clients ask one thing after another; none repeats a call.
+    """Runs clients that each send one text after another, without retries.
 
-    Each has a connection of its own, as if it were on another machine.
+    Each has its own connection, as if it were on another machine.
     """
     outcome = Outcome()
     end = time.monotonic() + seconds
@@ -98,19 +98,19 @@ def closed_loop(
         random.Random(seed).shuffle(texts)
         with TranslationClient(server, retry=RetryPolicy(0)) as client:
             for text in itertools.cycle(texts):
-                started = time.monotonic()
-                if started > end:
+                start = time.monotonic()
+                if start > end:
                     return
                 try:
-                    (found,) = client.translate([text])
+                    (answer,) = client.translate([text])
                 except ServerError as error:
-                    outcome.note(
+                    outcome.record(
                         error.code.name if error.code else "BROKEN",
-                        time.monotonic() - started,
+                        time.monotonic() - start,
                     )
                 else:
-                    outcome.note("OK", time.monotonic() - started)
-                    outcome.check(text, found, expected)
+                    outcome.record("OK", time.monotonic() - start)
+                    outcome.check(text, answer, expected)
 
     threads = [threading.Thread(target=ask, args=(seed,)) for seed in range(clients)]
     for thread in threads:
@@ -123,52 +123,52 @@ def closed_loop(
 def open_loop(
     server: str, expected: Expected, *, rate: float, seconds: float, timeout: float
 ) -> Outcome:
-    """Sends requests at random times, `rate` of them a second on average."""
+    """Sends requests at random times, on average `rate` per second."""
     outcome = Outcome()
     generator = random.Random(1)
     texts = list(expected)
     sent = 0
     with grpc.insecure_channel(server) as channel:
         stub = PredictionServiceStub(channel)
-        started = due = time.monotonic()
-        while due < started + seconds:
+        start = due = time.monotonic()
+        while due < start + seconds:
             time.sleep(max(due - time.monotonic(), 0))
             text = generator.choice(texts)
             request = PredictRequest()
             request.model_spec.name = "translate"
             request.inputs[signature.TEXT].CopyFrom(string_tensor([text]))
             call = stub.Predict.future(request, timeout=timeout)
-            call.add_done_callback(_noting(outcome, text, expected))
+            call.add_done_callback(_make_callback(outcome, text, expected))
             sent += 1
             due += generator.expovariate(rate)
-        # No call may take longer than its deadline; a little more for the callbacks.
-        patience = time.monotonic() + timeout + 30
-        while outcome.statuses.total() < sent and time.monotonic() < patience:
+        # No call may exceed its timeout; the callbacks get some more time.
+        deadline = time.monotonic() + timeout + 30
+        while outcome.statuses.total() < sent and time.monotonic() < deadline:
             time.sleep(0.05)
         outcome.lost = sent - outcome.statuses.total()
     return outcome
 
 
-def _noting(
+def _make_callback(
     outcome: Outcome, text: bytes, expected: Expected
 ) -> Callable[[grpc.Future], None]:
-    asked = time.monotonic()
+    start = time.monotonic()
 
-    def note(call: grpc.Future) -> None:
-        seconds = time.monotonic() - asked
+    def record(call: grpc.Future) -> None:
+        seconds = time.monotonic() - start
         if call.code() is grpc.StatusCode.OK:  # type: ignore[attr-defined]
             outputs = call.result().outputs
             (translation,) = nested_values(outputs[signature.TRANSLATION])
             (score,) = nested_values(outputs[signature.SCORE])
             outcome.check(text, TranslatedText(translation.decode(), score), expected)
-        outcome.note(call.code().name, seconds)  # type: ignore[attr-defined]
+        outcome.record(call.code().name, seconds)  # type: ignore[attr-defined]
 
-    return note
+    return record
 
 
 @contextlib.contextmanager
 def memory_samples(server: ServerProcess) -> Iterator[list[float]]:
-    """Yields a list that grows by the server's memory, in 2**20 bytes, each 0.2 s."""
+    """Yields a list that gets the server's memory, in 2**20 bytes, every 0.2 s."""
     samples: list[float] = []
     stop = threading.Event()
 
@@ -185,8 +185,8 @@ def memory_samples(server: ServerProcess) -> Iterator[list[float]]:
         thread.join()
 
 
-def main(arguments: Sequence[str]) -> None:
-    """Measures, and prints a row for each thing measured."""
+def main(argv: Sequence[str]) -> None:
+    """Prints a row for each measurement."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
@@ -196,53 +196,53 @@ def main(arguments: Sequence[str]) -> None:
     parser.add_argument("--clients", type=int, default=64)
     parser.add_argument("--seconds", type=float, default=60.0)
     parser.add_argument(
-        "--rate", type=float, help="of the open loop; twice what it takes if not given"
+        "--rate",
+        type=float,
+        help="Open loop: requests per second. Default: twice the closed loop's.",
     )
     parser.add_argument("--timeout_seconds", type=float, default=2.0)
-    chosen = parser.parse_args(arguments)
-    texts = list(dict.fromkeys(chosen.input.read_bytes().splitlines()))[:512]
+    args = parser.parse_args(argv)
+    texts = list(dict.fromkeys(args.input.read_bytes().splitlines()))[:512]
     print("| measured | figure |\n| --- | --- |", flush=True)
-    if chosen.server:
-        _measure(chosen.server, texts, chosen, [])
+    if args.server:
+        _measure(args.server, texts, args, [])
         return
     with (
-        started_server(chosen.model_base_path, batching=BATCHING) as server,
+        started_server(args.model_base_path, batching=BATCHING) as server,
         memory_samples(server) as samples,
     ):
-        _measure(server.address, texts, chosen, samples)
+        _measure(server.address, texts, args, samples)
 
 
 def _measure(
     server: str,
     texts: Sequence[bytes],
-    chosen: argparse.Namespace,
+    args: argparse.Namespace,
     samples: Sequence[float],
 ) -> None:
     expected = expected_answers(server, texts)
     before = len(samples)
-    outcome = closed_loop(
-        server, expected, clients=chosen.clients, seconds=chosen.seconds
-    )
-    _print(f"closed loop, {chosen.clients} clients", outcome, chosen.seconds)
+    outcome = closed_loop(server, expected, clients=args.clients, seconds=args.seconds)
+    _print(f"closed loop, {args.clients} clients", outcome, args.seconds)
     if samples:
         quarter = max((len(samples) - before) // 4, 1)
         early, late = (
             max(part) for part in (samples[before:][:quarter], samples[-quarter:])
         )
         print(f"| memory, first and last quarter | {early:.0f} MB, {late:.0f} MB |")
-    rate = chosen.rate or 2 * outcome.statuses["OK"] / chosen.seconds
+    rate = args.rate or 2 * outcome.statuses["OK"] / args.seconds
     outcome = open_loop(
         server,
         expected,
         rate=rate,
-        seconds=chosen.seconds,
-        timeout=chosen.timeout_seconds,
+        seconds=args.seconds,
+        timeout=args.timeout_seconds,
     )
     _print(
         f"open loop, {rate:.0f} requests/s, to be answered in "
-        f"{chosen.timeout_seconds:g} s",
+        f"{args.timeout_seconds:g} s",
         outcome,
-        chosen.seconds,
+        args.seconds,
     )
 
 

@@ -1,1 +1,1 @@
-"""Beam search of the exported model, beside that of other libraries."""
+"""Speed of the exported model's beam search, compared with other libraries."""

@@ -1,4 +1,4 @@
-"""CTranslate2's beam search over the same weights.
+"""Beam search of CTranslate2 with the same weights.
 
     python -m benchmarks.decoding.write && \\
         python -m benchmarks.decoding.ctranslate2_search --batch=32
@@ -10,30 +10,30 @@ from benchmarks.decoding import measured
 
 
 def main() -> None:
-    """Times `translate_batch`: one translator of all threads, or several of one."""
-    given = measured.arguments(
+    """Times `translate_batch` with the requested number of batches in flight."""
+    args = measured.arguments(
         description=__doc__, quantization=["float32", "int8", "bfloat16"]
     )
-    stored = "int8" if given.quantization == "int8" else "float32"
+    model_type = "int8" if args.quantization == "int8" else "float32"
     translator = ctranslate2.Translator(
-        str(given.model / f"ctranslate2_{stored}"),
-        compute_type=given.quantization,
-        inter_threads=given.at_once,
-        intra_threads=given.threads // given.at_once,
+        str(args.model / f"ctranslate2_{model_type}"),
+        compute_type=args.quantization,
+        inter_threads=args.at_once,
+        intra_threads=args.threads // args.at_once,
     )
     pieces = [str(i) for i in range(measured.VOCABULARY)]
 
     def translate(batch: measured.Sentences) -> measured.Sentences:
-        found = translator.translate_batch(
+        results = translator.translate_batch(
             [[pieces[i] for i in sentence] for sentence in batch],
             beam_size=measured.BEAM,
             length_penalty=measured.ALPHA,
             max_decoding_length=measured.LENGTH,
             min_decoding_length=measured.LENGTH,
         )
-        return [[int(piece) for piece in one.hypotheses[0]] for one in found]
+        return [[int(piece) for piece in one.hypotheses[0]] for one in results]
 
-    measured.measure(translate, given)
+    measured.measure(translate, args)
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
-"""Writes the model as a SavedModel of ids: what `python -m t2t_keras.export` writes.
+"""Export of the model as a SavedModel of ids, as `python -m t2t_keras.export` makes it.
 
-Only outputs are told how long to be, for all programs to do the same work.
+Only the length of outputs is fixed, so that all programs do the same work.
 """
 
 import argparse
@@ -10,7 +10,7 @@ from pathlib import Path
 import tensorflow as tf
 
 from benchmarks.decoding import measured
-from benchmarks.decoding.write import built, config_of
+from benchmarks.decoding.write import base_config, build_model
 from t2t_keras.decoding.search_state import BeamSearchResult
 from t2t_keras.decoding.settings import BeamSearchSettings, RowOptions
 from t2t_keras.decoding.transformer_search import search_translations
@@ -22,29 +22,29 @@ from t2t_keras.serving.export.ids_module import IdsModule
 from t2t_keras.serving.export.limits import ServingLimits
 from t2t_keras.typing import Tensor
 
-# The shortest source has 20 tokens, and every output is to have 25.
+# The shortest source has 20 tokens, and every output has to have 25.
 EXTRA = 5
-# Longer than every source, and one length for XLA to compile for, as exports have it.
+# Longer than every source; XLA compiles for these lengths, as in other exports.
 LONGEST, BUCKETS = 128, (32, 128)
 
 
 def main() -> None:
-    """Writes it."""
+    """Writes the SavedModel."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--to")
     parser.add_argument("--precision", default="float32")
     parser.add_argument("--xla", default="off")
     parser.add_argument("--real_lengths", action="store_true")
-    given = parser.parse_args()
+    args = parser.parse_args()
     trained = models.TrainedModel(
-        built(config_of(), measured.VOCABULARY),
-        _Numbers(measured.VOCABULARY),  # type: ignore[arg-type]
-        config_of(),
+        build_model(base_config(), measured.VOCABULARY),
+        _NumberVocabulary(measured.VOCABULARY),  # type: ignore[arg-type]
+        base_config(),
         Path("nowhere"),
         step=0,
-        task=task_for(config_of().data.target_language),
+        task=task_for(base_config().data.target_language),
     )
-    trained = exporting.in_precision(trained, given.precision)
+    trained = exporting.in_precision(trained, args.precision)
 
     def search(
         source: Tensor,
@@ -53,14 +53,14 @@ def main() -> None:
         options: RowOptions | None = None,
         growing: bool = True,
     ) -> BeamSearchResult:
-        # As many tokens as a sentence's own source has, or 25 of each.
+        # Outputs have the length of their source, or 25 tokens each.
         return search_translations(
             trained.model,
             source,
             settings,
-            0 if given.real_lengths else EXTRA,
+            0 if args.real_lengths else EXTRA,
             options,
-            max_length=None if given.real_lengths else measured.LENGTH,
+            max_length=None if args.real_lengths else measured.LENGTH,
             growing=growing,
         )
 
@@ -68,19 +68,19 @@ def main() -> None:
     module = IdsModule(
         dataclasses.replace(
             served,
-            search=compile_search(search, BUCKETS) if given.xla == "on" else search,
+            search=compile_search(search, BUCKETS) if args.xla == "on" else search,
         ),
         trained.vocabulary,
         BeamSearchSettings(measured.BEAM, measured.ALPHA),
         ServingLimits(source_length=LONGEST, target_length=LONGEST),
     )
     signatures = {signature.TRANSLATE_IDS: module.translate_ids}
-    tf.saved_model.save(module, given.to, signatures=signatures)
+    tf.saved_model.save(module, args.to, signatures=signatures)
 
 
 @dataclasses.dataclass(frozen=True)
-class _Numbers:
-    """A vocabulary of ids that stand for nothing."""
+class _NumberVocabulary:
+    """A vocabulary whose subwords are the ids as decimal numbers."""
 
     size: int
 

@@ -1,11 +1,11 @@
-"""keras-hub's BeamSampler over its encoder and decoder layers, with the same weights.
+"""Beam search of keras-hub, over its encoder and decoder layers, with the same weights.
 
     python -m benchmarks.decoding.keras_hub_search --batch=32
 
-It has no encoder-decoder of this kind, so its layers are joined here: positions,
-caches of the decoder, and the keys and values of the source, once for each beam, as
-its sampler wants them. Its sampler knows no length penalty; all outputs are equally
-long.
+keras-hub has no such encoder-decoder, so this module joins its layers: positional
+encoding, the decoder's KV cache, and the keys and values of the source, repeated for
+each beam as its `BeamSampler` expects. The sampler has no length penalty; all outputs
+have the same length.
 """
 
 import keras
@@ -20,10 +20,10 @@ WIDTH, HEADS, LENGTH = measured.WIDTH, measured.HEADS, measured.LENGTH
 
 
 class Translator:
-    """The layers, joined.
+    """Encoder-decoder of keras-hub's layers.
 
     Args:
-        weights: Of `write`.
+        weights: Weights that `write` stored, by name.
     """
 
     def __init__(self, weights):
@@ -48,8 +48,8 @@ class Translator:
             copy_layer(layer, weights, f"decoder/layer_{i}")
         self.sampler = keras_hub.samplers.BeamSampler(num_beams=measured.BEAM)
 
-    def embedded(self, tokens, position=0):
-        """Returns vectors with positions, [B, L, D]."""
+    def embed(self, tokens, position=0):
+        """Returns embeddings with positional encodings [B, L, D]."""
         length = tokens.shape[1] or ops.shape(tokens)[1]
         vectors = self.embedding(tokens) * WIDTH**0.5
         rows = position + ops.arange(length)
@@ -57,50 +57,50 @@ class Translator:
 
     def translate(self, source):
         """Returns the best hypotheses [B, 25] of sources [B, S] int32."""
-        real = ops.not_equal(source, 0)
-        memory = self.embedded(source)
+        source_mask = ops.not_equal(source, 0)
+        encoded = self.embed(source)
         for layer in self.encoder:
-            memory = layer(memory, padding_mask=real)
+            encoded = layer(encoded, padding_mask=source_mask)
 
-        def beams(x):
+        def repeat_for_beams(x):
             return ops.repeat(x, measured.BEAM, axis=0)
 
-        remembered = []
+        cross_attention_caches = []
         for layer in self.decoder:
             attention = layer._cross_attention_layer
-            pair = attention._key_dense(memory), attention._value_dense(memory)
-            remembered.append(beams(ops.stack(pair, axis=1)))
-        memory, real = beams(memory), beams(real)
+            pair = attention._key_dense(encoded), attention._value_dense(encoded)
+            cross_attention_caches.append(repeat_for_beams(ops.stack(pair, axis=1)))
+        encoded, source_mask = repeat_for_beams(encoded), repeat_for_beams(source_mask)
 
-        def following(prompt, cache, index):
+        def next_logits(prompt, cache, index):
             newest = ops.slice(prompt, [0, index - 1], [prompt.shape[0] or -1, 1])
-            hidden = self.embedded(newest, index - 1)
+            hidden = self.embed(newest, index - 1)
             caches = []
             for i, layer in enumerate(self.decoder):
-                hidden, kept, _ = layer(
+                hidden, layer_cache, _ = layer(
                     hidden,
-                    memory,
-                    encoder_padding_mask=real,
+                    encoded,
+                    encoder_padding_mask=source_mask,
                     self_attention_cache=cache[i],
                     self_attention_cache_update_index=index - 1,
-                    cross_attention_cache=remembered[i],
+                    cross_attention_cache=cross_attention_caches[i],
                 )
-                caches.append(kept)
+                caches.append(layer_cache)
             logits = self.embedding(hidden, reverse=True)
             return ops.squeeze(logits, 1), None, caches
 
         batch = source.shape[0] or ops.shape(source)[0]
         size = WIDTH // HEADS
-        empty = ops.zeros((batch, 2, LENGTH, HEADS, size), memory.dtype)
+        empty = ops.zeros((batch, 2, LENGTH, HEADS, size), encoded.dtype)
         prompt = ops.zeros((batch, LENGTH + 1), "int32")
-        found = self.sampler(
-            following, prompt, cache=[empty] * len(self.decoder), index=1
+        hypotheses = self.sampler(
+            next_logits, prompt, cache=[empty] * len(self.decoder), index=1
         )
-        return found[:, 1:]
+        return hypotheses[:, 1:]
 
 
 def copy_layer(layer, weights, path: str) -> None:
-    """Gives a layer its weights; biases of attention stay zero."""
+    """Assigns the weights of a layer; biases of attention stay zero."""
     attentions = [(layer._self_attention_layer, "attention")]
     norms = [(layer._self_attention_layer_norm, "attention")]
     if hasattr(layer, "_cross_attention_layer"):
@@ -110,8 +110,8 @@ def copy_layer(layer, weights, path: str) -> None:
     for attention, ours in attentions:
         for name in ("query", "key", "value", "output"):
             kernel = getattr(attention, f"_{name}_dense").kernel
-            given = weights[f"{path}/{ours}/{name}_kernel"]
-            kernel.assign(np.reshape(given, kernel.shape))
+            value = weights[f"{path}/{ours}/{name}_kernel"]
+            kernel.assign(np.reshape(value, kernel.shape))
     for dense, ours in (
         (layer._feedforward_intermediate_dense, "inner"),
         (layer._feedforward_output_dense, "outer"),
@@ -124,25 +124,25 @@ def copy_layer(layer, weights, path: str) -> None:
 
 
 def main() -> None:
-    """Times the search as one graph."""
-    given = measured.arguments(
+    """Times the search, traced as one graph."""
+    args = measured.arguments(
         description=__doc__, xla=["on", "off"], precision=["float32", "bfloat16"]
     )
-    tf.config.threading.set_intra_op_parallelism_threads(given.threads)
-    if given.precision == "bfloat16":
+    tf.config.threading.set_intra_op_parallelism_threads(args.threads)
+    if args.precision == "bfloat16":
         keras.config.set_dtype_policy("mixed_bfloat16")
-    translator = Translator(np.load(given.model / "weights.npz"))
+    translator = Translator(np.load(args.model / "weights.npz"))
     search = tf.function(
         translator.translate,
-        jit_compile=given.xla == "on" or None,
-        reduce_retracing=given.xla == "off",
+        jit_compile=args.xla == "on" or None,
+        reduce_retracing=args.xla == "off",
     )
 
     def translate(batch: measured.Sentences) -> measured.Sentences:
-        longest = measured.LONGEST if given.xla == "on" else None
-        return search(tf.constant(measured.padded(batch, longest))).numpy().tolist()
+        longest = measured.LONGEST if args.xla == "on" else None
+        return search(tf.constant(measured.pad_batch(batch, longest))).numpy().tolist()
 
-    measured.measure(translate, given)
+    measured.measure(translate, args)
 
 
 if __name__ == "__main__":

@@ -1,8 +1,8 @@
-"""Hugging Face's MarianMT `generate` with the same weights.
+"""Beam search of Hugging Face's MarianMT, `generate`, with the same weights.
 
     python -m benchmarks.decoding.marian --batch=32
 
-Its attention has biases, which are zero, and its sinusoids are overwritten.
+Biases of its attention are set to zero, and its sinusoids are overwritten.
 """
 
 import numpy as np
@@ -14,15 +14,15 @@ from benchmarks.decoding import measured
 
 def main() -> None:
     """Times `generate`."""
-    given = measured.arguments(description=__doc__, precision=["float32", "bfloat16"])
-    torch.set_num_threads(given.threads // given.at_once)
-    model = built(np.load(given.model / "weights.npz"))
-    model = model.to(getattr(torch, given.precision)).eval()
+    args = measured.arguments(description=__doc__, precision=["float32", "bfloat16"])
+    torch.set_num_threads(args.threads // args.at_once)
+    model = build_model(np.load(args.model / "weights.npz"))
+    model = model.to(getattr(torch, args.precision)).eval()
 
     @torch.inference_mode()
     def translate(batch: measured.Sentences) -> measured.Sentences:
-        source = torch.tensor(measured.padded(batch), dtype=torch.long)
-        found = model.generate(
+        source = torch.tensor(measured.pad_batch(batch), dtype=torch.long)
+        hypotheses = model.generate(
             source,
             attention_mask=(source != 0).long(),
             num_beams=measured.BEAM,
@@ -31,13 +31,13 @@ def main() -> None:
             min_new_tokens=measured.LENGTH,
             do_sample=False,
         )
-        return found[:, 1:].tolist()
+        return hypotheses[:, 1:].tolist()
 
-    measured.measure(translate, given)
+    measured.measure(translate, args)
 
 
-def built(weights) -> MarianMTModel:
-    """Returns MarianMT of the same sizes and weights."""
+def build_model(weights) -> MarianMTModel:
+    """Returns a MarianMT model with the same sizes and weights."""
     config = MarianConfig(
         vocab_size=measured.VOCABULARY,
         d_model=measured.WIDTH,
@@ -72,7 +72,7 @@ def built(weights) -> MarianMTModel:
 
 
 def copy_layer(layer, weights, path: str) -> None:
-    """Gives a layer of the encoder or decoder its weights."""
+    """Assigns the weights of an encoder or decoder layer."""
     attentions = [("self_attn", "attention")]
     norms = [("self_attn_layer_norm", "attention")]
     if hasattr(layer, "encoder_attn"):

@@ -1,4 +1,4 @@
-"""The exported model's search, called as a server calls it: through a session.
+"""Beam search of the exported model, called in a session as a server calls it.
 
 python -m benchmarks.decoding.ours --batch=1,8,32,64
 """
@@ -16,32 +16,32 @@ from t2t_keras.serving import signature
 
 
 def main() -> None:
-    """Exports in a process of its own, then times the session in this one."""
-    given = measured.arguments(
+    """Exports in another process, then times the session in this one."""
+    args = measured.arguments(
         description=__doc__, precision=["float32", "bfloat16"], xla=["off", "on"]
     )
     with tempfile.TemporaryDirectory() as folder:
         module = "benchmarks.decoding.export_ours"
-        settings = [f"--precision={given.precision}", f"--xla={given.xla}"]
-        settings += ["--real_lengths"] if given.real_lengths else []
+        settings = [f"--precision={args.precision}", f"--xla={args.xla}"]
+        settings += ["--real_lengths"] if args.real_lengths else []
         command = [sys.executable, "-m", module, f"--to={folder}", *settings]
         subprocess.run(command, check=True)
-        # All that XLA compiles for CPUs runs on the threads of operations.
-        threads = given.threads if given.xla == "on" else given.threads // given.at_once
-        with opened(folder, threads, given.at_once) as translate:
-            measured.measure(translate, given)
+        # Code that XLA compiles for CPUs runs on the intra-operation threads.
+        threads = args.threads if args.xla == "on" else args.threads // args.at_once
+        with open_translator(folder, threads, args.at_once) as translate:
+            measured.measure(translate, args)
 
 
 @contextlib.contextmanager
-def opened(
+def open_translator(
     folder: str, threads: int, at_once: int
 ) -> Iterator[Callable[[measured.Sentences], measured.Sentences]]:
-    """Yields what translates a batch by a SavedModel in a session.
+    """Yields a function that translates a batch with a SavedModel in a session.
 
     Args:
-        folder: Of the SavedModel.
-        threads: Of each operation.
-        at_once: Operations at a time.
+        folder: Folder of the SavedModel.
+        threads: Threads per operation.
+        at_once: Operations that run at the same time.
     """
     options = tf.compat.v1.ConfigProto(
         intra_op_parallelism_threads=threads, inter_op_parallelism_threads=at_once
@@ -57,7 +57,7 @@ def opened(
         )
 
         def translate(batch: measured.Sentences) -> measured.Sentences:
-            ids, lengths = call(measured.padded(batch))
+            ids, lengths = call(measured.pad_batch(batch))
             pairs = zip(ids, lengths, strict=True)
             return [row[:length].tolist() for row, length in pairs]
 

@@ -1,11 +1,12 @@
-"""What the parts of the search give, each beside the search without it.
+"""Gain from each part of the beam search, compared with the search without it.
 
     python -m benchmarks.decoding.parts
 
-Attention to the encoder's output with and without a copy for each hypothesis; weights
-laid out once for all steps; batches sorted by length, and sentences that leave when
-they are done. Rows are counted in the search itself. Times are of one thread of CPU,
-and what is compared runs in turn: that can be trusted on a machine that others use.
+Compares cross-attention with and without a copy of keys and values for each hypothesis,
+an output embedding transposed once for all steps, batches sorted by length, and
+removing finished sentences from a batch. Rows are counted in the search itself. Times
+are CPU times of one thread, and variants run alternately, so the figures hold on a
+shared machine.
 """
 
 import argparse
@@ -26,12 +27,12 @@ from t2t_keras.model.embedding import SharedEmbedding
 from t2t_keras.settings.config import ExperimentConfig, ModelConfig
 
 SETTINGS = BeamSearchSettings(measured.BEAM, measured.ALPHA)
-# Base would take minutes to translate so many sentences in so many ways.
+# The base model would take minutes to translate the sentences in all arrangements.
 SMALL = ModelConfig(num_layers=2, d_model=256, d_ff=1024, num_heads=4)
 SMALL_VOCABULARY = 4_000
-# Sentences of a batch; rows of a product, from one sentence's four hypotheses up.
+# Sentences per batch; rows of a product, from the four hypotheses of one sentence up.
 BATCH, ROWS = 32, (4, 32, 128, 256)
-# Name, whether sentences are sorted, whether they leave when they are done.
+# Name, whether sentences are sorted, whether finished ones leave their batch.
 ARRANGEMENTS = (
     ("as they come, all stay", False, False),
     ("as they come, the finished leave", False, True),
@@ -45,51 +46,57 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rounds", type=int, default=15)
     parser.add_argument("--sentences", type=int, default=measured.SENTENCES)
-    given = parser.parse_args()
+    args = parser.parse_args()
     tf.config.threading.set_intra_op_parallelism_threads(1)
     tf.config.threading.set_inter_op_parallelism_threads(1)
     print_row("sentences", "memory once, ms", "for each, ms", "once, MB", "each, MB")
     for batch in (8, 32, 64):
-        print_row(batch, *attention_costs(batch, given.rounds))
+        print_row(batch, *attention_costs(batch, args.rounds))
     print_row("rows", "embedding as it stands, ms", "turned, ms", "turning it, ms")
     for rows in ROWS:
-        print_row(rows, *logits_times(rows, given.rounds))
-    sentences = measured.sentences(given.sentences, real_lengths=True)
+        print_row(rows, *logits_times(rows, args.rounds))
+    sentences = measured.sentences(args.sentences, real_lengths=True)
     lengths = [len(sentence) + 1 for sentence in sentences]
-    arranged = [batches(lengths, *how) for _, *how in ARRANGEMENTS]
+    arranged = [make_batches(lengths, *how) for _, *how in ARRANGEMENTS]
     print_row("batches", "rows x steps", "of them for finished", "ms")
-    costs = zip(rows_computed(arranged), search_times(arranged, 1), strict=True)
-    for (name, *_), (computed, taken) in zip(ARRANGEMENTS, costs, strict=True):
-        print_row(name, computed, computed - rows_needed(lengths), taken)
+    costs = zip(count_computed_rows(arranged), search_times(arranged, 1), strict=True)
+    for (name, *_), (computed, milliseconds_taken) in zip(
+        ARRANGEMENTS, costs, strict=True
+    ):
+        print_row(
+            name, computed, computed - count_needed_rows(lengths), milliseconds_taken
+        )
 
 
 def print_row(*cells: str | float) -> None:
-    """Prints a row of a table: what is counted as it is, times with two decimals."""
+    """Prints a row of a table: counts as they are, times with two decimals."""
     texts = [f"{cell:,.2f}" if isinstance(cell, float) else str(cell) for cell in cells]
     print(f"| {' | '.join(texts)} |", flush=True)
 
 
-def milliseconds(ways: Sequence[Callable[[], object]], rounds: int) -> list[float]:
-    """Returns the median time of each way, all in turn in each round."""
+def measure_milliseconds(
+    variants: Sequence[Callable[[], object]], rounds: int
+) -> list[float]:
+    """Returns the median CPU time of each function; all run in turn in each round."""
     rows = []
     for _ in range(rounds):
         clock = [time.process_time()]
-        for way in ways:
-            way()
+        for variant in variants:
+            variant()
             clock.append(time.process_time())
         rows.append(1e3 * np.diff(clock))
     return [statistics.median(times) for times in np.transpose(rows).tolist()]
 
 
 def attention_costs(batch: int, rounds: int) -> list[float]:
-    """Returns what attention to the encoder's output costs in all layers at a step.
+    """Returns the cost of cross-attention in all layers at one step of the search.
 
-    Scores, softmax and sums of values, by a layer of width 1: its product with W_O is
-    alike in both ways, and next to nothing.
+    Measures scores, softmax and sums of values. The layer has width 1, so that its
+    product with W_O, which is the same in both variants, takes almost no time.
 
     Returns:
-        Milliseconds of a sentence's hypotheses as queries of one memory, and of each
-        as the query of its own copy; megabytes of keys and values, of both.
+        Milliseconds with one copy of keys and values per sentence, milliseconds with a
+        copy per hypothesis, then the megabytes of keys and values in both.
     """
     heads, beam = measured.HEADS, measured.BEAM
     size = measured.WIDTH // heads
@@ -99,53 +106,64 @@ def attention_costs(batch: int, rounds: int) -> list[float]:
         [tf.random.normal([batch, heads, n, size]) for _ in range(measured.LAYERS)]
         for n in (beam, measured.LENGTH, measured.LENGTH)
     )
-    # Hypotheses before heads, as rows of the batch.
-    each = [tf.transpose(x, (0, 2, 1, 3))[..., None, :] for x in queries]
-    alone = [tf.reshape(x, (-1, heads, 1, size)) for x in each]
+    # Hypotheses move before heads, to become rows of the batch.
+    queries_by_row = [tf.transpose(x, (0, 2, 1, 3))[..., None, :] for x in queries]
+    single_queries = [tf.reshape(x, (-1, heads, 1, size)) for x in queries_by_row]
     tiled = [[tf.repeat(x, beam, axis=0) for x in part] for part in (keys, values)]
 
     @tf.function
-    def attended(*layers):
+    def attend(*layers):
         return [attention.attend(*layer, None) for layer in zip(*layers, strict=True)]
 
-    ways = [lambda: attended(queries, keys, values), lambda: attended(alone, *tiled)]
-    held = [4e-6 * tf.size(part).numpy() for part in ([keys, values], tiled)]
-    return [*milliseconds(ways, rounds), *held]
+    variants = [
+        lambda: attend(queries, keys, values),
+        lambda: attend(single_queries, *tiled),
+    ]
+    megabytes = [4e-6 * tf.size(part).numpy() for part in ([keys, values], tiled)]
+    return [*measure_milliseconds(variants, rounds), *megabytes]
 
 
 def logits_times(rows: int, rounds: int) -> list[float]:
-    """Returns milliseconds of logits by the embedding as it stands, by it turned round.
+    """Returns the milliseconds of logits from embedding and transposed embedding.
 
-    And of turning it, which a search does once.
+    The third value is the time of the transposition, which a search does once.
     """
     embedding = SharedEmbedding(measured.VOCABULARY, measured.WIDTH)
     embedding.build()
     hidden = tf.random.normal([1, rows, measured.WIDTH])
-    logits, turn = tf.function(embedding.logits), tf.function(embedding.output_kernel)
-    turned = turn()
-    ways = [lambda: logits(hidden), lambda: logits(hidden, turned), turn]
-    return milliseconds(ways, rounds)
+    logits, transpose = (
+        tf.function(embedding.logits),
+        tf.function(embedding.output_kernel),
+    )
+    transposed = transpose()
+    variants = [lambda: logits(hidden), lambda: logits(hidden, transposed), transpose]
+    return measure_milliseconds(variants, rounds)
 
 
-def batches(lengths: Sequence[int], in_order: bool, leave: bool) -> list[list[int]]:
-    """Returns batches of output lengths; all the longest, where none may leave sooner.
+def make_batches(
+    lengths: Sequence[int], sort: bool, remove_finished: bool
+) -> list[list[int]]:
+    """Returns batches of output lengths.
 
-    That costs what staying does, and differs in nothing else.
+    Unless `remove_finished`, each length is the longest of its batch: this costs the
+    same as keeping finished sentences, and changes nothing else.
     """
-    arranged = sorted(lengths, reverse=True) if in_order else list(lengths)
-    found = [arranged[i : i + BATCH] for i in range(0, len(arranged), BATCH)]
-    return found if leave else [[max(batch)] * len(batch) for batch in found]
+    arranged = sorted(lengths, reverse=True) if sort else list(lengths)
+    batches = [arranged[i : i + BATCH] for i in range(0, len(arranged), BATCH)]
+    return (
+        batches if remove_finished else [[max(batch)] * len(batch) for batch in batches]
+    )
 
 
-def rows_needed(lengths: Sequence[int]) -> int:
-    """Returns the rows of a search of live hypotheses alone, one of them at first."""
+def count_needed_rows(lengths: Sequence[int]) -> int:
+    """Returns the number of rows for live hypotheses: one at first, then a beam."""
     return sum(1 + measured.BEAM * (length - 1) for length in lengths)
 
 
-def rows_computed(arranged: Sequence[list[list[int]]]) -> list[int]:
-    """Returns for how many hypotheses each arrangement's searches ask the model."""
+def count_computed_rows(arranged: Sequence[list[list[int]]]) -> list[int]:
+    """Returns the number of hypotheses that each arrangement passes to the model."""
     computed = tf.Variable(0)
-    # All words are alike, and no sentence ends before its limit.
+    # All subwords are equally likely, and no sentence ends before its limit.
     logits_V = tf.where(tf.range(40) == measured.EOS, -1e4, 0.0)
 
     def step(tokens, _position, _first_slot, _visible_slots, cache):
@@ -165,16 +183,16 @@ def rows_computed(arranged: Sequence[list[list[int]]]) -> list[int]:
         )
 
     ends = [0]
-    for own in arranged:
-        for lengths in own:
+    for arrangement in arranged:
+        for lengths in arrangement:
             search(tf.constant(lengths))
         ends.append(int(computed))
     return np.diff(ends).tolist()
 
 
 def search_times(arranged: Sequence[list[list[int]]], rounds: int) -> list[float]:
-    """Returns milliseconds of searches whose outputs are as long as they are to be."""
-    model = write.built(ExperimentConfig(model=SMALL), SMALL_VOCABULARY)
+    """Returns the milliseconds of searches whose outputs have the given lengths."""
+    model = write.build_model(ExperimentConfig(model=SMALL), SMALL_VOCABULARY)
     search = tf.function(
         functools.partial(
             search_translations, model, settings=SETTINGS, extra_length=0
@@ -187,12 +205,12 @@ def search_times(arranged: Sequence[list[list[int]]], rounds: int) -> list[float
         sources = [
             random.integers(3, SMALL_VOCABULARY, n - 1).tolist() for n in lengths
         ]
-        return search(tf.constant(measured.padded(sources))).lengths[:, 0].numpy()
+        return search(tf.constant(measured.pad_batch(sources))).lengths[:, 0].numpy()
 
-    # Traced once for all, which is not to be timed.
+    # Tracing is not timed.
     translate([2])
-    ways = [lambda own=own: list(map(translate, own)) for own in arranged]
-    return milliseconds(ways, rounds)
+    variants = [lambda own=own: list(map(translate, own)) for own in arranged]
+    return measure_milliseconds(variants, rounds)
 
 
 if __name__ == "__main__":

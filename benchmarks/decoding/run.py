@@ -1,11 +1,11 @@
-"""Runs ours and the peers in turn, several rounds, and prints a table.
+"""Comparison of beam searches: runs ours and the peers in turn and prints a table.
 
     python -m benchmarks.decoding.run --ours=PYTHON --torch=PYTHON --keras_hub=PYTHON
 
-Each PYTHON is an interpreter of an environment that has what the program needs; a peer
-without one is left out. `--ours` must have CTranslate2 besides this project. One
-process runs at a time, so give it an idle machine. Ratios within one run can be
-trusted; tokens per second drift with the machine.
+Each PYTHON is the interpreter of an environment with the program's dependencies. A peer
+without an interpreter is left out. `--ours` needs CTranslate2 in addition to this
+project. One process runs at a time, so the machine should be idle. Ratios within one
+run are reliable; tokens per second vary with the machine.
 """
 
 import argparse
@@ -52,36 +52,40 @@ REFERENCE = "CTranslate2, float32, 1 x 2"
 
 
 def main() -> None:
-    """Runs everything and prints the table."""
+    """Runs all programs and prints the table."""
     parser = argparse.ArgumentParser(description=__doc__)
     for name in ("ours", "torch", "keras_hub"):
-        parser.add_argument(f"--{name}", help="An interpreter.")
+        parser.add_argument(f"--{name}", help="Interpreter to use.")
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--sentences", type=int, default=256)
     parser.add_argument("--batch", default=",".join(map(str, BATCHES)))
-    parser.add_argument("--only", default="", help="Parts of rows' names, by |.")
+    parser.add_argument(
+        "--only", default="", help="Parts of names of rows, separated by |."
+    )
     parser.add_argument("--model", default="runs/decoding_benchmark")
-    given = parser.parse_args()
+    args = parser.parse_args()
     module = "benchmarks.decoding.write"
-    command = [given.ours, "-m", module, f"--model={given.model}"]
+    command = [args.ours, "-m", module, f"--model={args.model}"]
     subprocess.run(command, check=True, cwd=ROOT)
     settings = [
-        f"--{name}={getattr(given, name)}" for name in ("batch", "sentences", "model")
+        f"--{name}={getattr(args, name)}" for name in ("batch", "sentences", "model")
     ]
     results: dict[str, list[dict]] = {}
-    for round_number in range(given.rounds):
-        for name, environment, program, own in ROWS:
-            python = getattr(given, environment)
-            if python and any(part in name for part in given.only.split("|")):
+    for round_number in range(args.rounds):
+        for name, environment, program, flags in ROWS:
+            python = getattr(args, environment)
+            if python and any(part in name for part in args.only.split("|")):
                 command = [python, "-m", f"benchmarks.decoding.{program}"]
-                found = measured([*command, "--rounds=1", *settings, *own.split()])
-                results.setdefault(name, []).append(found)
-                print(f"round {round_number + 1}  {name}: {found}", flush=True)
-    print(table(results, [int(size) for size in given.batch.split(",")]))
+                figures = run_program(
+                    [*command, "--rounds=1", *settings, *flags.split()]
+                )
+                results.setdefault(name, []).append(figures)
+                print(f"round {round_number + 1}  {name}: {figures}", flush=True)
+    print(table(results, [int(size) for size in args.batch.split(",")]))
 
 
-def measured(command: list[str]) -> dict:
-    """Runs a program; returns what its last line says."""
+def run_program(command: list[str]) -> dict:
+    """Runs a program and returns the JSON of its last line, or its error."""
     done = subprocess.run(command, capture_output=True, text=True, cwd=ROOT)
     if done.returncode:
         return {"error": done.stderr.strip().splitlines()[-1]}
@@ -89,7 +93,7 @@ def measured(command: list[str]) -> dict:
 
 
 def table(results: dict[str, list[dict]], sizes: list[int]) -> str:
-    """Returns a Markdown table, medians over the rounds."""
+    """Returns a Markdown table of medians over the rounds."""
     heads = [f"batch {size}" for size in sizes]
     columns = ["", *heads, "p50 ms", "p95 ms", "peak GB", "same output"]
     lines = [
@@ -98,11 +102,11 @@ def table(results: dict[str, list[dict]], sizes: list[int]) -> str:
         f"| {' | '.join(columns)} |",
         f"|{' --- |' * len(columns)}",
     ]
-    expected = first_found(results.get(REFERENCE, []))
-    for name, found in results.items():
-        good = [one for one in found if "error" not in one]
+    expected = first_digests(results.get(REFERENCE, []))
+    for name, rounds in results.items():
+        good = [one for one in rounds if "error" not in one]
         if not good:
-            lines.append(f"| {name} | {found[0]['error']} |")
+            lines.append(f"| {name} | {rounds[0]['error']} |")
             continue
         cells = [
             f"{median(good, str(size), 'tokens_per_second'):.0f}" for size in sizes
@@ -112,15 +116,15 @@ def table(results: dict[str, list[dict]], sizes: list[int]) -> str:
             for key in ("p50_ms", "p95_ms")
         ]
         cells.append(f"{max(one['peak_gigabytes'] for one in good):.1f}")
-        same = sum(a == b for a, b in zip(first_found(good), expected, strict=False))
-        # Other sentences are other sentences.
+        same = sum(a == b for a, b in zip(first_digests(good), expected, strict=False))
+        # Sentences of real lengths differ from those of the reference.
         cells.append("" if "real" in name else f"{same} of {len(expected)}")
         lines.append(f"| {name} | {' | '.join(cells)} |")
     return "\n".join(lines)
 
 
-def first_found(results: list[dict]) -> list[int]:
-    """Returns what the first sentences became, at the largest batch."""
+def first_digests(results: list[dict]) -> list[int]:
+    """Returns digests of the first translations, at the largest batch size."""
     good = [one for one in results if "error" not in one]
     return list(good[0]["batches"].values())[-1]["first"] if good else []
 
@@ -138,7 +142,7 @@ def commit() -> str:
 
 
 def machine() -> str:
-    """Returns the processor and how many cores there are."""
+    """Returns the number of cores and the name of the processor."""
     model = platform.processor() or platform.machine()
     info = pathlib.Path("/proc/cpuinfo")
     for line in info.read_text().splitlines() if info.exists() else ():

@@ -1,12 +1,12 @@
-"""Writes the model that all translate with, in every form that one of them reads.
+"""Model that all programs translate with, written in each format that they read.
 
     python -m benchmarks.decoding.write
 
-The weights are drawn from a seed. In the decoder's last norm the features change their
-signs at random, or a fresh model would repeat one token for ever. So that every search
-goes on to its limit, that norm gives the first feature one constant value, and EOS has
-a large negative weight there. Padding has the zero vector, which the decoder starts
-from.
+The weights are drawn from a seed. The decoder's last layer normalization flips the
+signs of random features, because a fresh model would repeat one token forever. It also
+sets the first feature to a constant, for which EOS has a large negative weight, so that
+every search continues to its limit. The embedding of padding, which the decoder starts
+from, is the zero vector.
 """
 
 import argparse
@@ -23,17 +23,17 @@ from t2t_keras.runs.ctranslate2_export import model_weights, position_encodings
 from t2t_keras.serving.export.ctranslate2_model import write_ctranslate2
 from t2t_keras.settings.config import ExperimentConfig, ModelConfig
 
-# The longest source and translation.
+# Length of the longest source and translation.
 POSITIONS = 128
 
 
 def main() -> None:
-    """Writes weights.npz and CTranslate2's models."""
+    """Writes weights.npz and the models of CTranslate2."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--model", type=Path, default=Path("runs/decoding_benchmark"))
     folder = parser.parse_args().model
     folder.mkdir(parents=True, exist_ok=True)
-    model = built(config_of(), measured.VOCABULARY)
+    model = build_model(base_config(), measured.VOCABULARY)
     encodings, weights = position_encodings(model, POSITIONS), model_weights(model)
     np.savez(folder / "weights.npz", positions=encodings, **weights)
     pieces = ["<pad>", "</s>", "<unk>", *map(str, range(3, measured.VOCABULARY))]
@@ -50,8 +50,8 @@ def main() -> None:
         )
 
 
-def config_of() -> ExperimentConfig:
-    """Returns base."""
+def base_config() -> ExperimentConfig:
+    """Returns the settings of the base model."""
     return ExperimentConfig(
         model=ModelConfig(
             num_layers=measured.LAYERS,
@@ -62,8 +62,8 @@ def config_of() -> ExperimentConfig:
     )
 
 
-def built(config: ExperimentConfig, vocabulary_size: int) -> Transformer:
-    """Returns a model whose searches go on to their limit, its weights from a seed."""
+def build_model(config: ExperimentConfig, vocabulary_size: int) -> Transformer:
+    """Returns a model with seeded weights whose searches continue to their limit."""
     model = models.build_model(config, vocabulary_size)
     embeddings_VD = ops.convert_to_numpy(model.output_embeddings.value).copy()
     embeddings_VD[0] = 0.0

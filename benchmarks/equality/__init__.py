@@ -1,1 +1,1 @@
-"""Whether two commits compute the same, seen from outside through their programs."""
+"""Comparison of two commits: whether their programs compute the same, and how fast."""

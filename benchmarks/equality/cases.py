@@ -1,4 +1,4 @@
-"""The short runs whose values are compared: one for each way to train."""
+"""Short training runs whose values are compared, one for each mode of training."""
 
 import dataclasses
 
@@ -6,7 +6,7 @@ STEPS = 30
 USED_STEPS = 400
 KILLED = "killed and resumed"
 
-# All cases: small enough for two cores, and every update is a line of metrics.jsonl.
+# Flags of all cases: small enough for two cores, with a line of metrics per update.
 SHORT = (
     "--vocabulary_size=800",
     "--max_length=100",
@@ -31,14 +31,14 @@ SHORT = (
 
 @dataclasses.dataclass(frozen=True)
 class Case:
-    """A run of `train`.
+    """Run of `train`.
 
     Attributes:
-        name: What it shows.
-        flags: In addition to `SHORT`; "{text}" is the folder of the text.
-        trees: Whether it is a parser.
-        workers: Processes that train it together.
-        used: Whether its model is used by other programs afterwards.
+        name: Feature that it covers.
+        flags: Flags in addition to `SHORT`; "{text}" is the folder of the text.
+        trees: Whether it trains a parser.
+        workers: Number of processes that train together.
+        used: Whether other programs use its model afterwards.
     """
 
     name: str

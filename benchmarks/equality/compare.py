@@ -1,9 +1,9 @@
-"""Compares two records of `benchmarks.equality.record`, bit for bit.
+"""Bit-for-bit comparison of two records of `benchmarks.equality.record`.
 
     python -m benchmarks.equality.compare old.npz new.npz
 
-Prints a Markdown table with a row for each case, names what differs, and exits with
-status 1 if anything does.
+Prints a Markdown table with a row for each case and the names of differing values.
+Exits with status 1 if any value differs.
 """
 
 import argparse
@@ -14,7 +14,7 @@ from pathlib import Path
 
 import numpy as np
 
-# Names of what differs, of each case.
+# Number of differing values that are named, for each case.
 _SHOWN = 10
 
 
@@ -22,7 +22,8 @@ def difference(old: np.ndarray, new: np.ndarray) -> float:
     """Returns the largest relative difference; 0 if equal bit for bit, inf if not
     comparable.
 
-    Relative to the largest magnitude of `old`, so that numbers near zero do not decide.
+    It is relative to the largest magnitude of `old`, so that values near zero do not
+    determine the result.
     """
     if old.dtype != new.dtype or old.shape != new.shape:
         return float("inf")
@@ -38,7 +39,7 @@ def difference(old: np.ndarray, new: np.ndarray) -> float:
 def compare(
     old: Mapping[str, np.ndarray], new: Mapping[str, np.ndarray]
 ) -> Mapping[str, float]:
-    """Returns the difference of each value; inf where one side has none."""
+    """Returns the difference of each value; inf if one side does not have it."""
     return {
         name: difference(old[name], new[name])
         if name in old and name in new
@@ -48,7 +49,7 @@ def compare(
 
 
 def table(differences: Mapping[str, float]) -> list[str]:
-    """Returns the rows of a Markdown table, then the names of what differs."""
+    """Returns the rows of a Markdown table, then the names of differing values."""
     by_case = collections.defaultdict(dict)
     for name, value in differences.items():
         case, _, rest = name.partition(": ")
@@ -77,8 +78,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("old", type=Path)
     parser.add_argument("new", type=Path)
-    chosen = parser.parse_args(argv)
-    with np.load(chosen.old) as old, np.load(chosen.new) as new:
+    args = parser.parse_args(argv)
+    with np.load(args.old) as old, np.load(args.new) as new:
         differences = compare(dict(old), dict(new))
     print("\n".join(table(differences)))
     return int(any(differences.values()))

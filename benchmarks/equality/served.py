@@ -1,4 +1,4 @@
-"""Outputs of all signatures of an export, asked as an application asks."""
+"""Outputs of all signatures of an export, called as an application calls them."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -7,25 +7,25 @@ from typing import Any
 import numpy as np
 
 
-def served_outputs(
+def call_signatures(
     directory: Path, sources: Sequence[str], targets: Sequence[str]
 ) -> Mapping[str, np.ndarray]:
     """Returns each output of each signature, by "signature output".
 
     Args:
-        directory: A version of an export.
+        directory: Version directory of an export.
         sources: Lines to translate, or the sources of pairs.
-        targets: What signatures that take pairs are given beside them.
+        targets: Targets of pairs, for signatures that take pairs.
     """
     import tensorflow as tf
     import tensorflow_text  # noqa: F401  (registers the tokenizer's operations)
 
     loaded: Any = tf.saved_model.load(str(directory))
-    found: dict[str, np.ndarray] = {}
+    arrays: dict[str, np.ndarray] = {}
     for name in sorted(loaded.signatures):
         function = loaded.signatures[name]
-        wanted = function.structured_input_signature[1]
-        given: dict[str, Any] = {
+        specs = function.structured_input_signature[1]
+        inputs: dict[str, Any] = {
             "text": tf.constant(sources),
             "source": tf.constant(sources),
             "target": tf.constant(targets),
@@ -35,13 +35,13 @@ def served_outputs(
             "alpha": tf.cast(tf.range(len(sources)), tf.float32) / len(sources),
             "max_length": tf.range(len(sources)) + 1,
         }
-        outputs = function(**{key: given[key] for key in wanted})
+        outputs = function(**{key: inputs[key] for key in specs})
         for key, value in outputs.items():
             array = value.numpy()
             if array.dtype == object:
                 array = array.astype("S")
-            found[f"{name} {key}"] = array
-    return found
+            arrays[f"{name} {key}"] = array
+    return arrays
 
 
 def _ids(directory: Path, lines: Sequence[str]) -> Any:

@@ -1,11 +1,11 @@
-"""Compares the speed of two checkouts: training steps and searches of the base model.
+"""Speed of two checkouts: training steps and beam searches of the base model.
 
     git worktree add ../old COMMIT
     python -m benchmarks.equality.speed --old=../old --new=.
 
-For each case three processes compile their programs and then work in turn: old, new,
+For each case, three processes compile their programs and then run in turn: old, new,
 and the old checkout a second time. The ratio of new to old is the median over the
-rounds; that of the two old processes is the noise of the machine. Needs an idle
+rounds. The ratio of the two old processes shows the noise of the machine. Needs an idle
 machine, 8 GB of memory and half an hour.
 """
 
@@ -20,7 +20,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import IO, cast
 
-# Times `repetitions` of the work of a benchmark program for each line that it reads.
+# Repeats the work of a benchmark program for each input line and prints the seconds.
 _CHILD = """
 import importlib, sys, time
 program, repetitions, *arguments = sys.argv[1:]
@@ -34,8 +34,8 @@ def serve(work):
         for _ in range(int(repetitions)):
             work()
         print(time.perf_counter() - start, flush=True)
-def measure(translate, given):
-    size = int(given.batch)
+def measure(translate, args):
+    size = int(args.batch)
     batch = measured.sentences(size)
     serve(lambda: translate(batch))
 module = importlib.import_module(program)
@@ -45,7 +45,7 @@ measured.measure = measure
 module.main()
 """
 _STEP, _SEARCH = "benchmarks.training_step.ours", "benchmarks.decoding.ours"
-# Program, its arguments, and how often its work is done in a round.
+# Program, its arguments, and repetitions per round.
 CASES: Mapping[str, tuple[str, Sequence[str], int]] = MappingProxyType(
     {
         "update, 64 x (32+32), float32, XLA": (_STEP, ["--xla=on"], 2),
@@ -61,11 +61,11 @@ CASES: Mapping[str, tuple[str, Sequence[str], int]] = MappingProxyType(
 
 
 class Worker:
-    """A process of a checkout that has compiled the program of a case.
+    """Process of a checkout that has compiled the program of a case.
 
     Args:
-        checkout: The checkout.
-        case: One of `CASES`.
+        checkout: Folder of the checkout.
+        case: Key of `CASES`.
     """
 
     def __init__(self, checkout: Path, case: str):
@@ -81,7 +81,7 @@ class Worker:
         self._read_line()
 
     def time_once(self) -> float:
-        """Returns the seconds that one round takes."""
+        """Runs one round and returns its seconds."""
         cast(IO[bytes], self._process.stdin).write(b"go\n")
         cast(IO[bytes], self._process.stdin).flush()
         return float(self._read_line())
@@ -100,7 +100,7 @@ class Worker:
 
 
 def compare(old: Path, new: Path, case: str, rounds: int) -> str:
-    """Returns the row of a case: seconds, and ratios of speed with their range."""
+    """Returns a case's row of the table: seconds, and ratios with their range."""
     with contextlib.ExitStack() as stack:
         workers = [
             stack.enter_context(contextlib.closing(Worker(checkout, case)))
@@ -118,7 +118,7 @@ def compare(old: Path, new: Path, case: str, rounds: int) -> str:
 
 
 def describe_ratios(ratios: Sequence[float]) -> str:
-    """Returns median and range."""
+    """Returns the median and the range as text."""
     median = statistics.median(ratios)
     return f"{median:.3f} ({min(ratios):.3f} to {max(ratios):.3f})"
 
@@ -128,15 +128,17 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--old", type=Path, required=True, help="A checkout.")
-    parser.add_argument("--new", type=Path, required=True, help="Another checkout.")
-    parser.add_argument("--rounds", type=int, default=5, help="Default: 5.")
+    parser.add_argument("--old", type=Path, required=True, help="Old checkout.")
+    parser.add_argument("--new", type=Path, required=True, help="New checkout.")
+    parser.add_argument(
+        "--rounds", type=int, default=5, help="Rounds per case. Default: 5."
+    )
     parser.add_argument("--cases", nargs="*", default=list(CASES), choices=list(CASES))
-    chosen = parser.parse_args(argv)
+    args = parser.parse_args(argv)
     print("| case | old, s | new, s | speed new/old (range) | old/old (range) |")
     print("| --- | --- | --- | --- | --- |", flush=True)
-    for case in chosen.cases:
-        print(compare(chosen.old, chosen.new, case, chosen.rounds), flush=True)
+    for case in args.cases:
+        print(compare(args.old, args.new, case, args.rounds), flush=True)
 
 
 if __name__ == "__main__":

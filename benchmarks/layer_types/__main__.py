@@ -1,4 +1,4 @@
-"""`python -m benchmarks.layer_types`."""
+"""Program `python -m benchmarks.layer_types`."""
 
 from benchmarks.layer_types.run import main
 

@@ -1,4 +1,4 @@
-"""Exponents of measured costs: the slope of a line through their logarithms."""
+"""Exponents of measured costs: slope of a line fitted to their logarithms."""
 
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -7,14 +7,13 @@ import numpy as np
 
 
 class Exponent(NamedTuple):
-    """How a cost grows with a size: as the size to the power of `value`.
+    """Exponent of a cost that grows with a size to the power of `value`.
 
     Attributes:
-        value: The slope.
-        error: Its standard error, from how far the points lie off the line; NaN where
-            two points leave nothing over.
-        smallest: The range fitted, of the size.
-        largest: The same.
+        value: Slope of the line.
+        error: Standard error of the slope, from the residuals; NaN for two points.
+        smallest: Smallest size in the fit.
+        largest: Largest size in the fit.
     """
 
     value: float
@@ -26,8 +25,8 @@ class Exponent(NamedTuple):
         return f"{self.value:.2f} ± {self.error:.2f}"
 
 
-def fitted_exponent(sizes: Sequence[int], costs: Sequence[float]) -> Exponent:
-    """Returns the least squares' fit of log(cost) = value * log(size) + something.
+def fit_exponent(sizes: Sequence[int], costs: Sequence[float]) -> Exponent:
+    """Returns the least-squares fit of log(cost) = value * log(size) + constant.
 
     Raises:
         ValueError: If there are fewer than two sizes, or a cost is not positive.
@@ -41,7 +40,11 @@ def fitted_exponent(sizes: Sequence[int], costs: Sequence[float]) -> Exponent:
     x, y = x - x.mean(), y - y.mean()
     spread = float(x @ x)
     slope = float(x @ y) / spread
-    off = y - slope * x
+    residuals = y - slope * x
     freedom = len(x) - 2
-    error = float(np.sqrt(off @ off / freedom / spread)) if freedom else float("nan")
+    error = (
+        float(np.sqrt(residuals @ residuals / freedom / spread))
+        if freedom
+        else float("nan")
+    )
     return Exponent(slope, error, min(sizes), max(sizes))

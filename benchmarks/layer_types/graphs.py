@@ -1,4 +1,4 @@
-"""What a traced layer holds: its products, and how many wait for one another."""
+"""Matrix products in the graph of a layer: FLOPs, and the longest dependent chain."""
 
 import math
 from collections.abc import Callable
@@ -11,33 +11,33 @@ _PRODUCTS = frozenset(
 )
 
 
-def graph_of(layer: Callable[[Any], Any], length: int, width: int) -> tf.Graph:
-    """Returns the graph of one row's forward pass."""
-    layer(tf.zeros((1, length, width)))  # makes its weights
+def trace_graph(layer: Callable[[Any], Any], length: int, width: int) -> tf.Graph:
+    """Returns the graph of the forward pass of one row."""
+    layer(tf.zeros((1, length, width)))  # creates its weights
     spec = tf.TensorSpec((1, length, width), tf.float32)
     return tf.function(layer).get_concrete_function(spec).graph
 
 
-def products_in_turn(graph: tf.Graph) -> int:
-    """Returns the longest chain of products each of which needs the one before."""
+def count_sequential_products(graph: tf.Graph) -> int:
+    """Returns the length of the longest chain of products, each needing the last."""
     depth: dict[tf.Operation, int] = {}
-    # In the order they were made: inputs come before what uses them.
+    # Operations are in order of creation: inputs come before their users.
     for operation in graph.get_operations():
         before = [depth[tensor.op] for tensor in operation.inputs]
         depth[operation] = max(before, default=0) + (operation.type in _PRODUCTS)
     return max(depth.values(), default=0)
 
 
-def flops_of(graph: tf.Graph) -> float:
-    """Returns multiplications and additions of all products of a graph."""
+def count_flops(graph: tf.Graph) -> float:
+    """Returns the multiplications and additions of all products in a graph."""
     return sum(
-        _flops(operation)
+        _count_product_flops(operation)
         for operation in graph.get_operations()
         if operation.type in _PRODUCTS
     )
 
 
-def _flops(operation: tf.Operation) -> float:
+def _count_product_flops(operation: tf.Operation) -> float:
     left, right = (tuple(tensor.shape) for tensor in operation.inputs[:2])
     if operation.type == "Einsum":
         letters = operation.get_attr("equation").decode().split("->")[0].split(",")

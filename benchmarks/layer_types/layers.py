@@ -1,4 +1,4 @@
-"""The layers of Table 1, each at any width, and what it multiplies.
+"""Layer types of the paper's Table 1, at any width, with their FLOPs.
 
 Shapes: B rows, n positions, d width, r neighborhood, k kernel.
 """
@@ -28,13 +28,14 @@ HEAD_WIDTH = 64
 
 @dataclasses.dataclass(frozen=True)
 class LayerType:
-    """A way to make n positions of n positions, all of width d.
+    """Type of layer that maps n positions to n positions, all of width d.
 
     Attributes:
-        name: As tables and plots have it.
-        complexity: The paper's, per layer; what projections cost is not in it.
-        build: Of a width, the layer: [B, n, d] to [B, n, d].
-        flops: Of n and d, what a row's forward pass multiplies and adds, counted 2.
+        name: Name in tables and plots.
+        complexity: Complexity per layer in the paper, which leaves out projections.
+        build: Function from a width to the layer, [B, n, d] to [B, n, d].
+        flops: Function from n and d to the FLOPs of one row's forward pass; a
+            multiplication and an addition count as 2.
     """
 
     name: str
@@ -43,33 +44,33 @@ class LayerType:
     flops: Callable[[int, int], float]
 
 
-def _split(inputs: Any) -> Any:
+def _split_heads(inputs: Any) -> Any:
     """Returns [B, n, heads, width of a head]."""
     batch, length, width = ops.shape(inputs)
     heads = max(1, width // HEAD_WIDTH)
     return ops.reshape(inputs, (batch, length, heads, width // heads))
 
 
-def _joined(parts: Any, inputs: Any) -> Any:
+def _join_heads(parts: Any, inputs: Any) -> Any:
     return ops.reshape(parts, ops.shape(inputs))
 
 
 class AttentionAlone(keras.layers.Layer):
-    """Equation 1, with the inputs as queries, keys and values: what Table 1 counts."""
+    """Self-attention without projections (equation 1), as counted in Table 1."""
 
     def call(self, inputs):
-        parts = swap_heads(_split(inputs))
+        parts = swap_heads(_split_heads(inputs))
         attended = dot_product_attention(parts, parts, parts, None)
-        return _joined(swap_heads(attended), inputs)
+        return _join_heads(swap_heads(attended), inputs)
 
 
 class RestrictedAlone(keras.layers.Layer):
-    """The same within a neighborhood of r."""
+    """Restricted self-attention without projections, in a neighborhood of r."""
 
     def call(self, inputs):
-        parts, segments = _split(inputs), ops.ones(ops.shape(inputs)[:2], "int32")
+        parts, segments = _split_heads(inputs), ops.ones(ops.shape(inputs)[:2], "int32")
         attended = neighborhood_attention(parts, parts, parts, NEIGHBORHOOD, segments)
-        return _joined(attended, inputs)
+        return _join_heads(attended, inputs)
 
 
 def _heads(width: int) -> tuple[int, int, int]:
@@ -86,10 +87,10 @@ def _restricted_flops(length: int, width: int) -> float:
 
 
 def layer_types(unrolled: bool = False) -> tuple[LayerType, ...]:
-    """Returns them in the order of tables.
+    """Returns the layer types in the order of tables.
 
     Args:
-        unrolled: Whether recurrent layers are graphs without a loop, for counting.
+        unrolled: Whether to unroll the loop of recurrent layers, for counting products.
     """
     return _attentions() + _recurrences(unrolled) + _convolutions()
 

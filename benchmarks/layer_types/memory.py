@@ -1,9 +1,9 @@
-"""Peak memory of a layer's forward pass with gradients, in a process of its own.
+"""Peak memory of a layer's forward pass and gradients, measured in a new process.
 
     python -m benchmarks.layer_types.memory --layer=LSTM --rows=2 --sizes=512x64,1024x64
 
-prints, as JSON, bytes for each size: the process' high-water mark, less what it had
-before. Sizes should grow: a mark only ever rises.
+prints, as JSON, the bytes for each size: the peak memory of the process, minus its
+memory before. Sizes should increase, because the peak never falls.
 """
 
 import argparse
@@ -16,13 +16,11 @@ from pathlib import Path
 _ROOT = Path(__file__).parents[2]
 
 
-def measured_bytes(
-    layer: str, rows: int, sizes: Sequence[tuple[int, int]]
-) -> list[int]:
-    """Returns the peak memory at each (length, width), from a fresh process.
+def measure_bytes(layer: str, rows: int, sizes: Sequence[tuple[int, int]]) -> list[int]:
+    """Returns the peak memory in bytes at each (length, width), from a new process.
 
     Raises:
-        subprocess.CalledProcessError: If it fails; its errors are printed.
+        subprocess.CalledProcessError: If it fails; its error output is not captured.
     """
     listed = ",".join(f"{length}x{width}" for length, width in sizes)
     command = [sys.executable, "-m", "benchmarks.layer_types.memory"]
@@ -41,30 +39,32 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser.add_argument("--layer", required=True)
     parser.add_argument("--rows", type=int, required=True)
     parser.add_argument("--sizes", required=True)
-    given = parser.parse_args(argv)
-    sizes = [tuple(map(int, size.split("x"))) for size in given.sizes.split(",")]
-    print(json.dumps(bytes_of(given.layer, given.rows, sizes)))
+    args = parser.parse_args(argv)
+    sizes = [tuple(map(int, size.split("x"))) for size in args.sizes.split(",")]
+    print(json.dumps(measure_bytes_here(args.layer, args.rows, sizes)))
 
 
-def bytes_of(name: str, rows: int, sizes: Sequence[tuple[int, ...]]) -> list[int]:
-    """Returns by how much the process' memory rose above what it was before."""
+def measure_bytes_here(
+    name: str, rows: int, sizes: Sequence[tuple[int, ...]]
+) -> list[int]:
+    """Returns the increase of this process' peak memory in bytes, for each size."""
     from benchmarks.layer_types.layers import layer_types
-    from benchmarks.layer_types.timing import step_of
+    from benchmarks.layer_types.timing import build_step
 
     (layer,) = (one for one in layer_types() if one.name == name)
-    # All that comes with the first run of such a layer, whatever its size. Measured
-    # once: what a size leaves behind must not be taken off the next.
-    step_of(layer.build(sizes[0][1]), rows, 8, sizes[0][1], training=True)()
-    before = _status("VmRSS")
+    # A first run allocates memory that does not depend on the size. It is measured only
+    # once: memory that one size leaves allocated must not be subtracted from the next.
+    build_step(layer.build(sizes[0][1]), rows, 8, sizes[0][1], training=True)()
+    before = _read_status("VmRSS")
     peaks = []
     for length, width in sizes:
-        step_of(layer.build(width), rows, length, width, training=True)()
-        peaks.append(_status("VmHWM") - before)
+        build_step(layer.build(width), rows, length, width, training=True)()
+        peaks.append(_read_status("VmHWM") - before)
     return peaks
 
 
-def _status(name: str) -> int:
-    """Returns a line of what Linux says of this process, in bytes."""
+def _read_status(name: str) -> int:
+    """Returns a value of /proc/self/status in bytes."""
     lines = Path("/proc/self/status").read_text(encoding="utf-8").splitlines()
     (kilobytes,) = (line.split()[1] for line in lines if line.startswith(f"{name}:"))
     return 1024 * int(kilobytes)

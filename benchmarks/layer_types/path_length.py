@@ -1,7 +1,7 @@
-"""How far apart positions are: steps until each has heard of each.
+"""Maximum path length: layers or steps until every output depends on every input.
 
-Exact, from gradients of the real layers: output i depends on input j where its
-gradient is not 0. A stack's dependencies are products of its layers'.
+Exact, from gradients of the real layers: output i depends on input j if its gradient is
+not 0. The dependencies of a stack are the product of its layers' dependencies.
 """
 
 import itertools
@@ -25,61 +25,64 @@ _WIDTH = 8
 def dependencies(layer: Callable[[Any], Any], length: int) -> np.ndarray:
     """Returns [n, n] bool: whether output i depends on input j.
 
-    Row i of a batch asks for output i alone, so one gradient answers for all.
+    Row i of a batch selects only output i, so one gradient gives all dependencies.
 
     Args:
-        layer: [B, n, d] to [B, n, d], rows apart from one another.
+        layer: Function from [B, n, d] to [B, n, d]; rows must not affect each other.
         length: n.
     """
     random = np.random.default_rng(0)
-    once = random.normal(size=(1, length, _WIDTH)).astype("float32")
-    inputs = tf.constant(np.repeat(once, length, axis=0))
+    row = random.normal(size=(1, length, _WIDTH)).astype("float32")
+    inputs = tf.constant(np.repeat(row, length, axis=0))
     factors = np.zeros((length, length, _WIDTH), "float32")
     factors[range(length), range(length)] = random.normal(size=(length, _WIDTH))
-    layer(inputs)  # makes its weights
+    layer(inputs)  # creates its weights
 
-    # XLA: oneDNN's gradient of short and widely dilated rows crashed now and then.
+    # XLA, because oneDNN's gradient crashed at times for short rows with wide dilation.
     @tf.function(jit_compile=True)
     def gradient():
         with tf.GradientTape() as tape:
             tape.watch(inputs)
-            asked = tf.reduce_sum(layer(inputs) * factors)
-        return tape.gradient(asked, inputs)
+            selected = tf.reduce_sum(layer(inputs) * factors)
+        return tape.gradient(selected, inputs)
 
     return (gradient().numpy() != 0).any(-1)
 
 
-def steps_to_reach(steps: Iterator[np.ndarray], wanted: np.ndarray) -> int:
-    """Returns how many steps it takes until all wanted dependencies are there.
+def steps_to_reach(steps: Iterator[np.ndarray], required: np.ndarray) -> int:
+    """Returns the number of steps until all required dependencies exist.
 
     Args:
-        steps: [n, n] bool each, what one step's outputs depend on of its inputs.
-        wanted: [n, n] bool, what the last outputs shall depend on of the first inputs.
+        steps: Dependencies of each step's outputs on its inputs, [n, n] bool.
+        required: Dependencies of the last outputs on the first inputs, [n, n] bool.
+
+    Raises:
+        ValueError: If there are too few steps.
     """
-    reached = np.eye(len(wanted), dtype=bool)
+    reached = np.eye(len(required), dtype=bool)
     for count, step in enumerate(steps, start=1):
         reached = (step.astype("float32") @ reached) > 0
-        if reached[wanted].all():
+        if reached[required].all():
             return count
     raise ValueError("There are not enough steps to reach all that is wanted.")
 
 
-def repeated(step: np.ndarray) -> Iterator[np.ndarray]:
-    """Yields the same step as often as it could matter."""
+def repeat(step: np.ndarray) -> Iterator[np.ndarray]:
+    """Yields the same step n times, which is always enough."""
     for _ in range(len(step)):
         yield step
 
 
 def recurrence(length: int) -> np.ndarray:
-    """Returns what a state depends on after one step: itself and the one before."""
+    """Returns the dependencies of one recurrent step: each state and the one before."""
     return np.eye(length, dtype=bool) | np.eye(length, k=-1, dtype=bool)
 
 
 def dilated_stack(length: int) -> Iterator[np.ndarray]:
-    """Returns convolutions whose dilation grows k-fold from layer to layer.
+    """Returns convolutions whose dilation is multiplied by k from layer to layer.
 
-    While it is within the length, and then from 1 again: beyond the ends there is
-    nothing that could hand on, so one round need not be enough.
+    It grows while it is less than the length, and then restarts at 1: positions beyond
+    the ends pass nothing on, so one round may not be enough.
     """
     dilations = [KERNEL**i for i in range(length) if KERNEL**i < max(2, length)]
     layers = [
@@ -93,24 +96,24 @@ def dilated_stack(length: int) -> Iterator[np.ndarray]:
 def path_lengths(length: int) -> dict[str, int]:
     """Returns the longest of the shortest paths between two positions.
 
-    In layers; of recurrent layers, which hand on within a layer and only forward, in
-    steps: each of its states but the first takes what the one before left it, and
-    one step more makes the first state of its input.
+    Paths are counted in layers. For recurrent layers, which pass states forward within
+    a layer, they are counted in steps: one for each state that takes the state before
+    it, and one from the first input to the first state.
     """
-    everything = np.ones((length, length), bool)
+    all_pairs = np.ones((length, length), bool)
     convolution = keras.layers.Conv1D(_WIDTH, KERNEL, padding="same")
-    once = {
+    layers = {
         "self-attention": AttentionAlone(),
         f"restricted, r = {NEIGHBORHOOD}": RestrictedAlone(),
         f"convolution, k = {KERNEL}": convolution,
     }
-    found = {
-        name: steps_to_reach(repeated(dependencies(layer, length)), everything)
-        for name, layer in once.items()
+    lengths = {
+        name: steps_to_reach(repeat(dependencies(layer, length)), all_pairs)
+        for name, layer in layers.items()
     }
     forward = np.tri(length, dtype=bool)
-    found["recurrent"] = 1 + steps_to_reach(repeated(recurrence(length)), forward)
-    found[f"convolution, k = {KERNEL}, dilated by 1, {KERNEL}, {KERNEL**2}, …"] = (
-        steps_to_reach(dilated_stack(length), everything)
+    lengths["recurrent"] = 1 + steps_to_reach(repeat(recurrence(length)), forward)
+    lengths[f"convolution, k = {KERNEL}, dilated by 1, {KERNEL}, {KERNEL**2}, …"] = (
+        steps_to_reach(dilated_stack(length), all_pairs)
     )
-    return found
+    return lengths

@@ -1,4 +1,4 @@
-"""A picture of what layers cost: time and memory against length and width."""
+"""Plot of the cost of layers: time and memory against length and width."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -10,12 +10,12 @@ from benchmarks.layer_types.results import Measurements, along
 from benchmarks.layer_types.timing import Point
 
 
-def figure(layers: Sequence[str], measured: Measurements) -> Figure:
-    """Returns four panels with a line for each layer, both axes logarithmic."""
-    drawn = Figure(figsize=(11, 8), layout="constrained")
-    panels = drawn.subplots(2, 2, sharex="col")
-    seconds = {point: each.training for point, each in measured.seconds.items()}
-    megabytes = {point: each / 1e6 for point, each in measured.bytes.items()}
+def figure(layers: Sequence[str], measurements: Measurements) -> Figure:
+    """Returns four panels with logarithmic axes and a line for each layer."""
+    plot = Figure(figsize=(11, 8), layout="constrained")
+    panels = plot.subplots(2, 2, sharex="col")
+    seconds = {point: each.training for point, each in measurements.seconds.items()}
+    megabytes = {point: each / 1e6 for point, each in measurements.bytes.items()}
     named = (("seconds, forward + backward", seconds), ("peak MB", megabytes))
     for row, (name, costs) in zip(panels, named, strict=True):
         for panel, axis in zip(row, ("length", "width"), strict=True):
@@ -23,8 +23,8 @@ def figure(layers: Sequence[str], measured: Measurements) -> Figure:
             panel.set_ylabel(name)
             panel.set_xlabel(f"{axis} ({'n' if axis == 'length' else 'd'})")
     handles, labels = panels[0][0].get_legend_handles_labels()
-    drawn.legend(handles, labels, loc="outside lower center", ncols=3)
-    return drawn
+    plot.legend(handles, labels, loc="outside lower center", ncols=3)
+    return plot
 
 
 def _draw(
@@ -41,6 +41,6 @@ def _draw(
     panel.grid(visible=True, which="major", alpha=0.3)
 
 
-def save(drawn: Figure, path: Path) -> None:
-    """Writes a PNG or SVG, as the path's ending says."""
-    drawn.savefig(path, dpi=150)
+def save(plot: Figure, path: Path) -> None:
+    """Writes a PNG or SVG, according to the suffix of the path."""
+    plot.savefig(path, dpi=150)

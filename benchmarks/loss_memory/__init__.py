@@ -1,1 +1,1 @@
-"""The memory of the loss over a large vocabulary, alone and in a whole step."""
+"""Memory of the loss over a large vocabulary, alone and in a whole training step."""

@@ -1,4 +1,4 @@
-"""One way to compute the loss, alone with its gradient, compiled by XLA.
+"""Time and memory of one implementation of the loss and its gradient, with XLA.
 
 python -m benchmarks.loss_memory.alone one_hot --tokens=8192
 """
@@ -11,7 +11,7 @@ from benchmarks.loss_memory.one_way import (
     LOSSES,
     SMOOTHING,
     arguments,
-    figures_of,
+    measure_steps,
     print_figures,
 )
 
@@ -19,12 +19,12 @@ WIDTH = 512
 
 
 def main(argv: Sequence[str] | None = None) -> None:
-    """Prints the figures of one way; of `nothing`, the memory of importing."""
-    given = arguments(argv)
-    if given.way == "nothing":
+    """Prints the figures of one implementation; `nothing` only imports."""
+    args = arguments(argv)
+    if args.way == "nothing":
         print_figures({})
         return
-    loss = LOSSES[given.way]
+    loss = LOSSES[args.way]
 
     @tf.function(jit_compile=True)
     def gradients(hidden, embeddings, targets, weights):
@@ -37,17 +37,17 @@ def main(argv: Sequence[str] | None = None) -> None:
 
     tf.random.set_seed(0)
     inputs = (
-        tf.random.normal([given.tokens, WIDTH]),
-        tf.random.normal([given.words, WIDTH], stddev=WIDTH**-0.5),
-        tf.random.uniform([given.tokens], 3, given.words, tf.int32),
-        tf.ones([given.tokens]),
+        tf.random.normal([args.tokens, WIDTH]),
+        tf.random.normal([args.words, WIDTH], stddev=WIDTH**-0.5),
+        tf.random.uniform([args.tokens], 3, args.words, tf.int32),
+        tf.ones([args.tokens]),
     )
 
     def step() -> tuple[float, float]:
-        loss_sum, found = gradients(*inputs)
-        return float(loss_sum), float(tf.linalg.global_norm(found))
+        loss_sum, gradient = gradients(*inputs)
+        return float(loss_sum), float(tf.linalg.global_norm(gradient))
 
-    print_figures(figures_of(step, given.steps))
+    print_figures(measure_steps(step, args.steps))
 
 
 if __name__ == "__main__":

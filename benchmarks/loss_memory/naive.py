@@ -1,7 +1,7 @@
-"""The loss as it is often written: the logits of all tokens at once.
+"""Label-smoothed cross-entropy as it is often written: all logits at once.
 
-Both take and mean what `label_smoothed_cross_entropy` does. They are for float32 only:
-gradients are TensorFlow's, and no scale multiplies them.
+Both functions have the arguments and the result of `label_smoothed_cross_entropy`. They
+are for float32 only: gradients are TensorFlow's, and `gradient_scale` is ignored.
 
 Shapes: N tokens, D model width, V vocabulary.
 """
@@ -21,15 +21,17 @@ def at_once(
     label_smoothing: float,
     gradient_scale: Tensor | float | None = 1.0,
 ) -> LossSums:
-    """Returns the sums, from normalizer, true logit and mean logit: no one-hot rows."""
+    """Returns the sums from normalizer, true and mean logit, without one-hot rows."""
     del gradient_scale
-    logits_NV, targets_N, weights_N = _flat(hidden, embeddings, targets, weights)
+    logits_NV, targets_N, weights_N = _flatten(hidden, embeddings, targets, weights)
     words = logits_NV.shape[-1]
     normalizer_N = tf.reduce_logsumexp(logits_NV, axis=-1)
     log_loss_N = normalizer_N - tf.gather(logits_NV, targets_N, batch_dims=1)
-    of_all_N = words * (normalizer_N - tf.reduce_mean(logits_NV, axis=-1))
-    share = label_smoothing / (words - 1)
-    loss_N = (1.0 - label_smoothing - share) * log_loss_N + share * of_all_N
+    sum_over_vocabulary_N = words * (normalizer_N - tf.reduce_mean(logits_NV, axis=-1))
+    off_value = label_smoothing / (words - 1)
+    loss_N = (
+        1.0 - label_smoothing - off_value
+    ) * log_loss_N + off_value * sum_over_vocabulary_N
     return _sums(loss_N, log_loss_N, weights_N)
 
 
@@ -42,9 +44,9 @@ def one_hot(
     label_smoothing: float,
     gradient_scale: Tensor | float | None = 1.0,
 ) -> LossSums:
-    """Returns the sums, from log-softmax and smoothed targets [N, V]."""
+    """Returns the sums from log-softmax and smoothed one-hot targets [N, V]."""
     del gradient_scale
-    logits_NV, targets_N, weights_N = _flat(hidden, embeddings, targets, weights)
+    logits_NV, targets_N, weights_N = _flatten(hidden, embeddings, targets, weights)
     words = logits_NV.shape[-1]
     smoothed_NV = tf.one_hot(
         targets_N,
@@ -58,7 +60,7 @@ def one_hot(
     return _sums(loss_N, log_loss_N, weights_N)
 
 
-def _flat(
+def _flatten(
     hidden: Tensor, embeddings: Tensor, targets: Tensor, weights: Tensor
 ) -> tuple[Tensor, Tensor, Tensor]:
     """Returns logits [N, V], targets [N] and weights [N]."""

@@ -1,4 +1,4 @@
-"""What the programs that measure one way do alike: name it, time it, print figures."""
+"""Command line, timing and output for measuring one implementation of the loss."""
 
 import argparse
 import json
@@ -17,7 +17,7 @@ LOSSES: Mapping[str, Callable[..., LossSums]] = MappingProxyType(
 
 
 def arguments(argv: Sequence[str] | None) -> argparse.Namespace:
-    """Returns which way, and how much of it."""
+    """Returns the parsed command line."""
     parser = argparse.ArgumentParser()
     parser.add_argument("way", choices=["nothing", *LOSSES])
     parser.add_argument("--config", default="base")
@@ -27,23 +27,23 @@ def arguments(argv: Sequence[str] | None) -> argparse.Namespace:
     return parser.parse_args(argv)
 
 
-def figures_of(step: Callable[[], tuple[float, float]], steps: int) -> dict:
+def measure_steps(step: Callable[[], tuple[float, float]], steps: int) -> dict:
     """Returns losses, gradient norms, and the seconds of all steps but the first.
 
     Args:
-        step: Makes a step; returns its loss and the norm of its gradient.
-        steps: How many to time, after one that compiles.
+        step: Function that makes a step and returns its loss and gradient norm.
+        steps: Number of timed steps, after one that compiles.
     """
     seconds, results = [], []
     for _ in range(1 + steps):
-        begin = time.perf_counter()
+        start = time.perf_counter()
         results.append(step())
-        seconds.append(time.perf_counter() - begin)
+        seconds.append(time.perf_counter() - start)
     losses, norms = zip(*results, strict=True)
     return {"losses": losses, "gradient_norms": norms, "seconds": seconds[1:]}
 
 
 def print_figures(figures: dict) -> None:
-    """Prints them as JSON, with the most memory that this process has had."""
+    """Prints figures as JSON, with the peak memory of this process."""
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
     print(json.dumps({"peak_bytes": peak, **figures}))

@@ -1,4 +1,4 @@
-"""What matrix products reach at the shapes of the model, XLA's or TensorFlow's."""
+"""Speed of matrix products alone at the shapes of the model, by TensorFlow and XLA."""
 
 import json
 import statistics
@@ -8,8 +8,8 @@ import tensorflow as tf
 
 from benchmarks.training_step.measured import INNER, VOCABULARY, WIDTH, arguments
 
-# Rows x inner x columns, and how much of the work of a step is like it: the square
-# projections, the two of the feed-forward network, the vocabulary.
+# Inner size, columns, and the fraction of a step's work in products of that shape: the
+# square projections, the two of the feed-forward network, the vocabulary.
 SHAPES = (
     (WIDTH, WIDTH, 0.24),
     (WIDTH, INNER, 0.23),
@@ -21,28 +21,29 @@ SHAPES = (
 def main() -> None:
     """Prints mean rates over the shapes, weighted by work, as JSON.
 
-    TensorFlow's own, XLA's, and the ceiling: of each shape the faster.
+    There is a rate for TensorFlow's products, one for XLA's, and the ceiling, which
+    takes the faster of the two for each shape.
     """
-    given = arguments(precision=["float32", "bfloat16"])
-    tokens = given.rows * given.length
+    args = arguments(precision=["float32", "bfloat16"])
+    tokens = args.rows * args.length
     seconds_per_flop = dict.fromkeys(("", "tensorflow_", "xla_"), 0.0)
-    for inner, columns, share in SHAPES:
+    for inner, columns, fraction in SHAPES:
         left, right = (
-            tf.cast(tf.random.normal(shape), given.precision)
+            tf.cast(tf.random.normal(shape), args.precision)
             for shape in ((tokens, inner), (inner, columns))
         )
-        own, xla = (product_seconds(left, right, compiled) for compiled in (0, 1))
-        share_per_flop = share / (2.0 * tokens * inner * columns)
+        plain, xla = (product_seconds(left, right, compiled) for compiled in (0, 1))
+        fraction_per_flop = fraction / (2.0 * tokens * inner * columns)
         for name, seconds in zip(
-            seconds_per_flop, (min(own, xla), own, xla), strict=True
+            seconds_per_flop, (min(plain, xla), plain, xla), strict=True
         ):
-            seconds_per_flop[name] += share_per_flop * seconds
+            seconds_per_flop[name] += fraction_per_flop * seconds
     rates = {f"{name}flops_per_second": 1 / s for name, s in seconds_per_flop.items()}
     print(json.dumps(rates))
 
 
 def product_seconds(left: tf.Tensor, right: tf.Tensor, compiled: int) -> float:
-    """Returns the median of some products' seconds."""
+    """Returns the median time of a product in seconds."""
     product = tf.function(tf.matmul, jit_compile=bool(compiled) or None)
     product(left, right)
     seconds = []

@@ -1,6 +1,6 @@
-"""What every program of this benchmark does alike: time steps, and print one line.
+"""Command line, timing and output that the programs of this benchmark share.
 
-Standard library only: each peer runs in an environment of its own.
+Needs only the standard library, because each peer runs in its own environment.
 """
 
 import argparse
@@ -10,13 +10,14 @@ import statistics
 import time
 from collections.abc import Callable
 
-# Base, and one batch for all: rows of 32 source and 32 target tokens, none padded.
+# The base model. All programs train on one batch, with 32 source and 32 target tokens
+# per row and no padding.
 VOCABULARY, LAYERS, WIDTH, INNER, HEADS = 37_000, 6, 512, 2048, 8
 DROPOUT, SMOOTHING = 0.1, 0.1
 
 
 def arguments(**choices: list[str]) -> argparse.Namespace:
-    """Returns the size of the batch, and what else a program may be told."""
+    """Returns the parsed command line: common flags and a program's own choices."""
     parser = argparse.ArgumentParser()
     parser.add_argument("--rows", type=int, default=64)
     parser.add_argument("--length", type=int, default=32)
@@ -27,13 +28,13 @@ def arguments(**choices: list[str]) -> argparse.Namespace:
 
 
 def report(step: Callable[[], float], tokens: int, steps: int) -> None:
-    """Makes a first step, then some that are timed; prints what they took as JSON.
+    """Times a first step and then `steps` more, and prints the figures as JSON.
 
     Args:
-        step: Makes one update and returns its loss per token, a number: it is over
-            when the loss is known.
-        tokens: Target tokens of a step.
-        steps: How many to time.
+        step: Function that makes one update and returns its loss per token. It returns
+            a number, so it waits for the end of the update.
+        tokens: Target tokens per step.
+        steps: Number of steps after the first.
     """
     start = time.perf_counter()
     losses = [step()]
@@ -49,13 +50,13 @@ def report(step: Callable[[], float], tokens: int, steps: int) -> None:
 def print_figures(
     first_seconds: float, seconds: list[float], tokens: int, losses: list[float]
 ) -> None:
-    """Prints what steps took as JSON.
+    """Prints speed, peak memory and losses as JSON.
 
     Args:
-        first_seconds: Of the first step, which may compile.
-        seconds: Of each step after it.
-        tokens: Target tokens of a step.
-        losses: Per token, of all steps.
+        first_seconds: Duration of the first step, which may compile.
+        seconds: Duration of each later step.
+        tokens: Target tokens per step.
+        losses: Loss per token of each step.
     """
     figures = {
         "tokens_per_second": tokens / statistics.median(seconds),
@@ -71,13 +72,13 @@ def _peak_bytes() -> int:
 
 
 def flops_per_pair(length: int) -> float:
-    """Returns the matrix products of training on one pair, padded to a length.
+    """Returns the FLOPs of the matrix products of training on one pair of a length.
 
-    Forward once and backward twice: encoder, keys and values for the decoder,
-    decoder, and the product with the vocabulary.
+    The backward pass has twice the products of the forward pass: encoder, keys and
+    values for the decoder, decoder, and the product with the vocabulary.
     """
     square, context = WIDTH * WIDTH, length * WIDTH
     encoder = LAYERS * (8 * square + 4 * context + 4 * WIDTH * INNER)
-    memory = LAYERS * 4 * square
+    cross_attention = LAYERS * 4 * square
     decoder = LAYERS * (12 * square + 8 * context + 4 * WIDTH * INNER)
-    return 3.0 * length * (encoder + memory + decoder + 2 * WIDTH * VOCABULARY)
+    return 3.0 * length * (encoder + cross_attention + decoder + 2 * WIDTH * VOCABULARY)

@@ -1,6 +1,6 @@
-"""The training step of this project, as `python -m t2t_keras.train` makes it."""
+"""Training step of this project, as in `python -m t2t_keras.train`."""
 
-from benchmarks.product_step import made_up_batch, product_step
+from benchmarks.product_step import build_product_step, make_synthetic_batch
 from benchmarks.training_step import measured
 from t2t_keras.runs import optimization
 from t2t_keras.settings.config import ExperimentConfig, ModelConfig, TrainingConfig
@@ -8,7 +8,7 @@ from t2t_keras.settings.config import ExperimentConfig, ModelConfig, TrainingCon
 
 def main() -> None:
     """Times steps on one batch."""
-    given = measured.arguments(precision=["float32", "bfloat16"], xla=["on", "off"])
+    args = measured.arguments(precision=["float32", "bfloat16"], xla=["on", "off"])
     config = ExperimentConfig(
         model=ModelConfig(
             num_layers=measured.LAYERS,
@@ -19,20 +19,22 @@ def main() -> None:
         ),
         training=TrainingConfig(
             label_smoothing=measured.SMOOTHING,
-            precision=given.precision,
-            jit_compile=given.xla == "on",
+            precision=args.precision,
+            jit_compile=args.xla == "on",
         ),
     )
-    if (given.xla == "on") != optimization.uses_xla(config.training):
+    if (args.xla == "on") != optimization.uses_xla(config.training):
         raise SystemExit("On a CPU training leaves XLA out of bfloat16: --xla=off")
-    stepper = product_step(config, measured.VOCABULARY).stepper
-    batch = made_up_batch(measured.VOCABULARY, given.rows, given.length, given.length)
+    stepper = build_product_step(config, measured.VOCABULARY).stepper
+    batch = make_synthetic_batch(
+        measured.VOCABULARY, args.rows, args.length, args.length
+    )
 
     def step() -> float:
         losses = stepper.train(batch).losses
         return float(losses.loss_sum) / float(losses.token_count)
 
-    measured.report(step, given.rows * given.length, given.steps)
+    measured.report(step, args.rows * args.length, args.steps)
 
 
 if __name__ == "__main__":

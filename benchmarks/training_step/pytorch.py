@@ -1,6 +1,7 @@
-"""PyTorch's `nn.Transformer` on the same batch: eager or compiled, fused Adam.
+"""Training step of PyTorch's `nn.Transformer` on the same batch, eager or compiled.
 
-It drops inside attention and feed-forward too, which its module does by itself.
+Uses fused Adam. `nn.Transformer` also applies dropout inside attention and
+feed-forward.
 """
 
 import math
@@ -23,7 +24,7 @@ from benchmarks.training_step.measured import (
 
 
 class Model(nn.Module):
-    """Shared embedding, sinusoids, `nn.Transformer`, shared projection."""
+    """`nn.Transformer` with sinusoids and one embedding for inputs and output."""
 
     def __init__(self, length: int):
         super().__init__()
@@ -43,8 +44,8 @@ class Model(nn.Module):
         causal = nn.Transformer.generate_square_subsequent_mask(length)
         padding = source == 0
         hidden = self.transformer(
-            self.embedded(source),
-            self.embedded(shifted),
+            self.embed(source),
+            self.embed(shifted),
             tgt_mask=causal,
             src_key_padding_mask=padding,
             memory_key_padding_mask=padding,
@@ -52,31 +53,31 @@ class Model(nn.Module):
         )
         return hidden @ self.embedding.weight.T
 
-    def embedded(self, tokens):
-        """Returns vectors with positions [B, L, D]."""
+    def embed(self, tokens):
+        """Returns embeddings with positional encodings [B, L, D]."""
         vectors = self.embedding(tokens) * math.sqrt(WIDTH)
         return self.dropout(vectors + self.positions[: tokens.shape[1]])
 
 
 def main() -> None:
     """Times steps on one batch."""
-    given = arguments(precision=["float32", "bfloat16"], mode=["eager", "compile"])
+    args = arguments(precision=["float32", "bfloat16"], mode=["eager", "compile"])
     torch.manual_seed(0)
-    shape = (given.rows, given.length)
+    shape = (args.rows, args.length)
     random = np.random.default_rng(0)
     source, target = (torch.tensor(random.integers(3, VOCABULARY, shape)) for _ in "st")
     shifted = torch.zeros_like(target)
     shifted[:, 1:] = target[:, :-1]
-    model = Model(given.length).train()
+    model = Model(args.length).train()
     adam = torch.optim.Adam(
         model.parameters(), lr=1e-4, betas=(0.9, 0.98), eps=1e-9, fused=True
     )
-    forward = torch.compile(model) if given.mode == "compile" else model
+    forward = torch.compile(model) if args.mode == "compile" else model
 
     def step() -> float:
         adam.zero_grad(set_to_none=True)
         with torch.autocast(
-            "cpu", torch.bfloat16, enabled=given.precision == "bfloat16"
+            "cpu", torch.bfloat16, enabled=args.precision == "bfloat16"
         ):
             logits = forward(source, shifted)
         loss = nn.functional.cross_entropy(
@@ -86,7 +87,7 @@ def main() -> None:
         adam.step()
         return float(loss)
 
-    report(step, target.numel(), given.steps)
+    report(step, target.numel(), args.steps)
 
 
 if __name__ == "__main__":

@@ -1,12 +1,12 @@
-"""Runs ours and the peers in turn, several rounds, and prints a table of ratios.
+"""Comparison of training steps: runs ours and the peers in turn and prints a table.
 
     python -m benchmarks.training_step.run \\
         --ours=PYTHON --torch=PYTHON --keras_hub=PYTHON
 
-Each PYTHON is an interpreter of an environment that has what the program needs (see
-README.md beside this file's folder); a peer without one is left out. One process runs
-at a time, so give it an idle machine. Ratios within one run can be trusted; tokens per
-second drift with the machine.
+Each PYTHON is the interpreter of an environment with the program's dependencies (see
+benchmarks/README.md). A peer without an interpreter is left out. One process runs at a
+time, so the machine should be idle. Ratios within one run are reliable; tokens per
+second vary with the machine.
 """
 
 import argparse
@@ -45,29 +45,31 @@ ROWS = (
 
 
 def main() -> None:
-    """Runs everything and prints the table."""
+    """Runs all programs and prints the table."""
     parser = argparse.ArgumentParser()
     for name in ("ours", "torch", "keras_hub"):
-        parser.add_argument(f"--{name}", help="An interpreter.")
+        parser.add_argument(f"--{name}", help="Interpreter to use.")
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--steps", type=int, default=5)
-    parser.add_argument("--only", default="", help="Parts of rows' names, by |.")
-    given = parser.parse_args()
+    parser.add_argument(
+        "--only", default="", help="Parts of names of rows, separated by |."
+    )
+    args = parser.parse_args()
     results: dict[str, list[dict]] = {}
-    for round_number in range(given.rounds):
+    for round_number in range(args.rounds):
         for name, environment, program, settings in ROWS:
-            python = getattr(given, environment)
-            if python and any(part in name for part in given.only.split("|")):
+            python = getattr(args, environment)
+            if python and any(part in name for part in args.only.split("|")):
                 module = f"benchmarks.training_step.{program}"
                 command = [python, "-m", module, *settings.split()]
-                found = measured([*command, f"--steps={given.steps}"])
-                results.setdefault(name, []).append(found)
-                print(f"round {round_number + 1}  {name}: {found}", flush=True)
+                figures = run_program([*command, f"--steps={args.steps}"])
+                results.setdefault(name, []).append(figures)
+                print(f"round {round_number + 1}  {name}: {figures}", flush=True)
     print(table(results))
 
 
-def measured(command: list[str]) -> dict:
-    """Runs a program; returns what its last line says."""
+def run_program(command: list[str]) -> dict:
+    """Runs a program and returns the JSON of its last line, or its error."""
     done = subprocess.run(command, capture_output=True, text=True, cwd=ROOT)
     if done.returncode:
         return {"error": done.stderr.strip().splitlines()[-1]}
@@ -75,35 +77,37 @@ def measured(command: list[str]) -> dict:
 
 
 def table(results: dict[str, list[dict]]) -> str:
-    """Returns a Markdown table, medians over the rounds."""
+    """Returns a Markdown table of medians over the rounds."""
     lines = [
         f"{time.strftime('%Y-%m-%d')}, base, 64 x (32 + 32) tokens, medians\n",
         "| | target tokens/s | GFLOP/s | of the ceiling | first step s | peak GB |",
         "| --- | --- | --- | --- | --- | --- |",
     ]
     ceilings: dict[str, float] = {}
-    for name, found in results.items():
-        good = [one for one in found if "error" not in one]
+    for name, rounds in results.items():
+        good = [one for one in rounds if "error" not in one]
         if not good:
-            lines.append(f"| {name} | {found[0]['error']} | | | | |")
+            lines.append(f"| {name} | {rounds[0]['error']} | | | | |")
             continue
-        middle = {
+        medians = {
             key: statistics.median(one[key] for one in good)
             for key in good[0]
             if key != "losses"
         }
         precision = name.split(", ")[1]
         if name.startswith("ceiling"):
-            ceilings[precision] = middle["flops_per_second"]
-            lines.append(f"| {name} | | {middle['flops_per_second'] / 1e9:.0f} | | | |")
+            ceilings[precision] = medians["flops_per_second"]
+            lines.append(
+                f"| {name} | | {medians['flops_per_second'] / 1e9:.0f} | | | |"
+            )
             continue
-        flops = middle["tokens_per_second"] * flops_per_pair(32) / 32
+        flops = medians["tokens_per_second"] * flops_per_pair(32) / 32
         ceiling = ceilings.get(precision)
-        share = f"{flops / ceiling:.0%}" if ceiling else ""
+        fraction = f"{flops / ceiling:.0%}" if ceiling else ""
         lines.append(
-            f"| {name} | {middle['tokens_per_second']:.0f} | {flops / 1e9:.0f} | "
-            f"{share} | {middle['first_step_seconds']:.0f} | "
-            f"{middle['peak_gigabytes']:.1f} |"
+            f"| {name} | {medians['tokens_per_second']:.0f} | {flops / 1e9:.0f} | "
+            f"{fraction} | {medians['first_step_seconds']:.0f} | "
+            f"{medians['peak_gigabytes']:.1f} |"
         )
     return "\n".join(lines)
 

@@ -1,1 +1,1 @@
-"""The training step as a program for any XLA device, to be timed without TensorFlow."""
+"""Training step as a program for any XLA device, timed without TensorFlow."""

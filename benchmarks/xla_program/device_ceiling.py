@@ -1,4 +1,4 @@
-"""What a device's matrix products reach at the shapes of a model."""
+"""Speed of a device's matrix products at the shapes of a model."""
 
 import time
 from collections.abc import Mapping
@@ -6,9 +6,9 @@ from collections.abc import Mapping
 import jax
 import jax.numpy as jnp
 
-# A product over the vocabulary is made of some of a batch's tokens, as the chunked
-# loss makes it: this many logits at a time.
-_LOGITS_AT_ONCE = 2**26
+# Number of logits per product. The product with the vocabulary takes a chunk of a
+# batch's tokens at a time, as the chunked loss does.
+_LOGITS_PER_PRODUCT = 2**26
 
 
 def product_ceiling(
@@ -16,38 +16,38 @@ def product_ceiling(
 ) -> float:
     """Returns the FLOP/s of matrix products alone on the default device.
 
-    Three pairs of products, there and back: D to D, D to F, D to V, weighted by how
-    much of a training step is like each. float32 is multiplied as XLA does by
-    default, on a GPU in TensorFloat-32: as in the program.
+    Times three pairs of products, from D to D, F and V and back, weighted by their
+    fraction of a training step. As in the program, float32 products have XLA's default
+    precision, which is TensorFloat-32 on a GPU.
 
     Args:
         sizes: d_model, d_ff, num_layers, vocabulary_size.
-        tokens: Of one side of a batch.
-        dtype: What is computed in.
-        seconds: About how long to measure each.
+        tokens: Tokens on one side of a batch.
+        dtype: Data type of the products.
+        seconds: Approximate duration of each measurement.
     """
     width, inner = sizes["d_model"], sizes["d_ff"]
     vocabulary = sizes["vocabulary_size"]
-    chunk = min(tokens, max(1, _LOGITS_AT_ONCE // vocabulary))
-    # Of a token pair's work: 4 + 4 + 4 square projections and 2 feed-forward networks
-    # a layer, and the vocabulary.
+    chunk = min(tokens, max(1, _LOGITS_PER_PRODUCT // vocabulary))
+    # Work per token pair: 4 + 4 + 4 square projections and 2 feed-forward networks per
+    # layer, and the product with the vocabulary.
     pairs = (
         (tokens, width, 12 * width**2 * sizes["num_layers"]),
         (tokens, inner, 4 * width * inner * sizes["num_layers"]),
         (chunk, vocabulary, width * vocabulary),
     )
-    whole = sum(work for *_, work in pairs)
+    total = sum(work for *_, work in pairs)
     seconds_per_flop = sum(
-        work / whole / _rate(rows, width, columns, dtype, seconds)
+        work / total / _rate(rows, width, columns, dtype, seconds)
         for rows, columns, work in pairs
     )
     return 1.0 / seconds_per_flop
 
 
 def _rate(rows: int, width: int, columns: int, dtype: str, seconds: float) -> float:
-    """Returns FLOP/s of [rows, width] times [width, columns] and back again."""
+    """Returns the FLOP/s of [rows, width] times [width, columns], and back."""
     keys = jax.random.split(jax.random.key(0), 3)
-    # Scaled so that neither large numbers nor denormal ones come about.
+    # Scaled to avoid both overflow and denormal numbers.
     start = jax.random.normal(keys[0], (rows, width), jnp.float32).astype(dtype)
     there = jax.random.normal(keys[1], (width, columns), jnp.float32) * width**-0.5
     back = jax.random.normal(keys[2], (columns, width), jnp.float32) * columns**-0.5
@@ -60,14 +60,14 @@ def _rate(rows: int, width: int, columns: int, dtype: str, seconds: float) -> fl
 
         return jax.lax.fori_loop(0, count, there_and_back, start)
 
-    def measured(count: int) -> float:
+    def time_products(count: int) -> float:
         begin = time.perf_counter()
         products(count, start, there, back).block_until_ready()
         return time.perf_counter() - begin
 
-    measured(1)  # compiles
+    time_products(1)  # compiles
     count = 1
-    while (took := measured(count)) < seconds / 8:
+    while (seconds_taken := time_products(count)) < seconds / 8:
         count *= 2
-    best = min(took, *(measured(count) for _ in range(6)))
+    best = min(seconds_taken, *(time_products(count) for _ in range(6)))
     return 4.0 * rows * width * columns * count / best

@@ -1,4 +1,4 @@
-"""Where a step's time goes on a device: its kernels, by what they are."""
+"""Profile of a step on a device: time by kernel and by kind of kernel."""
 
 import tempfile
 from collections import Counter
@@ -7,7 +7,7 @@ from pathlib import Path
 
 import jax
 
-# Parts of kernel and instruction names, first match wins.
+# Parts of kernel and instruction names; the first match wins.
 _KINDS = (
     (
         "matrix products",
@@ -19,13 +19,13 @@ _KINDS = (
 
 
 def kernel_times(run: Callable[[], None]) -> tuple[Counter, Counter]:
-    """Returns seconds by kind of kernel and by name of kernel, of a run.
+    """Returns the seconds of a run by kind of kernel and by name of kernel.
 
     Args:
-        run: Does what is to be recorded and waits for it.
+        run: Function that does the work to record and waits for its end.
 
     Raises:
-        RuntimeError: If the installed JAX cannot read what it records.
+        RuntimeError: If the installed JAX cannot read its own recordings.
     """
     with tempfile.TemporaryDirectory() as folder:
         with jax.profiler.trace(folder):
@@ -37,29 +37,29 @@ def kernel_times(run: Callable[[], None]) -> tuple[Counter, Counter]:
                 f"jax {jax.__version__} and {len(files)} recordings. Leave it out."
             )
         profile = jax.profiler.ProfileData.from_file(str(files[0]))
-        return _summed(profile)
+        return _sum_times(profile)
 
 
-def _summed(profile) -> tuple[Counter, Counter]:
+def _sum_times(profile) -> tuple[Counter, Counter]:
     planes = list(profile.planes)
     devices = [plane for plane in planes if plane.name.startswith("/device:")]
     kinds, names = Counter(), Counter()
     for plane in devices or planes:
         for line in plane.lines:
-            # Beside its streams a GPU has lines that sum them up; a CPU's threads show
-            # the runtime's own functions, by names of C++, round the program's.
+            # A GPU has lines that sum up its streams. A CPU's threads also have
+            # functions of the runtime, with C++ names, around those of the program.
             if devices and not line.name.startswith("Stream"):
                 continue
             for event in line.events:
                 if devices or ("XLA" in line.name.upper() and "::" not in event.name):
                     seconds = event.duration_ns / 1e9
                     names[event.name] += seconds
-                    kinds[kind_of(event.name)] += seconds
+                    kinds[classify_kernel(event.name)] += seconds
     return kinds, names
 
 
-def kind_of(name: str) -> str:
-    """Returns what a kernel does, as far as its name tells."""
+def classify_kernel(name: str) -> str:
+    """Returns the kind of a kernel, guessed from its name."""
     lower = name.lower()
     for kind, parts in _KINDS:
         if any(part in lower for part in parts):

@@ -1,7 +1,7 @@
-"""What a written program takes and gives, and what it costs.
+"""Manifest of a program: its arguments, results and cost.
 
-Standard library only: a program is written beside TensorFlow and run beside JAX,
-and neither has the other.
+Needs only the standard library: a program is written with TensorFlow and run with JAX,
+and neither environment has the other library.
 """
 
 import dataclasses
@@ -9,7 +9,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-# Of the files below; one that reads another number does not know them.
+# Version of the files below; programs refuse any other version.
 FORMAT = 1
 MANIFEST_FILE = "manifest.json"
 PROGRAM_FILE = "program.mlir"
@@ -19,16 +19,17 @@ INITIAL_FILE = "initial.npz"
 
 @dataclasses.dataclass(frozen=True)
 class Argument:
-    """One argument of the program.
+    """Argument of the program.
 
     Attributes:
-        name: Of a batch's feature, or the path of a variable.
-        shape: Static.
-        dtype: As NumPy spells it.
-        is_state: Whether it is a variable, else a feature of the batch.
-        mean: Of a variable's initial value.
-        std: Likewise; 0 where all elements are `mean`. A normal distribution of
-            both starts as well as the real initial values, which may be a gigabyte.
+        name: Feature of the batch, or path of a variable.
+        shape: Static shape.
+        dtype: NumPy's name of the data type.
+        is_state: Whether it is a variable rather than a feature of the batch.
+        mean: Mean of a variable's initial value.
+        std: Standard deviation of it; 0 if all elements are `mean`. Training starts as
+            well from such a normal distribution as from the real initial values, which
+            may take a gigabyte.
     """
 
     name: str
@@ -41,14 +42,14 @@ class Argument:
 
 @dataclasses.dataclass(frozen=True)
 class Result:
-    """One result of the program.
+    """Result of the program.
 
     Attributes:
-        name: Of a sum of the step, or the path of a variable.
-        shape: Static.
-        dtype: As NumPy spells it.
-        replaces: The place of the argument that is this in the next step; None for
-            a sum.
+        name: Sum of the step, or path of a variable.
+        shape: Static shape.
+        dtype: NumPy's name of the data type.
+        replaces: Index of the argument that takes this value in the next step; None
+            for a sum.
     """
 
     name: str
@@ -59,21 +60,21 @@ class Result:
 
 @dataclasses.dataclass(frozen=True)
 class Manifest:
-    """A program's description, beside it as JSON.
+    """Description of a program, stored as JSON in its folder.
 
     Attributes:
-        config: The flagfile it was made from, without its ending.
-        precision: What is computed in: float32, bfloat16 or float16.
-        rows: Sentence pairs of a batch.
-        source_length: Tokens of a source, none of them padding.
-        target_length: Tokens of a target, likewise.
-        sizes: Of the model: num_layers, d_model, d_ff, vocabulary_size, ...
-        flops_per_step: Of the matrix products, an addition and a multiplication
-            being 2.
-        commit: Of this project.
-        tensorflow: The version that wrote it.
-        arguments: In order.
-        results: In order.
+        config: Flagfile with the settings, without its suffix.
+        precision: Data type of computations: float32, bfloat16 or float16.
+        rows: Sentence pairs per batch.
+        source_length: Tokens per source, without padding.
+        target_length: Tokens per target, without padding.
+        sizes: Sizes of the model: num_layers, d_model, d_ff, vocabulary_size, ...
+        flops_per_step: FLOPs of the matrix products; an addition and a multiplication
+            count as 2.
+        commit: Commit of this project.
+        tensorflow: Version of TensorFlow that wrote the program.
+        arguments: Arguments in order.
+        results: Results in order.
     """
 
     config: str
@@ -89,17 +90,17 @@ class Manifest:
     results: tuple[Result, ...]
 
     def save(self, folder: Path) -> None:
-        """Writes it into a folder."""
+        """Writes the manifest into a folder."""
         values = {"format": FORMAT, **dataclasses.asdict(self)}
         text = json.dumps(values, indent=1)
         (folder / MANIFEST_FILE).write_text(text + "\n", encoding="utf-8")
 
 
 def load_manifest(folder: Path) -> Manifest:
-    """Returns the description of the program in a folder.
+    """Returns the manifest of the program in a folder.
 
     Raises:
-        SystemExit: If there is none, or of another format.
+        SystemExit: If there is no manifest, or its format is another version.
     """
     path = folder / MANIFEST_FILE
     if not path.is_file():
@@ -108,11 +109,11 @@ def load_manifest(folder: Path) -> Manifest:
             "python -m benchmarks.xla_program.write --help"
         )
     values = json.loads(path.read_text(encoding="utf-8"))
-    found = values.pop("format", None)
-    if found != FORMAT:
+    version = values.pop("format", None)
+    if version != FORMAT:
         raise SystemExit(
-            f"{path} must be of format {FORMAT}. Received: {found}. Write the program "
-            "again, with the code that is to run it."
+            f"{path} must be of format {FORMAT}. Received: {version}. Write the "
+            "program again, with the code that is to run it."
         )
     for name, kind in (("arguments", Argument), ("results", Result)):
         values[name] = tuple(

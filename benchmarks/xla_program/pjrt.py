@@ -1,8 +1,8 @@
-"""Compiles StableHLO on a JAX device and runs it, without tracing anything.
+"""Compilation and execution of StableHLO on a JAX device, without tracing.
 
-JAX has no public way to compile a program that it did not trace, so this uses names
-of its inside, as of jax 0.10. They move between versions: every one of them is in
-this file, and where one is gone the error says with which version.
+JAX has no public function to compile a program that it did not trace, so this module
+uses private names of jax 0.10. They change between versions. All of them are in this
+file, and if one is missing the error names the installed version.
 """
 
 from collections.abc import Callable, Sequence
@@ -11,35 +11,39 @@ import jax
 
 
 class Executable:
-    """A program, compiled for one device.
+    """Program compiled for one device.
 
     Args:
         text: StableHLO with a function `main`.
-        device: Of any kind that JAX has.
+        device: Any device of JAX.
 
     Raises:
-        RuntimeError: If the installed JAX has not the names that this needs.
+        RuntimeError: If the installed JAX does not have the private names used here.
     """
 
     def __init__(self, text: str, device: jax.Device):
-        # Whole 64 bits: counts are int64, and JAX would halve them on the way in.
+        # Counts are int64, which JAX would otherwise convert to int32.
         jax.config.update("jax_enable_x64", True)
         self.device = device
-        self._loaded = _inside(lambda: device.client.compile_and_load(text, [device]))
+        self._loaded = _call_private_api(
+            lambda: device.client.compile_and_load(text, [device])
+        )
 
     def __call__(self, arguments: Sequence[jax.Array]) -> list[jax.Array]:
-        """Starts a run; returns results that are there once they are waited for.
+        """Starts a run and returns its results, which JAX computes asynchronously.
 
-        Those arguments that the program replaces are given up: XLA writes the new
-        values where the old ones were.
+        Arguments that the program replaces are donated: XLA writes the new values into
+        their memory.
         """
-        results = _inside(lambda: self._loaded.execute_sharded(list(arguments)))
-        parts = _inside(results.disassemble_into_single_device_arrays)
+        results = _call_private_api(
+            lambda: self._loaded.execute_sharded(list(arguments))
+        )
+        parts = _call_private_api(results.disassemble_into_single_device_arrays)
         return [on_devices[0] for on_devices in parts]
 
     def planned_bytes(self) -> int:
-        """Returns what XLA planned to need at a time, arguments included."""
-        stats = _inside(self._loaded.get_compiled_memory_stats)
+        """Returns the peak memory that XLA planned, including arguments."""
+        stats = _call_private_api(self._loaded.get_compiled_memory_stats)
         return (
             stats.argument_size_in_bytes
             + stats.output_size_in_bytes
@@ -49,11 +53,11 @@ class Executable:
 
 
 def peak_bytes(device: jax.Device) -> int | None:
-    """Returns the most memory that was in use on a device, None where nobody counts."""
+    """Returns the peak memory in use on a device; None if JAX does not count it."""
     return (device.memory_stats() or {}).get("peak_bytes_in_use")
 
 
-def _inside(call: Callable):
+def _call_private_api(call: Callable):
     try:
         return call()
     except (AttributeError, TypeError) as error:

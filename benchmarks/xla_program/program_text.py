@@ -1,4 +1,4 @@
-"""Reads and mends a program's StableHLO text."""
+"""StableHLO text of a program: its types, aliases and constants."""
 
 import re
 from typing import NamedTuple
@@ -27,7 +27,7 @@ _NUMPY_NAMES = (
 
 
 class TensorType(NamedTuple):
-    """The type of an argument or a result; `dtype` as NumPy spells it."""
+    """Type of an argument or a result; `dtype` is NumPy's name."""
 
     shape: tuple[int, ...]
     dtype: str
@@ -37,64 +37,64 @@ def main_types(text: str) -> tuple[list[TensorType], list[TensorType]]:
     """Returns the types of a program's arguments and of its results, in order.
 
     Raises:
-        ValueError: If the text has no main function, or one of other types.
+        ValueError: If the text has no main function, or an unknown data type.
     """
-    found = _MAIN.search(text)
-    if found is None:
+    match = _MAIN.search(text)
+    if match is None:
         raise ValueError(
             f"A program must have a function @main. Received: {text[:200]!r}"
         )
-    arguments, results = found.groups()
+    arguments, results = match.groups()
     return _types(arguments), _types(results)
 
 
-def replaced_arguments(text: str) -> dict[int, int]:
-    """Returns, by place of a result, which argument it is written over.
+def find_replaced_arguments(text: str) -> dict[int, int]:
+    """Returns, by index of a result, the index of the argument that it overwrites.
 
-    That is XLA's own word on which result is the new value of which variable.
+    XLA itself states here which result is the new value of which variable.
     """
     return {int(result): int(argument) for argument, result in _ALIAS.findall(text)}
 
 
 def largest_literal(text: str) -> int:
-    """Returns how many characters the longest constant of a program takes."""
+    """Returns the number of characters of a program's longest constant."""
     if "dense_resource<" in text:
         return len(text)  # a block of bytes at the end
-    return max((len(found) for found in _LITERAL.findall(text)), default=0)
+    return max((len(literal) for literal in _LITERAL.findall(text)), default=0)
 
 
-def with_computed_constants(text: str) -> str:
-    """Returns a program that computes its ranges and causal masks.
+def compute_constants(text: str) -> str:
+    """Returns the program with its constant ranges and causal masks computed instead.
 
-    TensorFlow works out what it can before it asks XLA: the ids of the vocabulary,
-    and which position is no later than which. Both would grow with their sizes; and
-    MLIR's versions differ on how the bits of a mask are written.
+    TensorFlow folds constants before it calls XLA: the ids of the vocabulary, and the
+    causal mask. Both would grow with the sizes of the model and the batch, and versions
+    of MLIR differ in how they write the bits of a mask.
     """
-    return _MASK_LITERAL.sub(_compared, _INT32_LITERAL.sub(_counted, text))
+    return _MASK_LITERAL.sub(_replace_mask, _INT32_LITERAL.sub(_replace_range, text))
 
 
-def _counted(found: re.Match) -> str:
-    """Returns 0, 1, 2, ... as an iota; any other constant as it is."""
-    values = np.frombuffer(bytes.fromhex(found[1]), "<i4")
-    shape = _sizes(found[2])
-    # One value is written once, however many there are of it.
+def _replace_range(match: re.Match) -> str:
+    """Returns the constant 0, 1, 2, ... as an iota, and any other unchanged."""
+    values = np.frombuffer(bytes.fromhex(match[1]), "<i4")
+    shape = _sizes(match[2])
+    # A constant of equal elements is written as one value, whatever its shape.
     if max(shape) != values.size or not np.array_equal(values, np.arange(values.size)):
-        return found[0]
-    return f"stablehlo.iota dim = {shape.index(values.size)} : tensor<{found[2]}xi32>"
+        return match[0]
+    return f"stablehlo.iota dim = {shape.index(values.size)} : tensor<{match[2]}xi32>"
 
 
-def _compared(found: re.Match) -> str:
-    """Returns a lower triangle as a comparison; any other constant as it is."""
-    name, digits, sizes = found.groups()
+def _replace_mask(match: re.Match) -> str:
+    """Returns a lower triangular mask as a comparison, and any other unchanged."""
+    name, digits, sizes = match.groups()
     shape = _sizes(sizes)
     packed = np.frombuffer(bytes.fromhex(digits), "uint8")
     bits = np.unpackbits(packed, bitorder="little")
     rows, columns = shape[-2:] if len(shape) > 1 else (1, 1)
     triangle = np.tri(rows, columns, dtype="uint8").ravel()
     if packed.size != -(-triangle.size // 8) or triangle.size != np.prod(shape):
-        return found[0]
+        return match[0]
     if not np.array_equal(bits[: triangle.size], triangle):
-        return found[0]
+        return match[0]
     numbers = f"tensor<{sizes}xi32>"
     return (
         f"{name}_row = stablehlo.iota dim = {len(shape) - 2} : {numbers}\n"

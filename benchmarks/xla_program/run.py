@@ -1,10 +1,10 @@
-"""Runs a written training step on any device JAX has, and times it.
+"""Speed of the written training step on any device of JAX.
 
     python -m benchmarks.xla_program.run --program=DIR --steps=20
 
-Needs JAX and NumPy, and nothing of this project but this folder: no TensorFlow. It
-trains: each step's new weights, moments and counts go into the next. Prints a table,
-and all of it as one line of JSON at the end.
+Needs JAX, NumPy and this folder of the project, but not TensorFlow. The steps train:
+each passes its new weights, moments and counts to the next. Prints a table, and then
+all figures as one line of JSON.
 """
 
 import argparse
@@ -32,12 +32,12 @@ from benchmarks.xla_program.pjrt import Executable, peak_bytes
 
 
 class Trainer:
-    """A program with the state that it trains.
+    """Program with the state that it trains.
 
     Args:
-        executable: The program.
-        manifest: Its description.
-        arguments: The first step's, in order, on the device.
+        executable: The compiled program.
+        manifest: Description of the program.
+        arguments: Arguments of the first step, in order, on the device.
     """
 
     def __init__(
@@ -48,7 +48,7 @@ class Trainer:
         self._arguments = arguments
 
     def step(self) -> dict[str, jax.Array]:
-        """Starts an update; returns its sums by name, to be waited for."""
+        """Starts an update and returns its sums by name, computed asynchronously."""
         sums = {}
         results = self._executable(self._arguments)
         for result, value in zip(self._results, results, strict=True):
@@ -59,7 +59,7 @@ class Trainer:
         return sums
 
     def wait(self) -> None:
-        """Returns when the last update is made."""
+        """Waits for the end of the last update."""
         jax.block_until_ready(self._arguments)
 
 
@@ -68,87 +68,91 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--program", type=Path, required=True)
     parser.add_argument("--steps", type=int, default=10)
-    parser.add_argument("--seed", type=int, default=0, help="Of drawn weights.")
-    parser.add_argument("--platform", help="cpu, gpu, tpu; JAX's default if not given.")
+    parser.add_argument("--seed", type=int, default=0, help="Seed of random weights.")
+    parser.add_argument("--platform", help="cpu, gpu or tpu. Default: JAX's choice.")
     parser.add_argument(
         "--full_float32",
         action="store_true",
         help="Multiply float32 in full, not in TensorFloat-32 as XLA does on GPUs.",
     )
-    parser.add_argument("--profile", action="store_true", help="Where the time goes.")
-    given = parser.parse_args(argv)
-    manifest = load_manifest(given.program)
-    device = jax.devices(given.platform)[0]
+    parser.add_argument(
+        "--profile", action="store_true", help="Measure the time by kernel."
+    )
+    args = parser.parse_args(argv)
+    manifest = load_manifest(args.program)
+    device = jax.devices(args.platform)[0]
     jax.config.update("jax_default_device", device)
-    found = {
+    figures = {
         "device": device.device_kind,
         "jax": jax.__version__,
         "program": f"{manifest.config}, {manifest.precision}, "
         f"{manifest.rows} x ({manifest.source_length} + {manifest.target_length})",
         "commit": manifest.commit,
-        "full_float32": given.full_float32,
+        "full_float32": args.full_float32,
     }
-    begin = time.perf_counter()
-    text = (given.program / PROGRAM_FILE).read_text(encoding="utf-8")
-    if given.full_float32:
-        written = text
-        text = written.replace("[DEFAULT, DEFAULT]", "[HIGHEST, HIGHEST]")
-        if text == written:
-            raise SystemExit(f"{given.program}: no product says its precision.")
+    start = time.perf_counter()
+    text = (args.program / PROGRAM_FILE).read_text(encoding="utf-8")
+    if args.full_float32:
+        default_text = text
+        text = default_text.replace("[DEFAULT, DEFAULT]", "[HIGHEST, HIGHEST]")
+        if text == default_text:
+            raise SystemExit(f"{args.program}: no product says its precision.")
         jax.config.update("jax_default_matmul_precision", "highest")
     executable = Executable(text, device)
-    found["compile_seconds"] = time.perf_counter() - begin
-    arguments = first_arguments(manifest, given.program, given.seed)
+    figures["compile_seconds"] = time.perf_counter() - start
+    arguments = make_first_arguments(manifest, args.program, args.seed)
     trainer = Trainer(executable, manifest, arguments)
     del arguments
-    found |= timed(trainer, given.steps)
+    figures |= time_steps(trainer, args.steps)
     planned = executable.planned_bytes()
-    found["peak_gigabytes"] = (peak_bytes(device) or planned) / 1e9
-    found["planned_gigabytes"] = planned / 1e9
+    figures["peak_gigabytes"] = (peak_bytes(device) or planned) / 1e9
+    figures["planned_gigabytes"] = planned / 1e9
     tokens = manifest.rows * manifest.target_length
     ceiling = product_ceiling(manifest.sizes, tokens, manifest.precision)
-    found |= rates(found, manifest, ceiling)
-    if given.profile:
-        found["profile"] = profiled(trainer)
-    print(table(found))
-    print(json.dumps(found))
+    figures |= compute_rates(figures, manifest, ceiling)
+    if args.profile:
+        figures["profile"] = profile_steps(trainer)
+    print(table(figures))
+    print(json.dumps(figures))
 
 
-def first_arguments(manifest: Manifest, folder: Path, seed: int) -> list[jax.Array]:
-    """Returns the first step's arguments: the batch, and values written or drawn."""
+def make_first_arguments(
+    manifest: Manifest, folder: Path, seed: int
+) -> list[jax.Array]:
+    """Returns the first step's arguments: the batch, and stored or random values."""
     batch = np.load(folder / BATCH_FILE)
     path = folder / INITIAL_FILE
     initial = np.load(path) if path.is_file() else None
     key = jax.random.key(seed)
     arguments = []
-    for place, argument in enumerate(manifest.arguments):
+    for index, argument in enumerate(manifest.arguments):
         if not argument.is_state:
             arguments.append(jax.device_put(batch[argument.name]))
         elif initial is not None:
             arguments.append(jax.device_put(initial[argument.name]))
         else:
-            arguments.append(drawn(argument, jax.random.fold_in(key, place)))
+            arguments.append(draw_value(argument, jax.random.fold_in(key, index)))
     return arguments
 
 
-def drawn(argument: Argument, key: jax.Array) -> jax.Array:
-    """Returns an initial value of a variable, made on the device."""
+def draw_value(argument: Argument, key: jax.Array) -> jax.Array:
+    """Returns a random initial value of a variable, made on the device."""
     if argument.std == 0.0:
         return jax.numpy.full(argument.shape, argument.mean, argument.dtype)
     values = jax.random.normal(key, argument.shape, argument.dtype)
     return argument.mean + argument.std * values
 
 
-def timed(trainer: Trainer, steps: int) -> dict[str, Any]:
-    """Makes steps, the first apart, each waited for; then as many without waiting."""
+def time_steps(trainer: Trainer, steps: int) -> dict[str, Any]:
+    """Times a first step, `steps` more, then `steps` without waiting for each."""
     all_sums, seconds = [], []
     for _ in range(steps + 1):
-        begin = time.perf_counter()
+        start = time.perf_counter()
         sums = trainer.step()
         trainer.wait()
-        seconds.append(time.perf_counter() - begin)
+        seconds.append(time.perf_counter() - start)
         all_sums.append({name: float(value) for name, value in sums.items()})
-    begin = time.perf_counter()
+    start = time.perf_counter()
     for _ in range(steps):
         trainer.step()
     trainer.wait()
@@ -156,17 +160,17 @@ def timed(trainer: Trainer, steps: int) -> dict[str, Any]:
         "first_step_seconds": seconds[0],
         "step_seconds": statistics.median(seconds[1:]),
         "best_step_seconds": min(seconds[1:]),
-        "unwaited_step_seconds": (time.perf_counter() - begin) / steps,
+        "unwaited_step_seconds": (time.perf_counter() - start) / steps,
         "losses": [sums["loss_sum"] / sums["token_count"] for sums in all_sums],
         "gradient_norms": [sums["gradient_norm"] for sums in all_sums],
     }
 
 
-def rates(
-    found: dict[str, Any], manifest: Manifest, ceiling: float
+def compute_rates(
+    figures: dict[str, Any], manifest: Manifest, ceiling: float
 ) -> dict[str, float]:
-    """Returns what the median step comes to, and its share of a ceiling in FLOP/s."""
-    seconds = found["step_seconds"]
+    """Returns the rates of the median step, and its fraction of a ceiling in FLOP/s."""
+    seconds = figures["step_seconds"]
     reached = manifest.flops_per_step / seconds
     return {
         "target_tokens_per_second": manifest.rows * manifest.target_length / seconds,
@@ -176,8 +180,8 @@ def rates(
     }
 
 
-def profiled(trainer: Trainer, steps: int = 3) -> dict[str, Any]:
-    """Returns milliseconds a step by kind of kernel, and the twenty longest kernels."""
+def profile_steps(trainer: Trainer, steps: int = 3) -> dict[str, Any]:
+    """Returns milliseconds per step by kind of kernel and of the 20 longest kernels."""
 
     def run() -> None:
         for _ in range(steps):
@@ -186,45 +190,47 @@ def profiled(trainer: Trainer, steps: int = 3) -> dict[str, Any]:
 
     kinds, names = kernel_times(run)
     return {
-        "kinds_ms": {name: 1e3 * took / steps for name, took in kinds.most_common()},
+        "kinds_ms": {
+            name: 1e3 * seconds / steps for name, seconds in kinds.most_common()
+        },
         "kernels_ms": {
-            name: 1e3 * took / steps for name, took in names.most_common(20)
+            name: 1e3 * seconds / steps for name, seconds in names.most_common(20)
         },
     }
 
 
-def table(found: dict[str, Any]) -> str:
-    """Returns a Markdown table of what was found."""
+def table(figures: dict[str, Any]) -> str:
+    """Returns the figures as a Markdown table."""
     rows = [
         (
             "program",
-            f"{found['program']}"
-            f"{', in full' * found['full_float32']}, commit {found['commit']}",
+            f"{figures['program']}"
+            f"{', in full' * figures['full_float32']}, commit {figures['commit']}",
         ),
-        ("device", f"{found['device']}, jax {found['jax']}"),
-        ("compile", f"{found['compile_seconds']:.1f} s"),
+        ("device", f"{figures['device']}, jax {figures['jax']}"),
+        ("compile", f"{figures['compile_seconds']:.1f} s"),
         (
             "step, median (best; unwaited)",
-            f"{1e3 * found['step_seconds']:.1f} ms "
-            f"({1e3 * found['best_step_seconds']:.1f}; "
-            f"{1e3 * found['unwaited_step_seconds']:.1f})",
+            f"{1e3 * figures['step_seconds']:.1f} ms "
+            f"({1e3 * figures['best_step_seconds']:.1f}; "
+            f"{1e3 * figures['unwaited_step_seconds']:.1f})",
         ),
-        ("target tokens/s", f"{found['target_tokens_per_second']:,.0f}"),
+        ("target tokens/s", f"{figures['target_tokens_per_second']:,.0f}"),
         (
             "TFLOP/s",
-            f"{found['teraflops_per_second']:.3g} of "
-            f"{found['ceiling_teraflops_per_second']:.3g}, "
-            f"{found['share_of_ceiling']:.0%}",
+            f"{figures['teraflops_per_second']:.3g} of "
+            f"{figures['ceiling_teraflops_per_second']:.3g}, "
+            f"{figures['share_of_ceiling']:.0%}",
         ),
         (
             "memory, peak (planned)",
-            f"{found['peak_gigabytes']:.2f} GB ({found['planned_gigabytes']:.2f})",
+            f"{figures['peak_gigabytes']:.2f} GB ({figures['planned_gigabytes']:.2f})",
         ),
-        ("loss per token", " ".join(f"{loss:.4f}" for loss in found["losses"])),
+        ("loss per token", " ".join(f"{loss:.4f}" for loss in figures["losses"])),
     ]
     for part in ("kinds_ms", "kernels_ms"):
-        for name, took in found.get("profile", {}).get(part, {}).items():
-            rows.append((f"{part}: {name[:60]}", f"{took:.3f} ms"))
+        for name, milliseconds in figures.get("profile", {}).get(part, {}).items():
+            rows.append((f"{part}: {name[:60]}", f"{milliseconds:.3f} ms"))
     lines = ["| | |", "| --- | --- |", *(f"| {name} | {text} |" for name, text in rows)]
     return "\n".join(lines)
 

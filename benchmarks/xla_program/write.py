@@ -1,13 +1,13 @@
-"""Writes the training step as one StableHLO program that any XLA device can run.
+"""Training step written as one StableHLO program that any XLA device can run.
 
     python -m benchmarks.xla_program.write --config=base --precision=bfloat16 \\
         --rows=390 --length=64 --out=DIR
 
-TensorFlow, on the CPU, only traces the step: forward, chunked loss, gradients, Adam
-and the dropout keys, the code that `t2t_keras.train` runs. What comes out is a pure
-function: batch, weights, moments and counts in; sums and their next values out.
-`benchmarks.xla_program.run` runs it. `--initial_values` writes the weights too; else
-the runner draws some of the same mean and deviation on the device.
+TensorFlow on the CPU only traces the step that `t2t_keras.train` runs: forward pass,
+chunked loss, gradients, Adam and the dropout keys. The result is a pure function. It
+takes the batch, weights, moments and counts, and returns sums and the next values of
+the variables. `benchmarks.xla_program.run` runs it. `--initial_values` also writes the
+weights. Without it, the runner draws values with the same mean and deviation.
 """
 
 import argparse
@@ -22,10 +22,10 @@ import tensorflow as tf
 from benchmarks.product_step import (
     CONFIGS,
     ProductStep,
-    flops_of,
-    made_up_batch,
-    named_config,
-    product_step,
+    build_product_step,
+    count_update_flops,
+    load_config,
+    make_synthetic_batch,
 )
 from benchmarks.xla_program.manifest import (
     BATCH_FILE,
@@ -37,15 +37,15 @@ from benchmarks.xla_program.manifest import (
 )
 from benchmarks.xla_program.program_text import (
     TensorType,
+    compute_constants,
+    find_replaced_arguments,
     largest_literal,
     main_types,
-    replaced_arguments,
-    with_computed_constants,
 )
 from t2t_keras.training.step import shard_batch
-from t2t_keras.typing import Batch
+from t2t_keras.typing import DECODER_TARGET_TOKENS, ENCODER_INPUT_TOKENS, Batch
 
-# A constant that grows with batch or vocabulary would be compiled in, and is a fault.
+# Limit of characters; a constant that grows with batch or vocabulary is an error.
 LARGEST_LITERAL = 64 * 1024
 SUMS = ("loss_sum", "log_loss_sum", "token_count", "gradient_norm")
 
@@ -59,32 +59,34 @@ def main(argv: Sequence[str] | None = None) -> None:
         "--precision", choices=("float32", "bfloat16"), default="float32"
     )
     parser.add_argument("--rows", type=int, default=64)
-    parser.add_argument("--length", type=int, default=32, help="Of the source.")
-    parser.add_argument("--target_length", type=int, help="The source's if not given.")
+    parser.add_argument("--length", type=int, default=32, help="Tokens per source.")
+    parser.add_argument(
+        "--target_length", type=int, help="Tokens per target. Default: --length."
+    )
     parser.add_argument("--initial_values", action="store_true")
     parser.add_argument("--out", type=Path, required=True)
-    given = parser.parse_args(argv)
-    config = named_config(given.config, precision=given.precision)
-    step = product_step(config, config.data.vocabulary_size)
-    batch = made_up_batch(
+    args = parser.parse_args(argv)
+    config = load_config(args.config, precision=args.precision)
+    step = build_product_step(config, config.data.vocabulary_size)
+    batch = make_synthetic_batch(
         config.data.vocabulary_size,
-        given.rows,
-        given.length,
-        given.target_length or given.length,
+        args.rows,
+        args.length,
+        args.target_length or args.length,
     )
     manifest = write_program(
         step,
         batch,
-        given.out,
-        config=given.config,
-        precision=given.precision,
-        initial_values=given.initial_values,
+        args.out,
+        config=args.config,
+        precision=args.precision,
+        initial_values=args.initial_values,
     )
     print(
-        f"{given.out}: {len(manifest.arguments)} arguments, "
+        f"{args.out}: {len(manifest.arguments)} arguments, "
         f"{len(manifest.results)} results, "
         f"{manifest.flops_per_step / 1e12:.3g} TFLOP a step, "
-        f"{(given.out / PROGRAM_FILE).stat().st_size / 1e6:.1f} MB of text"
+        f"{(args.out / PROGRAM_FILE).stat().st_size / 1e6:.1f} MB of text"
     )
 
 
@@ -97,21 +99,21 @@ def write_program(
     precision: str,
     initial_values: bool,
 ) -> Manifest:
-    """Writes program, manifest, batch and maybe initial values into a folder.
+    """Writes program, manifest, batch and optional initial values into a folder.
 
     Args:
-        step: Whose next update is the first the program makes.
+        step: Step whose next update is the first update of the program.
         batch: Features [B, L].
-        folder: Made if it is not there.
-        config: What the settings are called.
-        precision: Of the settings.
+        folder: Output folder, created if it does not exist.
+        config: Name of the settings.
+        precision: Precision in the settings.
         initial_values: Whether to write the weights, moments and counts.
 
     Raises:
-        RuntimeError: If the program is not what the manifest would say of it.
+        RuntimeError: If the program does not agree with its manifest.
     """
     shard = shard_batch(batch, replica=0, num_local=1)
-    text, variables = traced_program(step, shard)
+    text, variables = trace_program(step, shard)
     features = [
         Argument(name, shard[name].shape, str(shard[name].dtype), is_state=False)
         for name in sorted(shard)
@@ -120,15 +122,15 @@ def write_program(
     arguments = (*features, *(_state(name, value) for name, value in values.items()))
     results = _results(text, arguments)
     _check(text, arguments, results)
-    rows, source_length = batch["encoder_input_tokens"].shape
+    rows, source_length = batch[ENCODER_INPUT_TOKENS].shape
     manifest = Manifest(
         config=config,
         precision=precision,
         rows=rows,
         source_length=source_length,
-        target_length=batch["decoder_target_tokens"].shape[1],
+        target_length=batch[DECODER_TARGET_TOKENS].shape[1],
         sizes=step.model.sizes,
-        flops_per_step=flops_of(step, batch),
+        flops_per_step=count_update_flops(step, batch),
         commit=_commit(),
         tensorflow=tf.__version__,
         arguments=arguments,
@@ -143,20 +145,20 @@ def write_program(
     return manifest
 
 
-def traced_program(step: ProductStep, shard: Batch) -> tuple[str, list[Any]]:
+def trace_program(step: ProductStep, shard: Batch) -> tuple[str, list[Any]]:
     """Returns a step's StableHLO and the variables behind its arguments, in order.
 
-    Its arguments are the features of `shard` by name, then those variables; its
-    results are `SUMS`, then next values of variables.
+    Its arguments are the features of `shard` in the order of their names, then these
+    variables. Its results are `SUMS`, then the next values of variables.
 
     Raises:
-        RuntimeError: If it rests on anything but model and optimizer.
+        RuntimeError: If the step uses variables of neither model nor optimizer.
     """
     names = sorted(shard)
 
     def update(*features: Any) -> list[Any]:
         sums = step.stepper.train_replica(dict(zip(names, features, strict=True)))
-        # Nothing constant: XLA would leave it out of the results.
+        # No constants: XLA would leave them out of the results.
         return [*sums.losses, sums.gradient_norm]
 
     specs = [tf.TensorSpec(shard[name].shape, shard[name].dtype) for name in names]
@@ -164,17 +166,17 @@ def traced_program(step: ProductStep, shard: Batch) -> tuple[str, list[Any]]:
     text = traced.experimental_get_compiler_ir(*specs)(
         stage="stablehlo", platform_name="CPU"
     )
-    text = with_computed_constants(text)
+    text = compute_constants(text)
     known = {
         id(variable.value.handle): variable
         for variable in (*step.model.variables, *step.optimizer.variables)
     }
     captured = traced.get_concrete_function(*specs).captured_inputs
-    strangers = [tensor for tensor in captured if id(tensor) not in known]
-    if strangers:
+    unknown = [tensor for tensor in captured if id(tensor) not in known]
+    if unknown:
         raise RuntimeError(
             "A step must rest on variables of its model and its optimizer alone. It "
-            f"captured: {strangers}"
+            f"captured: {unknown}"
         )
     return text, [known[id(tensor)] for tensor in captured]
 
@@ -191,20 +193,20 @@ def _state(name: str, value: np.ndarray) -> Argument:
 
 
 def _results(text: str, arguments: Sequence[Argument]) -> tuple[Result, ...]:
-    """Returns what a text gives: `SUMS`, and by XLA's word the values of variables.
+    """Returns the results: `SUMS`, then those that overwrite variables.
 
     Raises:
-        RuntimeError: If a variable has no next value, or another result has no name.
+        RuntimeError: If a variable has no next value, or a result is unknown.
     """
-    replaced = replaced_arguments(text)
+    replaced = find_replaced_arguments(text)
     states = [place for place, one in enumerate(arguments) if one.is_state]
-    given = range(len(SUMS), len(SUMS) + len(replaced))
-    if sorted(replaced) != list(given) or sorted(replaced.values()) != states:
+    places = range(len(SUMS), len(SUMS) + len(replaced))
+    if sorted(replaced) != list(places) or sorted(replaced.values()) != states:
         raise RuntimeError(
             f"The results behind {SUMS} must be written over arguments {states}, each "
             f"over one. Received: {replaced}"
         )
-    variables = [(replaced[place], arguments[replaced[place]]) for place in given]
+    variables = [(replaced[place], arguments[replaced[place]]) for place in places]
     return (
         *(Result(name, (), "float32") for name in SUMS),
         *(Result(one.name, one.shape, one.dtype, place) for place, one in variables),
@@ -212,14 +214,14 @@ def _results(text: str, arguments: Sequence[Argument]) -> tuple[Result, ...]:
 
 
 def _check(text: str, arguments: Sequence[Argument], results: Sequence[Result]) -> None:
-    """Raises `RuntimeError` if a text takes or gives, or contains, anything else."""
-    for what, stated, found in zip(
+    """Raises `RuntimeError` if types differ or a constant is too large."""
+    for kind, stated, types in zip(
         ("arguments", "results"), (arguments, results), main_types(text), strict=True
     ):
         expected = [TensorType(one.shape, one.dtype) for one in stated]
-        if expected != found:
+        if expected != types:
             raise RuntimeError(
-                f"The program's {what} must be {expected}. Received: {found}"
+                f"The program's {kind} must be {expected}. Received: {types}"
             )
     longest = largest_literal(text)
     if longest > LARGEST_LITERAL:
@@ -230,7 +232,7 @@ def _check(text: str, arguments: Sequence[Argument], results: Sequence[Result]) 
 
 
 def _commit() -> str:
-    """Returns the commit of this checkout, or what is known of it."""
+    """Returns the commit of this checkout, "unknown" without git."""
     command = ["git", "describe", "--always", "--dirty", "--abbrev=7"]
     done = subprocess.run(
         command, capture_output=True, text=True, cwd=CONFIGS, check=False

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.architecture import cycles, modules_of
+from benchmarks.architecture import find_cycles, find_modules
 from tests.architecture.build_faults import build_faults
 from tests.architecture.build_file import Target, read_targets
 from tests.architecture.imports import imports_of
@@ -302,7 +302,7 @@ def test_starlark_that_the_reader_does_not_know_is_refused(
 
 
 def test_no_module_reaches_itself_through_imports() -> None:
-    assert cycles(modules_of(ROOT)) == []
+    assert find_cycles(find_modules(ROOT)) == []
 
 
 def test_layers_need_keras_alone() -> None:

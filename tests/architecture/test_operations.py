@@ -2,7 +2,7 @@
 
 import ast
 
-from benchmarks.architecture import OPERATIONS, modules_of, users
+from benchmarks.architecture import OPERATIONS, find_modules, find_users
 from tests.architecture.tree import ROOT
 
 MODULES = (
@@ -16,11 +16,11 @@ MODULES = (
 
 
 def test_one_module_does_it_and_the_others_call_that() -> None:
-    modules = modules_of(ROOT)
+    modules = find_modules(ROOT)
     assert set(OPERATIONS) == {what for what, _ in MODULES}
     for what, module in MODULES:
         advice = f"only {module} may {what}; call a function there"
-        assert users(modules, OPERATIONS[what]) == [module], advice
+        assert find_users(modules, OPERATIONS[what]) == [module], advice
 
 
 FOUND = (

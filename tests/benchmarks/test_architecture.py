@@ -2,7 +2,13 @@
 
 import pytest
 
-from benchmarks.architecture import OPERATIONS, cycles, modules_of, reached, users
+from benchmarks.architecture import (
+    OPERATIONS,
+    find_cycles,
+    find_modules,
+    find_reachable,
+    find_users,
+)
 
 
 @pytest.fixture
@@ -24,23 +30,23 @@ def modules(tmp_path):
         path = tmp_path / "t2t_keras" / f"{name}.py"
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text)
-    return modules_of(tmp_path)
+    return find_modules(tmp_path)
 
 
 def test_imports_inside_functions_count_where_they_are_asked_for(modules):
-    whole, others = reached("t2t_keras.train", modules, inside_functions=True)
+    whole, others = find_reachable("t2t_keras.train", modules, inside_functions=True)
     short = {name.removeprefix("t2t_keras").lstrip(".") for name in whole}
     assert short == {"train", "runs", "runs.loop", "files.atomic"}
     assert others == {"grpc", "numpy"}
-    start = reached("t2t_keras.train", modules, inside_functions=False)
+    start = find_reachable("t2t_keras.train", modules, inside_functions=False)
     assert start == ({"t2t_keras.train"}, set())
 
 
 def test_a_cycle_is_found_from_both_sides(modules):
     pair = "t2t_keras.files.first", "t2t_keras.files.second"
-    assert cycles(modules) == [" -> ".join(pair), " -> ".join(reversed(pair))]
+    assert find_cycles(modules) == [" -> ".join(pair), " -> ".join(reversed(pair))]
 
 
 def test_modules_that_do_something_are_named(modules):
-    assert users(modules, OPERATIONS["rename files"]) == ["files.atomic"]
-    assert users(modules, OPERATIONS["set signal handlers"]) == []
+    assert find_users(modules, OPERATIONS["rename files"]) == ["files.atomic"]
+    assert find_users(modules, OPERATIONS["set signal handlers"]) == []

@@ -16,11 +16,11 @@ OTHERS = (TimedStep(2.0, 58.0, BatchSize(BatchShape(10, 4, 6), 40, 58), 29e6),)
 
 
 def test_a_pace_is_of_all_seconds() -> None:
-    assert batching.pace(STEPS) == 29 / 2.0
+    assert batching.tokens_per_second(STEPS) == 29 / 2.0
 
 
 def test_real_tokens_are_those_of_both_sides() -> None:
-    assert batching.real_share(STEPS) == 65 / 120
+    assert batching.real_token_fraction(STEPS) == 65 / 120
 
 
 def test_flops_are_shared_by_real_target_tokens() -> None:
@@ -57,7 +57,7 @@ FIRST_STEPS = (
 
 def test_first_steps_are_set_against_the_pace() -> None:
     for figures, expected in FIRST_STEPS:
-        assert expected in batching.with_first_steps(*figures), figures
+        assert expected in batching.compare_with_first_steps(*figures), figures
 
 
 @pytest.mark.slow
@@ -65,13 +65,13 @@ def test_both_ways_train_on_the_product_s_batches(monkeypatch, capsys) -> None:
     small = ModelConfig(num_layers=1, d_model=8, d_ff=12, num_heads=2)
     monkeypatch.setattr(batching, "SMALL", small)
     ways = []
-    original = batching.Way
+    original = batching.StrategyTrial
 
     def kept(*arguments):
         ways.append(original(*arguments))
         return ways[-1]
 
-    monkeypatch.setattr(batching, "Way", kept)
+    monkeypatch.setattr(batching, "StrategyTrial", kept)
     batching.main(
         [
             *("--xla=off", "--pairs=300", "--vocabulary_size=500", "--max_shapes=2"),

@@ -46,8 +46,8 @@ def test_real_lengths_are_spread():
 
 def test_padding_follows_the_end():
     expected = [[5, 6, 1, 0], [7, 1, 0, 0]]
-    assert measured.padded([[5, 6], [7]], 4).tolist() == expected
-    assert measured.padded([[5, 6], [7]]).shape == (2, 3)
+    assert measured.pad_batch([[5, 6], [7]], 4).tolist() == expected
+    assert measured.pad_batch([[5, 6], [7]]).shape == (2, 3)
 
 
 def test_it_counts_the_tokens_of_every_round(monkeypatch, capsys):
@@ -113,7 +113,7 @@ def test_ours_finds_what_ctranslate2_finds(small, monkeypatch, xla):
     export_ours.main()
     sentences = measured.sentences(9)
     expected = by_ctranslate2(small, sentences)
-    with ours.opened(f"{small}/saved", threads=1, at_once=1) as translate:
+    with ours.open_translator(f"{small}/saved", threads=1, at_once=1) as translate:
         found = translate(sentences)
     assert {len(ids) for ids in found} == {measured.LENGTH}
     # Ours has to end at the limit, which can change which hypothesis is the best.
@@ -130,7 +130,7 @@ def test_real_outputs_are_as_long_as_their_sources(small, monkeypatch):
     monkeypatch.setattr("sys.argv", arguments)
     export_ours.main()
     sentences = measured.sentences(7, real_lengths=True)
-    with ours.opened(f"{small}/saved", 1, 1) as translate:
+    with ours.open_translator(f"{small}/saved", 1, 1) as translate:
         found = translate(sentences)
     assert [len(ids) for ids in found] == [len(source) + 1 for source in sentences]
 

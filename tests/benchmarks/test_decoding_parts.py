@@ -21,7 +21,7 @@ def found(monkeypatch):
         found.extend(way() for way in ways)
         return [0.0 for _ in ways]
 
-    monkeypatch.setattr(parts, "milliseconds", run)
+    monkeypatch.setattr(parts, "measure_milliseconds", run)
     return found
 
 
@@ -32,7 +32,7 @@ def test_rounds_go_in_turn(monkeypatch):
     asked = []
     ways = [lambda: asked.append("one"), lambda: asked.append("other")]
     # 100, 3, 1 and 100, 1, 6: what is slow in the first round is not seen.
-    assert parts.milliseconds(ways, rounds=3) == [3000.0, 6000.0]
+    assert parts.measure_milliseconds(ways, rounds=3) == [3000.0, 6000.0]
     assert asked == ["one", "other"] * 3
 
 
@@ -60,27 +60,27 @@ def test_logits_are_the_same_of_a_turned_embedding(found, monkeypatch):
 def test_batches_are_sorted_and_who_stays_is_as_long_as_the_longest(monkeypatch):
     monkeypatch.setattr(parts, "BATCH", 2)
     lengths = [3, 9, 4, 8, 5]
-    assert parts.batches(lengths, False, True) == [[3, 9], [4, 8], [5]]
-    assert parts.batches(lengths, False, False) == [[9, 9], [8, 8], [5]]
-    assert parts.batches(lengths, True, True) == [[9, 8], [5, 4], [3]]
-    assert parts.batches(lengths, True, False) == [[9, 9], [5, 5], [3]]
+    assert parts.make_batches(lengths, False, True) == [[3, 9], [4, 8], [5]]
+    assert parts.make_batches(lengths, False, False) == [[9, 9], [8, 8], [5]]
+    assert parts.make_batches(lengths, True, True) == [[9, 8], [5, 4], [3]]
+    assert parts.make_batches(lengths, True, False) == [[9, 9], [5, 5], [3]]
 
 
 def test_rows_are_counted_by_hand():
     # One hypothesis each at first, then four; who is done leaves after 8 positions.
     three_leave = 3 + 7 * 3 * 4 + 1 * 4
     two_stay = 2 + 2 * 2 * 4
-    assert parts.rows_computed([[[5, 1, 9]], [[3, 3], [5, 1, 9]]]) == [
+    assert parts.count_computed_rows([[[5, 1, 9]], [[3, 3], [5, 1, 9]]]) == [
         three_leave,
         two_stay + three_leave,
     ]
-    assert parts.rows_needed([5, 1, 9]) == (1 + 4 * 4) + 1 + (1 + 8 * 4)
+    assert parts.count_needed_rows([5, 1, 9]) == (1 + 4 * 4) + 1 + (1 + 8 * 4)
 
 
 @pytest.mark.parametrize("leave", [True, False])
 def test_rows_are_those_that_the_model_is_asked_for(leave, monkeypatch):
     lengths = [4, 19, 10, 2]
-    model = write.built(ExperimentConfig(model=TINY), WORDS)
+    model = write.build_model(ExperimentConfig(model=TINY), WORDS)
     asked, decode_step = [], model.decode_step
 
     def counted(tokens, *inputs, **settings):
@@ -88,10 +88,12 @@ def test_rows_are_those_that_the_model_is_asked_for(leave, monkeypatch):
         return decode_step(tokens, *inputs, **settings)
 
     monkeypatch.setattr(model, "decode_step", counted)
-    source = tf.constant(measured.padded([[3] * (length - 1) for length in lengths]))
+    source = tf.constant(measured.pad_batch([[3] * (length - 1) for length in lengths]))
     result = search_translations(model, source, parts.SETTINGS, 0, growing=leave)
     assert result.lengths[:, 0].numpy().tolist() == lengths
-    assert parts.rows_computed([parts.batches(lengths, False, leave)]) == [sum(asked)]
+    assert parts.count_computed_rows([parts.make_batches(lengths, False, leave)]) == [
+        sum(asked)
+    ]
 
 
 @pytest.mark.slow
@@ -114,9 +116,9 @@ def test_the_table_says_what_is_computed_for_nothing(monkeypatch, capsys):
     monkeypatch.setattr(parts, "attention_costs", lambda *_: [1.0, 2.0, 3.0, 4.0])
     monkeypatch.setattr(parts, "logits_times", lambda *_: [1.5, 2.5, 3.5])
     monkeypatch.setattr(parts, "search_times", lambda *_: [1234.5] * 4)
-    monkeypatch.setattr(parts, "rows_needed", len)
+    monkeypatch.setattr(parts, "count_needed_rows", len)
     monkeypatch.setattr(
-        parts, "rows_computed", lambda all_: [33 + sum(map(len, x)) for x in all_]
+        parts, "count_computed_rows", lambda all_: [33 + sum(map(len, x)) for x in all_]
     )
     parts.main()
     lines = capsys.readouterr().out.splitlines()

@@ -43,7 +43,7 @@ def test_it_measures_records_of_any_size(capsys):
 
 
 def test_lengths_are_like_wmt14s():
-    lengths = input_pipeline.made_up_lengths(50_000)
+    lengths = input_pipeline.sample_lengths(50_000)
     np.testing.assert_allclose(lengths.mean(axis=0), 30, rtol=0.1)
     assert lengths.min() >= 2
     assert lengths.max() <= 256

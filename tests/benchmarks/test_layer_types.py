@@ -10,8 +10,12 @@ import numpy as np
 import pytest
 
 from benchmarks.layer_types import memory, run
-from benchmarks.layer_types.fitting import fitted_exponent
-from benchmarks.layer_types.graphs import flops_of, graph_of, products_in_turn
+from benchmarks.layer_types.fitting import fit_exponent
+from benchmarks.layer_types.graphs import (
+    count_flops,
+    count_sequential_products,
+    trace_graph,
+)
 from benchmarks.layer_types.layers import (
     KERNEL,
     NEIGHBORHOOD,
@@ -42,12 +46,12 @@ ALONE, WITH = "self-attention", "self-attention with projections"
 def test_an_exponent_is_recovered() -> None:
     sizes = [64, 128, 300, 4096]
     for power in (0.0, 1.0, 2.0, 1.37):
-        exact = fitted_exponent(sizes, [5e-7 * size**power for size in sizes])
+        exact = fit_exponent(sizes, [5e-7 * size**power for size in sizes])
         assert exact.value == pytest.approx(power, abs=1e-12), power
         assert exact.error == pytest.approx(0, abs=1e-12), power
         assert (exact.smallest, exact.largest) == (64, 4096), power
         # What comes on top of every call makes it look smaller.
-        over = fitted_exponent(sizes, [5e-7 * size**power + 1e-3 for size in sizes])
+        over = fit_exponent(sizes, [5e-7 * size**power + 1e-3 for size in sizes])
         assert over.value <= exact.value + 1e-12, power
 
 
@@ -56,7 +60,7 @@ def test_the_standard_error_is_that_of_the_slope() -> None:
     rng = np.random.default_rng(7)
     sizes = [64, 128, 256, 512, 1024, 2048]
     fits = [
-        fitted_exponent(sizes, [n**1.5 * np.exp(0.05 * rng.normal()) for n in sizes])
+        fit_exponent(sizes, [n**1.5 * np.exp(0.05 * rng.normal()) for n in sizes])
         for _ in range(400)
     ]
     spread = np.std([fit.value for fit in fits])
@@ -67,11 +71,11 @@ def test_the_standard_error_is_that_of_the_slope() -> None:
 
 
 def test_two_points_have_a_slope_and_no_error_and_one_has_none() -> None:
-    assert fitted_exponent([2, 8], [3.0, 12.0]).value == pytest.approx(1)
-    assert math.isnan(fitted_exponent([2, 8], [3.0, 12.0]).error)
+    assert fit_exponent([2, 8], [3.0, 12.0]).value == pytest.approx(1)
+    assert math.isnan(fit_exponent([2, 8], [3.0, 12.0]).error)
     for sizes, costs in (([4], [1.0]), ([4, 4], [1.0, 2.0]), ([4, 8], [1.0, 0.0])):
         with pytest.raises(ValueError, match="two sizes or more"):
-            fitted_exponent(sizes, costs)
+            fit_exponent(sizes, costs)
 
 
 def by_name(name: str, unrolled: bool = False) -> LayerType:
@@ -85,8 +89,8 @@ def test_flops_are_those_of_the_graph(layer: LayerType) -> None:
     for length, width in ((9, 64), (72, 128), (27, 24)):
         if layer.name in ("LSTM", "GRU"):
             length = 9  # a graph without a loop has a node for each step
-        graph = graph_of(layer.build(width), length, width)
-        assert layer.flops(length, width) == flops_of(graph), (length, width)
+        graph = trace_graph(layer.build(width), length, width)
+        assert layer.flops(length, width) == count_flops(graph), (length, width)
 
 
 def test_flops_worked_out_by_hand() -> None:
@@ -106,9 +110,10 @@ def test_flops_worked_out_by_hand() -> None:
 def test_only_recurrent_layers_wait_from_step_to_step() -> None:
     for layer in layer_types(unrolled=True):
         few, more = (
-            products_in_turn(graph_of(layer.build(64), length, 64)) for length in (4, 7)
+            count_sequential_products(trace_graph(layer.build(64), length, 64))
+            for length in (4, 7)
         )
-        wider = products_in_turn(graph_of(layer.build(128), 4, 128))
+        wider = count_sequential_products(trace_graph(layer.build(128), 4, 128))
         assert wider == few
         if layer.name in ("LSTM", "GRU"):
             # Every step multiplies the state that the one before has made.
@@ -228,7 +233,7 @@ def test_what_is_kept_was_counted_so_over_lengths_and_widths() -> None:
         assert counts == [8, 16, 32, 32, 32] or counts == [counts[0]] * 5
         assert (counts[0] == 8) == (name in ("LSTM", "GRU"))
     # Counted anew, of what is quick to build.
-    found = run.in_turn("k = 3", [8, 16, 32], [64, 128, 256])
+    found = run.count_all_sequential_products("k = 3", [8, 16, 32], [64, 128, 256])
     assert sizes_table(found) == [row for row in rows if "k = 3" in row["layer"]]
 
 
@@ -237,7 +242,7 @@ def test_it_measures_and_writes_all_it_found(monkeypatch, tmp_path, capsys) -> N
     def made_up_bytes(layer: str, rows: int, sizes: list) -> list[int]:
         return [rows * n * d for n, d in sizes]
 
-    monkeypatch.setattr(run, "measured_bytes", made_up_bytes)
+    monkeypatch.setattr(run, "measure_bytes", made_up_bytes)
     sizes = ["--lengths=8,16", "--width=16", "--widths=16,32", "--length=8"]
     few = ["--rounds=1", "--fitted=2", "--unrolled_lengths=3,4", "--path_lengths=4"]
     few.append("--unrolled_widths=8,16")
@@ -264,12 +269,12 @@ def test_it_measures_and_writes_all_it_found(monkeypatch, tmp_path, capsys) -> N
 @pytest.mark.slow
 def test_peak_memory_is_that_of_what_attention_holds() -> None:
     rows, length = 2, 2048
-    few, many = memory.measured_bytes(ALONE, rows, [(length, 64), (2 * length, 64)])
+    few, many = memory.measure_bytes(ALONE, rows, [(length, 64), (2 * length, 64)])
     scores = 4 * rows * length * length
     # Scores, weights, and their gradients: some copies, and none of a whole graph.
     assert 2 * scores < few < 12 * scores
     assert 3 < many / few < 5
-    (restricted,) = memory.measured_bytes(
+    (restricted,) = memory.measure_bytes(
         f"restricted, r = {NEIGHBORHOOD}", rows, [(2 * length, 64)]
     )
     assert restricted < many / 5

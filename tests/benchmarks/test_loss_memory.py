@@ -44,7 +44,7 @@ SMALL = ExperimentConfig(
 @pytest.mark.slow
 def test_the_step_sees_the_same_losses_and_gradients_in_every_way() -> None:
     assert set(WAYS) == set(one_way.LOSSES)
-    found = {way: step.measured(way, SMALL, 50, 64, steps=1) for way in WAYS}
+    found = {way: step.measure_with_loss(way, SMALL, 50, 64, steps=1) for way in WAYS}
     check_same(found)
     for figures in found.values():
         assert len(set(figures["losses"])) == 2  # the weights have changed
@@ -63,4 +63,4 @@ def test_a_loss_that_the_step_does_not_call_is_noticed(monkeypatch) -> None:
 
     monkeypatch.setattr(update.ReplicaUpdate, "_forward", another)
     with pytest.raises(SystemExit, match="must call label_smoothed_cross_entropy"):
-        step.measured("one_hot", SMALL, 50, 64, steps=1)
+        step.measure_with_loss("one_hot", SMALL, 50, 64, steps=1)

@@ -3,7 +3,7 @@
 import pytest
 
 from benchmarks import scaling
-from benchmarks.product_step import made_up_batch, named_config
+from benchmarks.product_step import load_config, make_synthetic_batch
 from benchmarks.scaling import Cost, Point
 from t2t_keras.errors import UserError
 
@@ -15,8 +15,8 @@ def test_a_row_divides_by_tokens_and_by_flops() -> None:
 
 
 def test_the_size_of_a_batch_is_its_tokens() -> None:
-    assert scaling.size_of("batch tokens", Point(rows=3, length=7)) == 21
-    assert scaling.size_of("length", Point(rows=3, length=7)) == 7
+    assert scaling.axis_size("batch tokens", Point(rows=3, length=7)) == 21
+    assert scaling.axis_size("length", Point(rows=3, length=7)) == 7
 
 
 def test_a_sentence_parts_what_is_counted_from_what_is_not() -> None:
@@ -31,7 +31,7 @@ def test_a_sentence_parts_what_is_counted_from_what_is_not() -> None:
 
 def test_all_axes_pass_through_one_model_and_vary_one_size() -> None:
     for name, points, _ in scaling.AXES:
-        sizes = [scaling.size_of(name, point) for point in points]
+        sizes = [scaling.axis_size(name, point) for point in points]
         assert sizes == sorted(set(sizes))
         assert Point() in points, name
         for field in {"layers", "width"} - {name}:
@@ -59,7 +59,9 @@ def test_it_measures(monkeypatch, capsys) -> None:
 
 
 def test_a_made_up_batch_shifts_its_targets() -> None:
-    batch = made_up_batch(vocabulary_size=30, rows=4, source_length=3, target_length=6)
+    batch = make_synthetic_batch(
+        vocabulary_size=30, rows=4, source_length=3, target_length=6
+    )
     target, shifted = batch["decoder_target_tokens"], batch["decoder_input_tokens"]
     assert batch["encoder_input_tokens"].shape == (4, 3)
     assert (shifted[:, 0] == 0).all()
@@ -68,7 +70,7 @@ def test_a_made_up_batch_shifts_its_targets() -> None:
 
 
 def test_a_named_config_is_a_flagfile_with_other_training() -> None:
-    config = named_config("big", precision="bfloat16")
+    config = load_config("big", precision="bfloat16")
     assert (config.model.d_model, config.training.precision) == (1024, "bfloat16")
     with pytest.raises(UserError, match="nosuch"):
-        named_config("nosuch")
+        load_config("nosuch")

@@ -6,14 +6,14 @@ import re
 import numpy as np
 import pytest
 
-from benchmarks.product_step import made_up_batch, product_step
+from benchmarks.product_step import build_product_step, make_synthetic_batch
 from benchmarks.xla_program import write
 from benchmarks.xla_program.manifest import load_manifest
 from benchmarks.xla_program.program_text import (
+    compute_constants,
+    find_replaced_arguments,
     largest_literal,
     main_types,
-    replaced_arguments,
-    with_computed_constants,
 )
 from t2t_keras.settings.config import ExperimentConfig, ModelConfig, TrainingConfig
 from t2t_keras.training.step import shard_batch
@@ -31,11 +31,11 @@ def written(request, tmp_path_factory):
     """A step, the folder of its program, and the program's text."""
     training = TrainingConfig(precision=request.param)
     config = ExperimentConfig(model=MODEL, training=training)
-    step = product_step(config, VOCABULARY)
+    step = build_product_step(config, VOCABULARY)
     folder = tmp_path_factory.mktemp(request.param)
     write.write_program(
         step,
-        made_up_batch(VOCABULARY, ROWS, SOURCE, TARGET),
+        make_synthetic_batch(VOCABULARY, ROWS, SOURCE, TARGET),
         folder,
         config="small",
         precision=request.param,
@@ -126,10 +126,12 @@ def test_a_program_of_another_format_is_refused(written, tmp_path) -> None:
 
 
 def test_a_step_that_rests_on_other_variables_is_refused() -> None:
-    step, other = (product_step(ExperimentConfig(model=MODEL), 50) for _ in range(2))
-    shard = shard_batch(made_up_batch(50, ROWS, SOURCE, TARGET), 0, 1)
+    step, other = (
+        build_product_step(ExperimentConfig(model=MODEL), 50) for _ in range(2)
+    )
+    shard = shard_batch(make_synthetic_batch(50, ROWS, SOURCE, TARGET), 0, 1)
     with pytest.raises(RuntimeError, match="of its model and its optimizer alone"):
-        write.traced_program(step._replace(optimizer=other.optimizer), shard)
+        write.trace_program(step._replace(optimizer=other.optimizer), shard)
 
 
 PROGRAM = """module @m attributes {mhlo.input_output_alias = [{alias = {kind = \
@@ -150,7 +152,7 @@ def test_the_types_of_main_are_read_off_the_text() -> None:
     arguments, results = main_types(PROGRAM)
     assert arguments == [((2, 13), "int32"), ((), "bfloat16")]
     assert results == [((), "bfloat16"), ((4,), "uint32")]
-    assert replaced_arguments(PROGRAM) == {0: 1}
+    assert find_replaced_arguments(PROGRAM) == {0: 1}
 
 
 def test_a_text_without_main_is_refused() -> None:
@@ -161,7 +163,7 @@ def test_a_text_without_main_is_refused() -> None:
 
 
 def test_only_numbers_in_a_row_are_counted() -> None:
-    text = with_computed_constants(PROGRAM)
+    text = compute_constants(PROGRAM)
     assert "%c = stablehlo.iota dim = 1 : tensor<1x3xi32>\n" in text
     unchanged = PROGRAM.splitlines()[-4:]
     assert text.splitlines()[-4:] == unchanged
@@ -176,7 +178,7 @@ def test_only_triangles_are_compared() -> None:
         )
 
     causal = np.tri(11, dtype=bool)[None]
-    lines = with_computed_constants(constant(causal)).splitlines()
+    lines = compute_constants(constant(causal)).splitlines()
     assert lines == [
         "%c_4_row = stablehlo.iota dim = 1 : tensor<1x11x11xi32>",
         "%c_4_column = stablehlo.iota dim = 2 : tensor<1x11x11xi32>",
@@ -191,8 +193,8 @@ def test_only_triangles_are_compared() -> None:
         ~causal,
         np.tile(causal, (2, 1, 1)),
     ):
-        assert with_computed_constants(constant(other)) == constant(other)
-    assert with_computed_constants(constant(causal[0, 5])) == constant(causal[0, 5])
+        assert compute_constants(constant(other)) == constant(other)
+    assert compute_constants(constant(causal[0, 5])) == constant(causal[0, 5])
 
 
 def test_literals_are_measured() -> None:
@@ -204,9 +206,9 @@ def test_literals_are_measured() -> None:
 
 def _written_as(text: str, monkeypatch, folder) -> None:
     """Writes a program without variables, whose text is not that of the step."""
-    step = product_step(ExperimentConfig(model=MODEL), 50)
-    batch = made_up_batch(50, ROWS, SOURCE, TARGET)
-    monkeypatch.setattr(write, "traced_program", lambda *_: (text, []))
+    step = build_product_step(ExperimentConfig(model=MODEL), 50)
+    batch = make_synthetic_batch(50, ROWS, SOURCE, TARGET)
+    monkeypatch.setattr(write, "trace_program", lambda *_: (text, []))
     write.write_program(
         step, batch, folder, config="x", precision="float32", initial_values=False
     )
