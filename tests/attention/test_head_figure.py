@@ -7,7 +7,7 @@ import numpy as np
 from t2t_keras.attention.drawing import save_figure
 from t2t_keras.attention.head_figure import SHOWN, head_figure
 from t2t_keras.attention.head_table import name_head
-from tests.attention.made_up import H, R
+from tests.attention.random_maps import H, R
 from tests.attention.test_head_table import measure_heads
 
 

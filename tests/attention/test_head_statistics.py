@@ -7,7 +7,7 @@ import pytest
 
 from t2t_keras.attention.head_statistics import LONG, NEAR, HeadSums
 from t2t_keras.runs.sentence_maps import SentenceMaps, sentence_maps
-from tests.attention.made_up import HOSTILE, SOURCE, TARGET, H, R, made_up
+from tests.attention.random_maps import HOSTILE, SOURCE, TARGET, H, R, random_maps
 
 MARKS = (".", "-->", "▁|", "▁`", "▁%", "▁...")
 LONG_SOURCE = (*(f"▁w{number}" for number in range(9)), "▁...", ".", "</s>")
@@ -63,8 +63,8 @@ def slow_facts(
 @pytest.mark.parametrize("neighborhood", [None, 5])
 def test_all_figures_are_the_slow_loop_s(neighborhood) -> None:
     sentences = [
-        made_up(SOURCE, TARGET, seed=1),
-        made_up(LONG_SOURCE, (*TARGET, *LONG_SOURCE), seed=2),
+        random_maps(SOURCE, TARGET, seed=1),
+        random_maps(LONG_SOURCE, (*TARGET, *LONG_SOURCE), seed=2),
     ]
     sums = HeadSums(neighborhood)
     for maps in sentences:
@@ -86,7 +86,9 @@ def test_all_figures_are_the_slow_loop_s(neighborhood) -> None:
 
 
 def test_the_order_of_sentences_does_not_matter() -> None:
-    sentences = [made_up(seed=seed) for seed in range(3)] + [made_up(HOSTILE, HOSTILE)]
+    sentences = [random_maps(seed=seed) for seed in range(3)] + [
+        random_maps(HOSTILE, HOSTILE)
+    ]
     forth, back = HeadSums(), HeadSums()
     for maps in sentences:
         forth.add(maps)

@@ -8,7 +8,7 @@ import pytest
 
 from t2t_keras.attention.head_statistics import HeadStatistics, HeadSums
 from t2t_keras.attention.head_table import COLUMNS, as_markdown, as_tsv, name_head
-from tests.attention.made_up import made_up
+from tests.attention.random_maps import random_maps
 
 NOTHING = HeadStatistics(
     *("encoder", 1, 1), *[0.0] * 8, distance=3.0, entropy=1.0, evenness=0.3, largest=0.6
@@ -18,7 +18,7 @@ NOTHING = HeadStatistics(
 def measure_heads() -> list[HeadStatistics]:
     sums = HeadSums()
     for seed in (1, 2):
-        sums.add(made_up(seed=seed))
+        sums.add(random_maps(seed=seed))
     return sums.means()
 
 

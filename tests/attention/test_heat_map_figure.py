@@ -6,7 +6,7 @@ import pytest
 from t2t_keras.attention.drawing import save_figure
 from t2t_keras.attention.heat_map_figure import MOST_NAMED, heat_map_figure
 from t2t_keras.errors import UserError
-from tests.attention.made_up import HOSTILE, H, R, made_up
+from tests.attention.random_maps import HOSTILE, H, R, random_maps
 
 
 def read_fields(figure) -> dict[str, np.ndarray]:
@@ -20,7 +20,7 @@ def read_fields(figure) -> dict[str, np.ndarray]:
 
 def test_a_field_for_each_head_of_each_layer() -> None:
     for kind in ("encoder", "decoder", "memory"):
-        attention = getattr(made_up(), kind)
+        attention = getattr(random_maps(), kind)
         fields = read_fields(heat_map_figure(attention))
         assert len(fields) == R * H, kind
         for r in range(R):
@@ -31,7 +31,7 @@ def test_a_field_for_each_head_of_each_layer() -> None:
 
 
 def test_one_layer_and_all_fields_have_one_scale() -> None:
-    attention = made_up(heads=5).encoder
+    attention = random_maps(heads=5).encoder
     figure = heat_map_figure(attention, 2, title="Title")
     fields = read_fields(figure)
     assert list(fields) == [f"layer 2, head {h}" for h in range(1, 6)]
@@ -43,7 +43,7 @@ def test_one_layer_and_all_fields_have_one_scale() -> None:
 
 
 def test_queries_are_named_on_the_left_and_keys_below() -> None:
-    attention = made_up().memory
+    attention = random_maps().memory
     axes = [each for each in heat_map_figure(attention).axes if each.images]
     # Rows of H fields: the first of each row, and all of the last row.
     for number, each in enumerate(axes):
@@ -54,7 +54,7 @@ def test_queries_are_named_on_the_left_and_keys_below() -> None:
 
 
 def test_the_first_query_is_on_top() -> None:
-    axes = heat_map_figure(made_up().memory).axes[0]
+    axes = heat_map_figure(random_maps().memory).axes[0]
     bottom, top = axes.get_ylim()
     assert bottom > top
     assert axes.get_xlim()[0] < axes.get_xlim()[1]
@@ -62,18 +62,18 @@ def test_the_first_query_is_on_top() -> None:
 
 def test_too_many_tokens_are_not_named() -> None:
     words = tuple(f"▁w{number}" for number in range(MOST_NAMED + 1))
-    figure = heat_map_figure(made_up(words, words).encoder)
+    figure = heat_map_figure(random_maps(words, words).encoder)
     assert all(len(each.get_xticklabels()) == 0 for each in figure.axes if each.images)
 
 
 @pytest.mark.parametrize("form", ["svg", "png"])
 def test_hostile_tokens_are_drawn(tmp_path, form) -> None:
     path = tmp_path / f"a.{form}"
-    save_figure(heat_map_figure(made_up(HOSTILE, HOSTILE).decoder), path)
+    save_figure(heat_map_figure(random_maps(HOSTILE, HOSTILE).decoder), path)
     if form == "svg":
         assert ">▁$x^2$</text>" in path.read_text()
 
 
 def test_a_layer_that_is_not_there() -> None:
     with pytest.raises(UserError, match="There is no layer 9"):
-        heat_map_figure(made_up().encoder, 9)
+        heat_map_figure(random_maps().encoder, 9)

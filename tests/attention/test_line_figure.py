@@ -17,7 +17,7 @@ from t2t_keras.attention.line_figure import FAINTEST, line_figure
 from t2t_keras.attention.palette import head_color
 from t2t_keras.attention.words import merge_words
 from t2t_keras.errors import UserError
-from tests.attention.made_up import HOSTILE, H, made_up
+from tests.attention.random_maps import HOSTILE, H, random_maps
 
 
 def read_heights(figure: Figure, side: str) -> dict[int, float]:
@@ -62,7 +62,7 @@ def test_each_line_is_as_strong_as_its_weight() -> None:
     choices = ((1, None), (2, [3, 1]))
     for row in itertools.product(("encoder", "decoder", "memory"), choices):
         kind, (layer, heads) = row
-        attention = getattr(made_up(), kind)
+        attention = getattr(random_maps(), kind)
         found = drawn_lines(line_figure(attention, layer, heads))
         expected = expected_lines(
             attention.weights[layer - 1],
@@ -76,7 +76,7 @@ def test_each_line_is_as_strong_as_its_weight() -> None:
 
 
 def test_one_word_s_lines_and_boxes() -> None:
-    attention = merge_words(made_up().memory)
+    attention = merge_words(random_maps().memory)
     figure = line_figure(attention, 1, [1, 3], words=["Äpfel"])
     row = attention.queries.index("Äpfel")
     weights_HQC = attention.weights[0]
@@ -103,20 +103,20 @@ def test_one_word_s_lines_and_boxes() -> None:
 
 
 def test_a_subword_is_named_with_or_without_its_space() -> None:
-    attention = made_up().encoder
+    attention = random_maps().encoder
     for word in ("▁app", "app"):
         lines = drawn_lines(line_figure(attention, 1, words=[word]))
         assert {query for _, query, _ in lines} == {1}
 
 
 def test_a_word_that_stands_there_twice_has_all_its_lines() -> None:
-    attention = made_up(("▁a", "▁b", "▁a", "</s>")).encoder
+    attention = random_maps(("▁a", "▁b", "▁a", "</s>")).encoder
     lines = drawn_lines(line_figure(attention, 2, words=["a", "b", "a"]))
     assert {query for _, query, _ in lines} == {0, 1, 2}
 
 
 def test_words_stand_in_order_on_both_sides() -> None:
-    attention = made_up().memory
+    attention = random_maps().memory
     texts = {
         text.get_gid(): text.get_text()
         for text in line_figure(attention, 1).axes[0].texts
@@ -129,7 +129,7 @@ def test_words_stand_in_order_on_both_sides() -> None:
 
 
 def test_the_svg_says_the_same(tmp_path) -> None:
-    attention = made_up().encoder
+    attention = random_maps().encoder
     path = tmp_path / "lines.svg"
     save_figure(line_figure(attention, 2, [2], title="Title"), path)
     root = ElementTree.parse(path).getroot()
@@ -154,7 +154,7 @@ def test_the_svg_says_the_same(tmp_path) -> None:
 @pytest.mark.parametrize("form", ["svg", "png"])
 def test_hostile_words_are_drawn(tmp_path, form) -> None:
     path = tmp_path / f"lines.{form}"
-    figure = line_figure(made_up(HOSTILE, HOSTILE).encoder, 1, title="$x$")
+    figure = line_figure(random_maps(HOSTILE, HOSTILE).encoder, 1, title="$x$")
     save_figure(figure, path)
     if form == "svg":
         texts = ElementTree.parse(path).getroot().itertext()
@@ -163,7 +163,7 @@ def test_hostile_words_are_drawn(tmp_path, form) -> None:
 
 def test_a_hundred_words() -> None:
     words = tuple(f"▁w{number}" for number in range(100))
-    figure = line_figure(made_up(words, words).encoder, 1)
+    figure = line_figure(random_maps(words, words).encoder, 1)
     assert len(read_heights(figure, "query")) == 100
     assert figure.get_figheight() > 20
 
@@ -181,10 +181,10 @@ def test_a_hundred_words() -> None:
 )
 def test_what_is_not_there_is_named(arguments, message) -> None:
     with pytest.raises(UserError, match=re.escape(message)):
-        line_figure(made_up().encoder, **arguments)
+        line_figure(random_maps().encoder, **arguments)
 
 
 def test_pyplot_is_left_alone(monkeypatch, tmp_path) -> None:
     # None makes an import of it fail.
     monkeypatch.setitem(sys.modules, "matplotlib.pyplot", None)
-    save_figure(line_figure(made_up().encoder, 1), tmp_path / "a.png")
+    save_figure(line_figure(random_maps().encoder, 1), tmp_path / "a.png")

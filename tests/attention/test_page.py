@@ -14,7 +14,7 @@ from t2t_keras.attention.palette import head_color
 from t2t_keras.attention.words import merge_sentence_words
 from t2t_keras.runs.sentence_maps import SentenceMaps
 from tests.attention.browser import Page, opened_page
-from tests.attention.made_up import HOSTILE, SOURCE, TARGET, H, R, made_up
+from tests.attention.random_maps import HOSTILE, SOURCE, TARGET, H, R, random_maps
 
 FAINTEST = 0.02
 # Half of the last digit that the page has.
@@ -51,7 +51,7 @@ def read_data(page: str) -> dict:
 
 @pytest.mark.parametrize("tokens", [(SOURCE, TARGET), (HOSTILE, HOSTILE)])
 def test_the_data_are_the_maps_to_three_digits(tokens) -> None:
-    sentences = [made_up(*tokens, seed=1), made_up(TARGET, SOURCE, seed=2)]
+    sentences = [random_maps(*tokens, seed=1), random_maps(TARGET, SOURCE, seed=2)]
     data = read_data(attention_page(sentences))
     assert (data["scale"], data["layers"], data["heads"]) == (1000, R, [1, 2, 3])
     for found, maps in zip(data["sentences"], sentences, strict=True):
@@ -68,14 +68,16 @@ def test_the_data_are_the_maps_to_three_digits(tokens) -> None:
 
 
 def test_without_subwords_there_is_no_choice() -> None:
-    data = read_data(attention_page([made_up(("▁a", "▁b", "</s>"), ("▁c", "</s>"))]))
+    data = read_data(
+        attention_page([random_maps(("▁a", "▁b", "</s>"), ("▁c", "</s>"))])
+    )
     assert data["units"] == ["words"]
     assert data["texts"] == [["a b", "c"]]
 
 
 def test_nothing_is_fetched_and_no_token_becomes_markup() -> None:
     page = attention_page(
-        [made_up(HOSTILE, HOSTILE)], title='<img src="x"> & {{ title }}'
+        [random_maps(HOSTILE, HOSTILE)], title='<img src="x"> & {{ title }}'
     )
     parsed = Elements(page)
     for _, attributes in parsed.elements:
@@ -161,7 +163,7 @@ def word(side: str, index: int) -> str:
 
 @pytest.mark.slow
 def test_pointing_at_a_word_shows_its_lines_alone(show) -> None:
-    maps = made_up()
+    maps = random_maps()
     encoder = merge_sentence_words(maps).encoder
     page = show([maps])
     assert page.complaints == []
@@ -176,7 +178,7 @@ def test_pointing_at_a_word_shows_its_lines_alone(show) -> None:
 
 @pytest.mark.slow
 def test_boxes_and_the_list_say_how_strong(show) -> None:
-    maps = made_up()
+    maps = random_maps()
     encoder = merge_sentence_words(maps).encoder
     page = show([maps])
     page.mouse(word("queries", 2))
@@ -205,7 +207,7 @@ def test_boxes_and_the_list_say_how_strong(show) -> None:
 
 @pytest.mark.slow
 def test_a_click_keeps_a_word_and_escape_lets_go(show) -> None:
-    maps = made_up()
+    maps = random_maps()
     weights = merge_sentence_words(maps).encoder.weights[R - 1]
     page = show([maps])
     page.mouse(word("keys", 2), click=True)
@@ -221,7 +223,7 @@ def test_a_click_keeps_a_word_and_escape_lets_go(show) -> None:
 
 @pytest.mark.slow
 def test_keys_alone_reach_every_word(show) -> None:
-    maps = made_up()
+    maps = random_maps()
     weights = merge_sentence_words(maps).encoder.weights[R - 1]
     page = show([maps])
     reached = []
@@ -254,7 +256,7 @@ def test_keys_alone_reach_every_word(show) -> None:
 
 @pytest.mark.slow
 def test_kind_tokens_layer_and_heads_are_chosen(show) -> None:
-    sentences = [made_up(seed=8), made_up(TARGET, SOURCE, seed=9)]
+    sentences = [random_maps(seed=8), random_maps(TARGET, SOURCE, seed=9)]
     page = show(sentences, kind="memory")
     words = [merge_sentence_words(maps) for maps in sentences]
     assert_lines(page, words[0].memory.weights[R - 1])
@@ -287,7 +289,7 @@ def test_kind_tokens_layer_and_heads_are_chosen(show) -> None:
 
 @pytest.mark.slow
 def test_the_address_says_what_is_shown_first(show) -> None:
-    maps = made_up()
+    maps = random_maps()
     words = merge_sentence_words(maps)
     page = show([maps], hash="#kind=memory&layer=1&heads=2,3&word=fielen")
     assert_lines(page, words.memory.weights[0], heads=(2, 3), query=2)
@@ -301,7 +303,7 @@ def test_the_address_says_what_is_shown_first(show) -> None:
 
 @pytest.mark.slow
 def test_the_overview_is_painted_with_the_weights(show) -> None:
-    maps = made_up()
+    maps = random_maps()
     page = show([maps])
     alphas = page.value(
         "[...document.querySelectorAll('#fields canvas')].map((canvas) =>"
@@ -315,7 +317,7 @@ def test_the_overview_is_painted_with_the_weights(show) -> None:
 
 @pytest.mark.slow
 def test_hostile_tokens_are_shown_as_they_are(show) -> None:
-    maps = made_up(HOSTILE, HOSTILE)
+    maps = random_maps(HOSTILE, HOSTILE)
     page = show([maps], title="</title><script>1</script>")
     page.mouse('label:has([value="subwords"])', click=True)
     for side in ("queries", "keys"):
@@ -334,7 +336,7 @@ def test_hostile_tokens_are_shown_as_they_are(show) -> None:
 @pytest.mark.slow
 def test_a_hundred_words_on_a_narrow_screen(show) -> None:
     words = (*(f"▁word{number}" for number in range(99)), "</s>")
-    maps = made_up((*words[:50], *HOSTILE), words)
+    maps = random_maps((*words[:50], *HOSTILE), words)
     page = show([maps], width=360, kind="memory")
     assert page.value("document.documentElement.scrollWidth") <= 360
     page.mouse(word("queries", 99))
@@ -353,7 +355,7 @@ def test_a_hundred_words_on_a_narrow_screen(show) -> None:
 
 @pytest.mark.slow
 def test_it_follows_the_reader_s_light(show, browser) -> None:
-    page = show([made_up()])
+    page = show([random_maps()])
     found = {}
     for scheme in ("light", "dark"):
         page.prefer(scheme)

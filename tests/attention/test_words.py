@@ -11,7 +11,7 @@ from t2t_keras.attention.words import (
     word_starts,
 )
 from t2t_keras.runs.sentence_maps import AttentionMap
-from tests.attention.made_up import HOSTILE, made_up
+from tests.attention.random_maps import HOSTILE, random_maps
 
 
 def test_where_words_begin() -> None:
@@ -41,7 +41,7 @@ def membership(starts: list[int], pieces: int) -> np.ndarray:
 
 def test_words_look_on_average_and_are_looked_at_in_all() -> None:
     for kind in ("encoder", "decoder", "memory"):
-        attention = getattr(made_up(), kind)
+        attention = getattr(random_maps(), kind)
         found = merge_words(attention)
         queries = membership(word_starts(attention.queries), len(attention.queries))
         keys = membership(word_starts(attention.keys), len(attention.keys))
@@ -59,14 +59,14 @@ def test_words_look_on_average_and_are_looked_at_in_all() -> None:
 
 
 def test_words_are_spelled() -> None:
-    maps = merge_sentence_words(made_up())
+    maps = merge_sentence_words(random_maps())
     assert maps.encoder.queries == ("The", "apples", "fell", ".", "</s>")
     assert maps.memory.queries == ("Die", "Äpfel", "fielen", ".", "</s>")
     assert maps.decoder.keys == ("<s>", "Die", "Äpfel", "fielen", ".")
 
 
 def test_what_has_no_subwords_stays_bit_by_bit() -> None:
-    weights = made_up().encoder.weights
+    weights = random_maps().encoder.weights
     attention = AttentionMap(
         tuple("abcdef"), ("▁a", "▁b", "▁c", "▁d", ".", "!"), weights
     )
@@ -76,7 +76,7 @@ def test_what_has_no_subwords_stays_bit_by_bit() -> None:
 
 
 def test_hostile_pieces_keep_their_letters() -> None:
-    found = merge_sentence_words(made_up(HOSTILE, HOSTILE)).encoder
+    found = merge_sentence_words(random_maps(HOSTILE, HOSTILE)).encoder
     np.testing.assert_allclose(found.weights.sum(-1), 1.0, atol=1e-5)
     assert "".join(found.keys) == (
         "".join(HOSTILE).replace("<0xF0><0x9F><0x98><0x80>", "😀").replace("▁", "")

@@ -8,14 +8,14 @@ import numpy as np
 import pytest
 
 from benchmarks.serving_load import Outcome, closed_loop, expected_answers, open_loop
-from tests.serving.made_up_server import RefusalError, serving, shout
+from tests.serving.fake_server import RefusalError, serve, shout
 
 TEXTS = (b"ab", b"cde", b"f")
 
 
 @pytest.fixture
 def expected():
-    with serving(shout) as (server, _):
+    with serve(shout) as (server, _):
         return expected_answers(server, TEXTS)
 
 
@@ -42,13 +42,13 @@ def loops(server, expected):
 
 
 def test_right_answers_are_counted_and_timed(expected):
-    with serving(shout) as (server, service):
+    with serve(shout) as (server, service):
         for outcome in loops(server, expected):
             assert set(outcome.statuses) == {"OK"}
             assert outcome.statuses["OK"] == len(outcome.seconds) > 5
             assert (outcome.wrong, outcome.lost) == ([], 0)
             assert 0 < outcome.percentile(50) <= outcome.percentile(99) < 5
-    assert 1 <= service.most_at_a_time <= 16
+    assert 1 <= service.max_concurrent <= 16
 
 
 @pytest.mark.parametrize(
@@ -61,7 +61,7 @@ def test_right_answers_are_counted_and_timed(expected):
 )
 def test_wrong_answers_are_seen(expected, field, change):
     answer = EveryThirdWrong(field, change)
-    with serving(answer) as (server, _):
+    with serve(answer) as (server, _):
         for outcome in loops(server, expected):
             assert set(outcome.statuses) == {"OK"}
             assert len(outcome.wrong) == len(answer.changed) > 0
@@ -72,7 +72,7 @@ def test_refusals_are_counted_by_their_status(expected):
     def refuse(request):
         raise RefusalError(grpc.StatusCode.UNAVAILABLE)
 
-    with serving(refuse) as (server, _):
+    with serve(refuse) as (server, _):
         for outcome in loops(server, expected):
             assert set(outcome.statuses) == {"UNAVAILABLE"}
             assert outcome.seconds == []
@@ -85,7 +85,7 @@ def test_a_server_that_does_not_answer_is_left_after_the_timeout(expected):
         ended.wait(60)
         return shout(request)
 
-    with serving(hang) as (server, _):
+    with serve(hang) as (server, _):
         outcome = open_loop(server, expected, rate=50, seconds=0.3, timeout=0.5)
         ended.set()
     # A queue of the server's may have cancelled some before their time.

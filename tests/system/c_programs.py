@@ -1,4 +1,4 @@
-"""The programs of examples/c: built from their sources, and run."""
+"""Building and running the C programs of examples/c."""
 
 import os
 import shutil
@@ -12,10 +12,10 @@ SOURCES = Path(__file__).parents[2] / "examples" / "c"
 
 
 def build_c(folder: Path) -> Path:
-    """Builds the programs, and returns where they are: `folder`."""
+    """Builds the programs in `folder` and returns it."""
     missing = [name for name in ("make", "gcc", "g++") if not shutil.which(name)]
     if missing:
-        pytest.skip(f"{' and '.join(missing)}: not there to build examples/c with")
+        pytest.skip(f"{' and '.join(missing)}: missing, needed to build examples/c")
     _make("all", f"BUILD={folder}")
     return folder
 
@@ -23,9 +23,9 @@ def build_c(folder: Path) -> Path:
 def run_c(
     program: Path, directory: Path, *arguments: str, stdin: bytes = b""
 ) -> tuple[int, bytes, list[str]]:
-    """Returns a program's status, its output, and what it says besides.
+    """Returns a program's exit status, its output, and its errors and warnings.
 
-    TensorFlow's own lines are left out of the latter.
+    TensorFlow's log lines are left out.
     """
     done = subprocess.run(
         [program, directory, _make("tokenizer"), *arguments],
@@ -35,8 +35,8 @@ def run_c(
         check=False,
     )
     lines = done.stderr.decode().splitlines()
-    said = [line for line in lines if line.startswith(("error: ", "warning: "))]
-    return done.returncode, done.stdout, said
+    messages = [line for line in lines if line.startswith(("error: ", "warning: "))]
+    return done.returncode, done.stdout, messages
 
 
 def _make(target: str, *variables: str) -> str:

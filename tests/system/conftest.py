@@ -1,4 +1,4 @@
-"""One small model, trained once by the real program; nearly everything here uses it."""
+"""Small models, trained once by the train program and shared by the system tests."""
 
 import functools
 import os
@@ -24,9 +24,9 @@ from t2t_keras.settings.config import (
     TrainingConfig,
 )
 from tests.system.c_programs import build_c
-from tests.system.made_once import made_once
+from tests.system.make_once import make_once
 from tests.system.programs import REPOSITORY, Programs
-from tests.system.reverse_task import Pairs, reversed_pairs, written
+from tests.system.reverse_task import Pairs, reversed_pairs, write_split
 
 SETTINGS = (
     "--source_language=letters",
@@ -34,7 +34,7 @@ SETTINGS = (
     "--vocabulary_size=280",
     "--max_length=8",
     "--tokens_per_batch=1024",
-    # Batches of one length each learn more slowly than batches of all.
+    # Bucketed by length, batches learn more slowly than mixed ones.
     "--max_shapes=1",
     "--num_layers=1",
     "--d_model=64",
@@ -50,16 +50,16 @@ SETTINGS = (
     "--keep_checkpoints=4",
     "--average_checkpoints=3",
     "--extra_length=5",
-    # Compiling takes longer here than what it saves.
+    # Compiling takes longer here than it saves.
     "--nojit_compile",
 )
 
 
 @dataclass(frozen=True)
 class TrainedRun:
-    """What a run of the train program left, and what it was given.
+    """Finished run of the train program: its directory, flags, data and output.
 
-    Its test set are the first hundred of `held_out`.
+    Its test set is the first hundred pairs of `held_out`.
     """
 
     model_dir: ModelDir
@@ -71,19 +71,19 @@ class TrainedRun:
 
     @property
     def seed(self) -> int:
-        """That of the settings."""
+        """Random seed of the settings."""
         return self.model_dir.config().training.seed
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Marks as slow whatever waits for the training."""
+    """Marks tests that use `reverse_run` as slow."""
     for item in items:
         waits = "reverse_run" in getattr(item, "fixturenames", ())
         if waits and item.get_closest_marker("release") is None:
             item.add_marker(pytest.mark.slow)
 
 
-# Over those above: enough to learn ten sentences by heart.
+# Override some of SETTINGS: enough to memorize ten sentences.
 SHORT = (
     "--d_model=32",
     "--d_ff=64",
@@ -99,48 +99,50 @@ SHORT = (
 
 @pytest.fixture(scope="session")
 def short_run(tmp_path_factory: pytest.TempPathFactory) -> TrainedRun:
-    """A model of sixty steps, which knows ten sentences: they are all of its sets."""
-    return made_once(tmp_path_factory, "short", _short_run)
+    """A run of sixty steps; its train, dev and test sets are the same ten sentences."""
+    return make_once(tmp_path_factory, "short", _train_short_run)
 
 
-def _short_run(folder: Path) -> TrainedRun:
+def _train_short_run(folder: Path) -> TrainedRun:
     by_first_letter = {source[0]: (source, t) for source, t in reversed_pairs(99, 4)}
     pairs = list(by_first_letter.values())
     files = {"train": pairs * 30, "dev": pairs, "test": pairs}
-    written_files = [
-        flag for split, part in files.items() for flag in written(folder, split, part)
+    file_flags = [
+        flag
+        for split, part in files.items()
+        for flag in write_split(folder, split, part)
     ]
-    return _trained(folder, (*SETTINGS, *SHORT, *written_files), pairs, pairs)
+    return _train(folder, (*SETTINGS, *SHORT, *file_flags), pairs, pairs)
 
 
 @pytest.fixture(scope="session")
 def reverse_run(tmp_path_factory: pytest.TempPathFactory) -> TrainedRun:
-    """A model trained to reverse strings, from a seed that is new every time.
+    """A model trained to reverse strings, with a new random seed every time.
 
-    REVERSE_SEED in the environment has the tests run again with one that was drawn.
+    To repeat a test with the same seed, set REVERSE_SEED in the environment.
     """
-    run = made_once(tmp_path_factory, "reverse", _trained_run)
-    # pytest shows it where something fails.
+    run = make_once(tmp_path_factory, "reverse", _train_reverse_run)
+    # pytest shows this line when a test fails.
     print(f"reverse task: seed {run.seed}")
     return run
 
 
-def _trained_run(folder: Path) -> TrainedRun:
-    given = os.environ.get("REVERSE_SEED")
-    seed = int(given) if given else random.SystemRandom().randrange(2**31)
+def _train_reverse_run(folder: Path) -> TrainedRun:
+    from_environment = os.environ.get("REVERSE_SEED")
+    seed = int(from_environment or random.SystemRandom().randrange(2**31))
     pairs = reversed_pairs(8_600, seed)
     held_out, dev, train = pairs[:500], pairs[500:600], pairs[600:]
     flags = (
         *SETTINGS,
         f"--seed={seed}",
-        *written(folder, "train", train),
-        *written(folder, "dev", dev),
-        *written(folder, "test", held_out[:100]),
+        *write_split(folder, "train", train),
+        *write_split(folder, "dev", dev),
+        *write_split(folder, "test", held_out[:100]),
     )
-    return _trained(folder, flags, held_out, dev)
+    return _train(folder, flags, held_out, dev)
 
 
-def _trained(
+def _train(
     folder: Path, flags: tuple[str, ...], held_out: Pairs, dev: Pairs
 ) -> TrainedRun:
     model_dir = ModelDir(folder / "run")
@@ -151,7 +153,7 @@ def _trained(
 
 
 def python(*arguments: str, stdin: bytes = b"") -> subprocess.CompletedProcess[bytes]:
-    """Runs Python as a user would: without what the tests set in the environment."""
+    """Runs Python as a user would, without the test session's environment variables."""
     environment = dict(os.environ)
     for name in ("TF_CPP_MIN_LOG_LEVEL", "KERAS_BACKEND"):
         environment.pop(name, None)
@@ -167,20 +169,20 @@ def python(*arguments: str, stdin: bytes = b"") -> subprocess.CompletedProcess[b
 
 @pytest.fixture(scope="session")
 def c_programs(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The folder of the C programs of examples/c."""
-    return made_once(tmp_path_factory, "c", build_c)
+    """The folder of the built programs of examples/c."""
+    return make_once(tmp_path_factory, "c", build_c)
 
 
 @pytest.fixture
 def own_run(reverse_run: TrainedRun, tmp_path: Path) -> ModelDir:
-    """A copy of the run's directory, which the test may change or damage."""
+    """A copy of the run's directory that the test may change or damage."""
     shutil.copytree(reverse_run.model_dir.path, tmp_path / "run")
     return ModelDir(tmp_path / "run")
 
 
 @pytest.fixture
 def own_short_run(short_run: TrainedRun, tmp_path: Path) -> ModelDir:
-    """A copy of the short run's directory, which the test may change or damage."""
+    """A copy of the short run's directory that the test may change or damage."""
     shutil.copytree(short_run.model_dir.path, tmp_path / "run")
     return ModelDir(tmp_path / "run")
 
@@ -192,8 +194,8 @@ def trained(reverse_run: TrainedRun) -> TrainedModel:
 
 
 @pytest.fixture(scope="session")
-def translator_of(trained: TrainedModel) -> Callable[..., Translator]:
-    """Builds translators by beam size and number of results, each traced once."""
+def make_translator(trained: TrainedModel) -> Callable[..., Translator]:
+    """A function that builds a translator once for each beam size and `n_best`."""
 
     @functools.cache
     def build(beam_size: int = 4, n_best: int = 1) -> Translator:
@@ -207,10 +209,10 @@ def translator_of(trained: TrainedModel) -> Callable[..., Translator]:
 
 @pytest.fixture
 def config(tmp_path):
-    """Six updates of the smallest model, on sixty pairs."""
+    """Settings of six updates of the smallest model on sixty pairs."""
     pairs = reversed_pairs(80, seed=3)
     for split, part in (("train", pairs[:60]), ("dev", pairs[60:])):
-        written(tmp_path, split, part)
+        write_split(tmp_path, split, part)
     return ExperimentConfig(
         data=DataConfig(
             train_source=(str(tmp_path / "train.source"),),
@@ -243,6 +245,6 @@ def model_dir(tmp_path):
 
 @pytest.fixture
 def programs() -> Iterator[Programs]:
-    """Starts programs beside a test, none of which outlives it."""
-    with Programs() as started:
-        yield started
+    """A starter of background programs, which end with the test."""
+    with Programs() as programs:
+        yield programs

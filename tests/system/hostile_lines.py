@@ -1,6 +1,6 @@
-"""Lines that a translator meets once people use it."""
+"""Unusual input lines: empty, too long, invalid UTF-8, control characters."""
 
-# Ends within the limit of no model here: 900 letters.
+# 900 letters, longer than the limit of every model here.
 LONG = " ".join("abcdefghij" * 90)
 
 LINES: tuple[bytes, ...] = (
@@ -21,5 +21,5 @@ LINES: tuple[bytes, ...] = (
     b"Zz " * 9,
 )
 
-# Of LINES, those without a token: they are translated to nothing.
+# Indices of LINES without tokens; their translations are empty.
 BLANK = (1, 2, 3)

@@ -1,4 +1,4 @@
-"""Requests that nobody should send, made up at random, and what may come of them."""
+"""Random malformed requests, each with the status codes allowed for it."""
 
 import math
 import random
@@ -15,8 +15,8 @@ from t2t_keras.serving.client.tensors import float32_tensor, int32_tensor, strin
 
 Request = predict_pb2.PredictRequest
 
-# What a request that is damaged may be told. Not INTERNAL nor UNKNOWN, which tell that
-# the server was surprised, nor UNAVAILABLE, which would have the client come again.
+# Statuses allowed for a malformed request. Not INTERNAL or UNKNOWN, which mean a bug in
+# the server, nor UNAVAILABLE, on which the client would retry.
 PROPER = frozenset(
     {
         grpc.StatusCode.OK,
@@ -39,7 +39,7 @@ _INPUTS = MappingProxyType(
         signature.ATTENTION: (signature.SOURCE, signature.TARGET),
     }
 )
-# No id, the special ones, the last one and what comes after; as options no less odd.
+# Negative, special, last valid and out-of-range ids; also used as options.
 _STRANGE_IDS = (-1, -(2**31), 0, 1, 2, 3, 279, 280, 281, 10**6, 2**31 - 1)
 LETTERS = "abcdefghij"
 ODD_CHARACTERS = (
@@ -60,7 +60,7 @@ BROKEN = (b"\xff", b"\xc0\x80", b"\xed\xa0\x80", b"\xf8\x88", b"\xe2\x82", b"\x8
 
 
 def hostile_text(generator: random.Random) -> bytes:
-    """Returns a text that is empty, huge, broken, or strange."""
+    """Returns a text that is empty, invalid UTF-8 or has unusual characters."""
     kinds: tuple[Callable[[], bytes], ...] = (
         lambda: b"",
         lambda: b" \t\r\n" * generator.randrange(9),
@@ -89,13 +89,13 @@ def huge_text(generator: random.Random) -> bytes:
 
 
 class HostileRequest(NamedTuple):
-    """A request, and what it may be told.
+    """A request and the statuses allowed for it.
 
     Attributes:
-        request: What to send.
-        proper: If it is a matter of texts, ids and options alone, then OK: another
-            status would have been that of all whose requests are in the same batch.
-        rows: That each output of an answer has; `None` if nobody can say.
+        request: Request to send.
+        proper: Allowed statuses. Only OK if nothing but texts, ids and options is
+            unusual: any other status would fail all requests in the same batch.
+        rows: Number of rows of each output; `None` if unknown.
     """
 
     request: Request
@@ -111,7 +111,8 @@ def hostile_requests(count: int, seed: int) -> Iterator[HostileRequest]:
         *(_wrong_filter, _garbage, _wrong_size),
     )
     for number in range(count):
-        # The others take longer, and it is the default one whose rows are joined most.
+        # Mostly the default signature: the others take longer, and the server batches
+        # its rows most.
         (name,) = generator.choices(tuple(_INPUTS), weights=(16, 1, 1, 1, 1))
         rows = generator.randrange(4)
         if number % 250 == 249:
@@ -133,10 +134,10 @@ def hostile_requests(count: int, seed: int) -> Iterator[HostileRequest]:
 def _request(
     name: str, texts: Sequence[Sequence[bytes]], generator: random.Random
 ) -> Request:
-    """Returns a request as it should be, whatever the texts of each input are."""
+    """Returns a well-formed request; each input may hold any texts."""
     request = Request()
     request.model_spec.name = "translate"
-    # The default one need not be named.
+    # The default signature need not be named.
     named = name != signature.TRANSLATE or generator.random() < 0.5
     request.model_spec.signature_name = name if named else ""
     for alias, values in zip(_INPUTS[name], texts, strict=True):
@@ -157,7 +158,7 @@ def _hostile_texts(name: str, rows: int, generator: random.Random) -> Request:
 
 
 def _huge_in_few_bytes(name: str, generator: random.Random) -> Request:
-    """One value stands for millions: of rows, or in one."""
+    """Returns a request with one value and a shape of millions of rows or columns."""
     request = _request(name, [[b"a b c"] for _ in _INPUTS[name]], generator)
     sizes = generator.choice(([2**22], [2**22, 3], [1, 2**22]))
     for tensor in request.inputs.values():
@@ -198,13 +199,13 @@ def _wrong_count(request: Request, generator: random.Random) -> None:
 
 
 def _wrong_name(request: Request, generator: random.Random) -> None:
-    given = request.inputs[generator.choice(sorted(request.inputs) or ["text"])]
+    tensor = request.inputs[generator.choice(sorted(request.inputs) or ["text"])]
     name = generator.choice(("", "TEXT", "text:0", "input_ids", "a" * 9_999, "\x00"))
     if generator.random() < 0.5:
-        request.inputs[name].CopyFrom(given)
+        request.inputs[name].CopyFrom(tensor)
     else:
         copied = Request()
-        copied.inputs[name].CopyFrom(given)
+        copied.inputs[name].CopyFrom(tensor)
         request.ClearField("inputs")
         request.MergeFrom(copied)
 
@@ -237,14 +238,14 @@ def _garbage(request: Request, generator: random.Random) -> None:
 
 
 def _wrong_size(request: Request, generator: random.Random) -> None:
-    """More rows than the server joins, or than one without batching takes."""
+    """Replaces the request by one with more rows than the server accepts."""
     name = generator.choice(tuple(_INPUTS))
     rows = [b"a b"] * generator.choice((33, 100, 3_000))
     request.CopyFrom(_request(name, [rows for _ in _INPUTS[name]], generator))
 
 
 def _hostile_ids(rows: int, generator: random.Random) -> Request:
-    """Ids out of range, without an end, of any width; sometimes no ids at all."""
+    """Returns ids out of range, without EOS, of any width; sometimes no ids."""
     request = Request()
     request.model_spec.name = "translate"
     request.model_spec.signature_name = signature.TRANSLATE_IDS

@@ -1,7 +1,7 @@
-"""Runs a program's command line in this process, which spares a start of TensorFlow.
+"""Programs run in this process, without starting TensorFlow again.
 
-What is run is the module's own last lines, as `python -m` would. A few tests start
-real processes besides, for what cannot be seen from inside.
+The module runs as `__main__`, as with `python -m`. A few tests also start real
+processes, to check what is not visible from inside.
 """
 
 import io
@@ -21,8 +21,8 @@ from t2t_keras.files.signals import STOP_SIGNALS
 
 
 @dataclass(frozen=True)
-class Finished:
-    """What is left of a program that has ended."""
+class ProgramResult:
+    """Exit status and output of a program."""
 
     status: int
     output: bytes
@@ -40,10 +40,10 @@ class Finished:
         return lines
 
 
-def run_program(name: str, *arguments: object, stdin: bytes = b"") -> Finished:
-    """Returns how `python -m t2t_keras.<name> <arguments>` ended.
+def run_program(name: str, *arguments: object, stdin: bytes = b"") -> ProgramResult:
+    """Returns the result of `python -m t2t_keras.<name> <arguments>`.
 
-    Python code's standard error is caught; that of native code is not.
+    Standard error of Python code is captured, that of native code is not.
     """
     module = f"t2t_keras.{name}"
 
@@ -55,8 +55,8 @@ def run_program(name: str, *arguments: object, stdin: bytes = b"") -> Finished:
 
 def run_main(
     start: Callable[[], None], name: str, *arguments: object, stdin: bytes = b""
-) -> Finished:
-    """Returns how a program ended that `start` defines the flags of, and runs."""
+) -> ProgramResult:
+    """Returns the result of a program; `start` defines its flags and runs it."""
     output, errors = io.BytesIO(), io.StringIO()
     stdout = io.TextIOWrapper(output, encoding="utf-8", write_through=True)
     argv = [name, *map(str, arguments)]
@@ -69,12 +69,12 @@ def run_main(
         redirect_stdout(stdout),
         redirect_stderr(errors),
     ):
-        status = _status_of(start)
+        status = _exit_status(start)
     stdout.flush()
-    return Finished(status, output.getvalue(), errors.getvalue())
+    return ProgramResult(status, output.getvalue(), errors.getvalue())
 
 
-def _status_of(start: Callable[[], None]) -> int:
+def _exit_status(start: Callable[[], None]) -> int:
     try:
         start()
     except SystemExit as stop:
@@ -84,8 +84,8 @@ def _status_of(start: Callable[[], None]) -> int:
 
 @contextmanager
 def _own_flags() -> Iterator[None]:
-    """Takes the flags that a program defines away again: others define them too."""
-    app.define_help_flags()  # once a process, so they must stay
+    """Removes a program's flags at the end: other programs define the same ones."""
+    app.define_help_flags()  # absl defines these once per process, so they must stay
     saved = flagsaver.save_flag_values(flags.FLAGS)
     try:
         yield
@@ -95,7 +95,7 @@ def _own_flags() -> Iterator[None]:
 
 @contextmanager
 def _own_logging() -> Iterator[None]:
-    """Puts back how loud absl and TensorFlow are, which programs turn down."""
+    """Restores the log levels of absl and TensorFlow, which programs change."""
     verbosity, level = logging.get_verbosity(), tf.get_logger().level
     try:
         yield
@@ -106,7 +106,7 @@ def _own_logging() -> Iterator[None]:
 
 @contextmanager
 def _own_signal_handlers() -> Iterator[None]:
-    """Puts back the handlers, which programs replace until their process ends."""
+    """Restores the signal handlers, which programs replace."""
     handlers = {each: signal.getsignal(each) for each in STOP_SIGNALS}
     try:
         yield

@@ -1,4 +1,4 @@
-"""Programs that run beside a test, and do not outlive it."""
+"""Background processes of a test, ended with it."""
 
 import contextlib
 import os
@@ -11,14 +11,14 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 REPOSITORY = Path(__file__).parents[2]
-# In the environment of a program, and so of all that it starts.
+# Environment variable of a program, inherited by all its child processes.
 _MARK = "STARTED_BY_A_TEST"
 
 
 class Program(subprocess.Popen):
     """`python -m t2t_keras.NAME` with some variables in its environment.
 
-    What it says goes to files: a pipe that nobody reads would stop it.
+    Its output goes to files: it would block on a pipe that nobody reads.
     """
 
     def __init__(self, name: str, *arguments: str, env: Mapping[str, str]):
@@ -32,9 +32,9 @@ class Program(subprocess.Popen):
             stderr=self._files[1],
         )
 
-    def said(self) -> tuple[str, str]:
-        """Returns what it has said so far, as output and as errors."""
-        # Without a seek, which would move the place that it writes at.
+    def read_output(self) -> tuple[str, str]:
+        """Returns standard output and standard error so far."""
+        # pread, because a seek would move the position that the program writes at.
         output, errors = (
             os.pread(file.fileno(), os.fstat(file.fileno()).st_size, 0).decode()
             for file in self._files
@@ -42,16 +42,16 @@ class Program(subprocess.Popen):
         return output, errors
 
     def close(self) -> None:
-        """Ends it and those that it has started, whatever they do."""
+        """Kills the program and all its child processes."""
         self.kill()
         self.wait()
-        for pid in self._left():
+        for pid in self._find_children():
             with contextlib.suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
         for file in self._files:
             file.close()
 
-    def _left(self) -> Iterator[int]:
+    def _find_children(self) -> Iterator[int]:
         mark = f"{_MARK}={self._mark}".encode()
         for folder in Path("/proc").glob("[0-9]*"):
             with contextlib.suppress(OSError):
@@ -60,19 +60,19 @@ class Program(subprocess.Popen):
 
 
 class Programs:
-    """A context that starts programs, and ends what is left of them in the end."""
+    """Context manager that starts programs and ends them when it exits."""
 
     def __init__(self) -> None:
-        self._at_the_end = contextlib.ExitStack()
+        self._stack = contextlib.ExitStack()
 
     def __enter__(self) -> "Programs":
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._at_the_end.close()
+        self._stack.close()
 
     def start(self, name: str, *arguments: str, env: Mapping[str, str]) -> Program:
         """Starts `python -m t2t_keras.NAME`."""
         program = Program(name, *arguments, env=env)
-        self._at_the_end.callback(program.close)
+        self._stack.callback(program.close)
         return program

@@ -1,7 +1,7 @@
-"""An untrained model whose every choice is close, and its own log probabilities.
+"""Randomly initialized model with nearly equal probabilities, and a reference scorer.
 
-Such a model never ends a sentence early, calls rare ids, and shows the smallest
-difference between two ways to compute one thing.
+Such a model never ends a sentence early, predicts rare ids, and shows the smallest
+difference between two implementations.
 """
 
 import dataclasses
@@ -27,7 +27,7 @@ from t2t_keras.settings.config import (
 from t2t_keras.text.subwords import learn_subwords
 from t2t_keras.text.vocabulary import SubwordVocabulary
 
-# Every size another, so that no two axes can be taken for one another.
+# All sizes differ, so that exchanged axes are detected.
 CONFIG = ExperimentConfig(
     data=DataConfig(source_language="en", target_language="fr", max_length=24),
     model=ModelConfig(num_layers=2, d_model=26, d_ff=40, num_heads=3, d_k=5, d_v=7),
@@ -38,7 +38,7 @@ CONFIG = ExperimentConfig(
 WORDS = "the a old green house tree walks über grün Bäume Haus alt läuft , .".split
 
 
-def made_up_lines(num_lines: int, seed: int, longest: int = 9) -> list[str]:
+def random_lines(num_lines: int, seed: int, longest: int = 9) -> list[str]:
     """Returns lines of 1 to `longest` words."""
     generator = random.Random(seed)
     words = WORDS()
@@ -50,7 +50,7 @@ def made_up_lines(num_lines: int, seed: int, longest: int = 9) -> list[str]:
 
 def random_vocabulary() -> SubwordVocabulary:
     """Returns a vocabulary of 310 subwords."""
-    lines = made_up_lines(200, seed=5)
+    lines = random_lines(200, seed=5)
     return SubwordVocabulary(learn_subwords(lines, vocabulary_size=310))
 
 
@@ -66,49 +66,49 @@ def random_model(vocabulary: SubwordVocabulary, **sizes: int) -> Transformer:
     return model
 
 
-def ids_of(sources: Sequence[Sequence[int]]) -> tf.Tensor:
+def pad_ids(sources: Sequence[Sequence[int]]) -> tf.Tensor:
     """Returns ids [B, S] int32, padded with 0."""
     width = max(map(len, sources))
     rows = [[*source, *[0] * (width - len(source))] for source in sources]
     return tf.constant(rows, tf.int32)
 
 
-def reader_of(model: Transformer) -> Callable[[Sequence[int], Sequence[int]], float]:
-    """Returns what gives log p of a target's ids, the EOS included, after a source's.
+def make_scorer(model: Transformer) -> Callable[[Sequence[int], Sequence[int]], float]:
+    """Returns a function of source ids and target ids, EOS included: log p(target).
 
-    It reads all positions at once, without a cache and without a batch, and takes
-    the softmax in float64.
+    It computes all positions at once (teacher forcing), without a cache and without a
+    batch, and takes the softmax in float64.
     """
-    log_probs_of = _log_probs_reader(model)
+    read_log_probs = _make_log_probs_reader(model)
 
     def read(source: Sequence[int], target: Sequence[int]) -> float:
-        log_probs_TV = log_probs_of(source, target[:-1])
+        log_probs_TV = read_log_probs(source, target[:-1])
         return float(log_probs_TV[np.arange(len(target)), target].sum())
 
     return read
 
 
-def next_reader_of(
+def make_next_scorer(
     model: Transformer,
 ) -> Callable[[Sequence[int], Sequence[int]], np.ndarray]:
-    """Returns what gives log p [V] of what follows the start of a target.
+    """Returns a function of source ids and a target prefix: log p [V] of the next id.
 
-    As in `reader_of`, all positions are read anew.
+    As in `make_scorer`, all positions are computed again.
     """
-    log_probs_of = _log_probs_reader(model)
-    return lambda source, start: log_probs_of(source, start)[-1]
+    read_log_probs = _make_log_probs_reader(model)
+    return lambda source, start: read_log_probs(source, start)[-1]
 
 
-def _log_probs_reader(model: Transformer):
+def _make_log_probs_reader(model: Transformer):
     row = tf.TensorSpec([1, None], tf.int32)
 
     @tf.function(input_signature=[row, row])
-    def logits_of(source, shifted):
+    def compute_logits(source, shifted):
         return model.decode(shifted, model.encode(source), padding_mask(source))
 
     def read(source: Sequence[int], start: Sequence[int]) -> np.ndarray:
-        """Returns log p [T, V] float64 of each of the start, and of what follows it."""
-        logits = logits_of(tf.constant([source]), tf.constant([[0, *start]]))
+        """Returns log p [T, V] float64 of each id of the prefix and of the next id."""
+        logits = compute_logits(tf.constant([source]), tf.constant([[0, *start]]))
         logits_TV = logits[0].numpy().astype("float64")
         peak_T1 = logits_TV.max(axis=-1, keepdims=True)
         total_T1 = np.log(np.exp(logits_TV - peak_T1).sum(-1, keepdims=True)) + peak_T1
@@ -117,10 +117,10 @@ def _log_probs_reader(model: Transformer):
     return read
 
 
-def trained_of(
+def as_trained_model(
     model: Transformer, vocabulary: SubwordVocabulary, **data: str
 ) -> models.TrainedModel:
-    """Returns the model as if it came from a run."""
+    """Returns the model as if it were loaded from a run."""
     config = dataclasses.replace(CONFIG, data=dataclasses.replace(CONFIG.data, **data))
     task = task_for(config.data.target_language)
     return models.TrainedModel(model, vocabulary, config, Path("nowhere"), 123, task)

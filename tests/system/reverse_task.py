@@ -1,7 +1,7 @@
-"""Strings of letters and the same read backwards: translation at its smallest.
+"""String reversal, a minimal translation task.
 
-Nothing but order is to be learned, so a model with a wrong mask, position or shift
-does not learn it, and a sound one learns it to the last letter within a minute.
+The model has to learn only the order. With a wrong mask, position encoding or target
+shift it does not learn it; a correct model learns it completely within a minute.
 """
 
 import random
@@ -17,7 +17,7 @@ LETTERS = "abcdefghij"
 def reversed_pairs(
     num_pairs: int, seed: int, shortest: int = 3, longest: int = 6
 ) -> Pairs:
-    """Returns distinct strings, each with its reverse, letters set apart by spaces."""
+    """Returns distinct strings and their reverses, with spaces between letters."""
     generator = random.Random(seed)
     pairs: dict[str, str] = {}
     while len(pairs) < num_pairs:
@@ -26,8 +26,10 @@ def reversed_pairs(
     return list(pairs.items())
 
 
-def written(folder: Path, split: str, pairs: Sequence[tuple[str, str]]) -> list[str]:
-    """Writes a split to two files, and returns the flags that name them."""
+def write_split(
+    folder: Path, split: str, pairs: Sequence[tuple[str, str]]
+) -> list[str]:
+    """Writes a split to two files and returns the flags that name them."""
     sources, targets = zip(*pairs, strict=True)
     flags = []
     for side, lines in (("source", sources), ("target", targets)):

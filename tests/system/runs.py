@@ -1,4 +1,4 @@
-"""Runs of the train program on a hundred sentences, and what they leave."""
+"""Short training runs on a hundred sentences, and comparison of their files."""
 
 import dataclasses
 import json
@@ -15,7 +15,7 @@ import numpy as np
 import tensorflow as tf
 
 from t2t_keras.training.checkpoints import read_state, steps_in
-from tests.system import nursery
+from tests.system import forked_programs
 
 STEPS = 60
 SETTINGS = (
@@ -30,7 +30,7 @@ SETTINGS = (
     "--eval_steps=10",
     "--log_steps=10",
     "--dev_bleu_sentences=0",
-    # Most of the time is spent saving: a kill at a random moment hits it.
+    # Saving takes most of the time, so a kill at a random moment often hits it.
     "--save_steps=3",
     "--nojit_compile",
     f"--train_steps={STEPS}",
@@ -50,7 +50,7 @@ def write_corpus(folder: Path, sentences: int = 100) -> None:
 
 
 class Run:
-    """A training run in a directory, whose processes are started and ended here."""
+    """Training run in a directory, with methods to start and stop its processes."""
 
     def __init__(
         self, model_dir: Path, flags: Sequence[str], keep_checkpoints: int = 4
@@ -69,14 +69,14 @@ class Run:
         return max(steps_in(self.checkpoints), default=0)
 
     def is_deleting(self) -> bool:
-        """Returns whether there are more checkpoints than are kept, or half of one."""
+        """Returns whether there are too many checkpoints, or a partial one."""
         kept = self.keep_checkpoints or STEPS
-        # In this order: one that is deleted has its name first, and then a dot.
+        # In this order: a checkpoint is renamed to a dot name before it is deleted.
         too_many = len(steps_in(self.checkpoints)) > kept
         return too_many or any(self.checkpoints.glob(".step-*"))
 
     def wait_for_step(self, process: BaseProcess, step: int) -> None:
-        """Waits until there is a checkpoint of that step or a later one."""
+        """Waits for a checkpoint of this step or a later one."""
         deadline = time.monotonic() + TIMEOUT_SECONDS
         while self.newest() < step:
             assert process.is_alive(), self.log.read_text()
@@ -86,8 +86,8 @@ class Run:
     def stop_at(
         self, step: int, number: signal.Signals, delay: float = 0.0
     ) -> int | None:
-        """Starts it, sends a signal after that step, and returns the exit status."""
-        process = nursery.start(self.arguments, self.log)
+        """Starts the run, sends a signal after a step, and returns the exit status."""
+        process = forked_programs.start(self.arguments, self.log)
         assert process.pid is not None
         try:
             self.wait_for_step(process, step)
@@ -99,10 +99,10 @@ class Run:
         return process.exitcode
 
     def finish(self) -> None:
-        """Goes on to the last checkpoint; what follows is not waited for."""
-        process = nursery.start(self.arguments, self.log)
+        """Resumes until the last checkpoint and kills the process after it."""
+        process = forked_programs.start(self.arguments, self.log)
         try:
-            end(process, self, STEPS)
+            kill_at_end(process, self, STEPS)
         finally:
             process.kill()
         assert process.exitcode == -signal.SIGKILL
@@ -110,7 +110,7 @@ class Run:
 
 
 def checkpoint_warnings(log: str) -> list[str]:
-    """Returns the lines that warn of a checkpoint: damaged, gone or not written."""
+    """Returns warnings about checkpoints that are damaged, missing or not written."""
     lines = log.splitlines()
     return [x for x in lines if x.startswith("warning: ") and "checkpoint" in x]
 
@@ -131,7 +131,7 @@ def small_run(
 
 
 def tensors(path: Path) -> dict[str, np.ndarray]:
-    """Everything in a checkpoint: weights, optimizer, counters."""
+    """Returns all values of a checkpoint: weights, optimizer, counters."""
     reader = tf.train.load_checkpoint(str(path / "weights"))
     return {
         name: reader.get_tensor(name)
@@ -147,7 +147,7 @@ def assert_same_end(run: Run, other: Run, steps: int = STEPS) -> None:
     for name, value in ends[0].items():
         np.testing.assert_array_equal(ends[1][name], value, err_msg=name)
     states = [read_state(e.checkpoints / f"step-{steps}") for e in (run, other)]
-    # Time alone is not the same again.
+    # Only times differ.
     costs = [dict(state.cost) for state in states]
     assert costs[0].pop("seconds") != costs[1].pop("seconds")
     assert costs[0] == costs[1]
@@ -168,7 +168,7 @@ def assert_same_metrics(run: Run, other: Run) -> None:
 
 
 def without_times(values: Mapping[str, Any]) -> dict[str, Any]:
-    """Returns what two runs on the same data have in common."""
+    """Returns the metrics that are equal in two runs on the same data."""
     times = ("time", "seconds", "waited", "reduced", "ceiling_share")
     return {
         name: value
@@ -186,7 +186,7 @@ def assert_each_step_once(run: Run) -> None:
 def kill_at_random(
     process: BaseProcess, run: Run, last_step: int, seconds: float
 ) -> None:
-    """Kills a process after some seconds, or soon after a step if that is before."""
+    """Kills a process after some seconds, or after a step if that comes first."""
     deadline = time.monotonic() + seconds
     while time.monotonic() < deadline and run.newest() < last_step:
         assert process.is_alive(), run.log.read_text()
@@ -194,11 +194,11 @@ def kill_at_random(
     process.kill()
 
 
-def end(process: BaseProcess, run: Run, steps: int) -> None:
-    """Kills it after the last checkpoint; what follows that is not waited for."""
+def kill_at_end(process: BaseProcess, run: Run, steps: int) -> None:
+    """Kills the process after the last checkpoint, without waiting for the rest."""
     run.wait_for_step(process, steps)
-    # The oldest checkpoint is deleted after the last one was written, under a name
-    # that begins with a dot.
+    # The oldest checkpoint is renamed to a dot name and deleted after the last one was
+    # written.
     deadline = time.monotonic() + TIMEOUT_SECONDS
     while run.is_deleting():
         assert process.is_alive(), run.log.read_text()

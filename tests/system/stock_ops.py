@@ -1,8 +1,8 @@
-"""The ops that exports use, each of which a server of TensorFlow 2.20 has.
+"""Ops that exports may use, all of them in TensorFlow Serving 2.20.
 
-Every one was looked up in the op registry of TensorFlow 2.20.0 on 2026-11-22, with the
-attributes that the nodes give it. An op that is not here is looked up there first: a
-server refuses a version whose graph has an op that it does not know.
+Each was looked up in the op registry of TensorFlow 2.20.0 on 2026-11-22, with the
+attributes of the nodes. Look up an op there before you add it: a server refuses a
+version whose graph has an op that it does not know.
 """
 
 CORE_OPS = frozenset(
@@ -24,5 +24,5 @@ CORE_OPS = frozenset(
     UnicodeTranscode Unpack VarHandleOp Where While ZerosLike
     """.split()
 )
-# Of TensorFlow Text 2.20.1.
+# From TensorFlow Text 2.20.1.
 TOKENIZER_OPS = frozenset({"SentencepieceOp", "SentencepieceTokenizeOp"})

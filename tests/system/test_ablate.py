@@ -1,4 +1,4 @@
-"""The ablate program as a process: killed, run again, and read."""
+"""The ablate program as a process: a kill, a resume, and its report."""
 
 import json
 import os
@@ -17,7 +17,7 @@ from tests.system.runs import SETTINGS, write_corpus
 
 
 def arguments(folder: Path) -> list[str]:
-    """Two rows of the smallest model, six steps each."""
+    """Returns the command line of two rows of the smallest model, six steps each."""
     write_corpus(folder)
     (folder / "base.flags").write_text("--num_heads=2\n")
     (folder / "a1.flags").write_text("--num_heads=1\n--d_k=16\n--d_v=16\n")
@@ -35,7 +35,7 @@ def arguments(folder: Path) -> list[str]:
 
 
 @pytest.mark.slow
-def test_a_killed_ablation_goes_on_and_a_finished_one_says_so(tmp_path) -> None:
+def test_a_killed_ablation_resumes_and_a_finished_one_is_reported(tmp_path) -> None:
     command = arguments(tmp_path)
     first = tmp_path / "out" / "base" / "seed-1" / "run_card.json"
     with subprocess.Popen(
@@ -52,27 +52,27 @@ def test_a_killed_ablation_goes_on_and_a_finished_one_says_so(tmp_path) -> None:
     done = python(*command)
     assert done.returncode == 0, done.stderr.decode()
     assert b"2 of 2 runs are done" in done.stdout
-    # The run that was under way was gone on with, not begun again.
+    # The interrupted run was resumed, not started again.
     assert json.loads(first.read_text())["started"] == started
-    found = read_results(tmp_path / "out")
-    steps = [(run.row, run.seed, run.step) for run in found.runs]
+    results = read_results(tmp_path / "out")
+    steps = [(run.row, run.seed, run.step) for run in results.runs]
     assert steps == [("base", 1, 6), ("a1", 1, 6)]
-    # Rows differ, and both have one vocabulary.
-    assert len({run.perplexity for run in found.runs}) == 2
-    base, a1 = found.rows
+    # Rows differ, and share one vocabulary.
+    assert len({run.perplexity for run in results.runs}) == 2
+    base, a1 = results.rows
     assert (base.changes, a1.changes) == ({}, {"num_heads": 1, "d_k": 16, "d_v": 16})
     cards = [
         json.loads(
             (tmp_path / "out" / run.row / f"seed-{run.seed}/run_card.json").read_text()
         )
-        for run in found.runs
+        for run in results.runs
     ]
     assert len({card["vocabulary"]["sha256"] for card in cards}) == 1
     assert len({card["corpus"]["fingerprint"] for card in cards}) == 1
     page = (tmp_path / "out" / "ablation.html").read_text(encoding="utf-8")
     assert "all 2 runs are done" in page
     assert "One head is worse than eight" in page
-    # Nothing that an ablation does not need.
+    # An ablation needs no exports.
     assert not list((tmp_path / "out").glob("*/*/export*"))
 
 
@@ -83,14 +83,14 @@ def test_rows_are_required(tmp_path) -> None:
     assert not (tmp_path / "out").exists()
 
 
-def test_a_signal_is_the_status(tmp_path, monkeypatch) -> None:
+def test_a_signal_sets_the_exit_status(tmp_path, monkeypatch) -> None:
     from t2t_keras.reports.ablation.children import Children
 
-    def stopped(self, program, arguments, log, look=None) -> int:
+    def stop(self, program, arguments, log, look=None) -> int:
         os.kill(os.getpid(), signal.SIGTERM)
         return 143
 
-    monkeypatch.setattr(Children, "run", stopped)
+    monkeypatch.setattr(Children, "run", stop)
     done = run_program("ablate", *arguments(tmp_path)[2:])
     assert done.status == 143
     assert "stopped; finished runs are kept. The same command resumes" in done.stderr

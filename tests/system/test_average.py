@@ -1,4 +1,4 @@
-"""The average program: which checkpoints the flags mean."""
+"""The average program: checkpoint selection by flags, and refused flags."""
 
 import json
 
@@ -28,18 +28,18 @@ def average(own_short_run):
         (["--from_step=15", "--last=1"], [60]),
     ],
 )
-def test_the_checkpoints_that_are_meant(average, own_short_run, arguments, steps):
+def test_flags_select_checkpoints(average, own_short_run, arguments, steps):
     done = average(*arguments)
     target = own_short_run.averaged / f"step-{steps[-1]}"
-    named = ", ".join(map(str, steps))
+    step_list = ", ".join(map(str, steps))
     assert (done.status, done.stderr) == (0, "")
     assert done.stdout == (
-        f"averaged {len(steps)} checkpoints, steps {named}, into {target}\n"
+        f"averaged {len(steps)} checkpoints, steps {step_list}, into {target}\n"
         f"Use it with --checkpoint={target}\n"
     )
     state = json.loads((target / "state.json").read_text())["state"]
     assert (state["step"], state["averaged"]) == (steps[-1], steps)
-    assert state["position"] is None  # nothing to train on from
+    assert state["position"] is None  # training cannot resume from an average
     assert own_short_run.run_card()["averaged"] == {"steps": steps}
 
 
@@ -57,7 +57,7 @@ REFUSED = (
 )
 
 
-def test_what_cannot_be_averaged_is_refused(average, own_short_run):
+def test_bad_flags_are_refused(average, own_short_run):
     state = own_short_run.averaged / "step-60/state.json"
     before = state.read_bytes()
     for arguments, message in REFUSED:

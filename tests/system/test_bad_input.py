@@ -1,4 +1,4 @@
-"""What a person can get wrong: one message each, exit status 2, nothing half made."""
+"""User errors: one message each, exit status 2, no partial files."""
 
 import gzip
 import json
@@ -9,7 +9,7 @@ from t2t_keras.runs import finish
 from t2t_keras.text.subwords import learn_subwords
 from t2t_keras.text.vocabulary import SubwordVocabulary
 from tests.system.in_process import run_program
-from tests.system.reverse_task import reversed_pairs, written
+from tests.system.reverse_task import reversed_pairs, write_split
 
 SMALL = (
     "--vocabulary_size=280",
@@ -26,8 +26,8 @@ SMALL = (
 
 @pytest.fixture
 def train(tmp_path):
-    """Starts a small training run; text and settings are sound but for one thing."""
-    files = written(tmp_path, "train", reversed_pairs(40, seed=1))
+    """Starts a small training run whose text and flags are valid by default."""
+    files = write_split(tmp_path, "train", reversed_pairs(40, seed=1))
 
     def run(*arguments, files=files):
         return run_program(
@@ -38,7 +38,7 @@ def train(tmp_path):
 
 
 def refused(done, message):
-    """Whether a program ended with one message for a person."""
+    """Checks that a program ended with a single error message; returns True."""
     assert done.status == 2, done.stderr
     *_, last = done.stderr.split("error: ")
     assert done.stderr.count("error: ") == 1
@@ -53,7 +53,7 @@ def write(path, content):
     return path
 
 
-CANNOT_BE = (
+BAD_FLAGS = (
     (
         ("--train_source=no/such.txt",),
         "no/such.txt does not exist, nor doe",
@@ -77,14 +77,14 @@ CANNOT_BE = (
 )
 
 
-def test_nothing_is_left_of_a_run_that_cannot_be(train, tmp_path):
-    for arguments, message in CANNOT_BE:
+def test_a_refused_run_leaves_no_files(train, tmp_path):
+    for arguments, message in BAD_FLAGS:
         assert refused(train(*arguments), message), arguments
         assert not (tmp_path / "new").exists(), arguments
 
 
-def test_a_flag_that_cannot_be_read(train, tmp_path):
-    """These are absl's own messages."""
+def test_a_flag_that_cannot_be_parsed(train, tmp_path):
+    """The messages come from absl."""
     for argument, message in (
         (
             "--train_step=5",
@@ -147,7 +147,7 @@ def test_a_misspelt_file_and_the_nearest_name(train, tmp_path):
 
 
 def test_text_with_nasty_lines_is_trained_on(train, tmp_path, monkeypatch):
-    """CR, U+2028, invalid UTF-8, empty and over-long lines: none stops a run."""
+    """CR, U+2028, invalid UTF-8, empty and overlong lines do not stop a run."""
     monkeypatch.setattr(finish, "finish", lambda *_: None)
     left = b"a\rb\na\xe2\x80\xa8b\n\xff c\n\n" + b"a b " * 9 + b"\n" + b"d e f\n" * 9
     right = b"b\ra\r\nb a\nc\na\nb\n" + b"f e d\n" * 9
@@ -228,14 +228,14 @@ def test_a_damaged_run_does_not_translate(own_short_run, damage):
 
 
 def test_a_vocabulary_of_another_run(own_short_run):
-    """Its ids would mean other words, and every translation would be nonsense."""
+    """Its ids stand for other subwords, so every translation would be nonsense."""
     lines = [line for pair in reversed_pairs(400, seed=2) for line in pair]
     other = SubwordVocabulary(learn_subwords(lines, vocabulary_size=280))
     other.save(own_short_run.vocabulary_file)
     flags = f"--model_dir={own_short_run.path}", "--beam_size=1"
     done = run_program("translate", *flags, stdin=b"a b c\n")
     assert refused(done, "is not the vocabulary that this model was trained with")
-    # And were the run card's word on it lost, the checkpoint still knows.
+    # Without the entry in the run card, the checkpoint still has its fingerprint.
     card = json.loads(own_short_run.run_card_file.read_text())
     del card["vocabulary"]
     own_short_run.run_card_file.write_text(json.dumps(card))
@@ -243,7 +243,7 @@ def test_a_vocabulary_of_another_run(own_short_run):
     assert refused(done, "was trained with another vocabulary")
 
 
-def test_a_run_s_settings_cannot_be_changed_under_way(own_short_run, short_run):
+def test_the_settings_of_a_started_run_cannot_be_changed(own_short_run, short_run):
     flag = f"--model_dir={own_short_run.path}"
     before = own_short_run.flagfile.read_bytes()
     done = run_program("train", flag, *short_run.flags, "--d_ff=96")
@@ -268,7 +268,7 @@ def test_a_full_disk_while_exporting(own_run, monkeypatch):
     assert {path.name for path in own_run.export.iterdir()} == before
 
 
-def test_a_model_dir_that_is_no_folder_is_told_in_a_sentence(train, tmp_path):
+def test_a_model_dir_that_is_no_folder_has_a_readable_message(train, tmp_path):
     file = tmp_path / "file"
     file.write_text("")
     for name, flags in (

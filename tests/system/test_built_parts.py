@@ -1,4 +1,4 @@
-"""The parts, joined: what they compute together is what each was shown to compute."""
+"""Integration of settings, data, model, loss and search, as built by `runs`."""
 
 import collections
 import dataclasses
@@ -29,13 +29,13 @@ from tests.reference import transformer_np
 from tests.system.conftest import REPOSITORY
 from tests.system.random_model import (
     CONFIG,
-    ids_of,
-    made_up_lines,
+    make_scorer,
+    pad_ids,
+    random_lines,
     random_model,
     random_vocabulary,
-    reader_of,
 )
-from tests.system.reverse_task import written
+from tests.system.reverse_task import write_split
 
 EXTRA = CONFIG.decoding.extra_length
 
@@ -52,23 +52,23 @@ def model(vocabulary):
 
 @pytest.fixture(scope="module")
 def read(model):
-    return reader_of(model)
+    return make_scorer(model)
 
 
-def test_the_translator_gives_text_and_scores_of_the_search(model, vocabulary):
-    lines = made_up_lines(5, seed=3)
+def test_the_translator_returns_text_and_scores_of_the_search(model, vocabulary):
+    lines = random_lines(5, seed=3)
     translator = models.build_translator(model, vocabulary, CONFIG.decoding, 3)
-    found = translator.translate(lines)
+    translations = translator.translate(lines)
     tokens, lengths, log_probs, scores = (
         part.numpy()
         for part in search_translations(
             model,
-            ids_of([vocabulary.encode(line) for line in lines]),
+            pad_ids([vocabulary.encode(line) for line in lines]),
             BeamSearchSettings(beam_size=4, alpha=0.6, n_best=3),
             extra_length=EXTRA,
         )
     )
-    for b, line in enumerate(found):
+    for b, line in enumerate(translations):
         assert len(line.hypotheses) == 3
         for n, hypothesis in enumerate(line.hypotheses):
             text = vocabulary.decode(tokens[b, n].tolist())
@@ -78,7 +78,7 @@ def test_the_translator_gives_text_and_scores_of_the_search(model, vocabulary):
             assert hypothesis.score == pytest.approx(scores[b, n], abs=1e-5)
 
 
-def test_the_alpha_of_the_settings_is_the_search_s(model, vocabulary):
+def test_the_search_uses_the_alpha_of_the_settings(model, vocabulary):
     config = DecodingConfig(beam_size=2, alpha=0.0, extra_length=3)
     translator = models.build_translator(model, vocabulary, config)
     (line,) = translator.translate(["a green tree"])
@@ -86,20 +86,20 @@ def test_the_alpha_of_the_settings_is_the_search_s(model, vocabulary):
 
 
 def test_a_source_is_cut_where_learned_positions_end():
-    def model_with(learned_positions):
+    def build_model(learned_positions):
         sizes = dataclasses.replace(CONFIG.model, learned_positions=learned_positions)
         return models.build_model(dataclasses.replace(CONFIG, model=sizes), 300)
 
-    assert models.longest_source(model_with(31)) == 31
-    assert models.longest_source(model_with(2000)) == 512
-    assert models.longest_source(model_with(None)) == 512
+    assert models.longest_source(build_model(31)) == 31
+    assert models.longest_source(build_model(2000)) == 512
+    assert models.longest_source(build_model(None)) == 512
 
 
 def test_weights_are_drawn_from_the_seed():
     def weights(seed):
         training = dataclasses.replace(CONFIG.training, seed=seed)
         config = dataclasses.replace(CONFIG, training=training)
-        keras.utils.set_random_seed(99)  # whatever was drawn before
+        keras.utils.set_random_seed(99)  # the global state must not matter
         model = models.build_model(config, 300)
         return np.concatenate([ops.convert_to_numpy(w).ravel() for w in model.weights])
 
@@ -130,35 +130,35 @@ def test_sizes_and_precision_are_those_of_the_settings():
     assert {weight.dtype for weight in model.weights} == {"float32"}
 
 
-def traced(config, patch):
-    """The model of a config without its numbers, and what comes out of its parts."""
-    made, call = collections.Counter(), keras.layers.Layer.__call__
+def trace_model(config, patch):
+    """Returns the model of a config, and how often each layer had each output shape."""
+    calls, call = collections.Counter(), keras.layers.Layer.__call__
 
-    def recording(layer, *arguments, **more):
-        result = call(layer, *arguments, **more)
-        made[type(layer).__name__, tuple(result.shape)] += 1
+    def record(layer, *arguments, **keywords):
+        result = call(layer, *arguments, **keywords)
+        calls[type(layer).__name__, tuple(result.shape)] += 1
         return result
 
-    # In a graph, variables have shapes and no memory.
+    # Variables of a graph take no memory.
     with tf.Graph().as_default():
         model = models.build_model(config, config.data.vocabulary_size)
         source, target = tf.zeros([3, 7], tf.int32), tf.zeros([3, 5], tf.int32)
-        patch.setattr(keras.layers.Layer, "__call__", recording)
+        patch.setattr(keras.layers.Layer, "__call__", record)
         model({"encoder_input_tokens": source, "decoder_input_tokens": target})
-    return model, made
+    return model, calls
 
 
 @pytest.mark.parametrize(
     ("name", "layers", "width", "dropped", "weights_dropped"),
-    # The paper has both kinds of dropout in its parser, and does not say how much.
+    # The paper's parser has both kinds of dropout; it does not give the rates.
     [("base", 6, 512, 0.1, 0.0), ("parsing_wsj", 4, 1024, 0.2, 0.2)],
 )
-def test_the_papers_models_are_as_deep_and_wide_as_it_says(
+def test_the_papers_models_have_its_depth_and_width(
     name, layers, width, dropped, weights_dropped, monkeypatch
 ):
-    """Section 3: N layers in both stacks, d_model wide whatever part it is; 6.3."""
+    """Section 3 (base) and 6.3 (parser): N layers in both stacks, all d_model wide."""
     config = config_from_flagfile(REPOSITORY / f"configs/{name}.flags")
-    model, made = traced(config, monkeypatch)
+    model, calls = trace_model(config, monkeypatch)
     encoder, decoder = (3, 7, width), (3, 5, width)
     expected = {("SharedEmbedding", shape): 1 for shape in (encoder, decoder)}
     expected |= {("SinusoidalPositionEncoding", s): 1 for s in (encoder, decoder)}
@@ -168,16 +168,16 @@ def test_the_papers_models_are_as_deep_and_wide_as_it_says(
         expected["FeedForward", shape] = layers
         expected["ResidualNorm", shape] = (attentions + 1) * layers
     kinds = {kind for kind, _ in expected}
-    assert {key: made[key] for key in made if key[0] in kinds} == expected
-    found = collections.defaultdict(set)
+    assert {key: calls[key] for key in calls if key[0] in kinds} == expected
+    sizes = collections.defaultdict(set)
     for part in model._flatten_layers():
         if isinstance(part, MultiHeadAttention):
-            found["heads"].add((part.num_heads, part.d_k, part.d_v))
+            sizes["heads"].add((part.num_heads, part.d_k, part.d_v))
         elif isinstance(part, FeedForward):
-            found["inner"].add(tuple(part.inner.kernel.shape))
+            sizes["inner"].add(tuple(part.inner.kernel.shape))
         elif isinstance(part, Dropout):
-            found[type(part).__name__].add(part.dropout_rate)
-    assert found == {
+            sizes[type(part).__name__].add(part.dropout_rate)
+    assert sizes == {
         "heads": {(8, width // 8, width // 8)},
         "inner": {(width, 2048)},
         "Dropout": {dropped},
@@ -192,18 +192,18 @@ def test_the_optimizer_follows_the_settings():
     config = dataclasses.replace(CONFIG, training=training)
     model = models.build_model(config, 300)
     optimizer = optimization.build_optimizer(config, model)
-    # Equation 3 at the first update, and where it peaks.
+    # Equation 3 at the first update and at its peak.
     rate = optimizer._learning_rate
     assert float(rate(0)) == pytest.approx(3 * 26**-0.5 * 10**-1.5, rel=1e-6)
     assert float(rate(9)) == pytest.approx(3 * 26**-0.5 * 10**-0.5, rel=1e-6)
     slots = len(optimizer.variables)
-    assert slots >= 2 * len(model.trainable_variables)  # it is built
+    assert slots >= 2 * len(model.trainable_variables)  # the optimizer is built
 
 
 def dev_corpus(vocabulary, num_pairs=37):
     pairs = {
-        "source": made_up_lines(num_pairs, seed=8),
-        "target": made_up_lines(num_pairs, seed=9),
+        "source": random_lines(num_pairs, seed=8),
+        "target": random_lines(num_pairs, seed=9),
     }
     dataset = tf.data.Dataset.from_tensor_slices(pairs)
     return tokenize_corpus(dataset, vocabulary, CONFIG.data.max_length)
@@ -215,7 +215,7 @@ def stepper(model):
     return optimization.build_stepper(CONFIG.training, model, None, strategy)
 
 
-def test_dev_loss_is_that_of_the_pairs_whatever_the_batches(read, vocabulary, stepper):
+def test_dev_loss_does_not_depend_on_the_batches(read, vocabulary, stepper):
     corpus = dev_corpus(vocabulary)
     pairs = [corpus.pair(i) for i in range(len(corpus))]
     expected = -sum(read(s.tolist(), t.tolist()) for s, t in pairs)
@@ -225,12 +225,12 @@ def test_dev_loss_is_that_of_the_pairs_whatever_the_batches(read, vocabulary, st
         sums = optimization.loss_sums(stepper, batches)
         assert sums.token_count == sum(len(target) for _, target in pairs)
         assert sums.log_loss_sum == pytest.approx(expected, rel=2e-6)
-        # Neither smoothing nor dropout, which both are on in training.
+        # Without label smoothing and dropout, which training uses.
         assert sums.loss_sum == pytest.approx(expected, rel=2e-6)
 
 
-def test_training_smooths_labels_as_the_settings_say(vocabulary):
-    """Section 5.4, token by token from the logits; without dropout, to compare."""
+def test_training_smooths_labels_as_configured(vocabulary):
+    """Section 5.4, computed token by token from the logits, without dropout."""
     smoothing = 0.3
     sizes = dataclasses.replace(CONFIG.model, dropout_rate=0.0)
     training = dataclasses.replace(
@@ -267,22 +267,22 @@ def test_a_target_without_its_source_is_refused():
         corpora.build_corpus(DataConfig(dataset="copy_task", dev_target=("x",)))
 
 
-def test_own_text_takes_the_place_of_a_flagfiles_dataset(tmp_path):
-    written(tmp_path, "train", [("a b", "b a")])
+def test_text_files_replace_the_dataset_of_a_flagfile(tmp_path):
+    write_split(tmp_path, "train", [("a b", "b a")])
     data = DataConfig(
         dataset="wmt14_translate/de-en",
         train_source=(str(tmp_path / "train.source"),),
         train_target=(str(tmp_path / "train.target"),),
     )
     assert list(corpora.build_corpus(data).splits) == ["train"]
-    # Only what is asked for is opened: here, nothing.
+    # Only the requested splits are opened; here, none.
     assert list(corpora.build_corpus(data, ("test",)).splits) == []
 
 
 def test_a_corpus_of_files_has_the_splits_that_are_given(tmp_path):
     lines = [("a b", "b a"), ("c", "c")]
-    written(tmp_path, "train", lines)
-    written(tmp_path, "test", lines[:1])
+    write_split(tmp_path, "train", lines)
+    write_split(tmp_path, "test", lines[:1])
     corpus = corpora.build_corpus(
         DataConfig(
             train_source=(str(tmp_path / "train.source"),),
@@ -322,7 +322,7 @@ def test_another_vocabulary_s_checkpoint_is_refused(tmp_path, vocabulary):
         models.check_fingerprint(tmp_path, {"vocabulary": "0" * 64}, vocabulary)
 
 
-def test_batches_are_filled_as_the_settings_say(vocabulary):
+def test_the_batching_strategy_follows_the_settings(vocabulary):
     corpus = dev_corpus(vocabulary)
     data = dataclasses.replace(CONFIG.data, tokens_per_batch=48, max_shapes=3)
     buckets = corpora.build_batching_strategy(data, corpus)
@@ -337,7 +337,7 @@ def test_batches_are_filled_as_the_settings_say(vocabulary):
             assert shape.rows == 48 // max(shape.source_bound, shape.target_bound)
 
 
-def test_a_run_gives_its_model_back(reverse_run, trained):
+def test_the_model_of_a_run_is_loaded(reverse_run, trained):
     assert trained.step == 500
     assert trained.checkpoint == reverse_run.model_dir.averaged / "step-500"
     assert trained.vocabulary.size == trained.model.sizes["vocabulary_size"] == 280
@@ -360,6 +360,8 @@ def test_a_run_gives_its_model_back(reverse_run, trained):
         ("bfloat16", True, False),
     ],
 )
-def test_xla_is_used_where_it_gains_on_a_cpu(precision, asked_for, expected) -> None:
+def test_xla_is_used_where_it_is_faster_on_a_cpu(
+    precision, asked_for, expected
+) -> None:
     training = TrainingConfig(precision=precision, jit_compile=asked_for)
     assert optimization.uses_xla(training) == expected

@@ -1,4 +1,4 @@
-"""docs/serving.md's canary, followed word for word with the embedded server."""
+"""The canary recipe of docs/serving.md, executed with the embedded server."""
 
 import re
 import time
@@ -14,25 +14,25 @@ from t2t_keras.serving.server.loading import Loader
 from t2t_keras.serving.server.models import Models, WatchOptions
 from t2t_keras.serving.server.versions import Retries
 from tests.serving.server.clients import QUICK, request, wait_until
-from tests.serving.server.made_up_model import save
+from tests.serving.server.fake_model import save
 from tests.system.conftest import REPOSITORY
 
 POLICY = "model_version_policy { latest { num_versions: 1 } }"
 
 
-def blocks():
-    """Returns what the page has one write, in its order."""
+def code_blocks():
+    """Returns the recipe's code blocks in order."""
     page = (REPOSITORY / "docs/serving.md").read_text()
     recipe = page.split("### Canary\n")[1].split("### Roll back\n")[0]
     return re.findall(r"```\n(.*?)```", recipe, re.DOTALL)
 
 
 class Operator:
-    """Edits the file that an export has written, and looks what is served.
+    """Operator who edits the models.config of an export, and the server that reads it.
 
     Attributes:
-        models: What is served.
-        lines: What the server said about the file.
+        models: Served models.
+        lines: Lines that the server logged about the file.
     """
 
     def __init__(self, folder):
@@ -44,14 +44,14 @@ class Operator:
         self._template = written.replace("/models/translate", str(self.base))
         self.path.write_text(self._template)
         self.lines = []
-        self.models = self.started(QUICK)
+        self.models = self.start(QUICK)
         used = read_models(str(self.path))
         self._watch = ConfigWatch(
             str(self.path), used, 0.02, self.models, self.lines.append
         )
 
-    def started(self, options):
-        """Returns what a server serves that starts with the file as it is."""
+    def start(self, options):
+        """Returns the models of a server that starts with the current file."""
         models = Models(Loader(), options, lambda line: None)
         try:
             models.wait_until_available(models.configure(read_models(str(self.path))))
@@ -62,7 +62,7 @@ class Operator:
         return models
 
     def edit(self, block):
-        """Writes the file, and returns what the server says when it has seen it."""
+        """Writes the file and returns the server's log line about it."""
         text = self._template.replace(POLICY, block)
         assert text != self._template
         before = len(self.lines)
@@ -82,12 +82,12 @@ class Operator:
 
 @pytest.fixture
 def operator(tmp_path):
-    found = Operator(tmp_path)
-    yield found
-    found.close()
+    operator = Operator(tmp_path)
+    yield operator
+    operator.close()
 
 
-def version_of(models, label=""):
+def find_version(models, label=""):
     spec = request().model_spec
     if label:
         spec.version_label = label
@@ -95,34 +95,33 @@ def version_of(models, label=""):
         return number
 
 
-def refused_label(models, label):
+def check_unknown_label(models, label):
     with pytest.raises(ServingError, match="Unrecognized servable version label"):
-        version_of(models, label)
+        find_version(models, label)
 
 
-def test_the_page_works_as_it_stands(operator):
-    hold, load, name, promote = blocks()
+def test_the_recipe_works(operator):
+    hold, load, name, promote = code_blocks()
     models = operator.models
     assert operator.edit(hold) == ""
-    assert version_of(models, "stable") == 1
+    assert find_version(models, "stable") == 1
     save(operator.base, 2)
     assert operator.edit(load) == ""
     operator.wait_for(1, 2)
-    assert (version_of(models, "stable"), version_of(models)) == (1, 2)
-    refused_label(models, "canary")
+    assert (find_version(models, "stable"), find_version(models)) == (1, 2)
+    check_unknown_label(models, "canary")
     assert operator.edit(name) == ""
-    assert (version_of(models, "stable"), version_of(models, "canary")) == (1, 2)
+    assert (find_version(models, "stable"), find_version(models, "canary")) == (1, 2)
     assert operator.edit(promote) == ""
-    assert version_of(models, "stable") == 2
-    refused_label(models, "canary")
+    assert find_version(models, "stable") == 2
+    check_unknown_label(models, "canary")
     assert operator.edit(promote.replace("versions: 1 ", "")) == ""
     operator.wait_for(2)
-    # A server that starts again with the flag of the lines beside the export, and one
-    # without.
+    # Servers restarted without and with the flag given in the files beside the export.
     with pytest.raises((ServingError, UserError), match="not currently available"):
-        operator.started(QUICK)
-    again = operator.started(WatchOptions(0.05, Retries(0), True))
-    assert version_of(again, "stable") == 2
+        operator.start(QUICK)
+    again = operator.start(WatchOptions(0.05, Retries(0), True))
+    assert find_version(again, "stable") == 2
     again.close()
     for name in ("README.md", "kubernetes.yaml"):
         flag = "--allow_version_labels_for_unavailable_models=true"
@@ -130,10 +129,10 @@ def test_the_page_works_as_it_stands(operator):
 
 
 def test_two_steps_at_once_are_refused_and_load_nothing(operator):
-    """Why the page has them one after the other."""
-    hold, _, name, _ = blocks()
+    """This is why the page has two separate steps."""
+    hold, _, name, _ = code_blocks()
     assert operator.edit(hold) == ""
     save(operator.base, 2)
     assert "Request to assign label to version 2" in operator.edit(name)
-    time.sleep(0.3)  # a few looks at the folder
+    time.sleep(0.3)  # the server polls the folder a few times
     operator.wait_for(1)

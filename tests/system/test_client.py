@@ -1,4 +1,4 @@
-"""The client program, against servers made up here."""
+"""The client program, with fake servers."""
 
 import gzip
 import os
@@ -14,12 +14,12 @@ import grpc
 import numpy as np
 import pytest
 
-from tests.serving.made_up_server import (
+from tests.serving.fake_server import (
     RefusalError,
-    n_best_of,
-    serving,
+    answer_nbest,
+    read_texts,
+    serve,
     shout,
-    texts_of,
 )
 from tests.system.conftest import REPOSITORY
 from tests.system.hostile_lines import LINES
@@ -30,8 +30,8 @@ SOURCE = b"a b c\n\nd\xc3\xbc\n"
 
 @pytest.fixture
 def served():
-    with serving(shout) as started:
-        yield started
+    with serve(shout) as address_and_service:
+        yield address_and_service
 
 
 def run(server, *arguments, stdin=SOURCE):
@@ -51,23 +51,23 @@ def test_standard_input_to_standard_output(served):
     assert done.output == b"A B C\n\nD\xc3\xbc\n"
 
 
-def test_one_line_out_for_each_line_in_whatever_it_holds(served):
+def test_each_input_line_gives_one_output_line(served):
     server, service = served
     done = run(server, "--batch_size=2", stdin=b"\n".join(LINES))
     assert len(done.lines) == len(LINES)
-    sent = [text for request in service.requests for text in texts_of(request)]
+    sent = [text for request in service.requests for text in read_texts(request)]
     assert sorted(sent) == sorted(LINES)
-    assert max(len(texts_of(request)) for request in service.requests) == 2
+    assert max(len(read_texts(request)) for request in service.requests) == 2
 
 
-def test_lines_that_are_not_utf8_are_told_of(served):
+def test_lines_that_are_not_utf8_give_a_warning(served):
     done = run(served[0], stdin=b"a b\n\xff\n\xc3(\nc d\n")
     assert len(done.lines) == 4
     assert "2 of 4 lines are not valid UTF-8" in done.stderr
     assert len(done.stderr.splitlines()) == 1
 
 
-def test_no_line_in_is_no_line_out(served):
+def test_empty_input_gives_empty_output(served):
     done = run(served[0], stdin=b"")
     assert (done.status, done.output) == (0, b"")
     assert served[1].requests == []
@@ -84,8 +84,8 @@ def test_files_plain_and_compressed(served, tmp_path):
         assert output.read_bytes() == b"A B C\n\nD\xc3\xbc\n"
 
 
-def test_lines_keep_their_order_however_the_answers_come():
-    """Requests are answered the later the earlier they came."""
+def test_lines_keep_their_order_when_answers_arrive_out_of_order():
+    """Earlier requests tend to be answered later."""
     slowness = iter(range(1000, 0, -1))
 
     def uneven(request):
@@ -93,14 +93,14 @@ def test_lines_keep_their_order_however_the_answers_come():
         return shout(request)
 
     lines = [f"line {n} " + "x" * (n * 7919 % 11) for n in range(200)]
-    with serving(uneven) as (server, service):
+    with serve(uneven) as (server, service):
         done = run(
             server,
             *("--concurrency=8", "--batch_size=3", "--lines_at_once=30"),
             stdin="\n".join(lines).encode(),
         )
     assert done.lines == [line.upper()[:20] for line in lines]
-    assert 2 <= service.most_at_a_time <= 8
+    assert 2 <= service.max_concurrent <= 8
 
 
 def test_scores(served):
@@ -109,7 +109,7 @@ def test_scores(served):
 
 
 def test_n_best_with_and_without_scores():
-    with serving(n_best_of) as (server, _):
+    with serve(answer_nbest) as (server, _):
         plain = run(server, "--n_best=2", stdin=b"x\n\nyz\n")
         scored = run(server, "--n_best=3", "--scores", stdin=b"x\n\nyz\n")
         too_many = run(server, "--n_best=9", stdin=b"x\n")
@@ -128,14 +128,18 @@ def test_a_translation_stays_one_line():
     def with_line_ends(request):
         return shout(request) | {"translation": np.array([b"a\nb\rc\n"], object)}
 
-    with serving(with_line_ends) as (server, _):
+    with serve(with_line_ends) as (server, _):
         assert run(server, stdin=b"x\n").output == b"a b\rc \n"
 
 
 def test_translations_are_scored_line_by_line(tmp_path):
     def score(request):
         pairs = list(
-            zip(texts_of(request, "source"), texts_of(request, "target"), strict=True)
+            zip(
+                read_texts(request, "source"),
+                read_texts(request, "target"),
+                strict=True,
+            )
         )
         count = len(pairs)
         return {
@@ -149,7 +153,7 @@ def test_translations_are_scored_line_by_line(tmp_path):
 
     target = tmp_path / "target.gz"
     target.write_bytes(gzip.compress(b"x\ny\nzzz\n"))
-    with serving(score) as (server, _):
+    with serve(score) as (server, _):
         done = run(server, f"--target={target}", "--batch_size=2")
         target.write_bytes(gzip.compress(b"x\ny\n"))
         short = run(server, f"--target={target}")
@@ -166,7 +170,7 @@ def test_translations_are_scored_line_by_line(tmp_path):
     assert "--input ends after 1 lines" in long.stderr
 
 
-def test_the_model_and_the_options_are_those_of_the_flags(served):
+def test_flags_set_the_model_and_the_options(served):
     server, service = served
     run(server, "--model_name=m", "--model_version=3", "--signature=greedy")
     run(server, "--version_label=stable", "--beam_size=2")
@@ -180,13 +184,13 @@ def test_the_model_and_the_options_are_those_of_the_flags(served):
     assert inputs == [set(), every, every - {"beam_size"}]
 
 
-def test_a_line_over_the_limit_is_cut_and_the_user_told(served):
+def test_a_line_over_the_limit_is_cut_with_a_warning(served):
     done = run(served[0], "--batch_size=1", stdin=b"a\n" + b"x" * 21 + b"\nb\n")
     assert done.stderr == "warning: line 2 is too long; its end was not translated\n"
     assert done.lines == ["A", "X" * 20, "B"]
 
 
-def test_a_server_without_time_is_asked_again_as_often_as_allowed():
+def test_a_busy_server_is_retried_up_to_the_limit():
     failures = iter(range(3))
 
     def busy(request):
@@ -194,7 +198,7 @@ def test_a_server_without_time_is_asked_again_as_often_as_allowed():
             raise RefusalError(grpc.StatusCode.UNAVAILABLE, "busy")
         return shout(request)
 
-    with serving(busy) as (server, service):
+    with serve(busy) as (server, service):
         refused = run(server, "--retries=1")
         assert len(service.requests) == 2
         done = run(server, "--retries=1")
@@ -203,22 +207,22 @@ def test_a_server_without_time_is_asked_again_as_often_as_allowed():
     assert (done.status, len(service.requests)) == (0, 4)
 
 
-def test_what_fails_halfway_writes_no_file(tmp_path):
+def test_a_failure_halfway_leaves_no_file(tmp_path):
     def fail_late(request):
-        if b"line 50" in texts_of(request):
+        if b"line 50" in read_texts(request):
             raise RefusalError(grpc.StatusCode.INTERNAL, "broken on purpose")
         return shout(request)
 
     lines = "".join(f"line {n}\n" for n in range(100)).encode()
     output = tmp_path / "out.txt"
-    with serving(fail_late) as (server, _):
+    with serve(fail_late) as (server, _):
         done = run(server, f"--output={output}", "--lines_at_once=8", stdin=lines)
     assert done.status == 2
     assert done.stderr == f"error: INTERNAL from {server}: broken on purpose\n"
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_damaged_file_is_refused_and_nothing_written(served, tmp_path):
+def test_a_damaged_file_is_refused_and_nothing_is_written(served, tmp_path):
     path, output = tmp_path / "in.gz", tmp_path / "out.txt"
     path.write_bytes(gzip.compress(SOURCE * 99)[:-9])
     done = run(served[0], f"--input={path}", f"--output={output}")
@@ -250,7 +254,7 @@ REFUSED = (
 )
 
 
-def test_what_cannot_be_is_refused(served):
+def test_bad_flags_are_refused(served):
     for arguments, message in REFUSED:
         done = run(served[0], *arguments)
         assert (done.status, done.output) == (2, b""), (arguments, done.stderr)
@@ -267,18 +271,18 @@ def test_the_server_is_required():
 
 @pytest.fixture
 def process():
-    """Starts the client as a user would; ends it if the test does not."""
-    started = []
+    """Starts the client as a user would, and kills it after the test."""
+    processes = []
 
     def start(*arguments, **streams):
         command = [sys.executable, "-m", "t2t_keras.client", *arguments]
         pipe = subprocess.PIPE
         streams = {"stdin": pipe, "stdout": pipe, "stderr": pipe} | streams
-        started.append(subprocess.Popen(command, cwd=REPOSITORY, **streams))
-        return started[-1]
+        processes.append(subprocess.Popen(command, cwd=REPOSITORY, **streams))
+        return processes[-1]
 
     yield start
-    for each in started:
+    for each in processes:
         each.kill()
         each.communicate()
 
@@ -290,7 +294,7 @@ def test_ctrl_c_ends_it_at_once_and_leaves_no_file(process, tmp_path):
         ended.wait(60)
         return shout(request)
 
-    with serving(sleep) as (server, service):
+    with serve(sleep) as (server, service):
         client = process(f"--server={server}", f"--output={output}", "--batch_size=1")
         client.stdin.write(b"x\n" * 50)
         client.stdin.close()
@@ -318,8 +322,8 @@ def test_a_line_is_answered_before_the_next_is_typed(process, served):
     assert client.returncode == 0
 
 
-def test_progress_is_shown_to_who_looks(served, process, tmp_path):
-    """On a terminal, with the time left; the sentences of a file are counted."""
+def test_progress_is_shown_on_a_terminal(served, process, tmp_path):
+    """With the number of sentences of the file and the time left."""
     path = tmp_path / "in.txt"
     path.write_bytes(b"a\n" * 300)
     ours, theirs = pty.openpty()
@@ -332,5 +336,5 @@ def test_progress_is_shown_to_who_looks(served, process, tmp_path):
     shown = os.read(ours, 100_000)
     os.close(theirs)
     os.close(ours)
-    # The first, before anything is done, and how long the rest will take.
+    # The first display, before any sentence is done; the time left is unknown.
     assert b" 0/300 [00:00<?" in shown

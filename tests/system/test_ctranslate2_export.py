@@ -1,10 +1,10 @@
-"""CTranslate2, which shares no line with this project, gives the same translations.
+"""Export to CTranslate2, an independent implementation: equal scores and translations.
 
-Its length penalty is another (length to the power of alpha), so both search without
-one. Then two things are left by which their answers may differ: of a step's 2W
-candidates it lets only those of rank 1 to W end, and at its limit it cuts where this
-project ends. Where a model is sure of itself neither matters. Where it is not, a plain
-search finds by the one rule what ours found, and by the other what CTranslate2 did.
+CTranslate2 has another length penalty (length to the power of alpha), so both search
+without one. Two differences remain: of a step's 2W candidates, CTranslate2 lets only
+those of rank 1 to W end; and at the length limit it cuts a translation, where this
+project ends it with EOS. Neither matters where a model is confident. Elsewhere, a plain
+search with one rule finds our translations, and with the other those of CTranslate2.
 """
 
 import dataclasses
@@ -27,15 +27,15 @@ from t2t_keras.settings.config import DecodingConfig, ModelConfig
 from tests.system.in_process import run_program
 from tests.system.random_model import (
     CONFIG,
-    made_up_lines,
-    next_reader_of,
+    as_trained_model,
+    make_next_scorer,
+    make_scorer,
+    random_lines,
     random_model,
     random_vocabulary,
-    reader_of,
-    trained_of,
 )
 
-# Far more than a model that has learned its task ever needs.
+# Far more than a trained model needs.
 EXTRA_LENGTH = 40
 WIDTH = 4
 EOS = 1
@@ -44,45 +44,45 @@ EOS = 1
 def ctranslate2_answers(
     directory: Path, pieces: Sequence[Sequence[str]], limit: int = 256
 ) -> list[tuple[list[str], float]]:
-    """Returns the best pieces, EOS last or cut, and their log p, of sources."""
+    """Returns the best hypothesis of each source and its log p; not cut, it has EOS."""
     translator = ctranslate2.Translator(str(directory), intra_threads=1)
-    found = translator.translate_batch(
+    results = translator.translate_batch(
         [list(source) for source in pieces],
         beam_size=WIDTH,
         length_penalty=0,
         max_decoding_length=limit,
-        # By default it never lets a translation be empty.
+        # By default, translations are never empty.
         min_decoding_length=0,
         max_batch_size=32,
         return_scores=True,
         return_end_token=True,
     )
-    return [(one.hypotheses[0], one.scores[0]) for one in found]
+    return [(result.hypotheses[0], result.scores[0]) for result in results]
 
 
-def scores_of(
+def score_pairs(
     directory: Path, trained: TrainedModel, pairs: list[tuple[list[int], list[int]]]
 ) -> list[float]:
     """Returns CTranslate2's log p of targets, both sides as ids without EOS."""
     pieces = trained.vocabulary.pieces
     translator = ctranslate2.Translator(str(directory), intra_threads=1)
-    found = translator.score_batch(
+    results = translator.score_batch(
         [pieces(source) for source, _ in pairs],
         [pieces(target) for _, target in pairs],
     )
-    return [sum(one.log_probs) for one in found]
+    return [sum(result.log_probs) for result in results]
 
 
 @pytest.fixture(scope="module")
 def hostile() -> TrainedModel:
-    """A random model: odd sizes per head, biases, gammas and betas of their own."""
+    """A random model with odd head sizes and random biases, gammas and betas."""
     vocabulary = random_vocabulary()
-    return trained_of(random_model(vocabulary), vocabulary)
+    return as_trained_model(random_model(vocabulary), vocabulary)
 
 
 @pytest.fixture(scope="module")
 def pairs(hostile: TrainedModel) -> list[tuple[list[int], list[int]]]:
-    """Ids of sources and unrelated targets, of lengths 0 to 30, a batch of them."""
+    """Ids of sources and unrelated targets, of lengths 0 to 30."""
     generator = np.random.default_rng(3)
     size = hostile.vocabulary.size
     return [
@@ -91,15 +91,17 @@ def pairs(hostile: TrainedModel) -> list[tuple[list[int], list[int]]]:
     ]
 
 
-def read_all(trained: TrainedModel, pairs) -> list[float]:
-    read = reader_of(trained.model)
+def score_all(trained: TrainedModel, pairs) -> list[float]:
+    read = make_scorer(trained.model)
     return [read([*source, 1], [*target, 1]) for source, target in pairs]
 
 
 def test_it_computes_the_same_probabilities(hostile, pairs, tmp_path):
     directory = export_ctranslate2(hostile, tmp_path)
-    found = scores_of(directory, hostile, pairs)
-    np.testing.assert_allclose(found, read_all(hostile, pairs), rtol=1e-5, atol=1e-5)
+    log_probs = score_pairs(directory, hostile, pairs)
+    np.testing.assert_allclose(
+        log_probs, score_all(hostile, pairs), rtol=1e-5, atol=1e-5
+    )
 
 
 def test_learned_positions_can_be_expressed(tmp_path):
@@ -107,12 +109,12 @@ def test_learned_positions_can_be_expressed(tmp_path):
     sizes = dataclasses.replace(CONFIG.model, learned_positions=35)
     config = dataclasses.replace(CONFIG, model=sizes)
     model = models.build_model(config, vocabulary.size)
-    trained = trained_of(model, vocabulary)
+    trained = as_trained_model(model, vocabulary)
     pair = ([*range(3, 20)], [*range(40, 70)])
     directory = export_ctranslate2(trained, tmp_path)
     assert position_encodings(model, 35).shape == (35, CONFIG.model.d_model)
-    found = scores_of(directory, trained, [pair])
-    np.testing.assert_allclose(found, read_all(trained, [pair]), rtol=1e-5)
+    log_probs = score_pairs(directory, trained, [pair])
+    np.testing.assert_allclose(log_probs, score_all(trained, [pair]), rtol=1e-5)
 
 
 def no_scale(spec):
@@ -170,18 +172,20 @@ def test_wrong_variants_have_other_probabilities(
 
     monkeypatch.setattr(ctranslate2_model, "_build_spec", changed)
     directory = export_ctranslate2(hostile, tmp_path)
-    found = np.array(scores_of(directory, hostile, pairs))
-    expected = np.array(read_all(hostile, pairs))
-    # A hundred times what the right one may be off by.
+    found = np.array(score_pairs(directory, hostile, pairs))
+    expected = np.array(score_all(hostile, pairs))
+    # A hundred times the tolerance of the correct export.
     assert np.max(np.abs(found / expected - 1.0)) > 1e-3
 
 
 @pytest.mark.slow
-def test_another_epsilon_would_be_seen(hostile, pairs, tmp_path, monkeypatch):
+def test_another_epsilon_changes_the_probabilities(
+    hostile, pairs, tmp_path, monkeypatch
+):
     monkeypatch.setattr(ctranslate2_model, "_EPSILON", 1e-3)
     directory = export_ctranslate2(hostile, tmp_path)
-    found = np.array(scores_of(directory, hostile, pairs))
-    assert np.max(np.abs(found / read_all(hostile, pairs) - 1.0)) > 1e-4
+    found = np.array(score_pairs(directory, hostile, pairs))
+    assert np.max(np.abs(found / score_all(hostile, pairs) - 1.0)) > 1e-4
 
 
 def test_restricted_attention_cannot_be_expressed(hostile, tmp_path):
@@ -212,21 +216,21 @@ def theirs(trained, tmp_path_factory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def id_of(trained) -> dict[str, int]:
+def piece_ids(trained) -> dict[str, int]:
     size = trained.vocabulary.size
     return {piece: i for i, piece in enumerate(trained.vocabulary.pieces(range(size)))}
 
 
-def test_it_finds_the_same_translations(reverse_run, trained, ours, theirs, id_of):
+def test_it_finds_the_same_translations(reverse_run, trained, ours, theirs, piece_ids):
     sources = [source for source, _ in reverse_run.held_out[:300]]
     lines = ours.translate([source.encode() for source in sources])
     ids = [trained.vocabulary.encode(source) for source in sources]
     pieces = [trained.vocabulary.pieces(source[:-1]) for source in ids]
     found = ctranslate2_answers(theirs, pieces)
-    read = reader_of(trained.model)
+    read = make_scorer(trained.model)
     same = 0
     for source, line, (answer, log_prob) in zip(ids, lines, found, strict=True):
-        target = [id_of[piece] for piece in answer]
+        target = [piece_ids[piece] for piece in answer]
         assert target[-1] == EOS, "a translation that was cut compares with nothing"
         assert log_prob == pytest.approx(read(source, target), rel=1e-4, abs=1e-4)
         best = line.hypotheses[0].log_prob
@@ -246,13 +250,13 @@ def plain_search(
     ranks: int,
     cut: bool,
 ) -> tuple[tuple[int, ...], float]:
-    """Returns the likeliest ids that a beam without a cache finds, and their log p.
+    """Returns the best ids of a beam search without a cache, and their log p.
 
     Args:
-        next_log_probs: Gives log p [V] of what follows ids.
-        limit: Most ids, the EOS counted.
-        ranks: Only a step's so many likeliest candidates may end.
-        cut: Whether candidates of the last step count as they are, or all must end.
+        next_log_probs: Function of a prefix that returns log p [V] of the next id.
+        limit: Maximum number of ids, EOS included.
+        ranks: Number of a step's best candidates that may end.
+        cut: Whether candidates of the last step count without EOS, or all must end.
     """
     live, finished = [((), 0.0)], []
     for position in range(limit):
@@ -271,14 +275,16 @@ def plain_search(
     return max(finished, key=lambda one: one[1])
 
 
-def test_where_they_differ_the_two_rules_do(reverse_run, trained, ours, theirs, id_of):
-    """Longer sources than it learned, other letters, repeated ones."""
+def test_differences_follow_from_the_two_rules(
+    reverse_run, trained, ours, theirs, piece_ids
+):
+    """With sources longer than in training, other letters, and repeated letters."""
     vocabulary = trained.vocabulary
     known = [source for source, _ in reverse_run.held_out[:20]]
     sources = [f"{a} {b}" for a, b in zip(known[:10], known[10:], strict=True)]
-    sources += made_up_lines(10, seed=4, longest=3)
+    sources += random_lines(10, seed=4, longest=3)
     lines = ours.translate([source.encode() for source in sources])
-    read_next = next_reader_of(trained.model)
+    read_next = make_next_scorer(trained.model)
     for source, line in zip(sources, lines, strict=True):
         ids = vocabulary.encode(source)
         limit = len(ids) + EXTRA_LENGTH
@@ -293,17 +299,17 @@ def test_where_they_differ_the_two_rules_do(reverse_run, trained, ours, theirs, 
         ((answer, found),) = ctranslate2_answers(
             theirs, [vocabulary.pieces(ids[:-1])], limit
         )
-        assert tuple(id_of[piece] for piece in answer) == plain
+        assert tuple(piece_ids[piece] for piece in answer) == plain
         assert found == pytest.approx(log_prob, rel=1e-4, abs=1e-4)
-    # Of what it knows the model is sure; the rest asks more of a search.
+    # The model is not confident about some lines, which makes the search matter.
     assert min(line.hypotheses[0].log_prob for line in lines) < -1.0
 
 
 def test_the_program_writes_versions_with_the_vocabulary(own_run):
-    told = run_program("export", f"--model_dir={own_run.path}", "--format=ctranslate2")
-    assert (told.status, told.stderr) == (0, "")
+    done = run_program("export", f"--model_dir={own_run.path}", "--format=ctranslate2")
+    assert (done.status, done.stderr) == (0, "")
     directory = own_run.path / "export_ctranslate2" / "1"
-    assert told.lines == [f"exported step 500 for CTranslate2 to {directory}"]
+    assert done.lines == [f"exported step 500 for CTranslate2 to {directory}"]
     run_program(
         "export",
         f"--model_dir={own_run.path}",
@@ -314,7 +320,7 @@ def test_the_program_writes_versions_with_the_vocabulary(own_run):
     assert names == {"1", "2"}
     sizes = [(directory.parent / n / "model.bin").stat().st_size for n in ("1", "2")]
     assert sizes[1] < 0.6 * sizes[0]
-    # As somebody would who has nothing but the directory.
+    # The directory alone is enough to translate.
     processor = sentencepiece.SentencePieceProcessor()
     for version in ("1", "2"):
         folder = directory.parent / version

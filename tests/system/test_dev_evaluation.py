@@ -1,4 +1,4 @@
-"""What an evaluation says, returns and shows."""
+"""Evaluation on the dev set during training: scores, log lines, texts and images."""
 
 from pathlib import Path
 
@@ -12,11 +12,11 @@ from t2t_keras.runs.run_data import prepare_data
 from t2t_keras.training.losses import LossSums
 from t2t_keras.training.step import batch_shape
 from t2t_keras.training.update import StepSums
-from tests.system.changed import changed
+from tests.system.replace_settings import replace_settings
 
 
-class Shown:
-    """Takes the place of a `Progress`."""
+class FakeProgress:
+    """Fake of `Progress` that keeps lines, texts and images."""
 
     def __init__(self):
         self.lines: list[str] = []
@@ -35,8 +35,8 @@ class Shown:
         self.images[tag] = pixels
 
 
-class Recorder:
-    """A stepper that only notes the shapes it is given."""
+class RecordingStepper:
+    """Fake stepper that only records the shapes of its batches."""
 
     def __init__(self):
         self.shapes = []
@@ -46,7 +46,9 @@ class Recorder:
         return StepSums(LossSums(1.0, 1.0, 1.0))
 
 
-def made(config, model_dir, stepper=None) -> tuple[DevEvaluation, Shown, list[None]]:
+def build_evaluation(
+    config, model_dir, stepper=None
+) -> tuple[DevEvaluation, FakeProgress, list[None]]:
     data = prepare_data(config, model_dir, lambda _: None)
     model = models.build_model(config, data.vocabulary.size)
     strategy = tf.distribute.get_strategy()
@@ -54,89 +56,91 @@ def made(config, model_dir, stepper=None) -> tuple[DevEvaluation, Shown, list[No
     stepper = stepper or optimization.build_stepper(
         config.training, model, optimizer, strategy
     )
-    shown, alive = Shown(), []
+    progress, heartbeats = FakeProgress(), []
     evaluation = DevEvaluation(
         config,
         data,
         model,
         stepper,
-        shown,  # type: ignore[arg-type]
-        lambda: alive.append(None),
+        progress,  # type: ignore[arg-type]
+        lambda: heartbeats.append(None),
     )
-    return evaluation, shown, alive
+    return evaluation, progress, heartbeats
 
 
-def evaluated(config, model_dir) -> tuple[dict[str, float], Shown, list[None]]:
-    evaluation, shown, alive = made(config, model_dir)
-    return evaluation.scores(6), shown, alive
+def evaluate(config, model_dir) -> tuple[dict[str, float], FakeProgress, list[None]]:
+    evaluation, progress, heartbeats = build_evaluation(config, model_dir)
+    return evaluation.scores(6), progress, heartbeats
 
 
 @pytest.mark.slow
-def test_nothing_is_compiled_or_traced_after_the_rehearsal(config, model_dir) -> None:
-    config = changed(config, "training", dev_bleu_sentences=3, jit_compile=True)
-    config = changed(config, "data", max_shapes=3)
-    stepper = Recorder()
-    evaluation, shown, alive = made(config, model_dir, stepper)
-    tried = [batch_shape(batch) for batch in evaluation.padding_batches()]
-    assert tried == sorted(tried, key=lambda shape: -sum(shape[1:]))
-    assert len(alive) == len(tried)
+def test_nothing_is_compiled_or_traced_after_the_preflight(config, model_dir) -> None:
+    config = replace_settings(
+        config, "training", dev_bleu_sentences=3, jit_compile=True
+    )
+    config = replace_settings(config, "data", max_shapes=3)
+    stepper = RecordingStepper()
+    evaluation, progress, heartbeats = build_evaluation(config, model_dir, stepper)
+    compiled = [batch_shape(batch) for batch in evaluation.padding_batches()]
+    assert compiled == sorted(compiled, key=lambda shape: -sum(shape[1:]))
+    assert len(heartbeats) == len(compiled)
     evaluation.trace_search()
-    assert shown.lines[0].startswith("  greedy search traced: ")
+    assert progress.lines[0].startswith("  greedy search traced: ")
     search = evaluation._translator._search
     assert search.experimental_get_tracing_count() == 1
     evaluation.scores(6)
-    assert set(stepper.shapes) == set(tried)
+    assert set(stepper.shapes) == set(compiled)
     assert search.experimental_get_tracing_count() == 1
 
 
-def test_without_xla_one_shape_is_enough(config, model_dir) -> None:
-    config = changed(config, "data", max_shapes=3)
-    evaluation, shown, _ = made(config, model_dir, Recorder())
+def test_without_xla_only_one_shape_is_tried(config, model_dir) -> None:
+    config = replace_settings(config, "data", max_shapes=3)
+    evaluation, progress, _ = build_evaluation(config, model_dir, RecordingStepper())
     assert len(list(evaluation.padding_batches())) == 1
     evaluation.trace_search()
-    assert shown.lines == []  # it was not asked to translate
+    assert progress.lines == []  # the settings ask for no translations
 
 
-def test_scores_are_said_and_translations_and_attention_shown(
+def test_scores_are_logged_and_translations_and_attention_shown(
     config, model_dir
 ) -> None:
-    config = changed(config, "training", dev_bleu_sentences=7)
-    scores, shown, alive = evaluated(config, model_dir)
+    config = replace_settings(config, "training", dev_bleu_sentences=7)
+    scores, progress, heartbeats = evaluate(config, model_dir)
     assert set(scores) == {"dev_loss", "dev_perplexity", "dev_bleu_greedy"}
     assert scores["dev_perplexity"] == np.exp(scores["dev_loss"])
-    assert len(shown.lines) == 1
-    assert f"dev: loss {scores['dev_loss']:.3f}, perplexity " in shown.lines[0]
+    assert len(progress.lines) == 1
+    assert f"dev: loss {scores['dev_loss']:.3f}, perplexity " in progress.lines[0]
     (source,) = config.data.dev_source
     sources = Path(source).read_text(encoding="utf-8").splitlines()
-    text = shown.texts["translations"]
+    text = progress.texts["translations"]
     assert text.count("→") == SAMPLES + 1
     assert all(f"    {source}\n    → " in text for source in sources[:SAMPLES])
-    # Encoder, decoder and cross attention of two sentences, with their words.
-    assert set(shown.images) == {
+    # Self-attention of encoder and decoder, and cross-attention, of two sentences.
+    assert set(progress.images) == {
         f"attention_{number}/{name}"
         for number in (1, 2)
         for name in ("encoder", "decoder", "memory")
     }
-    legend = shown.texts["attention_2/tokens"]
+    legend = progress.texts["attention_2/tokens"]
     pieces = [row.split(" | ")[1].strip("`") for row in legend.splitlines()[2:]]
     joined = "".join(piece for piece in pieces if piece != "</s>")
     assert joined.replace("▁", " ").strip() == sources[1]
-    assert len(alive) > 3
+    assert len(heartbeats) > 3
 
 
 def test_without_translations_there_is_still_a_loss(config, model_dir) -> None:
-    scores, shown, _ = evaluated(config, model_dir)
+    scores, progress, _ = evaluate(config, model_dir)
     assert set(scores) == {"dev_loss", "dev_perplexity"}
-    assert "translations" not in shown.texts
+    assert "translations" not in progress.texts
 
 
-def test_without_a_dev_set_there_is_nothing_to_say(config, model_dir) -> None:
-    config = changed(config, "data", dev_source=(), dev_target=())
-    evaluation, _, _ = made(config, model_dir, Recorder())
+def test_without_a_dev_set_nothing_is_logged(config, model_dir) -> None:
+    config = replace_settings(config, "data", dev_source=(), dev_target=())
+    evaluation, _, _ = build_evaluation(config, model_dir, RecordingStepper())
     assert list(evaluation.padding_batches()) == []
     evaluation.trace_search()
-    scores, shown, _ = evaluated(config, model_dir)
-    assert (scores, shown.lines, shown.images) == ({}, [], {})
+    scores, progress, _ = evaluate(config, model_dir)
+    assert (scores, progress.lines, progress.images) == ({}, [], {})
 
 
 @pytest.mark.slow
@@ -145,11 +149,11 @@ def test_a_parsers_greedy_score_is_its_f1(config, model_dir) -> None:
     sentences = Path(source).read_text(encoding="utf-8").splitlines()
     symbols = [f"(S{' NN' * len(line.split())} )S" for line in sentences]
     Path(target).write_text("".join(f"{line}\n" for line in symbols), encoding="utf-8")
-    config = changed(config, "data", target_language="tree", max_length=64)
-    config = changed(config, "training", dev_bleu_sentences=3)
-    scores, shown, _ = evaluated(config, model_dir)
+    config = replace_settings(config, "data", target_language="tree", max_length=64)
+    config = replace_settings(config, "training", dev_bleu_sentences=3)
+    scores, progress, _ = evaluate(config, model_dir)
     assert set(scores) == {"dev_loss", "dev_perplexity", "dev_f1_greedy"}
-    assert f", F1 {scores['dev_f1_greedy']:.1f} (greedy)" in shown.lines[0]
-    assert f"    = {symbols[0]}" in shown.texts["translations"]
-    # A tree over the words, whatever the untrained model wrote.
-    assert sentences[0].split()[-1] + ")" in shown.texts["translations"]
+    assert f", F1 {scores['dev_f1_greedy']:.1f} (greedy)" in progress.lines[0]
+    assert f"    = {symbols[0]}" in progress.texts["translations"]
+    # A tree over the words, although the model is untrained.
+    assert sentences[0].split()[-1] + ")" in progress.texts["translations"]

@@ -1,4 +1,4 @@
-"""The code of docs/api.md, run as one program, and the examples of docstrings."""
+"""Code examples of docs/api.md and of docstrings, executed."""
 
 import doctest
 import importlib
@@ -38,16 +38,16 @@ def test_the_code_of_the_page_runs(tmp_path) -> None:
     )
     assert done.returncode == 0, done.stderr
     assert "step 20/20  loss " in done.stdout
-    for made in ("runs/first/averaged/step-20", "model.keras", "exported"):
-        assert (tmp_path / made).exists(), made
+    for path in ("runs/first/averaged/step-20", "model.keras", "exported"):
+        assert (tmp_path / path).exists(), path
 
 
 def test_the_examples_of_docstrings() -> None:
-    tried = 0
+    num_modules = 0
     for path in sorted((REPOSITORY / "t2t_keras").rglob("*.py")):
         if ">>> " in path.read_text(encoding="utf-8"):
             name = ".".join(path.relative_to(REPOSITORY).with_suffix("").parts)
             result = doctest.testmod(importlib.import_module(name))
             assert result.attempted and not result.failed, name
-            tried += 1
-    assert tried > 20
+            num_modules += 1
+    assert num_modules > 20

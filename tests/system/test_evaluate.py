@@ -1,4 +1,4 @@
-"""The evaluate program: scores with signatures, and where translations go."""
+"""The evaluate program: printed scores, saved translations, and refused flags."""
 
 import gzip
 from pathlib import Path
@@ -8,21 +8,21 @@ import sacrebleu
 
 from t2t_keras.evaluation.bleu import corpus_scores
 from t2t_keras.runs import scoring
-from tests.system.changed import changed
 from tests.system.in_process import run_program
+from tests.system.replace_settings import replace_settings
 
 
 @pytest.fixture
 def evaluate(own_run):
-    return evaluate_of(own_run)
+    return make_evaluate(own_run)
 
 
 @pytest.fixture
 def evaluate_short(own_short_run):
-    return evaluate_of(own_short_run)
+    return make_evaluate(own_short_run)
 
 
-def evaluate_of(run):
+def make_evaluate(run):
     flags = (f"--model_dir={run.path}", "--beam_size=1")
     return lambda *arguments: run_program("evaluate", *flags, *arguments)
 
@@ -34,14 +34,14 @@ def test_the_test_split_of_the_run_by_default(evaluate, own_run, reverse_run):
     weights = "checkpoints/step-500"
     assert lines[0].startswith(f"test: 100 sentences, {weights}, beam 1, alpha 0.6, ")
     written = (
-        # The run's own search has a beam of 4.
+        # The run's settings have a beam of 4.
         (own_run.translations / "test-checkpoints-step-500-beam-1-alpha-0.6.txt")
         .read_text()
         .splitlines()
     )
     references = [target for _, target in reverse_run.held_out[:100]]
     found = corpus_scores(written, references)
-    # The version of sacreBLEU ends the signature, or the number means nothing.
+    # A score is only comparable with sacreBLEU's signature, which ends in its version.
     assert lines[1] == f"  BLEU {found.bleu:.2f}  {found.bleu_signature}"
     assert "|tok:13a|smooth:exp|version:" in lines[1]
     assert lines[2] == f"  chrF {found.chrf:.2f}  {found.chrf_signature}"
@@ -55,7 +55,7 @@ def test_the_test_split_of_the_run_by_default(evaluate, own_run, reverse_run):
 def test_a_run_without_a_test_set_and_what_it_proposes(evaluate, own_run):
     config = own_run.config()
     assert scoring.evaluate_flags(config) == ""
-    config = changed(config, "data", test_source=(), test_target=())
+    config = replace_settings(config, "data", test_source=(), test_target=())
     own_run.write_config(config, "")
     proposed = scoring.evaluate_flags(config)
     assert "--source=FILE" in proposed and "--reference=FILE" in proposed
@@ -65,7 +65,7 @@ def test_a_run_without_a_test_set_and_what_it_proposes(evaluate, own_run):
     assert "--source" in done.stderr and "--reference" in done.stderr
 
 
-def test_files_of_one_s_own(evaluate, own_run, tmp_path):
+def test_other_files_are_scored(evaluate, own_run, tmp_path):
     source, reference = tmp_path / "in.gz", tmp_path / "ref"
     source.write_bytes(gzip.compress(b"a b c\nj i h g\n"))
     reference.write_bytes(b"c b a\ng h i x\n")
@@ -79,7 +79,7 @@ def test_files_of_one_s_own(evaluate, own_run, tmp_path):
     bleu = corpus_scores(["c b a", "g h i j"], ["c b a", "g h i x"]).bleu
     assert 0 < bleu < 100
     assert done.lines[1].startswith(f"  BLEU {bleu:.2f}  BLEU|nrefs:1|")
-    # The run's own test set scored what it scored.
+    # Scores of other files are not kept in the run card.
     assert own_run.run_card() == before
 
 
@@ -145,7 +145,7 @@ REFUSED = (
 )
 
 
-def test_what_cannot_be_is_refused(evaluate_short):
+def test_bad_flags_are_refused(evaluate_short):
     for arguments, message in REFUSED:
         done = evaluate_short(*arguments)
         assert (done.status, done.output) == (2, b""), (arguments, done.stderr)

@@ -1,6 +1,6 @@
-"""The C program, with models made up here: what it reads, writes and refuses.
+"""The C programs of examples/c, with fake models: input, output and error messages.
 
-That it translates as `translate` does is held by test_serving_equality.py.
+test_serving_equality.py compares their translations with those of `translate`.
 """
 
 from pathlib import Path
@@ -11,12 +11,12 @@ import tensorflow as tf
 
 from tests.system.c_programs import run_c
 
-# Each test starts a process or two.
+# Each test starts one or two processes.
 pytestmark = pytest.mark.slow
 
 
 class Shouting(tf.Module):
-    """A made-up model: capitals, scored by length; above 9 bytes it is cut."""
+    """Fake model: upper case, scored by length; texts above 9 bytes are cut."""
 
     def __init__(self, score=lambda length: tf.cast(length, tf.float32) / 8):
         super().__init__()
@@ -33,7 +33,7 @@ class Shouting(tf.Module):
         }
 
 
-def saved(module, directory) -> Path:
+def save_model(module, directory) -> Path:
     tf.saved_model.save(
         module, directory, signatures={"serving_default": module.translate}
     )
@@ -42,66 +42,70 @@ def saved(module, directory) -> Path:
 
 @pytest.fixture(scope="module")
 def shouting(tmp_path_factory):
-    return saved(Shouting(), tmp_path_factory.mktemp("shouting"))
+    return save_model(Shouting(), tmp_path_factory.mktemp("shouting"))
 
 
 def test_lines_of_any_bytes_in_and_out(c_programs, shouting):
     text = b"a\x00b\n\nc\r\n\xff\xfe\n" + b"long " * 9 + b"\nno end"
-    status, output, said = run_c(c_programs / "translate", shouting, "2", stdin=text)
+    status, output, messages = run_c(
+        c_programs / "translate", shouting, "2", stdin=text
+    )
     assert status == 0
     assert output == (
         b"0.375000\tA\x00B\n0.000000\t\n0.250000\tC\r\n0.250000\t\xff\xfe\n"
         b"5.625000\t" + b"LONG " * 9 + b"\n0.750000\tNO END\n"
     )
-    assert said == ["warning: line 5 is too long; its end was not translated"]
+    assert messages == ["warning: line 5 is too long; its end was not translated"]
 
 
-def test_no_line_in_is_no_line_out(c_programs, shouting):
+def test_empty_input_gives_empty_output(c_programs, shouting):
     assert run_c(c_programs / "translate", shouting) == (0, b"", [])
 
 
-def test_only_the_program_without_xla_refuses_what_asks_for_it(c_programs, tmp_path):
-    """As does a server, which a Python program would not show."""
+def test_only_the_program_without_xla_refuses_a_compiled_export(c_programs, tmp_path):
+    """A stock server refuses it too; a Python program would not show this."""
     half = tf.function(lambda length: tf.cast(length, tf.float32) / 2, jit_compile=True)
-    directory = saved(Shouting(half), tmp_path / "compiled")
+    directory = save_model(Shouting(half), tmp_path / "compiled")
     status, output, _ = run_c(c_programs / "translate", directory, stdin=b"abc\n")
     assert (status, output) == (0, b"1.500000\tABC\n")
-    status, output, said = run_c(
+    status, output, messages = run_c(
         c_programs / "translate_no_xla", directory, stdin=b"abc\n"
     )
     assert (status, output) == (1, b"")
-    assert "XLA compilation disabled" in said[0]
+    assert "XLA compilation disabled" in messages[0]
 
 
-def test_a_keras_object_in_the_export_is_found(c_programs, tmp_path):
-    """Its variables are saved twice, and the graph reads those never restored."""
+def test_a_keras_object_in_the_export_fails(c_programs, tmp_path):
+    """Its variables are saved twice, and the graph reads the copies not restored."""
     module = Shouting()
     module.layer = keras.layers.Embedding(16, 1)
     module.layer.build([None])
     module.score = lambda length: tf.gather(module.layer.embeddings.value[:, 0], length)
-    directory = saved(module, tmp_path / "keras")
-    status, output, said = run_c(c_programs / "translate", directory, stdin=b"abc\n")
+    directory = save_model(module, tmp_path / "keras")
+    status, output, messages = run_c(
+        c_programs / "translate", directory, stdin=b"abc\n"
+    )
     assert (status, output) == (1, b"")
-    assert "Could not find variable" in said[0]
+    assert "Could not find variable" in messages[0]
 
 
 @pytest.mark.parametrize("arguments", [["0"], ["many"], ["1", "2"]])
-def test_a_command_that_is_none_is_refused(c_programs, shouting, arguments):
-    status, output, said = run_c(c_programs / "translate", shouting, *arguments)
+def test_bad_arguments_are_refused(c_programs, shouting, arguments):
+    status, output, messages = run_c(c_programs / "translate", shouting, *arguments)
     assert (status, output) == (1, b"")
-    assert "MODEL_VERSION_DIRECTORY TOKENIZER_LIBRARY [BATCH_SIZE]" in said[0]
+    assert "MODEL_VERSION_DIRECTORY TOKENIZER_LIBRARY [BATCH_SIZE]" in messages[0]
 
 
-def test_what_is_no_translator_is_refused(c_programs, tmp_path):
-    status, output, said = run_c(c_programs / "translate", tmp_path)
+def test_a_directory_without_a_translator_is_refused(c_programs, tmp_path):
+    status, output, messages = run_c(c_programs / "translate", tmp_path)
     assert (status, output) == (1, b"")
-    assert f"{tmp_path}: Could not find SavedModel" in said[0]
+    assert f"{tmp_path}: Could not find SavedModel" in messages[0]
     module = tf.Module()
     module.translate = tf.function(
         lambda words: {"translation": words},
         input_signature=[tf.TensorSpec([None], tf.string, name="words")],
     )
-    directory = saved(module, tmp_path / "words")
-    status, output, said = run_c(c_programs / "translate", directory)
+    directory = save_model(module, tmp_path / "words")
+    status, output, messages = run_c(c_programs / "translate", directory)
     assert (status, output) == (1, b"")
-    assert said == [f"error: {directory}: serving_default takes no text"]
+    assert messages == [f"error: {directory}: serving_default takes no text"]

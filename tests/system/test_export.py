@@ -1,4 +1,4 @@
-"""An export says what the translator says, to a process that knows neither."""
+"""Exports of a trained model, loaded by a process without this project."""
 
 import hashlib
 import json
@@ -25,8 +25,8 @@ from tests.system.in_process import run_program
 from tests.system.stock_ops import CORE_OPS, TOKENIZER_OPS
 
 
-def batches_of(held_out):
-    """Returns batches of 0, 1, 2 and 33 texts, hostile ones among them."""
+def make_batches(held_out):
+    """Returns batches of 0, 1, 2 and 33 texts, including hostile ones."""
     letters = [source.encode() for source, _ in held_out[:50]]
     mixed = [*LINES, *letters[: 33 - len(LINES)]]
     return [[], letters[:1], [b""], [LONG.encode(), letters[7]], mixed, mixed[::-1]]
@@ -34,7 +34,7 @@ def batches_of(held_out):
 
 @pytest.fixture(scope="module")
 def ids(trained, reverse_run):
-    """Sources of unlike lengths, padded, one of them a row of padding alone."""
+    """Padded sources of different lengths; the last row is all padding."""
     rows = [trained.vocabulary.encode(s) for s, _ in reverse_run.held_out[:6]] + [[]]
     width = max(map(len, rows)) + 2
     return [[*row, *[0] * (width - len(row))] for row in rows]
@@ -42,8 +42,8 @@ def ids(trained, reverse_run):
 
 @pytest.fixture(scope="module")
 def answers(reverse_run, ids):
-    """What somebody else's program is told by the export of the run."""
-    batches = batches_of(reverse_run.held_out)
+    """Answers of the run's export to a program without this project."""
+    batches = make_batches(reverse_run.held_out)
     asked = {"batches": [[text.hex() for text in b] for b in batches], "ids": ids}
     done = python(
         str(REPOSITORY / "tests/system/client.py"),
@@ -54,19 +54,19 @@ def answers(reverse_run, ids):
     return json.loads(done.stdout)
 
 
-def test_the_client_has_never_seen_this_project(answers):
+def test_the_client_does_not_import_this_project(answers):
     assert "t2t_keras" not in answers["modules"]
     assert {"tensorflow", "tensorflow_text"} <= set(answers["modules"])
 
 
 @pytest.mark.parametrize("loader", ["objects", "session"])
 def test_the_export_translates_as_the_translator_does(
-    answers, reverse_run, translator_of, loader
+    answers, reverse_run, make_translator, loader
 ):
-    batches = batches_of(reverse_run.held_out)
+    batches = make_batches(reverse_run.held_out)
     assert [len(batch) for batch in batches] == [0, 1, 1, 2, 33, 33]
     for batch, answer in zip(batches, answers[loader], strict=True):
-        expected = translator_of(4).translate(batch)
+        expected = make_translator(4).translate(batch)
         texts = [bytes.fromhex(text).decode() for text in answer["translation"]]
         assert texts == [line.text for line in expected]
         scores = [line.hypotheses[0].score for line in expected]
@@ -74,7 +74,7 @@ def test_the_export_translates_as_the_translator_does(
         assert answer["truncated"] == [line.cut for line in expected]
 
 
-def test_blank_stays_empty_and_nothing_else_does(answers):
+def test_only_blank_texts_have_empty_translations(answers):
     mixed = answers["session"][4]
     for index in BLANK:
         assert (mixed["translation"][index], mixed["score"][index]) == ("", 0.0)
@@ -84,19 +84,19 @@ def test_blank_stays_empty_and_nothing_else_does(answers):
     assert answers["session"][0] == nothing
 
 
-def test_the_second_signature_is_the_search(answers, trained, ids):
-    found = search_translations(
+def test_the_signature_of_ids_returns_the_search_result(answers, trained, ids):
+    result = search_translations(
         trained.model,
         tf.constant(ids, tf.int32),
         BeamSearchSettings(beam_size=4, alpha=0.6, n_best=1),
         extra_length=5,
     )
-    assert answers["ids"]["output_ids"] == found.tokens[:, 0].numpy().tolist()
-    assert answers["ids"]["output_length"] == found.lengths[:, 0].numpy().tolist()
-    np.testing.assert_allclose(answers["ids"]["score"], found.scores[:, 0], atol=1e-5)
+    assert answers["ids"]["output_ids"] == result.tokens[:, 0].numpy().tolist()
+    assert answers["ids"]["output_length"] == result.lengths[:, 0].numpy().tolist()
+    np.testing.assert_allclose(answers["ids"]["score"], result.scores[:, 0], atol=1e-5)
 
 
-def described(infos):
+def describe(infos):
     """Returns (name, dtype, shape) of a signature's tensors; None for any rank."""
     return {
         (
@@ -122,8 +122,8 @@ TARGET = (
     ("target_length", "int32", (-1,)),
     ("truncated", "bool", (-1,)),
 )
-# Of each signature, what it takes and what it gives; -1 for a size that varies, None
-# for any rank. To change one of these lines is to break every client there is.
+# Inputs and outputs of each signature; -1 for a size that varies, None for any rank. A
+# change in one of these lines breaks every client.
 CONTRACT = (
     ("serving_default", TEXT, BEST),
     (
@@ -184,14 +184,14 @@ CONTRACT = (
 def test_the_signatures_are_those_that_servers_rely_on(short_run):
     graph = read_meta_graph(short_run.model_dir.export / "1")
     found = {
-        name: (described(definition.inputs), described(definition.outputs))
+        name: (describe(definition.inputs), describe(definition.outputs))
         for name, definition in list_signatures(graph).items()
     }
     assert found == {name: (set(ins), set(outs)) for name, ins, outs in CONTRACT}
 
 
 def test_every_op_is_one_that_a_server_of_2_20_has(short_run):
-    """Those of bfloat16, parsers and XLA: tests/system/test_exporting.py."""
+    """For exports in bfloat16 and with XLA, see tests/system/test_exporting.py."""
     run = short_run.model_dir
     ops = [
         list_ops(read_meta_graph(base / "1")) for base in (run.export, run.export_ids)
@@ -200,14 +200,14 @@ def test_every_op_is_one_that_a_server_of_2_20_has(short_run):
     assert ops[1] <= CORE_OPS
 
 
-@pytest.mark.parametrize("form", ["export", "export_ids"])
-def test_weights_are_saved_once(reverse_run, trained, form):
-    directory = reverse_run.model_dir.path / form / "1"
+@pytest.mark.parametrize("folder", ["export", "export_ids"])
+def test_weights_are_saved_once(reverse_run, trained, folder):
+    directory = reverse_run.model_dir.path / folder / "1"
     reader = tf.train.load_checkpoint(str(directory / "variables/variables"))
     sizes = [
         int(np.prod(shape)) for shape in reader.get_variable_to_shape_map().values()
     ]
-    # One scalar more: the loader's own book-keeping of the object graph.
+    # One extra scalar: the loader's object graph.
     assert sum(sizes) - trained.model.count_params() in (0, 1)
     objects = read_meta_graph(directory).object_graph_def.nodes
     tensors = {node.variable.name for node in objects if node.HasField("variable")}
@@ -224,7 +224,7 @@ def test_another_export_is_another_version(own_run):
     (own_run.export_ids / "models.config").write_text("mine")
     arguments = flag, "--beam_size=1", "--checkpoint=best", "--format=ids"
     done = run_program("export", *arguments)
-    # One of two evaluations was the best: which, the seed decides.
+    # The seed decides which of the two evaluations was the best.
     (best,) = steps_in(own_run.best)
     assert done.status == 0
     assert done.stderr == (
@@ -250,8 +250,8 @@ def test_sigterm_leaves_nothing_half_written(own_run):
         while not half.is_dir() and process.poll() is None:
             time.sleep(0.02)
         process.terminate()
-        _, said = process.communicate()
-    assert said.endswith("stopped by SIGTERM\n")
+        _, errors = process.communicate()
+    assert errors.endswith("stopped by SIGTERM\n")
     assert process.returncode == 128 + signal.SIGTERM
     assert versions(own_run.export_ids) == ["1"]
 
@@ -267,7 +267,7 @@ REFUSED = (
 )
 
 
-def test_what_cannot_be_exported_is_refused(own_short_run):
+def test_bad_flags_are_refused(own_short_run):
     for arguments, message in REFUSED:
         done = run_program("export", f"--model_dir={own_short_run.path}", *arguments)
         assert done.status == 2, (arguments, done.stderr)
@@ -277,7 +277,7 @@ def test_what_cannot_be_exported_is_refused(own_short_run):
             assert versions(base) == ["1"], arguments
 
 
-def test_a_version_brings_all_that_it_needs(reverse_run, trained):
+def test_a_version_contains_all_files(reverse_run, trained):
     version = reverse_run.model_dir.export / "1"
     card = json.loads((version / "model_card.json").read_text())
     vocabulary = (version / "assets.extra/vocabulary.model").read_bytes()
@@ -300,9 +300,9 @@ def test_a_version_brings_all_that_it_needs(reverse_run, trained):
     }
 
 
-@pytest.mark.parametrize("form", ["export", "export_ids"])
-def test_nothing_names_the_machine_that_made_it(short_run, form):
-    place = str(short_run.model_dir.path).encode()
-    files = [p for p in (short_run.model_dir.path / form).rglob("*") if p.is_file()]
+@pytest.mark.parametrize("folder", ["export", "export_ids"])
+def test_no_file_contains_a_path_of_this_machine(short_run, folder):
+    model_dir = str(short_run.model_dir.path).encode()
+    files = [p for p in (short_run.model_dir.path / folder).rglob("*") if p.is_file()]
     assert len(files) > 10
-    assert [p for p in files if place in p.read_bytes()] == []
+    assert [p for p in files if model_dir in p.read_bytes()] == []

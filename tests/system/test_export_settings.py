@@ -1,4 +1,4 @@
-"""What an export is where nothing is said, and what a model cannot do."""
+"""Export settings: defaults, limits of the model, and refused values."""
 
 import dataclasses
 
@@ -9,7 +9,7 @@ from t2t_keras.runs import models
 from t2t_keras.runs.export_settings import ExportSettings
 from t2t_keras.runs.exporting import serving_limits
 from t2t_keras.settings.config import DecodingConfig
-from tests.system.random_model import CONFIG, random_vocabulary, trained_of
+from tests.system.random_model import CONFIG, as_trained_model, random_vocabulary
 
 PLAIN = ExportSettings(DecodingConfig(beam_size=4, extra_length=6))
 
@@ -21,15 +21,15 @@ def vocabulary():
 
 @pytest.fixture(scope="module")
 def trained(vocabulary):
-    return trained_of(models.build_model(CONFIG, vocabulary.size), vocabulary)
+    return as_trained_model(models.build_model(CONFIG, vocabulary.size), vocabulary)
 
 
 @pytest.fixture(scope="module")
 def learned(vocabulary):
-    """With 40 learned positions."""
+    """A model with 40 learned positions."""
     sizes = dataclasses.replace(CONFIG.model, learned_positions=40)
     config = dataclasses.replace(CONFIG, model=sizes)
-    return trained_of(models.build_model(config, vocabulary.size), vocabulary)
+    return as_trained_model(models.build_model(config, vocabulary.size), vocabulary)
 
 
 def test_limits_come_from_the_model(trained, learned):
@@ -43,10 +43,10 @@ def test_limits_come_from_the_model(trained, learned):
     assert (limits.source_length, limits.target_length) == (20, 26)
 
 
-def test_what_is_said_goes_before(trained):
+def test_explicit_limits_override_the_defaults(trained):
     wide = ExportSettings(DecodingConfig(beam_size=12))
     assert serving_limits(trained, wide).beam_size == 12
-    said = dataclasses.replace(
+    explicit = dataclasses.replace(
         PLAIN,
         n_best=3,
         max_source_length=30,
@@ -54,7 +54,7 @@ def test_what_is_said_goes_before(trained):
         max_beam_size=5,
         max_attention_length=50,
     )
-    limits = serving_limits(trained, said)
+    limits = serving_limits(trained, explicit)
     assert dataclasses.astuple(limits) == (30, 36, 99, 30, 5, 3)
 
 
@@ -65,12 +65,12 @@ def test_what_is_said_goes_before(trained):
         ({"max_source_length": 41}, "--max_source_length=41 is more than the 40 posi"),
     ],
 )
-def test_what_a_model_cannot_do(learned, changed, message):
+def test_limits_beyond_the_model_are_refused(learned, changed, message):
     with pytest.raises(UserError, match=message):
         serving_limits(learned, dataclasses.replace(PLAIN, **changed))
 
 
-def test_few_batch_sizes_where_each_is_compiled():
+def test_fewer_default_batch_sizes_with_xla():
     assert PLAIN.batch_sizes == (1, 2, 4, 8, 16, 32)
     assert dataclasses.replace(PLAIN, xla=True, batch_sizes=()).batch_sizes == (
         1,
@@ -84,5 +84,5 @@ def test_a_name_that_kubernetes_would_refuse():
     for name in ("", "En", "a_b", "-a", "a-", "a/b", "a b", "ä"):
         with pytest.raises(UserError, match="lower-case letters, digits and hyphens"):
             dataclasses.replace(PLAIN, model_name=name)
-            pytest.fail(f"{name!r} was taken")
+            pytest.fail(f"{name!r} was accepted")
     dataclasses.replace(PLAIN, model_name="en-de2")

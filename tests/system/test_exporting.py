@@ -1,4 +1,4 @@
-"""Exports of an untrained model, whose every choice is close, asked as servers ask."""
+"""Exports of a random model, run in a session as servers do, in all formats."""
 
 import dataclasses
 from pathlib import Path
@@ -22,18 +22,18 @@ from t2t_keras.training import checkpoints
 from tests.system.c_programs import run_c
 from tests.system.random_model import (
     CONFIG,
-    made_up_lines,
+    as_trained_model,
+    make_scorer,
+    random_lines,
     random_model,
     random_vocabulary,
-    reader_of,
-    trained_of,
 )
 from tests.system.stock_ops import CORE_OPS, TOKENIZER_OPS
 
-LINES = (*made_up_lines(6, seed=3), "", "the old house " * 12)
+LINES = (*random_lines(6, seed=3), "", "the old house " * 12)
 LIMIT = 11
 CHARACTERS = 40
-# Of two ways to compute one thing in float32; the wrong ones are off by more than 1e-2.
+# Between two implementations in float32; wrong ones differ by more than 1e-2.
 TOLERANCE = 1e-4
 SETTINGS = ExportSettings(
     CONFIG.decoding,
@@ -47,10 +47,10 @@ SETTINGS = ExportSettings(
 )
 
 
-def random_trained(tmp_path_factory, **sizes):
-    """Returns a model, as if a checkpoint of two averaged ones had been loaded."""
+def random_trained_model(tmp_path_factory, **sizes):
+    """Returns a model as if loaded from an average of two checkpoints."""
     vocabulary = random_vocabulary()
-    trained = trained_of(random_model(vocabulary, **sizes), vocabulary)
+    trained = as_trained_model(random_model(vocabulary, **sizes), vocabulary)
     folder = tmp_path_factory.mktemp("checkpoint") / "averaged"
     store = checkpoints.CheckpointStore(folder, trained.model)
     path = store.save(checkpoints.CheckpointState(step=123, averaged=(1, 2)))
@@ -59,13 +59,13 @@ def random_trained(tmp_path_factory, **sizes):
 
 @pytest.fixture(scope="module")
 def trained(tmp_path_factory):
-    return random_trained(tmp_path_factory)
+    return random_trained_model(tmp_path_factory)
 
 
 @pytest.fixture(scope="module")
 def shallow(tmp_path_factory):
-    """A model of one layer, which is exported and compiled in half the time."""
-    return random_trained(tmp_path_factory, num_layers=1)
+    """A model of one layer, which exports and compiles in half the time."""
+    return random_trained_model(tmp_path_factory, num_layers=1)
 
 
 @pytest.fixture(scope="module")
@@ -92,8 +92,8 @@ def ask(served, name, **inputs):
     return served.ask(Request(name, inputs))
 
 
-def translations_of(trained):
-    """Returns what a translator with the limits of `SETTINGS` finds of `LINES`."""
+def translate_lines(trained):
+    """Returns translations of `LINES` by a translator with the limits of `SETTINGS`."""
     settings = BeamSearchSettings(n_best=2)
     extra = CONFIG.decoding.extra_length
     translator = Translator(
@@ -106,8 +106,8 @@ def translations_of(trained):
 
 
 @pytest.mark.slow
-def test_the_limits_are_those_of_a_translator_that_has_them(served, trained):
-    expected = translations_of(trained)
+def test_the_limits_work_as_in_a_translator(served, trained):
+    expected = translate_lines(trained)
     found = ask(served, "serving_default", text=strings(LINES))
     texts = [text.decode() for text in found["translation"]]
     assert texts == [line.text for line in expected]
@@ -128,10 +128,10 @@ def test_the_limits_are_those_of_a_translator_that_has_them(served, trained):
 
 
 @pytest.mark.slow
-def test_scores_are_those_of_the_model_read_in_float64(served, trained):
+def test_scores_equal_those_of_the_model_in_float64(served, trained):
     targets = ["walks", *LINES[:5], "a", ""]
     found = ask(served, "score", source=strings(LINES), target=strings(targets))
-    read = reader_of(trained.model)
+    read = make_scorer(trained.model)
     encode = trained.vocabulary.encode
     for row, (source, target) in enumerate(zip(LINES, targets, strict=True)):
         if found["truncated"][row]:
@@ -144,8 +144,8 @@ def test_scores_are_those_of_the_model_read_in_float64(served, trained):
 
 
 @pytest.mark.slow
-def test_each_text_has_the_options_it_asks_for(served, trained):
-    """What comes of a row is what a search with its settings alone finds."""
+def test_each_text_has_its_own_options(served, trained):
+    """Each row equals a separate search with its options."""
     asked = ((1, 0.6, 99), (6, 0.0, 99), (4, 1.5, 3), (99, 0.6, 99))
     lines = LINES[:4]
     beams, alphas, lengths = (np.array(each) for each in zip(*asked, strict=True))
@@ -161,7 +161,7 @@ def test_each_text_has_the_options_it_asks_for(served, trained):
     alone = []
     for line, (beam_size, alpha, max_length) in zip(lines, asked, strict=True):
         ids, _ = reader.read(line)
-        # A source of so many tokens may become that many and the run's six more.
+        # The target may be six tokens longer than the source, as in the run's settings.
         extra = min(CONFIG.decoding.extra_length, max_length - len(ids))
         alone.append(
             search_translations(
@@ -180,7 +180,7 @@ def test_each_text_has_the_options_it_asks_for(served, trained):
 
 
 @pytest.mark.slow
-def test_attention_is_that_of_all_layers(served, trained):
+def test_attention_has_all_layers(served, trained):
     source, target = "the old house", "a tree"
     found = ask(served, "attention", source=strings([source]), target=strings([target]))
     ids = [[*trained.vocabulary.encode(text)[:-1][:6], 1] for text in (source, target)]
@@ -200,7 +200,7 @@ def xla_version(shallow, model_dir):
 
 
 @pytest.mark.slow
-def test_xla_finds_the_same_and_goes_where_stock_servers_do_not_look(
+def test_xla_gives_the_same_results_in_a_directory_of_its_own(
     shallow, xla_version, model_dir
 ):
     assert xla_version == model_dir.export_xla / "1"
@@ -208,7 +208,7 @@ def test_xla_finds_the_same_and_goes_where_stock_servers_do_not_look(
     assert [f for f in functions if f.attr["_XlaMustCompile"].b]
     first = next(iter(read_warm_up(xla_version)))
     assert first.inputs["text"].shape == (8,)
-    expected = translations_of(shallow)
+    expected = translate_lines(shallow)
     with open_session(xla_version) as session:
         found = ask(session, "serving_default", text=strings(LINES))
         assert len(ask(session, "serving_default", text=strings([]))["score"]) == 0
@@ -239,15 +239,17 @@ def test_bfloat16_is_stored_in_half_the_space(shallow, bfloat16_version):
     ids = shallow.vocabulary.encode(LINES[0])
     with open_session(bfloat16_version) as session:
         found = ask(session, "translate_ids", input_ids=np.array([ids], np.int32))
-    # Rounded to 8 bits, it is another model, but one much like it.
+    # Rounding the weights to 8 bits changes the score a little.
     tokens = [token for token in found["output_ids"][0].tolist() if token]
-    exact = reader_of(shallow.model)(ids, tokens)
+    exact = make_scorer(shallow.model)(ids, tokens)
     penalty = ((5 + len(tokens)) / 6) ** CONFIG.decoding.alpha
     assert found["score"][0] == pytest.approx(exact / penalty, rel=0.05)
 
 
-def test_a_run_in_half_precision_becomes_what_cpus_compute(trained):
-    def precision_of(trained_in, asked):
+def test_the_precision_of_an_export(trained):
+    """float16 becomes float32, because CPUs do not compute in float16."""
+
+    def export_precision(trained_in, asked):
         training = dataclasses.replace(trained.config.training, precision=trained_in)
         config = dataclasses.replace(trained.config, training=training)
         changed = dataclasses.replace(trained, config=config)
@@ -256,11 +258,11 @@ def test_a_run_in_half_precision_becomes_what_cpus_compute(trained):
         assert kinds == {model.compute_dtype}
         return model.compute_dtype
 
-    assert precision_of("float32", None) == "float32"
-    assert precision_of("bfloat16", None) == "bfloat16"
-    assert precision_of("float16", None) == "float32"
-    assert precision_of("bfloat16", "float32") == "float32"
-    assert precision_of("float32", "bfloat16") == "bfloat16"
+    assert export_precision("float32", None) == "float32"
+    assert export_precision("bfloat16", None) == "bfloat16"
+    assert export_precision("float16", None) == "float32"
+    assert export_precision("bfloat16", "float32") == "float32"
+    assert export_precision("float32", "bfloat16") == "bfloat16"
     for ours, theirs in zip(
         exporting.in_precision(trained, "bfloat16").model.weights,
         trained.model.weights,
@@ -269,11 +271,11 @@ def test_a_run_in_half_precision_becomes_what_cpus_compute(trained):
         assert ours.path == theirs.path
 
 
-def test_an_export_that_fails_leaves_nothing(trained, tmp_path, monkeypatch):
-    def refused(directory, **settings):
+def test_a_failed_export_leaves_no_files(trained, tmp_path, monkeypatch):
+    def refuse(directory, **settings):
         raise UserError("refused")
 
-    monkeypatch.setattr(exporting, "check_graph", refused)
+    monkeypatch.setattr(exporting, "check_graph", refuse)
     model_dir = ModelDir(tmp_path)
     with pytest.raises(UserError, match="refused"):
         exporting.export(trained, model_dir, "ids", SETTINGS)
@@ -281,7 +283,9 @@ def test_an_export_that_fails_leaves_nothing(trained, tmp_path, monkeypatch):
 
 
 @pytest.mark.slow
-def test_a_version_that_a_kept_batching_config_refuses_is_not_made(shallow, tmp_path):
+def test_a_version_that_the_existing_batching_config_refuses_is_not_written(
+    shallow, tmp_path
+):
     model_dir = ModelDir(tmp_path)
     small = dataclasses.replace(SETTINGS, batch_sizes=(1, 4))
     exporting.export(shallow, model_dir, "ids", small)
@@ -290,7 +294,7 @@ def test_a_version_that_a_kept_batching_config_refuses_is_not_made(shallow, tmp_
     for text, most in (
         (path.read_text(), 4),
         ("max_batch_size { value: 7 }", 7),
-        # What it splits it must take first.
+        # A request that is split counts as a whole.
         (
             "max_batch_size { value: 6 } max_execution_batch_size { value: 2 }"
             "enable_large_batch_splitting { value: true }",
@@ -304,7 +308,7 @@ def test_a_version_that_a_kept_batching_config_refuses_is_not_made(shallow, tmp_
         assert "this export have 8." in str(caught.value)
         versions = [each.name for each in model_dir.export_ids.iterdir()]
         assert sorted(each for each in versions if each.isdigit()) == ["1"]
-    # A server that is told nothing takes a thousand.
+    # By default, a server takes a thousand rows.
     path.write_text("num_batch_threads { value: 3 }")
     version = exporting.export(shallow, model_dir, "ids", SETTINGS)
     assert version.name == "2"
@@ -319,27 +323,27 @@ def test_a_version_that_a_kept_batching_config_refuses_is_not_made(shallow, tmp_
 
 @pytest.mark.slow
 def test_every_op_is_one_that_a_server_of_2_20_has(xla_version, bfloat16_version):
-    """A parser's: tests/system/test_parser.py."""
+    """For exports of a parser, see tests/system/test_parser.py."""
     assert list_ops(read_meta_graph(xla_version)) - CORE_OPS == TOKENIZER_OPS
     assert list_ops(read_meta_graph(bfloat16_version)) <= CORE_OPS
 
 
 @pytest.mark.slow
-def test_the_c_program_says_what_the_session_says(c_programs, xla_version):
-    """As servers do, it knows neither Python nor what an export was made of.
+def test_the_c_program_answers_like_the_session(c_programs, xla_version):
+    """Like a server, it has neither Python nor this project.
 
-    Without XLA: tests/system/test_serving_equality.py.
+    For exports without XLA, see tests/system/test_serving_equality.py.
     """
     with open_session(xla_version) as session:
         expected = ask(session, "serving_default", text=strings(LINES))
     stdin = "".join(f"{line}\n" for line in LINES).encode()
     without = c_programs / "translate_no_xla"
-    status, output, said = run_c(without, xla_version, "8", stdin=stdin)
+    status, output, messages = run_c(without, xla_version, "8", stdin=stdin)
     assert (status, output) == (1, b"")
-    assert "XLA compilation disabled" in said[0]
+    assert "XLA compilation disabled" in messages[0]
     compiling = c_programs / "translate"
-    status, output, said = run_c(compiling, xla_version, "8", stdin=stdin)
-    assert status == 0, said
+    status, output, messages = run_c(compiling, xla_version, "8", stdin=stdin)
+    assert status == 0, messages
     rows = [line.split("\t", 1) for line in output.decode().split("\n")[:-1]]
     texts = [text.decode() for text in expected["translation"]]
     assert [row[1] for row in rows] == texts

@@ -1,6 +1,6 @@
-"""What goes wrong in a real process: the run says so, keeps what it has, goes on.
+"""Failures of a training process: full disk, damaged checkpoints, NaN, second trainer.
 
-Kills and resuming are in `test_resume.py`, what users give in `test_bad_input.py`.
+Kills are in `test_resume.py`, user errors in `test_bad_input.py`.
 """
 
 import json
@@ -13,21 +13,21 @@ import numpy as np
 import pytest
 
 from t2t_keras.training.checkpoints import steps_in
-from tests.system import nursery
+from tests.system import forked_programs
 from tests.system.runs import (
     STEPS,
     TIMEOUT_SECONDS,
     Run,
     assert_same_end,
     checkpoint_warnings,
-    end,
+    kill_at_end,
     small_run,
     write_corpus,
 )
 
 pytestmark = pytest.mark.slow
 
-# No dev set: what is tried here has nothing to do with it.
+# These tests need no dev set.
 NO_DEV = ("--dev_source=", "--dev_target=")
 DATA = ".data-00000-of-00001"
 
@@ -41,15 +41,15 @@ def corpus(tmp_path_factory) -> Path:
 
 @pytest.fixture(scope="module")
 def straight(corpus, tmp_path_factory) -> Run:
-    """A run that nothing disturbed."""
+    """A run without any failure."""
     run = small_run(corpus, tmp_path_factory.mktemp("straight") / "run", NO_DEV)
-    end(nursery.start(run.arguments, run.log), run, STEPS)
+    kill_at_end(forked_programs.start(run.arguments, run.log), run, STEPS)
     return run
 
 
-def stopped_at(run: Run, step: int) -> None:
+def stop_after(run: Run, step: int) -> None:
     """Stops a run after a step, by Ctrl-C."""
-    process = nursery.start(run.arguments, run.log)
+    process = forked_programs.start(run.arguments, run.log)
     run.wait_for_step(process, step)
     os.kill(process.pid, signal.SIGINT)
     process.join(TIMEOUT_SECONDS)
@@ -60,10 +60,10 @@ def test_a_full_disk_is_a_warning_and_nothing_is_lost(
     corpus, straight, tmp_path
 ) -> None:
     run = small_run(corpus, tmp_path / "run", NO_DEV)
-    stopped_at(run, 6)
+    stop_after(run, 6)
     before = steps_in(run.checkpoints)
     # The weights are larger; flags, run card and log are smaller.
-    process = nursery.start(run.arguments, run.log, file_limit=32_768)
+    process = forked_programs.start(run.arguments, run.log, file_limit=32_768)
     process.join(TIMEOUT_SECONDS)
     log = run.log.read_text()
     assert process.exitcode == 2, log
@@ -73,15 +73,15 @@ def test_a_full_disk_is_a_warning_and_nothing_is_lost(
     assert f"The last checkpoint, of step {STEPS}, could not be written" in log
     assert "Traceback" not in log
     assert steps_in(run.checkpoints) == before
-    # With room again, the same command ends as if nothing had been.
-    end(nursery.start(run.arguments, run.log), run, STEPS)
+    # Without the limit, the same command ends like an undisturbed run.
+    kill_at_end(forked_programs.start(run.arguments, run.log), run, STEPS)
     assert_same_end(straight, run)
 
 
 def test_the_newest_checkpoint_is_damaged(corpus, straight, tmp_path) -> None:
     run = small_run(corpus, tmp_path / "run", NO_DEV)
-    stopped_at(run, 12)
-    on_from, *damaged = steps_in(run.checkpoints)[-4:]
+    stop_after(run, 12)
+    resumed_from, *damaged = steps_in(run.checkpoints)[-4:]
     index, *data = (run.checkpoints / f"step-{step}" / "weights" for step in damaged)
     index.with_suffix(".index").unlink()
     flipped, truncated = (each.with_suffix(DATA) for each in data)
@@ -89,22 +89,22 @@ def test_the_newest_checkpoint_is_damaged(corpus, straight, tmp_path) -> None:
     content[len(content) // 2] ^= 1
     flipped.write_bytes(content)
     os.truncate(truncated, truncated.stat().st_size // 2)
-    end(nursery.start(run.arguments, run.log), run, STEPS)
+    kill_at_end(forked_programs.start(run.arguments, run.log), run, STEPS)
     log = run.log.read_text()
     faults = ("weights.index is missing", *[f"weights{DATA} has changed"] * 2)
     for step, fault in zip(damaged, faults, strict=True):
         assert f"warning: The checkpoint {run.checkpoints}/step-{step} is" in log
         assert f"step-{step} is damaged: {fault}" in log
     assert len(checkpoint_warnings(log)) == 3
-    assert f"resuming from step {on_from}" in log
+    assert f"resuming from step {resumed_from}" in log
     assert_same_end(straight, run)
 
 
-def test_the_newest_checkpoint_is_gone(corpus, straight, tmp_path) -> None:
+def test_the_newest_checkpoint_is_missing(corpus, straight, tmp_path) -> None:
     run = small_run(corpus, tmp_path / "run", NO_DEV)
     shutil.copytree(straight.model_dir, run.model_dir)
     shutil.rmtree(run.checkpoints / f"step-{STEPS}")
-    end(nursery.start(run.arguments, run.log), run, STEPS)
+    kill_at_end(forked_programs.start(run.arguments, run.log), run, STEPS)
     log = run.log.read_text()
     missing = run.checkpoints / f"step-{STEPS}"
     assert f"warning: The latest checkpoint, {missing}, is missing." in log
@@ -113,31 +113,31 @@ def test_the_newest_checkpoint_is_gone(corpus, straight, tmp_path) -> None:
 
 
 def test_two_trainers_and_one_that_seems_to_hang(corpus, straight, tmp_path) -> None:
-    # To trace the first step takes far longer than a tenth of a second.
+    # Tracing the first step takes far longer than a tenth of a second.
     watched = (*NO_DEV, "--watchdog_minutes=0.002")
     run = small_run(corpus, tmp_path / "run", watched)
-    first = nursery.start(run.arguments, run.log)
+    first = forked_programs.start(run.arguments, run.log)
     run.wait_for_step(first, 3)
     other_log = tmp_path / "other.log"
-    # Else it might come to its end before the second one comes to the lock.
+    # Otherwise it might finish before the second one reaches the lock.
     os.kill(first.pid, signal.SIGSTOP)
     try:
-        other = nursery.start(run.arguments, other_log)
+        other = forked_programs.start(run.arguments, other_log)
         other.join(TIMEOUT_SECONDS)
         assert first.is_alive(), run.log.read_text()
     finally:
         os.kill(first.pid, signal.SIGCONT)
-    said = other_log.read_text()
-    assert other.exitcode == 2, said
+    refusal = other_log.read_text()
+    assert other.exitcode == 2, refusal
     assert (
         f"Another process is training in {run.model_dir}: process {first.pid} on"
-        in said
+        in refusal
     )
-    end(first, run, STEPS)
+    kill_at_end(first, run, STEPS)
     assert_same_end(straight, run)
     stacks = (run.model_dir / "stacks.txt").read_text()
     assert "Training is not stopped" in stacks
-    # Of tracing only the innermost hundred frames are shown.
+    # While tracing, only the innermost hundred frames are printed.
     assert "(most recent call first):" in stacks
     assert "(most recent call first):" in run.log.read_text()
 
@@ -146,7 +146,7 @@ def test_a_loss_that_is_not_finite_stops_the_run(corpus, tmp_path) -> None:
     # Weights of 1e27 after the first update: the products overflow.
     settings = (*NO_DEV, "--learning_rate_scale=1e30", "--train_steps=300")
     run = small_run(corpus, tmp_path / "run", settings)
-    process = nursery.start(run.arguments, run.log)
+    process = forked_programs.start(run.arguments, run.log)
     process.join(TIMEOUT_SECONDS)
     log = run.log.read_text()
     assert process.exitcode == 2, log
@@ -160,9 +160,9 @@ def test_a_loss_that_is_not_finite_stops_the_run(corpus, tmp_path) -> None:
     with np.load(folder / "batch.npz") as batch:
         assert statistics["shapes"] == {k: list(v.shape) for k, v in batch.items()}
         assert batch["decoder_loss_weights"].sum() == statistics["token_count"]
-    # Nothing was saved after it, so that to go on is to go on from before it.
+    # Nothing is saved after it, so the run resumes from before it.
     assert steps_in(run.checkpoints) == []
-    process = nursery.start((*run.arguments, "--on_nonfinite=skip"), run.log)
+    process = forked_programs.start((*run.arguments, "--on_nonfinite=skip"), run.log)
     process.join(TIMEOUT_SECONDS)
     log = run.log.read_text()
     assert process.exitcode == 2, log

@@ -1,4 +1,4 @@
-"""What the end of a run leaves: a mean, scores, an export, and a word on each."""
+"""The end of a run: averaged checkpoint, test scores, exports and printed summary."""
 
 import dataclasses
 import json
@@ -16,10 +16,10 @@ from t2t_keras.runs.export_settings import ExportSettings
 from t2t_keras.training import checkpoints
 
 
-def test_the_last_word_of_training(short_run):
-    """Score, places, three sentences, and the commands to go on with."""
+def test_the_summary_at_the_end_of_training(short_run):
+    """Scores, directories, three translations, and the next commands."""
     out = short_run.stdout
-    place = short_run.model_dir.path
+    path = short_run.model_dir.path
     assert "test: 10 sentences, averaged/step-60, beam 4, alpha 0.6" in out
     scores = short_run.model_dir.run_card()["scores"]["test averaged/step-60"]
     assert f"  BLEU {scores['bleu']:.2f}  BLEU|nrefs:1|" in out
@@ -29,18 +29,18 @@ def test_the_last_word_of_training(short_run):
         ("SavedModel", "export/1"),
         ("  of ids", "export_ids/1"),
     ):
-        assert f"{kind:13}{place / folder}\n" in out
-        assert (place / folder).is_dir()
+        assert f"{kind:13}{path / folder}\n" in out
+        assert (path / folder).is_dir()
     for index in (0, 3, 6):
         source, target = short_run.held_out[index]
         assert f"  {source}\n  → " in out
         assert len(target) == len(source)
     assert out.count("→") == 3
-    assert f"python -m t2t_keras.translate --model_dir={place} < FILE" in out
-    assert f"python -m t2t_keras.evaluate --model_dir={place}\n" in out
+    assert f"python -m t2t_keras.translate --model_dir={path} < FILE" in out
+    assert f"python -m t2t_keras.evaluate --model_dir={path}\n" in out
 
 
-def test_the_run_card_tells_the_whole_story(short_run):
+def test_the_run_card_is_complete(short_run):
     card = short_run.model_dir.run_card()
     assert card["averaged"] == {"steps": [30, 45, 60]}
     assert card["seed"] == short_run.seed
@@ -52,21 +52,21 @@ def test_the_run_card_tells_the_whole_story(short_run):
 
 
 def test_the_average_is_that_of_the_last_checkpoints(short_run):
-    place = short_run.model_dir
-    steps = checkpoints.steps_in(place.checkpoints)
+    model_dir = short_run.model_dir
+    steps = checkpoints.steps_in(model_dir.checkpoints)
     assert steps == [15, 30, 45, 60]
     each = [
-        checkpoints.read_weights(place.checkpoints / f"step-{step}")
+        checkpoints.read_weights(model_dir.checkpoints / f"step-{step}")
         for step in (30, 45, 60)
     ]
-    mean = checkpoints.read_weights(place.averaged / "step-60")
+    mean = checkpoints.read_weights(model_dir.averaged / "step-60")
     assert set(mean) == set(each[0])
     for name, value in mean.items():
         expected = np.mean([weights[name] for weights in each], axis=0, dtype="float64")
         np.testing.assert_allclose(value, expected, rtol=1e-6, atol=1e-8)
 
 
-def test_more_than_there_are_averages_all_there_are(own_short_run):
+def test_averaging_more_checkpoints_than_exist_averages_all(own_short_run):
     state = averaging.average_last(own_short_run, 99)
     assert list(state.averaged) == [15, 30, 45, 60]
     assert own_short_run.run_card()["averaged"] == {"steps": [15, 30, 45, 60]}
@@ -78,7 +78,7 @@ def test_nothing_to_average(own_short_run):
 
 
 @pytest.fixture
-def report(own_short_run):
+def result(own_short_run):
     lines = [
         TranslatedLine((Translation("gelb und\u00a0grün", -1.0, -2.0, 4),)),
         TranslatedLine((Translation("", 0.0, 0.0, 0),)),
@@ -99,9 +99,9 @@ def report(own_short_run):
     )
 
 
-def test_translations_and_scores_are_kept(own_short_run, report):
+def test_translations_and_scores_are_kept(own_short_run, result):
     before = own_short_run.run_card()
-    scoring.save(own_short_run, report)
+    scoring.save(own_short_run, result)
     written = own_short_run.translations / "test-averaged-step-77.txt"
     assert written.read_bytes() == "gelb und\u00a0grün\n\n".encode()
     card = json.loads(own_short_run.run_card_file.read_text())
@@ -110,37 +110,37 @@ def test_translations_and_scores_are_kept(own_short_run, report):
     assert card["seed"] == before["seed"]
 
 
-def test_a_parsers_table_of_sentences_is_kept_beside_its_trees(own_short_run, report):
+def test_a_parsers_table_of_sentences_is_kept_beside_its_trees(own_short_run, result):
     scores = score_trees(["a", "b"], ["(S (NN a))", ""], ["(S NN )S", "(S NN )S"])
-    scoring.save(own_short_run, dataclasses.replace(report, scores=scores))
+    scoring.save(own_short_run, dataclasses.replace(result, scores=scores))
     kept = own_short_run.translations / "test-averaged-step-77.txt.evalb"
     assert kept.read_text(encoding="utf-8") == scores.table
     assert own_short_run.run_card()["scores"]["test averaged/step-77"]["f1"] == 100.0
 
 
-def test_what_another_search_found_is_kept_apart(own_short_run, report):
-    scoring.save(own_short_run, report)
+def test_results_of_other_search_settings_are_kept_apart(own_short_run, result):
+    scoring.save(own_short_run, result)
     kept = own_short_run.translations / "test-averaged-step-77.txt"
     before = kept.read_bytes()
-    decoding = dataclasses.replace(report.decoding, beam_size=1, alpha=1.5)
+    decoding = dataclasses.replace(result.decoding, beam_size=1, alpha=1.5)
     other = dataclasses.replace(
-        report,
+        result,
         decoding=decoding,
         perplexity=2.5,
-        translations=report.translations[:1],
+        translations=result.translations[:1],
     )
     scoring.save(own_short_run, other)
     scores = own_short_run.run_card()["scores"]
-    assert scores["test averaged/step-77"] == report.as_dict()
+    assert scores["test averaged/step-77"] == result.as_dict()
     assert scores["test averaged/step-77 beam 1 alpha 1.5"] == other.as_dict()
     assert kept.read_bytes() == before
     apart = own_short_run.translations / "test-averaged-step-77-beam-1-alpha-1.5.txt"
     assert apart.read_bytes() == "gelb und\u00a0grün\n".encode()
 
 
-def test_scores_of_other_sets_stay(own_short_run, report):
+def test_scores_of_other_sets_stay(own_short_run, result):
     own_short_run.update_run_card({"scores": {"dev": {"bleu": 12.0}}})
-    scoring.save(own_short_run, report)
+    scoring.save(own_short_run, result)
     assert own_short_run.run_card()["scores"]["dev"] == {"bleu": 12.0}
     assert own_short_run.run_card()["scores"]["test averaged/step-77"]["step"] == 77
 
@@ -154,10 +154,8 @@ def test_the_kept_translations_are_those_that_were_scored(short_run):
     assert corpus_scores(lines, references).bleu == card["bleu"]
 
 
-def test_the_dev_set_is_scored_and_nothing_exported_where_that_is_asked(
-    own_run,
-):
-    """As an ablation asks; the settings may differ from the run's."""
+def test_settings_to_score_the_dev_set_and_export_nothing(own_run):
+    """An ablation uses these settings; they may differ from the run's."""
     config = own_run.config()
     training = dataclasses.replace(
         config.training, score_split="dev", export_at_end=False
@@ -178,16 +176,16 @@ def test_the_dev_set_is_scored_and_nothing_exported_where_that_is_asked(
     assert set(scores) == {"dev averaged/step-500", "test averaged/step-500"}
 
 
-def test_an_export_is_known_by_its_weights_and_settings(own_short_run):
-    """Where none is, finishing exports anew."""
+def test_an_export_is_identified_by_its_weights_and_settings(own_short_run):
+    """Without a matching export, finishing a run exports again."""
     trained = models.load_trained(own_short_run, "averaged")
     earlier = models.load_trained(own_short_run, "15")
     settings = ExportSettings(trained.config.decoding)
     greedy = dataclasses.replace(settings.decoding, beam_size=1)
     greedy = dataclasses.replace(settings, decoding=greedy)
 
-    def newest(of, with_settings):
-        return exporting.newest_export(of, own_short_run, "text", with_settings)
+    def newest(model, export_settings):
+        return exporting.newest_export(model, own_short_run, "text", export_settings)
 
     assert newest(trained, settings) == own_short_run.export / "1"
     assert newest(earlier, settings) is None
@@ -196,8 +194,8 @@ def test_an_export_is_known_by_its_weights_and_settings(own_short_run):
     assert newest(trained, settings) is None
 
 
-def test_a_run_that_is_finished_again_exports_nothing_new(own_run):
-    """But other weights, or an export that is gone, make a new version."""
+def test_finishing_a_run_again_exports_nothing_new(own_run):
+    """But other weights, or a missing export, make a new version."""
     first: list[str] = []
     printed = finish.finish(own_run, first.append).describe()
     assert f"SavedModel   {own_run.export / '1'}\n" in printed
@@ -212,7 +210,7 @@ def test_a_run_that_is_finished_again_exports_nothing_new(own_run):
     printed = finish.finish(own_run, second.append).describe()
     assert f"SavedModel   {own_run.export / '1'}\n" in printed
     assert f"  of ids     {own_run.export_ids / '3'}\n" in printed
-    # What was not written again was not kept from anything.
+    # Nothing was exported to the first directory, so "kept" is logged for one only.
     assert second[-2:] == [
         "exporting ids …",
         f"kept in {own_run.export_ids}, though this export would write them "

@@ -13,12 +13,12 @@ from tests.system.programs import REPOSITORY
 
 
 def test_every_program_is_listed_and_has_a_script():
-    started = {
+    runnable = {
         path.stem
         for path in (REPOSITORY / "t2t_keras").glob("*.py")
         if 'if __name__ == "__main__":' in path.read_text() and path.stem[0] != "_"
     }
-    assert set(PROGRAMS) == started
+    assert set(PROGRAMS) == runnable
     project = tomllib.loads((REPOSITORY / "pyproject.toml").read_text())["project"]
     assert set(project["scripts"]) == {f"t2t-{name}" for name in PROGRAMS}
     assert set(project["scripts"].values()) == {"t2t_keras.__main__:console_script"}
@@ -28,7 +28,7 @@ def test_every_program_is_listed_and_has_a_script():
 
 @pytest.mark.parametrize("asked", [[], ["--help"]])
 def test_the_list_has_a_line_for_each_program(asked):
-    """As a process, which starts at once: without TensorFlow."""
+    """In a process, which starts quickly, without TensorFlow."""
     command = [sys.executable, "-X", "importtime", "-m", "t2t_keras", *asked]
     done = subprocess.run(
         command, cwd=REPOSITORY, capture_output=True, text=True, check=True
@@ -39,14 +39,14 @@ def test_the_list_has_a_line_for_each_program(asked):
     assert "tensorflow" not in done.stderr
 
 
-def test_a_program_is_not_taken_for_an_argument_of_the_list(capsys):
+def test_a_program_name_as_an_argument_is_refused(capsys):
     assert main(["train", "--d_model=3"]) == 2
     printed = capsys.readouterr()
     assert printed.out == ""
     assert "t2t-train" in printed.err
 
 
-def test_a_console_script_runs_the_program_that_it_is_named_after():
+def test_a_console_script_runs_the_program_in_its_name():
     for name in PROGRAMS:
         done = run_main(console_script, f"/some/bin/t2t-{name}", "--help")
         assert done.status == 0, name

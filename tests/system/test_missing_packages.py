@@ -1,4 +1,4 @@
-"""Programs where packages that only some tasks need cannot be imported."""
+"""Programs without the optional packages tensorflow-text and tensorflow-datasets."""
 
 import json
 import subprocess
@@ -15,7 +15,7 @@ from t2t_keras.text.vocabulary import SubwordVocabulary
 from tests.system.programs import REPOSITORY
 
 BLOCKED = ("tensorflow_text", "tensorflow_datasets")
-# In the place of `python -m t2t_keras.NAME`: None makes an import fail.
+# Replaces `python -m t2t_keras.NAME`; a module that is None cannot be imported.
 START = """
 import runpy, sys
 blocked, name = sys.argv[1].split(","), sys.argv[2]
@@ -28,15 +28,15 @@ TEXT = "one two three four five six seven eight nine ten".split()
 
 @pytest.fixture
 def blocked(monkeypatch):
-    """Has imports of the packages fail, in this process."""
+    """Makes imports of the packages fail in this process."""
     for name in BLOCKED:
         monkeypatch.setitem(sys.modules, name, None)
-    # Imported by another test, it would be found without them.
+    # Otherwise the copy imported by another test would be used.
     monkeypatch.delitem(sys.modules, "t2t_keras.text.graph_tokenizer", raising=False)
 
 
-def written(folder):
-    """Text files of 40 pairs, as the flags of the training text."""
+def write_text_files(folder):
+    """Writes text files of 40 pairs and returns their paths."""
     lines = [" ".join(TEXT[i % 7 : i % 7 + 3]) for i in range(40)]
     for side in ("source", "target"):
         (folder / side).write_text("\n".join([*lines, ""]))
@@ -44,7 +44,7 @@ def written(folder):
 
 
 def test_text_files_are_read_and_tokenized(blocked, tmp_path):
-    source, target = written(tmp_path)
+    source, target = write_text_files(tmp_path)
     corpus = open_corpus(files={"train": ([source], [target])})
     vocabulary = SubwordVocabulary(learn_subwords(TEXT * 5, vocabulary_size=280))
     tokenized = tokenize_corpus(corpus.pairs("train"), vocabulary, 100)
@@ -75,7 +75,7 @@ def run(name, *arguments, stdin=b""):
 
 @pytest.mark.slow
 def test_training_translation_and_export_of_ids_need_neither(tmp_path):
-    source, target = written(tmp_path)
+    source, target = write_text_files(tmp_path)
     model_dir = tmp_path / "run"
     trained = run(
         "train",
@@ -88,7 +88,7 @@ def test_training_translation_and_export_of_ids_need_neither(tmp_path):
     )
     errors = trained.stderr.decode()
     assert trained.returncode == 0, errors
-    # Found at the very end, where hours of training must not be lost.
+    # Detected at the end of the run, where hours of training must not be lost.
     assert "warning: no export in the format text." in errors
     assert "pip install tensorflow-text" in errors
     assert not list(model_dir.glob("export/*"))

@@ -1,4 +1,4 @@
-"""Mixtures as the settings name them: of files, datasets and records."""
+"""Data mixtures of text files, datasets and records, as set by --mixture."""
 
 import dataclasses
 import itertools
@@ -11,13 +11,13 @@ from t2t_keras.errors import UserError
 from t2t_keras.input_pipeline.batches.pipeline import TrainingBatches
 from t2t_keras.runs import corpora, mixing, preparation, run_data
 from t2t_keras.runs.model_dir import ModelDir
-from tests.system.changed import changed
+from tests.system.replace_settings import replace_settings
 from tests.system.reverse_task import reversed_pairs
 
 
 @pytest.fixture
-def more(tmp_path):
-    """Writes some pairs to a file of both sides, and returns its path."""
+def write_pairs(tmp_path):
+    """Writes random pairs to a TSV file and returns its path."""
 
     def write(name, count, seed):
         path = tmp_path / f"{name}.tsv"
@@ -28,70 +28,70 @@ def more(tmp_path):
     return write
 
 
-def prepared(config, model_dir):
-    said = []
-    return run_data.prepare_data(config, model_dir, said.append), said
+def prepare_data(config, model_dir):
+    lines = []
+    return run_data.prepare_data(config, model_dir, lines.append), lines
 
 
-def with_mixture(config, *items, **settings):
-    return changed(config, "data", mixture=tuple(items), **settings)
+def add_mixture(config, *items, **settings):
+    return replace_settings(config, "data", mixture=tuple(items), **settings)
 
 
-def test_parts_are_said_kept_and_trained_on(config, model_dir, more):
-    one, other = more("one", 20, 71), more("other", 9, 72)
-    mixed = with_mixture(config, f"{one}:3/2", f"{other}:1/3")
-    data, said = prepared(mixed, model_dir)
-    assert said[-1].splitlines() == [
+def test_parts_are_logged_recorded_and_trained_on(config, model_dir, write_pairs):
+    one, other = write_pairs("one", 20, 71), write_pairs("other", 9, 72)
+    mixed = add_mixture(config, f"{one}:3/2", f"{other}:1/3")
+    data, lines = prepare_data(mixed, model_dir)
+    assert lines[-1].splitlines() == [
         "an epoch has 60 pairs of the main corpus, and",
         f"  30 of {one}: 20 times 3/2",
         f"  3 of {other}: 9 times 1/3",
     ]
-    assert "text files: 93 pairs: " in said[-2]
+    assert "text files: 93 pairs: " in lines[-2]
     assert len(data.train) == 89
     corpus = json.loads(model_dir.run_card_file.read_text())["corpus"]
     assert [part["pairs"] for part in corpus["mixture"]] == [20, 9]
     assert [part["rate"] for part in corpus["mixture"]] == ["3/2", "1/3"]
     assert len({part["fingerprint"] for part in corpus["mixture"]}) == 2
-    # The dev set is the main corpus', whatever the parts have.
+    # The dev set comes from the main corpus only.
     assert len(data.dev) == 20
-    again, _ = prepared(mixed, model_dir)
+    again, _ = prepare_data(mixed, model_dir)
     assert again.summary == data.summary
 
 
-def test_without_a_mixture_nothing_is_another(config, model_dir):
-    data, said = prepared(config, model_dir)
-    assert len(said) == 2
+def test_without_a_mixture_batching_is_unchanged(config, model_dir):
+    data, lines = prepare_data(config, model_dir)
+    assert len(lines) == 2
     assert data.mixture == []
     assert type(data.batching).__name__ == "BucketBatching"
 
 
-def test_another_mixture_is_refused(config, model_dir, more):
-    one = more("one", 20, 71)
-    prepared(with_mixture(config, f"{one}:1"), model_dir)
+def test_another_mixture_is_refused(config, model_dir, write_pairs):
+    one = write_pairs("one", 20, 71)
+    prepare_data(add_mixture(config, f"{one}:1"), model_dir)
     for items in ((), (f"{one}:2",)):
         with pytest.raises(UserError, match=r"--mixture: .* in the model_dir, .* now"):
-            prepared(with_mixture(config, *items), model_dir)
+            prepare_data(add_mixture(config, *items), model_dir)
 
 
-def test_other_text_of_a_part_is_refused(config, model_dir, more):
-    one = more("one", 20, 71)
-    prepared(with_mixture(config, f"{one}:1"), model_dir)
-    more("one", 20, 73)
+def test_other_text_of_a_part_is_refused(config, model_dir, write_pairs):
+    one = write_pairs("one", 20, 71)
+    prepare_data(add_mixture(config, f"{one}:1"), model_dir)
+    write_pairs("one", 20, 73)
     with pytest.raises(UserError, match=r"one.tsv is not what .* text has changed"):
-        prepared(with_mixture(config, f"{one}:1"), model_dir)
+        prepare_data(add_mixture(config, f"{one}:1"), model_dir)
 
 
-def test_faults_of_a_part_are_told(config, model_dir, more, tmp_path):
-    one = more("one", 5, 71)
+def test_faults_of_a_part_are_reported(config, model_dir, write_pairs, tmp_path):
+    one = write_pairs("one", 5, 71)
     with open(one, "ab") as file:
         file.write(b"\ta\n")
-    _, said = prepared(with_mixture(config, f"{one}:1"), model_dir)
-    assert said[0].startswith(f"warning: {one}: train: 1 of 6 lines have no text")
+    _, lines = prepare_data(add_mixture(config, f"{one}:1"), model_dir)
+    assert lines[0].startswith(f"warning: {one}: train: 1 of 6 lines have no text")
     model_dir = ModelDir(tmp_path / "new")
     with pytest.raises(UserError, match=r"nowhere\.tsv does not exist"):
-        prepared(with_mixture(config, f"{tmp_path}/nowhere.tsv:1"), model_dir)
+        prepare_data(add_mixture(config, f"{tmp_path}/nowhere.tsv:1"), model_dir)
     with pytest.raises(UserError, match="There is no dataset nowhere"):
-        prepared(with_mixture(config, "nowhere:1"), model_dir)
+        prepare_data(add_mixture(config, "nowhere:1"), model_dir)
 
 
 def test_the_vocabulary_is_learned_in_proportion(config, tmp_path):
@@ -104,7 +104,7 @@ def test_the_vocabulary_is_learned_in_proportion(config, tmp_path):
         ("2", [b"s%d" % i for i in range(2500) for _ in range(2)]),
         ("3/2", [b"s%d" % i for i in range(2500) for _ in range(1 + i % 2)]),
     ):
-        data = with_mixture(config, f"{path}:{rate}").data
+        data = add_mixture(config, f"{path}:{rate}").data
         parts = mixing.open_parts(data, print)
         chunks = list(corpora.chunks_in_proportion(corpus, parts))
         sources = [line for source, _ in chunks for line in source]
@@ -130,8 +130,8 @@ def prepare(config, tmp_path):
     return run
 
 
-def test_records_mix_as_their_text_does(config, tmp_path, more, prepare):
-    one = more("one", 40, 71)
+def test_records_mix_as_their_text_does(config, tmp_path, write_pairs, prepare):
+    one = write_pairs("one", 40, 71)
     main = prepare("main", mixture=(f"{one}:3/4",))
     part = prepare(
         "part",
@@ -141,17 +141,19 @@ def test_records_mix_as_their_text_does(config, tmp_path, more, prepare):
         dev_target=(),
         vocabulary_file=str(main / "vocabulary.model"),
     )
-    text, _ = prepared(with_mixture(config, f"{one}:3/4"), ModelDir(tmp_path / "text"))
-    records, _ = prepared(
-        with_mixture(config, f"{part}:3/4", records=str(main)),
+    text, _ = prepare_data(
+        add_mixture(config, f"{one}:3/4"), ModelDir(tmp_path / "text")
+    )
+    records, _ = prepare_data(
+        add_mixture(config, f"{part}:3/4", records=str(main)),
         ModelDir(tmp_path / "from_records"),
     )
     # Learned from the mixture in both, so equal.
     assert records.vocabulary.sha256 == text.vocabulary.sha256
     assert records.summary == text.summary
-    kept = ("rate", "fingerprint", "pairs")
+    keys = ("rate", "fingerprint", "pairs")
     for one_part, other in zip(records.mixture, text.mixture, strict=True):
-        assert [one_part[k] for k in kept] == [other[k] for k in kept]
+        assert [one_part[k] for k in keys] == [other[k] for k in keys]
     batches = [TrainingBatches(d.train, d.batching, seed=4) for d in (text, records)]
     count = 3 * text.summary.batches_per_epoch
     for (a, _), (b, _) in itertools.islice(zip(*batches, strict=True), count):
@@ -159,26 +161,33 @@ def test_records_mix_as_their_text_does(config, tmp_path, more, prepare):
             np.testing.assert_array_equal(a[name], b[name])
 
 
-def test_records_of_another_vocabulary_are_refused(config, model_dir, more, prepare):
+def test_records_of_another_vocabulary_are_refused(
+    config, model_dir, write_pairs, prepare
+):
     part = prepare(
-        "part", train_source=(str(more("one", 40, 71)),), train_target=(), max_length=7
+        "part",
+        train_source=(str(write_pairs("one", 40, 71)),),
+        train_target=(),
+        max_length=7,
     )
     with pytest.raises(UserError, match="No vocabulary can be learned from the rec"):
-        prepared(with_mixture(config, f"{part}:1"), model_dir)
+        prepare_data(add_mixture(config, f"{part}:1"), model_dir)
     other = prepare("other", vocabulary_size=279)
-    given = str(other / "vocabulary.model")
+    vocabulary = str(other / "vocabulary.model")
     with pytest.raises(UserError, match="of other settings than the mix") as refused:
-        prepared(with_mixture(config, f"{part}:1", vocabulary_file=given), model_dir)
+        prepare_data(
+            add_mixture(config, f"{part}:1", vocabulary_file=vocabulary), model_dir
+        )
     assert "--max_length: 7 in the records, 8 now" in str(refused.value)
     assert "vocabulary: SHA-256 " in str(refused.value)
     assert not model_dir.path.exists()
 
 
-def test_records_begun_with_another_mixture_are_refused(more, prepare):
-    one = more("one", 40, 71)
+def test_records_started_with_another_mixture_are_refused(write_pairs, prepare):
+    one = write_pairs("one", 40, 71)
     folder = prepare("main", mixture=(f"{one}:1",))
     prepare("main", mixture=(f"{one}:1",))
     with pytest.raises(UserError, match=r"learned with another mixture: .*, not none"):
         prepare("main")
-    # A vocabulary that is given is not learned from anything.
+    # With a vocabulary file, no vocabulary is learned from the mixture.
     prepare("main", vocabulary_file=str(folder / "vocabulary.model"))

@@ -1,4 +1,4 @@
-"""An update of packed rows is the update of their pairs, pipeline and step included."""
+"""Packed batches: the same loss and gradients as unpacked ones, pipeline included."""
 
 import dataclasses
 
@@ -10,7 +10,7 @@ from t2t_keras.input_pipeline.batches.pipeline import TrainingBatches
 from t2t_keras.input_pipeline.records.tokenized import tokenize_corpus
 from t2t_keras.runs import corpora, models, optimization
 from tests.devices import strategy_of
-from tests.system.random_model import CONFIG, made_up_lines, random_vocabulary
+from tests.system.random_model import CONFIG, random_lines, random_vocabulary
 
 PAIRS = 37
 
@@ -23,15 +23,15 @@ def vocabulary():
 @pytest.fixture(scope="module")
 def corpus(vocabulary):
     pairs = {
-        "source": made_up_lines(PAIRS, seed=8),
-        "target": made_up_lines(PAIRS, seed=9),
+        "source": random_lines(PAIRS, seed=8),
+        "target": random_lines(PAIRS, seed=9),
     }
     dataset = tf.data.Dataset.from_tensor_slices(pairs)
     return tokenize_corpus(dataset, vocabulary, CONFIG.data.max_length)
 
 
 def one_update(corpus, vocabulary, strategy, **data):
-    """Sums of the first batch, which holds the whole corpus, and weights after it."""
+    """Returns sums and momenta of an update on one batch of the whole corpus."""
     settings = dataclasses.replace(CONFIG.data, tokens_per_batch=1500, **data)
     batching = corpora.build_batching_strategy(settings, corpus)
     assert len(list(batching.plan(0, 0))) == 1
@@ -47,7 +47,7 @@ def one_update(corpus, vocabulary, strategy, **data):
     batches = TrainingBatches(corpus, batching, seed=3).dataset()
     (batch,) = batches.take(1).as_numpy_iterator()
     sums = stepper.train(batch)
-    # What is evaluated is never packed.
+    # Evaluation batches are never packed.
     dev_batches = corpora.build_evaluation(settings, corpus)
     dev = optimization.loss_sums(stepper, dev_batches)
     assert dev.token_count == corpus.lengths[:, 1].sum()
@@ -59,13 +59,13 @@ def one_update(corpus, vocabulary, strategy, **data):
 def test_packed_or_not_the_update_is_the_same(corpus, vocabulary) -> None:
     one = tf.distribute.get_strategy()
     sums, gradients = one_update(corpus, vocabulary, one, max_shapes=1)
-    # Packed rows on two devices; a row of padding makes their shares even.
+    # Packed rows on two replicas; a row of padding makes their shards equal.
     two = strategy_of(2)
-    found, packed_gradients = one_update(corpus, vocabulary, two, batching="pack")
-    np.testing.assert_allclose(found, sums, rtol=1e-6)
+    packed_sums, packed_gradients = one_update(corpus, vocabulary, two, batching="pack")
+    np.testing.assert_allclose(packed_sums, sums, rtol=1e-6)
     assert len(gradients) == len(packed_gradients) > 20
     for packed, expected in zip(packed_gradients, gradients, strict=True):
-        # After one update, momentum is the gradient times a number.
+        # After one update, momentum is proportional to the gradient.
         size = np.linalg.norm(expected)
         assert size > 0
         assert np.linalg.norm(packed - expected) < 2e-6 * size

@@ -1,4 +1,4 @@
-"""A parser from a treebank's file to a client: each program, as a user calls it."""
+"""Constituency parser, end to end: train, evaluate, export, serve and visualize."""
 
 import json
 import random
@@ -13,7 +13,7 @@ from t2t_keras.serving.export.validation import list_ops, read_meta_graph
 from tests.system.in_process import run_program
 from tests.system.stock_ops import CORE_OPS, TOKENIZER_OPS
 
-# Two updates: a tree is one whatever the model has learned.
+# Two updates are enough: output is a tree even from an untrained model.
 SETTINGS = (
     "--target_language=tree",
     "--vocabulary_size=300",
@@ -39,7 +39,7 @@ EXPORT_SETTINGS = (
     "--max_beam_size=1",
     "--max_attention_length=200",
 )
-# Raw, and as the Treebank would have it.
+# Raw sentences and their Treebank tokenization.
 SENTENCES = (
     ("A cat (my own) doesn't see it.", "A cat -LRB- my own -RRB- does n't see it ."),
     ("Dogs sleep", "Dogs sleep"),
@@ -49,7 +49,7 @@ SENTENCES = (
 
 
 def treebank(count: int, seed: int) -> str:
-    """Returns made-up trees with what treebanks have: traces, tags, line breaks."""
+    """Returns random trees with traces, function tags and line breaks."""
     rng = random.Random(seed)
 
     def noun_phrase(tag: str) -> str:
@@ -67,7 +67,7 @@ def treebank(count: int, seed: int) -> str:
 
 @pytest.fixture(scope="module")
 def parser(tmp_path_factory):
-    """The directory of a run that the train program has made of trees."""
+    """The model directory of a parser trained by the train program."""
     folder = tmp_path_factory.mktemp("parser")
     files = []
     for split, count in (("train", 60), ("dev", 4)):
@@ -88,7 +88,7 @@ def export(parser):
 
 @pytest.fixture(scope="module")
 def served(export) -> list[str]:
-    """What a client is answered of each sentence."""
+    """The served tree of each sentence."""
     raw = "".join(f"{line}\n" for line, _ in SENTENCES).encode()
     with started_server(export) as server:
         done = run_program("client", f"--server={server.address}", stdin=raw)
@@ -96,12 +96,12 @@ def served(export) -> list[str]:
     return done.lines
 
 
-def tree_of(line: str) -> Tree:
+def read_tree(line: str) -> Tree:
     (tree,) = read_trees([line])
     return tree
 
 
-def text_of_page(folder) -> list[str]:
+def read_page_texts(folder) -> list[str]:
     page = (folder / "attention.html").read_text()
     (texts,) = json.loads(re.search(r'id="data">(.*?)</script>', page)[1])["texts"]
     return texts
@@ -110,7 +110,7 @@ def text_of_page(folder) -> list[str]:
 @pytest.mark.slow
 def test_another_treebank_is_scored(parser, tmp_path):
     path, output = tmp_path / "other.mrg", tmp_path / "trees"
-    # Of 5 words or more, of 41, of 1, and of none: that one has no tree, as in EVALB.
+    # Sentences of at least 5, of 41, of 1 and of no words; EVALB skips the last one.
     long = f"(S (NP{' (NN dog)' * 40}) (. .))"
     path.write_text(f"{treebank(1, seed=3)}{long}\n(S (NP (NN it)))\n((-NONE- *))\n")
     done = run_program(
@@ -126,15 +126,15 @@ def test_another_treebank_is_scored(parser, tmp_path):
     assert "Number of sentence        =      2\n" in short
     *lines, last = output.read_text().splitlines()
     assert last == ""
-    trees = [tree_of(line) for line in lines]
+    trees = [read_tree(line) for line in lines]
     assert tree_words(trees[1]) == [*["dog"] * 40, "."]
     assert tree_words(trees[2]) == ["it"]
 
 
 @pytest.mark.slow
-def test_a_client_is_answered_with_trees_over_exactly_the_words(served):
+def test_served_trees_have_exactly_the_words(served):
     for line, (_, words) in zip(served, SENTENCES, strict=True):
-        assert " ".join(tree_words(tree_of(line)) if line else []) == words
+        assert " ".join(tree_words(read_tree(line)) if line else []) == words
 
 
 @pytest.mark.slow
@@ -150,7 +150,7 @@ def test_the_symbols_of_a_served_tree_are_drawn(export, served, tmp_path):
         f"--output={tmp_path}",
     )  # fmt: skip
     assert (done.status, done.stderr) == (0, "")
-    assert text_of_page(tmp_path) == [words, linearize(tree_of(served[0]))]
+    assert read_page_texts(tmp_path) == [words, linearize(read_tree(served[0]))]
 
 
 @pytest.mark.slow
@@ -161,4 +161,4 @@ def test_a_sentence_is_drawn_as_its_words(parser, tmp_path):
         "--translation=(S NN )S", "--what=page", f"--output={tmp_path}",
     )  # fmt: skip
     assert (done.status, done.stderr) == (0, "")
-    assert text_of_page(tmp_path) == [words, "(S NN )S"]
+    assert read_page_texts(tmp_path) == [words, "(S NN )S"]

@@ -1,4 +1,4 @@
-"""Records made from text: equal to the text, kept through stops, refused if other."""
+"""Records prepared from text: equal training data, resumed runs, refused changes."""
 
 import dataclasses
 import itertools
@@ -18,29 +18,33 @@ from t2t_keras.input_pipeline.batches.pipeline import TrainingBatches
 from t2t_keras.input_pipeline.records.manifest import read_manifest, verify_records
 from t2t_keras.runs import corpora, preparation, run_data
 from t2t_keras.runs.model_dir import ModelDir
-from tests.system.changed import changed
 from tests.system.conftest import REPOSITORY
 from tests.system.in_process import run_program
-from tests.system.reverse_task import reversed_pairs, written
+from tests.system.replace_settings import replace_settings
+from tests.system.reverse_task import reversed_pairs, write_split
 
 
 @pytest.fixture
 def prepare(config, tmp_path):
-    """Prepares records of the small corpus; returns the folder and what was said."""
+    """Prepares records of the small corpus; returns the folder and the logged lines."""
 
     def run(name="records", per_shard=25, **settings):
-        said = []
+        lines = []
         data = dataclasses.replace(config.data, **settings)
         preparation.prepare(
-            data, tmp_path / name, pairs_per_shard=per_shard, workers=1, log=said.append
+            data,
+            tmp_path / name,
+            pairs_per_shard=per_shard,
+            workers=1,
+            log=lines.append,
         )
-        return tmp_path / name, said
+        return tmp_path / name, lines
 
     return run
 
 
-def with_records(config, folder, **settings):
-    return changed(
+def use_records(config, folder, **settings):
+    return replace_settings(
         config,
         "data",
         **{"train_source": (), "train_target": (), "dev_source": (), "dev_target": ()},
@@ -50,21 +54,21 @@ def with_records(config, folder, **settings):
 
 
 def test_training_on_records_is_training_on_the_text(config, prepare, tmp_path):
-    folder, said = prepare()
-    assert said[0] == "learning 280 subwords …"
-    assert [line.split("  ")[:2] for line in said[1:]] == [
+    folder, lines = prepare()
+    assert lines[0] == "learning 280 subwords …"
+    assert [line.split("  ")[:2] for line in lines[1:]] == [
         ["train-00000", "25/60 pairs"],
         ["train-00001", "50/60 pairs"],
         ["train-00002", "60/60 pairs"],
     ]
-    runs = [config, with_records(config, folder)]
+    runs = [config, use_records(config, folder)]
     dirs = [ModelDir(tmp_path / "text"), ModelDir(tmp_path / "from_records")]
-    said = []
+    lines = []
     text, records = (
-        run_data.prepare_data(run, model_dir, said.append)
+        run_data.prepare_data(run, model_dir, lines.append)
         for run, model_dir in zip(runs, dirs, strict=True)
     )
-    assert said[1:3] == [said[1], said[1]]
+    assert lines[1:3] == [lines[1], lines[1]]
     assert records.vocabulary.sha256 == text.vocabulary.sha256
     assert records.fingerprint == text.fingerprint
     assert records.summary == text.summary
@@ -76,7 +80,7 @@ def test_training_on_records_is_training_on_the_text(config, prepare, tmp_path):
     for one, other in zip(*(itertools.islice(b, count) for b in batches), strict=True):
         for name in one:
             np.testing.assert_array_equal(one[name], other[name])
-    # The dev set came along, as text and as ids.
+    # The records also have the dev set, as text and as ids.
     np.testing.assert_array_equal(records.dev.lengths, text.dev.lengths)
     pairs = [
         list(data.corpus.pairs("dev").as_numpy_iterator()) for data in (text, records)
@@ -84,33 +88,33 @@ def test_training_on_records_is_training_on_the_text(config, prepare, tmp_path):
     assert pairs[0] == pairs[1]
     cards = [json.loads(each.run_card_file.read_text()) for each in dirs]
     assert cards[0]["corpus"] == cards[1]["corpus"]
-    # So a run on text may go on with records of it, and the reverse.
-    both = changed(config, "data", records=str(folder))
-    assert run_data.prepare_data(both, dirs[0], said.append).summary == text.summary
-    run_data.prepare_data(config, dirs[0], said.append)
+    # So a run on text can resume with records of it, and the reverse.
+    both = replace_settings(config, "data", records=str(folder))
+    assert run_data.prepare_data(both, dirs[0], lines.append).summary == text.summary
+    run_data.prepare_data(config, dirs[0], lines.append)
 
 
-def test_other_files_may_take_the_place_of_the_dev_set(config, prepare, tmp_path):
+def test_other_files_can_replace_the_dev_set(config, prepare, tmp_path):
     folder, _ = prepare()
     (tmp_path / "x.source").write_text("a b\n")
     (tmp_path / "x.target").write_text("b a\n")
-    named = with_records(config, folder).data
-    named = dataclasses.replace(
-        named,
+    data = use_records(config, folder).data
+    data = dataclasses.replace(
+        data,
         dev_source=(str(tmp_path / "x.source"),),
         dev_target=(str(tmp_path / "x.target"),),
     )
-    corpus = corpora.build_corpus(named)
+    corpus = corpora.build_corpus(data)
     assert list(corpus.splits) == ["dev"]
     assert corpus.splits["dev"].num_pairs == 1
-    assert corpora.build_corpus(named, ("test",)).splits == {}
+    assert corpora.build_corpus(data, ("test",)).splits == {}
     with pytest.raises(UserError, match="has no train split"):
         corpus.pairs("train")
 
 
 def test_wrong_settings_are_refused_with_the_difference(config, prepare, tmp_path):
     folder, _ = prepare()
-    wrong = with_records(config, folder, max_length=7, vocabulary_size=9)
+    wrong = use_records(config, folder, max_length=7, vocabulary_size=9)
     with pytest.raises(UserError) as refused:
         run_data.prepare_data(wrong, ModelDir(tmp_path / "run"), [].append)
     assert "--max_length: 8 in the records, 7 now" in str(refused.value)
@@ -124,7 +128,7 @@ def test_a_run_keeps_its_vocabulary_and_its_corpus(config, prepare, tmp_path):
     run_data.prepare_data(config, model_dir, [].append)
     smaller, _ = prepare("smaller", vocabulary_size=278)
     other, _ = prepare("other", vocabulary_file=str(smaller / "vocabulary.model"))
-    settings = changed(config, "data", records=str(other))
+    settings = replace_settings(config, "data", records=str(other))
     with pytest.raises(UserError, match="another vocabulary than the run in"):
         run_data.prepare_data(settings, model_dir, [].append)
     manifest = json.loads((other / "manifest.json").read_text())
@@ -134,22 +138,22 @@ def test_a_run_keeps_its_vocabulary_and_its_corpus(config, prepare, tmp_path):
         run_data.prepare_data(settings, model_dir, [].append)
 
 
-def test_the_same_again_makes_nothing_and_a_damaged_shard_is_made_anew(prepare):
+def test_a_second_run_makes_only_damaged_shards_again(prepare):
     folder, _ = prepare()
     before = read_manifest(folder)
     (folder / "train-00001" / "target.npy").write_bytes(b"")
     with pytest.raises(UserError, match=r"train-00001/target\.npy"):
         verify_records(folder)
-    _, said = prepare(per_shard=None)
-    assert said[0].startswith("warning: damaged, and made again: ")
-    assert said[1] == "2 of 3 shards are complete already"
-    assert said[2].startswith("train-00001  60/60 pairs  ")
+    _, lines = prepare(per_shard=None)
+    assert lines[0].startswith("warning: damaged, and made again: ")
+    assert lines[1] == "2 of 3 shards are complete already"
+    assert lines[2].startswith("train-00001  60/60 pairs  ")
     assert verify_records(folder) == before
-    _, said = prepare()
-    assert said == ["3 of 3 shards are complete already"]
+    _, lines = prepare()
+    assert lines == ["3 of 3 shards are complete already"]
 
 
-def test_what_was_begun_otherwise_is_refused(config, prepare):
+def test_other_settings_or_text_for_existing_records_are_refused(config, prepare):
     folder, _ = prepare()
     with pytest.raises(UserError, match=r"--max_length: 8 in the records, 7 now\nGive"):
         prepare(max_length=7)
@@ -162,23 +166,25 @@ def test_what_was_begun_otherwise_is_refused(config, prepare):
     assert len(verify_records(folder).shards) == 3
 
 
-def test_nothing_left_and_nothing_to_train_on(config, prepare):
+def test_records_without_any_pair_are_refused(config, prepare):
     with pytest.raises(UserError, match="No sentence pair is left: 60 have a side"):
         prepare("short", max_length=2)
     with pytest.raises(UserError, match="There is nothing to train on"):
         prepare("none", train_source=(), train_target=())
 
 
-def test_two_at_once_are_refused(config, prepare, tmp_path):
-    def second(line):
+def test_two_processes_at_once_are_refused(config, prepare, tmp_path):
+    def start_second(line):
         prepare()
 
     message = f"Another process is preparing .*: process {os.getpid()} on .*--output"
     with pytest.raises(UserError, match=message):
-        preparation.prepare(config.data, tmp_path / "records", workers=1, log=second)
+        preparation.prepare(
+            config.data, tmp_path / "records", workers=1, log=start_second
+        )
 
 
-def test_a_line_break_in_a_sentence_cannot_part_the_sides(tmp_path):
+def test_a_line_break_in_a_sentence_keeps_the_sides_aligned(tmp_path):
     class Corpus:
         splits = ("dev",)
 
@@ -194,27 +200,27 @@ def test_a_line_break_in_a_sentence_cannot_part_the_sides(tmp_path):
 def test_a_signal_stops_it_between_two_shards_or_within_one(
     config, prepare, tmp_path, number
 ):
-    """The signal comes while the second shard is being made."""
+    """The signal arrives while the second shard is being made."""
     folder = tmp_path / "records"
     whole, _ = prepare("whole")
     before = signal.getsignal(number)
 
-    def say(line):
+    def log(line):
         if line.startswith("train-00000"):
             os.kill(os.getpid(), number)
 
     with pytest.raises(Interrupted, match=f"stopped by {number.name}"):
-        preparation.prepare(config.data, folder, pairs_per_shard=25, workers=1, log=say)
+        preparation.prepare(config.data, folder, pairs_per_shard=25, workers=1, log=log)
     assert signal.getsignal(number) == before
     assert not (folder / "manifest.json").exists()
     assert (folder / "train-00000").is_dir()
-    _, said = prepare()
-    assert said[0].startswith("1 of 3 shards")
-    assert files_of(folder) == files_of(whole)
+    _, lines = prepare()
+    assert lines[0].startswith("1 of 3 shards")
+    assert read_files(folder) == read_files(whole)
 
 
-def files_of(folder):
-    """Contents of everything but the log of nothing: names and bytes."""
+def read_files(folder):
+    """Returns the bytes of all files in a folder, by relative path."""
     return {
         str(path.relative_to(folder)): path.read_bytes()
         for path in folder.rglob("*")
@@ -223,10 +229,10 @@ def files_of(folder):
 
 
 @pytest.mark.slow
-def test_killed_at_random_it_ends_as_if_it_never_had_been(tmp_path):
+def test_after_kills_at_random_the_records_are_the_same(tmp_path):
     pairs = reversed_pairs(9_000, seed=5)
     flags = (
-        *written(tmp_path, "train", pairs),
+        *write_split(tmp_path, "train", pairs),
         "--vocabulary_size=280",
         "--pairs_per_shard=300",
         "--workers=2",
@@ -251,15 +257,15 @@ def test_killed_at_random_it_ends_as_if_it_never_had_been(tmp_path):
         assert not (folder / "manifest.json").exists()
     done = run_program("prepare", f"--output={folder}", *flags)
     assert done.status == 0, done.stderr
-    there = int(done.stderr.split(" of 30 shards are complete")[0].split("\n")[-1])
-    assert 20 <= there < 30
-    assert files_of(folder) == files_of(whole)
+    complete = int(done.stderr.split(" of 30 shards are complete")[0].split("\n")[-1])
+    assert 20 <= complete < 30
+    assert read_files(folder) == read_files(whole)
 
 
 @pytest.mark.slow
-def test_ctrl_c_reaches_every_process_and_one_of_them_speaks(tmp_path):
+def test_ctrl_c_stops_all_processes_with_one_message(tmp_path):
     flags = (
-        *written(tmp_path, "train", reversed_pairs(9_000, seed=5)),
+        *write_split(tmp_path, "train", reversed_pairs(9_000, seed=5)),
         "--vocabulary_size=280",
         "--pairs_per_shard=300",
         "--workers=2",
@@ -270,7 +276,7 @@ def test_ctrl_c_reaches_every_process_and_one_of_them_speaks(tmp_path):
         cwd=REPOSITORY,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
-        start_new_session=True,  # a group of its own, as a terminal makes
+        start_new_session=True,  # its own process group, as in a terminal
         text=True,
     )
     while not (folder / "train-00003").exists():

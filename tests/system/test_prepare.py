@@ -1,4 +1,4 @@
-"""The prepare program: its help, its report, how it ends."""
+"""The prepare program: help, printed report, --verify and exit status."""
 
 import dataclasses
 import signal
@@ -14,7 +14,7 @@ from tests.system.in_process import run_program
 
 @pytest.fixture
 def flags(config):
-    """The small corpus, with settings that prepare has no use for."""
+    """Flags of the small corpus, and some that prepare ignores."""
     return [
         *(
             f"--{name}={','.join(value) if isinstance(value, tuple) else value}"
@@ -34,15 +34,15 @@ def test_records_are_made_and_verified(flags, tmp_path):
     assert done.status == 0, done.stderr
     manifest = read_manifest(folder)
     tokens = manifest.report.source_tokens, manifest.report.target_tokens
-    held = [
+    report = [
         f"60 pairs in 2 shards: {tokens[0]} source and {tokens[1]} target tokens",
         "left out: 0 pairs longer than 8 tokens, 0 with an empty side",
     ]
-    assert done.lines == held
+    assert done.lines == report
     assert done.stderr.splitlines()[0] == "learning 280 subwords …"
     verified = run_program("prepare", f"--output={folder}", "--verify")
     assert (verified.status, verified.stderr) == (0, "")
-    assert verified.lines == [f"{folder}: every hash is correct", *held]
+    assert verified.lines == [f"{folder}: every hash is correct", *report]
     (folder / "train-00001" / "lengths.npy").write_bytes(b"")
     verified = run_program("prepare", f"--output={folder}", "--verify")
     assert (verified.status, verified.output) == (2, b"")
@@ -56,7 +56,9 @@ def test_the_output_is_required(flags):
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_a_signal_is_told_and_is_the_status(flags, tmp_path, monkeypatch, number):
+def test_a_signal_is_reported_and_sets_the_exit_status(
+    flags, tmp_path, monkeypatch, number
+):
     def stop(*_, **__):
         raise Interrupted(number)
 
@@ -69,7 +71,7 @@ def test_a_signal_is_told_and_is_the_status(flags, tmp_path, monkeypatch, number
     )
 
 
-def test_help_lists_the_settings_of_data_alone(config):
+def test_help_lists_only_the_data_settings(config):
     done = run_program("prepare", "--help")
     assert done.status == 0
     for name in ("output", "workers", "pairs_per_shard", "train_source", "max_length"):

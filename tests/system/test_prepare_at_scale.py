@@ -1,4 +1,4 @@
-"""Two million pairs through the real program: memory does not grow with the text."""
+"""Memory of the prepare program: constant, up to two million pairs."""
 
 import random
 import subprocess
@@ -16,7 +16,7 @@ pytestmark = pytest.mark.release
 
 SIDES = ("source", "target")
 MANY, FEW = 2_000_000, 20_000
-# docs/data.md states these two.
+# Documented in docs/data.md.
 BOUND_BYTES = 1_000_000_000
 MOST_GROWTH_BYTES = 100_000_000
 MEASURED = """
@@ -28,7 +28,7 @@ sys.exit(done.returncode)
 WORDS = ("a", "the", "house", "tree", "old", "green", "Baum", "Haus", "alt", "und")
 
 
-def written(folder: Path, num_pairs: int) -> list[str]:
+def write_text_files(folder: Path, num_pairs: int) -> list[str]:
     generator = random.Random(7)
     lines = [
         "".join(f"{w} " for w in generator.choices(WORDS, k=3)) for _ in range(999)
@@ -40,16 +40,16 @@ def written(folder: Path, num_pairs: int) -> list[str]:
     return [f"--train_{side}={folder / side}" for side in SIDES]
 
 
-def prepared(folder: Path, num_pairs: int, *flags: str) -> tuple[int, str]:
-    """Prepares so many pairs; returns the peak memory of its largest process."""
+def measure_preparation(folder: Path, num_pairs: int, *flags: str) -> tuple[int, str]:
+    """Returns peak memory (bytes) of the largest process, and its output."""
     folder.mkdir()
     command = (
         *(sys.executable, "-m", "t2t_keras.prepare", f"--output={folder / 'records'}"),
-        *written(folder, num_pairs),
+        *write_text_files(folder, num_pairs),
         *flags,
     )
-    # By way of a small process: a child begins with the peak of its parent, and this
-    # one has grown large by now.
+    # Started from a small process: a child's peak starts at the memory of its parent,
+    # and this process is large.
     done = subprocess.run(
         [sys.executable, "-c", MEASURED, *command],
         cwd=REPOSITORY,
@@ -57,7 +57,7 @@ def prepared(folder: Path, num_pairs: int, *flags: str) -> tuple[int, str]:
         text=True,
     )
     assert done.returncode == 0, done.stderr
-    # In kilobytes, of the process and of those that it has waited for.
+    # ru_maxrss is in kilobytes, of the process and of those it has waited for.
     return 1024 * int(done.stdout.splitlines()[-1]), done.stderr + done.stdout
 
 
@@ -67,16 +67,16 @@ def test_memory_is_bounded(tmp_path):
     )
     vocabulary.save(tmp_path / "v.model")
     flags = (f"--vocabulary_file={tmp_path / 'v.model'}", "--workers=2")
-    few, _ = prepared(tmp_path / "few", FEW, *flags)
-    many, said = prepared(tmp_path / "many", MANY, *flags)
+    few, _ = measure_preparation(tmp_path / "few", FEW, *flags)
+    many, output = measure_preparation(tmp_path / "many", MANY, *flags)
     print(f"{few / 1e6:.0f} MB for {FEW:,} pairs, {many / 1e6:.0f} MB for {MANY:,}")
     assert many < BOUND_BYTES
     assert many - few < MOST_GROWTH_BYTES
-    assert "train-00003  2,000,000/2,000,000 pairs  " in said
+    assert "train-00003  2,000,000/2,000,000 pairs  " in output
     folder = tmp_path / "many" / "records"
     records = open_records(folder, read_manifest(folder))
     assert len(records) == MANY
     # The last pair is the last line.
     last = [(tmp_path / "many" / side).read_bytes().splitlines()[-1] for side in SIDES]
-    found = [ids.tolist() for ids in records.pair(MANY - 1)]
-    assert found == [vocabulary.encode(line) for line in last]
+    ids = [side.tolist() for side in records.pair(MANY - 1)]
+    assert ids == [vocabulary.encode(line) for line in last]

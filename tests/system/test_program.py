@@ -1,4 +1,4 @@
-"""What all programs share, looked at through small programs made up here."""
+"""Behavior common to all programs: help, flag errors, exit status, progress bar."""
 
 import pytest
 from absl import flags
@@ -7,11 +7,11 @@ from t2t_keras.errors import UserError
 from t2t_keras.settings import program
 from t2t_keras.settings.config import DecodingConfig, ExperimentConfig
 from t2t_keras.settings.flags import accept_model_dir
-from tests.system.in_process import Finished, run_main, run_program
+from tests.system.in_process import ProgramResult, run_main, run_program
 
 
-def run(*arguments: str, main=lambda: None, **settings: bool) -> Finished:
-    """Runs a made-up program with one flag of its own."""
+def run(*arguments: str, main=lambda: None, **settings: bool) -> ProgramResult:
+    """Runs a small program that has one flag."""
 
     def start() -> None:
         flags.DEFINE_string("colour", None, "Of the sky. Required.")
@@ -42,11 +42,11 @@ def test_any_other_error_keeps_its_traceback():
         run(main=fail)
 
 
-def test_a_program_may_do_without_tensorflow(monkeypatch):
-    def imported(**_):
+def test_a_program_can_run_without_tensorflow(monkeypatch):
+    def fail(**_):
         raise AssertionError
 
-    monkeypatch.setattr(program, "_import_tensorflow", imported)
+    monkeypatch.setattr(program, "_import_tensorflow", fail)
     assert run(main=lambda: 3, with_tensorflow=False).status == 3
     with pytest.raises(AssertionError):
         run(main=lambda: 3)
@@ -58,7 +58,7 @@ def test_a_stray_argument_is_refused():
     assert "Arguments are given as flags. Received: red green." in done.stderr
 
 
-def test_a_program_may_take_arguments():
+def test_a_program_can_take_arguments():
     seen = []
     done = run("a", "--colour=red", "b c", main=seen.append, takes_arguments=True)
     assert (done.status, seen) == (0, [["a", "b c"]])
@@ -71,17 +71,15 @@ def test_an_unknown_flag_is_refused_and_the_nearest_named():
     assert "colour" in done.stderr
 
 
-def test_what_is_wrong_with_flags_is_said_before_tensorflow_is_imported(
-    monkeypatch, tmp_path
-):
-    def imported(**_):
+def test_flag_errors_are_reported_before_tensorflow_is_imported(monkeypatch, tmp_path):
+    def fail(**_):
         raise AssertionError("TensorFlow")
 
-    monkeypatch.setattr(program, "_import_tensorflow", imported)
+    monkeypatch.setattr(program, "_import_tensorflow", fail)
     no_text = tmp_path / "bytes"
     no_text.write_bytes(b"--d_model=\xd0 \n")
     model = "--model_dir=m"
-    for arguments, *facts in (
+    for arguments, *parts in (
         (["train", model, "--precision=fp16"], "precision", "fp16", "mean float16?"),
         (["train", model, "--train_step=5"], "'train_step'", "train_steps"),
         (["train", model, "--d_model=wide"], "--d_model=wide"),
@@ -122,11 +120,11 @@ def test_what_is_wrong_with_flags_is_said_before_tensorflow_is_imported(
         assert (done.status, done.output) == (2, b""), (arguments, done.stderr)
         assert done.stderr.startswith("error: "), (arguments, done.stderr)
         assert done.stderr.count("error: ") == 1, done.stderr
-        for fact in facts:
-            assert fact in done.stderr, (arguments, done.stderr)
+        for part in parts:
+            assert part in done.stderr, (arguments, done.stderr)
 
 
-def test_help_is_the_usage_and_the_own_flags():
+def test_help_is_the_usage_and_the_programs_own_flags():
     for asked in ("--help", "-help", "-h", "--h"):
         done = run(asked, main=lambda: 1 / 0)
         assert done.status == 0, asked
@@ -168,8 +166,8 @@ def test_a_required_flag():
 
 
 @pytest.fixture
-def decoding_of():
-    """Returns what the flags of a command line make of a run's search."""
+def parse_decoding():
+    """Applies command-line flags to the decoding settings of a run."""
 
     def parse(*arguments: str) -> DecodingConfig:
         values = flags.FlagValues()
@@ -181,7 +179,7 @@ def decoding_of():
     return parse
 
 
-def test_flags_come_before_the_settings_of_the_run(decoding_of):
+def test_flags_override_the_settings_of_the_run(parse_decoding):
     for arguments, beam_size, alpha in (
         ([], 7, 0.25),
         (["--beam_size=1"], 1, 0.25),
@@ -189,10 +187,10 @@ def test_flags_come_before_the_settings_of_the_run(decoding_of):
         (["--beam_size=2", "--alpha=1.5"], 2, 1.5),
     ):
         expected = DecodingConfig(beam_size=beam_size, alpha=alpha, extra_length=9)
-        assert decoding_of(*arguments) == expected, arguments
+        assert parse_decoding(*arguments) == expected, arguments
 
 
-def test_no_bar_is_drawn_where_no_one_looks(capfd):
+def test_no_progress_bar_without_a_terminal(capfd):
     with program.progress_bar(5, "sentences") as bar:
         bar.update(3)
     assert capfd.readouterr() == ("", "")

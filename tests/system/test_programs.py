@@ -1,4 +1,4 @@
-"""The programs as processes: what cannot be seen from inside one."""
+"""The programs as processes: help without TensorFlow, closed pipes, exit status."""
 
 import os
 import subprocess
@@ -22,8 +22,8 @@ PROGRAMS = ("train", "translate", "evaluate", "average", "export", "visualize")
         ("recombine", "treebank"),
     ],
 )
-def test_help_is_there_at_once(name, flag):
-    """Without TensorFlow, which takes seconds to import."""
+def test_help_does_not_import_tensorflow(name, flag):
+    """Importing TensorFlow takes seconds."""
     done = python("-X", "importtime", "-m", f"t2t_keras.{name}", "--help")
     assert done.returncode == 0
     text = done.stdout.decode()
@@ -37,7 +37,7 @@ def test_help_is_there_at_once(name, flag):
     assert heavy & imported == set()
 
 
-def test_help_lists_what_belongs_to_the_program():
+def test_help_lists_the_flags_of_the_program():
     done = {name: python("-m", f"t2t_keras.{name}", "--help") for name in PROGRAMS}
     text = {name: each.stdout.decode() for name, each in done.items()}
     assert "Model: the hyperparameters of section 3 and Table 3." in text["train"]
@@ -56,13 +56,13 @@ def test_help_lists_what_belongs_to_the_program():
         ("--beam_size [4]", ["train"]),
     ):
         assert [name for name in PROGRAMS if f"  {flag}\n" in text[name]] == owners
-    # Nobody's flags but ours, and every line fits a terminal.
+    # No flags of other packages, and every line fits a terminal.
     for name in PROGRAMS:
         assert "--verbosity" not in text[name]
         assert max(map(len, text[name].splitlines())) <= 88
 
 
-def test_a_process_says_nothing_else_and_whoever_reads_may_stop(reverse_run):
+def test_a_closed_output_ends_the_program_silently(reverse_run):
     """As in `translate < text | head -2`."""
     command = [
         sys.executable,
@@ -90,7 +90,7 @@ def test_a_process_says_nothing_else_and_whoever_reads_may_stop(reverse_run):
         assert process.wait() == 141
 
 
-def test_whoever_reads_the_help_may_stop_reading():
+def test_help_to_a_closed_pipe_ends_silently():
     reader, writer = os.pipe()
     os.close(reader)
     with os.fdopen(writer, "wb") as closed:
@@ -105,7 +105,7 @@ def test_whoever_reads_the_help_may_stop_reading():
 
 
 @pytest.mark.slow
-def test_a_process_that_is_given_nonsense_ends_with_one_message(tmp_path):
+def test_a_process_with_bad_flags_ends_with_one_message(tmp_path):
     done = python("-m", "t2t_keras.translate", f"--model_dir={tmp_path}")
     assert done.returncode == 2
     assert done.stdout == b""

@@ -1,4 +1,4 @@
-"""The names of `import t2t_keras`, and the methods of `Run`."""
+"""Public names of `import t2t_keras`, and the methods of `Run`."""
 
 import ast
 import subprocess
@@ -12,12 +12,12 @@ import t2t_keras
 from t2t_keras import Run, UserError, read_settings
 from t2t_keras.runs.scoring import EvaluationResult
 from t2t_keras.runs.tasks import TranslationTask
-from tests.system.reverse_task import reversed_pairs, written
+from tests.system.reverse_task import reversed_pairs, write_split
 
 SOURCES = ("abc", "", "gfedcba", "hij")
 
 
-def child(code: str) -> subprocess.CompletedProcess[str]:
+def run_code(code: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, check=False
     )
@@ -27,7 +27,7 @@ def child(code: str) -> subprocess.CompletedProcess[str]:
 
 
 def test_the_import_loads_no_tensorflow_and_prints_nothing() -> None:
-    done = child(
+    done = run_code(
         "import sys, t2t_keras\n"
         "dir(t2t_keras), t2t_keras.UserError\n"
         "heavy = {'tensorflow', 'keras', 'numpy', 'absl', 'grpc', 'matplotlib'}\n"
@@ -36,7 +36,7 @@ def test_the_import_loads_no_tensorflow_and_prints_nothing() -> None:
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
 
 
-def test_every_public_name_can_be_had_and_has_a_type() -> None:
+def test_every_public_name_can_be_imported_and_has_a_type() -> None:
     stub = ast.parse(Path(t2t_keras.__file__).with_name("__init__.pyi").read_text())
     typed = {
         alias.asname: f"{node.module}.{alias.name}"
@@ -45,9 +45,9 @@ def test_every_public_name_can_be_had_and_has_a_type() -> None:
         for alias in node.names
     }
     assert set(typed) == set(t2t_keras.__all__)
-    for name, place in typed.items():
+    for name, qualified_name in typed.items():
         value = getattr(t2t_keras, name)
-        assert f"{value.__module__}.{value.__qualname__}" == place
+        assert f"{value.__module__}.{value.__qualname__}" == qualified_name
         assert name in dir(t2t_keras)
     assert Path(t2t_keras.__file__).with_name("py.typed").is_file()
 
@@ -57,7 +57,7 @@ def test_an_unknown_name_is_an_attribute_error() -> None:
         t2t_keras.Transfomer  # noqa: B018  # type: ignore[attr-defined]
 
 
-# --- Run, of a run that the program trained
+# --- Run, on a run trained by the train program
 
 
 @pytest.fixture(scope="session")
@@ -65,27 +65,28 @@ def run(short_run) -> Run:
     return Run(short_run.model_dir.path)
 
 
-def test_translations_are_those_that_the_program_kept(run, short_run, capfd) -> None:
-    found = list(run.translate(source for source, _ in short_run.held_out))
-    kept = run.model_dir.translations / "test-averaged-step-60.txt"
-    assert [line.text for line in found] == kept.read_text().splitlines()
+def test_translations_equal_those_that_training_saved(run, short_run, capfd) -> None:
+    lines = list(run.translate(source for source, _ in short_run.held_out))
+    saved = run.model_dir.translations / "test-averaged-step-60.txt"
+    assert [line.text for line in lines] == saved.read_text().splitlines()
     assert capfd.readouterr() == ("", "")
 
 
-def test_lines_are_translated_as_they_come(run, monkeypatch) -> None:
-    taken = []
+def test_lines_are_read_lazily(run, monkeypatch) -> None:
+    num_read = 0
 
     def endless():
+        nonlocal num_read
         while True:
-            taken.append(None)
+            num_read += 1
             yield "abc"
 
     first = next(run.translate(endless()))
     assert first.text == next(run.translate(["abc"])).text
-    assert len(taken) == 1024
+    assert num_read == 1024
 
 
-def test_scores_of_translations_are_those_of_the_search(run) -> None:
+def test_scores_of_translations_equal_those_of_the_search(run) -> None:
     """Search and teacher forcing compute the same probability in different ways."""
     lines = list(run.translate(SOURCES, n_best=3))
     pairs = [
@@ -102,7 +103,7 @@ def test_scores_of_translations_are_those_of_the_search(run) -> None:
     ):
         assert score.log_prob == pytest.approx(sum(score.token_log_probs))
         assert other.log_prob == pytest.approx(score.log_prob, abs=1e-5)
-        # A text may be spelled by other subwords than those that the search found.
+        # The search may have found other subwords for the same text.
         if len(score.token_log_probs) == hypothesis.num_tokens:
             compared += 1
             assert score.log_prob == pytest.approx(hypothesis.log_prob, abs=1e-4), (
@@ -156,19 +157,19 @@ def test_attention_of_a_sentence_and_its_translation(run) -> None:
         )
         np.testing.assert_allclose(attention.weights.sum(axis=-1), 1, atol=1e-5)
     [line] = run.translate(["abc"])
-    own, given = run.attention("abc"), run.attention("abc", line.text)
-    assert own.memory.queries == given.memory.queries
-    np.testing.assert_array_equal(own.memory.weights, given.memory.weights)
+    translated, given = run.attention("abc"), run.attention("abc", line.text)
+    assert translated.memory.queries == given.memory.queries
+    np.testing.assert_array_equal(translated.memory.weights, given.memory.weights)
 
 
 @pytest.mark.slow
-def test_an_export_is_that_of_the_program(own_short_run) -> None:
+def test_export_works_as_the_program_does(own_short_run) -> None:
     run = Run(own_short_run.path)
     version = run.export("ids", beam_size=1, batch_sizes=(1, 4), model_name="mine")
     assert version == own_short_run.export_ids / "2"
-    facts = own_short_run.run_card()["export_ids"]
-    assert facts["decoding"]["beam_size"] == 1
-    assert facts["batch_sizes"] == [1, 4]
+    metadata = own_short_run.run_card()["export_ids"]
+    assert metadata["decoding"]["beam_size"] == 1
+    assert metadata["batch_sizes"] == [1, 4]
     with pytest.raises(TypeError, match="betch_sizes"):
         run.export("ids", betch_sizes=(1,))
 
@@ -202,11 +203,11 @@ def test_errors_are_those_of_the_programs(run, use, message) -> None:
         use(run)
 
 
-# --- Run.train, and a task of one's own
+# --- Run.train, and a custom task
 
 
 class Shouting(TranslationTask):
-    """A translator whose sources and answers are capital letters outside."""
+    """Translation task that lower-cases sources and upper-cases translations."""
 
     def text_adapter(self, *, splits_words):
         class Adapter(type(super().text_adapter(splits_words=splits_words))):
@@ -219,11 +220,11 @@ class Shouting(TranslationTask):
         return Adapter()
 
 
-def test_a_run_trains_and_resumes_with_a_task_of_ones_own(tmp_path, capfd) -> None:
+def test_a_run_trains_and_resumes_with_a_custom_task(tmp_path, capfd) -> None:
     files = {}
     pairs = reversed_pairs(80, seed=3)
     for split, part in (("train", pairs[:60]), ("dev", pairs[60:70])):
-        for flag in written(tmp_path, split, part):
+        for flag in write_split(tmp_path, split, part):
             name, _, path = flag.removeprefix("--").partition("=")
             files[name] = (path,)
     settings = read_settings(
@@ -266,7 +267,7 @@ def test_a_run_trains_and_resumes_with_a_task_of_ones_own(tmp_path, capfd) -> No
 # --- Settings
 
 
-def test_settings_are_a_flagfiles_with_changes() -> None:
+def test_settings_come_from_a_flagfile_with_changes() -> None:
     settings = read_settings("configs/big.flags", train_steps=7, train_source=("a,b",))
     assert settings.model.d_model == 1024
     assert settings.training.train_steps == 7
@@ -285,6 +286,6 @@ def test_settings_are_a_flagfiles_with_changes() -> None:
         ({"precision": "float8"}, "--precision must be one of"),
     ],
 )
-def test_settings_that_cannot_be_are_refused(changes, message) -> None:
+def test_bad_settings_are_refused(changes, message) -> None:
     with pytest.raises(UserError, match=message):
         read_settings(**changes)

@@ -1,4 +1,4 @@
-"""README's "Serving", word for word, with the model of another task."""
+"""Commands of README's section "Serving", executed with the reverse-task model."""
 
 import fcntl
 import os
@@ -15,8 +15,8 @@ from tests.serving.server.clients import wait_until
 from tests.system.conftest import REPOSITORY
 
 
-def blocks(language=""):
-    """Returns what the section has one type in, in its order."""
+def code_blocks(language=""):
+    """Returns the section's code blocks in order."""
     page = (REPOSITORY / "README.md").read_text(encoding="utf-8")
     section = page.split("\n## Serving\n")[1].split("\n## ")[0]
     return re.findall(rf"^```{language}\n(.*?)^```", section, re.DOTALL | re.MULTILINE)
@@ -24,31 +24,31 @@ def blocks(language=""):
 
 @pytest.fixture
 def folder(reverse_run, tmp_path):
-    """A folder as README's, after training."""
+    """A folder as after the training command of the README."""
     (tmp_path / "runs/tiny").mkdir(parents=True)
     (tmp_path / "runs/tiny/export").symlink_to(reverse_run.model_dir.export)
     return tmp_path
 
 
 def environment():
-    """That of a shell in which this Python is `python`, with the project installed."""
+    """Returns an environment where `python` is this Python, with this project."""
     path = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
     packages = os.pathsep.join([str(REPOSITORY), *sys.path])
     return {**os.environ, "PATH": path, "PYTHONPATH": packages}
 
 
 @pytest.fixture
-def port_of_readme():
-    """Has other runs of this test wait: the README names one port."""
+def lock_port():
+    """Makes other runs of this test wait, because the README uses a fixed port."""
     with open(Path(tempfile.gettempdir()) / "t2t_keras-port-8500.lock", "w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         yield
 
 
 @pytest.mark.slow
-@pytest.mark.usefixtures("port_of_readme")
-def test_a_server_and_a_client(folder, translator_of):
-    serve, ask = blocks()
+@pytest.mark.usefixtures("lock_port")
+def test_a_server_and_a_client(folder, make_translator):
+    serve, ask = code_blocks()
     (sentence,) = re.findall('echo "(.*)"', ask)
     out = folder / "out"
     with (
@@ -67,7 +67,7 @@ def test_a_server_and_a_client(folder, translator_of):
                 lambda: ready in out.read_text() or server.poll() is not None,
                 out.read_text,
             )
-            # Where another program has the port that README names, this says so.
+            # The output explains it if another program uses the port.
             assert ready in out.read_text(), out.read_text()
             asked = subprocess.run(
                 ["bash", "-c", ask],
@@ -82,13 +82,13 @@ def test_a_server_and_a_client(folder, translator_of):
             server.send_signal(signal.SIGTERM)
     assert server.returncode == 128 + signal.SIGTERM
     assert asked.returncode == 0, asked.stderr
-    (expected,) = translator_of().translate([sentence])
+    (expected,) = make_translator().translate([sentence])
     assert asked.stdout == f"{expected.text}\n"
 
 
 @pytest.mark.slow
-def test_the_saved_model_in_a_program_of_ones_own(folder, translator_of):
-    (program,) = blocks("python")
+def test_the_python_program(folder, make_translator):
+    (program,) = code_blocks("python")
     (sentence,) = re.findall(r'tf\.constant\(\["(.*)"\]\)', program)
     done = subprocess.run(
         [sys.executable, "-c", program],
@@ -100,6 +100,6 @@ def test_the_saved_model_in_a_program_of_ones_own(folder, translator_of):
     )
     assert done.returncode == 0, done.stderr
     text, _, score = done.stdout.rstrip("\n").rpartition(" ")
-    (expected,) = translator_of().translate([sentence])
+    (expected,) = make_translator().translate([sentence])
     assert text == expected.text
     assert float(score) == pytest.approx(expected.hypotheses[0].score, abs=1e-5)

@@ -1,4 +1,4 @@
-"""The program that makes more trees of a treebank."""
+"""The recombine program, which augments a treebank."""
 
 import gzip
 
@@ -29,13 +29,13 @@ def test_phrases_and_sentences_of_cleaned_trees(treebank, tmp_path):
     assert f"{output}: 2 phrases and 6 sentences" in done.stderr
     lines = output.read_text().splitlines()
     assert lines[:2] == ["(NP (DT the) (NN dog))", "(NP (DT a) (JJ small) (NN cat))"]
-    made = list(read_trees(lines))
-    assert [tree.label for tree in made] == ["NP"] * 2 + ["S"] * 6
-    ends = [list(tree.leaves())[-1].word for tree in made[2:]]
+    trees = list(read_trees(lines))
+    assert [tree.label for tree in trees] == ["NP"] * 2 + ["S"] * 6
+    ends = [list(tree.leaves())[-1].word for tree in trees[2:]]
     assert ends == [".", "!"] * 3
 
 
-def test_standard_output_holds_trees_alone(treebank):
+def test_standard_output_holds_only_trees(treebank):
     done = run_program(
         "recombine", f"--treebank={treebank}", "--output=-", "--copies=0"
     )
@@ -53,7 +53,7 @@ def test_standard_output_holds_trees_alone(treebank):
         ("(S (NN a)", "train.mrg"),
     ],
 )
-def test_a_bad_treebank_leaves_nothing(text, message, tmp_path):
+def test_a_bad_treebank_leaves_no_output(text, message, tmp_path):
     path, output = tmp_path / "train.mrg", tmp_path / "more.mrg"
     if text is not None:
         path.write_text(text)

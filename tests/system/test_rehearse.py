@@ -1,4 +1,4 @@
-"""Several hosts and many devices, on one machine: the paper's big run rehearsed."""
+"""The rehearse program: several workers with many devices each, on one machine."""
 
 import json
 import os
@@ -15,7 +15,7 @@ from tests.system.in_process import run_program
 from tests.system.programs import Program, Programs
 
 # The flags of the paper's big run, with a small model on the bundled corpus.
-REHEARSAL = (
+SETTINGS = (
     "--flagfile=configs/big.flags",
     "--dataset=grammar_ende",
     "--vocabulary_size=500",
@@ -35,90 +35,95 @@ REHEARSAL = (
 )
 
 
-def started_program(programs: Programs, name: str, *arguments: str) -> Program:
-    """Starts a program for which XLA makes no haste.
+def start_program(programs: Programs, name: str, *arguments: str) -> Program:
+    """Starts a program with the XLA settings that compile fastest.
 
-    It writes no fast machine code, and that in its older way, which takes half the
-    time: eight devices in a process are eight programs, each of which runs for seconds.
+    They halve the compile time: for eight devices, XLA compiles eight programs, and
+    each of them runs only for seconds.
     """
     xla = "--xla_backend_optimization_level=0 --xla_cpu_use_fusion_emitters=false"
     return programs.start(name, *arguments, env={**os.environ, "XLA_FLAGS": xla})
 
 
-def last_child_of(process: Program) -> int:
-    """Returns the process that was started last by another, as Linux lists them."""
+def last_child(process: Program) -> int:
+    """Returns the id of the last child process of a program, as listed by Linux."""
     task = Path(f"/proc/{process.pid}/task/{process.pid}/children")
     return int(task.read_text().split()[-1])
 
 
-def wait_for_step(place: ModelDir, step: int, process: Program) -> None:
+def wait_for_step(model_dir: ModelDir, step: int, process: Program) -> None:
     deadline = time.monotonic() + 400
-    while not any(there >= step for there in steps_in(place.checkpoints)):
-        assert process.poll() is None, process.said()
-        assert time.monotonic() < deadline, process.said()
+    while not any(saved >= step for saved in steps_in(model_dir.checkpoints)):
+        assert process.poll() is None, process.read_output()
+        assert time.monotonic() < deadline, process.read_output()
         time.sleep(0.05)
 
 
-def killed(process: Program, victim: int, place: ModelDir, step: int) -> str:
-    """Kills a process of a run once there is a checkpoint; returns what was said."""
-    wait_for_step(place, step, process)
+def kill_after_step(
+    process: Program, victim: int, model_dir: ModelDir, step: int
+) -> str:
+    """Kills a process of a run after a checkpoint; returns the run's output."""
+    wait_for_step(model_dir, step, process)
     os.kill(victim, signal.SIGKILL)
     process.wait(400)
-    said = "".join(process.said())
-    assert "parameters on 8 device(s), XLA" in said
-    return said
+    output = "".join(process.read_output())
+    assert "parameters on 8 device(s), XLA" in output
+    return output
 
 
-def check_end(process: Program, place: ModelDir, reached: int) -> None:
-    """Checks a run that goes on to its end, three steps on."""
+def check_end(process: Program, model_dir: ModelDir, reached: int) -> None:
+    """Checks a run that resumes from `reached` and ends three steps later."""
     last = reached + 3
     process.wait(600)
-    said = "".join(process.said())
-    assert process.returncode == 0, said
-    assert "parameters on 8 device(s), XLA" in said
-    assert f"resuming from step {reached:,}" in said
-    assert "x (48 + 48) tokens: " in said  # pre-flight
-    assert f"step {last:,}/{last:,}" in said
-    assert said.count("  dev: loss ") >= 1
-    averaged = place.averaged / f"step-{last}"
-    assert list(read_state(averaged).averaged) == steps_in(place.checkpoints)[-20:]
-    assert "test: 1,000 sentences, averaged" in said
+    output = "".join(process.read_output())
+    assert process.returncode == 0, output
+    assert "parameters on 8 device(s), XLA" in output
+    assert f"resuming from step {reached:,}" in output
+    assert "x (48 + 48) tokens: " in output  # pre-flight
+    assert f"step {last:,}/{last:,}" in output
+    assert output.count("  dev: loss ") >= 1
+    averaged = model_dir.averaged / f"step-{last}"
+    assert list(read_state(averaged).averaged) == steps_in(model_dir.checkpoints)[-20:]
+    assert "test: 1,000 sentences, averaged" in output
 
 
 @pytest.mark.release
 @pytest.mark.timeout(1500)  # eight processes, all to the end, on a busy machine
 def test_a_rehearsal_of_the_papers_big_run(programs, tmp_path) -> None:
-    """Two hosts of four devices, then one of eight: each is killed, goes on, and comes
-    to the end: pre-flight, training, evaluation, averaging and export."""
-    place = ModelDir(tmp_path / "run")
-    flags = [*REHEARSAL, f"--model_dir={place.path}", f"--data_dir={tmp_path}"]
-    many = "--train_steps=100000"
-    hosts = started_program(programs, "rehearse", *flags, many, "--cpu_devices=4")
-    wait_for_step(place, 1, hosts)
-    said = killed(hosts, last_child_of(hosts), place, 2)
-    # The worse of 2, of the one that was left alone, and that of the kill.
-    assert hosts.returncode == 128 + signal.SIGKILL
-    assert "error: Another worker stopped" in said
-    reached = max(steps_in(place.checkpoints))
-    to_end = f"--train_steps={reached + 3}"
-    hosts = started_program(programs, "rehearse", *flags, to_end, "--cpu_devices=4")
-    check_end(hosts, place, reached)
-    assert (place.export / "1/saved_model.pb").is_file()
+    """Two workers with four devices, then one with eight.
 
-    one = started_program(programs, "train", *flags, many, "--cpu_devices=8")
-    killed(one, one.pid, place, reached + 5)
-    assert one.returncode == -signal.SIGKILL
-    reached = max(steps_in(place.checkpoints))
+    Each run is killed, resumes and finishes: preflight, training, evaluation, averaging
+    and export.
+    """
+    model_dir = ModelDir(tmp_path / "run")
+    flags = [*SETTINGS, f"--model_dir={model_dir.path}", f"--data_dir={tmp_path}"]
+    many = "--train_steps=100000"
+    hosts = start_program(programs, "rehearse", *flags, many, "--cpu_devices=4")
+    wait_for_step(model_dir, 1, hosts)
+    output = kill_after_step(hosts, last_child(hosts), model_dir, 2)
+    # The killed worker's status, which is higher than the other one's, 2.
+    assert hosts.returncode == 128 + signal.SIGKILL
+    assert "error: Another worker stopped" in output
+    reached = max(steps_in(model_dir.checkpoints))
     to_end = f"--train_steps={reached + 3}"
-    one = started_program(programs, "train", *flags, to_end, "--cpu_devices=8")
-    check_end(one, place, reached)
-    assert (place.export / "2/saved_model.pb").is_file()
+    hosts = start_program(programs, "rehearse", *flags, to_end, "--cpu_devices=4")
+    check_end(hosts, model_dir, reached)
+    assert (model_dir.export / "1/saved_model.pb").is_file()
+
+    one = start_program(programs, "train", *flags, many, "--cpu_devices=8")
+    kill_after_step(one, one.pid, model_dir, reached + 5)
+    assert one.returncode == -signal.SIGKILL
+    reached = max(steps_in(model_dir.checkpoints))
+    to_end = f"--train_steps={reached + 3}"
+    one = start_program(programs, "train", *flags, to_end, "--cpu_devices=8")
+    check_end(one, model_dir, reached)
+    assert (model_dir.export / "2/saved_model.pb").is_file()
 
 
 class Sleeper(subprocess.Popen):
-    """A worker that ends at once, if it is the first, or sleeps for long.
+    """Fake worker: the first one ends at once, the others sleep.
 
-    The last one is started while a signal arrives.
+    A signal arrives while the last one is started.
     """
 
     def __init__(self, _command, env, stdout, **_settings):

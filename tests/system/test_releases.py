@@ -1,7 +1,7 @@
-"""Files of earlier releases: model directory, records and export, still usable.
+"""Compatibility with files of earlier releases: model directory, records and export.
 
 `releases/v0.2.0.tar.xz` was written by the programs of that release, from text of the
-bundled grammar, together with what they printed and computed (`expected.json`).
+bundled grammar, together with their output and losses (`expected.json`).
 """
 
 import json
@@ -18,16 +18,16 @@ from t2t_keras.serving.export.validation import open_session
 from tests.system.in_process import run_program
 
 RELEASES = Path(__file__).with_name("releases")
-# float32, computed on another machine: products may be summed in another order.
+# For float32 on another machine, where sums may have another order.
 TOLERANCE = 1e-4
 
 
 @pytest.fixture
 def release(tmp_path):
-    """The files of release 0.2.0, which the test may change."""
+    """A copy of the files of release 0.2.0 that the test may change."""
     with tarfile.open(RELEASES / "v0.2.0.tar.xz") as archive:
         archive.extractall(tmp_path, filter="data")
-    # Absolute paths of the text, wherever it is now.
+    # Insert the absolute paths of the text.
     for path in (*tmp_path.rglob("*.flags"), *tmp_path.rglob("*.json")):
         text = path.read_text(encoding="utf-8")
         path.write_text(text.replace("{folder}", str(tmp_path)), encoding="utf-8")
@@ -39,8 +39,8 @@ def expected(release):
     return json.loads((release / "expected.json").read_text(encoding="utf-8"))
 
 
-def updates(model_dir, after):
-    """Loss, gradient norm and weight norm of each update after a step."""
+def read_updates(model_dir, after):
+    """Returns loss, gradient norm and weight norm of each update after a step."""
     lines = (model_dir / "metrics.jsonl").read_text().splitlines()
     names = "loss", "gradient_norm", "weight_norm"
     return {
@@ -50,10 +50,10 @@ def updates(model_dir, after):
     }
 
 
-def assert_same_updates(found, expected):
-    assert found.keys() == expected.keys()
+def assert_same_updates(updates, expected):
+    assert updates.keys() == expected.keys()
     for step, values in expected.items():
-        np.testing.assert_allclose(found[step], values, rtol=TOLERANCE, err_msg=step)
+        np.testing.assert_allclose(updates[step], values, rtol=TOLERANCE, err_msg=step)
 
 
 def test_a_model_directory_translates(release, expected):
@@ -62,13 +62,13 @@ def test_a_model_directory_translates(release, expected):
         stdin=(release / "text/test.en").read_bytes(),
     )  # fmt: skip
     assert done.status == 0, done.stderr
-    found = [line.split("\t") for line in done.lines]
-    wanted = [line.split("\t") for line in expected["translated"]]
-    assert [[row[0], row[3]] for row in found] == [[row[0], row[3]] for row in wanted]
-    scores, theirs = (
-        np.array([row[1:3] for row in rows], float) for rows in (found, wanted)
+    rows = [line.split("\t") for line in done.lines]
+    old_rows = [line.split("\t") for line in expected["translated"]]
+    assert [[row[0], row[3]] for row in rows] == [[row[0], row[3]] for row in old_rows]
+    scores, old_scores = (
+        np.array([row[1:3] for row in each], float) for each in (rows, old_rows)
     )
-    np.testing.assert_allclose(scores, theirs, rtol=TOLERANCE)
+    np.testing.assert_allclose(scores, old_scores, rtol=TOLERANCE)
 
 
 @pytest.mark.slow
@@ -79,12 +79,13 @@ def test_a_run_is_resumed(release, expected):
         "--noexport_at_end",
     )  # fmt: skip
     assert done.status == 0, done.stderr
-    assert_same_updates(updates(release / "run", after=400), expected["resumed"])
+    updates = read_updates(release / "run", after=400)
+    assert_same_updates(updates, expected["resumed"])
 
 
 @pytest.mark.slow
 def test_records_are_trained_on(release, expected):
-    # The settings of the run, its text left out: it comes from the records.
+    # The settings of the run without its text, which comes from the records.
     text = "--train_", "--dev_", "--test_", "--vocabulary_size"
     lines = (release / "run/train.flags").read_text().splitlines()
     flags = [each for each in lines if each[:2] == "--" and not each.startswith(text)]
@@ -94,7 +95,8 @@ def test_records_are_trained_on(release, expected):
         "--noexport_at_end", "--score_split=dev",
     )  # fmt: skip
     assert done.status == 0, done.stderr
-    assert_same_updates(updates(release / "other", after=0), expected["on records"])
+    updates = read_updates(release / "other", after=0)
+    assert_same_updates(updates, expected["on records"])
 
 
 @pytest.mark.slow

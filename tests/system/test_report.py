@@ -1,12 +1,12 @@
-"""The report program, on a run that the train program made."""
+"""The report program, on a run of the train program."""
 
 from pathlib import Path
 
 import pytest
 
 from t2t_keras.runs.model_dir import ModelDir
-from tests.system.changed import changed
 from tests.system.in_process import run_program
+from tests.system.replace_settings import replace_settings
 
 
 def test_a_report_of_a_real_run(own_short_run: ModelDir, short_run) -> None:
@@ -21,13 +21,14 @@ def test_a_report_of_a_real_run(own_short_run: ModelDir, short_run) -> None:
     assert source in text and target in text
     scores = own_short_run.run_card()["scores"]["test averaged/step-60"]
     assert f"{scores['bleu']:.2f}" in text
-    # Where the corpus lies on this machine is nobody's business.
-    held = own_short_run.config().data.test_source[0]
-    assert held.rsplit("/", 1)[0] not in text.replace(str(own_short_run.path), "")
-    assert held.rsplit("/", 1)[1] in text
+    # The report must not contain absolute paths of the corpus.
+    corpus_path = own_short_run.config().data.test_source[0]
+    folder, name = corpus_path.rsplit("/", 1)
+    assert folder not in text.replace(str(own_short_run.path), "")
+    assert name in text
 
 
-def test_a_corpus_that_is_gone_costs_its_sentences_alone(
+def test_without_its_corpus_a_report_lacks_only_the_sentences(
     own_short_run, tmp_path
 ) -> None:
     text = own_short_run.flagfile.read_text()
@@ -42,8 +43,8 @@ def test_a_corpus_that_is_gone_costs_its_sentences_alone(
 
 def test_a_run_that_is_scored_on_dev_shows_its_dev_set(own_short_run) -> None:
     config = own_short_run.config()
-    config = changed(config, "training", score_split="dev")
-    config = changed(config, "data", test_source=(), test_target=())
+    config = replace_settings(config, "training", score_split="dev")
+    config = replace_settings(config, "data", test_source=(), test_target=())
     own_short_run.write_config(config, "")
     dev = Path(config.data.dev_source[0])
     translated = own_short_run.translations / "dev-averaged-step-60.txt"
@@ -62,7 +63,7 @@ def test_a_run_that_is_scored_on_dev_shows_its_dev_set(own_short_run) -> None:
         (["nowhere"], "error: nowhere is no model directory"),
     ],
 )
-def test_what_cannot_be_reported_is_said(arguments, message) -> None:
+def test_bad_arguments_are_refused(arguments, message) -> None:
     done = run_program("report", *arguments)
     assert done.status == 2
     assert message in done.stderr

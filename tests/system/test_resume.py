@@ -1,7 +1,7 @@
-"""A run that was stopped or killed ends as if it never had been.
+"""Resuming a training run that was stopped or killed.
 
-Real processes on a corpus of a hundred sentences: weights, optimizer and position
-must come out equal bit by bit.
+Real processes on a corpus of a hundred sentences: weights, optimizer and position must
+be bit-equal to those of an uninterrupted run.
 """
 
 import random
@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from t2t_keras.training.checkpoints import steps_in
-from tests.system import nursery
+from tests.system import forked_programs
 from tests.system.runs import (
     STEPS,
     TIMEOUT_SECONDS,
@@ -22,7 +22,7 @@ from tests.system.runs import (
     assert_same_end,
     assert_same_metrics,
     checkpoint_warnings,
-    end,
+    kill_at_end,
     kill_at_random,
     small_run,
     tensors,
@@ -39,7 +39,7 @@ def corpus(tmp_path_factory) -> Path:
 
 @pytest.fixture(scope="module")
 def straight(corpus, tmp_path_factory) -> Run:
-    """A run that nothing disturbed."""
+    """An uninterrupted run."""
     run = small_run(corpus, tmp_path_factory.mktemp("straight") / "run")
     run.finish()
     return run
@@ -69,7 +69,7 @@ def test_a_killed_run_ends_with_the_same_weights(corpus, straight, tmp_path) -> 
         # Three steps and a save take about a tenth of a second.
         delay = rng.uniform(0.0, 0.25)
         assert run.stop_at(step, signal.SIGKILL, delay) == -signal.SIGKILL
-    # What the kills left behind must not disturb, nor must it be there in the end.
+    # Files left by the kills must do no harm, and must be removed in the end.
     run.finish()
     assert_same_end(straight, run)
     names = {path.name for path in run.checkpoints.iterdir()}
@@ -79,17 +79,17 @@ def test_a_killed_run_ends_with_the_same_weights(corpus, straight, tmp_path) -> 
     assert_same_metrics(straight, run)
 
 
-START, TRAINING = "from the start on", "after a step"
+START, TRAINING = "at a random moment from the start", "after a step"
 
 
 @pytest.mark.release
 @pytest.mark.timeout(1500)  # 22 starts
 def test_twenty_kills_leave_no_trace(corpus, tmp_path) -> None:
-    """In the start, in training, and in the middle of a checkpoint."""
+    """During start-up, during training, and in the middle of a checkpoint."""
     seed = random.SystemRandom().randrange(2**32)
     print(f"seed {seed}")
     rng = random.Random(seed)
-    points = [START] * 4 + [TRAINING] * 8 + 2 * list(nursery.POINTS)
+    points = [START] * 4 + [TRAINING] * 8 + 2 * list(forked_programs.POINTS)
     rng.shuffle(points)
     steps = 160
     settings = ("--dev_source=", "--dev_target=", f"--train_steps={steps}")
@@ -97,16 +97,18 @@ def test_twenty_kills_leave_no_trace(corpus, tmp_path) -> None:
         small_run(corpus, tmp_path / name, (*settings, f"--save_steps={interval}"))
         for name, interval in (("straight", steps), ("killed", 1))
     )
-    end(nursery.start(straight.arguments, straight.log), straight, steps)
+    kill_at_end(
+        forked_programs.start(straight.arguments, straight.log), straight, steps
+    )
     killed.log.touch()
     for point in points:
         before = killed.newest()
-        own = point if point in nursery.POINTS else None
-        process = nursery.start(
+        own = point if point in forked_programs.POINTS else None
+        process = forked_programs.start(
             killed.arguments, killed.log, own, times=rng.randint(1, 3)
         )
         if point == TRAINING:
-            # However slow the machine, there is something to lose.
+            # Even on a slow machine, there must be progress to lose.
             killed.wait_for_step(process, before + 1)
         if own is None:
             kill_at_random(process, killed, before + 4, rng.uniform(0.0, 8.0))
@@ -114,29 +116,29 @@ def test_twenty_kills_leave_no_trace(corpus, tmp_path) -> None:
         log = killed.log.read_text()
         assert process.exitcode == -signal.SIGKILL, f"{point}: {log}"
         assert before <= killed.newest() < steps, f"{point}: {log}"
-    assert killed.newest() > len(nursery.POINTS)
-    end(nursery.start(killed.arguments, killed.log), killed, steps)
+    assert killed.newest() > len(forked_programs.POINTS)
+    kill_at_end(forked_programs.start(killed.arguments, killed.log), killed, steps)
     assert_same_end(straight, killed, steps)
     assert_each_step_once(killed)
-    # No checkpoint was ever found damaged, and nothing half-made stays behind.
+    # No checkpoint was ever damaged, and no partial one is left.
     assert checkpoint_warnings(killed.log.read_text()) == []
     names = {path.name for path in killed.checkpoints.iterdir()}
     assert names == {f"step-{step}" for step in range(steps - 3, steps + 1)}
 
 
 @pytest.mark.slow
-def test_it_is_so_under_xla_and_of_a_packed_mixture(corpus, tmp_path) -> None:
+def test_resuming_with_xla_and_a_packed_mixture(corpus, tmp_path) -> None:
     settings = (
         # No dev set: one program to compile.
         *("--jit_compile", "--dev_source=", "--dev_target="),
         *("--max_length=8", "--vocabulary_size=330", "--batching=pack"),
-        # Another corpus, of which an epoch has a third.
+        # An epoch has a third of the other corpus.
         f"--mixture={corpus}/train.de:{corpus}/train.en:1/3",
     )
     run = small_run(corpus, tmp_path / "run", settings, keep_checkpoints=0)
     run.finish()
     straight = tensors(run.checkpoints / f"step-{STEPS}")
-    # What a kill after step 12 would have left.
+    # As after a kill at step 12.
     for step in steps_in(run.checkpoints):
         if step > 12:
             shutil.rmtree(run.checkpoints / f"step-{step}")

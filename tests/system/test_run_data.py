@@ -1,4 +1,4 @@
-"""What a run is made of before its first step: refused, said, written."""
+"""Data of a run before its first step: files, log lines, warnings and refusals."""
 
 import dataclasses
 import json
@@ -10,16 +10,16 @@ import pytest
 from t2t_keras.errors import UserError
 from t2t_keras.runs import run_data
 from t2t_keras.runs.model_dir import ModelDir
-from tests.system.changed import changed
+from tests.system.replace_settings import replace_settings
 
 
 @pytest.fixture
 def prepare(model_dir):
-    """Prepares the data, and returns it with the lines that were said."""
+    """Prepares the data and returns it with the logged lines."""
 
     def run(config):
-        said = []
-        return run_data.prepare_data(config, model_dir, said.append), said
+        lines = []
+        return run_data.prepare_data(config, model_dir, lines.append), lines
 
     return run
 
@@ -27,7 +27,7 @@ def prepare(model_dir):
 def test_the_files_of_a_run_are_written_before_the_first_step(
     config, model_dir, prepare
 ):
-    data, said = prepare(config)
+    data, lines = prepare(config)
     assert model_dir.config() == config
     assert model_dir.vocabulary().sha256 == data.vocabulary.sha256
     card = json.loads(model_dir.run_card_file.read_text())
@@ -37,22 +37,22 @@ def test_the_files_of_a_run_are_written_before_the_first_step(
     assert card["corpus"]["num_shapes"] == 1
     assert set(card["versions"]) >= {"t2t_keras", "python", "tensorflow", "keras"}
     assert (len(data.train), len(data.dev)) == (60, 20)
-    assert len(said) == 2
+    assert len(lines) == 2
 
 
-def test_a_vocabulary_that_is_given_is_not_said_to_be_learned(
+def test_with_a_vocabulary_file_no_learning_is_logged(
     config, model_dir, prepare, tmp_path
 ):
-    _, said = prepare(config)
-    assert sum("learning 280" in line for line in said) == 1
+    _, lines = prepare(config)
+    assert sum("learning 280" in line for line in lines) == 1
     file = str(model_dir.vocabulary_file)
-    other = changed(config, "data", vocabulary_file=file)
-    said = []
-    run_data.prepare_data(other, ModelDir(tmp_path / "other"), said.append)
-    assert said and not any("learning" in line for line in said), said
+    other = replace_settings(config, "data", vocabulary_file=file)
+    lines = []
+    run_data.prepare_data(other, ModelDir(tmp_path / "other"), lines.append)
+    assert lines and not any("learning" in line for line in lines), lines
 
 
-def test_the_command_in_the_flagfile_holds_for_a_path_with_a_blank(config, tmp_path):
+def test_the_command_in_the_flagfile_quotes_a_path_with_a_space(config, tmp_path):
     model_dir = ModelDir(tmp_path / "a b")
     run_data.prepare_data(config, model_dir, print)
     (line,) = (
@@ -62,26 +62,28 @@ def test_the_command_in_the_flagfile_holds_for_a_path_with_a_blank(config, tmp_p
     assert shlex.split(line, comments=False)[-2:] == flags
 
 
-def test_what_is_likely_a_mistake_is_warned_of(config, prepare):
+def test_likely_mistakes_give_warnings(config, prepare):
     data, _ = prepare(config)
-    config = changed(config, "data", source_language="en", target_language="dee")
+    config = replace_settings(
+        config, "data", source_language="en", target_language="dee"
+    )
     language, few, batches = run_data.advice(config, data)
     assert "--target_language=dee" in language
     assert "60 pairs" in few and "280 subwords" in few
     assert "--tokens_per_batch" in batches
     enough = dataclasses.replace(data.summary, pairs=280, batches_per_epoch=10)
     data = dataclasses.replace(data, summary=enough)
-    config = changed(config, "data", target_language="tree")
+    config = replace_settings(config, "data", target_language="tree")
     assert run_data.advice(config, data) == []
 
 
 def test_a_worker_that_does_not_see_the_run_is_refused(config, model_dir, prepare):
-    """It would learn a vocabulary of its own, and only fail when the run goes on."""
+    """It would learn another vocabulary, and fail only later in the run."""
     with pytest.raises(UserError, match="in a folder that all of them share") as error:
         run_data.prepare_data(config, model_dir, [].append, writes=False)
     assert f"{model_dir.path} on {socket.gethostname()} has none" in str(error.value)
     assert not model_dir.path.exists()
-    # One that does see it reads the same, and writes nothing.
+    # A worker that sees the run reads the same data and writes nothing.
     data, _ = prepare(config)
     before = {path: path.stat().st_mtime_ns for path in model_dir.path.iterdir()}
     other = run_data.prepare_data(config, model_dir, [].append, writes=False)
@@ -95,18 +97,18 @@ def test_over_long_pairs_are_left_out_and_counted(config, prepare):
         file.write("a b c d e f g h\n" * 3)
     with open(config.data.train_target[0], "a") as file:
         file.write("h g f e d c b a\n" * 3)
-    data, said = prepare(config)
+    data, lines = prepare(config)
     assert len(data.train) == 60
-    assert "left out: 3 pairs longer than 8 tokens, 0 with an empty side" in said
+    assert "left out: 3 pairs longer than 8 tokens, 0 with an empty side" in lines
 
 
-def test_faults_of_the_text_are_told(config, prepare):
+def test_faults_of_the_text_give_warnings(config, prepare):
     with open(config.data.train_source[0], "ab") as file:
         file.write(b"\na \xff b\n")
     with open(config.data.train_target[0], "ab") as file:
         file.write(b"a\nb a\n")
-    _, said = prepare(config)
-    warnings = [line for line in said if line.startswith("warning: train: ")]
+    _, lines = prepare(config)
+    warnings = [line for line in lines if line.startswith("warning: train: ")]
     assert len(warnings) == 2
     assert "1 of 62 lines have no text on one side or both" in warnings[0]
     assert "1 of 62 lines are not valid UTF-8" in warnings[1]
@@ -117,7 +119,9 @@ def test_other_settings_are_refused_and_the_difference_shown(
 ):
     prepare(config)
     before = model_dir.flagfile.read_bytes()
-    other = changed(changed(config, "model", d_ff=9), "data", max_length=7)
+    other = replace_settings(
+        replace_settings(config, "model", d_ff=9), "data", max_length=7
+    )
     with pytest.raises(UserError, match="holds a run with other settings") as refused:
         prepare(other)
     assert "--d_ff: 8 in the model_dir, 9 now" in str(refused.value)
@@ -126,9 +130,9 @@ def test_other_settings_are_refused_and_the_difference_shown(
     assert model_dir.flagfile.read_bytes() == before
 
 
-def test_what_decides_no_update_may_change(config, model_dir, prepare):
+def test_settings_without_effect_on_updates_may_change(config, model_dir, prepare):
     prepare(config)
-    longer = changed(config, "training", train_steps=9, save_steps=1)
+    longer = replace_settings(config, "training", train_steps=9, save_steps=1)
     prepare(longer)
     assert model_dir.config() == longer
 
@@ -148,13 +152,11 @@ def test_a_corpus_without_training_text_is_refused(config, model_dir, prepare):
     assert not model_dir.path.exists()
 
 
-def test_a_vocabulary_that_was_put_in_its_place_is_refused(
-    config, model_dir, prepare, tmp_path
-):
+def test_an_exchanged_vocabulary_file_is_refused(config, model_dir, prepare, tmp_path):
     prepare(config)
     other = ModelDir(tmp_path / "other")
-    more = changed(config, "data", vocabulary_size=278)
-    run_data.prepare_data(more, other, lambda _: None)
+    smaller = replace_settings(config, "data", vocabulary_size=278)
+    run_data.prepare_data(smaller, other, lambda _: None)
     model_dir.vocabulary_file.write_bytes(other.vocabulary_file.read_bytes())
     with pytest.raises(UserError, match="is not the vocabulary that this model was tr"):
         prepare(config)

@@ -1,4 +1,4 @@
-"""Maps of an untrained model and of its export, against the model asked by itself."""
+"""Attention maps of sentences, by a random model and by its export."""
 
 import json
 import re
@@ -20,14 +20,14 @@ from t2t_keras.serving.export.limits import ServingLimits
 from t2t_keras.serving.export.translator_module import TranslatorModule
 from tests.system.random_model import (
     CONFIG,
-    made_up_lines,
+    as_trained_model,
+    random_lines,
     random_model,
     random_vocabulary,
-    trained_of,
 )
 
-SOURCES = (*made_up_lines(5, seed=8), "", "grünes 😀 <b>")
-TARGETS = ("", *made_up_lines(6, seed=9))
+SOURCES = (*random_lines(5, seed=8), "", "grünes 😀 <b>")
+TARGETS = ("", *random_lines(6, seed=9))
 TOLERANCE = 1e-5
 SHOWN = 40
 LIMITS = ServingLimits(
@@ -43,7 +43,7 @@ LIMITS = ServingLimits(
 @pytest.fixture(scope="module")
 def trained():
     vocabulary = random_vocabulary()
-    return trained_of(random_model(vocabulary), vocabulary)
+    return as_trained_model(random_model(vocabulary), vocabulary)
 
 
 @pytest.fixture(scope="module")
@@ -53,27 +53,27 @@ def attention_of_run(trained):
 
 @pytest.fixture(scope="module")
 def alone(trained):
-    """Returns pieces of both sides and the maps, of a sentence without a batch."""
+    """A function of a sentence pair: pieces of both sides and maps, without a batch."""
     row = tf.TensorSpec([1, None], tf.int32)
-    # Traced, for eagerly Keras warns of a softmax over a single key.
+    # Traced, because Keras warns eagerly of a softmax over a single key.
     compute = tf.function(
         lambda *sides: attention_maps(trained.model, *sides), input_signature=[row, row]
     )
 
-    def maps_of(source: str, target: str):
+    def compute_maps(source: str, target: str):
         ids = [trained.vocabulary.encode(text) for text in (source, target)]
-        found = compute(tf.constant([ids[0]]), tf.constant([[0, *ids[1][:-1]]]))
+        maps = compute(tf.constant([ids[0]]), tf.constant([[0, *ids[1][:-1]]]))
         pieces = [tuple(trained.vocabulary.pieces(each)) for each in ids]
-        return *pieces, [np.asarray(part)[0] for part in found]
+        return *pieces, [np.asarray(part)[0] for part in maps]
 
-    return maps_of
+    return compute_maps
 
 
 @pytest.fixture(scope="module")
 def export(trained, tmp_path_factory):
-    """The base directory of an export that attends as the model, and shouts.
+    """The base directory of an export that attends as the model and translates to caps.
 
-    The program's own test has one that translates, whose search takes long to save.
+    The test of the program has a real export, whose search takes long to save.
     """
     decoding = CONFIG.decoding
     served = exporting.served_model(trained, decoding.extra_length)
@@ -108,28 +108,30 @@ def assert_maps(alone, found) -> None:
             np.testing.assert_allclose(attention.weights, weights, atol=TOLERANCE)
 
 
-# The last one leaves room for one sentence at a time, whatever its length.
+# The last value makes batches of one sentence each.
 @pytest.mark.parametrize("weights_at_once", [1 << 24, 9_000, 1])
-def test_maps_are_the_model_s_whatever_shares_a_batch(
+def test_maps_do_not_depend_on_the_batch(
     alone, attention_of_run, monkeypatch, weights_at_once
 ) -> None:
     monkeypatch.setattr(sentence_maps, "MAX_WEIGHTS_PER_BATCH", weights_at_once)
     assert_maps(alone, list(attention_of_run.maps(SOURCES, TARGETS)))
 
 
-def test_sums_do_not_know_of_batches(attention_of_run, monkeypatch) -> None:
-    facts = []
+def test_head_statistics_do_not_depend_on_batches(
+    attention_of_run, monkeypatch
+) -> None:
+    means = []
     for weights_at_once in (1 << 24, 1):
         monkeypatch.setattr(sentence_maps, "MAX_WEIGHTS_PER_BATCH", weights_at_once)
         sums = HeadSums()
         for maps, _ in attention_of_run.maps(SOURCES, TARGETS):
             sums.add(maps)
-        facts.append(sums.means())
-    for one, other in zip(*facts, strict=True):
+        means.append(sums.means())
+    for one, other in zip(*means, strict=True):
         assert one[3:] == pytest.approx(other[3:], abs=1e-5)
 
 
-def test_an_export_says_the_same(alone, export) -> None:
+def test_an_export_gives_the_same_maps(alone, export) -> None:
     served = sentence_attention.attention_of_export(export)
     assert_maps(alone, list(served.maps(SOURCES, TARGETS)))
     assert served.translate(["ein haus", ""]) == ["EIN HAUS", ""]
@@ -138,12 +140,12 @@ def test_an_export_says_the_same(alone, export) -> None:
 
 @pytest.mark.slow
 def test_a_parser_reads_words_and_writes_symbols(trained) -> None:
-    """As the model has both: no tree is made of them, and none is drawn."""
-    parser = trained_of(trained.model, trained.vocabulary, target_language="tree")
+    """As the model sees them: no trees are built or drawn."""
+    parser = as_trained_model(trained.model, trained.vocabulary, target_language="tree")
     found = sentence_attention.attention_of_run(parser, CONFIG.decoding)
     words = "the old -LRB- green -RRB- house is n't tall ."
     assert found.source(" the old (green) house isn't tall.") == words
-    # A treebank's own are taken as they are, to the last period.
+    # Words of a treebank are not split again, not even at a final period.
     sentences = [words, "the old Inc."]
     translator = models.build_translator(
         parser.model, parser.vocabulary, CONFIG.decoding
@@ -164,11 +166,13 @@ def test_a_translator_reads_raw_text(attention_of_run) -> None:
 
 
 @pytest.mark.slow
-def test_of_a_parsers_export_the_trees_symbols_are_drawn(export, tmp_path) -> None:
+def test_for_a_parsers_export_the_symbols_of_the_tree_are_drawn(
+    export, tmp_path
+) -> None:
     version = tmp_path / "1"
     shutil.copytree(export / "1", version)
     card = version / "model_card.json"
-    # It shouts, as before: what it is given here are trees, and not one.
+    # The fake export upper-cases these texts: a tree, nothing, and no tree.
     texts = ["(s (np (dt the) (nn dog)) (. .))", "", "(x b)"]
     card.write_text(json.dumps({"languages": {"source": "en", "target": "tree"}}))
     served = sentence_attention.attention_of_export(tmp_path)
@@ -182,7 +186,7 @@ def test_of_a_parsers_export_the_trees_symbols_are_drawn(export, tmp_path) -> No
         sentence_attention.attention_of_export(tmp_path)
 
 
-def test_what_is_too_long_is_cut_and_said(attention_of_run, export) -> None:
+def test_long_sentences_are_cut_and_marked(attention_of_run, export) -> None:
     served = sentence_attention.attention_of_export(export / "1")
     long = "the house " * 400
     found = list(attention_of_run.maps([long, "a", "a"], ["a", "a", long]))
@@ -196,7 +200,7 @@ def test_what_is_too_long_is_cut_and_said(attention_of_run, export) -> None:
     assert len(maps.memory.queries) == SHOWN
 
 
-def test_the_newest_version_is_asked(export, tmp_path) -> None:
+def test_the_newest_version_is_loaded(export, tmp_path) -> None:
     (tmp_path / "9").mkdir()
     (tmp_path / "10").mkdir()
     (tmp_path / "11").mkdir()  # not written yet
@@ -206,13 +210,13 @@ def test_the_newest_version_is_asked(export, tmp_path) -> None:
         sentence_attention.attention_of_export(tmp_path)
 
 
-def test_where_there_is_no_export(tmp_path) -> None:
+def test_a_missing_export_is_refused(tmp_path) -> None:
     for path in (tmp_path, tmp_path / "missing"):
         with pytest.raises(UserError, match=f"no SavedModel in {re.escape(str(path))}"):
             sentence_attention.attention_of_export(path)
 
 
-def test_an_export_without_attention(tmp_path) -> None:
+def test_an_export_without_attention_is_refused(tmp_path) -> None:
     module = tf.Module()
     ask = tf.function(lambda x: x, input_signature=[tf.TensorSpec([None], tf.int32)])
     tf.saved_model.save(module, str(tmp_path), signatures={"translate_ids": ask})

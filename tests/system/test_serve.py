@@ -1,4 +1,4 @@
-"""The program: what it says, how it stops, and what it will not start with."""
+"""The serve program: output, shutdown by signals, and refused flags."""
 
 import ctypes
 import os
@@ -17,14 +17,14 @@ import pytest
 from t2t_keras.serving.server import development_server
 from t2t_keras.serving.server.configs import read_batching
 from tests.serving.server.clients import Client, refusal, serving, wait_until
-from tests.serving.server.made_up_model import save
+from tests.serving.server.fake_model import save
 from tests.serving.server.warm_up_requests import predict_log, write
 from tests.system.in_process import run_program
 
 
 @pytest.fixture(scope="module")
 def saved(tmp_path_factory):
-    """A directory of a model with versions 1 and 2."""
+    """The base directory of a model with versions 1 and 2."""
     folder = tmp_path_factory.mktemp("saved") / "base"
     for version in (1, 2):
         save(folder, version)
@@ -33,12 +33,12 @@ def saved(tmp_path_factory):
 
 @pytest.fixture
 def base(saved, tmp_path):
-    """A copy of it, which the test may change."""
+    """A copy of it that the test may change."""
     return shutil.copytree(saved, tmp_path / "base")
 
 
 class Server:
-    """The program with some flags, its output in a file."""
+    """Process of the serve program, with its output in files."""
 
     def __init__(self, folder, *arguments):
         self.out, self.err = folder / "out", folder / "err"
@@ -60,14 +60,14 @@ class Server:
         return self.out.read_text().splitlines()
 
     def wait_for_line(self, start):
-        def there():
+        def printed():
             return any(line.startswith(start) for line in self.lines())
 
         wait_until(
-            lambda: there() or self.process.poll() is not None,
+            lambda: printed() or self.process.poll() is not None,
             lambda: (self.lines(), self.err.read_text()),
         )
-        assert there(), self.err.read_text()
+        assert printed(), self.err.read_text()
 
     def client(self):
         self.wait_for_line("serving ")
@@ -84,14 +84,14 @@ def start(folder, base, *arguments):
 def is_closed(client):
     """Returns whether new requests are refused."""
     try:
-        # One that comes just when the server stops may get no answer at all.
+        # A request that arrives while the server stops may get no answer.
         client.predict(text=[b"a"], timeout=2)
     except grpc.RpcError as error:
         return error.code() is grpc.StatusCode.UNAVAILABLE
     return False
 
 
-def test_help_is_there_at_once():
+def test_help_does_not_import_tensorflow():
     command = [sys.executable, "-X", "importtime", "-m", "t2t_keras.serve", "--help"]
     done = subprocess.run(command, capture_output=True, text=True, timeout=300)
     assert done.returncode == 0
@@ -103,7 +103,7 @@ def test_help_is_there_at_once():
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_a_signal_lets_requests_finish(tmp_path, base, number):
     parameters = tmp_path / "batching.config"
-    # Two threads, for one is held by what waits.
+    # Two threads, because the waiting request holds one.
     parameters.write_text(
         "num_batch_threads { value: 2 } max_batch_size { value: 4 } "
         "allowed_batch_sizes: [4]"
@@ -116,7 +116,7 @@ def test_a_signal_lets_requests_finish(tmp_path, base, number):
         "--max_rows=1",
     ) as server:
         client = server.client()
-        # The file says how many a request may have, where that is more.
+        # The batching file allows more rows per request than --max_rows.
         assert client.predict("sums", ids=[[1], [2], [3]])["sum"] == [1, 2, 3]
         assert client.predict("sums", ids=[[1, 2]]) == {"sum": [3], "rows": [4]}
         with ThreadPoolExecutor(1) as pool:
@@ -150,14 +150,14 @@ def test_a_second_signal_does_not_wait(tmp_path, base):
 
 
 @pytest.mark.slow
-def test_any_thread_may_be_handed_the_signal(tmp_path, base):
-    """On one core it often is the one that a translation keeps busy."""
+def test_any_thread_may_receive_the_signal(tmp_path, base):
+    """On one core, it is often a thread that is busy with a translation."""
     with start(tmp_path, base) as server:
         server.client()
         pid = server.process.pid
         others = {int(each) for each in os.listdir(f"/proc/{pid}/task")} - {pid}
         tgkill = ctypes.CDLL(None).tgkill
-        # One of them may have ended meanwhile.
+        # Some of them may have ended meanwhile.
         assert any(tgkill(pid, each, signal.SIGTERM) == 0 for each in sorted(others))
         assert server.process.wait(300) == 128 + signal.SIGTERM
         assert server.err.read_text() == "stopped by SIGTERM\n"
@@ -174,7 +174,7 @@ def test_it_waits_for_the_first_version(tmp_path, base):
 
 
 @pytest.mark.slow
-def test_the_compiler_and_as_many_rows_are_allowed_as_the_flags_say(tmp_path, base):
+def test_flags_allow_xla_and_limit_the_rows(tmp_path, base):
     flags = ("--xla_cpu_compilation_enabled", "--max_rows=2")
     with start(tmp_path, base, *flags) as server:
         client = server.client()
@@ -186,15 +186,15 @@ def test_the_compiler_and_as_many_rows_are_allowed_as_the_flags_say(tmp_path, ba
 
 @pytest.mark.slow
 def test_an_export_that_cannot_warm_up_is_not_served(tmp_path, base):
-    """Here it needs the compiler, and the server was not given it."""
+    """Here it needs XLA, which the server does not allow."""
     write(base / "2", predict_log("compiled", x=[1.0]))
     with start(tmp_path, base, "--max_num_load_retries=0") as server:
         assert server.process.wait(300) == 2
         assert "due to error: INTERNAL: XLA compilation disabled" in (
             server.err.read_text()
         )
-        told = "translate version 2 could not be loaded: "
-        assert sum(line.startswith(told) for line in server.lines()) == 1
+        start_of_line = "translate version 2 could not be loaded: "
+        assert sum(line.startswith(start_of_line) for line in server.lines()) == 1
 
 
 REFUSED = (
@@ -204,7 +204,10 @@ REFUSED = (
     (("--model_base_path={run}",), "--model_base_path={run}/export"),
     (("{run}",), "--model_base_path={run}/export"),
     (("{base}", "x"), "--model_base_path={base}"),
-    (("--model_base_path={untold}",), "t2t_keras.export --model_dir='{untold}'"),
+    (
+        ("--model_base_path={unexported}",),
+        "t2t_keras.export --model_dir='{unexported}'",
+    ),
     (("--model_base_path={base}", "--port=70000"), "65535"),
     (("--model_base_path={base}", "--port=-1"), "--port=-1"),
     (("--model_config_file={base}/none",), "{base}/none cannot be read as a text"),
@@ -236,8 +239,8 @@ REFUSED = (
 )
 
 
-def test_what_it_will_not_start_with(tmp_path, base, monkeypatch):
-    # It would last longer than this test.
+def test_bad_flags_are_refused(tmp_path, base, monkeypatch):
+    # Its effect would outlast this test.
     monkeypatch.setattr(development_server, "disable_xla", lambda: None)
     bad, labels = tmp_path / "bad", tmp_path / "labels"
     bad.write_text("allowed_batch_sizes: [3]")
@@ -246,15 +249,15 @@ def test_what_it_will_not_start_with(tmp_path, base, monkeypatch):
         'model_platform: "tensorflow" version_labels { key: "a" value: 1 } } }'
     )
     names = {"base": base, "bad": bad, "labels": labels}
-    for name, folder in (("run", "run"), ("untold", "un told")):
+    for name, folder in (("run", "run"), ("unexported", "un exported")):
         names[name] = tmp_path / folder
         names[name].mkdir()
         (names[name] / "train.flags").touch()
     (names["run"] / "export").mkdir()
-    with socket.socket() as taken:
-        taken.bind(("127.0.0.1", 0))
-        taken.listen()
-        names["port"] = taken.getsockname()[1]
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        listener.listen()
+        names["port"] = listener.getsockname()[1]
         for arguments, message in REFUSED:
             done = run_program("serve", *[each.format(**names) for each in arguments])
             assert done.status == 2, (arguments, done.stderr)
@@ -263,15 +266,15 @@ def test_what_it_will_not_start_with(tmp_path, base, monkeypatch):
 
 
 def test_an_export_is_served_in_batches_with_the_file_beside_it(reverse_run):
-    """Its warm-up requests go through the batching, and one that fails fails all."""
+    """Its warm-up requests are batched too; if one fails, the version fails."""
     base = Path(reverse_run.model_dir.path) / "export"
     batching = read_batching(str(base / "batching.config"), 2)
     with serving(base, batching) as client:
-        found = client.predict(text=["a b c", "j i h g"])["translation"]
-        assert found == [b"c b a", b"g h i j"]
-        # The search of the export's own settings, said for each row.
+        outputs = client.predict(text=["a b c", "j i h g"])
+        assert outputs["translation"] == [b"c b a", b"g h i j"]
+        # The export's own search settings, given for each row.
         options = {"beam_size": [4, 4], "alpha": [0.6, 0.6], "max_length": [99, 99]}
-        found = client.predict(
+        outputs = client.predict(
             "translate_with_options", text=["a b c", "j i h g"], **options
         )
-        assert found["translation"] == [b"c b a", b"g h i j"]
+        assert outputs["translation"] == [b"c b a", b"g h i j"]

@@ -1,7 +1,7 @@
-"""One model, one file: the same translations, whoever is asked, and however.
+"""Equal translations of one file by all programs, loaders and servers.
 
-The reference is the search in this process. A score may differ by 1e-5: sums of
-float32 come in another order where rows are joined into other batches.
+The reference is the search in this process. Scores may differ by 1e-5, because the
+order of float32 sums depends on the batch.
 """
 
 import random
@@ -17,13 +17,13 @@ from tests.system.conftest import REPOSITORY, python
 from tests.system.hostile_lines import LINES, LONG
 from tests.system.in_process import run_program
 
-# Each test waits for a trained model, and most for a process.
+# Each test needs a trained model, and most start a process.
 pytestmark = pytest.mark.slow
 
 
 @pytest.fixture(scope="module")
 def lines(reverse_run):
-    """A file of 101 lines, hostile ones and one over the limit among them."""
+    """The 101 lines of a file, including hostile ones and one over the length limit."""
     ordinary = [source.encode() for source, _ in reverse_run.held_out[:85]]
     mixed = [*LINES, LONG.encode(), *ordinary]
     random.Random(3).shuffle(mixed)
@@ -31,9 +31,9 @@ def lines(reverse_run):
 
 
 @pytest.fixture(scope="module")
-def expected(translator_of, lines):
+def expected(make_translator, lines):
     """Text and score of each line."""
-    best = [found.hypotheses[0] for found in translator_of(4).translate(lines)]
+    best = [line.hypotheses[0] for line in make_translator(4).translate(lines)]
     return [(each.text, each.score) for each in best]
 
 
@@ -44,27 +44,27 @@ def version(reverse_run):
 
 @pytest.fixture(scope="module")
 def server(reverse_run):
-    """The embedded server, as a process that joins requests."""
+    """The embedded server in a process, with batching."""
     with started_server(reverse_run.model_dir.export, batching=BATCHING) as started:
         yield started
 
 
 def assert_same(found, expected):
-    """Holds texts and scores against those expected."""
+    """Compares texts and scores with the expected ones."""
     assert [text for text, _ in found] == [text for text, _ in expected]
     scores = [[score for _, score in pairs] for pairs in (found, expected)]
-    # Beyond 10 a step of float32 is 1e-6 and more (4e-6 at 60), and a sum has several.
+    # Above 10, float32 rounds to 1e-6 and more (4e-6 at 60), several times in a sum.
     np.testing.assert_allclose(*scores, rtol=1e-6, atol=1e-5)
 
 
 def read(output: bytes):
-    """Returns text and score of each line that a program wrote."""
+    """Returns text and score of each line of a program's output."""
     assert output.endswith(b"\n")
     rows = [line.split("\t") for line in output.decode()[:-1].split("\n")]
     return [(row[-1], float(row[0])) for row in rows]
 
 
-def test_the_file_is_worth_comparing(expected):
+def test_the_expected_translations_vary(expected):
     texts = {text for text, _ in expected}
     assert len(texts) > 80 and "" in texts
     assert min(score for _, score in expected) < -1e-3
@@ -83,7 +83,7 @@ def test_the_translate_program(reverse_run, lines, expected, lines_at_once):
     assert_same(read(done.output), expected)
 
 
-def test_a_savedmodel_in_a_process_of_somebody_else(version, lines, expected):
+def test_the_example_program_without_this_project(version, lines, expected):
     example = REPOSITORY / "examples" / "translate.py"
     done = python(str(example), str(version), stdin=b"\n".join(lines))
     assert done.returncode == 0, done.stderr.decode()
@@ -93,10 +93,10 @@ def test_a_savedmodel_in_a_process_of_somebody_else(version, lines, expected):
 @pytest.mark.parametrize("name", ["translate", "translate_no_xla"])
 @pytest.mark.parametrize("batch_size", [1, 32])
 def test_the_c_program(c_programs, version, lines, expected, name, batch_size):
-    status, output, said = run_c(
+    status, output, messages = run_c(
         c_programs / name, version, str(batch_size), stdin=b"\n".join(lines)
     )
-    assert (status, [line for line in said if line.startswith("error")]) == (0, [])
+    assert (status, [line for line in messages if line.startswith("error")]) == (0, [])
     assert_same(read(output), expected)
 
 
@@ -115,8 +115,8 @@ def test_the_client_program(server, lines, expected, batch_size, concurrency):
     assert_same(read(done.output), expected)
 
 
-def fields_of(reverse_run, *arguments, stdin):
-    """Returns what `translate --scores` writes, field by field."""
+def translate_to_fields(reverse_run, *arguments, stdin):
+    """Returns the output of `translate --scores` as a list of fields for each line."""
     flag = f"--model_dir={reverse_run.model_dir.path}"
     done = run_program("translate", flag, "--scores", *arguments, stdin=stdin)
     return [line.split("\t") for line in done.lines]
@@ -128,7 +128,7 @@ def test_the_n_best(server, reverse_run, lines):
         "client", f"--server={server.address}", "--n_best=3", "--scores", stdin=stdin
     )
     found = [line.split("\t") for line in done.lines]
-    wanted = fields_of(reverse_run, "--n_best=3", stdin=stdin)
+    wanted = translate_to_fields(reverse_run, "--n_best=3", stdin=stdin)
     assert [row[0] for row in found] == [row[0] for row in wanted]
     assert len(found) > 2 * len(lines)
     assert_same(
@@ -138,7 +138,7 @@ def test_the_n_best(server, reverse_run, lines):
 
 
 def test_options_of_the_search(server, reverse_run, lines):
-    """Not all of them are said, though the server joins requests."""
+    """Some options are left out; the server batches the requests nevertheless."""
     stdin = b"\n".join(lines)
     chosen = ("--beam_size=2", "--alpha=0.1")
     done = run_program(
@@ -148,14 +148,14 @@ def test_options_of_the_search(server, reverse_run, lines):
         stdin=stdin,
     )
     assert done.status == 0, done.stderr
-    wanted = fields_of(reverse_run, *chosen, stdin=stdin)
+    wanted = translate_to_fields(reverse_run, *chosen, stdin=stdin)
     assert_same(read(done.output), [(row[2], float(row[0])) for row in wanted])
 
 
-def test_the_score_of_what_was_found(server, reverse_run, lines, tmp_path):
-    """Reversed letters have one spelling in subwords, so it is that of the search."""
+def test_scores_of_given_translations(server, reverse_run, lines, tmp_path):
+    """Each letter is one subword, so the scores equal those of the search."""
     sources = [source.encode() for source, _ in reverse_run.held_out[:85]]
-    wanted = fields_of(reverse_run, stdin=b"\n".join(sources))
+    wanted = translate_to_fields(reverse_run, stdin=b"\n".join(sources))
     target = tmp_path / "target.txt"
     target.write_text("".join(f"{row[2]}\n" for row in wanted))
     done = run_program(
@@ -171,18 +171,18 @@ def test_the_score_of_what_was_found(server, reverse_run, lines, tmp_path):
 
 
 def test_sixteen_clients_at_once(server, lines, expected):
-    """Each asks for all lines in an order and in batches of its own."""
+    """Each translates all lines, in its own order and batches."""
     wanted = dict(zip(lines, expected, strict=True))
-    found = {}
+    answers_by_seed = {}
 
     def ask(seed):
         generator = random.Random(seed)
-        mine = lines[:]
-        generator.shuffle(mine)
-        answers = found[seed] = []
+        rest = lines[:]
+        generator.shuffle(rest)
+        answers = answers_by_seed[seed] = []
         with TranslationClient(server.address) as client:
-            while mine:
-                batch = [mine.pop() for _ in range(min(len(mine), seed % 5 + 1))]
+            while rest:
+                batch = [rest.pop() for _ in range(min(len(rest), seed % 5 + 1))]
                 answers += zip(batch, client.translate(batch), strict=True)
 
     threads = [threading.Thread(target=ask, args=(seed,)) for seed in range(16)]
@@ -190,8 +190,8 @@ def test_sixteen_clients_at_once(server, lines, expected):
         thread.start()
     for thread in threads:
         thread.join()
-    assert len(found) == 16
-    for answers in found.values():
+    assert len(answers_by_seed) == 16
+    for answers in answers_by_seed.values():
         assert len(answers) == len(lines)
         assert_same(
             [(each.text, each.score) for _, each in answers],

@@ -1,7 +1,7 @@
-"""A server under load, bounded for CI: `benchmarks.serving_load` does the same longer.
+"""Load test of the server, short enough for CI; `benchmarks.serving_load` runs longer.
 
-No time is held against a limit here: what is held is that every request ends, with an
-answer that is right or with a status that says why not.
+Nothing is timed. Every request must end, with a correct answer or with a status that
+explains the refusal.
 """
 
 import re
@@ -20,12 +20,12 @@ from benchmarks.serving_load import (
     open_loop,
 )
 
-# Each test waits for a trained model and a process.
+# Each test needs a trained model and a process.
 pytestmark = pytest.mark.release
 
 CLIENTS = 64
 SECONDS = 8
-# What says that a server has too much to do.
+# Statuses of an overloaded server.
 OVERLOADED = frozenset({"RESOURCE_EXHAUSTED", "UNAVAILABLE", "DEADLINE_EXCEEDED"})
 
 
@@ -36,7 +36,7 @@ def texts(reverse_run):
 
 @pytest.fixture
 def base(reverse_run, tmp_path):
-    """Versions of the model, which the test may change."""
+    """A base directory with one version, which the test may change."""
     shutil.copytree(reverse_run.model_dir.export / "1", tmp_path / "base" / "1")
     return tmp_path / "base"
 
@@ -44,7 +44,7 @@ def base(reverse_run, tmp_path):
 def test_many_clients_get_right_answers_and_memory_stays(base, texts):
     with started_server(base, batching=BATCHING) as server:
         expected = expected_answers(server.address, texts)
-        # All threads and batch sizes have been used once, and their memory taken.
+        # Warm-up: all threads and batch sizes are used once and allocate their memory.
         closed_loop(server.address, expected, clients=CLIENTS, seconds=2)
         with memory_samples(server) as samples:
             outcome = closed_loop(
@@ -55,12 +55,12 @@ def test_many_clients_get_right_answers_and_memory_stays(base, texts):
     assert outcome.wrong == []
     quarter = len(samples) // 4 or 1
     growth = max(samples[-quarter:]) - max(samples[:quarter])
-    # A copy of the weights, a leak of 20 kB a request, would be more than that.
+    # A copy of the weights or a leak of 20 kB per request would exceed this.
     assert growth < 20, samples
 
 
 def test_too_many_requests_are_refused_and_none_hangs(base, texts):
-    """Four rows wait at most: far less than what comes while two are translated."""
+    """At most four rows can wait, far fewer than arrive while two are translated."""
     batching = BATCHING.replace("value: 100", "value: 1").replace("32", "2")
     batching = batching.replace("[1, 2, 4, 8, 16, 2]", "[1, 2]")
     flags = ("--grpc_max_threads=8", "--noenable_model_warmup")
@@ -73,7 +73,7 @@ def test_too_many_requests_are_refused_and_none_hangs(base, texts):
         assert statuses and statuses <= OVERLOADED
         assert outcome.lost == 0
         assert outcome.wrong == []
-        # It had time for some, and has time again for all.
+        # Some requests succeeded, and after the load all do.
         assert outcome.statuses["OK"] > 0
         assert expected_answers(server.address, texts) == expected
 
@@ -99,7 +99,7 @@ def test_versions_are_swapped_under_load_without_a_failed_request(base, texts):
             loading = executor.submit(load)
             try:
                 for version in (2, 3):
-                    # Written elsewhere, then renamed, as an export is.
+                    # Copied to another folder, then renamed, as by an export.
                     shutil.copytree(base / "1", base.parent / "new")
                     (base.parent / "new").rename(base / str(version))
                     wait_for_line(server, f"version {version - 1} unloaded")
@@ -113,7 +113,7 @@ def test_versions_are_swapped_under_load_without_a_failed_request(base, texts):
 
 
 def wait_for_line(server, pattern):
-    """Waits for something that the server says, for four minutes at most."""
+    """Waits up to four minutes for a line of the server's output."""
     deadline = time.monotonic() + 240
     while not any(re.search(pattern, line) for line in server.lines):
         assert time.monotonic() < deadline, server.lines

@@ -1,6 +1,6 @@
-"""The quick tier's way through the programs: train, killed and resumed, export, serve.
+"""End-to-end test of the quick tier: train, kill and resume, export, serve.
 
-The slow tests ask each of these more; here every part must work with the next.
+It checks that the programs work together; slow tests check each one thoroughly.
 """
 
 import signal
@@ -9,7 +9,7 @@ import pytest
 
 from benchmarks.server_process import started_server
 from t2t_keras.training.checkpoints import steps_in
-from tests.system import nursery
+from tests.system import forked_programs
 from tests.system.conftest import REPOSITORY, TrainedRun, python
 from tests.system.in_process import run_program
 from tests.system.runs import (
@@ -17,26 +17,24 @@ from tests.system.runs import (
     Run,
     assert_same_end,
     checkpoint_warnings,
-    end,
+    kill_at_end,
 )
 
 
 @pytest.fixture(scope="module")
 def sources(short_run: TrainedRun) -> bytes:
-    """A file of the ten sentences that the model has seen."""
+    """The ten training sentences, one per line."""
     return "".join(f"{source}\n" for source, _ in short_run.held_out).encode()
 
 
 @pytest.fixture(scope="module")
 def translated(short_run: TrainedRun, sources: bytes) -> list[tuple[str, float]]:
-    """What the translate program makes of them."""
-    return translations(short_run, sources)
+    """Text and score of each line, by the translate program."""
+    return translate(short_run, sources)
 
 
-def translations(
-    run: TrainedRun, sources: bytes, *flags: str
-) -> list[tuple[str, float]]:
-    """Returns text and score of each line, by the translate program."""
+def translate(run: TrainedRun, sources: bytes, *flags: str) -> list[tuple[str, float]]:
+    """Translates lines with the translate program; returns texts and scores."""
     flags = (f"--model_dir={run.model_dir.path}", "--scores", *flags)
     done = run_program("translate", *flags, stdin=sources)
     assert (done.status, done.stderr) == (0, "")
@@ -57,7 +55,7 @@ def test_the_program_trains_scores_and_exports(short_run, translated) -> None:
     assert steps_in(run.checkpoints) == [15, 30, 45, 60]
     assert run.run_card()["averaged"] == {"steps": [30, 45, 60]}
     card = run.run_card()["scores"]["test averaged/step-60"]
-    # A model that had learned nothing would have 10, one for each letter.
+    # Without training it would be 10, the number of letters.
     assert card["perplexity"] < 2
     kept = run.translations / "test-averaged-step-60.txt"
     texts = [text for text, _ in translated]
@@ -66,7 +64,7 @@ def test_the_program_trains_scores_and_exports(short_run, translated) -> None:
     assert sum(map(str.__eq__, texts, right)) >= 3, (texts, right)
 
 
-def test_a_process_that_knows_only_the_export_translates_the_same(
+def test_the_example_program_translates_the_same(
     short_run, sources, translated
 ) -> None:
     example = REPOSITORY / "examples" / "translate.py"
@@ -76,9 +74,9 @@ def test_a_process_that_knows_only_the_export_translates_the_same(
 
 
 def test_a_server_answers_the_same(short_run, sources, translated) -> None:
-    """And searches as a client says, as the translate program does when it is told."""
+    """Also with search options, which client and translate program both take."""
     options = ("--beam_size=2", "--alpha=0.1")
-    # What it would replay first, of every batch size, takes longer than all the rest.
+    # Warm-up at every batch size would take longer than the rest of this test.
     quick = "--noenable_model_warmup"
     with started_server(short_run.model_dir.export, quick) as server:
         flags = (f"--server={server.address}", "--scores")
@@ -90,18 +88,20 @@ def test_a_server_answers_the_same(short_run, sources, translated) -> None:
     plain, other = (done.stdout for done in asked)
     assert_same(plain, translated)
     assert plain != other
-    assert_same(other, translations(short_run, sources, *options))
+    assert_same(other, translate(short_run, sources, *options))
 
 
 def test_a_killed_run_ends_with_the_same_bits(short_run, tmp_path) -> None:
     straight = Run(short_run.model_dir.path, short_run.flags)
     killed = Run(tmp_path / "run", short_run.flags)
-    # In the middle of its second checkpoint, so that the first is what is left.
-    process = nursery.start(killed.arguments, killed.log, nursery.POINTS[0], times=2)
+    # Killed in the middle of its second checkpoint, so that only the first is left.
+    process = forked_programs.start(
+        killed.arguments, killed.log, forked_programs.POINTS[0], times=2
+    )
     process.join(TIMEOUT_SECONDS)
     assert process.exitcode == -signal.SIGKILL, killed.log.read_text()
     assert steps_in(killed.checkpoints) == [15]
-    end(nursery.start(killed.arguments, killed.log), killed, 60)
+    kill_at_end(forked_programs.start(killed.arguments, killed.log), killed, 60)
     log = killed.log.read_text()
     assert "resuming from step 15" in log
     assert checkpoint_warnings(log) == []

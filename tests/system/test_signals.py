@@ -1,4 +1,4 @@
-"""Signals at random moments: every program ends with 130 or 143 and leaves nothing."""
+"""Signals at random moments: exit status 130 or 143 and no partial files."""
 
 import os
 import random
@@ -12,12 +12,13 @@ from types import MappingProxyType
 import pytest
 
 from t2t_keras.files.signals import STOP_SIGNALS
-from tests.system import nursery
-from tests.system.reverse_task import reversed_pairs, written
+from tests.system import forked_programs
+from tests.system.reverse_task import reversed_pairs, write_split
 
 _WAIT_SECONDS = 300
 
-# Flags of each program; FOLDER is a folder of the signal's own, with a copy of a run.
+# Flags of each program. FOLDER is a separate folder for each signal, with a copy of a
+# run.
 PROGRAMS = MappingProxyType(
     {
         "train": ("--model_dir=FOLDER/run", "--train_steps=510"),
@@ -49,11 +50,11 @@ def test_many_signals(name, reverse_run, tmp_path):
 
 
 def send_signals(name: str, count: int, trained, tmp_path: Path, *flags: str) -> None:
-    """Runs a program undisturbed, then with a signal at each of some random moments."""
+    """Runs a program to its end, then with `count` signals at random moments."""
     flags = (*PROGRAMS[name], *flags)
     if name == "train":
         flags = (*trained.flags, *flags)
-    folder = prepared(tmp_path / "whole", trained)
+    folder = prepare_folder(tmp_path / "whole", trained)
     status, log, seconds = run(name, flags, folder)
     assert status == 0, log
     seed = random.SystemRandom().randrange(2**31)
@@ -64,13 +65,13 @@ def send_signals(name: str, count: int, trained, tmp_path: Path, *flags: str) ->
         number = generator.choice(STOP_SIGNALS)
         after = generator.uniform(0, seconds)
         case = f"{number.name} {after:.2f} s after the start, seed {seed}"
-        folder = prepared(tmp_path / f"{index}", trained)
+        folder = prepare_folder(tmp_path / f"{index}", trained)
         status, log, _ = run(name, flags, folder, number, after)
         assert status in (0, 128 + number), f"{case}: {status}\n{log}"
         assert "Traceback" not in log, f"{case}\n{log}"
-        assert leftovers(folder) == [], f"{case}\n{log}"
+        assert find_partial_files(folder) == [], f"{case}\n{log}"
         for base in (folder / "run/export", folder / "run/export_ids"):
-            first, *others = (files_of(base / v) for v in versions(base))
+            first, *others = (list_files(base / v) for v in list_versions(base))
             assert all(other == first for other in others), f"{case}\n{log}"
         stopped += status != 0
         shutil.rmtree(folder)
@@ -78,10 +79,10 @@ def send_signals(name: str, count: int, trained, tmp_path: Path, *flags: str) ->
     assert stopped >= count / 3
 
 
-def prepared(folder: Path, trained) -> Path:
+def prepare_folder(folder: Path, trained) -> Path:
     """Returns a folder with text to prepare and a copy of a run."""
     folder.mkdir()
-    written(folder, "train", reversed_pairs(3_000, seed=5))
+    write_split(folder, "train", reversed_pairs(3_000, seed=5))
     shutil.copytree(trained.model_dir.path, folder / "run")
     return folder
 
@@ -93,16 +94,16 @@ def run(
     number: signal.Signals | None = None,
     after: float = 0.0,
 ) -> tuple[int | None, str, float]:
-    """Runs a program, and sends it a signal some seconds after it listens to them.
+    """Runs a program and sends a signal some seconds after it has set its handlers.
 
     Returns:
-        Its exit status, what it printed, and how many seconds it took.
+        Exit status, output, and run time in seconds.
     """
     log = folder.with_suffix(".log")
     arguments = [flag.replace("FOLDER", str(folder)) for flag in flags]
-    process = nursery.start(arguments, log, program=name)
+    process = forked_programs.start(arguments, log, program=name)
     try:
-        while process.is_alive() and not listens(process.pid):
+        while process.is_alive() and not handles_signals(process.pid):
             time.sleep(0.001)
         start = time.monotonic()
         process.join(_WAIT_SECONDS if number is None else after)
@@ -116,8 +117,8 @@ def run(
     return process.exitcode, log.read_text(), seconds
 
 
-def listens(process_id: int | None) -> bool:
-    """Returns whether a process handles SIGTERM, as the kernel sees it."""
+def handles_signals(process_id: int | None) -> bool:
+    """Returns whether a process has a handler for SIGTERM, according to the kernel."""
     try:
         status = Path(f"/proc/{process_id}/status").read_text()
     except OSError:
@@ -126,8 +127,8 @@ def listens(process_id: int | None) -> bool:
     return bool(int(caught.split()[1], 16) >> (signal.SIGTERM - 1) & 1)
 
 
-def leftovers(folder: Path) -> list[str]:
-    """Returns what is half written: files and folders with temporary names."""
+def find_partial_files(folder: Path) -> list[str]:
+    """Returns files and folders with temporary names."""
     return [
         str(path.relative_to(folder))
         for path in folder.rglob("*")
@@ -135,9 +136,9 @@ def leftovers(folder: Path) -> list[str]:
     ]
 
 
-def versions(base: Path) -> list[str]:
+def list_versions(base: Path) -> list[str]:
     return sorted(path.name for path in base.iterdir() if path.is_dir())
 
 
-def files_of(folder: Path) -> list[str]:
+def list_files(folder: Path) -> list[str]:
     return sorted(str(path.relative_to(folder)) for path in folder.rglob("*"))

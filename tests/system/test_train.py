@@ -1,4 +1,4 @@
-"""The train program: how it ends, and how it goes on."""
+"""The train program: flags, log lines, exit status, and a finished run."""
 
 import os
 import signal
@@ -13,7 +13,7 @@ from tests.system.in_process import run_program
 
 
 def test_the_same_command_again_is_done_at_once(own_run):
-    """By the run's own flagfile, as its first lines say."""
+    """With the run's own flagfile, as the comment at its top says."""
     comment = own_run.flagfile.read_text().splitlines()[:3]
     assert any("python -m t2t_keras.train --flagfile=" in line for line in comment)
     done = run_program(
@@ -24,11 +24,11 @@ def test_the_same_command_again_is_done_at_once(own_run):
         "--noexport_at_end",
     )
     assert done.status == 0, done.stderr
-    said = done.stderr.splitlines()
-    assert "resuming from step 500" in said
-    assert "all 500 steps are done already" in said
-    assert not any(line.startswith(("step", "learning")) for line in said)
-    # What follows training is made again, with what may change changed.
+    lines = done.stderr.splitlines()
+    assert "resuming from step 500" in lines
+    assert "all 500 steps are done already" in lines
+    assert not any(line.startswith(("step", "learning")) for line in lines)
+    # Scoring and export run again, with the changed settings.
     assert "test: 100 sentences, averaged/step-500, beam 1, alpha 0.6" in done.stdout
     assert own_run.config().decoding.beam_size == 1
 
@@ -52,7 +52,7 @@ def test_the_same_command_again_is_done_at_once(own_run):
         ),
     ],
 )
-def test_a_signal_is_told_and_is_the_status(
+def test_a_signal_is_reported_and_sets_the_exit_status(
     tmp_path, monkeypatch, number, saved, status, message
 ):
     def stop(config, model_dir, strategy, **_):
@@ -67,7 +67,7 @@ def test_a_signal_is_told_and_is_the_status(
 def test_a_worker_that_is_left_behind_after_the_last_step(
     tmp_path, monkeypatch, rank, status
 ):
-    """The chief, who has everything done by then, ends as if nothing had been."""
+    """The chief has finished everything by then and ends normally."""
     cluster = tf.train.ClusterSpec({"worker": ["host0:2222", "host1:2222"]})
     resolver = tf.distribute.cluster_resolver.SimpleClusterResolver(
         cluster, task_type="worker", task_id=rank
@@ -83,19 +83,21 @@ def test_a_worker_that_is_left_behind_after_the_last_step(
     monkeypatch.setattr(finish, "finish", lambda *_: finished.append(True))
     done = run_program("train", f"--model_dir={tmp_path / 'run'}")
     assert (done.status, len(finished)) == (status, 1 - rank), done.stderr
-    told = done.stderr.startswith("error: Another worker stopped or can no longer be ")
-    assert told == bool(rank)
-    assert ("UnavailableError: Socket closed)" in done.stderr) == told
+    failed = done.stderr.startswith(
+        "error: Another worker stopped or can no longer be "
+    )
+    assert failed == bool(rank)
+    assert ("UnavailableError: Socket closed)" in done.stderr) == failed
 
 
 def test_the_flags_reach_the_run(tmp_path, monkeypatch):
     seen = []
 
-    def note(config, model_dir, strategy, **_):
+    def record(config, model_dir, strategy, **_):
         seen.append((config, model_dir.path))
         raise TrainingInterrupted(signal.SIGTERM, 0, True)
 
-    monkeypatch.setattr(training_run, "train", note)
+    monkeypatch.setattr(training_run, "train", record)
     path = tmp_path / "small.flags"
     path.write_text("# A comment\n--d_model=48\n--train_steps=7\n--nojit_compile\n")
     run_program(
@@ -106,19 +108,19 @@ def test_the_flags_reach_the_run(tmp_path, monkeypatch):
         "--train_source=a.txt,b.txt",
         "--d_k=5",
     )
-    ((config, place),) = seen
-    assert place == tmp_path / "run"
+    ((config, model_dir),) = seen
+    assert model_dir == tmp_path / "run"
     assert (config.model.d_model, config.model.d_k, config.model.d_v) == (48, 5, None)
     assert config.training.train_steps == 9
     assert config.training.jit_compile is False
-    # Absolute, so that the run's flagfile means the same from anywhere.
+    # Absolute, so that the run's flagfile works from any directory.
     here = os.getcwd()
     assert config.data.train_source == (f"{here}/a.txt", f"{here}/b.txt")
     assert config.data.test_source == ()
 
 
-def test_what_a_run_says_and_nothing_else(short_run):
-    """Native code, which Python cannot hold back, included."""
+def test_a_run_logs_only_known_lines(short_run):
+    """Standard error includes that of native code."""
     beginnings = (
         "learning 280 subwords …",
         "warning: --source_language=letters is not a language code ",
@@ -142,7 +144,7 @@ def test_what_a_run_says_and_nothing_else(short_run):
     lines = short_run.stderr.splitlines()
     foreign = [line for line in lines if not any(b in line for b in beginnings)]
     assert foreign == []
-    # The lines of `log_steps`; how many shorter ones there are depends on the machine.
+    # Only lines of `log_steps`; the number of other, shorter ones depends on speed.
     logged = [line for line in lines if line.startswith("step") and "tokens/s" in line]
     steps = [line.split("  ")[0] for line in logged]
     assert steps == [f"step {n}/60" for n in (20, 40, 60)]

@@ -1,4 +1,4 @@
-"""A training run: what it refuses, what it writes, and when."""
+"""Training run: checkpoints, metrics, log lines, non-finite updates, resuming."""
 
 import dataclasses
 import json
@@ -15,42 +15,42 @@ from t2t_keras.training.checkpoints import CheckpointState, CheckpointStore, rea
 from t2t_keras.training.losses import LossSums
 from t2t_keras.training.profiling import StepProfiler
 from t2t_keras.training.update import StepSums
-from tests.system.changed import changed
+from tests.system.replace_settings import replace_settings
 from tests.system.runs import without_times
 
 
-def metrics_of(model_dir) -> list[dict]:
+def read_metrics(model_dir) -> list[dict]:
     return [
         json.loads(line) for line in model_dir.metrics_file.read_text().splitlines()
     ]
 
 
-def log_of_training(config, model_dir) -> list[str]:
+def train_and_log(config, model_dir) -> list[str]:
     lines: list[str] = []
     training_run.train(config, model_dir, log=lines.append)
     return "\n".join(lines).splitlines()
 
 
 def test_a_whole_run_and_the_same_again(config, model_dir):
-    config = changed(config, "training", dev_bleu_sentences=2)
-    said = log_of_training(config, model_dir)
-    assert said[0] == "learning 280 subwords …"
-    assert said[1].startswith("corpus text files: 60 pairs: ")
-    # The lines of `log_steps`; how many shorter ones there are depends on the machine.
-    lines = [line for line in said if line.startswith("step") and "tokens/s" in line]
+    config = replace_settings(config, "training", dev_bleu_sentences=2)
+    log = train_and_log(config, model_dir)
+    assert log[0] == "learning 280 subwords …"
+    assert log[1].startswith("corpus text files: 60 pairs: ")
+    # Only lines of `log_steps`; the number of other, shorter ones depends on speed.
+    lines = [line for line in log if line.startswith("step") and "tokens/s" in line]
     steps = [line.split("  ")[0] for line in lines]
     assert steps == ["step 2/6", "step 4/6", "step 6/6"]
-    before = said[: next(i for i, line in enumerate(said) if line[:5] == "step ")]
+    before = log[: next(i for i, line in enumerate(log) if line[:5] == "step ")]
     assert any(" tokens to evaluate: " in line for line in before)
     assert before[-1].startswith("  greedy search traced: ")
-    dev = [line for line in said if line.startswith("  dev: loss ")]
+    dev = [line for line in log if line.startswith("  dev: loss ")]
     assert len(dev) == 2
     assert "(greedy)" in dev[0]
     store = CheckpointStore(
         model_dir.checkpoints, models.build_model(config, vocabulary_size=280)
     )
     assert store.steps() == [4, 6]
-    # Where training goes on: 60 pairs in batches of 16 make 4 batches an epoch.
+    # Where training resumes: 60 pairs in batches of 16 make 4 batches per epoch.
     state = store.restore(store.path(6))
     assert state.position == {"epoch": 1, "position": 2}
     assert state.fingerprints == {"vocabulary": model_dir.vocabulary().sha256}
@@ -62,7 +62,7 @@ def test_a_whole_run_and_the_same_again(config, model_dir):
     }
     assert model_dir.config() == config
     assert list(model_dir.tensorboard.iterdir())
-    lines = metrics_of(model_dir)
+    lines = read_metrics(model_dir)
     assert [line["step"] for line in lines] == [2, 3, 4, 6]
     assert set(lines[1]) == {"step", "time", "dev_loss", "dev_perplexity"} | {
         "dev_bleu_greedy"
@@ -77,24 +77,23 @@ def test_a_whole_run_and_the_same_again(config, model_dir):
     assert state.cost["flops"] == cost["flops"]
     assert cost["hours"] == state.cost["seconds"] / 3600 > 0
     assert cost["ceiling_flops_per_second"] is cost["paper_estimate_flops"] is None
-    # Done is done: the same command again makes no step, and clears away what a run
-    # that was killed would have left.
+    # The same command again makes no step, and removes partial files as left by a kill.
     for folder in (model_dir.checkpoints, model_dir.best):
         (folder / ".step-5.tmp").mkdir()
     before = [path.stat().st_mtime_ns for path in model_dir.path.rglob("weights*")]
-    said = log_of_training(config, model_dir)
-    assert "resuming from step 6" in said
-    assert "all 6 steps are done already" in said
+    log = train_and_log(config, model_dir)
+    assert "resuming from step 6" in log
+    assert "all 6 steps are done already" in log
     after = [path.stat().st_mtime_ns for path in model_dir.path.rglob("weights*")]
     assert after == before
     assert not list(model_dir.path.rglob(".step-*"))
 
 
 @pytest.fixture
-def no_arithmetic(monkeypatch):
-    """Replaces the updates, which take long to trace, by nothing."""
+def fake_stepper(monkeypatch):
+    """Replaces the updates, which take long to trace, by a fake stepper."""
 
-    class Idle:
+    class FakeStepper:
         def train(self, batch, stop=False, timed=False):
             return StepSums(LossSums(1.0, 1.0, 1.0), 1.0)
 
@@ -106,75 +105,75 @@ def no_arithmetic(monkeypatch):
 
         evaluate = compile_step
 
-    monkeypatch.setattr(optimization, "build_stepper", lambda *_, **__: Idle())
+    monkeypatch.setattr(optimization, "build_stepper", lambda *_, **__: FakeStepper())
     monkeypatch.setattr(optimization, "loss_sums", lambda *_: LossSums(1.0, 1.0, 1.0))
 
 
-@pytest.mark.usefixtures("no_arithmetic")
+@pytest.mark.usefixtures("fake_stepper")
 def test_the_best_checkpoint_is_kept_apart(config, model_dir, monkeypatch):
-    """Of equals the first; a run that goes on remembers what it has to beat."""
+    """The first one of equals; a resumed run remembers the best loss."""
     losses = iter([5.0, 3.0, 4.0, 3.0, 9.0, 3.5, 2.5])
     monkeypatch.setattr(
         optimization, "loss_sums", lambda *_: LossSums(0.0, 2.0 * next(losses), 2.0)
     )
-    config = changed(config, "training", keep_checkpoints=1, eval_steps=1)
+    config = replace_settings(config, "training", keep_checkpoints=1, eval_steps=1)
     for train_steps, best in ((5, 2), (6, 2), (7, 7)):
         training_run.train(
-            changed(config, "training", train_steps=train_steps), model_dir
+            replace_settings(config, "training", train_steps=train_steps), model_dir
         )
         assert [path.name for path in model_dir.best.iterdir()] == [f"step-{best}"]
         latest = [path.name for path in model_dir.checkpoints.iterdir()]
         assert latest == [f"step-{train_steps}"]
 
 
-@pytest.mark.usefixtures("no_arithmetic")
+@pytest.mark.usefixtures("fake_stepper")
 def test_a_full_disk_is_a_warning_and_the_last_checkpoint_stays(
     config, model_dir, monkeypatch
 ):
     save = CheckpointStore.save
 
-    def save_while_there_is_room(self, state):
+    def save_until_the_disk_is_full(self, state):
         if state.step > 2:
             raise OSError(28, "No space left on device")
         return save(self, state)
 
-    monkeypatch.setattr(CheckpointStore, "save", save_while_there_is_room)
-    config = changed(config, "training", keep_checkpoints=1)
+    monkeypatch.setattr(CheckpointStore, "save", save_until_the_disk_is_full)
+    config = replace_settings(config, "training", keep_checkpoints=1)
     lines: list[str] = []
-    # Going on to score and export an older step would look like success.
+    # Scoring and exporting an older step would look like success.
     with pytest.raises(UserError, match="last checkpoint, of step 6, could not be"):
         training_run.train(config, model_dir, log=lines.append)
-    said = "\n".join(lines)
-    assert "warning: no checkpoint at step 4: [Errno 28] No space left" in said
-    assert "the previous checkpoint is kept" in said
-    assert "step 6/6" in said
+    log = "\n".join(lines)
+    assert "warning: no checkpoint at step 4: [Errno 28] No space left" in log
+    assert "the previous checkpoint is kept" in log
+    assert "step 6/6" in log
     assert [path.name for path in model_dir.checkpoints.iterdir()] == ["step-2"]
 
 
-@pytest.mark.usefixtures("no_arithmetic")
+@pytest.mark.usefixtures("fake_stepper")
 def test_no_step_is_recorded_twice(config, model_dir):
-    """Steps after the checkpoint that a run goes on from are made once more."""
-    config = changed(config, "training", log_steps=1, keep_checkpoints=0)
+    """Steps after the checkpoint that a run resumes from are repeated."""
+    config = replace_settings(config, "training", log_steps=1, keep_checkpoints=0)
     training_run.train(config, model_dir)
     flops = model_dir.run_card()["training_cost"]["flops"]
-    # What a kill after the third step would have left.
+    # As after a kill at the third step.
     for step in (4, 6):
         shutil.rmtree(model_dir.checkpoints / f"step-{step}")
-    torn = '{"step": 7, "lo'
+    partial_line = '{"step": 7, "lo'
     with open(model_dir.metrics_file, "a") as file:
-        file.write(torn)
+        file.write(partial_line)
     metrics_before = model_dir.metrics_file.read_text().splitlines()[:2]
     training_run.train(config, model_dir)
-    assert [line["step"] for line in metrics_of(model_dir)] == [1, 2, 3, 4, 5, 6]
+    assert [line["step"] for line in read_metrics(model_dir)] == [1, 2, 3, 4, 5, 6]
     assert model_dir.metrics_file.read_text().splitlines()[:2] == metrics_before
-    # Nor is any step paid for twice.
+    # The cost of repeated steps is not counted twice.
     assert model_dir.run_card()["training_cost"]["flops"] == pytest.approx(flops)
 
 
-def bad_stepper(bad_steps):
-    """A stepper whose updates of some steps cannot be made."""
+def nonfinite_stepper(bad_steps):
+    """Returns a builder of fake steppers with non-finite gradients at some steps."""
 
-    class Bad:
+    class NonfiniteStepper:
         def __init__(self):
             self.step = 0
 
@@ -192,12 +191,12 @@ def bad_stepper(bad_steps):
 
         evaluate = compile_step
 
-    return lambda *_, **__: Bad()
+    return lambda *_, **__: NonfiniteStepper()
 
 
-@pytest.mark.usefixtures("no_arithmetic")
-def test_an_update_that_was_not_made_stops_the_run(config, model_dir, monkeypatch):
-    monkeypatch.setattr(optimization, "build_stepper", bad_stepper({5}))
+@pytest.mark.usefixtures("fake_stepper")
+def test_a_nonfinite_update_stops_the_run(config, model_dir, monkeypatch):
+    monkeypatch.setattr(optimization, "build_stepper", nonfinite_stepper({5}))
     with pytest.raises(UserError, match=r"At step 5 .*nonfinite/step-5"):
         training_run.train(config, model_dir)
     folder = model_dir.nonfinite / "step-5"
@@ -212,38 +211,42 @@ def test_an_update_that_was_not_made_stops_the_run(config, model_dir, monkeypatc
     ).steps() == [2, 4]
 
 
-@pytest.mark.usefixtures("no_arithmetic")
-def test_updates_that_were_not_made_are_counted(config, model_dir, monkeypatch):
-    monkeypatch.setattr(optimization, "build_stepper", bad_stepper({2, 3}))
-    said = log_of_training(changed(config, "training", on_nonfinite="skip"), model_dir)
+@pytest.mark.usefixtures("fake_stepper")
+def test_skipped_updates_are_counted(config, model_dir, monkeypatch):
+    monkeypatch.setattr(optimization, "build_stepper", nonfinite_stepper({2, 3}))
+    log = train_and_log(
+        replace_settings(config, "training", on_nonfinite="skip"), model_dir
+    )
     skipped = {
         line["step"]: line["skipped"]
-        for line in metrics_of(model_dir)
+        for line in read_metrics(model_dir)
         if "skipped" in line
     }
     assert skipped == {2: 1.0, 4: 1.0, 6: 0.0}
-    assert any("skipped 1" in line for line in said)
+    assert any("skipped 1" in line for line in log)
 
 
-@pytest.mark.usefixtures("no_arithmetic")
+@pytest.mark.usefixtures("fake_stepper")
 def test_the_ceiling_and_the_papers_estimate(config, model_dir, monkeypatch):
     monkeypatch.setattr(training_run, "matrix_product_ceiling", lambda *_, **__: 2e12)
-    said = log_of_training(changed(config, "training", measure_ceiling=True), model_dir)
-    assert "ceiling: 2 TFLOP/s in matrix products" in said
-    line = metrics_of(model_dir)[0]
+    log = train_and_log(
+        replace_settings(config, "training", measure_ceiling=True), model_dir
+    )
+    assert "ceiling: 2 TFLOP/s in matrix products" in log
+    line = read_metrics(model_dir)[0]
     assert line["ceiling_share"] == pytest.approx(line["flops_per_second"] / 2e12)
     cost = model_dir.run_card()["training_cost"]
     assert cost["ceiling_flops_per_second"] == 2e12
-    # Section 6.1: time x devices x what they sustain.
+    # Section 6.1: time x devices x sustained FLOP/s.
     assert cost["paper_estimate_flops"] == pytest.approx(cost["hours"] * 3600 * 2e12)
 
 
 @pytest.mark.slow
-def test_what_a_line_and_a_state_say_is_the_same_after_a_kill(
+def test_metrics_and_scores_are_the_same_after_a_kill(
     config, model_dir, tmp_path, monkeypatch
 ):
     """Killed between two lines of progress, and between two evaluations."""
-    config = changed(
+    config = replace_settings(
         config,
         "training",
         log_steps=4,
@@ -265,12 +268,12 @@ def test_what_a_line_and_a_state_say_is_the_same_after_a_kill(
             training_run.train(config, model_dir)
     training_run.train(config, model_dir)
     left, right = (
-        list(map(without_times, metrics_of(d))) for d in (straight, model_dir)
+        list(map(without_times, read_metrics(d))) for d in (straight, model_dir)
     )
     assert left == right
     assert [line["step"] for line in left] == [2, 4, 6]
     assert {"loss", "perplexity", "gradient_norm", "skipped"} <= set(left[1])
-    # Step 3 is the first after the kill; the dev set was looked at before it.
+    # Step 3 is the first after the kill; the last evaluation was before it.
     scores = [
         read_state(d.checkpoints / "step-3").scores for d in (straight, model_dir)
     ]
@@ -278,23 +281,23 @@ def test_what_a_line_and_a_state_say_is_the_same_after_a_kill(
     assert "dev_loss" in scores[1]
 
 
-@pytest.mark.usefixtures("no_arithmetic")
-def test_a_checkpoint_without_sums_is_gone_on_from(config, model_dir, monkeypatch):
-    """As written before there were any."""
+@pytest.mark.usefixtures("fake_stepper")
+def test_a_run_resumes_from_a_checkpoint_without_sums(config, model_dir, monkeypatch):
+    """Older versions wrote no sums of unlogged steps."""
     fields = [field.name for field in dataclasses.fields(CheckpointState)]
     assert "unlogged" in fields
     real = dataclasses.asdict
 
-    def as_before(value):
-        found = real(value)
-        found.pop("unlogged", None)
-        return found
+    def without_sums(value):
+        fields = real(value)
+        fields.pop("unlogged", None)
+        return fields
 
-    shorter = changed(config, "training", train_steps=4)
+    shorter = replace_settings(config, "training", train_steps=4)
     with monkeypatch.context() as patch:
-        patch.setattr(checkpoints.dataclasses, "asdict", as_before)
+        patch.setattr(checkpoints.dataclasses, "asdict", without_sums)
         training_run.train(shorter, model_dir)
     card = json.loads((model_dir.checkpoints / "step-4/state.json").read_text())
     assert "unlogged" not in card["state"]
     training_run.train(config, model_dir)
-    assert metrics_of(model_dir)[-1]["step"] == 6
+    assert read_metrics(model_dir)[-1]["step"] == 6

@@ -1,4 +1,4 @@
-"""The search over the model, against the model reading what was found."""
+"""Beam search with the Transformer, compared with teacher forcing of its output."""
 
 import functools
 
@@ -10,11 +10,11 @@ from t2t_keras.decoding.settings import BeamSearchSettings, RowOptions
 from t2t_keras.decoding.transformer_search import search_translations
 from tests.system.random_model import (
     CONFIG,
-    ids_of,
-    made_up_lines,
+    make_scorer,
+    pad_ids,
+    random_lines,
     random_model,
     random_vocabulary,
-    reader_of,
 )
 
 EXTRA = CONFIG.decoding.extra_length
@@ -32,12 +32,12 @@ def model(vocabulary):
 
 @pytest.fixture(scope="module")
 def read(model):
-    return reader_of(model)
+    return make_scorer(model)
 
 
 @pytest.fixture(scope="module")
 def search(model):
-    """Searches ids in NumPy, traced once for all shapes."""
+    """A search function of lists of ids, traced once for all shapes."""
     settings = BeamSearchSettings(beam_size=4, alpha=0.6, n_best=3)
     spec = [tf.TensorSpec([None, None], tf.int32)]
     traced = tf.function(
@@ -46,13 +46,11 @@ def search(model):
         ),
         input_signature=spec,
     )
-    return lambda sources: [part.numpy() for part in traced(ids_of(sources))]
+    return lambda sources: [part.numpy() for part in traced(pad_ids(sources))]
 
 
-def test_scores_are_those_of_the_model_reading_the_translation(
-    read, vocabulary, search
-):
-    sources = [vocabulary.encode(line) for line in [*made_up_lines(7, seed=1), "a"]]
+def test_scores_equal_those_of_teacher_forcing(read, vocabulary, search):
+    sources = [vocabulary.encode(line) for line in [*random_lines(7, seed=1), "a"]]
     tokens, lengths, log_probs, scores = search(sources)
     for b, source in enumerate(sources):
         for n in range(3):
@@ -68,12 +66,12 @@ def test_scores_are_those_of_the_model_reading_the_translation(
             assert scores[b, n] == pytest.approx(expected / penalty, abs=2e-5)
     assert (np.diff(scores, axis=1) <= 0).all()
     assert len({len(source) for source in sources}) > 3
-    # The limit is each sentence's own: this model would never stop by itself.
+    # Each sentence has its own limit; this model never predicts EOS before it.
     assert {int(n) for n in lengths[:, 0]} == {len(s) + EXTRA for s in sources}
 
 
-def test_a_sentence_is_translated_the_same_in_any_company(vocabulary, search):
-    sources = [vocabulary.encode(line) for line in made_up_lines(6, seed=2)]
+def test_a_translation_does_not_depend_on_the_batch(vocabulary, search):
+    sources = [vocabulary.encode(line) for line in random_lines(6, seed=2)]
     together = search(sources)
     for b in (0, 3, 5):
         alone = search([sources[b]])
@@ -90,7 +88,7 @@ def test_compiled_and_eager_search_agree_with_the_graph(model, vocabulary, searc
     run = functools.partial(
         search_translations,
         model,
-        ids_of(sources),
+        pad_ids(sources),
         settings=settings,
         extra_length=EXTRA,
     )
@@ -102,12 +100,12 @@ def test_compiled_and_eager_search_agree_with_the_graph(model, vocabulary, searc
 
 
 @pytest.mark.slow
-def test_what_is_found_does_not_depend_on_how_caches_are_kept(model, vocabulary):
-    """Long and short sources, so that they leave at many growths."""
-    sources = [vocabulary.encode(x) for x in made_up_lines(6, seed=4, longest=30)]
+def test_growing_and_fixed_caches_give_the_same_result(model, vocabulary):
+    """With sources of many lengths, which finish at different sizes of the cache."""
+    sources = [vocabulary.encode(x) for x in random_lines(6, seed=4, longest=30)]
     settings = BeamSearchSettings(beam_size=3, alpha=1.0, n_best=2)
     run = functools.partial(
-        search_translations, model, ids_of(sources), settings, extra_length=4
+        search_translations, model, pad_ids(sources), settings, extra_length=4
     )
     growing, fixed = run(), run(growing=False)
     assert len({len(source) // 8 for source in sources}) > 3
@@ -115,43 +113,43 @@ def test_what_is_found_does_not_depend_on_how_caches_are_kept(model, vocabulary)
     np.testing.assert_allclose(growing.scores, fixed.scores, atol=1e-5)
 
 
-def test_options_of_its_own_make_a_sentence_s_own_search(model, vocabulary):
-    sources = [vocabulary.encode(line) for line in made_up_lines(5, seed=8)]
+def test_each_sentence_can_have_its_own_options(model, vocabulary):
+    sources = [vocabulary.encode(line) for line in random_lines(5, seed=8)]
     own = RowOptions(
         beam_sizes=tf.constant([1, 4, 2, 3, 4]),
         alphas=tf.constant([0.0, 0.6, 2.0, 0.0, 1.0]),
         max_lengths=tf.constant([99, 3, 99, 5, 99]),
     )
     together = search_translations(
-        model, ids_of(sources), BeamSearchSettings(4, n_best=1), EXTRA, own
+        model, pad_ids(sources), BeamSearchSettings(4, n_best=1), EXTRA, own
     )
     for row, source in enumerate(sources):
-        beam_size, alpha, most = (part[row].numpy() for part in own)
+        beam_size, alpha, max_length = (part[row].numpy() for part in own)
         settings = BeamSearchSettings(int(beam_size), float(alpha), n_best=1)
         alone = search_translations(
             model,
-            ids_of([source]),
+            pad_ids([source]),
             settings,
-            min(EXTRA, int(most) - len(source)),
+            min(EXTRA, int(max_length) - len(source)),
         )
         width = alone.tokens.shape[2]
         np.testing.assert_array_equal(together.tokens[row, :, :width], alone.tokens[0])
         np.testing.assert_allclose(together.scores[row], alone.scores[0], atol=1e-5)
 
 
-def test_a_source_without_text_ends_at_once_and_changes_no_other(
+def test_an_empty_source_ends_at_once_and_does_not_affect_others(
     read, vocabulary, search
 ):
-    texts = [vocabulary.encode(line) for line in made_up_lines(4, seed=6)]
+    texts = [vocabulary.encode(line) for line in random_lines(4, seed=6)]
     mixed = search([[1], texts[0], [], texts[1], texts[2], [1], texts[3]])
     alone = search(texts)
-    for found, expected in zip(mixed, alone, strict=True):
-        np.testing.assert_allclose(found[[1, 3, 4, 6]], expected, atol=1e-5)
+    for actual, expected in zip(mixed, alone, strict=True):
+        np.testing.assert_allclose(actual[[1, 3, 4, 6]], expected, atol=1e-5)
     for row in (0, 2, 5):
         assert mixed[0][row, 0].tolist() == [1] + [0] * (mixed[0].shape[2] - 1)
         assert mixed[1][row, 0] == 1
     assert mixed[2][0, 0] == pytest.approx(read([1], [1]), abs=2e-5)
-    # One unknown word is text, of which the model says more than that.
+    # An unknown word is text, and its translation has more than EOS.
     assert search([[2, 1]])[1][0, 0] > 1
 
 
@@ -166,22 +164,22 @@ def test_blank_lines_take_one_step(model, monkeypatch):
     settings = BeamSearchSettings(beam_size=4, n_best=1)
     for growing in (True, False):
         search_translations(
-            model, ids_of([[1, 0], [], [1]]), settings, EXTRA, growing=growing
+            model, pad_ids([[1, 0], [], [1]]), settings, EXTRA, growing=growing
         )
         assert len(steps) == 1
         steps.clear()
 
 
-def test_no_translation_is_longer_than_the_longest_that_may_be(model, vocabulary):
-    sources = [vocabulary.encode(line) for line in made_up_lines(4, seed=6)]
+def test_no_translation_is_longer_than_the_limit(model, vocabulary):
+    sources = [vocabulary.encode(line) for line in random_lines(4, seed=6)]
     settings = BeamSearchSettings(beam_size=3, n_best=1)
     shapes = []
     for max_length in (3, 1000):
-        found = search_translations(
-            model, ids_of(sources), settings, EXTRA, max_length=max_length
+        result = search_translations(
+            model, pad_ids(sources), settings, EXTRA, max_length=max_length
         )
         limits = [min(len(source) + EXTRA, max_length) for source in sources]
-        # This model never stops by itself.
-        assert found.lengths[:, 0].numpy().tolist() == limits
-        shapes.append(found.tokens.shape[2])
+        # This model never predicts EOS before the limit.
+        assert result.lengths[:, 0].numpy().tolist() == limits
+        shapes.append(result.tokens.shape[2])
     assert shapes == [3, max(map(len, sources)) + EXTRA]

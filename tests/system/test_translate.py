@@ -1,4 +1,4 @@
-"""The translate program: its flags, its files, and one line out for one line in."""
+"""The translate program: input and output lines, files, scores, refused flags."""
 
 import functools
 import gzip
@@ -14,15 +14,15 @@ TARGET = b"c b a\n\ng h i j\n\nf\n"
 
 @pytest.fixture
 def translate(reverse_run):
-    return functools.partial(translated, reverse_run)
+    return functools.partial(run_translate, reverse_run)
 
 
 @pytest.fixture
 def translate_short(short_run):
-    return functools.partial(translated, short_run)
+    return functools.partial(run_translate, short_run)
 
 
-def translated(run, *arguments, stdin=b""):
+def run_translate(run, *arguments, stdin=b""):
     flag = f"--model_dir={run.model_dir.path}"
     return run_program("translate", flag, *arguments, stdin=stdin)
 
@@ -30,13 +30,12 @@ def translated(run, *arguments, stdin=b""):
 def test_standard_input_to_standard_output(translate):
     done = translate("--beam_size=2", stdin=SOURCE)
     assert (done.status, done.stderr) == (0, "")
-    # A letter alone is shorter than any that was trained on, so its line is not
-    # looked at.
+    # The line of a single letter is not compared: training has no source that short.
     assert done.output.split(b"\n")[:4] == TARGET.split(b"\n")[:4]
 
 
-def test_one_line_out_for_each_line_in_whatever_it_holds(translate_short):
-    # Without an LF after the last line, as some editors leave it.
+def test_each_input_line_gives_one_output_line(translate_short):
+    # The last line has no LF at its end, as some editors write files.
     flags = "--beam_size=1", "--lines_at_once=4"
     done = translate_short(*flags, stdin=b"\n".join(LINES))
     assert len(done.lines) == len(LINES)
@@ -44,14 +43,14 @@ def test_one_line_out_for_each_line_in_whatever_it_holds(translate_short):
     assert [done.lines[i] for i in BLANK] == ["", "", ""]
 
 
-def test_lines_that_are_not_utf8_are_told_of(translate_short):
+def test_lines_that_are_not_utf8_give_a_warning(translate_short):
     done = translate_short("--beam_size=1", stdin=b"a b\n\xff\n\xc3(\nc d\n")
     assert len(done.lines) == 4
     assert "2 of 4 lines are not valid UTF-8" in done.stderr
     assert len(done.stderr.splitlines()) == 1
 
 
-def test_no_line_in_is_no_line_out(translate_short):
+def test_empty_input_gives_empty_output(translate_short):
     done = translate_short(stdin=b"")
     assert (done.status, done.output) == (0, b"")
 
@@ -60,30 +59,30 @@ def test_files_plain_and_compressed(translate, tmp_path):
     plain, packed = tmp_path / "in.txt", tmp_path / "in.txt.gz"
     plain.write_bytes(SOURCE)
     packed.write_bytes(gzip.compress(SOURCE))
-    written = []
+    outputs = []
     for path in (plain, packed):
         output = tmp_path / f"{path.name}.out"
         done = translate("--beam_size=1", f"--input={path}", f"--output={output}")
         assert (done.status, done.output, done.stderr) == (0, b"", "")
-        written.append(output.read_bytes())
-    assert written[0] == written[1]
-    assert written[0].split(b"\n")[:4] == TARGET.split(b"\n")[:4]
+        outputs.append(output.read_bytes())
+    assert outputs[0] == outputs[1]
+    assert outputs[0].split(b"\n")[:4] == TARGET.split(b"\n")[:4]
 
 
 def test_n_best_and_scores(translate):
     done = translate("--beam_size=4", "--n_best=3", "--scores", stdin=SOURCE)
     assert (done.status, done.stderr) == (0, "")
     fields = [line.split("\t") for line in done.lines]
-    # An empty line has one translation, which is certain.
+    # An empty line has one translation, with log probability 0.
     assert [row[0] for row in fields] == list("11123334555")
     assert fields[3] == ["2", "0.000000", "0.000000", ""]
     first = [row for row in fields if row[0] == "1"]
     assert first[0][3] == "c b a"
-    # Other subwords may spell the same text; then the scores differ.
+    # The same text can have several sequences of subwords, with different scores.
     assert len(set(map(tuple, first))) == 3
     scores = [float(row[1]) for row in first]
     assert scores == sorted(scores, reverse=True)
-    # Wu et al. 2016, equation 14, at 4 tokens: three letters and the end.
+    # Wu et al. 2016, equation 14, with 4 tokens: three letters and EOS.
     assert scores[0] == pytest.approx(float(first[0][2]) / 1.5**0.6, abs=2e-6)
 
 
@@ -94,7 +93,7 @@ def test_scores_alone(translate):
     assert (float(score) < 0, text) == (True, "c b a")
 
 
-def test_a_line_over_the_limit_is_cut_and_the_user_told(translate):
+def test_a_line_over_the_limit_is_cut_with_a_warning(translate):
     line = b"a b c d e " * 110
     done = translate("--beam_size=1", stdin=b"a b c\n" + line + b"\nd e f\n")
     assert done.stderr == ("warning: line 2 is too long; its end was not translated\n")
@@ -113,7 +112,7 @@ REFUSED = (
 )
 
 
-def test_what_cannot_be_is_refused(translate_short):
+def test_bad_flags_are_refused(translate_short):
     for arguments, message in REFUSED:
         done = translate_short(*arguments, stdin=b"a b c\n")
         assert (done.status, done.output) == (2, b""), (arguments, done.stderr)
@@ -132,7 +131,7 @@ def test_a_folder_that_is_no_run_is_refused(tmp_path):
     [b"no gzip at all", gzip.compress(SOURCE * 99)[:-9]],
     ids=["no gzip", "its end is missing"],
 )
-def test_a_damaged_gzip_file_is_refused_and_nothing_half_written(
+def test_a_damaged_gzip_file_is_refused_and_nothing_is_written(
     translate_short, tmp_path, damage
 ):
     path, output = tmp_path / "in.gz", tmp_path / "out.txt"

@@ -1,4 +1,4 @@
-"""The visualize program: from a run, an export, a file, and what it refuses."""
+"""The visualize program: pictures from a run or an export, and refused flags."""
 
 import json
 import re
@@ -10,15 +10,15 @@ from tests.system.in_process import run_program
 
 @pytest.fixture
 def visualize(own_run):
-    return visualize_of(own_run)
+    return make_visualize(own_run)
 
 
 @pytest.fixture
 def visualize_short(own_short_run):
-    return visualize_of(own_short_run)
+    return make_visualize(own_short_run)
 
 
-def visualize_of(run):
+def make_visualize(run):
     flags = (f"--model_dir={run.path}", "--beam_size=1")
     return lambda *arguments: run_program("visualize", *flags, *arguments)
 
@@ -54,10 +54,10 @@ def test_a_given_translation_and_chosen_maps(visualize_short, tmp_path):
 
 
 def test_an_export_shows_the_same_page(visualize, own_run, tmp_path):
-    asked = ("--sentence=e f g h", "--what=page")
-    assert visualize(*asked).status == 0
+    flags = ("--sentence=e f g h", "--what=page")
+    assert visualize(*flags).status == 0
     exported = run_program(
-        "visualize", f"--export_dir={own_run.path / 'export'}", *asked,
+        "visualize", f"--export_dir={own_run.path / 'export'}", *flags,
         f"--output={tmp_path}",
     )  # fmt: skip
     assert exported.status == 0
@@ -68,22 +68,22 @@ def test_an_export_shows_the_same_page(visualize, own_run, tmp_path):
         for kind in one["kinds"]:
             sentences = [each["sentences"][0][unit][kind] for each in (one, other)]
             assert sentences[0]["queries"] == sentences[1]["queries"]
-            # In thousandths; float32 may round the last one either way.
+            # In thousandths; the last digit may be rounded either way.
             weights = [each["weights"] for each in sentences]
             assert max(abs(a - b) for a, b in zip(*weights, strict=True)) <= 1
 
 
-def test_the_dev_set_is_summed_up(visualize, own_run):
+def test_the_dev_set_is_summarized(visualize, own_run):
     done = visualize("--sentences=40")
     assert done.status == 0
     folder = own_run.path / "pictures"
     assert done.lines == [str(folder / f"heads.{end}") for end in ("tsv", "md", "svg")]
     assert "run, averaged/step-500, 40 sentences" in (folder / "heads.md").read_text()
-    # One layer of four heads, of three kinds.
+    # One layer of four heads, with three kinds of attention.
     assert len((folder / "heads.tsv").read_text().splitlines()) == 1 + 12
 
 
-def test_a_file_is_summed_up_with_and_without_translations(
+def test_a_file_is_summarized_with_and_without_translations(
     visualize, own_run, tmp_path
 ):
     source, target = tmp_path / "in", tmp_path / "out"
@@ -118,7 +118,7 @@ REFUSED = (
 )
 
 
-def test_what_cannot_be_is_refused(visualize_short, own_short_run):
+def test_bad_flags_are_refused(visualize_short, own_short_run):
     pictures = own_short_run.path / "pictures"
     for arguments, message in REFUSED:
         done = visualize_short(*arguments)
@@ -128,7 +128,7 @@ def test_what_cannot_be_is_refused(visualize_short, own_short_run):
         assert not list(pictures.glob("*.svg")), arguments
 
 
-def test_what_the_model_or_the_sentence_has_not_is_refused(visualize, own_run):
+def test_a_missing_layer_head_or_word_is_refused(visualize, own_run):
     for flag, message in (
         ("--layer=0", "There is no layer 0: the model has 1"),
         ("--heads=5", "There is no head 5: a layer has 4"),
@@ -160,7 +160,7 @@ def test_unequal_files_are_refused(visualize_short, tmp_path):
     assert f"{source} has 2 lines, but {target} has 1" in done.stderr
 
 
-def test_what_is_too_long_is_said(visualize, tmp_path):
+def test_a_sentence_that_is_too_long_gives_a_warning(visualize, tmp_path):
     done = visualize(
         f"--sentence={'a ' * 600}",
         "--translation=a",

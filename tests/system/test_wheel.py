@@ -1,4 +1,4 @@
-"""The wheel in an environment of its own: what a user has without a checkout."""
+"""The wheel in a fresh environment, as users install it, without a checkout."""
 
 import os
 import shutil
@@ -17,15 +17,15 @@ BUILT_FROM = ("LICENSE", "README.md", "pyproject.toml", "configs", "data", "t2t_
 
 @pytest.fixture(scope="module")
 def environment(tmp_path_factory):
-    """The folder of a fresh virtual environment that has the wheel.
+    """The folder of a fresh virtual environment with the wheel.
 
-    Other packages are those of the environment that runs the tests: to install
-    TensorFlow again takes minutes. They come by a .pth file, which adds them behind
-    the environment's own, and the .pth files among them, of editable installs, are not
-    read: the project itself can come from the wheel alone.
+    Other packages come from the test environment, because installing TensorFlow takes
+    minutes. A .pth file adds them after the new environment's own packages. Python does
+    not read the .pth files of editable installs among them, so the project can only
+    come from the wheel.
     """
     folder = tmp_path_factory.mktemp("wheel")
-    # A copy, so that what is built leaves nothing in the checkout, nor takes from it.
+    # A copy, so that the build neither changes the checkout nor uses old build files.
     ignored = shutil.ignore_patterns("__pycache__", "build", "*.egg-info")
     for name in BUILT_FROM:
         if (REPOSITORY / name).is_dir():
@@ -50,7 +50,7 @@ def environment(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def run(environment, tmp_path_factory):
-    """Runs a script of the environment, with nothing of the checkout in sight."""
+    """Runs a script of the environment, in a folder without the checkout."""
     home, here = (tmp_path_factory.mktemp(name) for name in ("home", "here"))
 
     def run(name, *arguments, stdin=""):
@@ -68,7 +68,7 @@ def run(environment, tmp_path_factory):
 
 
 @pytest.mark.slow
-def test_the_project_comes_from_the_wheel_alone(run, environment):
+def test_the_project_comes_only_from_the_wheel(run, environment):
     code = "import t2t_keras, keras; print(t2t_keras.__file__)"
     done = run("python", "-c", code)
     assert done.returncode == 0, done.stderr
@@ -100,8 +100,8 @@ def test_a_run_from_the_wheel_is_trained_exported_and_translates(run, environmen
     exported = run("t2t-export", "--model_dir=runs/tiny", "--format=ids")
     assert exported.returncode == 0, exported.stderr
     assert (run.here / "runs/tiny/export_ids/1/saved_model.pb").is_file()
-    shown = run("t2t-train", "--flagfile=configs/tinny.flags", "--model_dir=runs/x")
-    assert shown.returncode == 2
-    for place in (run.here / "configs", environment / "lib"):
-        assert str(place) in shown.stderr
-    assert "configs/tiny.flags" in shown.stderr
+    refused = run("t2t-train", "--flagfile=configs/tinny.flags", "--model_dir=runs/x")
+    assert refused.returncode == 2
+    for folder in (run.here / "configs", environment / "lib"):
+        assert str(folder) in refused.stderr
+    assert "configs/tiny.flags" in refused.stderr

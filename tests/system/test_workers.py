@@ -1,4 +1,4 @@
-"""Two processes on loopback train one model: together, or not at all."""
+"""Multi-worker training with two processes on one host, and failures of a worker."""
 
 import dataclasses
 import json
@@ -15,11 +15,11 @@ import pytest
 from t2t_keras.runs import workers
 from t2t_keras.runs.model_dir import ModelDir
 from t2t_keras.training.checkpoints import read_weights, steps_in
-from tests.system import nursery
-from tests.system.reverse_task import reversed_pairs, written
+from tests.system import forked_programs
+from tests.system.reverse_task import reversed_pairs, write_split
 
-# Steps that are small beside the rounding of float32: Adam makes much of the
-# difference between two gradients that are next to nothing.
+# The learning rate is small, because Adam amplifies rounding differences between
+# gradients near zero.
 SETTINGS = (
     "--source_language=letters",
     "--target_language=reversed",
@@ -42,7 +42,7 @@ SETTINGS = (
 )
 
 
-# A machine of one core has taken 400 seconds for one of them.
+# One of these tests took 400 seconds on a machine with one core.
 TIMEOUT = pytest.mark.timeout(1500)
 
 
@@ -51,7 +51,7 @@ def corpus(tmp_path_factory) -> tuple[str, ...]:
     folder = tmp_path_factory.mktemp("text")
     pairs = reversed_pairs(200, seed=5)
     for split, part in (("train", pairs[:150]), ("dev", pairs[150:])):
-        written(folder, split, part)
+        write_split(folder, split, part)
     return tuple(
         f"--{split}_{side}={folder / f'{split}.{side}'}"
         for split in ("train", "dev")
@@ -61,13 +61,13 @@ def corpus(tmp_path_factory) -> tuple[str, ...]:
 
 @dataclasses.dataclass(frozen=True)
 class Trainer:
-    """The train program in a process of its own."""
+    """Process of the train program."""
 
     process: BaseProcess
     log: Path
 
-    def ended(self, seconds: float) -> tuple[int | None, str]:
-        """Waits for its end; returns the status and the last line of its own."""
+    def wait(self, seconds: float) -> tuple[int | None, str]:
+        """Waits for the process; returns its status and its last own line."""
         self.process.join(seconds)
         lines = self.log.read_text().splitlines()
         own = [line for line in lines if line[:5] not in NATIVE]
@@ -76,61 +76,63 @@ class Trainer:
 
 @pytest.fixture
 def start(tmp_path_factory) -> Iterator[Callable[..., Trainer]]:
-    """Starts trainers with variables and flags; none of them outlives the test."""
-    folder, started = tmp_path_factory.mktemp("logs"), []
+    """Starts trainers with environment variables and flags; ends them with the test."""
+    folder, processes = tmp_path_factory.mktemp("logs"), []
 
     def start(variables: Mapping[str, str], model_dir: Path, *flags: str) -> Trainer:
-        log = folder / f"{len(started)}.log"
+        log = folder / f"{len(processes)}.log"
         flags = (f"--model_dir={model_dir}", *SETTINGS, *flags)
-        process = nursery.start(flags, log, environment=variables)
-        started.append(process)
+        process = forked_programs.start(flags, log, environment=variables)
+        processes.append(process)
         return Trainer(process, log)
 
     yield start
-    for process in started:
+    for process in processes:
         process.kill()
         process.join()
 
 
 def as_worker(index: int, ports: Sequence[int]) -> dict[str, str]:
-    """Returns what tells a trainer that it is one of the workers at some ports."""
+    """Returns TF_CONFIG of a worker; each worker listens at one of the ports."""
     addresses = [f"localhost:{port}" for port in ports]
     task = {"type": "worker", "index": index}
     cluster = {"cluster": {"worker": addresses}, "task": task}
     return {"TF_CONFIG": json.dumps(cluster)}
 
 
-def two_workers(
+def start_two_workers(
     start: Callable[..., Trainer], model_dir: Path, *flags: str
 ) -> list[Trainer]:
     ports = workers.free_ports(2)
     return [start(as_worker(each, ports), model_dir, *flags) for each in range(2)]
 
 
-def ended(trainers: list[Trainer]) -> list[tuple[int | None, str]]:
-    """Waits for all; returns status and last line of each."""
-    return [trainer.ended(400) for trainer in trainers]
+def wait_for_all(trainers: list[Trainer]) -> list[tuple[int | None, str]]:
+    """Waits for all trainers; returns status and last line of each."""
+    return [trainer.wait(400) for trainer in trainers]
 
 
-# How lines of TensorFlow's native code begin, which speaks up when a peer is gone.
+# First characters of TensorFlow's native log lines, for example about a lost peer.
 NATIVE = frozenset({"I0000", "W0000", "E0000", "[even"})
 
 
 def wait_for_step(model_dir: Path, step: int, trainers: list[Trainer]) -> None:
     deadline = time.monotonic() + 400
-    while not any(there >= step for there in steps_in(model_dir / "checkpoints")):
+    while not any(saved >= step for saved in steps_in(model_dir / "checkpoints")):
         for trainer in trainers:
             assert trainer.process.is_alive(), trainer.log.read_text()
             assert time.monotonic() < deadline, trainer.log.read_text()
         time.sleep(0.05)
 
 
-def weights_at(model_dir: Path, step: int) -> dict[str, np.ndarray]:
+def read_weights_at(model_dir: Path, step: int) -> dict[str, np.ndarray]:
     return read_weights(model_dir / f"checkpoints/step-{step}")
 
 
-def metrics_of(place: ModelDir) -> list[dict[str, float]]:
-    return [json.loads(line) for line in place.metrics_file.read_text().splitlines()]
+def read_metrics(model_dir: ModelDir) -> list[dict[str, float]]:
+    return [
+        json.loads(line) for line in model_dir.metrics_file.read_text().splitlines()
+    ]
 
 
 @pytest.mark.slow
@@ -138,35 +140,35 @@ def metrics_of(place: ModelDir) -> list[dict[str, float]]:
 def test_two_workers_make_the_updates_of_one_device(
     start, programs, corpus, tmp_path
 ) -> None:
-    """Of two devices each; and a run goes on with another number of them."""
+    """With two devices each; then the run resumes on a single device."""
     alone, together = tmp_path / "alone", tmp_path / "together"
     flags = (*SETTINGS, *corpus, "--eval_steps=5", "--noexport_at_end")
     # Batches of several shapes, and translations of the dev set.
     flags = (*flags, "--max_shapes=3", "--dev_bleu_sentences=4")
     to_ten = (*flags, "--train_steps=10", "--strategy=one")
-    status, line = start({}, alone, *to_ten).ended(400)
+    status, line = start({}, alone, *to_ten).wait(400)
     assert status == 0, line
     both = (*flags, "--train_steps=5", "--cpu_devices=2", f"--model_dir={together}")
     process = programs.start("rehearse", "--num_workers=2", *both, env=os.environ)
-    assert process.wait(800) == 0, process.said()
-    # Updates of some 1e-4: what two devices disagree on is far below them.
-    first, other = weights_at(alone, 5), weights_at(together, 5)
-    moved = weights_at(alone, 10)
+    assert process.wait(800) == 0, process.read_output()
+    # Updates are about 1e-4; rounding differences are far smaller.
+    first, other = read_weights_at(alone, 5), read_weights_at(together, 5)
+    moved = read_weights_at(alone, 10)
     for name, weight in first.items():
         np.testing.assert_allclose(other[name], weight, atol=1e-6, rtol=0)
     assert max(np.abs(moved[name] - first[name]).max() for name in first) > 1e-5
-    # The chief alone writes, and finishes.
-    place = ModelDir(together)
-    assert [path.name for path in place.averaged.iterdir()] == ["step-5"]
-    (line,) = metrics_of(place)
-    assert line["step"] == 5 == metrics_of(ModelDir(alone))[0]["step"]
-    # It has half of the rows, and says what all of them were, and the few that were
-    # added to share them evenly: more padding, and as much more to compute.
-    expected = metrics_of(ModelDir(alone))[0]
+    # Only the chief writes files and finishes the run.
+    model_dir = ModelDir(together)
+    assert [path.name for path in model_dir.averaged.iterdir()] == ["step-5"]
+    (line,) = read_metrics(model_dir)
+    assert line["step"] == 5 == read_metrics(ModelDir(alone))[0]["step"]
+    # It computes half of the rows but logs the totals. These include padding rows,
+    # added for equal shards, which raise the padding share and the FLOPs alike.
+    expected = read_metrics(ModelDir(alone))[0]
     real, expected_real = (1 - each["padding_share"] for each in (line, expected))
     assert 1 < expected_real / real < 1.25
-    more = line["flops_per_step"] / expected["flops_per_step"]
-    assert more == pytest.approx(expected_real / real, rel=0.02)
+    flops_ratio = line["flops_per_step"] / expected["flops_per_step"]
+    assert flops_ratio == pytest.approx(expected_real / real, rel=0.02)
     tokens, expected_tokens = (
         [
             each[f"{side}_tokens_per_second"] * each["step_seconds"]
@@ -176,9 +178,9 @@ def test_two_workers_make_the_updates_of_one_device(
     )
     assert tokens == pytest.approx(expected_tokens)
     assert line["dev_loss"] == pytest.approx(expected["dev_loss"], rel=1e-5)
-    status, line = start({}, together, *to_ten).ended(400)
+    status, line = start({}, together, *to_ten).wait(400)
     assert status == 0, line
-    for name, weight in weights_at(together, 10).items():
+    for name, weight in read_weights_at(together, 10).items():
         np.testing.assert_allclose(weight, moved[name], atol=2e-6, rtol=0)
 
 
@@ -187,23 +189,23 @@ def test_two_workers_make_the_updates_of_one_device(
 def test_a_worker_that_dies_stops_the_others_and_a_signal_stops_all(
     start, corpus, tmp_path
 ) -> None:
-    place = tmp_path / "run"
-    workers = two_workers(start, place, *corpus, "--train_steps=1000000")
-    wait_for_step(place, 10, workers)
+    model_dir = tmp_path / "run"
+    workers = start_two_workers(start, model_dir, *corpus, "--train_steps=1000000")
+    wait_for_step(model_dir, 10, workers)
     workers[1].process.kill()
     began = time.monotonic()
-    (status, line), (killed, _) = ended(workers)
+    (status, line), (killed, _) = wait_for_all(workers)
     assert (status, killed) == (2, -signal.SIGKILL), line
     assert line.startswith("error: Another worker stopped or can no longer be reached")
     assert time.monotonic() - began < 100  # docs/training.md promises it
-    kept = max(steps_in(place / "checkpoints"))
-    # Both go on from there; told to one of them, both stop at one step.
-    workers = two_workers(start, place, *corpus, "--train_steps=1000000")
-    wait_for_step(place, kept + 5, workers)
+    kept = max(steps_in(model_dir / "checkpoints"))
+    # Both resume from there. A signal to one of them stops both at the same step.
+    workers = start_two_workers(start, model_dir, *corpus, "--train_steps=1000000")
+    wait_for_step(model_dir, kept + 5, workers)
     workers[1].process.terminate()
-    results = ended(workers)
+    results = wait_for_all(workers)
     assert [status for status, _ in results] == [143, 143], results
-    last = max(steps_in(place / "checkpoints"))
+    last = max(steps_in(model_dir / "checkpoints"))
     for _, line in results:
         assert line == (
             f"stopped by SIGTERM; step {last:,} is saved. The same command resumes "
@@ -213,14 +215,16 @@ def test_a_worker_that_dies_stops_the_others_and_a_signal_stops_all(
 
 @pytest.mark.slow
 @TIMEOUT
-def test_of_what_went_wrong_each_keeps_its_own_part(start, corpus, tmp_path) -> None:
-    """Stacks are of each worker; the batch, all rows of it, is the first one's."""
-    place = ModelDir(tmp_path / "run")
+def test_diagnostics_of_workers(start, corpus, tmp_path) -> None:
+    """Each worker writes its stacks; the first worker saves the whole batch."""
+    model_dir = ModelDir(tmp_path / "run")
     # Weights of 1e27 after the first update: the products overflow.
     flags = (*corpus, "--learning_rate_scale=1e30", "--train_steps=300")
-    results = ended(two_workers(start, place.path, *flags, "--watchdog_minutes=0.002"))
+    results = wait_for_all(
+        start_two_workers(start, model_dir.path, *flags, "--watchdog_minutes=0.002")
+    )
     assert [status for status, _ in results] == [2, 2], results
-    (kept,) = place.nonfinite.iterdir()
+    (kept,) = model_dir.nonfinite.iterdir()
     step = kept.name.removeprefix("step-")
     for worker, where in enumerate((str(kept), "The first worker keeps its batch")):
         line = results[worker][1]
@@ -232,19 +236,19 @@ def test_of_what_went_wrong_each_keeps_its_own_part(start, corpus, tmp_path) -> 
         assert tokens == batch["decoder_loss_weights"].sum()
     assert tokens == statistics["token_count"]
     for worker in range(2):
-        stacks = place.stacks_file_for(worker).read_text()
+        stacks = model_dir.stacks_file_for(worker).read_text()
         assert "(most recent call first):" in stacks
-        assert place.stacks_file_for(worker).name in stacks
+        assert model_dir.stacks_file_for(worker).name in stacks
 
 
 @pytest.mark.slow
 @TIMEOUT
-def test_of_workers_that_slurm_starts_one_fails_after_the_last_step(
+def test_a_failure_of_a_slurm_worker_after_the_last_step(
     start, corpus, tmp_path
 ) -> None:
-    place = ModelDir(tmp_path / "run")
-    place.path.mkdir()
-    place.averaged.touch()  # where the chief needs a folder, to end the run with
+    model_dir = ModelDir(tmp_path / "run")
+    model_dir.path.mkdir()
+    model_dir.averaged.touch()  # the chief needs a folder here to finish the run
     variables = {
         "SLURM_JOB_ID": str(os.getpid()),
         "SLURM_STEP_NODELIST": "localhost",
@@ -252,31 +256,29 @@ def test_of_workers_that_slurm_starts_one_fails_after_the_last_step(
         "SLURM_STEP_NUM_TASKS": "2",
         "SLURMD_NODENAME": "localhost",
     }
-    (chief, why), (other, line) = ended(
+    (chief, error), (other, line) = wait_for_all(
         [
             start(
                 {**variables, "SLURM_PROCID": str(rank)},
-                place.path,
+                model_dir.path,
                 *corpus,
                 "--train_steps=5",
             )
             for rank in range(2)
         ]
     )
-    assert (chief, other) == (2, 2), (why, line)
-    assert why.startswith("error: ")
-    assert str(place.averaged) in why
+    assert (chief, other) == (2, 2), (error, line)
+    assert error.startswith("error: ")
+    assert str(model_dir.averaged) in error
     assert line.startswith("error: Another worker stopped or can no longer be reached")
-    assert steps_in(place.checkpoints) == [5]
+    assert steps_in(model_dir.checkpoints) == [5]
 
 
 @pytest.mark.slow
 @TIMEOUT
-def test_workers_that_would_not_do_the_same_are_refused(
-    start, corpus, tmp_path
-) -> None:
+def test_workers_with_different_settings_are_refused(start, corpus, tmp_path) -> None:
     ports = workers.free_ports(2)
-    results = ended(
+    results = wait_for_all(
         [
             start(
                 as_worker(each, ports),

@@ -13,7 +13,7 @@ from t2t_keras.serving.client.calls import ModelSpec, PredictionCalls
 from t2t_keras.serving.client.errors import ServerError
 from t2t_keras.serving.client.retries import RetryPolicy
 from t2t_keras.serving.client.tensors import string_tensor
-from tests.serving.made_up_server import RefusalError, serving, shout, texts_of
+from tests.serving.fake_server import RefusalError, read_texts, serve, shout
 
 Code = grpc.StatusCode
 QUICK = RetryPolicy(retries=3, first_wait_seconds=0.01)
@@ -50,7 +50,7 @@ def failing(*codes):
 
 
 def test_an_answer_is_lists_by_name():
-    with serving(shout) as (server, service):
+    with serve(shout) as (server, service):
         found = asked(calls_to(server), "ab", "c" * 24)
     assert found == {
         "translation": [b"AB", b"C" * 20],
@@ -58,7 +58,7 @@ def test_an_answer_is_lists_by_name():
         "truncated": [False, True],
     }
     (request,) = service.requests
-    assert texts_of(request) == [b"ab", b"c" * 24]
+    assert read_texts(request) == [b"ab", b"c" * 24]
     assert request.model_spec.name == "translate"
     assert request.model_spec.signature_name == "serving_default"
     # The newest version, which is what naming none means.
@@ -75,7 +75,7 @@ def test_an_answer_is_lists_by_name():
     ],
 )
 def test_the_model_is_the_one_named(model, choice, text):
-    with serving(shout) as (server, service):
+    with serve(shout) as (server, service):
         asked(calls_to(server, model), "a")
     (request,) = service.requests
     spec = request.model_spec
@@ -87,13 +87,13 @@ def test_the_model_is_the_one_named(model, choice, text):
 
 @pytest.mark.parametrize("code", [Code.UNAVAILABLE, Code.RESOURCE_EXHAUSTED])
 def test_a_server_without_time_is_asked_again(code):
-    with serving(failing(code, code)) as (server, service):
+    with serve(failing(code, code)) as (server, service):
         assert asked(calls_to(server), "a")["translation"] == [b"A"]
     assert len(service.requests) == 3
 
 
 def test_and_not_for_ever():
-    with serving(failing(*[Code.UNAVAILABLE] * 9)) as (server, service):
+    with serve(failing(*[Code.UNAVAILABLE] * 9)) as (server, service):
         with pytest.raises(ServerError, match="tries: 4") as raised:
             asked(calls_to(server), "a")
     assert raised.value.code is Code.UNAVAILABLE
@@ -105,7 +105,7 @@ def test_and_not_for_ever():
     [Code.INVALID_ARGUMENT, Code.NOT_FOUND, Code.INTERNAL, Code.FAILED_PRECONDITION],
 )
 def test_what_would_not_help_is_not_repeated(code):
-    with serving(failing(code)) as (server, service):
+    with serve(failing(code)) as (server, service):
         with pytest.raises(ServerError, match="as the test wants it") as raised:
             asked(calls_to(server), "a")
     assert raised.value.code is code
@@ -119,7 +119,7 @@ def test_a_slow_server_is_left_when_time_is_over():
         ended.wait(60)
         return shout(request)
 
-    with serving(sleep) as (server, service):
+    with serve(sleep) as (server, service):
         started = time.monotonic()
         with pytest.raises(ServerError, match=r"timeout_seconds=1[)]") as raised:
             asked(calls_to(server, timeout_seconds=1.0), "a")
@@ -132,7 +132,7 @@ def test_a_slow_server_is_left_when_time_is_over():
 
 def test_retries_end_with_the_time_too():
     patient = RetryPolicy(10**9, first_wait_seconds=0.02, longest_wait_seconds=0.02)
-    with serving(failing(*[Code.UNAVAILABLE] * 10**5)) as (server, service):
+    with serve(failing(*[Code.UNAVAILABLE] * 10**5)) as (server, service):
         started = time.monotonic()
         with pytest.raises(ServerError) as raised:
             asked(calls_to(server, timeout_seconds=1.0, retry=patient), "a")
@@ -142,7 +142,7 @@ def test_retries_end_with_the_time_too():
 
 
 def test_nobody_there():
-    with serving(shout) as (server, _):
+    with serve(shout) as (server, _):
         pass
     with pytest.raises(ServerError, match=f"No answer from {server}.*is this its port"):
         asked(calls_to(server), "a")
@@ -150,7 +150,7 @@ def test_nobody_there():
 
 def test_a_server_that_comes_later_is_found():
     """A channel by itself would look again after seconds only."""
-    with serving(shout) as (server, _):
+    with serve(shout) as (server, _):
         pass
     many = RetryPolicy(200, first_wait_seconds=0.1, longest_wait_seconds=0.1)
     calls = calls_to(server, retry=many)
@@ -159,13 +159,13 @@ def test_a_server_that_comes_later_is_found():
     waiting.start()
     time.sleep(0.3)
     assert found == []
-    with serving(shout, address=server):
+    with serve(shout, address=server):
         waiting.join(60)
     assert found[0]["translation"] == [b"A"]
 
 
 def test_a_closed_client_does_not_ask():
-    with serving(shout) as (server, service):
+    with serve(shout) as (server, service):
         calls = calls_to(server)
         calls.close()
         calls.close()
@@ -175,7 +175,7 @@ def test_a_closed_client_does_not_ask():
 
 
 def test_closing_ends_a_call_that_waits_to_be_repeated():
-    with serving(failing(*[Code.UNAVAILABLE] * 99)) as (server, service):
+    with serve(failing(*[Code.UNAVAILABLE] * 99)) as (server, service):
         slow = RetryPolicy(99, first_wait_seconds=1e6, longest_wait_seconds=1e6)
         calls = calls_to(server, retry=slow, timeout_seconds=1e9)
         failed = []
@@ -199,7 +199,7 @@ def test_closing_ends_a_call_that_waits_to_be_repeated():
 @pytest.mark.parametrize("limit", [900, 2**20])
 def test_messages_have_a_limit(limit):
     texts = ["x" * 18] * 50
-    with serving(shout) as (server, service):
+    with serve(shout) as (server, service):
         calls = calls_to(server, max_message_bytes=limit)
         if limit > 2000:
             assert len(asked(calls, *texts)["score"]) == 50
@@ -213,14 +213,14 @@ def test_an_answer_over_the_limit_is_not_asked_for_again():
     def verbose(request):
         return {"translation": np.array([b"x" * 5_000], object)}
 
-    with serving(verbose) as (server, service):
+    with serve(verbose) as (server, service):
         with pytest.raises(ServerError, match="or allow more with max_message_bytes"):
             asked(calls_to(server, max_message_bytes=900), "a")
     assert len(service.requests) == 1
 
 
 def test_an_answer_of_another_kind_is_named():
-    with serving(lambda request: {"score": np.array([1.0])}) as (server, _):
+    with serve(lambda request: {"score": np.array([1.0])}) as (server, _):
         with pytest.raises(ServerError, match="cannot be read: a tensor of dtype DT_D"):
             asked(calls_to(server), "a")
 
@@ -265,7 +265,7 @@ def certificate(tmp_path_factory):
 
 def test_over_tls_the_server_must_be_the_one_trusted(certificate):
     secret = grpc.ssl_server_credentials([certificate])
-    with serving(shout, secret) as (server, _):
+    with serve(shout, secret) as (server, _):
         trusting = grpc.ssl_channel_credentials(certificate[1])
         found = asked(calls_to(server, credentials=trusting), "a")
         assert found["translation"] == [b"A"]

@@ -14,13 +14,13 @@ from t2t_keras.serving.client.translation_client import (
     TranslatedText,
     TranslationClient,
 )
-from tests.serving.made_up_server import n_best_of, serving, shout, texts_of
+from tests.serving.fake_server import answer_nbest, read_texts, serve, shout
 
 
 @pytest.fixture
 def served():
     """A server of shouts, a client of it, and what was asked."""
-    with serving(shout) as (server, service), TranslationClient(server) as client:
+    with serve(shout) as (server, service), TranslationClient(server) as client:
         yield client, service
 
 
@@ -45,7 +45,7 @@ def test_an_export_of_before_is_understood():
         del found["truncated"]
         return found
 
-    with serving(older) as (server, _), TranslationClient(server) as client:
+    with serve(older) as (server, _), TranslationClient(server) as client:
         assert client.translate(["c" * 30]) == [TranslatedText("C" * 20, -3.75, False)]
 
 
@@ -53,7 +53,7 @@ def test_a_translation_that_is_no_utf8_is_still_text():
     def broken(request):
         return shout(request) | {"translation": np.array([b"a\xff"], object)}
 
-    with serving(broken) as (server, _), TranslationClient(server) as client:
+    with serve(broken) as (server, _), TranslationClient(server) as client:
         assert client.translate(["x"])[0].text == "a\ufffd"
 
 
@@ -109,7 +109,7 @@ def test_options_that_cannot_be_are_refused(options, message):
 
 
 def test_the_n_best_and_no_empty_slots():
-    with serving(n_best_of) as (server, service), TranslationClient(server) as client:
+    with serve(answer_nbest) as (server, service), TranslationClient(server) as client:
         found = client.translate_n_best(["a", "", "bcd"])
         two = client.translate_n_best(["a", "", "bcd"], 2)
         with pytest.raises(ServerError, match=r"gives 3 translations .* n_best=4"):
@@ -129,8 +129,8 @@ def test_the_n_best_and_no_empty_slots():
 
 def test_scores_of_given_translations():
     def score(request):
-        targets = texts_of(request, "target")
-        assert texts_of(request, "source") == [b"a", b"b"]
+        targets = read_texts(request, "target")
+        assert read_texts(request, "source") == [b"a", b"b"]
         return {
             "log_prob": np.array([-1.0, -7.0], np.float32),
             "score": np.array([-0.5, -3.0], np.float32),
@@ -142,7 +142,7 @@ def test_scores_of_given_translations():
             "truncated": np.array([False, True], bool),
         }
 
-    with serving(score) as (server, service), TranslationClient(server) as client:
+    with serve(score) as (server, service), TranslationClient(server) as client:
         found = client.score(["a", "b"], ["x", "ü"])
         with pytest.raises(ValueError, match="2 sources and 1 targets"):
             client.score(["a", "b"], ["x"])
@@ -157,7 +157,7 @@ def test_an_answer_that_breaks_the_contract_is_no_translation():
     def short(request):
         return {name: value[:1] for name, value in shout(request).items()}
 
-    with serving(short) as (server, _), TranslationClient(server) as client:
+    with serve(short) as (server, _), TranslationClient(server) as client:
         with pytest.raises(ServerError, match="gave 1 of 'translation' for 2 texts"):
             client.translate(["a", "b"])
 

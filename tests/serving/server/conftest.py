@@ -5,7 +5,7 @@ import shutil
 import pytest
 
 from t2t_keras.serving.server.session import ModelSession
-from tests.serving.server.made_up_model import save
+from tests.serving.server.fake_model import save
 
 
 @pytest.fixture(scope="session")

@@ -1,7 +1,7 @@
 """The contract of TensorFlow Serving: what is asked, and what the answer has to be.
 
 The messages were read in its sources, of version 2.20. What is asked of whole models
-and of their versions is in `contract_of_models`.
+and of their versions is in `model_contract`.
 """
 
 import re

@@ -1,6 +1,6 @@
 """The contract of TensorFlow Serving, row by row, against whatever claims to keep it.
 
-Each row of `contract` and of `contract_of_models`, and each test here, is asked of the
+Each row of `contract` and of `model_contract`, and each test here, is asked of the
 embedded server, and of `tensorflow_model_server` where one is on PATH. A row that the
 real server answers otherwise is a fault of the table, and then of the embedded server.
 """
@@ -16,7 +16,7 @@ import grpc
 import pytest
 
 from t2t_keras.runs.workers import free_ports
-from tests.serving.server import contract, contract_of_models
+from tests.serving.server import contract, model_contract
 from tests.serving.server.broken_versions import DAMAGES, with_a_broken_graph
 from tests.serving.server.calls import (
     answered_by,
@@ -28,12 +28,12 @@ from tests.serving.server.calls import (
     status,
 )
 from tests.serving.server.clients import Client, refusal, wait_until
-from tests.serving.server.contract_of_models import FOLDERS, POLICIES
+from tests.serving.server.model_contract import FOLDERS, POLICIES
 
 pytestmark = pytest.mark.slow
 
-REFUSALS = MappingProxyType(contract.REFUSALS | contract_of_models.REFUSALS)
-ANSWERS = MappingProxyType(contract.ANSWERS | contract_of_models.ANSWERS)
+REFUSALS = MappingProxyType(contract.REFUSALS | model_contract.REFUSALS)
+ANSWERS = MappingProxyType(contract.ANSWERS | model_contract.ANSWERS)
 AVAILABLE, END = 30, 50
 RETRY_SECONDS = 1.5
 REAL = "tensorflow_model_server"

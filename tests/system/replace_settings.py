@@ -1,8 +1,8 @@
-"""Settings with a few of them changed."""
+"""Replacement of settings within one section of an ExperimentConfig."""
 
 import dataclasses
 
 
-def changed(config, section, **values):
+def replace_settings(config, section, **values):
     part = dataclasses.replace(getattr(config, section), **values)
     return dataclasses.replace(config, **{section: part})

@@ -26,17 +26,17 @@ class RefusalError(Exception):
         self.code = code
 
 
-class MadeUpService(PredictionServiceServicer):
+class FakeService(PredictionServiceServicer):
     """Calls a function of the test, and keeps what it was asked.
 
     Attributes:
         requests: In the order in which they came.
-        most_at_a_time: How many were being answered at once.
+        max_concurrent: How many were being answered at once.
     """
 
     def __init__(self, answer: Answer):
         self.requests: list[predict_pb2.PredictRequest] = []
-        self.most_at_a_time = 0
+        self.max_concurrent = 0
         self._at_a_time = 0
         self._lock = threading.Lock()
         self._answer = answer
@@ -45,7 +45,7 @@ class MadeUpService(PredictionServiceServicer):
         with self._lock:
             self.requests.append(request)
             self._at_a_time += 1
-            self.most_at_a_time = max(self.most_at_a_time, self._at_a_time)
+            self.max_concurrent = max(self.max_concurrent, self._at_a_time)
         try:
             outputs = self._answer(request)
         except RefusalError as refusal:
@@ -60,13 +60,13 @@ class MadeUpService(PredictionServiceServicer):
 
 
 @contextlib.contextmanager
-def serving(
+def serve(
     answer: Answer,
     credentials: grpc.ServerCredentials | None = None,
     address: str = "localhost:0",
-) -> Iterator[tuple[str, MadeUpService]]:
+) -> Iterator[tuple[str, FakeService]]:
     """Yields the address of a server, and what it was asked."""
-    service = MadeUpService(answer)
+    service = FakeService(answer)
     executor = ThreadPoolExecutor(16)
     options = [("grpc.so_reuseport", 0), ("grpc.max_receive_message_length", -1)]
     server = grpc.server(executor, options=options)
@@ -83,14 +83,14 @@ def serving(
         executor.shutdown()
 
 
-def texts_of(request: predict_pb2.PredictRequest, name: str = "text") -> list[bytes]:
+def read_texts(request: predict_pb2.PredictRequest, name: str = "text") -> list[bytes]:
     """Returns the texts that a request holds, by TensorFlow's own reader."""
     return tf.make_ndarray(request.inputs[name]).tolist()
 
 
 def shout(request: predict_pb2.PredictRequest) -> Mapping[str, Any]:
     """Translates into capitals, scored by length; a text above 20 bytes is cut."""
-    texts = texts_of(request)
+    texts = read_texts(request)
     return {
         "translation": np.array([text[:20].upper() for text in texts], object),
         "score": np.array([-len(text) / 8 for text in texts], np.float32),
@@ -98,9 +98,9 @@ def shout(request: predict_pb2.PredictRequest) -> Mapping[str, Any]:
     }
 
 
-def n_best_of(request: predict_pb2.PredictRequest) -> Mapping[str, Any]:
+def answer_nbest(request: predict_pb2.PredictRequest) -> Mapping[str, Any]:
     """Three slots: a text has as many translations as it has bytes, at most 3."""
-    texts = texts_of(request)
+    texts = read_texts(request)
     lengths = [[2 if i < len(text) else 0 for i in range(3)] for text in texts]
     found = [
         [text.upper() + str(i).encode() if i < len(text) else b"" for i in range(3)]

@@ -1,8 +1,8 @@
-"""Processes that can be started by the dozen, each to be killed.
+"""Programs started from a fork server, which saves importing TensorFlow each time.
 
-Most of a start is importing TensorFlow. A server imports it once and forks before
-anything of it has run, so every process here is a process of its own: with its own
-TensorFlow runtime, its own files, and SIGKILL ends it like any other.
+The fork server imports TensorFlow once and forks before any of it has run. So each
+process has its own TensorFlow runtime and its own files, and SIGKILL ends it like any
+other. Tests can start and kill dozens of them.
 """
 
 import multiprocessing
@@ -18,7 +18,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
-# Where a process may kill itself in the middle of a checkpoint.
+# Points while a checkpoint is saved at which a process can kill itself.
 POINTS = (
     "while the weights are written",
     "before the state is written",
@@ -40,13 +40,13 @@ def start(
 
     Args:
         arguments: The flags.
-        log: Added to.
-        point: Where it kills itself, one of `POINTS`; None for nowhere.
-        times: At which time that it comes there.
-        file_limit: Bytes that a file may have, as if the disk were full after
-            them; None for no limit.
-        program: Which one.
-        environment: Variables besides those of this process.
+        log: File that the output is appended to.
+        point: Where the process kills itself, one of `POINTS`; None for nowhere.
+        times: Number of times that it reaches this point, the last one included.
+        file_limit: Maximum bytes of a file, to simulate a full disk; None for no
+            limit.
+        program: Name of the program.
+        environment: Variables in addition to those of this process.
     """
     context = multiprocessing.get_context("forkserver")
     modules = ["tensorflow", "tensorflow_text", "t2t_keras.runs.finish"]
@@ -97,7 +97,7 @@ def _arm(point: str, times: int) -> None:
 
     def deadly(*arguments: Any, **settings: Any) -> Any:
         nonlocal left
-        # Of the renames and deletions, those of checkpoints count.
+        # Only renames and deletions of checkpoints count.
         checkpoint = _is_checkpoint(name, arguments)
         left -= checkpoint
         if checkpoint and left == 0:
@@ -124,6 +124,6 @@ def _write_half(_: object, prefix: str) -> None:
 
 
 def _delete_half(path: Path, **_: object) -> None:
-    # What another kill has left may be empty.
+    # A folder left by another kill may be empty.
     for file in sorted(Path(path).iterdir())[:1]:
         file.unlink()

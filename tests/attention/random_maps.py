@@ -42,7 +42,7 @@ def softmax(rng: np.random.Generator, *shape: int, causal: bool = False) -> np.n
     return (exponents / exponents.sum(-1, keepdims=True)).astype("float32")
 
 
-def made_up(
+def random_maps(
     source: tuple[str, ...] = SOURCE,
     target: tuple[str, ...] = TARGET,
     seed: int = 5,
