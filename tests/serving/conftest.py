@@ -1,4 +1,4 @@
-"""A made-up translator, exported once."""
+"""Toy translator, exported once per session."""
 
 import pytest
 
@@ -31,12 +31,12 @@ def module(weight, vocabulary):
 
 @pytest.fixture(scope="session")
 def exported(module, tmp_path_factory):
-    """The directory of a version, which no test may change."""
+    """The directory of a version, which tests must not change."""
     return save_version(module, tmp_path_factory.mktemp("export") / "base")
 
 
 @pytest.fixture(scope="session")
 def served(exported):
-    """The version in a session, as a server has it."""
+    """The version in a session, as in a server."""
     with open_session(exported) as session:
         yield session

@@ -1,4 +1,4 @@
-"""A gRPC server in this process that answers as a test tells it to."""
+"""Fake gRPC server in this process, whose answers come from a function of the test."""
 
 import contextlib
 import threading
@@ -19,7 +19,7 @@ Answer = Callable[[predict_pb2.PredictRequest], Mapping[str, Any]]
 
 
 class RefusalError(Exception):
-    """What an answering function raises to give a status."""
+    """Error that an answering function raises to return a status."""
 
     def __init__(self, code: grpc.StatusCode, details: str = "as the test wants it"):
         super().__init__(details)
@@ -27,32 +27,32 @@ class RefusalError(Exception):
 
 
 class FakeService(PredictionServiceServicer):
-    """Calls a function of the test, and keeps what it was asked.
+    """PredictionService that calls a function of the test and keeps the requests.
 
     Attributes:
-        requests: In the order in which they came.
-        max_concurrent: How many were being answered at once.
+        requests: Requests in order of arrival.
+        max_concurrent: Maximum number of requests answered at the same time.
     """
 
     def __init__(self, answer: Answer):
         self.requests: list[predict_pb2.PredictRequest] = []
         self.max_concurrent = 0
-        self._at_a_time = 0
+        self._concurrent = 0
         self._lock = threading.Lock()
         self._answer = answer
 
     def Predict(self, request, context):  # noqa: N802 - gRPC's name
         with self._lock:
             self.requests.append(request)
-            self._at_a_time += 1
-            self.max_concurrent = max(self.max_concurrent, self._at_a_time)
+            self._concurrent += 1
+            self.max_concurrent = max(self.max_concurrent, self._concurrent)
         try:
             outputs = self._answer(request)
         except RefusalError as refusal:
             context.abort(refusal.code, str(refusal))
         finally:
             with self._lock:
-                self._at_a_time -= 1
+                self._concurrent -= 1
         response = predict_pb2.PredictResponse()
         for name, value in outputs.items():
             response.outputs[name].CopyFrom(tf.make_tensor_proto(value))
@@ -65,7 +65,7 @@ def serve(
     credentials: grpc.ServerCredentials | None = None,
     address: str = "localhost:0",
 ) -> Iterator[tuple[str, FakeService]]:
-    """Yields the address of a server, and what it was asked."""
+    """Yields the address of a server and its service, which keeps the requests."""
     service = FakeService(answer)
     executor = ThreadPoolExecutor(16)
     options = [("grpc.so_reuseport", 0), ("grpc.max_receive_message_length", -1)]
@@ -84,12 +84,12 @@ def serve(
 
 
 def read_texts(request: predict_pb2.PredictRequest, name: str = "text") -> list[bytes]:
-    """Returns the texts that a request holds, by TensorFlow's own reader."""
+    """Returns the texts of a request, converted by TensorFlow."""
     return tf.make_ndarray(request.inputs[name]).tolist()
 
 
 def shout(request: predict_pb2.PredictRequest) -> Mapping[str, Any]:
-    """Translates into capitals, scored by length; a text above 20 bytes is cut."""
+    """Translates to upper case and scores by length; cuts texts above 20 bytes."""
     texts = read_texts(request)
     return {
         "translation": np.array([text[:20].upper() for text in texts], object),
@@ -99,10 +99,10 @@ def shout(request: predict_pb2.PredictRequest) -> Mapping[str, Any]:
 
 
 def answer_nbest(request: predict_pb2.PredictRequest) -> Mapping[str, Any]:
-    """Three slots: a text has as many translations as it has bytes, at most 3."""
+    """Returns three slots per text; it has a translation for each byte, at most 3."""
     texts = read_texts(request)
     lengths = [[2 if i < len(text) else 0 for i in range(3)] for text in texts]
-    found = [
+    translations = [
         [text.upper() + str(i).encode() if i < len(text) else b"" for i in range(3)]
         for text in texts
     ]
@@ -110,7 +110,7 @@ def answer_nbest(request: predict_pb2.PredictRequest) -> Mapping[str, Any]:
         [-0.5 - i if i < len(text) else -np.inf for i in range(3)] for text in texts
     ]
     return {
-        "translations": np.array(found, object),
+        "translations": np.array(translations, object),
         "scores": np.array(scores, np.float32),
         "lengths": np.array(lengths, np.int32),
         "truncated": np.array([len(text) > 2 for text in texts], bool),

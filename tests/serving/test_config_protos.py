@@ -1,10 +1,10 @@
-"""Messages made here against what the real ones look like, in text."""
+"""Configuration messages of TensorFlow Serving, parsed from text format."""
 
 from google.protobuf import text_format
 
 from t2t_keras.serving import config_protos
 
-# As in TensorFlow Serving's guide to batching.
+# From TensorFlow Serving's batching guide.
 BATCHING = """
 max_batch_size { value: 32 }
 batch_timeout_micros { value: 2000 }
@@ -19,21 +19,21 @@ max_execution_batch_size { value: 16 }
 
 
 def test_batching_parameters_are_read():
-    found = text_format.Parse(BATCHING, config_protos.batching_parameters())
-    assert found.max_batch_size.value == 32
-    assert found.batch_timeout_micros.value == 2000
-    assert found.max_enqueued_batches.value == 100
-    assert found.num_batch_threads.value == 4
-    assert found.thread_pool_name.value == "pool"
-    assert list(found.allowed_batch_sizes) == [1, 8, 32]
-    assert found.pad_variable_length_inputs
-    assert found.enable_large_batch_splitting.value
-    assert found.max_execution_batch_size.value == 16
+    config = text_format.Parse(BATCHING, config_protos.batching_parameters())
+    assert config.max_batch_size.value == 32
+    assert config.batch_timeout_micros.value == 2000
+    assert config.max_enqueued_batches.value == 100
+    assert config.num_batch_threads.value == 4
+    assert config.thread_pool_name.value == "pool"
+    assert list(config.allowed_batch_sizes) == [1, 8, 32]
+    assert config.pad_variable_length_inputs
+    assert config.enable_large_batch_splitting.value
+    assert config.max_execution_batch_size.value == 16
     assert not config_protos.batching_parameters().HasField("max_batch_size")
 
 
 def test_keys_are_read():
     text = 'server_key: "k" server_cert: "c" custom_ca: "a" client_verify: true'
-    found = text_format.Parse(text, config_protos.ssl_config())
-    assert (found.server_key, found.server_cert) == ("k", "c")
-    assert (found.custom_ca, found.client_verify) == ("a", True)
+    config = text_format.Parse(text, config_protos.ssl_config())
+    assert (config.server_key, config.server_cert) == ("k", "c")
+    assert (config.custom_ca, config.client_verify) == ("a", True)

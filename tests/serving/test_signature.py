@@ -1,4 +1,4 @@
-"""The names that other people's programs hold us to."""
+"""Names of signatures, inputs and outputs, which clients rely on."""
 
 import ast
 import inspect
@@ -6,8 +6,8 @@ import inspect
 from t2t_keras.serving import signature
 
 
-def test_the_contract_is_what_clients_were_promised():
-    """To change a line here is to break every client there is."""
+def test_names_are_unchanged():
+    """A change in one of these lines breaks every client."""
     names = {name: value for name, value in vars(signature).items() if name.isupper()}
     assert names == {
         "TRANSLATE": "serving_default",
@@ -44,13 +44,13 @@ def test_the_contract_is_what_clients_were_promised():
     }
 
 
-def test_no_output_is_named_as_a_server_s_bytes():
-    """Over REST, a name that ends so is sent in base64."""
+def test_no_name_ends_in_bytes():
+    """Over REST, TensorFlow Serving encodes outputs with this suffix in base64."""
     names = [value for name, value in vars(signature).items() if name.isupper()]
     assert [name for name in names if name.endswith("_bytes")] == []
 
 
-def test_a_client_need_not_import_anything_else():
+def test_the_module_has_no_imports():
     tree = ast.parse(inspect.getsource(signature))
     imports = [n for n in ast.walk(tree) if isinstance(n, ast.Import | ast.ImportFrom)]
     assert imports == []

@@ -1,4 +1,4 @@
-"""A made-up model whose answers tell what it was asked."""
+"""Toy model whose answers depend on all its inputs and options in a simple way."""
 
 import tensorflow as tf
 
@@ -22,20 +22,20 @@ def toy_vocabulary() -> SubwordVocabulary:
 
 
 def toy_weight(vocabulary: SubwordVocabulary) -> tf.Variable:
-    """Returns the one variable: what each id counts."""
+    """Returns the model's only variable: the weight of each id."""
     return tf.Variable(tf.range(vocabulary.size, dtype=tf.float32), name="weight")
 
 
 def toy_model(weight: tf.Variable) -> ServedModel:
     """Returns a model that translates each sentence to itself.
 
-    The n-th translation has the source's tokens but the first n. Its score is the sum
-    of its ids, with a thousand for each live hypothesis and the penalty's strength
-    added where a request says either; no more tokens than asked for.
+    The n-th translation has the source's tokens without the first n. Its score is the
+    sum of the source's ids minus n. With options, 1000 * beam_size + alpha is added to
+    it, and the tokens are cut at max_length.
     """
 
     def search(source, settings, *, options=None, growing=True):
-        del growing  # its shapes stay as they are
+        del growing  # there is no cache
         is_token_BS = tf.cast(source != 0, tf.float32)
         sums_B = tf.reduce_sum(tf.gather(weight, source) * is_token_BS, axis=1)
         lengths_B = tf.cast(tf.reduce_sum(is_token_BS, axis=1), tf.int32)

@@ -1,1 +1,1 @@
-"""Tests of the client, against servers made up here."""
+"""Tests of the client, with fake servers."""

@@ -1,4 +1,4 @@
-"""An answer is believed when it is what its signature promises."""
+"""Checks of a server's answer: names, types and sizes of its outputs."""
 
 import pytest
 
@@ -10,20 +10,20 @@ def answer(**outputs):
     return Answer(outputs, 2, "nbest")
 
 
-def test_what_is_right_comes_through():
-    found = answer(score=[1.0, 2.0], lengths=[[1], [2]], truncated=[True, False])
-    assert found.column("score", float) == [1.0, 2.0]
-    assert found.rows("lengths", int, at_least=1) == [[1], [2]]
-    assert found.truncated() == [True, False]
+def test_a_correct_answer_is_returned():
+    correct = answer(score=[1.0, 2.0], lengths=[[1], [2]], truncated=[True, False])
+    assert correct.column("score", float) == [1.0, 2.0]
+    assert correct.rows("lengths", int, at_least=1) == [[1], [2]]
+    assert correct.truncated() == [True, False]
 
 
-def test_an_export_of_before_tells_of_nothing_cut():
+def test_an_older_export_without_truncated_counts_as_not_truncated():
     assert answer().truncated() == [False, False]
 
 
-def test_of_no_text_there_is_nothing():
-    found = Answer({"lengths": []}, 0, "nbest")
-    assert found.rows("lengths", int, at_least=9) == []
+def test_no_texts_have_no_rows():
+    empty = Answer({"lengths": []}, 0, "nbest")
+    assert empty.rows("lengths", int, at_least=9) == []
 
 
 @pytest.mark.parametrize(
@@ -38,7 +38,7 @@ def test_of_no_text_there_is_nothing():
         ({"score": [[1.0], [1.0]]}, "gave 'score' as list, where float is"),
     ],
 )
-def test_what_is_wrong_in_a_column_is_named(outputs, message):
+def test_errors_of_a_column(outputs, message):
     with pytest.raises(ServerError, match=message) as raised:
         answer(**outputs).column("score", float)
     assert raised.value.code is None
@@ -55,6 +55,6 @@ def test_what_is_wrong_in_a_column_is_named(outputs, message):
         ({"lengths": [[1], [2]]}, "gives 1 translations of each text. Received: n_bes"),
     ],
 )
-def test_what_is_wrong_in_rows_is_named(outputs, message):
+def test_errors_of_rows(outputs, message):
     with pytest.raises(ServerError, match=message):
         answer(**outputs).rows("lengths", int, at_least=2)

@@ -1,4 +1,4 @@
-"""Any number of items through calls that take a few."""
+"""Bulk calls: batches, concurrency, order of results, lazy reading, errors."""
 
 import itertools
 import random
@@ -14,13 +14,13 @@ def capitals(texts):
     return [text.upper() for text in texts]
 
 
-def batched(call, items, **settings):
+def run_batches(call, items, **settings):
     settings = {"batch_size": 3, "size": len} | settings
     return in_batches(call, items, **settings)
 
 
-def test_results_come_in_the_order_of_the_items():
-    """Though calls end in any order, and items of a chunk are sorted."""
+def test_results_are_in_the_order_of_the_items():
+    """Although calls end in any order, and the items of a chunk are sorted."""
 
     def slow(batch):
         time.sleep(random.random() / 500)
@@ -30,48 +30,48 @@ def test_results_come_in_the_order_of_the_items():
     for row in rows:
         count, concurrency, items_at_once = row
         texts = ["x" * random.randrange(9) + str(i) for i in range(count)]
-        found = batched(
+        results = run_batches(
             slow, iter(texts), concurrency=concurrency, items_at_once=items_at_once
         )
-        assert list(found) == capitals(texts), row
+        assert list(results) == capitals(texts), row
 
 
-def test_batches_are_of_like_size_the_largest_first():
+def test_items_are_batched_by_size_the_largest_first():
     seen = []
 
-    def note(batch):
+    def record(batch):
         seen.append([len(text) for text in batch])
         return batch
 
     texts = ["x" * n for n in (5, 1, 9, 2, 7, 3, 8)]
-    assert list(batched(note, texts, concurrency=1)) == texts
+    assert list(run_batches(record, texts, concurrency=1)) == texts
     assert seen == [[9, 8, 7], [5, 3, 2], [1]]
 
 
-def test_calls_run_at_once_and_no_more_than_allowed():
-    together = threading.Barrier(4)
-    running, most = itertools.count(1), []
+def test_calls_are_concurrent_up_to_the_limit():
+    barrier = threading.Barrier(4)
+    numbers, counts = itertools.count(1), []
     lock = threading.Lock()
-    at_a_time = 0
+    concurrent = 0
 
     def meet(batch):
-        nonlocal at_a_time
+        nonlocal concurrent
         with lock:
-            at_a_time += 1
-            most.append(at_a_time)
-        # Four must be here at once, or this raises.
-        together.wait(timeout=60)
+            concurrent += 1
+            counts.append(concurrent)
+        # Raises unless four calls are here at the same time.
+        barrier.wait(timeout=60)
         with lock:
-            at_a_time -= 1
+            concurrent -= 1
         return batch
 
-    texts = [str(next(running)) for _ in range(24)]
-    assert list(batched(meet, texts, concurrency=4)) == texts
-    assert max(most) == 4
+    texts = [str(next(numbers)) for _ in range(24)]
+    assert list(run_batches(meet, texts, concurrency=4)) == texts
+    assert max(counts) == 4
 
 
-@pytest.mark.parametrize(("concurrency", "most"), [(1, 2), (4, 2 * 7)])
-def test_items_are_read_as_results_are_taken(concurrency, most):
+@pytest.mark.parametrize(("concurrency", "most_ahead"), [(1, 2), (4, 2 * 7)])
+def test_items_are_read_lazily(concurrency, most_ahead):
     read = 0
 
     def endless():
@@ -79,17 +79,17 @@ def test_items_are_read_as_results_are_taken(concurrency, most):
         for read in itertools.count(1):  # noqa: B007 - it is counted
             yield "x"
 
-    found = batched(
+    results = run_batches(
         capitals, endless(), batch_size=2, items_at_once=2, concurrency=concurrency
     )
-    for taken in range(1, 100):
-        assert next(found) == "X"
-        # What is being taken, and what runs ahead of it.
-        assert read <= taken + most
-    found.close()
+    for consumed in range(1, 100):
+        assert next(results) == "X"
+        # Consumed items, and those that are read ahead.
+        assert read <= consumed + most_ahead
+    results.close()
 
 
-def test_one_at_a_time_answers_before_it_reads_on():
+def test_with_one_item_at_once_each_is_answered_before_the_next_is_read():
     answered = []
 
     def typed():
@@ -97,13 +97,13 @@ def test_one_at_a_time_answers_before_it_reads_on():
             assert len(answered) == number
             yield str(number)
 
-    for result in batched(capitals, typed(), concurrency=1, items_at_once=1):
+    for result in run_batches(capitals, typed(), concurrency=1, items_at_once=1):
         answered.append(result)
     assert answered == list("01234")
 
 
 @pytest.mark.parametrize("concurrency", [1, 3])
-def test_an_error_comes_after_the_results_before_it_and_ends_the_calls(concurrency):
+def test_an_error_comes_after_earlier_results_and_stops_the_calls(concurrency):
     called = []
 
     def fail(batch):
@@ -112,35 +112,37 @@ def test_an_error_comes_after_the_results_before_it_and_ends_the_calls(concurren
             raise RuntimeError("on purpose")
         return batch
 
-    found = batched(
+    results = run_batches(
         fail, map(str, range(10_000)), concurrency=concurrency, items_at_once=3
     )
-    taken = []
+    received = []
     with pytest.raises(RuntimeError, match="on purpose"):
-        taken.extend(iter(found.__next__, None))
-    assert taken == [] or taken == [str(n) for n in range(30)]
+        received.extend(iter(results.__next__, None))
+    assert received == [] or received == [str(n) for n in range(30)]
     assert len(called) < 30
 
 
-def test_an_error_of_the_items_comes_through():
+def test_an_error_of_the_items_is_raised():
     def damaged():
         yield from "abcdef"
         raise OSError("the file ends here")
 
     with pytest.raises(OSError, match="the file ends here"):
-        list(batched(capitals, damaged(), concurrency=2, items_at_once=3))
+        list(run_batches(capitals, damaged(), concurrency=2, items_at_once=3))
 
 
-def test_a_call_that_loses_a_result_is_noticed():
+def test_a_missing_result_is_an_error():
     with pytest.raises(ValueError, match="shorter"):
-        list(batched(lambda batch: batch[1:], "abc"))
+        list(run_batches(lambda batch: batch[1:], "abc"))
 
 
 def test_threads_end_with_the_results():
     before = set(threading.enumerate())
-    found = batched(capitals, itertools.repeat("x"), concurrency=5, items_at_once=3)
-    next(found)
-    found.close()
+    results = run_batches(
+        capitals, itertools.repeat("x"), concurrency=5, items_at_once=3
+    )
+    next(results)
+    results.close()
     for _ in range(100):
         if set(threading.enumerate()) <= before:
             break

@@ -1,4 +1,4 @@
-"""Calls to a server that is not there, or slow, or wrong, or as it should be."""
+"""Calls of a server: retries, deadlines, message limits, TLS, refused settings."""
 
 import subprocess
 import threading
@@ -29,29 +29,29 @@ def calls_to(server, model=None, **settings):
     return PredictionCalls(server, model or ModelSpec(), **defaults | settings)
 
 
-def asked(calls, *texts):
-    """Returns what comes of a call, which is closed after it."""
+def call(calls, *texts):
+    """Returns the answer to a call, and closes the client after it."""
     try:
         return calls.predict("serving_default", {"text": string_tensor(texts)})
     finally:
         calls.close()
 
 
-def failing(*codes):
-    """Returns an answer that is refused so many times, then given."""
-    left = list(codes)
+def fail_with(*codes):
+    """Returns an answering function that first fails with these codes."""
+    remaining = list(codes)
 
     def answer(request):
-        if left:
-            raise RefusalError(left.pop(0))
+        if remaining:
+            raise RefusalError(remaining.pop(0))
         return shout(request)
 
     return answer
 
 
-def test_an_answer_is_lists_by_name():
+def test_an_answer_has_lists_by_name():
     with serve(shout) as (server, service):
-        found = asked(calls_to(server), "ab", "c" * 24)
+        found = call(calls_to(server), "ab", "c" * 24)
     assert found == {
         "translation": [b"AB", b"C" * 20],
         "score": [-0.25, -3.0],
@@ -61,7 +61,7 @@ def test_an_answer_is_lists_by_name():
     assert read_texts(request) == [b"ab", b"c" * 24]
     assert request.model_spec.name == "translate"
     assert request.model_spec.signature_name == "serving_default"
-    # The newest version, which is what naming none means.
+    # Without a version, the server uses the newest one.
     assert request.model_spec.WhichOneof("version_choice") is None
 
 
@@ -74,9 +74,9 @@ def test_an_answer_is_lists_by_name():
         (ModelSpec("m", label="stable"), "version_label", "model 'm', version stab"),
     ],
 )
-def test_the_model_is_the_one_named(model, choice, text):
+def test_a_request_names_the_model(model, choice, text):
     with serve(shout) as (server, service):
-        asked(calls_to(server, model), "a")
+        call(calls_to(server, model), "a")
     (request,) = service.requests
     spec = request.model_spec
     assert (spec.name, spec.WhichOneof("version_choice")) == (model.name, choice)
@@ -86,16 +86,16 @@ def test_the_model_is_the_one_named(model, choice, text):
 
 
 @pytest.mark.parametrize("code", [Code.UNAVAILABLE, Code.RESOURCE_EXHAUSTED])
-def test_a_server_without_time_is_asked_again(code):
-    with serve(failing(code, code)) as (server, service):
-        assert asked(calls_to(server), "a")["translation"] == [b"A"]
+def test_a_busy_server_is_retried(code):
+    with serve(fail_with(code, code)) as (server, service):
+        assert call(calls_to(server), "a")["translation"] == [b"A"]
     assert len(service.requests) == 3
 
 
-def test_and_not_for_ever():
-    with serve(failing(*[Code.UNAVAILABLE] * 9)) as (server, service):
+def test_retries_are_limited():
+    with serve(fail_with(*[Code.UNAVAILABLE] * 9)) as (server, service):
         with pytest.raises(ServerError, match="tries: 4") as raised:
-            asked(calls_to(server), "a")
+            call(calls_to(server), "a")
     assert raised.value.code is Code.UNAVAILABLE
     assert len(service.requests) == 4
 
@@ -104,15 +104,15 @@ def test_and_not_for_ever():
     "code",
     [Code.INVALID_ARGUMENT, Code.NOT_FOUND, Code.INTERNAL, Code.FAILED_PRECONDITION],
 )
-def test_what_would_not_help_is_not_repeated(code):
-    with serve(failing(code)) as (server, service):
+def test_permanent_errors_are_not_retried(code):
+    with serve(fail_with(code)) as (server, service):
         with pytest.raises(ServerError, match="as the test wants it") as raised:
-            asked(calls_to(server), "a")
+            call(calls_to(server), "a")
     assert raised.value.code is code
     assert len(service.requests) == 1
 
 
-def test_a_slow_server_is_left_when_time_is_over():
+def test_a_slow_server_exceeds_the_deadline():
     ended = threading.Event()
 
     def sleep(request):
@@ -122,7 +122,7 @@ def test_a_slow_server_is_left_when_time_is_over():
     with serve(sleep) as (server, service):
         started = time.monotonic()
         with pytest.raises(ServerError, match=r"timeout_seconds=1[)]") as raised:
-            asked(calls_to(server, timeout_seconds=1.0), "a")
+            call(calls_to(server, timeout_seconds=1.0), "a")
         waited = time.monotonic() - started
         ended.set()
     assert raised.value.code is Code.DEADLINE_EXCEEDED
@@ -130,41 +130,41 @@ def test_a_slow_server_is_left_when_time_is_over():
     assert 1.0 <= waited < 30  # the server would have taken 60
 
 
-def test_retries_end_with_the_time_too():
+def test_retries_end_at_the_deadline():
     patient = RetryPolicy(10**9, first_wait_seconds=0.02, longest_wait_seconds=0.02)
-    with serve(failing(*[Code.UNAVAILABLE] * 10**5)) as (server, service):
+    with serve(fail_with(*[Code.UNAVAILABLE] * 10**5)) as (server, service):
         started = time.monotonic()
         with pytest.raises(ServerError) as raised:
-            asked(calls_to(server, timeout_seconds=1.0, retry=patient), "a")
+            call(calls_to(server, timeout_seconds=1.0, retry=patient), "a")
         assert 0.9 < time.monotonic() - started < 30
     assert raised.value.code in (Code.UNAVAILABLE, Code.DEADLINE_EXCEEDED)
     assert len(service.requests) > 5
 
 
-def test_nobody_there():
+def test_no_server():
     with serve(shout) as (server, _):
         pass
     with pytest.raises(ServerError, match=f"No answer from {server}.*is this its port"):
-        asked(calls_to(server), "a")
+        call(calls_to(server), "a")
 
 
-def test_a_server_that_comes_later_is_found():
-    """A channel by itself would look again after seconds only."""
+def test_a_server_that_starts_later_is_found():
+    """By default, a channel would reconnect only after seconds."""
     with serve(shout) as (server, _):
         pass
     many = RetryPolicy(200, first_wait_seconds=0.1, longest_wait_seconds=0.1)
     calls = calls_to(server, retry=many)
-    found = []
-    waiting = threading.Thread(target=lambda: found.append(asked(calls, "a")))
+    answers = []
+    waiting = threading.Thread(target=lambda: answers.append(call(calls, "a")))
     waiting.start()
     time.sleep(0.3)
-    assert found == []
+    assert answers == []
     with serve(shout, address=server):
         waiting.join(60)
-    assert found[0]["translation"] == [b"A"]
+    assert answers[0]["translation"] == [b"A"]
 
 
-def test_a_closed_client_does_not_ask():
+def test_a_closed_client_sends_no_requests():
     with serve(shout) as (server, service):
         calls = calls_to(server)
         calls.close()
@@ -174,15 +174,15 @@ def test_a_closed_client_does_not_ask():
     assert service.requests == []
 
 
-def test_closing_ends_a_call_that_waits_to_be_repeated():
-    with serve(failing(*[Code.UNAVAILABLE] * 99)) as (server, service):
+def test_closing_ends_a_call_that_waits_for_a_retry():
+    with serve(fail_with(*[Code.UNAVAILABLE] * 99)) as (server, service):
         slow = RetryPolicy(99, first_wait_seconds=1e6, longest_wait_seconds=1e6)
         calls = calls_to(server, retry=slow, timeout_seconds=1e9)
         failed = []
 
         def wait():
             try:
-                asked(calls, "a")
+                call(calls, "a")
             except ServerError as error:
                 failed.append(error.code)
 
@@ -202,27 +202,27 @@ def test_messages_have_a_limit(limit):
     with serve(shout) as (server, service):
         calls = calls_to(server, max_message_bytes=limit)
         if limit > 2000:
-            assert len(asked(calls, *texts)["score"]) == 50
+            assert len(call(calls, *texts)["score"]) == 50
             return
         with pytest.raises(ServerError, match="batch_size, or allow more with max_me"):
-            asked(calls, *texts)
-    assert service.requests == []  # it was never sent, nor sent again
+            call(calls, *texts)
+    assert service.requests == []  # it was never sent
 
 
-def test_an_answer_over_the_limit_is_not_asked_for_again():
+def test_an_answer_over_the_limit_is_not_retried():
     def verbose(request):
         return {"translation": np.array([b"x" * 5_000], object)}
 
     with serve(verbose) as (server, service):
         with pytest.raises(ServerError, match="or allow more with max_message_bytes"):
-            asked(calls_to(server, max_message_bytes=900), "a")
+            call(calls_to(server, max_message_bytes=900), "a")
     assert len(service.requests) == 1
 
 
-def test_an_answer_of_another_kind_is_named():
+def test_an_answer_with_another_dtype_is_an_error():
     with serve(lambda request: {"score": np.array([1.0])}) as (server, _):
         with pytest.raises(ServerError, match="cannot be read: a tensor of dtype DT_D"):
-            asked(calls_to(server), "a")
+            call(calls_to(server), "a")
 
 
 @pytest.mark.parametrize(
@@ -232,13 +232,13 @@ def test_an_answer_of_another_kind_is_named():
         *("localhost:0", "localhost:65536", "localhost:70000"),
     ],
 )
-def test_what_is_no_address_is_refused(server):
+def test_a_bad_address_is_refused(server):
     with pytest.raises(UserError, match="A server is host:port, as in localhost:8500"):
         calls_to(server)
 
 
 @pytest.mark.parametrize("seconds", [0, -1, float("nan")])
-def test_no_time_at_all_is_refused(seconds):
+def test_a_bad_timeout_is_refused(seconds):
     with pytest.raises(UserError, match="timeout_seconds must be positive"):
         calls_to("localhost:1", timeout_seconds=seconds)
 
@@ -250,7 +250,7 @@ def test_a_version_has_a_number_or_a_label():
 
 @pytest.fixture(scope="module")
 def certificate(tmp_path_factory):
-    """Returns the key and the certificate of a server, made for this run."""
+    """The key and the certificate of a server, generated for this session."""
     folder = tmp_path_factory.mktemp("tls")
     command = "openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes"
     name = "-subj /CN=localhost -addext subjectAltName=DNS:localhost"
@@ -263,13 +263,13 @@ def certificate(tmp_path_factory):
     return (folder / "key").read_bytes(), (folder / "certificate").read_bytes()
 
 
-def test_over_tls_the_server_must_be_the_one_trusted(certificate):
+def test_with_tls_the_server_must_be_trusted(certificate):
     secret = grpc.ssl_server_credentials([certificate])
     with serve(shout, secret) as (server, _):
         trusting = grpc.ssl_channel_credentials(certificate[1])
-        found = asked(calls_to(server, credentials=trusting), "a")
+        found = call(calls_to(server, credentials=trusting), "a")
         assert found["translation"] == [b"A"]
         for credentials in (grpc.ssl_channel_credentials(), None):
             with pytest.raises(ServerError) as raised:
-                asked(calls_to(server, credentials=credentials), "a")
+                call(calls_to(server, credentials=credentials), "a")
             assert raised.value.code is Code.UNAVAILABLE

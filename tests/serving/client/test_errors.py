@@ -1,17 +1,17 @@
-"""Each status is told in words that say what to do."""
+"""Error messages of the client: one for each status, with advice."""
 
 import grpc
 
 from t2t_keras.errors import UserError
 from t2t_keras.serving.client.errors import explain_error
-from tests.serving.client.test_retries import Failed
+from tests.serving.client.test_retries import FailedCall
 
 Code = grpc.StatusCode
 
 
-def told(code, details="the server's words"):
+def explain(code, details="the server's words"):
     return explain_error(
-        Failed(code, details),
+        FailedCall(code, details),
         server="host:8500",
         model="model 'm', version 3",
         signature="nbest",
@@ -31,30 +31,30 @@ ADVICE = (
 )
 
 
-def test_what_happened_and_what_to_do():
-    for code, what, to_do in ADVICE:
-        error = told(code)
+def test_each_status_has_an_explanation_and_advice():
+    for code, explanation, advice in ADVICE:
+        error = explain(code)
         assert isinstance(error, UserError), code
         assert error.code is code, code
-        assert what in str(error) and to_do in str(error), code
-        if code is not Code.DEADLINE_EXCEEDED:  # whose details say nothing more
+        assert explanation in str(error) and advice in str(error), code
+        if code is not Code.DEADLINE_EXCEEDED:  # its details add nothing
             assert "the server's words" in str(error), code
 
 
 def test_a_message_too_large_is_not_called_too_many_requests():
-    text = str(told(Code.RESOURCE_EXHAUSTED, "Received message larger than max (9)"))
+    text = str(explain(Code.RESOURCE_EXHAUSTED, "Received message larger than max (9)"))
     assert "max_message_bytes" in text and "Too many" not in text
 
 
-def test_options_that_a_server_with_batching_does_not_fill_in():
-    """The words are TensorFlow Serving's."""
+def test_missing_options_with_batching():
+    """The details are TensorFlow Serving's."""
     details = "Batching Run() input tensors must have at least one dimension"
-    assert str(told(Code.INVALID_ARGUMENT, details)).endswith(
+    assert str(explain(Code.INVALID_ARGUMENT, details)).endswith(
         "one dimension. It joins requests, and then fills in no defaults: give "
         "beam_size with alpha or max_length."
     )
-    assert "beam_size" not in str(told(Code.FAILED_PRECONDITION, details))
+    assert "beam_size" not in str(explain(Code.FAILED_PRECONDITION, details))
 
 
-def test_a_status_without_words():
-    assert "no details" in str(told(Code.UNAVAILABLE, None))
+def test_a_status_without_details():
+    assert "no details" in str(explain(Code.UNAVAILABLE, None))

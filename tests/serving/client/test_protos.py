@@ -1,4 +1,4 @@
-"""Protocol buffers come without TensorFlow, and TensorFlow comes unharmed."""
+"""Protocol buffers of the client, loaded without importing TensorFlow."""
 
 import subprocess
 import sys
@@ -28,8 +28,8 @@ assert tf.keras and int(tf.function(lambda x: x + 1)(tf.constant(2))) == 3
 """
 
 
-def printed(code: str) -> str:
-    """Returns what a new process prints, which must end well."""
+def run_code(code: str) -> str:
+    """Returns the output of code in a new process, which must succeed."""
     done = subprocess.run(
         [sys.executable, "-c", f"import sys\n{code}"],
         capture_output=True,
@@ -45,15 +45,15 @@ def printed(code: str) -> str:
     ["t2t_keras.serving.client.protos", "t2t_keras.serving.client.translation_client"],
 )
 def test_tensorflow_is_not_imported(module):
-    assert printed(f"import {module}\n{LOADED}") == "[]\n"
+    assert run_code(f"import {module}\n{LOADED}") == "[]\n"
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "order", [(MESSAGE, REAL, SAME), (REAL, MESSAGE, SAME)], ids=["after", "before"]
 )
-def test_tensorflow_may_be_imported_too(order):
-    assert "tensorflow" in printed("".join(order) + LOADED)
+def test_tensorflow_can_be_imported_too(order):
+    assert "tensorflow" in run_code("".join(order) + LOADED)
 
 
 WITHOUT_TENSORFLOW = """
@@ -69,7 +69,7 @@ sys.meta_path[at] = Elsewhere
 """
 
 
-def test_where_tensorflow_is_not_installed_the_client_says_so():
+def test_without_tensorflow_installed_the_error_names_it():
     code = """
 from t2t_keras.errors import UserError
 try:
@@ -77,14 +77,14 @@ try:
 except UserError as error:
     print(error)
 """
-    assert printed(WITHOUT_TENSORFLOW + code) == (
+    assert run_code(WITHOUT_TENSORFLOW + code) == (
         "To ask a server, the packages tensorflow and tensorflow-serving-api must be "
         "installed: its messages are in their files. No module named 'tensorflow'. "
         "Install both with pip.\n"
     )
 
 
-def test_what_fails_leaves_no_stand_in_behind():
+def test_a_failed_import_leaves_no_fake_modules_behind():
     code = """
 class Broken:
     def find_spec(self, name, path=None, target=None):
@@ -96,4 +96,4 @@ try:
 except ImportError as error:
     print(error)
 """
-    assert printed(code + LOADED) == "broken on purpose\n[]\n"
+    assert run_code(code + LOADED) == "broken on purpose\n[]\n"

@@ -1,4 +1,4 @@
-"""What is tried again, and after how long."""
+"""Retry policy: retriable errors and exponential backoff."""
 
 import grpc
 
@@ -7,8 +7,8 @@ from t2t_keras.serving.client.retries import RetryPolicy, is_retriable, is_size_
 Code = grpc.StatusCode
 
 
-class Failed(grpc.RpcError):
-    """A call's end, as grpc tells it."""
+class FailedCall(grpc.RpcError):
+    """Fake of a failed gRPC call."""
 
     def __init__(self, code, details=""):
         super().__init__()
@@ -23,25 +23,25 @@ def test_waits_double_up_to_the_longest():
     assert policy.wait_seconds(5_000, draw=lambda: 1.0) == 3.0
 
 
-def test_waits_are_drawn_from_nothing_to_the_whole():
-    """Without it, all clients of a server that was gone come back at once."""
+def test_waits_have_full_jitter():
+    """Without it, all clients of a server that was down would retry at once."""
     policy = RetryPolicy(first_wait_seconds=1.0)
     assert policy.wait_seconds(1, draw=lambda: 0.0) == 0.0
     drawn = [policy.wait_seconds(1) for _ in range(400)]
     assert 0 <= min(drawn) < 0.1 and 0.9 < max(drawn) < 1
 
 
-def test_only_a_server_without_time_is_asked_again():
+def test_only_temporary_errors_are_retriable():
     for code in Code:
         expected = code in (Code.UNAVAILABLE, Code.RESOURCE_EXHAUSTED, Code.CANCELLED)
-        assert is_retriable(Failed(code)) == expected, code
+        assert is_retriable(FailedCall(code)) == expected, code
 
 
-def test_a_message_too_large_stays_too_large():
-    error = Failed(
+def test_a_message_that_is_too_large_is_not_retriable():
+    error = FailedCall(
         Code.RESOURCE_EXHAUSTED, "CLIENT: Received message larger than max (9 vs. 4)"
     )
     assert is_size_error(error) and not is_retriable(error)
-    other = Failed(Code.RESOURCE_EXHAUSTED, "Concurrent RPC limit exceeded!")
+    other = FailedCall(Code.RESOURCE_EXHAUSTED, "Concurrent RPC limit exceeded!")
     assert not is_size_error(other)
-    assert not is_size_error(Failed(Code.RESOURCE_EXHAUSTED, None))
+    assert not is_size_error(FailedCall(Code.RESOURCE_EXHAUSTED, None))

@@ -1,4 +1,4 @@
-"""Tensors in protocol buffers, against TensorFlow's own reader and writer."""
+"""Conversion of TensorProto without TensorFlow, compared with TensorFlow's own."""
 
 import itertools
 
@@ -14,11 +14,11 @@ from t2t_keras.serving.client.tensors import (
 )
 
 
-def test_texts_arrive_byte_for_byte():
+def test_texts_are_encoded_byte_for_byte():
     texts = ["Größe", b"a\x00b", b"\xff\xfe", "", "\u2028", "\ud800"]
-    read = tf.make_ndarray(string_tensor(texts))
-    assert (read.dtype, read.shape) == (object, (6,))
-    assert read.tolist() == [
+    array = tf.make_ndarray(string_tensor(texts))
+    assert (array.dtype, array.shape) == (object, (6,))
+    assert array.tolist() == [
         "Größe".encode(),
         b"a\x00b",
         b"\xff\xfe",
@@ -28,7 +28,7 @@ def test_texts_arrive_byte_for_byte():
     ]
 
 
-def test_numbers_arrive_in_their_dtype():
+def test_numbers_are_encoded_in_their_dtype():
     ints = tf.make_ndarray(int32_tensor([3, -(2**31), 2**31 - 1]))
     assert (ints.dtype, ints.tolist()) == (np.int32, [3, -(2**31), 2**31 - 1])
     floats = tf.make_ndarray(float32_tensor([0.1, 2]))
@@ -36,7 +36,7 @@ def test_numbers_arrive_in_their_dtype():
     np.testing.assert_array_equal(floats, np.array([0.1, 2], np.float32))
 
 
-def test_nothing_is_a_tensor_of_nothing():
+def test_empty_tensors():
     for make in (string_tensor, int32_tensor, float32_tensor):
         proto = make([])
         assert tf.make_ndarray(proto).shape == (0,)
@@ -47,11 +47,11 @@ DTYPES = ("float32", "int32", "int64", "bool", "object")
 SHAPES = ((), (1,), (3,), (2, 3), (3, 1, 2), (0,), (0, 3), (3, 0))
 
 
-def test_values_come_back_in_their_shape():
-    """A server writes numbers either way, as its flags say."""
+def test_values_are_decoded_in_their_shape():
+    """A server's flags decide whether it packs numbers into `tensor_content`."""
     for row in itertools.product(DTYPES, SHAPES, (True, False)):
         dtype, shape, packed = row
-        # This seed draws numbers below zero first, and zero second.
+        # With this seed, the first number is negative and the second is zero.
         numbers = np.random.default_rng(1).integers(-5, 5, shape)
         array = numbers.astype(dtype)
         if dtype == "object":
@@ -73,14 +73,14 @@ def test_values_come_back_in_their_shape():
         (lambda p: setattr(p, "tensor_content", b"abcde"), "5 bytes of packed values"),
     ],
 )
-def test_a_tensor_that_is_none_is_refused(change, message):
+def test_malformed_tensors_are_refused(change, message):
     proto = float32_tensor([1.0, 2.0])
     change(proto)
     with pytest.raises(ValueError, match=message):
         nested_values(proto)
 
 
-def test_packed_strings_are_refused_and_the_server_s_flag_named():
+def test_packed_strings_are_refused_with_the_name_of_the_servers_flag():
     proto = string_tensor([b"a"])
     proto.tensor_content = b"\x01a"
     with pytest.raises(ValueError, match="--enable_serialization_as_tensor_content"):

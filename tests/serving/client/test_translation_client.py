@@ -1,4 +1,4 @@
-"""The Python client: what it asks of a server, and makes of the answers."""
+"""TranslationClient: its requests, and the results it makes of the answers."""
 
 import math
 import threading
@@ -19,16 +19,16 @@ from tests.serving.fake_server import answer_nbest, read_texts, serve, shout
 
 @pytest.fixture
 def served():
-    """A server of shouts, a client of it, and what was asked."""
+    """A client of a fake server, and its service, which keeps the requests."""
     with serve(shout) as (server, service), TranslationClient(server) as client:
         yield client, service
 
 
 def test_each_text_has_its_translation(served):
     client, service = served
-    found = client.translate(["größe".encode(), "ab", "c" * 21, ""])
-    assert found == [
-        # Bytes, capitalized as ASCII.
+    translations = client.translate(["größe".encode(), "ab", "c" * 21, ""])
+    assert translations == [
+        # Bytes, of which only ASCII is upper-cased.
         TranslatedText("GRößE", -0.875, False),
         TranslatedText("AB", -0.25, False),
         TranslatedText("C" * 20, -2.625, True),
@@ -39,17 +39,17 @@ def test_each_text_has_its_translation(served):
     assert request.model_spec.signature_name == "serving_default"
 
 
-def test_an_export_of_before_is_understood():
-    def older(request):
-        found = dict(shout(request))
-        del found["truncated"]
-        return found
+def test_an_older_export_without_truncated_is_accepted():
+    def answer(request):
+        outputs = dict(shout(request))
+        del outputs["truncated"]
+        return outputs
 
-    with serve(older) as (server, _), TranslationClient(server) as client:
+    with serve(answer) as (server, _), TranslationClient(server) as client:
         assert client.translate(["c" * 30]) == [TranslatedText("C" * 20, -3.75, False)]
 
 
-def test_a_translation_that_is_no_utf8_is_still_text():
+def test_a_translation_that_is_not_utf8_is_decoded():
     def broken(request):
         return shout(request) | {"translation": np.array([b"a\xff"], object)}
 
@@ -73,10 +73,10 @@ def test_options_are_sent_for_each_text(served):
     assert names == ["translate_with_options"] * 2 + ["serving_default"]
 
 
-def test_beside_a_beam_size_the_others_are_sent_as_the_exports_own(served):
-    """A server that joins requests would refuse the defaults, which are scalars.
+def test_with_a_beam_size_the_other_options_are_sent_too(served):
+    """A server with batching would refuse the defaults, which are scalars.
 
-    `test_translator_module` shows that an export takes these values so.
+    `test_translator_module` shows that an export treats these values as its defaults.
     """
     client, service = served
     client.translate(["a", "b"], SearchOptions(beam_size=8))
@@ -103,18 +103,18 @@ def test_another_signature_of_the_same_shape(served):
         ({"alpha": float("nan")}, "alpha must be at least 0: nan"),
     ],
 )
-def test_options_that_cannot_be_are_refused(options, message):
+def test_bad_options_are_refused(options, message):
     with pytest.raises(UserError, match=message):
         SearchOptions(**options)
 
 
-def test_the_n_best_and_no_empty_slots():
+def test_the_n_best_without_empty_slots():
     with serve(answer_nbest) as (server, service), TranslationClient(server) as client:
-        found = client.translate_n_best(["a", "", "bcd"])
+        three = client.translate_n_best(["a", "", "bcd"])
         two = client.translate_n_best(["a", "", "bcd"], 2)
         with pytest.raises(ServerError, match=r"gives 3 translations .* n_best=4"):
             client.translate_n_best(["a"], 4)
-    assert found == [
+    assert three == [
         [TranslatedText("A0", -0.5, False)],
         [TranslatedText("", 0.0, False)],
         [
@@ -123,7 +123,7 @@ def test_the_n_best_and_no_empty_slots():
             TranslatedText("BCD2", -2.5, True),
         ],
     ]
-    assert two == [found[0], found[1], found[2][:2]]
+    assert two == [three[0], three[1], three[2][:2]]
     assert service.requests[0].model_spec.signature_name == "nbest"
 
 
@@ -143,17 +143,17 @@ def test_scores_of_given_translations():
         }
 
     with serve(score) as (server, service), TranslationClient(server) as client:
-        found = client.score(["a", "b"], ["x", "ü"])
+        scores = client.score(["a", "b"], ["x", "ü"])
         with pytest.raises(ValueError, match="2 sources and 1 targets"):
             client.score(["a", "b"], ["x"])
-    assert found == [
+    assert scores == [
         TargetScore(-1.0, -0.5, ("x", "</s>"), (-0.25, -0.75)),
         TargetScore(-7.0, -3.0, ("\ufffd", "ü", "</s>"), (-1.0, -2.0, -4.0), True),
     ]
     assert service.requests[0].model_spec.signature_name == "score"
 
 
-def test_an_answer_that_breaks_the_contract_is_no_translation():
+def test_an_answer_with_missing_rows_is_an_error():
     def short(request):
         return {name: value[:1] for name, value in shout(request).items()}
 
@@ -162,16 +162,16 @@ def test_an_answer_that_breaks_the_contract_is_no_translation():
             client.translate(["a", "b"])
 
 
-def test_threads_may_share_a_client(served):
+def test_threads_can_share_a_client(served):
     client, service = served
     wrong = []
 
     def use(name):
         for number in range(20):
             texts = [f"{name}-{number}", f"{number}-{name}"]
-            found = [each.text for each in client.translate(texts)]
-            if found != [text.upper() for text in texts]:
-                wrong.append((texts, found))
+            translations = [each.text for each in client.translate(texts)]
+            if translations != [text.upper() for text in texts]:
+                wrong.append((texts, translations))
 
     threads = [threading.Thread(target=use, args=(f"t{i}",)) for i in range(8)]
     for thread in threads:
@@ -182,7 +182,7 @@ def test_threads_may_share_a_client(served):
     assert len(service.requests) == 8 * 20
 
 
-def test_after_use_it_is_closed(served):
+def test_a_context_manager_closes_the_client(served):
     client, _ = served
     with client:
         client.translate(["a"])
@@ -190,6 +190,6 @@ def test_after_use_it_is_closed(served):
         client.translate(["a"])
 
 
-def test_a_request_is_small_when_there_is_nothing_to_translate(served):
+def test_no_texts_have_no_translations(served):
     client, _ = served
     assert client.translate([]) == []

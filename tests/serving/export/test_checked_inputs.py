@@ -1,4 +1,4 @@
-"""Ids and options of a request, put right or refused."""
+"""Checks of a request's ids, options and texts: corrected or refused."""
 
 import numpy as np
 import pytest
@@ -14,42 +14,42 @@ from t2t_keras.serving.export.limits import (
 V = 20
 
 
-def cleaned(rows, max_length=5):
+def clean_ids(rows, max_length=5):
     ids, truncated = check_ids(tf.constant(rows, tf.int32), V, max_length)
     return ids.numpy().tolist(), truncated.numpy().tolist()
 
 
-def test_what_is_no_id_is_the_unknown_one():
+def test_invalid_ids_become_unk():
     rows = [[5, 19, 1, 0], [-1, 20, 7, 1], [2**31 - 1, -(2**31), 1, 0]]
     expected = [[5, 19, 1, 0], [2, 2, 7, 1], [2, 2, 1, 0]]
-    assert cleaned(rows) == (expected, [False] * 3)
+    assert clean_ids(rows) == (expected, [False] * 3)
 
 
-def test_a_row_that_is_too_long_is_cut_and_ends():
+def test_a_row_that_is_too_long_is_cut_and_gets_an_eos():
     rows = [[3, 4, 5, 6, 7, 8, 1], [3, 4, 5, 6, 1, 0, 0], [3, 4, 5, 6, 7, 0, 0],
             [0, 0, 0, 0, 0, 0, 9]]  # fmt: skip
     expected = [[3, 4, 5, 6, 1], [3, 4, 5, 6, 1], [3, 4, 5, 6, 7], [0, 0, 0, 0, 1]]
-    assert cleaned(rows) == (expected, [True, False, False, True])
-    assert cleaned([[3, 4, 1]], max_length=1) == ([[1]], [True])
+    assert clean_ids(rows) == (expected, [True, False, False, True])
+    assert clean_ids([[3, 4, 1]], max_length=1) == ([[1]], [True])
 
 
-def test_there_is_a_position_even_of_nothing():
+def test_empty_rows_have_one_position():
     for shape, expected in [((0, 0), (0, 1)), ((2, 0), (2, 1)), ((0, 9), (0, 5))]:
         ids, truncated = check_ids(tf.zeros(shape, tf.int32), V, 5)
         assert ids.shape == expected, shape
         assert truncated.shape == expected[:1], shape
 
 
-def test_an_option_is_for_all_or_for_each():
-    each = tf.constant([3])
-    for given in (7, [7], [7, 7, 7]):
-        found = check_option(tf.constant(given), each, "x")
-        np.testing.assert_array_equal(found, [7, 7, 7])
+def test_an_option_is_for_all_rows_or_for_each():
+    shape = tf.constant([3])
+    for option in (7, [7], [7, 7, 7]):
+        checked = check_option(tf.constant(option), shape, "x")
+        np.testing.assert_array_equal(checked, [7, 7, 7])
     with pytest.raises(tf.errors.InvalidArgumentError):
-        check_option(tf.constant([1, 2]), each, "x")
+        check_option(tf.constant([1, 2]), shape, "x")
 
 
-def test_texts_and_pairs_are_as_they_were():
+def test_texts_and_pairs_are_unchanged():
     texts = tf.constant(["a", "b"])
     np.testing.assert_array_equal(check_texts(texts, "text"), texts)
     source, target = check_pairs(texts, tf.constant(["c", "d"]))

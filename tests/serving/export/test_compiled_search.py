@@ -1,4 +1,4 @@
-"""A search under XLA finds what it finds without; only shapes are rounded up."""
+"""Search compiled by XLA: equal results, with shapes rounded up to buckets."""
 
 import numpy as np
 import pytest
@@ -27,59 +27,59 @@ def test_the_longest_source_has_a_bucket():
 
 @pytest.fixture(scope="module")
 def searches(weight):
-    """The search, plain and compiled, in graphs of any shape; and how it was asked."""
-    asked = []
+    """The search, plain and compiled, in graphs of any shape; and its calls."""
+    calls = []
     plain = toy_model(weight).search
 
-    def noting(source, settings, *, options=None, growing=True):
-        asked.append((options is not None, growing))
+    def record(source, settings, *, options=None, growing=True):
+        calls.append((options is not None, growing))
         return plain(source, settings, options=options)
 
     ids = tf.TensorSpec([None, None], tf.int32)
     rows = [tf.TensorSpec([None], kind) for kind in (tf.int32, tf.float32, tf.int32)]
 
-    def traced(search):
+    def trace(search):
         return tf.function(lambda ids: search(ids, SETTINGS), input_signature=[ids])
 
-    def with_options(search):
+    def trace_with_options(search):
         return tf.function(
             lambda ids, b, a, m: search(ids, SETTINGS, options=RowOptions(b, a, m)),
             input_signature=[ids, *rows],
         )
 
-    under_xla = compile_search(noting, BUCKETS)
-    return traced(plain), traced(under_xla), with_options(under_xla), asked
+    under_xla = compile_search(record, BUCKETS)
+    return trace(plain), trace(under_xla), trace_with_options(under_xla), calls
 
 
 @pytest.mark.parametrize("rows", [0, 1, 4])
 @pytest.mark.parametrize("length", [1, 3, 4, 7])
-def test_the_same_is_found(searches, rows, length):
+def test_results_are_equal(searches, rows, length):
     plain, under_xla, *_ = searches
     generator = np.random.default_rng(length)
     ids = generator.integers(2, 260, [rows, length], dtype=np.int32)
     ids[:, -1] = 1
     ids[rows // 2 :, length // 2 + 1 :] = 0
-    expected, found = plain(ids), under_xla(ids)
+    expected, result = plain(ids), under_xla(ids)
     width = min(bucket for bucket in BUCKETS if bucket >= length)
-    assert found.tokens.shape == (rows, 2, width)
-    np.testing.assert_array_equal(found.tokens[:, :, :length], expected.tokens)
-    assert not np.any(found.tokens[:, :, length:])
-    np.testing.assert_array_equal(found.lengths, expected.lengths)
-    np.testing.assert_allclose(found.scores, expected.scores, rtol=1e-6)
-    np.testing.assert_allclose(found.log_probs, expected.log_probs, rtol=1e-6)
+    assert result.tokens.shape == (rows, 2, width)
+    np.testing.assert_array_equal(result.tokens[:, :, :length], expected.tokens)
+    assert not np.any(result.tokens[:, :, length:])
+    np.testing.assert_array_equal(result.lengths, expected.lengths)
+    np.testing.assert_allclose(result.scores, expected.scores, rtol=1e-6)
+    np.testing.assert_allclose(result.log_probs, expected.log_probs, rtol=1e-6)
 
 
-def test_xla_runs_it_and_shapes_stay(searches):
-    _, under_xla, with_options, asked = searches
+def test_only_the_search_without_options_is_compiled(searches):
+    _, under_xla, with_options, calls = searches
 
     def compiled_functions(function):
         library = function.get_concrete_function().graph.as_graph_def().library
         return [f for f in library.function if f.attr["_XlaMustCompile"].b]
 
-    asked.clear()
+    calls.clear()
     under_xla.get_concrete_function()
     assert compiled_functions(under_xla)
     assert not compiled_functions(with_options)
-    # With options the plain search is asked, which may grow.
-    assert (True, True) in asked
-    assert (True, False) not in asked and (False, True) not in asked
+    # With options the plain search is used, whose cache may grow.
+    assert (True, True) in calls
+    assert (True, False) not in calls and (False, True) not in calls

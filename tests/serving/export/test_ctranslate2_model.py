@@ -1,6 +1,6 @@
-"""What cannot be written for CTranslate2 is said, and leaves nothing behind.
+"""CTranslate2 model directories: files, quantization, and refused models.
 
-That what is written computes the right thing: tests/system/test_ctranslate2_export.py.
+tests/system/test_ctranslate2_export.py tests their results.
 """
 
 import json
@@ -19,7 +19,7 @@ PIECES = ("<pad>", "</s>", "<unk>", *"▁abcdefg")
 
 
 def random_weights() -> dict[str, np.ndarray]:
-    """One layer a side, heads of 2 (queries, keys) and 4 (values)."""
+    """Returns weights of one layer per side, with d_k = 2 and d_v = 4."""
     generator = np.random.default_rng(0)
     kernels = {"query": (6, 6), "key": (6, 6), "value": (6, 12), "output": (12, 6)}
     shapes: dict[str, tuple[int, ...]] = {"embedding/embeddings": (VOCABULARY, WIDTH)}
@@ -62,14 +62,14 @@ def test_every_quantization_is_written_and_used(tmp_path, quantization):
     directory = write(tmp_path / "made" / "1", quantization=quantization)
     assert directory == tmp_path / "made" / "1"
     translator = ctranslate2.Translator(str(directory))
-    (found,) = translator.translate_batch([["a", "b"]], max_decoding_length=LENGTH)
-    assert set(found.hypotheses[0]) <= set(PIECES)
-    # Never one more position than there are encodings for.
+    (result,) = translator.translate_batch([["a", "b"]], max_decoding_length=LENGTH)
+    assert set(result.hypotheses[0]) <= set(PIECES)
+    # There are no encodings for more positions.
     with pytest.raises(RuntimeError, match="position"):
         translator.translate_batch([["a"] * LENGTH])
 
 
-def test_what_is_written_says_what_it_needs(tmp_path):
+def test_the_files_of_a_model(tmp_path):
     directory = write(tmp_path / "1", files={"vocabulary.model": b"bytes\0"})
     assert {path.name for path in directory.iterdir()} == {
         "config.json",
@@ -100,14 +100,14 @@ def test_an_unknown_quantization_is_refused(tmp_path):
     assert os.listdir(tmp_path) == []
 
 
-def test_without_ctranslate2_it_says_what_to_install(tmp_path, monkeypatch):
+def test_without_ctranslate2_the_error_names_the_package(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "ctranslate2", None)
     with pytest.raises(UserError, match=r'pip install "t2t_keras\[ctranslate2\]"'):
         write(tmp_path / "1")
     assert os.listdir(tmp_path) == []
 
 
-def test_a_model_that_lost_its_numbers_is_not_kept(tmp_path):
+def test_a_model_with_nan_is_refused(tmp_path):
     weights = random_weights()
     weights["decoder/layer_0/feed_forward/outer/bias"][3] = np.nan
     with pytest.raises(UserError, match=r"must be finite\. Received: nan"):
@@ -115,13 +115,13 @@ def test_a_model_that_lost_its_numbers_is_not_kept(tmp_path):
     assert os.listdir(tmp_path) == []
 
 
-def test_what_ctranslate2_refuses_is_not_kept(tmp_path):
+def test_a_model_that_ctranslate2_refuses_is_not_kept(tmp_path):
     with pytest.raises(UserError, match=r"CTranslate2 cannot translate .*position"):
         write(tmp_path / "1", length=1)
     assert os.listdir(tmp_path) == []
 
 
-def test_a_folder_that_cannot_be_made_is_the_systems_error(tmp_path):
+def test_a_folder_that_cannot_be_created_is_an_os_error(tmp_path):
     (tmp_path / "file").write_text("")
     with pytest.raises(OSError, match="file"):
         write(tmp_path / "file" / "1")

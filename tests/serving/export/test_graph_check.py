@@ -1,4 +1,4 @@
-"""Graphs that a server may refuse are refused first; each fault is planted."""
+"""Checks of an exported graph for ops and settings that a server refuses."""
 
 import pytest
 import tensorflow as tf
@@ -17,8 +17,8 @@ from t2t_keras.text.graph_tokenizer import GraphTokenizer
 TEXT = tf.TensorSpec([None], tf.string, name="text")
 
 
-def saved(directory, function, **attributes):
-    """Returns a SavedModel of one function, with objects on its root."""
+def save_model(directory, function, **attributes):
+    """Saves a SavedModel of one function, with objects on its root."""
     module = tf.Module()
     for name, value in attributes.items():
         setattr(module, name, value)
@@ -27,7 +27,7 @@ def saved(directory, function, **attributes):
     return directory
 
 
-def refused(directory, message, **settings):
+def check_refused(directory, message, **settings):
     with pytest.raises(UserError, match=message):
         check_graph(directory, **{"tokenizes": True, "xla": False, **settings})
 
@@ -36,19 +36,21 @@ def test_an_export_passes(exported):
     check_graph(exported, tokenizes=True, xla=False)
     assert list_ops(read_meta_graph(exported)) >= TOKENIZER_OPS
     assert "__saved_model_init_op" not in list_signatures(read_meta_graph(exported))
-    refused(exported, "SentencepieceOp, SentencepieceTokenizeOp", tokenizes=False)
+    check_refused(exported, "SentencepieceOp, SentencepieceTokenizeOp", tokenizes=False)
 
 
 def test_python_is_refused(tmp_path):
-    """It works here, for this process still knows the function."""
+    """It would work here, because the function is still in this process."""
 
     def by_python(text):
         return {"o": tf.py_function(lambda t: t, [text], tf.string)}
 
-    refused(saved(tmp_path, by_python), r"may not have: EagerPyFunc\. Allowed are")
+    check_refused(
+        save_model(tmp_path, by_python), r"may not have: EagerPyFunc\. Allowed are"
+    )
 
 
-def test_python_is_refused_where_only_a_loop_in_a_loop_has_it(tmp_path):
+def test_python_is_refused_in_a_nested_loop(tmp_path):
     def one(text):
         return tf.py_function(lambda t: 1, [text], tf.int32)
 
@@ -60,27 +62,27 @@ def test_python_is_refused_where_only_a_loop_in_a_loop_has_it(tmp_path):
 
         return {"o": tf.while_loop(lambda n: n < 3, inner, [0])[0] + tf.size(text)}
 
-    directory = saved(tmp_path, deep)
+    directory = save_model(tmp_path, deep)
     listed = read_meta_graph(directory).meta_info_def.stripped_op_list.op
     assert "EagerPyFunc" not in {op.name for op in listed}
-    refused(directory, r"may not have: EagerPyFunc\.")
+    check_refused(directory, r"may not have: EagerPyFunc\.")
 
 
 def test_other_ops_of_tensorflow_text_are_refused(tmp_path):
     def folded(text):
         return {"o": tensorflow_text.case_fold_utf8(text)}
 
-    refused(saved(tmp_path, folded), r"may not have: CaseFoldUTF8\.")
+    check_refused(save_model(tmp_path, folded), r"may not have: CaseFoldUTF8\.")
 
 
-def test_xla_is_refused_where_it_was_not_asked_for(tmp_path):
+def test_xla_is_refused_unless_requested(tmp_path):
     inner = tf.function(lambda x: x * 2, jit_compile=True)
 
     def compiled(text):
         return {"o": inner(tf.strings.length(text))}
 
-    directory = saved(tmp_path, compiled)
-    refused(directory, "XLA must compile, which a stock server refuses: .*lambda")
+    directory = save_model(tmp_path, compiled)
+    check_refused(directory, "XLA must compile, which a stock server refuses: .*lambda")
     check_graph(directory, tokenizes=True, xla=True)
 
 
@@ -94,5 +96,5 @@ def test_two_tokenizers_are_refused(tmp_path, vocabulary):
             "p": other.tokenize(text).to_tensor(),
         }
 
-    directory = saved(tmp_path, twice, one=one, other=other)
-    refused(directory, "loads 2 tokenizers, but only one is")
+    directory = save_model(tmp_path, twice, one=one, other=other)
+    check_refused(directory, "loads 2 tokenizers, but only one is")

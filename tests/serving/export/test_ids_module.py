@@ -1,4 +1,4 @@
-"""Ids in, ids out, and text of ids, where TensorFlow Text is not."""
+"""Export of token ids and its detokenizer, which work without TensorFlow Text."""
 
 import json
 import subprocess
@@ -17,7 +17,7 @@ from tests.serving.toy_model import LIMITS, SETTINGS, toy_model
 IDS = np.array([[5, 9, 1, 0], [7, 1, 0, 0], [0, 0, 0, 0], [-5, 999, 260, 1]], np.int32)
 
 
-def test_the_translator_s_signature_for_ids(served):
+def test_the_translators_signature_of_ids(served):
     found = served.ask(Request("translate_ids", {"input_ids": IDS}))
     assert set(found) == {"output_ids", "output_length", "score", "truncated"}
     known = np.where((IDS < 0) | (IDS >= 266), 2, IDS)
@@ -27,7 +27,7 @@ def test_the_translator_s_signature_for_ids(served):
     assert found["truncated"].tolist() == [False] * 4
 
 
-def test_no_rows_and_rows_of_nothing(served):
+def test_no_rows_and_empty_rows(served):
     for shape in [(0, 0), (0, 3), (2, 0)]:
         ids = np.zeros(shape, np.int32)
         found = served.ask(Request("translate_ids", {"input_ids": ids}))
@@ -35,7 +35,7 @@ def test_no_rows_and_rows_of_nothing(served):
         assert not found["output_length"].any(), shape
 
 
-def test_a_row_of_a_hundred_thousand_ids_costs_no_more_than_the_limit(served):
+def test_a_row_of_a_hundred_thousand_ids_is_cut(served):
     ids = np.full([2, 100_000], 7, np.int32)
     ids[1, 2:] = [1] + [0] * 99_997
     found = served.ask(Request("translate_ids", {"input_ids": ids}))
@@ -83,15 +83,13 @@ def ids_version(weight, vocabulary, tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def rows(vocabulary):
-    """Ids of texts, the last with half a character twice."""
+    """Ids of texts; the last row has incomplete UTF-8 twice."""
     texts = ("ab ba", "🙂", "", "a\x00b")
     broken = [3 + 0xF0, 3 + 0x9F, 260, 3 + 0x99, 1]
     return [*(vocabulary.encode(text) for text in texts), broken]
 
 
-def test_an_export_of_ids_alone_answers_with_ids_and_their_text(
-    ids_version, rows, vocabulary
-):
+def test_an_export_of_ids_returns_ids_and_their_text(ids_version, rows, vocabulary):
     check_graph(ids_version, tokenizes=False, xla=False)
     ids = tf.ragged.constant(rows, dtype=tf.int32).to_tensor()
     loaded = tf.saved_model.load(str(ids_version)).signatures

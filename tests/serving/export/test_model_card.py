@@ -1,4 +1,4 @@
-"""The card says what the files are, and nothing that is not so."""
+"""Model card: hashes of files, described signatures, readable text."""
 
 import hashlib
 import json
@@ -37,7 +37,7 @@ def version(exported, tmp_path):
     return tmp_path / "1"
 
 
-def test_every_file_is_named_with_its_hash(version):
+def test_every_file_is_listed_with_its_hash(version):
     (version / "assets.extra").mkdir()
     (version / "assets.extra/more").write_bytes(b"more")
     write_model_card(version, FACTS)
@@ -70,7 +70,7 @@ def test_signatures_are_described_as_saved(version):
     assert options["inputs"]["alpha"] == {"dtype": "float32", "shape": None}
 
 
-def test_a_person_can_read_it(version):
+def test_the_readable_card(version):
     write_model_card(version, FACTS)
     text = (version / "model_card.md").read_text()
     assert (

@@ -1,4 +1,4 @@
-"""Requests: made up, written as a server reads them, and read again."""
+"""Example and warm-up requests: contents, file format, and reading back."""
 
 import numpy as np
 import pytest
@@ -15,18 +15,18 @@ from t2t_keras.serving.export.requests import (
 )
 
 
-def test_a_text_of_so_many_tokens(vocabulary):
+def test_a_text_of_a_given_number_of_tokens(vocabulary):
     for tokens in [1, 2, 3, 4, 7, 12, 100]:
         text = make_text(vocabulary, tokens)
-        found = len(vocabulary.encode(text))
-        assert found <= max(tokens, len(vocabulary.encode("a"))), tokens
+        num_tokens = len(vocabulary.encode(text))
+        assert num_tokens <= max(tokens, len(vocabulary.encode("a"))), tokens
         assert len(vocabulary.encode(text + " a")) > tokens, tokens
 
 
-def test_an_example_has_what_the_signature_takes(vocabulary):
-    found = example_request("x", {"source", "target"}, ["ab c", "", "c"], vocabulary)
-    assert found.signature_name == "x"
-    assert {name: value.tolist() for name, value in found.inputs.items()} == {
+def test_an_example_has_the_inputs_of_the_signature(vocabulary):
+    request = example_request("x", {"source", "target"}, ["ab c", "", "c"], vocabulary)
+    assert request.signature_name == "x"
+    assert {name: value.tolist() for name, value in request.inputs.items()} == {
         "source": [b"ab c", b"", b"c"],
         "target": [b"ab c", b"", b"c"],
     }
@@ -43,7 +43,7 @@ def test_an_example_has_what_the_signature_takes(vocabulary):
     assert (each["alpha"].dtype, each["beam_size"].dtype) == (np.float32, np.int32)
 
 
-def test_a_server_finds_them_where_and_as_it_expects(tmp_path):
+def test_warm_up_requests_have_the_path_and_format_of_tensorflow_serving(tmp_path):
     text = np.array([b"a", "ü\0".encode()], dtype=object)
     ids = np.array([[5, 1, 0], [7, 8, 1]], np.int32)
     sent = [
@@ -65,7 +65,7 @@ def test_a_server_finds_them_where_and_as_it_expects(tmp_path):
     assert again[1].inputs["input_ids"].dtype == np.int32
 
 
-def test_more_than_a_server_replays_is_an_error(tmp_path, monkeypatch):
+def test_more_requests_than_a_server_accepts_are_an_error(tmp_path, monkeypatch):
     monkeypatch.setattr(requests, "MAX_WARM_UPS", 2)
     with pytest.raises(ValueError, match=r"at most 2 requests\. Received: 3"):
         write_warm_up(tmp_path, [Request("s", {})] * 3)

@@ -1,4 +1,4 @@
-"""Versions are written atomically."""
+"""Atomic writing of SavedModel versions."""
 
 import os
 
@@ -11,7 +11,7 @@ from t2t_keras.serving.export.saved_model import save_version
 
 @pytest.fixture
 def small():
-    """The least that can be saved: what `save_version` asks of a module."""
+    """The smallest module that `save_version` accepts."""
     module = tf.Module()
     module.count = tf.Variable(3.0)
     text = tf.TensorSpec([None], tf.string, name="text")
@@ -22,7 +22,7 @@ def small():
     return module
 
 
-def test_versions_count_up_and_what_is_no_version_is_left_alone(small, tmp_path):
+def test_versions_count_up_and_other_folders_are_left_alone(small, tmp_path):
     for name in ("3", "10", "notes", ".11", "12.old"):
         (tmp_path / name).mkdir()
     assert save_version(small, tmp_path) == tmp_path / "11"
@@ -32,7 +32,7 @@ def test_versions_count_up_and_what_is_no_version_is_left_alone(small, tmp_path)
     assert (tmp_path / "12/saved_model.pb").is_file()
 
 
-def test_steps_come_before_the_name_in_their_order(small, tmp_path):
+def test_steps_run_in_order_before_the_version_gets_its_name(small, tmp_path):
     seen = []
 
     def first(directory):
@@ -55,16 +55,16 @@ def test_steps_come_before_the_name_in_their_order(small, tmp_path):
 @pytest.mark.parametrize(
     "error", [UserError("no"), KeyboardInterrupt(), OSError("full")]
 )
-def test_a_step_that_fails_leaves_nothing(small, tmp_path, error):
-    def failing(directory):
+def test_a_failing_step_leaves_nothing(small, tmp_path, error):
+    def fail(directory):
         raise error
 
     with pytest.raises(type(error)):
-        save_version(small, tmp_path / "export", (failing,))
+        save_version(small, tmp_path / "export", (fail,))
     assert os.listdir(tmp_path) == []
     (tmp_path / "export/1").mkdir(parents=True)
     with pytest.raises(type(error)):
-        save_version(small, tmp_path / "export", (failing,))
+        save_version(small, tmp_path / "export", (fail,))
     assert os.listdir(tmp_path / "export") == ["1"]
 
 

@@ -4,8 +4,8 @@ from t2t_keras.serving.export.translator_module import TranslatorModule
 from tests.serving.toy_model import LIMITS, SETTINGS, toy_model
 
 
-def test_whatever_has_these_functions_can_be_served(weight, vocabulary):
-    """Nothing of the package's own model is asked for."""
+def test_any_model_with_these_functions_can_be_exported(weight, vocabulary):
+    """It need not be the package's Transformer."""
     module = TranslatorModule(toy_model(weight), vocabulary, SETTINGS, LIMITS)
     assert set(module.signatures()) == {
         "serving_default",
@@ -15,5 +15,5 @@ def test_whatever_has_these_functions_can_be_served(weight, vocabulary):
         "attention",
         "translate_ids",
     }
-    found = module.translate(tf.constant(["ab c"]))
-    assert found["translation"].numpy() == [b"ab c"]
+    outputs = module.translate(tf.constant(["ab c"]))
+    assert outputs["translation"].numpy() == [b"ab c"]

@@ -1,4 +1,4 @@
-"""What starts a server parses as what the server reads."""
+"""Configuration files for servers, parsed with the messages that servers use."""
 
 import pytest
 import yaml
@@ -21,8 +21,8 @@ from t2t_keras.serving.export.server_files import (
 from t2t_keras.serving.server.configs import read_batching
 
 WRAPPED = ".google.protobuf.Int64Value"
-# As session_bundle_config.proto and monitoring_config.proto have them, of which the
-# serving API's package has no Python: message, field, number, type, whether a list.
+# From session_bundle_config.proto and monitoring_config.proto, for which
+# tensorflow-serving-api has no Python module: message, field, number, type, repeated.
 FIELDS = (
     ("BatchingParameters", "max_batch_size", 1, WRAPPED, False),
     ("BatchingParameters", "batch_timeout_micros", 2, WRAPPED, False),
@@ -39,7 +39,7 @@ NAMES = ("BatchingParameters", "PrometheusConfig", "MonitoringConfig")
 
 @pytest.fixture(scope="module")
 def messages():
-    """The classes of those messages."""
+    """The classes of these messages."""
     file = descriptor_pb2.FileDescriptorProto(
         name="s.proto",
         package="s",
@@ -77,7 +77,7 @@ def base(tmp_path_factory):
     return base
 
 
-def test_which_models(base):
+def test_the_list_of_models(base):
     config = text_format.Parse(
         (base / "models.config").read_text(),
         model_server_config_pb2.ModelServerConfig(),
@@ -88,24 +88,24 @@ def test_which_models(base):
     assert model.model_version_policy.latest.num_versions == 1
 
 
-def test_how_requests_are_joined(base, messages, tmp_path):
+def test_batching_parameters(base, messages, tmp_path):
     write_batching_parameters(tmp_path, (1, 3, 8))
     for path in (base / "batching.config", tmp_path / "batching_params.pbtxt"):
-        found = text_format.Parse(path.read_text(), messages["BatchingParameters"]())
-        assert found.max_batch_size.value == 8
-        assert list(found.allowed_batch_sizes) == [1, 3, 8]
-        assert found.num_batch_threads.value >= 1
-        assert 0 < found.batch_timeout_micros.value < 100_000
-        assert found.max_enqueued_batches.value > 0
-        # It would fill up ids with whatever stands first in a row.
-        assert not found.pad_variable_length_inputs
+        parsed = text_format.Parse(path.read_text(), messages["BatchingParameters"]())
+        assert parsed.max_batch_size.value == 8
+        assert list(parsed.allowed_batch_sizes) == [1, 3, 8]
+        assert parsed.num_batch_threads.value >= 1
+        assert 0 < parsed.batch_timeout_micros.value < 100_000
+        assert parsed.max_enqueued_batches.value > 0
+        # It would pad ids with the first id of a row.
+        assert not parsed.pad_variable_length_inputs
 
 
-def test_what_is_watched(base, messages):
+def test_monitoring(base, messages):
     text = (base / "monitoring.config").read_text()
-    found = text_format.Parse(text, messages["MonitoringConfig"]())
-    assert found.prometheus_config.enable
-    assert found.prometheus_config.path == "/monitoring/prometheus/metrics"
+    parsed = text_format.Parse(text, messages["MonitoringConfig"]())
+    assert parsed.prometheus_config.enable
+    assert parsed.prometheus_config.path == "/monitoring/prometheus/metrics"
     with pytest.raises(text_format.ParseError):
         text_format.Parse("prometheus { }", messages["MonitoringConfig"]())
 
@@ -130,17 +130,17 @@ def test_kubernetes_and_docker_start_the_same_server(base):
     assert "$mount" not in readme + (base / "kubernetes.yaml").read_text()
 
 
-def test_without_xla_no_server_is_told_to_compile(tmp_path):
+def test_without_xla_no_file_mentions_it(tmp_path):
     (tmp_path / "export").mkdir()
     write_server_files(tmp_path / "export", "m", (1,), xla=False)
-    written = list((tmp_path / "export").iterdir())
-    assert len(written) == 5
-    assert not [path for path in written if "xla" in path.read_text()]
+    paths = list((tmp_path / "export").iterdir())
+    assert len(paths) == 5
+    assert not [path for path in paths if "xla" in path.read_text()]
     documents = yaml.safe_load_all((tmp_path / "export/kubernetes.yaml").read_text())
     assert [document["kind"] for document in documents] == ["Deployment", "Service"]
 
 
-def test_what_an_operator_has_changed_stays(tmp_path):
+def test_files_changed_by_an_operator_are_kept(tmp_path):
     write_server_files(tmp_path, "m", (1, 2), xla=False)
     assert find_differing_files(tmp_path, "m", (1, 2), xla=False) == []
     (tmp_path / "models.config").write_text("mine")
@@ -155,7 +155,7 @@ def kept_names(*arguments, xla=False):
     return {path.name for path in find_differing_files(*arguments, xla=xla)}
 
 
-def test_what_says_something_else_than_the_export_is_named(tmp_path):
+def test_kept_files_that_differ_are_listed(tmp_path):
     assert kept_names(tmp_path, "m", (1, 2)) == set()
     write_server_files(tmp_path, "m", (1, 2), xla=False)
     named = {"models.config", "kubernetes.yaml", "README.md"}
@@ -164,12 +164,12 @@ def test_what_says_something_else_than_the_export_is_named(tmp_path):
     assert kept_names(tmp_path, "m", (1, 2), xla=True) == named - {"models.config"}
 
 
-def test_no_machine_s_path_is_written(base):
+def test_no_file_contains_a_path_of_this_machine(base):
     for path in base.iterdir():
         assert str(base) not in path.read_text()
 
 
-def test_the_largest_request_is_what_a_server_would_read(tmp_path):
+def test_the_largest_request_equals_that_of_the_embedded_server(tmp_path):
     path = tmp_path / "batching.config"
     for text in (
         "",

@@ -1,4 +1,4 @@
-"""What each signature of an export takes, gives, and does with what cannot be."""
+"""Signatures of an export: outputs, options, limits, and refused inputs."""
 
 import dataclasses
 
@@ -34,7 +34,7 @@ def ask(served, name, **inputs):
 
 @pytest.fixture(scope="module")
 def translator(weight, vocabulary):
-    """The same model behind the translator of the programs."""
+    """A `Translator` with the same model."""
     search = toy_model(weight).search
     return Translator(
         lambda ids: search(ids, BeamSearchSettings(4, 0.5, n_best=1)),
@@ -44,80 +44,85 @@ def translator(weight, vocabulary):
 
 
 @pytest.mark.parametrize("count", [0, 1, 2, 10, 33])
-def test_it_translates_as_the_translator_does(served, translator, count):
+def test_it_translates_like_the_translator(served, translator, count):
     texts = (TEXTS * 4)[:count]
-    found = ask(served, "serving_default", text=strings(*texts))
-    assert set(found) == {"translation", "score", "truncated"}
-    assert {value.shape for value in found.values()} == {(count,)}
+    outputs = ask(served, "serving_default", text=strings(*texts))
+    assert set(outputs) == {"translation", "score", "truncated"}
+    assert {value.shape for value in outputs.values()} == {(count,)}
     expected = translator.translate(texts)
-    assert [t.decode() for t in found["translation"]] == [e.text for e in expected]
+    assert [t.decode() for t in outputs["translation"]] == [e.text for e in expected]
     scores = [line.hypotheses[0].score for line in expected]
-    np.testing.assert_allclose(found["score"], scores)
-    assert found["truncated"].tolist() == [line.cut for line in expected]
-    assert count < 10 or found["truncated"].tolist()[:10].count(True) == 3
+    np.testing.assert_allclose(outputs["score"], scores)
+    assert outputs["truncated"].tolist() == [line.cut for line in expected]
+    assert count < 10 or outputs["truncated"].tolist()[:10].count(True) == 3
 
 
-def test_a_blank_text_is_not_worth_a_guess(weight, vocabulary):
-    """Even where the search would say something."""
+def test_a_blank_text_has_an_empty_translation(weight, vocabulary):
+    """Even if the search returns a translation."""
 
-    def talkative(source, settings, *, options=None, growing=True):
+    def always_translate(source, settings, *, options=None, growing=True):
         tokens = tf.fill([tf.shape(source)[0], settings.results, 2], 260)
         ones = tf.ones([tf.shape(source)[0], settings.results])
         return BeamSearchResult(tokens, tf.cast(ones, tf.int32), ones, ones)
 
-    talking = dataclasses.replace(toy_model(weight), search=talkative)
-    module = TranslatorModule(talking, vocabulary, SETTINGS, LIMITS)
+    model = dataclasses.replace(toy_model(weight), search=always_translate)
+    module = TranslatorModule(model, vocabulary, SETTINGS, LIMITS)
     text = tf.constant([b"", b"\t ", b"a"])
-    for found in (module.translate(text), module.translate_with_options(text)):
-        texts = found["translation"].numpy().tolist()
+    for outputs in (module.translate(text), module.translate_with_options(text)):
+        texts = outputs["translation"].numpy().tolist()
         assert (texts[:2], texts[2] != b"") == ([b"", b""], True)
-        assert found["score"].numpy().tolist() == [0.0, 0.0, 1.0]
+        assert outputs["score"].numpy().tolist() == [0.0, 0.0, 1.0]
     several = module.nbest(text)
     assert several["translations"].numpy()[:2].tolist() == [[b""] * 3] * 2
     assert several["scores"].numpy().tolist() == [[0.0, -INF, -INF]] * 2 + [[1.0] * 3]
     assert several["lengths"].numpy().tolist() == [[0, 0, 0]] * 2 + [[1, 1, 1]]
 
 
-def test_characters_count_before_tokens_do(weight, vocabulary):
+def test_characters_are_limited_before_tokens(weight, vocabulary):
     limits = ServingLimits(12, 15, characters=4, n_best=1)
     module = TranslatorModule(toy_model(weight), vocabulary, SETTINGS, limits)
-    found = module.translate(tf.constant([b"ab c", b" a\t\tb  ", b"ab ba", b"a bcd"]))
-    assert found["translation"].numpy().tolist() == [b"ab c", b"a b", b"ab b", b"a bc"]
-    assert found["truncated"].numpy().tolist() == [False, False, True, True]
+    outputs = module.translate(tf.constant([b"ab c", b" a\t\tb  ", b"ab ba", b"a bcd"]))
+    assert outputs["translation"].numpy().tolist() == [
+        b"ab c",
+        b"a b",
+        b"ab b",
+        b"a bc",
+    ]
+    assert outputs["truncated"].numpy().tolist() == [False, False, True, True]
 
 
 @pytest.mark.parametrize("count", [0, 1, 5])
-def test_the_n_best_of_each(served, vocabulary, count):
+def test_the_n_best_translations(served, vocabulary, count):
     texts = (b"ab ba", b"", b"c", b"ba " * 30, b"abc")[:count]
-    found = ask(served, "nbest", text=strings(*texts))
-    assert set(found) == {"translations", "scores", "lengths", "truncated"}
-    assert found["translations"].shape == (count, 3)
+    outputs = ask(served, "nbest", text=strings(*texts))
+    assert set(outputs) == {"translations", "scores", "lengths", "truncated"}
+    assert outputs["translations"].shape == (count, 3)
     for row, text in enumerate(texts):
         if not text:
             continue
         ids = vocabulary.encode(text)
         ids = ids if len(ids) <= 12 else [*ids[:11], 1]
         expected = [vocabulary.decode(ids[n:]) for n in range(3)]
-        assert [t.decode() for t in found["translations"][row]] == expected
-        assert found["scores"][row].tolist() == [sum(ids) - n for n in range(3)]
-        assert found["lengths"][row].tolist() == [
+        assert [t.decode() for t in outputs["translations"][row]] == expected
+        assert outputs["scores"][row].tolist() == [sum(ids) - n for n in range(3)]
+        assert outputs["lengths"][row].tolist() == [
             max(len(ids) - n, 0) for n in range(3)
         ]
-    assert found["truncated"].tolist() == [False, False, False, True, False][:count]
+    assert outputs["truncated"].tolist() == [False, False, False, True, False][:count]
 
 
 def test_options_have_defaults(served):
     defaults = served.signatures["translate_with_options"].defaults
-    found = {name: tf.make_ndarray(value) for name, value in defaults.items()}
-    assert {name: value.shape for name, value in found.items()} == {
+    outputs = {name: tf.make_ndarray(value) for name, value in defaults.items()}
+    assert {name: value.shape for name, value in outputs.items()} == {
         "beam_size": (),
         "alpha": (),
         "max_length": (),
     }
-    assert found["beam_size"] == SETTINGS.beam_size
-    assert found["alpha"] == SETTINGS.alpha
-    assert found["max_length"] == LIMITS.target_length
-    assert [v.dtype.name for v in found.values()].count("int32") == 2
+    assert outputs["beam_size"] == SETTINGS.beam_size
+    assert outputs["alpha"] == SETTINGS.alpha
+    assert outputs["max_length"] == LIMITS.target_length
+    assert [v.dtype.name for v in outputs.values()].count("int32") == 2
     assert not any(
         definition.defaults
         for name, definition in served.signatures.items()
@@ -129,11 +134,11 @@ def test_options_have_defaults(served):
     np.testing.assert_allclose(answer["score"], plain["score"] + 4000.5)
 
 
-def test_options_are_for_all_or_for_each_and_never_an_error(served, vocabulary):
+def test_options_are_for_all_or_for_each_and_limited(served, vocabulary):
     texts = (b"ab ba c", b"c", b"ab", b"ba")
     sums = [sum(vocabulary.encode(text)) for text in texts]
     nan = float("nan")
-    found = ask(
+    outputs = ask(
         served,
         "translate_with_options",
         text=strings(*texts),
@@ -141,11 +146,12 @@ def test_options_are_for_all_or_for_each_and_never_an_error(served, vocabulary):
         alpha=np.array([0.25, nan, -2.0, INF], np.float32),
         max_length=np.array([2, 0, 2**31 - 1, -1], np.int32),
     )
-    asked = [1000.25, 6000.5, 1000.0, 6010.0]
-    np.testing.assert_allclose(found["score"], np.add(sums, asked))
+    # 1000 * beam_size + alpha, both within the limits.
+    extra = [1000.25, 6000.5, 1000.0, 6010.0]
+    np.testing.assert_allclose(outputs["score"], np.add(sums, extra))
     whole = [vocabulary.encode(text) for text in texts]
     expected = [whole[0][:2], whole[1][:1], whole[2], whole[3][:1]]
-    assert found["translation"].tolist() == [
+    assert outputs["translation"].tolist() == [
         vocabulary.decode(ids).encode() for ids in expected
     ]
     same = ask(
@@ -163,7 +169,7 @@ def test_options_are_for_all_or_for_each_and_never_an_error(served, vocabulary):
 def test_a_target_is_scored_token_by_token(served, vocabulary):
     sources = (b"ab ba", b"", b"ba " * 30, b"c")
     targets = (b"c", b"ab", b"ab c", b"ab " * 30)
-    found = ask(served, "score", source=strings(*sources), target=strings(*targets))
+    outputs = ask(served, "score", source=strings(*sources), target=strings(*targets))
     rows = []
     for source, target in zip(sources, targets, strict=True):
         length = min(len(vocabulary.encode(source)), LIMITS.source_length)
@@ -173,20 +179,24 @@ def test_a_target_is_scored_token_by_token(served, vocabulary):
     longest = max(len(ids) for ids, _ in rows)
     for row, (ids, log_probs) in enumerate(rows):
         rest = longest - len(ids)
-        assert found["token_log_probs"][row].tolist() == log_probs + [0.0] * rest
+        assert outputs["token_log_probs"][row].tolist() == log_probs + [0.0] * rest
         names = [name.encode() for name in vocabulary.pieces(ids)]
-        assert found["target_tokens"][row].tolist() == names + [b""] * rest
-        assert found["target_length"][row] == len(ids)
-        assert found["log_prob"][row] == sum(log_probs)
+        assert outputs["target_tokens"][row].tolist() == names + [b""] * rest
+        assert outputs["target_length"][row] == len(ids)
+        assert outputs["log_prob"][row] == sum(log_probs)
         penalty = ((5 + len(ids)) / 6) ** SETTINGS.alpha
-        assert found["score"][row] == pytest.approx(sum(log_probs) / penalty, rel=1e-6)
-    assert found["truncated"].tolist() == [False, False, True, True]
-    assert len(found) == 6
+        assert outputs["score"][row] == pytest.approx(
+            sum(log_probs) / penalty, rel=1e-6
+        )
+    assert outputs["truncated"].tolist() == [False, False, True, True]
+    assert len(outputs) == 6
 
 
 def test_attention_of_a_pair(served, vocabulary):
     sources, targets = (b"ab ba", b"ba " * 30), (b"c ab abc", b"")
-    found = ask(served, "attention", source=strings(*sources), target=strings(*targets))
+    outputs = ask(
+        served, "attention", source=strings(*sources), target=strings(*targets)
+    )
     limit = LIMITS.attention_length
     ids = []
     for text in (*sources, *targets):
@@ -194,7 +204,7 @@ def test_attention_of_a_pair(served, vocabulary):
         ids.append(row if len(row) <= limit else [*row[: limit - 1], 1])
     s = max(len(row) for row in ids[:2])
     t = max(len(row) for row in ids[2:])
-    shapes = {name: value.shape for name, value in found.items()}
+    shapes = {name: value.shape for name, value in outputs.items()}
     assert shapes == {
         "encoder_attention": (2, LAYERS, HEADS, s, s),
         "decoder_attention": (2, LAYERS, HEADS, t, t),
@@ -205,19 +215,19 @@ def test_attention_of_a_pair(served, vocabulary):
         "target_length": (2,),
         "truncated": (2,),
     }
-    assert found["truncated"].tolist() == [False, True]
-    assert found["source_length"].tolist() == [len(row) for row in ids[:2]]
-    assert found["target_length"].tolist() == [len(row) for row in ids[2:]]
-    # The decoder's input is the target one later: its second query is the first token.
-    memory = found["memory_attention"][0, 1, 2]
+    assert outputs["truncated"].tolist() == [False, True]
+    assert outputs["source_length"].tolist() == [len(row) for row in ids[:2]]
+    assert outputs["target_length"].tolist() == [len(row) for row in ids[2:]]
+    # The decoder's input is the shifted target: its second query is the first token.
+    memory = outputs["memory_attention"][0, 1, 2]
     assert memory[0, : len(ids[0])].tolist() == ids[0]
     assert memory[1, 0] == ids[2][0] * 1000 + ids[0][0]
 
 
 @pytest.mark.parametrize("name", ["score", "attention"])
-def test_no_pairs_at_all(served, name):
-    found = ask(served, name, source=strings(), target=strings())
-    assert {len(value) for value in found.values()} == {0}
+def test_no_pairs(served, name):
+    outputs = ask(served, name, source=strings(), target=strings())
+    assert {len(value) for value in outputs.values()} == {0}
 
 
 TWO_ROWS = np.array([[b"a", b"b"]], dtype=object)
@@ -256,13 +266,14 @@ TWO_ROWS = np.array([[b"a", b"b"]], dtype=object)
         ),
     ],
 )
-def test_what_has_another_rank_is_refused(served, name, inputs, message):
-    """As a server would: Python's own checks are not asked."""
+def test_bad_shapes_are_refused(served, name, inputs, message):
+    """By the graph, as in a server, not by Python."""
     with pytest.raises(tf.errors.InvalidArgumentError, match=message):
         served.ask(Request(name, inputs))
 
 
-# A toy parser's symbols are its words. Some are cut, by tokens and by characters.
+# The toy parser's symbols are the words of the sentence. Some sentences are cut, by
+# tokens or by characters.
 SENTENCES = (
     *(
         "ab (S ba",
@@ -279,10 +290,10 @@ SENTENCES = (
 
 
 @pytest.mark.parametrize("splits", [True, pytest.param(False, marks=pytest.mark.slow)])
-def test_a_parser_answers_with_trees_by_itself(weight, vocabulary, tmp_path, splits):
-    form = ParserTextAdapter(splits=splits)
+def test_an_exported_parser_returns_trees(weight, vocabulary, tmp_path, splits):
+    adapter = ParserTextAdapter(splits=splits)
     limits = dataclasses.replace(LIMITS, characters=24)
-    module = TranslatorModule(toy_model(weight), vocabulary, SETTINGS, limits, form)
+    module = TranslatorModule(toy_model(weight), vocabulary, SETTINGS, limits, adapter)
     version = save_version(module, tmp_path / "base")
     check_graph(version, tokenizes=True, xla=False)
     search = toy_model(weight).search
@@ -291,31 +302,33 @@ def test_a_parser_answers_with_trees_by_itself(weight, vocabulary, tmp_path, spl
         vocabulary,
         max_source_length=limits.source_length,
         max_characters=limits.characters,
-        text_adapter=form,
+        text_adapter=adapter,
     )
     expected = translator.translate(SENTENCES)
     with open_session(version) as served:
         text = strings(*(line.encode() for line in SENTENCES))
-        found = ask(served, "serving_default", text=text)
-        assert [t.decode() for t in found["translation"]] == [e.text for e in expected]
-        assert found["truncated"].tolist() == [line.cut for line in expected]
+        outputs = ask(served, "serving_default", text=text)
+        assert [t.decode() for t in outputs["translation"]] == [
+            e.text for e in expected
+        ]
+        assert outputs["truncated"].tolist() == [line.cut for line in expected]
         with_options = ask(served, "translate_with_options", text=text)
-        assert with_options["translation"].tolist() == found["translation"].tolist()
+        assert with_options["translation"].tolist() == outputs["translation"].tolist()
         for row, line in zip(
             ask(served, "nbest", text=text)["translations"], expected, strict=True
         ):
             texts = [one.text for one in line.hypotheses]
             assert [tree.decode() for tree in row[: len(texts)]] == texts
     assert len({line.text for line in expected}) >= 9
-    # Where brackets are words of their own, none is left to open anything.
+    # With word splitting, brackets become words, so none is left to open a constituent.
     assert any(line.text.startswith(("(S", "(a", "(b")) for line in expected) != splits
 
 
-def test_a_parsers_source_is_split_wherever_it_is_read(weight, vocabulary):
-    form = ParserTextAdapter(splits=True)
+def test_a_parsers_source_is_split_in_every_signature(weight, vocabulary):
+    adapter = ParserTextAdapter(splits=True)
     parser, plain = (
         TranslatorModule(toy_model(weight), vocabulary, SETTINGS, LIMITS, each)
-        for each in (form, None)
+        for each in (adapter, None)
     )
     raw, split = tf.constant([b"a(b."]), tf.constant([b"a -LRB- b ."])
     target = tf.constant([b"(S a"])

@@ -1,4 +1,4 @@
-"""Exports that would fail in a server are refused; the faults are planted."""
+"""Validation of exports in a session: faulty exports are refused."""
 
 import dataclasses
 
@@ -15,8 +15,8 @@ from t2t_keras.serving.export.validation import open_session, validate
 from tests.serving.toy_model import LIMITS, SETTINGS, toy_model
 
 
-def checked(module, base, vocabulary, warm_up=()):
-    """Returns the version that is written if it is valid."""
+def save_validated(module, base, vocabulary, warm_up=()):
+    """Saves a version if it is valid, and returns its directory."""
     return save_version(
         module,
         base,
@@ -28,7 +28,7 @@ def checked(module, base, vocabulary, warm_up=()):
 
 
 class TracksKeras(TranslatorModule):
-    """The planted fault: a Keras object on the root, its variables saved twice."""
+    """Faulty module: a Keras object on its root, whose variables are saved twice."""
 
     def __init__(self, vocabulary):
         layer = keras.layers.Embedding(vocabulary.size, 1)
@@ -48,21 +48,19 @@ class TracksKeras(TranslatorModule):
         return {"serving_default": self.translate}
 
 
-def test_a_keras_object_on_the_root_is_found_before_a_server_finds_it(
-    vocabulary, tmp_path
-):
+def test_a_keras_object_on_the_root_is_refused(vocabulary, tmp_path):
     message = "does not work in a server's session: signature serving_default: "
     with pytest.raises(UserError, match=message):
-        checked(TracksKeras(vocabulary), tmp_path, vocabulary)
+        save_validated(TracksKeras(vocabulary), tmp_path, vocabulary)
     assert list(tmp_path.iterdir()) == []
-    # TensorFlow 2's own loader, which the check could have used, sees nothing.
+    # TensorFlow 2's own loader does not detect the fault.
     directory = save_version(TracksKeras(vocabulary), tmp_path)
     loaded = tf.saved_model.load(str(directory)).signatures["serving_default"]
     assert loaded(text=tf.constant(["c"]))["translation"].numpy() == [b"c"]
 
 
 class OneSignature(TranslatorModule):
-    """An export of one signature, some of whose answers are changed."""
+    """Module with one signature, whose outputs are changed by a function."""
 
     def __init__(self, weight, vocabulary, change):
         self.change = change
@@ -79,49 +77,47 @@ class OneSignature(TranslatorModule):
     ("change", "message"),
     [
         (
-            lambda found, text: {**found, "score": found["score"][:1]},
+            lambda outputs, text: {**outputs, "score": outputs["score"][:1]},
             r"outputs of a wrong size: signature serving_default expected 2 rows"
             r"\. Received: \{'score': \(1,\)\}",
         ),
-        (  # Wrong for no texts only: nothing to divide by.
-            lambda found, text: {
-                **found,
-                "score": found["score"] + tf.cast(1 // tf.size(text), tf.float32),
+        (  # Fails only without texts: a division by zero.
+            lambda outputs, text: {
+                **outputs,
+                "score": outputs["score"] + tf.cast(1 // tf.size(text), tf.float32),
             },
             "division|[Dd]ivi",
         ),
     ],
 )
-def test_a_wrong_answer_is_found(weight, vocabulary, tmp_path, change, message):
+def test_wrong_outputs_are_refused(weight, vocabulary, tmp_path, change, message):
     module = OneSignature(weight, vocabulary, change)
     with pytest.raises(UserError, match=message):
-        checked(module, tmp_path / "base", vocabulary)
+        save_validated(module, tmp_path / "base", vocabulary)
     assert list(tmp_path.iterdir()) == []
 
 
-def test_what_answers_as_it_should_passes(weight, vocabulary, tmp_path):
-    module = OneSignature(weight, vocabulary, lambda found, text: found)
-    assert checked(module, tmp_path, vocabulary).parent == tmp_path
+def test_a_valid_export_passes(weight, vocabulary, tmp_path):
+    module = OneSignature(weight, vocabulary, lambda outputs, text: outputs)
+    assert save_validated(module, tmp_path, vocabulary).parent == tmp_path
 
 
-def test_a_warm_up_that_would_fail_a_server_s_load_is_found(
-    weight, vocabulary, tmp_path
-):
+def test_a_bad_warm_up_request_is_refused(weight, vocabulary, tmp_path):
     bad = Request("serving_default", {"text": np.array([[b"a"]], dtype=object)})
-    module = OneSignature(weight, vocabulary, lambda found, text: found)
+    module = OneSignature(weight, vocabulary, lambda outputs, text: outputs)
     with pytest.raises(UserError, match="text_must_have_rank_1"):
-        checked(module, tmp_path / "base", vocabulary, [bad])
+        save_validated(module, tmp_path / "base", vocabulary, [bad])
     assert list(tmp_path.iterdir()) == []
 
 
-def test_the_root_holds_variables_and_no_keras_object(module, weight, exported):
+def test_only_the_weights_are_saved(module, weight, exported):
     assert module.variables == (weight,)
     reader = tf.train.load_checkpoint(str(exported / "variables/variables"))
     shapes = [tuple(s) for s in reader.get_variable_to_shape_map().values() if s]
     assert shapes == [tuple(weight.shape)]
 
 
-def test_a_session_ends_with_its_block(exported):
+def test_a_session_is_closed_after_its_block(exported):
     with open_session(exported) as session:
         pass
     request = Request("serving_default", {"text": np.array([b"a"], dtype=object)})

@@ -1,4 +1,4 @@
-"""A version is there when it is complete, and leaves nothing if it never is."""
+"""Version directories: atomic creation, locks, and removal of partial versions."""
 
 import errno
 import fcntl
@@ -11,7 +11,7 @@ import pytest
 
 from t2t_keras.serving.export.saved_model import new_version, next_version
 
-# Writes half of a version, says so, and waits to be killed.
+# Writes half of a version, prints its name, and waits to be killed.
 HALF = """
 import sys, time
 from pathlib import Path
@@ -25,14 +25,14 @@ with new_version(Path(sys.argv[1])) as temporary:
 """
 
 
-def test_versions_count_on_from_the_largest_and_what_is_no_version_is_left(tmp_path):
+def test_versions_count_up_from_the_largest(tmp_path):
     assert next_version(tmp_path / "new") == tmp_path / "new" / "1"
     for name in ("2", "10", "notes", ".11", "12.old"):
         (tmp_path / name).mkdir()
     assert next_version(tmp_path) == tmp_path / "11"
 
 
-def test_nobody_sees_it_before_it_is_whole(tmp_path):
+def test_a_version_is_invisible_until_it_is_complete(tmp_path):
     final = tmp_path / "deep" / "base" / "7"
     with new_version(final) as temporary:
         (temporary / "file").write_text("x")
@@ -44,7 +44,7 @@ def test_nobody_sees_it_before_it_is_whole(tmp_path):
 
 @pytest.mark.parametrize("error", [OSError, KeyboardInterrupt])
 @pytest.mark.parametrize("others", [False, True])
-def test_what_fails_or_is_interrupted_leaves_nothing(tmp_path, error, others):
+def test_an_error_or_interrupt_leaves_nothing(tmp_path, error, others):
     base = tmp_path / "base"
     if others:
         (base / "1").mkdir(parents=True)
@@ -55,21 +55,21 @@ def test_what_fails_or_is_interrupted_leaves_nothing(tmp_path, error, others):
     assert not others or [path.name for path in base.iterdir()] == ["1"]
 
 
-@pytest.mark.parametrize("made", ["base", ".2."])
-def test_a_signal_the_moment_a_folder_is_made_leaves_nothing(
-    tmp_path, monkeypatch, made
+@pytest.mark.parametrize("folder", ["base", ".2."])
+def test_a_signal_when_a_folder_is_created_leaves_nothing(
+    tmp_path, monkeypatch, folder
 ):
     make = Path.mkdir
 
-    def interrupted(path, *arguments, **options):
+    def make_and_interrupt(path, *arguments, **options):
         make(path, *arguments, **options)
-        if path.name.startswith(made):
+        if path.name.startswith(folder):
             raise KeyboardInterrupt
 
-    monkeypatch.setattr(Path, "mkdir", interrupted)
+    monkeypatch.setattr(Path, "mkdir", make_and_interrupt)
     with pytest.raises(KeyboardInterrupt), new_version(tmp_path / "base" / "2"):
         pass
-    assert names_in(tmp_path) == []
+    assert list_names(tmp_path) == []
 
 
 def test_two_threads_do_not_write_the_same_version(tmp_path):
@@ -80,12 +80,12 @@ def test_two_threads_do_not_write_the_same_version(tmp_path):
         ):
             pass
         assert first.is_dir()
-    assert names_in(tmp_path) == ["1"]
+    assert list_names(tmp_path) == ["1"]
 
 
 @contextmanager
-def half_written(final):
-    """Yields a process that is writing a version, and the directory it writes to."""
+def start_writer(final):
+    """Yields a process that is writing a version, and its temporary directory."""
     command = [sys.executable, "-c", HALF, final]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
@@ -95,16 +95,16 @@ def half_written(final):
             process.kill()
 
 
-def names_in(base):
+def list_names(base):
     return sorted(path.name for path in base.iterdir())
 
 
-def test_the_next_one_deletes_what_a_killed_process_left_and_no_more(tmp_path):
+def test_the_next_version_deletes_only_what_a_killed_process_left(tmp_path):
     for name in (".notes.1.tmp", ".8.tmp", "7.1.tmp"):
-        (tmp_path / name).mkdir()  # none of ours
-    others = names_in(tmp_path)
-    with half_written(tmp_path / "1") as (live, being_written):
-        with half_written(tmp_path / "1") as (killed, left):
+        (tmp_path / name).mkdir()  # not from an export
+    others = list_names(tmp_path)
+    with start_writer(tmp_path / "1") as (live, being_written):
+        with start_writer(tmp_path / "1") as (killed, left):
             pass
         killed.wait()
         assert left.is_dir()
@@ -112,21 +112,21 @@ def test_the_next_one_deletes_what_a_killed_process_left_and_no_more(tmp_path):
             assert not left.exists()
         assert (being_written / "variables" / "half").read_text() == "x"
         assert live.poll() is None
-        assert names_in(tmp_path) == sorted([*others, being_written.name, "2"])
+        assert list_names(tmp_path) == sorted([*others, being_written.name, "2"])
     with new_version(tmp_path / "3"):
         assert not being_written.exists()
-    assert names_in(tmp_path) == sorted([*others, "2", "3"])
+    assert list_names(tmp_path) == sorted([*others, "2", "3"])
 
 
-def test_what_an_older_release_left_is_deleted(tmp_path):
-    """Nobody has locked it; the number of its process may be another's by now."""
+def test_partial_versions_of_older_releases_are_deleted(tmp_path):
+    """They have no lock, and their process id may belong to another process by now."""
     old = tmp_path / ".1.1.tmp"
     (old / "variables").mkdir(parents=True)
     with new_version(tmp_path / "1"):
         assert not old.exists()
 
 
-def test_where_nothing_can_be_locked_nothing_is_deleted(tmp_path, monkeypatch):
+def test_without_file_locks_nothing_is_deleted(tmp_path, monkeypatch):
     def no_locks(descriptor, operation):
         raise OSError(errno.ENOLCK, "No locks available")
 
@@ -134,4 +134,4 @@ def test_where_nothing_can_be_locked_nothing_is_deleted(tmp_path, monkeypatch):
     (tmp_path / ".1.1.tmp").mkdir()
     with new_version(tmp_path / "1"):
         pass
-    assert names_in(tmp_path) == [".1.1.tmp", "1"]
+    assert list_names(tmp_path) == [".1.1.tmp", "1"]

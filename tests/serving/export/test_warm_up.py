@@ -1,4 +1,4 @@
-"""What a server replays covers what would be slow the first time."""
+"""Warm-up requests of an export cover all programs that are slow the first time."""
 
 import pytest
 import tensorflow as tf
@@ -7,7 +7,7 @@ from t2t_keras.serving.export.requests import SHORT, make_text, warm_up_requests
 
 
 def shapes(requests, vocabulary, name):
-    """Returns rows, and tokens of the longest, of each request to a signature."""
+    """Returns rows and longest text in tokens of each request to a signature."""
     return [
         (len(texts), max(len(vocabulary.encode(text)) for text in texts))
         for request in requests
@@ -34,8 +34,8 @@ def test_without_xla_each_signature_is_called_once(signatures, vocabulary):
 
 
 @pytest.mark.parametrize("buckets", [(), (4, 12)])
-def test_a_server_that_joins_requests_can_replay_them(signatures, vocabulary, buckets):
-    """All that is joined must have rows, as many in each tensor; defaults have none."""
+def test_a_server_with_batching_can_replay_them(signatures, vocabulary, buckets):
+    """All tensors of a request must have the same rows; defaults have none."""
     for request in warm_up_requests(signatures, vocabulary, (1, 5), buckets):
         sizes = {value.shape[:1] for value in request.inputs.values()}
         assert sizes in ({(1,)}, {(5,)})
@@ -47,14 +47,16 @@ def test_a_server_that_joins_requests_can_replay_them(signatures, vocabulary, bu
 
 
 @pytest.mark.parametrize("buckets", [(6, 12), (3, 6, 30), (4, 200)])
-def test_with_xla_every_program_of_the_default_is_made(signatures, vocabulary, buckets):
+def test_with_xla_every_program_of_the_default_signature_is_compiled(
+    signatures, vocabulary, buckets
+):
     requests = warm_up_requests(signatures, vocabulary, (1, 5), buckets)
-    found = shapes(requests, vocabulary, "serving_default")
+    default_shapes = shapes(requests, vocabulary, "serving_default")
     pairs = {
         (rows, min(bucket for bucket in buckets if bucket >= length))
-        for rows, length in found
+        for rows, length in default_shapes
     }
     assert pairs == {(rows, bucket) for rows in (1, 5) for bucket in buckets}
-    # A long bucket's program is made by a short source: searching takes its time, too.
-    assert max(length for _, length in found) <= buckets[-2] + SHORT
+    # The shortest possible source selects a long bucket, because the search takes time.
+    assert max(length for _, length in default_shapes) <= buckets[-2] + SHORT
     assert {r.signature_name for r in requests} == signatures.keys()

@@ -1,1 +1,1 @@
-"""The embedded server, and whether it is what it stands in for."""
+"""Tests of the embedded server and of its conformance with TensorFlow Serving."""

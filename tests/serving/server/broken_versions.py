@@ -1,4 +1,4 @@
-"""Versions that cannot be loaded, and what the server says of each."""
+"""Damaged model versions, each with the error that the server reports for it."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -9,12 +9,12 @@ from tests.serving.server.warm_up_requests import predict_log, write
 
 
 class Damage(NamedTuple):
-    """How a version is broken.
+    """Damage to a version.
 
     Attributes:
-        do: Breaks the version in a directory.
-        code: Of the error, as gRPC numbers them; 0 if TensorFlow has the choice.
-        message: A pattern of the whole message.
+        do: Function that damages the version in a directory.
+        code: Number of the gRPC status; 0 for any error that TensorFlow raises.
+        message: Pattern of the whole message.
     """
 
     do: Callable[[Path], object]
@@ -22,32 +22,32 @@ class Damage(NamedTuple):
     message: str
 
 
-def with_a_broken_graph(directory: Path) -> None:
+def break_graph(directory: Path) -> None:
     (directory / "saved_model.pb").write_bytes(b"broken")
 
 
-def without_variables(directory: Path) -> None:
+def delete_variables(directory: Path) -> None:
     for file in (directory / "variables").iterdir():
         file.unlink()
 
 
-def with_a_warm_up_that_is_none(directory: Path) -> None:
+def break_warm_up_file(directory: Path) -> None:
     write(directory).write_bytes(b"These are no records. " * 9)
 
 
 INVALID, LOST = 3, 15
-# By the number of the version.
+# Keys are version numbers.
 DAMAGES = MappingProxyType(
     {
-        2: Damage(with_a_broken_graph, 0, "(?s).+"),
-        3: Damage(without_variables, 0, "(?s).+"),
+        2: Damage(break_graph, 0, "(?s).+"),
+        3: Damage(delete_variables, 0, "(?s).+"),
         4: Damage(
             lambda directory: write(directory, predict_log("picky", text=[b"poison"])),
             INVALID,
             "(?s).*poison is not food.*",
         ),
         5: Damage(
-            with_a_warm_up_that_is_none,
+            break_warm_up_file,
             LOST,
             "(?s).*Please verify your warmup data is in TFRecord format.*",
         ),

@@ -1,4 +1,4 @@
-"""Requests of every kind, each as a function that a client is given to."""
+"""Calls of all methods of TensorFlow Serving, each as a function of a client."""
 
 from google.protobuf import text_format
 from tensorflow.core.framework import types_pb2
@@ -15,8 +15,8 @@ from tensorflow_serving.apis import (
 from tests.serving.server.clients import refusal, request, values
 
 
-def asked(message, name="translate", signature="", version=None, label=None):
-    """Fills the model_spec of any request."""
+def fill_model_spec(message, name="translate", signature="", version=None, label=None):
+    """Fills the model_spec of a request and returns the request."""
     message.model_spec.name = name
     if signature:
         message.model_spec.signature_name = signature
@@ -33,22 +33,22 @@ def predict(message=None, timeout=30, **inputs):
 
 
 def spec(**where):
-    return predict(asked(request(text=[b"a"]), **where))
+    return predict(fill_model_spec(request(text=[b"a"]), **where))
 
 
-def filtered(*outputs):
+def predict_outputs(*outputs):
     message = request(text=[b"a"])
     message.output_filter.extend(outputs)
     return predict(message)
 
 
-def broken():
+def predict_negative_size():
     message = request(text=[b"a"])
     message.inputs["text"].tensor_shape.dim[0].size = -3
     return predict(message)
 
 
-def typeless():
+def predict_without_type():
     message = request(text=[b"a"])
     message.inputs["text"].dtype = types_pb2.DT_INVALID
     return predict(message)
@@ -57,13 +57,17 @@ def typeless():
 def classify(**where):
     message = classification_pb2.ClassificationRequest()
     message.input.example_list.examples.add()
-    return lambda client: client.prediction.Classify(asked(message, **where), 30)
+    return lambda client: client.prediction.Classify(
+        fill_model_spec(message, **where), 30
+    )
 
 
 def regress(**where):
     message = regression_pb2.RegressionRequest()
     message.input.example_list.examples.add()
-    return lambda client: client.prediction.Regress(asked(message, **where), 30)
+    return lambda client: client.prediction.Regress(
+        fill_model_spec(message, **where), 30
+    )
 
 
 def multi_inference(*tasks):
@@ -71,25 +75,25 @@ def multi_inference(*tasks):
     message.input.example_list.examples.add()
     for method, where in tasks:
         task = inference_pb2.InferenceTask(method_name=f"tensorflow/serving/{method}")
-        message.tasks.append(asked(task, **where))
+        message.tasks.append(fill_model_spec(task, **where))
     return lambda client: client.prediction.MultiInference(message, 30)
 
 
 def metadata(*fields, **where):
     message = get_model_metadata_pb2.GetModelMetadataRequest(metadata_field=fields)
-    asked(message, **where)
+    fill_model_spec(message, **where)
     return lambda client: client.prediction.GetModelMetadata(message, 30)
 
 
 def status(**where):
-    message = asked(get_model_status_pb2.GetModelStatusRequest(), **where)
+    message = fill_model_spec(get_model_status_pb2.GetModelStatusRequest(), **where)
     return lambda client: client.models.GetModelStatus(message, 30)
 
 
 def reload(*models, timeout=30):
-    """Asks for another list of models, each "translate" as it is but for what is given.
+    """Sends another list of models; their defaults are the settings of "translate".
 
-    `folder` is the name of a base path beside that of "translate".
+    `folder` is the name of a folder beside the base path of "translate".
     """
 
     def call(client):
@@ -112,13 +116,13 @@ def reload(*models, timeout=30):
     return call
 
 
-def beside(*models, **translate):
-    """As `reload` of "translate" with its label, and of models beside it."""
+def reload_with(*models, **translate):
+    """Reloads "translate" with its label, and more models."""
     return reload({"labels": {"stable": 1}} | translate, *models)
 
 
-def then(*calls):
-    """Calls one after the other, and returns what the last is answered."""
+def call_in_order(*calls):
+    """Makes several calls in order and returns the answer of the last one."""
 
     def call(client):
         return [each(client) for each in calls][-1]
@@ -127,7 +131,7 @@ def then(*calls):
 
 
 def refused(call):
-    """Returns, as an answer, the code and the message of a refusal."""
+    """Returns code and message of a refusal, in place of an answer."""
     return lambda client: refusal(lambda: call(client))
 
 
@@ -142,39 +146,41 @@ def outputs(call):
     return lambda client: values(call(client))
 
 
-def answered_by(call):
-    def found(client):
+def answering_version(call):
+    def read_spec(client):
         spec = call(client).model_spec
         return spec.name, spec.version.value, spec.signature_name
 
-    return found
+    return read_spec
 
 
-def named_states(**where):
-    """Returns the state and the error code of each version, in their order."""
+def version_states(**where):
+    """Returns number, state and error code of each version, in the server's order."""
 
-    def found(client):
+    def read_states(client):
         states = status(**where)(client).model_version_status
         return tuple(
             (each.version, each.state, each.status.error_code) for each in states
         )
 
-    return found
+    return read_states
 
 
-def version_of_metadata(**where):
+def metadata_version(**where):
     call = metadata("signature_def", **where)
     return lambda client: call(client).model_spec.version.value
 
 
-def one_behind_the_other(*choices):
-    """Sends requests for several versions in one message, as no library would write it.
+def send_concatenated(*choices):
+    """Sends several serialized requests as one message, which no library does.
 
-    A field that there can be only one of is then what was written last.
+    Of a `oneof` field, the last one written counts.
     """
 
     def call(client):
-        messages = [asked(request(text=[b"a"]), **choice) for choice in choices]
+        messages = [
+            fill_model_spec(request(text=[b"a"]), **choice) for choice in choices
+        ]
         send = client.channel.unary_unary(
             "/tensorflow.serving.PredictionService/Predict",
             response_deserializer=predict_pb2.PredictResponse.FromString,
@@ -185,14 +191,14 @@ def one_behind_the_other(*choices):
 
 
 def signature_names(client):
-    found = get_model_metadata_pb2.SignatureDefMap()
+    signatures = get_model_metadata_pb2.SignatureDefMap()
     response = metadata("signature_def")(client)
-    response.metadata["signature_def"].Unpack(found)
-    contract = found.signature_def["with_options"]
+    response.metadata["signature_def"].Unpack(signatures)
+    contract = signatures.signature_def["with_options"]
     return (
         response.model_spec.version.value,
-        {"serving_default", "with_options"} <= set(found.signature_def),
+        {"serving_default", "with_options"} <= set(signatures.signature_def),
         sorted(contract.inputs),
-        # An input with a default is told; the default is not.
+        # Metadata lists inputs with a default, but not the default itself.
         len(contract.defaults),
     )

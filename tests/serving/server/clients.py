@@ -1,4 +1,4 @@
-"""A client of the services, and a server in this process for it."""
+"""Client of all services, and a server in this process to test it with."""
 
 import contextlib
 import time
@@ -27,10 +27,11 @@ QUICK = WatchOptions(poll_seconds=0.05, retries=Retries(2, 0.05))
 
 
 class Client:
-    """Calls the services at an address, or over a channel of one's own.
+    """Client of the services at an address or over a given channel.
 
     Attributes:
-        stop: Ends a server in this process, with seconds of grace.
+        stop: Function that stops a server in this process; takes the grace period in
+            seconds.
     """
 
     def __init__(self, address: str = "", channel: grpc.Channel | None = None):
@@ -48,7 +49,7 @@ class Client:
         return values(response)
 
     def predict_until(self, end: Path, pool: Executor) -> Future:
-        """Asks for what ends once there is a file `end`; returns when it has begun."""
+        """Starts a request that runs until the file `end` exists."""
         future = pool.submit(self.predict, "wait", timeout=200, text=[bytes(end)])
         wait_until(lambda: Path(f"{end}.begun").exists() or future.done())
         if future.done():
@@ -56,31 +57,31 @@ class Client:
         return future
 
     def metadata(self, *fields):
-        asked = get_model_metadata_pb2.GetModelMetadataRequest(metadata_field=fields)
-        asked.model_spec.name = "translate"
-        return self.prediction.GetModelMetadata(asked, timeout=30)
+        message = get_model_metadata_pb2.GetModelMetadataRequest(metadata_field=fields)
+        message.model_spec.name = "translate"
+        return self.prediction.GetModelMetadata(message, timeout=30)
 
     def states(self, name="translate"):
         """Returns the states of all versions by number."""
-        asked = get_model_status_pb2.GetModelStatusRequest()
-        asked.model_spec.name = name
-        found = self.models.GetModelStatus(asked, timeout=30).model_version_status
+        message = get_model_status_pb2.GetModelStatusRequest()
+        message.model_spec.name = name
+        statuses = self.models.GetModelStatus(message, timeout=30).model_version_status
         names = get_model_status_pb2.ModelVersionStatus.State
-        return {each.version: names.Name(each.state) for each in found}
+        return {each.version: names.Name(each.state) for each in statuses}
 
-    def wait_for_states(self, wanted, name="translate"):
-        """Waits until the versions are as wanted, for a minute at most."""
-        wait_until(lambda: self.states(name) == wanted, lambda: self.states(name))
+    def wait_for_states(self, expected, name="translate"):
+        """Waits until the versions have the expected states."""
+        wait_until(lambda: self.states(name) == expected, lambda: self.states(name))
 
 
 def request(signature="", **inputs):
     """Returns a `PredictRequest` for the model "translate"."""
-    asked = predict_pb2.PredictRequest()
-    asked.model_spec.name = "translate"
-    asked.model_spec.signature_name = signature
+    message = predict_pb2.PredictRequest()
+    message.model_spec.name = "translate"
+    message.model_spec.signature_name = signature
     for name, value in inputs.items():
-        asked.inputs[name].CopyFrom(tf.make_tensor_proto(value))
-    return asked
+        message.inputs[name].CopyFrom(tf.make_tensor_proto(value))
+    return message
 
 
 def values(response):
@@ -92,16 +93,16 @@ def values(response):
 
 
 def refusal(call: Callable[[], object]) -> tuple[str, str]:
-    """Returns the code and the message that a call is refused with."""
+    """Returns the status code and the message of a call that fails."""
     try:
-        found = call()
+        answer = call()
     except grpc.RpcError as error:
         return error.code().name, error.details()
-    raise AssertionError(f"an answer came instead of an error: {found}")
+    raise AssertionError(f"expected an error, received an answer: {answer}")
 
 
 def wait_until(done: Callable[[], bool], seen: Callable[[], object] = str) -> None:
-    """Waits for a condition, for three minutes at most: a machine may be busy."""
+    """Waits for a condition for up to three minutes, because a machine may be busy."""
     end = time.monotonic() + 180
     while not done():
         if time.monotonic() > end:
@@ -117,7 +118,7 @@ def serving(
     lines: list[str] | None = None,
     **grpc_options,
 ) -> Iterator[Client]:
-    """Serves a directory from this process, on a port that is free."""
+    """Serves a directory from this process on a free port; yields a client."""
     log = [] if lines is None else lines
     scheduler = BatchScheduler(batching) if batching else None
     models = Models(Loader(scheduler=scheduler), QUICK, log.append)

@@ -1,4 +1,4 @@
-"""Versions of the made-up model, and a session of one."""
+"""Versions of the fake model, and a session of one."""
 
 import shutil
 
@@ -10,7 +10,7 @@ from tests.serving.server.fake_model import save
 
 @pytest.fixture(scope="session")
 def saved(tmp_path_factory):
-    """Versions 1, 2 and 3, for copies; nobody serves from here."""
+    """A folder of versions 1, 2 and 3 to copy from; tests must not change it."""
     base = tmp_path_factory.mktemp("saved")
     for version in (1, 2, 3):
         save(base, version)
@@ -19,7 +19,7 @@ def saved(tmp_path_factory):
 
 @pytest.fixture
 def base(saved, tmp_path):
-    """A directory of a model with versions 1 and 2."""
+    """The base directory of a model with versions 1 and 2."""
     for version in ("1", "2"):
         shutil.copytree(saved / version, tmp_path / "base" / version)
     return tmp_path / "base"

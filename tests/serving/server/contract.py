@@ -1,7 +1,7 @@
-"""The contract of TensorFlow Serving: what is asked, and what the answer has to be.
+"""Contract of TensorFlow Serving for requests: calls and their expected answers.
 
-The messages were read in its sources, of version 2.20. What is asked of whole models
-and of their versions is in `model_contract`.
+The messages are from the sources of version 2.20. `model_contract` has the calls about
+models and versions.
 """
 
 import re
@@ -14,30 +14,30 @@ from tensorflow_serving.apis import (
 )
 
 from tests.serving.server.calls import (
-    answered_by,
-    broken,
+    answering_version,
     classify,
-    filtered,
     health,
     metadata,
+    metadata_version,
     multi_inference,
-    one_behind_the_other,
     outputs,
     predict,
+    predict_negative_size,
+    predict_outputs,
+    predict_without_type,
     regress,
+    send_concatenated,
     signature_names,
     spec,
-    typeless,
-    version_of_metadata,
 )
 
 INVALID, MISSING, STATE = "INVALID_ARGUMENT", "NOT_FOUND", "FAILED_PRECONDITION"
 NOBODY = re.escape("Servable not found for request: Latest(nobody)")
 
-# What is asked, the code and the whole message (a pattern) of the answer.
+# Call, status code, and a pattern of the whole message.
 REFUSALS = MappingProxyType(
     {
-        # Which model.
+        # Model.
         "no model_spec": (
             predict(predict_pb2.PredictRequest()),
             INVALID,
@@ -70,7 +70,7 @@ REFUSALS = MappingProxyType(
             STATE,
             'Serving signature key "sing" not found.',
         ),
-        # What is fed.
+        # Inputs.
         "too many inputs": (
             predict(text=[b"a"], b=[1]),
             INVALID,
@@ -105,26 +105,34 @@ REFUSALS = MappingProxyType(
             INVALID,
             r"Inputs contains invalid name\. Used request inputs: text, .*",
         ),
-        "a shape that cannot be": (broken(), INVALID, "tensor parsing error: text"),
-        "a tensor of no type": (typeless(), INVALID, "tensor parsing error: text"),
+        "a shape that cannot be": (
+            predict_negative_size(),
+            INVALID,
+            "tensor parsing error: text",
+        ),
+        "a tensor of no type": (
+            predict_without_type(),
+            INVALID,
+            "tensor parsing error: text",
+        ),
         "another type": (
             predict(text=[1]),
             INVALID,
             r"(Expects arg\[0\] to be string but int32 is provided|Type mismatch: .*)",
         ),
-        # What is fetched.
+        # Outputs.
         "unknown output": (
-            filtered("translations"),
+            predict_outputs("translations"),
             INVALID,
             "output tensor alias not found in signature: translations Outputs expected "
             r"to be in the set \{(score,translation|translation,score)\}\.",
         ),
         "an output twice": (
-            filtered("score", "score"),
+            predict_outputs("score", "score"),
             INVALID,
             "duplicate output tensor alias: score",
         ),
-        # How it is run.
+        # Execution.
         "an assertion in the graph": (
             predict(signature="picky", text=[b"poison"]),
             INVALID,
@@ -208,7 +216,7 @@ REFUSALS = MappingProxyType(
         "other metadata": (
             metadata("signature_def", "age"),
             INVALID,
-            # The real server may print its own format string, and the field behind it.
+            # The real server may print its format string, followed by the field.
             "Metadata field .*is not supported.*",
         ),
         "metadata of nobody": (
@@ -231,7 +239,7 @@ REFUSALS = MappingProxyType(
     }
 )
 
-# What is asked, and what the answer is.
+# Call and expected answer.
 ANSWERS = MappingProxyType(
     {
         "the latest version": (
@@ -249,20 +257,23 @@ ANSWERS = MappingProxyType(
             outputs(spec(label="stable")),
             {"translation": [b"v1:a"], "score": [0.5]},
         ),
-        "who answered": (answered_by(spec()), ("translate", 2, "serving_default")),
+        "who answered": (
+            answering_version(spec()),
+            ("translate", 2, "serving_default"),
+        ),
         "who answered for a label": (
-            answered_by(spec(label="stable", signature="serving_default")),
+            answering_version(spec(label="stable", signature="serving_default")),
             ("translate", 1, "serving_default"),
         ),
         "a label behind a version": (
-            answered_by(one_behind_the_other({"version": 2}, {"label": "stable"})),
+            answering_version(send_concatenated({"version": 2}, {"label": "stable"})),
             ("translate", 1, "serving_default"),
         ),
         "a version behind a label": (
-            answered_by(one_behind_the_other({"label": "stable"}, {"version": 2})),
+            answering_version(send_concatenated({"label": "stable"}, {"version": 2})),
             ("translate", 2, "serving_default"),
         ),
-        "some outputs": (outputs(filtered("score")), {"score": [1.0]}),
+        "some outputs": (outputs(predict_outputs("score")), {"score": [1.0]}),
         "no rows": (
             outputs(predict(signature="sums", ids=np.zeros([0, 3], np.int32))),
             {"sum": [], "rows": []},
@@ -287,8 +298,8 @@ ANSWERS = MappingProxyType(
             signature_names,
             (2, True, ["alpha", "beam_size", "text"], 0),
         ),
-        "metadata of a version": (version_of_metadata(version=1), 1),
-        "metadata of a label": (version_of_metadata(label="stable"), 1),
+        "metadata of a version": (metadata_version(version=1), 1),
+        "metadata of a label": (metadata_version(label="stable"), 1),
         "health": (health("PredictionService"), b"\x08\x01"),
         "health of the other": (health("ModelService"), b"\x08\x01"),
         "health of all": (health(""), b"\x08\x01"),

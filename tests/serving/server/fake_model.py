@@ -1,4 +1,4 @@
-"""A small model whose answers are known, with all that can go wrong in a server.
+"""Fake model with predictable answers, and signatures that fail in several ways.
 
 Shapes: B batch, S positions.
 """
@@ -10,13 +10,13 @@ import tensorflow as tf
 TEXT = tf.TensorSpec([None], tf.string, name="text")
 
 
-class MadeUpModel(tf.Module):
-    """Answers with its version before each text, and its weight times the length."""
+class FakeModel(tf.Module):
+    """Model that prefixes each text with its version and scores it by its length."""
 
     def __init__(self, version: int):
         super().__init__()
         self.version = version
-        # Read when a graph runs, so an export whose variables are lost gives no answer.
+        # Read when a graph runs, so an export without its variables fails.
         self.weight = tf.Variable(0.5 * version)
 
     def translate(self, text):
@@ -34,7 +34,7 @@ class MadeUpModel(tf.Module):
         }
 
     def busy(self, seconds):
-        """Is busy for the longest of [B] seconds."""
+        """Keeps a core busy for the maximum of [B] seconds."""
         end = tf.timestamp() + tf.cast(tf.reduce_max(seconds), tf.float64)
         turns = tf.while_loop(
             lambda turn: tf.timestamp() < end, lambda turn: turn + 1, [tf.constant(0)]
@@ -42,10 +42,10 @@ class MadeUpModel(tf.Module):
         return {"done": seconds + 0.0 * tf.cast(turns, tf.float32)}
 
     def wait(self, text):
-        """Makes file TEXT.begun of the first of [B] texts; waits for file TEXT."""
+        """Creates file TEXT.begun, for the first of [B] texts; waits for file TEXT."""
 
         def is_missing(turn: tf.Tensor) -> tf.Tensor:
-            # Looked for anew at every turn, as the name is made anew.
+            # The name depends on the turn, so that each turn looks again.
             nothing = tf.strings.substr(tf.strings.as_string(turn), 0, 0)
             return tf.size(tf.io.matching_files(text[0] + nothing)) == 0
 
@@ -64,16 +64,16 @@ class MadeUpModel(tf.Module):
             return {"translation": tf.strings.upper(text)}
 
     def sums(self, ids):
-        """Sums of [B, S] ids, and how many rows there were."""
+        """Returns sums of [B, S] ids, and the number of rows in the batch."""
         rows = tf.shape(ids)[0]
         return {"sum": tf.reduce_sum(ids, axis=1), "rows": tf.fill([rows], rows)}
 
     def count(self, text):
-        """Says [] how many rows there are, which no batch can be taken apart by."""
+        """Returns the number of rows as a scalar, which cannot be split by row."""
         return {"rows": tf.size(text)}
 
     def first(self, text):
-        """Gives one row back, however many came."""
+        """Returns one row for any number of rows."""
         return {"one": text[:1]}
 
     def compiled(self, x):
@@ -81,11 +81,11 @@ class MadeUpModel(tf.Module):
 
 
 def save(base: Path, version: int) -> Path:
-    """Saves a version below `base`, and returns its directory."""
-    model = MadeUpModel(version)
+    """Saves a version below `base` and returns its directory."""
+    model = FakeModel(version)
     floats = tf.TensorSpec([None], tf.float32)
 
-    # Only a default that is a tensor is written down as one in a signature.
+    # Only a tensor as a default becomes a default of the signature.
     def with_options(text, beam_size=tf.constant(4), alpha=tf.constant(0.6)):  # noqa: B008
         return model.with_options(text, beam_size, alpha)
 

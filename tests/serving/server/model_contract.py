@@ -1,6 +1,6 @@
-"""The contract of TensorFlow Serving for models and versions: as `contract` has it.
+"""Contract of TensorFlow Serving for models and versions, in the form of `contract`.
 
-Its sources: model_servers/server_core.cc, get_model_status_impl.cc, and
+The messages are from model_servers/server_core.cc, get_model_status_impl.cc, and
 sources/storage_path/file_system_storage_path_source.cc.
 """
 
@@ -10,20 +10,20 @@ from types import MappingProxyType
 from tensorflow_serving.apis import get_model_status_pb2
 
 from tests.serving.server.calls import (
-    beside,
-    named_states,
+    call_in_order,
     outputs,
     refused,
     reload,
+    reload_with,
     spec,
     status,
-    then,
+    version_states,
 )
 from tests.serving.server.contract import INVALID, MISSING, STATE
 
 LOADED = ((2, 30, 0), (1, 30, 0))
 
-# What is asked, the code and the whole message (a pattern) of the answer.
+# Call, status code, and a pattern of the whole message.
 REFUSALS = MappingProxyType(
     {
         # Status.
@@ -49,7 +49,7 @@ REFUSALS = MappingProxyType(
             MISSING,
             "Could not find version 7 of model translate",
         ),
-        # Another configuration; every one of these changes nothing that is served.
+        # Another configuration; none of these changes what is served.
         "no list of models": (
             reload(),
             INVALID,
@@ -95,7 +95,7 @@ REFUSALS = MappingProxyType(
             r"ModelServerConfig::model_type choice 2 not supported\.",
         ),
         "a new model of a platform that there is not": (
-            beside({"name": "singer", "model_platform": "song"}),
+            reload_with({"name": "singer", "model_platform": "song"}),
             INVALID,
             "Model singer requests unsupported platform song",
         ),
@@ -108,36 +108,36 @@ REFUSALS = MappingProxyType(
     }
 )
 
-# What is asked, and what the answer is.
+# Call and expected answer.
 ANSWERS = MappingProxyType(
     {
-        "all versions, the newest first": (named_states(), LOADED),
-        "status of a version": (named_states(version=1), ((1, 30, 0),)),
-        "a label does not choose a status": (named_states(label="gold"), LOADED),
+        "all versions, the newest first": (version_states(), LOADED),
+        "status of a version": (version_states(version=1), ((1, 30, 0),)),
+        "a label does not choose a status": (version_states(label="gold"), LOADED),
         "the same configuration": (
-            lambda client: beside()(client).status.error_code,
+            lambda client: reload_with()(client).status.error_code,
             0,
         ),
         "a label moves": (
-            then(
-                beside(labels={"stable": 1, "new": 1}),
-                beside(labels={"stable": 1, "new": 2}),
+            call_in_order(
+                reload_with(labels={"stable": 1, "new": 1}),
+                reload_with(labels={"stable": 1, "new": 2}),
                 outputs(spec(label="new")),
             ),
             {"translation": [b"v2:a"], "score": [1.0]},
         ),
         "a label that is not listed any more": (
-            then(
-                beside(labels={"stable": 1, "old": 1}),
-                beside(),
+            call_in_order(
+                reload_with(labels={"stable": 1, "old": 1}),
+                reload_with(),
                 refused(spec(label="old")),
             ),
             (INVALID, "Unrecognized servable version label: old"),
         ),
-        # A flag allows it, for a label that is new.
+        # Allowed by a flag, for a new label.
         "a label before its version": (
-            then(
-                beside(labels={"stable": 1, "next": 7}),
+            call_in_order(
+                reload_with(labels={"stable": 1, "next": 7}),
                 refused(spec(label="next")),
             ),
             (MISSING, "Servable not found for request: Specific(translate, 7)"),
@@ -145,8 +145,8 @@ ANSWERS = MappingProxyType(
     }
 )
 
-# The folders of a model, of which the last three are no versions, and what is served of
-# it with a policy.
+# Folders of a model by name, each with its original; the last three are no versions.
+# Then the versions served with each policy.
 FOLDERS = MappingProxyType(
     {"1": "1", "2": "2", "003": "3", "four": "3", "v5": "3", "6.tmp": "3"}
 )

@@ -1,4 +1,4 @@
-"""When batches are taken, in which order, and when a queue is full."""
+"""Batch scheduler: batch timeout, order of batches, full queues, large requests."""
 
 import threading
 import time
@@ -11,31 +11,31 @@ from t2t_keras.serving.server.errors import ServingError
 FOREVER = 1000.0
 
 
-class Kitchen:
-    """Takes batches from a scheduler, and can be made to wait."""
+class RecordingScheduler:
+    """Scheduler whose batches are recorded, and wait while a gate is closed."""
 
     def __init__(self, **options):
         self.scheduler = BatchScheduler(BatchingOptions(**options))
-        self.cooked: list[list[str]] = []
+        self.batches: list[list[str]] = []
         self.gate = threading.Event()
         self.gate.set()
         self.entered = threading.Semaphore(0)
 
-    def cook(self, tasks):
+    def run(self, tasks):
         self.entered.release()
         self.gate.wait()
-        self.cooked.append([task.payload for task in tasks])
+        self.batches.append([task.payload for task in tasks])
         for task in tasks:
             task.finish(task.payload)
 
-    def order(self, payload, size=1, kind="soup"):
+    def submit(self, payload, size=1, kind="soup"):
         def split(sizes):
             parts = enumerate(sizes)
             if len(sizes) == 1:
                 return [Task(payload, size)]
             return [Task(f"{payload}{part}:{rows}", rows) for part, rows in parts]
 
-        return self.scheduler.schedule(kind, size, split, self.cook)
+        return self.scheduler.schedule(kind, size, split, self.run)
 
     def __enter__(self):
         return self
@@ -45,112 +45,122 @@ class Kitchen:
         self.scheduler.close()
 
 
-def wait(*orders):
-    for tasks in orders:
+def wait(*submitted):
+    for tasks in submitted:
         for task in tasks:
             task.future.result(30)
 
 
 def test_a_full_batch_does_not_wait_for_its_time():
-    with Kitchen(max_batch_size=3, batch_timeout_seconds=FOREVER) as kitchen:
-        wait(*[kitchen.order(name) for name in "abc"])
-        assert kitchen.cooked == [["a", "b", "c"]]
+    with RecordingScheduler(
+        max_batch_size=3, batch_timeout_seconds=FOREVER
+    ) as scheduler:
+        wait(*[scheduler.submit(name) for name in "abc"])
+        assert scheduler.batches == [["a", "b", "c"]]
 
 
-def test_what_does_not_fit_begins_another_batch():
-    with Kitchen(max_batch_size=4, batch_timeout_seconds=FOREVER) as kitchen:
-        orders = [kitchen.order("a", 3), kitchen.order("b", 2), kitchen.order("c", 2)]
-        wait(*orders)
-        assert kitchen.cooked == [["a"], ["b", "c"]]
+def test_a_request_that_does_not_fit_starts_another_batch():
+    with RecordingScheduler(
+        max_batch_size=4, batch_timeout_seconds=FOREVER
+    ) as scheduler:
+        submitted = [
+            scheduler.submit("a", 3),
+            scheduler.submit("b", 2),
+            scheduler.submit("c", 2),
+        ]
+        wait(*submitted)
+        assert scheduler.batches == [["a"], ["b", "c"]]
 
 
 def test_a_batch_that_is_not_full_waits_for_its_time():
-    with Kitchen(max_batch_size=9, batch_timeout_seconds=1.0) as kitchen:
+    with RecordingScheduler(max_batch_size=9, batch_timeout_seconds=1.0) as scheduler:
         start = time.monotonic()
-        first = kitchen.order("a")
+        first = scheduler.submit("a")
         time.sleep(0.05)
-        wait(first, kitchen.order("b"))
+        wait(first, scheduler.submit("b"))
         # The time counts from the first of them.
         assert 1.0 <= time.monotonic() - start
-        assert kitchen.cooked == [["a", "b"]]
+        assert scheduler.batches == [["a", "b"]]
 
 
 def test_only_one_kind_is_in_a_batch():
-    with Kitchen(max_batch_size=2, batch_timeout_seconds=1.0) as kitchen:
+    with RecordingScheduler(max_batch_size=2, batch_timeout_seconds=1.0) as scheduler:
         wait(
-            kitchen.order("a", kind="soup"),
-            kitchen.order("b", kind="salad"),
-            kitchen.order("c", kind="soup"),
+            scheduler.submit("a", kind="soup"),
+            scheduler.submit("b", kind="salad"),
+            scheduler.submit("c", kind="soup"),
         )
-        assert sorted(kitchen.cooked) == [["a", "c"], ["b"]]
+        assert sorted(scheduler.batches) == [["a", "c"], ["b"]]
 
 
 def test_kinds_take_turns():
-    """A kind of which much is asked does not keep the others waiting."""
-    with Kitchen(max_batch_size=1) as kitchen:
-        kitchen.gate.clear()
-        orders = [kitchen.order("first")]
-        kitchen.entered.acquire()
-        orders += [kitchen.order(f"soup{index}") for index in range(3)]
-        orders += [kitchen.order("salad", kind="salad")]
-        kitchen.gate.set()
-        wait(*orders)
-        assert kitchen.cooked.index(["salad"]) <= 2
+    """Many requests of one kind do not delay the others."""
+    with RecordingScheduler(max_batch_size=1) as scheduler:
+        scheduler.gate.clear()
+        submitted = [scheduler.submit("first")]
+        scheduler.entered.acquire()
+        submitted += [scheduler.submit(f"soup{index}") for index in range(3)]
+        submitted += [scheduler.submit("salad", kind="salad")]
+        scheduler.gate.set()
+        wait(*submitted)
+        assert scheduler.batches.index(["salad"]) <= 2
 
 
 def test_threads_work_at_the_same_time():
-    with Kitchen(max_batch_size=1, num_batch_threads=2) as kitchen:
-        kitchen.gate.clear()
-        orders = [kitchen.order("a"), kitchen.order("b")]
-        assert kitchen.entered.acquire(timeout=30)
-        assert kitchen.entered.acquire(timeout=30)
-        kitchen.gate.set()
-        wait(*orders)
+    with RecordingScheduler(max_batch_size=1, num_batch_threads=2) as scheduler:
+        scheduler.gate.clear()
+        submitted = [scheduler.submit("a"), scheduler.submit("b")]
+        assert scheduler.entered.acquire(timeout=30)
+        assert scheduler.entered.acquire(timeout=30)
+        scheduler.gate.set()
+        wait(*submitted)
 
 
 def test_a_full_queue_refuses_and_keeps_what_it_has():
-    with Kitchen(max_batch_size=2, max_enqueued_batches=2) as kitchen:
-        kitchen.gate.clear()
-        orders = [kitchen.order("running", 2)]
-        kitchen.entered.acquire()
-        orders += [kitchen.order("a", 2), kitchen.order("b", 1)]
+    with RecordingScheduler(max_batch_size=2, max_enqueued_batches=2) as scheduler:
+        scheduler.gate.clear()
+        submitted = [scheduler.submit("running", 2)]
+        scheduler.entered.acquire()
+        submitted += [scheduler.submit("a", 2), scheduler.submit("b", 1)]
         with pytest.raises(ServingError) as caught:
-            kitchen.order("c", 2)
+            scheduler.submit("c", 2)
         assert caught.value.code.name == "UNAVAILABLE"
         assert caught.value.message == (
             "The batch scheduling queue to which this task was submitted is full; "
             "currently 2 batches enqueued and max_enqueued_batches is 2"
         )
-        # There is room for one row yet, and another kind has its own queue.
-        orders += [kitchen.order("d", 1), kitchen.order("e", 2, kind="salad")]
-        kitchen.gate.set()
-        wait(*orders)
-        cooked = [name for batch in kitchen.cooked for name in batch]
-        assert sorted(cooked) == ["a", "b", "d", "e", "running"]
+        # One more row fits, and another kind has its own queue.
+        submitted += [scheduler.submit("d", 1), scheduler.submit("e", 2, kind="salad")]
+        scheduler.gate.set()
+        wait(*submitted)
+        names = [name for batch in scheduler.batches for name in batch]
+        assert sorted(names) == ["a", "b", "d", "e", "running"]
 
 
 @pytest.mark.parametrize(("split", "most"), [(False, 4), (True, 8)])
 def test_a_request_larger_than_allowed_is_refused(split, most):
-    with Kitchen(max_batch_size=4, max_request_size=8, split=split) as kitchen:
-        wait(kitchen.order("a", most))
+    with RecordingScheduler(
+        max_batch_size=4, max_request_size=8, split=split
+    ) as scheduler:
+        wait(scheduler.submit("a", most))
         with pytest.raises(ServingError) as caught:
-            kitchen.order("b", most + 1)
+            scheduler.submit("b", most + 1)
         assert caught.value.code.name == "INVALID_ARGUMENT"
         assert caught.value.message == (
             f"Task size {most + 1} is larger than maximum input batch size {most}"
         )
 
 
-def test_a_large_request_fills_what_is_open_and_goes_on():
+def test_a_large_request_fills_the_open_batch_and_more():
     options = {"max_batch_size": 4, "max_request_size": 100, "split": True}
-    with Kitchen(**options, batch_timeout_seconds=0.1) as kitchen:
-        kitchen.gate.clear()
-        orders = [kitchen.order("first", 4)]
-        kitchen.entered.acquire()
-        orders += [kitchen.order("small", 3), kitchen.order("large", 10)]
-        kitchen.gate.set()
-        wait(*orders)
-        assert kitchen.cooked == [
+    with RecordingScheduler(**options, batch_timeout_seconds=0.1) as scheduler:
+        scheduler.gate.clear()
+        submitted = [scheduler.submit("first", 4)]
+        scheduler.entered.acquire()
+        submitted += [scheduler.submit("small", 3), scheduler.submit("large", 10)]
+        scheduler.gate.set()
+        wait(*submitted)
+        assert scheduler.batches == [
             ["first"],
             ["small", "large0:1"],
             ["large1:4"],
@@ -161,30 +171,30 @@ def test_a_large_request_fills_what_is_open_and_goes_on():
 
 def test_a_large_request_that_does_not_fit_is_refused_whole():
     options = {"max_batch_size": 4, "max_request_size": 100, "split": True}
-    with Kitchen(**options, max_enqueued_batches=2) as kitchen:
-        kitchen.gate.clear()
-        orders = [kitchen.order("first", 4)]
-        kitchen.entered.acquire()
-        orders += [kitchen.order("a", 3)]
+    with RecordingScheduler(**options, max_enqueued_batches=2) as scheduler:
+        scheduler.gate.clear()
+        submitted = [scheduler.submit("first", 4)]
+        scheduler.entered.acquire()
+        submitted += [scheduler.submit("a", 3)]
         with pytest.raises(ServingError) as caught:
-            kitchen.order("b", 6)
+            scheduler.submit("b", 6)
         assert caught.value.code.name == "UNAVAILABLE"
         assert caught.value.message.endswith(
             "task size is 6 but scheduling capacity is only 5 (num_enqueued_batches=1, "
             "max_enqueued_batches=2, open_batch_size=3, max_execution_batch_size=4)"
         )
-        orders += [kitchen.order("c", 5)]
-        kitchen.gate.set()
-        wait(*orders)
+        submitted += [scheduler.submit("c", 5)]
+        scheduler.gate.set()
+        wait(*submitted)
 
 
-def test_closing_runs_what_waits_and_takes_no_more():
-    kitchen = Kitchen(max_batch_size=9, batch_timeout_seconds=FOREVER)
-    order = kitchen.order("a")
-    kitchen.scheduler.close()
-    wait(order)
+def test_closing_runs_waiting_requests_and_refuses_new_ones():
+    scheduler = RecordingScheduler(max_batch_size=9, batch_timeout_seconds=FOREVER)
+    submitted = scheduler.submit("a")
+    scheduler.scheduler.close()
+    wait(submitted)
     with pytest.raises(ServingError) as caught:
-        kitchen.order("b")
+        scheduler.submit("b")
     assert caught.value.code.name == "UNAVAILABLE"
 
 
@@ -198,7 +208,7 @@ def test_any_size_is_allowed_if_none_is_named():
     assert BatchingOptions().padded_size(7) == 7
 
 
-def test_a_result_for_who_gave_up_is_lost_without_a_word():
+def test_only_the_first_result_of_a_task_counts():
     task = Task("a", 1)
     task.finish("first")
     task.finish(error=ValueError("second"))

@@ -1,4 +1,4 @@
-"""A file of models that changes while they are served."""
+"""Watching models.config: changes, faults and labels while models are served."""
 
 import threading
 import time
@@ -24,13 +24,13 @@ def text(base, *versions, label=None):
 
 
 def replace(path, content):
-    """Nobody sees half of a file."""
+    """Replaces a file atomically."""
     path.with_suffix(".new").write_text(content)
     path.with_suffix(".new").rename(path)
 
 
-def version_used(models, asked):
-    with models.use(asked) as (number, _):
+def find_version(models, spec):
+    with models.use(spec) as (number, _):
         return number
 
 
@@ -41,7 +41,7 @@ def lines():
 
 @pytest.fixture
 def gate():
-    """Version 2 is loaded when it is open."""
+    """An event that loading of version 2 waits for; set by default."""
     gate = threading.Event()
     gate.set()
     yield gate
@@ -50,7 +50,7 @@ def gate():
 
 @pytest.fixture
 def watched(base, tmp_path, lines, gate):
-    """The file, and what is served."""
+    """The watched file and the served models."""
     path = tmp_path / "models.config"
     path.write_text(text(base, 1))
     loader = Loader()
@@ -69,7 +69,7 @@ def watched(base, tmp_path, lines, gate):
     models.close()
 
 
-def test_a_change_is_taken_up(watched, base, lines):
+def test_a_change_is_applied(watched, base, lines):
     path, models = watched
     replace(path, text(base, 2))
     wait_until(lambda: models.describe() == "m version 2")
@@ -77,9 +77,7 @@ def test_a_change_is_taken_up(watched, base, lines):
 
 
 @pytest.mark.parametrize("content", ["model_config_list { config {", "", None])
-def test_what_cannot_be_used_changes_nothing_and_is_said_once(
-    watched, base, lines, content
-):
+def test_a_bad_file_changes_nothing_and_is_logged_once(watched, base, lines, content):
     path, models = watched
     if content is None:
         path.unlink()
@@ -101,29 +99,27 @@ def test_a_list_that_is_refused_changes_nothing(watched, base, lines):
     assert models.describe() == "m version 1"
 
 
-def test_a_label_that_comes_before_its_version_is_taken_when_that_is_loaded(
-    watched, base, lines, gate
-):
+def test_a_label_is_applied_once_its_version_is_loaded(watched, base, lines, gate):
     path, models = watched
-    asked = predict_pb2.PredictRequest().model_spec
-    asked.name, asked.version_label = "m", "canary"
+    spec = predict_pb2.PredictRequest().model_spec
+    spec.name, spec.version_label = "m", "canary"
     gate.clear()
     replace(path, text(base, 1, 2))
     wait_until(lambda: lines == [f"{path} was read again"], lambda: lines)
     replace(path, text(base, 1, 2, label=2))
     wait_until(lambda: len(lines) == 2)
     assert "assign label to version 2 of model m, which is not currently" in lines[1]
-    # Looks that find the same are not told of.
+    # Reading the same file again logs nothing.
     time.sleep(0.2)
     with pytest.raises(ServingError, match="label: canary"):
-        version_used(models, asked)
+        find_version(models, spec)
     gate.set()
     wait_until(lambda: len(lines) > 2, lambda: lines)
     assert lines[2:] == [f"{path} was read again"]
-    assert version_used(models, asked) == 2
+    assert find_version(models, spec) == 2
 
 
-def test_a_file_as_it_was_before_the_fault_is_told_of_too(watched, base, lines):
+def test_a_file_restored_after_a_fault_is_logged(watched, base, lines):
     path, _ = watched
     replace(path, "no list")
     wait_until(lambda: len(lines) == 1)
@@ -131,18 +127,18 @@ def test_a_file_as_it_was_before_the_fault_is_told_of_too(watched, base, lines):
     wait_until(lambda: lines[1:] == [f"{path} was read again"], lambda: lines)
 
 
-def test_what_the_file_says_goes_whoever_sent_another_list(watched, base, lines):
-    """As in TensorFlow Serving, which hands the file on at every look."""
+def test_the_file_overrides_a_list_sent_by_a_client(watched, base, lines):
+    """As in TensorFlow Serving, which applies the file at every poll."""
     path, models = watched
     sent = read_models(str(path))
     sent.model_config_list.config[0].version_labels["canary"] = 1
-    asked = predict_pb2.PredictRequest().model_spec
-    asked.name, asked.version_label = "m", "canary"
+    spec = predict_pb2.PredictRequest().model_spec
+    spec.name, spec.version_label = "m", "canary"
     models.configure(sent)
 
     def is_forgotten():
         try:
-            version_used(models, asked)
+            find_version(models, spec)
         except ServingError:
             return True
         return False

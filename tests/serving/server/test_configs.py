@@ -1,4 +1,4 @@
-"""Configuration files: what they mean, and what is said of those that mean nothing."""
+"""Configuration files of models, batching, TLS and channel arguments."""
 
 import grpc
 import pytest
@@ -11,7 +11,7 @@ from t2t_keras.serving.server.batching import BatchingOptions
 from t2t_keras.serving.server.errors import ServingError
 
 
-def written(tmp_path, text):
+def write_file(tmp_path, text):
     path = tmp_path / "file"
     path.write_text(text)
     return str(path)
@@ -35,8 +35,8 @@ def test_a_file_of_models(tmp_path):
       model_version_policy { specific { versions: 1 versions: 2 } }
       version_labels { key: "stable" value: 1 }
     } }"""
-    found = configs.read_models(written(tmp_path, text))
-    (model,) = found.model_config_list.config
+    config = configs.read_models(write_file(tmp_path, text))
+    (model,) = config.model_config_list.config
     assert model.model_version_policy.specific.versions == [1, 2]
     assert dict(model.version_labels) == {"stable": 1}
 
@@ -50,14 +50,14 @@ def test_a_file_of_models(tmp_path):
         ("\0", "ModelServerConfig"),
     ],
 )
-def test_a_file_that_is_none(tmp_path, text, message):
-    path = written(tmp_path, text)
+def test_a_bad_file_of_models(tmp_path, text, message):
+    path = write_file(tmp_path, text)
     with pytest.raises(UserError, match=message) as caught:
         configs.read_models(path)
     assert path in str(caught.value)
 
 
-def test_a_file_that_is_not_there(tmp_path):
+def test_a_missing_file_of_models(tmp_path):
     with pytest.raises(UserError, match="No such file"):
         configs.read_models(str(tmp_path / "none"))
 
@@ -84,7 +84,7 @@ ONE = 'config { name: "a" base_path: "/a" model_platform: "tensorflow" }'
         ),
     ],
 )
-def test_a_list_that_cannot_be_served(text, message):
+def test_a_bad_list_of_models_is_refused(text, message):
     current = configs.check_models(models(f"model_config_list {{ {ONE} }}"), {})
     with pytest.raises(ServingError) as caught:
         configs.check_models(models(text), current)
@@ -111,14 +111,14 @@ def test_another_platform_is_refused(platform, message):
     assert caught.value.message.startswith(message)
 
 
-def test_the_old_name_of_the_platform_will_do():
+def test_the_deprecated_name_of_the_platform_is_accepted():
     old = ONE.replace('model_platform: "tensorflow"', "model_type: TENSORFLOW")
     current = configs.check_models(models(f"model_config_list {{ {old} }}"), {})
     assert list(current) == ["a"]
     assert configs.check_models(models(f"model_config_list {{ {ONE} }}"), current)
 
 
-def test_batching_without_a_file_is_tensorflow_serving_s():
+def test_batching_defaults_equal_those_of_tensorflow_serving():
     assert configs.read_batching("", 3) == BatchingOptions(
         max_batch_size=1000,
         batch_timeout_seconds=0.0,
@@ -137,7 +137,7 @@ def test_a_file_of_batching_parameters(tmp_path):
         allowed_batch_sizes: [1, 8, 16] enable_large_batch_splitting { value: true }
         max_execution_batch_size { value: 16 }
     """
-    assert configs.read_batching(written(tmp_path, text), 3) == BatchingOptions(
+    assert configs.read_batching(write_file(tmp_path, text), 3) == BatchingOptions(
         max_batch_size=16,
         batch_timeout_seconds=0.0025,
         max_enqueued_batches=7,
@@ -149,8 +149,9 @@ def test_a_file_of_batching_parameters(tmp_path):
 
 
 def test_requests_are_no_larger_than_batches_unless_they_are_split(tmp_path):
-    found = configs.read_batching(written(tmp_path, "max_batch_size { value: 8 }"), 1)
-    assert (found.max_batch_size, found.max_request_size) == (8, 8)
+    path = write_file(tmp_path, "max_batch_size { value: 8 }")
+    options = configs.read_batching(path, 1)
+    assert (options.max_batch_size, options.max_request_size) == (8, 8)
 
 
 @pytest.mark.parametrize(
@@ -187,35 +188,35 @@ def test_requests_are_no_larger_than_batches_unless_they_are_split(tmp_path):
         ),
     ],
 )
-def test_batching_parameters_that_cannot_be(tmp_path, text, message):
-    path = written(tmp_path, text)
+def test_bad_batching_parameters_are_refused(tmp_path, text, message):
+    path = write_file(tmp_path, text)
     with pytest.raises(UserError) as caught:
         configs.read_batching(path, 1)
     assert message in str(caught.value)
     assert path in str(caught.value)
 
 
-def test_a_timeout_of_nothing_is_one(tmp_path):
-    path = written(tmp_path, "batch_timeout_micros { value: 0 }")
+def test_a_batch_timeout_of_zero_is_allowed(tmp_path):
+    path = write_file(tmp_path, "batch_timeout_micros { value: 0 }")
     assert configs.read_batching(path, 1).batch_timeout_seconds == 0
 
 
 def test_keys_without_a_certificate(tmp_path):
     with pytest.raises(UserError, match="server_cert are required"):
-        configs.read_credentials(written(tmp_path, 'server_key: "k"'))
+        configs.read_credentials(write_file(tmp_path, 'server_key: "k"'))
 
 
 def test_keys_reach_grpc(tmp_path, monkeypatch):
     seen = []
 
-    def note(pairs, **others):
+    def record(pairs, **others):
         seen.append((pairs, others))
         return "credentials"
 
-    monkeypatch.setattr(grpc, "ssl_server_credentials", note)
+    monkeypatch.setattr(grpc, "ssl_server_credentials", record)
     text = 'server_key: "k" server_cert: "c" custom_ca: "a" client_verify: true'
-    assert configs.read_credentials(written(tmp_path, text)) == "credentials"
-    configs.read_credentials(written(tmp_path, 'server_key: "k" server_cert: "c"'))
+    assert configs.read_credentials(write_file(tmp_path, text)) == "credentials"
+    configs.read_credentials(write_file(tmp_path, 'server_key: "k" server_cert: "c"'))
     pairs = [(b"k", b"c")]
     assert seen == [
         (pairs, {"root_certificates": b"a", "require_client_auth": True}),

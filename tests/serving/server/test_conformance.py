@@ -1,8 +1,8 @@
-"""The contract of TensorFlow Serving, row by row, against whatever claims to keep it.
+"""Conformance of the embedded server with TensorFlow Serving.
 
-Each row of `contract` and of `model_contract`, and each test here, is asked of the
-embedded server, and of `tensorflow_model_server` where one is on PATH. A row that the
-real server answers otherwise is a fault of the table, and then of the embedded server.
+Each row of `contract` and of `model_contract`, and each test here, runs against the
+embedded server, and against `tensorflow_model_server` if it is on PATH. Where the real
+server answers differently, the table is wrong, and so is the embedded server.
 """
 
 import re
@@ -17,15 +17,15 @@ import pytest
 
 from t2t_keras.runs.workers import free_ports
 from tests.serving.server import contract, model_contract
-from tests.serving.server.broken_versions import DAMAGES, with_a_broken_graph
+from tests.serving.server.broken_versions import DAMAGES, break_graph
 from tests.serving.server.calls import (
-    answered_by,
-    beside,
-    named_states,
+    answering_version,
     outputs,
     refused,
+    reload_with,
     spec,
     status,
+    version_states,
 )
 from tests.serving.server.clients import Client, refusal, wait_until
 from tests.serving.server.model_contract import FOLDERS, POLICIES
@@ -43,10 +43,10 @@ COMMANDS = MappingProxyType(
 )
 
 
-def test_the_real_server_was_asked_as_well():
-    """The one test here that may be left out, and it says why."""
+def test_the_real_server_was_tested_too():
+    """The only test here that may be skipped."""
     if REAL not in COMMANDS:
-        pytest.skip(f"no {REAL} on PATH: only the embedded server was asked")
+        pytest.skip(f"no {REAL} on PATH: only the embedded server was tested")
 
 
 MODELS = """model_config_list {{ config {{
@@ -97,21 +97,21 @@ def client(request, saved, tmp_path_factory):
 
 
 @pytest.mark.parametrize("row", REFUSALS)
-def test_what_is_refused(client, row):
+def test_refusals(client, row):
     call, code, message = REFUSALS[row]
-    told = refusal(lambda: call(client))
-    assert told[0] == code, told
-    assert re.fullmatch(message, told[1]), told[1]
+    actual = refusal(lambda: call(client))
+    assert actual[0] == code, actual
+    assert re.fullmatch(message, actual[1]), actual[1]
 
 
 @pytest.mark.parametrize("row", ANSWERS)
-def test_what_is_answered(client, row):
+def test_answers(client, row):
     call, expected = ANSWERS[row]
     assert call(client) == expected
 
 
 def put(client, saved, folder, version, original="1", damage=None):
-    """Makes a version below a folder beside that of "translate", whole at once."""
+    """Adds a version atomically, in a folder beside that of "translate"."""
     unfinished = client.base.parent / "unfinished"
     shutil.copytree(saved / original, unfinished)
     if damage is not None:
@@ -122,20 +122,20 @@ def put(client, saved, folder, version, original="1", damage=None):
 
 def states(client, name):
     """Returns the state of each version of a model by number."""
-    return {number: state for number, state, _ in named_states(name=name)(client)}
+    return {number: state for number, state, _ in version_states(name=name)(client)}
 
 
 @pytest.fixture(scope="module")
 def policies(client, saved):
-    """The name and the folder of a model that has versions and others beside them."""
+    """The name and the folder of a model with versions and other subfolders."""
     for name, original in FOLDERS.items():
         put(client, saved, "policies", name, original)
     return {"name": "policies", "folder": "policies"}
 
 
 @pytest.mark.parametrize("policy", POLICIES)
-def test_which_versions_are_served(client, policies, policy):
-    beside(policies | {"policy": policy})(client)
+def test_a_policy_selects_versions(client, policies, policy):
+    reload_with(policies | {"policy": policy})(client)
 
     def served():
         now = states(client, "policies")
@@ -149,74 +149,74 @@ def test_which_versions_are_served(client, policies, policy):
 
 @pytest.fixture(scope="module")
 def failed(client, saved):
-    """The status of each version of a model, of which all but the first are broken.
+    """Status of each version of a model, all but the first damaged; the served version.
 
-    And which version answers. Other tests ask for other models.
+    Other tests use other models.
     """
     put(client, saved, "failing", 1)
     model = {"name": "failing", "folder": "failing"}
-    beside(model)(client)
+    reload_with(model)(client)
     for version, damage in DAMAGES.items():
         put(client, saved, "failing", version, damage=damage.do)
-    beside(model | {"policy": "all {}"})(client)
+    reload_with(model | {"policy": "all {}"})(client)
     expected = dict.fromkeys(DAMAGES, END) | {1: AVAILABLE}
     wait_until(
         lambda: states(client, "failing") == expected,
         lambda: states(client, "failing"),
     )
-    found = status(name="failing")(client).model_version_status
-    answering = answered_by(spec(name="failing"))(client)[1]
-    return {each.version: each.status for each in found}, answering
+    statuses = status(name="failing")(client).model_version_status
+    answering = answering_version(spec(name="failing"))(client)[1]
+    return {each.version: each.status for each in statuses}, answering
 
 
 @pytest.mark.parametrize("version", DAMAGES)
-def test_a_version_that_cannot_be_loaded_tells_why(client, failed, version):
-    told, damage = failed[0][version], DAMAGES[version]
-    assert told.error_code == damage.code or (told.error_code and not damage.code)
-    assert re.fullmatch(damage.message, told.error_message), told.error_message
+def test_the_status_of_a_damaged_version_has_its_error(client, failed, version):
+    actual, damage = failed[0][version], DAMAGES[version]
+    assert actual.error_code == damage.code or (actual.error_code and not damage.code)
+    assert re.fullmatch(damage.message, actual.error_message), actual.error_message
     assert refused(spec(name="failing", version=version))(client) == (
         "NOT_FOUND",
         f"Servable not found for request: Specific(failing, {version})",
     )
 
 
-def test_what_could_be_loaded_is_served(failed):
+def test_the_undamaged_version_is_served(failed):
     statuses, answering = failed
     assert statuses[1].error_code == 0
     assert answering == 1
 
 
-def test_the_version_before_is_served_until_a_newer_one_can_answer(client, saved):
+def test_the_previous_version_is_served_until_a_newer_one_is_available(client, saved):
     put(client, saved, "life", 1)
     put(client, saved, "life", 2)
     model = {"name": "life", "folder": "life"}
-    beside(model)(client)
+    reload_with(model)(client)
     wait_until(lambda: states(client, "life") == {1: AVAILABLE, 2: AVAILABLE})
-    put(client, saved, "life", 3, damage=with_a_broken_graph)
+    put(client, saved, "life", 3, damage=break_graph)
     start, seen = time.monotonic(), set()
-    beside(model | {"policy": "latest {}"})(client)
+    reload_with(model | {"policy": "latest {}"})(client)
 
     def given_up():
-        """Notes how the version is, and that another answers meanwhile."""
-        newest, state, error = named_states(name="life")(client)[0]
+        """Records the version's state and checks that another one answers."""
+        newest, state, error = version_states(name="life")(client)[0]
         if newest == 3:
             seen.add((state, error != 0))
-        assert answered_by(spec(name="life"))(client)[1] == 2
+        assert answering_version(spec(name="life"))(client)[1] == 2
         return (END, True) in seen
 
     wait_until(given_up, lambda: seen)
-    # It was tried again, and had no error until that was over.
+    # Loading was retried, and the error was reported only after the last attempt.
     assert time.monotonic() - start >= RETRY_SECONDS
     assert {state for state, wrong in seen if wrong} == {END}
-    # One version is enough to stand in: the newest that there is.
-    stands_in = {1: END, 2: AVAILABLE, 3: END}
-    wait_until(lambda: states(client, "life") == stands_in)
+    # Only the newest of the old versions is kept in its place.
+    replacement = {1: END, 2: AVAILABLE, 3: END}
+    wait_until(lambda: states(client, "life") == replacement)
 
     put(client, saved, "life", 4)
     answers = []
 
     def newest_answers():
-        answers.append(answered_by(spec(name="life"))(client)[1])
+        answers.append(answering_version(spec(name="life"))(client)[1])
         return answers[-1] == 4
 
     wait_until(newest_answers)
@@ -225,44 +225,44 @@ def test_the_version_before_is_served_until_a_newer_one_can_answer(client, saved
     wait_until(lambda: states(client, "life") == replaced)
 
 
-def test_a_model_comes_goes_and_comes_again(client, saved):
+def test_a_model_is_added_removed_and_added_again(client, saved):
     put(client, saved, "guest", 1)
     guest = {"name": "guest", "folder": "guest"}
     for _ in range(2):
-        # It answers as soon as the reload has.
-        assert beside(guest)(client).status.error_code == 0
-        assert answered_by(spec(name="guest"))(client)[1] == 1
-        beside()(client)
+        # The model is available as soon as the reload returns.
+        assert reload_with(guest)(client).status.error_code == 0
+        assert answering_version(spec(name="guest"))(client)[1] == 1
+        reload_with()(client)
         wait_until(lambda: states(client, "guest") == {1: END})
         assert refused(spec(name="guest"))(client) == (
             "NOT_FOUND",
             "Servable not found for request: Latest(guest)",
         )
-    assert answered_by(spec())(client)[1] == 2
+    assert answering_version(spec())(client)[1] == 2
 
 
 def test_a_new_model_that_cannot_be_loaded(client, saved):
-    put(client, saved, "hopeless", 1, damage=with_a_broken_graph)
+    put(client, saved, "hopeless", 1, damage=break_graph)
     hopeless = {"name": "hopeless", "folder": "hopeless"}
-    code, message = refused(beside(hopeless, labels={"stable": 2}))(client)
+    code, message = refused(reload_with(hopeless, labels={"stable": 2}))(client)
     assert code == "UNKNOWN"
     assert message.startswith(
         "1 model(s) did not become available: {{{name: hopeless version: 1} due to "
     )
     assert states(client, "hopeless") == {1: END}
-    # The others of the list are served, and their labels are those of the list.
-    assert answered_by(spec(label="stable"))(client)[1] == 2
-    beside()(client)
+    # The other models of the list are served, with the labels of the list.
+    assert answering_version(spec(label="stable"))(client)[1] == 2
+    reload_with()(client)
 
 
 def test_another_base_path(client, saved):
-    """A version is its number: one that is loaded is not read anew from elsewhere."""
+    """A loaded version is known by its number and not loaded again from elsewhere."""
     put(client, saved, "here", 1, original="1")
     put(client, saved, "elsewhere", 1, original="2")
     put(client, saved, "elsewhere", 2, original="3")
     mover = {"name": "mover", "policy": "all {}"}
-    beside(mover | {"folder": "here"})(client)
-    beside(mover | {"folder": "elsewhere"})(client)
+    reload_with(mover | {"folder": "here"})(client)
+    reload_with(mover | {"folder": "elsewhere"})(client)
     wait_until(lambda: states(client, "mover") == {1: AVAILABLE, 2: AVAILABLE})
     each = [outputs(spec(name="mover", version=n))(client) for n in (1, 2)]
     assert [answer["translation"] for answer in each] == [[b"v1:a"], [b"v3:a"]]
@@ -270,7 +270,7 @@ def test_another_base_path(client, saved):
 
 @pytest.mark.parametrize("command", sorted(COMMANDS))
 def test_a_label_needs_a_flag_at_the_start(command, saved, tmp_path):
-    """No version is there yet that it could name."""
+    """Without the flag, a label must name a version that is already loaded."""
     (tmp_path / "models.config").write_text(MODELS.format(base=saved))
     done = subprocess.run(
         command_line(command, tmp_path, *free_ports(1)),

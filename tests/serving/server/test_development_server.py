@@ -1,4 +1,4 @@
-"""The development server as a library, and the settings that it refuses."""
+"""The development server as a context manager, and refused settings."""
 
 import grpc
 import pytest
@@ -9,7 +9,7 @@ from t2t_keras.serving.server.settings import ServerSettings
 from tests.serving.server.clients import Client, refusal
 
 
-def test_a_server_answers_in_its_block_and_not_after(base):
+def test_a_server_answers_only_inside_its_block(base):
     lines = []
     settings = ServerSettings(
         model_base_path=str(base),
@@ -17,7 +17,7 @@ def test_a_server_answers_in_its_block_and_not_after(base):
         port=0,
         max_rows=2,
         enable_batching=True,
-        # Otherwise the compiler is off for the rest of this process.
+        # Otherwise XLA would be disabled for the rest of this process.
         xla_cpu_compilation_enabled=True,
     )
     with running_server(settings, lines.append) as server:
@@ -30,7 +30,7 @@ def test_a_server_answers_in_its_block_and_not_after(base):
     assert lines[-1] == "translate version 2 unloaded"
 
 
-def test_settings_that_do_not_go_together_are_refused():
+def test_conflicting_settings_are_refused():
     for settings, message in (
         ({}, "Give --model_base_path"),
         ({"model_base_path": "a", "model_config_file": "b"}, "or else --model_config"),
@@ -41,4 +41,4 @@ def test_settings_that_do_not_go_together_are_refused():
     ):
         with pytest.raises(UserError, match=message):
             ServerSettings(**settings)
-            pytest.fail(f"{settings} was taken")
+            pytest.fail(f"{settings} was accepted")

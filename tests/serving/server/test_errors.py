@@ -1,4 +1,4 @@
-"""What clients are told: codes, lengths, and faults of the server itself."""
+"""Errors sent to clients: status codes, shortened messages, internal errors."""
 
 import grpc
 import pytest
@@ -12,12 +12,12 @@ def test_a_message_that_fits_is_left_alone():
         assert errors.shorten("x" * length) == "x" * length, length
 
 
-def test_a_longer_message_is_cut_and_says_so():
+def test_a_longer_message_is_cut_and_marked():
     assert errors.shorten("ab" * 600) == "ab" * 512 + "...TRUNCATED"
 
 
 def test_a_message_is_cut_between_characters_and_counted_in_bytes():
-    """1,024 is one byte into the 342nd character of three bytes."""
+    """Byte 1,024 is the first of three bytes of the 342nd character."""
     assert errors.shorten("€" * 400) == "€" * 341 + "...TRUNCATED"
     assert errors.shorten("€" * 341) == "€" * 341
 
@@ -33,9 +33,9 @@ EXCEPTIONS = (
 
 def test_an_exception_has_a_code_and_a_message():
     for raised, code, message in EXCEPTIONS:
-        told = errors.from_exception(raised)
-        assert (told.code.name, told.message) == (code, message), code
-        assert str(told) == f"{code}: {message}", code
+        error = errors.from_exception(raised)
+        assert (error.code.name, error.message) == (code, message), code
+        assert str(error) == f"{code}: {message}", code
 
 
 def test_a_number_that_is_no_code_is_unknown():
@@ -48,7 +48,7 @@ class AbortedError(Exception):
 
 
 class Context:
-    """Stands for gRPC's, whose `abort` raises."""
+    """Fake of gRPC's context, whose `abort` raises."""
 
     def abort(self, code, details):
         raise AbortedError(code.name, details)
@@ -70,14 +70,14 @@ def test_an_answer_passes_and_an_error_ends_the_call(capfd):
     assert capfd.readouterr().err == ""
 
 
-def test_a_fault_of_the_server_is_shown_to_who_runs_it(capfd):
+def test_an_internal_error_prints_a_traceback_on_the_server(capfd):
     with pytest.raises(AbortedError) as caught:
         Service().method(KeyError("oh"), Context())
     assert caught.value.args == ("INTERNAL", "KeyError: 'oh'")
     assert "Traceback" in capfd.readouterr().err
 
 
-def test_a_deadline_centuries_away_is_none():
+def test_a_deadline_centuries_away_counts_as_none():
     class Waiting(Context):
         remaining: float | None = None
 

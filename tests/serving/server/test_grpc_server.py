@@ -1,4 +1,4 @@
-"""Ports, limits and the end of the gRPC server."""
+"""gRPC server: ports, message limits, graceful shutdown."""
 
 import threading
 from concurrent.futures import ThreadPoolExecutor
@@ -18,21 +18,21 @@ from tests.serving.server.clients import Client, refusal, serving
 
 
 def test_a_port_that_is_taken_is_an_error(base):
-    """Not a second server that shares the first one's requests."""
+    """Two servers must not share a port, and with it the requests."""
     with serving(base) as client:
         port = int(client.address.split(":")[1])
         with pytest.raises(UserError, match=f":{port} cannot be listened at"):
             start_server(None, GrpcOptions(port=port))
 
 
-def test_large_messages_come_and_go(base):
-    """Larger than the 4 MiB that gRPC allows by itself."""
+def test_large_messages_are_allowed(base):
+    """Larger than gRPC's default limit of 4 MiB."""
     text = b"x" * (6 << 20)
     with serving(base) as client:
         unlimited = [("grpc.max_receive_message_length", -1)]
         with grpc.insecure_channel(client.address, options=unlimited) as channel:
-            (found,) = Client(channel=channel).predict(text=[text])["translation"]
-        assert found == b"v2:" + text
+            (answer,) = Client(channel=channel).predict(text=[text])["translation"]
+        assert answer == b"v2:" + text
 
 
 def test_the_size_of_messages_can_be_limited(base):
@@ -44,7 +44,7 @@ def test_the_size_of_messages_can_be_limited(base):
         assert client.predict(text=[b"x"])["translation"] == [b"v2:x"]
 
 
-def test_a_method_that_is_not_there_is_not_implemented(base):
+def test_an_unknown_method_is_unimplemented(base):
     with serving(base) as client:
         call = client.channel.unary_unary(
             "/tensorflow.serving.PredictionService/Translate"
@@ -52,7 +52,7 @@ def test_a_method_that_is_not_there_is_not_implemented(base):
         assert refusal(lambda: call(b""))[0] == "UNIMPLEMENTED"
 
 
-def test_what_is_no_message_is_an_error_and_the_server_lives(base):
+def test_a_malformed_message_is_an_error_and_the_server_continues(base):
     with serving(base) as client:
         call = client.channel.unary_unary(
             "/tensorflow.serving.PredictionService/Predict"
@@ -62,10 +62,10 @@ def test_what_is_no_message_is_an_error_and_the_server_lives(base):
 
 
 class Methods:
-    """`answer`, which waits for `gate`, and `stuck`, which waits for its caller.
+    """gRPC methods: `answer` waits for `gate`, `stuck` until its call is canceled.
 
-    A call that gRPC neither begins nor refuses is as the latter: it is not counted,
-    and ends only when it is cancelled.
+    `stuck` is like a call that gRPC neither starts nor refuses: it is not counted, and
+    ends only when it is canceled.
     """
 
     def __init__(self):
@@ -99,7 +99,7 @@ class Methods:
         return RunningServer(server, None, request_counter, port, HealthService())
 
 
-def test_the_end_waits_for_what_is_under_way_and_for_nothing_else():
+def test_stopping_waits_only_for_counted_requests():
     methods = Methods()
     server = methods.start()
     with grpc.insecure_channel(f"localhost:{server.port}") as channel:
@@ -118,7 +118,7 @@ def test_the_end_waits_for_what_is_under_way_and_for_nothing_else():
         assert stuck.code() is grpc.StatusCode.UNAVAILABLE
 
 
-def test_the_end_waits_no_longer_than_the_grace():
+def test_stopping_waits_no_longer_than_the_grace_period():
     methods = Methods()
     server = methods.start()
     with grpc.insecure_channel(f"localhost:{server.port}") as channel:

@@ -1,4 +1,4 @@
-"""Health checks, by the library's own stub and in bytes as any probe sends them."""
+"""gRPC health checking: Check and Watch, with the library's stub and as raw bytes."""
 
 import threading
 from concurrent.futures import ThreadPoolExecutor
@@ -20,25 +20,25 @@ KNOWN = ("", "PredictionService", "ModelService")
 
 
 def check(client, service=""):
-    asked = HealthCheckRequest(service=service)
-    return HealthStub(client.channel).Check(asked, timeout=30).status
+    message = HealthCheckRequest(service=service)
+    return HealthStub(client.channel).Check(message, timeout=30).status
 
 
 def watch(client, service=""):
     return HealthStub(client.channel).Watch(HealthCheckRequest(service=service))
 
 
-def test_what_serves_is_healthy(base):
+def test_a_running_server_is_healthy(base):
     with serving(base, health=True) as client:
         for service in KNOWN:
             assert check(client, service) == SERVING, service
             encoded = service.encode()
-            asked = b"\x0a%c%s" % (len(encoded), encoded)
+            message = b"\x0a%c%s" % (len(encoded), encoded)
             call = client.channel.unary_unary("/grpc.health.v1.Health/Check")
-            assert call(asked, timeout=30) == b"\x08\x01", service
+            assert call(message, timeout=30) == b"\x08\x01", service
 
 
-def test_what_is_not_there_is_not_found(base):
+def test_an_unknown_service_is_not_found(base):
     with serving(base, health=True) as client:
         assert refusal(lambda: check(client, "x"))[0] == "NOT_FOUND"
         stream = watch(client, "x")
@@ -46,13 +46,13 @@ def test_what_is_not_there_is_not_found(base):
         stream.cancel()
 
 
-def test_nobody_is_asked_unless_it_is_wanted(base):
+def test_health_is_unimplemented_by_default(base):
     with serving(base) as client:
         assert refusal(lambda: check(client))[0] == "UNIMPLEMENTED"
         assert refusal(lambda: next(watch(client)))[0] == "UNIMPLEMENTED"
 
 
-def test_streams_are_told_while_the_server_drains(base, tmp_path):
+def test_streams_report_not_serving_while_the_server_drains(base, tmp_path):
     with ThreadPoolExecutor(1) as pool, serving(base, health=True) as client:
         streams = [watch(client, service) for service in KNOWN]
         assert [next(stream).status for stream in streams] == [SERVING] * 3
@@ -61,7 +61,7 @@ def test_streams_are_told_while_the_server_drains(base, tmp_path):
         stop = threading.Thread(target=client.stop, args=(60,))
         stop.start()
         assert [next(stream).status for stream in streams] == [NOT_SERVING] * 3
-        # A new request is refused, and that under way is not.
+        # New requests are refused; the one in flight is not.
         wait_until(lambda: refusal(lambda: check(client))[0] == "UNAVAILABLE")
         assert not waiting.done() and stop.is_alive()
         end.touch()
@@ -73,7 +73,7 @@ def test_streams_are_told_while_the_server_drains(base, tmp_path):
                 next(stream)
 
 
-def test_a_flood_of_streams_takes_no_thread_of_predict(base):
+def test_many_streams_take_no_thread_from_predict(base):
     with serving(base, health=True, max_running=1) as client:
         streams = [watch(client) for _ in range(MAX_WATCHES)]
         assert {next(stream).status for stream in streams} == {SERVING}
@@ -86,22 +86,22 @@ def test_a_flood_of_streams_takes_no_thread_of_predict(base):
         # A stream that ends makes room for another.
         streams.pop().cancel()
 
-        def finds_room():
+        def stream_is_accepted():
             streams.append(watch(client))
             try:
                 return next(streams[-1]).status == SERVING
             except grpc.RpcError:
                 return False
 
-        wait_until(finds_room)
+        wait_until(stream_is_accepted)
         for stream in streams:
             stream.cancel()
 
 
-def test_streams_that_come_and_go_do_not_block_the_server(base):
-    """The library without a thread for each stream blocks here for good."""
+def test_short_streams_do_not_block_the_server(base):
+    """The library without a thread for each stream blocks here forever."""
 
-    def come_and_go(_):
+    def open_and_cancel(_):
         with grpc.insecure_channel(address) as channel:
             stub = HealthStub(channel)
             for _ in range(100):
@@ -111,5 +111,5 @@ def test_streams_that_come_and_go_do_not_block_the_server(base):
 
     with serving(base, health=True) as client, ThreadPoolExecutor(4) as pool:
         address = client.address
-        list(pool.map(come_and_go, range(4)))
+        list(pool.map(open_and_cancel, range(4)))
         assert check(client) == SERVING

@@ -1,4 +1,4 @@
-"""Rows of many requests in one batch: each comes back to its owner."""
+"""Joined requests: rows of several requests in one batch, split again afterwards."""
 
 import random
 import threading
@@ -14,8 +14,8 @@ from t2t_keras.serving.server.joined import JoinedRun
 
 
 @pytest.fixture
-def joined():
-    """Makes a run that joins, and ends its threads."""
+def make_run():
+    """A maker of `JoinedRun`s, whose schedulers are closed after the test."""
     schedulers = []
 
     def make(run, **options):
@@ -28,7 +28,7 @@ def joined():
 
 
 class Doubling:
-    """Doubles "x:0", says how many rows there were, and keeps what it saw."""
+    """Fake graph that doubles "x:0", counts the rows, and keeps its inputs."""
 
     def __init__(self):
         self.seen = []
@@ -45,7 +45,7 @@ def floats(*values):
     return np.array(values, np.float32)
 
 
-def at_once(calls):
+def run_concurrently(calls):
     with ThreadPoolExecutor(len(calls)) as pool:
         return [future.result(60) for future in [pool.submit(call) for call in calls]]
 
@@ -57,9 +57,9 @@ def attempt(call):
         return error.code.name, error.message
 
 
-def test_every_row_comes_back_to_its_owner(joined):
-    """In random sizes, so that a mistake of one row anywhere shows."""
-    run = joined(Doubling(), max_batch_size=16, batch_timeout_seconds=0.005)
+def test_every_request_gets_its_own_rows(make_run):
+    """With random sizes, so that an error by one row is detected."""
+    run = make_run(Doubling(), max_batch_size=16, batch_timeout_seconds=0.005)
     rng = random.Random()
     requests = [np.random.default_rng().random(rng.randint(0, 7)) for _ in range(200)]
     with ThreadPoolExecutor(24) as pool:
@@ -68,26 +68,26 @@ def test_every_row_comes_back_to_its_owner(joined):
             np.testing.assert_array_equal(y, x * 2)
 
 
-def test_requests_that_come_together_are_run_together(joined):
+def test_simultaneous_requests_run_in_one_batch(make_run):
     graph = Doubling()
-    run = joined(graph, max_batch_size=6, batch_timeout_seconds=1000.0)
-    found = at_once(
+    run = make_run(graph, max_batch_size=6, batch_timeout_seconds=1000.0)
+    found = run_concurrently(
         [
             lambda: run({"x:0": floats(1, 2)}, ["rows:0", "y:0"], None),
             lambda: run({"x:0": floats(3)}, ["y:0", "rows:0"], None),
             lambda: run({"x:0": floats(4, 5, 6)}, ["rows:0", "y:0"], None),
         ]
     )
-    # Outputs are in the order that each asked for.
+    # Outputs are in the order of each request.
     assert [value.tolist() for value in found[0]] == [[6, 6], [2, 4]]
     assert [value.tolist() for value in found[1]] == [[6], [6]]
     assert [value.tolist() for value in found[2]] == [[6, 6, 6], [8, 10, 12]]
     assert len(graph.seen) == 1
 
 
-def test_a_batch_is_padded_with_rows_that_are_real(joined):
+def test_a_batch_is_padded_with_real_rows(make_run):
     graph = Doubling()
-    run = joined(graph, max_batch_size=8, allowed_batch_sizes=(4, 8))
+    run = make_run(graph, max_batch_size=8, allowed_batch_sizes=(4, 8))
     (y,) = run({"x:0": floats(7, 8, 9)}, ["y:0"], None)
     assert y.tolist() == [14, 16, 18]
     (x,) = graph.seen
@@ -95,9 +95,9 @@ def test_a_batch_is_padded_with_rows_that_are_real(joined):
     assert set(x.tolist()) == {7, 8, 9}
 
 
-def test_an_empty_request_is_answered_with_nothing(joined):
+def test_an_empty_request_gets_an_empty_answer(make_run):
     graph = Doubling()
-    run = joined(graph, max_batch_size=8, allowed_batch_sizes=(4, 8))
+    run = make_run(graph, max_batch_size=8, allowed_batch_sizes=(4, 8))
     (y,) = run({"x:0": floats()}, ["y:0"], None)
     assert y.shape == (0,)
 
@@ -112,11 +112,11 @@ def test_an_empty_request_is_answered_with_nothing(joined):
     ],
     ids=["shape", "type", "string", "inputs"],
 )
-def test_a_request_of_another_kind_is_in_a_batch_of_its_own(joined, odd):
+def test_a_request_of_another_kind_is_in_another_batch(make_run, odd):
     graph = Doubling()
-    run = joined(graph, max_batch_size=64, batch_timeout_seconds=0.2)
+    run = make_run(graph, max_batch_size=64, batch_timeout_seconds=0.2)
     good = [lambda: run({"x:0": floats(1)}, ["y:0"], None)] * 2
-    found = at_once([*good, lambda: attempt(lambda: run(odd, ["y:0"], None))])
+    found = run_concurrently([*good, lambda: attempt(lambda: run(odd, ["y:0"], None))])
     assert [value.tolist() for (value,) in found[:2]] == [[2], [2]]
     assert sorted(x.shape[0] for x in graph.seen if x.dtype == np.float32) in (
         [2],
@@ -125,11 +125,11 @@ def test_a_request_of_another_kind_is_in_a_batch_of_its_own(joined, odd):
     )
 
 
-def test_other_outputs_are_another_kind_too(joined):
-    """Or those who ask for one output would pay for another."""
+def test_requests_for_other_outputs_are_in_another_batch(make_run):
+    """Otherwise outputs would be computed that nobody asked for."""
     graph = Doubling()
-    run = joined(graph, max_batch_size=64, batch_timeout_seconds=0.1)
-    found = at_once(
+    run = make_run(graph, max_batch_size=64, batch_timeout_seconds=0.1)
+    found = run_concurrently(
         [
             lambda: run({"x:0": floats(1)}, ["y:0"], None),
             lambda: run({"x:0": floats(1)}, ["rows:0"], None),
@@ -145,21 +145,21 @@ def test_models_that_share_the_threads_do_not_share_batches():
     old, new = Doubling(), Doubling()
     runs = [JoinedRun(graph, scheduler) for graph in (old, new)]
     calls = [lambda run=run: run({"x:0": floats(1)}, ["y:0"], None) for run in runs]
-    at_once(calls)
+    run_concurrently(calls)
     scheduler.close()
     assert [x.tolist() for x in old.seen] == [x.tolist() for x in new.seen] == [[1]]
 
 
-def poisoned(feeds, fetches, timeout_seconds):
+def fail_on_thirteen(feeds, fetches, timeout_seconds):
     if 13 in feeds["x:0"]:
         raise invalid_argument("thirteen")
     return Doubling()(feeds, fetches, timeout_seconds)
 
 
-def test_a_request_that_fails_fails_alone(joined):
-    run = joined(poisoned, max_batch_size=5, batch_timeout_seconds=1000.0)
+def test_a_failing_request_does_not_fail_others(make_run):
+    run = make_run(fail_on_thirteen, max_batch_size=5, batch_timeout_seconds=1000.0)
     numbers = (1, 13, 3, 4, 5)
-    found = at_once(
+    found = run_concurrently(
         [
             lambda x=x: attempt(lambda: run({"x:0": floats(x)}, ["y:0"], None))
             for x in numbers
@@ -172,13 +172,13 @@ def test_a_request_that_fails_fails_alone(joined):
             assert answer[0].tolist() == [2 * x]
 
 
-def test_a_fault_of_the_server_is_an_answer_and_not_a_hang(joined):
+def test_an_internal_error_is_answered(make_run):
     def broken(feeds, fetches, timeout_seconds):
         raise ZeroDivisionError("oh")
 
-    run = joined(broken, max_batch_size=2, batch_timeout_seconds=1000.0)
+    run = make_run(broken, max_batch_size=2, batch_timeout_seconds=1000.0)
     calls = [lambda: attempt(lambda: run({"x:0": floats(1)}, ["y:0"], None))] * 2
-    assert at_once(calls) == [("INTERNAL", "ZeroDivisionError: oh")] * 2
+    assert run_concurrently(calls) == [("INTERNAL", "ZeroDivisionError: oh")] * 2
 
 
 @pytest.mark.parametrize(
@@ -195,8 +195,8 @@ def test_a_fault_of_the_server_is_an_answer_and_not_a_hang(joined):
         ),
     ],
 )
-def test_inputs_that_cannot_be_joined_are_refused(joined, feeds, message):
-    run = joined(Doubling(), max_batch_size=4)
+def test_inputs_that_cannot_be_joined_are_refused(make_run, feeds, message):
+    run = make_run(Doubling(), max_batch_size=4)
     assert attempt(lambda: run(feeds, ["y:0"], None)) == ("INVALID_ARGUMENT", message)
 
 
@@ -207,17 +207,17 @@ def test_inputs_that_cannot_be_joined_are_refused(joined, feeds, message):
         ("few:0", "Batched output tensor's 0th dimension does not equal the sum"),
     ],
 )
-def test_outputs_that_cannot_be_taken_apart_are_refused(joined, output, message):
-    run = joined(Doubling(), max_batch_size=4)
-    code, told = attempt(lambda: run({"x:0": floats(1, 2)}, [output], None))
+def test_outputs_that_cannot_be_split_are_refused(make_run, output, message):
+    run = make_run(Doubling(), max_batch_size=4)
+    code, details = attempt(lambda: run({"x:0": floats(1, 2)}, [output], None))
     assert code == "FAILED_PRECONDITION"
-    assert told.startswith(message)
+    assert details.startswith(message)
 
 
-def test_a_large_request_is_put_together_again(joined):
+def test_the_parts_of_a_large_request_are_concatenated(make_run):
     graph = Doubling()
     options = {"max_batch_size": 4, "max_request_size": 100, "split": True}
-    run = joined(graph, **options)
+    run = make_run(graph, **options)
     x = np.arange(11.0)
     y, rows = run({"x:0": x}, ["y:0", "rows:0"], None)
     assert y.tolist() == (2 * x).tolist()
@@ -225,25 +225,25 @@ def test_a_large_request_is_put_together_again(joined):
     assert sorted(len(each) for each in graph.seen) == [3, 4, 4]
 
 
-def widened(feeds, fetches, timeout_seconds):
-    """Says each number as often as the largest of its batch."""
+def widen(feeds, fetches, timeout_seconds):
+    """Repeats each number as often as the largest number of its batch says."""
     x = feeds["x:0"].astype(int)
     return [np.tile(x[:, None], max(x))]
 
 
-def test_parts_of_other_widths_are_refused(joined):
-    """Where the widths happen to be the same, nothing is wrong."""
+def test_parts_of_other_widths_are_refused(make_run):
+    """Parts that happen to have the same width are accepted."""
     options = {"max_batch_size": 2, "max_request_size": 100, "split": True}
-    run = joined(widened, **options)
-    (found,) = run({"x:0": floats(1, 3, 3, 2)}, ["wide:0"], None)
-    assert found.tolist() == [[1] * 3, [3] * 3, [3] * 3, [2] * 3]
+    run = make_run(widen, **options)
+    (wide,) = run({"x:0": floats(1, 3, 3, 2)}, ["wide:0"], None)
+    assert wide.tolist() == [[1] * 3, [3] * 3, [3] * 3, [2] * 3]
     code, message = attempt(lambda: run({"x:0": floats(1, 3, 2)}, ["wide:0"], None))
     assert code == "FAILED_PRECONDITION"
     assert "have outputs wide:0 of different shapes: [2, 3], [1, 2]" in message
 
 
 class Slow(Doubling):
-    """Waits at a gate before it answers."""
+    """Fake graph that waits at a gate before it answers."""
 
     def __init__(self):
         super().__init__()
@@ -258,9 +258,9 @@ class Slow(Doubling):
         return super().__call__(feeds, fetches, timeout_seconds)
 
 
-def test_nobody_waits_beyond_the_deadline(joined):
+def test_a_request_ends_at_its_deadline(make_run):
     graph = Slow()
-    run = joined(graph, max_batch_size=1)
+    run = make_run(graph, max_batch_size=1)
     with ThreadPoolExecutor(1) as pool:
         patient = pool.submit(run, {"x:0": floats(1)}, ["y:0"], None)
         graph.entered.wait(60)
@@ -271,18 +271,20 @@ def test_nobody_waits_beyond_the_deadline(joined):
         graph.gate.set()
         assert patient.result(60)[0].tolist() == [2]
     run({"x:0": floats(3)}, ["y:0"], None)
-    # What nobody waits for any more is not run.
+    # The request that gave up is not run.
     assert [x.tolist() for x in graph.seen] == [[1], [3]]
 
 
 @pytest.mark.parametrize(
     ("timeouts", "expected"), [((50, 20), 50), ((50, None), None), ((None, None), None)]
 )
-def test_a_batch_has_the_time_of_its_most_patient(joined, timeouts, expected):
+def test_a_batch_has_the_longest_timeout_of_its_requests(make_run, timeouts, expected):
     graph = Slow()
     graph.gate.set()
-    run = joined(graph, max_batch_size=2, batch_timeout_seconds=1000.0)
-    at_once([lambda t=t: run({"x:0": floats(1)}, ["y:0"], t) for t in timeouts])
+    run = make_run(graph, max_batch_size=2, batch_timeout_seconds=1000.0)
+    run_concurrently(
+        [lambda t=t: run({"x:0": floats(1)}, ["y:0"], t) for t in timeouts]
+    )
     (seen,) = graph.timeouts
     if expected is None:
         assert seen is None

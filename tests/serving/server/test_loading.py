@@ -1,4 +1,4 @@
-"""From a directory to what answers: alone or in batches, warmed up or not."""
+"""Loading of a version: with and without batching, and warm-up requests."""
 
 import shutil
 
@@ -21,27 +21,27 @@ def scheduler():
 
 
 def rows_seen(servable):
-    """Returns how many rows a request of one row is run with."""
+    """Returns the batch sizes that requests of one row run with."""
     contract = servable.signatures["sums"]
     feeds = {contract.inputs["ids"].name: np.array([[1, 2]], np.int32)}
     (rows,) = servable.run(feeds, [contract.outputs["rows"].name], None)
     return rows.tolist()
 
 
-def test_a_request_is_run_as_it_is(base):
+def test_a_request_runs_alone_without_batching(base):
     servable = Loader()(base / "1")
     assert rows_seen(servable) == [1]
     servable.close()
 
 
-def test_a_request_is_run_in_a_batch(base, scheduler):
+def test_a_request_runs_in_a_batch(base, scheduler):
     servable = Loader(scheduler=scheduler)(base / "1")
     assert rows_seen(servable) == [4]
     servable.close()
 
 
-def test_warm_up_goes_through_the_batching_too(base, scheduler):
-    """Or shapes would be warmed up that no request has."""
+def test_warm_up_requests_are_batched_too(base, scheduler):
+    """Otherwise shapes would be warmed up that no batch has."""
     write(base / "1", predict_log("sums", ids=[[1]] * 5))
     with pytest.raises(ServingError, match="larger than maximum input batch size 4"):
         Loader(scheduler=scheduler)(base / "1")
@@ -55,7 +55,7 @@ def test_a_warm_up_request_that_fails_fails_the_load(base):
     Loader(warm_up_iterations=0)(base / "1").close()
 
 
-def test_what_is_gone_is_not_found(base):
+def test_a_missing_version_is_not_found(base):
     shutil.rmtree(base / "1")
     with pytest.raises(ServingError) as caught:
         Loader()(base / "1")

@@ -1,4 +1,4 @@
-"""Status and reload over the wire; the refusals are in `contract`."""
+"""ModelService over gRPC: status and reload. Refusals are in `model_contract`."""
 
 import shutil
 
@@ -20,27 +20,27 @@ def client(base):
         yield client
 
 
-def test_a_version_that_failed_tells_why(client, base, saved):
+def test_the_status_of_a_failed_version_has_its_error(client, base, saved):
     shutil.copytree(saved / "3", base / ".3")
     (base / ".3" / "saved_model.pb").write_bytes(b"broken")
     (base / ".3").rename(base / "3")
     client.wait_for_states({3: "END", 2: "AVAILABLE"})
-    asked = get_model_status_pb2.GetModelStatusRequest()
-    asked.model_spec.name = "translate"
-    asked.model_spec.version.value = 3
-    (found,) = client.models.GetModelStatus(asked, timeout=30).model_version_status
-    assert found.status.error_code != 0
-    assert found.status.error_message
+    message = get_model_status_pb2.GetModelStatusRequest()
+    message.model_spec.name = "translate"
+    message.model_spec.version.value = 3
+    (failed,) = client.models.GetModelStatus(message, timeout=30).model_version_status
+    assert failed.status.error_code != 0
+    assert failed.status.error_message
     assert client.predict(text=[b"a"])["translation"] == [b"v2:a"]
 
 
-def test_a_new_model_can_answer_when_the_reload_has(client, base, tmp_path):
+def test_a_new_model_is_available_when_the_reload_returns(client, base, tmp_path):
     shutil.copytree(base, tmp_path / "other")
     config = single_model("translate", str(base))
     config.MergeFrom(single_model("other", str(tmp_path / "other")))
     assert reload(client, config).status.error_code == 0
     assert client.states("other") == {2: "AVAILABLE"}
-    # One that is not listed any more goes.
+    # A model that is no longer listed is unloaded.
     reload(client, single_model("other", str(tmp_path / "other")))
     client.wait_for_states({2: "END"})
     code, message = refusal(lambda: client.predict(text=[b"a"]))
@@ -61,13 +61,13 @@ def test_a_new_model_that_cannot_be_loaded(client, base, saved, tmp_path):
     assert client.predict(text=[b"a"])["translation"] == [b"v2:a"]
 
 
-def test_a_new_model_that_is_not_there_is_said_at_once(client, base, tmp_path):
+def test_a_new_model_without_a_folder_is_refused_at_once(client, base, tmp_path):
     config = single_model("translate", str(base))
     config.MergeFrom(single_model("other", str(tmp_path / "other")))
     code, message = refusal(lambda: reload(client, config))
     assert code == "INVALID_ARGUMENT"
     assert message.startswith("Could not find base path")
-    # It is served when it comes.
+    # It is served as soon as its folder appears.
     shutil.copytree(base, tmp_path / "copy")
     (tmp_path / "copy").rename(tmp_path / "other")
     wait_until(lambda: client.states().get(2) == "AVAILABLE")

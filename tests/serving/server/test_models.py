@@ -1,4 +1,4 @@
-"""Models, labels and folders together: configurations, waiting, watching."""
+"""Served models: configurations, labels, watching folders, waiting and closing."""
 
 import shutil
 import threading
@@ -20,20 +20,20 @@ from tests.serving.server.clients import QUICK, wait_until
 
 @pytest.fixture
 def make_models():
-    made = []
+    all_models = []
 
     def make(options=QUICK, lines=None):
         log = [] if lines is None else lines
-        made.append(Models(Loader(), options, log.append))
-        return made[-1]
+        all_models.append(Models(Loader(), options, log.append))
+        return all_models[-1]
 
     yield make
-    for models in made:
+    for models in all_models:
         models.close()
 
 
 def config(*models):
-    """From name, path and the rest of it in text."""
+    """Returns a configuration of (name, base path, more fields in text format)."""
     text = "".join(
         f'config {{ name: "{name}" base_path: "{path}" model_platform: "tensorflow" '
         f"{rest} }}"
@@ -45,20 +45,20 @@ def config(*models):
 
 
 def spec(name="m", **choice):
-    found = model_pb2.ModelSpec(name=name)
+    message = model_pb2.ModelSpec(name=name)
     if "version" in choice:
-        found.version.value = choice["version"]
+        message.version.value = choice["version"]
     if "label" in choice:
-        found.version_label = choice["label"]
-    return found
+        message.version_label = choice["label"]
+    return message
 
 
-def number(models, **choice):
-    with models.use(spec(**choice)) as (found, _):
-        return found
+def find_version(models, **choice):
+    with models.use(spec(**choice)) as (number, _):
+        return number
 
 
-def refused(call):
+def refusal(call):
     with pytest.raises(ServingError) as caught:
         call()
     return caught.value.code.name, caught.value.message
@@ -73,22 +73,22 @@ def test_the_latest_version_a_version_and_a_label(make_models, base):
     wait_until(lambda: models.describe() == "m version 1, m version 2")
     labels = ALL + 'version_labels { key: "old" value: 1 }'
     assert models.configure(config(("m", base, labels))) == []
-    assert number(models) == 2
-    assert number(models, version=1) == 1
-    assert number(models, label="old") == 1
-    assert refused(lambda: number(models, label="new")) == (
+    assert find_version(models) == 2
+    assert find_version(models, version=1) == 1
+    assert find_version(models, label="old") == 1
+    assert refusal(lambda: find_version(models, label="new")) == (
         "INVALID_ARGUMENT",
         "Unrecognized servable version label: new",
     )
-    assert refused(lambda: number(models, version=7)) == (
+    assert refusal(lambda: find_version(models, version=7)) == (
         "NOT_FOUND",
         "Servable not found for request: Specific(m, 7)",
     )
-    assert refused(lambda: number(models, name="other")) == (
+    assert refusal(lambda: find_version(models, name="other")) == (
         "NOT_FOUND",
         "Servable not found for request: Latest(other)",
     )
-    assert refused(lambda: number(models, name="")) == (
+    assert refusal(lambda: find_version(models, name="")) == (
         "INVALID_ARGUMENT",
         "ModelSpec has no name specified.",
     )
@@ -104,16 +104,16 @@ def test_a_configuration_replaces_the_one_before(make_models, base, tmp_path):
     assert models.describe() == "m version 2, n version 2"
     assert models.configure(config(("n", tmp_path / "other", ""))) == []
     wait_until(lambda: models.describe() == "n version 2")
-    assert refused(lambda: number(models)) == (
+    assert refusal(lambda: find_version(models)) == (
         "NOT_FOUND",
         "Servable not found for request: Latest(m)",
     )
-    # What it was is still told.
+    # Its status is still reported.
     wait_until(lambda: models.versions(spec())[0].state is State.END)
-    # And it can come again.
+    # It can be added again.
     assert models.configure(both) == ["m"]
     models.wait_until_available(["m"], 60)
-    assert number(models) == 2
+    assert find_version(models) == 2
 
 
 def test_a_configuration_that_is_refused_changes_nothing(make_models, base):
@@ -121,36 +121,36 @@ def test_a_configuration_that_is_refused_changes_nothing(make_models, base):
     models.wait_until_available(models.configure(config(("m", base, ""))), 60)
     label = 'version_labels { key: "old" value: 1 }'
     wrong = config(("m", base, label), ("n", base, ""))
-    assert refused(lambda: models.configure(wrong)) == (
+    assert refusal(lambda: models.configure(wrong)) == (
         "FAILED_PRECONDITION",
         "Request to assign label to version 1 of model m, which is not currently "
         "available for inference",
     )
-    assert refused(lambda: models.configure(config(("m", "here", ""))))[0] == (
+    assert refusal(lambda: models.configure(config(("m", "here", ""))))[0] == (
         "INVALID_ARGUMENT"
     )
     assert models.describe() == "m version 2"
-    assert number(models) == 2
-    assert refused(lambda: number(models, label="old"))[0] == "INVALID_ARGUMENT"
-    assert refused(lambda: models.versions(spec("n")))[0] == "NOT_FOUND"
+    assert find_version(models) == 2
+    assert refusal(lambda: find_version(models, label="old"))[0] == "INVALID_ARGUMENT"
+    assert refusal(lambda: models.versions(spec("n")))[0] == "NOT_FOUND"
 
 
-def test_a_new_label_may_be_allowed_before_its_version_is_there(make_models, base):
+def test_an_option_allows_a_new_label_before_its_version_is_loaded(make_models, base):
     models = make_models(WatchOptions(0.05, Retries(0), labels_for_unavailable=True))
     label = 'version_labels { key: "good" value: 2 }'
     models.wait_until_available(models.configure(config(("m", base, label))), 60)
-    assert number(models, label="good") == 2
-    # One that is in use is not moved to nowhere.
+    assert find_version(models, label="good") == 2
+    # A label in use is not moved to a version that is not loaded.
     moved = config(("m", base, label.replace("2", "3")))
-    assert refused(lambda: models.configure(moved))[0] == "FAILED_PRECONDITION"
-    assert number(models, label="good") == 2
+    assert refusal(lambda: models.configure(moved))[0] == "FAILED_PRECONDITION"
+    assert find_version(models, label="good") == 2
 
 
 def test_folders_are_watched(make_models, base, saved):
     models = make_models()
     models.wait_until_available(models.configure(single_model("m", str(base))), 60)
     models.start_watching()
-    assert number(models) == 2
+    assert find_version(models) == 2
     shutil.copytree(saved / "3", base / ".3.tmp")
     (base / ".3.tmp").rename(base / "3")
     wait_until(lambda: models.describe() == "m version 3")
@@ -162,20 +162,20 @@ def test_folders_are_watched(make_models, base, saved):
     assert [version.number for version in models.versions(spec())] == [3, 2]
 
 
-def test_a_folder_that_is_away_takes_nothing_back(make_models, base):
+def test_a_missing_base_path_unloads_nothing(make_models, base):
     lines = []
     models = make_models(lines=lines)
     models.wait_until_available(models.configure(single_model("m", str(base))), 60)
     models.start_watching()
     base.rename(base.with_name("away"))
     wait_until(lambda: any("Could not find base path" in line for line in lines))
-    assert number(models) == 2
-    # It is said once, not at every look.
+    assert find_version(models) == 2
+    # It is logged once, not at every poll.
     threading.Event().wait(0.3)
     assert sum("Could not find base path" in line for line in lines) == 1
 
 
-def test_watching_may_be_turned_off(make_models, base, saved):
+def test_watching_can_be_disabled(make_models, base, saved):
     models = make_models(WatchOptions(0, Retries(0)))
     models.wait_until_available(models.configure(single_model("m", str(base))), 60)
     models.start_watching()
@@ -188,33 +188,33 @@ def test_waiting_ends_when_loading_is_given_up(make_models, base):
     (base / "2" / "saved_model.pb").write_bytes(b"broken")
     models = make_models()
     names = models.configure(single_model("m", str(base)))
-    code, message = refused(lambda: models.wait_until_available(names, 60))
+    code, message = refusal(lambda: models.wait_until_available(names, 60))
     assert code == "UNKNOWN"
     assert message.startswith(
         "1 model(s) did not become available: {{{name: m version: 2} due to error: "
     )
 
 
-@pytest.mark.parametrize("there", [True, False])
-def test_waiting_for_what_is_not_there(make_models, tmp_path, there):
+@pytest.mark.parametrize("folder_exists", [True, False])
+def test_waiting_for_a_model_without_versions(make_models, tmp_path, folder_exists):
     base = tmp_path / "empty"
-    if there:
+    if folder_exists:
         base.mkdir()
     models = make_models()
     names = models.configure(single_model("m", str(base)))
-    code, message = refused(lambda: models.wait_until_available(names, 60))
-    if there:
+    code, message = refusal(lambda: models.wait_until_available(names, 60))
+    if folder_exists:
         assert code == "NOT_FOUND"
         assert message.startswith("No versions of servable m found under base path")
     else:
         assert code == "INVALID_ARGUMENT"
         assert message.startswith("Could not find base path")
-    # At the start of a server it may come later.
-    waiting = refused(lambda: models.wait_until_available(names, 0.3, patient=True))
+    # When a server starts, versions may appear later.
+    waiting = refusal(lambda: models.wait_until_available(names, 0.3, patient=True))
     assert waiting[0] == "DEADLINE_EXCEEDED"
 
 
-def test_closing_waits_for_requests_and_then_cuts_them_off(make_models, base):
+def test_closing_waits_for_requests_and_then_cancels_them(make_models, base):
     """A request without a deadline must not keep a server from stopping."""
     entered = threading.Barrier(2)
 
@@ -230,15 +230,15 @@ def test_closing_waits_for_requests_and_then_cuts_them_off(make_models, base):
             models = make_models()
             configured = models.configure(single_model("m", str(base)))
             models.wait_until_available(configured, 60)
-            asked = pool.submit(ask, models, seconds)
+            future = pool.submit(ask, models, seconds)
             entered.wait(60)
             models.close(patience)
             if seconds < patience:
-                (done,) = asked.result(60)
+                (done,) = future.result(60)
                 assert done.tolist() == pytest.approx([seconds])
             else:
                 with pytest.raises(ServingError) as caught:
-                    asked.result(60)
+                    future.result(60)
                 assert caught.value.code.name in ("CANCELLED", "ABORTED")
             assert models.versions(spec())[0].state is State.END
 
@@ -248,13 +248,13 @@ def test_versions_of_a_model(make_models, base):
     models.wait_until_available(models.configure(config(("m", base, ""))), 60)
     assert [v.number for v in models.versions(spec())] == [2]
     assert [v.number for v in models.versions(spec(version=2))] == [2]
-    # A label chooses none, be it known or not.
+    # A label is ignored, whether it is known or not.
     assert [v.number for v in models.versions(spec(label="new"))] == [2]
-    assert refused(lambda: models.versions(spec(version=7))) == (
+    assert refusal(lambda: models.versions(spec(version=7))) == (
         "NOT_FOUND",
         "Could not find version 7 of model m",
     )
-    assert refused(lambda: models.versions(spec("n"))) == (
+    assert refusal(lambda: models.versions(spec("n"))) == (
         "NOT_FOUND",
         "Could not find any versions of model n",
     )

@@ -1,4 +1,4 @@
-"""Methods for signatures of another kind, on exports that have and have not any."""
+"""Classify, Regress and MultiInference, which the embedded server refuses."""
 
 from types import MappingProxyType
 
@@ -24,10 +24,10 @@ SIGNATURES = MappingProxyType(
 
 
 def task(signature="", method="tensorflow/serving/classify", model="m"):
-    found = inference_pb2.InferenceTask(method_name=method)
-    found.model_spec.name = model
-    found.model_spec.signature_name = signature
-    return found
+    message = inference_pb2.InferenceTask(method_name=method)
+    message.model_spec.name = model
+    message.model_spec.signature_name = signature
+    return message
 
 
 @pytest.mark.parametrize(

@@ -1,7 +1,6 @@
-"""Predict requests against signatures: words of refusals, and what is answered.
+"""Predict requests: outputs, default inputs, order of checks, and the limit of rows.
 
-The refusals that any server gives are in `test_conformance`; here are those that
-depend on the order of checks, and defaults.
+Refusals that are common to all servers are in `test_conformance`.
 """
 
 import pytest
@@ -13,15 +12,15 @@ from tests.serving.server.clients import request, values
 
 @pytest.fixture
 def ask(session):
-    def asked(signature="", output_filter=(), **inputs):
+    def call(signature="", output_filter=(), **inputs):
         message = request(signature, **inputs)
         message.output_filter.extend(output_filter)
         return predict(session.run, session.signatures, message)
 
-    return asked
+    return call
 
 
-def test_all_outputs_unless_some_are_chosen(ask):
+def test_all_outputs_are_returned_unless_filtered(ask):
     everything = {"translation": [b"v2:ab"], "score": [2.0]}
     assert values(ask(text=[b"ab"])) == everything
     assert values(ask("serving_default", text=[b"ab"])) == everything
@@ -30,14 +29,14 @@ def test_all_outputs_unless_some_are_chosen(ask):
     assert values(both) == everything
 
 
-def test_the_answer_names_what_was_run(ask):
+def test_the_answer_names_model_and_signature(ask):
     spec = ask(text=[b"ab"]).model_spec
     assert (spec.name, spec.signature_name) == ("translate", "serving_default")
-    # The version is known to who chose it.
+    # The caller of `predict` adds the version, which it has chosen.
     assert not spec.HasField("version")
 
 
-def test_options_that_are_not_given_have_their_defaults(ask):
+def test_missing_options_have_their_defaults(ask):
     rows = [
         ({}, 4.0, 0.6),
         ({"beam_size": 7}, 7.0, 0.6),
@@ -45,9 +44,9 @@ def test_options_that_are_not_given_have_their_defaults(ask):
         ({"beam_size": 1, "alpha": 0.0}, 1.0, 0.0),
     ]
     for options, beam, alpha in rows:
-        found = values(ask("with_options", text=[b"x", b"y"], **options))
-        assert found["beam"] == [beam, beam], options
-        assert found["alpha"] == pytest.approx([alpha, alpha]), options
+        outputs = values(ask("with_options", text=[b"x", b"y"], **options))
+        assert outputs["beam"] == [beam, beam], options
+        assert outputs["alpha"] == pytest.approx([alpha, alpha]), options
 
 
 @pytest.mark.parametrize(
@@ -55,7 +54,7 @@ def test_options_that_are_not_given_have_their_defaults(ask):
     [
         # The number of inputs is checked first.
         ("", {"text": [1], "b": 1, "a": 1}, "3!=1 len({a,b,text}) != len({text})"),
-        # A name that is missing comes before one that is too many.
+        # A missing name is reported before an unknown one.
         (
             "with_options",
             {"beam_size": 3, "beam": 1},
@@ -78,8 +77,8 @@ def test_a_wrong_set_of_inputs_is_named(ask, signature, inputs, message):
     assert message in caught.value.message
 
 
-def test_nothing_is_run_for_a_request_that_does_not_fit(session):
-    """A server that runs first and looks at the filter then wastes its time."""
+def test_a_bad_output_filter_is_refused_before_the_model_runs(session):
+    """Running the model first would waste time."""
 
     def never(feeds, fetches, timeout_seconds):
         raise AssertionError("it was run")
@@ -90,16 +89,16 @@ def test_nothing_is_run_for_a_request_that_does_not_fit(session):
         predict(never, session.signatures, message)
 
 
-def rows_of(name, rows, **inputs):
-    """A request of which one input claims that many rows."""
+def request_with_rows(name, rows, **inputs):
+    """Returns a request with one input whose shape claims so many rows."""
     message = request(**inputs)
     message.inputs[name].tensor_shape.dim[0].size = rows
     return message
 
 
-def test_as_many_rows_as_allowed_and_no_more(session):
+def test_the_number_of_rows_is_limited(session):
     def ask(rows):
-        message = rows_of("text", rows, text=[b"ab"])
+        message = request_with_rows("text", rows, text=[b"ab"])
         return values(predict(session.run, session.signatures, message, max_rows=3))
 
     assert ask(3)["translation"] == [b"v2:ab"] * 3
@@ -111,31 +110,31 @@ def test_as_many_rows_as_allowed_and_no_more(session):
     )
 
 
-def test_rows_are_counted_before_they_are_made(session, monkeypatch):
-    """Eighteen bytes may claim four million texts."""
+def test_rows_are_counted_before_arrays_are_created(session, monkeypatch):
+    """A tensor of 18 bytes can claim four million texts."""
 
     def never(proto):
         raise AssertionError("it was read")
 
     monkeypatch.setattr("t2t_keras.serving.server.predict.to_array", never)
-    message = rows_of("text", 1 << 22, text=[b"a b c"])
+    message = request_with_rows("text", 1 << 22, text=[b"a b c"])
     assert message.inputs["text"].ByteSize() == 18
     with pytest.raises(ServingError, match="4,194,304 rows"):
         predict(session.run, session.signatures, message, max_rows=1024)
 
 
-def test_what_has_no_rows_is_none_too_many(session):
+def test_scalars_have_no_limit_of_rows(session):
     message = request("with_options", text=[b"x"], beam_size=2)
-    found = values(predict(session.run, session.signatures, message, max_rows=1))
-    assert found["beam"] == [2.0]
+    outputs = values(predict(session.run, session.signatures, message, max_rows=1))
+    assert outputs["beam"] == [2.0]
 
 
-def test_the_time_that_is_left_is_handed_on(session):
+def test_the_remaining_time_is_passed_on(session):
     seen = []
 
-    def note(feeds, fetches, timeout_seconds):
+    def record(feeds, fetches, timeout_seconds):
         seen.append(timeout_seconds)
         return session.run(feeds, fetches, timeout_seconds)
 
-    predict(note, session.signatures, request(text=[b"a"]), 12.5)
+    predict(record, session.signatures, request(text=[b"a"]), 12.5)
     assert seen == [12.5]

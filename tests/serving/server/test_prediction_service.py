@@ -1,4 +1,4 @@
-"""Predict under load: nobody gets another's answer, and nobody waits for ever."""
+"""PredictionService under load: own answers, batching, deadlines, new versions."""
 
 import contextlib
 import itertools
@@ -33,8 +33,8 @@ BATCHING = BatchingOptions(
 )
 
 
-def some_texts():
-    """Texts that nobody else sends."""
+def random_texts():
+    """Returns up to six texts, different for each request."""
     return [
         "".join(random.choices(string.ascii_letters, k=random.randint(1, 30))).encode()
         for _ in range(random.randint(0, 6))
@@ -44,27 +44,27 @@ def some_texts():
 @pytest.mark.parametrize("batching", [None, BATCHING], ids=["alone", "batches"])
 def test_many_clients_get_their_own_answers(base, batching):
     with serving(base, batching) as client, ThreadPoolExecutor(16) as pool:
-        asked = [some_texts() for _ in range(300)]
+        requests = [random_texts() for _ in range(300)]
 
         def ask(texts):
-            # An empty list has no type of its own.
+            # TensorFlow cannot infer the type of an empty list.
             return client.predict(text=np.array(texts, object))
 
-        for texts, found in zip(asked, pool.map(ask, asked), strict=True):
-            assert found["translation"] == [b"v2:" + text for text in texts]
-            assert found["score"] == [float(len(text)) for text in texts]
+        for texts, outputs in zip(requests, pool.map(ask, requests), strict=True):
+            assert outputs["translation"] == [b"v2:" + text for text in texts]
+            assert outputs["score"] == [float(len(text)) for text in texts]
 
 
-def test_batches_are_made_of_what_comes_together(base):
+def test_simultaneous_requests_are_batched(base):
     options = BatchingOptions(max_batch_size=4, batch_timeout_seconds=60.0)
     with serving(base, options) as client, ThreadPoolExecutor(4) as pool:
-        found = list(pool.map(lambda i: client.predict("sums", ids=[[i]]), range(4)))
-        assert [each["rows"] for each in found] == [[4]] * 4
-        assert [each["sum"] for each in found] == [[0], [1], [2], [3]]
+        outputs = list(pool.map(lambda i: client.predict("sums", ids=[[i]]), range(4)))
+        assert [each["rows"] for each in outputs] == [[4]] * 4
+        assert [each["sum"] for each in outputs] == [[0], [1], [2], [3]]
 
 
-def test_a_poisoned_request_fails_alone(base):
-    """And so does one of another shape, type or size."""
+def test_a_failing_request_does_not_fail_others(base):
+    """Neither does a request with another shape, type or size."""
     options = BatchingOptions(max_batch_size=64, batch_timeout_seconds=0.1)
     hostile = [
         request("picky", text=[b"poison"]),
@@ -87,7 +87,7 @@ def test_a_poisoned_request_fails_alone(base):
         assert codes == ["INVALID_ARGUMENT"] * len(hostile)
 
 
-def test_what_no_batch_can_be_taken_apart_by_is_refused(base):
+def test_signatures_that_cannot_be_batched_are_refused(base):
     with serving(base, BATCHING) as client:
         assert refusal(lambda: client.predict("count", text=[b"a"])) == (
             "FAILED_PRECONDITION",
@@ -104,24 +104,24 @@ def test_what_no_batch_can_be_taken_apart_by_is_refused(base):
 
 @pytest.mark.parametrize("batching", [None, BATCHING], ids=["alone", "batches"])
 def test_a_version_is_replaced_without_a_failed_request(base, saved, batching):
-    """Clients that never pause see version 2, then 3, and nothing else."""
+    """Clients that send requests all the time see version 2, then only version 3."""
     shutil.rmtree(base / "1")
     with serving(base, batching) as client, ThreadPoolExecutor(8) as pool:
         stop = threading.Event()
-        versions_of = [[] for _ in range(8)]
+        versions_seen = [[] for _ in range(8)]
 
         def ask_until_stopped(seen):
             while not stop.is_set():
                 texts = [str(len(seen))]
-                (found,) = client.predict(text=texts)["translation"]
-                version, text = found.decode().split(":")
+                (translation,) = client.predict(text=texts)["translation"]
+                version, text = translation.decode().split(":")
                 assert text == texts[0]
                 seen.append(version)
 
-        futures = [pool.submit(ask_until_stopped, seen) for seen in versions_of]
+        futures = [pool.submit(ask_until_stopped, seen) for seen in versions_seen]
 
         def all_have_seen(version):
-            return all(seen[-1:] == [version] for seen in versions_of)
+            return all(seen[-1:] == [version] for seen in versions_seen)
 
         try:
             wait_until(lambda: all_have_seen("v2"))
@@ -131,15 +131,13 @@ def test_a_version_is_replaced_without_a_failed_request(base, saved, batching):
             wait_until(lambda: all_have_seen("v3"))
         finally:
             stop.set()
-        for future, seen in zip(futures, versions_of, strict=True):
+        for future, seen in zip(futures, versions_seen, strict=True):
             future.result()
             assert [version for version, _ in itertools.groupby(seen)] == ["v2", "v3"]
 
 
-def test_a_request_in_flight_is_finished_by_the_version_it_began_with(
-    base, saved, tmp_path
-):
-    """However long the new version takes to load: the request waits for us."""
+def test_a_request_in_flight_is_finished_by_its_version(base, saved, tmp_path):
+    """The request waits for the test, so it does not matter how long loading takes."""
     end = tmp_path / "end"
     with serving(base) as client, ThreadPoolExecutor(1) as pool:
         waiting = client.predict_until(end, pool)
@@ -161,14 +159,14 @@ def test_the_deadline_of_a_client_stops_the_work(base, batching):
         start = time.monotonic()
         code, _ = refusal(lambda: client.predict("busy", timeout=0.3, seconds=[60.0]))
         assert code == "DEADLINE_EXCEEDED"
-        # The version can be unloaded: nobody is using it any more.
+        # The version can be unloaded, because no request uses it any more.
         shutil.rmtree(base / "2")
         client.wait_for_states({2: "END", 1: "AVAILABLE"})
         assert time.monotonic() - start < 50
 
 
 class GatedModels:
-    """Serves one version, whose requests wait at a gate."""
+    """Fake models with one version, whose requests wait at a gate."""
 
     def __init__(self, session):
         self.session = session
@@ -196,7 +194,7 @@ def test_too_many_requests_are_refused_at_once(session):
         code, message = refusal(lambda: client.predict(text=[b"b"]))
         assert code == "RESOURCE_EXHAUSTED"
         assert message.startswith("The server is working on 2 requests")
-        # What does no work is answered all the same.
+        # Requests that do not run the model are still answered.
         assert client.metadata("signature_def").model_spec.version.value == 1
         models.gate.set()
         for future in waiting:
@@ -216,14 +214,14 @@ def test_a_full_queue_refuses_and_never_hangs(base):
             except grpc.RpcError as error:
                 return error.code().name
 
-        found = list(pool.map(ask, range(12)))
-        answered = [each for each in found if isinstance(each, list)]
-        assert len(answered) >= 3  # one under way, two that wait
-        assert set(map(str, found)) == {str(answered[0]), "UNAVAILABLE"}
+        results = list(pool.map(ask, range(12)))
+        answered = [each for each in results if isinstance(each, list)]
+        assert len(answered) >= 3  # one running and two waiting
+        assert set(map(str, results)) == {str(answered[0]), "UNAVAILABLE"}
 
 
-def test_the_wrong_inputs_cost_nothing_but_a_message(base):
-    """A few bytes that claim terabytes are refused, and the server lives."""
+def test_a_huge_shape_is_refused(base):
+    """A few bytes that claim terabytes are refused, and the server continues."""
     with serving(base) as client:
         message = request(text=[b"a" * 1000])
         message.inputs["text"].tensor_shape.dim[0].size = 2**40

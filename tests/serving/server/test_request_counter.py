@@ -1,4 +1,4 @@
-"""Calls are under way from their beginning to their end, however they end."""
+"""Counter of running requests, which a graceful shutdown waits for."""
 
 import threading
 from collections.abc import Iterator
@@ -11,7 +11,7 @@ from t2t_keras.serving.server.request_counter import RequestCounter
 
 
 class Service:
-    """A method and a stream, which wait for `gate`; the method does as it is told."""
+    """A method and a stream that wait for `gate`; the request can ask for an error."""
 
     def __init__(self):
         self.gate, self.begun = threading.Event(), threading.Semaphore(0)
@@ -61,7 +61,7 @@ def channel(service) -> Iterator[grpc.Channel]:
         (b"abort", grpc.StatusCode.NOT_FOUND),
     ],
 )
-def test_two_calls_are_under_way_until_they_end(service, channel, request_, code):
+def test_calls_are_counted_until_they_end(service, channel, request_, code):
     assert service.request_counter.wait_until_none(0)
     call = channel.unary_unary("/tests/method")
     calls = [call.future(request_) for _ in range(2)]
@@ -71,12 +71,12 @@ def test_two_calls_are_under_way_until_they_end(service, channel, request_, code
     service.gate.set()
     assert service.request_counter.wait_until_none(60)
     assert [each.code() for each in calls] == [code] * 2
-    # Nor does it count below nothing.
+    # The counter does not go below zero.
     assert call(b"answer") == b"answer"
     assert service.request_counter.wait_until_none(60)
 
 
-def test_a_call_whose_caller_has_left_is_not_waited_for(service, channel):
+def test_a_canceled_call_is_not_waited_for(service, channel):
     call = channel.unary_unary("/tests/method").future(b"answer")
     assert service.begun.acquire(timeout=60)
     assert not service.request_counter.wait_until_none(0)
@@ -86,7 +86,7 @@ def test_a_call_whose_caller_has_left_is_not_waited_for(service, channel):
     service.gate.set()
 
 
-def test_streams_and_unknown_methods_pass_uncounted(service, channel):
+def test_streams_and_unknown_methods_are_not_counted(service, channel):
     stream = channel.unary_stream("/tests/stream")(b"a")
     assert service.begun.acquire(timeout=60)
     assert service.request_counter.wait_until_none(0)

@@ -1,4 +1,4 @@
-"""A session answers as TensorFlow's runtime does, not as Python would."""
+"""Model session: outputs, errors and deadlines as in TensorFlow's own runtime."""
 
 import subprocess
 import sys
@@ -29,16 +29,16 @@ def run(session, signature, timeout=None, **inputs):
 
 
 def test_variables_are_those_of_the_export(session):
-    found = run(session, "serving_default", text=texts(b"abc", b"", b"\0\xff"))
-    assert found["translation"].tolist() == [b"v2:abc", b"v2:", b"v2:\0\xff"]
-    assert found["score"].tolist() == [3.0, 0.0, 2.0]
+    outputs = run(session, "serving_default", text=texts(b"abc", b"", b"\0\xff"))
+    assert outputs["translation"].tolist() == [b"v2:abc", b"v2:", b"v2:\0\xff"]
+    assert outputs["score"].tolist() == [3.0, 0.0, 2.0]
 
 
-def test_what_the_graph_can_do_with_a_shape_is_for_the_graph_to_say(session):
+def test_any_shape_that_the_graph_accepts_is_accepted(session):
     for shape in [(0,), (), (2, 3)]:
-        found = run(session, "serving_default", text=np.full(shape, b"a", object))
-        assert found["translation"].shape == found["score"].shape == shape, shape
-        assert found["translation"].dtype == object, shape
+        outputs = run(session, "serving_default", text=np.full(shape, b"a", object))
+        assert outputs["translation"].shape == outputs["score"].shape == shape, shape
+        assert outputs["translation"].dtype == object, shape
 
 
 @pytest.mark.parametrize(
@@ -54,7 +54,7 @@ def test_another_type_is_refused_by_the_runtime(session, values, message):
     assert caught.value.code.name == "INVALID_ARGUMENT"
 
 
-def test_what_an_assertion_says_reaches_the_client(session):
+def test_the_message_of_an_assertion_reaches_the_client(session):
     with pytest.raises(ServingError, match="poison is not food") as caught:
         run(session, "picky", text=texts(b"bread", b"poison"))
     assert caught.value.code.name == "INVALID_ARGUMENT"
@@ -69,51 +69,51 @@ def test_the_runtime_stops_at_the_deadline(session):
 
 
 @pytest.mark.parametrize("timeout", [0, -1])
-def test_no_time_is_not_any_time(session, timeout):
-    """TensorFlow takes a timeout of 0 for none."""
+def test_a_timeout_of_zero_is_exceeded(session, timeout):
+    """For TensorFlow, 0 means no timeout."""
     with pytest.raises(ServingError) as caught:
         run(session, "serving_default", timeout=timeout, text=texts(b"a"))
     assert caught.value.code.name == "DEADLINE_EXCEEDED"
 
 
 def test_threads_get_their_own_answers(session):
-    found = {}
+    outputs = {}
 
     def ask(index):
         for _ in range(20):
             text = b"x" * index
-            found[index] = run(session, "serving_default", text=texts(text))
+            outputs[index] = run(session, "serving_default", text=texts(text))
 
     threads = [threading.Thread(target=ask, args=(index,)) for index in range(8)]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
-    assert [found[i]["score"].tolist() for i in range(8)] == [[i] for i in range(8)]
+    assert [outputs[i]["score"].tolist() for i in range(8)] == [[i] for i in range(8)]
 
 
-def test_loops_leave_threads_to_others(session, saved, tmp_path):
-    """However few cores there are; a loop holds its thread to the end."""
+def test_loops_leave_threads_to_other_requests(session, saved, tmp_path):
+    """Even with few cores, although a loop occupies its thread to the end."""
     ends = [tmp_path / name for name in "abc"]
     with ThreadPoolExecutor(3) as pool:
-        asked = [
+        futures = [
             pool.submit(run, session, "wait", 200, text=texts(bytes(end)))
             for end in ends
         ]
         try:
             for end in ends:
                 wait_until(Path(f"{end}.begun").exists)
-            found = run(session, "serving_default", 200, text=texts(b"a"))
-            assert found["translation"].tolist() == [b"v2:a"]
+            outputs = run(session, "serving_default", 200, text=texts(b"a"))
+            assert outputs["translation"].tolist() == [b"v2:a"]
             ModelSession(saved / "3").close()
         finally:
             for end in ends:
                 end.touch()
-        for end, future in zip(ends, asked, strict=True):
+        for end, future in zip(ends, futures, strict=True):
             assert future.result()["translation"].tolist() == [bytes(end).upper()]
 
 
-def test_what_initializes_has_no_outputs(session):
+def test_the_init_op_has_no_outputs(session):
     contract = session.signatures["__saved_model_init_op"]
     (info,) = contract.outputs.values()
     with pytest.raises(ServingError, match="output index too large"):
@@ -140,8 +140,8 @@ def test_lost_variables_are_refused(base):
         ModelSession(base / "2")
 
 
-def test_a_keras_object_on_the_root_is_caught_here(tmp_path):
-    """`tf.saved_model.load` would bind its variables all the same."""
+def test_a_keras_object_on_the_root_is_detected(tmp_path):
+    """`tf.saved_model.load` would load its variables nevertheless."""
     layer = tf.keras.layers.Embedding(3, 1)
     layer.build([None])
     root = tf.Module()
@@ -172,8 +172,8 @@ print(session.run(feeds, fetches))
 
 
 @pytest.mark.slow
-def test_the_compiler_is_refused_as_in_a_stock_server(saved):
-    """In a process of its own: it is for good."""
+def test_xla_is_refused_as_in_a_stock_server(saved):
+    """In another process, because XLA cannot be enabled again."""
 
     def answer(xla):
         return subprocess.run(

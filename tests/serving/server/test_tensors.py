@@ -1,4 +1,4 @@
-"""Tensors to the wire and back, and messages that only look like tensors."""
+"""Conversion between arrays and TensorProto, and malformed TensorProto messages."""
 
 from types import MappingProxyType
 
@@ -29,31 +29,31 @@ ARRAYS = (
 )
 
 
-def test_an_array_survives_the_wire():
+def test_arrays_survive_a_round_trip():
     for array in ARRAYS:
-        found = to_array(to_proto(array))
-        assert found.dtype == array.dtype, array
-        assert found.shape == array.shape, array
-        np.testing.assert_array_equal(found, array, repr(array))
+        converted = to_array(to_proto(array))
+        assert converted.dtype == array.dtype, array
+        assert converted.shape == array.shape, array
+        np.testing.assert_array_equal(converted, array, repr(array))
         by_tensorflow = tf.make_ndarray(to_proto(array))
         np.testing.assert_array_equal(by_tensorflow, array, repr(array))
 
 
 def test_values_are_in_the_field_of_their_type():
-    """Clients in other languages look nowhere else."""
+    """Clients in other languages read only this field."""
     assert to_proto(np.array([1.5], np.float32)).float_val == [1.5]
     assert to_proto(np.array([3], np.int64)).int64_val == [3]
     assert to_proto(np.array([b"x"], object)).string_val == [b"x"]
     assert to_proto(np.array([True])).bool_val == [True]
 
 
-def test_one_value_may_stand_for_many():
+def test_the_last_value_is_repeated():
     proto = tf.make_tensor_proto(["a", "b"])
     proto.tensor_shape.dim[0].size = 4
     assert to_array(proto).tolist() == [b"a", b"b", b"b", b"b"]
 
 
-def broken(change):
+def break_proto(change):
     proto = tf.make_tensor_proto([1.0, 2.0])
     change(proto)
     return proto
@@ -61,16 +61,20 @@ def broken(change):
 
 BROKEN = MappingProxyType(
     {
-        "content of another size": broken(
+        "content of another size": break_proto(
             lambda p: setattr(p, "tensor_content", b"abc")
         ),
-        "a negative size": broken(lambda p: setattr(p.tensor_shape.dim[0], "size", -3)),
-        "no type": broken(lambda p: setattr(p, "dtype", types_pb2.DT_INVALID)),
-        "a type there is not": broken(lambda p: setattr(p, "dtype", 77)),
-        "a resource": broken(lambda p: setattr(p, "dtype", types_pb2.DT_RESOURCE)),
-        "a variant": broken(lambda p: setattr(p, "dtype", types_pb2.DT_VARIANT)),
-        "a reference": broken(lambda p: setattr(p, "dtype", types_pb2.DT_FLOAT_REF)),
-        "a size beyond 64 bits": broken(
+        "a negative size": break_proto(
+            lambda p: setattr(p.tensor_shape.dim[0], "size", -3)
+        ),
+        "no type": break_proto(lambda p: setattr(p, "dtype", types_pb2.DT_INVALID)),
+        "a type there is not": break_proto(lambda p: setattr(p, "dtype", 77)),
+        "a resource": break_proto(lambda p: setattr(p, "dtype", types_pb2.DT_RESOURCE)),
+        "a variant": break_proto(lambda p: setattr(p, "dtype", types_pb2.DT_VARIANT)),
+        "a reference": break_proto(
+            lambda p: setattr(p, "dtype", types_pb2.DT_FLOAT_REF)
+        ),
+        "a size beyond 64 bits": break_proto(
             lambda p: [p.tensor_shape.dim.add(size=2**40) for _ in range(3)]
         ),
         "nothing": tensor_pb2.TensorProto(),
@@ -79,13 +83,13 @@ BROKEN = MappingProxyType(
 
 
 @pytest.mark.parametrize("proto", BROKEN.values(), ids=BROKEN.keys())
-def test_what_is_no_tensor_is_refused(proto):
+def test_malformed_tensors_are_refused(proto):
     with pytest.raises(ValueError, match=r"no tensor|too large"):
         to_array(proto)
 
 
 @pytest.mark.parametrize("value", [np.float64(1.0), b"a b c"], ids=["number", "text"])
-def test_a_value_is_not_repeated_until_memory_is_full(value):
+def test_a_repeated_value_is_limited(value):
     proto = tf.make_tensor_proto(value)
     proto.tensor_shape.dim.add(size=1 << 10)
     proto.tensor_shape.dim.add(size=1 << 10)
@@ -96,14 +100,14 @@ def test_a_value_is_not_repeated_until_memory_is_full(value):
 
 
 @pytest.mark.parametrize("packed", [False, True])
-def test_values_that_are_there_may_be_many(packed):
+def test_many_given_values_are_accepted(packed):
     array = np.arange(3 << 20, dtype=np.int32)
     proto = tf.make_tensor_proto(array) if packed else to_proto(array)
     assert bool(proto.tensor_content) == packed
     np.testing.assert_array_equal(to_array(proto), array)
 
 
-def test_a_long_string_is_not_repeated_until_memory_is_full():
+def test_a_repeated_long_string_is_limited():
     proto = tf.make_tensor_proto([b"x" * 1000])
     proto.tensor_shape.dim[0].size = 1 << 20
     with pytest.raises(ValueError, match="1,048,576 elements is too large"):

@@ -1,4 +1,4 @@
-"""Which folders are versions, and which of them a policy asks for."""
+"""Version policies, and the folders that count as versions."""
 
 import pytest
 from google.protobuf import text_format
@@ -14,8 +14,8 @@ Policy = (
 
 def served(base, policy=""):
     policy = text_format.Parse(policy, Policy())
-    found = versions_to_serve("translate", base, policy)
-    return {number: path.name for number, path in found.items()}
+    versions = versions_to_serve("translate", base, policy)
+    return {number: path.name for number, path in versions.items()}
 
 
 def make(base, *names, file="saved_model.pb"):
@@ -34,20 +34,20 @@ def test_policies(tmp_path):
         ("specific { versions: 2 versions: 9 versions: 7 }", [2, 9]),
         ("specific {}", []),
     ]
-    # 9 is before 10 for numbers, and after it for names.
+    # As numbers, 9 comes before 10; as names, after it.
     make(tmp_path, "1", "2", "9", "10")
     for policy, expected in policies:
         assert sorted(served(tmp_path, policy)) == expected, policy
 
 
-def test_what_is_no_number_is_no_version(tmp_path):
+def test_only_folders_with_numbers_are_versions(tmp_path):
     make(tmp_path, "3", "0007", ".8.tmp", "9.tmp", "1e3", "v4", "five", "5_0", "٣")
     make(tmp_path, "99999999999999999999")
     (tmp_path / "10").write_text("a file")
     assert served(tmp_path, "all {}") == {3: "3", 7: "0007"}
 
 
-def test_a_folder_that_is_being_copied_is_left_alone(tmp_path):
+def test_a_folder_that_is_being_copied_is_ignored(tmp_path):
     make(tmp_path, "3")
     (tmp_path / "4" / "variables").mkdir(parents=True)
     assert served(tmp_path) == {3: "3"}
@@ -60,8 +60,8 @@ def test_a_graph_may_be_text(tmp_path):
     assert served(tmp_path) == {3: "3"}
 
 
-def test_no_versions_and_no_folder_are_not_the_same(tmp_path):
-    """A disk that is away must not unload what is served."""
+def test_a_missing_base_path_is_an_error(tmp_path):
+    """Otherwise an unmounted disk would unload all served versions."""
     assert served(tmp_path) == {}
     missing = tmp_path / "missing"
     with pytest.raises(ServingError) as caught:

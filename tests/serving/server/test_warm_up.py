@@ -1,4 +1,4 @@
-"""Warm-up requests: run as requests are, and a load fails with them."""
+"""Warm-up requests: they run like requests, and a failure fails the load."""
 
 from types import MappingProxyType
 
@@ -11,8 +11,8 @@ from tests.serving.server.warm_up_requests import predict_log, write
 
 
 @pytest.fixture
-def counted(session):
-    """A run that counts rows."""
+def counting_run(session):
+    """A run function that records the number of rows."""
     seen = []
 
     def run(feeds, fetches, timeout_seconds):
@@ -23,34 +23,34 @@ def counted(session):
     return run
 
 
-def test_where_the_server_looks():
-    """The place that TensorFlow Serving has fixed."""
+def test_the_path_of_the_requests():
+    """TensorFlow Serving reads this path."""
     assert REQUESTS_FILE.as_posix() == "assets.extra/tf_serving_warmup_requests"
 
 
-def test_each_record_is_run_in_order(session, counted, tmp_path):
+def test_each_record_is_run_in_order(session, counting_run, tmp_path):
     write(
         tmp_path,
         predict_log(text=[b"a", b"b"]),
         predict_log("picky", text=[b"a"] * 5),
         predict_log("sums", ids=[[1, 2]]),
     )
-    assert warm_up(tmp_path, counted, session.signatures) == 3
-    assert counted.seen == [[2], [5], [1]]
+    assert warm_up(tmp_path, counting_run, session.signatures) == 3
+    assert counting_run.seen == [[2], [5], [1]]
 
 
-def test_records_may_be_run_several_times(session, counted, tmp_path):
+def test_records_can_be_run_several_times(session, counting_run, tmp_path):
     write(tmp_path, predict_log(text=[b"a"]), predict_log(text=[b"a", b"b"]))
-    warm_up(tmp_path, counted, session.signatures, iterations=2)
-    assert counted.seen == [[1], [1], [2], [2]]
+    warm_up(tmp_path, counting_run, session.signatures, iterations=2)
+    assert counting_run.seen == [[1], [1], [2], [2]]
 
 
-def test_an_export_need_not_have_any(session, counted, tmp_path):
-    assert warm_up(tmp_path, counted, session.signatures) == 0
-    assert counted.seen == []
+def test_an_export_need_not_have_any(session, counting_run, tmp_path):
+    assert warm_up(tmp_path, counting_run, session.signatures) == 0
+    assert counting_run.seen == []
 
 
-def log_of(kind, signature="serving_default"):
+def make_log(kind, signature="serving_default"):
     log = prediction_log_pb2.PredictionLog()
     getattr(log, kind).request.model_spec.signature_name = signature
     return log
@@ -74,8 +74,12 @@ FAILING = MappingProxyType(
             "alias: text",
         ),
         "no log at all": (b"\xff\xff\xff", "INVALID_ARGUMENT", "Failed to parse"),
-        "to classify": (log_of("classify_log"), "INVALID_ARGUMENT", "serving/classify"),
-        "to regress": (log_of("regress_log", "x"), "INVALID_ARGUMENT", "the name: x"),
+        "to classify": (
+            make_log("classify_log"),
+            "INVALID_ARGUMENT",
+            "serving/classify",
+        ),
+        "to regress": (make_log("regress_log", "x"), "INVALID_ARGUMENT", "the name: x"),
         "a session's log": (
             prediction_log_pb2.PredictionLog(
                 session_run_log=prediction_log_pb2.SessionRunLog()
@@ -90,34 +94,34 @@ FAILING = MappingProxyType(
 @pytest.mark.parametrize(
     ("record", "code", "message"), FAILING.values(), ids=FAILING.keys()
 )
-def test_a_record_that_fails_fails_all(
-    session, counted, tmp_path, record, code, message
+def test_a_failing_record_fails_the_warm_up(
+    session, counting_run, tmp_path, record, code, message
 ):
     write(tmp_path, predict_log(text=[b"a"]), record)
     with pytest.raises(ServingError) as caught:
-        warm_up(tmp_path, counted, session.signatures)
+        warm_up(tmp_path, counting_run, session.signatures)
     assert caught.value.code.name == code
     assert message in caught.value.message
 
 
 @pytest.mark.parametrize(("count", "fits"), [(1000, True), (1001, False)])
-def test_there_may_be_a_thousand(session, tmp_path, count, fits):
-    def cheap(feeds, fetches, timeout_seconds):
+def test_at_most_a_thousand_records_are_allowed(session, tmp_path, count, fits):
+    def run(feeds, fetches, timeout_seconds):
         return session.run(feeds, fetches, timeout_seconds)
 
     write(tmp_path, *[predict_log(text=[b"a"])] * count)
     if fits:
-        assert warm_up(tmp_path, cheap, session.signatures) == count
+        assert warm_up(tmp_path, run, session.signatures) == count
     else:
         with pytest.raises(ServingError, match=r"exceeds the maximum \(1000\)"):
-            warm_up(tmp_path, cheap, session.signatures)
+            warm_up(tmp_path, run, session.signatures)
 
 
 @pytest.mark.parametrize("damage", ["cut", "text"])
-def test_a_damaged_file_is_said_to_be_one(session, counted, tmp_path, damage):
+def test_a_damaged_file_is_refused(session, counting_run, tmp_path, damage):
     path = write(tmp_path, predict_log(text=[b"a"]))
     whole = path.read_bytes()
     path.write_bytes(whole[:-3] if damage == "cut" else b"These are no records. " * 9)
     with pytest.raises(ServingError, match="is in TFRecord format") as caught:
-        warm_up(tmp_path, counted, session.signatures)
+        warm_up(tmp_path, counting_run, session.signatures)
     assert caught.value.code.name == "DATA_LOSS"

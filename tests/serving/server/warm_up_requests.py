@@ -1,4 +1,4 @@
-"""Warm-up requests, written as an exporter writes them."""
+"""Files of warm-up requests, in the format of TensorFlow Serving."""
 
 import tensorflow as tf
 from tensorflow_serving.apis import prediction_log_pb2
