@@ -1,1 +1,1 @@
-"""Tests of attention pictures: what is drawn is compared with the weights."""
+"""Tests of attention pictures, which read the drawn values back."""

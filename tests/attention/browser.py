@@ -1,8 +1,7 @@
-"""A real browser without a window, driven through two pipes.
+"""Headless Chromium, controlled through pipes by the DevTools protocol.
 
-Chromium reads commands of its DevTools protocol from file descriptor 3 and answers on
-4, each message a JSON text that ends in NUL. So mouse and keys are the browser's own,
-and nothing but the browser is needed.
+Chromium reads commands from file descriptor 3 and answers on 4; each message is a JSON
+text that ends in NUL. Mouse and key events are real, and only the browser is needed.
 """
 
 import base64
@@ -25,19 +24,19 @@ TIMEOUT_SECONDS = 120
 
 
 class Page:
-    """An open page."""
+    """Open page of a browser."""
 
     def __init__(self, commands: int, answers: int):
         self._commands, self._answers = commands, answers
         self._numbers = itertools.count(1)
         self._unread = b""
         self._session: str | None = None
-        # What the page asked of the network, and what it complained of.
+        # URLs that the page requested, and its exceptions and log entries.
         self.requests: list[str] = []
-        self.complaints: list[str] = []
+        self.errors: list[str] = []
 
     def attach(self) -> None:
-        """Opens an empty page, whose requests and complaints are kept."""
+        """Opens an empty page and records its requests and errors."""
         target = self.call("Target.createTarget", url="about:blank")["targetId"]
         answer = self.call("Target.attachToTarget", targetId=target, flatten=True)
         self._session = answer["sessionId"]
@@ -45,21 +44,21 @@ class Page:
             self.call(f"{domain}.enable")
 
     def call(self, method: str, **parameters: Any) -> dict[str, Any]:
-        """Returns the browser's answer to a command of its protocol."""
+        """Returns the browser's answer to a command of the protocol."""
         number = next(self._numbers)
         message = {"id": number, "method": method, "params": parameters}
         if self._session:
             message["sessionId"] = self._session
         os.write(self._commands, json.dumps(message).encode() + b"\0")
         while True:
-            found = self._read()
-            if found.get("id") == number:
-                assert "error" not in found, found
-                return found["result"]
-            self._note(found)
+            answer = self._read()
+            if answer.get("id") == number:
+                assert "error" not in answer, answer
+                return answer["result"]
+            self._record(answer)
 
     def open(self, url: str, width: int = 1200, height: int = 900) -> None:
-        """Shows a page in a window of that size, in CSS pixels."""
+        """Opens a URL in a window of a given size, in CSS pixels."""
         self.call(
             "Emulation.setDeviceMetricsOverride",
             width=width,
@@ -68,7 +67,7 @@ class Page:
             mobile=width < 600,
         )
         self.requests.clear()
-        self.complaints.clear()
+        self.errors.clear()
         self.call("Page.navigate", url=url)
         deadline = time.monotonic() + TIMEOUT_SECONDS
         while self.value("document.readyState + location.href") != f"complete{url}":
@@ -76,13 +75,15 @@ class Page:
             time.sleep(0.02)
 
     def value(self, expression: str) -> Any:
-        """Returns what an expression of JavaScript is, as JSON has it."""
-        found = self.call("Runtime.evaluate", expression=expression, returnByValue=True)
-        assert "exceptionDetails" not in found, found
-        return found["result"].get("value")
+        """Returns the value of a JavaScript expression, as JSON."""
+        answer = self.call(
+            "Runtime.evaluate", expression=expression, returnByValue=True
+        )
+        assert "exceptionDetails" not in answer, answer
+        return answer["result"].get("value")
 
     def mouse(self, selector: str, click: bool = False) -> None:
-        """Moves the mouse to the middle of an element, and clicks there."""
+        """Moves the mouse to the middle of an element; optionally clicks."""
         x, y = self.value(
             f"(() => {{ const e = document.querySelector({json.dumps(selector)});"
             "e.scrollIntoView({block: 'center'}); const r = e.getBoundingClientRect();"
@@ -94,11 +95,11 @@ class Page:
             self.call("Input.dispatchMouseEvent", type=kind, x=x, y=y, **button)
 
     def mouse_away(self) -> None:
-        """Moves the mouse to where nothing is."""
+        """Moves the mouse away from all elements."""
         self.call("Input.dispatchMouseEvent", type="mouseMoved", x=1, y=1)
 
     def key(self, name: str) -> None:
-        """Presses a key and lets go of it."""
+        """Presses and releases a key."""
         codes = {"Tab": 9, "Enter": 13, "Escape": 27, "End": 35, "Home": 36}
         codes |= {"ArrowLeft": 37, "ArrowUp": 38, "ArrowRight": 39, "ArrowDown": 40}
         text = {"text": "\r"} if name == "Enter" else {}
@@ -113,14 +114,14 @@ class Page:
             )
 
     def prefer(self, scheme: str) -> None:
-        """Sets whether the reader likes pages "dark" or "light"."""
+        """Sets the preferred color scheme: "dark" or "light"."""
         feature = {"name": "prefers-color-scheme", "value": scheme}
         self.call("Emulation.setEmulatedMedia", features=[feature])
 
     def screenshot(self, path: Path, whole: bool = False) -> None:
-        """Writes what is seen as PNG, or the page to its end."""
-        found = self.call("Page.captureScreenshot", captureBeyondViewport=whole)
-        path.write_bytes(base64.b64decode(found["data"]))
+        """Writes a PNG of the visible part, or of the whole page."""
+        answer = self.call("Page.captureScreenshot", captureBeyondViewport=whole)
+        path.write_bytes(base64.b64decode(answer["data"]))
 
     def _read(self) -> dict[str, Any]:
         deadline = time.monotonic() + TIMEOUT_SECONDS
@@ -133,20 +134,20 @@ class Page:
         message, self._unread = self._unread.split(b"\0", 1)
         return json.loads(message)
 
-    def _note(self, event: dict[str, Any]) -> None:
+    def _record(self, event: dict[str, Any]) -> None:
         parameters = event.get("params", {})
         if event.get("method") == "Network.requestWillBeSent":
             self.requests.append(parameters["request"]["url"])
         elif event.get("method") in ("Runtime.exceptionThrown", "Log.entryAdded"):
-            self.complaints.append(json.dumps(parameters))
+            self.errors.append(json.dumps(parameters))
 
 
 @contextlib.contextmanager
-def opened_page(profile: Path) -> Iterator[Page]:
-    """Yields a page of a browser of its own, which ends with it.
+def open_page(profile: Path) -> Iterator[Page]:
+    """Starts a browser and yields a page of it; ends the browser afterwards.
 
     Args:
-        profile: An empty folder for what the browser keeps.
+        profile: Empty folder for the browser's profile.
     """
     program = next((found for name in PROGRAMS if (found := shutil.which(name))), None)
     if program is None:
@@ -167,7 +168,7 @@ def opened_page(profile: Path) -> Iterator[Page]:
         f"--user-data-dir={profile}",
         "about:blank",
     ]
-    # The shell puts the pipes where the browser looks for them.
+    # The shell moves the pipes to the file descriptors that the browser uses.
     script = f'exec 3<&{command_end} 4>&{answer_end} && exec "$@"'
     with subprocess.Popen(
         ["bash", "-c", script, "browser", *arguments],

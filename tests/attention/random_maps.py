@@ -1,4 +1,4 @@
-"""Maps of a sentence made up at random, every size another."""
+"""Random attention maps of a sentence; all sizes differ."""
 
 import numpy as np
 
@@ -8,7 +8,7 @@ R, H = 2, 3
 SOURCE = ("▁The", "▁app", "les", "▁fell", ".", "</s>")
 TARGET = ("▁Die", "▁", "<0xC3>", "<0x84>", "pfel", "▁fielen", ".", "</s>")
 
-# What breaks pages, pictures and tables, if anything does.
+# Tokens that could break pages, pictures and tables.
 HOSTILE = (
     *(
         '▁"quoted"',

@@ -1,4 +1,4 @@
-"""Labels, checks, and files that are complete or not there."""
+"""Common parts of figures: labels, checks of layers and heads, atomic files."""
 
 import matplotlib
 import pytest
@@ -21,18 +21,18 @@ def figure_with(text: str) -> Figure:
     return figure
 
 
-def test_a_label_is_cut_where_it_is_too_long() -> None:
+def test_a_long_label_is_cut() -> None:
     assert label("a" * LONGEST_LABEL) == "a" * LONGEST_LABEL
     assert label("a" * 99) == "a" * (LONGEST_LABEL - 1) + "…"
 
 
 @pytest.mark.parametrize(
-    ("form", "start"), [("svg", b"<?xml"), ("png", b"\x89PNG"), ("pdf", b"%PDF")]
+    ("suffix", "start"), [("svg", b"<?xml"), ("png", b"\x89PNG"), ("pdf", b"%PDF")]
 )
-def test_the_ending_says_the_form_and_the_file_is_the_same_again(
-    tmp_path, form, start
+def test_the_suffix_sets_the_format_and_files_are_reproducible(
+    tmp_path, suffix, start
 ) -> None:
-    first, second = tmp_path / f"a.{form}", tmp_path / f"b.{form}"
+    first, second = tmp_path / f"a.{suffix}", tmp_path / f"b.{suffix}"
     for path in (first, second):
         save_figure(figure_with("$x"), path)
     assert first.read_bytes() == second.read_bytes()
@@ -40,13 +40,13 @@ def test_the_ending_says_the_form_and_the_file_is_the_same_again(
     assert len(list(tmp_path.iterdir())) == 2
 
 
-def test_a_dollar_is_a_dollar_and_a_letter_of_no_font_no_warning(tmp_path) -> None:
+def test_a_dollar_is_no_formula_and_a_missing_glyph_no_warning(tmp_path) -> None:
     path = tmp_path / "a.svg"
     save_figure(figure_with("$x^2$ <b> \U00013000"), path)
     assert ">$x^2$ &lt;b&gt; \U00013000</text>" in path.read_text()
 
 
-def test_the_notebook_s_settings_stay(tmp_path) -> None:
+def test_matplotlibs_settings_are_restored(tmp_path) -> None:
     before = dict(matplotlib.rcParams)
     save_figure(figure_with("a"), tmp_path / "a.svg")
     assert dict(matplotlib.rcParams) == before
@@ -68,7 +68,7 @@ def test_a_failure_leaves_the_old_file_and_no_other(tmp_path, monkeypatch) -> No
 
 
 @pytest.mark.parametrize("layer", [0, -1, 4])
-def test_a_layer_that_is_not_there(layer: int) -> None:
+def test_a_missing_layer_is_refused(layer: int) -> None:
     with pytest.raises(UserError, match=f"There is no layer {layer}: the model has 3"):
         check_layer(layer, 3)
 
@@ -81,6 +81,6 @@ def test_a_layer_that_is_not_there(layer: int) -> None:
         ([], "No head"),
     ],
 )
-def test_a_head_that_is_not_there(heads: list[int], message: str) -> None:
+def test_a_missing_head_is_refused(heads: list[int], message: str) -> None:
     with pytest.raises(UserError, match=message):
         check_heads(heads, 4)

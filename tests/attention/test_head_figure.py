@@ -1,4 +1,4 @@
-"""The picture of the heads is read back and compared with the table."""
+"""Figure of head statistics, compared with the statistics."""
 
 import math
 
@@ -11,7 +11,7 @@ from tests.attention.random_maps import H, R
 from tests.attention.test_head_table import measure_heads
 
 
-def test_a_row_for_each_head_and_a_column_for_each_share(tmp_path) -> None:
+def test_a_row_for_each_head_and_a_column_for_each_statistic(tmp_path) -> None:
     heads = measure_heads()
     heads[2] = heads[2]._replace(evenness=math.nan)
     figure = head_figure(heads, title="Title")
@@ -22,20 +22,20 @@ def test_a_row_for_each_head_and_a_column_for_each_share(tmp_path) -> None:
         image = axes.images[0]
         assert image.get_gid() == of_kind[0].kind
         assert image.get_clim() == (0.0, 1.0)
-        found = np.ma.filled(image.get_array(), np.nan)
-        np.testing.assert_array_equal(found, expected)
+        drawn = np.ma.filled(image.get_array(), np.nan)
+        np.testing.assert_array_equal(drawn, expected)
         assert [text.get_text() for text in axes.get_xticklabels()] == list(SHOWN)
         assert [text.get_text() for text in axes.get_yticklabels()] == [
             f"{facts.layer}.{facts.head} {name_head(facts)}" for facts in of_kind
         ]
-        written = {text.get_position(): text.get_text() for text in axes.texts}
+        texts = {text.get_position(): text.get_text() for text in axes.texts}
         for row, values in enumerate(expected):
             for column, value in enumerate(values):
                 text = "-" if math.isnan(value) else f"{100 * value:.0f}"
-                assert written[column, row] == text
+                assert texts[column, row] == text
     save_figure(figure, tmp_path / "a.png")
 
 
-def test_one_kind_alone() -> None:
+def test_only_one_kind() -> None:
     heads = [facts for facts in measure_heads() if facts.kind == "memory"]
     assert len(head_figure(heads).axes) == 1

@@ -1,4 +1,4 @@
-"""What each head does, against a slow loop over single weights and by hand."""
+"""Head statistics, compared with a slow loop over weights and with values by hand."""
 
 import math
 
@@ -13,10 +13,10 @@ MARKS = (".", "-->", "▁|", "▁`", "▁%", "▁...")
 LONG_SOURCE = (*(f"▁w{number}" for number in range(9)), "▁...", ".", "</s>")
 
 
-def slow_facts(
+def slow_statistics(
     sentences: list[SentenceMaps], kind: str, layer: int, head: int, reach: float
 ) -> dict[str, float]:
-    """Returns the means, one weight at a time, in Python's own numbers."""
+    """Returns the means, computed one weight at a time in Python floats."""
     totals = dict.fromkeys(
         (
             *("previous", "same", "next", "begin", "end", "punctuation", "near"),
@@ -61,7 +61,7 @@ def slow_facts(
 
 
 @pytest.mark.parametrize("neighborhood", [None, 5])
-def test_all_figures_are_the_slow_loop_s(neighborhood) -> None:
+def test_all_statistics_equal_those_of_the_slow_loop(neighborhood) -> None:
     sentences = [
         random_maps(SOURCE, TARGET, seed=1),
         random_maps(LONG_SOURCE, (*TARGET, *LONG_SOURCE), seed=2),
@@ -69,19 +69,19 @@ def test_all_figures_are_the_slow_loop_s(neighborhood) -> None:
     sums = HeadSums(neighborhood)
     for maps in sentences:
         sums.add(maps)
-    facts = sums.means()
-    assert [(f.kind, f.layer, f.head) for f in facts] == [
+    heads = sums.means()
+    assert [(f.kind, f.layer, f.head) for f in heads] == [
         (kind, layer, head)
         for kind in ("encoder", "decoder", "memory")
         for layer in range(1, R + 1)
         for head in range(1, H + 1)
     ]
     reach = neighborhood // 2 if neighborhood else math.inf
-    for each in facts:
-        place = each.kind, each.layer - 1, each.head - 1
-        expected = slow_facts(sentences, *place, reach)
-        found = {name: getattr(each, name) for name in expected}
-        assert found == pytest.approx(expected, abs=1e-9), place
+    for each in heads:
+        indices = each.kind, each.layer - 1, each.head - 1
+        expected = slow_statistics(sentences, *indices, reach)
+        actual = {name: getattr(each, name) for name in expected}
+        assert actual == pytest.approx(expected, abs=1e-9), indices
         assert set(expected) == set(each._fields) - {"kind", "layer", "head"}
 
 
@@ -98,15 +98,15 @@ def test_the_order_of_sentences_does_not_matter() -> None:
         assert one[3:] == pytest.approx(other[3:], abs=1e-12)
 
 
-def head_that(queries: int, keys: int, looks_at) -> np.ndarray:
-    """Returns [1, 1, Q, C]: each query looks at one key alone."""
+def one_hot_head(queries: int, keys: int, choose_key) -> np.ndarray:
+    """Returns [1, 1, Q, C] weights: each query attends to only one key."""
     weights = np.zeros((1, 1, queries, keys))
     for query in range(queries):
-        weights[0, 0, query, looks_at(query)] = 1.0
+        weights[0, 0, query, choose_key(query)] = 1.0
     return weights
 
 
-def test_heads_that_do_one_thing_worked_out_by_hand() -> None:
+def test_simple_heads_worked_out_by_hand() -> None:
     source, target = ("▁a", "▁b", ",", "</s>"), ("▁x", "▁y", "</s>")
     sums = HeadSums()
     sums.add(
@@ -115,14 +115,14 @@ def test_heads_that_do_one_thing_worked_out_by_hand() -> None:
             target,
             (
                 np.full((1, 1, 4, 4), 0.25),
-                head_that(3, 3, lambda query: 0),
-                head_that(3, 4, lambda query: 3),
+                one_hot_head(3, 3, lambda query: 0),
+                one_hot_head(3, 4, lambda query: 3),
             ),
         )
     )
     encoder, decoder, memory = sums.means()
     assert encoder.entropy == 2.0 and encoder.evenness == 1.0
-    # Distances 0 to 3 of 4 queries: twice 6 and twice 4, of 16 pairs.
+    # Sums of distances of the 4 queries: 6, 4, 4 and 6, for 16 pairs.
     assert encoder.distance == (6 + 4 + 4 + 6) / 16
     assert (encoder.same, encoder.previous, encoder.next) == (4 / 16, 3 / 16, 3 / 16)
     assert (encoder.end, encoder.punctuation, encoder.begin) == (0.25, 0.25, 0.0)
@@ -132,7 +132,7 @@ def test_heads_that_do_one_thing_worked_out_by_hand() -> None:
     assert (memory.end, memory.begin, memory.distance) == (1.0, 0.0, (3 + 2 + 1) / 3)
 
 
-def test_without_a_choice_there_is_no_evenness() -> None:
+def test_with_a_single_key_evenness_is_nan() -> None:
     sums = HeadSums()
     sums.add(sentence_maps(["</s>"], ["</s>"], [np.ones((1, 1, 1, 1))] * 3))
     assert all(math.isnan(facts.evenness) for facts in sums.means())

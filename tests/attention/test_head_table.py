@@ -1,4 +1,4 @@
-"""Names of heads, and tables that can be read back."""
+"""Names of heads, and tables of head statistics in TSV and Markdown."""
 
 import csv
 import io

@@ -1,4 +1,4 @@
-"""Lines are read back from the figure and from its SVG, and compared with weights."""
+"""Attention lines, read back from the figure and its SVG, and compared with weights."""
 
 import itertools
 import re
@@ -21,18 +21,18 @@ from tests.attention.random_maps import HOSTILE, H, random_maps
 
 
 def read_heights(figure: Figure, side: str) -> dict[int, float]:
-    """Returns where the text of each row stands."""
+    """Returns the height of each row's text."""
     texts = {text.get_gid(): text for text in figure.axes[0].texts}
     rows = [gid for gid in texts if gid and gid.startswith(f"{side}-")]
     return {int(gid.split("-")[1]): texts[gid].get_position()[1] for gid in rows}
 
 
-def drawn_lines(figure: Figure) -> dict[tuple[int, int, int], float]:
+def read_lines(figure: Figure) -> dict[tuple[int, int, int], float]:
     """Returns the opacity of each line, by head, query and key.
 
-    A line belongs to the words that its ends stand nearest to.
+    A line belongs to the words nearest to its ends.
     """
-    found = {}
+    opacities = {}
     queries, keys = (read_heights(figure, side) for side in ("query", "key"))
     for lines in figure.axes[0].collections:
         assert isinstance(lines, LineCollection)
@@ -44,8 +44,8 @@ def drawn_lines(figure: Figure) -> dict[tuple[int, int, int], float]:
             query = min(queries, key=lambda row, y=y_query: abs(queries[row] - y))
             key = min(keys, key=lambda row, y=y_key: abs(keys[row] - y))
             assert to_hex(color) == head_color(head - 1)
-            found[head, query, key] = color[3]
-    return found
+            opacities[head, query, key] = color[3]
+    return opacities
 
 
 def expected_lines(weights_HQC, heads, queries) -> dict[tuple[int, int, int], float]:
@@ -58,30 +58,30 @@ def expected_lines(weights_HQC, heads, queries) -> dict[tuple[int, int, int], fl
     }
 
 
-def test_each_line_is_as_strong_as_its_weight() -> None:
+def test_the_opacity_of_each_line_is_its_weight() -> None:
     choices = ((1, None), (2, [3, 1]))
     for row in itertools.product(("encoder", "decoder", "memory"), choices):
         kind, (layer, heads) = row
         attention = getattr(random_maps(), kind)
-        found = drawn_lines(line_figure(attention, layer, heads))
+        drawn = read_lines(line_figure(attention, layer, heads))
         expected = expected_lines(
             attention.weights[layer - 1],
             heads or range(1, H + 1),
             range(len(attention.queries)),
         )
-        assert found.keys() == expected.keys(), row
-        assert len(found) < attention.weights[0].size, row  # some are too faint
+        assert drawn.keys() == expected.keys(), row
+        assert len(drawn) < attention.weights[0].size, row  # some are too faint
         for line, opacity in expected.items():
-            assert found[line] == pytest.approx(opacity, abs=1e-6), (row, line)
+            assert drawn[line] == pytest.approx(opacity, abs=1e-6), (row, line)
 
 
-def test_one_word_s_lines_and_boxes() -> None:
+def test_lines_and_boxes_of_a_chosen_word() -> None:
     attention = merge_words(random_maps().memory)
     figure = line_figure(attention, 1, [1, 3], words=["Äpfel"])
     row = attention.queries.index("Äpfel")
     weights_HQC = attention.weights[0]
     expected = expected_lines(weights_HQC, [1, 3], [row])
-    assert drawn_lines(figure) == pytest.approx(expected, abs=1e-6)
+    assert read_lines(figure) == pytest.approx(expected, abs=1e-6)
     boxes = {
         patch.get_gid(): patch
         for patch in figure.axes[0].patches
@@ -96,26 +96,26 @@ def test_one_word_s_lines_and_boxes() -> None:
                 weights_HQC[head - 1, row, key]
             )
             assert box.get_y() < keys[key] < box.get_y() + box.get_height()
-    # The other words step back.
+    # The other words are gray.
     texts = {text.get_gid(): text.get_color() for text in figure.axes[0].texts}
     assert texts[f"query-{row}"] == "black"
     assert texts["query-0"] != "black"
 
 
-def test_a_subword_is_named_with_or_without_its_space() -> None:
+def test_a_subword_is_found_with_or_without_its_space_mark() -> None:
     attention = random_maps().encoder
     for word in ("▁app", "app"):
-        lines = drawn_lines(line_figure(attention, 1, words=[word]))
+        lines = read_lines(line_figure(attention, 1, words=[word]))
         assert {query for _, query, _ in lines} == {1}
 
 
-def test_a_word_that_stands_there_twice_has_all_its_lines() -> None:
+def test_a_repeated_word_has_lines_of_all_occurrences() -> None:
     attention = random_maps(("▁a", "▁b", "▁a", "</s>")).encoder
-    lines = drawn_lines(line_figure(attention, 2, words=["a", "b", "a"]))
+    lines = read_lines(line_figure(attention, 2, words=["a", "b", "a"]))
     assert {query for _, query, _ in lines} == {0, 1, 2}
 
 
-def test_words_stand_in_order_on_both_sides() -> None:
+def test_words_are_in_order_on_both_sides() -> None:
     attention = random_maps().memory
     texts = {
         text.get_gid(): text.get_text()
@@ -128,21 +128,21 @@ def test_words_stand_in_order_on_both_sides() -> None:
         assert sorted(heights, key=heights.__getitem__) == list(range(len(tokens)))
 
 
-def test_the_svg_says_the_same(tmp_path) -> None:
+def test_the_svg_has_the_same_lines(tmp_path) -> None:
     attention = random_maps().encoder
     path = tmp_path / "lines.svg"
     save_figure(line_figure(attention, 2, [2], title="Title"), path)
     root = ElementTree.parse(path).getroot()
     (group,) = (e for e in root.iter() if e.get("id") == "head-2")
-    strengths = []
+    opacities = []
     for line in group.iter("{http://www.w3.org/2000/svg}path"):
         style = line.get("style", "")
         assert f"stroke: {head_color(1)}" in style
         opacity = re.search(r"stroke-opacity: ([\d.]+)", style)
-        strengths.append(float(opacity[1]) if opacity else 1.0)
+        opacities.append(float(opacity[1]) if opacity else 1.0)
     weights_QC = attention.weights[1, 1]
     expected = weights_QC[weights_QC >= FAINTEST]
-    np.testing.assert_allclose(strengths, expected, atol=1e-5)
+    np.testing.assert_allclose(opacities, expected, atol=1e-5)
     texts = [
         "".join(text.itertext())
         for text in root.iter("{http://www.w3.org/2000/svg}text")
@@ -151,12 +151,12 @@ def test_the_svg_says_the_same(tmp_path) -> None:
         assert token in texts
 
 
-@pytest.mark.parametrize("form", ["svg", "png"])
-def test_hostile_words_are_drawn(tmp_path, form) -> None:
-    path = tmp_path / f"lines.{form}"
+@pytest.mark.parametrize("suffix", ["svg", "png"])
+def test_hostile_words_are_drawn(tmp_path, suffix) -> None:
+    path = tmp_path / f"lines.{suffix}"
     figure = line_figure(random_maps(HOSTILE, HOSTILE).encoder, 1, title="$x$")
     save_figure(figure, path)
-    if form == "svg":
+    if suffix == "svg":
         texts = ElementTree.parse(path).getroot().itertext()
         assert {"▁<script>alert(1)</script>"[:23] + "…", "▁$x^2$", "$x$"} <= set(texts)
 
@@ -179,12 +179,12 @@ def test_a_hundred_words() -> None:
         ),
     ],
 )
-def test_what_is_not_there_is_named(arguments, message) -> None:
+def test_missing_layers_heads_and_words_are_refused(arguments, message) -> None:
     with pytest.raises(UserError, match=re.escape(message)):
         line_figure(random_maps().encoder, **arguments)
 
 
-def test_pyplot_is_left_alone(monkeypatch, tmp_path) -> None:
-    # None makes an import of it fail.
+def test_pyplot_is_not_imported(monkeypatch, tmp_path) -> None:
+    # With None, importing it fails.
     monkeypatch.setitem(sys.modules, "matplotlib.pyplot", None)
     save_figure(line_figure(random_maps().encoder, 1), tmp_path / "a.png")

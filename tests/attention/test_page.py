@@ -1,4 +1,4 @@
-"""The page: its data against the maps, and what a real browser shows of it."""
+"""Interactive attention page: its data, and its behavior in a real browser."""
 
 import json
 import re
@@ -13,16 +13,16 @@ from t2t_keras.attention.page import SCALE, attention_page
 from t2t_keras.attention.palette import head_color
 from t2t_keras.attention.words import merge_sentence_words
 from t2t_keras.runs.sentence_maps import SentenceMaps
-from tests.attention.browser import Page, opened_page
+from tests.attention.browser import Page, open_page
 from tests.attention.random_maps import HOSTILE, SOURCE, TARGET, H, R, random_maps
 
 FAINTEST = 0.02
-# Half of the last digit that the page has.
+# Half a unit in the last digit of the page's data.
 ROUNDING = 0.5 / SCALE + 1e-9
 
 
 class Elements(HTMLParser):
-    """Elements of a page with their attributes, and the text of its scripts."""
+    """Parser that collects a page's elements with attributes, and its scripts."""
 
     def __init__(self, text: str):
         super().__init__()
@@ -50,24 +50,24 @@ def read_data(page: str) -> dict:
 
 
 @pytest.mark.parametrize("tokens", [(SOURCE, TARGET), (HOSTILE, HOSTILE)])
-def test_the_data_are_the_maps_to_three_digits(tokens) -> None:
+def test_the_data_equal_the_maps_to_three_digits(tokens) -> None:
     sentences = [random_maps(*tokens, seed=1), random_maps(TARGET, SOURCE, seed=2)]
     data = read_data(attention_page(sentences))
     assert (data["scale"], data["layers"], data["heads"]) == (1000, R, [1, 2, 3])
-    for found, maps in zip(data["sentences"], sentences, strict=True):
+    for sentence, maps in zip(data["sentences"], sentences, strict=True):
         for unit, whole in (("subwords", maps), ("words", merge_sentence_words(maps))):
             for kind, attention in zip(whole._fields, whole, strict=True):
-                assert tuple(found[unit][kind]["queries"]) == attention.queries
-                assert tuple(found[unit][kind]["keys"]) == attention.keys
+                assert tuple(sentence[unit][kind]["queries"]) == attention.queries
+                assert tuple(sentence[unit][kind]["keys"]) == attention.keys
                 weights = np.reshape(
-                    found[unit][kind]["weights"], attention.weights.shape
+                    sentence[unit][kind]["weights"], attention.weights.shape
                 )
                 np.testing.assert_allclose(
                     weights / SCALE, attention.weights, rtol=0, atol=ROUNDING
                 )
 
 
-def test_without_subwords_there_is_no_choice() -> None:
+def test_without_subwords_only_words_can_be_shown() -> None:
     data = read_data(
         attention_page([random_maps(("▁a", "▁b", "</s>"), ("▁c", "</s>"))])
     )
@@ -83,28 +83,28 @@ def test_nothing_is_fetched_and_no_token_becomes_markup() -> None:
     for _, attributes in parsed.elements:
         assert not {"src", "srcset", "action"} & attributes.keys()
         assert attributes.get("href", "data:,") == "data:,"
-    # Two of the page's own, the data and the code, whatever tokens say.
+    # Only the page's own two scripts, data and code.
     assert len(parsed.scripts) == 2
     assert "<img" not in page
     assert "&lt;img src=&#34;x&#34;&gt; &amp; {{ title }}" in page
     urls = set(re.findall(r"https?://[^\s\"']+", page))
-    assert urls == {"http://www.w3.org/2000/svg"}  # a name, never asked for
+    assert urls == {"http://www.w3.org/2000/svg"}  # a namespace, never requested
     policy = next(a["content"] for _, a in parsed.elements if "http-equiv" in a)
     assert policy and policy.startswith("default-src 'none';")
 
 
-# What a browser shows.
+# --- In a browser
 
 
 @pytest.fixture(scope="module")
 def browser(tmp_path_factory) -> Iterator[Page]:
-    with opened_page(tmp_path_factory.mktemp("profile")) as page:
+    with open_page(tmp_path_factory.mktemp("profile")) as page:
         yield page
 
 
 @pytest.fixture
 def show(browser, tmp_path):
-    """Opens the page of some sentences, and returns the browser."""
+    """A function that opens the page of some sentences in the browser."""
 
     def open_page(
         sentences: list[SentenceMaps],
@@ -122,7 +122,7 @@ def show(browser, tmp_path):
     return open_page
 
 
-def drawn_lines(page: Page) -> dict[tuple[int, int, int], float]:
+def read_lines(page: Page) -> dict[tuple[int, int, int], float]:
     """Returns the opacity of each line, by head, query and key."""
     lines = page.value(
         "[...document.querySelectorAll('#lines line')].map((line) => ["
@@ -133,9 +133,9 @@ def drawn_lines(page: Page) -> dict[tuple[int, int, int], float]:
     )
     for head, *_, color in lines:
         assert color == rgb(head_color(head - 1))
-    found = {(head, query, key): opacity for head, query, key, opacity, _ in lines}
-    assert len(found) == len(lines)
-    return found
+    opacities = {(head, query, key): opacity for head, query, key, opacity, _ in lines}
+    assert len(opacities) == len(lines)
+    return opacities
 
 
 def rgb(color: str) -> str:
@@ -144,7 +144,7 @@ def rgb(color: str) -> str:
 
 
 def assert_lines(page: Page, weights_HQC, heads=(1, 2, 3), query=None, key=None):
-    """Checks that exactly the lines of these heads, from or to a word, are drawn."""
+    """Checks that the drawn lines are exactly those of these heads and of a word."""
     rounded = np.round(weights_HQC.astype("float64"), 3)
     expected = {
         (head, q, k): rounded[head - 1, q, k]
@@ -154,7 +154,7 @@ def assert_lines(page: Page, weights_HQC, heads=(1, 2, 3), query=None, key=None)
         and query in (None, q)
         and key in (None, k)
     }
-    assert drawn_lines(page) == pytest.approx(expected, abs=1e-6)
+    assert read_lines(page) == pytest.approx(expected, abs=1e-6)
 
 
 def word(side: str, index: int) -> str:
@@ -162,11 +162,11 @@ def word(side: str, index: int) -> str:
 
 
 @pytest.mark.slow
-def test_pointing_at_a_word_shows_its_lines_alone(show) -> None:
+def test_pointing_at_a_word_shows_only_its_lines(show) -> None:
     maps = random_maps()
     encoder = merge_sentence_words(maps).encoder
     page = show([maps])
-    assert page.complaints == []
+    assert page.errors == []
     assert_lines(page, encoder.weights[R - 1])
     page.mouse(word("queries", 1))
     assert_lines(page, encoder.weights[R - 1], query=1)
@@ -177,7 +177,7 @@ def test_pointing_at_a_word_shows_its_lines_alone(show) -> None:
 
 
 @pytest.mark.slow
-def test_boxes_and_the_list_say_how_strong(show) -> None:
+def test_boxes_and_the_list_show_the_weights_of_a_word(show) -> None:
     maps = random_maps()
     encoder = merge_sentence_words(maps).encoder
     page = show([maps])
@@ -195,8 +195,8 @@ def test_boxes_and_the_list_say_how_strong(show) -> None:
     means = np.round(weights_HC, 3).mean(0)
     order = [key for key in np.argsort(-means) if means[key] >= FAINTEST]
     assert [token for token, _ in listed] == [encoder.keys[key] for key in order]
-    for (_, share), key in zip(listed, order, strict=True):
-        assert float(share.removesuffix(" %")) == pytest.approx(
+    for (_, percentage), key in zip(listed, order, strict=True):
+        assert float(percentage.removesuffix(" %")) == pytest.approx(
             100 * means[key], abs=0.06
         )
     assert (
@@ -206,7 +206,7 @@ def test_boxes_and_the_list_say_how_strong(show) -> None:
 
 
 @pytest.mark.slow
-def test_a_click_keeps_a_word_and_escape_lets_go(show) -> None:
+def test_a_click_selects_a_word_and_escape_deselects_it(show) -> None:
     maps = random_maps()
     weights = merge_sentence_words(maps).encoder.weights[R - 1]
     page = show([maps])
@@ -222,7 +222,7 @@ def test_a_click_keeps_a_word_and_escape_lets_go(show) -> None:
 
 
 @pytest.mark.slow
-def test_keys_alone_reach_every_word(show) -> None:
+def test_every_word_can_be_reached_by_keyboard(show) -> None:
     maps = random_maps()
     weights = merge_sentence_words(maps).encoder.weights[R - 1]
     page = show([maps])
@@ -235,7 +235,7 @@ def test_keys_alone_reach_every_word(show) -> None:
         reached.append(name)
         if name == "word":
             break
-    # One stop for each group of choices and for all words; each head has its own.
+    # One tab stop for each group of choices, for each head, and for all words.
     assert reached == ["kind", "unit", "layer", *[""] * H, "all", "word"]
     assert_lines(page, weights, query=0)
     for key, lines in (
@@ -255,7 +255,7 @@ def test_keys_alone_reach_every_word(show) -> None:
 
 
 @pytest.mark.slow
-def test_kind_tokens_layer_and_heads_are_chosen(show) -> None:
+def test_kind_unit_layer_and_heads_can_be_chosen(show) -> None:
     sentences = [random_maps(seed=8), random_maps(TARGET, SOURCE, seed=9)]
     page = show(sentences, kind="memory")
     words = [merge_sentence_words(maps) for maps in sentences]
@@ -278,31 +278,31 @@ def test_kind_tokens_layer_and_heads_are_chosen(show) -> None:
         page.value("document.querySelector('#source').textContent")
         == "Die Äpfel fielen."
     )
-    # A field of the overview is a head of a layer.
+    # Each small heat map of the overview selects a head of a layer.
     page.mouse('#fields [data-layer="2"][data-head="3"]', click=True)
     assert_lines(page, sentences[1].decoder.weights[1], heads=(3,))
     page.mouse("#heads .all", click=True)
     page.mouse("h1")
     assert_lines(page, sentences[1].decoder.weights[1])
-    assert page.complaints == []
+    assert page.errors == []
 
 
 @pytest.mark.slow
-def test_the_address_says_what_is_shown_first(show) -> None:
+def test_the_url_fragment_sets_the_initial_choices(show) -> None:
     maps = random_maps()
     words = merge_sentence_words(maps)
     page = show([maps], hash="#kind=memory&layer=1&heads=2,3&word=fielen")
     assert_lines(page, words.memory.weights[0], heads=(2, 3), query=2)
     page = show([maps], hash="#unit=subwords&kind=decoder&heads=1")
     assert_lines(page, maps.decoder.weights[R - 1], heads=(1,))
-    # What is not there changes nothing.
+    # Unknown values are ignored.
     page = show([maps], hash="#kind=no&unit=no&layer=9&heads=x,7&word=%3Cb%3E")
     assert_lines(page, words.encoder.weights[R - 1])
-    assert page.complaints == []
+    assert page.errors == []
 
 
 @pytest.mark.slow
-def test_the_overview_is_painted_with_the_weights(show) -> None:
+def test_the_overview_shows_the_weights(show) -> None:
     maps = random_maps()
     page = show([maps])
     alphas = page.value(
@@ -316,7 +316,7 @@ def test_the_overview_is_painted_with_the_weights(show) -> None:
 
 
 @pytest.mark.slow
-def test_hostile_tokens_are_shown_as_they_are(show) -> None:
+def test_hostile_tokens_are_shown_as_text(show) -> None:
     maps = random_maps(HOSTILE, HOSTILE)
     page = show([maps], title="</title><script>1</script>")
     page.mouse('label:has([value="subwords"])', click=True)
@@ -328,8 +328,8 @@ def test_hostile_tokens_are_shown_as_they_are(show) -> None:
     page.mouse(word("queries", 1))
     assert_lines(page, maps.encoder.weights[R - 1], query=1)
     assert page.value("document.scripts.length") == 2
-    assert page.complaints == []
-    # Nothing but the file itself was asked for.
+    assert page.errors == []
+    # Only the file itself was requested.
     assert [url.split(":")[0] for url in page.requests] == ["file"]
 
 
@@ -341,7 +341,7 @@ def test_a_hundred_words_on_a_narrow_screen(show) -> None:
     assert page.value("document.documentElement.scrollWidth") <= 360
     page.mouse(word("queries", 99))
     assert_lines(page, merge_sentence_words(maps).memory.weights[R - 1], query=99)
-    # Each word stands beside the ends of its lines.
+    # Each word is at the height of the ends of its lines.
     off = page.value(
         "Math.max(...[...document.querySelectorAll('#lines line')].map((line) => {"
         "const beside = `#keys [data-index='${line.dataset.key}']`;"
@@ -354,10 +354,12 @@ def test_a_hundred_words_on_a_narrow_screen(show) -> None:
 
 
 @pytest.mark.slow
-def test_it_follows_the_reader_s_light(show, browser) -> None:
+def test_it_follows_the_preferred_color_scheme(show, browser) -> None:
     page = show([random_maps()])
-    found = {}
+    backgrounds = {}
     for scheme in ("light", "dark"):
         page.prefer(scheme)
-        found[scheme] = page.value("getComputedStyle(document.body).backgroundColor")
-    assert found == {"light": "rgb(255, 255, 255)", "dark": "rgb(22, 24, 28)"}
+        backgrounds[scheme] = page.value(
+            "getComputedStyle(document.body).backgroundColor"
+        )
+    assert backgrounds == {"light": "rgb(255, 255, 255)", "dark": "rgb(22, 24, 28)"}

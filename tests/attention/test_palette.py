@@ -1,4 +1,4 @@
-"""Colors that can be told apart and be seen."""
+"""Head colors: distinct from each other, with enough contrast."""
 
 import itertools
 
@@ -16,17 +16,17 @@ def luminance(color: str) -> float:
     return 0.2126 * parts[0] + 0.7152 * parts[1] + 0.0722 * parts[2]
 
 
-def test_sixteen_heads_have_colors_of_their_own_and_then_it_starts_again() -> None:
+def test_sixteen_heads_have_different_colors_which_then_repeat() -> None:
     assert len({head_color(head) for head in range(16)}) == 16
     assert [head_color(head) for head in range(16, 32)] == list(COLORS)
 
 
-def test_they_are_seen_on_white_and_on_black() -> None:
+def test_colors_have_contrast_on_white_and_on_black() -> None:
     for color in COLORS:
         assert 1.05 / (luminance(color) + 0.05) > 2.3, color
         assert (luminance(color) + 0.05) / 0.05 > 2.3, color
 
 
-def test_no_two_are_nearly_one() -> None:
+def test_no_two_colors_are_nearly_equal() -> None:
     for one, other in itertools.combinations(map(to_rgb, COLORS), 2):
         assert sum((a - b) ** 2 for a, b in zip(one, other, strict=True)) ** 0.5 > 0.12

@@ -1,4 +1,4 @@
-"""Subwords to words: by hand, and against a product of matrices."""
+"""Merging of subwords into words, compared with examples and a matrix product."""
 
 import numpy as np
 
@@ -14,11 +14,11 @@ from t2t_keras.runs.sentence_maps import AttentionMap
 from tests.attention.random_maps import HOSTILE, random_maps
 
 
-def test_where_words_begin() -> None:
+def test_word_starts() -> None:
     rows = (
         (["▁The", "▁app", "les", ".", "</s>"], [0, 1, 3, 4]),
         (["<s>", "▁Die", "▁Ä", "pfel"], [0, 1, 2]),
-        # The decoder may write a piece without a space first.
+        # The decoder may start with a piece without a space mark.
         (["<s>", "les", "▁a"], [0, 1, 2]),
         (["les", "▁a"], [0, 1]),
         (["▁don", "'", "t", "▁go"], [0, 3]),
@@ -34,15 +34,15 @@ def test_where_words_begin() -> None:
 
 
 def membership(starts: list[int], pieces: int) -> np.ndarray:
-    """Returns [words, pieces] float64, 1 where a piece belongs to a word."""
+    """Returns [words, pieces] float64: 1 where a piece belongs to a word, else 0."""
     words = np.searchsorted(starts, np.arange(pieces), side="right") - 1
     return (np.arange(len(starts))[:, None] == words).astype("float64")
 
 
-def test_words_look_on_average_and_are_looked_at_in_all() -> None:
+def test_queries_are_averaged_and_keys_summed() -> None:
     for kind in ("encoder", "decoder", "memory"):
         attention = getattr(random_maps(), kind)
-        found = merge_words(attention)
+        merged = merge_words(attention)
         queries = membership(word_starts(attention.queries), len(attention.queries))
         keys = membership(word_starts(attention.keys), len(attention.keys))
         expected = np.einsum(
@@ -51,11 +51,11 @@ def test_words_look_on_average_and_are_looked_at_in_all() -> None:
             attention.weights.astype("float64"),
             keys,
         )
-        assert found.weights.shape != attention.weights.shape, kind
-        np.testing.assert_allclose(found.weights, expected, atol=1e-6, err_msg=kind)
-        sums = found.weights.sum(-1)
+        assert merged.weights.shape != attention.weights.shape, kind
+        np.testing.assert_allclose(merged.weights, expected, atol=1e-6, err_msg=kind)
+        sums = merged.weights.sum(-1)
         np.testing.assert_allclose(sums, 1.0, atol=1e-5, err_msg=kind)
-        assert found.weights.dtype == attention.weights.dtype, kind
+        assert merged.weights.dtype == attention.weights.dtype, kind
 
 
 def test_words_are_spelled() -> None:
@@ -65,26 +65,26 @@ def test_words_are_spelled() -> None:
     assert maps.decoder.keys == ("<s>", "Die", "Äpfel", "fielen", ".")
 
 
-def test_what_has_no_subwords_stays_bit_by_bit() -> None:
+def test_maps_without_subwords_stay_bit_equal() -> None:
     weights = random_maps().encoder.weights
     attention = AttentionMap(
         tuple("abcdef"), ("▁a", "▁b", "▁c", "▁d", ".", "!"), weights
     )
-    found = merge_words(attention._replace(queries=attention.keys))
-    np.testing.assert_array_equal(found.weights, weights)
-    assert found.queries == ("a", "b", "c", "d", ".", "!")
+    merged = merge_words(attention._replace(queries=attention.keys))
+    np.testing.assert_array_equal(merged.weights, weights)
+    assert merged.queries == ("a", "b", "c", "d", ".", "!")
 
 
 def test_hostile_pieces_keep_their_letters() -> None:
-    found = merge_sentence_words(random_maps(HOSTILE, HOSTILE)).encoder
-    np.testing.assert_allclose(found.weights.sum(-1), 1.0, atol=1e-5)
-    assert "".join(found.keys) == (
+    merged = merge_sentence_words(random_maps(HOSTILE, HOSTILE)).encoder
+    np.testing.assert_allclose(merged.weights.sum(-1), 1.0, atol=1e-5)
+    assert "".join(merged.keys) == (
         "".join(HOSTILE).replace("<0xF0><0x9F><0x98><0x80>", "😀").replace("▁", "")
     )
-    assert found.keys[14:16] == ("😀", "😀")
+    assert merged.keys[14:16] == ("😀", "😀")
 
 
-def test_a_word_is_spelled() -> None:
+def test_spell_word() -> None:
     rows = (
         (["▁app", "les"], "apples"),
         (["▁", "<0xC3>", "<0x84>", "pfel"], "Äpfel"),
@@ -96,7 +96,7 @@ def test_a_word_is_spelled() -> None:
         assert spell_word(pieces) == text, pieces
 
 
-def test_a_sentence_is_written_out() -> None:
+def test_join_pieces() -> None:
     assert join_pieces(["▁The", "▁app", "les", ".", "</s>"]) == "The apples."
     assert join_pieces(["<s>", "</s>"]) == ""
 
@@ -107,6 +107,6 @@ PUNCTUATION = (
 )
 
 
-def test_what_is_punctuation() -> None:
+def test_is_punctuation() -> None:
     for piece, is_one in PUNCTUATION:
         assert is_punctuation(piece) is is_one, repr(piece)

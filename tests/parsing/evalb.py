@@ -1,9 +1,9 @@
-"""Runs EVALB, and makes pairs of trees that are hard to score.
+"""Comparison with EVALB on random pairs of trees that are hard to score.
 
     python -m tests.parsing.evalb EVALB COLLINS.prm [PAIRS] [TREES.mrg]
 
-compares this project's scores with the program's on random pairs, and on the trees of
-a treebank and damaged copies of them, and says where they first differ.
+compares this project's scores with those of the program on random pairs, and on trees
+of a treebank and damaged copies of them, and prints the first difference.
 """
 
 import random
@@ -34,8 +34,8 @@ def random_tree(draw: random.Random, depth: int = 0) -> Tree:
     return Tree(draw.choice(LABELS), tuple(children))
 
 
-def damaged(tree: Tree, draw: random.Random, rate: float) -> Tree | None:
-    """A tree with labels, tags, words and brackets changed, dropped and doubled."""
+def damage_tree(tree: Tree, draw: random.Random, rate: float) -> Tree | None:
+    """Returns a tree with labels, tags, words and brackets changed or repeated."""
     steps: list[Step] = []
     copies: list[int] = []
     for step in walk(tree):
@@ -58,21 +58,21 @@ def damaged(tree: Tree, draw: random.Random, rate: float) -> Tree | None:
 
 def random_pairs(seed: int, pairs: int) -> list[tuple[Tree, Tree | None]]:
     draw = random.Random(seed)
-    found = []
+    trees = []
     for _ in range(pairs):
         gold = random_tree(draw)
         rate = draw.choice((0.0, 0.1, 0.3, 0.6))
-        test = damaged(gold, draw, rate)
+        test = damage_tree(gold, draw, rate)
         if draw.random() < 0.05:
             test = draw.choice((None, random_tree(draw)))
         if draw.random() < 0.5:
-            test = regrouped(gold, draw)
-        found.append((gold, test))
-    return found
+            test = regroup_words(gold, draw)
+        trees.append((gold, test))
+    return trees
 
 
-def regrouped(tree: Tree, draw: random.Random) -> Tree:
-    """Other constituents over the same words and tags."""
+def regroup_words(tree: Tree, draw: random.Random) -> Tree:
+    """Returns a tree with other constituents over the same words and tags."""
     trees = list(tree.leaves())
     for _ in range(draw.randint(0, 8)):
         start = draw.randrange(len(trees))
@@ -81,8 +81,8 @@ def regrouped(tree: Tree, draw: random.Random) -> Tree:
     return Tree(draw.choice(LABELS), tuple(trees))
 
 
-def holds(gold: Tree, test: Tree | None) -> bool:
-    """Whether EVALB has room for a pair."""
+def fits_evalb(gold: Tree, test: Tree | None) -> bool:
+    """Returns whether a pair is within EVALB's fixed limits."""
     return all(
         len(line) < 4_900 and line.count("(") < 195
         for line in (str(gold), str(test or ""))
@@ -90,7 +90,7 @@ def holds(gold: Tree, test: Tree | None) -> bool:
 
 
 def run_evalb(program: str, parameters: str, pairs, errors: int = 10_000_000) -> str:
-    """What EVALB prints of pairs, NaNs without a sign: it depends on the compiler."""
+    """Returns EVALB's output, NaNs without a sign, which depends on the compiler."""
     with tempfile.TemporaryDirectory() as folder:
         gold, test = Path(folder, "gold"), Path(folder, "test")
         gold.write_text("".join(f"{one}\n" for one, _ in pairs))
@@ -123,11 +123,11 @@ def main(program: str, parameters: str, count: str = "2000", treebank: str = "")
         draw = random.Random(0)
         trees = list(read_trees(Path(treebank).read_text().splitlines(), treebank))
         sets["treebank"] = [
-            (tree, damaged(tree, draw, draw.choice((0.0, 0.02, 0.1, 0.4))))
+            (tree, damage_tree(tree, draw, draw.choice((0.0, 0.02, 0.1, 0.4))))
             for tree in trees
         ]
     for name, pairs in sets.items():
-        pairs = [pair for pair in pairs if holds(*pair)]
+        pairs = [pair for pair in pairs if fits_evalb(*pair)]
         theirs, ours = run_evalb(program, parameters, pairs), own_table(pairs)
         print(f"{name}: {len(pairs)} pairs,", "equal" if theirs == ours else "differ")
         print("   ", " ".join(theirs[theirs.index("-- All") :].split()[2:26]))

@@ -1,4 +1,4 @@
-"""Trees that no treebank has: deep, unary, flat, of odd labels and words."""
+"""Random trees for property tests: deep, unary, flat, with unusual labels and words."""
 
 from hypothesis import strategies as st
 
@@ -59,7 +59,7 @@ TREES = st.builds(
 
 
 def deep_tree(levels: int) -> Tree:
-    """A word at every level, and a chain of constituents over one child."""
+    """Returns a tree of many levels, with a word at two of three levels."""
     tree = Tree("NN", word="end")
     for level in range(levels):
         word = Tree("DT", word=f"w{level}")

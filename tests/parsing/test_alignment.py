@@ -12,10 +12,10 @@ KINDS = st.lists(st.sampled_from([0, 0, 0, 1, 2, 3]), max_size=9)
 
 
 def slow_alignment(tags, words):
-    """Of all ways from left to right the first in order of (changes, spelling).
+    """Returns the first of all alignments in order of (changes, spelling).
 
-    A way is spelled in a (a word gets the next part of speech), b (a part of speech is
-    passed over) and c (a word is).
+    An alignment is spelled in a (a word gets the next tag), b (a tag is skipped) and c
+    (a word is skipped).
     """
     if len(tags) == len(words):
         return list(range(len(words)))
@@ -35,12 +35,12 @@ def slow_alignment(tags, words):
         return min(ways, default=(0, ""))
 
     numbers = itertools.count()
-    found = []
+    alignment = []
     for move in best(0, 0)[1]:
         tag = next(numbers) if move in "ab" else None
         if move in "ac":
-            found.append(tag)
-    return found
+            alignment.append(tag)
+    return alignment
 
 
 def test_examples():
@@ -48,28 +48,27 @@ def test_examples():
         ([], [], []),
         ([], [0, 1], [None, None]),
         ([0, 1], [], []),
-        # Equally many: in order, whatever they are.
+        # Equal numbers: aligned in order, for any kinds.
         ([1, 0, 2], [0, 2, 1], [0, 1, 2]),
-        # The dog barks , she said . - a part of speech forgotten before the comma,
-        # after it, and the comma's.
+        # The dog barks , she said . - a missing tag before the comma, after it, and the
+        # comma's own.
         ([0, 0, 2, 0, 0, 1], [0, 0, 0, 2, 0, 0, 1], [0, 1, None, 2, 3, 4, 5]),
         ([0, 0, 0, 2, 0, 1], [0, 0, 0, 2, 0, 0, 1], [0, 1, 2, 3, 4, None, 5]),
         ([0, 0, 0, 0, 0, 1], [0, 0, 0, 2, 0, 0, 1], [0, 1, 2, None, 3, 4, 5]),
-        # One too many: a comma, and another.
+        # One tag too many: a comma, and another tag.
         ([0, 2, 0, 0, 2, 0, 1], [0, 0, 0, 2, 0, 1], [0, 2, 3, 4, 5, 6]),
         ([0, 0, 0, 2, 0, 1], [0, 0, 2, 0, 1], [0, 1, 3, 4, 5]),
-        # The first of two commas forgotten, which neither the first nor the last
-        # commas that agree would tell.
+        # The tag of the first of two commas is missing, which aligning the first or the
+        # last matching commas would not show.
         ([0, 0, 0, 0, 2, 0, 1], [0, 2, 0, 0, 0, 2, 0, 1], [0, None, 1, 2, 3, 4, 5, 6]),
-        # A comma that is called a noun, and a part of speech too many.
+        # A comma tagged as a noun, and a tag too many.
         ([0, 0, 0, 0, 1], [0, 2, 0, 1], [0, 1, 2, 4]),
-        # To pass over a part of speech and over a word are worth the same, but not to
-        # give it to the word.
+        # Skipping a tag and skipping a word cost the same; here a tag is skipped.
         ([0, 1, 0, 1, 0, 2, 3], [1, 0, 1, 0, 1, 2], [1, 2, 3, 4, 5, 6]),
-        # No punctuation at all: the first that there are.
+        # No punctuation: the first ones are aligned.
         ([0, 0], [0, 0, 0], [0, 1, None]),
         ([0, 0, 0], [0, 0], [0, 1]),
-        # Punctuation alone.
+        # Only punctuation.
         ([1, 2], [1, 2, 2], [0, 1, None]),
         ([3, 1], [1], [1]),
     )
@@ -78,7 +77,7 @@ def test_examples():
 
 
 @given(KINDS, KINDS)
-def test_the_first_of_all_ways_with_the_fewest_changes(tags, words):
+def test_it_is_the_first_alignment_with_the_fewest_changes(tags, words):
     assert align_tags(tags, words) == slow_alignment(tuple(tags), tuple(words))
 
 
@@ -89,41 +88,41 @@ TRACED = tf.function(
 )
 
 
-def padded(rows: list[list[int]], more: int) -> np.ndarray:
-    """The rows, and beyond their ends what must not matter."""
-    width = max(map(len, rows), default=0) + more
+def pad_rows(rows: list[list[int]], extra: int) -> np.ndarray:
+    """Returns rows padded with values that must not matter."""
+    width = max(map(len, rows), default=0) + extra
     return np.array(
         [[*row, *(i % 4 for i in range(width - len(row)))] for row in rows], np.int32
     ).reshape(len(rows), width)
 
 
-def in_graph(pairs: list[tuple[list[int], list[int]]], more: int):
+def align_in_graph(pairs: list[tuple[list[int], list[int]]], extra: int):
     tags, words = ([pair[side] for pair in pairs] for side in (0, 1))
-    found = TRACED(
-        padded(tags, more),
-        padded(words, more),
+    alignments = TRACED(
+        pad_rows(tags, extra),
+        pad_rows(words, extra),
         np.array([len(row) for row in tags], np.int32),
         np.array([len(row) for row in words], np.int32),
     ).numpy()
-    beyond = [row[len(pair[1]) :] for row, pair in zip(found, pairs, strict=True)]
-    assert all((row == -1).all() for row in beyond)
+    padding = [row[len(pair[1]) :] for row, pair in zip(alignments, pairs, strict=True)]
+    assert all((row == -1).all() for row in padding)
     return [
         [None if tag < 0 else tag for tag in row[: len(pair[1])].tolist()]
-        for row, pair in zip(found, pairs, strict=True)
+        for row, pair in zip(alignments, pairs, strict=True)
     ]
 
 
 @given(st.lists(st.tuples(KINDS, KINDS), max_size=7), st.integers(0, 2))
-def test_the_same_as_in_python(pairs, more):
-    assert in_graph(pairs, more) == [align_tags(*pair) for pair in pairs]
+def test_the_graph_aligns_as_python_does(pairs, extra):
+    assert align_in_graph(pairs, extra) == [align_tags(*pair) for pair in pairs]
 
 
-def test_passing_over_a_part_of_speech_rather_than_a_word():
+def test_a_tag_is_skipped_rather_than_a_word():
     tags, words = [0, 1, 0, 1, 0, 2, 3], [1, 0, 1, 0, 1, 2]
-    assert in_graph([(tags, words)], 0) == [[1, 2, 3, 4, 5, 6]]
+    assert align_in_graph([(tags, words)], 0) == [[1, 2, 3, 4, 5, 6]]
 
 
-def test_long_sentences_beside_short_ones():
+def test_long_and_short_sentences_in_a_batch():
     rng = np.random.default_rng(7)
     pairs = [
         (
@@ -132,4 +131,4 @@ def test_long_sentences_beside_short_ones():
         )
         for tags, words in [(90, 61), (0, 70), (3, 2), (61, 90), (90, 90), (44, 0)]
     ]
-    assert in_graph(pairs, 0) == [align_tags(*pair) for pair in pairs]
+    assert align_in_graph(pairs, 0) == [align_tags(*pair) for pair in pairs]

@@ -14,15 +14,15 @@ from t2t_keras.parsing.trees import Tree, read_trees
 from tests.parsing.random_trees import TREES, deep_tree
 
 
-def scored(gold: str, test: str) -> SentenceScore:
+def score_pair(gold: str, test: str) -> SentenceScore:
     (score,) = sentence_scores(read_trees([gold]), read_trees([test]))
     return score
 
 
 def test_worked_out_by_hand():
-    # Of S(0,5) NP(0,2) VP(2,5) NP(3,5) the first is found; X(0,3) and X(2,4) overlap
-    # VP and NP, X(2,4) only the last NP: two brackets cross, however many they cross.
-    score = scored(
+    # Of S(0,5) NP(0,2) VP(2,5) NP(3,5), only S matches. A bracket that crosses several
+    # others counts as one crossing bracket.
+    score = score_pair(
         "(S (NP (A a) (B b)) (VP (C c) (NP (D d) (E e))) (. .))",
         "(S (X (A a) (B b) (C c)) (X (D d)) (X (E E)) (. .))".replace("(E E)", "(X e)"),
     )
@@ -32,14 +32,14 @@ def test_worked_out_by_hand():
     assert not score.complete
 
 
-# How many brackets match, of how many of each side.
+# Gold tree, test tree, and numbers of brackets: matched, gold, test.
 MATCHED_BY_HAND = (
-    # As many as both have.
+    # The smaller number of equal brackets.
     ("(NP (NP (NP (NN a))))", "(NP (NP (NN a)))", 2, 3, 2),
-    # One label counts for the other, once.
+    # ADVP and PRT are equal, once each.
     ("(S (ADVP (PRT (NN a))))", "(S (PRT (NN a)))", 2, 3, 2),
     ("(S-1 (NP=2 (NN a)))", "(S (NP-SBJ (NN a)))", 2, 2, 2),
-    # A bracket over punctuation alone is none; one beside it does not matter.
+    # A bracket over only punctuation does not count; punctuation beside it is ignored.
     ("(S (NP (NN a)) (X (, ,)))", "(S (NP (NN a) (, ,)))", 2, 2, 2),
     ("(TOP (S (NN a)))", "(S (TOP (NN a)))", 1, 1, 1),
     ("(S (NN a))", "(NP (NN a))", 0, 1, 1),
@@ -48,19 +48,19 @@ MATCHED_BY_HAND = (
 
 def test_which_brackets_match():
     for gold, test, *numbers in MATCHED_BY_HAND:
-        score = scored(gold, test)
-        found = [score.matched, score.gold, score.test]
-        assert found == numbers, (gold, test)
+        score = score_pair(gold, test)
+        actual = [score.matched, score.gold, score.test]
+        assert actual == numbers, (gold, test)
 
 
 FAULTS_BY_HAND = (
     ("(S (NN a))", "(S (NN b))", ERROR, "Words unmatch (a|b)"),
     ("(S (NN a) (. .))", "(S (NN a) (NN .))", ERROR, "Length unmatch (1|2)"),
-    # Nothing but punctuation is nothing, on either side.
+    # A sentence of only punctuation is skipped, on either side.
     ("(S (. .))", "(S (. .))", SKIPPED, ""),
     ("(S (NN a))", "(())", SKIPPED, ""),
     ("(S (. a))", "(S (NN a))", ERROR, "Length unmatch (0|1)"),
-    # Words are compared to the letter; punctuation's not at all.
+    # Words must be equal, including case; punctuation is not compared.
     ("(S (NN a))", "(S (NN A))", ERROR, "Words unmatch (a|A)"),
     ("(S (NN a) (. !))", "(S (NN a) (. ?))", VALID, ""),
 )
@@ -69,7 +69,7 @@ FAULTS_BY_HAND = (
 def test_sentences_that_do_not_count():
     for row in FAULTS_BY_HAND:
         gold, test, status, fault = row
-        score = scored(gold, test)
+        score = score_pair(gold, test)
         assert (score.status, score.fault) == (status, fault), row
         assert status == VALID or score.gold == score.test == score.words == 0, row
 
@@ -119,7 +119,7 @@ def test_five_thousand_levels():
     assert score.complete and score.gold == 5_000
 
 
-def test_many_errors_end_it_where_evalb_ends():
+def test_too_many_errors_stop_the_scoring_as_in_evalb():
     right, wrong = (Tree("S", (Tree("NN", word=word),)) for word in "ab")
     assert len(list(sentence_scores([right] * 11, [wrong] * 11))) == 11
     with pytest.raises(UserError, match=r"Sentence 14 is number 12 .*\(a\|b\).*split"):

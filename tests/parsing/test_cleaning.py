@@ -18,17 +18,17 @@ CLEANED_BY_HAND = (
         "(S (-LRB- -LRB-) (NP (-RRB- -RRB-)))",
     ),
     ("(ADVP|PRT (RB|IN on))", "(ADVP (RB on))"),
-    # Traces, and whatever held nothing else, however deep.
+    # Traces, and constituents that hold only traces, at any depth.
     (
         "(S (NP-SBJ (-NONE- *-1)) (VP (VB go) (SBAR (-NONE- 0) (S (-NONE- *)))))",
         "(S (VP (VB go)))",
     ),
     ("(S (NP) (VP (VB go)))", "(S (VP (VB go)))"),
-    # A tag with a hyphen is a name of its own.
+    # A hyphen in a tag does not mark a function.
     ("(S (HYPH -) (AFX-2 pre))", "(S (HYPH -) (AFX-2 pre))"),
     ("(S (| |) (-X-1 (NN a)) (=1 (NN b)))", "(S (| |) (-X-1 (NN a)) (=1 (NN b)))"),
     ("(S (: --) (`` ``) ('' ''))", "(S (: --) (`` ``) ('' ''))"),
-    # Only the outermost bracket goes, and only if nothing else stands in it.
+    # Only the outermost bracket is removed, and only if it has a single child.
     ("(TOP (S (TOP (NN a))))", "(S (TOP (NN a)))"),
     ("(ROOT (TOP (S (NN a))))", "(S (NN a))"),
     ("(S1 (FRAG (NN a)) (. .))", "(TOP (FRAG (NN a)) (. .))"),
@@ -36,7 +36,7 @@ CLEANED_BY_HAND = (
     ("( (NP (-NONE- *)) (NN a))", "(TOP (NN a))"),
     ("(NN a)", "(TOP (NN a))"),
     ("( (S ((NN a))))", "(S (X (NN a)))"),
-    # One label over the same one is kept: EVALB counts both.
+    # A label over the same label is kept, because EVALB counts both.
     ("(NP (NP (-NONE- *)) (NP (NN a)))", "(NP (NP (NN a)))"),
 )
 

@@ -11,39 +11,39 @@ from t2t_keras.parsing.graph_repair import (
 from t2t_keras.parsing.linearization import linearize, repair_tree, tree_words
 from t2t_keras.text.normalization import normalize
 from tests.parsing.random_trees import TREES, deep_tree
-from tests.parsing.test_linearization import JUNK, SENTENCES, damaged
+from tests.parsing.test_linearization import JUNK, SENTENCES, damaged_symbols
 
 TRACED = tf.function(
     repair_trees_in_graph, input_signature=[tf.TensorSpec([None], tf.string)] * 2
 )
 
 
-def in_graph(pairs: list[tuple[str, list[str]]]) -> list[str]:
+def repair_in_graph(pairs: list[tuple[str, list[str]]]) -> list[str]:
     symbols = tf.constant([symbols for symbols, _ in pairs], tf.string)
     sentences = tf.constant([" ".join(words) for _, words in pairs], tf.string)
     return [tree.decode() for tree in TRACED(symbols, sentences).numpy()]
 
 
-def in_python(pairs: list[tuple[str, list[str]]]) -> list[str]:
+def repair_in_python(pairs: list[tuple[str, list[str]]]) -> list[str]:
     return [
         str(repair_tree(symbols, words)) if words else "" for symbols, words in pairs
     ]
 
 
-@given(st.lists(st.tuples(JUNK, SENTENCES) | damaged(), min_size=1, max_size=9))
+@given(st.lists(st.tuples(JUNK, SENTENCES) | damaged_symbols(), min_size=1, max_size=9))
 def test_any_symbols_become_the_same_tree(pairs):
-    assert in_graph(pairs) == in_python(pairs)
+    assert repair_in_graph(pairs) == repair_in_python(pairs)
 
 
 @given(st.lists(st.tuples(st.text(max_size=30).map(normalize), SENTENCES), min_size=1))
 def test_any_text_becomes_the_same_tree(pairs):
-    assert in_graph(pairs) == in_python(pairs)
+    assert repair_in_graph(pairs) == repair_in_python(pairs)
 
 
 @given(st.lists(TREES, min_size=1, max_size=4))
-def test_trees_come_back(trees):
+def test_correct_trees_are_unchanged(trees):
     pairs = [(linearize(tree), tree_words(tree)) for tree in trees]
-    assert in_graph(pairs) == [str(tree) for tree in trees]
+    assert repair_in_graph(pairs) == [str(tree) for tree in trees]
 
 
 def test_deep_trees_and_long_runs():
@@ -56,11 +56,11 @@ def test_deep_trees_and_long_runs():
         (")A " * 400, ["a", "b"]),
         ("", []),
     ]
-    assert in_graph(pairs) == in_python(pairs)
+    assert repair_in_graph(pairs) == repair_in_python(pairs)
 
 
-def test_no_sentences_at_all():
-    assert in_graph([]) == []
+def test_no_sentences():
+    assert repair_in_graph([]) == []
 
 
 ROWS = (
@@ -69,30 +69,30 @@ ROWS = (
 )
 
 
-def test_what_symbols_are():
-    read = read_symbols(tf.constant(ROWS))
-    assert read.names.numpy()[1].tolist()[:4] == [b"X", b"", b"VB", b"NP"]
-    assert read.names.numpy()[0, [0, 2, 6]].tolist() == [b"S", b"DT", b"VP"]
-    assert read.is_open.numpy().astype(int).tolist() == [
+def test_symbols_are_read():
+    symbols = read_symbols(tf.constant(ROWS))
+    assert symbols.names.numpy()[1].tolist()[:4] == [b"X", b"", b"VB", b"NP"]
+    assert symbols.names.numpy()[0, [0, 2, 6]].tolist() == [b"S", b"DT", b"VP"]
+    assert symbols.is_open.numpy().astype(int).tolist() == [
         [1, 1, 0, 0, 0, 0, 1, 0],
         [1, 0, 0, 1, 0, 0, 0, 0],
     ]
-    assert read.is_close.numpy().astype(int).tolist() == [
+    assert symbols.is_close.numpy().astype(int).tolist() == [
         [0, 0, 0, 1, 1, 1, 0, 0],
         [0, 1, 0, 0, 0, 0, 0, 0],
     ]
-    assert read.is_tag.numpy().astype(int).tolist() == [
+    assert symbols.is_tag.numpy().astype(int).tolist() == [
         [0, 0, 1, 0, 0, 0, 0, 1],
         [0, 0, 1, 0, 0, 0, 0, 0],
     ]
-    # A closing with nothing to close leaves 0, and counts no further.
-    assert read.depth.numpy().tolist() == [
+    # A closing bracket with nothing to close leaves the depth at 0.
+    assert symbols.depth.numpy().tolist() == [
         [1, 2, 2, 1, 0, 0, 1, 1],
         [1, 0, 0, 1, 1, 1, 1, 1],
     ]
 
 
-def test_which_brackets_have_words():
+def test_only_brackets_with_words_count():
     # Two words in the first row, one in each constituent; the second row's only word
     # is outside of both constituents.
     before = tf.constant([[0, 0, 0, 1, 1, 1, 1, 1], [0, 0, 0, 1, 1, 1, 1, 1]])
@@ -103,7 +103,7 @@ def test_which_brackets_have_words():
         [1, 1, 0, 0, 0, 0, 1, 0],
         [0, 0, 0, 0, 0, 0, 0, 0],
     ]
-    # The third closing closes nothing.
+    # The third closing bracket closes nothing.
     assert closes.counts.numpy().astype(int).tolist() == [
         [0, 0, 0, 1, 1, 0, 0, 0],
         [0, 0, 0, 0, 0, 0, 0, 0],
@@ -115,7 +115,7 @@ def test_which_brackets_have_words():
 
 
 @given(st.lists(st.integers(-9, 9), max_size=40))
-def test_the_least_so_far(values):
+def test_running_minimum(values):
     expected = [min([0, *values[: i + 1]]) for i in range(len(values))]
-    found = running_minimum(tf.constant([values], tf.int32, shape=[1, len(values)]))
-    assert found.numpy().tolist() == [expected]
+    minima = running_minimum(tf.constant([values], tf.int32, shape=[1, len(values)]))
+    assert minima.numpy().tolist() == [expected]

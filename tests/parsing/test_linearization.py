@@ -37,7 +37,7 @@ SENTENCES = st.lists(
     st.sampled_from(["a", "b", "größer", "(", ".", "-LRB-", ",", ",", "--", "'"]),
     max_size=7,
 )
-# Of sentences as they are: words with their parts of speech.
+# Words of realistic sentences with their tags.
 TAGGED = st.sampled_from(
     [
         "a/DT",
@@ -56,8 +56,8 @@ TAGGED = st.sampled_from(
 
 
 @st.composite
-def damaged(draw):
-    """Symbols of a sentence with some of them forgotten, invented or changed."""
+def damaged_symbols(draw):
+    """Draws a sentence and its symbols, some of them missing, added or changed."""
     pairs = [pair.rsplit("/", 1) for pair in draw(st.lists(TAGGED, max_size=14))]
     symbols = [tag for _, tag in pairs]
     strays = ["(NP", ")NP", "(S", ")S", ",", ":", ".", "NN", "DT"]
@@ -72,19 +72,19 @@ def damaged(draw):
 
 
 def slow_tags(parts: list[str], words: list[str]) -> tuple[list[str], list[int]]:
-    """The part of speech of each word, and in place of which symbol it stands."""
+    """Returns the tag of each word, and the position of its symbol."""
     at = [i for i, part in enumerate(parts) if part[0] not in "()"]
     tags = [parts[i].replace("(", "").replace(")", "") for i in at]
     treebank = [{"(": "-LRB-", ")": "-RRB-"}.get(word, word) for word in words]
     marks = {word: mark for mark in MARKS for word in MARKS[mark].split()}
     kinds = [marks.get(word, "NN") for word in treebank]
     tag_kinds = [tag if tag in MARKS else "NN" for tag in tags]
-    found = slow_alignment(tuple(tag_kinds), tuple(kinds))
-    given_at = [at[tag] for tag in found if tag is not None]
+    alignment = slow_alignment(tuple(tag_kinds), tuple(kinds))
+    given_at = [at[tag] for tag in alignment if tag is not None]
     labels, places = [], []
-    for word, tag in enumerate(found):
-        before = [at[tag] for tag in found[: word + 1] if tag is not None]
-        after = [at[tag] for tag in found[word:] if tag is not None]
+    for word, tag in enumerate(alignment):
+        before = [at[tag] for tag in alignment[: word + 1] if tag is not None]
+        after = [at[tag] for tag in alignment[word:] if tag is not None]
         if not after:
             places.append(len(parts))
         else:
@@ -97,7 +97,7 @@ def slow_tags(parts: list[str], words: list[str]) -> tuple[list[str], list[int]]
 
 
 def slow_repair(symbols: str, words: list[str]):
-    """The rule of the docstring as nested lists, by spans: no stack, no walk."""
+    """Returns the repaired tree as nested tuples, by spans: no stack, no walk."""
     parts = symbols.split()
     tags, places = slow_tags(parts, words)
     spans = []  # (first word, end, order, label) of every constituent with a word
@@ -151,25 +151,25 @@ def nested(tree: Tree):
     return (tree.label, [nested(child) for child in tree.children])
 
 
-def test_the_form():
+def test_linearize():
     (tree,) = read_trees(["(S (NP (DT the) (NN dog)) (VP (VBZ sleeps)) (. .))"])
     assert linearize(tree) == "(S (NP DT NN )NP (VP VBZ )VP . )S"
     assert tree_words(tree) == ["the", "dog", "sleeps", "."]
 
 
 @given(TREES)
-def test_a_tree_comes_back_exactly(tree):
+def test_a_linearized_tree_is_restored_exactly(tree):
     assert repair_tree(linearize(tree), tree_words(tree)) == tree
 
 
-@given(st.tuples(JUNK, SENTENCES) | damaged())
-def test_any_symbols_become_the_tree_of_the_rule(pair):
+@given(st.tuples(JUNK, SENTENCES) | damaged_symbols())
+def test_any_symbols_are_repaired_as_by_the_slow_reference(pair):
     symbols, words = pair
     tree = repair_tree(symbols, words)
     assert tree_words(tree) == words
     assert nested(tree) == slow_repair(symbols, words)
     if words:
-        # What was repaired is well-formed.
+        # A repaired tree is well-formed.
         assert repair_tree(linearize(tree), words) == tree
 
 
@@ -183,24 +183,24 @@ REPAIRED_BY_HAND = (
     ("(S NN )S", "", "(TOP)"),
     ("", "a b", "(TOP (NN a) (NN b))"),
     ("DT", "a", "(TOP (DT a))"),
-    # Never closed, and closed too often.
+    # Unclosed brackets, and too many closing ones.
     ("(S (NP DT", "a", "(S (NP (DT a)))"),
     (")NP )S (S DT )S )S", "a", "(S (DT a))"),
-    # A closing's label does not matter.
+    # The label of a closing bracket does not matter.
     ("(S (NP DT )VP VBZ )X", "a b", "(S (NP (DT a)) (VBZ b))"),
-    # Too many parts of speech, and too few: within what is open, or the root.
+    # Too many tags, and too few: extra words go into the open constituent or the root.
     ("(S (NP DT NN NN )NP (VP VBZ )VP )S", "a b", "(S (NP (DT a) (NN b)))"),
     ("(S (NP DT", "a b c", "(S (NP (DT a) (NN b) (NN c)))"),
     ("(S (NP DT )NP )S", "a b", "(S (NP (DT a)) (NN b))"),
     ("(S (NP DT )NP )S", "a .", "(S (NP (DT a)) (. .))"),
-    # A part of speech forgotten before a comma: its word is still in its place.
+    # A missing tag before a comma: the words after the comma stay in place.
     (
         "(S (S (NP DT )NP (VP VBZ )VP )S , (NP PRP )NP (VP VBD )VP . )S",
         "the dog barks , she said .",
         "(S (S (NP (DT the)) (VP (VBZ dog) (NN barks))) (, ,) (NP (PRP she)) "
         "(VP (VBD said)) (. .))",
     ),
-    # A comma forgotten, and one invented.
+    # A missing comma, and an extra one.
     (
         "(S (NP NN )NP (NP NN )NP . )S",
         "a , b .",
@@ -211,20 +211,20 @@ REPAIRED_BY_HAND = (
         "a b .",
         "(S (NP (NN a)) (VP (VB b)) (. .))",
     ),
-    # The first mark forgotten: right before the next word.
+    # A missing first mark is placed right before the next word.
     ("(S (S VB )S '' . )S", "`` a '' .", "(S (S (`` ``) (VB a)) ('' '') (. .))"),
-    # One that is called a noun, beside another error.
+    # A mark tagged as a noun, and another error.
     ("(S NN NN NN DT . )S", "a -- b !", "(S (NN a) (: --) (NN b) (. !))"),
-    # As many as words: in order, whatever they are.
+    # As many tags as words: assigned in order, for any kinds.
     ("(S , NN )S", "a .", "(S (, a) (NN .))"),
-    # Constituents over nothing.
+    # Constituents without words.
     ("(S (NP )NP (VP (X )X VB )VP )S", "a", "(S (VP (VB a)))"),
-    # Words outside of the one root, and several roots.
+    # Words outside of the only root, and several roots.
     ("DT (NP NN )NP .", "a b c", "(NP (DT a) (NN b) (. c))"),
     ("(NP NN )NP (VP VB )VP", "a b", "(TOP (NP (NN a)) (VP (VB b)))"),
     ("( NN )", "a", "(X (NN a))"),
     ("(S(NP D(T )) )S", "a", "(SNP (DT a))"),
-    # One over another of the same kind.
+    # A constituent over another with the same label.
     ("(NP (NP NN )NP )NP", "a", "(NP (NP (NN a)))"),
     ("(S -LRB- -RRB- )S", "( )", "(S (-LRB- -LRB-) (-RRB- -RRB-))"),
 )

@@ -24,7 +24,7 @@ MARKS = MappingProxyType(
         "-RRB-": "-RRB- -RCB- -RSB-",
     }
 )
-# The possessive, contractions, signs that are read aloud, and words that hold a mark.
+# Possessives, contractions, signs that are read aloud, and words that contain a mark.
 NO_MARKS = (
     "' 's n't % $ # & US$ / * dog Inc. 1.5 1,000 10:30 --a a- .a ?! ,, ;; -LRB-- "
     "-NONE- ( ) -LAB- ``` ''' \" … —"
@@ -37,14 +37,14 @@ WORDS_AND_TAGS = (
 )
 
 
-def test_which_words_are_marks():
+def test_kinds_of_words():
     for word, tag in WORDS_AND_TAGS:
         assert OWN_TAGS[word_kind(word)] == tag, repr(word)
         in_graph = word_kinds_in_graph(tf.constant([word]))
         assert in_graph == [OWN_TAGS.index(tag)], repr(word)
 
 
-def test_kinds_of_parts_of_speech():
+def test_kinds_of_tags():
     for tag in (*MARKS, "NN", "DT", "POS", "$", "#", "", "-NONE-"):
         assert OWN_TAGS[tag_kind(tag)] == (tag if tag in MARKS else "NN"), repr(tag)
         in_graph = tag_kinds_in_graph(tf.constant([[tag]]))
@@ -52,7 +52,7 @@ def test_kinds_of_parts_of_speech():
 
 
 @given(st.lists(st.text(alphabet=".,:;-`'?!LRCSB\n a", max_size=5), max_size=9))
-def test_in_the_graph_as_in_python(words):
+def test_the_graph_agrees_with_python(words):
     kinds = word_kinds_in_graph(tf.constant(words, tf.string))
     assert kinds.dtype == tf.int32
     assert kinds.numpy().tolist() == [word_kind(word) for word in words]

@@ -7,23 +7,23 @@ LINES = ("The dog  doesn't sleep.", "", " \t", "a (b) c", "Nothing , here")
 
 
 @pytest.mark.parametrize("splits", [True, False])
-def test_the_graph_reads_and_answers_the_same(splits):
-    form = ParserTextAdapter(splits=splits)
-    sources = [form.source(line) for line in LINES]
-    in_graph = form.source_in_graph(tf.constant(LINES))
+def test_the_graph_agrees_with_python(splits):
+    adapter = ParserTextAdapter(splits=splits)
+    sources = [adapter.source(line) for line in LINES]
+    in_graph = adapter.source_in_graph(tf.constant(LINES))
     assert [source.decode() for source in in_graph.numpy()] == sources
     targets = [
         [f"(S (NP DT {n} )NP" + " VB" * n + " )S" for n in range(row, row + 3)]
         for row in range(len(LINES))
     ]
-    trees = form.answer_in_graph(in_graph, tf.constant(targets))
+    trees = adapter.answer_in_graph(in_graph, tf.constant(targets))
     assert [[tree.decode() for tree in row] for row in trees.numpy()] == [
-        [form.answer(source, target) for target in row]
+        [adapter.answer(source, target) for target in row]
         for source, row in zip(sources, targets, strict=True)
     ]
 
 
-def test_raw_text_is_split_and_a_treebanks_is_not():
+def test_raw_text_is_split_and_treebank_text_is_not():
     symbols = "(S NN (VP VBZ RB )VP"
     raw, split = (ParserTextAdapter(splits=splits) for splits in (True, False))
     assert raw.source(b"It isn't Inc.") == "It is n't Inc ."
@@ -36,9 +36,9 @@ def test_raw_text_is_split_and_a_treebanks_is_not():
     assert raw.answer("", symbols) == ""
 
 
-def test_no_texts_at_all():
-    form = ParserTextAdapter(splits=True)
-    nothing = form.answer_in_graph(
+def test_no_texts():
+    adapter = ParserTextAdapter(splits=True)
+    nothing = adapter.answer_in_graph(
         tf.zeros([0], tf.string), tf.zeros([0, 3], tf.string)
     )
     assert nothing.shape == (0, 3)

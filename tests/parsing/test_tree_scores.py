@@ -11,7 +11,7 @@ REFERENCES = (
     "(S (NP PRP )NP (VP VBZ (PRT RP )PRT )VP )S",
     "(NP NN )NP",
 )
-# Of three brackets two and one too many, of four all, and nothing.
+# Two of three brackets and a wrong one; all four brackets; no tree.
 HYPOTHESES = (
     "(S (NP (DT the) (NN dog)) (X (VBZ sleeps) (. .)) (. .))".replace(
         " (. .)) (", ") ("
@@ -26,19 +26,19 @@ def scores():
     return score_trees(SOURCES, HYPOTHESES, REFERENCES)
 
 
-def test_the_brackets_are_those_worked_out_by_hand(scores):
-    # Found 3 + 4, right 3 + 4, the same 2 + 4; the last is no tree.
+def test_scores_worked_out_by_hand(scores):
+    # Brackets of the test trees 3 + 4, gold 3 + 4, matched 2 + 4; the last is no tree.
     name, f1 = scores.headline
     assert (name, f1) == ("F1", pytest.approx(100 * 6 / 7))
-    facts = json.loads(json.dumps(scores.as_dict()))
-    assert facts["recall"] == facts["precision"] == pytest.approx(100 * 6 / 7)
-    assert facts["tagging"] == pytest.approx(100 * 5 / 6)
-    assert facts["complete_match"] == 50.0
-    assert (facts["valid"], facts["errors"], facts["skipped"]) == (2, 0, 1)
-    assert facts["up_to_40_words"]["f1"] == facts["f1"]
+    entry = json.loads(json.dumps(scores.as_dict()))
+    assert entry["recall"] == entry["precision"] == pytest.approx(100 * 6 / 7)
+    assert entry["tagging"] == pytest.approx(100 * 5 / 6)
+    assert entry["complete_match"] == 50.0
+    assert (entry["valid"], entry["errors"], entry["skipped"]) == (2, 0, 1)
+    assert entry["up_to_40_words"]["f1"] == entry["f1"]
 
 
-def test_what_is_said_ends_in_evalbs_own_summaries(scores):
+def test_printed_lines_end_with_evalbs_summaries(scores):
     lines = scores.lines()
     assert lines[0].startswith("F1 85.71  labeled brackets as EVALB counts them")
     assert lines[1].startswith("F1 85.71  of all sentences")
@@ -48,9 +48,9 @@ def test_what_is_said_ends_in_evalbs_own_summaries(scores):
     assert scores.table.endswith("\n".join(lines[2:]) + "\n")
 
 
-def test_a_comma_taken_for_a_noun_costs_evalb_the_sentence_and_us_its_tag():
-    # The second is right but for its tags: an error to EVALB. With the right tags it
-    # has both its brackets, so 2 + 2 are right of 2 + 2 that are, and of 3 + 2 found.
+def test_a_comma_tagged_as_a_noun_is_an_error_only_for_evalb():
+    # The second tree has wrong tags, an error for EVALB. With the right tags it matches
+    # both brackets: 2 + 2 matched, 2 + 2 gold, 3 + 2 in the test trees.
     scores = score_trees(
         ["a b", "a , b"],
         ["(S (NP (NN a)) (X (NN b)))", "(S (NP (NN a) (NN ,)) (, b))"],
@@ -66,32 +66,32 @@ def test_a_comma_taken_for_a_noun_costs_evalb_the_sentence_and_us_its_tag():
     assert lines[1].startswith("F1 88.89  ")
 
 
-def test_trees_over_other_words_stay_in_error():
+def test_trees_with_other_words_remain_errors():
     scores = score_trees(["a b"], ["(S (NN a))"], ["(S NN NN )S"])
     assert [score.fault for score in scores.retagged] == ["Length unmatch (2|1)"]
 
 
-def test_long_sentences_are_in_the_first_summary_alone():
+def test_long_sentences_are_only_in_the_first_summary():
     words, tags = "a " * 41, "NN " * 41
     scores = score_trees(
         [words, "a"],
         [f"(S {'(NN a) ' * 41})", "(X (NN a))"],
         [f"(S {tags})S", "(S NN )S"],
     )
-    facts = scores.as_dict()
-    assert facts["f1"] == 50.0
-    assert facts["up_to_40_words"]["f1"] == 0.0
+    entry = scores.as_dict()
+    assert entry["f1"] == 50.0
+    assert entry["up_to_40_words"]["f1"] == 0.0
 
 
-def test_the_cut_off_may_be_another():
-    """Of 2, 3 and 4 words; up to 3 there are two brackets, of which one is found."""
+def test_another_cutoff_length():
+    """Sentences of 2, 3 and 4 words; up to 3 words, one of two brackets matches."""
     trees = ["(S (NN a) (NN b))", "(X (NN a) (NN b) (NN c))", f"(S{' (NN a)' * 4})"]
     symbols = ["(S NN NN )S", "(S NN NN NN )S", "(S NN NN NN NN )S"]
     scores = score_trees(["a b", "a b c", "a a a a"], trees, symbols, cutoff_length=3)
-    facts = scores.as_dict()
-    assert facts["f1"] == pytest.approx(100 * 2 / 3)
-    assert facts["up_to_3_words"]["f1"] == 50.0
-    assert "up_to_40_words" not in facts
+    entry = scores.as_dict()
+    assert entry["f1"] == pytest.approx(100 * 2 / 3)
+    assert entry["up_to_3_words"]["f1"] == 50.0
+    assert "up_to_40_words" not in entry
     for text in ("\n".join(scores.lines()), scores.table):
         assert text.split("-- len<=3 --")[1].split()[4] == "2"
 
@@ -109,7 +109,7 @@ def test_a_reference_that_is_no_tree_is_refused(reference):
         score_trees(["x", SOURCES[0]], ["", ""], ["(NP NN )NP", reference])
 
 
-def test_sides_that_do_not_belong_together():
+def test_sides_of_unequal_length_or_without_sentences():
     with pytest.raises(UserError, match="2 translations and 1 references"):
         score_trees(["a", "b"], ["", ""], ["(S NN )S"])
     with pytest.raises(UserError, match="no sentence to score"):
@@ -117,25 +117,25 @@ def test_sides_that_do_not_belong_together():
 
 
 def test_a_perfect_parse_of_raw_brackets_is_perfect():
-    """Text has "(" where a treebank, and thus a parser's tree, has -LRB-."""
+    """Text has "(" where a treebank, and so a parser's tree, has -LRB-."""
     symbols = "(S (NP PRP -LRB- (NP NNP )NP -RRB- )NP (VP VBZ )VP . )S"
     parse = (
         "(S (NP (PRP he) (-LRB- {0}LRB-) (NP (NNP Ann)) (-RRB- {0}RRB-)) "
         "(VP (VBZ sleeps)) (. .))"
     ).format("-")
     for sentence in ("he ( Ann ) sleeps .", "he -LRB- Ann -RRB- sleeps ."):
-        facts = score_trees([sentence], [parse], [symbols]).as_dict()
-        assert (facts["f1"], facts["valid"], facts["errors"]) == (100.0, 1, 0)
-        assert facts["tagging"] == 100.0
+        entry = score_trees([sentence], [parse], [symbols]).as_dict()
+        assert (entry["f1"], entry["valid"], entry["errors"]) == (100.0, 1, 0)
+        assert entry["tagging"] == 100.0
 
 
-def test_lines_with_an_empty_side_are_scored_in_their_places():
+def test_lines_with_an_empty_side_are_scored():
     scores = score_trees(
         ["", "the dog sleeps .", "the dog sleeps ."],
         ["", HYPOTHESES[0], "(S (NP (DT the) (NN dog)) (VP (VBZ sleeps)) (. .))"],
         [REFERENCES[2], "", REFERENCES[0]],
     )
-    # A sentence without words is skipped; words without a right tree are an error.
-    facts = scores.as_dict()
-    assert (facts["skipped"], facts["errors"], facts["valid"]) == (1, 1, 1)
-    assert facts["f1"] == 100.0
+    # A sentence without words is skipped; words without a gold tree are an error.
+    entry = scores.as_dict()
+    assert (entry["skipped"], entry["errors"], entry["valid"]) == (1, 1, 1)
+    assert entry["f1"] == 100.0

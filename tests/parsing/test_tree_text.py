@@ -1,4 +1,4 @@
-"""Trees as pairs of text: from files, from a dataset, with their faults."""
+"""Treebanks as parallel text: from files and from datasets, and faulty trees."""
 
 import gzip
 
@@ -11,7 +11,7 @@ from t2t_keras.input_pipeline.corpora.corpus import open_corpus
 from t2t_keras.input_pipeline.corpora.parallel_text import open_parallel_text
 from t2t_keras.parsing.task import ParserTextAdapter, tree_pairs
 
-# As treebanks have them: over several lines, with traces, tags, and a bracket more.
+# As in treebanks: over several lines, with traces, function tags and an outer bracket.
 TREEBANK = b"""\
 ( (S (NP-SBJ-1 (DT The) (NN cat))
      (VP (VBZ wants)
@@ -31,12 +31,12 @@ PAIRS = (
 )
 
 
-def as_text(pairs):
+def decode_pairs(pairs):
     return [(source.decode(), target.decode()) for source, target in pairs]
 
 
 def test_trees_become_sentences_and_symbols():
-    assert as_text(tree_pairs(TREEBANK.split(b"\n"), "x")) == [*PAIRS]
+    assert decode_pairs(tree_pairs(TREEBANK.split(b"\n"), "x")) == [*PAIRS]
 
 
 @pytest.mark.parametrize("name", ["a.mrg", "a.mrg.gz"])
@@ -45,18 +45,18 @@ def test_a_file_of_trees_is_a_corpus(tmp_path, name):
     path.write_bytes(gzip.compress(TREEBANK) if name.endswith("gz") else TREEBANK)
     text = open_parallel_text([path], read_trees=tree_pairs)
     kept = [pair for pair in PAIRS if pair[0]]
-    assert as_text(text.pairs()) == kept
+    assert decode_pairs(text.pairs()) == kept
     assert (text.report.lines, text.report.dropped_empty) == (4, 1)
     corpus = open_corpus(
         files={"train": ([path], ()), "dev": ([path], ())}, read_trees=tree_pairs
     )
     elements = corpus.pairs("dev").as_numpy_iterator()
-    assert as_text((e["source"], e["target"]) for e in elements) == kept
-    # A table beside it may hold trees in the same form.
+    assert decode_pairs((e["source"], e["target"]) for e in elements) == kept
+    # A TSV file can hold linearized trees.
     table = tmp_path / "b.tsv"
     table.write_text("Go !\t(S VB . )S\n")
     both = open_parallel_text([path, table], read_trees=tree_pairs)
-    assert as_text(both.pairs()) == [*kept, ("Go !", "(S VB . )S")]
+    assert decode_pairs(both.pairs()) == [*kept, ("Go !", "(S VB . )S")]
 
 
 def test_ill_formed_bytes_are_counted_and_replaced(tmp_path):
@@ -64,7 +64,7 @@ def test_ill_formed_bytes_are_counted_and_replaced(tmp_path):
     path.write_bytes(b"(S (NN a\xff))\n(S (NN b))\n")
     text = open_parallel_text([path], read_trees=tree_pairs)
     assert text.report.invalid_utf8 == 1
-    assert as_text(text.pairs()) == [("a\ufffd", "(S NN )S"), ("b", "(S NN )S")]
+    assert decode_pairs(text.pairs()) == [("a\ufffd", "(S NN )S"), ("b", "(S NN )S")]
 
 
 @pytest.mark.parametrize(
@@ -82,7 +82,7 @@ def test_a_bad_tree_is_named_with_its_line(tmp_path, faulty, line):
         open_parallel_text([path], read_trees=tree_pairs)
 
 
-def test_trees_are_both_sides(tmp_path):
+def test_a_file_of_trees_is_both_sides(tmp_path):
     trees, words = tmp_path / "a.mrg", tmp_path / "a.en"
     trees.write_bytes(TREEBANK)
     words.write_text("x\n")
@@ -92,9 +92,9 @@ def test_trees_are_both_sides(tmp_path):
         open_parallel_text([words], [trees], tree_pairs)
 
 
-def test_what_a_parser_writes_can_be_learned_from(tmp_path):
-    """Of an untrained one, too: the words are those of the raw text."""
-    form = ParserTextAdapter(splits=True)
+def test_a_parsers_output_can_be_trained_on(tmp_path):
+    """Even that of an untrained parser: the words are those of the raw text."""
+    adapter = ParserTextAdapter(splits=True)
     lines = ["The dog (ours) doesn't sleep.", " ", "Go!", "“So,” he said; 50% of it."]
     symbols = [
         "(S (NP DT )VP )S",
@@ -102,17 +102,19 @@ def test_what_a_parser_writes_can_be_learned_from(tmp_path):
         ")S ((",
         "(S (X A B C D E F G H I J K L M N )X",
     ]
-    sources = [form.source(line) for line in lines]
+    sources = [adapter.source(line) for line in lines]
     path = tmp_path / "silver.mrg"
     path.write_text(
         "".join(
-            f"{form.answer(*pair)}\n" for pair in zip(sources, symbols, strict=True)
+            f"{adapter.answer(*pair)}\n" for pair in zip(sources, symbols, strict=True)
         )
     )
-    read = open_parallel_text([path], read_trees=tree_pairs)
-    assert [source for source, _ in as_text(read.pairs())] == [*filter(None, sources)]
-    # What was opened last holds the words that the parser forgot.
-    assert [target for _, target in as_text(read.pairs())][1] == "(X NN . )X"
+    text = open_parallel_text([path], read_trees=tree_pairs)
+    assert [source for source, _ in decode_pairs(text.pairs())] == [
+        *filter(None, sources)
+    ]
+    # The constituent opened last gets the words without a symbol.
+    assert [target for _, target in decode_pairs(text.pairs())][1] == "(X NN . )X"
 
 
 def test_trees_are_refused_where_the_task_has_none(tmp_path):
@@ -123,8 +125,8 @@ def test_trees_are_refused_where_the_task_has_none(tmp_path):
 
 
 @pytest.fixture
-def stored(tmp_path):
-    """Stores a dataset of sentences and trees; returns what opens it."""
+def store_trees(tmp_path):
+    """A function that stores a dataset of trees and opens it as a corpus."""
 
     def store(trees):
         split = tf.data.Dataset.from_tensor_slices(
@@ -151,19 +153,19 @@ def stored(tmp_path):
     return store
 
 
-def test_a_datasets_trees_come_out_the_same_way(stored):
-    corpus = stored([TREEBANK.split(b"\n( (NP")[0], b"(S (NN b))"])
+def test_trees_of_a_dataset(store_trees):
+    corpus = store_trees([TREEBANK.split(b"\n( (NP")[0], b"(S (NN b))"])
     expected = [PAIRS[0], ("b", "(S NN )S")]
     elements = corpus.pairs("train").as_numpy_iterator()
-    assert as_text((e["source"], e["target"]) for e in elements) == expected
+    assert decode_pairs((e["source"], e["target"]) for e in elements) == expected
     ((source, target),) = corpus.chunks("train")
-    assert as_text(zip(source, target, strict=True)) == expected
+    assert decode_pairs(zip(source, target, strict=True)) == expected
     assert corpus.splits["train"].num_pairs == 2
     assert corpus.name == "bank/1.0.0 en-tree"
 
 
 @pytest.mark.parametrize("tree", [b"", b"(S (NN a)) (S (NN b))"])
-def test_an_example_without_its_one_tree_is_named(stored, tree):
-    corpus = stored([b"(S (NN b))", tree])
+def test_an_example_without_exactly_one_tree_is_named(store_trees, tree):
+    corpus = store_trees([b"(S (NN b))", tree])
     with pytest.raises(UserError, match=r"bank/1.0.0 en-tree, train, example 2 must"):
         list(corpus.chunks("train"))

@@ -16,7 +16,7 @@ def read(text: str) -> list[Tree]:
 
 
 def nested(tree: Tree):
-    """A tree as tuples, by recursion: nothing of the module but its attributes."""
+    """Returns a tree as tuples, by recursion; uses only its attributes."""
     if tree.word is not None:
         return (tree.label, tree.word)
     return (tree.label, [nested(child) for child in tree.children])
@@ -55,9 +55,9 @@ def test_one_tree_over_several_lines_with_an_outer_bracket():
     assert str(tree) == "( (S (NP-SBJ-1 (DT the) (NN dog)) (VP (VBZ sleeps)) (. .)))"
 
 
-def test_many_trees_to_a_line_and_none():
-    found = read("(A (b c))(D (e f)) (())\n\n(G(h i))")
-    assert [nested(tree) for tree in found] == [
+def test_many_trees_in_a_line_and_none():
+    trees = read("(A (b c))(D (e f)) (())\n\n(G(h i))")
+    assert [nested(tree) for tree in trees] == [
         ("A", [("b", "c")]),
         ("D", [("e", "f")]),
         ("", [("", [])]),
@@ -69,10 +69,10 @@ def test_many_trees_to_a_line_and_none():
 @given(st.lists(TREES, max_size=4), st.sampled_from([" ", "\n", "\t \n  "]))
 def test_any_spacing_is_read_and_one_line_is_printed(trees, space):
     text = space.join(bracketed(tree, space) for tree in trees)
-    found = read(text)
-    assert [nested(tree) for tree in found] == [nested(tree) for tree in trees]
-    assert found == trees
-    assert [str(tree) for tree in found] == [one_line(tree) for tree in trees]
+    parsed = read(text)
+    assert [nested(tree) for tree in parsed] == [nested(tree) for tree in trees]
+    assert parsed == trees
+    assert [str(tree) for tree in parsed] == [one_line(tree) for tree in trees]
 
 
 @given(TREES, TREES)
@@ -95,14 +95,14 @@ def test_a_constituent_and_a_word_of_one_name_differ():
 
 def test_five_thousand_levels():
     tree = deep_tree(5_000)
-    (found,) = read(str(tree))
-    assert found == tree
-    assert hash(found) == hash(tree)
-    assert len(list(found.leaves())) == 1 + sum(1 for n in range(5_000) if n % 3)
-    assert len(repr(found)) > 50_000
+    (parsed,) = read(str(tree))
+    assert parsed == tree
+    assert hash(parsed) == hash(tree)
+    assert len(list(parsed.leaves())) == 1 + sum(1 for n in range(5_000) if n % 3)
+    assert len(repr(parsed)) > 50_000
 
 
-def test_brackets_in_a_word_are_written_as_the_treebank_writes_them():
+def test_brackets_in_a_word_are_escaped_as_in_the_treebank():
     tree = Tree("NP", (Tree("-LRB-", word="("), Tree("NN", word="a)b")))
     assert str(tree) == "(NP (-LRB- -LRB-) (NN a-RRB-b))"
 
@@ -118,16 +118,16 @@ def test_brackets_in_a_word_are_written_as_the_treebank_writes_them():
         ("(S (NN a))\nb", 2, "“b” is outside of all brackets"),
     ],
 )
-def test_what_is_no_tree_is_said_with_its_line(text, line, fault):
+def test_a_malformed_tree_is_refused_with_its_line(text, line, fault):
     with pytest.raises(UserError, match=f"a.mrg, line {line}: .*{fault}") as caught:
         read(text)
     assert "Penn Treebank" in str(caught.value)
 
 
-def test_ascii_white_space_alone_separates():
-    """Any other that would part a sentence's words becomes "_" in words.
+def test_only_ascii_white_space_separates():
+    """Other white space becomes "_" in words and is refused in labels.
 
-    In a label it is refused: a word would go into it, or a label into a word.
+    In a sentence it would split a word. In a label it could hide a missing space.
     """
     spaces = [chr(c) for a, b in WHITE_SPACE_RANGES for c in range(a, b + 1)]
     separators = [space for space in spaces if space in " \t\n\v\f\r"]
@@ -136,8 +136,8 @@ def test_ascii_white_space_alone_separates():
         assert nested(*read(f"(NP{space}(CD{space}1))")) == ("NP", [("CD", "1")])
     for space in set(spaces) - set(separators):
         name = f"U+{ord(space):04X}"
-        found = nested(*read(f"(NP (CD 1{space}{space}000))"))
-        assert found == ("NP", [("CD", "1_000")]), name
+        parsed = nested(*read(f"(NP (CD 1{space}{space}000))"))
+        assert parsed == ("NP", [("CD", "1_000")]), name
         for tree in (f"(CD{space}1)", f"(CD{space} 1)", f"(NP{space}(CD 1))"):
             with pytest.raises(UserError) as caught:
                 read(f"(S {tree} (NN b))")
@@ -145,7 +145,7 @@ def test_ascii_white_space_alone_separates():
             assert f"has {name} in it" in str(caught.value), name
 
 
-def test_a_word_with_a_space_of_its_own_is_one_word_of_its_sentence():
+def test_a_word_with_other_white_space_stays_one_word():
     treebank = "(S (NP (CD 3\u20091/2)) (VP (VBZ is\u00a0n't)) (. .))"
     (tree,) = read(treebank)
     assert normalize(" ".join(tree_words(tree))).split() == ["3_1/2", "is_n't", "."]

@@ -12,7 +12,7 @@ TRICKY = st.lists(
 ).map("".join)
 
 
-def in_graph(texts: list[str]) -> list[str]:
+def split_in_graph(texts: list[str]) -> list[str]:
     encoded = [text.encode("utf-8", "surrogatepass") for text in texts]
     return [
         text.decode() for text in split_words_in_graph(tf.constant(encoded)).numpy()
@@ -50,12 +50,12 @@ SPLIT_BY_HAND = (
 def test_examples():
     for text, words in SPLIT_BY_HAND:
         assert split_words(text) == words, repr(text)
-        assert in_graph([text]) == [words], repr(text)
+        assert split_in_graph([text]) == [words], repr(text)
         assert split_words(words) == words, repr(text)
 
 
 @given(TRICKY | st.text(max_size=25))
-def test_split_text_stays_as_it_is(text):
+def test_split_text_is_not_split_again(text):
     once = split_words(text)
     assert split_words(once) == once
     assert once == " ".join(once.split())
@@ -64,10 +64,10 @@ def test_split_text_stays_as_it_is(text):
 
 @given(st.lists(TRICKY | st.text(max_size=25), min_size=1, max_size=12))
 def test_the_graph_splits_the_same(texts):
-    assert in_graph(texts) == [split_words(text) for text in texts]
+    assert split_in_graph(texts) == [split_words(text) for text in texts]
 
 
-def test_what_is_written_stays_in_its_order():
+def test_characters_stay_in_order():
     text = "Well (he asked), don't the 'dogs' of A.B. Corp. sleep?"
     letters = split_words(text).replace("-LRB-", "").replace("-RRB-", "")
     assert letters.replace(" ", "") == text.replace("(", "").replace(")", "").replace(
