@@ -1,1 +1,1 @@
-"""The tests. Folders mirror `t2t_keras/`; `architecture/` holds the house rules."""
+"""Tests. Folders mirror `t2t_keras/`; `architecture/` checks the code rules."""

@@ -1,9 +1,9 @@
-"""What holds for every test: two devices, full float32, fixed seeds."""
+"""Settings of every test: two devices, full float32 precision, fixed seeds."""
 
 import os
 import signal
 
-# Before Keras and TensorFlow are imported, and whatever ~/.keras says.
+# Set before Keras and TensorFlow are imported; overrides ~/.keras/keras.json.
 os.environ["KERAS_BACKEND"] = "tensorflow"
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 
@@ -17,9 +17,9 @@ import tensorflow as tf
 SEED = 20170612
 STOPPING = (signal.SIGINT, signal.SIGTERM)
 
-# Started first, so that no process waits for another that has begun one of these late.
-# A list kept by hand, from `pytest --durations=50`. Where two files wait for one model
-# to be trained, there is a file between them that needs none.
+# These files start first, so that the last worker does not finish much later than the
+# others. Updated by hand from `pytest --durations=50`. Between two files that wait for
+# the same trained model is one that does not need it.
 LONGEST_FILES = (
     "system/test_rehearse.py",
     "system/test_exporting.py",
@@ -40,12 +40,12 @@ LONGEST_FILES = (
     "training/test_step.py",
 )
 
-# No deadline: the first call of anything in TensorFlow traces for seconds.
-# Derandomized: the same examples every time, so a red test stays red.
+# No deadline: the first call of a TensorFlow function traces for seconds.
+# Derandomized: the same examples every time, so a failing test keeps failing.
 hypothesis.settings.register_profile(
     "house", max_examples=50, deadline=None, derandomize=True
 )
-# The release tier looks further, and prints how to repeat what it finds.
+# The release tier tries more examples, and prints how to reproduce a failure.
 hypothesis.settings.register_profile(
     "release",
     max_examples=1_000,
@@ -56,11 +56,11 @@ hypothesis.settings.register_profile(
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Makes two logical CPU devices, before TensorFlow's runtime starts.
+    """Creates two logical CPU devices before TensorFlow's runtime starts.
 
-    Two are the fewest that can show a mistake in how replicas are summed.
+    Two is the smallest number that shows a mistake in summing over replicas.
     """
-    # A shell that starts the tests in its background has them ignore Ctrl-C.
+    # A process that a shell starts in the background ignores Ctrl-C by default.
     signal.signal(signal.SIGINT, signal.default_int_handler)
     hypothesis.settings.load_profile("release" if _is_release(config) else "house")
     cpu = tf.config.list_physical_devices("CPU")[0]
@@ -73,8 +73,8 @@ def pytest_configure(config: pytest.Config) -> None:
 def pytest_collection_modifyitems(
     config: pytest.Config, items: list[pytest.Function]
 ) -> None:
-    """Starts long files first; puts each test into a tier, property tests into two."""
-    if hasattr(config, "workerinput"):  # in one process the order given holds
+    """Starts long files first, and adds property tests to the release tier."""
+    if hasattr(config, "workerinput"):  # a single process keeps the given order
         items.sort(key=_rank)
     for item in items:
         marks = {mark.name for mark in item.iter_markers()}
@@ -97,13 +97,13 @@ def _is_release(config: pytest.Config) -> bool:
 
 @pytest.fixture(autouse=True)
 def fixed_seeds() -> None:
-    """Starts each test from the same seeds: Python's, NumPy's and TensorFlow's."""
+    """Sets the same seeds for each test: Python's, NumPy's and TensorFlow's."""
     keras.utils.set_random_seed(SEED)
 
 
 @pytest.fixture(autouse=True)
 def global_settings_restored() -> Iterator[None]:
-    """Fails the test that leaves a global changed for those after it."""
+    """Fails a test that leaves the dtype policy or a signal handler changed."""
     handlers = {each: signal.getsignal(each) for each in STOPPING}
     yield
     policy = keras.config.dtype_policy().name
@@ -112,4 +112,4 @@ def global_settings_restored() -> Iterator[None]:
     for each, handler in handlers.items():
         signal.signal(each, handler)
     assert policy == "float32", f"the test left the dtype policy at {policy}"
-    assert left == handlers, "the test left handlers of signals behind"
+    assert left == handlers, "the test left signal handlers changed"

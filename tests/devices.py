@@ -1,4 +1,4 @@
-"""The devices of the tests: two logical CPUs, and a strategy for each number."""
+"""Distribution strategies on the two logical CPUs of the tests."""
 
 import functools
 
@@ -6,9 +6,10 @@ import tensorflow as tf
 
 
 @functools.cache
-def strategy_of(devices: int) -> tf.distribute.Strategy:
-    # Made once: two mirrored strategies of one process share the numbers of their
-    # collective operations, and fail on one another's shapes.
+def cpu_strategy(devices: int) -> tf.distribute.Strategy:
+    """Strategy that replicates on `devices` logical CPUs, 1 or 2."""
+    # Cached: two mirrored strategies in one process use the same keys for their
+    # collective operations, and fail if the shapes differ.
     if devices == 1:
         return tf.distribute.get_strategy()
     return tf.distribute.MirroredStrategy([f"CPU:{n}" for n in range(devices)])

@@ -1,7 +1,7 @@
-"""The program behind BUILD's `py_test` rules: pytest on the folders or files given.
+"""Main program of BUILD's `py_test` rules: runs pytest on the given folders or files.
 
-Run as plain scripts, the test modules would only define their functions, and every
-Bazel test would pass.
+Without it, Bazel would run the test modules as scripts. They would only define
+functions, and every test would pass.
 """
 
 import os
@@ -13,11 +13,11 @@ import xdist  # noqa: F401
 
 
 def main(arguments: list[str]) -> int:
-    """The exit status of pytest, in one process and without a cache to write."""
-    # Bazel puts packages on the path of this process only, and tests start others.
+    """Runs pytest in one process, without a cache folder; returns its exit status."""
+    # Bazel sets the import path of this process only, and tests start other processes.
     os.environ["PYTHONPATH"] = os.pathsep.join(sys.path)
     status = pytest.main(["-n0", "-p", "no:cacheprovider", *arguments])
-    # Not every folder has tests of the tier that `--test_arg=-m` asks for.
+    # Not every folder has tests of the tier that `--test_arg=-m` selects.
     is_tier = "-m" in arguments
     if is_tier and status == pytest.ExitCode.NO_TESTS_COLLECTED:
         return 0

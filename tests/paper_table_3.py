@@ -1,7 +1,7 @@
-"""Table 3 of the paper, typed from it: what stands in a cell, and "." for base's.
+"""Table 3 of the paper, copied by hand; "." marks an empty cell, as in row base.
 
 Columns: row N d_model d_ff h d_k d_v P_drop e_ls steps PPL BLEU params (in 10^6). Row
-E learns its positions instead.
+E differs in its learned positions, which are no column.
 """
 
 from typing import NamedTuple
@@ -35,7 +35,7 @@ SETTINGS = (
 
 
 class Row(NamedTuple):
-    """A row: the settings in its cells, and the figures, "." where it has none."""
+    """Row of the table: the settings in its cells and its results, "." if empty."""
 
     name: str
     settings: dict[str, float]
@@ -45,8 +45,8 @@ class Row(NamedTuple):
 
 
 def rows() -> list[Row]:
-    """Returns all rows."""
-    found = []
+    """Returns all rows, from top to bottom."""
+    result = []
     for line in _TABLE.strip().splitlines():
         name, *cells, perplexity, bleu, millions = line.split()
         settings = {
@@ -54,5 +54,5 @@ def rows() -> list[Row]:
             for setting, cell in zip(SETTINGS, cells, strict=True)
             if cell != "."
         }
-        found.append(Row(name, settings, perplexity, bleu, millions))
-    return found
+        result.append(Row(name, settings, perplexity, bleu, millions))
+    return result

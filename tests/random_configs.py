@@ -1,4 +1,4 @@
-"""Settings drawn at random, for what must hold whatever a person sets."""
+"""Hypothesis strategy for random settings, for properties of all valid settings."""
 
 import dataclasses
 import functools
@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from t2t_keras.settings.config import ExperimentConfig
 from t2t_keras.settings.flags import sections, unflatten, value_type
 
-# What a path may hold, and what separates list items, quotes them or starts a comment.
+# Characters of paths, and those that separate or quote list items or start a comment.
 _TEXTS = st.text(
     st.one_of(
         st.sampled_from("ab ,\"'=#-/\\é†"),
@@ -19,8 +19,8 @@ _TEXTS = st.text(
     min_size=1,
     max_size=8,
 ).filter(
-    # Hypothesis also draws constants of the modules that are loaded; trees are only for
-    # parsers.
+    # Hypothesis also draws string constants of imported modules, such as the endings of
+    # tree files, which are valid only for parsers.
     lambda text: text == text.strip() and not text.endswith((".mrg", ".mrg.gz"))
 )
 _NAMES = _TEXTS.filter(lambda text: ":" not in text)
@@ -50,7 +50,7 @@ def _values(section: type, field: dataclasses.Field) -> st.SearchStrategy[Any]:
 
 @functools.cache
 def _strategies() -> dict[str, st.SearchStrategy[Any]]:
-    """The values of each setting. Made once: to make them takes longer than to draw."""
+    """Strategy for each setting. Cached: building takes longer than drawing."""
     return {
         field.name: _values(section, field)
         for section in sections().values()
@@ -60,7 +60,7 @@ def _strategies() -> dict[str, st.SearchStrategy[Any]]:
 
 @st.composite
 def configs(draw: st.DrawFn) -> ExperimentConfig:
-    """Any settings that are not refused when they are made."""
+    """Settings that pass validation, with every field drawn at random."""
     values = {name: draw(kind, label=name) for name, kind in _strategies().items()}
     values["tokens_per_batch"] += values["max_length"]
     values["d_model"] = 2 * values["d_model"] * values["num_heads"]

@@ -1,4 +1,4 @@
-"""Checkpoints of a model of two weights, and what may happen to them."""
+"""Checkpoints of a model with two weights, and helpers that damage them."""
 
 import errno
 from pathlib import Path
@@ -24,7 +24,7 @@ FULL_DISKS = (
 
 
 class TwoLayers(keras.Model):
-    """Two weights of different shapes, and an optimizer's state to go with them."""
+    """Model with two weights of different shapes, three if `extra`."""
 
     def __init__(self, width: int = 3, extra: bool = False):
         super().__init__(name="toy")
@@ -40,7 +40,7 @@ class TwoLayers(keras.Model):
 
 
 def trained(steps: int, seed: int = 1, **sizes) -> tuple[TwoLayers, keras.Optimizer]:
-    """A model after some updates with random gradients."""
+    """Returns a model and its optimizer after `steps` updates by random gradients."""
     keras.utils.set_random_seed(seed)
     model = TwoLayers(**sizes)
     optimizer = keras.optimizers.Adam(0.1, name="adam")
@@ -52,6 +52,7 @@ def trained(steps: int, seed: int = 1, **sizes) -> tuple[TwoLayers, keras.Optimi
 
 
 def arrays(*owners) -> list[np.ndarray]:
+    """Returns the values of all variables of models and optimizers."""
     variables = []
     for owner in owners:
         is_model = isinstance(owner, keras.Model)
@@ -60,7 +61,7 @@ def arrays(*owners) -> list[np.ndarray]:
 
 
 def saved(directory: Path, *steps: int) -> CheckpointStore:
-    """A store with a checkpoint at each of some steps, weights all different."""
+    """Returns a store with a checkpoint at each of `steps`, all weights different."""
     for step in steps:
         store = CheckpointStore(directory, *trained(1, seed=step))
         store.save(CheckpointState(step=step, position={"epoch": 0, "position": step}))
@@ -74,12 +75,15 @@ def assert_equal(left: list[np.ndarray], right: list[np.ndarray]) -> None:
 
 
 def truncate(path: Path) -> None:
+    """Cuts the last bytes off the weights of the checkpoint at `path`."""
     data = path / "weights.data-00000-of-00001"
     data.write_bytes(data.read_bytes()[:-7])
 
 
 def fail_at(monkeypatch, owner, name: str, error: BaseException) -> None:
-    def failing(*_, **__):
+    """Replaces the function `name` of `owner` by one that raises `error`."""
+
+    def fail(*_, **__):
         raise error
 
-    monkeypatch.setattr(owner, name, failing)
+    monkeypatch.setattr(owner, name, fail)

@@ -1,4 +1,4 @@
-"""Errors for the person at the keyboard."""
+"""UserError and MissingPackage: errors whose message is for the user."""
 
 import importlib
 
@@ -19,7 +19,7 @@ def test_the_nearest_name_is_proposed_if_one_is_near() -> None:
     assert did_you_mean("wmt", names) == ""
 
 
-def test_a_missing_package_is_named_with_what_needs_it() -> None:
+def test_a_missing_package_error_names_the_package_and_its_user() -> None:
     with pytest.raises(MissingPackage, match="pip install some-package") as caught:
         with needed_for("A picture", "some-package"):
             importlib.import_module("no_such_module_" + "anywhere")

@@ -1,1 +1,1 @@
-"""The house rules, held by tests: what may import what, and habits of style."""
+"""Tests of the code rules: allowed imports, dependencies, and habits of style."""

@@ -1,8 +1,8 @@
-"""Holds BUILD and the imports against one another.
+"""Comparison of BUILD with the imports of the Python files.
 
-BUILD is the one statement of the layered order: a target may depend only on
-targets above it. Bazel checks that at build time; this does it in seconds, for
-people who have no Bazel, and also finds what Bazel forgives.
+BUILD is the only statement of the package order: a target may depend only on
+targets above it. Bazel checks that at build time. This check takes seconds, needs
+no Bazel, and also finds faults that Bazel accepts.
 """
 
 import sys
@@ -11,48 +11,48 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tests.architecture.build_file import PYTHON_RULES, Target, read_targets
-from tests.architecture.imports import Import, imports_of, parents_of
+from tests.architecture.imports import Import, parent_packages, read_imports
 from tests.architecture.tree import files, python_files, relative
 
 THIRD_PARTY = "@pypi//"
-# Programs that compare this project with others run in environments of their own.
-# Bazel's lock does not hold what they import: the extra `peers` of pyproject.toml.
+# Programs that compare this project with others run in separate environments. Bazel's
+# lock does not contain what they import: the extra `peers` of pyproject.toml.
 PEERS = frozenset({"jax", "keras_hub", "torch", "transformers"})
 PEERS_FOLDER = "benchmarks/"
 
 
 def build_faults(root: Path) -> list[str]:
-    """Every disagreement between BUILD and the Python files below `root`.
+    """Disagreements between BUILD and the Python files below `root`.
 
-    An empty list means that they agree.
+    Empty if they agree.
     """
     targets = read_targets(root)
     owners = {module: target for target in targets for module in target.modules}
     internal = _internal_packages(root, owners)
     faults = [*_file_faults(root, targets), *_label_faults(root, targets)]
-    reached = reached_labels(targets)
+    reached = reachable_labels(targets)
     for target in targets:
         if target.rule in PYTHON_RULES:
-            imports = _labeled_imports(root, target, owners, internal)
+            imports = _label_imports(root, target, owners, internal)
             faults += _import_faults(target, imports, reached)
     return faults
 
 
-def reached_labels(targets: list[Target]) -> dict[str, frozenset[str]]:
-    """Maps each label to all that its deps bring, directly or through others.
+def reachable_labels(targets: list[Target]) -> dict[str, frozenset[str]]:
+    """Maps each label to its transitive dependencies.
 
-    A dep that comes later in the file brings nothing: another fault reports it.
+    A dep that comes later in the file is not followed: another fault reports it.
     """
     reached: dict[str, frozenset[str]] = {}
     for target in targets:
         labels = frozenset(target.deps)
-        brought = [reached[label] for label in labels if label in reached]
-        reached[f":{target.name}"] = labels.union(*brought)
+        available = [reached[label] for label in labels if label in reached]
+        reached[f":{target.name}"] = labels.union(*available)
     return reached
 
 
 def third_party_label(module: str) -> str:
-    """The label in BUILD of the distribution that provides a third-party module."""
+    """Label in BUILD of the distribution that provides a third-party module."""
     distribution = {
         "absl": "absl_py",
         "google": "protobuf",
@@ -118,10 +118,10 @@ def _dependency_faults(target: Target, names: list[str], index: int) -> Iterator
 
 @dataclass(frozen=True)
 class _LabeledImport:
-    """One import, where it stands, and the labels that provide it.
+    """One import, its place in a file, and the labels that provide it.
 
-    `labels` holds what provides the module first, then the targets whose `__init__`
-    Python runs on the way to it. It is empty if BUILD has no such module.
+    `labels` begins with the target of the module. The targets of the parent packages,
+    whose `__init__` Python runs first, follow. Empty if BUILD has no such module.
     """
 
     place: str
@@ -129,25 +129,25 @@ class _LabeledImport:
     labels: tuple[str, ...]
 
 
-def _labeled_imports(
+def _label_imports(
     root: Path, target: Target, owners: dict[str, Target], internal: set[str]
 ) -> list[_LabeledImport]:
-    """What the files of `target` import from outside it and the standard library."""
+    """Imports in the files of `target`, except of itself and the standard library."""
     labeled = []
-    # The runner of a test stands in its srcs, and its library among its deps.
+    # The runner of a test is in its srcs, and the runner's library in its deps.
     runner = target.main.removesuffix(".py").replace("/", ".")
     if target.rule == "py_test" and runner in owners:
         label = f":{owners[runner].name}"
         labeled.append(_LabeledImport(f"BUILD:{target.line}", runner, (label,)))
     for module, path in target.modules.items():
         if not (root / path).is_file():
-            continue  # _label_faults says which files are missing
-        implied = [Import(parent, "", 1) for parent in parents_of(module)]
-        for imported in [*imports_of(root / path), *implied]:
+            continue  # _label_faults reports missing files
+        implied = [Import(parent, "", 1) for parent in parent_packages(module)]
+        for imported in [*read_imports(root / path), *implied]:
             label = _label(imported, path, owners, internal)
             if label is None or label == f":{target.name}":
                 continue
-            parents = [owners.get(parent) for parent in parents_of(imported.module)]
+            parents = [owners.get(each) for each in parent_packages(imported.module)]
             names = {f":{each.name}" for each in parents if each} - {f":{target.name}"}
             labels = (label, *sorted(names - {label})) if label else ()
             place = f"{path}:{imported.line}"
@@ -158,14 +158,14 @@ def _labeled_imports(
 def _label(
     imported: Import, path: str, owners: dict[str, Target], internal: set[str]
 ) -> str | None:
-    """The label that provides an import; "" if BUILD has none, None for no need."""
+    """Label that provides an import; "" if BUILD has none, None if it needs none."""
     child = f"{imported.module}.{imported.name}"
     top = imported.module.split(".")[0]
     owner = owners.get(child) or owners.get(imported.module)
     if owner is not None:
         return f":{owner.name}"
     if top in internal:
-        # A folder without `__init__` is a parent, yet nothing that could be run.
+        # A folder without `__init__` is a parent, but has no code to run.
         is_folder = any(module.startswith(f"{imported.module}.") for module in owners)
         return None if is_folder and not imported.name else ""
     if top in PEERS and path.startswith(PEERS_FOLDER):
@@ -176,13 +176,13 @@ def _label(
 def _import_faults(
     target: Target, imports: list[_LabeledImport], reached: dict[str, frozenset[str]]
 ) -> Iterator[str]:
-    """What `target` imports without having it, and what it has without need.
+    """Missing and unneeded deps of `target`.
 
-    A library or a program declares all that it imports, a test only what does not
-    come with its other deps.
+    A library or a program declares everything that it imports. A test declares only
+    what its other deps do not provide.
     """
     name = f":{target.name}"
-    brought = reached[name] if target.is_test else frozenset(target.deps)
+    available = reached[name] if target.is_test else frozenset(target.deps)
     later = set(list(reached)[list(reached).index(name) :])
     used: set[str] = set()
     for each in imports:
@@ -193,11 +193,12 @@ def _import_faults(
             yield f"{what}, which is in no target of BUILD"
         elif label in later:
             yield f"{what} upward: {label} stands after {name} in BUILD; move code"
-        elif label not in brought:
+        elif label not in available:
             yield f"{what}, which {name} does not declare; add {label} to its deps"
     for label in sorted(set(target.deps)):
-        givers = [each for each in target.deps if label in reached.get(each, ())]
+        providers = [each for each in target.deps if label in reached.get(each, ())]
         if label not in used:
             yield f"BUILD:{target.line}: {target.name}: nothing in it imports {label}"
-        elif target.is_test and givers:
-            yield f"BUILD:{target.line}: {target.name}: {label} comes with {givers[0]}"
+        elif target.is_test and providers:
+            here = f"BUILD:{target.line}: {target.name}"
+            yield f"{here}: {label} comes with {providers[0]}"

@@ -1,17 +1,17 @@
-"""Reads BUILD: Starlark's grammar is a subset of Python's, so `ast` can."""
+"""BUILD reader, by `ast`: Starlark's grammar is a subset of Python's."""
 
 import ast
 from dataclasses import dataclass
 from pathlib import Path
 
-from tests.architecture.tree import parsed, relative
+from tests.architecture.tree import parse, relative
 
 PYTHON_RULES = ("py_library", "py_binary", "py_test")
 
 
 @dataclass(frozen=True)
 class Target:
-    """One rule of BUILD, its globs expanded to paths below the root."""
+    """Target of BUILD, with its globs expanded to paths below the root."""
 
     rule: str
     name: str
@@ -24,14 +24,14 @@ class Target:
 
     @property
     def is_test(self) -> bool:
-        """Whether all its Python files are tests, or help tests."""
+        """Whether all its Python files are tests or helpers of tests."""
         return all(path.startswith("tests/") for path in self.modules.values())
 
     @property
     def modules(self) -> dict[str, str]:
-        """Maps each module of this target, by the name that imports it, to its path.
+        """Maps the dotted name of each module of this target to its path.
 
-        The runner of a `py_test` stands in many targets and belongs to none.
+        The runner of a `py_test` is in the srcs of many targets and belongs to none.
         """
         runner = self.main if self.rule == "py_test" else ""
         if self.rule not in PYTHON_RULES:
@@ -48,12 +48,11 @@ def read_targets(root: Path) -> list[Target]:
     """The targets of `root`/BUILD, in the order of the file.
 
     Raises:
-        ValueError: If BUILD holds anything but `load`, `package` and calls of
-            rules with literal arguments: what this reader cannot read it would
-            otherwise pass over in silence.
+        ValueError: If BUILD contains anything but `load`, `package` and calls of
+            rules with literal arguments, because this reader would silently skip it.
     """
     targets = []
-    for node in parsed(root / "BUILD").body:
+    for node in parse(root / "BUILD").body:
         if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant):
             continue
         if not isinstance(node, ast.Expr) or not isinstance(node.value, ast.Call):
@@ -86,23 +85,23 @@ def _target(rule: str, call: ast.Call, root: Path) -> Target:
 
 
 def _strings(node: ast.expr, root: Path) -> tuple[str, ...]:
-    """The strings of a list, of `glob(...)`, or of a sum of those."""
+    """Strings of a list, of `glob(...)`, or of a sum of these."""
     if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add):
         return _strings(node.left, root) + _strings(node.right, root)
     if isinstance(node, ast.Call) and ast.unparse(node.func) == "glob":
-        return _globbed(node, root)
+        return _expand_glob(node, root)
     return tuple(ast.literal_eval(node))
 
 
-def _globbed(call: ast.Call, root: Path) -> tuple[str, ...]:
+def _expand_glob(call: ast.Call, root: Path) -> tuple[str, ...]:
     excluded: set[Path] = set()
     for keyword in call.keywords:
         if keyword.arg != "exclude":
             raise ValueError(f"BUILD:{call.lineno}: glob({keyword.arg}=) is not read")
         for pattern in ast.literal_eval(keyword.value):
             excluded |= set(root.glob(pattern))
-    found: set[Path] = set()
+    included: set[Path] = set()
     for pattern in ast.literal_eval(call.args[0]):
-        found |= set(root.glob(pattern))
-    paths = sorted(path for path in found - excluded if path.is_file())
+        included |= set(root.glob(pattern))
+    paths = sorted(path for path in included - excluded if path.is_file())
     return tuple(relative(path, root) for path in paths)

@@ -1,6 +1,6 @@
-"""Habits of style that no linter we use can check.
+"""Style checks that our linter lacks.
 
-Each function looks at the repository below `root` and returns one line per fault.
+Each function checks the repository below `root` and returns one line per fault.
 """
 
 import ast
@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-from tests.architecture.tree import files, parsed, python_files, relative, text_files
+from tests.architecture.tree import files, parse, python_files, relative, text_files
 
 LONGEST_FUNCTION = 60
 LONGEST_PROGRAM = 40
@@ -18,7 +18,8 @@ MUTABLE_CALLS = frozenset(
     | {"set"}
 )
 
-# Files with a test that needs what no package brings, and says so where it is missing.
+# Files with a test that needs a program that pip does not install. If the program is
+# missing, the test is skipped with a reason.
 EXPLAINED_SKIPS = frozenset(
     {
         "tests/parsing/test_evalb_table.py",
@@ -28,9 +29,9 @@ EXPLAINED_SKIPS = frozenset(
     }
 )
 
-# A home or a work folder, absolute: not "docs/home/" and not "https://x.org/home/".
+# An absolute home or work folder, but not "docs/home/" or "https://x.org/home/".
 MACHINE_PATH = re.compile(r"(?<![\w.~/}-])/(?:home|mnt|root|srv|Users|work\w*)/\w")
-# Where packages come from is the user's own setting, never the project's.
+# The source of packages is a setting of the user, never of the project.
 REGISTRY = re.compile(
     r"pypi\.(?:org|python)|pythonhosted\.|(?:extra-)?index[-_]url\b\s*[=:]"
     r"|--find[-]links|https?://[^\s/]*(?:artifactory|nexus|mirror)",
@@ -41,13 +42,13 @@ REGISTRY = re.compile(
 def long_functions(root: Path) -> list[str]:
     """Functions whose signature and body fill more than a screen.
 
-    A docstring is not counted: to say what arguments mean must cost nothing.
+    Docstrings are not counted, so that explaining arguments costs nothing.
     """
     return [
         f"{relative(path, root)}:{node.lineno}: {node.name} has {lines} lines; "
         f"split it (at most {LONGEST_FUNCTION})"
         for path in python_files(root)
-        for node in ast.walk(parsed(path))
+        for node in ast.walk(parse(path))
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
         and (lines := _code_lines(node)) > LONGEST_FUNCTION
     ]
@@ -64,35 +65,35 @@ def thick_programs(root: Path) -> list[str]:
         f"a package (at most {LONGEST_PROGRAM})"
         for path in python_files(root)
         if path.parent == root / "t2t_keras"
-        and (lines := _lines_in_definitions(parsed(path))) > LONGEST_PROGRAM
+        and (lines := _lines_in_definitions(parse(path))) > LONGEST_PROGRAM
     ]
 
 
 def mutable_globals(root: Path) -> list[str]:
-    """Lists, dicts and sets at the top level of a module, where any import may edit."""
+    """Lists, dicts and sets at the top level of a module: hidden state."""
     return [
         f"{relative(path, root)}:{line}: a mutable container at module level; "
         "use a tuple, a frozenset, MappingProxyType or a function"
         for path in python_files(root)
-        for line in _mutable_lines(parsed(path).body)
+        for line in _mutable_lines(parse(path).body)
     ]
 
 
 def relative_imports(root: Path) -> list[str]:
-    """Imports that begin with a dot, of which ruff's TID252 lets siblings pass."""
+    """Imports that begin with a dot; ruff's TID252 accepts those of siblings."""
     return [
         f"{relative(path, root)}:{node.lineno}: a relative import; name it in full"
         for path in python_files(root)
-        for node in ast.walk(parsed(path))
+        for node in ast.walk(parse(path))
         if isinstance(node, ast.ImportFrom) and node.level
     ]
 
 
 def crowded_inits(root: Path) -> list[str]:
-    """Package `__init__` files that hold anything but a docstring.
+    """Package `__init__` files that contain anything but a docstring.
 
-    That of `t2t_keras` also holds the version and the environment TensorFlow reads
-    at start; it stays free of imports because its BUILD target declares none.
+    The file of `t2t_keras` also has the version and the environment variables that
+    TensorFlow reads at start. Its BUILD target declares no deps, so it imports none.
     """
     inits = [path for path in python_files(root) if path.name == "__init__.py"]
     return [
@@ -103,7 +104,7 @@ def crowded_inits(root: Path) -> list[str]:
 
 
 def vague_names(root: Path) -> list[str]:
-    """Modules named for nothing in particular, where anything may gather."""
+    """Modules with vague names, which attract unrelated code."""
     return [
         f"{relative(path, root)}: name the module for what it holds"
         for path in python_files(root)
@@ -112,14 +113,14 @@ def vague_names(root: Path) -> list[str]:
 
 
 def skipped_tests(root: Path) -> list[str]:
-    """Tests that may pass without having run."""
+    """Tests that may be skipped or are expected to fail."""
     marks = {"skip", "skipif", "xfail", "importorskip"}
     return [
         f"{relative(path, root)}:{node.lineno}: {ast.unparse(node)}; make it run"
         for path in python_files(root)
         if path.is_relative_to(root / "tests")
         and relative(path, root) not in EXPLAINED_SKIPS
-        for node in ast.walk(parsed(path))
+        for node in ast.walk(parse(path))
         if isinstance(node, ast.Attribute)
         and node.attr in marks
         and ast.unparse(node).startswith("pytest.")
@@ -127,7 +128,7 @@ def skipped_tests(root: Path) -> list[str]:
 
 
 def machine_traces(root: Path) -> list[str]:
-    """Absolute paths of somebody's machine, and hosts of package registries."""
+    """Absolute paths of one machine, and hosts of package registries."""
     return [
         f"{relative(path, root)}:{number}: {pattern_name}: {found.group()}"
         for path, text in text_files(root)
@@ -141,7 +142,7 @@ def machine_traces(root: Path) -> list[str]:
 
 
 def test_folders_without_init(root: Path) -> list[str]:
-    """Folders of tests that are no package: pytest confuses files of one name."""
+    """Test folders without `__init__`, where pytest confuses files of equal name."""
     folders = sorted({path.parent for path in _test_files(root)})
     return [
         f"{relative(folder, root)}: add an __init__.py with a docstring"
@@ -155,16 +156,16 @@ def unlisted_records(root: Path) -> list[str]:
     folder = root / "docs" / "adr"
     index = (folder / "README.md").read_text(encoding="utf-8")
     listed = set(re.findall(r"\]\((\d{4}-[\w-]+\.md)\)", index))
-    found = {path.name for path in files(root) if path.parent == folder}
-    found = {name for name in found if re.match(r"\d{4}-", name)}
+    names = {path.name for path in files(root) if path.parent == folder}
+    records = {name for name in names if re.match(r"\d{4}-", name)}
     return [
         *(
             f"docs/adr/README.md: {name} is not listed"
-            for name in sorted(found - listed)
+            for name in sorted(records - listed)
         ),
         *(
             f"docs/adr/README.md: {name} is not there"
-            for name in sorted(listed - found)
+            for name in sorted(listed - records)
         ),
     ]
 
@@ -197,7 +198,7 @@ def _mutable_lines(statements: list[ast.stmt]) -> Iterator[int]:
         elif not isinstance(
             node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
         ):
-            # Branches, loops, try and with run at import as well.
+            # The bodies of if, for, try and with also run at import.
             for field in ("body", "orelse", "finalbody", "handlers"):
                 yield from _mutable_lines(getattr(node, field, []))
 
@@ -214,5 +215,5 @@ def _is_mutable(value: ast.expr) -> bool:
 
 
 def _is_docstring(path: Path) -> bool:
-    body = parsed(path).body
-    return len(body) == 1 and ast.get_docstring(parsed(path)) is not None
+    body = parse(path).body
+    return len(body) == 1 and ast.get_docstring(parse(path)) is not None

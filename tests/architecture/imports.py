@@ -1,31 +1,31 @@
-"""Reads what a Python file imports, inside its functions too."""
+"""Imports of a Python file, including those inside functions."""
 
 import ast
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from tests.architecture.tree import parsed
+from tests.architecture.tree import parse
 
 
 @dataclass(frozen=True)
 class Import:
-    """One imported module: `module`, or its child `name` where that is a module."""
+    """One imported module: `module`, or its child `name` if that is a module."""
 
     module: str
     name: str
     line: int
 
 
-def imports_of(path: Path) -> Iterator[Import]:
+def read_imports(path: Path) -> Iterator[Import]:
     """Yields every absolute import of the file at `path`.
 
     Imports inside functions, branches and `TYPE_CHECKING` blocks count, and so
-    does `import_module("a.b")` with its name spelled out. So does what a
-    package imports and does not require: TensorBoard for `tf.summary`, and
-    importlib_resources for TensorFlow Datasets.
+    does `import_module("a.b")` with a literal name. Packages that a third-party
+    package imports but does not require count too: TensorBoard for `tf.summary`,
+    and importlib_resources for TensorFlow Datasets.
     """
-    for node in ast.walk(parsed(path)):
+    for node in ast.walk(parse(path)):
         if isinstance(node, ast.Import):
             for alias in node.names:
                 yield Import(alias.name, "", node.lineno)
@@ -40,8 +40,8 @@ def imports_of(path: Path) -> Iterator[Import]:
             yield Import("tensorboard", "", node.lineno)
 
 
-def parents_of(module: str) -> list[str]:
-    """The packages whose `__init__` Python runs before `module`: a.b.c has a, a.b."""
+def parent_packages(module: str) -> list[str]:
+    """Packages whose `__init__` Python runs before `module`: a, a.b for a.b.c."""
     parts = module.split(".")
     return [".".join(parts[:end]) for end in range(1, len(parts))]
 

@@ -1,7 +1,7 @@
-"""Holds pyproject.toml, requirements_lock.txt and BUILD against one another.
+"""Comparison of pyproject.toml, requirements_lock.txt and BUILD.
 
-pip reads the first and Bazel the other two; a package added to one of them alone
-would work for some people only.
+pip reads the first and Bazel the other two. A package that is missing in one of them
+would work only for users of the other.
 """
 
 import tomllib
@@ -17,9 +17,9 @@ UNLOCKED = frozenset({"beam", "peers"})
 
 
 def requirement_faults(root: Path) -> list[str]:
-    """Every disagreement between the three files; none, if the list is empty."""
-    stated = _stated(root)
-    locked = _locked(root)
+    """Disagreements between the three files; empty if they agree."""
+    stated = _read_requirements(root)
+    locked = _read_lock(root)
     faults = []
     for requirement in stated:
         name = canonicalize_name(requirement.name)
@@ -40,7 +40,7 @@ def requirement_faults(root: Path) -> list[str]:
 
 
 def _lock_faults(root: Path) -> list[str]:
-    """What pip would refuse with --require-hashes, or another machine could not use."""
+    """Entries that pip refuses with --require-hashes, or that other machines lack."""
     faults = []
     for entry in _entries(root):
         name, *hashes = entry.split(" --hash=")
@@ -51,13 +51,13 @@ def _lock_faults(root: Path) -> list[str]:
     return faults
 
 
-def _stated(root: Path) -> list[Requirement]:
-    """The requirements of pyproject.toml, extras included.
+def _read_requirements(root: Path) -> list[Requirement]:
+    """Requirements of pyproject.toml, including those of its extras.
 
-    Not those of the extras `beam` and `peers`: they want an older protobuf than
-    everything else, or an environment of their own.
-    Not those with an extra of their own: `t2t_keras[test]` is this project, and
-    `tensorflow[and-cuda]` is, on a machine with a GPU, the `tensorflow` above it.
+    The extras `beam` and `peers` are excluded: they need an older protobuf than
+    everything else, or a separate environment. Requirements with an extra are excluded:
+    `t2t_keras[test]` is this project, and `tensorflow[and-cuda]` is the `tensorflow`
+    above it, on a machine with a GPU.
     """
     project = tomllib.loads((root / "pyproject.toml").read_text(encoding="utf-8"))[
         "project"
@@ -68,20 +68,20 @@ def _stated(root: Path) -> list[Requirement]:
     return [each for each in map(Requirement, texts) if not each.extras]
 
 
-def _locked(root: Path) -> dict[str, str]:
+def _read_lock(root: Path) -> dict[str, str]:
     pins = [each.split(" --hash=")[0].split("==") for each in _entries(root)]
     return {canonicalize_name(pin[0]): pin[1] for pin in pins if len(pin) == 2}
 
 
 def _entries(root: Path) -> list[str]:
-    """The lines of the lock, each with those that continue it, in single spaces."""
+    """Entries of the lock, each with its continuation lines, in single spaces."""
     text = (root / "requirements_lock.txt").read_text(encoding="utf-8")
     lines = text.replace("\\\n", " ").splitlines()
     return [" ".join(line.split()) for line in lines if line.strip()]
 
 
 def package_faults(root: Path) -> list[str]:
-    """Packages that a wheel would lack or cannot have; none, if the list is empty."""
+    """Packages that a wheel would lack or cannot contain; empty if there are none."""
     text = (root / "pyproject.toml").read_text(encoding="utf-8")
     settings = tomllib.loads(text)["tool"]["setuptools"]
     mapped = settings["package-dir"]

@@ -1,6 +1,6 @@
-"""BUILD agrees with the imports; and each kind of disagreement is seen.
+"""BUILD agrees with the imports; every kind of disagreement is found.
 
-Every fault is planted in a copy of a small tree that is otherwise sound.
+Each fault is planted in a copy of a small tree without faults.
 """
 
 import sys
@@ -11,7 +11,7 @@ import pytest
 from benchmarks.architecture import find_cycles, find_modules
 from tests.architecture.build_faults import build_faults
 from tests.architecture.build_file import Target, read_targets
-from tests.architecture.imports import imports_of
+from tests.architecture.imports import read_imports
 from tests.architecture.tree import ROOT
 
 SOUND_BUILD = '''"""A small t2t_keras."""
@@ -79,8 +79,8 @@ py_test(
 TEST = "import numpy\nimport pytest\nimport t2t_keras.models.big\n"
 
 
-def house(root: Path) -> Path:
-    """Writes a sound tree: every kind of import that is allowed, nothing else."""
+def write_sound_tree(root: Path) -> Path:
+    """Writes a tree with every kind of allowed import, and no other."""
     for path, text in (
         ("BUILD", SOUND_BUILD),
         ("data/toy/words.py", "WORDS = 'a b'\n"),
@@ -108,7 +108,7 @@ def test_build_states_what_the_modules_of_this_repository_import() -> None:
 
 
 def test_the_sound_tree_has_no_fault(tmp_path: Path) -> None:
-    assert build_faults(house(tmp_path)) == []
+    assert build_faults(write_sound_tree(tmp_path)) == []
 
 
 FAULTS_OF_FILES = (
@@ -193,7 +193,7 @@ FAULTS_OF_FILES = (
 
 def test_a_fault_planted_in_a_file_is_the_one_fault_found(tmp_path: Path) -> None:
     for number, (path, text, fault) in enumerate(FAULTS_OF_FILES):
-        root = house(tmp_path / str(number))
+        root = write_sound_tree(tmp_path / str(number))
         _write(root / path, text)
         assert build_faults(root) == [fault], (path, text)
 
@@ -278,11 +278,11 @@ FAULTS_OF_BUILD = (
 
 def test_a_fault_planted_in_build_is_found(tmp_path: Path) -> None:
     for number, (old, new, fault) in enumerate(FAULTS_OF_BUILD):
-        root = house(tmp_path / str(number))
+        root = write_sound_tree(tmp_path / str(number))
         assert SOUND_BUILD.count(old) == 1, old
         (root / "BUILD").write_text(SOUND_BUILD.replace(old, new))
-        found = build_faults(root)
-        assert any(fault in each for each in found), (old, new, found)
+        faults = build_faults(root)
+        assert any(fault in each for each in faults), (old, new, faults)
 
 
 @pytest.mark.parametrize(
@@ -306,10 +306,10 @@ def test_no_module_reaches_itself_through_imports() -> None:
 
 
 def test_layers_need_keras_alone() -> None:
-    """TensorFlow is for what decoding, export and evaluation trace, not for layers."""
+    """Only functions that decoding and evaluation trace may use TensorFlow."""
     traced = {"attention_maps.py", "kv_cache.py", "target_scores.py"}
     for path in (ROOT / "t2t_keras/model").glob("*.py"):
-        tops = {each.module.split(".")[0] for each in imports_of(path)}
+        tops = {each.module.split(".")[0] for each in read_imports(path)}
         third_party = tops - sys.stdlib_module_names - {"t2t_keras"}
         if path.name not in traced:
             assert third_party <= {"keras", "numpy"}, path.name
@@ -326,15 +326,15 @@ def test_the_foundation_needs_the_standard_library_and_filelock() -> None:
         assert third_party == allowed, name
 
 
-def test_training_decoding_and_evaluation_are_strangers() -> None:
+def test_training_and_decoding_do_not_import_each_other() -> None:
     targets = _targets_by_name()
     assert _reached("training", targets) & {"model", "decoding"} == set()
     assert _reached("model", targets) & {"training", "decoding"} == set()
     assert "training" not in _reached("decoding", targets)
-    # A search over any step function knows no model.
+    # Beam search takes any step function, so it must not import the model.
     for path in (ROOT / "t2t_keras/decoding").glob("*.py"):
         if path.name != "transformer_search.py":
-            modules = [each.module for each in imports_of(path)]
+            modules = [each.module for each in read_imports(path)]
             assert not [m for m in modules if m.startswith("t2t_keras.model")], path
 
 
@@ -352,7 +352,7 @@ def test_the_core_imports_parsing_in_one_place_and_no_other_companion() -> None:
         name = path.relative_to(ROOT / "t2t_keras")
         if name.parts[0] in companions or str(name) == "runs/tasks.py":
             continue
-        for each in imports_of(path):
+        for each in read_imports(path):
             first, _, rest = each.module.partition(".")
             met = first == "t2t_keras" and rest.split(".")[0] in companions
             assert not met, f"{name}:{each.line}: imports {each.module}"
@@ -368,7 +368,7 @@ def _targets_by_name() -> dict[str, Target]:
 
 
 def _reached(name: str, targets: dict[str, Target]) -> set[str]:
-    """The target and all it rests on, directly or through others."""
+    """Names of the target and of its transitive dependencies."""
     reached = {name}
     for dep in targets[name].deps:
         if dep.startswith(":"):

@@ -1,4 +1,4 @@
-"""The habits hold in this repository; and each check sees its fault, no more."""
+"""Style checks pass in this repository, and each check finds only its own fault."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -24,7 +24,7 @@ CHECKS = (
 )
 
 DOCSTRING = '"""Text comes in, token ids go out."""\n'
-# In pieces, or this file would itself hold what it plants.
+# Split, because the whole string would be a fault of this file.
 HOME, SKIP = "home", "skip"
 
 
@@ -153,9 +153,9 @@ def test_a_planted_fault_is_the_one_fault_found(tmp_path: Path) -> None:
         _write(root / "docs/adr/README.md", "- [0001](0001-a.md): layers\n")
         assert check(root) == [], check.__name__
         _write(root / path, text)
-        found = check(root)
-        assert len(found) == 1, (path, text)
-        assert fault in found[0], (path, text)
+        faults = check(root)
+        assert len(faults) == 1, (path, text)
+        assert fault in faults[0], (path, text)
 
 
 NO_FAULTS = (

@@ -1,4 +1,4 @@
-"""What is easily done wrong is done in one module, with its tests and its reasons."""
+"""Error-prone operations, such as locking, are implemented in one module each."""
 
 import ast
 
@@ -15,7 +15,7 @@ MODULES = (
 )
 
 
-def test_one_module_does_it_and_the_others_call_that() -> None:
+def test_each_operation_is_in_one_module() -> None:
     modules = find_modules(ROOT)
     assert set(OPERATIONS) == {what for what, _ in MODULES}
     for what, module in MODULES:
@@ -48,13 +48,13 @@ NOT_FOUND = (
 )
 
 
-def test_every_way_to_do_it_is_seen_and_nothing_else() -> None:
+def test_every_form_of_an_operation_is_found_and_nothing_else() -> None:
     for what, code in FOUND:
-        assert _seen(code) == [what], code
+        assert find_operations(code) == [what], code
     for code in NOT_FOUND:
-        assert _seen(code) == [], code
+        assert find_operations(code) == [], code
 
 
-def _seen(code: str) -> list[str]:
+def find_operations(code: str) -> list[str]:
     nodes = list(ast.walk(ast.parse(code)))
     return [what for what, does in OPERATIONS.items() if any(map(does, nodes))]

@@ -1,4 +1,4 @@
-"""pip and Bazel are told of the same packages."""
+"""Requirements of pip and Bazel agree."""
 
 from pathlib import Path
 

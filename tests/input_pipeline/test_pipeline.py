@@ -25,7 +25,7 @@ from t2t_keras.input_pipeline.batches.pipeline import (
 )
 from t2t_keras.input_pipeline.batches.plan import WorkerShard
 from t2t_keras.typing import BatchShape, BatchSize
-from tests.devices import strategy_of
+from tests.devices import cpu_strategy
 from tests.input_pipeline.made_up import random_corpus
 from tests.input_pipeline.read_back import all_pairs, pairs_of, shape_of
 
@@ -181,7 +181,7 @@ def test_a_loop_and_a_distribution_strategy_take_the_dataset(corpus, strategy):
     dataset = TrainingBatches(corpus, strategy, seed=4).dataset()
     expected = arrays(dataset, 6)
     looped = list(dataset.take(6))
-    two_devices = strategy_of(2)
+    two_devices = cpu_strategy(2)
     distributed = two_devices.distribute_datasets_from_function(lambda _: dataset)
     # Each replica takes the next batch.
     steps = itertools.islice(distributed, 3)

@@ -1,1 +1,1 @@
-"""The mutation check: tests of the tests, by wrong variants of the code."""
+"""Mutation testing: runs the tests against faulty variants of the code."""

@@ -1,10 +1,10 @@
-"""Tests the tests: runs them against wrong variants of the code.
+"""Mutation testing: runs the tests against faulty variants of the code.
 
 python -m tests.mutations                        all variants, all tiers
 python -m tests.mutations --tier=quick --jobs=2
 python -m tests.mutations --only="the padding mask is inverted"
 
-Ctrl-C stops it; the same command goes on. The table comes on standard output.
+Ctrl-C stops it; the same command resumes. The table is printed to standard output.
 """
 
 import argparse
@@ -18,7 +18,7 @@ from tests.mutations.variants import VARIANTS
 
 
 def main() -> int:
-    """Checks variants; returns 1 if one is not caught."""
+    """Checks variants; returns the exit status, 1 if a variant is not caught."""
     parser = argparse.ArgumentParser(
         prog="python -m tests.mutations",
         description=__doc__,
@@ -26,8 +26,8 @@ def main() -> int:
     )
     parser.add_argument("--tier", choices=("quick", "all"), default="all")
     parser.add_argument("--only", action="append", help="name of a variant; repeatable")
-    parser.add_argument("--jobs", type=int, default=1, help="variants at a time")
-    parser.add_argument("--state", type=Path, help="file that keeps results")
+    parser.add_argument("--jobs", type=int, default=1, help="variants in parallel")
+    parser.add_argument("--state", type=Path, help="file for the results")
     parser.add_argument("--list", action="store_true", help="print names and end")
     given = parser.parse_args()
     names = {each.name for each in VARIANTS}
@@ -43,7 +43,7 @@ def main() -> int:
     try:
         results = check_all(variants, stages=stages, jobs=given.jobs, state=given.state)
     except KeyboardInterrupt:
-        print("stopped; the same command goes on", file=sys.stderr)
+        print("stopped; the same command resumes", file=sys.stderr)
         return 130
     print(as_table(variants, results))
     return 0 if all(result.outcome == CAUGHT for result in results) else 1

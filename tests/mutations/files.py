@@ -1,25 +1,25 @@
-"""Which test files are run for a variant, and in which order."""
+"""Test files to run for a variant, in order."""
 
 import re
 from pathlib import Path
 
-# Their tests read the code instead of running it; and those of this folder find the
-# variant itself.
+# The tests in architecture/ read the code instead of running it, and those in this
+# folder would detect the variant itself.
 _LEFT_OUT = ("architecture", "mutations")
 
 
 def files_for(root: Path, module: str) -> tuple[list[Path], list[Path]]:
     """Returns the test files of a module's package, and all others.
 
-    In each list the file of the module's name comes first, then those that import it;
-    tests of whole programs, which take long, come after the others of their kind.
-    The package's are those of the same folder below `tests`, or of the nearest folder
-    around it that has tests; of a module at the top of its package those that import it
-    or whose names begin with its own.
+    In each list, the file named after the module comes first, then the files that
+    import it. Within these groups, the slow tests of whole programs come last.
+    The package's test files are in the same folder below `tests`, or in its nearest
+    parent that has tests. For a module at the top of the package they are the files
+    that import it or whose names begin with its name.
 
     Args:
-        root: Of the checkout.
-        module: Dotted name.
+        root: Root of the checkout.
+        module: Dotted name of the module that the variant changes.
     """
     _, *folders, stem = module.split(".")
     while folders and not any((root / "tests").joinpath(*folders).glob("test_*.py")):

@@ -1,4 +1,4 @@
-"""A wrong variant of the code: which function, and which expression of it changes."""
+"""Faulty variant of the code: one function, and the expression in it that changes."""
 
 import ast
 from dataclasses import dataclass
@@ -6,7 +6,7 @@ from pathlib import Path
 
 
 class DoesNotApply(Exception):  # noqa: N818 - it is what the message says
-    """The function or the expression that a variant changes is not in the code."""
+    """Error: the function or expression that a variant changes is not in the code."""
 
 
 @dataclass(frozen=True)
@@ -18,10 +18,10 @@ class Mutation:
         module: Dotted name of the module.
         function: Qualified name within it: "function", "Class.method", "outer.inner".
         old: Source of the expression, or the simple statement, that is replaced.
-        new: Source of what takes its place.
+        new: Source of the replacement.
         index: Which of several occurrences, from 0; None if there is only one.
-        may_hang: Why the variant may run into the time limit, if it may. A time-out
-            counts as caught only then.
+        may_hang: Why the variant may exceed the time limit, or "" if it should not. A
+            timeout counts as caught only if this is set.
     """
 
     name: str
@@ -48,25 +48,25 @@ class Mutation:
             raise DoesNotApply(f"{self.name}: there is no module {self.module}")
         return path
 
-    def applied(self, source: str) -> str:
+    def apply(self, source: str) -> str:
         """Returns the module's source with the variant in it.
 
-        Comments and layout of the source are lost, as by `ast.unparse`.
+        Comments and formatting of the source are lost, because of `ast.unparse`.
 
         Raises:
-            DoesNotApply: If the function is not there, or does not hold the
-                expression as often as `index` says.
+            DoesNotApply: If the function is missing, or does not contain the
+                expression as often as `index` requires.
         """
         tree = ast.parse(source)
-        function = _found(tree, self.function.split("."))
+        function = _find(tree, self.function.split("."))
         if function is None:
             raise DoesNotApply(f"{self.name}: no {self.function} in {self.module}")
-        old = _parsed(self.old)
-        wanted = ast.dump(old)
+        old = _parse(self.old)
+        expected_node = ast.dump(old)
         places = [
             node
             for node in ast.walk(function)
-            if type(node) is type(old) and ast.dump(node) == wanted
+            if type(node) is type(old) and ast.dump(node) == expected_node
         ]
         expected = "exactly once" if self.index is None else f"{self.index + 1} times"
         fits = len(places) == 1 if self.index is None else len(places) > self.index
@@ -76,11 +76,11 @@ class Mutation:
                 f"{expected}. Found: {len(places)}"
             )
         place = places[self.index or 0]
-        tree = _Replacing(place, _parsed(self.new)).visit(tree)
+        tree = _Replacer(place, _parse(self.new)).visit(tree)
         return ast.unparse(ast.fix_missing_locations(tree)) + "\n"
 
 
-class _Replacing(ast.NodeTransformer):
+class _Replacer(ast.NodeTransformer):
     def __init__(self, place: ast.AST, new: ast.AST):
         self._place = place
         self._new = new
@@ -89,8 +89,8 @@ class _Replacing(ast.NodeTransformer):
         return self._new if node is self._place else self.generic_visit(node)
 
 
-def _parsed(source: str) -> ast.AST:
-    """Returns an expression, or else a statement."""
+def _parse(source: str) -> ast.AST:
+    """Returns the source as an expression, or as a statement if it is not one."""
     try:
         return ast.parse(source, mode="eval").body
     except SyntaxError:
@@ -98,8 +98,8 @@ def _parsed(source: str) -> ast.AST:
         return statement
 
 
-def _found(tree: ast.AST, names: list[str]) -> ast.AST | None:
-    """Returns the function or class that nested names lead to."""
+def _find(tree: ast.AST, names: list[str]) -> ast.AST | None:
+    """Returns the function or class with nested `names`, or None."""
     kinds = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
     for name in names:
         inner = (node for node in ast.walk(tree) if isinstance(node, kinds))

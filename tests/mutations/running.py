@@ -1,8 +1,8 @@
-"""Runs tests against one variant after another, in copies of the checkout.
+"""Test runs against single variants, in copies of the checkout.
 
 Nothing is shared with the checkout: the copy has its own files, bytecode, temporary
-folder and `PYTHONPATH`. Tests of the variant's package come first, and the rest only
-for what survives them.
+folder and `PYTHONPATH`. Tests of the variant's package come first. The other tests run
+only for variants that survive those.
 """
 
 import compileall
@@ -39,12 +39,13 @@ _TIMED_OUT = re.compile(r"from pytest-timeout")
 
 @dataclass(frozen=True)
 class Stage:
-    """Some of the tests.
+    """Group of tests that run together.
 
     Attributes:
-        name: As the table has it.
-        marks: What pytest selects by.
-        own: Whether they are those of the variant's package; None for all.
+        name: Name in the table of results.
+        marks: Expression for pytest's option -m.
+        own: True for the tests of the variant's package, False for all others, None
+            for both.
     """
 
     name: str
@@ -61,16 +62,16 @@ STAGES = (
 
 @dataclass(frozen=True)
 class Result:
-    """What became of a variant.
+    """Outcome of testing one variant.
 
     Attributes:
-        name: Of the variant.
+        name: Name of the variant.
         outcome: CAUGHT, SURVIVED or ERROR.
-        stage: Which tests caught it; if none did, the last that ran.
-        test: The first that failed.
-        seconds: That all of it took.
-        note: What else to know.
-        confirmed: Whether the test was seen to pass without the variant.
+        stage: Stage whose tests caught it; if none did, the last stage that ran.
+        test: First test that failed.
+        seconds: Total time, in seconds.
+        note: Details, such as an error message.
+        confirmed: Whether the test passed in a run without the variant.
     """
 
     name: str
@@ -83,7 +84,7 @@ class Result:
 
 
 def digest(root: Path) -> str:
-    """Returns a hash of all code and settings of a checkout: results are of these."""
+    """Returns a hash of all code and settings of a checkout, for which results hold."""
     sha256 = hashlib.sha256()
     for path in sorted([*root.rglob("*.py"), *root.rglob("*.toml")]):
         parts = path.relative_to(root).parts
@@ -96,11 +97,11 @@ class Bench:
     """Copies of a checkout, and the processes that test them.
 
     Args:
-        root: Of the checkout, which is read once, now.
+        root: Root of the checkout, which is read once, at construction.
         scratch: An empty folder.
-        package: The top-level package.
-        stage_seconds: Longest that the tests of a stage may take.
-        test_seconds: Longest that one of them may.
+        package: Name of the top-level package.
+        stage_seconds: Time limit for all tests of a stage, in seconds.
+        test_seconds: Time limit for a single test, in seconds.
     """
 
     def __init__(
@@ -125,26 +126,26 @@ class Bench:
             elif path.name in (*_COPIED, package):
                 target = self._original / path.name
                 shutil.copytree(path, target, ignore=_NOT_COPIED, symlinks=True)
-        # Once for all: a copy keeps the times by which Python knows that it is valid.
+        # Compiled once: copies keep the file times by which Python validates bytecode.
         compileall.compile_dir(self._original / package, quiet=2)
 
     def check(self, mutation: Mutation, stage: Stage) -> Result:
-        """Returns what some of the tests make of a variant."""
+        """Returns the result of running one stage's tests against a variant."""
         start = time.monotonic()
         try:
             path = mutation.path(self._original)
-            source = mutation.applied(path.read_text(encoding="utf-8"))
+            source = mutation.apply(path.read_text(encoding="utf-8"))
         except DoesNotApply as error:
             return Result(mutation.name, ERROR, stage.name, note=str(error))
         copy = self._copy(path, source)
         try:
-            result = self._tested(mutation, copy, stage)
+            result = self._run_tests(mutation, copy, stage)
         finally:
             shutil.rmtree(copy, ignore_errors=True)
         return dataclasses.replace(result, seconds=time.monotonic() - start)
 
-    def failing(self, tests: Sequence[str]) -> set[str]:
-        """Returns which of some tests fail without any variant."""
+    def find_failing(self, tests: Sequence[str]) -> set[str]:
+        """Returns those of `tests` that fail in the unchanged code."""
         if not tests:
             return set()
         copy = self._copy(None, "")
@@ -157,7 +158,7 @@ class Bench:
         return {without_parameters(test) for test in failed}
 
     def stop(self) -> None:
-        """Ends what is running."""
+        """Kills all running tests and refuses to start others."""
         with self._lock:
             self._stopped = True
             for process in self._processes:
@@ -174,24 +175,24 @@ class Bench:
             changed.write_text(source, encoding="utf-8")
         return copy
 
-    def _tested(self, mutation: Mutation, copy: Path, stage: Stage) -> Result:
+    def _run_tests(self, mutation: Mutation, copy: Path, stage: Stage) -> Result:
         own, others = files_for(copy, mutation.module)
         files = [*own, *others]
         if stage.own is not None:
             files = own if stage.own else others
         paths = [str(path.relative_to(copy)) for path in files]
-        # Without any path pytest would take all.
+        # Without paths, pytest would run all tests.
         status, failed, output = (
             self._pytest(copy, paths, stage.marks) if paths else (0, [], "")
         )
-        if status in (0, 5):  # 5: none was selected
+        if status in (0, 5):  # 5: no test was selected
             return Result(mutation.name, SURVIVED, stage.name)
-        return _judged(mutation, stage, status, failed, output)
+        return _judge_failure(mutation, stage, status, failed, output)
 
     def _pytest(
         self, copy: Path, paths: Sequence[str], marks: str, stops: bool = True
     ) -> tuple[int | None, list[str], str]:
-        """Returns pytest's status (None: out of time), what failed, and its output."""
+        """Returns pytest's status (None: timeout), the failed tests, and its output."""
         temporary = Path(tempfile.mkdtemp(dir=self._scratch))
         cache = copy / ".pytest_cache"
         shutil.rmtree(cache, ignore_errors=True)
@@ -207,7 +208,7 @@ class Bench:
         }
         log = temporary / "pytest.log"
         with open(log, "w", encoding="utf-8") as output:
-            process = self._started([*command, *paths], copy, environment, output)
+            process = self._start([*command, *paths], copy, environment, output)
         try:
             status = process.wait(self._stage_seconds)
         except subprocess.TimeoutExpired:
@@ -219,12 +220,12 @@ class Bench:
         text = log.read_text(encoding="utf-8", errors="replace")
         shutil.rmtree(temporary, ignore_errors=True)
         try:
-            found = json.loads((cache / "v/cache/lastfailed").read_text())
+            failed = json.loads((cache / "v/cache/lastfailed").read_text())
         except FileNotFoundError:
-            found = {}
-        return status, list(found), text
+            failed = {}
+        return status, list(failed), text
 
-    def _started(self, command, copy, environment, output) -> subprocess.Popen:
+    def _start(self, command, copy, environment, output) -> subprocess.Popen:
         with self._lock:
             if self._stopped:
                 raise InterruptedError
@@ -242,19 +243,19 @@ class Bench:
 
 
 def without_parameters(test: str) -> str:
-    """Returns the id of a test without what it is parametrized by."""
+    """Returns the id of a test without its parameters in brackets."""
     return test.partition("[")[0]
 
 
-def _judged(
+def _judge_failure(
     mutation: Mutation,
     stage: Stage,
     status: int | None,
     failed: Sequence[str],
     output: str,
 ) -> Result:
-    """Returns the result of a pytest that did not pass."""
-    # A file that cannot be collected is no test that failed.
+    """Returns the result of a pytest run that did not pass."""
+    # A file that cannot be collected is not a failed test.
     tests = [test for test in failed if "::" in test]
     if status is None or _TIMED_OUT.search(output):
         outcome = CAUGHT if mutation.may_hang and tests else ERROR
@@ -270,7 +271,7 @@ def _judged(
 
 
 def _kill(process: subprocess.Popen) -> None:
-    """Ends a process and its children; one that has ended may have left some."""
+    """Kills a process and its children, which may outlive it."""
     try:
         os.killpg(process.pid, signal.SIGKILL)
     except ProcessLookupError:

@@ -1,4 +1,4 @@
-"""Every variant applies to today's code; the check itself tells right from wrong."""
+"""Mutation check: every variant applies to the current code; the check is correct."""
 
 import ast
 import dataclasses
@@ -35,7 +35,7 @@ def test_every_variant_applies_and_compiles() -> None:
     for each in VARIANTS:
         path = each.path(ROOT)
         source = path.read_text(encoding="utf-8")
-        variant = each.applied(source)
+        variant = each.apply(source)
         compile(variant, str(path), "exec")
         assert ast.dump(ast.parse(variant)) != ast.dump(ast.parse(source)), each.name
 
@@ -66,15 +66,15 @@ def test_a_variant_that_does_not_apply_says_so(
     given = dict(module="toy.adding", function="Sum.of", old="start", new="1") | change
     mutation = Mutation("x", **given)
     with pytest.raises(DoesNotApply, match=message):
-        mutation.applied(mutation.path(tmp_path).read_text())
+        mutation.apply(mutation.path(tmp_path).read_text())
 
 
 def test_one_occurrence_of_an_expression_or_a_statement_is_replaced() -> None:
     statement = Mutation("x", "toy.a", "Sum.of", "total += number", "total -= number")
-    assert "total -= number" in statement.applied(ADDING)
+    assert "total -= number" in statement.apply(ADDING)
     source = "def f(x):\n    return g(x) + g(x)\ndef g(x):\n    return g(x)\n"
     second = Mutation("x", "toy.a", "f", "g(x)", "x * 2", index=1)
-    assert "return g(x) + x * 2" in second.applied(source)
+    assert "return g(x) + x * 2" in second.apply(source)
 
 
 def test_own_test_files_come_first(tmp_path: Path) -> None:
@@ -101,7 +101,7 @@ def test_own_test_files_come_first(tmp_path: Path) -> None:
 
 @pytest.fixture
 def toy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A checkout with two files of tests, one of whose tests is always red."""
+    """A small checkout with two test files, one of whose tests always fails."""
     # Importing all plugins takes longer than everything else here.
     monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")
     monkeypatch.setenv("PYTEST_ADDOPTS", "-p xdist -p pytest_timeout")
@@ -128,7 +128,7 @@ def toy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return root
 
 
-def test_variants_of_a_toy_are_caught_by_the_tests_that_fail_for_them_alone(
+def test_a_variant_is_caught_by_a_test_that_passes_without_it(
     toy: Path, tmp_path: Path
 ) -> None:
     variants = [
@@ -144,10 +144,10 @@ def test_variants_of_a_toy_are_caught_by_the_tests_that_fail_for_them_alone(
     assert (first.outcome, first.stage) == (CAUGHT, "quick, own package")
     assert first.test == "tests/test_adding.py::test_sum[n0]"
     assert first.confirmed
-    # By a program that the tests start, too.
+    # Variants also apply in programs that the tests start.
     assert (mean.outcome, mean.stage) == (CAUGHT, "quick")
     assert mean.test == "tests/test_program.py::test_mean"
-    # A test that is red anyway proves nothing, nor does a file without any test.
+    # A test that always fails proves nothing, nor does a file that cannot be imported.
     assert (same.outcome, same.test) == (ERROR, "tests/test_program.py::test_red")
     assert "without the variant" in same.note
     assert (broken.outcome, broken.test) == (ERROR, "")
@@ -172,7 +172,7 @@ def test_a_time_out_counts_only_where_it_is_expected(toy: Path, tmp_path: Path) 
     assert "the sum never ends" in expected.note
 
 
-def test_a_check_that_was_stopped_goes_on(
+def test_a_stopped_check_resumes(
     toy: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     variants = [
@@ -196,7 +196,7 @@ def test_a_check_that_was_stopped_goes_on(
     assert checked == ["a list", "begins at 1", "begins at 1"]
 
 
-def test_results_are_of_the_code_that_they_were_found_for(toy: Path) -> None:
+def test_results_are_valid_for_one_version_of_the_code(toy: Path) -> None:
     before = default_state(toy)
     assert default_state(toy) == before
     _write(toy / "tests/test_new.py", "")

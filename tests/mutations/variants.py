@@ -1,6 +1,6 @@
-"""The wrong variants that the tests must catch, in the order of the data's way.
+"""Faulty variants that the tests must catch, in the order of the data flow.
 
-When a function moves, its variants' `module` or `function` is all that changes.
+When a function moves, update only `module` or `function` of its variants.
 """
 
 from tests.mutations.mutation import Mutation

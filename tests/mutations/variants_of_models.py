@@ -1,4 +1,4 @@
-"""Wrong variants of layers, model, training and decoding."""
+"""Faulty variants of layers, model, training and decoding."""
 
 from tests.mutations.mutation import Mutation
 

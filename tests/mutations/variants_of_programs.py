@@ -1,4 +1,4 @@
-"""Wrong variants of programs, runs, reports and serving."""
+"""Faulty variants of programs, runs, reports and serving."""
 
 from tests.mutations.mutation import Mutation
 

@@ -1,4 +1,4 @@
-"""Wrong variants of text, batches, scores and trees."""
+"""Faulty variants of text, batches, scores and trees."""
 
 from tests.mutations.mutation import Mutation
 

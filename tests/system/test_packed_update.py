@@ -9,7 +9,7 @@ import tensorflow as tf
 from t2t_keras.input_pipeline.batches.pipeline import TrainingBatches
 from t2t_keras.input_pipeline.records.tokenized import tokenize_corpus
 from t2t_keras.runs import corpora, models, optimization
-from tests.devices import strategy_of
+from tests.devices import cpu_strategy
 from tests.system.random_model import CONFIG, random_lines, random_vocabulary
 
 PAIRS = 37
@@ -60,7 +60,7 @@ def test_packed_or_not_the_update_is_the_same(corpus, vocabulary) -> None:
     one = tf.distribute.get_strategy()
     sums, gradients = one_update(corpus, vocabulary, one, max_shapes=1)
     # Packed rows on two replicas; a row of padding makes their shards equal.
-    two = strategy_of(2)
+    two = cpu_strategy(2)
     packed_sums, packed_gradients = one_update(corpus, vocabulary, two, batching="pack")
     np.testing.assert_allclose(packed_sums, sums, rtol=1e-6)
     assert len(gradients) == len(packed_gradients) > 20

@@ -9,7 +9,7 @@ from t2t_keras.training.schedule import WarmupInverseSquareRoot
 from t2t_keras.training.step import Stepper
 from t2t_keras.training.update import ReplicaUpdate
 from t2t_keras.typing import Batch
-from tests.devices import strategy_of
+from tests.devices import cpu_strategy
 from tests.training.toy_models import ToyTranslator, random_batch
 
 V, D_MODEL, WARMUP = 7, 64, 4
@@ -27,7 +27,7 @@ def batches(vocabulary_size: int = V) -> list[Batch]:
 def built(make_model, devices: int, jit_compile: bool = False, **settings):
     """A model, its optimizer and its stepper, with weights from the same seed."""
     loss_scale = settings.pop("dynamic_loss_scale", False)
-    strategy = strategy_of(devices)
+    strategy = cpu_strategy(devices)
     with strategy.scope():
         keras.utils.set_random_seed(3)
         model = make_model()

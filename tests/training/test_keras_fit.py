@@ -15,7 +15,7 @@ from t2t_keras.training.schedule import WarmupInverseSquareRoot
 from t2t_keras.training.step import Stepper
 from t2t_keras.training.update import ReplicaUpdate
 from t2t_keras.typing import Batch
-from tests.devices import strategy_of
+from tests.devices import cpu_strategy
 from tests.reference import transformer_np
 from tests.training.toy_models import random_batch
 
@@ -108,7 +108,7 @@ def test_ten_updates_of_fit_are_ten_of_our_loop() -> None:
     update = ReplicaUpdate(
         by_loop, optimizer, label_smoothing=0.1, seed=5, jit_compile=False
     )
-    stepper = Stepper(update, strategy_of(1))
+    stepper = Stepper(update, cpu_strategy(1))
     start = values(by_loop)
     for batch in batches():
         stepper.train(batch)
@@ -151,7 +151,7 @@ def test_fit_on_two_devices_is_fit_on_one_where_they_have_equal_tokens() -> None
     ]
     alone = compiled(transformer())
     alone.fit(dataset(doubled), verbose=0, shuffle=False)
-    with strategy_of(2).scope():
+    with cpu_strategy(2).scope():
         mirrored = compiled(transformer())
     mirrored.fit(dataset(doubled), verbose=0, shuffle=False)
     for ours, theirs in zip(values(alone), values(mirrored), strict=True):
