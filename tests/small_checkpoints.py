@@ -39,7 +39,9 @@ class TwoLayers(keras.Model):
         self.built = True
 
 
-def trained(steps: int, seed: int = 1, **sizes) -> tuple[TwoLayers, keras.Optimizer]:
+def train_small_model(
+    steps: int, seed: int = 1, **sizes
+) -> tuple[TwoLayers, keras.Optimizer]:
     """Returns a model and its optimizer after `steps` updates by random gradients."""
     keras.utils.set_random_seed(seed)
     model = TwoLayers(**sizes)
@@ -60,12 +62,12 @@ def arrays(*owners) -> list[np.ndarray]:
     return [variable.value.numpy() for variable in variables]
 
 
-def saved(directory: Path, *steps: int) -> CheckpointStore:
+def save_checkpoints(directory: Path, *steps: int) -> CheckpointStore:
     """Returns a store with a checkpoint at each of `steps`, all weights different."""
     for step in steps:
-        store = CheckpointStore(directory, *trained(1, seed=step))
+        store = CheckpointStore(directory, *train_small_model(1, seed=step))
         store.save(CheckpointState(step=step, position={"epoch": 0, "position": step}))
-    return CheckpointStore(directory, *trained(0, seed=2))
+    return CheckpointStore(directory, *train_small_model(0, seed=2))
 
 
 def assert_equal(left: list[np.ndarray], right: list[np.ndarray]) -> None:

@@ -1,1 +1,1 @@
-"""Training compared with NumPy, and against itself on two devices and under XLA."""
+"""Tests of training: against NumPy, on one and two devices, with and without XLA."""

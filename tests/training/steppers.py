@@ -1,4 +1,4 @@
-"""Models with their optimizers and steppers, from the same seed."""
+"""Small models with optimizer and stepper, always built from the same seed."""
 
 import keras
 import numpy as np
@@ -13,19 +13,20 @@ from tests.devices import cpu_strategy
 from tests.training.toy_models import ToyTranslator, random_batch
 
 V, D_MODEL, WARMUP = 7, 64, 4
-# Rows that two replicas cannot share evenly, and more tokens for the first.
+# Odd numbers of rows, so that two replicas get shards of different size.
 SHAPES = ((5, 6), (7, 3), (5, 6))
 
 
 def batches(vocabulary_size: int = V) -> list[Batch]:
+    """Random batches of the shapes in `SHAPES`."""
     return [
         random_batch(rows, length, vocabulary_size, seed)
         for seed, (rows, length) in enumerate(SHAPES)
     ]
 
 
-def built(make_model, devices: int, jit_compile: bool = False, **settings):
-    """A model, its optimizer and its stepper, with weights from the same seed."""
+def build_stepper(make_model, devices: int, jit_compile: bool = False, **settings):
+    """Returns a model, its optimizer and its stepper; weights always from one seed."""
     loss_scale = settings.pop("dynamic_loss_scale", False)
     strategy = cpu_strategy(devices)
     with strategy.scope():
@@ -48,6 +49,7 @@ def built(make_model, devices: int, jit_compile: bool = False, **settings):
 
 
 def values(variables) -> list[np.ndarray]:
+    """Values of variables as NumPy arrays."""
     return [variable.value.numpy() for variable in variables]
 
 
@@ -62,8 +64,13 @@ def transformer() -> Transformer:
     return model
 
 
-def run_of(make_model, batch_list, devices: int, jit_compile: bool, **settings) -> dict:
-    model, optimizer, stepper = built(make_model, devices, jit_compile, **settings)
+def run_updates(
+    make_model, batch_list, devices: int, jit_compile: bool, **settings
+) -> dict:
+    """Makes one update per batch; returns the sums and all variables afterwards."""
+    model, optimizer, stepper = build_stepper(
+        make_model, devices, jit_compile, **settings
+    )
     sums = [stepper.train(batch) for batch in batch_list]
     return {
         "sums": np.array(
@@ -74,11 +81,11 @@ def run_of(make_model, batch_list, devices: int, jit_compile: bool, **settings) 
 
 
 def assert_same_run(one: dict, other: dict) -> None:
-    """Sums agree to 1e-6 of them, and every variable within 1e-6.
+    """Checks that sums agree to a relative and variables to an absolute 1e-6.
 
-    That is absolute, for weights are of the size of 1, and one that is next to 0 has
-    the rounding of those that it was summed with. Adam's moments are far smaller: they
-    agree within 4e-6 of their largest, or nothing would be held of them.
+    The tolerance of variables is absolute because weights are of size 1, and a weight
+    near 0 has the rounding error of the larger terms it was summed from. Adam's moments
+    are far smaller, so their tolerance is 4e-6 of the largest moment.
     """
     np.testing.assert_allclose(other["sums"], one["sums"], rtol=1e-6)
     for a, b in zip(one["variables"], other["variables"], strict=True):

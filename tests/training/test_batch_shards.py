@@ -1,4 +1,4 @@
-"""Shards and micro-batches: every row once, in order; and the shapes of batches."""
+"""Shards and micro-batches: every row once, in order; shapes of batches."""
 
 import itertools
 
@@ -55,7 +55,7 @@ def test_shards_are_the_batch_cut_up_in_order(
 
 
 def test_a_process_has_the_rows_of_its_own_replicas() -> None:
-    """As many as any other; their numbers are those of the global batch."""
+    """All processes have equally many rows, numbered as in the global batch."""
     batch = {"ids": np.arange(1, 13).reshape(6, 2)}
     for process, numbers in ((0, range(0, 6)), (2, range(12, 18))):
         shards = [shard_batch(batch, 3 * process + local, 3) for local in range(3)]
@@ -64,15 +64,15 @@ def test_a_process_has_the_rows_of_its_own_replicas() -> None:
             np.testing.assert_array_equal(actual, expected)
 
 
-# Rows, their length, the most tokens at a time, parts.
+# Rows, length, maximum tokens per micro-batch, expected number of micro-batches.
 PARTS = (
     (10, 50, None, 1),
     (10, 50, 500, 1),
     (10, 50, 499, 2),
     (10, 50, 50, 10),
-    (10, 50, 20, 10),  # one row at a time is the least there is
+    (10, 50, 20, 10),  # a micro-batch has at least one row
     (1, 50, 20, 1),
-    # A few parts more, for rows of padding that nobody has to compute:
+    # A few more micro-batches, to avoid rows of padding:
     (7, 3, 9, 4),  # 8 rows, not 9 in 3 parts
     (40, 312, 2_000, 8),  # 40 rows, not 42 in 7 parts
     (10, 50, 200, 5),  # 10 rows, not 12 in 3 or 4 parts
@@ -101,7 +101,7 @@ def test_the_rows_computed_are_those_of_all_parts(rows, num_replicas, most, leng
         count = micro_batch_count(len(shard["ids"]), length, max_tokens)
         parts, part_rows, _ = micro_batches(shard, count)["ids"].shape
         assert part_rows <= most
-        # So many more parts than needed, and no more, may there be.
+        # The number of extra micro-batches is limited.
         assert count < 2 * -(-len(shard["ids"]) // most)
         counted += parts * part_rows
     settings = {"num_replicas": num_replicas, "max_tokens": max_tokens}
@@ -112,7 +112,7 @@ def test_the_rows_computed_are_those_of_all_parts(rows, num_replicas, most, leng
 
 
 def test_packed_rows_at_25_000_tokens_need_no_more() -> None:
-    """As `packed_shape` makes them of WMT's lengths."""
+    """Shapes are those that `packed_shape` returns for the lengths of WMT."""
     for num_replicas, max_tokens in itertools.product(
         (1, 2, 4, 8, 16), (None, 6_000, 3_000, 2_000)
     ):

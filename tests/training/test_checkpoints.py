@@ -1,4 +1,4 @@
-"""What is written comes back, alone and as an average."""
+"""Checkpoints: save and restore round trip, pruning, averaging."""
 
 import json
 
@@ -23,19 +23,19 @@ from tests.small_checkpoints import (
     arrays,
     assert_equal,
     fail_at,
-    saved,
-    trained,
+    save_checkpoints,
+    train_small_model,
     truncate,
 )
 
-# --- There and back
+# --- Save and restore
 
 
 def test_weights_optimizer_and_state_come_back_bit_by_bit(tmp_path) -> None:
-    model, optimizer = trained(5)
+    model, optimizer = train_small_model(5)
     path = CheckpointStore(tmp_path, model, optimizer).save(STATE)
     assert path == tmp_path / "step-6"
-    other_model, other_optimizer = trained(2, seed=9)
+    other_model, other_optimizer = train_small_model(2, seed=9)
     state = CheckpointStore(tmp_path, other_model, other_optimizer).restore(path)
     assert state == STATE
     assert_equal(arrays(other_model, other_optimizer), arrays(model, optimizer))
@@ -43,15 +43,15 @@ def test_weights_optimizer_and_state_come_back_bit_by_bit(tmp_path) -> None:
 
 
 def test_a_model_alone_can_be_restored(tmp_path) -> None:
-    model, optimizer = trained(5)
+    model, optimizer = train_small_model(5)
     path = CheckpointStore(tmp_path, model, optimizer).save(STATE)
-    other, _ = trained(0, seed=9)
+    other, _ = train_small_model(0, seed=9)
     CheckpointStore(tmp_path, other).restore(path)
     assert_equal(arrays(other), arrays(model))
 
 
 def test_a_step_that_is_saved_again_is_replaced(tmp_path) -> None:
-    model, optimizer = trained(5)
+    model, optimizer = train_small_model(5)
     store = CheckpointStore(tmp_path, model, optimizer)
     store.save(STATE)
     model.first.assign(2.0 * model.first)
@@ -63,7 +63,7 @@ def test_a_step_that_is_saved_again_is_replaced(tmp_path) -> None:
 
 
 def test_weights_can_be_read_without_a_model(tmp_path) -> None:
-    model, optimizer = trained(5)
+    model, optimizer = train_small_model(5)
     path = CheckpointStore(tmp_path, model, optimizer).save(STATE)
     weights = read_weights(path)
     assert sorted(weights) == ["toy-first", "toy-second"]
@@ -89,7 +89,7 @@ def test_steps_are_numbers_and_nothing_else(tmp_path) -> None:
         (0, [], []),
         (1, [], [2, 9, 10]),
         (2, [2], [9]),
-        # More than there are: the fourth newest must not count from the other end.
+        # More than exist: a negative index must not count from the other end.
         (5, [], []),
         (7, [], []),
     ],
@@ -100,7 +100,7 @@ def test_the_newest_and_some_others_outlive_pruning(
     steps = [2, 9, 10, 30]
     for step in steps:
         (tmp_path / f"step-{step}").mkdir()
-    store = CheckpointStore(tmp_path, *trained(0))
+    store = CheckpointStore(tmp_path, *train_small_model(0))
     assert store.prune(keep, always) == deleted
     assert store.steps() == [step for step in steps if step not in deleted]
 
@@ -109,7 +109,7 @@ def test_the_newest_and_some_others_outlive_pruning(
 
 
 def test_the_average_is_the_mean_of_each_weight(tmp_path) -> None:
-    stores = [(step, *trained(1, seed=step)) for step in (2, 7, 11)]
+    stores = [(step, *train_small_model(1, seed=step)) for step in (2, 7, 11)]
     for step, model, optimizer in stores:
         CheckpointStore(tmp_path, model, optimizer).save(
             CheckpointState(step, {"epoch": 0}, fingerprints={"vocabulary": "ab"})
@@ -125,7 +125,7 @@ def test_the_average_is_the_mean_of_each_weight(tmp_path) -> None:
         mean = np.mean(np.array(parts, "float64"), axis=0).astype("float32")
         np.testing.assert_allclose(weights[f"toy-{name}"], mean, rtol=1.2e-7)
         assert np.abs(parts[-1] - mean).max() > 0.01
-    other, _ = trained(0)
+    other, _ = train_small_model(0)
     CheckpointStore(tmp_path / "averaged", other).restore(
         tmp_path / "averaged" / "step-11"
     )
@@ -133,8 +133,8 @@ def test_the_average_is_the_mean_of_each_weight(tmp_path) -> None:
 
 
 def test_many_weights_are_summed_in_float64(tmp_path) -> None:
-    # In float32 the small ones would be rounded off beside the large one.
-    model, _ = trained(0)
+    # In float32 the small values would be lost next to the large one.
+    model, _ = train_small_model(0)
     for step, value in enumerate([2.0**24, 1.0, 1.0, 1.0], start=1):
         model.first.assign(np.full(model.first.shape, value))
         CheckpointStore(tmp_path, model).save(CheckpointState(step=step))
@@ -143,21 +143,21 @@ def test_many_weights_are_summed_in_float64(tmp_path) -> None:
     np.testing.assert_array_equal(mean, np.float32((2.0**24 + 3.0) / 4))
 
 
-def test_training_never_goes_on_from_an_average(tmp_path) -> None:
-    saved(tmp_path, 2, 7)
+def test_training_never_resumes_from_an_average(tmp_path) -> None:
+    save_checkpoints(tmp_path, 2, 7)
     average([tmp_path / "step-2", tmp_path / "step-7"], tmp_path / "mean" / "step-7")
     state = read_state(tmp_path / "mean" / "step-7")
     assert state.position is None
-    with_optimizer = CheckpointStore(tmp_path / "mean", *trained(0))
+    with_optimizer = CheckpointStore(tmp_path / "mean", *train_small_model(0))
     with pytest.raises(UserError, match="does not fit this model"):
         with_optimizer.restore_newest()
 
 
 def test_other_models_are_not_averaged(tmp_path) -> None:
-    saved(tmp_path, 2)
-    wider = CheckpointStore(tmp_path, *trained(0, width=5))
+    save_checkpoints(tmp_path, 2)
+    wider = CheckpointStore(tmp_path, *train_small_model(0, width=5))
     wider.save(CheckpointState(step=3))
-    larger = CheckpointStore(tmp_path, *trained(0, extra=True))
+    larger = CheckpointStore(tmp_path, *train_small_model(0, extra=True))
     larger.save(CheckpointState(step=4))
     for step in (3, 4):
         paths = [tmp_path / "step-2", tmp_path / f"step-{step}"]
@@ -172,7 +172,7 @@ def test_nothing_is_not_averaged(tmp_path) -> None:
 
 
 def test_what_is_damaged_or_missing_is_not_averaged(tmp_path) -> None:
-    saved(tmp_path, 2, 7)
+    save_checkpoints(tmp_path, 2, 7)
     truncate(tmp_path / "step-7")
     for name in ("step-7", "step-8"):
         with pytest.raises(UserError, match=name):
@@ -180,7 +180,7 @@ def test_what_is_damaged_or_missing_is_not_averaged(tmp_path) -> None:
 
 
 def test_a_full_disk_leaves_the_older_average(tmp_path, monkeypatch) -> None:
-    saved(tmp_path, 2, 7)
+    save_checkpoints(tmp_path, 2, 7)
     average([tmp_path / "step-2"], tmp_path / "averaged" / "step-2")
     before = read_weights(tmp_path / "averaged" / "step-2")
     fail_at(monkeypatch, tf.train.Checkpoint, "write", FULL_DISKS[1])
@@ -194,7 +194,7 @@ def test_a_full_disk_leaves_the_older_average(tmp_path, monkeypatch) -> None:
 
 
 def test_the_state_can_be_read_by_a_person(tmp_path) -> None:
-    saved(tmp_path, 4)
+    save_checkpoints(tmp_path, 4)
     card = json.loads((tmp_path / "step-4" / "state.json").read_text())
     assert card["state"]["step"] == 4
     assert set(card["files"]) == {"weights.index", "weights.data-00000-of-00001"}

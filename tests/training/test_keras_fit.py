@@ -1,4 +1,4 @@
-"""Keras' `fit` held against our own loop, and its loss against NumPy."""
+"""Training with Keras' `fit`: equal to our own loop; the loss against NumPy."""
 
 from collections.abc import Iterator
 
@@ -51,9 +51,9 @@ def dataset(batch_list: list[Batch]) -> tf.data.Dataset:
         yield from batch_list
 
     spec = element_spec(packed=False)
-    found = tf.data.Dataset.from_generator(elements, output_signature=spec)
-    known = tf.data.experimental.assert_cardinality(len(batch_list))
-    return found.apply(known).map(fit_arguments)
+    result = tf.data.Dataset.from_generator(elements, output_signature=spec)
+    assert_size = tf.data.experimental.assert_cardinality(len(batch_list))
+    return result.apply(assert_size).map(fit_arguments)
 
 
 def values(model: Transformer) -> list[np.ndarray]:
@@ -75,7 +75,7 @@ def test_the_loss_is_the_papers_and_a_mean_over_real_tokens() -> None:
         ]
         loss = LabelSmoothedCrossEntropy(smoothing)
         value = loss(targets, logits.astype("float32"), weights.astype("float32"))
-        # 7 tokens are real, of 15 places: a mean over places would be half of it.
+        # 7 of 15 positions are real tokens: a mean over positions would be half of it.
         expected = (np.stack(costs) * weights).sum() / 7
         np.testing.assert_allclose(value, expected, rtol=2e-6, err_msg=f"{smoothing}")
 
@@ -120,7 +120,7 @@ def test_ten_updates_of_fit_are_ten_of_our_loop() -> None:
 
 
 def test_fit_drops() -> None:
-    # Zero was the difference while `training=True` dropped nothing.
+    # The difference would be zero if `training=True` dropped nothing.
     losses = [
         compiled(transformer(dropout_rate)).fit(
             dataset(batches()[:1]), verbose=0, shuffle=False
@@ -143,7 +143,7 @@ def test_packed_features_reach_the_model() -> None:
 
 @pytest.mark.slow
 def test_fit_on_two_devices_is_fit_on_one_where_they_have_equal_tokens() -> None:
-    # Both halves of each batch alike: then the mean of means is the mean.
+    # With equal halves of each batch, the mean of the replicas' means is the mean.
     halves = batches()[:4]
     doubled = [
         {name: np.concatenate([part, part]) for name, part in batch.items()}

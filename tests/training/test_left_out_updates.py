@@ -1,10 +1,10 @@
-"""Steps that leave everything alone: compilation, and what is not a finite number."""
+"""Skipped updates: non-finite gradients and compilation change no variable."""
 
 import numpy as np
 import pytest
 
 from t2t_keras.typing import Batch
-from tests.training.steppers import batches, built, run_of, toy, values
+from tests.training.steppers import batches, build_stepper, run_updates, toy, values
 
 
 def with_a_bad_weight(batch: Batch, bad: float) -> Batch:
@@ -14,10 +14,10 @@ def with_a_bad_weight(batch: Batch, bad: float) -> Batch:
 
 
 @pytest.mark.parametrize("devices", [1, 2])
-def test_an_update_that_is_no_number_is_left_out_and_counted(devices) -> None:
-    """As if it had never been, but for the count that the schedule goes by."""
+def test_a_non_finite_update_is_skipped_and_counted(devices) -> None:
+    """No variable changes, except the iteration count that the schedule uses."""
     first, _, last = batches(11)
-    model, optimizer, stepper = built(toy, devices)
+    model, optimizer, stepper = build_stepper(toy, devices)
     assert float(stepper.train(first).skipped) == 0.0
     variables = [*model.weights, *optimizer.variables]
     before = {v.path: v.numpy().copy() for v in variables}
@@ -37,7 +37,7 @@ def test_an_update_that_is_no_number_is_left_out_and_counted(devices) -> None:
 
 @pytest.mark.parametrize("devices", [1, 2])
 def test_compiling_a_step_leaves_everything_alone(devices) -> None:
-    model, optimizer, stepper = built(toy, devices, dynamic_loss_scale=True)
+    model, optimizer, stepper = build_stepper(toy, devices, dynamic_loss_scale=True)
     for batch in batches(11)[:2]:
         stepper.train(batch)
     before = values([*model.weights, *optimizer.variables])
@@ -49,7 +49,7 @@ def test_compiling_a_step_leaves_everything_alone(devices) -> None:
 
 
 def test_only_allowed_shapes_are_trained_and_evaluated_on() -> None:
-    _, _, stepper = built(toy, 1)
+    _, _, stepper = build_stepper(toy, 1)
     first, second, third = batches(11)
     stepper.train(second)
     stepper.allow_only([(5, 6, 6)], [(7, 3, 3)])
@@ -64,17 +64,17 @@ def test_only_allowed_shapes_are_trained_and_evaluated_on() -> None:
         stepper.evaluate(first)
 
 
-def test_whoever_is_asked_to_stop_tells_all() -> None:
-    _, _, stepper = built(toy, 2)
+def test_a_request_to_stop_reaches_all_replicas() -> None:
+    _, _, stepper = build_stepper(toy, 2)
     batch = batches(11)[0]
     assert float(stepper.train(batch).stops) == 0
     assert float(stepper.train(batch, stop=True).stops) == 2
 
 
 def test_the_loss_scale_halves_until_gradients_fit() -> None:
-    """And no update is made with gradients that overflowed."""
-    model, optimizer, stepper = built(toy, 1, dynamic_loss_scale=True)
-    optimizer.loss_scale.assign(2.0**72)  # their norm's square is too large
+    """Gradients that overflowed are never applied."""
+    model, optimizer, stepper = build_stepper(toy, 1, dynamic_loss_scale=True)
+    optimizer.loss_scale.assign(2.0**72)  # the squared gradient norm overflows
     batch = batches(11)[0]
     before = values(model.weights)
     skipped = []
@@ -84,7 +84,7 @@ def test_the_loss_scale_halves_until_gradients_fit() -> None:
             for old, new in zip(before, values(model.weights), strict=True):
                 np.testing.assert_array_equal(old, new)
     assert 1 < len(skipped) < 20
-    assert set(skipped) == {0.0}  # mended: nothing to worry about
+    assert set(skipped) == {0.0}  # an overflow that a lower scale repairs is no skip
     assert optimizer.loss_scale.numpy() == 2.0 ** (72 - len(skipped) + 1)
     assert optimizer.good_steps.numpy() == 1
     optimizer.good_steps.assign(1999)
@@ -92,13 +92,13 @@ def test_the_loss_scale_halves_until_gradients_fit() -> None:
     stepper.train(batch)
     assert optimizer.loss_scale.numpy() == 128.0
     assert optimizer.good_steps.numpy() == 0
-    # At its least there is nothing left to blame it on.
+    # At the smallest loss scale, the scale cannot be the cause.
     optimizer.loss_scale.assign(2.0**-14)
     assert float(stepper.train(with_a_bad_weight(batch, np.inf)).skipped) == 1.0
     assert optimizer.loss_scale.numpy() == 2.0**-14
 
 
 def test_the_loss_scale_does_not_matter_otherwise() -> None:
-    plain_run = run_of(toy, batches(11), 1, False)
-    run = run_of(toy, batches(11), 1, False, dynamic_loss_scale=True)
+    plain_run = run_updates(toy, batches(11), 1, False)
+    run = run_updates(toy, batches(11), 1, False, dynamic_loss_scale=True)
     np.testing.assert_allclose(run["sums"], plain_run["sums"], rtol=3e-6)

@@ -1,4 +1,4 @@
-"""What the loop does when, with a stepper that only counts."""
+"""Training loop with a fake stepper: intervals, log lines, failures, signals."""
 
 import os
 import signal
@@ -27,13 +27,13 @@ NEVER = 10**6
 
 
 class FakeRun:
-    """A stepper and its surroundings that write down what is called.
+    """Fake stepper and hooks that record the calls of the loop.
 
     Args:
-        first: Updates made before.
-        loss_sums: What the updates return, by step; 6 for 3 tokens otherwise.
-        bad: Steps whose update cannot be made.
-        folder: Where their batches go.
+        first: Number of updates made before.
+        loss_sums: Loss sum of an update by step. Default: 6, for 3 tokens.
+        bad: Steps whose update is not finite.
+        folder: Folder for the batches of these steps.
         multi_worker: Whether there are other processes.
         at: Called with ("train", step), ("evaluate", step) or ("save", step).
     """
@@ -62,7 +62,7 @@ class FakeRun:
 
     def train(self, batch, stop=False, timed=False) -> StepSums:
         self.step += 1
-        self._called("train", self.step)
+        self._record_call("train", self.step)
         loss_sum = self._loss_sums.get(self.step, 6.0)
         if self.step in self._bad:
             return StepSums(LossSums(np.nan, np.inf, 3.0), np.nan, 1.0)
@@ -72,21 +72,21 @@ class FakeRun:
         return size._replace(shape=size.shape._replace(rows=size.shape.rows + 1))
 
     def evaluate(self, step: int) -> dict[str, float]:
-        self._called("evaluate", step)
+        self._record_call("evaluate", step)
         return {"dev_loss": float(step)}
 
     def save(self, step: int) -> bool:
-        self._called("save", step)
+        self._record_call("save", step)
         return self.saves_succeed
 
-    def _called(self, what: str, step: int) -> None:
+    def _record_call(self, what: str, step: int) -> None:
         self.calls.append((what, step))
         self._at(what, step)
 
     def batches(self):
         while True:
             self.batches_taken += 1
-            # 3 real tokens on either side.
+            # 3 real tokens on each side.
             yield (
                 self.batch_of(self.batches_taken),
                 BatchSize(BatchShape(2, 3, 2), 3, 3),
@@ -110,8 +110,8 @@ class FakeRun:
                 evaluate=self.evaluate,
                 save=self.save,
                 measure=lambda step: {"learning_rate": step / 8},
-                before_step=lambda step: self._called("before", step),
-                after_step=lambda step, _: self._called("after", step),
+                before_step=lambda step: self._record_call("before", step),
+                after_step=lambda step, _: self._record_call("after", step),
                 multi_worker=self.multi_worker,
             ),
             guard=NonFiniteGuard(
@@ -132,7 +132,7 @@ class FakeRun:
         return [step for step, values in self.recorded if "loss" in values]
 
 
-# --- What is due
+# --- Intervals
 
 
 def test_everything_comes_at_its_interval_and_at_the_end() -> None:
@@ -144,7 +144,7 @@ def test_everything_comes_at_its_interval_and_at_the_end() -> None:
     assert run.steps_of("save") == [3, 6, 9, 11]
 
 
-def test_intervals_are_of_step_numbers_wherever_a_run_goes_on() -> None:
+def test_intervals_count_step_numbers_in_a_resumed_run_too() -> None:
     run = FakeRun(first=5)
     run.loop(10, log_steps=2, eval_steps=4, save_steps=3)
     assert run.steps_of("train") == [6, 7, 8, 9, 10]
@@ -180,7 +180,7 @@ def test_without_save_steps_the_clock_decides(monkeypatch) -> None:
     monkeypatch.setattr(loop_module.time, "monotonic", lambda: now[0])
 
     def pass_time(what: str, _: int) -> None:
-        # A save takes longer than the interval, which starts when it is done.
+        # A save takes longer than the interval, which starts after it.
         now[0] += {"train": 10.0, "save": 50.0, "evaluate": 50.0}.get(what, 0.0)
 
     run = FakeRun(at=pass_time)
@@ -188,7 +188,7 @@ def test_without_save_steps_the_clock_decides(monkeypatch) -> None:
     assert run.steps_of("save") == [3, 6, 8]
 
 
-# --- What is said
+# --- Log lines and records
 
 
 def test_a_line_has_the_mean_since_the_line_before(monkeypatch) -> None:
@@ -201,12 +201,12 @@ def test_a_line_has_the_mean_since_the_line_before(monkeypatch) -> None:
     run = FakeRun(loss_sums={1: 9.0, 2: 3.0, 3: 30.0, 4: 12.0}, at=pass_time)
     run.loop(4, log_steps=2, eval_steps=2, save_steps=2)
     first, second = (values for _, values in run.recorded)
-    # (9 + 3) / 6 and (30 + 12) / 6: of steps, not of the run.
+    # (9 + 3) / 6 and (30 + 12) / 6: means since the line before, not of the run.
     assert (first["loss"], second["loss"]) == (2.0, 7.0)
     assert (first["learning_rate"], second["learning_rate"]) == (0.25, 0.5)
-    # 3 real target tokens and 3 real source tokens in half a second: padding is
-    # none, and the time of evaluations and checkpoints does not count. Of padding is
-    # also the row that the stepper adds to these two.
+    # 3 real target and 3 real source tokens in half a second: padding does not count,
+    # nor does the time of evaluations and checkpoints. The row that the stepper adds
+    # to the two rows of a batch counts as padding.
     for values in (first, second):
         assert values["target_tokens_per_second"] == 6.0
         assert values["source_tokens_per_second"] == 6.0
@@ -235,12 +235,12 @@ def test_a_line_comes_after_the_first_update_and_every_few_seconds(
     run = FakeRun(first=7, loss_sums={8: 24.0}, at=pass_time, multi_worker=multi_worker)
     run.loop(50)
     lines = run.lines
-    # 42 at the pace of the first, which is slow; then 40 at that of the others.
+    # 42 steps at the pace of the slow first one, then 40 at the pace of the others.
     assert lines[0] == "step 8/50  loss 8.000  left 6m18s"
     assert lines[1] == "step 10/50  loss 2.000  left 1m40s"
     assert [line.split("/")[0] for line in lines[2:4]] == ["step 12", "step 14"]
     assert len(lines) == 1 + (50 - 8) // 2
-    # Short lines are no records.
+    # Short lines are not recorded.
     assert run.logged == [50]
 
 
@@ -303,7 +303,7 @@ def test_a_batch_of_padding_has_a_loss_of_zero(monkeypatch) -> None:
     assert run.recorded[0][1]["loss"] == 0.0
 
 
-# --- What goes wrong
+# --- Failures
 
 
 def test_weights_that_went_wrong_are_never_saved(tmp_path) -> None:
@@ -311,37 +311,39 @@ def test_weights_that_went_wrong_are_never_saved(tmp_path) -> None:
     with pytest.raises(UserError, match=r"At step 5 .*finite"):
         run.loop(20, save_steps=3)
     assert run.steps_of("save") == [3]
-    # Noticed when the next checkpoint was due.
+    # Detected when the next checkpoint is due.
     assert run.step == 6
-    # The batch that is kept is that of step 5, not of the step it was noticed at.
-    kept = np.load(tmp_path / "step-5" / "batch.npz")
-    assert kept["decoder_target_tokens"].tolist() == [[5, 1], [1, 0]]
+    # The saved batch is that of step 5, not of the step that detected it.
+    batch = np.load(tmp_path / "step-5" / "batch.npz")
+    assert batch["decoder_target_tokens"].tolist() == [[5, 1], [1, 0]]
 
 
 def test_weights_that_went_wrong_are_never_evaluated(tmp_path) -> None:
-    # An evaluation keeps its checkpoint if it is the best.
+    # An evaluation keeps its checkpoint if its score is the best.
     run = FakeRun(bad=(2,), folder=tmp_path)
     with pytest.raises(UserError, match="At step 2 "):
         run.loop(20, eval_steps=4)
     assert run.steps_of("evaluate") == []
 
 
-def test_a_line_is_enough_to_notice(tmp_path) -> None:
+def test_a_non_finite_update_is_detected_before_a_log_line(tmp_path) -> None:
     run = FakeRun(bad=(2,), folder=tmp_path)
     with pytest.raises(UserError, match="At step 2 "):
         run.loop(20, log_steps=4)
     assert (run.step, run.logged) == (4, [])
 
 
-def test_it_is_noticed_in_time_whatever_the_intervals(tmp_path) -> None:
+def test_a_non_finite_update_is_detected_without_any_interval(tmp_path) -> None:
     run = FakeRun(bad=(2,), folder=tmp_path)
     with pytest.raises(UserError, match="At step 2 "):
         run.loop(5 * MAX_PENDING_UPDATES)
     assert run.step == MAX_PENDING_UPDATES
 
 
-def test_several_processes_notice_it_together(tmp_path) -> None:
-    """At once: each asks its own clock when to save, and would see it then."""
+def test_several_processes_detect_a_non_finite_update_at_the_same_step(
+    tmp_path,
+) -> None:
+    """They check every step: saves depend on each process's own clock."""
     run = FakeRun(bad=(2,), folder=tmp_path, multi_worker=True)
     with pytest.raises(UserError, match="At step 2 "):
         run.loop(5 * MAX_PENDING_UPDATES)
@@ -379,7 +381,7 @@ def test_a_signal_stops_after_the_step_with_everything_saved(number) -> None:
         run.loop(9, eval_steps=3)
     assert (stop.value.signal_number, stop.value.step) == (number, 3)
     assert stop.value.saved
-    # No evaluation: whoever sends a signal does not want to wait for one.
+    # No evaluation: the sender of a signal should not have to wait for one.
     assert [c for c in run.calls if c[0] in ("evaluate", "save")] == [("save", 3)]
     assert {n: signal.getsignal(n) for n in before} == before
 

@@ -1,4 +1,4 @@
-"""The loss and its gradient held against float64 NumPy."""
+"""Label-smoothed cross-entropy and its gradient against float64 NumPy."""
 
 import numpy as np
 import pytest
@@ -23,7 +23,7 @@ def inputs():
 
 
 def expected_sums(hidden, embeddings, targets, weights, smoothing) -> np.ndarray:
-    """The three sums, token by token."""
+    """Sums of loss, log loss and tokens, computed token by token."""
     sums = np.zeros(3)
     for b, t in zip(*np.nonzero(weights), strict=True):
         row = (hidden[b, t].astype("float64") @ embeddings.T.astype("float64"))[None]
@@ -36,16 +36,16 @@ def expected_sums(hidden, embeddings, targets, weights, smoothing) -> np.ndarray
 
 
 def expected_gradients(hidden, embeddings, targets, weights, smoothing):
-    """Softmax minus what is wanted, by hidden states and by embeddings."""
+    """Gradients by hidden states and embeddings: softmax minus target distribution."""
     hidden, embeddings = hidden.astype("float64"), embeddings.astype("float64")
-    wanted = np.full((B, T, V), smoothing / (V - 1))
-    np.put_along_axis(wanted, targets[..., None], 1 - smoothing, axis=-1)
-    by_logits = transformer_np.softmax(hidden @ embeddings.T) - wanted
-    by_logits *= weights[..., None]
-    return by_logits @ embeddings, np.einsum("btv,btd->vd", by_logits, hidden)
+    target_distribution = np.full((B, T, V), smoothing / (V - 1))
+    np.put_along_axis(target_distribution, targets[..., None], 1 - smoothing, axis=-1)
+    grad_logits = transformer_np.softmax(hidden @ embeddings.T) - target_distribution
+    grad_logits *= weights[..., None]
+    return grad_logits @ embeddings, np.einsum("btv,btd->vd", grad_logits, hidden)
 
 
-def with_gradients(hidden, embeddings, targets, weights, **settings):
+def loss_and_gradients(hidden, embeddings, targets, weights, **settings):
     hidden, embeddings = map(tf.convert_to_tensor, (hidden, embeddings))
     with tf.GradientTape() as tape:
         tape.watch([hidden, embeddings])
@@ -59,7 +59,7 @@ def as_numpy(sums: LossSums) -> np.ndarray:
     return np.array([float(part) for part in sums])
 
 
-# A row at a time; chunks that 20 rows do not fill; two chunks; all in one.
+# Chunks of one row; chunks that 20 rows do not fill; two chunks; a single chunk.
 @pytest.mark.parametrize("logits_at_once", [1, 3 * V + 1, 10 * V, 10_000])
 @pytest.mark.parametrize(
     ("jit_compile", "smoothing"), [(None, 0.0), (None, 0.1), (None, 0.45), (True, 0.1)]
@@ -77,18 +77,18 @@ def test_it_is_the_references_whatever_the_chunks(
     @tf.function(input_signature=signature, jit_compile=jit_compile)
     def computed(*inputs):
         settings = {"label_smoothing": smoothing, "logits_at_once": logits_at_once}
-        return with_gradients(*inputs, **settings)
+        return loss_and_gradients(*inputs, **settings)
 
     sums, gradients = computed(*inputs)
     expected = expected_sums(*inputs, smoothing)
     np.testing.assert_allclose(as_numpy(sums), expected, rtol=2e-6)
-    for found, wanted in zip(
+    for gradient, reference in zip(
         gradients, expected_gradients(*inputs, smoothing), strict=True
     ):
-        np.testing.assert_allclose(found, wanted, atol=2e-6)
-        assert np.abs(wanted).max() > 0.1
+        np.testing.assert_allclose(gradient, reference, atol=2e-6)
+        assert np.abs(reference).max() > 0.1
     assert not np.any(gradients[0].numpy()[inputs[3] == 0])
-    # Another convention in use, the mass shared over all V, is farther off.
+    # Another convention, smoothing over all V words, differs by more.
     if smoothing:
         wrong = expected_sums(*inputs, smoothing * (V - 1) / V)
         assert abs(wrong[0] / expected[0] - 1) > 1e-4
@@ -116,7 +116,7 @@ def test_without_a_gradient_the_sums_are_the_same(inputs) -> None:
 
 
 def test_no_chunk_is_computed_half_empty(inputs, monkeypatch) -> None:
-    # 20 tokens, 13 of them at a time: 10 and 10, not 13 and 13.
+    # 20 tokens in chunks of at most 13: 10 and 10, not 13 and 13.
     rows, compute_chunk = [], losses._compute_chunk
 
     def note_rows(hidden, *arguments):
@@ -139,14 +139,14 @@ def test_sums_of_parts_add_up_to_the_whole(inputs) -> None:
     ]
     added = np.sum([as_numpy(part) for part in parts], axis=0)
     np.testing.assert_allclose(added, as_numpy(whole), rtol=1e-6)
-    # A mean of the parts' means would be another number.
+    # A mean of the parts' means would differ.
     means = [float(part.loss_sum / part.token_count) for part in parts]
     assert abs(np.mean(means) / (added[0] / added[2]) - 1) > 1e-3
 
 
 def test_a_batch_of_padding_costs_nothing_and_has_no_gradient(inputs) -> None:
     hidden, embeddings, targets, weights = inputs
-    sums, gradients = with_gradients(
+    sums, gradients = loss_and_gradients(
         hidden, embeddings, 0 * targets, 0 * weights, label_smoothing=0.1
     )
     assert as_numpy(sums).tolist() == [0.0, 0.0, 0.0]
@@ -157,8 +157,8 @@ def test_a_batch_of_padding_costs_nothing_and_has_no_gradient(inputs) -> None:
 def test_what_stands_in_padding_does_not_matter(inputs) -> None:
     hidden, embeddings, targets, weights = inputs
     padding = weights == 0
-    before, gradients = with_gradients(*inputs, label_smoothing=0.1)
-    after, other_gradients = with_gradients(
+    before, gradients = loss_and_gradients(*inputs, label_smoothing=0.1)
+    after, other_gradients = loss_and_gradients(
         np.where(padding[..., None], np.float32(50.0), hidden),
         embeddings,
         np.where(padding, 3, targets),
@@ -166,18 +166,18 @@ def test_what_stands_in_padding_does_not_matter(inputs) -> None:
         label_smoothing=0.1,
     )
     np.testing.assert_array_equal(as_numpy(after), as_numpy(before))
-    for found, wanted in zip(other_gradients, gradients, strict=True):
-        np.testing.assert_allclose(found, wanted, atol=1e-6)
+    for actual, expected in zip(other_gradients, gradients, strict=True):
+        np.testing.assert_allclose(actual, expected, atol=1e-6)
 
 
 def test_bfloat16_logits_are_summed_in_float32(inputs) -> None:
-    # Embeddings that are the unit vectors: the logits are the hidden states, which
-    # bfloat16 holds already. Nothing else is rounded.
+    # The embeddings are unit vectors, so the logits are the hidden states, which are
+    # exact in bfloat16. Nothing else is rounded.
     _, _, targets, weights = inputs
     rng = np.random.default_rng(6)
     hidden = tf.cast(rng.normal(scale=3.0, size=(B, T, V)), tf.bfloat16)
     units = np.eye(V, dtype="float32")
-    sums, gradients = with_gradients(
+    sums, gradients = loss_and_gradients(
         hidden, units, targets, weights, label_smoothing=0.1
     )
     assert {part.dtype for part in sums} == {tf.float32}
@@ -188,13 +188,13 @@ def test_bfloat16_logits_are_summed_in_float32(inputs) -> None:
 
 
 def test_the_gradient_is_scaled_before_it_is_rounded(inputs) -> None:
-    """What float16 would round to zero is there if it is scaled in time."""
+    """Scaling comes first, so that float16 does not round small gradients to zero."""
     hidden, embeddings, targets, weights = inputs
     small = weights * np.float32(1e-8)
     half = hidden.astype("float16")
 
     def relative_error(scale: float) -> float:
-        sums, (grad_hidden, _) = with_gradients(
+        sums, (grad_hidden, _) = loss_and_gradients(
             half,
             embeddings,
             targets,
@@ -205,8 +205,8 @@ def test_the_gradient_is_scaled_before_it_is_rounded(inputs) -> None:
         exact = expected_sums(half, embeddings, targets, small, 0.1)
         np.testing.assert_allclose(as_numpy(sums), exact, rtol=2e-3)
         expected, _ = expected_gradients(half, embeddings, targets, small, 0.1)
-        found = grad_hidden.numpy().astype("float64") / scale
-        return np.linalg.norm(found - expected) / np.linalg.norm(expected)
+        actual = grad_hidden.numpy().astype("float64") / scale
+        return np.linalg.norm(actual - expected) / np.linalg.norm(expected)
 
     assert relative_error(1.0) > 0.3
     assert relative_error(2.0**13) < 0.01
@@ -225,7 +225,7 @@ def test_other_multiples_of_the_loss_have_other_gradients(inputs) -> None:
 def test_large_logits_stay_finite(inputs) -> None:
     hidden, *rest = inputs
     far = hidden * np.float32(1e4)
-    sums, gradients = with_gradients(far, *rest, label_smoothing=0.1)
+    sums, gradients = loss_and_gradients(far, *rest, label_smoothing=0.1)
     expected = expected_sums(far, *rest, 0.1)
     np.testing.assert_allclose(as_numpy(sums), expected, rtol=1e-5)
     assert all(np.isfinite(gradient).all() for gradient in gradients)
@@ -246,31 +246,31 @@ def test_the_number_of_words_may_be_two() -> None:
         np.ones((1, 1)),
         label_smoothing=0.25,
     )
-    # By hand: log(1 + e^-3) for the true one, 3 more for the other.
+    # By hand: log(1 + e^-3) for the true word, 3 more for the other.
     expected = np.log1p(np.exp(-3.0)) + 0.25 * 3.0
     assert float(sums.loss_sum) == pytest.approx(expected, rel=1e-6)
 
 
 @pytest.mark.parametrize("jit_compile", [None, True])
-def test_bfloat16_gradients_of_words_that_are_known_keep_their_size(
+def test_bfloat16_gradients_of_confident_predictions_keep_their_size(
     jit_compile,
 ) -> None:
-    # Every token is the same word, and believed to 0.903 where 0.9 is wanted. Rounded
-    # before the two are set off, 0.903 is 0.902 or 0.906, and half the gradient is
-    # gone. Units and small integers: bfloat16 holds all that comes in.
+    # Every token is the same word, predicted with probability 0.903; the target is 0.9.
+    # If 0.903 is rounded before the subtraction, to 0.902 or 0.906, half the gradient
+    # is lost. The inputs, unit vectors and small integers, are exact in bfloat16.
     tokens, words = 64, 4
     logit = np.log(0.903 / (0.097 / (words - 1)))
     rows = np.tile([[0.0, logit, 0.0, 0.0]], (tokens, 1))
     hidden = tf.cast(rows, tf.bfloat16)[None]
     units = np.eye(words, dtype="float32")
     targets, weights = np.ones((1, tokens), "int32"), np.ones((1, tokens), "float32")
-    computed = tf.function(with_gradients, jit_compile=jit_compile)
+    computed = tf.function(loss_and_gradients, jit_compile=jit_compile)
     _, gradients = computed(hidden, units, targets, weights, label_smoothing=0.1)
     held = tf.cast(hidden, tf.float64).numpy()
-    wanted = np.full((words,), 0.1 / (words - 1))
-    wanted[1] = 0.9
-    by_logits = transformer_np.softmax(held) - wanted
-    by_embeddings = np.einsum("btv,btd->vd", by_logits, held)
-    for found, expected in zip(gradients, (by_logits, by_embeddings), strict=True):
-        error = np.linalg.norm(tf.cast(found, tf.float64) - expected)
+    target_distribution = np.full((words,), 0.1 / (words - 1))
+    target_distribution[1] = 0.9
+    grad_logits = transformer_np.softmax(held) - target_distribution
+    grad_embeddings = np.einsum("btv,btd->vd", grad_logits, held)
+    for actual, expected in zip(gradients, (grad_logits, grad_embeddings), strict=True):
+        error = np.linalg.norm(tf.cast(actual, tf.float64) - expected)
         assert error < 0.02 * np.linalg.norm(expected)

@@ -1,4 +1,4 @@
-"""Sums, means and times of updates, worked out by hand."""
+"""Meter: sums, means and times of updates against values worked out by hand."""
 
 import dataclasses
 import json
@@ -94,7 +94,7 @@ def test_means_are_of_sums_and_never_of_means(clock) -> None:
     assert values["flops_per_step"] == 1000.0
     assert values["flops_per_second"] == 2000 / 8
     assert "ceiling_share" not in values
-    # Forgotten by now.
+    # The meter has been reset.
     clock.now += 1.0
     measured.add(update(3, loss_sum=5.0, tokens=1.0))
     values = measured.values()
@@ -161,7 +161,7 @@ def test_pauses_are_left_out_of_everything(clock) -> None:
     measured.add(update())
     with measured.paused():
         clock.now += 40.0
-        # What is saved inside a pause knows only of the time before it.
+        # State saved during a pause has only the time before it.
         assert measured.cost == TrainingCost(2.0, 1000.0)
     assert measured.values()["step_seconds"] == 2.0
 
@@ -177,7 +177,7 @@ def test_the_cost_is_of_all_updates_and_of_the_run_before(clock) -> None:
 
 
 def test_a_timed_step_that_was_slow_leaves_no_time_below_zero(clock) -> None:
-    """Four steps of 1 s, of which 0.5 s for a batch, and one of 5 s that was timed."""
+    """Four steps of 1 s, 0.5 s of it for a batch, and one timed step of 5 s."""
     measured = meter()
 
     def batches():
@@ -191,7 +191,7 @@ def test_a_timed_step_that_was_slow_leaves_no_time_below_zero(clock) -> None:
         measured.add(update(reduce=4.25 if slow else 0.0)._replace(size=size))
     values = measured.values()
     parts = ("input_seconds", "compute_seconds", "all_reduce_seconds", "step_seconds")
-    # A mean step has 1.8 s, 1.3 s of them not for input: 4.25 s do not fit.
+    # A mean step takes 1.8 s, 1.3 s of it without input, which is less than 4.25 s.
     assert [values[part] for part in parts] == pytest.approx([0.5, 0.0, 1.3, 1.8])
     assert values["compute_seconds"] >= 0.0
 
@@ -206,8 +206,8 @@ def test_of_the_time_between_replicas_the_timed_steps_count(clock) -> None:
     assert values["compute_seconds"] == 1.625
 
 
-def test_sums_go_on_in_another_meter(clock) -> None:
-    """Bit by bit: thirds are no round numbers."""
+def test_sums_continue_in_another_meter(clock) -> None:
+    """They are equal bit by bit, with thirds, which are rounded in binary."""
     updates = [
         update(
             i, i / 3, i / 7, i + 2.0, norm=i / 11, skipped=float(i == 3), reduce=i / 13
@@ -235,5 +235,5 @@ def test_sums_go_on_in_another_meter(clock) -> None:
         second.add(each)
     assert second.cost == cost
     assert second.values() == expected
-    # And is forgotten with the line, as ever.
+    # As always, a log line resets it.
     assert second.sums == MeterSums(seconds=1e-9)

@@ -1,4 +1,4 @@
-"""Updates that were not made: kept, passed over, and never for ever."""
+"""Non-finite updates: the batch is saved; the run skips a limited number or stops."""
 
 import errno
 import json
@@ -37,12 +37,12 @@ def update(step: int, finite: bool) -> Update:
 
 
 def guard(folder, skip: bool) -> NonFiniteGuard:
-    facts = {"learning_rate": 0.25, "weight_norms": {"a/b": math.nan, "c": 2.0}}
+    metadata = {"learning_rate": 0.25, "weight_norms": {"a/b": math.nan, "c": 2.0}}
     return NonFiniteGuard(
         folder,
         skip=skip,
         load_batch=batch_of,
-        load_metadata=lambda step: {"asked": step, **facts},
+        load_metadata=lambda step: {"asked": step, **metadata},
     )
 
 
@@ -62,7 +62,7 @@ def test_the_first_stops_the_run_and_is_kept_whole(tmp_path) -> None:
             np.testing.assert_array_equal(kept[name], value)
             assert kept[name].dtype == value.dtype
     text = (folder / "statistics.json").read_text()
-    # JSON has no word for what is not a number.
+    # JSON has no NaN.
     assert json.loads(text, parse_constant=pytest.fail) == {
         "step": 8,
         "loss_sum": "nan",
@@ -80,14 +80,14 @@ def test_too_many_in_a_row_are_not_passed_over(tmp_path) -> None:
     watch = guard(tmp_path, skip=True)
     for step in range(1, MAX_CONSECUTIVE_SKIPS):
         watch.check(update(step, finite=False))
-    # One that was made breaks the row, and the count begins anew.
+    # An applied update restarts the count.
     watch.check(update(MAX_CONSECUTIVE_SKIPS, finite=True))
     for step in range(201, 200 + MAX_CONSECUTIVE_SKIPS):
         watch.check(update(step, finite=False))
     assert not list(tmp_path.iterdir())
     with pytest.raises(UserError, match=r"From step 201 on, 100 updates in a row"):
         watch.check(update(200 + MAX_CONSECUTIVE_SKIPS, finite=False))
-    # The first of the row is what a person wants to see.
+    # The first skipped update shows the cause.
     with np.load(tmp_path / "step-201" / "batch.npz") as kept:
         assert kept["encoder_input_tokens"].tolist() == [[201, 1]]
 

@@ -1,4 +1,4 @@
-"""Adam's trajectory held against float64 NumPy."""
+"""Trajectory of Adam against float64 NumPy."""
 
 import keras
 import numpy as np
@@ -14,7 +14,7 @@ STEPS, D_MODEL, WARMUP = 12, 64, 5
 
 
 def gradients() -> list[np.ndarray]:
-    """Of all sizes: the last ones as small as epsilon, where its place shows."""
+    """Gradients of all sizes; the last show where epsilon is added."""
     rng = np.random.default_rng(11)
     sizes = 10.0 ** np.array([2, 0, -3, -6, -8, -9, -10])
     return [rng.normal(size=7) * sizes for _ in range(STEPS)]
@@ -30,13 +30,13 @@ def start() -> np.ndarray:
 
 
 def keras_trajectory(left_out: frozenset[int] = frozenset()) -> np.ndarray:
-    # Weights near zero, so that float32 keeps the digits of what is added.
+    # Weights near zero, so that float32 keeps the digits of the updates.
     variable = keras.Variable(start(), dtype="float32")
     optimizer = paper_adam(WarmupInverseSquareRoot(D_MODEL, WARMUP))
     optimizer.build([variable])
     trajectory = []
     for i, gradient in enumerate(gradients()):
-        # Adam would not notice a divisor that is always the same.
+        # Varies, because Adam's update does not depend on a constant divisor.
         divisor = 1.0 + i % 3
         optimizer.apply_summed(
             [keras.ops.cast(gradient * divisor, "float32")],

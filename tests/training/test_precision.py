@@ -1,4 +1,4 @@
-"""Half precision held against float32 over a short run, and TensorFloat-32's switch."""
+"""Mixed precision against float32 over a short run; the switch for TensorFloat-32."""
 
 import numpy as np
 import pytest
@@ -7,11 +7,11 @@ import tensorflow as tf
 from t2t_keras.model.transformer import Transformer
 from t2t_keras.runs.workers import set_up_devices
 from t2t_keras.settings.flags import config_from_flagfile
-from tests.training.steppers import built, values
+from tests.training.steppers import build_stepper, values
 from tests.training.toy_models import random_batch
 
 STEPS = 12
-# Of the loss per token, in nats; it falls by ten times that.
+# Tolerance of the loss per token, in nats; the loss falls by ten times as much.
 BAND = 0.05
 
 
@@ -22,7 +22,7 @@ def losses_of(policy: str, jit_compile: bool) -> np.ndarray:
         model.build()
         return model
 
-    model, optimizer, stepper = built(
+    model, optimizer, stepper = build_stepper(
         make_model, 1, jit_compile, dynamic_loss_scale=policy == "mixed_float16"
     )
     losses = []
@@ -54,7 +54,7 @@ def whole() -> np.ndarray:
 def test_the_loss_falls_as_in_float32(whole, policy, jit_compile) -> None:
     losses = losses_of(policy, jit_compile)
     assert np.abs(losses - whole).max() < BAND
-    assert np.abs(losses - whole).max() > 1e-5  # it was another precision
+    assert np.abs(losses - whole).max() > 1e-5  # the precision did differ
 
 
 @pytest.mark.parametrize(("flag", "enabled"), [("", True), ("--notf32", False)])

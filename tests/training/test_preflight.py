@@ -1,4 +1,4 @@
-"""Before step 1: every shape tried, and what does not fit said with what would."""
+"""Memory check before step 1: every shape is tried; errors name a budget that fits."""
 
 import re
 
@@ -14,9 +14,9 @@ from t2t_keras.training.step import micro_batch_count
 
 
 class SmallDevice:
-    """A stepper that has room for so many positions of a side on each device.
+    """Fake stepper with memory for `room` positions of a side on each device.
 
-    Where gradients of several parts have to be kept, `kept` positions less.
+    Accumulating gradients over several micro-batches costs `kept` positions.
     """
 
     def __init__(
@@ -44,16 +44,16 @@ class SmallDevice:
             raise tf.errors.ResourceExhaustedError(None, None, "no room")
 
     def has_room(self, rows: int, length: int, max_tokens: int | None) -> bool:
-        share = -(-rows // self.num_local_replicas)
-        parts = micro_batch_count(share, length, max_tokens)
+        shard_rows = -(-rows // self.num_local_replicas)
+        parts = micro_batch_count(shard_rows, length, max_tokens)
         kept = self.kept if parts > 1 else 0
-        return -(-share // parts) * length + kept <= self.room
+        return -(-shard_rows // parts) * length + kept <= self.room
 
     def allow_only(self, to_train, to_evaluate):
         self.allowed = to_train, to_evaluate
 
 
-def batch_of(rows: int, source: int, target: int) -> dict[str, np.ndarray]:
+def zero_batch(rows: int, source: int, target: int) -> dict[str, np.ndarray]:
     return {
         "encoder_input_tokens": np.zeros([rows, source], "int32"),
         "decoder_target_tokens": np.zeros([rows, target], "int32"),
@@ -62,8 +62,8 @@ def batch_of(rows: int, source: int, target: int) -> dict[str, np.ndarray]:
 
 def test_every_shape_is_tried_and_logged() -> None:
     stepper, said = SmallDevice(room=100), []
-    batches = [batch_of(5, 20, 17), batch_of(9, 8, 11)]
-    preflight(stepper, batches, [batch_of(4, 9, 7)], said.append, only_these=True)
+    batches = [zero_batch(5, 20, 17), zero_batch(9, 8, 11)]
+    preflight(stepper, batches, [zero_batch(4, 9, 7)], said.append, only_these=True)
     assert stepper.compiled == [(5, 20), (9, 8)]
     assert stepper.evaluated == [(4, 9)]
     assert stepper.allowed == ([(5, 20, 17), (9, 8, 11)], [(4, 9, 7)])
@@ -79,12 +79,12 @@ def test_every_shape_is_tried_and_logged() -> None:
 
 def test_other_shapes_stay_allowed_if_nothing_is_compiled() -> None:
     stepper = SmallDevice(room=100)
-    preflight(stepper, [batch_of(5, 20, 17)], [], [].append, only_these=False)
+    preflight(stepper, [zero_batch(5, 20, 17)], [], [].append, only_these=False)
     assert stepper.allowed is None
 
 
 def test_what_would_fit_is_named() -> None:
-    """On two devices 11 rows are 6 on the first."""
+    """On two devices, 6 of 11 rows are on the first."""
     for room, replicas, rows, tokens in (
         (100, 1, 3, 90),
         (59, 1, 1, 30),
@@ -98,27 +98,29 @@ def test_what_would_fit_is_named() -> None:
             rf"give --max_tokens_per_replica={tokens}, and the same update"
         )
         with pytest.raises(UserError, match=message):
-            preflight(stepper, [batch_of(11, 30, 20)], [], [].append, only_these=True)
+            preflight(stepper, [zero_batch(11, 30, 20)], [], [].append, only_these=True)
             pytest.fail(f"{(room, replicas)} fits")
-        # The setting is of one device, and must hold what was tried there.
+        # The setting limits one device, and must hold the rows that were tried there.
         assert tokens <= room, (room, replicas)
 
 
-def proposed(stepper: SmallDevice, rows: int, length: int) -> int | None:
-    """The tokens that the error proposes, None if it says that nothing fits."""
+def proposed_budget(stepper: SmallDevice, rows: int, length: int) -> int | None:
+    """Budget in tokens that the error proposes, or None if nothing fits."""
     with pytest.raises(UserError) as caught:
-        preflight(stepper, [batch_of(rows, length, 1)], [], [].append, only_these=True)
-    found = re.search(r"--max_tokens_per_replica=(\d+)", str(caught.value))
-    return int(found[1]) if found else None
+        preflight(
+            stepper, [zero_batch(rows, length, 1)], [], [].append, only_these=True
+        )
+    match = re.search(r"--max_tokens_per_replica=(\d+)", str(caught.value))
+    return int(match[1]) if match else None
 
 
 BUDGETS = (
-    # Of 15 rows of 10, 5 at a time fail. Half of all rows would be tried as
-    # parts of 4, which fit: 70, more than the limit that failed.
+    # 15 rows of 10 fail in micro-batches of 5. Half of all rows would be tried in
+    # micro-batches of 4, which fit: that would give 70, more than the failed limit.
     (15, 45, 60, 0, 40),
-    # Nearly all fits; by halving alone it would be 50.
+    # Nearly everything fits; by halving alone the budget would be 50.
     (11, 105, None, 0, 100),
-    # What accumulating needs besides is seen.
+    # The additional memory of accumulation is accounted for.
     (16, 85, None, 10, 70),
 )
 
@@ -126,7 +128,7 @@ BUDGETS = (
 def test_the_largest_budget_that_fits_is_found() -> None:
     for rows, room, max_tokens, kept, tokens in BUDGETS:
         stepper = SmallDevice(room, max_tokens=max_tokens, kept=kept)
-        assert proposed(stepper, rows, 10) == tokens, (rows, room)
+        assert proposed_budget(stepper, rows, 10) == tokens, (rows, room)
 
 
 @given(
@@ -144,24 +146,24 @@ def test_it_holds_and_a_row_more_would_not(
     each = -(-rows // replicas)
     part = -(-each // micro_batch_count(each, length, limit))
     stepper.room = int(share * part * length)
-    found = proposed(stepper, rows, length) or 0
+    budget = proposed_budget(stepper, rows, length) or 0
     fit = max(stepper.room - kept, 0) // length
-    assert found == min(fit, part - 1) * length
-    if found:
-        assert stepper.has_room(rows, length, found)
-    # Few were tried, for each takes a compilation.
+    assert budget == min(fit, part - 1) * length
+    if budget:
+        assert stepper.has_room(rows, length, budget)
+    # Few are tried, because each takes a compilation.
     assert len(stepper.compiled) <= 1 + part.bit_length()
 
 
 def test_nothing_would_fit() -> None:
     with pytest.raises(UserError, match=r"so does a single row of it. Lower --max_len"):
         preflight(
-            SmallDevice(29), [batch_of(11, 30, 20)], [], [].append, only_these=True
+            SmallDevice(29), [zero_batch(11, 30, 20)], [], [].append, only_these=True
         )
 
 
 def test_where_others_wait_nothing_smaller_is_tried() -> None:
-    """11 rows are 6 on the first of two devices; half of them are 3 of 30 tokens."""
+    """On two devices, 6 of 11 rows are on the first; half of these is 3 x 30 tokens."""
     stepper = SmallDevice(room=100, num_replicas=2)
     message = (
         r"A batch of 11 x \(30 \+ 20\) tokens needs more memory than this worker has. "
@@ -170,7 +172,7 @@ def test_where_others_wait_nothing_smaller_is_tried() -> None:
     with pytest.raises(UserError, match=message):
         preflight(
             stepper,
-            [batch_of(11, 30, 20)],
+            [zero_batch(11, 30, 20)],
             [],
             [].append,
             only_these=True,
@@ -184,7 +186,7 @@ def test_where_others_wait_a_single_row_has_no_half() -> None:
     with pytest.raises(UserError, match=r"nothing smaller was tried. Lower --max_len"):
         preflight(
             stepper,
-            [batch_of(1, 30, 20)],
+            [zero_batch(1, 30, 20)],
             [],
             [].append,
             only_these=True,
@@ -200,4 +202,4 @@ def test_a_shape_to_evaluate_that_does_not_fit_is_named_too(monkeypatch) -> None
         "and the same evaluation"
     )
     with pytest.raises(UserError, match=message):
-        preflight(stepper, [], [batch_of(7, 30, 9)], [].append, only_these=True)
+        preflight(stepper, [], [zero_batch(7, 30, 9)], [].append, only_these=True)

@@ -1,4 +1,4 @@
-"""FLOPs against the products in TensorFlow's graphs; profiles of the right steps."""
+"""FLOP counts against the matrix products in TensorFlow's graphs; step profiles."""
 
 import itertools
 import math
@@ -34,7 +34,7 @@ B, S, T = 3, 7, 5
 
 
 def batch(rows: int, source: int, target: int) -> BatchSize:
-    # How many of the positions are tokens must not matter.
+    # The number of real tokens must not matter.
     return BatchSize(BatchShape(rows, source, target), source_tokens=1, target_tokens=2)
 
 
@@ -42,8 +42,8 @@ def batch(rows: int, source: int, target: int) -> BatchSize:
 def test_a_pair_of_the_papers_models_costs_what_was_worked_out(
     sizes, mega_flops
 ) -> None:
-    # By hand, for S = T = 32, from the products of section 3: 8 d^2 + 4 S d + 4 d f a
-    # source token and layer, 4 d^2 for the decoder's view of it, and so on.
+    # By hand, for S = T = 32, from the products of section 3: 8 d^2 + 4 S d + 4 d f per
+    # source token and layer, 4 d^2 for its keys and values in the decoder, and so on.
     assert round(training_flops(sizes, batch(1, 32, 32)) / 32e6) == mega_flops
     assert training_flops(sizes, batch(9, 32, 32)) == pytest.approx(
         9 * training_flops(sizes, batch(1, 32, 32))
@@ -68,7 +68,7 @@ def test_restricted_attention_counts_the_pairs_of_its_band() -> None:
 
 
 def products(graph: tf.Graph) -> float:
-    """Multiplications and additions of all matrix products in a graph."""
+    """FLOPs of all matrix products in a graph."""
     total = 0.0
     for operation in graph.get_operations():
         if operation.type in ("MatMul", "BatchMatMulV2"):
@@ -143,7 +143,7 @@ def test_the_ceiling_is_the_speed_of_products(monkeypatch) -> None:
         dtype="float32",
         seconds=2.2,
     )
-    # Doubled until one call takes a quarter of the time, then measured twice more.
+    # Doubled until one call takes a quarter of the time, then measured two more times.
     assert calls == [1, 1, 2, 4, 8, 16, 32, 64, 64, 64]
     expected = 64 * 2 * (2 * tokens * d_model * d_ff) / (0.5 + 0.064)
     assert found == pytest.approx(expected)

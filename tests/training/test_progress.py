@@ -1,4 +1,4 @@
-"""What a person sees, and what TensorBoard gets."""
+"""Progress output: log lines, TensorBoard, and the metrics file."""
 
 import json
 import math
@@ -162,7 +162,7 @@ def test_a_metrics_file_that_cannot_be_written_is_a_warning_once(tmp_path) -> No
     progress.record(2, {"loss": 1.0})
     [line] = lines
     assert line.startswith("warning: metrics.jsonl lacks step 1: ")
-    # Once there is room again, it goes on; and a new fault is said anew.
+    # It continues when the file can be written again, and warns of the next failure.
     path.rmdir()
     progress.record(3, {"loss": 1.0})
     assert json.loads(path.read_text())["step"] == 3
@@ -203,7 +203,7 @@ def test_later_steps_are_cut_off(path, step, left) -> None:
     assert steps(path) == [*left, step + 1]
 
 
-def test_what_a_killed_process_left_of_a_line_goes(path) -> None:
+def test_an_incomplete_line_of_a_killed_process_is_removed(path) -> None:
     for torn in ('{"step": 1', '{"step": 10}', "[7]\n", "\x00\x00\n"):
         path.unlink(missing_ok=True)
         metrics = MetricsFile(path)

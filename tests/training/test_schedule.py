@@ -1,4 +1,4 @@
-"""The learning rate held against equation 3 in float64."""
+"""Learning-rate schedule against equation 3 in float64."""
 
 import keras
 import numpy as np
@@ -23,7 +23,7 @@ def test_it_is_equation_3_at_every_kind_of_step(d_model, warmup_steps) -> None:
     actual = [float(schedule(step - 1)) for step in steps]
     expected = [learning_rate(step, d_model, warmup_steps) for step in steps]
     np.testing.assert_allclose(actual, expected, rtol=1e-6)
-    # Off by one step, or the peak elsewhere, would not pass.
+    # A schedule shifted by one step, or with another peak, would fail.
     late = [learning_rate(step + 1, d_model, warmup_steps) for step in steps]
     assert np.abs(np.array(late) / expected - 1).max() > 1e-3
 

@@ -1,4 +1,4 @@
-"""One update held against NumPy, and against itself however it is computed."""
+"""Training step against NumPy; equal on all devices, with XLA, and accumulated."""
 
 import numpy as np
 import pytest
@@ -19,8 +19,8 @@ from tests.training.steppers import (
     V,
     assert_same_run,
     batches,
-    built,
-    run_of,
+    build_stepper,
+    run_updates,
     toy,
     transformer,
     values,
@@ -46,7 +46,7 @@ def bigram_sums(table: np.ndarray, batch: Batch) -> tuple[float, np.ndarray]:
 
 @pytest.mark.parametrize("devices", [1, 2])
 def test_an_update_is_adam_on_the_gradient_of_the_mean_over_tokens(devices) -> None:
-    model, optimizer, stepper = built(lambda: Bigram(V), devices)
+    model, optimizer, stepper = build_stepper(lambda: Bigram(V), devices)
     state = adam_np.start(values([model.table])[0].astype("float64"))
     for step, batch in enumerate(batches(), start=1):
         sums = stepper.train(batch)
@@ -73,7 +73,7 @@ def test_an_update_is_adam_on_the_gradient_of_the_mean_over_tokens(devices) -> N
 
 
 def test_a_mean_of_the_replicas_means_would_be_seen() -> None:
-    # That is, the tolerances above are below what that mistake makes.
+    # The tolerances above are smaller than the error of that mistake.
     table = np.random.default_rng(2).normal(size=(V, V))
     batch = batches()[0]
     whole = bigram_sums(table, batch)[1] / batch["decoder_loss_weights"].sum()
@@ -89,7 +89,7 @@ def test_a_mean_of_the_replicas_means_would_be_seen() -> None:
 
 @pytest.mark.parametrize("devices", [1, 2])
 def test_a_batch_of_padding_changes_nothing(devices) -> None:
-    model, _, stepper = built(toy, devices)
+    model, _, stepper = build_stepper(toy, devices)
     before = values(model.weights)
     batch = {name: 0 * feature for name, feature in random_batch(3, 4, 11, 0).items()}
     sums = stepper.train(batch)
@@ -102,7 +102,7 @@ def test_a_batch_of_padding_changes_nothing(devices) -> None:
 def test_an_evaluation_has_no_dropout_no_smoothing_and_no_update(
     devices, jit_compile
 ) -> None:
-    model, optimizer, stepper = built(toy, devices, jit_compile)
+    model, optimizer, stepper = build_stepper(toy, devices, jit_compile)
     before = values([*model.weights, *optimizer.variables])
     batch = batches(11)[0]
     sums = stepper.evaluate(batch)
@@ -123,18 +123,18 @@ def test_an_evaluation_has_no_dropout_no_smoothing_and_no_update(
         np.testing.assert_array_equal(old, new)
 
 
-# --- However it is computed
+# --- Devices, XLA and micro-batches
 
 
 @pytest.fixture(scope="module")
 def plain_run() -> dict:
-    """One device, no XLA."""
-    return run_of(toy, batches(11), devices=1, jit_compile=False)
+    """Updates on one device, without XLA."""
+    return run_updates(toy, batches(11), devices=1, jit_compile=False)
 
 
 @pytest.mark.parametrize(("devices", "jit_compile"), [(2, False), (2, True)])
 def test_devices_and_xla_do_not_matter(plain_run, devices, jit_compile) -> None:
-    assert_same_run(plain_run, run_of(toy, batches(11), devices, jit_compile))
+    assert_same_run(plain_run, run_updates(toy, batches(11), devices, jit_compile))
 
 
 @pytest.mark.parametrize(
@@ -150,10 +150,10 @@ def test_devices_and_xla_do_not_matter(plain_run, devices, jit_compile) -> None:
 def test_micro_batches_do_not_matter(
     plain_run, devices, max_tokens, parts, jit_compile
 ) -> None:
-    """Nor that their shapes leave empty rows: 5 rows in 2 parts of 3."""
+    """Even if they have rows of padding: 5 rows in 2 micro-batches of 3."""
     rows = -(-SHAPES[0][0] // devices)
     assert micro_batch_count(rows, SHAPES[0][1], max_tokens) == parts
-    run = run_of(toy, batches(11), devices, jit_compile, max_tokens=max_tokens)
+    run = run_updates(toy, batches(11), devices, jit_compile, max_tokens=max_tokens)
     assert_same_run(plain_run, run)
 
 
@@ -164,8 +164,8 @@ def test_micro_batches_do_not_matter(
 def test_the_size_computed_has_the_rows_that_even_out_shards(
     devices, max_tokens, rows
 ) -> None:
-    """On two devices 3 rows each; on one, in two parts of 3."""
-    _, _, stepper = built(toy, devices, max_tokens=max_tokens)
+    """3 rows on each of two devices, or two micro-batches of 3 on one."""
+    _, _, stepper = build_stepper(toy, devices, max_tokens=max_tokens)
     size = BatchSize(BatchShape(5, 4, 6), source_tokens=9, target_tokens=7)
     expected = size._replace(shape=BatchShape(rows, 4, 6))
     assert stepper.computed_size(size) == expected
@@ -173,8 +173,8 @@ def test_the_size_computed_has_the_rows_that_even_out_shards(
 
 @pytest.mark.parametrize("devices", [1, 2])
 def test_an_evaluation_in_parts_is_the_same(devices) -> None:
-    _, _, whole = built(toy, devices)
-    _, _, parts = built(toy, devices, max_tokens=7)
+    _, _, whole = build_stepper(toy, devices)
+    _, _, parts = build_stepper(toy, devices, max_tokens=7)
     for batch in batches(11):
         one, other = (
             [*map(float, stepper.evaluate(batch).losses)] for stepper in (whole, parts)
@@ -185,8 +185,8 @@ def test_an_evaluation_in_parts_is_the_same(devices) -> None:
 
 @pytest.mark.slow
 def test_an_update_can_be_one_program(plain_run) -> None:
-    """With Adam inside, as it is on one device."""
-    model, optimizer, stepper = built(toy, devices=1, jit_compile=True)
+    """The program includes Adam, as on one device."""
+    model, optimizer, stepper = build_stepper(toy, devices=1, jit_compile=True)
     program = tf.function(stepper.train_replica, jit_compile=True)
     sums = [program(shard_batch(batch, 0, 1)) for batch in batches(11)]
     run = {
@@ -200,27 +200,29 @@ def test_an_update_can_be_one_program(plain_run) -> None:
 
 @pytest.mark.slow
 def test_neither_matters_to_the_transformer() -> None:
-    # Of one shape, and no evaluation: tracing and compiling take the time.
+    # One shape and no evaluation, because tracing and compiling are slow.
     batch_list = [random_batch(5, 6, 13, seed) for seed in range(3)]
-    compiled = run_of(transformer, batch_list, devices=1, jit_compile=True)
-    assert_same_run(compiled, run_of(transformer, batch_list, 2, jit_compile=False))
+    compiled = run_updates(transformer, batch_list, devices=1, jit_compile=True)
+    assert_same_run(
+        compiled, run_updates(transformer, batch_list, 2, jit_compile=False)
+    )
 
 
 def test_every_training_step_has_a_new_dropout_mask(plain_run) -> None:
-    # Or the comparison above would say nothing of dropout.
-    _, _, stepper = built(toy, 1)
-    _, _, dropless = built(lambda: ToyTranslator(11, 6, dropout_rate=0.0), 1)
+    # Otherwise the comparison above would not test dropout.
+    _, _, stepper = build_stepper(toy, 1)
+    _, _, dropless = build_stepper(lambda: ToyTranslator(11, 6, dropout_rate=0.0), 1)
     batch = batches(11)[0]
-    kept = float(dropless.train(batch).losses.loss_sum)
-    assert abs(float(stepper.train(batch).losses.loss_sum) / kept - 1) > 1e-2
-    _, optimizer, again = built(toy, 1)
+    without = float(dropless.train(batch).losses.loss_sum)
+    assert abs(float(stepper.train(batch).losses.loss_sum) / without - 1) > 1e-2
+    _, optimizer, again = build_stepper(toy, 1)
     optimizer.iterations.assign(1)
     assert float(again.train(batch).losses.loss_sum) != plain_run["sums"][0, 0]
 
 
 def test_the_learning_rate_is_one_for_all_replicas() -> None:
     # Each replica applies the update once: two must not count two steps.
-    _, optimizer, stepper = built(lambda: Bigram(V), 2)
+    _, optimizer, stepper = build_stepper(lambda: Bigram(V), 2)
     for batch in batches():
         stepper.train(batch)
     assert values([optimizer.iterations])[0] == len(SHAPES)
@@ -228,17 +230,17 @@ def test_the_learning_rate_is_one_for_all_replicas() -> None:
 
 @pytest.mark.slow
 def test_which_batch_came_first_does_not_matter() -> None:
-    # A run that goes on has another first batch. A trace made for one shape rounds
-    # otherwise than the trace for all; here every bit must agree. The toy model is
-    # too simple to show it.
+    # A resumed run begins with another batch. A trace for one shape rounds differently
+    # from the trace for all shapes; here every bit must agree. The toy model is too
+    # simple to show a difference.
     first, second = (random_batch(rows, 6, 13, 0) for rows in (5, 9))
-    model, optimizer, stepper = built(transformer, 1)
+    model, optimizer, stepper = build_stepper(transformer, 1)
     stepper.train(first)
     variables = [*model.weights, *optimizer.variables]
     middle = values(variables)
     for batch in (second, first):
         stepper.train(batch)
-    model, optimizer, stepper = built(transformer, 1)
+    model, optimizer, stepper = build_stepper(transformer, 1)
     again = [*model.weights, *optimizer.variables]
     for variable, value in zip(again, middle, strict=True):
         variable.assign(value)
@@ -250,17 +252,17 @@ def test_which_batch_came_first_does_not_matter() -> None:
 
 @pytest.mark.parametrize("devices", [1, 2])
 def test_few_traces_serve_all_shapes(devices, monkeypatch) -> None:
-    model, optimizer, stepper = built(toy, devices)
+    model, optimizer, stepper = build_stepper(toy, devices)
     updates = []
     apply = optimizer.apply_summed
 
-    def counted(*arguments, **keywords) -> None:
+    def count_updates(*arguments, **keywords) -> None:
         updates.append(arguments)
         apply(*arguments, **keywords)
 
-    monkeypatch.setattr(optimizer, "apply_summed", counted)
+    monkeypatch.setattr(optimizer, "apply_summed", count_updates)
     for rows, length in [(9, 3), (6, 4), (5, 5), (4, 6), (3, 8), (2, 12), (1, 2)]:
         stepper.train(random_batch(rows, length, 11, 0))
         stepper.evaluate(random_batch(rows, length, 11, 0))
-        # On each device one for training, the update in it, and one for evaluation.
+        # On each device, one trace for training with one update, one for evaluation.
         assert (len(updates), model.traces) == (devices, 2 * devices)

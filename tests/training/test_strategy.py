@@ -1,4 +1,4 @@
-"""Which strategy is chosen, and who is who in it."""
+"""Distribution strategy: choice of the strategy, numbers and roles of workers."""
 
 import json
 from collections.abc import Mapping
@@ -28,7 +28,7 @@ def no_cluster(monkeypatch):
 
 @pytest.fixture
 def one_cpu(monkeypatch):
-    """As on a machine whose only device is the CPU; tests have two."""
+    """Simulates a machine with a single CPU device; tests have two."""
     cpus = tf.config.list_logical_devices("CPU")[:1]
     monkeypatch.setattr(
         tf.config, "list_logical_devices", lambda kind: cpus if kind == "CPU" else []
@@ -38,21 +38,21 @@ def one_cpu(monkeypatch):
 @pytest.mark.parametrize("name", [None, "one"])
 @pytest.mark.usefixtures("one_cpu")
 def test_one_device(name) -> None:
-    found = build_strategy(name)
-    assert found.num_replicas_in_sync == 1
-    assert is_chief(found)
-    assert strategy.wait_for_all(found, 5)
+    built = build_strategy(name)
+    assert built.num_replicas_in_sync == 1
+    assert is_chief(built)
+    assert strategy.wait_for_all(built, 5)
 
 
 @pytest.mark.parametrize(("name", "cpu_devices"), [(None, 2), ("mirrored", 1)])
 def test_several_devices_are_mirrored(name, cpu_devices, monkeypatch) -> None:
-    # The CPU is split already, for all tests.
+    # conftest.py has already split the CPU.
     monkeypatch.setattr(strategy, "_split_cpu", lambda _: None)
-    found = build_strategy(name, cpu_devices)
-    assert isinstance(found, tf.distribute.MirroredStrategy)
-    assert found.num_replicas_in_sync == 2
-    assert is_chief(found)
-    assert strategy.num_processes(found) == 1
+    built = build_strategy(name, cpu_devices)
+    assert isinstance(built, tf.distribute.MirroredStrategy)
+    assert built.num_replicas_in_sync == 2
+    assert is_chief(built)
+    assert strategy.num_processes(built) == 1
 
 
 @pytest.mark.parametrize("name", [None, "one"])
@@ -118,7 +118,7 @@ def test_workers_are_counted(monkeypatch, variables, count) -> None:
 
 
 class FakeStrategy:
-    """Of a cluster, as the task that is named."""
+    """Fake strategy of a cluster, seen from the given task."""
 
     def __init__(self, jobs: Mapping, task_type: str, task_id: int):
         spec = tf.train.ClusterSpec(dict(jobs))
@@ -133,7 +133,7 @@ class FakeStrategy:
         self.cluster_resolver = Resolver()
 
 
-def test_who_is_who() -> None:
+def test_number_and_role_of_each_worker() -> None:
     for jobs, task, number, processes in (
         (CLUSTER, ("worker", 0), 0, 3),
         (CLUSTER, ("worker", 1), 1, 3),
@@ -149,8 +149,8 @@ def test_who_is_who() -> None:
 
 @pytest.fixture
 def step(monkeypatch):
-    """Sets the variables that srun gives to a task of a step."""
-    # As on most hosts without a GPU: nobody says which are visible.
+    """Returns a function that sets the variables srun gives to a task of a step."""
+    # As on most hosts without GPUs: the variables for visible GPUs are not set.
     for name in ("CUDA_VISIBLE_DEVICES", "SLURM_GPUS_PER_TASK"):
         monkeypatch.delenv(name, raising=False)
 
@@ -169,7 +169,7 @@ def step(monkeypatch):
 
 
 def test_workers_are_in_the_order_of_ranks(step) -> None:
-    """Job 770 is the third of its round of 768: 20,000 + 2 x 16."""
+    """The port follows from the job number: 20,000 + (770 mod 768) x 16."""
     for rank, node in ((0, "gpu9"), (1, "gpu10"), (2, "gpu11"), (3, "gpu100")):
         step("gpu[9-11,100]", "1(x4)", 4, rank, node)
         resolver = slurm_resolver()
@@ -221,7 +221,7 @@ def test_gpus_are_those_that_tensorflow_sees(step, monkeypatch) -> None:
     ("variables", "count"),
     [
         ({}, 1),
-        # Inside sbatch, but not started by srun: one process as ever.
+        # Inside sbatch, but not started by srun: one process.
         ({"SLURM_NTASKS": "4", "SLURM_PROCID": "0"}, 1),
         # The shell of `salloc` is a step of one task.
         (

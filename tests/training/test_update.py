@@ -1,6 +1,6 @@
-"""What a replica's part of an update is made of: keys of dropout, and clocks.
+"""Update of a replica: dropout keys and timing.
 
-The update itself is held against NumPy in `test_step.py`.
+`test_step.py` checks the update itself against NumPy.
 """
 
 import time
@@ -10,7 +10,7 @@ import pytest
 import tensorflow as tf
 
 from t2t_keras.training.update import row_keys
-from tests.training.steppers import batches, built, toy
+from tests.training.steppers import batches, build_stepper, toy
 from tests.training.toy_models import ToyTranslator
 
 SLEEP = 0.4
@@ -38,19 +38,19 @@ def test_a_row_has_its_key_wherever_it_is_computed() -> None:
 
 
 class SlowBackwards(ToyTranslator):
-    """A toy whose gradient takes its time, after its loss is known."""
+    """Toy model with a slow gradient and a fast loss."""
 
     def hidden_states(self, inputs, dropout_keys=None):
         @tf.custom_gradient
         def slow(hidden):
-            def gradient(by_hidden):
+            def gradient(grad_hidden):
                 def wait(tensor):
                     time.sleep(SLEEP)
                     return tensor
 
-                waited = tf.py_function(wait, [by_hidden], by_hidden.dtype)
-                waited.set_shape(by_hidden.shape)
-                return waited
+                result = tf.py_function(wait, [grad_hidden], grad_hidden.dtype)
+                result.set_shape(grad_hidden.shape)
+                return result
 
             return tf.identity(hidden), gradient
 
@@ -59,14 +59,14 @@ class SlowBackwards(ToyTranslator):
 
 @pytest.mark.parametrize(("devices", "timed"), [(1, True), (2, False)])
 def test_no_clock_is_looked_at_where_nobody_asks_or_shares(devices, timed) -> None:
-    _, _, stepper = built(toy, devices)
+    _, _, stepper = build_stepper(toy, devices)
     sums = stepper.train(batches(11)[0], timed=timed)
     assert float(sums.reduce_seconds) == 0.0
 
 
 def test_the_time_to_the_sum_begins_with_the_gradients() -> None:
-    """Not with the loss, which is there before; and it is a difference of clocks."""
-    _, _, stepper = built(
+    """It does not begin with the loss, which is ready earlier."""
+    _, _, stepper = build_stepper(
         lambda: SlowBackwards(vocabulary_size=11, width=6, dropout_rate=0.3), 2
     )
     stepper.train(batches(11)[0], timed=True)
@@ -74,5 +74,5 @@ def test_the_time_to_the_sum_begins_with_the_gradients() -> None:
     seconds = float(stepper.train(batches(11)[0], timed=True).reduce_seconds)
     elapsed = time.monotonic() - start
     assert elapsed > SLEEP
-    # On one core the devices sleep one after the other, and the first one waits.
+    # On one core, the devices sleep one after the other, and the first one waits.
     assert 0.0 < seconds < elapsed - 0.75 * SLEEP

@@ -1,4 +1,4 @@
-"""A silence is reported once, with the stacks, and ends nothing."""
+"""Watchdog: reports each silence once, with all stacks, and stops nothing."""
 
 import threading
 import time
@@ -18,7 +18,7 @@ def wait_until(condition) -> None:
 
 
 def reports(path) -> int:
-    """Returns in how many it hangs; that is written after the warning."""
+    """Returns the number of reports, by the stack that follows each warning."""
     text = path.read_text() if path.exists() else ""
     return text.count("in the_function_that_hangs")
 
@@ -32,7 +32,7 @@ def the_function_that_hangs(stacks, stream) -> None:
         wait_until(lambda: reports(stacks) == 2)
 
 
-def test_a_silence_is_written_down_once_each_time(tmp_path) -> None:
+def test_each_silence_is_reported_once(tmp_path) -> None:
     stacks, errors = tmp_path / "stacks.txt", tmp_path / "stderr"
     with open(errors, "w") as stream:
         the_function_that_hangs(stacks, stream)
@@ -43,8 +43,8 @@ def test_a_silence_is_written_down_once_each_time(tmp_path) -> None:
         assert "stacks.txt" in text
 
 
-def test_signs_of_life_keep_it_quiet(tmp_path) -> None:
-    # Longer than any pause that a busy machine makes here.
+def test_heartbeats_keep_it_quiet(tmp_path) -> None:
+    # Longer than any pause on a busy machine.
     with Watchdog(20.0, tmp_path / "stacks.txt") as dog:
         for _ in range(5):
             dog.heartbeat()

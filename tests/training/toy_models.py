@@ -1,4 +1,4 @@
-"""Models small enough to be differentiated by hand, and batches to train them on."""
+"""Toy models, small enough to be differentiated by hand, and random batches."""
 
 import keras
 import numpy as np
@@ -9,9 +9,9 @@ from t2t_keras.typing import Batch
 
 
 class Bigram(keras.Model):
-    """The logits of a token are one row of a table: that of the token before it.
+    """Bigram model: the logits of a token are the table row of the previous token.
 
-    The cost's gradient by that row is softmax minus wanted distribution, no more.
+    The gradient of the loss by that row is softmax minus target distribution.
     """
 
     def __init__(self, vocabulary_size: int):
@@ -32,13 +32,13 @@ class Bigram(keras.Model):
 
 
 class ToyTranslator(keras.Model):
-    """A bag of source words and the token before, dropped twice.
+    """Toy translator: a bag of source words and the previous token, with two dropouts.
 
-    Has what makes replicas and XLA hard: keyed dropout, an embedding whose gradient
-    is a sum of slices and of a dense part, and padding.
+    It has the parts that are difficult for replicas and XLA: keyed dropout, padding,
+    and an embedding whose gradient is a sum of slices and a dense tensor.
 
     Attributes:
-        traces: How often Python ran `call`.
+        traces: Number of Python calls of `hidden_states`, that is, of traces.
     """
 
     def __init__(self, vocabulary_size: int, width: int, dropout_rate: float):
@@ -74,7 +74,7 @@ class ToyTranslator(keras.Model):
 
 
 def random_batch(rows: int, length: int, vocabulary_size: int, seed: int) -> Batch:
-    """A batch whose rows get shorter: the first is full, the last is all padding."""
+    """Random batch whose rows get shorter: the first is full, the last all padding."""
     rng = np.random.default_rng(seed)
     target_lengths = np.linspace(length, 0, rows).astype(int)
     source_lengths = np.maximum(target_lengths - 1, 0)
