@@ -1,4 +1,4 @@
-"""A small vocabulary, learned once."""
+"""Fixture for all tests of the folder: a small vocabulary, learned once."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Corpora made up for the tests, as sentences and as ids."""
+"""Synthetic corpora for tests, as sentences and as token ids."""
 
 import random
 from collections.abc import Sequence
@@ -26,10 +26,10 @@ def made_up_pairs(num_pairs: int, seed: int) -> list[tuple[str, str]]:
     return [(sentence(), sentence()) for _ in range(num_pairs)]
 
 
-def corpus_of(
+def build_corpus(
     pairs: Sequence[tuple[Sequence[int], Sequence[int]]],
 ) -> TokenizedCorpus:
-    """A corpus of given ids; the end of sentence is added here."""
+    """Returns a corpus of the given token ids, with EOS appended to each side."""
     sides = []
     for sentences in zip(*pairs, strict=True):
         rows = [[*sentence, EOS_ID] for sentence in sentences]
@@ -40,22 +40,22 @@ def corpus_of(
 
 
 def random_corpus(num_pairs: int, longest: int, seed: int) -> TokenizedCorpus:
-    """Sides of 1 to `longest` ids, drawn apart, with the end of sentence."""
+    """Returns a corpus of random pairs, each side 1 to `longest` ids with EOS."""
     generator = random.Random(seed)
 
     def ids() -> list[int]:
         length = int(longest ** generator.random())
         return [generator.randint(3, 60_000) for _ in range(max(1, length - 1))]
 
-    return corpus_of([(ids(), ids()) for _ in range(num_pairs)])
+    return build_corpus([(ids(), ids()) for _ in range(num_pairs)])
 
 
-def like_wmt(num_pairs: int, longest: int = 256) -> np.ndarray:
-    """[N, 2] lengths that fall into buckets as those of newstest2014-2020 do.
+def wmt_lengths(num_pairs: int, longest: int = 256) -> np.ndarray:
+    """Random lengths [N, 2] distributed like those of newstest2014-2020.
 
-    Log-normal, with means of 29.6 and 31.9 subwords and spreads at which random
-    batches are 21 % real tokens, and 42 buckets of the longer side, each a tenth
-    longer than the one before, 91 %.
+    Log-normal, with means of 29.6 and 31.9 subwords. The variance is chosen so that
+    random batches have 21 % real tokens, as there, and 42 buckets by the longer side,
+    each 10 % longer than the one before, have 91 %.
     """
     random = np.random.default_rng(29)
     common, *own = np.exp(

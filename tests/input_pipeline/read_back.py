@@ -1,4 +1,4 @@
-"""What batches hold, read back from their arrays."""
+"""Contents of batches, read back from their arrays."""
 
 import collections
 
@@ -7,14 +7,15 @@ import numpy as np
 from t2t_keras.input_pipeline.batches.batching import check_batch
 
 
-def shape_of(batch):
+def read_shape(batch):
+    """Rows, source length and target length of a batch."""
     source, target = batch["encoder_input_tokens"], batch["decoder_target_tokens"]
     return (*source.shape, target.shape[1])
 
 
-def pairs_of(batches):
-    """The multiset of pairs, read back from rows."""
-    found = collections.Counter()
+def count_pairs(batches):
+    """Multiset of the pairs in the rows of batches, packed or not."""
+    pairs = collections.Counter()
     for batch in batches:
         source, target = batch["encoder_input_tokens"], batch["decoder_target_tokens"]
         sources = batch.get("encoder_segment_ids", source > 0)
@@ -22,20 +23,21 @@ def pairs_of(batches):
         for row in range(len(source)):
             for segment in range(1, int(sources[row].max()) + 1):
                 pair = source[row][sources[row] == segment]
-                found[tuple(pair), tuple(target[row][targets[row] == segment])] += 1
+                pairs[tuple(pair), tuple(target[row][targets[row] == segment])] += 1
         assert (source[sources == 0] == 0).all()
         assert (target[targets == 0] == 0).all()
         assert ((targets > 0) == (batch["decoder_loss_weights"] > 0)).all()
-    return found
+    return pairs
 
 
-def all_pairs(corpus):
+def count_corpus_pairs(corpus):
+    """Multiset of the pairs of a corpus."""
     rows = [corpus.pair(index) for index in range(len(corpus))]
     return collections.Counter((tuple(s), tuple(t)) for s, t in rows)
 
 
 def check_example(batch, expected, docstring):
-    """The docstring shows the very arrays, but for those that are named apart."""
+    """Checks that a batch has the expected arrays and that a docstring shows them."""
     check_batch(batch)
     assert {name: array.numpy().tolist() for name, array in batch.items()} == expected
     lines = [" ".join(line.split()) for line in docstring.splitlines()]

@@ -14,7 +14,7 @@ from t2t_keras.input_pipeline.batches.batching import (
 from t2t_keras.input_pipeline.batches.pipeline import TrainingBatches
 from t2t_keras.input_pipeline.batches.plan import PlannedBatch
 from t2t_keras.typing import BatchShape
-from tests.input_pipeline.made_up import TWO_PAIRS, corpus_of, random_corpus
+from tests.input_pipeline.made_up import TWO_PAIRS, build_corpus, random_corpus
 from tests.input_pipeline.read_back import check_example
 
 
@@ -26,12 +26,12 @@ def test_the_example_of_the_docstring():
         "decoder_target_tokens": [[7, 1, 0, 0, 0], [9, 5, 6, 1, 0], [0] * 5],
         "decoder_loss_weights": [[1, 1, 0, 0, 0], [1, 1, 1, 1, 0], [0] * 5],
     }
-    batch = make_batch(gather_batch(corpus_of(TWO_PAIRS), planned))
+    batch = make_batch(gather_batch(build_corpus(TWO_PAIRS), planned))
     check_example(batch, expected, make_batch.__doc__)
 
 
-def by_hand(corpus, planned):
-    """A batch with a row for each pair, one cell at a time."""
+def batch_by_hand(corpus, planned):
+    """Fills a batch cell by cell, with one row for each pair."""
     rows, source_bound, target_bound = planned.shape
     source = [[0] * source_bound for _ in range(rows)]
     fed, target = ([[0] * target_bound for _ in range(rows)] for _ in range(2))
@@ -54,19 +54,19 @@ def test_random_batches_equal_those_made_by_hand():
         random = np.random.default_rng(seed)
         for count, rows in ((1, 1), (6, 6), (5, 9)):
             indices = random.permutation(40)[:count]
-            # As short as the pairs allow, and one side longer.
+            # As short as the pairs allow, except for one side.
             source_bound, target_bound = map(int, corpus.lengths[indices].max(axis=0))
             shape = BatchShape(rows, source_bound, target_bound + seed)
             planned = PlannedBatch(shape, indices)
             batch = make_batch(gather_batch(corpus, planned))
             check_batch(batch)
-            expected = by_hand(corpus, planned)
+            expected = batch_by_hand(corpus, planned)
             for array, cells in zip(batch.values(), expected, strict=True):
                 np.testing.assert_array_equal(array, cells, err_msg=f"{seed=}")
 
 
 def test_more_pairs_than_rows_are_refused():
-    corpus = corpus_of([([5], [7])] * 3)
+    corpus = build_corpus([([5], [7])] * 3)
     for rows in (None, np.array([0, 0, 2])):
         planned = PlannedBatch(BatchShape(2, 9, 9), np.arange(3), rows)
         with pytest.raises(ValueError, match=r"below 2\. Received: row 2, 3 pairs"):
@@ -75,7 +75,7 @@ def test_more_pairs_than_rows_are_refused():
 
 @pytest.mark.parametrize("bounds", [(2, 3), (5, 3), (1, 9)])
 def test_a_pair_over_a_bound_is_refused(bounds):
-    corpus = corpus_of([([5], [7, 8, 9]), ([5], [7])])
+    corpus = build_corpus([([5], [7, 8, 9]), ([5], [7])])
     shape, indices = BatchShape(2, *bounds), np.array([1, 0])
     for rows in (None, np.array([0, 1])):
         with pytest.raises(ValueError, match=r"its bound, [13]\. Received: [24]"):
@@ -83,14 +83,14 @@ def test_a_pair_over_a_bound_is_refused(bounds):
 
 
 def test_pairs_that_are_too_long_together_are_refused():
-    corpus = corpus_of([([5], [7, 8, 9]), ([5], [7])])
+    corpus = build_corpus([([5], [7, 8, 9]), ([5], [7])])
     planned = PlannedBatch(BatchShape(2, 4, 5), np.array([1, 0]), np.array([1, 1]))
     with pytest.raises(ValueError, match=r"together.*bound, 5\. Received: 6"):
         gather_batch(corpus, planned)
 
 
-class Cutting:
-    """A strategy whose last shape is too narrow for some of its pairs."""
+class NarrowStrategy:
+    """Batching strategy whose shape is too narrow for one of its pairs."""
 
     packed = False
 
@@ -104,9 +104,9 @@ class Cutting:
 
 
 def test_a_dataset_cuts_no_pair():
-    """Padding to a shape would cut without a word."""
-    corpus = corpus_of([([5], [7, 8, 9]), ([5], [7])])
-    batches = TrainingBatches(corpus, Cutting(BatchShape(2, 2, 3)), seed=0)
+    """Padding to a shape would truncate silently."""
+    corpus = build_corpus([([5], [7, 8, 9]), ([5], [7])])
+    batches = TrainingBatches(corpus, NarrowStrategy(BatchShape(2, 2, 3)), seed=0)
     with pytest.raises(tf.errors.InvalidArgumentError, match=r"bound, 3\. Received: 4"):
         next(iter(batches))
 
@@ -137,7 +137,7 @@ def packed_batch():
 
 
 def find_fault(batch) -> str:
-    """Returns what is wrong with a batch; empty if nothing is."""
+    """Returns the message of `check_batch`; empty if the batch is valid."""
     try:
         check_batch(batch)
     except ValueError as error:

@@ -15,8 +15,8 @@ from t2t_keras.input_pipeline.batches.batching_strategy import (
 )
 from t2t_keras.input_pipeline.batches.packing import PackedBatching
 from t2t_keras.input_pipeline.batches.pipeline import TrainingBatches
-from tests.input_pipeline.made_up import corpus_of, random_corpus
-from tests.input_pipeline.read_back import all_pairs, pairs_of, shape_of
+from tests.input_pipeline.made_up import build_corpus, random_corpus
+from tests.input_pipeline.read_back import count_corpus_pairs, count_pairs, read_shape
 
 TOKENS = 150
 
@@ -29,7 +29,7 @@ def corpus():
 @pytest.fixture(params=["buckets", "packed"])
 def strategy(request, corpus, monkeypatch):
     buckets, packed = strategies(corpus)
-    # Several blocks an epoch.
+    # Several blocks per epoch.
     monkeypatch.setattr(packing, "_pairs_per_block", lambda *_: 35)
     return buckets if request.param == "buckets" else packed
 
@@ -47,7 +47,7 @@ def test_what_is_made_has_the_shapes_that_were_named(corpus):
     assert len(packed.shapes) == 1
     assert 2 <= len(buckets.shapes) <= 5
     for strategy in (buckets, packed):
-        found = set()
+        shapes = set()
         for planned in strategy.plan(seed=1, epoch=2):
             batch = strategy.make(gather_batch(corpus, planned))
             check_batch(batch)
@@ -56,8 +56,8 @@ def test_what_is_made_has_the_shapes_that_were_named(corpus):
             target = batch["decoder_target_tokens"].shape
             assert planned.shape == (*source, target[1])
             assert max(np.prod(source), np.prod(target)) <= TOKENS
-            found.add(planned.shape)
-        assert found == set(strategy.shapes)
+            shapes.add(planned.shape)
+        assert shapes == set(strategy.shapes)
 
 
 def test_both_hold_the_same_tokens(corpus):
@@ -81,7 +81,7 @@ def test_the_summary_counts_an_epoch(corpus, strategy):
     batches = [
         batch for batch, _ in itertools.islice(stream, summary.batches_per_epoch)
     ]
-    assert pairs_of(batches) == all_pairs(corpus)
+    assert count_pairs(batches) == count_corpus_pairs(corpus)
     source = sum(int((b["encoder_input_tokens"] > 0).sum()) for b in batches)
     target = sum(int(b["decoder_loss_weights"].sum()) for b in batches)
     positions = sum(
@@ -92,7 +92,7 @@ def test_the_summary_counts_an_epoch(corpus, strategy):
         source,
         target,
     )
-    assert summary.num_shapes == len(set(map(shape_of, batches)))
+    assert summary.num_shapes == len(set(map(read_shape, batches)))
     assert summary.padding_share == pytest.approx(1 - (source + target) / positions)
     assert summary.mean_source_tokens == pytest.approx(source / len(batches))
     assert summary.mean_target_tokens == pytest.approx(target / len(batches))
@@ -108,7 +108,7 @@ def test_the_summary_counts_rows_that_devices_add(corpus, strategy):
 
 
 def test_the_summary_in_words():
-    corpus = corpus_of([([5, 6], [7]), ([8], [9, 5, 6])])
+    corpus = build_corpus([([5, 6], [7]), ([8], [9, 5, 6])])
     buckets = BucketBatching.of(corpus.lengths, max_shapes=1, tokens_per_batch=8)
     assert batching_summary(corpus, buckets).describe() == (
         "2 pairs: 5 source and 6 target tokens\n"

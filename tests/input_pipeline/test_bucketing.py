@@ -1,4 +1,4 @@
-"""Shapes chosen from lengths, against every choice there is."""
+"""Bucket shapes chosen from lengths, compared with an exhaustive search."""
 
 import itertools
 
@@ -14,15 +14,15 @@ from t2t_keras.input_pipeline.batches.bucketing import (
     smallest_shapes,
 )
 from t2t_keras.typing import BatchShape
-from tests.input_pipeline.made_up import like_wmt
+from tests.input_pipeline.made_up import wmt_lengths
 
 LENGTHS = st.lists(
     st.tuples(st.integers(1, 40), st.integers(1, 60)), min_size=1, max_size=80
 )
 
 
-def real_share(lengths, shapes):
-    """Of the positions of full batches; a pair is where it is padded least."""
+def real_fraction(lengths, shapes):
+    """Fraction of real tokens if each pair is in the shape that pads it least."""
     positions = 0
     for source, target in lengths:
         positions += min(
@@ -40,13 +40,13 @@ def test_shapes_hold_every_pair_and_keep_to_the_budget(lengths, max_shapes, toke
     )
     assert 1 <= len(shapes) <= max_shapes
     assert len(set(shapes)) == len(shapes)
-    # The last is as long as the longest sentences, and no longer.
+    # The last shape is exactly as long as the longest sentences.
     sources, targets = zip(*lengths, strict=True)
     assert shapes[-1][1:] == (max(sources), max(targets))
     sums = [shape.positions for shape in shapes]
     assert sums == sorted(sums)
     for rows, source_bound, target_bound in shapes:
-        # The most rows with which neither side is over the budget.
+        # The largest number of rows with which neither side exceeds the budget.
         assert rows * source_bound <= tokens
         assert rows * target_bound <= tokens
         longer = max(source_bound, target_bound)
@@ -61,13 +61,13 @@ def test_the_order_of_the_pairs_does_not_matter(lengths, max_shapes):
     assert bucket_shapes(np.array(lengths), **arguments) == backwards
 
 
-def test_they_are_nearly_the_best_there_are():
-    # All choices of three shapes, tried one by one.
+def test_shapes_are_nearly_optimal():
+    # Exhaustive search over all choices of three shapes.
     for seed in range(4):
         lengths = np.random.default_rng(seed).geometric([0.3, 0.25], size=[400, 2])
         lengths = np.minimum(lengths, [9, 11])
         longest = tuple(lengths.max(axis=0))
-        found = bucket_shapes(lengths, max_shapes=3, tokens_per_batch=11)
+        shapes = bucket_shapes(lengths, max_shapes=3, tokens_per_batch=11)
         grid = itertools.product(range(1, longest[0] + 1), range(1, longest[1] + 1))
         costs = np.array([
             np.where((lengths <= bounds).all(axis=1), sum(bounds), sum(longest))
@@ -76,28 +76,28 @@ def test_they_are_nearly_the_best_there_are():
         best = min(
             np.minimum(one, costs).sum(axis=1).min() for one in np.unique(costs, axis=0)
         )
-        assert real_share(lengths, found) > 0.99 * lengths.sum() / best, seed
+        assert real_fraction(lengths, shapes) > 0.99 * lengths.sum() / best, seed
 
 
 def test_24_shapes_at_25_000_tokens_are_86_percent_real_tokens():
-    lengths = like_wmt(50_000)
+    lengths = wmt_lengths(50_000)
     shapes = bucket_shapes(lengths, max_shapes=24, tokens_per_batch=25_000)
     assert len(shapes) <= 24
-    # 90 % seen.
-    assert real_share(lengths[:5_000], shapes) > 0.86
-    # Eleven bounds of the longer side for both, as Tensor2Tensor had: 80 %.
+    # Measured: 90 %.
+    assert real_fraction(lengths[:5_000], shapes) > 0.86
+    # Eleven bounds by the longer side, as in Tensor2Tensor: 80 %.
     ladder = (8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256)
     square = [BatchShape(1, bound, bound) for bound in ladder]
-    assert real_share(lengths[:5_000], square) < 0.82
+    assert real_fraction(lengths[:5_000], square) < 0.82
 
 
 def test_a_shape_that_saves_less_than_half_a_batch_is_not_made():
-    # 60 pairs of 3 and 4 tokens, in rows of 9 and 7: a shape of their own saves
-    # 60 * 9 positions.
+    # 60 pairs of 3 and 4 tokens in rows of 9 and 7: a separate shape saves 60 * 9
+    # positions.
     lengths = np.array([[3, 4]] * 60 + [[9, 7]] * 9)
     for tokens, count in ((539, 2), (540, 1)):
-        found = bucket_shapes(lengths, max_shapes=9, tokens_per_batch=tokens)
-        assert len(found) == count
+        shapes = bucket_shapes(lengths, max_shapes=9, tokens_per_batch=tokens)
+        assert len(shapes) == count
 
 
 def test_lengths_past_a_thousand_have_coarse_bounds():

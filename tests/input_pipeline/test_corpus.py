@@ -47,7 +47,7 @@ def test_chunks_are_the_pairs_some_at_a_time(files, monkeypatch):
     in_twos = [([b"a", b"b"], [b"A", b"B"]), ([b"c"], [b"C"])]
     assert list(corpus.chunks("train")) == in_twos
     assert list(corpus.chunks("train")) == in_twos
-    # Huge lines are not gathered by the thousand.
+    # A chunk of huge lines has fewer lines.
     monkeypatch.setattr(corpora, "_BYTES_PER_CHUNK", 2)
     assert [len(source) for source, _ in corpus.chunks("train")] == [1, 1, 1]
     with pytest.raises(UserError, match="has no dev split, only: train, test"):

@@ -1,4 +1,4 @@
-"""Real processes: what they give back, in which order, and how they end."""
+"""Encoder processes: results, their order, and the end of the processes."""
 
 import os
 import signal
@@ -26,19 +26,19 @@ def make_pieces(sizes, seed=5):
 
 
 @pytest.fixture(scope="module")
-def two(vocabulary):
+def two_workers(vocabulary):
     with Encoders(vocabulary.model_proto, 30, workers=2) as encoding:
         yield encoding
 
 
-def test_pieces_come_back_encoded_and_in_order(two, vocabulary):
-    # The slow come first: later ones must wait for them.
+def test_pieces_come_back_encoded_and_in_order(two_workers, vocabulary):
+    # The slow pieces come first: later ones must wait for them.
     sizes = [900, 1, 1, 1, 300, 2, 2, 1, 1, 1, 40]
     pieces = list(make_pieces(sizes))
-    found = list(two.encode(iter(pieces)))
-    assert [each.shard for each in found] == [n // 3 for n in range(len(sizes))]
-    assert [each.text_pairs for each in found] == sizes
-    for each, piece in zip(found, pieces, strict=True):
+    encoded = list(two_workers.encode(iter(pieces)))
+    assert [each.shard for each in encoded] == [n // 3 for n in range(len(sizes))]
+    assert [each.text_pairs for each in encoded] == sizes
+    for each, piece in zip(encoded, pieces, strict=True):
         sides = [
             (
                 np.array([token for row in rows for token in row]),
@@ -54,28 +54,28 @@ def test_pieces_come_back_encoded_and_in_order(two, vocabulary):
         np.testing.assert_array_equal(each.chunk.lengths, expected.lengths)
         for one, other in zip(each.chunk.tokens, expected.tokens, strict=True):
             np.testing.assert_array_equal(one, other)
-    dropped = sum((e.chunk.report for e in found), TokenizationReport(0, 0, 0, 0, 0))
+    dropped = sum((e.chunk.report for e in encoded), TokenizationReport(0, 0, 0, 0, 0))
     assert dropped.dropped_over_long > 0
 
 
-def test_they_can_be_used_again_and_for_nothing(two):
-    assert list(two.encode([])) == []
-    (only,) = two.encode(make_pieces([3]))
+def test_encoders_can_be_reused_and_encode_nothing(two_workers):
+    assert list(two_workers.encode([])) == []
+    (only,) = two_workers.encode(make_pieces([3]))
     assert only.text_pairs == 3
 
 
-def test_text_is_read_no_further_than_needed(two):
-    taken = []
+def test_text_is_read_no_further_than_needed(two_workers):
+    read = []
 
-    def watched():
+    def record_reads():
         for piece in make_pieces([1] * 60):
-            taken.append(piece)
+            read.append(piece)
             yield piece
 
     ahead = 2 * encoders._CHUNKS_AHEAD
-    for number, _ in enumerate(two.encode(watched())):
-        assert len(taken) <= number + 1 + ahead
-    assert len(taken) == 60
+    for number, _ in enumerate(two_workers.encode(record_reads())):
+        assert len(read) <= number + 1 + ahead
+    assert len(read) == 60
 
 
 def test_a_killed_process_is_an_error(vocabulary):

@@ -1,4 +1,4 @@
-"""Records read as the same corpus in memory does, and say what is wrong with them."""
+"""Records: equal to the same corpus in memory; damage is reported."""
 
 import dataclasses
 import itertools
@@ -29,7 +29,7 @@ from t2t_keras.input_pipeline.records.tokenized import (
 )
 from tests.input_pipeline.made_up import random_corpus
 
-# Uneven shards, one of a single pair and one of none.
+# Uneven shards, including one of a single pair and an empty one.
 CUTS = (0, 31, 32, 32, 80, 130)
 
 
@@ -71,7 +71,7 @@ def folder(corpus, vocabulary, tmp_path):
     return tmp_path
 
 
-def test_gathering_is_that_of_the_corpus_in_memory(folder, corpus):
+def test_gathering_equals_that_of_the_corpus_in_memory(folder, corpus):
     records = open_records(folder, read_manifest(folder))
     assert len(records) == len(corpus)
     np.testing.assert_array_equal(records.lengths, corpus.lengths)
@@ -82,14 +82,14 @@ def test_gathering_is_that_of_the_corpus_in_memory(folder, corpus):
         np.array([31, 31]),
     ):
         for side in ("source", "target"):
-            found = getattr(records, side).gather(indices)
+            gathered = getattr(records, side).gather(indices)
             expected = getattr(corpus, side).gather(indices)
-            for one, other in zip(found, expected, strict=True):
+            for one, other in zip(gathered, expected, strict=True):
                 np.testing.assert_array_equal(one, other)
-            assert found[0].dtype == np.uint16
+            assert gathered[0].dtype == np.uint16
 
 
-def test_batches_are_those_of_the_corpus_in_memory(folder, corpus):
+def test_batches_equal_those_of_the_corpus_in_memory(folder, corpus):
     records = open_records(folder, read_manifest(folder))
     batches = []
     for each in (records, corpus):
@@ -103,7 +103,7 @@ def test_batches_are_those_of_the_corpus_in_memory(folder, corpus):
 
 
 def test_parts_of_a_batch_gathered_apart_are_the_batch(folder):
-    """As workers do that each take their rows, and read no others."""
+    """Workers gather in this way: each reads only the rows of its shard."""
     side = open_records(folder, read_manifest(folder)).target
     indices = np.random.default_rng(6).permutation(130)[:50]
     whole, _ = side.gather(indices)

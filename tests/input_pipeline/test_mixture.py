@@ -1,4 +1,4 @@
-"""What an epoch of a mixture has, by laws that its passes must keep."""
+"""Mixture of corpora: the pairs of each epoch, and their batches."""
 
 import collections
 import itertools
@@ -22,8 +22,8 @@ from t2t_keras.input_pipeline.batches.mixture import (
 from t2t_keras.input_pipeline.batches.packing import PackedBatching
 from t2t_keras.input_pipeline.batches.pipeline import DataPosition, TrainingBatches
 from t2t_keras.input_pipeline.batches.plan import WorkerShard
-from tests.input_pipeline.made_up import corpus_of, random_corpus
-from tests.input_pipeline.read_back import pairs_of, shape_of
+from tests.input_pipeline.made_up import build_corpus, random_corpus
+from tests.input_pipeline.read_back import count_pairs, read_shape
 
 TOKENS = 100
 SIZES = (41, 30, 30, 7, 1)
@@ -59,26 +59,26 @@ def test_no_pair_is_seen_twice_before_all_others_once() -> None:
 
 
 def test_counts_are_exact_where_floats_are_not() -> None:
-    """A tenth of 3 * 10^9 pairs, a billion epochs on: floats are 64 apart there."""
+    """A tenth of 3 * 10^9 pairs after a billion epochs, where floats are 64 apart."""
     mixture = Mixture((1, 3_333_333_333), (Fraction("0.1"),))
     epoch = 10**9 + 1
     exact = [k * 3_333_333_333 // 10 for k in (epoch, epoch + 1)]
     assert mixture.counts(epoch) == (1, exact[1] - exact[0])
 
 
-def test_orders_are_of_seed_pass_and_part_alone() -> None:
+def test_orders_depend_only_on_seed_pass_and_part() -> None:
     order = MIXTURE.pairs(9, 3)
     np.testing.assert_array_equal(order, MIXTURE.pairs(9, 3))
     assert not np.array_equal(order, MIXTURE.pairs(10, 3))
-    # Two parts of one size do not go through their pairs in step.
+    # Two parts of equal size have different orders.
     twins = Mixture((5, 300, 300), (Fraction(1, 2),) * 2)
     numbers = twins.pairs(9, 0)[5:]
     assert set(numbers[:150]) != set(numbers[150:] - 300)
-    # Nor does a part go through them in the same order twice.
+    # Each pass over a part has another order.
     halves = [set(twins.pairs(9, epoch)[5:155]) for epoch in range(4)]
     assert halves[0] | halves[1] == halves[2] | halves[3] == set(range(5, 305))
     assert halves[0] not in halves[2:]
-    # What one part is does not depend on the others.
+    # The order of a part does not depend on the other parts.
     alone = Mixture((41, 30), RATES[:1])
     np.testing.assert_array_equal(
         select_part(alone.pairs(9, 3), 1), select_part(order, 1)
@@ -95,11 +95,11 @@ def test_joined_corpora_have_their_pairs_in_a_row(parts) -> None:
     expected = [part.pair(i) for part in parts for i in range(len(part))]
     assert len(joined) == len(expected) == sum(SIZES)
     for i, pair in enumerate(expected):
-        for found, side in zip(joined.pair(i), pair, strict=True):
-            np.testing.assert_array_equal(found, side)
+        for actual, side in zip(joined.pair(i), pair, strict=True):
+            np.testing.assert_array_equal(actual, side)
     np.testing.assert_array_equal(joined.lengths, [[*map(len, p)] for p in expected])
     assert joined.report.source_tokens == joined.lengths[:, 0].sum()
-    # In any order, some of them twice, and none at all.
+    # Indices in any order, with repetitions, or none at all.
     indices = np.random.default_rng(1).integers(0, len(joined), 300)
     tokens, lengths = joined.target.gather(indices)
     np.testing.assert_array_equal(
@@ -130,36 +130,36 @@ def mixed(request, parts):
     corpus = join_corpora(parts)
     lengths = mixture_lengths(corpus.lengths, MIXTURE)
     if request.param == "buckets":
-        way = BucketBatching.of(lengths, max_shapes=4, tokens_per_batch=TOKENS)
+        batching = BucketBatching.of(lengths, max_shapes=4, tokens_per_batch=TOKENS)
     else:
-        way = PackedBatching.of(lengths, tokens_per_batch=TOKENS)
-    return corpus, MixtureBatching(corpus.lengths, MIXTURE, way)
+        batching = PackedBatching.of(lengths, tokens_per_batch=TOKENS)
+    return corpus, MixtureBatching(corpus.lengths, MIXTURE, batching)
 
 
 def arrays(batches, count):
     return [batch for batch, _ in itertools.islice(batches, count)]
 
 
-def counts_of_epochs(strategy, epochs):
+def epoch_lengths(strategy, epochs):
     return [len(list(strategy.plan(4, epoch))) for epoch in range(epochs)]
 
 
 def test_batches_hold_what_the_epoch_has(mixed) -> None:
     corpus, strategy = mixed
-    counts = counts_of_epochs(strategy, 3)
+    counts = epoch_lengths(strategy, 3)
     batches = iter(arrays(TrainingBatches(corpus, strategy, seed=4), sum(counts)))
     for epoch, count in enumerate(counts):
         made = list(itertools.islice(batches, count))
         expected = [corpus.pair(i) for i in MIXTURE.pairs(4, epoch)]
-        assert pairs_of(made) == collections.Counter(
+        assert count_pairs(made) == collections.Counter(
             (tuple(s), tuple(t)) for s, t in expected
         )
-        assert {shape_of(batch) for batch in made} <= set(strategy.shapes)
+        assert {read_shape(batch) for batch in made} <= set(strategy.shapes)
 
 
-def test_going_on_equals_never_having_stopped(mixed) -> None:
+def test_a_resumed_run_has_the_batches_of_an_uninterrupted_one(mixed) -> None:
     corpus, strategy = mixed
-    counts = counts_of_epochs(strategy, 3)
+    counts = epoch_lengths(strategy, 3)
     straight = TrainingBatches(corpus, strategy, seed=4)
     whole = arrays(straight, sum(counts))
     for done in (1, counts[0] - 1, counts[0], counts[0] + 2, counts[0] + counts[1]):
@@ -186,17 +186,17 @@ def test_workers_split_each_batch(mixed) -> None:
 
 
 def test_a_pair_of_a_later_epoch_fits_too() -> None:
-    """The longest of all is not among those that the first epoch has."""
+    """The longest pair is not in the first epoch."""
     short, long = [([3], [4])] * 9, ([3] * 40, [4] * 50)
-    corpus = join_corpora([corpus_of(short), corpus_of([*short, long, *short])])
+    corpus = join_corpora([build_corpus(short), build_corpus([*short, long, *short])])
     mixture = Mixture((9, 19), (Fraction(1, 19),))
     lengths = mixture_lengths(corpus.lengths, mixture)
     assert len(lengths) == 11
-    for way in (
+    for batching in (
         BucketBatching.of(lengths, max_shapes=3, tokens_per_batch=60),
         PackedBatching.of(lengths, tokens_per_batch=60),
     ):
-        strategy = MixtureBatching(corpus.lengths, mixture, way)
+        strategy = MixtureBatching(corpus.lengths, mixture, batching)
         for epoch in range(19):
             for planned in strategy.plan(4, epoch):
                 gather_batch(corpus, planned)

@@ -1,4 +1,4 @@
-"""Packed rows against counting by hand, and against first-fit."""
+"""Packing: no pair is lost, rows are full, batches equal those made by hand."""
 
 import collections
 import itertools
@@ -21,9 +21,9 @@ from t2t_keras.input_pipeline.batches.plan import PlannedBatch
 from t2t_keras.typing import BatchShape
 from tests.input_pipeline.made_up import (
     TWO_PAIRS,
-    corpus_of,
-    like_wmt,
+    build_corpus,
     random_corpus,
+    wmt_lengths,
 )
 from tests.input_pipeline.read_back import check_example
 
@@ -36,8 +36,8 @@ SHAPES = st.builds(
 WORDS = st.integers(0, 2**64 - 1)
 
 
-def rows_of(plan, lengths):
-    """(pairs, source tokens, target tokens) of every row that holds something."""
+def summarize_rows(plan, lengths):
+    """Returns (pairs, source tokens, target tokens) of every row that has a pair."""
     rows = []
     for batch in plan:
         filled = collections.defaultdict(list)
@@ -50,14 +50,14 @@ def rows_of(plan, lengths):
 def check_nothing_is_lost(plan, lengths, shape):
     members = [int(index) for batch in plan for index in batch.indices]
     assert sorted(members) == list(range(len(lengths)))
-    for _, source, target in rows_of(plan, lengths):
+    for _, source, target in summarize_rows(plan, lengths):
         assert source <= shape.source_bound
         assert target <= shape.target_bound
     for batch in plan:
         assert batch.shape == shape
         assert list(batch.rows) == sorted(batch.rows)
         assert 0 <= batch.rows[0] and batch.rows[-1] < shape.rows
-    # Only the last batch may have rows that hold nothing.
+    # Only the last batch may have empty rows.
     assert all(len(set(b.rows)) == shape.rows for b in plan[:-1])
 
 
@@ -65,7 +65,7 @@ def check_nothing_is_lost(plan, lengths, shape):
 def test_training_loses_nothing(lengths, shape, seed, epoch, pairs_per_block):
     lengths = np.array(lengths)
     with pytest.MonkeyPatch.context() as patch:
-        # Blocks as small as can be: some hold not even a batch.
+        # Very small blocks: some have less than a batch.
         patch.setattr(packing, "_pairs_per_block", lambda *_: pairs_per_block)
         plan = list(plan_packed_epoch(lengths, shape, seed, epoch))
         again = list(plan_packed_epoch(lengths, shape, seed, epoch))
@@ -76,7 +76,7 @@ def test_training_loses_nothing(lengths, shape, seed, epoch, pairs_per_block):
 
 
 @given(LENGTHS, SHAPES, st.integers(0, 30), st.data())
-def test_what_is_placed_fits_and_what_is_not_would_have_been_too_much(
+def test_placed_pairs_fit_and_enough_rows_hold_all_pairs(
     lengths, shape, num_rows, data
 ):
     lengths = np.array(lengths)
@@ -96,65 +96,65 @@ def test_a_row_holds_any_pair_and_keeps_to_the_budget(lengths, tokens):
     try:
         rows, *bounds = packed_shape(lengths, tokens)
     except UserError:
-        # Not even with as few pairs a row as any one pair allows.
+        # Refused only if a row for the longest pair exceeds the budget.
         assert tokens < np.ceil((longest / means).max() * means.max() - 1e-9)
         return
     assert rows * max(bounds) <= tokens
-    # Nor would a longer row fit, or else another one.
+    # The budget is used: a longer row or another row would exceed it.
     assert tokens < rows * (max(bounds) + 1) or tokens < (rows + 1) * max(bounds)
     assert all(bounds >= longest)
     assert rows < 32 or rows % 8 == 0
-    # In proportion: one number of mean pairs, each side rounded up.
+    # Both bounds hold the same number of mean pairs, rounded up.
     assert max((np.array(bounds) - 1) / means) < min(bounds / means) + 1e-9
     if tokens >= 8 * means.max() + 1:
         assert min(bounds / means) >= 8 - 1e-9
 
 
 def test_at_25_000_tokens_97_percent_are_real():
-    lengths = like_wmt(120_000)
+    lengths = wmt_lengths(120_000)
     shape = packed_shape(lengths, 25_000)
     assert tuple(shape) == (80, 290, 312)
     for epoch in range(2):
         plan = list(plan_packed_epoch(lengths, shape, seed=3, epoch=epoch))
         check_nothing_is_lost(plan, lengths, shape)
         for num_devices in (1, 2, 4, 8, 16):
-            # What is computed: devices have equal shares, filled up with padding.
+            # Computed rows include padding, which makes the shards of devices equal.
             rows = num_devices * -(-shape.rows // num_devices)
             positions = len(plan) * rows * shape.positions
-            assert lengths.sum() / positions > 0.97  # 98 % seen
+            assert lengths.sum() / positions > 0.97  # measured: 98 %
 
 
-# Of mean length 32 a row of eight pairs has 256 positions.
+# With a mean length of 32, a row of eight pairs has 256 positions.
 SHAPES_OF_BUDGETS = (
-    (7_936, 31, 256),  # so few are as they come
+    (7_936, 31, 256),  # fewer than 32 rows are not rounded
     (8_192, 32, 256),
-    (9_999, 32, 312),  # 39 become 32, and the budget is used
+    (9_999, 32, 312),  # 39 rows become 32 longer ones, which use the budget
     (16_640, 64, 260),  # 65
     (20_479, 64, 319),  # 79
     (40_960, 160, 256),
 )
 
 
-def test_many_rows_are_as_many_as_devices_can_share():
+def test_many_rows_are_a_multiple_of_eight_for_devices():
     lengths = np.array([[32, 32], [40, 40], [24, 24]])
     for tokens, rows, bound in SHAPES_OF_BUDGETS:
         assert tuple(packed_shape(lengths, tokens)) == (rows, bound, bound), tokens
 
 
 def test_of_a_small_corpus_97_percent_are_real():
-    # Captions: much alike in length, one language longer than the other.
+    # Like captions: similar lengths, one language longer than the other.
     random = np.random.default_rng(0)
     sides = random.normal(2.7, 0.3, [29_000, 1]) + random.normal(0, 0.16, [29_000, 2])
     lengths = np.rint(np.exp(sides + np.array([0, 0.04]))).astype(int) + 1
     shape = packed_shape(lengths, 2_048)
     plans = [list(plan_packed_epoch(lengths, shape, 1, epoch)) for epoch in range(3)]
     positions = sum(map(len, plans)) * shape.rows * shape.positions
-    # 97.7 % seen. 95.8 % if ten groups, not three, are matched by their balance.
+    # Measured: 97.7 %, and 95.8 % with ten groups of similar balance instead of three.
     assert 3 * lengths.sum() / positions > 0.97
 
 
 def first_fit(lengths, bounds):
-    """How many rows first-fit with all rows open needs."""
+    """Number of rows that first-fit needs if no row is ever closed."""
     room = np.zeros([0, 2], np.int64)
     for pair in lengths:
         fits = np.flatnonzero((pair <= room).all(axis=1))
@@ -166,14 +166,14 @@ def first_fit(lengths, bounds):
 
 
 def test_it_needs_no_more_rows_than_first_fit():
-    lengths = like_wmt(6_000)
+    lengths = wmt_lengths(6_000)
     shape = packed_shape(lengths, 25_000)._replace(rows=1)
     plan = list(plan_packed_epoch(lengths, shape, seed=1, epoch=0))
     assert len(plan) <= first_fit(lengths, shape[1:])
 
 
 def test_short_pairs_do_not_wait_for_the_end():
-    # Of many blocks; a tenth of the pairs is shorter than all others.
+    # Many blocks; a tenth of the pairs is shorter than all others.
     lengths = np.random.default_rng(5).integers(12, 50, size=[20_000, 2])
     lengths[::10] = 2
     shape = BatchShape(10, 150, 150)
@@ -186,19 +186,19 @@ def test_short_pairs_do_not_wait_for_the_end():
     assert all(0.05 < part < 0.2 for part in parts)
 
 
-def test_rows_filled_alike_do_not_stand_together():
-    lengths = like_wmt(20_000)
+def test_similarly_filled_rows_are_not_adjacent():
+    lengths = wmt_lengths(20_000)
     shape = packed_shape(lengths, 25_000)
     plan = list(plan_packed_epoch(lengths, shape, seed=1, epoch=0))
     longest = [max(lengths[b.indices[b.rows == 0]].max(axis=1)) for b in plan]
-    # The first row of a batch is any row: not the one with the longest pair.
+    # The first row of a batch is a random row, not the one with the longest pair.
     assert sorted(longest) != longest[::-1]
     means = [lengths[batch.indices].mean() for batch in plan[:-1]]
     assert np.std(means) < 0.1 * np.mean(means)
 
 
 def test_seed_and_epoch_both_change_the_order():
-    lengths = like_wmt(500)
+    lengths = wmt_lengths(500)
     shape = packed_shape(lengths, 2_000)
     orders = {
         tuple(
@@ -249,15 +249,15 @@ def test_the_example_of_the_docstring():
         "decoder_segment_ids": [[1, 1, 2, 2, 2, 2, 0], [0] * 7],
         "decoder_positions": [[0, 1, 0, 1, 2, 3, 0], [0] * 7],
     }
-    batch = make_packed_batch(gather_batch(corpus_of(TWO_PAIRS), planned))
+    batch = make_packed_batch(gather_batch(build_corpus(TWO_PAIRS), planned))
     check_example(batch, expected, make_packed_batch.__doc__)
 
 
 def packed_by_hand(corpus, planned):
-    """A batch of shared rows, appended to token by token."""
+    """Fills a packed batch token by token."""
     rows, source_bound, target_bound = planned.shape
-    found = [[[] for _ in range(rows)] for _ in range(8)]
-    source, fed, target, weights, sources, places, targets, steps = found
+    features = [[[] for _ in range(rows)] for _ in range(8)]
+    source, fed, target, weights, sources, places, targets, steps = features
     for row, index in zip(planned.rows, planned.indices, strict=True):
         source_ids, target_ids = corpus.pair(index)
         segment = max([0, *sources[row]]) + 1
@@ -273,7 +273,7 @@ def packed_by_hand(corpus, planned):
     bounds += [target_bound] * 2
     return [
         [row + [0] * (bound - len(row)) for row in feature]
-        for feature, bound in zip(found, bounds, strict=True)
+        for feature, bound in zip(features, bounds, strict=True)
     ]
 
 

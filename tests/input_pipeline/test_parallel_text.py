@@ -20,14 +20,14 @@ def write(tmp_path):
     return write_file
 
 
-def pairs_of(source, target=()):
+def read_pairs(source, target=()):
     return list(open_parallel_text(source, target).pairs())
 
 
 def test_only_a_line_feed_ends_a_line(write):
     source = write("a.en", "one\rstill\u2028one\x85\x0b\x0c\x1cone\ntwo\r\r\nthree")
     target = write("a.de", "eins\r\nzwei\ndrei\n")
-    assert pairs_of([source], [target]) == [
+    assert read_pairs([source], [target]) == [
         ("one\rstill\u2028one\x85\x0b\x0c\x1cone".encode(), b"eins"),
         (b"two\r", b"zwei"),
         (b"three", b"drei"),
@@ -43,7 +43,7 @@ def test_any_text_comes_back_line_for_line(tmp_path_factory, lines):
     (folder / "a").write_bytes("\n".join(lines).encode())
     (folder / "b").write_bytes("".join(f"{line}\n" for line in lines).encode())
     expected = [(line.encode(), line.encode()) for line in lines]
-    assert pairs_of([folder / "a"], [folder / "b"]) == expected
+    assert read_pairs([folder / "a"], [folder / "b"]) == expected
 
 
 def test_several_files_plain_and_gzip_follow_one_another(write):
@@ -63,12 +63,12 @@ def test_patterns_are_expanded_in_order(write, tmp_path):
         write(f"part{number}.de", f"t{number}\n")
     pattern = str(tmp_path / "part[0-9].en"), str(tmp_path / "part*.de")
     expected = [(b"s1", b"t1"), (b"s2", b"t2"), (b"s3", b"t3")]
-    assert pairs_of(pattern[:1], pattern[1:]) == expected
+    assert read_pairs(pattern[:1], pattern[1:]) == expected
 
 
 def test_a_file_whose_name_looks_like_a_pattern_is_that_file(write):
     source, target = write("a[1].en", "x\n"), write("a[1].de", "y\n")
-    assert pairs_of([source], [target]) == [(b"x", b"y")]
+    assert read_pairs([source], [target]) == [(b"x", b"y")]
 
 
 def test_tsv_holds_both_sides(write):
@@ -91,7 +91,7 @@ def test_tsv_of_other_columns(write, line, columns):
 def test_a_byte_order_mark_is_no_text(write):
     source = write("a.en", b"\xef\xbb\xbfone\n\xef\xbb\xbftwo\n")
     target = write("a.de", "eins\nzwei\n")
-    assert pairs_of([source], [target]) == [
+    assert read_pairs([source], [target]) == [
         (b"one", b"eins"),
         (b"\xef\xbb\xbftwo", b"zwei"),
     ]

@@ -27,7 +27,7 @@ from t2t_keras.input_pipeline.batches.plan import WorkerShard
 from t2t_keras.typing import BatchShape, BatchSize
 from tests.devices import cpu_strategy
 from tests.input_pipeline.made_up import random_corpus
-from tests.input_pipeline.read_back import all_pairs, pairs_of, shape_of
+from tests.input_pipeline.read_back import count_corpus_pairs, count_pairs, read_shape
 
 TOKENS = 100
 
@@ -41,14 +41,14 @@ def corpus():
 def strategy(request, corpus, monkeypatch):
     if request.param == "buckets":
         return BucketBatching.of(corpus.lengths, max_shapes=4, tokens_per_batch=TOKENS)
-    # Four blocks an epoch.
+    # Four blocks per epoch.
     monkeypatch.setattr(packing, "_pairs_per_block", lambda *_: 35)
     return PackedBatching.of(corpus.lengths, tokens_per_batch=TOKENS)
 
 
 @pytest.fixture
 def wide(strategy, corpus):
-    """The same way to fill batches of more rows than there are workers."""
+    """The same batching strategy, with more rows per batch than there are workers."""
     settings = {} if strategy.packed else {"max_shapes": 4}
     return type(strategy).of(corpus.lengths, tokens_per_batch=500, **settings)
 
@@ -57,8 +57,8 @@ def arrays(dataset, count=None):
     return list(itertools.islice(dataset.as_numpy_iterator(), count))
 
 
-class Watched:
-    """Sentences that note which of them were read."""
+class RecordingSentences:
+    """Sentences that count how often each is read."""
 
     def __init__(self, sentences):
         self.sentences = sentences
@@ -70,29 +70,29 @@ class Watched:
         return self.sentences.gather(indices)
 
 
-def lengths_of_epochs(strategy, seed, epochs):
+def epoch_lengths(strategy, seed, epochs):
     return [len(list(strategy.plan(seed, epoch))) for epoch in range(epochs)]
 
 
-def same(one, other):
+def is_same(one, other):
     return all(np.array_equal(one[name], other[name]) for name in one)
 
 
 def test_an_epoch_holds_every_pair_once(corpus, strategy):
-    counts = lengths_of_epochs(strategy, 4, 2)
+    counts = epoch_lengths(strategy, 4, 2)
     batches = arrays(TrainingBatches(corpus, strategy, seed=4).dataset(), sum(counts))
     epochs = batches[: counts[0]], batches[counts[0] :]
     for epoch in epochs:
-        assert pairs_of(epoch) == all_pairs(corpus)
+        assert count_pairs(epoch) == count_corpus_pairs(corpus)
     for batch in batches:
         check_batch(batch)
         shape = batch["encoder_input_tokens"].shape
         assert (*shape, batch["decoder_input_tokens"].shape[1]) in strategy.shapes
-    assert not all(map(same, *epochs))
+    assert not all(map(is_same, *epochs))
 
 
 def test_going_on_from_a_position_equals_never_having_stopped(corpus, strategy):
-    first, second = lengths_of_epochs(strategy, 4, 2)
+    first, second = epoch_lengths(strategy, 4, 2)
     straight = TrainingBatches(corpus, strategy, seed=4)
     whole = arrays(straight.dataset(), first + second + 4)
     done = (0, 1, first - 1, first, first + 2, first + second)
@@ -101,68 +101,68 @@ def test_going_on_from_a_position_equals_never_having_stopped(corpus, strategy):
         start = straight.position_after(count)
         assert (start.epoch, start.position) == position
         resumed = TrainingBatches(corpus, strategy, seed=4, start=start)
-        assert all(map(same, arrays(resumed.dataset(), 4), whole[count : count + 4]))
+        assert all(map(is_same, arrays(resumed.dataset(), 4), whole[count : count + 4]))
 
 
-def test_where_it_is_is_known_as_soon_as_a_batch_is_drawn(corpus, strategy):
-    """Also at the very end of an epoch, and after a start within one."""
-    first, second = lengths_of_epochs(strategy, 4, 2)
+def test_the_position_is_known_as_soon_as_a_batch_is_drawn(corpus, strategy):
+    """Also at the end of an epoch, and after a start within an epoch."""
+    first, second = epoch_lengths(strategy, 4, 2)
     start = DataPosition(0, first - 2)
     batches = TrainingBatches(corpus, strategy, seed=4, start=start)
     expected = [(0, first - 2), (0, first - 1)]
     expected += [(1, position) for position in range(second)] + [(2, 0), (2, 1)]
-    # The plan itself, not the dataset, which draws some batches ahead.
+    # The plan itself, because the dataset prefetches some batches.
     drawn = batches._plan()
     for count, position in enumerate(expected):
-        found = batches.position_after(count)
-        assert (found.epoch, found.position) == position
+        actual = batches.position_after(count)
+        assert (actual.epoch, actual.position) == position
         next(drawn)
 
 
-class Noting:
-    """A strategy that notes whose plan was begun."""
+class RecordingStrategy:
+    """Batching strategy that records which epochs' plans were started."""
 
     def __init__(self, strategy):
         self.strategy = strategy
-        self.begun: queue.Queue[int] = queue.Queue()
+        self.started_epochs: queue.Queue[int] = queue.Queue()
 
     def plan(self, seed, epoch):
-        self.begun.put(epoch)
+        self.started_epochs.put(epoch)
         yield from self.strategy.plan(seed, epoch)
 
 
 def test_the_next_epoch_is_planned_while_this_one_is_trained_on(corpus, strategy):
-    noting = Noting(strategy)
-    batches = TrainingBatches(corpus, noting, seed=4)
-    assert noting.begun.get_nowait() == 0
+    recording = RecordingStrategy(strategy)
+    batches = TrainingBatches(corpus, recording, seed=4)
+    assert recording.started_epochs.get_nowait() == 0
     drawn = batches._plan()
     next(drawn)
-    assert noting.begun.get_nowait() == 0
-    assert noting.begun.empty()  # nothing is in the way of the first batch
+    assert recording.started_epochs.get_nowait() == 0
+    assert recording.started_epochs.empty()  # nothing delays the first batch
     next(drawn)
-    assert noting.begun.get(timeout=30) == 1
-    count = lengths_of_epochs(strategy, 4, 1)[0]
+    assert recording.started_epochs.get(timeout=30) == 1
+    count = epoch_lengths(strategy, 4, 1)[0]
     assert len(list(itertools.islice(drawn, count - 2))) == count - 2
-    assert noting.begun.empty()
+    assert recording.started_epochs.empty()
     next(drawn), next(drawn)
-    assert noting.begun.get(timeout=30) == 2
+    assert recording.started_epochs.get(timeout=30) == 2
 
 
 def test_packed_epochs_may_differ_in_length(corpus, monkeypatch):
     monkeypatch.setattr(packing, "_pairs_per_block", lambda *_: 35)
     strategy = PackedBatching.of(corpus.lengths, tokens_per_batch=TOKENS)
-    assert len(set(lengths_of_epochs(strategy, 4, 20))) > 1
+    assert len(set(epoch_lengths(strategy, 4, 20))) > 1
 
 
 def test_every_iteration_begins_at_the_start(corpus, strategy):
     dataset = TrainingBatches(corpus, strategy, seed=4).dataset()
-    assert all(map(same, arrays(dataset, 5), arrays(dataset, 5)))
+    assert all(map(is_same, arrays(dataset, 5), arrays(dataset, 5)))
 
 
 def test_seeds_give_different_orders(corpus, strategy):
     one = arrays(TrainingBatches(corpus, strategy, seed=4).dataset(), 5)
     other = arrays(TrainingBatches(corpus, strategy, seed=5).dataset(), 5)
-    assert not all(map(same, one, other))
+    assert not all(map(is_same, one, other))
 
 
 def test_a_position_is_not_negative():
@@ -194,7 +194,7 @@ def test_a_loop_and_a_distribution_strategy_take_the_dataset(corpus, strategy):
     ]
     for batches in (looped, replicas):
         assert len(batches) == 6
-        assert all(map(same, batches, expected))
+        assert all(map(is_same, batches, expected))
 
 
 class CountingModel(keras.Model):
@@ -233,13 +233,13 @@ def test_workers_make_their_rows_of_each_batch(corpus, wide, workers, replicas):
         )
         for worker in range(workers)
     ]
-    count = lengths_of_epochs(wide, 4, 1)[0]  # two of the next epoch too
+    count = epoch_lengths(wide, 4, 1)[0]  # two batches are of the next epoch
     together = zip(whole, *shards, strict=True)
     for (batch, size), *made in itertools.islice(together, count):
         parts, sizes = zip(*made, strict=True)
-        # All know how large the whole is, and have as much of it.
+        # All workers know the size of the global batch and have equally many rows.
         assert set(sizes) == {size}
-        assert len({shape_of(part) for part in parts}) == 1
+        assert len({read_shape(part) for part in parts}) == 1
         for part in parts:
             check_batch(part)
             assert workers == 1 or len(part["encoder_input_tokens"]) % replicas == 0
@@ -252,14 +252,14 @@ def test_workers_make_their_rows_of_each_batch(corpus, wide, workers, replicas):
             np.count_nonzero(batch[name])
             for name in ("encoder_input_tokens", "decoder_target_tokens")
         )
-        assert size == BatchSize(BatchShape(*shape_of(batch)), source, target)
+        assert size == BatchSize(BatchShape(*read_shape(batch)), source, target)
 
 
 def test_a_worker_reads_no_rows_but_its_own(corpus, wide):
     read = []
     for worker in range(3):
         shard = WorkerShard(worker, 3, 3)
-        sides = Watched(corpus.source), Watched(corpus.target)
+        sides = RecordingSentences(corpus.source), RecordingSentences(corpus.target)
         watched = dataclasses.replace(corpus, source=sides[0], target=sides[1])
         size = BatchSize(BatchShape(0, 0, 0), 0, 0)
         planned = [(shard.select(whole), size) for whole in wide.plan(seed=4, epoch=0)]
@@ -270,29 +270,29 @@ def test_a_worker_reads_no_rows_but_its_own(corpus, wide):
     assert sum(read, collections.Counter()) == collections.Counter(range(len(corpus)))
 
 
-def test_a_batch_is_made_whole_once_more(corpus, strategy):
-    """Of any worker, also past the end of an epoch."""
+def test_any_worker_can_make_the_global_batch_again(corpus, strategy):
+    """This also works past the end of an epoch."""
     start = DataPosition(0, 2)
     whole = TrainingBatches(corpus, strategy, seed=4, start=start)
-    expected = arrays(whole.dataset(), lengths_of_epochs(strategy, 4, 1)[0])
+    expected = arrays(whole.dataset(), epoch_lengths(strategy, 4, 1)[0])
     shard = TrainingBatches(
         corpus, strategy, seed=4, start=start, shard=WorkerShard(1, 2, 2)
     )
     arrays(shard.dataset(), len(expected))
     for count in (0, 1, len(expected) - 3, len(expected) - 2, len(expected) - 1):
-        assert same(shard.whole_batch(count), expected[count])
+        assert is_same(shard.whole_batch(count), expected[count])
 
 
 def test_a_batch_of_padding_has_the_shape_of_the_workers_batches(corpus, strategy):
     batches = TrainingBatches(corpus, strategy, seed=4, shard=WorkerShard(1, 2, 4))
-    shapes = {shape_of(batch) for batch in arrays(batches.dataset(), 60)}
+    shapes = {read_shape(batch) for batch in arrays(batches.dataset(), 60)}
     padding = [batches.padding_batch(shape) for shape in strategy.shapes]
-    assert {shape_of(batch) for batch in padding} == shapes
+    assert {read_shape(batch) for batch in padding} == shapes
     assert not any(feature.any() for batch in padding for feature in batch.values())
 
 
 def test_arguments_that_cannot_be_meant(corpus, strategy):
-    (count,) = lengths_of_epochs(strategy, 4, 1)
+    (count,) = epoch_lengths(strategy, 4, 1)
     for position in (count, count + 7):
         message = rf"below the {count} .* of epoch 0\. Received: {position}"
         with pytest.raises(ValueError, match=message):
@@ -306,15 +306,15 @@ def test_evaluation_holds_every_pair_once(corpus):
     evaluation = EvaluationBatches(corpus, max_shapes=4, tokens_per_batch=TOKENS)
     batches = list(evaluation)
     assert len(batches) == len(evaluation)
-    assert pairs_of(batches) == all_pairs(corpus)
-    assert {shape_of(batch) for batch in batches} == set(evaluation.shapes)
+    assert count_pairs(batches) == count_corpus_pairs(corpus)
+    assert {read_shape(batch) for batch in batches} == set(evaluation.shapes)
     assert 2 <= len(evaluation.shapes) <= 4
     for one, other in zip(batches, evaluation, strict=True):
         for name in one:
             np.testing.assert_array_equal(one[name], other[name])
     for shape in evaluation.shapes:
         padding = evaluation.padding_batch(shape)
-        assert shape_of(padding) == shape
+        assert read_shape(padding) == shape
         assert not any(feature.any() for feature in padding.values())
 
 
@@ -325,10 +325,10 @@ def test_workers_evaluate_every_pair_once(corpus):
         )
         for w in range(3)
     ]
-    found = sum(map(pairs_of, parts), collections.Counter())
-    assert found == all_pairs(corpus)
-    # Together: as many batches, of the same shapes, in the same order.
-    assert len({tuple(map(shape_of, part)) for part in parts}) == 1
+    pairs = sum(map(count_pairs, parts), collections.Counter())
+    assert pairs == count_corpus_pairs(corpus)
+    # All workers have equally many batches, of the same shapes in the same order.
+    assert len({tuple(map(read_shape, part)) for part in parts}) == 1
 
 
 def test_a_batch_must_hold_the_longest_pair(corpus):

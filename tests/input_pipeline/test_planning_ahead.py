@@ -1,4 +1,4 @@
-"""An iteration started in a thread has the elements that it has without."""
+"""Planning ahead: an iteration started in a thread yields the same elements."""
 
 import itertools
 import threading
@@ -28,24 +28,24 @@ def test_no_more_than_the_first_is_drawn_before_it_is_asked_for() -> None:
 
     rest = start_in_thread(elements)
     assert first_is_there.wait(SECONDS)
-    found = rest()
+    iterator = rest()
     assert drawn == [(0, "planning")]
-    assert list(itertools.islice(found, 3)) == [0, 1, 2]
+    assert list(itertools.islice(iterator, 3)) == [0, 1, 2]
 
 
-def test_it_is_waited_for() -> None:
-    goes_on = threading.Event()
+def test_the_consumer_waits_for_the_thread() -> None:
+    may_continue = threading.Event()
 
     def elements():
-        assert goes_on.wait(SECONDS)
+        assert may_continue.wait(SECONDS)
         yield 5
 
     rest = start_in_thread(elements)
-    threading.Timer(0.05, goes_on.set).start()
+    threading.Timer(0.05, may_continue.set).start()
     assert list(rest()) == [5]
 
 
-def test_what_is_raised_is_raised_where_it_is_asked_for() -> None:
+def test_an_error_is_raised_in_the_consumer() -> None:
     def elements():
         raise KeyError("no plan")
         yield

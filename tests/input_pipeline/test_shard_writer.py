@@ -1,4 +1,4 @@
-"""Shards from text: pairs kept, shards written again, and warnings."""
+"""Shard writer: pairs of each shard, rewriting of damaged shards, warnings."""
 
 import dataclasses
 import itertools
@@ -45,8 +45,8 @@ def spec(vocabulary):
 
 
 @pytest.fixture(scope="module")
-def made(spec, vocabulary, tmp_path_factory):
-    """A folder of shards, and their metadata."""
+def complete(spec, vocabulary, tmp_path_factory):
+    """Folder of finished shards, and their metadata."""
     folder = tmp_path_factory.mktemp("made")
     return folder, make(folder, spec, vocabulary)
 
@@ -72,23 +72,23 @@ def contents(folder):
     return {str(path.relative_to(folder)): path.read_bytes() for path in files}
 
 
-def test_a_piece_lies_in_one_shard_and_none_is_lost():
+def test_a_piece_is_in_one_shard_and_none_is_lost():
     for sizes in ((7, 25), (25, 7), (1, 1), (200, 103)):
         size, per_shard = sizes
-        found = list(cut_into_pieces(cut_into_chunks(size), per_shard))
+        pieces = list(cut_into_pieces(cut_into_chunks(size), per_shard))
         texts = [
             (piece.shard, pair)
-            for piece in found
+            for piece in pieces
             for pair in zip(piece.source, piece.target, strict=True)
         ]
         expected = [(n // per_shard, pair) for n, pair in enumerate(PAIRS)]
         decoded = [(n, (s.decode(), t.decode())) for n, (s, t) in texts]
         assert decoded == expected, sizes
-        assert all(len(piece.source) <= min(sizes) for piece in found), sizes
+        assert all(len(piece.source) <= min(sizes) for piece in pieces), sizes
 
 
-def test_shards_hold_the_pairs_as_the_vocabulary_encodes_them(made, vocabulary):
-    folder, shards = made
+def test_shards_hold_the_pairs_as_the_vocabulary_encodes_them(complete, vocabulary):
+    folder, shards = complete
     assert [each.text_pairs for each in shards] == [25, 25, 25, 25, 3]
     assert sorted(os.listdir(folder)) == [each.name for each in shards]
     rows = []
@@ -111,8 +111,8 @@ def test_shards_hold_the_pairs_as_the_vocabulary_encodes_them(made, vocabulary):
     )
 
 
-def test_only_what_is_missing_is_made(made, spec, vocabulary, tmp_path):
-    folder, shards = made
+def test_only_what_is_missing_is_made(complete, spec, vocabulary, tmp_path):
+    folder, shards = complete
     for number in (0, 3):
         os.rename(folder / shards[number].name, tmp_path / shards[number].name)
     warnings, reports = [], []
@@ -128,8 +128,8 @@ def test_only_what_is_missing_is_made(made, spec, vocabulary, tmp_path):
         assert contents(folder / name) == contents(tmp_path / name)
 
 
-def test_nothing_is_read_where_nothing_is_missing(made, spec, vocabulary):
-    folder, shards = made
+def test_nothing_is_read_where_nothing_is_missing(complete, spec, vocabulary):
+    folder, shards = complete
     present = find_intact_shards(folder, spec.num_shards, [].append)
 
     def never():
@@ -139,8 +139,8 @@ def test_nothing_is_read_where_nothing_is_missing(made, spec, vocabulary):
     assert make(folder, spec, vocabulary, present, chunks=never()) == shards
 
 
-def test_a_damaged_shard_is_logged_and_written_again(made, spec, vocabulary):
-    folder, shards = made
+def test_a_damaged_shard_is_logged_and_written_again(complete, spec, vocabulary):
+    folder, shards = complete
     before = contents(folder)
     file = folder / shards[2].name / "target.npy"
     content = bytearray(file.read_bytes())
@@ -166,8 +166,8 @@ def test_text_that_changes_meanwhile_is_refused(spec, vocabulary, tmp_path, pair
         make(tmp_path, spec, vocabulary, chunks=cut_into_chunks(9, pairs))
 
 
-def test_the_pace_is_of_what_was_made_since_the_start(spec, made, monkeypatch):
-    _, shards = made
+def test_the_pace_is_of_what_was_made_since_the_start(spec, complete, monkeypatch):
+    _, shards = complete
     now = [100.0]
     monkeypatch.setattr(shard_writer.time, "monotonic", lambda: now[0])
     pace = Pace(spec, pairs_present=50)

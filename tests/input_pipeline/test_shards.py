@@ -1,4 +1,4 @@
-"""A shard: what is written comes back, and damage is found and named."""
+"""Shard of records: write and read round trip, damage, interrupted writes."""
 
 import dataclasses
 import hashlib
@@ -55,7 +55,7 @@ def test_tokens_stay_on_disk(path, metadata):
         assert not tokens.flags.writeable
 
 
-def test_the_metadata_stand_beside_it(path, metadata):
+def test_the_metadata_are_in_the_folder_of_the_shard(path, metadata):
     assert read_metadata(path) == metadata
     assert (metadata.name, metadata.text_pairs) == ("train-00007", 6)
     assert metadata.report == CHUNK.report

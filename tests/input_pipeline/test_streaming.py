@@ -1,4 +1,4 @@
-"""Streamed batches: every pair once, in few shapes, with the vocabulary's ids."""
+"""Streaming from text: every pair once, in few shapes, with the vocabulary's ids."""
 
 import collections
 import gzip
@@ -14,7 +14,7 @@ from t2t_keras.errors import UserError
 from t2t_keras.input_pipeline.batches.batching import check_batch
 from t2t_keras.input_pipeline.streaming import text_dataset
 from tests.input_pipeline.made_up import made_up_pairs
-from tests.input_pipeline.read_back import pairs_of, shape_of
+from tests.input_pipeline.read_back import count_pairs, read_shape
 
 TOKENS, MAX_LENGTH = 120, 20
 SETTINGS = MappingProxyType(
@@ -24,7 +24,7 @@ SETTINGS = MappingProxyType(
 
 @pytest.fixture(scope="module")
 def pairs():
-    """Pairs with an empty side and over-long ones among them."""
+    """Pairs, including one with an empty side and an over-long one."""
     pairs = made_up_pairs(1200, seed=8)
     pairs[5] = ("a house", "  ")
     pairs[1100] = ("tree " * 40, "Baum")
@@ -45,7 +45,7 @@ def files(pairs, tmp_path_factory):
 
 
 def expected_pairs(pairs, vocabulary):
-    """The multiset of ids, encoded in Python one by one."""
+    """Multiset of the token ids of all pairs, encoded one by one in Python."""
     rows = [[tuple(vocabulary.encode(text)) for text in pair] for pair in pairs]
     fits = [row for row in rows if all(1 < len(side) <= MAX_LENGTH for side in row)]
     assert 2 <= len(rows) - len(fits) < len(rows) / 2
@@ -62,8 +62,8 @@ def test_every_pair_comes_once_in_few_shapes(files, pairs, vocabulary):
         dataset = text_dataset(paths, vocabulary, **SETTINGS)
         check_batch(dataset.element_spec)
         batches = arrays(dataset)
-        assert pairs_of(batches) == expected_pairs(pairs, vocabulary)
-        shapes = {shape_of(batch) for batch in batches}
+        assert count_pairs(batches) == expected_pairs(pairs, vocabulary)
+        shapes = {read_shape(batch) for batch in batches}
         assert 2 <= len(shapes) <= 3
         for rows, source_length, target_length in shapes:
             assert source_length == target_length <= MAX_LENGTH
@@ -92,13 +92,14 @@ def test_the_order_is_of_the_seed(files, vocabulary):
 def test_a_repeated_dataset_begins_again(files, pairs, vocabulary):
     dataset = text_dataset([files / "both.tsv"], vocabulary, **SETTINGS)
     first, second = arrays(dataset), arrays(dataset)
-    assert pairs_of(first) == pairs_of(second) == expected_pairs(pairs, vocabulary)
-    # In another order, by a new shuffle.
+    assert count_pairs(first) == expected_pairs(pairs, vocabulary)
+    assert count_pairs(second) == count_pairs(first)
+    # The order differs, because each pass shuffles again.
     orders = [
         [b["encoder_input_tokens"].tolist() for b in run] for run in (first, second)
     ]
     assert orders[0] != orders[1]
-    assert pairs_of(arrays(dataset.repeat(2))) == pairs_of([*first, *second])
+    assert count_pairs(arrays(dataset.repeat(2))) == count_pairs([*first, *second])
 
 
 class CountingModel(keras.Model):

@@ -20,7 +20,7 @@ PAIRS = tuple((f"ein Haus {number}", f"a house {number}") for number in range(25
 
 @pytest.fixture(scope="module")
 def stored(tmp_path_factory):
-    """A dataset as TFDS keeps it on disk, by a name that no code knows."""
+    """Folder with a dataset in the format of TFDS, under a name without a builder."""
     data_dir = str(tmp_path_factory.mktemp("tfds"))
 
     def split(pairs):
@@ -193,7 +193,7 @@ def test_a_forgotten_configuration_is_explained(tmp_path):
 
 
 def test_mocked_wmt14(tmp_path, vocabulary):
-    """The very builder of WMT14, with made-up text in place of its files."""
+    """The builder of WMT14 in TFDS, with synthetic text instead of its files."""
 
     def as_dataset(builder, split, **_):
         assert split == "validation"
@@ -254,8 +254,8 @@ class {class_name}(tfds.core.GeneratorBasedBuilder):
 
 
 @pytest.fixture
-def folder_of(tmp_path, monkeypatch):
-    """Makes ./data/<name> with a builder in a working folder of its own."""
+def make_folder(tmp_path, monkeypatch):
+    """Returns a function that writes a dataset builder to data/<name> in `tmp_path`."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, "path", list(sys.path))
 
@@ -273,8 +273,8 @@ def folder_of(tmp_path, monkeypatch):
         del sys.modules[name]
 
 
-def test_a_folder_under_data_is_prepared_and_read(folder_of, tmp_path):
-    folder_of("counting_one", "CountingOne")
+def test_a_folder_under_data_is_prepared_and_read(make_folder, tmp_path):
+    make_folder("counting_one", "CountingOne")
     before = len(sys.path)
     for _ in range(2):  # the second time it is only read
         corpus = open_corpus("counting_one", data_dir=str(tmp_path / "prepared"))
@@ -287,38 +287,38 @@ def test_a_folder_under_data_is_prepared_and_read(folder_of, tmp_path):
     assert sys.path[before:] == [str(tmp_path / "data")]
 
 
-def test_a_folder_is_offered_for_a_misspelt_name(folder_of):
-    folder_of("counting_two", "CountingTwo")
+def test_a_folder_is_offered_for_a_misspelt_name(make_folder):
+    make_folder("counting_two", "CountingTwo")
     with pytest.raises(UserError, match=r"Did you mean counting_two"):
         open_corpus("countng_two")
 
 
-def test_a_folder_whose_name_is_taken(folder_of, monkeypatch):
-    folder = folder_of("counting_three", "CountingThree")
+def test_a_folder_whose_name_is_taken(make_folder, monkeypatch):
+    folder = make_folder("counting_three", "CountingThree")
     other = folder.parent.parent / "elsewhere"
     (folder.parent).rename(other)
     monkeypatch.syspath_prepend(other)
-    folder_of("counting_three", "CountingThree")
+    make_folder("counting_three", "CountingThree")
     with pytest.raises(UserError, match=r"is taken: Python finds .*elsewhere"):
         open_corpus("counting_three")
 
 
-def test_a_folder_of_links_as_bazel_lays_them_out(folder_of, tmp_path):
-    folder = folder_of("counting_links", "CountingLinks")
+def test_a_folder_of_links_as_bazel_lays_them_out(make_folder, tmp_path):
+    folder = make_folder("counting_links", "CountingLinks")
     for path in list(folder.iterdir()):
         path.symlink_to(path.rename(tmp_path / path.name))
     corpus = open_corpus("counting_links", data_dir=str(tmp_path / "prepared"))
     assert list(corpus.splits) == ["train", "test"]
 
 
-def test_a_builder_file_without_a_builder(folder_of):
-    folder_of("counting_four", "CountingFour", text='"""Nothing."""\n')
+def test_a_builder_file_without_a_builder(make_folder):
+    make_folder("counting_four", "CountingFour", text='"""Nothing."""\n')
     with pytest.raises(UserError, match=r"must define one subclass .* Received: 0"):
         open_corpus("counting_four")
 
 
-def test_an_unknown_configuration_of_a_folder(folder_of):
-    folder_of("counting_five", "CountingFive")
+def test_an_unknown_configuration_of_a_folder(make_folder):
+    make_folder("counting_five", "CountingFive")
     with pytest.raises(UserError, match=r"counting_five/large cannot be opened"):
         open_corpus("counting_five/large")
 

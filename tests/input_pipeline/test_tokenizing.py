@@ -13,7 +13,7 @@ from t2t_keras.input_pipeline.records.tokenized import (
 from tests.input_pipeline.made_up import made_up_pairs
 
 
-def dataset_of(pairs):
+def as_dataset(pairs):
     source = tf.constant([source for source, _ in pairs], tf.string, [len(pairs)])
     target = tf.constant([target for _, target in pairs], tf.string, [len(pairs)])
     return tf.data.Dataset.from_tensor_slices({"source": source, "target": target})
@@ -24,7 +24,7 @@ def expected_pairs(vocabulary, pairs, max_length):
     return [p for p in encoded if all(1 < len(side) <= max_length for side in p)]
 
 
-def pairs_in(corpus):
+def read_pairs(corpus):
     rows = [corpus.pair(index) for index in range(len(corpus))]
     return [(source.tolist(), target.tolist()) for source, target in rows]
 
@@ -36,9 +36,9 @@ def pairs_in(corpus):
 )
 def test_pairs_come_in_order_and_the_rest_is_counted(vocabulary, pairs, max_length):
     pairs = [*pairs, ("the", "Haus")]
-    corpus = tokenize_corpus(dataset_of(pairs), vocabulary, max_length)
+    corpus = tokenize_corpus(as_dataset(pairs), vocabulary, max_length)
     expected = expected_pairs(vocabulary, pairs, max_length)
-    assert pairs_in(corpus) == expected
+    assert read_pairs(corpus) == expected
     report = corpus.report
     assert report.pairs_kept == len(corpus) == len(expected)
     dropped = report.dropped_over_long + report.dropped_empty
@@ -59,7 +59,7 @@ def test_over_long_and_empty_are_told_apart(vocabulary):
         ("", "the old house . . ."),
         ("Haus", "Haus"),
     ]
-    corpus = tokenize_corpus(dataset_of(pairs), vocabulary, limit)
+    corpus = tokenize_corpus(as_dataset(pairs), vocabulary, limit)
     assert corpus.report == TokenizationReport(
         pairs_kept=2,
         dropped_over_long=2,
@@ -71,25 +71,25 @@ def test_over_long_and_empty_are_told_apart(vocabulary):
 
 def test_chunks_do_not_show(vocabulary, monkeypatch):
     pairs = made_up_pairs(50, seed=4)
-    whole = tokenize_corpus(dataset_of(pairs), vocabulary, 30)
+    whole = tokenize_corpus(as_dataset(pairs), vocabulary, 30)
     monkeypatch.setattr(tokenized, "_LINES_PER_CALL", 7)
-    in_pieces = tokenize_corpus(dataset_of(pairs), vocabulary, 30)
-    assert pairs_in(in_pieces) == pairs_in(whole)
-    assert pairs_in(whole) == expected_pairs(vocabulary, pairs, 30)
+    in_pieces = tokenize_corpus(as_dataset(pairs), vocabulary, 30)
+    assert read_pairs(in_pieces) == read_pairs(whole)
+    assert read_pairs(whole) == expected_pairs(vocabulary, pairs, 30)
 
 
 def test_ids_are_as_small_as_the_vocabulary_allows(vocabulary, monkeypatch):
     pairs = made_up_pairs(5, seed=4)
-    small = tokenize_corpus(dataset_of(pairs), vocabulary, 100)
+    small = tokenize_corpus(as_dataset(pairs), vocabulary, 100)
     assert small.source.tokens.dtype == small.target.tokens.dtype == np.uint16
     monkeypatch.setattr(type(vocabulary), "size", 65_536)
     assert (
-        tokenize_corpus(dataset_of(pairs), vocabulary, 100).source.tokens.itemsize == 2
+        tokenize_corpus(as_dataset(pairs), vocabulary, 100).source.tokens.itemsize == 2
     )
     monkeypatch.setattr(type(vocabulary), "size", 65_537)
-    large = tokenize_corpus(dataset_of(pairs), vocabulary, 100)
+    large = tokenize_corpus(as_dataset(pairs), vocabulary, 100)
     assert large.source.tokens.dtype == np.int32
-    assert pairs_in(large) == pairs_in(small)
+    assert read_pairs(large) == read_pairs(small)
 
 
 def test_nothing_left_is_an_error(vocabulary):
@@ -97,13 +97,13 @@ def test_nothing_left_is_an_error(vocabulary):
     with pytest.raises(
         UserError, match=r"1 have a side longer than 4 .* 2 have an empty"
     ):
-        tokenize_corpus(dataset_of(pairs), vocabulary, 4)
+        tokenize_corpus(as_dataset(pairs), vocabulary, 4)
     with pytest.raises(UserError, match=r"No sentence pair is left: 0 .*--max_length"):
-        tokenize_corpus(dataset_of([]), vocabulary, 4)
+        tokenize_corpus(as_dataset([]), vocabulary, 4)
 
 
 def test_a_limit_that_cannot_be_meant(vocabulary):
     with pytest.raises(
         ValueError, match=r"max_length must be at least 2\. Received: 1"
     ):
-        tokenize_corpus(dataset_of([("a", "b")]), vocabulary, 1)
+        tokenize_corpus(as_dataset([("a", "b")]), vocabulary, 1)

@@ -1,4 +1,4 @@
-"""Small vocabularies, learned once from sentences made here."""
+"""Fixtures for small vocabularies, learned once from synthetic sentences."""
 
 import random
 

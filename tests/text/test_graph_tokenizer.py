@@ -28,14 +28,14 @@ def test_two_models_do_not_mix(bpe_model, unigram_model, lines):
     texts = tf.constant(lines[:50])
 
     @tf.function
-    def encoded_by_all(vocabularies):
+    def encode_by_all(vocabularies):
         return [each.encode_in_graph(texts).to_tensor() for each in vocabularies]
 
-    first, second, third = encoded_by_all((one, other, twin))
+    first, second, third = encode_by_all((one, other, twin))
     np.testing.assert_array_equal(first, third)
     assert first.numpy()[7, :4].tolist() == one.encode(lines[7])[:4]
     assert second.numpy()[7, :4].tolist() == other.encode(lines[7])[:4]
-    # And the twin's end is not the end of the model they share.
+    # Deleting the twin does not delete the model that both share.
     del twin
     assert one.encode_in_graph(texts).to_list() == [one.encode(t) for t in lines[:50]]
 

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from t2t_keras.text.normalization import normalize, normalize_in_graph
 
-# Bytes near the edges of UTF-8, where decoders like to disagree.
+# Bytes near the edges of UTF-8, where decoders often disagree.
 TRICKY = st.lists(
     st.sampled_from(
         b"\x00\x09\x20\x41\x80\x85\x96\x9f\xa0\xa8\xbf\xc0"

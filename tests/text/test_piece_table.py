@@ -1,4 +1,4 @@
-"""Ids to text with core ops, against SentencePiece itself byte by byte."""
+"""Decoding ids to text with core TensorFlow ops, compared with SentencePiece."""
 
 import itertools
 
@@ -11,7 +11,7 @@ from t2t_keras.text.normalization import normalize
 from t2t_keras.text.vocabulary import EOS_ID, PAD_ID, UNK_ID, SubwordVocabulary
 
 FIRST_BYTE = 3
-# Beginnings, ends and neighbors of every range of Unicode's table of byte sequences.
+# First, last and neighboring bytes of every range in Unicode's table of UTF-8 bytes.
 EDGES = (
     *(0x00, 0x41, 0x7F, 0x80, 0x8F, 0x90, 0x9F, 0xA0, 0xBF, 0xC0, 0xC1, 0xC2, 0xDF),
     *(0xE0, 0xE1, 0xEC, 0xED, 0xEE, 0xEF, 0xF0, 0xF1, 0xF3, 0xF4, 0xF5, 0xFF),
@@ -23,18 +23,18 @@ def processor(bpe_model):
     return sentencepiece.SentencePieceProcessor(model_proto=bpe_model)
 
 
-def spelled(vocabulary, rows):
+def decode_rows(vocabulary, rows):
     ids = tf.ragged.constant(rows, dtype=tf.int32).to_tensor(PAD_ID)
     return [text.decode() for text in vocabulary.decode_in_graph(ids).numpy()]
 
 
 def test_every_short_run_of_bytes(vocabulary, processor):
-    """One U+FFFD for each byte of what is no character, not one for several."""
+    """Each invalid byte becomes one U+FFFD; several bytes do not share one."""
     for length in (1, 2, 3):
         runs = [*itertools.product(EDGES, repeat=length)]
         rows = [[FIRST_BYTE + byte for byte in run] for run in runs]
         expected = [normalize(processor.decode(row)) for row in rows]
-        assert spelled(vocabulary, rows) == expected, length
+        assert decode_rows(vocabulary, rows) == expected, length
         if length == 3:
             assert len({text.count("\ufffd") for text in expected}) == 4
 
@@ -48,9 +48,9 @@ def test_runs_of_four_bytes_and_more(vocabulary, processor):
         for _ in range(3_000)
     ]  # fmt: skip
     text = [normalize(processor.decode(row)) for row in rows]
-    assert spelled(vocabulary, rows) == text
+    assert decode_rows(vocabulary, rows) == text
     whole = [list(FIRST_BYTE + byte for byte in "𝄞€ä".encode())]
-    assert spelled(vocabulary, whole) == ["𝄞€ä"]
+    assert decode_rows(vocabulary, whole) == ["𝄞€ä"]
 
 
 def test_any_pieces_in_any_order(vocabulary):
@@ -58,7 +58,7 @@ def test_any_pieces_in_any_order(vocabulary):
     rows = generator.integers(0, vocabulary.size, size=[500, 13]).tolist()
     rows = [row for row in rows if EOS_ID not in row]
     rows += [[UNK_ID], [5, UNK_ID, 5], [UNK_ID, UNK_ID], [300, PAD_ID, 300]]
-    assert spelled(vocabulary, rows) == [vocabulary.decode(row) for row in rows]
+    assert decode_rows(vocabulary, rows) == [vocabulary.decode(row) for row in rows]
 
 
 def test_names_of_a_batch(vocabulary):

@@ -1,4 +1,4 @@
-"""Texts cut to limits, alike in Python and in the graph."""
+"""Truncation of texts to limits, equal in Python and in the graph."""
 
 import pytest
 import tensorflow as tf
@@ -54,7 +54,7 @@ def test_characters_are_counted_after_normalizing(vocabulary):
 
 @given(text=st.text(st.sampled_from("theold housng über"), min_size=60, max_size=120))
 def test_the_default_cuts_nothing_that_tokens_would_not(vocabulary, text):
-    """Whatever has too many characters has too many tokens, and the same ones first."""
+    """A text with too many characters has too many tokens; the first ones agree."""
     reader = TextReader(vocabulary, 6)
     whole = vocabulary.encode(text)
     ids, truncated = reader.read(text)

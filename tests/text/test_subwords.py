@@ -44,7 +44,7 @@ sys.stderr.write("@")
 """
 
 
-def test_another_process_learns_the_same_without_a_word(lines, monkeypatch):
+def test_another_process_learns_the_same_without_output(lines, monkeypatch):
     here = []
     for max_lines in (100, 100_000):
         monkeypatch.setattr(subwords, "MAX_LINES", max_lines)
@@ -61,7 +61,7 @@ def test_another_process_learns_the_same_without_a_word(lines, monkeypatch):
     assert there.stdout.split() == here
     assert len(set(here)) == 4
     log = there.stderr.split("@")[1]
-    # Abseil says once that it has not been initialized; nothing else is said.
+    # Only Abseil prints one line, that it has not been initialized.
     assert [line for line in log.splitlines() if "InitializeLog" not in line] == []
 
 
@@ -74,7 +74,7 @@ def test_every_line_has_the_same_chance_to_be_learned_from(monkeypatch):
     learn_subwords(map(str, range(1500)), vocabulary_size=300)
     assert len(learned_from) == len(set(learned_from)) == 300
     by_fifth = collections.Counter(int(line) // 300 for line in learned_from)
-    # Sixty of each are expected, give or take seven.
+    # The expected count of each is 60, with standard deviation 7.
     assert set(by_fifth) == set(range(5))
     assert all(35 < count < 85 for count in by_fifth.values())
 
@@ -107,29 +107,29 @@ def test_the_model_is_what_the_record_says(bpe_model):
 
 
 def merge_counts(words: collections.Counter, pieces: list[str]) -> list[tuple]:
-    """How often each piece's two halves stand side by side, and how often any two do.
+    """Counts the adjacent halves of each piece, and the most frequent adjacent pair.
 
-    The halves are merged everywhere before the next piece is looked at.
+    Like BPE, merges the halves of a piece everywhere before the next piece.
     """
-    spelled = {word: list(word) for word in words}
-    found = []
+    parts_by_word = {word: list(word) for word in words}
+    counts = []
     for piece in pieces:
         pairs = collections.Counter()
         for word, count in words.items():
-            for pair in itertools.pairwise(spelled[word]):
+            for pair in itertools.pairwise(parts_by_word[word]):
                 pairs[pair] += count
         own = [pair for pair in pairs if "".join(pair) == piece]
         merged = max(own, key=pairs.__getitem__, default=("", ""))
-        found.append((pairs[merged], max(pairs.values())))
-        for word, parts in spelled.items():
+        counts.append((pairs[merged], max(pairs.values())))
+        for word, parts in parts_by_word.items():
             joined = []
             for part in parts:
                 if joined and (joined[-1], part) == merged:
                     joined[-1] += part
                 else:
                     joined.append(part)
-            spelled[word] = joined
-    return found
+            parts_by_word[word] = joined
+    return counts
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -204,7 +204,7 @@ def test_no_text():
     ],
 )
 def test_other_failures_are_passed_on(lines, monkeypatch, learner, message):
-    """More lines than a pipe holds, which are not read."""
+    """The learner fails before it reads; the lines exceed the buffer of a pipe."""
     monkeypatch.setattr(subwords, "_LEARNER", learner)
     with pytest.raises(UserError, match=rf"could not learn.*{message}") as caught:
         learn_subwords(lines * 2_000, vocabulary_size=300)
@@ -230,7 +230,7 @@ subwords.learn_subwords(["a b c"], vocabulary_size=300)
 
 
 @pytest.mark.parametrize("number", STOP_SIGNALS)
-def test_a_signal_ends_the_program_and_what_it_learns_in(tmp_path, number):
+def test_a_signal_ends_the_program_and_its_learning_process(tmp_path, number):
     path = tmp_path / "lock"
     code = STOPPED.format(learner=WAITING.format(path=str(path)))
     with subprocess.Popen(
@@ -240,9 +240,9 @@ def test_a_signal_ends_the_program_and_what_it_learns_in(tmp_path, number):
             assert process.poll() is None, process.stderr.read()
             time.sleep(0.01)
         process.send_signal(number)
-        status, said = process.wait(), process.stderr.read()
-    assert (status, said) == (128 + number, f"stopped by {number.name}\n")
-    with path.open() as locked:  # waits, if the learner goes on
+        status, errors = process.wait(), process.stderr.read()
+    assert (status, errors) == (128 + number, f"stopped by {number.name}\n")
+    with path.open() as locked:  # waits if the learner still runs
         fcntl.flock(locked, fcntl.LOCK_EX)
 
 

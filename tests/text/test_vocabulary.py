@@ -42,7 +42,7 @@ NASTY = (
 PIECES_OF_0_2_3 = "▁ a a aaa b b bbb c ccc c d d ddd e e eee f f fff g g ggg h h hhh"
 
 
-def decoded_in_graph(vocabulary, ids):
+def decode_in_graph(vocabulary, ids):
     return vocabulary.decode_in_graph(tf.constant([ids], tf.int32)).numpy()[0].decode()
 
 
@@ -66,7 +66,7 @@ def test_graph_and_python_decode_alike_whatever_the_ids(vocabulary, data):
     any_id = st.integers(0, vocabulary.size - 1) | st.integers(3, 258)
     ids = data.draw(st.lists(any_id, min_size=1, max_size=20))
     text = vocabulary.decode(ids)
-    assert decoded_in_graph(vocabulary, ids) == text
+    assert decode_in_graph(vocabulary, ids) == text
     assert len(text.splitlines()) <= 1
     assert text == normalize(text)
 
@@ -78,7 +78,7 @@ def test_nasty_texts(vocabulary):
         assert vocabulary.decode(ids) == normalize(text), repr(text)
         in_graph = vocabulary.encode_in_graph(tf.constant([text]))
         assert in_graph.to_list() == [ids], repr(text)
-        assert decoded_in_graph(vocabulary, ids) == normalize(text), repr(text)
+        assert decode_in_graph(vocabulary, ids) == normalize(text), repr(text)
         assert all(UNK_ID < token < vocabulary.size for token in tokens), repr(text)
         assert end == EOS_ID, repr(text)
 
@@ -109,7 +109,7 @@ def test_decoding_stops_at_the_first_end_and_skips_padding(vocabulary):
     a, b = vocabulary.encode("a"), vocabulary.encode("house")
     ids = [PAD_ID, *a[:-1], PAD_ID, PAD_ID, EOS_ID, *b, EOS_ID]
     assert vocabulary.decode(ids) == "a"
-    assert decoded_in_graph(vocabulary, ids) == "a"
+    assert decode_in_graph(vocabulary, ids) == "a"
     assert vocabulary.decode([EOS_ID, *b]) == ""
     assert vocabulary.decode([]) == ""
 
@@ -118,7 +118,7 @@ def test_padding_inside_a_character_does_not_break_it(vocabulary):
     byte_id = {byte: 3 + byte for byte in range(256)}
     ids = [byte_id[0xC3], PAD_ID, byte_id[0xA4], EOS_ID]
     assert vocabulary.decode(ids) == "ä"
-    assert decoded_in_graph(vocabulary, ids) == "ä"
+    assert decode_in_graph(vocabulary, ids) == "ä"
 
 
 def test_no_line_break_comes_out_even_where_one_was_predicted(vocabulary):
@@ -126,7 +126,7 @@ def test_no_line_break_comes_out_even_where_one_was_predicted(vocabulary):
     for line_break in ("\n", "\r\n", "\x85", "\u2028", "\x0b"):
         ids = [byte_id[b] for b in f"a{line_break}b".encode()]
         assert vocabulary.decode(ids) == "a b"
-        assert decoded_in_graph(vocabulary, ids) == "a b"
+        assert decode_in_graph(vocabulary, ids) == "a b"
 
 
 def test_empty_batches(vocabulary):
@@ -231,16 +231,16 @@ def test_the_vocabulary_made_again_is_the_same(vocabulary):
 
 @pytest.fixture
 def newer_sentencepiece(monkeypatch):
-    """The installed SentencePiece, breaking the probe's ties as 0.2.3 does."""
+    """Patches SentencePiece to break the ties of the probe like version 0.2.3."""
     real = sentencepiece.SentencePieceProcessor
 
-    class Newer(real):
+    class NewerProcessor(real):
         def encode(self, text, out_type=None, **options):
             if text == TIED_TEXT:
                 return PIECES_OF_0_2_3.split()
             return super().encode(text, out_type=out_type, **options)
 
-    monkeypatch.setattr(sentencepiece, "SentencePieceProcessor", Newer)
+    monkeypatch.setattr(sentencepiece, "SentencePieceProcessor", NewerProcessor)
     monkeypatch.setattr(sentencepiece, "__version__", "0.2.3")
     vocabulary_module._split_tied_text.cache_clear()
     yield
@@ -250,11 +250,11 @@ def newer_sentencepiece(monkeypatch):
 def test_the_probes_segmentations_tie():
     processor = sentencepiece.SentencePieceProcessor(model_proto=make_tied_model())
     for letter, one, three in vocabulary_module._TIED_LETTERS:
-        ids = processor.encode(5 * letter)[1:]  # without the blank in front
+        ids = processor.encode(5 * letter)[1:]  # without the leading space
         total = sum(processor.get_score(token_id) for token_id in ids)
         assert sorted(map(len, processor.id_to_piece(ids))) == [1, 1, 3]
         assert total == pytest.approx(2 * one + three, abs=1e-5)
-    # Neither always the short pieces first nor always the long one.
+    # The long piece is sometimes first, sometimes last.
     assert {"aaa a a", "b b bbb", "c ccc c"} <= {
         " ".join(TF_TEXT_PIECES.split()[first : first + 3]) for first in range(1, 25, 3)
     }
@@ -285,6 +285,6 @@ def test_a_disagreeing_version_cannot_use_unigram_vocabularies(
             use()
         for fact in ("sentencepiece 0.2.3", '"sentencepiece==0.2.1"', "unigram"):
             assert fact in str(caught.value)
-    # BPE has no scores that could tie.
+    # BPE has no ties.
     assert learn_subwords(lines, vocabulary_size=340) == bpe_model
     assert SubwordVocabulary(bpe_model).encode("the house")

@@ -36,7 +36,7 @@ def expected_sums(hidden, embeddings, targets, weights, smoothing) -> np.ndarray
 
 
 def expected_gradients(hidden, embeddings, targets, weights, smoothing):
-    """Gradients by hidden states and embeddings: softmax minus target distribution."""
+    """Gradients of the logits (softmax minus target) passed on to both inputs."""
     hidden, embeddings = hidden.astype("float64"), embeddings.astype("float64")
     target_distribution = np.full((B, T, V), smoothing / (V - 1))
     np.put_along_axis(target_distribution, targets[..., None], 1 - smoothing, axis=-1)

@@ -11,7 +11,7 @@ from t2t_keras.typing import Batch
 class Bigram(keras.Model):
     """Bigram model: the logits of a token are the table row of the previous token.
 
-    The gradient of the loss by that row is softmax minus target distribution.
+    The gradient of the loss for that row is softmax minus target distribution.
     """
 
     def __init__(self, vocabulary_size: int):
