@@ -1,1 +1,1 @@
-"""Tests of the model: layers and Transformer against the paper in NumPy."""
+"""Tests of the layers and the Transformer against the paper in NumPy."""

@@ -1,4 +1,4 @@
-"""What masks and dropout keys must do in every layer that takes them."""
+"""Checks of masks and dropout keys for every layer that takes them."""
 
 from typing import Any
 
@@ -14,7 +14,7 @@ def check_masks(case: Case, layer: Any, rng: np.random.Generator) -> None:
         noise_BLD = rng.normal(size=case.inputs[hidden].shape)
         moved = case.inputs[hidden] + noise_BLD * ~mask_BL[..., None]
         others = ~((moved != case.inputs[hidden]).any(-1))
-        # A layer may pass a position on to itself, whatever the mask says.
+        # A position may pass through a layer (residual) even if the mask hides it.
         if expected.shape[:2] != mask_BL.shape:
             others = np.ones(expected.shape[:2], bool)
         actual = case.call(layer, **{hidden: moved.astype("f")})

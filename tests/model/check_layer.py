@@ -1,4 +1,4 @@
-"""What every layer must do, whatever it computes."""
+"""Checks for every layer: config, build, tracing, XLA, gradients, dtypes."""
 
 import json
 from typing import Any
@@ -31,7 +31,7 @@ def check_layer(case: Case, rng: np.random.Generator) -> None:
 
 def check_build(case: Case, layer: Any) -> None:
     built = case.layer_class(**case.config)
-    # An input may be a dict of tensors; a mask or a key shapes no weight.
+    # An input may be a dict of tensors. Weights do not depend on masks and keys.
     names = [name for name in case.inputs if not name.endswith(("mask", "keys"))]
     inputs = [case.inputs[name] for name in names]
     built.build(*keras.tree.map_structure(np.shape, inputs))
@@ -72,7 +72,7 @@ def check_traced(case: Case, layer: Any) -> None:
 def check_gradients(case: Case, layer: Any, rng: np.random.Generator) -> None:
     with tf.GradientTape() as tape:
         outputs = layer(**case.inputs)
-        # Random factors: the plain sum of a layer norm has no gradient.
+        # Random factors, because the plain sum of a layer norm has no gradient.
         loss = tf.reduce_sum(outputs * rng.normal(size=outputs.shape).astype("f"))
     weights = [weight.value for weight in layer.trainable_weights]
     assert len(weights) == len(layer.weights)

@@ -1,4 +1,4 @@
-"""Puts the weights of the NumPy reference into layers that are already built."""
+"""Copies weights of the NumPy reference into built layers."""
 
 from typing import Any
 
@@ -15,7 +15,7 @@ from tests.reference.weights_np import (
 
 
 def copy_attention(layer: Any, weights: AttentionWeights) -> None:
-    """Heads stand side by side in the columns of a kernel, one after the other."""
+    """Copies projections; the heads are adjacent in the columns of a kernel."""
     width = len(weights.query)
     layer.query_kernel.assign(weights.query.reshape(width, -1))
     layer.key_kernel.assign(weights.key.reshape(width, -1))
@@ -66,7 +66,7 @@ def copy_transformer(model: Any, weights: Weights) -> None:
 
 
 def randomize(layer: Any, rng: np.random.Generator) -> None:
-    """Moves every weight, so that no bias is zero and no gain is one."""
+    """Changes every weight at random, so that no bias is zero and no gain is one."""
     layer.set_weights(
         [weight + rng.normal(scale=0.3, size=weight.shape) for weight in layer.weights]
     )

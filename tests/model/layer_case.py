@@ -1,4 +1,4 @@
-"""A layer with all that is needed to make it and call it."""
+"""Test case for a layer: its configuration and inputs."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -10,11 +10,11 @@ import numpy as np
 
 @dataclass(frozen=True)
 class Case:
-    """A layer, what it is made with, and what it is called with by name.
+    """Layer class, its constructor arguments, and its call arguments by name.
 
     `hides` names, for each mask [B, 1, L], the input [B, L, D] whose positions it
     hides; a mask of the case has a True in every row, and a False somewhere.
-    `compiled` is False where XLA would compile again what another case has.
+    `compiled` is False where another case already compiles the same code with XLA.
     """
 
     layer_class: type

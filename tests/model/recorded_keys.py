@@ -1,4 +1,4 @@
-"""Which keys every dropout site of a model is given."""
+"""Recorder of the keys that each dropout site of a model receives."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -11,14 +11,14 @@ from t2t_keras.model.dropout import Dropout
 
 
 @contextmanager
-def recorded_keys() -> Iterator[list[int]]:
-    """Yields a list that eager calls of `Dropout` fill, a row's key after another."""
-    given: list[int] = []
+def record_keys() -> Iterator[list[int]]:
+    """Yields a list to which eager calls of `Dropout` append the keys of their rows."""
+    keys: list[int] = []
     call = Dropout.call
 
-    def recording(self: Dropout, inputs: Any, dropout_keys: Any = None) -> Any:
-        given.extend(ops.convert_to_numpy(dropout_keys).tolist())
+    def record(self: Dropout, inputs: Any, dropout_keys: Any = None) -> Any:
+        keys.extend(ops.convert_to_numpy(dropout_keys).tolist())
         return call(self, inputs, dropout_keys=dropout_keys)
 
-    with mock.patch.object(Dropout, "call", recording):
-        yield given
+    with mock.patch.object(Dropout, "call", record):
+        yield keys

@@ -1,6 +1,6 @@
-"""A small model with the reference's weights, and a batch that hides nothing.
+"""Small model with the weights of the NumPy reference, and a batch for it.
 
-Sizes are pairwise different, and d_k, d_v and d_model / h are three numbers.
+All sizes differ, including d_k, d_v and d_model / h, so that no mix-up stays hidden.
 """
 
 from collections.abc import Mapping
@@ -36,7 +36,7 @@ CONFIG: Mapping[str, Any] = MappingProxyType(
 
 
 def small_model(weights: Weights, **changed: Any) -> Transformer:
-    """Returns the model of the table above, built, with these weights."""
+    """Returns a built model of the configuration above with the given weights."""
     model = Transformer(**{**CONFIG, **changed})
     model.build()
     copy_transformer(model, weights)
@@ -48,21 +48,23 @@ def small_weights(max_learned_length: int | None = None) -> Weights:
 
 
 def small_batch() -> dict[str, np.ndarray]:
-    """A row without padding, short ones, one of length 1, one of padding only."""
+    """Batch with a full row, short rows, one of length 1 and one of padding only."""
     rng = np.random.default_rng(21)
-    source = padded(rng, SOURCE_LENGTHS, S)
-    target = padded(rng, TARGET_LENGTHS, T)
+    source = random_tokens(rng, SOURCE_LENGTHS, S)
+    target = random_tokens(rng, TARGET_LENGTHS, T)
     shifted = np.pad(target, [(0, 0), (1, 0)])[:, :-1]
     return {"encoder_input_tokens": source, "decoder_input_tokens": shifted}
 
 
-def padded(
+def random_tokens(
     rng: np.random.Generator, lengths: tuple[int, ...], bound: int
 ) -> np.ndarray:
     tokens = rng.integers(1, V, size=(len(lengths), bound), dtype="int32")
     return tokens * (np.arange(bound) < np.array(lengths)[:, None])
 
 
-def answer(model: Any, batch: dict[str, np.ndarray], **arguments: Any) -> np.ndarray:
-    """Returns the logits as float32 NumPy."""
+def compute_logits(
+    model: Any, batch: dict[str, np.ndarray], **arguments: Any
+) -> np.ndarray:
+    """Returns the model's logits for a batch as a float32 array."""
     return ops.convert_to_numpy(ops.cast(model(batch, **arguments), "float32"))

@@ -1,4 +1,4 @@
-"""Every layer of the package, in one table, against one list of duties."""
+"""Checks of `check_layer` for every layer of the package."""
 
 import importlib
 import inspect
@@ -33,7 +33,7 @@ def normal(*shape: int) -> np.ndarray:
 
 
 def mask(length: int) -> np.ndarray:
-    """One row that hides nothing, one that shows one position, two between."""
+    """Mask with a row that hides nothing, one that shows one position, two between."""
     shown = np.array([length, 1, length // 2, length - 1])
     return (np.arange(length) < shown[:, None])[:, None]
 
@@ -61,7 +61,7 @@ def cases() -> tuple[Case, ...]:
     }
     dropped = {"inputs": normal(B, T, D), "dropout_keys": keys}
     embedded = {"embeddings": normal(B, T, D)}
-    # Every id of the vocabulary but 0 at least once, so that each row is reached.
+    # Every id of the vocabulary except 0 occurs, so that each row has a gradient.
     tokens = {"tokens": np.arange(B * T, dtype="int32").reshape(B, T) % 13}
     self_hides = {"attention_mask": "hidden"}
     both_hide = {**self_hides, "memory_mask": "memory"}
@@ -75,7 +75,7 @@ def cases() -> tuple[Case, ...]:
         Case(AttentionDropout, {"dropout_rate": 0.3}, weights),
         Case(
             NeighborhoodAttention,
-            # Wide enough that what a mask hides would be seen from everywhere.
+            # Wide enough that only the mask hides a position from all others.
             {**heads, "neighborhood": 2 * T - 1, "dropout_rate": 0.2},
             {
                 "queries": normal(B, T, D),
@@ -91,7 +91,7 @@ def cases() -> tuple[Case, ...]:
         Case(SinusoidalPositionEncoding, {"max_wavelength": 50.0}, embedded),
         Case(LearnedPositionEncoding, {"max_length": T}, embedded),
         Case(EncoderLayer, layer, encoded, self_hides),
-        # The whole of them is compiled in the tests of the Transformer.
+        # The tests of the Transformer compile these layers.
         Case(Encoder, stack, encoded, self_hides, compiled=False),
         Case(EncoderLayer, {**layer, "neighborhood": 2 * T - 1}, encoded, self_hides),
         Case(DecoderLayer, layer, decoded, both_hide),

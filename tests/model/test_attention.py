@@ -1,4 +1,4 @@
-"""Attention against NumPy, head by head, with illegal keys left out."""
+"""Attention against NumPy, head by head, with illegal keys removed."""
 
 import numpy as np
 import pytest
@@ -42,7 +42,7 @@ def test_attention_is_equation_1_for_every_head(rng: np.random.Generator) -> Non
             expected_TU = transformer_np.attention(
                 queries[b, h], keys[b, h], values[b, h], mask[b]
             )
-            # A query without a legal key has no meaning; its value is tested below.
+            # A query without a legal key is undefined in the paper; tested below.
             legal = mask[b].any(-1)
             np.testing.assert_allclose(
                 actual[b, h, legal], expected_TU[legal], atol=2e-6
@@ -96,7 +96,7 @@ def test_a_query_without_a_legal_key_gets_the_mean_of_all_values(
 
 
 def test_scores_far_apart_neither_overflow_nor_blur(rng: np.random.Generator) -> None:
-    # e^1000 is no float: the softmax must be of differences.
+    # e^1000 overflows: the softmax must subtract the maximum first.
     keys = np.zeros((1, 1, S, 4), "float32")
     keys[0, 0, 2:4, 0] = 1000.0
     values = rng.normal(size=(1, 1, S, U)).astype("float32")
@@ -106,9 +106,10 @@ def test_scores_far_apart_neither_overflow_nor_blur(rng: np.random.Generator) ->
 
 
 def test_softmax_is_float32_under_bfloat16(rng: np.random.Generator) -> None:
-    # One channel and one query of 1: scores are the keys, exact in bfloat16. Values
-    # that are the unit vectors hand the weights out. Compiled, since XLA computes a
-    # bfloat16 softmax in bfloat16, which here is off by 6 %; a rounding is 0.4 %.
+    # With one channel and a query of 1, the scores are the keys, exact in bfloat16.
+    # With unit vectors as values, the outputs are the weights. Compiled, because XLA
+    # computes a bfloat16 softmax in bfloat16, with an error of 6 % here; one rounding
+    # is 0.4 %.
     length = 512
     scores = tf.cast(tf.constant(3 * rng.normal(size=length)), "bfloat16")
     values = tf.eye(length, dtype="bfloat16")[None, None]
@@ -149,7 +150,7 @@ def test_the_parts_for_decoding_are_the_whole(rng: np.random.Generator) -> None:
     keys, values = layer.project_keys_values(memory.astype("f"))
     assert tuple(keys.shape) == (B, H, S, K)
     assert tuple(values.shape) == (B, H, S, U)
-    # One query at a time, keys and values made once.
+    # One query per step; keys and values are projected once.
     for t in range(T):
         query = layer.project_queries(queries[:, t : t + 1].astype("f"))
         part = layer.attend(query, keys, values, mask[:, t : t + 1])
@@ -176,7 +177,7 @@ def test_kernels_start_as_glorot_of_two_axes_and_have_no_bias() -> None:
         assert sorted(kernel.shape) == sorted((width, inner))
         limit = np.sqrt(6 / (width + inner))
         largest = np.abs(kernel.numpy()).max()
-        # Of n uniform numbers the largest misses the limit by 1/n of it.
+        # The largest of n uniform numbers is on average 1/n of the limit below it.
         assert limit * (1 - 20 / kernel.numpy().size) < largest <= limit * (1 + 1e-6)
         # A uniform's variance is limit^2 / 3, and its square has variance 4/5 of
         # that squared.

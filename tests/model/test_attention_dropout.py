@@ -1,4 +1,4 @@
-"""Dropped attention weights: which, how many, and what attention makes of the rest."""
+"""Attention dropout: which weights are dropped, how many, and the attention output."""
 
 import numpy as np
 import pytest
@@ -20,14 +20,14 @@ def rng() -> np.random.Generator:
     return np.random.default_rng(18)
 
 
-def kept(rate: float, keys: np.ndarray, *shape: int) -> np.ndarray:
+def kept_mask(rate: float, keys: np.ndarray, *shape: int) -> np.ndarray:
     """True where a weight of rows of `shape` is kept."""
     ones = np.ones((len(keys), *shape), "float32")
     return np.array(AttentionDropout(rate)(ones, dropout_keys=keys)) != 0
 
 
-def mixed(word: int) -> int:
-    """The hash of ADR 0013, on Python's integers."""
+def hash_word(word: int) -> int:
+    """Hash of ADR 0013 in Python integers."""
     word ^= word >> 16
     word = word * 0x7FEB352D % 2**32
     word ^= word >> 15
@@ -35,16 +35,16 @@ def mixed(word: int) -> int:
     return word ^ word >> 16
 
 
-def folded(key: int, number: int) -> int:
-    return mixed((mixed(key) * 3 + mixed(number + 1)) % 2**32)
+def fold(key: int, number: int) -> int:
+    return hash_word((hash_word(key) * 3 + hash_word(number + 1)) % 2**32)
 
 
 def test_what_is_dropped_is_a_hash_of_row_head_query_and_key() -> None:
-    found = kept(0.4, KEYS, H, T, S)
+    actual = kept_mask(0.4, KEYS, H, T, S)
     for place in np.ndindex(B, H, T, S):
         row, head, query, key = place
-        word = mixed(mixed(key) ^ folded(folded(int(KEYS[row]), head), query))
-        assert found[place] == (word >= round(0.4 * 2**32)), place
+        word = hash_word(hash_word(key) ^ fold(fold(int(KEYS[row]), head), query))
+        assert actual[place] == (word >= round(0.4 * 2**32)), place
 
 
 def test_attention_is_the_references_with_weights_dropped(rng) -> None:
@@ -55,10 +55,10 @@ def test_attention_is_the_references_with_weights_dropped(rng) -> None:
     queries, memory = rng.normal(size=(B, T, D)), rng.normal(size=(B, S, D))
     mask = rng.random((B, T, S)) < 0.6
     mask[:, :, 0] = True
-    mask[0] = False  # a row that is all padding: whatever it is, it is finite
+    mask[0] = False  # a row of padding only: its output must be finite
     actual = layer(queries.astype("f"), memory.astype("f"), mask, dropout_keys=KEYS)
     assert np.isfinite(actual).all()
-    left = kept(0.3, KEYS, H, T, S) / 0.7
+    left = kept_mask(0.3, KEYS, H, T, S) / 0.7
     for b in range(1, B):
         expected_TD = np.zeros((T, D))
         for h in range(H):
@@ -68,7 +68,7 @@ def test_attention_is_the_references_with_weights_dropped(rng) -> None:
             values_SU = memory[b] @ weights.value[:, h]
             expected_TD += weights_TS * left[b, h] @ values_SU @ weights.output[h]
         np.testing.assert_allclose(actual[b], expected_TD, atol=2e-5)
-    # Without keys nothing is dropped, whatever the rate.
+    # Without keys nothing is dropped, at any rate.
     whole = layer(queries.astype("f"), memory.astype("f"), mask)
     expected_TD = transformer_np.multi_head_attention(
         queries[1], memory[1], weights, mask[1]
@@ -78,7 +78,7 @@ def test_attention_is_the_references_with_weights_dropped(rng) -> None:
 
 def test_the_fraction_dropped_is_the_rate_everywhere() -> None:
     rate, shape = 0.3, (64, 4, 32, 48)
-    dropped = ~kept(rate, np.arange(64, dtype="uint32"), *shape[1:])
+    dropped = ~kept_mask(rate, np.arange(64, dtype="uint32"), *shape[1:])
     variance = rate * (1 - rate)
     assert dropped.mean() == pytest.approx(rate, abs=5 * (variance / 393_216) ** 0.5)
     for axis in range(4):
@@ -91,9 +91,9 @@ def test_the_fraction_dropped_is_the_rate_everywhere() -> None:
         )
 
 
-def test_neighbors_know_nothing_of_each_other() -> None:
+def test_neighbors_are_dropped_independently() -> None:
     rate = 0.3
-    raw = kept(rate, np.arange(64, dtype="uint32"), 4, 32, 48)
+    raw = kept_mask(rate, np.arange(64, dtype="uint32"), 4, 32, 48)
     signs = (raw - (1 - rate)) / (rate * (1 - rate)) ** 0.5
     for axis, name in enumerate(("row", "head", "query", "key")):
         one, other = np.delete(signs, 0, axis), np.delete(signs, -1, axis)
@@ -103,11 +103,11 @@ def test_neighbors_know_nothing_of_each_other() -> None:
 
 
 def test_a_row_drops_the_same_in_any_company_and_shape() -> None:
-    whole = kept(0.4, KEYS, H, T, S)
+    whole = kept_mask(0.4, KEYS, H, T, S)
     some = [4, 0, 3]
-    np.testing.assert_array_equal(kept(0.4, KEYS[some], H, T, S), whole[some])
-    # Padded on either side, and with further heads.
-    padded = kept(0.4, KEYS, H + 1, T + 5, S + 3)
+    np.testing.assert_array_equal(kept_mask(0.4, KEYS[some], H, T, S), whole[some])
+    # Padded on both sides, and with more heads.
+    padded = kept_mask(0.4, KEYS, H + 1, T + 5, S + 3)
     np.testing.assert_array_equal(padded[:, :H, :T, :S], whole)
 
 

@@ -1,4 +1,4 @@
-"""Attention weights against NumPy, and pictures of them pixel by pixel."""
+"""Attention maps: equal to the weights of the model's call; pictures of them."""
 
 import numpy as np
 import pytest
@@ -37,35 +37,33 @@ def build(neighborhood: int | None = None) -> Transformer:
 
 
 @pytest.mark.parametrize("neighborhood", [None, 3])
-def test_they_are_what_the_models_own_call_sums_values_with(
-    monkeypatch, neighborhood
-) -> None:
+def test_maps_are_the_weights_of_the_models_own_call(monkeypatch, neighborhood) -> None:
     model = build(neighborhood)
     recorded = []
     weights = attention_module.attention_weights
 
-    def recording(*arguments):
+    def record(*arguments):
         recorded.append(np.asarray(weights(*arguments)))
         return tf.constant(recorded[-1])
 
-    monkeypatch.setattr(attention_module, "attention_weights", recording)
+    monkeypatch.setattr(attention_module, "attention_weights", record)
     model({"encoder_input_tokens": SOURCE, "decoder_input_tokens": TARGET})
     # Two encoder layers, then self and cross of each of two decoder layers.
     assert len(recorded) == 6
     own = [np.stack(maps, 1) for maps in (recorded[:2], recorded[2::2], recorded[3::2])]
-    found = attention_maps(model, tf.constant(SOURCE), tf.constant(TARGET))
-    for actual, expected in zip(found, own, strict=True):
+    maps = attention_maps(model, tf.constant(SOURCE), tf.constant(TARGET))
+    for actual, expected in zip(maps, own, strict=True):
         np.testing.assert_allclose(actual, expected, atol=1e-6)
-    shapes = [tuple(part.shape) for part in found]
+    shapes = [tuple(part.shape) for part in maps]
     assert shapes == [(2, 2, H, 4, 4), (2, 2, H, 5, 5), (2, 2, H, 5, 4)]
 
 
 def test_they_add_up_to_one_over_what_may_be_seen() -> None:
-    found = attention_maps(build(), tf.constant(SOURCE), tf.constant(TARGET))
-    for part in found:
+    maps = attention_maps(build(), tf.constant(SOURCE), tf.constant(TARGET))
+    for part in maps:
         np.testing.assert_allclose(np.asarray(part).sum(-1), 1.0, atol=1e-5)
-    assert np.all(np.triu(np.asarray(found.decoder)[0, :, 1], k=1) == 0.0)
-    for part in (found.encoder, found.memory):
+    assert np.all(np.triu(np.asarray(maps.decoder)[0, :, 1], k=1) == 0.0)
+    for part in (maps.encoder, maps.memory):
         assert np.all(np.asarray(part)[1, ..., 2:] == 0.0)
 
 
@@ -75,7 +73,7 @@ def test_a_picture_has_a_square_for_each_weight() -> None:
     weights[0, 0] = [0.0, 1.0, 0.25]
     pixels = picture(weights)
     height, width = queries * CELL, keys * CELL
-    # A second row of heads for the last one.
+    # The last head is in a second row.
     assert pixels.shape == (2 * height + GAP, ROW * width + (ROW - 1) * GAP, 1)
     assert pixels.dtype == np.uint8
     assert [pixels[0, x * CELL, 0] for x in range(3)] == [255, 0, 191]

@@ -1,4 +1,4 @@
-"""Decoding token by token is decoding at once."""
+"""Incremental decoding with a KV cache: equal to decoding all positions at once."""
 
 import numpy as np
 import pytest
@@ -22,15 +22,15 @@ STEPS, BEAMS = 4, 2
 
 
 def beam_inputs() -> np.ndarray:
-    """[B, W, T]: each beam its own tokens after the zero it starts with."""
+    """Decoder inputs [B, W, T]: 0, then random tokens that differ between beams."""
     rng = np.random.default_rng(31)
     tokens = rng.integers(1, V, size=(ROWS, BEAMS, STEPS), dtype="int32")
     tokens[..., 0] = 0
     return tokens
 
 
-def whole_logits(model) -> np.ndarray:
-    """[B, W, T, V] from `decode`, each beam a sentence of its own."""
+def parallel_logits(model) -> np.ndarray:
+    """Logits [B, W, T, V] from `decode`, with each beam as a separate sentence."""
     source = np.repeat(small_batch()["encoder_input_tokens"], BEAMS, axis=0)
     logits = model.decode(
         beam_inputs().reshape(ROWS * BEAMS, STEPS),
@@ -41,17 +41,17 @@ def whole_logits(model) -> np.ndarray:
 
 
 def own_slots(position: int) -> np.ndarray:
-    """[B, W, X]: each beam sees what itself has written, every W-th slot."""
+    """Visible slots [B, W, X]: each beam sees only its own writes, every W-th slot."""
     own = np.tile(np.eye(BEAMS, dtype=bool), position + 1)
     rest = np.zeros([BEAMS, (STEPS - 1 - position) * BEAMS], bool)
     return np.concatenate([own, rest], axis=1)[None].repeat(ROWS, axis=0)
 
 
 def step_logits(model, jit_compile: bool | None = None) -> np.ndarray:
-    """[B, W, T, V] from `decode_step`, one token of each beam after the other."""
+    """Logits [B, W, T, V] from `decode_step`, one token of each beam per step."""
     inputs = beam_inputs()
 
-    def steps(source):
+    def run_steps(source):
         state, kernels = model.prefill(source, STEPS * BEAMS), model.decode_kernels()
         logits = []
         for position in range(STEPS):
@@ -64,8 +64,8 @@ def step_logits(model, jit_compile: bool | None = None) -> np.ndarray:
         return tf.stack(logits, axis=2)
 
     if jit_compile is not None:
-        steps = tf.function(steps, jit_compile=jit_compile)
-    return np.array(steps(tf.constant(small_batch()["encoder_input_tokens"])))
+        run_steps = tf.function(run_steps, jit_compile=jit_compile)
+    return np.array(run_steps(tf.constant(small_batch()["encoder_input_tokens"])))
 
 
 @pytest.mark.parametrize("positions", ["sinusoids", "learned"])
@@ -73,7 +73,7 @@ def test_steps_are_the_whole(positions: str) -> None:
     learned = S if positions == "learned" else None
     model = small_model(small_weights(learned), learned_positions=learned)
     actual = step_logits(model)
-    np.testing.assert_allclose(actual, whole_logits(model), atol=2e-5)
+    np.testing.assert_allclose(actual, parallel_logits(model), atol=2e-5)
 
 
 def test_steps_are_the_papers() -> None:
@@ -93,7 +93,7 @@ def test_steps_are_the_papers() -> None:
 def test_steps_of_a_graph_are_the_whole(jit_compile: bool) -> None:
     model = small_model(small_weights())
     actual = step_logits(model, jit_compile)
-    np.testing.assert_allclose(actual, whole_logits(model), atol=2e-5)
+    np.testing.assert_allclose(actual, parallel_logits(model), atol=2e-5)
 
 
 def test_a_restricted_encoder_decodes_the_same() -> None:
@@ -110,7 +110,7 @@ def test_a_restricted_encoder_decodes_the_same() -> None:
 
 
 def test_beams_may_change_places() -> None:
-    # As in a beam search: nothing is moved, and the mask says whose past it is.
+    # As in beam search, the cache is not reordered; the mask selects the ancestors.
     model = small_model(small_weights())
     inputs = beam_inputs()
     source = tf.constant(small_batch()["encoder_input_tokens"])
@@ -121,23 +121,23 @@ def test_beams_may_change_places() -> None:
             inputs[..., position], position, first_slot, slots, state, kernels
         )
 
-    def last(tokens, slots):
-        # The state that comes in stays as it is, so each call starts from the same.
+    def last_step(tokens, slots):
+        # The state is not modified, so both calls start from the same one.
         logits, _ = model.decode_step(tokens, 3, 3 * BEAMS, slots, state, kernels)
         return np.array(logits)
 
-    straight = last(inputs[..., 3], own_slots(3))
+    straight = last_step(inputs[..., 3], own_slots(3))
     swapped = own_slots(3)
-    # Each has the other's past, and itself as the newest.
+    # Each beam sees the history of the other one and its own newest token.
     swapped[..., : 3 * BEAMS] = swapped[:, ::-1, : 3 * BEAMS]
-    crossed = last(inputs[:, ::-1, 3], swapped)
+    crossed = last_step(inputs[:, ::-1, 3], swapped)
     np.testing.assert_allclose(crossed[:, ::-1], straight, atol=1e-6)
-    # Tokens that do not move with their past are another sentence.
-    mismatched = last(inputs[..., 3], swapped)
+    # Tokens that do not move with their history give other logits.
+    mismatched = last_step(inputs[..., 3], swapped)
     assert np.abs(mismatched - straight).max() > 1e-2
 
 
-def test_cross_attention_is_projected_once_a_sentence() -> None:
+def test_cross_attention_is_projected_once_per_sentence() -> None:
     model = small_model(small_weights())
     state = model.prefill(tf.constant(small_batch()["encoder_input_tokens"]), 10)
     assert tuple(state.source_mask.shape) == (ROWS, 1, S)
@@ -161,6 +161,6 @@ def test_only_the_caches_of_self_attention_grow() -> None:
 
 def test_bfloat16_steps_are_near_the_whole() -> None:
     model = small_model(small_weights(), dtype="mixed_bfloat16")
-    expected = whole_logits(model)
+    expected = parallel_logits(model)
     off = np.abs(step_logits(model) - expected)
     assert off.mean() < 0.02 * expected.std()

@@ -1,4 +1,4 @@
-"""The decoder against NumPy, whole and step by step."""
+"""Decoder against NumPy, for all positions at once and step by step."""
 
 import numpy as np
 import pytest
@@ -6,7 +6,7 @@ import pytest
 from t2t_keras.model.decoder import DecodeContext, Decoder
 from t2t_keras.model.masks import causal_mask
 from tests.model.copy_weights import copy_decoder_layer
-from tests.model.recorded_keys import recorded_keys
+from tests.model.recorded_keys import record_keys
 from tests.reference import transformer_np
 from tests.reference.weights_np import Sizes, random_decoder_layer
 
@@ -39,7 +39,7 @@ def source_mask() -> np.ndarray:
 
 def test_a_stack_is_layer_upon_layer(decoder, weights, rng) -> None:
     hidden, memory = rng.normal(size=(B, T, D)), rng.normal(size=(B, S, D))
-    # Any mask will do, not just the causal one.
+    # A random mask, because masks need not be causal.
     mask = rng.random((B, T, T)) < 0.5
     mask |= np.eye(T, dtype=bool)
     actual = decoder(
@@ -59,7 +59,7 @@ def test_a_stack_is_layer_upon_layer(decoder, weights, rng) -> None:
 
 
 def test_steps_are_the_whole(decoder, rng) -> None:
-    # Each beam has an input of its own; together they are B * W sentences.
+    # Each beam has its own input, so there are B * W sentences.
     hidden = rng.normal(size=(B, W, T, D)).astype("f")
     memory = rng.normal(size=(B, S, D)).astype("f")
     whole = decoder(
@@ -84,7 +84,7 @@ def test_steps_are_the_whole(decoder, rng) -> None:
         np.testing.assert_allclose(step, whole[:, :, t], atol=2e-5)
 
 
-def test_cross_attention_is_projected_once_a_sentence(decoder, rng) -> None:
+def test_cross_attention_is_projected_once_per_sentence(decoder, rng) -> None:
     memory = rng.normal(size=(B, S, D)).astype("f")
     caches = decoder.cross_attention_caches(memory)
     assert [tuple(c.keys.shape) for c in caches] == [(B, H, S, K)] * N
@@ -94,23 +94,23 @@ def test_cross_attention_is_projected_once_a_sentence(decoder, rng) -> None:
 
 
 def test_each_layer_and_sub_layer_drops_its_own(decoder) -> None:
-    with recorded_keys() as given:
+    with record_keys() as recorded:
         decoder(
             np.ones((B, T, D), "f"),
             np.ones((B, S, D), "f"),
             dropout_keys=np.arange(B, dtype="uint32"),
         )
-    assert len(given) == N * 3 * B
-    assert len(set(given)) == len(given)
+    assert len(recorded) == N * 3 * B
+    assert len(set(recorded)) == len(recorded)
 
 
 def test_each_query_of_both_attentions_drops_its_own() -> None:
     decoder = Decoder(N, H, K, U, F, 0.5, attention_dropout_rate=0.5)
-    with recorded_keys() as given:
+    with record_keys() as recorded:
         decoder(
             np.ones((B, T, D), "f"),
             np.ones((B, S, D), "f"),
             dropout_keys=np.arange(B, dtype="uint32"),
         )
-    assert len(given) == N * (3 + 2 * H * T) * B
-    assert len(set(given)) == len(given)
+    assert len(recorded) == N * (3 + 2 * H * T) * B
+    assert len(set(recorded)) == len(recorded)

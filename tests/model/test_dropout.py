@@ -1,4 +1,4 @@
-"""Dropout: what the hash is, what the layer makes of it, and how it fails."""
+"""Dropout: the hash of keys, the layer's masks, and refused arguments."""
 
 import numpy as np
 import pytest
@@ -10,14 +10,14 @@ from t2t_keras.model.dropout import Dropout, fold_in, mix
 KEYS = np.array([0, 1, 2, 7, 2**31, 2**32 - 1], "uint32")
 
 
-def kept(rate: float, keys: np.ndarray, *shape: int) -> np.ndarray:
+def kept_mask(rate: float, keys: np.ndarray, *shape: int) -> np.ndarray:
     """True where an element of rows of `shape` is kept."""
     ones = np.ones((len(keys), *shape), "float32")
     return np.array(Dropout(rate)(ones, dropout_keys=keys)) != 0
 
 
-def unmix(word: int) -> int:
-    """The way back, step by step: xor-shifts undone, factors inverted mod 2^32."""
+def inverse_mix(word: int) -> int:
+    """Inverse of `mix`: xor-shifts undone, factors inverted modulo 2^32."""
     word ^= word >> 16
     word = word * pow(0x846CA68B, -1, 2**32) % 2**32
     word ^= word >> 15 ^ word >> 30
@@ -30,7 +30,7 @@ def test_mix_is_a_bijection() -> None:
     words = np.concatenate([words, KEYS])
     mixed = ops.convert_to_numpy(mix(words))
     assert mixed.dtype == np.uint32
-    assert [unmix(int(word)) for word in mixed] == words.tolist()
+    assert [inverse_mix(int(word)) for word in mixed] == words.tolist()
 
 
 def test_a_flipped_bit_flips_half_of_all_bits() -> None:
@@ -39,7 +39,7 @@ def test_a_flipped_bit_flips_half_of_all_bits() -> None:
     for bit in range(32):
         flipped = ops.convert_to_numpy(mix(words ^ np.uint32(1 << bit)))
         changed = np.unpackbits((mixed ^ flipped).view("uint8").reshape(-1, 4), axis=1)
-        # Standard error of each of the 32 shares: 0.008.
+        # The standard error of each of the 32 fractions is 0.008.
         assert np.abs(changed.mean(axis=0) - 0.5).max() < 0.045
 
 
@@ -62,7 +62,7 @@ def test_fold_in_is_injective_in_either_argument() -> None:
 
 
 def test_folding_small_keys_and_numbers_never_collides() -> None:
-    # Random words would collide with probability 0.03: 15,000 pairs of 2^32.
+    # Random words would collide with probability 0.03.
     keys = np.arange(64, dtype="uint32")
     once = [np.array(fold_in(keys, a)) for a in range(12)]
     twice = [np.array(fold_in(k, b)) for k in once for b in range(12)]
@@ -73,11 +73,11 @@ def test_folding_small_keys_and_numbers_never_collides() -> None:
 @pytest.mark.parametrize("rate", [0.1, 0.3, 0.5, 0.9])
 def test_the_fraction_dropped_is_the_rate(rate: float) -> None:
     keys = np.array(fold_in(np.arange(256, dtype="uint32"), 1))
-    dropped = ~kept(rate, keys, 64, 64)
+    dropped = ~kept_mask(rate, keys, 64, 64)
     variance = rate * (1 - rate)
     assert dropped.mean() == pytest.approx(rate, abs=5 * (variance / 2**20) ** 0.5)
-    # The same for each row, and for each place over all rows, by chi-square: the
-    # sum over n places has mean n and deviation sqrt(2 n).
+    # Chi-square test over rows, and over positions in all rows: the sum of n terms has
+    # mean n and standard deviation sqrt(2 n).
     for counts, trials in [
         (dropped.sum(axis=(1, 2)), 64 * 64),
         (dropped.sum(axis=0), 256),
@@ -90,15 +90,15 @@ def test_the_fraction_dropped_is_the_rate(rate: float) -> None:
 
 
 @pytest.mark.parametrize("keys", ["consecutive", "folded"])
-def test_neighbors_know_nothing_of_each_other(keys: str) -> None:
+def test_neighbors_are_dropped_independently(keys: str) -> None:
     words = np.arange(64, dtype="uint32")
     words = words if keys == "consecutive" else np.array(fold_in(words, 5))
     rate = 0.3
     sites_KBLD = np.stack(
-        [kept(rate, np.array(fold_in(words, i)), 64, 32) for i in (0, 1)]
+        [kept_mask(rate, np.array(fold_in(words, i)), 64, 32) for i in (0, 1)]
     )
     signs = (sites_KBLD - (1 - rate)) / (rate * (1 - rate)) ** 0.5
-    raw = (kept(rate, words, 64, 32) - (1 - rate)) / (rate * (1 - rate)) ** 0.5
+    raw = (kept_mask(rate, words, 64, 32) - (1 - rate)) / (rate * (1 - rate)) ** 0.5
     flat = raw.reshape(64, -1)
     pairs = {
         "neighbors in a vector": (flat[:, 1:], flat[:, :-1]),
@@ -113,21 +113,21 @@ def test_neighbors_know_nothing_of_each_other(keys: str) -> None:
         "next site, next row": (signs[1, 1:], signs[0, :-1]),
     }
     for name, (one, other) in pairs.items():
-        # Of n independent pairs the correlation has deviation n^-0.5.
+        # The correlation of n independent pairs has standard deviation n^-0.5.
         assert abs((one * other).mean()) * one.size**0.5 < 4.5, name
 
 
 def test_no_two_rows_drop_alike() -> None:
-    masks = kept(0.1, np.arange(500, dtype="uint32"), 40, 8).reshape(500, -1)
+    masks = kept_mask(0.1, np.arange(500, dtype="uint32"), 40, 8).reshape(500, -1)
     assert len(np.unique(masks, axis=0)) == 500
 
 
 def test_a_row_drops_the_same_in_any_company() -> None:
-    whole = kept(0.4, KEYS, 9, 6)
+    whole = kept_mask(0.4, KEYS, 9, 6)
     some = [4, 0, 3]
-    np.testing.assert_array_equal(kept(0.4, KEYS[some], 9, 6), whole[some])
-    # And however far its bucket pads it.
-    np.testing.assert_array_equal(kept(0.4, KEYS, 5, 6), whole[:, :5])
+    np.testing.assert_array_equal(kept_mask(0.4, KEYS[some], 9, 6), whole[some])
+    # The padding of the row does not matter either.
+    np.testing.assert_array_equal(kept_mask(0.4, KEYS, 5, 6), whole[:, :5])
 
 
 def test_what_is_kept_is_scaled_up_and_the_gradient_with_it() -> None:
@@ -135,7 +135,7 @@ def test_what_is_kept_is_scaled_up_and_the_gradient_with_it() -> None:
     with tf.GradientTape() as tape:
         tape.watch(inputs)
         outputs = Dropout(0.25)(inputs, dropout_keys=KEYS)
-    mask = kept(0.25, KEYS, 9, 5)
+    mask = kept_mask(0.25, KEYS, 9, 5)
     np.testing.assert_allclose(outputs, inputs * mask / 0.75, rtol=1e-6)
     gradient = tape.gradient(outputs, inputs)
     np.testing.assert_allclose(gradient, mask / 0.75, rtol=1e-6)
@@ -158,10 +158,10 @@ def test_masks_are_bit_equal_however_computed(shape: tuple, jit_compile: bool) -
 @pytest.mark.parametrize("rank", [1, 2, 4])
 def test_rows_may_have_any_shape(rank: int) -> None:
     shape = (3, 5, 4)[: rank - 1]
-    whole = kept(0.5, KEYS, 3, 5, 4)
-    some = kept(0.5, KEYS, *shape)
+    whole = kept_mask(0.5, KEYS, 3, 5, 4)
+    some = kept_mask(0.5, KEYS, *shape)
     assert some.shape == (6, *shape)
-    # Elements are counted through the row, so the first ones are the same.
+    # The elements of a row are numbered consecutively, so the first ones agree.
     size = int(np.prod(shape))
     np.testing.assert_array_equal(some.reshape(6, -1), whole.reshape(6, -1)[:, :size])
 
@@ -177,7 +177,7 @@ def test_bfloat16_stays_bfloat16_and_drops_the_same() -> None:
     outputs = Dropout(0.5, dtype="mixed_bfloat16")(ones, dropout_keys=KEYS)
     assert outputs.dtype == "bfloat16"
     np.testing.assert_array_equal(
-        ops.cast(outputs, "float32"), 2.0 * kept(0.5, KEYS, 9, 5)
+        ops.cast(outputs, "float32"), 2.0 * kept_mask(0.5, KEYS, 9, 5)
     )
 
 
@@ -191,4 +191,4 @@ def test_rates_that_make_no_sense_are_refused() -> None:
 
 def test_a_rate_just_below_1_drops_nearly_all() -> None:
     rate = float(np.nextafter(1.0, 0.0))
-    assert kept(rate, KEYS, 100).mean() < 0.05
+    assert kept_mask(rate, KEYS, 100).mean() < 0.05

@@ -1,4 +1,4 @@
-"""The shared embedding against NumPy, and positions against the printed formula."""
+"""Shared embedding against NumPy, and positional encoding against its formula."""
 
 import numpy as np
 import pytest
@@ -33,7 +33,7 @@ def test_vectors_are_scaled_and_padding_is_zero(layer: SharedEmbedding) -> None:
             for row in TOKENS
         ]
     )
-    # The row of padding is not zero itself: it still makes a logit.
+    # The embedding row of padding is not zero: it has a logit.
     assert table[0].any()
     np.testing.assert_allclose(layer(np.array(TOKENS)), expected, atol=1e-6)
 
@@ -71,7 +71,8 @@ def test_embeddings_start_as_a_normal_of_unit_variance_after_scaling() -> None:
     n = unit.size
     assert unit.mean() == pytest.approx(0, abs=5 * n**-0.5)
     assert unit.var() == pytest.approx(1, abs=5 * (2 / n) ** 0.5)
-    # 4.55 % of a normal lies beyond two deviations; nothing of a truncated one.
+    # 4.55 % of a normal distribution is beyond two standard deviations, and 0 % of a
+    # truncated one.
     beyond = (np.abs(unit) > 2).mean()
     assert beyond == pytest.approx(0.0455, abs=5 * (0.0455 / n) ** 0.5)
 
@@ -82,7 +83,7 @@ def test_a_shared_output_kernel_changes_no_logit(layer: SharedEmbedding) -> None
     assert tuple(kernel.shape) == (D_MODEL, V)
     expected = hidden @ layer.embeddings.numpy().astype("float64").T
     np.testing.assert_allclose(layer.logits(hidden, kernel), expected, atol=1e-5)
-    # It is taken, not made again.
+    # The given kernel is used, not computed again.
     np.testing.assert_allclose(
         layer.logits(hidden, 2.0 * kernel), 2 * expected, atol=1e-5
     )
@@ -102,7 +103,7 @@ def test_sinusoids_are_the_formula_added() -> None:
 
 
 def test_positions_hold_far_out() -> None:
-    # float32 angles of 1,000 are good to 3e-5 each, rounding and all.
+    # A float32 angle of 1,000 has an error of up to 3e-5.
     codes = SinusoidalPositionEncoding()(np.zeros((1, 1024, 64), "f"))
     expected = transformer_np.sinusoids(1024, 64)
     np.testing.assert_allclose(codes[0], expected, atol=1e-4)
@@ -124,7 +125,7 @@ def test_other_layouts_are_distinguished() -> None:
 
 @pytest.mark.parametrize("position", [3, tf.constant(3), [3], [[3]]])
 def test_one_position_for_a_token_each(position) -> None:
-    # As in incremental decoding: one token of every beam, all at one place.
+    # As in incremental decoding: one token of every beam, all at the same position.
     zeros = np.zeros((1, L, D), "f")
     for layer in (SinusoidalPositionEncoding(), LearnedPositionEncoding(L)):
         whole = layer(zeros)
@@ -156,7 +157,7 @@ def test_rows_longer_than_the_learned_positions_may_restart() -> None:
 
 
 def test_neighbors_stay_apart_under_bfloat16() -> None:
-    # bfloat16 holds every integer up to 256 only.
+    # bfloat16 represents all integers up to 256, but not beyond.
     exact = SinusoidalPositionEncoding()(np.zeros((1, 600, 32), "f"))
     mixed = SinusoidalPositionEncoding(dtype="mixed_bfloat16")
     rounded = mixed(np.zeros((1, 600, 32), "f"))

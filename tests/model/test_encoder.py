@@ -1,11 +1,11 @@
-"""The encoder against NumPy, sentence by sentence."""
+"""Encoder against NumPy, sentence by sentence."""
 
 import numpy as np
 import pytest
 
 from t2t_keras.model.encoder import Encoder
 from tests.model.copy_weights import copy_encoder_layer
-from tests.model.recorded_keys import recorded_keys
+from tests.model.recorded_keys import record_keys
 from tests.reference import transformer_np
 from tests.reference.weights_np import Sizes, random_encoder_layer
 
@@ -35,15 +35,15 @@ def test_a_stack_is_layer_upon_layer(num_layers: int) -> None:
 
 def test_each_layer_and_sub_layer_drops_its_own() -> None:
     encoder = Encoder(2, H, K, U, F, 0.5)
-    with recorded_keys() as given:
+    with record_keys() as keys:
         encoder(np.ones((B, S, D), "f"), dropout_keys=np.arange(B, dtype="uint32"))
-    assert len(given) == 2 * 2 * B
-    assert len(set(given)) == len(given)
+    assert len(keys) == 2 * 2 * B
+    assert len(set(keys)) == len(keys)
 
 
 def test_each_query_of_each_head_drops_its_own() -> None:
     encoder = Encoder(2, H, K, U, F, 0.5, attention_dropout_rate=0.5)
-    with recorded_keys() as given:
+    with record_keys() as keys:
         encoder(np.ones((B, S, D), "f"), dropout_keys=np.arange(B, dtype="uint32"))
-    assert len(given) == 2 * (2 + H * S) * B
-    assert len(set(given)) == len(given)
+    assert len(keys) == 2 * (2 + H * S) * B
+    assert len(set(keys)) == len(keys)

@@ -1,4 +1,4 @@
-"""How many weights there are, and what they start as."""
+"""Number and initial values of the Transformer's weights."""
 
 import dataclasses
 
@@ -15,7 +15,7 @@ from tests.model.small_model import CONFIG, D, F, H, K, U, V
 def expected_count(
     vocabulary: int, n: int, d: int, f: int, h: int, k: int, v: int
 ) -> int:
-    """Section 3 added up: attention without biases, networks and norms with."""
+    """Parameters of section 3: attention without biases, feed-forward and norm with."""
     attention = 2 * d * h * k + 2 * d * h * v
     network = d * f + f + f * d + d
     norm = 2 * d
@@ -36,13 +36,13 @@ def test_every_weight_of_the_paper_and_no_other() -> None:
 
 @pytest.mark.parametrize(
     ("config", "vocabulary", "in_millions"),
-    # The paper prints 65 and 213; its vocabulary padded to 40,960 gives the 65.
+    # The paper prints 65 and 213; a vocabulary padded to 40,960 gives 65.
     [(BASE, 37_000, 63.05), (BASE, 40_960, 65.1), (BIG, 37_000, 214.2)],
 )
 def test_presets_have_the_papers_size(
     config: ModelConfig, vocabulary: int, in_millions: float
 ) -> None:
-    # In a graph, variables have shapes and no memory.
+    # In a graph, variables need no memory.
     with tf.Graph().as_default():
         model = Transformer(vocabulary, **dataclasses.asdict(config))
         model.build()

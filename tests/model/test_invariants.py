@@ -1,4 +1,4 @@
-"""What holds for any weights: who may influence whom."""
+"""Invariants for any weights: which positions may influence which."""
 
 import numpy as np
 import pytest
@@ -11,7 +11,7 @@ from tests.model.small_model import (
     S,
     T,
     V,
-    answer,
+    compute_logits,
     small_batch,
     small_model,
     small_weights,
@@ -25,7 +25,7 @@ def model():
 
 @pytest.fixture(scope="module")
 def logits(model):
-    return answer(model, small_batch())
+    return compute_logits(model, small_batch())
 
 
 @pytest.mark.parametrize("position", range(T))
@@ -33,9 +33,9 @@ def test_later_tokens_do_not_reach_back(model, logits, position: int) -> None:
     batch = small_batch()
     tokens = batch["decoder_input_tokens"].copy()
     tokens[:, position:] = (tokens[:, position:] + 5) % V
-    moved = answer(model, {**batch, "decoder_input_tokens": tokens})
+    moved = compute_logits(model, {**batch, "decoder_input_tokens": tokens})
     np.testing.assert_array_equal(moved[:, :position], logits[:, :position])
-    # And what was changed is seen at once, and from then on.
+    # The changed position and all later ones do change.
     assert (np.abs(moved - logits)[:, position:].max(-1) > 1e-3).all()
 
 
@@ -45,9 +45,9 @@ def test_every_source_token_reaches_every_target_position(model, logits) -> None
         tokens = batch["encoder_input_tokens"]
         real = tokens[:, position] > 0
         tokens[real, position] = tokens[real, position] % (V - 1) + 1
-        off = np.abs(answer(model, batch) - logits).max(-1)
+        off = np.abs(compute_logits(model, batch) - logits).max(-1)
         assert (off[real] > 1e-5).all()
-        # Rows too short to have a token there stay as they were.
+        # Rows without a token at this position do not change.
         np.testing.assert_array_equal(off[~real], 0)
 
 
@@ -55,8 +55,9 @@ def test_more_padding_changes_nothing(model, logits) -> None:
     wider = {
         name: np.pad(tokens, [(0, 0), (0, 3)]) for name, tokens in small_batch().items()
     }
-    actual = answer(model, wider)[:, :T]
-    # A source of padding alone averages over all of it: nobody reads that row.
+    actual = compute_logits(model, wider)[:, :T]
+    # With a source of padding only, attention averages over the padding, so the
+    # length matters; that row is never used.
     for rows in (slice(EMPTY_ROW), slice(EMPTY_ROW + 1, None)):
         np.testing.assert_allclose(actual[rows], logits[rows], atol=1e-5)
 
@@ -65,18 +66,20 @@ def test_a_row_alone_is_the_row_of_the_batch(model, logits) -> None:
     batch = small_batch()
     for row in range(ROWS):
         alone = {name: tokens[row : row + 1] for name, tokens in batch.items()}
-        np.testing.assert_allclose(answer(model, alone)[0], logits[row], atol=1e-5)
+        np.testing.assert_allclose(
+            compute_logits(model, alone)[0], logits[row], atol=1e-5
+        )
 
 
 def test_a_row_drops_the_same_in_any_company() -> None:
     model = small_model(small_weights(), dropout_rate=0.3)
     batch, keys = small_batch(), np.arange(ROWS, dtype="uint32") * 77
-    whole = answer(model, batch, dropout_keys=keys)
+    whole = compute_logits(model, batch, dropout_keys=keys)
     order = np.array([4, 1, 0])
     some = {name: np.pad(t[order], [(0, 0), (0, 2)]) for name, t in batch.items()}
-    actual = answer(model, some, dropout_keys=keys[order])[:, :T]
+    actual = compute_logits(model, some, dropout_keys=keys[order])[:, :T]
     np.testing.assert_allclose(actual, whole[order], atol=1e-5)
-    assert np.abs(whole - answer(model, batch)).max() > 0.1
+    assert np.abs(whole - compute_logits(model, batch)).max() > 0.1
 
 
 def test_padding_has_no_gradient_and_no_row_poisons_the_rest(model) -> None:
@@ -84,7 +87,7 @@ def test_padding_has_no_gradient_and_no_row_poisons_the_rest(model) -> None:
     embedding = model.embedding.embeddings.value
     with tf.GradientTape() as tape:
         hidden = model.encode(batch["encoder_input_tokens"])
-        # Of a row that holds padding only, everything is asked for.
+        # The loss depends on every position of the row of padding.
         loss = tf.reduce_sum(hidden[EMPTY_ROW] ** 3) + tf.reduce_sum(hidden[2, 0] ** 3)
     gradient = tf.convert_to_tensor(tape.gradient(loss, embedding)).numpy()
     used = int(batch["encoder_input_tokens"][2, 0])
@@ -131,15 +134,15 @@ def test_bfloat16_is_near_float32(model, logits) -> None:
     assert {weight.dtype for weight in mixed.weights} == {"float32"}
     assert mixed(small_batch()).dtype == "bfloat16"
     assert mixed.encode(small_batch()["encoder_input_tokens"]).dtype == "bfloat16"
-    off = np.abs(answer(mixed, small_batch()) - logits)
-    # bfloat16 has 8 bits: 0.4 % of a logit, some ten roundings deep.
+    off = np.abs(compute_logits(mixed, small_batch()) - logits)
+    # bfloat16 has 8 bits: an error of 0.4 % per rounding, some ten roundings deep.
     spread = logits.std()
     assert 0 < off.mean() < 0.03 * spread
     assert off.max() < 0.3 * spread
 
 
 def test_hidden_states_are_normed(model) -> None:
-    # What post-norm promises and pre-norm without a last norm breaks.
+    # True for post-norm, and false for pre-norm without a final norm.
     fresh = small_model(small_weights())
     for layer in fresh.encoder.layers:
         layer.feed_forward_residual.norm.gamma.assign(np.ones(D))

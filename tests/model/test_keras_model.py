@@ -1,4 +1,4 @@
-"""The Transformer as a Keras model: dropout by `training`, saving, exporting."""
+"""Transformer as a Keras model: dropout by `training`, saving, exporting."""
 
 import subprocess
 import sys
@@ -10,17 +10,22 @@ import tensorflow as tf
 
 from t2t_keras.model.transformer import Transformer
 from t2t_keras.settings.flags import config_from_flagfile
-from tests.model.small_model import answer, small_batch, small_model, small_weights
+from tests.model.small_model import (
+    compute_logits,
+    small_batch,
+    small_model,
+    small_weights,
+)
 
 # --- Dropout
 
 
 def test_training_drops_and_inference_does_not() -> None:
     model, batch = small_model(small_weights(), dropout_rate=0.3), small_batch()
-    plain = answer(model, batch)
-    np.testing.assert_array_equal(answer(model, batch, training=False), plain)
-    first, second = (answer(model, batch, training=True) for _ in range(2))
-    # No element that dropout reaches stays as it was, and no call repeats another.
+    plain = compute_logits(model, batch)
+    np.testing.assert_array_equal(compute_logits(model, batch, training=False), plain)
+    first, second = (compute_logits(model, batch, training=True) for _ in range(2))
+    # Every output changes with dropout, and no two calls agree.
     assert (first != plain).mean() > 0.99
     assert (first != second).mean() > 0.99
 
@@ -28,7 +33,7 @@ def test_training_drops_and_inference_does_not() -> None:
 def test_rows_drop_apart_from_each_other() -> None:
     model, batch = small_model(small_weights(), dropout_rate=0.3), small_batch()
     same = {name: np.repeat(part[:1], 4, axis=0) for name, part in batch.items()}
-    logits = answer(model, same, training=True)
+    logits = compute_logits(model, same, training=True)
     for row in range(1, 4):
         assert (logits[0] != logits[row]).mean() > 0.99, f"rows 0 and {row}"
 
@@ -37,7 +42,7 @@ def test_the_seed_of_keras_seeds_dropout() -> None:
     def trained_answer() -> np.ndarray:
         keras.utils.set_random_seed(8)
         model = small_model(small_weights(), dropout_rate=0.3)
-        return answer(model, small_batch(), training=True)
+        return compute_logits(model, small_batch(), training=True)
 
     np.testing.assert_array_equal(trained_answer(), trained_answer())
 
@@ -45,14 +50,14 @@ def test_the_seed_of_keras_seeds_dropout() -> None:
 def test_keys_take_precedence_over_training() -> None:
     model, batch = small_model(small_weights(), dropout_rate=0.3), small_batch()
     keys = np.arange(5, dtype="uint32")
-    keyed = answer(model, batch, dropout_keys=keys)
+    keyed = compute_logits(model, batch, dropout_keys=keys)
     np.testing.assert_array_equal(
-        answer(model, batch, training=True, dropout_keys=keys), keyed
+        compute_logits(model, batch, training=True, dropout_keys=keys), keyed
     )
 
 
 def test_the_fraction_that_is_dropped_is_the_rate() -> None:
-    # What is dropped is the sum of embedding and position, and nothing else here.
+    # Only the sum of embedding and position has dropout here.
     model = Transformer(
         5, num_layers=0, d_model=40, d_ff=1, num_heads=1, dropout_rate=0.3
     )
@@ -86,7 +91,7 @@ def test_big_takes_the_dropout_of_english_french() -> None:
 
 def test_random_state_is_in_no_variable_and_no_file(tmp_path) -> None:
     model = small_model(small_weights(), dropout_rate=0.3)
-    answer(model, small_batch(), training=True)
+    compute_logits(model, small_batch(), training=True)
     assert len(model.variables) == len(model.weights)
     model.save(tmp_path / "model.keras")
     model.export(tmp_path / "export", verbose=False)
@@ -110,7 +115,7 @@ def test_a_saved_model_is_loaded_by_another_process(tmp_path) -> None:
     )
     subprocess.run([sys.executable, "-c", code, str(tmp_path)], check=True)
     logits = np.load(tmp_path / "logits.npy")
-    np.testing.assert_allclose(logits, answer(model, batch), rtol=0, atol=1e-6)
+    np.testing.assert_allclose(logits, compute_logits(model, batch), rtol=0, atol=1e-6)
 
 
 @pytest.mark.parametrize("changed", [{}, {"learned_positions": 11}])
@@ -121,7 +126,7 @@ def test_kerass_export_takes_token_ids(tmp_path, changed) -> None:
     exported = tf.saved_model.load(str(tmp_path / "export"))
     tensors = {name: tf.constant(part) for name, part in batch.items()}
     np.testing.assert_allclose(
-        exported.serve(tensors), answer(model, batch), rtol=0, atol=2e-6
+        exported.serve(tensors), compute_logits(model, batch), rtol=0, atol=2e-6
     )
 
 
@@ -139,6 +144,6 @@ def test_keras_functional_api_takes_it_as_a_layer() -> None:
     inputs = {name: keras.Input((None,), dtype="int32", name=name) for name in batch}
     functional = keras.Model(inputs, keras.layers.Softmax()(model(inputs)))
     probabilities = np.asarray(functional(batch))
-    logits = answer(model, batch).astype("float64")
+    logits = compute_logits(model, batch).astype("float64")
     expected = np.exp(logits) / np.exp(logits).sum(axis=-1, keepdims=True)
     np.testing.assert_allclose(probabilities, expected, rtol=0, atol=1e-6)

@@ -1,4 +1,4 @@
-"""A KV cache against NumPy that keeps the past of every hypothesis by itself."""
+"""KV cache against NumPy, which stores the past of each hypothesis separately."""
 
 import numpy as np
 import pytest
@@ -15,7 +15,7 @@ def rng():
 
 
 def random_walk(rng, in_place):
-    """Yields a cache, what each hypothesis sees of it, and its past kept by hand."""
+    """Yields a cache, each hypothesis's visible slots, and its past in NumPy."""
     cache = KVCache.empty(B, H, 3 * W, K, U, "float32")
     visible = np.zeros([B, 1, 3 * W], bool)
     pasts = [[[]] for _ in range(B)]  # by sentence and hypothesis: vectors [H, K + U]
@@ -26,16 +26,16 @@ def random_walk(rng, in_place):
             most = int(used.sum(axis=1).max())
             index = np.argsort(~used, axis=1, kind="stable")[:, :most]
             cache = cache.grow(tf.constant(index), tf.constant(2 * W))
-            kept = [visible[b][:, index[b]] for b in range(B)]
-            visible = np.pad(np.stack(kept), [(0, 0), (0, 0), (0, 2 * W)])
+            used_slots = [visible[b][:, index[b]] for b in range(B)]
+            visible = np.pad(np.stack(used_slots), [(0, 0), (0, 0), (0, 2 * W)])
             first = most
-        alive = visible.shape[1]
-        visible[:, np.arange(alive), first + np.arange(alive)] = True
-        newest = rng.normal(size=[B, H, alive, K + U]).astype(np.float32)
+        num_live = visible.shape[1]
+        visible[:, np.arange(num_live), first + np.arange(num_live)] = True
+        newest = rng.normal(size=[B, H, num_live, K + U]).astype(np.float32)
         cache = cache.write(
             tf.constant(newest[..., :K]),
             tf.constant(newest[..., K:]),
-            cache.rows(tf.constant(first), alive),
+            cache.rows(tf.constant(first), num_live),
             in_place=in_place,
         )
         pasts = [
@@ -43,7 +43,7 @@ def random_walk(rng, in_place):
             for b in range(B)
         ]
         yield np.concatenate([part.numpy() for part in cache], -1), visible, pasts
-        parents = rng.integers(alive, size=[B, W])
+        parents = rng.integers(num_live, size=[B, W])
         visible = np.stack([visible[b, parents[b]] for b in range(B)])
         pasts = [[pasts[b][p] for p in parents[b]] for b in range(B)]
         first += W
@@ -76,7 +76,7 @@ def test_a_write_leaves_the_cache_that_came_in_as_it_was(rng):
 
 
 def test_what_was_written_is_not_there_in_the_next_run(rng):
-    """As it would be if the graph kept the zeros that it starts from."""
+    """It would be there if the graph reused the zeros that the cache starts from."""
     keys = tf.constant(rng.normal(size=[B, H, W, K]), tf.float32)
     values = tf.constant(rng.normal(size=[B, H, W, U]), tf.float32)
 

@@ -1,4 +1,4 @@
-"""Dense projection, feed-forward network and residual connection against NumPy."""
+"""Dense projection, feed-forward network, residual connection against NumPy."""
 
 import numpy as np
 import pytest
@@ -29,46 +29,47 @@ def test_each_kernel_has_its_own_product(rng, widths, jit_compile) -> None:
     @tf.function(
         input_signature=[tf.TensorSpec([None, None, D])], jit_compile=jit_compile
     )
-    def projected(inputs):
-        found = project(inputs, *map(tf.constant, kernels))
-        assert [part.shape.as_list() for part in found] == [
+    def project_all(inputs):
+        parts = project(inputs, *map(tf.constant, kernels))
+        assert [part.shape.as_list() for part in parts] == [
             [None, None, width] for width in widths
         ]
-        return found
+        return parts
 
-    for found, kernel in zip(projected(inputs), kernels, strict=True):
+    for actual, kernel in zip(project_all(inputs), kernels, strict=True):
         expected = inputs.astype("float64") @ kernel.astype("float64")
-        np.testing.assert_allclose(found, expected, atol=1e-5)
+        np.testing.assert_allclose(actual, expected, atol=1e-5)
 
 
 def test_gradients_reach_every_kernel_and_the_inputs(rng) -> None:
     inputs = tf.constant(rng.normal(size=(B, L, D)), tf.float32)
     kernels = [tf.constant(rng.normal(size=(D, n)), tf.float32) for n in (2, 5)]
-    wanted = [rng.normal(size=(B, L, n)).astype("float32") for n in (2, 5)]
+    factors = [rng.normal(size=(B, L, n)).astype("float32") for n in (2, 5)]
     with tf.GradientTape() as tape:
         tape.watch([inputs, *kernels])
         parts = project(inputs, *kernels)
         total = sum(
-            tf.reduce_sum(part * by) for part, by in zip(parts, wanted, strict=True)
+            tf.reduce_sum(part * factor)
+            for part, factor in zip(parts, factors, strict=True)
         )
-    by_inputs, *by_kernels = tape.gradient(total, [inputs, *kernels])
-    for found, by in zip(by_kernels, wanted, strict=True):
-        expected = np.einsum("bld,bln->dn", inputs.numpy().astype("float64"), by)
-        np.testing.assert_allclose(found, expected, atol=1e-5)
+    grad_inputs, *grad_kernels = tape.gradient(total, [inputs, *kernels])
+    for actual, factor in zip(grad_kernels, factors, strict=True):
+        expected = np.einsum("bld,bln->dn", inputs.numpy().astype("float64"), factor)
+        np.testing.assert_allclose(actual, expected, atol=1e-5)
     expected = sum(
-        np.einsum("bln,dn->bld", by.astype("float64"), kernel.numpy())
-        for by, kernel in zip(wanted, kernels, strict=True)
+        np.einsum("bln,dn->bld", factor.astype("float64"), kernel.numpy())
+        for factor, kernel in zip(factors, kernels, strict=True)
     )
-    np.testing.assert_allclose(by_inputs, expected, atol=1e-5)
+    np.testing.assert_allclose(grad_inputs, expected, atol=1e-5)
 
 
 def test_products_are_in_the_dtype_of_the_inputs(rng) -> None:
     inputs = tf.cast(tf.constant(rng.normal(size=(B, L, D))), tf.bfloat16)
     kernel = tf.constant(rng.normal(size=(D, 4)), tf.float32)
-    (found,) = project(inputs, kernel)
-    assert found.dtype == tf.bfloat16
+    (actual,) = project(inputs, kernel)
+    assert actual.dtype == tf.bfloat16
     exact = tf.cast(inputs, tf.float64).numpy() @ kernel.numpy().astype("float64")
-    np.testing.assert_allclose(tf.cast(found, tf.float64), exact, atol=0.05)
+    np.testing.assert_allclose(tf.cast(actual, tf.float64), exact, atol=0.05)
 
 
 def test_feed_forward_is_equation_2() -> None:
@@ -81,7 +82,7 @@ def test_feed_forward_is_equation_2() -> None:
     expected = transformer_np.ffn(
         inputs, weights.w1, weights.b1, weights.w2, weights.b2
     )
-    # Both sides of the rectifier are met, and by what is not small.
+    # Both sides of ReLU have inputs that are not small.
     inner = inputs @ weights.w1 + weights.b1
     assert (inner > 0.1).any() and (inner < -0.1).any()
     np.testing.assert_allclose(layer(inputs.astype("f")), expected, atol=1e-5)
@@ -125,8 +126,8 @@ def test_the_norm_is_of_the_sum(rng: np.random.Generator) -> None:
 
 
 def test_epsilon_is_that_of_the_authors_code(rng: np.random.Generator) -> None:
-    # A variance of about 1e-6, where epsilon 1e-6 takes off a factor of 0.7;
-    # 1e-5 would take off 0.3, and Keras' 1e-3 0.03.
+    # With a variance of about 1e-6, epsilon 1e-6 scales the result by 0.7, 1e-5 would
+    # scale it by 0.3, and Keras' default 1e-3 by 0.03.
     x = 1e-3 * rng.normal(size=(B, L, D))
     layer = ResidualNorm(0.0)
     actual = layer(x.astype("f"), np.zeros_like(x, "f"))

@@ -1,4 +1,4 @@
-"""Masks against loops that say the same in words."""
+"""Masks against explicit loops."""
 
 import numpy as np
 import pytest
@@ -30,7 +30,7 @@ def test_padding_may_have_another_id() -> None:
     st.lists(st.integers(0, 3), min_size=7, max_size=7),
 )
 def test_a_pair_sees_itself_alone(queries: list[list[int]], keys: list[int]) -> None:
-    # As many rows of keys, each another.
+    # Different keys in each row.
     key_rows = [keys[row % 7 :] + keys[: row % 7] for row in range(len(queries))]
     mask = np.array(segment_mask(np.array(queries), np.array(key_rows)))
     assert mask.dtype == bool

@@ -1,4 +1,4 @@
-"""Blocks against NumPy and against the mask that says the same, and what they hold."""
+"""Neighborhood attention in blocks against NumPy and a band mask; memory use."""
 
 import math
 from collections.abc import Callable
@@ -24,14 +24,14 @@ from t2t_keras.model.neighborhood_attention import (
 from tests.reference import transformer_np
 
 B, D, H, K, U = 4, 10, 3, 6, 7
-# Less than a block, a block, one more, several, and several and a bit.
+# Shorter than a block, one block, one more token, several blocks, and more.
 LENGTHS = (2, 31, 32, 33, 64, 75, 131)
-# The smallest; within a block; a block of their own size; more than any sentence.
+# The smallest, within a block, about a block, larger than a block, and than a sentence.
 NEIGHBORHOODS = (1, 5, 33, 35, 63, 301)
 
 
-def segments_of(rng: np.random.Generator, length: int) -> np.ndarray:
-    """[B, S]: a whole row, three sentences with padding after, holes, padding alone."""
+def random_segments(rng: np.random.Generator, length: int) -> np.ndarray:
+    """Segment ids [B, S]: one sentence, three and padding, random, padding only."""
     rows = np.ones((B, length), "int32")
     rows[1] = 1 + np.arange(length) * 4 // length
     rows[1][rows[1] == 4] = 0
@@ -40,16 +40,16 @@ def segments_of(rng: np.random.Generator, length: int) -> np.ndarray:
     return rows
 
 
-def parts_of(rng: np.random.Generator, length: int) -> list[tf.Tensor]:
-    """Queries, keys and values."""
+def random_qkv(rng: np.random.Generator, length: int) -> list[tf.Tensor]:
+    """Random queries, keys and values."""
     sizes = (K, K, U)
     return [
         tf.constant(rng.normal(size=(B, length, H, size)), tf.float32) for size in sizes
     ]
 
 
-def legal(segments: np.ndarray, neighborhood: int) -> np.ndarray:
-    """[B, S, S] bool, in words: near, of the same sentence, and no padding."""
+def legal_pairs(segments: np.ndarray, neighborhood: int) -> np.ndarray:
+    """Mask [B, S, S] of pairs: near, of the same sentence, and no padding."""
     place = np.arange(segments.shape[1])
     near = np.abs(place[:, None] - place) <= neighborhood // 2
     same = segments[:, :, None] == segments[:, None, :]
@@ -58,11 +58,11 @@ def legal(segments: np.ndarray, neighborhood: int) -> np.ndarray:
 
 def check_equation_1(length: int, neighborhood: int) -> None:
     rng = np.random.default_rng([length, neighborhood])
-    parts, segments = parts_of(rng, length), segments_of(rng, length)
+    parts, segments = random_qkv(rng, length), random_segments(rng, length)
     attended = np.asarray(neighborhood_attention(*parts, neighborhood, segments))
     assert attended.shape == (B, length, H, U)
     assert np.isfinite(attended).all(), length
-    mask = legal(segments, neighborhood)
+    mask = legal_pairs(segments, neighborhood)
     queries, keys, values = (part.numpy().astype("float64") for part in parts)
     for b in range(B):
         seen = mask[b].any(-1)
@@ -81,7 +81,7 @@ def test_it_is_equation_1_over_the_band(neighborhood: int) -> None:
         check_equation_1(length, neighborhood)
 
 
-def in_blocks(neighborhood: int) -> Callable[..., tf.Tensor]:
+def blocked(neighborhood: int) -> Callable[..., tf.Tensor]:
     return lambda *inputs: neighborhood_attention(*inputs[:3], neighborhood, inputs[3])
 
 
@@ -96,7 +96,10 @@ def masked(neighborhood: int) -> Callable[..., tf.Tensor]:
 
 
 def with_gradients(attention: Callable[..., tf.Tensor]) -> Callable[..., list]:
-    """Returns a function of the inputs and factors of the outputs, of 4 tensors."""
+    """Returns a function that returns outputs and gradients of queries, keys, values.
+
+    Its inputs are those of `attention` and the factors of the outputs in the loss.
+    """
 
     def run(queries, keys, values, segments, factors):
         with tf.GradientTape() as tape:
@@ -109,7 +112,7 @@ def with_gradients(attention: Callable[..., tf.Tensor]) -> Callable[..., list]:
     return run
 
 
-def unsized(dtype: str = "float32") -> list[tf.TensorSpec]:
+def input_specs(dtype: str = "float32") -> list[tf.TensorSpec]:
     shapes = [(None, None, H, size) for size in (K, K, U)]
     return [
         *(tf.TensorSpec(shape, dtype) for shape in shapes),
@@ -118,14 +121,14 @@ def unsized(dtype: str = "float32") -> list[tf.TensorSpec]:
     ]
 
 
-def inputs_of(length: int, neighborhood: int) -> tuple[list, np.ndarray]:
-    """Inputs of a function with gradients; which queries see anything, [B, S]."""
+def random_inputs(length: int, neighborhood: int) -> tuple[list, np.ndarray]:
+    """Inputs for a function of `with_gradients`; queries with a legal key, [B, S]."""
     rng = np.random.default_rng([3, length, neighborhood])
-    segments = segments_of(rng, length)
-    seen = legal(segments, neighborhood).any(-1)
-    # What nobody reads sends no gradient back.
+    segments = random_segments(rng, length)
+    seen = legal_pairs(segments, neighborhood).any(-1)
+    # No gradient from queries without a legal key, whose outputs are never used.
     factors = rng.normal(size=(B, length, H, U)) * seen[..., None, None]
-    inputs = [*parts_of(rng, length), tf.constant(segments)]
+    inputs = [*random_qkv(rng, length), tf.constant(segments)]
     return [*inputs, tf.constant(factors, tf.float32)], seen
 
 
@@ -136,22 +139,22 @@ def test_values_and_gradients_are_the_masks_in_a_trace_of_any_length(
     neighborhood: int, jit_compile: bool
 ) -> None:
     traced = tf.function(
-        with_gradients(in_blocks(neighborhood)),
-        input_signature=unsized(),
+        with_gradients(blocked(neighborhood)),
+        input_signature=input_specs(),
         jit_compile=jit_compile,
     )
     reference = tf.function(
-        with_gradients(masked(neighborhood)), input_signature=unsized()
+        with_gradients(masked(neighborhood)), input_signature=input_specs()
     )
     for length in (1, 33, 100):
-        inputs, seen = inputs_of(length, neighborhood)
-        for name, found, other in zip(
+        inputs, seen = random_inputs(length, neighborhood)
+        for name, actual, other in zip(
             "oqkv", traced(*inputs), reference(*inputs), strict=True
         ):
             which = seen if name == "o" else np.ones_like(seen)
-            assert np.isfinite(found).all()
+            assert np.isfinite(actual).all()
             np.testing.assert_allclose(
-                found.numpy()[which], other.numpy()[which], atol=3e-6, err_msg=name
+                actual.numpy()[which], other.numpy()[which], atol=3e-6, err_msg=name
             )
 
 
@@ -162,24 +165,24 @@ def test_values_and_gradients_are_the_masks_in_a_trace_of_any_length(
 def test_half_precision_rounds_as_the_mask_does(
     dtype: str, rounding: float, jit_compile: bool
 ) -> None:
-    inputs, seen = inputs_of(75, 5)
+    inputs, seen = random_inputs(75, 5)
 
-    def cast(parts: list, wanted: str) -> list:
-        return [tf.cast(p, wanted) if p.dtype.is_floating else p for p in parts]
+    def cast(parts: list, target_dtype: str) -> list:
+        return [tf.cast(p, target_dtype) if p.dtype.is_floating else p for p in parts]
 
     rounded = cast(inputs, dtype)
     expected = with_gradients(masked(5))(*cast(rounded, "float32"))
-    run = tf.function(with_gradients(in_blocks(5)), jit_compile=jit_compile)
-    assert in_blocks(5)(*rounded[:4]).dtype == dtype
-    for found, other in zip(run(*rounded), expected, strict=True):
-        off = np.abs(found - other)[seen]
-        # Some roundings of each of three products, of numbers near 1.
+    run = tf.function(with_gradients(blocked(5)), jit_compile=jit_compile)
+    assert blocked(5)(*rounded[:4]).dtype == dtype
+    for actual, other in zip(run(*rounded), expected, strict=True):
+        off = np.abs(actual - other)[seen]
+        # A few roundings in each of three products of numbers near 1.
         assert 0 < off.mean() < 2 * rounding
         assert off.max() < 40 * rounding
 
 
 def test_a_row_is_the_same_in_any_company() -> None:
-    inputs, _ = inputs_of(75, 5)
+    inputs, _ = random_inputs(75, 5)
     together = neighborhood_attention(*inputs[:3], 5, inputs[3])
     for row in range(B):
         part = [tensor[row : row + 1] for tensor in inputs[:4]]
@@ -193,18 +196,18 @@ def test_a_row_is_the_same_in_any_company() -> None:
 
 
 def test_what_is_out_of_reach_is_not_touched() -> None:
-    # Not hidden by a mask of -1e9 alone: not even a NaN gets through from far away.
-    inputs, _ = inputs_of(131, 5)
+    # Not only masked by -1e9: not even a NaN passes from outside the neighborhood.
+    inputs, _ = random_inputs(131, 5)
     queries, keys, values, segments = (tensor.numpy() for tensor in inputs[:4])
     expected = neighborhood_attention(queries, keys, values, 5, segments)
     keys[0, 127:] = values[0, 127:] = np.nan
-    found = neighborhood_attention(queries, keys, values, 5, segments)
-    np.testing.assert_array_equal(found[0, :94], expected[0, :94])
-    assert np.isnan(found[0, 125:]).all()
+    actual = neighborhood_attention(queries, keys, values, 5, segments)
+    np.testing.assert_array_equal(actual[0, :94], expected[0, :94])
+    assert np.isnan(actual[0, 125:]).all()
 
 
-def sizes_in(function: Callable, *specs: tf.TensorSpec) -> list[tuple[int, ...]]:
-    """The shape of every tensor of a graph with its gradient, called functions' too."""
+def tensor_shapes(function: Callable, *specs: tf.TensorSpec) -> list[tuple[int, ...]]:
+    """Shapes of all tensors in the graph of a function."""
     graph = tf.function(function).get_concrete_function(*specs).graph
     return [
         tuple(output.shape)
@@ -213,25 +216,26 @@ def sizes_in(function: Callable, *specs: tf.TensorSpec) -> list[tuple[int, ...]]
     ]
 
 
-def largest(attention: Callable, length: int) -> int:
-    """Elements of the largest tensor of forward and backward."""
+def largest_tensor(attention: Callable, length: int) -> int:
+    """Number of elements of the largest tensor in forward and backward pass."""
     specs = [
-        tf.TensorSpec((1, length, *spec.shape[2:]), spec.dtype) for spec in unsized()
+        tf.TensorSpec((1, length, *spec.shape[2:]), spec.dtype)
+        for spec in input_specs()
     ]
     specs[3] = tf.TensorSpec((1, length), "int32")
-    return max(math.prod(s) for s in sizes_in(with_gradients(attention), *specs))
+    return max(math.prod(s) for s in tensor_shapes(with_gradients(attention), *specs))
 
 
 @pytest.mark.parametrize("neighborhood", [1, 9, 65])
 def test_memory_grows_with_the_length_and_not_its_square(neighborhood: int) -> None:
-    few, many = (largest(in_blocks(neighborhood), n) for n in (1024, 4096))
-    # Scores of a window, or keys and values of all windows with the next block.
+    few, many = (largest_tensor(blocked(neighborhood), n) for n in (1024, 4096))
+    # Scores of a window, or keys and values of all windows and their neighbor blocks.
     window = max(SMALLEST_BLOCK, neighborhood - 1) + neighborhood - 1
     assert few <= 1.1 * 1024 * H * max(window, 2 * U)
     assert few < 1024 * 1024
     assert many <= 4 * few
-    # And with a mask it does not.
-    assert largest(masked(neighborhood), 1024) == H * 1024 * 1024
+    # With a mask, memory grows with the square.
+    assert largest_tensor(masked(neighborhood), 1024) == H * 1024 * 1024
 
 
 def test_xla_makes_nothing_of_that_size_either() -> None:
@@ -242,7 +246,7 @@ def test_xla_makes_nothing_of_that_size_either() -> None:
     ]
     arguments = [*parts, tf.ones((1, length), tf.int32), parts[2]]
 
-    def largest_compiled(attention: Callable) -> int:
+    def largest_in_xla(attention: Callable) -> int:
         compiled = tf.function(with_gradients(attention), jit_compile=True)
         text = compiled.experimental_get_compiler_ir(*arguments)(stage="optimized_hlo")
         shapes = [
@@ -252,12 +256,12 @@ def test_xla_makes_nothing_of_that_size_either() -> None:
         ]
         return max(math.prod(map(int, filter(None, s.split(",")))) for s in shapes)
 
-    assert largest_compiled(in_blocks(9)) < length * length / 4
-    assert largest_compiled(masked(9)) >= length * length
+    assert largest_in_xla(blocked(9)) < length * length / 4
+    assert largest_in_xla(masked(9)) >= length * length
 
 
-def layers(neighborhood: int) -> tuple[Any, Any]:
-    """The layer, and one without a neighborhood that has the same weights."""
+def build_layers(neighborhood: int) -> tuple[Any, Any]:
+    """Returns the layer, and one without a neighborhood with the same weights."""
     restricted = NeighborhoodAttention(H, K, U, neighborhood)
     whole = MultiHeadAttention(H, K, U)
     for layer in (restricted, whole):
@@ -269,16 +273,16 @@ def layers(neighborhood: int) -> tuple[Any, Any]:
 @pytest.mark.parametrize("length", [7, 75])
 def test_the_layer_is_attention_under_a_mask(length: int) -> None:
     rng = np.random.default_rng(length)
-    restricted, whole = layers(5)
+    restricted, whole = build_layers(5)
     inputs = rng.normal(size=(B, length, D)).astype("float32")
-    segments = segments_of(rng, length)
+    segments = random_segments(rng, length)
     for given in (segments[:, None], (segments != 0)[:, None], None):
         same = np.ones_like(segments) if given is None else given[:, 0].astype(int)
-        mask = legal(same, 5)
+        mask = legal_pairs(same, 5)
         seen = mask.any(-1)
-        found = np.asarray(restricted(inputs, attention_mask=given))
+        actual = np.asarray(restricted(inputs, attention_mask=given))
         expected = np.asarray(whole(inputs, attention_mask=mask))
-        np.testing.assert_allclose(found[seen], expected[seen], atol=2e-6)
+        np.testing.assert_allclose(actual[seen], expected[seen], atol=2e-6)
         weights = np.asarray(restricted.compute_weights(inputs, None, given))
         assert weights.shape == (B, H, length, length)
         expected = np.asarray(whole.compute_weights(inputs, None, mask))
@@ -286,13 +290,13 @@ def test_the_layer_is_attention_under_a_mask(length: int) -> None:
 
 
 def test_a_mask_of_pairs_of_positions_is_refused() -> None:
-    restricted, _ = layers(5)
+    restricted, _ = build_layers(5)
     with pytest.raises(ValueError, match="squeeze"):
         restricted(np.ones((B, 7, D), "f"), attention_mask=np.ones((B, 7, 7), bool))
 
 
 def test_a_memory_is_refused() -> None:
-    restricted, _ = layers(5)
+    restricted, _ = build_layers(5)
     inputs = np.ones((B, 7, D), "f")
     with pytest.raises(ValueError, match=r"None. Received: memory of shape .*7"):
         restricted(inputs, inputs)
@@ -302,7 +306,7 @@ def test_a_neighborhood_without_a_center_is_refused() -> None:
     for neighborhood in (-3, 0, 4):
         with pytest.raises(ValueError, match=rf"odd number.*Received: {neighborhood}$"):
             NeighborhoodAttention(H, K, U, neighborhood)
-            pytest.fail(f"{neighborhood} was taken")
+            pytest.fail(f"{neighborhood} was accepted")
 
 
 def without_the_next_block(block: Any, halo: Any, neighborhood: int) -> Any:
@@ -330,14 +334,14 @@ def test_a_wrong_band_is_caught(monkeypatch: pytest.MonkeyPatch, wrong: Any) -> 
 
 
 def test_weights_of_each_block_are_dropped() -> None:
-    """In blocks of 32 with two more keys on either side."""
+    """Blocks have 32 queries, and two more keys on each side."""
     rng = np.random.default_rng(75)
-    parts, segments = parts_of(rng, 75), segments_of(rng, 75)
+    parts, segments = random_qkv(rng, 75), random_segments(rng, 75)
     kept = rng.random((B * 3, H, 32, 36)) < 0.6
     attended = np.asarray(
         neighborhood_attention(*parts, 5, segments, lambda weights: weights * kept)
     )
-    mask = legal(segments, 5)
+    mask = legal_pairs(segments, 5)
     queries, keys, values = (part.numpy().astype("float64") for part in parts)
     for b, h in np.ndindex(B - 1, H):
         weights_SS = transformer_np.attention_weights(
@@ -353,7 +357,7 @@ def test_weights_of_each_block_are_dropped() -> None:
 
 def test_blocks_and_rows_drop_their_own() -> None:
     keys = np.array([7, 2**32 - 1, 0, 8], "uint32")
-    # All positions hold the same, so they differ only by what is dropped.
+    # All inputs are equal, so outputs differ only by dropout.
     hidden = np.ones((B, 96, D), "f")
     layer = NeighborhoodAttention(H, K, U, 5, dropout_rate=0.5)
     dropped = np.asarray(layer(hidden, dropout_keys=keys))
@@ -361,5 +365,5 @@ def test_blocks_and_rows_drop_their_own() -> None:
     assert len(np.unique(inner.reshape(B * 3, -1), axis=0)) == B * 3
     some = np.asarray(layer(hidden[:2], dropout_keys=keys[[3, 1]]))
     np.testing.assert_allclose(some, dropped[[3, 1]], atol=1e-6)
-    # Without keys nothing is, and all positions are one.
+    # Without keys nothing is dropped, and all outputs are equal.
     assert np.ptp(np.asarray(layer(hidden)), axis=1).max() < 1e-5

@@ -1,4 +1,4 @@
-"""Pairs that share a row, against each of them alone."""
+"""Packed rows: several pairs in a row give the same results as each pair alone."""
 
 from typing import Any
 
@@ -8,19 +8,25 @@ import pytest
 import tensorflow as tf
 
 from t2t_keras.model import transformer
-from tests.model.small_model import CONFIG, V, answer, small_model, small_weights
+from tests.model.small_model import (
+    CONFIG,
+    V,
+    compute_logits,
+    small_model,
+    small_weights,
+)
 from tests.reference import transformer_np
 
-# Three rows: of three pairs and no padding, of two with padding on both sides, of one;
-# pairs of a row differ in length, and one is a single token on both sides.
+# Three rows: three pairs without padding, two with padding on both sides, and one pair.
+# Pairs of a row differ in length, and one pair has a single token on each side.
 S, T = 11, 9
 LENGTHS = (((4, 3), (1, 1), (6, 5)), ((2, 6), (5, 1)), ((7, 4),))
-# float32; every wrong variant below is off by a hundred times that.
+# For float32. The error of every wrong variant below is 100 times larger.
 TOLERANCE = 5e-5
 
 
 def pairs() -> list[list[tuple[np.ndarray, np.ndarray]]]:
-    """[row][pair] of (source, target)."""
+    """Random pairs (source, target), by row."""
     rng = np.random.default_rng(31)
     return [
         [
@@ -31,8 +37,8 @@ def pairs() -> list[list[tuple[np.ndarray, np.ndarray]]]:
     ]
 
 
-def packed() -> dict[str, np.ndarray]:
-    """The rows, put together token by token, with targets and weights."""
+def packed_batch() -> dict[str, np.ndarray]:
+    """Packed batch of the pairs, filled row by row, with targets."""
     rows = len(LENGTHS)
     names = ("input_tokens", "segment_ids", "positions")
     batch = {f"encoder_{name}": np.zeros([rows, S], "int32") for name in names}
@@ -55,8 +61,8 @@ def packed() -> dict[str, np.ndarray]:
     return batch
 
 
-def alone() -> list[dict[str, np.ndarray]]:
-    """Each pair as a batch of its own, with a place of padding on both sides."""
+def pair_batches() -> list[dict[str, np.ndarray]]:
+    """A separate batch for each pair, with one position of padding on each side."""
     return [
         {
             name: np.array([[*tokens, 0]], "int32")
@@ -71,13 +77,15 @@ def alone() -> list[dict[str, np.ndarray]]:
     ]
 
 
-def real(batch: dict[str, np.ndarray], logits: np.ndarray) -> np.ndarray:
-    """[tokens, V]: the logits of what is no padding, pair after pair."""
+def real_logits(batch: dict[str, np.ndarray], logits: np.ndarray) -> np.ndarray:
+    """Logits [tokens, V] of all real tokens, pair after pair."""
     return logits[batch["decoder_target_tokens"] > 0]
 
 
-def in_numpy(neighborhood: int | None = None, learned: int | None = None) -> np.ndarray:
-    """The logits of each pair alone in float64, end to end."""
+def reference(
+    neighborhood: int | None = None, learned: int | None = None
+) -> np.ndarray:
+    """Concatenated float64 logits of each pair alone."""
     weights = small_weights(learned)
     logits = []
     for source, target in (pair for row in pairs() for pair in row):
@@ -88,23 +96,23 @@ def in_numpy(neighborhood: int | None = None, learned: int | None = None) -> np.
     return np.concatenate(logits)
 
 
-def distance(model: Any, batch: dict[str, np.ndarray], expected: np.ndarray) -> float:
-    return np.abs(real(batch, answer(model, batch)) - expected).max()
+def max_error(model: Any, batch: dict[str, np.ndarray], expected: np.ndarray) -> float:
+    return np.abs(real_logits(batch, compute_logits(model, batch)) - expected).max()
 
 
 @pytest.mark.parametrize(
     ("changed", "neighborhood", "learned"),
     [
         ({}, None, None),
-        # As many positions as the longest sentence has, and fewer than a row.
+        # As many positions as the longest sentence needs, fewer than in a row.
         ({"learned_positions": 7}, None, 7),
         ({"encoder_neighborhood": 3}, 3, None),
     ],
 )
 def test_a_pair_in_a_row_is_the_pair_alone(changed, neighborhood, learned) -> None:
     model = small_model(small_weights(learned), **changed)
-    expected = in_numpy(neighborhood, learned)
-    assert distance(model, packed(), expected) < TOLERANCE
+    expected = reference(neighborhood, learned)
+    assert max_error(model, packed_batch(), expected) < TOLERANCE
 
 
 @pytest.fixture(scope="module")
@@ -112,8 +120,8 @@ def model() -> transformer.Transformer:
     return small_model(small_weights())
 
 
-def test_a_mask_that_does_not_part_the_pairs_is_caught(model, monkeypatch) -> None:
-    expected = in_numpy()
+def test_a_mask_that_does_not_separate_the_pairs_is_caught(model, monkeypatch) -> None:
+    expected = reference()
     right = transformer.segment_mask
 
     def wrong_at(number: int) -> Any:
@@ -125,31 +133,31 @@ def test_a_mask_that_does_not_part_the_pairs_is_caught(model, monkeypatch) -> No
 
         return mask
 
-    # Of encoder, decoder and between them, each alone.
+    # The masks of encoder, decoder and cross-attention, one by one.
     for number in range(3):
         monkeypatch.setattr(transformer, "segment_mask", wrong_at(number))
-        assert distance(model, packed(), expected) > 100 * TOLERANCE
+        assert max_error(model, packed_batch(), expected) > 100 * TOLERANCE
     monkeypatch.setattr(transformer, "segment_mask", wrong_at(8))
-    assert distance(model, packed(), expected) < TOLERANCE
+    assert max_error(model, packed_batch(), expected) < TOLERANCE
 
 
 @pytest.mark.parametrize("name", ["encoder_positions", "decoder_positions"])
 def test_positions_that_do_not_restart_are_caught(model, name) -> None:
-    batch = packed()
+    batch = packed_batch()
     batch[name] = np.broadcast_to(np.arange(batch[name].shape[1]), batch[name].shape)
-    assert distance(model, batch, in_numpy()) > 100 * TOLERANCE
+    assert max_error(model, batch, reference()) > 100 * TOLERANCE
 
 
 def test_a_shift_over_the_border_of_pairs_is_caught(model) -> None:
-    batch = packed()
+    batch = packed_batch()
     across = np.pad(batch["decoder_target_tokens"], [(0, 0), (1, 0)])[:, :-1]
-    assert distance(model, {**batch, "decoder_input_tokens": across}, in_numpy()) > (
+    assert max_error(model, {**batch, "decoder_input_tokens": across}, reference()) > (
         100 * TOLERANCE
     )
 
 
 def loss_and_gradients(model: Any, batch: dict[str, np.ndarray]) -> list[np.ndarray]:
-    """The summed cross-entropy of the real tokens, and its gradients."""
+    """Summed cross-entropy of the real tokens, and its gradients."""
     weights = [weight.value for weight in model.trainable_variables]
     target = batch["decoder_target_tokens"]
     with tf.GradientTape() as tape:
@@ -162,30 +170,30 @@ def loss_and_gradients(model: Any, batch: dict[str, np.ndarray]) -> list[np.ndar
 
 
 def test_loss_and_gradients_are_the_sums_of_the_pairs(model) -> None:
-    together = loss_and_gradients(model, packed())
-    parts = [loss_and_gradients(model, batch) for batch in alone()]
-    # Added up in float64, so that the sum itself adds no error.
+    together = loss_and_gradients(model, packed_batch())
+    parts = [loss_and_gradients(model, batch) for batch in pair_batches()]
+    # Summed in float64, so that the sum adds no rounding error.
     sums = [
         np.sum(np.array(part, "float64"), axis=0) for part in zip(*parts, strict=True)
     ]
     assert together[0] == pytest.approx(sums[0], rel=1e-6)
     for i, expected in enumerate(sums[1:], 1):
-        # Rounding is relative to what is added, which partly cancels in the sum.
+        # Rounding is relative to the terms, which partly cancel in the sum.
         size = sum(np.linalg.norm(part[i]) for part in parts)
         assert size > 0
         assert np.linalg.norm(together[i] - expected) < 1e-6 * size
 
 
 def test_no_token_of_one_pair_reaches_another(model) -> None:
-    batch = packed()
-    before = answer(model, batch)
+    batch = packed_batch()
+    before = compute_logits(model, batch)
     for kind in ("encoder", "decoder"):
         for segment in (1, 2, 3):
             moved = {name: array.copy() for name, array in batch.items()}
             here = moved[f"{kind}_segment_ids"] == segment
             tokens = moved[f"{kind}_input_tokens"]
             tokens[here] = (tokens[here] + 5) % (V - 1) + 1
-            off = np.abs(answer(model, moved) - before).max(-1)
+            off = np.abs(compute_logits(model, moved) - before).max(-1)
             own = (batch["decoder_segment_ids"] == segment) & here.any(1)[:, None]
             assert (off[own] > 1e-4).any()
             others = (batch["decoder_segment_ids"] != segment) & (
@@ -195,11 +203,11 @@ def test_no_token_of_one_pair_reaches_another(model) -> None:
 
 
 def test_rows_of_padding_are_finite_and_change_nothing(model) -> None:
-    batch = packed()
+    batch = packed_batch()
     more = {name: np.pad(array, [(0, 2), (0, 0)]) for name, array in batch.items()}
-    logits = answer(model, more)
+    logits = compute_logits(model, more)
     assert np.isfinite(logits).all()
-    np.testing.assert_allclose(logits[:-2], answer(model, batch), atol=1e-5)
+    np.testing.assert_allclose(logits[:-2], compute_logits(model, batch), atol=1e-5)
     gradients = loss_and_gradients(model, more)
     for found, expected in zip(
         gradients, loss_and_gradients(model, batch), strict=True
@@ -207,18 +215,18 @@ def test_rows_of_padding_are_finite_and_change_nothing(model) -> None:
         np.testing.assert_allclose(found, expected, atol=1e-4)
 
 
-def test_it_is_so_under_xla_and_in_a_trace_of_any_shape(model) -> None:
-    batch = packed()
+def test_logits_agree_under_xla_and_in_a_trace_of_any_shape(model) -> None:
+    batch = packed_batch()
     names = [name for name in batch if name != "decoder_target_tokens"]
     spec = {name: tf.TensorSpec([None, None], tf.int32) for name in names}
     for jit_compile in (False, True):
         traced = tf.function(model, input_signature=[spec], jit_compile=jit_compile)
         logits = traced({name: batch[name] for name in names}).numpy()
         np.testing.assert_allclose(
-            real(batch, logits), in_numpy(), atol=TOLERANCE, rtol=1e-4
+            real_logits(batch, logits), reference(), atol=TOLERANCE, rtol=1e-4
         )
 
 
-def test_learned_positions_need_be_no_more_than_a_sentence_has() -> None:
+def test_a_packed_row_may_be_longer_than_the_learned_positions() -> None:
     learned = transformer.Transformer(**CONFIG, learned_positions=7)
-    assert np.isfinite(answer(learned, packed())).all()
+    assert np.isfinite(compute_logits(learned, packed_batch())).all()

@@ -1,4 +1,4 @@
-"""The restricted encoder on sentences of several blocks, against NumPy and a mask."""
+"""Restricted encoder on sentences of several blocks, against NumPy and a mask."""
 
 import math
 
@@ -9,7 +9,7 @@ import tensorflow as tf
 from t2t_keras.model.masks import neighborhood_mask, padding_mask
 from t2t_keras.model.neighborhood_attention import SMALLEST_BLOCK
 from t2t_keras.model.transformer import Transformer
-from tests.model.small_model import padded, small_model, small_weights
+from tests.model.small_model import random_tokens, small_model, small_weights
 from tests.reference import transformer_np
 
 S = 2 * SMALLEST_BLOCK + 11
@@ -24,10 +24,10 @@ def model() -> Transformer:
 
 
 def source() -> np.ndarray:
-    return padded(np.random.default_rng(41), LENGTHS, S)
+    return random_tokens(np.random.default_rng(41), LENGTHS, S)
 
 
-def in_numpy(tokens: np.ndarray, neighborhood: int = NEIGHBORHOOD) -> np.ndarray:
+def reference(tokens: np.ndarray, neighborhood: int = NEIGHBORHOOD) -> np.ndarray:
     return transformer_np.encode(tokens, small_weights(), neighborhood)
 
 
@@ -39,22 +39,22 @@ def test_a_long_sentence_is_encoded_as_in_numpy(model) -> None:
         )
         encoded = encode(source()).numpy()
         assert np.isfinite(encoded).all()
-        for found, tokens, length in zip(encoded, source(), LENGTHS, strict=True):
-            expected = in_numpy(tokens[:length])
-            np.testing.assert_allclose(found[:length], expected, atol=TOLERANCE)
-    other = in_numpy(source()[0], NEIGHBORHOOD + 2)
+        for actual, tokens, length in zip(encoded, source(), LENGTHS, strict=True):
+            expected = reference(tokens[:length])
+            np.testing.assert_allclose(actual[:length], expected, atol=TOLERANCE)
+    other = reference(source()[0], NEIGHBORHOOD + 2)
     assert np.abs(encoded[0] - other).max() > 100 * TOLERANCE
 
 
-def test_weights_trained_under_a_mask_go_on_working(model) -> None:
-    # What an encoder without blocks made of the same weights, mask and positions.
+def test_weights_trained_under_a_mask_still_work(model) -> None:
+    # Output of an encoder without blocks, with the same weights, mask and positions.
     whole = small_model(small_weights())
     mask = padding_mask(source()) & neighborhood_mask(S, NEIGHBORHOOD)
     embedded = whole.position_encoding(whole.embedding(source()))
     expected = whole.encoder(embedded, attention_mask=mask)
-    found = model.encode(source())
+    actual = model.encode(source())
     real = source() > 0
-    np.testing.assert_allclose(found[real], expected[real], atol=1e-5)
+    np.testing.assert_allclose(actual[real], expected[real], atol=1e-5)
 
 
 def test_sentences_of_a_packed_row_are_encoded_alone(model) -> None:
@@ -64,10 +64,12 @@ def test_sentences_of_a_packed_row_are_encoded_alone(model) -> None:
     segments = np.repeat([1, 2, 3, 0], parts)[None].astype("int32")
     positions = np.concatenate([np.arange(part) for part in parts])[None]
     tokens[segments == 0] = 0
-    found = model.encode(tokens, segments=segments, positions=positions)[0]
+    actual = model.encode(tokens, segments=segments, positions=positions)[0]
     for number in (1, 2, 3):
         own = segments[0] == number
-        np.testing.assert_allclose(found[own], in_numpy(tokens[0, own]), atol=TOLERANCE)
+        np.testing.assert_allclose(
+            actual[own], reference(tokens[0, own]), atol=TOLERANCE
+        )
 
 
 def test_no_tensor_of_the_encoder_has_all_pairs_of_positions(model) -> None:

@@ -1,4 +1,4 @@
-"""Log probabilities of given targets, against the paper in NumPy."""
+"""Scoring of given targets: log probabilities against the paper in NumPy."""
 
 import numpy as np
 import pytest
@@ -11,13 +11,13 @@ from tests.model.small_model import (
     TARGET_LENGTHS,
     S,
     T,
-    padded,
+    random_tokens,
     small_model,
     small_weights,
 )
 from tests.reference import transformer_np
 
-# Every wrong variant below is off by more than 100 times that.
+# The error of the wrong variant below is more than 100 times larger.
 TOLERANCE = 2e-5
 
 
@@ -29,7 +29,7 @@ def model():
 @pytest.fixture(scope="module")
 def batch():
     rng = np.random.default_rng(31)
-    return padded(rng, SOURCE_LENGTHS, S), padded(rng, TARGET_LENGTHS, T)
+    return random_tokens(rng, SOURCE_LENGTHS, S), random_tokens(rng, TARGET_LENGTHS, T)
 
 
 def reference(source, target, shift=transformer_np.shift_right):
@@ -46,9 +46,9 @@ def reference(source, target, shift=transformer_np.shift_right):
     return np.array(rows)
 
 
-def off(found, expected):
-    """Largest difference over the rows that have a source."""
-    return np.abs(np.delete(np.asarray(found) - expected, EMPTY_ROW, axis=0)).max()
+def max_error(actual, expected):
+    """Largest absolute error over the rows that have a source."""
+    return np.abs(np.delete(np.asarray(actual) - expected, EMPTY_ROW, axis=0)).max()
 
 
 @pytest.mark.parametrize("rows_at_a_time", [1, 7, 30, 512])
@@ -56,14 +56,14 @@ def test_they_are_the_papers_whatever_is_computed_at_a_time(
     model, batch, rows_at_a_time
 ):
     source, target = map(tf.constant, batch)
-    found = target_log_probs(model, source, target, rows_at_a_time)
-    assert found.dtype == tf.float32
-    assert found.shape == target.shape
-    assert off(found, reference(*batch)) < TOLERANCE
-    assert np.all(np.asarray(found)[batch[1] == 0] == 0.0)
-    assert np.isfinite(found).all()
-    # The wrong one that comes to mind first: the target is not shifted.
-    assert off(found, reference(*batch, shift=lambda row: row)) > 100 * TOLERANCE
+    actual = target_log_probs(model, source, target, rows_at_a_time)
+    assert actual.dtype == tf.float32
+    assert actual.shape == target.shape
+    assert max_error(actual, reference(*batch)) < TOLERANCE
+    assert np.all(np.asarray(actual)[batch[1] == 0] == 0.0)
+    assert np.isfinite(actual).all()
+    # The most likely mistake: the target is not shifted.
+    assert max_error(actual, reference(*batch, shift=lambda row: row)) > 100 * TOLERANCE
 
 
 def test_one_graph_for_any_batch_an_empty_one_too(model, batch):
@@ -73,6 +73,6 @@ def test_one_graph_for_any_batch_an_empty_one_too(model, batch):
         input_signature=[ids, ids],
     )
     source, target = map(tf.constant, batch)
-    assert off(traced(source, target), reference(*batch)) < TOLERANCE
+    assert max_error(traced(source, target), reference(*batch)) < TOLERANCE
     empty = traced(tf.zeros([0, 1], tf.int32), tf.zeros([0, 1], tf.int32))
     assert empty.shape == (0, 1)

@@ -1,4 +1,4 @@
-"""The whole model against the paper in NumPy, and against wrong models."""
+"""Transformer against the paper in NumPy, and against wrong models."""
 
 from collections.abc import Callable
 from typing import Any
@@ -9,7 +9,7 @@ import pytest
 from t2t_keras.model.transformer import Transformer
 from tests.model.check_layer import check_layer
 from tests.model.layer_case import Case
-from tests.model.recorded_keys import recorded_keys
+from tests.model.recorded_keys import record_keys
 from tests.model.small_model import (
     CONFIG,
     EMPTY_ROW,
@@ -17,21 +17,21 @@ from tests.model.small_model import (
     S,
     T,
     V,
-    answer,
+    compute_logits,
     small_batch,
     small_model,
     small_weights,
 )
 from tests.reference import transformer_np
 
-# float32 with a handful of layers; every wrong model below is off by 100 times that.
+# For float32 and a few layers. Every wrong model below has 100 times that error.
 TOLERANCE = 5e-5
 
 
 def reference_logits(
     neighborhood: int | None = None, learned: int | None = None
 ) -> np.ndarray:
-    """Row by row in float64; the memory's neighborhood is the encoder's alone."""
+    """Float64 logits, row by row; only the encoder has a neighborhood."""
     batch, weights = small_batch(), small_weights(learned)
     logits = []
     for source, inputs in zip(*batch.values(), strict=True):
@@ -41,9 +41,9 @@ def reference_logits(
     return np.array(logits)
 
 
-def distance(model: Any, expected: np.ndarray) -> float:
-    """Over all positions, padding too, of all rows that have a source."""
-    off = np.abs(answer(model, small_batch()) - expected)
+def max_error(model: Any, expected: np.ndarray) -> float:
+    """Largest absolute error over all positions of all rows that have a source."""
+    off = np.abs(compute_logits(model, small_batch()) - expected)
     return np.delete(off, EMPTY_ROW, axis=0).max()
 
 
@@ -53,26 +53,26 @@ def model() -> Transformer:
 
 
 def test_logits_are_the_papers(model) -> None:
-    assert distance(model, reference_logits()) < TOLERANCE
+    assert max_error(model, reference_logits()) < TOLERANCE
 
 
 def test_a_row_of_padding_is_finite(model) -> None:
-    logits = answer(model, small_batch())
+    logits = compute_logits(model, small_batch())
     assert logits.shape == (ROWS, T, V)
     assert np.isfinite(logits).all()
 
 
 def test_learned_positions_replace_the_sinusoids() -> None:
     learned = small_model(small_weights(S), learned_positions=S)
-    assert distance(learned, reference_logits(learned=S)) < TOLERANCE
+    assert max_error(learned, reference_logits(learned=S)) < TOLERANCE
 
 
 @pytest.mark.parametrize("neighborhood", [1, 3, 5])
 def test_restricted_attention_is_the_encoders_alone(neighborhood: int) -> None:
     restricted = small_model(small_weights(), encoder_neighborhood=neighborhood)
     expected = reference_logits(neighborhood)
-    assert distance(restricted, expected) < TOLERANCE
-    assert distance(restricted, reference_logits(neighborhood + 2)) > 100 * TOLERANCE
+    assert max_error(restricted, expected) < TOLERANCE
+    assert max_error(restricted, reference_logits(neighborhood + 2)) > 100 * TOLERANCE
 
 
 def pre_norm_encoder(x: Any, weights: Any, mask: Any) -> Any:
@@ -95,7 +95,7 @@ def biased_mask(query: Any, key: Any, mask: Any) -> Any:
     return transformer_np.softmax(scores)
 
 
-def concatenated(length: int, d_model: int) -> Any:
+def concatenated_sinusoids(length: int, d_model: int) -> Any:
     table = sinusoids(length, d_model)
     return np.concatenate([table[:, 0::2], table[:, 1::2]], axis=-1)
 
@@ -147,7 +147,7 @@ decoder_layer, layer_norm = transformer_np.decoder_layer, transformer_np.layer_n
         ("encoder_layer", pre_norm_encoder),
         ("attention_weights", unscaled_softmax),
         ("attention_weights", biased_mask),
-        ("sinusoids", concatenated),
+        ("sinusoids", concatenated_sinusoids),
         ("sinusoids", timescales_to_the_end),
         ("sinusoids", lambda length, width: sinusoids(length + 1, width)[1:]),
         ("embed", padding_embedded),
@@ -168,19 +168,19 @@ def test_a_wrong_model_is_caught(
 ) -> None:
     with np.errstate(invalid="ignore"):
         monkeypatch.setattr(transformer_np, name, wrong)
-        assert distance(model, reference_logits()) > 100 * TOLERANCE
+        assert max_error(model, reference_logits()) > 100 * TOLERANCE
 
 
 def test_a_target_that_is_not_shifted_is_caught(model) -> None:
     batch = small_batch()
     shifted = batch["decoder_input_tokens"]
     early = np.pad(shifted, [(0, 0), (0, 1)])[:, 1:]
-    wrong = answer(model, {**batch, "decoder_input_tokens": early})
+    wrong = compute_logits(model, {**batch, "decoder_input_tokens": early})
     assert np.abs(wrong - reference_logits())[0].max() > 100 * TOLERANCE
 
 
 def test_an_inverted_mask_is_caught(model) -> None:
-    # Masked memory in place of the real one, for a row that has both.
+    # The decoder attends to padding instead of tokens, in rows that have both.
     batch = small_batch()
     source = batch["encoder_input_tokens"]
     wrong = model.decode(
@@ -198,41 +198,41 @@ def test_every_duty_of_a_layer() -> None:
     check_layer(case, np.random.default_rng(22))
 
 
-def test_no_two_places_drop_alike() -> None:
+def test_no_two_dropout_sites_share_a_key() -> None:
     dropping = Transformer(**{**CONFIG, "dropout_rate": 0.1})
-    with recorded_keys() as given:
+    with record_keys() as recorded:
         dropping(small_batch(), dropout_keys=np.arange(ROWS, dtype="uint32"))
-    # Two embeddings, two encoder layers of two sub-layers, two decoders of three.
-    assert len(given) == (2 + 4 + 6) * ROWS
-    assert len(set(given)) == len(given)
+    # Two embeddings, two encoder layers of two sub-layers, two decoder layers of three.
+    assert len(recorded) == (2 + 4 + 6) * ROWS
+    assert len(set(recorded)) == len(recorded)
 
 
 def test_what_is_dropped_is_the_sum_with_positions() -> None:
-    """In both stacks, and before anything attends to it (section 5.4)."""
+    """In encoder and decoder, before the first layer (section 5.4)."""
     weights, rate = small_weights(), 0.4
     model = small_model(weights, dropout_rate=rate)
-    taken = []
+    inputs = []
 
-    def taking(stack: Any) -> Any:
+    def record_inputs(stack: Any) -> Any:
         call = stack.call
 
-        def recording(hidden: Any, *arguments: Any, **more: Any) -> Any:
-            taken.append(np.array(hidden))
+        def record(hidden: Any, *arguments: Any, **more: Any) -> Any:
+            inputs.append(np.array(hidden))
             return call(hidden, *arguments, **more)
 
-        return recording
+        return record
 
     for stack in (model.encoder, model.decoder):
-        stack.call = taking(stack)
+        stack.call = record_inputs(stack)
     batch = small_batch()
     model(batch, dropout_keys=np.arange(ROWS, dtype="uint32"))
-    for tokens, found in zip(batch.values(), taken, strict=True):
+    for tokens, dropped in zip(batch.values(), inputs, strict=True):
         whole = np.array([transformer_np.embed(row, weights) for row in tokens])
-        # Padding has positions alone, of which the first are half zeros.
-        share = (found == 0)[whole != 0].mean()
-        assert share == pytest.approx(rate, abs=0.1)
-        kept = np.where(found == 0, 0.0, whole / (1 - rate))
-        np.testing.assert_allclose(found, kept, atol=1e-5)
+        # Positions alone, as in padding, have zeros too: half of the first one.
+        dropped_fraction = (dropped == 0)[whole != 0].mean()
+        assert dropped_fraction == pytest.approx(rate, abs=0.1)
+        kept = np.where(dropped == 0, 0.0, whole / (1 - rate))
+        np.testing.assert_allclose(dropped, kept, atol=1e-5)
 
 
 def test_sizes_per_head_follow_from_the_width() -> None:
