@@ -24,15 +24,15 @@ from tests.decoding.toy_models import (
 )
 
 
-def assert_found(result, row, expected):
-    """Asserts that a row holds the expected hypotheses, and then empty slots."""
+def assert_hypotheses(result, row, expected):
+    """Asserts that a row has the expected hypotheses, followed by empty slots."""
     width = result.lengths.shape[1]
     expected = expected[:width]
     assert len(expected) > 0
     for slot, (tokens, log_prob, value) in enumerate(expected):
-        found = result.tokens[row, slot]
-        assert tuple(found[: len(tokens)]) == tokens, (row, slot)
-        assert not found[len(tokens) :].any()
+        actual = result.tokens[row, slot]
+        assert tuple(actual[: len(tokens)]) == tokens, (row, slot)
+        assert not actual[len(tokens) :].any()
         assert result.lengths[row, slot] == len(tokens)
         np.testing.assert_allclose(result.log_probs[row, slot], log_prob, rtol=1e-4)
         np.testing.assert_allclose(result.scores[row, slot], value, rtol=1e-4)
@@ -49,12 +49,12 @@ def check_against_exhaustive_search(vocabulary, length, alpha, beam_size):
     result = search(model, limits, length, alpha=alpha, beam_size=beam_size)
     for row, limit in enumerate(limits):
         every = exhaustive_search(model, row, limit, alpha, vocabulary)
-        assert_found(result, row, every)
+        assert_hypotheses(result, row, every)
     return result
 
 
-# With a beam as wide as there are sentences (1 + 3 + 9 + 27 + 81 of them, for
-# one) nothing is overtaken; with the narrower ones, the n best of them remain.
+# A beam as wide as the number of sentences (for example 1 + 3 + 9 + 27 + 81) loses no
+# sentence; a narrower one keeps the n best.
 @pytest.mark.parametrize("alpha", [0.0, 0.6, 2.5])
 @pytest.mark.parametrize(
     ("vocabulary", "length", "beam_size"),
@@ -90,7 +90,7 @@ def test_a_narrow_beam_equals_a_plain_one(beam_size, alpha, how):
     )
     for row, limit in enumerate(limits):
         expected = plain_beam_search(model, row, limit, alpha, vocabulary, beam_size)
-        assert_found(result, row, expected)
+        assert_hypotheses(result, row, expected)
 
 
 @pytest.mark.parametrize("alpha", [0.0, 3.0])
@@ -103,9 +103,9 @@ def test_a_beam_of_one_is_greedy_search(alpha):
         tokens = greedy_search(model, row, limit, 6)
         log_prob = model.log_prob(row, tokens)
         value = score(log_prob, len(tokens), alpha)
-        assert_found(result, row, [(tokens, log_prob, value)])
+        assert_hypotheses(result, row, [(tokens, log_prob, value)])
         lengths.add(len(tokens) - limit)
-    assert len(lengths) > 3  # some ended by themselves, some at the limit
+    assert len(lengths) > 3  # some end by EOS, some at the limit
 
 
 def test_scores_are_true_and_hypotheses_whole_distinct_and_sorted():
@@ -150,8 +150,8 @@ def test_a_longer_static_bound_changes_nothing_but_the_shape():
     assert_same(far._replace(tokens=far.tokens[..., :5]), near)
 
 
-def steps_saved_by_stopping_early(alpha):
-    """Returns how many, having asserted that nothing else differs."""
+def count_steps_saved(alpha):
+    """Returns the number of steps saved; asserts that the results do not differ."""
     saved = 0
     for seed in range(2):
         model = TableModel.random(seed, 4, 7)
@@ -169,8 +169,8 @@ def steps_saved_by_stopping_early(alpha):
 
 
 def test_stopping_early_changes_the_time_and_nothing_else():
-    saved = [steps_saved_by_stopping_early(alpha) for alpha in (0.0, 0.6, 4.0)]
-    # The stronger the penalty, the longer a live hypothesis may hope.
+    saved = [count_steps_saved(alpha) for alpha in (0.0, 0.6, 4.0)]
+    # The stronger the penalty, the longer a live hypothesis can still win.
     assert saved == sorted(saved, reverse=True)
     assert saved[1] > 0
 
@@ -186,26 +186,26 @@ def test_fewer_results_stop_no_later():
     assert calls[0] < calls[-1]
 
 
-def keep_places(slots, parents):
-    """A wrong `_inherit_slots`: each takes the past of the one in its own place."""
+def keep_slots(slots, parents):
+    """Wrong `_inherit_slots`: hypotheses keep the slots at their own beam position."""
     index = tf.minimum(tf.range(parents.shape[1]), tf.shape(slots)[1] - 1)
     return tf.gather(slots, index, axis=1)
 
 
 def forget_the_first_word(slots, parents):
-    """A wrong `_inherit_slots`: the likeliest first word is lost."""
+    """Wrong `_inherit_slots`: the likeliest first word is lost."""
     kept = tf.gather(slots, parents, batch_dims=1)
     return kept & (tf.range(tf.shape(kept)[2]) != parents.shape[1])
 
 
 def count_without_eos(length, alphas):
-    """A wrong `_length_penalties`: the EOS is not counted."""
+    """Wrong `_length_penalties`: EOS does not count as a token."""
     lengths = np.maximum(np.arange(length + 1) - 1, 0)
     return tf.cast(((5 + lengths) / 6) ** alphas.numpy()[:, None], tf.float32)
 
 
 def finish_nothing_new(self, state, *ended):
-    """A wrong `_select_finished`: the last to finish replace those before."""
+    """Wrong `_select_finished`: new finished hypotheses replace earlier ones."""
     ended = search_step._score_ended(state, *ended)
     index = tf.math.top_k(ended.scores, self.beams)[1]
     return BeamSearchResult(*[tf.gather(f, index, batch_dims=1) for f in ended])
@@ -214,7 +214,7 @@ def finish_nothing_new(self, state, *ended):
 @pytest.mark.parametrize(
     ("where", "name", "wrong"),
     [
-        (search_step, "_inherit_slots", keep_places),
+        (search_step, "_inherit_slots", keep_slots),
         (search_step, "_inherit_slots", forget_the_first_word),
         (search_state, "_length_penalties", count_without_eos),
         (search_step.SearchStep, "_select_finished", finish_nothing_new),
@@ -236,7 +236,7 @@ def test_a_bound_with_the_present_penalty_would_be_caught(monkeypatch):
 
     monkeypatch.setattr(search_step.SearchStep, "_stop_early", stop_too_early)
     with pytest.raises(AssertionError):
-        steps_saved_by_stopping_early(4.0)
+        count_steps_saved(4.0)
 
 
 def test_eager_graph_and_xla_agree():
@@ -307,11 +307,11 @@ def test_padding_is_never_generated_and_keeps_its_probability():
     result = search(model, [6, 6, 3], 6, 5, beam_size=4)
     for row, limit in enumerate([6, 6, 3]):
         expected = plain_beam_search(model, row, limit, 0.6, 5, 4)
-        assert expected[0][1] < -3.0  # most of the probability is not to be had
-        assert_found(result, row, expected)
+        assert expected[0][1] < -3.0  # most of the probability is on padding
+        assert_hypotheses(result, row, expected)
 
 
-def test_a_model_that_lost_its_numbers_does_not_disturb_its_neighbors():
+def test_a_sentence_with_nan_logits_does_not_disturb_its_neighbors():
     model = TableModel.random(6, 3, 9)
     sound = search(model, [5, 5, 5], 5, beam_size=3)
     model.logits[1] = np.nan
@@ -349,7 +349,7 @@ def test_one_graph_serves_every_batch_size_and_length():
 
 
 def test_a_growing_cache_changes_nothing():
-    """Through several growths, at which sentences leave one by one."""
+    """The cache grows several times, and finished sentences leave one by one."""
     model = TableModel.random(3, 9, 8)
     limits = [40, 1, 9, 8, 17, 16, 33, 2, 25]
     options = {"beam_size": 3, "alpha": 1.5, "early_stop": False}

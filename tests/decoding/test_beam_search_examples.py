@@ -1,4 +1,4 @@
-"""Beam search on sentences whose probabilities can be added up by hand."""
+"""Beam search on examples whose probabilities are computed by hand."""
 
 from types import MappingProxyType
 

@@ -1,4 +1,4 @@
-"""Growing caches: what is kept when sentences leave and slots are appended."""
+"""Cache growth: finished sentences and unused slots leave, new slots are appended."""
 
 import numpy as np
 import tensorflow as tf
@@ -39,7 +39,7 @@ def test_slots_that_live_hypotheses_see_are_kept_in_their_order():
     visible[1, 0, [1, 5]] = visible[1, 1, [0, 2, 4]] = True
     state = state._replace(
         visible_slots=tf.constant(visible),
-        # The second hypothesis of the second sentence is dead.
+        # The second hypothesis of the second sentence is not live.
         live_log_probs=tf.constant([[0.0, -1.0], [0.0, -np.inf]]),
     )
     index = find_live_slots(state)
@@ -65,7 +65,7 @@ def test_finished_sentences_and_slots_that_none_needs_are_dropped():
         slots.append(visible_slots.shape[2])
         in_use = tf.reduce_any(visible_slots, axis=1)
         if int(first_slot) and rows[-1] == 1 and len(set(slots[-2:])) > 1:
-            # After growing, a sentence that is alone has no slot without a reader.
+            # After growing, a single remaining sentence has no unused slot.
             assert tf.reduce_all(in_use[:, : int(first_slot)])
         return model.step(tokens, position, first_slot, visible_slots, cache)
 
@@ -80,6 +80,6 @@ def test_finished_sentences_and_slots_that_none_needs_are_dropped():
     )
     assert rows == [5] * 8 + [2] * 8 + [1] * 14
     assert slots[:8] == [16] * 8
-    # Not all of the 8 x 2 slots of each growth are kept, nor fewer than one a position.
+    # Some of the 8 x 2 slots of each growth are dropped, but one per position remains.
     assert 16 + 8 <= slots[8] < 32
     assert 16 + 24 <= slots[-1] < 64

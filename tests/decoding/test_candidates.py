@@ -1,4 +1,4 @@
-"""The candidates of a step against a full log-softmax and sort in NumPy."""
+"""Candidates of a beam search step against a full log-softmax and sort in NumPy."""
 
 import numpy as np
 import pytest
@@ -36,7 +36,7 @@ def test_they_are_the_best_of_all_continuations(
 ):
     generator = np.random.default_rng(width + eos_id)
     logits = generator.normal(size=[5, beam_size, width]).astype(np.float32) * 3
-    logits[1, :, PAD] = 30.0  # likeliest, not allowed, and yet part of the sum
+    logits[1, :, PAD] = 30.0  # likeliest, not allowed, but part of the sum
     logits[3] += 1e4
     live = -np.abs(generator.normal(size=[5, beam_size])).astype(np.float32)
     live[2, 1:] = -np.inf
@@ -107,7 +107,7 @@ def test_what_is_not_a_number_is_impossible():
     )
     possible = np.isfinite(found.log_probs)
     assert possible.all(axis=1).tolist() == [True, True]
-    assert not np.any(found.parents.numpy()[0])  # all from the sound hypothesis
+    assert not np.any(found.parents.numpy()[0])  # all from the finite one
 
 
 @pytest.mark.parametrize("width", [6, None])

@@ -1,4 +1,4 @@
-"""The length penalty against its published values and its own promises."""
+"""Length penalty against values worked out by hand, and its properties."""
 
 import math
 

@@ -1,4 +1,4 @@
-"""Settings of each sentence, and lengths of axes."""
+"""Search state: settings and length penalties per sentence, sizes of axes."""
 
 import numpy as np
 import tensorflow as tf

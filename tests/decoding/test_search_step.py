@@ -1,4 +1,4 @@
-"""Settings of each sentence, against a search with these settings for all."""
+"""Search options per sentence, compared with a search with these options for all."""
 
 import numpy as np
 import pytest
@@ -38,7 +38,7 @@ def test_a_sentence_with_options_of_its_own_is_searched_as_if_all_had_them(how):
         assert_same(BeamSearchResult(*[field[[row]] for field in together]), alone)
 
 
-def test_options_out_of_range_are_taken_as_the_nearest_that_can_be():
+def test_options_out_of_range_are_clipped_to_the_range():
     model = TableModel.random(5, 3, 9)
     wild, tame = (
         search(

@@ -1,4 +1,4 @@
-"""Settings refuse what cannot be meant, when they are made."""
+"""Settings of beam search: the paper's defaults, and refused values."""
 
 import pytest
 

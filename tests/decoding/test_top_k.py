@@ -1,4 +1,4 @@
-"""The grouped top-k against a stable sort in NumPy."""
+"""Grouped top-k against a stable sort in NumPy."""
 
 import numpy as np
 import pytest
@@ -14,7 +14,7 @@ def expected_top_k(values, k):
     return np.take_along_axis(values, index, axis=1), index
 
 
-# Narrower than the groups wanted, just wider, a whole number of groups, a prime.
+# Widths: less than the number of groups, slightly more, a multiple of it, a prime.
 @pytest.mark.parametrize(("width", "k"), [(7, 7), (161, 5), (640, 9), (1009, 3)])
 @pytest.mark.parametrize("distinct", [None, 40])
 def test_it_is_a_stable_sort_cut_off(width, k, distinct):

@@ -1,6 +1,6 @@
-"""Models small enough to search by hand, and searches too plain to be wrong.
+"""Toy models for beam search, and simple reference searches.
 
-The plain searches are float64 NumPy and Python lists, written from the paper.
+The reference searches use float64 NumPy and Python lists, and follow the paper.
 """
 
 import itertools
@@ -13,26 +13,26 @@ from t2t_keras.decoding.search_state import BeamSearchResult
 from t2t_keras.decoding.settings import BeamSearchSettings
 
 PAD, EOS = 0, 1
-# More tokens than any history of these tests has.
+# More tokens than in any history of these tests.
 LONGEST = 64
 
 
 class TableModel:
-    """Logits looked up by row and by a number that the whole history makes.
+    """Toy model whose logits are a table, indexed by row and by state of the history.
 
-    The history's state is `state * V + token` modulo the number of states, from
-    0. With V ** L states every history has its own.
+    Starting from 0, each token changes the state to `state * V + token`, modulo the
+    number of states. With V ** L states every history has its own.
     """
 
     def __init__(self, logits):
-        """Keeps logits [B, states, V]."""
+        """Creates a model with the table `logits` [B, states, V]."""
         self.logits = np.asarray(logits, np.float32)
         self.batch, self.states, self.width = self.logits.shape
         self.calls = 0
 
     @classmethod
     def random(cls, seed, batch, width, states=211):
-        """Returns a model with some histories that end soon and some that do not."""
+        """Returns a random model in which some histories end early, some late."""
         generator = np.random.default_rng(seed)
         logits = generator.normal(size=[batch, states, width]) * 2.0
         logits[:, :, EOS] += generator.normal(size=[batch, 1]) * 1.5
@@ -57,36 +57,37 @@ class TableModel:
         return TableModel(self.logits[np.asarray(index, int)])
 
     def cache(self, slots, batch=None):
-        """Returns room for every token, split over two leaves: both must be right."""
+        """Returns an empty cache of all tokens, split over two tensors to test both."""
         batch = self.batch if batch is None else batch
         return {
             "tens": tf.zeros([batch, slots], tf.int32),
             "nest": [tf.zeros([batch, slots, 2, 3], tf.float32)],
-            # Sentences leave the batch, and each keeps its own distribution.
+            # The row of each sentence in the table, for when others leave the batch.
             "row": tf.range(batch),
         }
 
     def step(self, tokens, position, first_slot, visible_slots, cache):
-        """The step function: keeps tokens by slot and reads whole histories back."""
+        """Step function: writes tokens to slots and reads whole histories back."""
         del position
         self.calls += 1
         slots = tf.range(tf.shape(visible_slots)[2])
         place = slots - first_slot
         is_here_X = (place >= 0) & (place < tf.shape(tokens)[1])
-        given_BX = tf.gather(tokens, tf.where(is_here_X, place, 0), axis=1)
-        tens = tf.where(is_here_X, given_BX // 10, cache["tens"])
-        ones_BX23 = tf.cast(given_BX % 10, tf.float32)[..., None, None]
+        new_tokens_BX = tf.gather(tokens, tf.where(is_here_X, place, 0), axis=1)
+        tens = tf.where(is_here_X, new_tokens_BX // 10, cache["tens"])
+        ones_BX23 = tf.cast(new_tokens_BX % 10, tf.float32)[..., None, None]
         ones = tf.where(is_here_X[:, None, None], ones_BX23, cache["nest"][0])
         tokens_BX = tens * 10 + tf.cast(ones[..., 1, 2], tf.int32)
-        state = self._state_of(tokens_BX, visible_slots)
+        state = self._history_state(tokens_BX, visible_slots)
         row_BW = cache["row"][:, None] + tf.zeros_like(state)
         logits = tf.gather_nd(self.logits, tf.stack([row_BW, state], axis=-1))
         return logits, {**cache, "tens": tens, "nest": [ones]}
 
-    def _state_of(self, tokens, visible_slots):
-        """Returns [B, W], the number that each history makes.
+    def _history_state(self, tokens, visible_slots):
+        """Returns the state [B, W] of each history.
 
-        The polynomial in V that `state * V + token` makes of it, without a loop.
+        Evaluates the polynomial in V that repeating `state * V + token` yields,
+        without a loop.
         """
         powers = tf.constant(
             [pow(self.width, n, self.states) for n in range(LONGEST)], tf.int32
@@ -102,23 +103,23 @@ class TableModel:
 
     @staticmethod
     def grow(cache, kept_slots, new_slots):
-        """The grow function. New slots hold rubbish, which must not be read."""
-        kept = {name: cache[name] for name in ("tens", "nest")}
-        kept = tf.nest.map_structure(
-            lambda part: tf.gather(part, kept_slots, batch_dims=1), kept
+        """Grow function. New slots contain garbage, which must not be read."""
+        old_slots = {name: cache[name] for name in ("tens", "nest")}
+        old_slots = tf.nest.map_structure(
+            lambda part: tf.gather(part, kept_slots, batch_dims=1), old_slots
         )
         rows = tf.shape(kept_slots)[0]
-        rubbish = {
+        garbage = {
             "tens": tf.fill([rows, new_slots], 3),
             "nest": [tf.ones([rows, new_slots, 2, 3])],
         }
-        grown = tf.nest.map_structure(
-            lambda part, new: tf.concat([part, new], axis=1), kept, rubbish
+        new_cache = tf.nest.map_structure(
+            lambda part, new: tf.concat([part, new], axis=1), old_slots, garbage
         )
-        return {**cache, **grown}
+        return {**cache, **new_cache}
 
     def log_probs(self, row, history):
-        """Returns [V] float64, log p of what follows, from the start of history."""
+        """Returns log p [V] of the next token after `history`, in float64."""
         state = 0
         for token in history:
             state = (state * self.width + token) % self.states
@@ -128,17 +129,17 @@ class TableModel:
             return logits - peak - np.log(np.sum(np.exp(logits - peak)))
 
     def log_prob(self, row, tokens):
-        """Returns log p of a whole sentence, its EOS included."""
+        """Returns log p of a whole sentence, including EOS."""
         steps = range(len(tokens))
         return sum(self.log_probs(row, tokens[:i])[tokens[i]] for i in steps)
 
 
 def score(log_prob, length, alpha):
-    """Returns Wu et al. 2016, equation 14, without its coverage term."""
+    """Returns the score of Wu et al. 2016, equation 14, without the coverage term."""
     return log_prob / ((5.0 + length) ** alpha / 6.0**alpha)
 
 
-def ranked(hypotheses, alpha):
+def rank(hypotheses, alpha):
     """Returns (tokens, log_prob, score), best score first."""
     scored = [(t, p, score(p, len(t), alpha)) for t, p in hypotheses]
     return sorted(scored, key=lambda hypothesis: -hypothesis[2])
@@ -152,7 +153,7 @@ def exhaustive_search(model, row, limit, alpha, vocabulary):
         for length in range(limit)
         for middle in itertools.product(words, repeat=length)
     ]
-    return ranked([(s, model.log_prob(row, s)) for s in sentences], alpha)
+    return rank([(s, model.log_prob(row, s)) for s in sentences], alpha)
 
 
 def plain_beam_search(model, row, limit, alpha, vocabulary, beam_size):
@@ -170,7 +171,7 @@ def plain_beam_search(model, row, limit, alpha, vocabulary, beam_size):
         candidates = candidates[: 2 * beam_size]
         finished += [c for c in candidates if c[0][-1] == EOS]
         live = [c for c in candidates if c[0][-1] != EOS][:beam_size]
-    return ranked(finished, alpha)[:beam_size]
+    return rank(finished, alpha)[:beam_size]
 
 
 def greedy_search(model, row, limit, vocabulary):
@@ -183,12 +184,12 @@ def greedy_search(model, row, limit, vocabulary):
     return tuple(tokens)
 
 
-# How a search is run. In a graph, and eagerly, its cache grows.
+# Modes of running a search. The cache grows in the modes EAGER and GRAPH.
 EAGER, GRAPH, COMPILED = "eager", "graph", "compiled"
 
 
 def search(model, limits, length, vocabulary=None, how=EAGER, options=None, **settings):
-    """Returns the search's result in NumPy; B is unknown to the graph."""
+    """Returns the result of a search in NumPy; the graph does not know the size B."""
     settings = BeamSearchSettings(**settings)
     vocabulary = model.width if vocabulary is None else vocabulary
     grows = how != COMPILED
@@ -215,7 +216,7 @@ def search(model, limits, length, vocabulary=None, how=EAGER, options=None, **se
 
 
 def assert_same(first, second):
-    """Asserts that two results are one, to the last bit of float32 or nearly."""
+    """Asserts that two results agree up to float32 rounding."""
     np.testing.assert_array_equal(first.tokens, second.tokens)
     np.testing.assert_array_equal(first.lengths, second.lengths)
     np.testing.assert_allclose(first.log_probs, second.log_probs, rtol=1e-6)

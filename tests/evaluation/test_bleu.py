@@ -1,4 +1,4 @@
-"""sacreBLEU and chrF: right way round, whole corpus, full signatures."""
+"""sacreBLEU and chrF of a whole corpus: scores, argument order, signatures."""
 
 import random
 from importlib.metadata import version
@@ -26,8 +26,8 @@ def random_corpus(seed: int) -> tuple[list[str], list[str]]:
 
 
 def test_bleu_equals_the_definition():
-    # Plain words, which tokenize as they stand, and every precision above 0, so
-    # that there is nothing to smooth: plain BLEU is what must come out.
+    # Plain words, which tokenization does not change, and precisions above 0, so that
+    # nothing is smoothed: the result must be plain BLEU.
     for seed in range(10):
         hypotheses, references = random_corpus(seed)
         candidates = [line.split() for line in hypotheses]
@@ -38,8 +38,7 @@ def test_bleu_equals_the_definition():
         assert scores.bleu == pytest.approx(expected, abs=1e-9), seed
         assert scores.hypothesis_length == sum(map(len, candidates)), seed
         assert scores.reference_length == sum(map(len, targets)), seed
-        # What the equality above would catch: the two sides swapped, and a mean of the
-        # sentences' own scores.
+        # The equality above would catch swapped sides, and a mean of sentence scores.
         assert abs(corpus_scores(references, hypotheses).bleu - expected) > 1e-3, seed
         pairs = zip(candidates, targets, strict=True)
         sentence_scores = [bleu_np.corpus_bleu([c], [t]) for c, t in pairs]
@@ -60,19 +59,19 @@ def test_case_counts():
 
 
 def test_a_missing_run_of_four_is_smoothed():
-    # One run of four, not matched: it counts as half a match.
+    # One 4-gram without a match: it counts as half a match.
     assert corpus_scores(["a b c d"], ["a b c e"]).bleu == pytest.approx(
         100 * (3 / 4 * 2 / 3 * 1 / 2 * 0.5 / 1) ** 0.25
     )
-    # No run of four at all: there is nothing to smooth, and the score is 0.
+    # No 4-gram at all: nothing is smoothed, and the score is 0.
     assert corpus_scores(["a b c"], ["a b c"]).bleu == 0.0
 
 
 def test_chrf_by_hand_weighs_recall_over_precision():
-    # Letters: 2 of 2 right, 2 of 3 found. Pairs: 1 of 1, 1 of 2. "abc" itself has
-    # no counterpart of its length and is left out. P = 1, R = 7/12, F2 = 7/11.
+    # Precision and recall: 2 of 2 and 2 of 3 letters, 1 of 1 and 1 of 2 pairs. "abc"
+    # has no counterpart of its length and is ignored. P = 1, R = 7/12, F2 = 7/11.
     assert corpus_scores(["ab"], ["abc"]).chrf == pytest.approx(100 * 7 / 11)
-    # The other way round: P = 7/12, R = 1, F2 = 7/8.
+    # With swapped sides: P = 7/12, R = 1, F2 = 7/8.
     assert corpus_scores(["abc"], ["ab"]).chrf == pytest.approx(100 * 7 / 8)
 
 

@@ -1,4 +1,4 @@
-"""The paper's metric against the Perl scripts it stands for, and the definition."""
+"""Compound BLEU, the paper's metric, against its Perl scripts and the definition."""
 
 import random
 from importlib.metadata import version
@@ -33,9 +33,9 @@ HYPOTHESES = (
 )
 
 
-# What tokenizer.perl 1.1, the substitution in Perl 5.36 and multi-bleu.perl (without
-# its options, and printing more digits) gave for the lines above: BLEU, four
-# precisions, brevity penalty, both lengths.
+# Results of tokenizer.perl 1.1, the substitution in Perl 5.36 and multi-bleu.perl
+# (without options, printing more digits) for the lines above: BLEU, four precisions,
+# brevity penalty, both lengths.
 SCORED_BY_PERL = (
     (False, False, (63.787894, 88.5246, 69.6429, 58.8235, 45.6522, 1.0, 61, 61)),
     (True, False, (65.833303, 91.3043, 75.0, 64.4068, 53.7037, 0.943677, 69, 73)),
@@ -96,7 +96,7 @@ CUT_BY_MOSES = (
 def test_tokens_are_those_of_moses():
     for language, text, tokens in CUT_BY_MOSES:
         assert MosesTokenizer(language).tokenize(text, return_str=True) == tokens, text
-        # And the metric uses the rules of the language it is told.
+        # The metric uses the rules of the given language.
         result = tokenized_bleu(
             [text], [text], language=language, split_compounds=False
         )
@@ -179,7 +179,7 @@ def test_case_counts():
 
 
 def test_escaping_does_not_move_the_score():
-    # One token is wrong in each line, so that the score is not simply 100.
+    # One token is wrong in each line, so that the score is not 100.
     references = [
         'Er sagte: "A & B [sic] sind <neu> | alt", und ging.',
         "Geht's dir 'gut'? Ja & nein & vielleicht.",
@@ -223,8 +223,8 @@ SPLIT_BY_PERL = (
     ("ab-cd-ef", "ab ##AT##-##AT## cd ##AT##-##AT## ef"),
     ("x-y z-w", "x ##AT##-##AT## y z ##AT##-##AT## w"),
     ("é-ü", "é ##AT##-##AT## ü"),
-    # On bytes: \xc3 of "à" is used up by the hyphen before it, and \xa0 of it is
-    # left for the one after. Perl 5.36 printed all of these.
+    # Perl works on bytes: the hyphen before "à" consumes its \xc3, and the hyphen after
+    # it its \xa0. Perl 5.36 printed all of these.
     ("vis-à-vis", "vis ##AT##-##AT## à ##AT##-##AT## vis"),
     ("é-ü-é", "é ##AT##-##AT## ü ##AT##-##AT## é"),
     ("à-b-c", "à ##AT##-##AT## b-c"),

@@ -1,4 +1,4 @@
-"""Lines in, lines out: order, batches, limits. The model's part is a plain function."""
+"""Translation of lines with a fake search: order, batches, limits."""
 
 import threading
 import time
@@ -28,9 +28,9 @@ def vocabulary():
 
 
 class EchoSearch:
-    """Translates a sentence to itself, and to its tokens in reverse as second best.
+    """Fake search: returns the source, and as second best its tokens in reverse.
 
-    The numbers tell the row's own tokens, so a row mistaken for another shows.
+    Scores depend on the tokens, so that a mix-up of rows fails a test.
     """
 
     def __init__(self, empty_slots=0):
@@ -108,7 +108,7 @@ def test_company_does_not_matter_and_no_batch_is_too_large(
     assert together == [translator.translate([line])[0] for line in lines]
     for rows, width in sizes:
         assert rows * width <= tokens_per_batch or rows == 1
-    # The longest first: if memory runs out, it does so at once.
+    # The longest lines come first, so that a lack of memory shows immediately.
     assert [width for _, width in sizes] == sorted([w for _, w in sizes], reverse=True)
     asked = sum(bool(line.split()) for line in lines)
     assert sum(rows for rows, _ in sizes) == asked
@@ -142,7 +142,7 @@ def test_no_line_at_all(build, search):
     assert search.batches == []
 
 
-def test_what_is_too_long_is_cut_told_and_keeps_its_end(build, search, vocabulary):
+def test_a_long_line_is_truncated_reported_and_ends_in_eos(build, search, vocabulary):
     line = "ab ba dc " * 9
     ids = vocabulary.encode(line)
     for limit, is_cut in ((len(ids), False), (len(ids) - 1, True), (2, True)):
@@ -170,7 +170,7 @@ def test_one_line_stays_one_line(build):
 
 
 def test_no_line_break_comes_out_where_the_model_says_one(vocabulary):
-    """Byte 0x0A has an id of its own, and an untrained model may well choose it."""
+    """Byte 0x0A has an id, which an untrained model may choose."""
     line_feed = vocabulary.tokenizer.string_to_id("<0x0A>").numpy()
 
     def search(source):
@@ -190,17 +190,17 @@ def test_slots_without_a_hypothesis_are_left_out(vocabulary):
 
 
 def test_a_search_that_finds_nothing_still_gives_a_line(vocabulary):
-    def lost(source):
+    def lose(source):
         found = EchoSearch(2)(source)
         return found._replace(lengths=tf.zeros_like(found.lengths))
 
-    (line,) = Translator(lost, vocabulary, max_source_length=9).translate(["ab ba"])
+    (line,) = Translator(lose, vocabulary, max_source_length=9).translate(["ab ba"])
     assert line.text == "" and len(line.hypotheses) == 1
 
 
 def test_room_for_the_translation_counts_too(build, search):
     build(tokens_per_batch=60, extra_length=20).translate(["a"] * 30)
-    # Two tokens a source and 20 more: two rows of 22 fit into 60, three do not.
+    # 2 source tokens allow 22 target tokens: two rows of 22 fit into 60, three do not.
     assert {len(batch) for batch in search.batches} == {2}
 
 
@@ -216,13 +216,13 @@ def test_batches_searched_at_once_come_back_in_their_places(vocabulary):
     meeting = threading.Barrier(2, timeout=60)
 
     def search(source):
-        # Nobody gets past here alone.
+        # Waits for the other batch.
         meeting.wait()
         if source.shape[1] > 8:
             time.sleep(0.1)  # the longest come first, and are done last
         return plain(source)
 
-    # Each line by itself.
+    # Each line alone.
     sizes = {"max_source_length": 40, "tokens_per_batch": 1}
     together = Translator(search, vocabulary, max_searches=2, **sizes)
     alone = Translator(plain, vocabulary, **sizes).translate(LINES[:4])
@@ -240,7 +240,7 @@ def test_a_search_that_fails_ends_the_translation(vocabulary):
 
 
 def test_a_parser_gives_each_of_the_best_as_a_tree_over_the_words(vocabulary):
-    """Its model echoes the words, which are taken for parts of speech."""
+    """The fake model echoes the words, which are used as part-of-speech tags."""
     lines = ["ab (S ba", "", "(b )b ba", b" c  )d (S ab abba ab ba ab ba "]
     translator = Translator(
         EchoSearch(),
@@ -260,5 +260,5 @@ def test_a_parser_gives_each_of_the_best_as_a_tree_over_the_words(vocabulary):
         )
     assert found[0].text == str(repair_tree("ab (S ba", ["ab", "(S", "ba"]))
     assert found[1].text == ""
-    # What is cut keeps its words: the model alone does not see them.
+    # The tree has all words of a truncated line, although the model does not see them.
     assert [each.cut for each in found] == [False, False, False, True]

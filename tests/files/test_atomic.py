@@ -1,4 +1,4 @@
-"""Files and folders that are complete or not there, after a kill and a power cut."""
+"""Atomic writes: complete or missing files and folders after a kill or power loss."""
 
 import errno
 import os
@@ -36,23 +36,23 @@ def test_a_folder_comes_with_what_is_in_it_and_replaces_another(tmp_path) -> Non
 
 
 class Journal:
-    """What is asked of the disk, in order, by the path that it is asked for."""
+    """Record of the calls of fsync and rename, in order, with the name of the path."""
 
     def __init__(self, monkeypatch):
         self.calls: list[tuple[str, str]] = []
         fsync, rename = os.fsync, Path.rename
 
-        def noted_fsync(handle: int) -> None:
+        def record_fsync(handle: int) -> None:
             path = Path(os.readlink(f"/proc/self/fd/{handle}"))
             self.calls.append(("fsync", path.name))
             fsync(handle)
 
-        def noted_rename(path: Path, target: Path) -> Path:
+        def record_rename(path: Path, target: Path) -> Path:
             self.calls.append(("rename", path.name))
             return rename(path, target)
 
-        monkeypatch.setattr(os, "fsync", noted_fsync)
-        monkeypatch.setattr(Path, "rename", noted_rename)
+        monkeypatch.setattr(os, "fsync", record_fsync)
+        monkeypatch.setattr(Path, "rename", record_rename)
 
 
 def test_contents_are_on_the_disk_before_the_name_and_then_the_name(
@@ -69,7 +69,7 @@ def test_contents_are_on_the_disk_before_the_name_and_then_the_name(
     assert after == [("rename", ".name.tmp"), ("fsync", tmp_path.name)]
 
 
-def test_so_are_those_of_a_file_and_of_a_folder_that_is_published(
+def test_contents_of_files_and_published_folders_are_on_the_disk_first(
     tmp_path, monkeypatch
 ) -> None:
     folder = tmp_path / "mine"
@@ -92,22 +92,22 @@ def test_a_disk_that_fails_at_the_last_moment_leaves_the_older_one(
     target = tmp_path / "name"
     write_folder(target, "old")
 
-    def failing(_: int) -> None:
+    def fail(_: int) -> None:
         raise OSError(errno.EIO, "Input/output error")
 
     with monkeypatch.context() as patch:
-        patch.setattr(os, "fsync", failing)
+        patch.setattr(os, "fsync", fail)
         with pytest.raises(OSError, match="Input/output"):
             write_folder(target, "new")
     assert (target / "file").read_text() == "old"
     assert list(tmp_path.iterdir()) == [target]
 
 
-def test_a_file_system_may_know_no_waiting_for_a_folder(tmp_path, monkeypatch) -> None:
-    def invalid(_: int) -> None:
+def test_a_file_system_may_lack_fsync_for_folders(tmp_path, monkeypatch) -> None:
+    def refuse(_: int) -> None:
         raise OSError(errno.EINVAL, "Invalid argument")
 
-    monkeypatch.setattr(os, "fsync", invalid)
+    monkeypatch.setattr(os, "fsync", refuse)
     synchronize(tmp_path)
     (tmp_path / "file").write_text("")
     with pytest.raises(OSError, match="Invalid argument"):
@@ -127,7 +127,7 @@ def test_what_was_moved_aside_gets_its_name_back_if_that_is_free(tmp_path) -> No
 
 
 def test_a_name_with_a_pattern_in_it_is_a_name(tmp_path) -> None:
-    # Of a [1] that is being replaced, nothing is to happen to the older of 1.
+    # Replacing "a[1]" must not touch the older version of "a1".
     (tmp_path / ".1.old").mkdir()
     write_folder(tmp_path / "[1]", "x")
     assert sorted(path.name for path in tmp_path.iterdir()) == [".1.old", "[1]"]
@@ -181,10 +181,10 @@ def test_an_interrupted_write_leaves_the_older_file(
     path = tmp_path / "file.txt"
     write_text(path, "old")
 
-    def interrupted(*_) -> None:
+    def interrupt(*_) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(os, name, interrupted)
+    monkeypatch.setattr(os, name, interrupt)
     with pytest.raises(KeyboardInterrupt):
         write_text(path, "new")
     assert path.read_text() == "old"
@@ -206,7 +206,7 @@ def test_a_file_may_go_where_names_may_be_written_and_not_read(
     assert (tmp_path / "file").read_bytes() == b"1"
 
 
-# FIPS 180-2, appendix B. The second is longer than one block that is read.
+# FIPS 180-2, appendix B. The second text is longer than one block of a read.
 EXAMPLES = (
     (b"abc", "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"),
     (

@@ -1,4 +1,4 @@
-"""Flagfiles and corpora that come with the package: where they are looked for."""
+"""Bundled flagfiles and corpora: the places in which they are searched."""
 
 import os
 
@@ -18,7 +18,7 @@ def write(path, *lines):
 
 @pytest.fixture(params=["wheel", "checkout"])
 def ours(request, tmp_path, monkeypatch):
-    """The bundled `configs` of a made-up package; the working directory is empty."""
+    """Bundled `configs` of a fake package; the working directory is empty."""
     package = tmp_path / "site" / "t2t_keras"
     parent = package if request.param == "wheel" else package.parent
     module = write(package / "files" / "bundled.py")
@@ -104,7 +104,7 @@ def test_patterns_match_bundled_flagfiles_where_none_match_here(ours, tmp_path):
 
 
 def test_settings_come_from_bundled_flagfiles_in_any_directory(tmp_path, monkeypatch):
-    """Those of this project, nested ones too."""
+    """All flagfiles of this project, including nested ones."""
     monkeypatch.chdir(tmp_path)
     assert config_from_flagfile("configs/tiny.flags").data.dataset == "grammar_ende"
     base = config_from_flagfile("configs/base.flags")

@@ -1,4 +1,4 @@
-"""Files of lines: what is read, what is refused, and what is left behind."""
+"""Line I/O: reading lines, refused files, and atomic writing."""
 
 import gzip
 import io
@@ -20,7 +20,7 @@ from t2t_keras.files.lines import (
 TEXT = "a b\n\u2028 \x0b\r\n\nz".encode()
 
 
-def lines_of(path, **named):
+def read_all(path, **named):
     with open_input(str(path), **named) as file:
         return list(strip_line_ends(file))
 
@@ -29,19 +29,19 @@ def lines_of(path, **named):
 def test_nothing_but_lf_ends_a_line(tmp_path, name):
     path = tmp_path / name
     path.write_bytes(gzip.compress(TEXT) if name.endswith("gz") else TEXT)
-    assert lines_of(path) == [b"a b", "\u2028 \x0b\r".encode(), b"", b"z"]
+    assert read_all(path) == [b"a b", "\u2028 \x0b\r".encode(), b"", b"z"]
 
 
 def test_standard_input_is_a_dash(monkeypatch):
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b"a\nb\xff")))
-    assert lines_of("-") == [b"a", b"b\xff"]
+    assert read_all("-") == [b"a", b"b\xff"]
 
 
 @pytest.mark.parametrize("name", ["missing", "."])
 def test_what_is_no_file_is_refused(tmp_path, name):
     path = tmp_path / name
     with pytest.raises(UserError, match=r"no file .* \(--target\)"):
-        lines_of(path, flag="target")
+        read_all(path, flag="target")
 
 
 @pytest.mark.parametrize("kept", [0, 12, -1])
@@ -49,7 +49,7 @@ def test_a_damaged_gzip_file_is_refused(tmp_path, kept):
     path = tmp_path / "text.gz"
     path.write_bytes(gzip.compress(os.urandom(999))[:kept] or b"no gzip")
     with pytest.raises(UserError, match="is a damaged or incomplete gzip file"):
-        lines_of(path)
+        read_all(path)
 
 
 def test_chunks_are_of_one_size_but_the_last():
@@ -121,7 +121,7 @@ def test_standard_output_is_utf8_with_plain_line_ends(monkeypatch):
 
 
 def test_lines_that_are_not_utf8_are_counted_and_passed_on():
-    # Overlong, a surrogate, a byte alone; and three that are well-formed.
+    # An overlong form, a surrogate, a single byte, and three well-formed lines.
     lines = [
         b"\xc0\x80",
         b"a\xed\xa0\x80",

@@ -1,4 +1,4 @@
-"""Two processes, one folder."""
+"""Locks: two processes that use the same folder."""
 
 import errno
 import fcntl
@@ -34,7 +34,7 @@ def reserve(folder, log=pytest.fail):
 
 @pytest.fixture
 def holder(tmp_path):
-    """Another process that has the lock."""
+    """Another process that holds the lock."""
     process = subprocess.Popen(
         [sys.executable, "-c", HOLD, str(tmp_path / "run")],
         stdout=subprocess.PIPE,
@@ -51,18 +51,18 @@ def holder(tmp_path):
 def test_the_second_is_refused_and_told_of_the_first(tmp_path, holder) -> None:
     run = tmp_path / "run"
     owner = rf"process {holder.pid} on {re.escape(socket.gethostname())}, since 20"
-    # The second refusal shows that the first one disturbed nobody.
+    # The second refusal shows that the first one did not release the lock.
     for _ in range(2):
         message = f"^{re.escape(str(run))} is in use: {owner}.*"
         with pytest.raises(UserError, match=message), reserve(run):
-            pytest.fail("two have the lock")
+            pytest.fail("two processes hold the lock")
 
 
 def test_a_killed_process_has_no_lock_any_more(tmp_path, holder) -> None:
     holder.send_signal(signal.SIGKILL)
     holder.wait()
     lock = tmp_path / "run" / ".lock"
-    # With a name that is longer than ours.
+    # The old entry is longer than the new one.
     lock.write_text(lock.read_text() + " " * 999 + "x")
     with reserve(tmp_path / "run"):
         assert json.loads(lock.read_text())["pid"] == os.getpid()
@@ -81,8 +81,8 @@ def test_a_folder_is_left_as_it_was_found(tmp_path) -> None:
     assert not (tmp_path / "other").exists()
 
 
-def test_a_lock_whose_file_was_deleted_is_taken_anew(tmp_path, monkeypatch) -> None:
-    """Between opening and locking, the owner before may delete the file."""
+def test_a_lock_whose_file_was_deleted_is_taken_again(tmp_path, monkeypatch) -> None:
+    """The previous owner may delete the file between opening and locking."""
     flock, opened = fcntl.flock, []
 
     def flock_later(file, how):
@@ -104,7 +104,7 @@ def test_another_without_a_name_is_still_another(tmp_path) -> None:
             pytest.raises(UserError, match="has not written its name yet"),
             reserve(tmp_path),
         ):
-            pytest.fail("two have the lock")
+            pytest.fail("two processes hold the lock")
 
 
 @pytest.mark.parametrize("number", [errno.ENOLCK, errno.ENOSYS])

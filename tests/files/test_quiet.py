@@ -1,4 +1,4 @@
-"""What native code prints at start-up is held back, and shown if it matters."""
+"""Quiet start-up: output of native code is withheld, and shown after a failure."""
 
 import os
 
@@ -8,7 +8,7 @@ from t2t_keras.files.quiet import quiet_start_up
 
 
 @pytest.fixture(autouse=True)
-def quiet_wanted(monkeypatch) -> None:
+def default_log_level(monkeypatch) -> None:
     monkeypatch.setenv("TF_CPP_MIN_LOG_LEVEL", "2")
 
 
@@ -31,7 +31,7 @@ def test_it_is_shown_if_something_fails(capfd) -> None:
     assert capfd.readouterr().err == "from native code\nafter\n"
 
 
-def test_it_is_shown_to_who_asks_for_everything(capfd, monkeypatch) -> None:
+def test_it_is_shown_at_the_most_verbose_log_level(capfd, monkeypatch) -> None:
     monkeypatch.setenv("TF_CPP_MIN_LOG_LEVEL", "0")
     with quiet_start_up():
         noise()

@@ -1,4 +1,4 @@
-"""Signals, sent to processes that do without TensorFlow."""
+"""Signal handling, in processes without TensorFlow."""
 
 import ctypes
 import os
@@ -24,7 +24,7 @@ both = pytest.mark.parametrize("number", STOP_SIGNALS)
 
 
 def run(code: str, *arguments: object) -> subprocess.CompletedProcess[str]:
-    """Runs code in a process whose signals are those of a program."""
+    """Runs code in a process that handles signals like our programs."""
     head = """
         import os, signal, sys
         from pathlib import Path
@@ -75,7 +75,7 @@ def test_the_line_is_printed_while_start_up_is_silenced(number):
 
 
 @both
-def test_undoing_happens_once_newest_first_and_is_not_interrupted(number):
+def test_undo_runs_once_newest_first_and_is_not_interrupted(number):
     code = """
         def undo(name):
             signal.raise_signal(number)
@@ -116,7 +116,7 @@ def test_a_deferred_signal_waits_for_a_safe_point(number):
 
 
 @both
-def test_a_deferred_signal_that_nobody_acted_on_takes_effect_after_the_block(number):
+def test_an_unhandled_deferred_signal_takes_effect_after_the_block(number):
     code = """
         with signals.defer_signals() as received:
             signal.raise_signal(number)
@@ -156,7 +156,7 @@ def test_a_blocked_signal_arrives_later_and_not_in_what_was_started(number):
 
 
 @both
-def test_the_waiter_hears_a_signal_that_another_thread_was_handed(number):
+def test_the_waiter_receives_a_signal_sent_to_another_thread(number):
     code = """
         import threading
         waiter = signals.SignalWaiter()
@@ -223,7 +223,7 @@ def test_a_thread_that_may_set_no_handlers_works_without():
     assert done.is_set()
 
 
-def test_undoing_follows_success_and_failure():
+def test_undo_runs_after_success_and_failure():
     calls = []
     with undo_if_interrupted(lambda: calls.append("first")):
         assert not calls

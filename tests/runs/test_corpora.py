@@ -1,4 +1,4 @@
-"""Settings that records were made with against those asked for."""
+"""Settings of existing records, compared with the requested settings."""
 
 import dataclasses
 import json
@@ -19,12 +19,12 @@ MADE_WITH = DataConfig(
 
 
 def check(made_with, config, sha256="0" * 64):
-    # As a manifest gives them back.
+    # As read from a manifest.
     settings = json.loads(json.dumps(record_settings(made_with)))
     check_settings(settings, sha256, config, Path("rec"), advice="\nDo this.")
 
 
-def test_the_same_settings_pass_whatever_decides_no_id():
+def test_settings_that_do_not_change_the_ids_may_differ():
     check(MADE_WITH, MADE_WITH)
     check(MADE_WITH, dataclasses.replace(MADE_WITH, tokens_per_batch=77, data_dir="x"))
 
@@ -35,7 +35,7 @@ def test_a_corpus_that_is_not_named_is_that_of_the_records():
         MADE_WITH, train_source=("a", "b"), train_target=("A", "B")
     )
     check(files, files)
-    # Files take the place of a dataset, whatever a flagfile says.
+    # Files replace a dataset, even one that a flagfile names.
     check(dataclasses.replace(files, dataset=None), files)
     check(files, without_corpus(files))
 
@@ -79,7 +79,7 @@ def test_a_vocabulary_file_is_compared_by_what_it_holds(tmp_path):
     )
     check(MADE_WITH, named, vocabulary.sha256)
     check(named, named, vocabulary.sha256)
-    # Records made with a given file are used without it, too.
+    # Records made with a given vocabulary file can be used without it.
     check(named, MADE_WITH, vocabulary.sha256)
     with pytest.raises(UserError, match=r"--vocabulary_file: SHA-256 0{12}… in the re"):
         check(MADE_WITH, named)

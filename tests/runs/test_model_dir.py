@@ -1,4 +1,4 @@
-"""A model directory keeps what a run needs, and refuses what does not belong."""
+"""Model directory: settings, vocabulary, run card and checkpoints of a run."""
 
 import dataclasses
 import errno
@@ -24,29 +24,29 @@ CONFIG = ExperimentConfig(
 )
 
 
-def vocabulary_of(word: str) -> SubwordVocabulary:
+def learn_vocabulary(word: str) -> SubwordVocabulary:
     lines = [f"the {word} sees a tree"] * 3
     return SubwordVocabulary(learn_subwords(lines, vocabulary_size=280))
 
 
 @pytest.fixture(scope="module")
 def vocabulary() -> SubwordVocabulary:
-    return vocabulary_of("dog")
+    return learn_vocabulary("dog")
 
 
 @pytest.fixture
 def model_dir(tmp_path, vocabulary) -> ModelDir:
-    """A run that has just started."""
-    started = ModelDir(tmp_path / "run")
+    """Model directory of a run that has just started."""
+    new_run = ModelDir(tmp_path / "run")
     (tmp_path / "run").mkdir()
-    vocabulary.save(started.vocabulary_file)
-    started.update_run_card({"vocabulary": {"sha256": vocabulary.sha256}})
-    started.write_config(CONFIG, "A run.")
-    return started
+    vocabulary.save(new_run.vocabulary_file)
+    new_run.update_run_card({"vocabulary": {"sha256": vocabulary.sha256}})
+    new_run.write_config(CONFIG, "A run.")
+    return new_run
 
 
-def add_checkpoint(place: Path, step: int) -> Path:
-    """Makes a folder that looks like a checkpoint to whoever only looks for it."""
+def add_fake_checkpoint(place: Path, step: int) -> Path:
+    """Creates an empty folder with the name of a checkpoint."""
     path = place / f"step-{step}"
     path.mkdir(parents=True)
     return path
@@ -86,14 +86,14 @@ def test_a_file_is_no_model_directory(tmp_path) -> None:
     with pytest.raises(UserError, match=rf"{file} is not a model directory.*a file"):
         ModelDir(file).config()
     for path in (file, file / "run" / "one"):
-        with pytest.raises(UserError) as refused:
+        with pytest.raises(UserError) as error:
             ModelDir(path).check_writable()
         for fact in (f"--model_dir={path}", f"{file} is a file", "Give another"):
-            assert fact in str(refused.value)
+            assert fact in str(error.value)
     assert file.read_text() == ""
 
 
-def test_where_nothing_can_be_written_is_said_before_any_work(
+def test_a_folder_that_is_not_writable_is_refused_before_any_work(
     tmp_path, monkeypatch
 ) -> None:
     ModelDir(tmp_path).check_writable()
@@ -106,11 +106,11 @@ def test_where_nothing_can_be_written_is_said_before_any_work(
 
     monkeypatch.setattr(model_dir_module.tempfile, "TemporaryFile", refuse)
     for path in (tmp_path, tmp_path / "new" / "run"):
-        with pytest.raises(UserError) as refused:
+        with pytest.raises(UserError) as error:
             ModelDir(path).check_writable()
         for fact in (f"--model_dir={path}", str(tmp_path), "Permission denied", "Give"):
-            assert fact in str(refused.value)
-        assert "Errno" not in str(refused.value)
+            assert fact in str(error.value)
+        assert "Errno" not in str(error.value)
 
 
 def test_other_settings_are_refused_with_the_difference_shown(model_dir) -> None:
@@ -119,16 +119,16 @@ def test_other_settings_are_refused_with_the_difference_shown(model_dir) -> None
         model=ModelConfig(num_layers=3, d_model=16),
         training=TrainingConfig(train_steps=80, seed=8),
     )
-    with pytest.raises(UserError) as refused:
+    with pytest.raises(UserError) as error:
         model_dir.check_same(other)
-    lines = str(refused.value).splitlines()
+    lines = str(error.value).splitlines()
     assert lines[0] == f"{model_dir.path} holds a run with other settings:"
     assert lines[1:3] == [
         "  --num_layers: 2 in the model_dir, 3 now",
         "  --seed: 7 in the model_dir, 8 now",
     ]
     # train_steps may change: a run can be made longer.
-    assert "train_steps" not in str(refused.value)
+    assert "train_steps" not in str(error.value)
     assert str(model_dir.flagfile) in lines[3]
 
 
@@ -140,11 +140,11 @@ def test_the_vocabulary_comes_back(model_dir, vocabulary) -> None:
 
 
 def test_another_vocabulary_is_refused(model_dir) -> None:
-    other = vocabulary_of("cat")
+    other = learn_vocabulary("cat")
     other.save(model_dir.vocabulary_file)
-    with pytest.raises(UserError, match=r"is not the vocabulary.*SHA-256") as refused:
+    with pytest.raises(UserError, match=r"is not the vocabulary.*SHA-256") as error:
         model_dir.vocabulary()
-    assert other.sha256[:12] in str(refused.value)
+    assert other.sha256[:12] in str(error.value)
 
 
 def test_a_missing_vocabulary_is_named(model_dir) -> None:
@@ -177,8 +177,8 @@ def test_a_damaged_run_card_is_named(model_dir) -> None:
 @pytest.fixture
 def with_checkpoints(model_dir) -> ModelDir:
     for step in (9, 10, 12):
-        add_checkpoint(model_dir.checkpoints, step)
-    add_checkpoint(model_dir.best, 11)
+        add_fake_checkpoint(model_dir.checkpoints, step)
+    add_fake_checkpoint(model_dir.best, 11)
     return model_dir
 
 
@@ -198,13 +198,13 @@ def test_the_newest_average_comes_before_the_newest_checkpoint(
     with_checkpoints,
 ) -> None:
     for step in (9, 10):
-        add_checkpoint(with_checkpoints.averaged, step)
+        add_fake_checkpoint(with_checkpoints.averaged, step)
     found = with_checkpoints.find_checkpoint("averaged")
     assert found == with_checkpoints.averaged / "step-10"
 
 
 def test_a_folder_must_be_a_checkpoint(with_checkpoints, tmp_path) -> None:
-    folder = add_checkpoint(tmp_path, 3)
+    folder = add_fake_checkpoint(tmp_path, 3)
     with pytest.raises(UserError, match=r"step-3 is not a checkpoint"):
         with_checkpoints.find_checkpoint(str(folder))
 

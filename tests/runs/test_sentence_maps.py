@@ -1,4 +1,4 @@
-"""Which token stands at which row and column of a map."""
+"""Sentence attention maps: the tokens of rows and columns, and titles."""
 
 import numpy as np
 
@@ -14,7 +14,7 @@ def test_padding_is_left_out_and_sides_are_named() -> None:
     maps = sentence_maps(["▁a", "▁b", ".", "</s>"], ["▁x", "y", "</s>"], weights)
     source = ("▁a", "▁b", ".", "</s>")
     assert maps.encoder[:2] == (source, source)
-    # The decoder reads what was written before: shifted right by one.
+    # The decoder reads the previous tokens: the target shifted right by one.
     written = ("<s>", "▁x", "y")
     assert maps.decoder[:2] == (written, written)
     assert maps.memory[:2] == (("▁x", "y", "</s>"), source)

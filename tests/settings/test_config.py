@@ -1,4 +1,4 @@
-"""The settings: the paper's by default, and nothing that cannot be meant."""
+"""Settings: the paper's defaults, their documentation, and refused values."""
 
 import dataclasses
 from collections.abc import Mapping
@@ -49,7 +49,7 @@ def test_the_defaults_are_the_papers_base_model() -> None:
         "extra_length": 50,
     }
     assert {name: values[name] for name in paper} == paper
-    # Of what the paper has only as a variation, or not at all, nothing.
+    # Off by default: what the paper has only as a variation, or not at all.
     for name in ("learned_positions", "encoder_neighborhood"):
         assert values[name] is None
 
@@ -86,8 +86,8 @@ def test_every_default_is_legal_and_of_its_type() -> None:
 
 
 def test_every_number_has_a_least_value() -> None:
-    # One that has none takes -1 in silence. That of subwords is checked where they
-    # are learned, with the sizes that the text can give in the message.
+    # A number without a minimum would silently accept -1. The number of subwords is
+    # checked where they are learned, and the message has the sizes that are possible.
     for section, field in FIELDS:
         if value_type(section, field.name) in (int, float):
             limited = field.metadata["low"] is not None or field.metadata["choices"]
@@ -131,7 +131,7 @@ def test_a_budget_below_the_longest_sentence_is_refused() -> None:
     assert DataConfig(max_length=64, tokens_per_batch=64).max_length == 64
 
 
-def test_settings_cannot_be_changed_behind_ones_back() -> None:
+def test_settings_are_immutable() -> None:
     for section in sections().values():
         with pytest.raises(dataclasses.FrozenInstanceError):
             section().anything = 1

@@ -1,4 +1,4 @@
-"""Settings as flags and flagfiles, there and back; and the flagfiles of configs/."""
+"""Settings as flags and flagfiles, round trip; the flagfiles of configs/."""
 
 import dataclasses
 import itertools
@@ -36,33 +36,33 @@ CONFIGS = Path(__file__).parents[2] / "configs"
 FLAGFILES = sorted(CONFIGS.glob("*.flags"))
 
 
-def parsed(*arguments: str) -> flags.FlagValues:
+def parse(*arguments: str) -> flags.FlagValues:
     flag_values = flags.FlagValues()
     define_config_flags(flag_values)
     flag_values(["program", *arguments])
     return flag_values
 
 
-def config_of(*arguments: str) -> ExperimentConfig:
-    return config_from_flags(parsed(*arguments))
+def parse_config(*arguments: str) -> ExperimentConfig:
+    return config_from_flags(parse(*arguments))
 
 
 # --- The command line
 
 
 def test_no_flag_gives_the_defaults() -> None:
-    assert config_of() == ExperimentConfig()
+    assert parse_config() == ExperimentConfig()
 
 
 def test_every_setting_is_a_flag_of_its_name_and_help() -> None:
-    flag_values = parsed()
+    flag_values = parse()
     for section in sections().values():
         for field in dataclasses.fields(section):
             assert flag_values[field.name].help == field.metadata["about"]
 
 
 def test_values_are_read_by_type() -> None:
-    config = config_of(
+    config = parse_config(
         "--train_source=a.en,b c.en",
         "--num_layers=3",
         "--d_k=5",
@@ -82,7 +82,7 @@ def test_values_are_read_by_type() -> None:
     assert config.training.jit_compile is False
     assert config.training.precision == "bfloat16"
     assert config.training.strategy == "mirrored"
-    assert config_of().training.strategy is None
+    assert parse_config().training.strategy is None
 
 
 @pytest.mark.parametrize(
@@ -91,7 +91,7 @@ def test_values_are_read_by_type() -> None:
 def test_another_choice_is_refused_with_the_nearest(value, hint) -> None:
     message = f"--subwords must be one of bpe, unigram. Received: {value}.{hint}"
     with pytest.raises(UserError, match=f"^{re.escape(message)}$"):
-        config_of(f"--subwords={value}")
+        parse_config(f"--subwords={value}")
 
 
 CANNOT_BE_MEANT = (
@@ -117,9 +117,9 @@ CANNOT_BE_MEANT = (
 
 
 def refusal(*arguments: str) -> str:
-    """What is said of arguments that are refused; nothing of others."""
+    """Message of the error for these arguments; empty if there is none."""
     try:
-        parsed(*arguments)
+        parse(*arguments)
     except flags.Error as error:
         return str(error)
     return ""
@@ -135,13 +135,13 @@ def test_what_is_not_a_number_is_refused() -> None:
     for name, value in (("dropout_rate", "nan"), ("alpha", "nan"), ("alpha", "inf")):
         message = f"--{name} must be a number. Received: {value}"
         with pytest.raises(UserError, match=message):
-            config_of(f"--{name}={value}")
+            parse_config(f"--{name}={value}")
             pytest.fail(f"--{name}={value} was taken")
 
 
 def test_an_unknown_flag_is_refused_with_the_nearest() -> None:
     with pytest.raises(flags.Error, match=r"'num_layer'. Did you mean: num_layers"):
-        parsed("--num_layer=3")
+        parse("--num_layer=3")
 
 
 # --- Flagfiles
@@ -200,8 +200,8 @@ def test_arguments_after_a_flagfile_count_more(tmp_path) -> None:
 
 
 @given(configs())
-def test_what_was_given_says_the_same_once_more(config) -> None:
-    """Every setting that is not its default, however it is spelled."""
+def test_given_flags_reproduce_the_settings(config) -> None:
+    """They include every setting that differs from its default."""
     before, after = flatten(ExperimentConfig()), flatten(config)
     arguments = [
         line
@@ -209,14 +209,14 @@ def test_what_was_given_says_the_same_once_more(config) -> None:
         for name in [re.match(r"--(\w+)=", line)]
         if name and after[name[1]] != before[name[1]]
     ]
-    given_again = explicit_settings(parsed(*arguments))
+    given_again = explicit_settings(parse(*arguments))
     assert len(given_again) == len(arguments)
-    assert config_of(*given_again) == config_of(*arguments)
+    assert parse_config(*given_again) == parse_config(*arguments)
 
 
 def test_a_setting_that_is_given_as_its_default_is_given() -> None:
-    """It may overrule a flagfile that comes before it."""
-    assert explicit_settings(parsed("--num_layers=6")) == ["--num_layers=6"]
+    """It may override a flagfile before it."""
+    assert explicit_settings(parse("--num_layers=6")) == ["--num_layers=6"]
 
 
 def test_a_flagfile_may_name_the_model_dir(tmp_path) -> None:
@@ -228,7 +228,7 @@ def test_a_flagfile_may_name_the_model_dir(tmp_path) -> None:
 
 
 def test_help_lists_own_flags_then_the_settings_in_sections() -> None:
-    flag_values = parsed()
+    flag_values = parse()
     flags.DEFINE_string("model_dir", None, "Where.", flag_values=flag_values)
     text = help_text("Trains.\n", flag_values, ["model_dir"], with_config=True)
     headings = [
@@ -281,7 +281,7 @@ def test_a_flagfile_parses_and_opens_with_what_to_expect() -> None:
             assert found, (path, heading)
 
 
-# Section 5 of the paper, typed from it: base, big EN-DE, big EN-FR.
+# Section 5 of the paper, copied by hand: base, big EN-DE, big EN-FR.
 PAPER = (
     ("num_layers", 6, 6, 6),
     ("d_model", 512, 1024, 1024),
@@ -301,8 +301,8 @@ PAPER = (
     ("source_language", "en", "en", "en"),
     ("target_language", "de", "de", "fr"),
     ("average_checkpoints", 5, 20, 20),
-    # Ten minutes at 0.4 s a step are 1,500 (rounded times: 12 hours for 100,000
-    # are 0.432 s, so 1,390); at 1.0 s a step, 600.
+    # Ten minutes at 0.4 s per step are 1,500 steps (from unrounded times, 12 hours for
+    # 100,000 steps, 0.432 s per step, 1,390 steps); at 1.0 s per step, 600 steps.
     ("save_steps", 1_390, 600, 600),
     ("learned_positions", None, None, None),
     ("encoder_neighborhood", None, None, None),
@@ -317,11 +317,11 @@ def test_a_config_of_the_paper_has_the_papers_settings(column, name) -> None:
     values = flatten(config_from_flagfile(CONFIGS / f"{name}.flags"))
     for row in PAPER:
         assert values[row[0]] == row[column], row[0]
-    # The checkpoints to be averaged are kept.
+    # Enough checkpoints are kept for averaging.
     assert values["keep_checkpoints"] >= values["average_checkpoints"]
 
 
-# Section 6.3, typed from it: WSJ only, semi-supervised.
+# Section 6.3, copied by hand: WSJ only, semi-supervised.
 PAPERS_PARSER = (
     ("target_language", "tree", "tree"),
     ("num_layers", 4, 4),
@@ -345,7 +345,7 @@ def test_a_config_of_the_papers_parser_has_its_settings(column, name) -> None:
     values = flatten(config_from_flagfile(CONFIGS / f"{name}.flags"))
     for row in PAPERS_PARSER:
         assert values[row[0]] == row[column], row[0]
-    # Both kinds of dropout were in use; the paper does not say at which rates.
+    # Both kinds of dropout were used; the paper does not give their rates.
     assert min(values["dropout_rate"], values["attention_dropout_rate"]) > 0
 
 
@@ -386,7 +386,7 @@ def test_differences_are_what_changes_an_update(old, new) -> None:
 def test_what_may_change_is_a_setting_and_changes_no_update() -> None:
     names = set(flatten(ExperimentConfig()))
     assert names >= CHANGEABLE_ON_RESUME
-    # The whole model, and what the loss, the rate, the seed and the data decide.
+    # The model, and the settings of loss, learning rate, seed and data.
     fixed = {field.name for field in dataclasses.fields(ModelConfig)} | {
         "label_smoothing",
         "warmup_steps",

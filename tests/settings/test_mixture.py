@@ -1,4 +1,4 @@
-"""What `--mixture` says, and what it must not say."""
+"""Items of `--mixture`: valid values, and refused ones."""
 
 from fractions import Fraction
 
@@ -27,7 +27,7 @@ def test_an_item_is_read():
         item = parse_mixture_item(text)
         assert item == MixtureItem(names, rate), text
         assert item.is_text == is_text, text
-        # A tenth is a tenth, and not the nearest float.
+        # A tenth is exact, not the nearest float.
         assert item.rate * 10**18 == rate * 10**18, text
         assert item.name == text.rpartition(":")[0], text
 
@@ -63,6 +63,6 @@ def test_files_and_records_mean_the_same_from_anywhere(tmp_path, monkeypatch):
         f"{tmp_path}/made:1/3",
         "grammar_ende:1",  # a dataset, from wherever it is asked for
     ]
-    # Twice is once: what a run has written is read again.
+    # Idempotent, because settings that a run has written are read again.
     for item in map(make_names_absolute, items):
         assert make_names_absolute(item) == item
