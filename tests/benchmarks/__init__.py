@@ -1,1 +1,1 @@
-"""Each benchmark runs, on next to nothing."""
+"""Tests of the benchmarks, on very small models and data."""

@@ -1,4 +1,4 @@
-"""Counts of modules and imports, on a small tree that is known."""
+"""Benchmark of the architecture: counts of modules and imports in a small tree."""
 
 import pytest
 

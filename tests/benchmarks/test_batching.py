@@ -1,4 +1,4 @@
-"""The arithmetic of packed rows beside buckets, and that both train."""
+"""Benchmark of packing against bucketing: its arithmetic, and training with both."""
 
 import pytest
 
@@ -85,7 +85,7 @@ def test_both_ways_train_on_the_product_s_batches(monkeypatch, capsys) -> None:
     for way in ways:
         assert [len(steps) for steps in way.rounds] == [2, 2, 2]
         for step in (step for steps in way.rounds for step in steps):
-            # The loss counts what the pipeline put in, and never its padding.
+            # The loss counts the tokens of the pipeline, and no padding.
             assert 0 < step.target_tokens == step.size.target_tokens
             rows, _, target_bound = step.size.shape
             assert step.size.target_tokens <= rows * target_bound

@@ -1,4 +1,4 @@
-"""All programs of the benchmark of beam search get the same work, and it is counted."""
+"""Benchmark of decoding: equal work for all programs, counts, and its table."""
 
 import argparse
 import json
@@ -9,7 +9,7 @@ import pytest
 
 from benchmarks.decoding import export_ours, measured, ours, run, write
 
-# A model of two seconds instead of minutes. No two sizes alike.
+# A model that takes two seconds instead of minutes. All sizes differ.
 SMALL = (
     ("VOCABULARY", 67),
     ("LAYERS", 2),
@@ -32,7 +32,7 @@ def test_sentences_are_of_the_stated_lengths_and_always_the_same():
     assert measured.sentences(3) == all_of_them[:3]
     ids = np.concatenate(all_of_them)
     assert 3 <= ids.min() < ids.max() < measured.VOCABULARY
-    # Every output can be as long as it is to be.
+    # The limit allows every output its full length.
     assert min(lengths) + export_ours.EXTRA >= measured.LENGTH
 
 
@@ -63,7 +63,7 @@ def test_it_counts_the_tokens_of_every_round(monkeypatch, capsys):
 
     measured.measure(translate, given())
     told = json.loads(capsys.readouterr().out)["batches"]["4"]
-    # One batch for nothing, then ten sentences in each round.
+    # One warm-up batch, then ten sentences in each round.
     assert asked == [4, 4, 4, 2, 4, 4, 2]
     assert told["tokens"] == 30
     # The clock is read before and after the round, and each of its three batches.
@@ -72,7 +72,7 @@ def test_it_counts_the_tokens_of_every_round(monkeypatch, capsys):
     assert told["tokens_per_cpu_second"] == pytest.approx(60 / (4 + 2))
 
 
-def test_two_at_once_have_two_to_do(monkeypatch, capsys):
+def test_two_parallel_batches_have_twice_the_sentences(monkeypatch, capsys):
     asked = []
 
     def translate(batch):
@@ -87,7 +87,7 @@ def test_two_at_once_have_two_to_do(monkeypatch, capsys):
 
 @pytest.fixture
 def small(monkeypatch, tmp_path):
-    """The folder that `write` filled, with a small model."""
+    """Folder of a small model, as written by `write`."""
     for name, size in SMALL:
         monkeypatch.setattr(measured, name, size)
     monkeypatch.setattr("sys.argv", ["write", f"--model={tmp_path}"])
@@ -116,7 +116,7 @@ def test_ours_finds_what_ctranslate2_finds(small, monkeypatch, xla):
     with ours.open_translator(f"{small}/saved", threads=1, at_once=1) as translate:
         found = translate(sentences)
     assert {len(ids) for ids in found} == {measured.LENGTH}
-    # Ours has to end at the limit, which can change which hypothesis is the best.
+    # Our search must end at the limit, which can change the best hypothesis.
     assert sum(a[:18] == b[:18] for a, b in zip(found, expected, strict=True)) >= 8
     assert len({tuple(ids) for ids in found}) > 3
     for ids in found:
@@ -141,7 +141,7 @@ def result(rate, first=(1, 2), peak=1.0):
     return {"batches": batches, "peak_gigabytes": peak}
 
 
-def test_the_table_has_medians_and_says_who_found_something_else():
+def test_the_table_has_medians_and_names_programs_with_other_results():
     results = {
         run.REFERENCE: [result(2), result(9), result(4, peak=3.25)],
         "other": [result(5, first=(1, 3)), {"error": "once"}],

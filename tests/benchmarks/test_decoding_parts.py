@@ -1,4 +1,4 @@
-"""The ways that are compared find the same, and all rows of a search are counted."""
+"""Benchmark of decoding parts: equal results of all variants, counts of rows."""
 
 import numpy as np
 import pytest
@@ -14,7 +14,7 @@ WORDS = 23
 
 @pytest.fixture
 def found(monkeypatch):
-    """Has each way run once instead of being timed; holds what they returned."""
+    """List of the results of all variants, each run once instead of being timed."""
     found = []
 
     def run(ways, _rounds):
@@ -31,7 +31,7 @@ def test_rounds_go_in_turn(monkeypatch):
     monkeypatch.setattr(parts.time, "process_time", lambda: next(clock))
     asked = []
     ways = [lambda: asked.append("one"), lambda: asked.append("other")]
-    # 100, 3, 1 and 100, 1, 6: what is slow in the first round is not seen.
+    # 100, 3, 1 and 100, 1, 6: the median ignores the slow first round.
     assert parts.measure_milliseconds(ways, rounds=3) == [3000.0, 6000.0]
     assert asked == ["one", "other"] * 3
 
@@ -57,7 +57,7 @@ def test_logits_are_the_same_of_a_turned_embedding(found, monkeypatch):
     np.testing.assert_allclose(standing, turned, atol=1e-5)
 
 
-def test_batches_are_sorted_and_who_stays_is_as_long_as_the_longest(monkeypatch):
+def test_batches_are_sorted_and_those_that_stay_have_the_longest_length(monkeypatch):
     monkeypatch.setattr(parts, "BATCH", 2)
     lengths = [3, 9, 4, 8, 5]
     assert parts.make_batches(lengths, False, True) == [[3, 9], [4, 8], [5]]
@@ -67,7 +67,7 @@ def test_batches_are_sorted_and_who_stays_is_as_long_as_the_longest(monkeypatch)
 
 
 def test_rows_are_counted_by_hand():
-    # One hypothesis each at first, then four; who is done leaves after 8 positions.
+    # One hypothesis each at first, then four; finished sentences leave at position 8.
     three_leave = 3 + 7 * 3 * 4 + 1 * 4
     two_stay = 2 + 2 * 2 * 4
     assert parts.count_computed_rows([[[5, 1, 9]], [[3, 3], [5, 1, 9]]]) == [
@@ -83,11 +83,11 @@ def test_rows_are_those_that_the_model_is_asked_for(leave, monkeypatch):
     model = write.build_model(ExperimentConfig(model=TINY), WORDS)
     asked, decode_step = [], model.decode_step
 
-    def counted(tokens, *inputs, **settings):
+    def count_rows(tokens, *inputs, **settings):
         asked.append(int(tf.size(tokens)))
         return decode_step(tokens, *inputs, **settings)
 
-    monkeypatch.setattr(model, "decode_step", counted)
+    monkeypatch.setattr(model, "decode_step", count_rows)
     source = tf.constant(measured.pad_batch([[3] * (length - 1) for length in lengths]))
     result = search_translations(model, source, parts.SETTINGS, 0, growing=leave)
     assert result.lengths[:, 0].numpy().tolist() == lengths
@@ -106,7 +106,7 @@ def test_outputs_are_as_long_as_they_are_to_be(found, monkeypatch):
         assert [batch.tolist() for batch in lengths] == expected
 
 
-def test_the_table_says_what_is_computed_for_nothing(monkeypatch, capsys):
+def test_the_table_shows_needless_computation(monkeypatch, capsys):
     monkeypatch.setattr("sys.argv", ["parts", "--sentences=33"])
     for name in (
         "set_intra_op_parallelism_threads",

@@ -1,4 +1,4 @@
-"""Two records of what programs compute: what counts as equal."""
+"""Equality check of two records of results: what counts as equal."""
 
 import numpy as np
 

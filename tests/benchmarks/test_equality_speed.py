@@ -1,4 +1,4 @@
-"""The comparison of two checkouts' speed: its cases and what it makes of times."""
+"""Speed comparison of two checkouts: its cases and ratios of times."""
 
 import contextlib
 
@@ -12,7 +12,7 @@ def test_the_ratio_is_the_median_with_its_range():
 
 
 def test_a_worker_does_the_work_of_a_case_in_its_checkout(tmp_path, monkeypatch):
-    # A checkout of one program, which writes where it is and how often it works.
+    # A checkout with one program, which writes its folder and its number of steps.
     folder = tmp_path / "benchmarks" / "training_step"
     folder.mkdir(parents=True)
     (folder / "measured.py").write_text("")
@@ -27,7 +27,7 @@ def test_a_worker_does_the_work_of_a_case_in_its_checkout(tmp_path, monkeypatch)
     )
     with contextlib.closing(speed.Worker(tmp_path, next(iter(speed.CASES)))) as worker:
         seconds = worker.time_once()
-    # Two steps to compile and warm up, and the two of a round.
+    # Two steps for compilation and warm-up, and two steps of a round.
     assert (tmp_path / "steps").read_text().splitlines() == ["--xla=on"] * 4
     assert seconds >= 0.02
 

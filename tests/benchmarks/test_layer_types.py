@@ -1,4 +1,4 @@
-"""Table 1 measured: its fits, counts and paths against hand and closed forms."""
+"""Benchmark of Table 1: fits, counts and path lengths against closed forms."""
 
 import itertools
 import json
@@ -50,13 +50,13 @@ def test_an_exponent_is_recovered() -> None:
         assert exact.value == pytest.approx(power, abs=1e-12), power
         assert exact.error == pytest.approx(0, abs=1e-12), power
         assert (exact.smallest, exact.largest) == (64, 4096), power
-        # What comes on top of every call makes it look smaller.
+        # A constant cost per call makes the exponent look smaller.
         over = fit_exponent(sizes, [5e-7 * size**power + 1e-3 for size in sizes])
         assert over.value <= exact.value + 1e-12, power
 
 
 def test_the_standard_error_is_that_of_the_slope() -> None:
-    # As often as one would expect of it, over many lines that are 5 % off.
+    # Over many lines with 5 % noise, errors are as large as expected.
     rng = np.random.default_rng(7)
     sizes = [64, 128, 256, 512, 1024, 2048]
     fits = [
@@ -85,7 +85,7 @@ def by_name(name: str, unrolled: bool = False) -> LayerType:
 
 @pytest.mark.parametrize("layer", layer_types(unrolled=True), ids=lambda one: one.name)
 def test_flops_are_those_of_the_graph(layer: LayerType) -> None:
-    # Lengths of whole dilations, to which TensorFlow fills up; not of whole blocks.
+    # Lengths: multiples of the dilation, to which TensorFlow pads, but not of blocks.
     for length, width in ((9, 64), (72, 128), (27, 24)):
         if layer.name in ("LSTM", "GRU"):
             length = 9  # a graph without a loop has a node for each step
@@ -116,7 +116,7 @@ def test_only_recurrent_layers_wait_from_step_to_step() -> None:
         wider = count_sequential_products(trace_graph(layer.build(128), 4, 128))
         assert wider == few
         if layer.name in ("LSTM", "GRU"):
-            # Every step multiplies the state that the one before has made.
+            # Every step multiplies the state of the previous step.
             assert (few, more) == (4, 7)
         else:
             assert few == more <= 4
@@ -152,7 +152,7 @@ def test_paths_are_as_long_as_the_closed_forms_say(length: int) -> None:
 
 
 def layers_walked(length: int) -> int:
-    """Layers until a walk from any place can have ended at any other."""
+    """Number of layers after which every position can reach every other one."""
     dilations = [KERNEL**i for i in range(9) if KERNEL**i < length]
     places = [{place} for place in range(length)]
     for count, dilation in enumerate(itertools.cycle(dilations), start=1):
@@ -167,7 +167,7 @@ def layers_walked(length: int) -> int:
 
 
 def test_a_path_is_the_shortest_and_a_missing_one_is_an_error() -> None:
-    # A stack of two real layers depends as the product of their dependencies says.
+    # The dependencies of a stack of two layers are the product of those of the layers.
     stack = keras.Sequential(
         [keras.layers.Conv1D(8, KERNEL, padding="same") for _ in range(2)]
     )
@@ -178,7 +178,7 @@ def test_a_path_is_the_shortest_and_a_missing_one_is_an_error() -> None:
 
 
 def made_up() -> Measurements:
-    """Costs that are exact powers: n^2 d for self-attention, n d^2 for LSTM."""
+    """Synthetic costs, exact powers: n^2 d for self-attention, n d^2 for LSTM."""
     points = [(n, 64) for n in (64, 128, 256)] + [(128, d) for d in (32, 128, 256)]
     seconds = {}
     for name, in_n, in_d in ((ALONE, 2, 1), ("LSTM", 1, 2)):
@@ -220,8 +220,8 @@ def test_the_tables_have_the_exponents_of_what_was_measured() -> None:
     assert facts["longest_path"][1] == {"layer": "LSTM", "n = 4": 4, "n = 8": 8}
 
 
-def test_what_is_kept_was_counted_so_over_lengths_and_widths() -> None:
-    """Recurrent layers wait n times, whatever d is; the others as often at any size."""
+def test_the_stored_measurements_have_the_expected_counts() -> None:
+    """Sequential operations: n for recurrent layers at any d, constant for others."""
     kept = json.loads((MEASURED / "layer_types.json").read_text("utf-8"))
     rows = kept["products_in_turn"]
     sizes = ["n = 8, d = 64", "n = 16, d = 64", "n = 32, d = 64"]
@@ -232,7 +232,7 @@ def test_what_is_kept_was_counted_so_over_lengths_and_widths() -> None:
         assert list(row)[1:] == sizes
         assert counts == [8, 16, 32, 32, 32] or counts == [counts[0]] * 5
         assert (counts[0] == 8) == (name in ("LSTM", "GRU"))
-    # Counted anew, of what is quick to build.
+    # Counted again for layers that are quick to build.
     found = run.count_all_sequential_products("k = 3", [8, 16, 32], [64, 128, 256])
     assert sizes_table(found) == [row for row in rows if "k = 3" in row["layer"]]
 
@@ -271,7 +271,7 @@ def test_peak_memory_is_that_of_what_attention_holds() -> None:
     rows, length = 2, 2048
     few, many = memory.measure_bytes(ALONE, rows, [(length, 64), (2 * length, 64)])
     scores = 4 * rows * length * length
-    # Scores, weights, and their gradients: some copies, and none of a whole graph.
+    # Scores, weights and their gradients: a few copies, not those of a whole graph.
     assert 2 * scores < few < 12 * scores
     assert 3 < many / few < 5
     (restricted,) = memory.measure_bytes(

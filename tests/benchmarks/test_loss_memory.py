@@ -1,4 +1,4 @@
-"""The losses that are compared mean the same, and a comparison notices if not."""
+"""Benchmark of loss memory: all variants compute the same loss; a fault is found."""
 
 import copy
 
@@ -57,10 +57,10 @@ def test_the_step_sees_the_same_losses_and_gradients_in_every_way() -> None:
 
 
 def test_a_loss_that_the_step_does_not_call_is_noticed(monkeypatch) -> None:
-    def another(self, batch, keys, *_):
+    def other_forward(self, batch, keys, *_):
         hidden = self._model.hidden_states(batch, keys)
         return LossSums(tf.reduce_sum(hidden), tf.constant(0.0), tf.constant(1.0))
 
-    monkeypatch.setattr(update.ReplicaUpdate, "_forward", another)
+    monkeypatch.setattr(update.ReplicaUpdate, "_forward", other_forward)
     with pytest.raises(SystemExit, match="must call label_smoothed_cross_entropy"):
         step.measure_with_loss("one_hot", SMALL, 50, 64, steps=1)

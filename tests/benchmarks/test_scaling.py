@@ -1,4 +1,4 @@
-"""The arithmetic of the table of scaling, and that it measures."""
+"""Benchmark of scaling: the arithmetic of its table, and a small run."""
 
 import pytest
 
@@ -48,7 +48,7 @@ def test_it_measures(monkeypatch, capsys) -> None:
     lines = capsys.readouterr().out.splitlines()
     cells = [line.strip("| ").split(" | ") for line in lines[2:4]]
     assert [row[:3] for row in cells] == [["layers", "1", "6"], ["layers", "2", "6"]]
-    # 3 times forward: 56 D^2 + 12 L D for a layer of either side, and 2 D V.
+    # 3 times the forward pass: 56 D^2 + 12 L D per pair of layers, and 2 D V.
     d, length = 64, 3
     for row, layers in zip(cells, (1, 2), strict=True):
         layer = 3 * (56 * d * d + 12 * length * d)

@@ -1,4 +1,4 @@
-"""What the load loops count: against servers that are wrong, slow, or gone."""
+"""Benchmark of serving load: counts with correct, wrong and unavailable servers."""
 
 import itertools
 import threading
@@ -20,7 +20,7 @@ def expected():
 
 
 class EveryThirdWrong:
-    """Changes a field of the first answer and of every third one after it."""
+    """Fake model that changes a field of the first and of every third later answer."""
 
     def __init__(self, field, change):
         self.field, self.change = field, change
@@ -28,22 +28,22 @@ class EveryThirdWrong:
         self.changed = []
 
     def __call__(self, request):
-        found = dict(shout(request))
+        answer = dict(shout(request))
         if next(self.numbers) % 3 == 0:
-            found[self.field] = self.change(found[self.field])
-            self.changed.append(found)
-        return found
+            answer[self.field] = self.change(answer[self.field])
+            self.changed.append(answer)
+        return answer
 
 
-def loops(server, expected):
-    """Runs both loops for a moment."""
+def run_loops(server, expected):
+    """Runs the closed and the open loop briefly; yields their outcomes."""
     yield closed_loop(server, expected, clients=3, seconds=0.5)
     yield open_loop(server, expected, rate=100, seconds=0.3, timeout=60)
 
 
 def test_right_answers_are_counted_and_timed(expected):
     with serve(shout) as (server, service):
-        for outcome in loops(server, expected):
+        for outcome in run_loops(server, expected):
             assert set(outcome.statuses) == {"OK"}
             assert outcome.statuses["OK"] == len(outcome.seconds) > 5
             assert (outcome.wrong, outcome.lost) == ([], 0)
@@ -62,7 +62,7 @@ def test_right_answers_are_counted_and_timed(expected):
 def test_wrong_answers_are_seen(expected, field, change):
     answer = EveryThirdWrong(field, change)
     with serve(answer) as (server, _):
-        for outcome in loops(server, expected):
+        for outcome in run_loops(server, expected):
             assert set(outcome.statuses) == {"OK"}
             assert len(outcome.wrong) == len(answer.changed) > 0
             answer.changed.clear()
@@ -73,12 +73,12 @@ def test_refusals_are_counted_by_their_status(expected):
         raise RefusalError(grpc.StatusCode.UNAVAILABLE)
 
     with serve(refuse) as (server, _):
-        for outcome in loops(server, expected):
+        for outcome in run_loops(server, expected):
             assert set(outcome.statuses) == {"UNAVAILABLE"}
             assert outcome.seconds == []
 
 
-def test_a_server_that_does_not_answer_is_left_after_the_timeout(expected):
+def test_requests_without_an_answer_end_at_the_timeout(expected):
     ended = threading.Event()
 
     def hang(request):
@@ -88,7 +88,7 @@ def test_a_server_that_does_not_answer_is_left_after_the_timeout(expected):
     with serve(hang) as (server, _):
         outcome = open_loop(server, expected, rate=50, seconds=0.3, timeout=0.5)
         ended.set()
-    # A queue of the server's may have cancelled some before their time.
+    # The server may cancel queued requests earlier; these have the same status.
     assert set(outcome.statuses) == {"DEADLINE_EXCEEDED"}
     assert outcome.lost == 0
 

@@ -1,4 +1,4 @@
-"""A written program is what its manifest says. That it trains, compare.py shows."""
+"""Exported XLA program: agrees with its manifest. compare.py shows that it trains."""
 
 import json
 import re
@@ -28,7 +28,7 @@ MODEL = ModelConfig(num_layers=1, d_model=8, d_ff=12, num_heads=2)
     params=["float32", pytest.param("bfloat16", marks=pytest.mark.slow)],
 )
 def written(request, tmp_path_factory):
-    """A step, the folder of its program, and the program's text."""
+    """Training step, folder of its program, and text of the program."""
     training = TrainingConfig(precision=request.param)
     config = ExperimentConfig(model=MODEL, training=training)
     step = build_product_step(config, VOCABULARY)
@@ -205,7 +205,7 @@ def test_literals_are_measured() -> None:
 
 
 def _written_as(text: str, monkeypatch, folder) -> None:
-    """Writes a program without variables, whose text is not that of the step."""
+    """Writes a program without variables, with a text that differs from the step's."""
     step = build_product_step(ExperimentConfig(model=MODEL), 50)
     batch = make_synthetic_batch(50, ROWS, SOURCE, TARGET)
     monkeypatch.setattr(write, "trace_program", lambda *_: (text, []))

@@ -1,1 +1,1 @@
-"""Tests of data: the bundled corpora and the programs beside them."""
+"""Tests of data/: the bundled corpora and their programs."""

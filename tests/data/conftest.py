@@ -1,4 +1,4 @@
-"""Puts data/ on the path, as a loader does, and makes the corpus once."""
+"""Adds data/ to the import path, as the loader does; fixture for the corpus."""
 
 import pathlib
 import sys
@@ -19,5 +19,5 @@ def data_dir() -> pathlib.Path:
 
 @pytest.fixture(scope="session")
 def splits() -> Splits:
-    """Returns the whole grammar_ende corpus, as its builder makes it."""
+    """Returns the whole grammar_ende corpus, as its builder generates it."""
     return corpus_splits(2017, train=30_000, validation=1_000, test=1_000)

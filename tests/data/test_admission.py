@@ -1,4 +1,4 @@
-"""Which clauses are kept out because they have two readings, or none."""
+"""Excluded clauses of grammar_ende: those that are ambiguous or meaningless."""
 
 import dataclasses
 

@@ -1,4 +1,4 @@
-"""The WMT14 counter, offline: a folder that TFDS itself wrote stands for the corpus."""
+"""WMT14 counter, tested offline with a small corpus in the format of TFDS."""
 
 import re
 from types import MappingProxyType
@@ -48,7 +48,7 @@ def test_expected_counts_are_those_of_the_readme(data_dir):
 
 @pytest.mark.parametrize("pair", ["de-en", "fr-en"])
 def test_dev_is_newstest2013_and_test_is_newstest2014(pair, prepared):
-    """By the builder's own list of what it reads, and by the splits that we open."""
+    """According to the builder's list of sources, and in the splits that we open."""
     read = tfds.builder(f"wmt14_translate/{pair}", data_dir="none").subsets
     news = {split: [x for x in read[split] if x.startswith("news")] for split in read}
     assert news["validation"] == ["newstest2013"]

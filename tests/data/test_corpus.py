@@ -1,4 +1,4 @@
-"""What holds for every pair of grammar_ende, and for the corpus as a whole."""
+"""Properties of every pair of grammar_ende, and of the whole corpus."""
 
 import collections
 import hashlib
@@ -33,7 +33,7 @@ def test_no_english_sentence_occurs_twice(splits):
 
 
 def test_an_english_sentence_has_one_translation():
-    # Short sentences repeat often enough among so many draws to show a choice.
+    # Among so many draws, short sentences repeat often enough to show a second one.
     translations = collections.defaultdict(set)
     draws = collections.Counter()
     for pair in itertools.islice(drawn_pairs(seed=8), 20_000):
@@ -115,7 +115,7 @@ def test_same_seed_same_corpus_and_another_seed_another():
 
 
 def test_corpus_does_not_depend_on_the_hash_seed(data_dir):
-    # Python shuffles sets anew in every process; the corpus must not notice.
+    # The order of sets differs between processes, and must not change the corpus.
     digests = {
         subprocess.run(
             [sys.executable, "-c", _DIGEST_PROGRAM, str(data_dir)],
@@ -138,7 +138,7 @@ def test_examples_of_the_readme_are_in_the_test_split(splits, data_dir):
 
 
 def test_version_1_0_0_stays_what_it_is(splits):
-    # Beside the properties above: a changed corpus needs a new version number.
+    # In addition to the properties above: a changed corpus needs a new version number.
     lines = "\n".join("\t".join(pair) for split in splits for pair in split)
     digest = hashlib.sha256(lines.encode()).hexdigest()
     assert digest == "dbf1a2b7ff122b3330a220788ec1f76b90417ac3035b6cf05442e04401981642"

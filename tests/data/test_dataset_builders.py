@@ -1,4 +1,4 @@
-"""The TFDS builders, prepared small into a temporary folder."""
+"""TFDS builders of data/, prepared in a small size in a temporary folder."""
 
 import importlib
 

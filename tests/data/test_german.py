@@ -1,7 +1,7 @@
-"""German by hand: paradigms and sentences written down, not computed.
+"""German grammar: paradigms and sentences against tables written by hand.
 
-The tables are those of a school grammar. Where a whole sentence is expected, it was
-written first and the derivation after it.
+The tables are those of a school grammar. Whole expected sentences were written before
+their derivations.
 """
 
 import re
@@ -223,8 +223,8 @@ def test_numbers():
 
 
 def test_corpus_never_breaks_these_agreements(splits):
-    # Impossible in any German sentence, whatever stands around them. "in dem" and
-    # the like are possible only before a pair, or where dem is a relative pronoun.
+    # Impossible in any German sentence. "in dem" and the like are possible only before
+    # a pair, or where "dem" is a relative pronoun.
     never = re.compile(
         r"\b(?:[Dd]as|[Dd]ie|[Ee]ine|[Dd]iese|[Kk]eine) (?:Mann|Hund|Brief|Tisch|Zug)\b"
         r"|\b(?:[Dd]as|[Ee]inem|[Dd]em|[Dd]en|[Ee]inen) (?:Frau|Katze|Zeitung|Tür)\b"
@@ -240,8 +240,8 @@ def test_corpus_never_breaks_these_agreements(splits):
 
 
 def test_subordinate_clauses_end_in_a_verb(splits):
-    # A verb is written small and is no adverb: what verb-second order would leave at
-    # the end ("dass er liest das Buch", "weil er schläft heute") is neither.
+    # A verb is in lower case and no adverb. With verb-second order, the last word would
+    # be a noun or adverb ("dass er liest das Buch", "weil er schläft heute").
     opening = r", (?:dass|weil|obwohl|ob|bevor|wenn) ([^,.?]*)[,.]"
     no_verbs = {"nicht", "gern", "heute", "gestern", "morgen", "jetzt", "bald", "oft"}
     no_verbs |= {"auf", "ab", "an", "ein", "aus", "weg", "zu", "zurück"}

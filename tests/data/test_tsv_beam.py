@@ -1,4 +1,4 @@
-"""What the Beam builder reads; the pipeline itself is run by its check_beam.py."""
+"""Beam builder: reading of TSV files. Its check_beam.py runs the pipeline itself."""
 
 import importlib
 
@@ -50,7 +50,7 @@ def test_the_splits_are_those_of_the_files(builder_module, tmp_path, monkeypatch
 
 
 def test_no_folder_is_an_error_that_programs_explain(builder_module, tmp_path):
-    """TFDS raises AssertionError there, which no one expects."""
+    """TFDS itself would raise AssertionError."""
     builder = builder_module.TsvBeam(data_dir=str(tmp_path / "prepared"))
     config = tfds.download.DownloadConfig(manual_dir=str(tmp_path / "not_there"))
     with pytest.raises(FileNotFoundError, match="--manual_dir"):

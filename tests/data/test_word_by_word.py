@@ -1,6 +1,6 @@
-"""How far a dictionary gets on grammar_ende: not far, or its scores would mean little.
+"""Word-by-word baselines on grammar_ende: low scores, so that scores mean something.
 
-Two translators that know words and no grammar. Both must stay below 30 BLEU.
+Two translators that know words but no grammar. Both must stay below 30 BLEU.
 """
 
 import collections
@@ -53,9 +53,10 @@ def _adverbs() -> dict[str, str]:
 
 
 def most_faithful_companions(pairs: list[SentencePair]) -> dict[str, str]:
-    """Returns for each English word the German one that most shares its sentences.
+    """Returns for each English word the German word with the most similar sentences.
 
-    Shared sentences are measured by the Dice coefficient, 2 |A and B| / (|A| + |B|).
+    The similarity of their sets of sentences is the Dice coefficient,
+    2 |A and B| / (|A| + |B|).
     """
     english, german = collections.Counter(), collections.Counter()
     together: collections.Counter[tuple[str, str]] = collections.Counter()
@@ -72,7 +73,7 @@ def most_faithful_companions(pairs: list[SentencePair]) -> dict[str, str]:
 
 
 def score(test: list[SentencePair], translate: Callable[[str], str]) -> float:
-    """Returns the BLEU of translating each word alone, first letter capitalised."""
+    """Returns the BLEU of translating each word alone, first letter capitalized."""
     hypotheses = []
     for pair in test:
         joined = " ".join(translate(word) for word in _words(pair.en))

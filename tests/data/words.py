@@ -1,4 +1,4 @@
-"""Words to make derivations of, for tests that write the sentences by hand."""
+"""Words and phrases for derivations in tests with sentences written by hand."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -99,6 +99,6 @@ def all_verbs() -> Iterator[Verb]:
 
 
 def spoken(sentence: Sentence) -> tuple[str, str]:
-    """Returns a sentence as it is written in English and in German."""
+    """Returns a sentence in English and German spelling."""
     tokens = [leaf.word for leaf in sentence_tree(sentence).leaves()]
     return written_english(tokens), written_german(sentence_words(sentence))

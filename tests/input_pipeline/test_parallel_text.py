@@ -194,7 +194,7 @@ def test_a_damaged_gzip_file(tmp_path):
     whole = bytearray(gzip.compress(bytes(range(256)) * 50))
     whole[40:60] = b"\xff" * 20
     path = tmp_path / "a.en"
-    path.write_bytes(whole)  # known by its contents, whatever its name
+    path.write_bytes(whole)  # recognized by its contents, not its name
     with pytest.raises(UserError, match=r"a\.en is a damaged or incomplete gzip"):
         open_parallel_text([path], [path])
 

@@ -65,7 +65,7 @@ def algorithm_1(
 def reordered(
     state: AdamState, gradient: Array, learning_rate: float, adam: Adam
 ) -> AdamState:
-    """One update as section 2 reorders it and Keras computes it."""
+    """One update in the reordered form of section 2, which Keras computes."""
     step = state.step + 1
     step_size = learning_rate * np.sqrt(1 - adam.beta_2**step) / (1 - adam.beta_1**step)
     first = adam.beta_1 * state.first_moment + (1 - adam.beta_1) * gradient
@@ -81,7 +81,7 @@ def trajectory(
     learning_rates: Iterable[float],
     adam: Adam | None = None,
 ) -> list[Array]:
-    """The parameter after each update, the k-th by the k-th gradient and rate."""
+    """Parameter after each update; update k uses gradient k and rate k."""
     state, parameters = start(parameter), []
     for gradient, learning_rate in zip(gradients, learning_rates, strict=True):
         state = update(state, gradient, learning_rate, adam or Adam())

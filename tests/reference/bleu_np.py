@@ -1,7 +1,7 @@
-"""Corpus BLEU, slow and plain, from Papineni et al. (2002), sections 2.1 to 2.3.
+"""Corpus BLEU in simple code, from Papineni et al. (2002), sections 2.1 to 2.3.
 
 One reference per candidate, n-grams up to 4, uniform weights, no smoothing. Takes
-lists of tokens, so that tokenization is someone else's claim.
+lists of tokens, so it does not depend on tokenization.
 """
 
 import math

@@ -1,7 +1,7 @@
-"""Search by looking at every translation, and greedy search beside it.
+"""Exhaustive search and greedy search in NumPy.
 
 A hypothesis is a tuple of ids that ends in EOS, which counts as a token. A model
-is a function from the tokens so far to the log-probabilities [V] of the next.
+is a function from the tokens so far to the log probabilities [V] of the next one.
 """
 
 import functools
@@ -22,7 +22,7 @@ StepLogProbs = Callable[[tuple[int, ...]], Array]
 
 @dataclass(frozen=True)
 class Hypothesis:
-    """A finished translation: its tokens with the EOS, log p, and log p / penalty."""
+    """Finished translation: its tokens with EOS, log p, and log p / penalty."""
 
     tokens: tuple[int, ...]
     log_prob: float
@@ -34,10 +34,10 @@ def length_penalty(length: int, alpha: float) -> float:
     return ((5 + length) / 6) ** alpha
 
 
-def scored(
+def score_tokens(
     tokens: tuple[int, ...], step_log_probs: StepLogProbs, alpha: float
 ) -> Hypothesis:
-    """Scores the tokens one by one, each given the true ones before it."""
+    """Scores the tokens one by one, each given the tokens before it."""
     log_prob = 0.0
     for position, token in enumerate(tokens):
         log_prob += float(step_log_probs(tokens[:position])[token])
@@ -52,17 +52,17 @@ def exhaustive_search(
     eos: int = EOS_ID,
     never: Collection[int] = NEVER_GENERATED,
 ) -> list[Hypothesis]:
-    """Every possible hypothesis of at most `max_length` tokens, best score first.
+    """All hypotheses of at most `max_length` tokens, best score first.
 
-    So the last position holds EOS or nothing. Hypotheses of probability 0 are left
-    out; those of equal score stand in the order of their tokens.
+    The last position is EOS or unused. Hypotheses of probability 0 are omitted;
+    those with equal scores are in the order of their tokens.
     """
     known_log_probs = functools.cache(step_log_probs)
     words = [id_ for id_ in range(vocabulary_size) if id_ != eos and id_ not in never]
     found = []
     for length in range(1, max_length + 1):
         for sentence in itertools.product(words, repeat=length - 1):
-            hypothesis = scored((*sentence, eos), known_log_probs, alpha)
+            hypothesis = score_tokens((*sentence, eos), known_log_probs, alpha)
             if hypothesis.log_prob > -np.inf:
                 found.append(hypothesis)
     return sorted(found, key=lambda one: (-one.score, one.tokens))
@@ -75,9 +75,9 @@ def greedy_decode(
     eos: int = EOS_ID,
     never: Collection[int] = NEVER_GENERATED,
 ) -> Hypothesis:
-    """The likeliest token each time, until EOS; at the last position only EOS.
+    """Hypothesis of the likeliest token at each position, until EOS.
 
-    Of equally likely tokens the lowest id is taken.
+    The last position is always EOS. Among equally likely tokens, the lowest id wins.
     """
     tokens: tuple[int, ...] = ()
     while len(tokens) < max_length - 1 and eos not in tokens:
@@ -86,13 +86,13 @@ def greedy_decode(
         tokens = (*tokens, int(np.argmax(log_probs_V)))
     if eos not in tokens:
         tokens = (*tokens, eos)
-    return scored(tokens, step_log_probs, alpha)
+    return score_tokens(tokens, step_log_probs, alpha)
 
 
 def model_log_probs(source: Sequence[int], weights: Weights) -> StepLogProbs:
-    """The Transformer as such a function, for one source that may hold padding.
+    """Transformer as such a function, for one source, which may have padding.
 
-    The whole decoder runs again for every token: there is no cache to be wrong.
+    The whole decoder runs again for every token, without a cache.
     """
     memory_SD = transformer_np.encode_padded(source, weights)
 

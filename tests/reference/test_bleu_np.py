@@ -1,4 +1,4 @@
-"""The BLEU reference against numbers worked out by hand or printed in the paper."""
+"""BLEU reference against numbers worked out by hand or printed in the paper."""
 
 import math
 from fractions import Fraction
@@ -45,5 +45,5 @@ def test_bleu_by_hand():
 
 
 def test_bleu_is_zero_if_any_precision_is():
-    # Three of three match, but there is no run of four.
+    # Three of three match, but there is no 4-gram.
     assert bleu_np.corpus_bleu([["a", "b", "c"]], [["a", "b", "c"]]) == 0.0

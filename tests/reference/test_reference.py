@@ -1,4 +1,4 @@
-"""The parts of the reference model held against hand computation."""
+"""Parts of the NumPy reference model against values worked out by hand."""
 
 from dataclasses import replace
 

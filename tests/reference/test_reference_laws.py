@@ -1,4 +1,4 @@
-"""The laws that the reference model obeys as a whole: who sees whom."""
+"""Invariants of the NumPy reference model: which positions influence which."""
 
 from dataclasses import replace
 

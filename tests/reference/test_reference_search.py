@@ -1,4 +1,4 @@
-"""The reference search and the reference Adam held against hand computation."""
+"""Reference search and reference Adam against values worked out by hand."""
 
 import numpy as np
 import pytest
@@ -10,7 +10,7 @@ A, B = 2, 3
 
 
 def greedy_trap(prefix: tuple[int, ...]) -> np.ndarray:
-    """A first looks best, but every way on from A is unlikely."""
+    """Model in which A is the best first token, with unlikely continuations."""
     table = {(): [0.0, 0.1, 0.5, 0.4], (A,): [0, 0.4, 0.3, 0.3], (B,): [0, 0.9, 0.1, 0]}
     with np.errstate(divide="ignore"):
         return np.log(table.get(prefix, [0.0, 0.7, 0.2, 0.1]))
@@ -101,7 +101,7 @@ def test_the_model_scores_a_translation_as_its_teacher_forced_pass_does() -> Non
         source, transformer_np.shift_right(target), weights
     )
     costs = transformer_np.label_smoothed_cross_entropy(logits, target, 0.0)
-    actual = search_np.scored(tuple(target), step, alpha=0.6)
+    actual = search_np.score_tokens(tuple(target), step, alpha=0.6)
     np.testing.assert_allclose(actual.log_prob, -costs.sum())
     np.testing.assert_allclose(actual.score, -costs.sum() / 1.5**0.6)
 

@@ -1,4 +1,4 @@
-"""The Transformer, its loss and its learning rate, in float64 NumPy from the paper.
+"""Transformer, loss and learning rate in float64 NumPy, from the paper.
 
 "Attention Is All You Need", arXiv 1706.03762. Everything works on one sentence
 at a time, and what the paper masks to minus infinity is simply left out: illegal
@@ -171,7 +171,7 @@ def encode_padded(
 ) -> Array:
     """Like `encode`, but with padding, which nothing attends to.
 
-    Rows of padding are computed like any other, and mean nothing.
+    Rows of padding are computed like any other, but have no meaning.
     """
     length = len(source)
     mask_SS = np.tile(np.array(source) != PAD_ID, (length, 1))
@@ -238,7 +238,7 @@ def label_smoothed_cross_entropy(
     """Section 5.4: the cost in nats of each token, [T], from [T, V] and [T] ids.
 
     1 - label_smoothing on the true token, the rest evenly over the V - 1 others.
-    Padding costs too: whoever sums leaves it out.
+    Padding has a cost too; the caller excludes it from sums.
     """
     vocabulary_size = logits.shape[-1]
     costs = []

@@ -1,4 +1,4 @@
-"""The weights of the Transformer as plain named arrays, and random ones to test with.
+"""Weights of the Transformer as named arrays, and random weights for tests.
 
 D model width, F inner width, H heads, K size per head of queries and keys,
 U of values, V vocabulary, L the longest length with a learned position.
@@ -75,7 +75,7 @@ class Weights:
 
 @dataclass(frozen=True)
 class Sizes:
-    """The free sizes of section 3; all different, so that no mix-up of axes fits."""
+    """Sizes of section 3; all different, so that every mix-up of axes fails."""
 
     vocabulary_size: int = 13
     d_model: int = 6
@@ -149,7 +149,7 @@ def random_weights(
 ) -> Weights:
     """Draws a whole model; with learned positions if a longest length is given.
 
-    The embedding's row of padding is not zero: code that uses it shows.
+    The embedding row of padding is not zero, so that using it by mistake shows.
     """
     sizes = sizes or Sizes()
     shape = (sizes.vocabulary_size, sizes.d_model)

@@ -1,4 +1,4 @@
-"""Ablations whose figures are known."""
+"""Ablations with given results."""
 
 from collections.abc import Mapping, Sequence
 
@@ -9,9 +9,9 @@ def build_ablation(
     figures: Mapping[str, Sequence[tuple[float, float]]],
     seeds: int = 3,
     corpus: str = "grammar_ende/1.0.0 en-de",
-    **facts,
+    **fields,
 ) -> Ablation:
-    """Returns an ablation of rows with (perplexity, BLEU) of each seed."""
+    """Returns an ablation; `figures` has (perplexity, BLEU) of each seed by row."""
     runs = tuple(
         RunResult(
             *(row, seed, 40, perplexity, bleu, "BLEU|tok:13a"),
@@ -24,7 +24,7 @@ def build_ablation(
         RowSummary(name, f"{name}.flags", {} if not i else {"num_heads": i}, 411_904)
         for i, name in enumerate(figures)
     )
-    values = {"vocabulary_size": 1000, "sentences": 50, "steps": 40, **facts}
+    values = {"vocabulary_size": 1000, "sentences": 50, "steps": 40, **fields}
     return Ablation(
         corpus=corpus,
         seeds=seeds,

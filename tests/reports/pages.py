@@ -1,4 +1,4 @@
-"""A report with everything that a page can hold, in hostile words."""
+"""Report with every kind of block, and hostile texts for it."""
 
 from t2t_keras.reports.blocks import (
     Block,
@@ -31,7 +31,7 @@ HOSTILE = (
 
 
 def build_blocks(text: str) -> tuple[Block, ...]:
-    """Every kind of block, holding a text wherever it can."""
+    """Every kind of block, with `text` in every field."""
     return (
         Heading(text),
         Heading(text, 3),
@@ -51,5 +51,5 @@ def build_blocks(text: str) -> tuple[Block, ...]:
 
 
 def build_page(text: str) -> Page:
-    """A page of them."""
+    """Page of all kinds of blocks."""
     return Page(text, build_blocks(text))

@@ -1,4 +1,4 @@
-"""Model directories that tell what a finished run tells, and no more."""
+"""Model directories with the files of a finished run that reports read."""
 
 import dataclasses
 import json
@@ -30,7 +30,7 @@ MODEL = ModelConfig(num_layers=2, d_model=16, d_ff=24, num_heads=2)
 
 
 def build_score(**values: Any) -> dict[str, Any]:
-    """Scores as a run card keeps them."""
+    """Scores in the form of a run card; `values` replace or add fields."""
     return {
         "checkpoint": "averaged/step-40",
         "step": 40,
@@ -47,8 +47,8 @@ def build_score(**values: Any) -> dict[str, Any]:
     }
 
 
-def build_card(corpus: str, **facts: Any) -> dict[str, Any]:
-    """A run card of a finished run."""
+def build_card(corpus: str, **fields: Any) -> dict[str, Any]:
+    """Run card of a finished run; `fields` replace or add fields."""
     return {
         "started": "2026-01-02T03:04:05Z",
         "versions": {"tensorflow": "2.21.0"},
@@ -58,19 +58,19 @@ def build_card(corpus: str, **facts: Any) -> dict[str, Any]:
         "training_cost": {"step": 40, **_COST},
         "averaged": {"steps": [20, 30, 40]},
         "scores": {"test averaged/step-40": build_score()},
-        **facts,
+        **fields,
     }
 
 
 def write_scored_run(
-    folder: Path, config: ExperimentConfig, **facts: Any
+    folder: Path, config: ExperimentConfig, **fields: Any
 ) -> RunSummary:
-    """Writes a run whose updates are all made, averaged, and scored by its own search.
+    """Writes a run that is trained to the end, averaged, and scored.
 
     Args:
-        folder: Of the run.
-        config: Its settings, of WMT14 or of files.
-        facts: Of the card, in place of those.
+        folder: Folder of the run.
+        config: Settings of the run.
+        fields: Fields that replace those of the run card.
     """
     steps, averaged = config.training.train_steps, config.training.average_checkpoints
     score = build_score(
@@ -85,11 +85,11 @@ def write_scored_run(
         "vocabulary": {"size": config.data.vocabulary_size},
     }
     corpus = config.data.dataset or "text files"
-    return write_run(folder, corpus, config=config, **{**card, **facts})
+    return write_run(folder, corpus, config=config, **{**card, **fields})
 
 
 def papers_base() -> ExperimentConfig:
-    """The paper's base model, from English to German, as its training table says."""
+    """Settings of the paper's base model for English to German."""
     return ExperimentConfig(
         DataConfig(dataset="wmt14_translate/de-en", vocabulary_size=37_000),
         ModelConfig(6, 512, 2048, 8, dropout_rate=0.1),
@@ -103,7 +103,7 @@ def papers_base() -> ExperimentConfig:
 
 
 def papers_parser() -> ExperimentConfig:
-    """The paper's parser of the Wall Street Journal alone (section 6.3)."""
+    """Settings of the paper's parser trained on WSJ only (section 6.3)."""
     return ExperimentConfig(
         DataConfig(
             target_language="tree",
@@ -125,7 +125,7 @@ def write_run(
     model: ModelConfig = MODEL,
     data: DataConfig | None = None,
     config: ExperimentConfig | None = None,
-    **facts: Any,
+    **fields: Any,
 ) -> RunSummary:
     """Writes a run and reads it back."""
     place = ModelDir(folder)
@@ -136,7 +136,7 @@ def write_run(
         TrainingConfig(train_steps=40),
     )
     place.write_config(config, "A run.")
-    place.update_run_card(build_card(corpus, **facts))
+    place.update_run_card(build_card(corpus, **fields))
     lines = [
         {"step": 10, "loss": 5.0, "learning_rate": 0.1, "target_tokens_per_second": 9},
         {"step": 20, "loss": 4.0, "learning_rate": 0.2, "target_tokens_per_second": 8},

@@ -1,4 +1,4 @@
-"""What reports are made of."""
+"""Blocks of reports: tables and missing values."""
 
 import pytest
 
@@ -10,5 +10,5 @@ def test_a_table_with_a_gap_is_refused() -> None:
         Table("t", ("one", "two"), (Row(("a", "b")), Row(("a",))))
 
 
-def test_what_is_missing_says_so() -> None:
+def test_a_missing_value_has_a_text() -> None:
     assert Missing().why == "not run"

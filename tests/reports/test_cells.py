@@ -1,4 +1,4 @@
-"""Figures as a reader sees them."""
+"""Formatting of numbers in cells."""
 
 from t2t_keras.reports.blocks import Missing
 from t2t_keras.reports.cells import as_number, as_power, as_spread
@@ -13,6 +13,6 @@ def test_powers_are_rounded_before_they_are_named() -> None:
 def test_nothing_is_made_up_where_there_is_no_figure() -> None:
     assert as_power(None) == as_number(None, 3) == as_spread(None, 2) == Missing()
     assert as_number(None, 0, "—") == Missing("—")
-    # Zero is a figure.
+    # Zero is a value.
     assert as_number(0.0, 2) == "0.00"
     assert as_spread(Spread(0.0, 0.0, 2), 1) == "0.0 ± 0.0"

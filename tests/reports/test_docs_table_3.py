@@ -1,4 +1,4 @@
-"""docs/table3.md, against the flagfiles and the runs that it describes."""
+"""docs/table3.md against the flagfiles and the runs that it describes."""
 
 import json
 import statistics
@@ -10,7 +10,7 @@ from t2t_keras.reports.ablation.parameters import parameter_count
 from t2t_keras.reports.findings import CLAIMS
 from t2t_keras.reports.paper_figures import TABLE_3
 from t2t_keras.settings.flags import config_from_flagfile, flatten
-from tests.reports.vocabularies import explaining_vocabularies
+from tests.reports.vocabularies import find_vocabulary_sizes
 
 ROOT = Path(__file__).parents[2]
 VOCABULARY = 37_000
@@ -19,13 +19,13 @@ PAGE = (ROOT / "docs" / "table3.md").read_text(encoding="utf-8")
 
 
 @pytest.fixture(autouse=True)
-def in_the_repository(monkeypatch) -> None:
-    """Flagfiles name the one they start from as seen from there."""
+def run_in_repository(monkeypatch) -> None:
+    """Changes to the repository, because flagfiles include others by relative path."""
     monkeypatch.chdir(ROOT)
 
 
-def lines() -> list[str]:
-    """The table, worked out from the flagfiles."""
+def expected_lines() -> list[str]:
+    """Lines of the table, computed from the flagfiles."""
     base = flatten(config_from_flagfile("configs/table3/base.flags"))
     found = []
     for row in TABLE_3:
@@ -41,7 +41,7 @@ def lines() -> list[str]:
         )
         paper, vocabularies = "", ""
         if row.millions is not None:
-            low, high = explaining_vocabularies(config.model, row.millions)
+            low, high = find_vocabulary_sizes(config.model, row.millions)
             paper, vocabularies = str(row.millions), f"{low:,.0f} to {high:,.0f}"
         cells = (row.name, changes, *counts, paper, vocabularies)
         found.append(f"| {' | '.join(cells)} |".replace("  ", " "))
@@ -49,13 +49,13 @@ def lines() -> list[str]:
 
 
 def test_the_table_is_what_the_flagfiles_say() -> None:
-    assert "\n".join(lines()) in PAGE
+    assert "\n".join(expected_lines()) in PAGE
 
 
 def test_the_page_names_the_vocabulary_that_explains_the_counts() -> None:
     text = " ".join(PAGE.split())
     ranges = [
-        explaining_vocabularies(
+        find_vocabulary_sizes(
             config_from_flagfile(f"configs/table3/{row.name}.flags").model,
             row.millions,
         )
@@ -83,8 +83,8 @@ def split_cells(line: str) -> list[str]:
     return [cell.strip() for cell in line.strip("|").split("|")]
 
 
-def part_about(folder: str) -> str:
-    """What the page says between the line that begins a corpus and the next."""
+def read_section(folder: str) -> str:
+    """Section of the page about the runs on one corpus."""
     begin, end = {
         "bundled": ("All nineteen rows on the bundled corpus", "Six rows on Multi30k"),
         "multi30k": ("Six rows on Multi30k", "Base and d1 on only"),
@@ -95,12 +95,12 @@ def part_about(folder: str) -> str:
 
 
 @pytest.mark.parametrize("folder", ["bundled", "multi30k", "multi30k_2000"])
-def test_the_page_says_what_the_runs_say(folder):
-    kept = ROOT / "benchmarks/table3" / folder / "ablation.json"
-    runs = json.loads(kept.read_text())["runs"]
+def test_the_page_has_the_results_of_the_runs(folder):
+    path = ROOT / "benchmarks/table3" / folder / "ablation.json"
+    runs = json.loads(path.read_text())["runs"]
     rows = {
         line[0].lower(): line
-        for line in map(split_cells, part_about(folder).splitlines())
+        for line in map(split_cells, read_section(folder).splitlines())
         if len(line) == 10 and line[2] == "3"
     }
     assert set(rows) == {run["row"] for run in runs}
@@ -117,7 +117,7 @@ def test_the_page_says_what_the_runs_say(folder):
 
 
 def test_one_head_is_behind_in_every_seed_on_the_bundled_corpus():
-    """As the page says: by 1 to 4 points of BLEU."""
+    """The page states a difference of 1 to 4 points of BLEU."""
     kept = ROOT / "benchmarks/table3/bundled/ablation.json"
     bleu = {
         (run["row"], run["seed"]): run["bleu"]

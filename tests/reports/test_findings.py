@@ -1,4 +1,4 @@
-"""What counts as seen: the rule, and that the paper's own figures agree with it."""
+"""Findings: the rule for confirming a claim, applied to the paper's results too."""
 
 import math
 
@@ -26,11 +26,11 @@ PERPLEXITIES = (
     (WORSE, (6.0, math.nan), (5.0, 5.1), "not finite"),
     (WORSE, (6.0, 6.1), (math.inf,), "not finite"),
     (EQUAL, (5.0, 5.001, 5.002), (5.0, 5.001, 5.003), "seen"),
-    # Surely not the same, and surely within 2 %: equal all the same.
+    # The difference is significant, but below 2 %: this counts as equal.
     (EQUAL, (5.050, 5.051), (5.0, 5.001), "seen"),
     (EQUAL, (5.5, 5.501), (5.0, 5.001), "reversed"),
     (EQUAL, (4.5, 4.501), (5.0, 5.001), "reversed"),
-    # No difference to be seen is not equality: too little is known.
+    # No significant difference is not equality: the interval is too wide.
     (EQUAL, (4.9, 5.1, 5.3), (4.9, 5.1, 5.3), "open"),
 )
 
@@ -65,7 +65,7 @@ def test_every_claim_is_what_the_papers_figures_show() -> None:
     rows = {row.name: row for row in paper_table_3.rows()}
     for claim in CLAIMS:
         row, than = rows[claim.row], rows[claim.than]
-        # Two seeds that agree to the last digit stand in for a sure figure.
+        # Two equal seeds represent a result without variance.
         perplexities = ([float(each.perplexity)] * 2 for each in (row, than))
         assert perplexity_verdict(claim, *perplexities).word == "seen", claim.text
         bleus = ([float(each.bleu)] * 2 for each in (row, than))
@@ -73,7 +73,7 @@ def test_every_claim_is_what_the_papers_figures_show() -> None:
 
 
 BASE = ((5.0, 20.0), (5.1, 21.0), (5.2, 22.0))
-# Perplexity surely above; BLEU within what the base's own seeds vary by.
+# Perplexity is significantly higher; BLEU is within the variation of the base's seeds.
 A1 = ((6.0, 19.0), (6.1, 21.5), (6.2, 21.0))
 E = ((5.01, 20.1),)
 
@@ -92,9 +92,9 @@ def test_findings_are_told_by_the_rule() -> None:
     heads = next(row.cells for row in claims.rows if row.cells[1] == "a1 / base")
     ratio = heads[3]
     assert isinstance(ratio, str)
-    # Geometric means 5.0993 and 6.0995: the ratio of 6.1 to 5.1, nearly.
+    # The geometric means are 5.0993 and 6.0995; their ratio is nearly 6.1 to 5.1.
     assert ratio.startswith("1.196 (1.14")
-    # Mean 20.5 against 21.
+    # The means are 20.5 and 21.
     assert isinstance(heads[5], str) and heads[5].startswith("-0.50 (")
     assert heads[6] == "1.075, -0.9"
 

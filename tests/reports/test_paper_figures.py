@@ -1,4 +1,4 @@
-"""The paper's figures, against what was typed from it a second time."""
+"""Results of the paper, against a second copy made by hand."""
 
 import dataclasses
 
@@ -26,8 +26,8 @@ def test_table_3_is_the_papers() -> None:
     assert figures == typed
 
 
-def test_each_variations_model_is_what_its_cells_say() -> None:
-    """Row E learns a position for each token of the longest sentence."""
+def test_each_variation_has_the_model_of_its_cells() -> None:
+    """Row E has a learned position for each token of the longest sentence."""
     typed = {row.name: row.settings for row in paper_table_3.rows()}
     assert len(typed) == len(paper_figures.TABLE_3)
     for row in paper_figures.TABLE_3:
@@ -60,14 +60,14 @@ def test_a_variation_is_found_by_its_flagfiles_name() -> None:
     [(12, "Transformer (base)", "3.3e+18"), (3.5 * 24, "Transformer (big)", "2.3e+19")],
 )
 def test_the_papers_costs_follow_from_its_hours(hours, name, published) -> None:
-    """Eight P100, of 9.5 TFLOP/s each."""
+    """Eight P100 GPUs of 9.5 TFLOP/s each."""
     p100 = next(d for d in paper_figures.DEVICES if d.name == "P100")
     assert f"{estimated_flops(hours, 8, p100.flops_per_second):.1e}" == published
     system = next(row for row in paper_figures.TABLE_2 if row.name == name)
     assert f"{system.en_de_flops:.1e}" == published
 
 
-# Table 2, typed from the paper; "." where it has none. BLEU, then training cost.
+# Table 2, copied from the paper by hand: BLEU, then training cost; "." if empty.
 TABLE_2 = """
 ByteNet                     23.75 .     .      .
 Deep-Att + PosUnk           .     39.2  .      1.0e20
@@ -95,7 +95,7 @@ def test_table_2_is_the_papers() -> None:
 
 
 def test_table_2_names_the_best_as_the_paper_does() -> None:
-    """Section 6.1: more than 2.0 BLEU above the best before, ensembles included."""
+    """Section 6.1: more than 2.0 BLEU above all earlier models and ensembles."""
     *others, base, big = paper_figures.TABLE_2
     before = max(row.en_de_bleu for row in others if row.en_de_bleu)
     assert big.en_de_bleu - before > 2.0
@@ -107,7 +107,7 @@ def test_table_2_names_the_best_as_the_paper_does() -> None:
     assert big.en_de_flops < best.en_fr_flops / 4
 
 
-# Table 4, typed from the paper: WSJ only, semi-supervised, multi-task, generative.
+# Table 4, copied by hand: WSJ only, semi-supervised, multi-task, generative.
 TABLE_4 = """
 Vinyals & Kaiser et al. (2014) only 88.3
 Petrov et al. (2006)           only 90.4

@@ -1,4 +1,4 @@
-"""A run stands beside the paper's only if it is one of the paper's experiments."""
+"""Comparison with the paper: only for runs that are one of its experiments."""
 
 import dataclasses
 from types import MappingProxyType
@@ -32,8 +32,8 @@ LARGE = MappingProxyType(
     }
 )
 
-# Settings in which a run may differ from the paper's and still be its experiment: the
-# text is checked by name, the rest decides speed, hardware or what is written.
+# Settings that may differ in a run that repeats an experiment of the paper: the text is
+# checked by name, and the rest affects speed, hardware or output.
 FREE = frozenset(
     {
         *("dataset", "data_dir", "download", "source_language", "target_language"),
@@ -60,12 +60,12 @@ def test_every_setting_is_compared_with_the_papers_or_free() -> None:
 def test_the_papers_translators_are_known(tmp_path) -> None:
     translators = [
         ({}, BASE, "de"),
-        # As the flagfile writes it, and in other batches, on other hardware.
+        # With the settings of the flagfile, and with other batches on other hardware.
         ({"d_k": 64, "d_v": 64, "batching": "pack", "seed": 9}, BASE, "de"),
         ({"precision": "bfloat16", "max_length": 128}, BASE, "de"),
         (LARGE, BIG, "de"),
         (FRENCH, BASE, "fr"),
-        # Section 5.4 and the note on EN-FR: big drops a tenth there.
+        # Section 5.4 and the note on EN-FR: big has a dropout rate of 0.1 there.
         ({**LARGE, **FRENCH, "dropout_rate": 0.1}, BIG, "fr"),
     ]
     for number, (changes, model, language) in enumerate(translators):
@@ -169,7 +169,7 @@ def test_the_papers_parsers_are_known(tmp_path) -> None:
     for run, expected in ((alone, False), (silver, True)):
         assert is_papers_parser(run, semi_supervised=expected)
         assert not is_papers_parser(run, semi_supervised=not expected)
-    # What the paper chose on section 22 is free.
+    # Settings that the paper chose on section 22 may differ.
     free = {"dropout_rate": 0.1, "learning_rate_scale": 0.5}
     assert is_papers_parser(parser(tmp_path / "c", free), semi_supervised=False)
 

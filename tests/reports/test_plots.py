@@ -1,4 +1,4 @@
-"""Drawings hold the figures that they are given, and only those."""
+"""Plots contain exactly the given values."""
 
 import math
 import re
@@ -11,7 +11,7 @@ from t2t_keras.reports.plots import Curve, Panel, plot_curves, plot_dots
 
 
 def path_points(svg: str, color: str) -> list[np.ndarray]:
-    """The points of every line of a color, in the drawing's own units."""
+    """Points of every line of a color, in units of the drawing."""
     found = []
     for path, style in re.findall(r'<path d="([^"]+)"[^>]*style="([^"]+)"', svg):
         if f"stroke: {color}" in style and "fill: none" in style:
@@ -25,7 +25,7 @@ def test_a_curve_is_drawn_through_its_points() -> None:
     svg = plot_curves([Panel("Loss", [Curve("train", steps, values)])])
     (line,) = path_points(svg, "#0072b2")
     assert len(line) == 4
-    # Straight from figures to places, rightward and upward.
+    # Linear from values to positions, rightward and upward.
     for column, given in ((0, steps), (1, values)):
         slope, _ = np.polyfit(given, line[:, column], 1)
         assert np.corrcoef(given, line[:, column])[0, 1] ** 2 == pytest.approx(1)
@@ -39,8 +39,8 @@ def test_a_logarithmic_axis_is_one() -> None:
     assert np.diff(line[:, 1])[0] == pytest.approx(np.diff(line[:, 1])[1])
 
 
-def dots(svg: str, color: str) -> list[float]:
-    """How far to the right each dot of a color is."""
+def find_dots(svg: str, color: str) -> list[float]:
+    """Horizontal position of each dot of a color."""
     uses = re.findall(r'<use [^>]*x="([-\d.]+)"[^>]*style="([^"]*)"', svg)
     return [float(x) for x, style in uses if color in style]
 
@@ -48,12 +48,12 @@ def dots(svg: str, color: str) -> list[float]:
 def test_a_curve_of_one_point_is_a_dot() -> None:
     for steps, count in (([5], 1), ([5, 6], 0), ([], 0)):
         svg = plot_curves([Panel("t", [Curve("a", steps, steps)])])
-        assert len(dots(svg, "#0072b2")) == count
+        assert len(find_dots(svg, "#0072b2")) == count
 
 
 @pytest.mark.parametrize("text", ["$x^", "<b>&", "_private", "$\\frac{1}{", "é 日本"])
 @pytest.mark.filterwarnings("ignore:Glyph")
-def test_any_name_may_stand_in_a_drawing(text) -> None:
+def test_a_drawing_may_contain_any_name(text) -> None:
     panel = Panel(text, [Curve(text, [1, 2], [3, 4]), Curve("b", [1, 2], [4, 5])])
     ElementTree.fromstring(plot_curves([panel, panel, panel]))
     ElementTree.fromstring(plot_dots([text], [[0.1]], [None], [0.0], text))
@@ -68,8 +68,8 @@ def test_every_seed_is_a_dot_and_every_published_figure_a_line() -> None:
     ours = [[math.log(1.1), math.log(1.2), math.log(1.15)], [math.log(0.9)]]
     svg = plot_dots(["a1", "c5"], ours, [math.log(1.075), None], [0.01, -0.01], "PPL")
 
-    ours_drawn, papers_drawn = dots(svg, "#0072b2"), dots(svg, "#d55e00")
-    # One of each in the legend besides.
+    ours_drawn, papers_drawn = find_dots(svg, "#0072b2"), find_dots(svg, "#d55e00")
+    # The legend has one more of each.
     assert len(ours_drawn) == 4 + 1
     assert len(papers_drawn) == 1 + 1
     values = [value for row in ours for value in row]

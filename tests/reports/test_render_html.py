@@ -1,4 +1,4 @@
-"""HTML shows texts as they are, needs nothing else, and is whole."""
+"""HTML renderer: escapes texts, needs no other files, closes all tags."""
 
 import base64
 import re
@@ -12,7 +12,7 @@ VOID = frozenset({"meta", "img"})
 
 
 class Reader(HTMLParser):
-    """Collects tags, attributes and text; fails where tags do not close in order."""
+    """Parser that collects tags, attributes and text, and checks that tags close."""
 
     def __init__(self, text: str):
         super().__init__()
@@ -41,7 +41,7 @@ def test_a_hostile_text_is_shown_and_does_nothing() -> None:
     harmless = Reader(render_html(build_page("word")))
     for text in HOSTILE:
         read = Reader(render_html(build_page(text)))
-        # The very tags of a harmless text, and the text itself.
+        # The same tags as for a harmless text, and the text itself.
         assert read.tags == harmless.tags, text
         names = [name for name, _ in read.attributes]
         assert names == [name for name, _ in harmless.attributes], text

@@ -1,4 +1,4 @@
-"""Markdown shows texts as they are: in one line, and meaning nothing."""
+"""Markdown renderer: escapes texts and keeps each in one line."""
 
 import re
 
@@ -14,7 +14,7 @@ from tests.reports.pages import HOSTILE, build_page
 def test_an_escaped_text_reads_back_and_means_nothing() -> None:
     for text in HOSTILE:
         shown = escape_markdown(text)
-        # CommonMark: a backslash before punctuation stands for the punctuation alone.
+        # CommonMark: a backslash before punctuation is not shown.
         read = re.sub(r"\\([!-/:-@\[-`{-~])", r"\1", shown)
         assert read == " ".join(text.split()), text
         bare = re.sub(r"\\.", "", shown)
@@ -35,7 +35,7 @@ def test_a_table_keeps_its_columns() -> None:
 def test_a_page_has_the_lines_of_a_harmless_one() -> None:
     def kinds(words: str) -> list[str]:
         lines = render_markdown(build_page(words), "r").splitlines()
-        # A command is shown as it is, line by line, which indenting makes safe.
+        # A command is indented, so that each line is shown without escaping.
         return [line[:1] for line in lines if not line.startswith("    ")]
 
     # "!" is one with a bracket after it, and that is escaped.

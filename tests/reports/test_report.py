@@ -1,4 +1,4 @@
-"""Whole reports: of what is given, in order, and with every gap named."""
+"""Whole reports of runs and ablations: order of sections, missing parts."""
 
 import pytest
 

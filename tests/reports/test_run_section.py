@@ -1,4 +1,4 @@
-"""A run as a report shows it."""
+"""Section of a report about one run."""
 
 from t2t_keras.reports.blocks import (
     Command,
@@ -24,7 +24,7 @@ def no_texts(_) -> None:
     return None
 
 
-def test_what_a_finished_run_shows(tmp_path) -> None:
+def test_the_section_of_a_finished_run(tmp_path) -> None:
     run = write_run(tmp_path / "run")
     blocks = run_blocks(run, "run-1", no_texts)
     assert blocks[0] == Heading(f"The run {tmp_path / 'run'}")
@@ -63,7 +63,7 @@ def test_every_setting_is_listed_and_what_differs_set_apart(tmp_path) -> None:
     assert len(table.rows) > 50
 
 
-def test_translations_stand_beside_their_sources(tmp_path) -> None:
+def test_translations_are_shown_with_their_sources(tmp_path) -> None:
     run = write_run(tmp_path / "run")
     texts = ["one", "two", "three"], ["Eins", "Zwei", "Drei"]
     samples = select_kind(run_blocks(run, "r", lambda _: texts), Sample)
@@ -141,7 +141,7 @@ def test_a_language_without_a_tokenizer_has_no_papers_bleu(tmp_path) -> None:
     assert scores.rows[0].cells[3] == Missing("no tokenizer")
 
 
-def test_what_another_search_wrote_is_no_sample_of_the_run(tmp_path) -> None:
+def test_translations_of_another_search_are_no_samples_of_the_run(tmp_path) -> None:
     run = write_run(tmp_path / "run")
     greedy = run.place.translations / "test-averaged-step-90-beam-1-alpha-0.6.txt"
     greedy.write_text("uno\ndos\n")

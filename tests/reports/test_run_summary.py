@@ -1,4 +1,4 @@
-"""What is read from a model directory."""
+"""Run summary: contents read from a model directory."""
 
 import pytest
 
@@ -42,7 +42,7 @@ def test_the_newest_averaged_weights_count(tmp_path) -> None:
 
 
 def test_a_runs_own_search_counts_before_another(tmp_path) -> None:
-    """An earlier release wrote both in one place; where only the other is, it is."""
+    """An earlier release wrote both to one place; the other is used if it is alone."""
     greedy = build_score(decoding={"beam_size": 1, "alpha": 0.6, "extra_length": 50})
     own = build_score(bleu=3.0)
     names = "test averaged/step-40", "test averaged/step-40 beam 1 alpha 0.6"
@@ -61,7 +61,7 @@ def test_a_run_is_finished_when_all_its_updates_are_made(tmp_path) -> None:
     assert not write_run(tmp_path / "c", training_cost={}).finished
 
 
-def test_of_files_there_are_names(tmp_path) -> None:
+def test_a_corpus_of_files_has_their_names(tmp_path) -> None:
     data = DataConfig(
         train_source=("/my/a.en",),
         train_target=("/my/a.de",),
@@ -132,11 +132,11 @@ def test_a_corpus_with_a_name_has_that_one() -> None:
 def test_files_are_named_without_their_folders() -> None:
     card = {"corpus": {"name": "text files"}}
     assert corpus_name(card, FILES) == "train.en, more.en, train.de, more.de"
-    # Of records made elsewhere there are no files.
+    # Records from elsewhere have no file names.
     assert corpus_name(card, DataConfig(records="/x")) == "text files"
 
 
-def test_many_files_are_counted_and_like_names_said_once() -> None:
+def test_many_files_are_counted_and_equal_names_listed_once() -> None:
     paths = [f"/{folder}/part-{i}.en" for folder in "ab" for i in range(7)]
     assert file_names(paths) == (
         "part-0.en, part-1.en, part-2.en, part-3.en and 3 more"

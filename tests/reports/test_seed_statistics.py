@@ -1,4 +1,4 @@
-"""Means, spreads and intervals, against formulas worked out another way."""
+"""Statistics over seeds: means, deviations, intervals, against other formulas."""
 
 import math
 
@@ -8,8 +8,8 @@ import pytest
 from t2t_keras.reports.seed_statistics import difference, spread, student
 
 
-def t_distribution_within(bound: float, freedom: int) -> float:
-    """How much of Student's t lies within a bound: its density, summed up."""
+def t_probability_within(bound: float, freedom: int) -> float:
+    """Probability of |t| <= bound under Student's t, by summing the density."""
     x = np.linspace(-bound, bound, 400_001)
     constant = math.gamma((freedom + 1) / 2) / (
         math.sqrt(freedom * math.pi) * math.gamma(freedom / 2)
@@ -18,9 +18,9 @@ def t_distribution_within(bound: float, freedom: int) -> float:
     return float(np.trapezoid(density, x))
 
 
-def test_95_percent_of_students_t_lie_within() -> None:
+def test_the_table_has_the_95_percent_bounds_of_students_t() -> None:
     for freedom in range(1, 21):
-        assert t_distribution_within(student(freedom), freedom) == pytest.approx(
+        assert t_probability_within(student(freedom), freedom) == pytest.approx(
             0.95,
             abs=1e-4,  # the table has three digits
         ), freedom
@@ -34,7 +34,7 @@ def test_beyond_the_table_the_interval_is_a_little_wide() -> None:
 def test_a_spread_by_hand() -> None:
     found = spread([2.0, 4.0, 9.0])
     assert found is not None
-    # Mean 5; squares of 3, 1, 4 make 26, over 2.
+    # Mean 5; deviations 3, 1 and 4: variance 26 / 2.
     assert (found.mean, found.seeds) == (5.0, 3)
     assert found.sd == pytest.approx(math.sqrt(13))
     assert spread([7.0]) == (7.0, None, 1)
@@ -55,8 +55,8 @@ def test_what_is_not_finite_has_no_spread_and_is_not_hidden() -> None:
 
 
 def test_welchs_interval_by_hand() -> None:
-    """Of [1, 3] and [10, 12, 14, 16]: variances 2 and 20/3, so standard error
-    sqrt(2/2 + 20/3/4) and freedom (8/3)² / (1/1 + (5/3)²/3) = 3.69, rounded to 3."""
+    """Variances of [1, 3] and [10, 12, 14, 16] are 2 and 20/3: standard error
+    sqrt(2/2 + 20/3/4), degrees of freedom (8/3)² / (1/1 + (5/3)²/3) = 3.69, used: 3."""
     found = difference([10, 12, 14, 16], [1, 3])
     assert found is not None
     assert found.mean == 11
@@ -65,16 +65,16 @@ def test_welchs_interval_by_hand() -> None:
 
 
 def test_equal_spreads_give_whole_degrees_of_freedom() -> None:
-    """Two seeds a side with one spread: 2. Here they come out as 1.9999999999999998."""
+    """Two seeds per side with equal variance: 2, computed as 1.9999999999999998."""
     one, other = [2.7, 2.9000000000000004], [27 / 7, 27 / 7 + 0.2]
     found = difference(one, other)
     assert found is not None and found.high is not None
-    # Standard error: variance 0.02 a side, two seeds a side.
+    # The standard error follows from variance 0.02 and two seeds per side.
     assert found.high - found.mean == pytest.approx(4.303 * math.sqrt(0.02))
 
 
-def test_the_interval_holds_the_truth_as_often_as_it_says() -> None:
-    """Three seeds a side, spreads that differ: at least 95 of 100 times."""
+def test_the_interval_contains_the_true_difference_in_95_percent() -> None:
+    """Three seeds per side, with different variances: at least 95 of 100 times."""
     rng = np.random.default_rng(5)
     held = 0
     for _ in range(2000):

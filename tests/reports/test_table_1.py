@@ -1,4 +1,4 @@
-"""Table 1: the paper's, and whatever the benchmark has measured."""
+"""Table 1 of the report: the paper's values and our measurements."""
 
 import json
 from pathlib import Path
@@ -10,7 +10,7 @@ from t2t_keras.reports.blocks import Command, Figure, Missing, Paragraph, Table
 from t2t_keras.reports.table_1 import table_1_blocks
 
 
-def test_not_measured_is_said_with_the_command_that_measures() -> None:
+def test_without_measurements_the_command_is_shown() -> None:
     table, command = table_1_blocks(None)
     assert isinstance(table, Table) and isinstance(command, Command)
     assert {row.cells[-1] for row in table.rows} == {Missing()}
@@ -72,14 +72,14 @@ def test_seconds_and_memory_are_shown_at_the_largest_sizes(tmp_path) -> None:
         ("self-attention", "24.4", "71.8", "343.8"),
         ("a; b, k = 3", "0.718", "1.86", "40.0"),
     ]
-    # One size alone is one table.
+    # A single size has a single table.
     first = "self-attention; n = 64; d = 64"
     path.write_text(json.dumps({"points": {first: points[first]}}))
     assert len(table_1_blocks(tmp_path)) == 2
 
 
 def test_what_the_benchmark_has_measured_is_shown() -> None:
-    """The file that is kept: nine layers, with all that the two tables need."""
+    """The file in the repository: nine layers, with the data for two tables."""
     folder = Path(__file__).parents[2] / "benchmarks/layer_types/measured"
     tables = [block for block in table_1_blocks(folder) if isinstance(block, Table)]
     for table in tables[1:3]:

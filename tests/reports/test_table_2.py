@@ -1,4 +1,4 @@
-"""Table 2: our figures stand where they may be compared, and nowhere else."""
+"""Table 2 of the report: our results only where they are comparable."""
 
 import dataclasses
 
@@ -42,7 +42,7 @@ def ours(runs) -> dict[str, tuple]:
     return {row.cells[0]: row.cells[1:] for row in tables(runs)[0].rows if row.ours}
 
 
-def test_a_base_run_on_wmt14_stands_beside_the_papers(tmp_path) -> None:
+def test_a_base_run_on_wmt14_is_compared_with_the_papers(tmp_path) -> None:
     run = write_scored_run(tmp_path / "run", papers_base())
     _, scores, costs = tables([run])
     assert ours([run]) == {
@@ -53,7 +53,7 @@ def test_a_base_run_on_wmt14_stands_beside_the_papers(tmp_path) -> None:
         *("wmt14_translate/de-en (en-de)", "100,000", "5", "beam 4, alpha 0.6"),
         *("28.15", "27.64", "51.50"),
     )
-    # 12 hours of eight: as the paper's base on P100, which is 3.3e18.
+    # 12 hours on eight devices, like the paper's base model on P100: 3.3e18.
     assert costs.rows[0].cells[1:] == (
         *("12.00", "8", "2.5·10¹⁸", "5.8·10¹³", Missing("not measured")),
         *("9.7·10¹⁷", "1.3·10¹⁸", "2.1·10¹⁸", "3.3·10¹⁸"),
@@ -75,8 +75,8 @@ def test_a_big_run_to_french_has_its_own_column(tmp_path) -> None:
 
 
 def test_a_variation_of_base_is_not_base(tmp_path) -> None:
-    """Row D1 of Table 3, one of another mixture, and one that is not finished: none
-    stands in the paper's table, nor before the run that does."""
+    """Row D1 of Table 3, a run with another mixture, and an unfinished run: none is
+    in the paper's table, and none hides the run that is."""
     base = papers_base()
     model = dataclasses.replace(base.model, dropout_rate=0.0)
     data = dataclasses.replace(base.data, mixture=("more.tsv:1/2",))

@@ -1,4 +1,4 @@
-"""Table 3: what an ablation came to, and which findings can be seen in it."""
+"""Table 3 of the report: results of an ablation, and its findings."""
 
 import pytest
 
@@ -7,7 +7,7 @@ from t2t_keras.reports.table_3 import ablation_blocks, paper_alone
 from tests.reports.ablations import build_ablation
 
 BASE = ((5.0, 20.0), (5.1, 21.0), (5.2, 22.0))
-# Perplexity surely above; BLEU within what the base's own seeds vary by.
+# Perplexity is significantly higher; BLEU is within the variation of the base's seeds.
 A1 = ((6.0, 19.0), (6.1, 21.5), (6.2, 21.0))
 E = ((5.01, 20.1),)
 
@@ -16,19 +16,19 @@ def tables(blocks) -> list[Table]:
     return [block for block in blocks if isinstance(block, Table)]
 
 
-def said(blocks) -> str:
+def read_text(blocks) -> str:
     return " ".join(block.text for block in blocks if isinstance(block, Paragraph))
 
 
-def test_without_an_ablation_the_papers_rows_stand_alone() -> None:
+def test_without_an_ablation_only_the_papers_rows_are_shown() -> None:
     blocks = paper_alone()
     (table,) = tables(blocks)
     assert len(table.rows) == 20
     assert {row.cells[1:3] for row in table.rows} == {(Missing(), Missing())}
     rows = {row.cells[0]: row.cells[3:] for row in table.rows}
-    # Our counts need no run. By hand: 37,000 x 512 for the vocabulary; a layer of the
-    # encoder has 4 x 512² and 2 x 512 x 2048 + 2560 and 4 x 512, of the decoder four
-    # more squares and 2 x 512: 63.0 M in all; big likewise.
+    # Parameter counts need no run. By hand: 37,000 x 512 for the vocabulary; an encoder
+    # layer has 4 x 512² + 2 x 512 x 2048 + 2560 + 4 x 512, a decoder layer 4 x 512² and
+    # 2 x 512 more: 63.0 M in total; big is computed in the same way.
     assert rows["base"] == ("63.0", "4.92", "25.8", "65")
     assert rows["big"] == ("214.2", "4.33", "26.4", "213")
     assert rows["A1: 1 head"][0] == "63.0"
@@ -40,7 +40,7 @@ def test_a_row_has_mean_and_spread_beside_the_papers() -> None:
     ablation = build_ablation({"base": BASE, "a1": A1, "e": E, "d1": []})
     table = tables(ablation_blocks(ablation, "x"))[0]
     rows = {row.cells[0]: row.cells[1:] for row in table.rows}
-    # Standard deviations of three figures 0.1, or 1, apart are 0.1 and 1.
+    # The standard deviation of three values at a distance of 0.1 is 0.1; of 1, 1.
     assert rows["base"] == (
         *("", "3", "5.100 ± 0.100", "21.00 ± 1.00", "0.412", "3.0·10¹²", "1m30s"),
         *("4.92", "25.8", "65"),
@@ -51,9 +51,9 @@ def test_a_row_has_mean_and_spread_beside_the_papers() -> None:
     assert rows["D1"][1:4] == (Missing(),) * 3
 
 
-def test_the_rule_and_the_corpus_are_said() -> None:
+def test_the_rule_and_the_corpus_are_stated() -> None:
     ablation = build_ablation({"base": BASE, "a1": A1[:2]})
-    text = said(ablation_blocks(ablation, "x"))
+    text = read_text(ablation_blocks(ablation, "x"))
     assert "grammar_ende/1.0.0 en-de, 1,000 subwords, 40 steps, 3 seeds a row" in text
     assert "5 of 6 runs are done" in text
     assert "not how good they are" in text
@@ -71,7 +71,7 @@ EXPERIMENTS = (
 def test_the_papers_own_experiment_is_told_apart() -> None:
     for corpus, steps, same in EXPERIMENTS:
         ablation = build_ablation({"base": BASE}, corpus=corpus, steps=steps)
-        words = said(ablation_blocks(ablation, "x"))
+        words = read_text(ablation_blocks(ablation, "x"))
         assert ("not the paper's" not in words) == same, (corpus, steps)
 
 
@@ -107,7 +107,7 @@ def test_rows_of_the_paper_that_an_ablation_lacks_are_named() -> None:
     big = table.rows[-1].cells
     assert big[1:] == ("", *[Missing()] * 6, "4.33", "26.4", "213")
     assert table.rows[3].cells[1] == "4 heads"
-    assert "Rows that it lacks are named" in said(ablation_blocks(ablation, "x"))
+    assert "Rows that it lacks are named" in read_text(ablation_blocks(ablation, "x"))
 
 
 NAN, INF = float("nan"), float("inf")
@@ -128,7 +128,7 @@ def test_a_seed_that_diverged_is_shown_as_what_it_is() -> None:
         a1 = next(each.cells for each in table.rows if each.cells[0] == "A1")
         assert a1[3] == shown, row
         assert claims.rows[0].cells[2:4] == ("not finite", ratio), row
-        # BLEU is finite, and compared as ever.
+        # BLEU is finite, and still compared.
         assert claims.rows[0].cells[4] != "not finite", row
         drawn = [block for block in blocks if isinstance(block, Figure)]
         assert len(drawn) == any(perplexity < INF for perplexity, _ in row), row
@@ -141,7 +141,7 @@ def test_a_base_that_diverged_has_nothing_to_be_drawn_against() -> None:
     assert not [block for block in blocks if isinstance(block, Figure)]
 
 
-def test_failures_are_told() -> None:
+def test_failures_are_listed() -> None:
     failures = (("a1", 2, "the loss is not finite"),)
     table = tables(
         ablation_blocks(build_ablation({"base": E}, failures=failures), "x")

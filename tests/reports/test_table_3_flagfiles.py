@@ -1,6 +1,6 @@
-"""configs/table3: each row of the paper's Table 3, and nothing else, is a flagfile.
+"""Flagfiles of configs/table3: one for each row of the paper's Table 3.
 
-And configs/table3_small: the same rows of a model of an eighth of the width.
+configs/table3_small has the same rows for a model of an eighth of the width.
 """
 
 import re
@@ -14,10 +14,10 @@ from t2t_keras.settings.flags import config_from_flagfile, flatten
 from tests import paper_table_3
 
 ROOT = Path(__file__).parents[2]
-# Table 3 is of newstest2013, and of single checkpoints.
+# Table 3 is for newstest2013 and single checkpoints.
 OURS = frozenset({"average_checkpoints", "score_split"})
 ROWS = MappingProxyType({row.name: row for row in paper_table_3.rows()})
-# What the small rows have of the paper's sizes; the rest is as it is.
+# Factors of the sizes of the small rows; other settings are equal.
 SCALE = MappingProxyType(
     {"num_layers": 1 / 2, **dict.fromkeys(("d_model", "d_ff", "d_k", "d_v"), 1 / 8)}
 )
@@ -27,15 +27,15 @@ def read_config(folder: str, name: str) -> ExperimentConfig:
     return config_from_flagfile(f"configs/{folder}/{name}.flags")
 
 
-def changed(name: str, base: str, folder: str) -> dict[str, float]:
-    """What a flagfile sets otherwise than another does."""
+def changes(name: str, base: str, folder: str) -> dict[str, float]:
+    """Settings of a flagfile that differ from those of the flagfile `base`."""
     before, after = (flatten(read_config(folder, each)) for each in (base, name))
     return {key: after[key] for key in after if after[key] != before[key]}
 
 
 @pytest.fixture(autouse=True)
-def in_the_repository(monkeypatch) -> None:
-    """Flagfiles name the one they start from as seen from there."""
+def run_in_repository(monkeypatch) -> None:
+    """Changes to the repository, because flagfiles include others by relative path."""
     monkeypatch.chdir(ROOT)
 
 
@@ -57,14 +57,14 @@ def test_the_base_row_is_the_base_model_without_averaging() -> None:
         assert row[name] == value, name
 
 
-def test_a_row_differs_in_what_its_cells_say() -> None:
+def test_a_row_differs_in_the_settings_of_its_cells() -> None:
     for name in sorted(set(ROWS) - {"base", "e", "big"}):
-        assert changed(name, "base", "table3") == ROWS[name].settings, name
+        assert changes(name, "base", "table3") == ROWS[name].settings, name
 
 
 def test_row_e_learns_a_position_for_every_token() -> None:
     longest = read_config("table3", "base").data.max_length
-    assert changed("e", "base", "table3") == {"learned_positions": longest}
+    assert changes("e", "base", "table3") == {"learned_positions": longest}
 
 
 def test_the_big_row_is_the_big_model_without_averaging() -> None:
@@ -81,7 +81,7 @@ def test_a_small_row_differs_in_the_same_proportion() -> None:
             setting: value * SCALE.get(setting, 1)
             for setting, value in ROWS[name].settings.items()
         }
-        assert changed(name, "base", "table3_small") == expected, name
+        assert changes(name, "base", "table3_small") == expected, name
 
 
 def test_the_small_base_is_the_papers_in_proportion() -> None:
@@ -90,12 +90,12 @@ def test_the_small_base_is_the_papers_in_proportion() -> None:
         if name != "train_steps":
             assert small[name] == value * SCALE.get(name, 1), name
     longest = small["max_length"]
-    assert changed("e", "base", "table3_small") == {"learned_positions": longest}
+    assert changes("e", "base", "table3_small") == {"learned_positions": longest}
     assert small["average_checkpoints"] == 1
 
 
 def test_a_flagfile_opens_with_what_to_expect() -> None:
-    # The fixture has made the repository the working directory.
+    # The fixture has changed to the repository.
     paths = sorted(Path("configs").glob("table3*/*.flags"))
     assert len(paths) == 2 * len(ROWS) - 1
     for path in paths:
@@ -111,7 +111,7 @@ def test_a_flagfile_opens_with_what_to_expect() -> None:
         for heading in ("Hardware:", "Time:", "Score:"):
             found = re.search(rf"^# {heading} +\w", text, re.MULTILINE)
             assert found, (path, heading)
-        # One hop: the flagfile that is named names no other.
+        # Flagfiles are nested one level deep.
         (named,) = re.findall(r"^--flagfile=(.*)", text, re.MULTILINE) or [None]
         if named:
             assert "\n--flagfile" not in Path(named).read_text(), path

@@ -1,4 +1,4 @@
-"""Table 4: the paper's parsers, and ours."""
+"""Table 4 of the report: the paper's parsers, and ours."""
 
 import dataclasses
 
@@ -32,7 +32,7 @@ def test_the_papers_parsers_and_ours_not_run(tmp_path) -> None:
     ]
 
 
-def test_a_parser_of_section_23_stands_beside_the_papers(tmp_path) -> None:
+def test_a_parser_of_section_23_is_compared_with_the_papers(tmp_path) -> None:
     config = papers_parser()
     score = {
         **{"step": 100_000, "sentences": 2416, "f1": 91.27},
@@ -46,7 +46,7 @@ def test_a_parser_of_section_23_stands_beside_the_papers(tmp_path) -> None:
         ("this project", "WSJ only", WSJ, "91.3"),
         ("this project", "semi-supervised", WSJ, Missing()),
     ]
-    # A second one has a row of its own.
+    # A second parser has a separate row.
     again = dataclasses.replace(run, name="again")
     *_, last = tables([run, again])[0].rows
     assert last.cells[0] == "this project, again"

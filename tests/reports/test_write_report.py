@@ -1,4 +1,4 @@
-"""A report's files: all of them, and none by halves."""
+"""Files of a report: all of them or none."""
 
 import pytest
 

@@ -13,12 +13,12 @@ class Range(NamedTuple):
     high: float
 
 
-def explaining_vocabularies(model: ModelConfig, millions: float) -> Range:
-    """Returns the vocabulary sizes with which a model has so many parameters.
+def find_vocabulary_sizes(model: ModelConfig, millions: float) -> Range:
+    """Returns the vocabulary sizes with which a model has `millions` of parameters.
 
     Args:
-        model: The model.
-        millions: What was published, rounded to whole millions.
+        model: Settings of the model.
+        millions: Published number of parameters, in millions, rounded.
     """
     rest = parameter_count(model, 0)
     low, high = (

@@ -1,4 +1,4 @@
-"""Rows of a small ablation, and runs that look as if they had been made."""
+"""Rows of a small ablation, and fake finished runs."""
 
 import dataclasses
 from pathlib import Path
@@ -11,8 +11,8 @@ from t2t_keras.settings.flags import make_paths_absolute
 SHARED = "--dataset=grammar_ende\n--vocabulary_size=300\n--d_model=16\n--num_heads=2\n"
 
 
-def written_rows(folder: Path, **rows: str) -> list[str]:
-    """Writes flagfiles that say what all say, and what each says; returns paths."""
+def write_rows(folder: Path, **rows: str) -> list[str]:
+    """Writes a flagfile per row, with shared settings and its own; returns paths."""
     paths = []
     for name, text in rows.items():
         path = folder / f"{name}.flags"
@@ -22,16 +22,16 @@ def written_rows(folder: Path, **rows: str) -> list[str]:
 
 
 def small_plan(folder: Path, seeds: int = 2) -> tuple[list[RowPlan], list[RunPlan]]:
-    """Two rows, the base and one with a single head, of forty steps."""
-    paths = written_rows(folder, a1="--num_heads=1", base="")
+    """Plan of two rows of 40 steps: the base, and a model with a single head."""
+    paths = write_rows(folder, a1="--num_heads=1", base="")
     rows = read_rows(paths, ["--train_steps=40"])
     return rows, plan_runs(rows, seeds, folder / "out")
 
 
-def finished(
-    run: RunPlan, perplexity: float, bleu: float = 20.0, steps: int = 40, **facts: Any
+def write_finished_run(
+    run: RunPlan, perplexity: float, bleu: float = 20.0, steps: int = 40, **fields: Any
 ) -> None:
-    """Leaves what a finished run of the train program leaves, as far as it is read."""
+    """Writes the files of a finished run of the train program that are read later."""
     place = ModelDir(run.model_dir)
     place.path.mkdir(parents=True, exist_ok=True)
     training = dataclasses.replace(run.row.config.training, seed=run.seed)
@@ -47,7 +47,7 @@ def finished(
         "perplexity": perplexity,
         "tokenized_bleu": bleu + 1,
         "tokenized_bleu_signature": "multi-bleu",
-        **facts,
+        **fields,
     }
     cost = {"step": steps, "hours": 0.5, "devices": 2, "flops": 3e12}
     place.update_run_card(

@@ -1,4 +1,4 @@
-"""Processes that are started, and signals passed on to them."""
+"""Child processes: exit status, forwarded signals, limits on cores."""
 
 import os
 import signal
@@ -42,12 +42,12 @@ sys.exit(3 if "fail" in sys.argv else 0)
 
 @pytest.fixture
 def package(tmp_path, monkeypatch) -> Path:
-    """A `t2t_keras.sham` for children alone: without TensorFlow they start at once."""
+    """Fake package `t2t_keras` for children, which start fast without TensorFlow."""
     (tmp_path / "t2t_keras").mkdir()
     (tmp_path / "t2t_keras" / "sham.py").write_text(PROGRAM)
     monkeypatch.setenv("PYTHONPATH", str(tmp_path))
     monkeypatch.setattr(module, "_SECONDS", 0.05)
-    # `python -m` looks in the current directory first.
+    # `python -m` searches the current directory first.
     monkeypatch.chdir(tmp_path)
     return tmp_path
 
@@ -94,7 +94,9 @@ def test_the_program_is_looked_at_while_it_runs(package) -> None:
         assert children.run("sham", arguments, package / "a", seen.touch) == 0
 
 
-def test_a_program_is_kept_to_its_share_and_we_are_not(package, monkeypatch) -> None:
+def test_a_program_is_limited_to_its_resources_and_we_are_not(
+    package, monkeypatch
+) -> None:
     monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
     cores = os.sched_getaffinity(0)
     resources = RunResources(cores=(max(cores),), gpus=("2", "3"))

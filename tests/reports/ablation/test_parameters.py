@@ -1,4 +1,4 @@
-"""Parameters counted from settings are those that a built model has."""
+"""Parameter counts from settings, compared with built models and the paper."""
 
 import dataclasses
 import random
@@ -9,12 +9,12 @@ from t2t_keras.model.transformer import Transformer
 from t2t_keras.reports.ablation.parameters import parameter_count
 from t2t_keras.settings.config import BASE, BIG, ModelConfig
 from tests import paper_table_3
-from tests.reports.vocabularies import explaining_vocabularies
+from tests.reports.vocabularies import find_vocabulary_sizes
 
 
 @pytest.mark.parametrize("seed", range(6))
 def test_a_built_model_has_as_many(seed) -> None:
-    """Every size another, some not said, with and without learned positions."""
+    """Different sizes, some by default, with and without learned positions."""
     rng = random.Random(seed)
     heads = rng.choice([1, 2, 3])
     config = ModelConfig(
@@ -32,12 +32,12 @@ def test_a_built_model_has_as_many(seed) -> None:
 
 
 def test_the_papers_models_by_hand() -> None:
-    """Attention 4 x 512², twice in a decoder layer; and so on."""
+    """Attention has 4 x 512² parameters, twice that in a decoder layer, and so on."""
     feed_forward = 2 * 512 * 2048 + 2048 + 512
     encoder = 4 * 512 * 512 + feed_forward + 2 * 2 * 512
     decoder = 8 * 512 * 512 + feed_forward + 3 * 2 * 512
     assert parameter_count(BASE, 37_000) == 37_000 * 512 + 6 * (encoder + decoder)
-    # Twice as wide everywhere: four times the matrices.
+    # With twice the width everywhere, matrices are four times as large.
     wide = parameter_count(BIG, 0) - 6 * (2 * (4096 + 1024) + 5 * 2 * 1024)
     narrow = parameter_count(BASE, 0) - 6 * (2 * (2048 + 512) + 5 * 2 * 512)
     assert wide == 4 * narrow
@@ -56,9 +56,9 @@ COUNTED = tuple(row for row in paper_table_3.rows() if row.millions != ".")
 
 
 def test_one_vocabulary_explains_every_count_but_that_of_big() -> None:
-    """Every count of Table 3 is right at once, which no wrong formula would be."""
+    """All counts of Table 3 agree, which they would not with a wrong formula."""
     ranges = {
-        row.name: explaining_vocabularies(row_model(row), float(row.millions))
+        row.name: find_vocabulary_sizes(row_model(row), float(row.millions))
         for row in COUNTED
     }
     big = ranges.pop("big")
@@ -76,6 +76,6 @@ def test_one_vocabulary_explains_every_count_but_that_of_big() -> None:
 
 
 def test_rows_b_change_keys_alone() -> None:
-    """With values as small as keys no such vocabulary would do."""
+    """If values were as small as keys, no vocabulary size would fit."""
     b1 = dataclasses.replace(ModelConfig(), d_k=16, d_v=16)
-    assert explaining_vocabularies(b1, 58).low > 50_000
+    assert find_vocabulary_sizes(b1, 58).low > 50_000

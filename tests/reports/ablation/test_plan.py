@@ -1,4 +1,4 @@
-"""Which runs an ablation has, and which sets of rows are none."""
+"""Plan of an ablation: its runs in order, and refused sets of rows."""
 
 from pathlib import Path
 
@@ -6,11 +6,11 @@ import pytest
 
 from t2t_keras.errors import UserError
 from t2t_keras.reports.ablation.plan import changes, plan_runs, read_rows
-from tests.reports.ablation.rows import small_plan, written_rows
+from tests.reports.ablation.rows import small_plan, write_rows
 
 
 def test_the_base_comes_first_and_every_row_from_a_seed_before_the_next(tmp_path):
-    paths = written_rows(
+    paths = write_rows(
         tmp_path, a1="--num_heads=1", base="--seed=5", c1="--num_layers=1\n--seed=5"
     )
     runs = plan_runs(read_rows(paths, []), 2, Path("out"))
@@ -24,7 +24,7 @@ def test_the_base_comes_first_and_every_row_from_a_seed_before_the_next(tmp_path
     assert runs[1].title == "a1, seed 1"
 
 
-def test_what_is_given_for_all_rows_counts_more_than_a_flagfile(tmp_path):
+def test_arguments_for_all_rows_override_a_flagfile(tmp_path):
     rows, runs = small_plan(tmp_path)
     assert {row.config.model.d_model for row in rows} == {16}
     assert {run.steps for run in runs} == {40}
@@ -32,8 +32,8 @@ def test_what_is_given_for_all_rows_counts_more_than_a_flagfile(tmp_path):
     assert changes(rows[0], rows[1]) == {"num_heads": 2}
 
 
-def test_a_pattern_stands_for_all_that_match(tmp_path):
-    written_rows(tmp_path, a1="--num_heads=1", base="", c1="--num_layers=1")
+def test_a_pattern_selects_all_matching_flagfiles(tmp_path):
+    write_rows(tmp_path, a1="--num_heads=1", base="", c1="--num_layers=1")
     rows = read_rows([f"{tmp_path}/*1.flags", f"{tmp_path}/base.flags"], [])
     assert [row.name for row in rows] == ["base", "a1", "c1"]
 
@@ -57,7 +57,7 @@ NO_TABLES = (
 
 
 def test_rows_that_make_no_table_are_refused(tmp_path):
-    written_rows(
+    write_rows(
         tmp_path,
         base="",
         a1="--num_heads=1",

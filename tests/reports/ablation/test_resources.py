@@ -1,4 +1,4 @@
-"""Cores and GPUs are divided among runs, and none is used twice."""
+"""Resources of parallel runs: cores and GPUs are divided, none is used twice."""
 
 import os
 
@@ -11,7 +11,7 @@ from t2t_keras.reports.ablation.resources import ALL, RunResources, divide_resou
 
 @pytest.fixture
 def machine(monkeypatch):
-    """Makes this machine look as if it had other cores and GPUs."""
+    """Returns a function that fakes the numbers of cores and GPUs of this machine."""
 
     def pretend(cores: int, gpus: int = 0) -> None:
         monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
@@ -63,5 +63,5 @@ def test_more_runs_than_can_be_served_are_refused(machine, cores, gpus, named) -
 
 
 def test_a_process_that_has_ended_is_no_error() -> None:
-    # Process numbers are less than this.
+    # Process ids are smaller than this.
     RunResources(cores=tuple(os.sched_getaffinity(0))).pin(2**22 + 1)

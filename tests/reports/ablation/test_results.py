@@ -1,4 +1,4 @@
-"""What is read from finished runs, written, and read again."""
+"""Results of an ablation: collected from finished runs, written and read again."""
 
 import csv
 import dataclasses
@@ -17,15 +17,15 @@ from t2t_keras.reports.ablation.results import (
 )
 from t2t_keras.runs.model_dir import ModelDir
 from t2t_keras.settings.config import ModelConfig
-from tests.reports.ablation.rows import finished, small_plan
+from tests.reports.ablation.rows import small_plan, write_finished_run
 
 
 @pytest.fixture
 def some(tmp_path) -> Ablation:
-    """Three of four runs, and one that failed."""
+    """Ablation with three of four runs, and one failure."""
     rows, runs = small_plan(tmp_path)
     for run, perplexity in zip(runs[:3], (8.0, 9.0, 8.5), strict=True):
-        finished(run, perplexity)
+        write_finished_run(run, perplexity)
     return collect(rows, runs, [("a1", 2, "no memory")])
 
 
@@ -71,11 +71,11 @@ def test_a_run_counts_when_all_its_steps_are_made_and_scored(tmp_path) -> None:
     _, runs = small_plan(tmp_path)
     run = runs[0]
     assert run_result(run) is None
-    finished(run, 8.0, steps=30)
+    write_finished_run(run, 8.0, steps=30)
     assert run_result(run) is None
-    finished(run, 8.0)
+    write_finished_run(run, 8.0)
     assert run_result(run) is not None
-    # Scored by the steps that are asked for now, but trained on since.
+    # Scored at the requested step, but trained further since.
     place = ModelDir(run.model_dir)
     cost = {**place.run_card()["training_cost"], "step": 50}
     place.update_run_card({"training_cost": cost})
@@ -83,12 +83,12 @@ def test_a_run_counts_when_all_its_steps_are_made_and_scored(tmp_path) -> None:
 
 
 def test_scores_of_another_search_are_not_the_rows(tmp_path) -> None:
-    """As `evaluate --split=dev --beam_size=1` of an earlier release left them."""
+    """Scores as `evaluate --split=dev --beam_size=1` of an earlier release wrote."""
     _, runs = small_plan(tmp_path)
     search = {"beam_size": 4, "alpha": 0.6, "extra_length": 50}
-    finished(runs[0], 8.0, decoding={**search, "beam_size": 1})
+    write_finished_run(runs[0], 8.0, decoding={**search, "beam_size": 1})
     assert run_result(runs[0]) is None
-    finished(runs[0], 8.0, decoding=search)
+    write_finished_run(runs[0], 8.0, decoding=search)
     assert run_result(runs[0]) is not None
 
 
@@ -100,14 +100,14 @@ def test_files_are_named_and_no_folder(tmp_path) -> None:
     rows[0] = dataclasses.replace(
         rows[0], config=dataclasses.replace(rows[0].config, data=data)
     )
-    finished(runs[0], 8.0)
+    write_finished_run(runs[0], 8.0)
     ModelDir(runs[0].model_dir).update_run_card({"corpus": {"name": "text files"}})
     assert collect(rows, runs, []).corpus == "a.en, a.de"
 
 
 def test_a_folder_of_another_run_is_refused(tmp_path) -> None:
     _, runs = small_plan(tmp_path)
-    finished(dataclasses.replace(runs[1], model_dir=runs[0].model_dir), 8.0)
+    write_finished_run(dataclasses.replace(runs[1], model_dir=runs[0].model_dir), 8.0)
     message = r"other settings:\n  --num_heads: 1 in the model_dir, 2 now"
     with pytest.raises(UserError, match=message):
         run_result(runs[0])
@@ -115,7 +115,7 @@ def test_a_folder_of_another_run_is_refused(tmp_path) -> None:
 
 def test_a_parser_is_no_row(tmp_path) -> None:
     _, runs = small_plan(tmp_path)
-    finished(runs[0], 8.0)
+    write_finished_run(runs[0], 8.0)
     place = ModelDir(runs[0].model_dir)
     place.update_run_card({"scores": {"dev averaged/step-40": {"f1": 90.0}}})
     with pytest.raises(UserError, match=r"seed-1 has no BLEU: variations of trans"):

@@ -1,4 +1,4 @@
-"""A study runs what is missing, once, and tells of what failed."""
+"""Ablation study: runs what is missing, once, and reports failures."""
 
 import signal
 import threading
@@ -13,11 +13,11 @@ from t2t_keras.reports.ablation.resources import ALL, RunResources
 from t2t_keras.reports.ablation.results import Ablation
 from t2t_keras.reports.ablation.study import Study
 from t2t_keras.runs.model_dir import ModelDir
-from tests.reports.ablation.rows import finished, small_plan
+from tests.reports.ablation.rows import small_plan, write_finished_run
 
 
-class Sham:
-    """Stands in for processes: makes what they would make, and remembers them."""
+class FakeProcesses:
+    """Fake processes: write the output of the real ones, and record the calls."""
 
     def __init__(self, runs, fails=(), stops_at=None):
         self.signal_number: int | None = None
@@ -42,10 +42,10 @@ class Sham:
             log.write_text("step 1\nerror: the loss is not finite\n")
             return 2
         poll()
-        finished(run, 8.0 + run.seed)
+        write_finished_run(run, 8.0 + run.seed)
         return 0
 
-    def trained(self) -> list[str]:
+    def trained_model_dirs(self) -> list[str]:
         return [
             next(a for a in arguments if a.startswith("--model_dir"))
             for program, arguments in self.started
@@ -53,14 +53,14 @@ class Sham:
         ]
 
 
-class Made:
-    """A study of two rows and two seeds, with all that it says and writes."""
+class SmallStudy:
+    """Study of two rows and two seeds, with its log lines and results."""
 
     def __init__(self, folder: Path):
         self.rows, self.runs = small_plan(folder)
         self.output = folder / "out"
         self.logged: list[str] = []
-        self.written: list[Ablation] = []
+        self.reported: list[Ablation] = []
 
     def study(self, *parts: RunResources) -> Study:
         given = ["--train_steps=40"]
@@ -70,67 +70,67 @@ class Made:
             self.output,
             given,
             self.logged.append,
-            self.written.append,
+            self.reported.append,
             parts or (ALL,),
         )
 
 
 @pytest.fixture
-def made(tmp_path) -> Made:
-    return Made(tmp_path)
+def small(tmp_path) -> SmallStudy:
+    return SmallStudy(tmp_path)
 
 
-def test_every_run_is_made_on_one_corpus_and_scored_on_dev(made) -> None:
-    sham = Sham(made.runs)
-    found = made.study().run(sham)
-    assert [program for program, _ in sham.started] == ["prepare", *["train"] * 4]
-    records = f"--records={made.output / 'records'}"
-    for run, (_, arguments) in zip(made.runs, sham.started[1:], strict=True):
+def test_every_run_is_made_on_one_corpus_and_scored_on_dev(small) -> None:
+    processes = FakeProcesses(small.runs)
+    found = small.study().run(processes)
+    assert [program for program, _ in processes.started] == ["prepare", *["train"] * 4]
+    records = f"--records={small.output / 'records'}"
+    for run, (_, arguments) in zip(small.runs, processes.started[1:], strict=True):
         assert arguments[:2] == [f"--flagfile={run.row.flagfile}", "--train_steps=40"]
         assert {records, f"--seed={run.seed}", "--score_split=dev"} <= set(arguments)
         assert "--noexport_at_end" in arguments
     assert [run.perplexity for run in found.runs] == [9.0, 9.0, 10.0, 10.0]
     # There is a table after each run, and after the last.
-    assert [len(each.runs) for each in made.written] == [1, 2, 3, 4, 4]
-    assert made.logged[1] == "run 1 of 4: base, seed 1, 40 steps"
-    assert made.logged[3].startswith("run 2 of 4: a1, seed 1, 40 steps; ")
-    assert made.logged[3].endswith(" left")
+    assert [len(each.runs) for each in small.reported] == [1, 2, 3, 4, 4]
+    assert small.logged[1] == "run 1 of 4: base, seed 1, 40 steps"
+    assert small.logged[3].startswith("run 2 of 4: a1, seed 1, 40 steps; ")
+    assert small.logged[3].endswith(" left")
 
 
-def test_what_is_done_is_not_repeated(made) -> None:
-    for run in made.runs[:3]:
-        finished(run, 7.0)
-    sham = Sham(made.runs)
-    made.study().run(sham)
-    assert sham.trained() == [f"--model_dir={made.runs[3].model_dir}"]
-    assert made.logged[0] == "3 of 4 runs are done already"
-    assert "run 4 of 4: a1, seed 2, 40 steps" in made.logged
-    again = Sham(made.runs)
-    found = made.study().run(again)
+def test_what_is_done_is_not_repeated(small) -> None:
+    for run in small.runs[:3]:
+        write_finished_run(run, 7.0)
+    processes = FakeProcesses(small.runs)
+    small.study().run(processes)
+    assert processes.trained_model_dirs() == [f"--model_dir={small.runs[3].model_dir}"]
+    assert small.logged[0] == "3 of 4 runs are done already"
+    assert "run 4 of 4: a1, seed 2, 40 steps" in small.logged
+    again = FakeProcesses(small.runs)
+    found = small.study().run(again)
     assert again.started == []
     assert len(found.runs) == 4
 
 
-def test_a_run_that_fails_leaves_the_others_be_and_is_tried_again(made) -> None:
-    sham = Sham(made.runs, fails=("a1, seed 1",))
-    found = made.study().run(sham)
-    assert len(sham.trained()) == 4
+def test_a_run_that_fails_leaves_the_others_be_and_is_tried_again(small) -> None:
+    processes = FakeProcesses(small.runs, fails=("a1, seed 1",))
+    found = small.study().run(processes)
+    assert len(processes.trained_model_dirs()) == 4
     assert found.failures == (("a1", 1, "the loss is not finite"),)
-    assert any("failed with status 2: the loss is not" in line for line in made.logged)
-    again = Sham(made.runs)
-    found = made.study().run(again)
-    assert again.trained() == [f"--model_dir={made.runs[1].model_dir}"]
+    assert any("failed with status 2: the loss is not" in line for line in small.logged)
+    again = FakeProcesses(small.runs)
+    found = small.study().run(again)
+    assert again.trained_model_dirs() == [f"--model_dir={small.runs[1].model_dir}"]
     assert found.failures == ()
 
 
 @pytest.mark.parametrize("count", [1, 2])
-def test_a_run_that_cannot_even_begin_gives_its_share_back(made, count) -> None:
-    """A file is where its folder should be; another's log cannot be opened. Were a
-    share lost, the runs after them would wait for it without end."""
-    made.output.mkdir()
-    (made.output / "a1").write_text("")
+def test_a_run_that_cannot_start_releases_its_resources(small, count) -> None:
+    """A file is in place of one run's folder, and another's log cannot be opened. If
+    resources were not released, later runs would wait for them forever."""
+    small.output.mkdir()
+    (small.output / "a1").write_text("")
 
-    class Full(Sham):
+    class FailingToStart(FakeProcesses):
         def run(self, program, arguments, log, poll=lambda: None, resources=ALL) -> int:
             if log.name == "seed-2.log":
                 raise OSError(28, "No space left on device", str(log))
@@ -138,52 +138,52 @@ def test_a_run_that_cannot_even_begin_gives_its_share_back(made, count) -> None:
 
     found: list[Ablation] = []
     parts = [RunResources(cores=(core,)) for core in range(count)]
-    study = made.study(*parts)
+    study = small.study(*parts)
     thread = threading.Thread(
-        target=lambda: found.append(study.run(Full(made.runs))), daemon=True
+        target=lambda: found.append(study.run(FailingToStart(small.runs))), daemon=True
     )
     thread.start()
     thread.join(60)
-    assert found, "It waits for a share that nobody gives back."
+    assert found, "The study waits for resources that are never released."
     logged = {(row, seed): text for row, seed, text in found[0].failures}
     assert set(logged) == {("a1", 1), ("a1", 2), ("base", 2)}
     assert "a1" in logged["a1", 1]
     assert "No space left on device" in logged["base", 2]
-    assert any("a1, seed 1: failed: " in line for line in made.logged)
+    assert any("a1, seed 1: failed: " in line for line in small.logged)
     assert [run.row for run in found[0].runs] == ["base"]
 
 
-def test_a_run_that_leaves_no_score_failed(made) -> None:
-    class Silent(Sham):
+def test_a_run_that_leaves_no_score_failed(small) -> None:
+    class WithoutScore(FakeProcesses):
         def run(self, program, arguments, log, poll=lambda: None, resources=ALL) -> int:
             status = super().run(program, arguments, log, poll, resources)
             if log.parent.name == "a1":
-                finished(self._runs[str(log.with_suffix(""))], 8.0, steps=30)
+                write_finished_run(self._runs[str(log.with_suffix(""))], 8.0, steps=30)
             return status
 
-    found = made.study().run(Silent(made.runs))
+    found = small.study().run(WithoutScore(small.runs))
     assert found.failures == (
         ("a1", 1, "no output"),
         ("a1", 2, "no output"),
     )
-    assert any("a1, seed 1: left no score: no output" in line for line in made.logged)
+    assert any("a1, seed 1: left no score: no output" in line for line in small.logged)
 
 
-def test_a_signal_ends_it_with_a_table_of_what_is_done(made) -> None:
-    sham = Sham(made.runs, stops_at=3)  # the corpus is the first
-    found = made.study().run(sham)
-    assert len(sham.trained()) == 2
+def test_a_signal_ends_it_with_a_table_of_what_is_done(small) -> None:
+    processes = FakeProcesses(small.runs, stops_at=3)  # the corpus is the first
+    found = small.study().run(processes)
+    assert len(processes.trained_model_dirs()) == 2
     assert [run.row for run in found.runs] == ["base"]
     assert found.failures == ()
-    assert made.written[-1] == found
+    assert small.reported[-1] == found
 
 
-def test_several_runs_at_a_time_have_a_share_each(made) -> None:
-    """The first two meet, so they run at once; whoever is done starts the third."""
+def test_parallel_runs_have_separate_resources(small) -> None:
+    """The first two runs wait for each other, so they do run in parallel."""
     parts = RunResources(cores=(0,)), RunResources(cores=(1,))
     together, used = threading.Barrier(2), []
 
-    class Meeting(Sham):
+    class Meeting(FakeProcesses):
         def run(self, program, arguments, log, poll=lambda: None, resources=ALL) -> int:
             if program == "train":
                 used.append(resources)
@@ -191,22 +191,22 @@ def test_several_runs_at_a_time_have_a_share_each(made) -> None:
                     together.wait(30)
             return super().run(program, arguments, log, poll, resources)
 
-    found = made.study(*parts).run(Meeting(made.runs))
+    found = small.study(*parts).run(Meeting(small.runs))
     assert set(used[:2]) == set(parts)
     assert set(used) == set(parts)
     assert len(found.runs) == len(used) == 4
-    numbers = [line.split(":")[0] for line in made.logged if line.startswith("run ")]
+    numbers = [line.split(":")[0] for line in small.logged if line.startswith("run ")]
     assert sorted(numbers) == [f"run {i} of 4" for i in (1, 2, 3, 4)]
     # There is a table after each run, and after the last.
-    assert len(made.written) == 5
-    assert made.written[-1] == found
+    assert len(small.reported) == 5
+    assert small.reported[-1] == found
 
 
-def test_a_signal_starts_none_of_the_runs_that_wait_for_a_share(made) -> None:
-    """Two runs are stopped; of the other two neither is begun."""
+def test_after_a_signal_no_waiting_run_starts(small) -> None:
+    """Two runs are stopped, and the other two do not start."""
     together = threading.Barrier(2)
 
-    class Stopped(Sham):
+    class Stopped(FakeProcesses):
         def run(self, program, arguments, log, poll=lambda: None, resources=ALL) -> int:
             if program == "prepare":
                 return super().run(program, arguments, log, poll, resources)
@@ -215,14 +215,16 @@ def test_a_signal_starts_none_of_the_runs_that_wait_for_a_share(made) -> None:
             self.signal_number = signal.SIGTERM
             return 143
 
-    sham = Stopped(made.runs)
-    found = made.study(RunResources(cores=(0,)), RunResources(cores=(1,))).run(sham)
-    assert len(sham.trained()) == 2
+    processes = Stopped(small.runs)
+    found = small.study(RunResources(cores=(0,)), RunResources(cores=(1,))).run(
+        processes
+    )
+    assert len(processes.trained_model_dirs()) == 2
     assert found.runs == found.failures == ()
 
 
-def test_a_corpus_that_cannot_be_prepared_ends_it(made) -> None:
-    class Broken(Sham):
+def test_a_corpus_that_cannot_be_prepared_ends_it(small) -> None:
+    class FailingPrepare(FakeProcesses):
         def run(self, program, arguments, log, poll=lambda: None, resources=ALL) -> int:
             log.parent.mkdir(parents=True, exist_ok=True)
             log.write_text("error: There is no file train.en\n")
@@ -230,14 +232,14 @@ def test_a_corpus_that_cannot_be_prepared_ends_it(made) -> None:
 
     message = r"could not be prepared: There is no file train\.en\n.*prepare\.log"
     with pytest.raises(UserError, match=message):
-        made.study().run(Broken(made.runs))
+        small.study().run(FailingPrepare(small.runs))
 
 
-def test_a_run_that_outlived_its_parent_is_waited_for(made, monkeypatch) -> None:
-    """Another process trains there, and is done the third time we look."""
+def test_a_run_that_outlived_its_parent_is_waited_for(small, monkeypatch) -> None:
+    """Another process holds the lock of the run until the third check."""
     monkeypatch.setattr(module, "_SECONDS_BETWEEN_LOOKS", 0.0)
     looked = []
-    other = ModelDir(made.runs[0].model_dir).lock(print)
+    other = ModelDir(small.runs[0].model_dir).lock(print)
     other.__enter__()
 
     def sleep(_: float) -> None:
@@ -246,10 +248,10 @@ def test_a_run_that_outlived_its_parent_is_waited_for(made, monkeypatch) -> None
             other.__exit__(None, None, None)
 
     monkeypatch.setattr(module.time, "sleep", sleep)
-    sham = Sham(made.runs)
-    made.study().run(sham)
+    processes = FakeProcesses(small.runs)
+    small.study().run(processes)
     assert len(looked) == 3
-    assert len(sham.trained()) == 4
-    waiting = [line for line in made.logged if ": waiting: " in line]
+    assert len(processes.trained_model_dirs()) == 4
+    waiting = [line for line in small.logged if ": waiting: " in line]
     assert len(waiting) == 1
     assert "Another process is training in" in waiting[0]
