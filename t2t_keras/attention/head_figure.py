@@ -10,7 +10,7 @@ from matplotlib.figure import Figure
 from t2t_keras.attention.head_statistics import HeadStatistics
 from t2t_keras.attention.head_table import SHARES, name_head
 from t2t_keras.attention.palette import head_color
-from t2t_keras.runs.sentence_maps import kind_title
+from t2t_keras.model.sentence_maps import kind_title
 
 # All are from 0 to 1, on one scale.
 SHOWN = (*SHARES, "evenness")

@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from t2t_keras.attention.words import is_punctuation
-from t2t_keras.runs.sentence_maps import AttentionMap, SentenceMaps
+from t2t_keras.model.sentence_maps import AttentionMap, SentenceMaps
 
 # Positions between a query and a key from which their distance is called long.
 LONG = 6

@@ -4,7 +4,7 @@ import math
 from collections.abc import Sequence
 
 from t2t_keras.attention.head_statistics import HeadStatistics
-from t2t_keras.runs.sentence_maps import kind_title
+from t2t_keras.model.sentence_maps import kind_title
 
 # A head is named for the first of these that it has this much of, or more.
 BROAD_FROM = 0.8

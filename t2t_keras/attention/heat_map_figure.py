@@ -11,7 +11,7 @@ from matplotlib.figure import Figure
 
 from t2t_keras.attention.drawing import check_layer, label, text_settings
 from t2t_keras.attention.palette import head_color
-from t2t_keras.runs.sentence_maps import AttentionMap
+from t2t_keras.model.sentence_maps import AttentionMap
 
 # Most tokens that get labels; more would be illegible.
 MOST_NAMED = 48

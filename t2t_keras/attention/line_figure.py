@@ -23,7 +23,7 @@ from t2t_keras.attention.drawing import (
 from t2t_keras.attention.palette import head_color
 from t2t_keras.attention.words import SPACE
 from t2t_keras.errors import UserError
-from t2t_keras.runs.sentence_maps import AttentionMap
+from t2t_keras.model.sentence_maps import AttentionMap
 
 # Weights below this cannot be seen, and are not drawn.
 FAINTEST = 0.02

@@ -12,7 +12,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from t2t_keras.attention.palette import COLORS
 from t2t_keras.attention.words import join_pieces, merge_sentence_words
-from t2t_keras.runs.sentence_maps import AttentionMap, SentenceMaps, kind_title
+from t2t_keras.model.sentence_maps import AttentionMap, SentenceMaps, kind_title
 
 # Weights in the page are whole numbers of this part of 1: three digits.
 SCALE = 1000

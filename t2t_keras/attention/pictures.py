@@ -16,7 +16,7 @@ from t2t_keras.attention.summary_corpus import read_summary_corpus
 from t2t_keras.attention.words import SPACE, merge_sentence_words
 from t2t_keras.errors import UserError
 from t2t_keras.files.atomic import write_text
-from t2t_keras.runs.sentence_maps import (
+from t2t_keras.model.sentence_maps import (
     AttentionMap,
     SentenceMaps,
     kind_title,

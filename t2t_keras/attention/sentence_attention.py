@@ -12,11 +12,12 @@ import numpy as np
 import tensorflow as tf
 
 from t2t_keras.errors import UserError, needed_for
+from t2t_keras.model.sentence_maps import SentenceMaps, sentence_maps
 from t2t_keras.parsing.linearization import linearize
 from t2t_keras.parsing.trees import read_trees
 from t2t_keras.runs import models
+from t2t_keras.runs.map_maker import MapMaker
 from t2t_keras.runs.model_dir import ModelDir
-from t2t_keras.runs.sentence_maps import MapMaker, SentenceMaps, sentence_maps
 from t2t_keras.runs.tasks import TREES
 from t2t_keras.serving import signature
 from t2t_keras.serving.export.model_card import CARD

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from t2t_keras.runs.sentence_maps import BEGIN, AttentionMap, SentenceMaps
+from t2t_keras.model.sentence_maps import BEGIN, AttentionMap, SentenceMaps
 
 # SentencePiece's sign for a space, its end of a sentence, and a byte of a character
 # that the vocabulary does not have.

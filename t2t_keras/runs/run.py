@@ -15,12 +15,13 @@ from typing import Any
 from t2t_keras.errors import UserError
 from t2t_keras.evaluation.translator import TranslatedLine, Translator
 from t2t_keras.files.lines import chunks
+from t2t_keras.model.sentence_maps import SentenceMaps
 from t2t_keras.runs import averaging, models, scoring
 from t2t_keras.runs.finish import FinishedRun, train_and_finish
+from t2t_keras.runs.map_maker import MapMaker
 from t2t_keras.runs.model_dir import ModelDir
 from t2t_keras.runs.pair_scores import PairScore, score_pairs
 from t2t_keras.runs.scoring import EvaluationResult, score
-from t2t_keras.runs.sentence_maps import MapMaker, SentenceMaps
 from t2t_keras.runs.tasks import Task
 from t2t_keras.settings.config import DecodingConfig, ExperimentConfig
 from t2t_keras.text.normalization import normalize

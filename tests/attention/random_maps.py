@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from t2t_keras.runs.sentence_maps import SentenceMaps, sentence_maps
+from t2t_keras.model.sentence_maps import SentenceMaps, sentence_maps
 
 R, H = 2, 3
 SOURCE = ("▁The", "▁app", "les", "▁fell", ".", "</s>")

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from t2t_keras.attention.head_statistics import LONG, NEAR, HeadSums
-from t2t_keras.runs.sentence_maps import SentenceMaps, sentence_maps
+from t2t_keras.model.sentence_maps import SentenceMaps, sentence_maps
 from tests.attention.random_maps import HOSTILE, SOURCE, TARGET, H, R, random_maps
 
 MARKS = (".", "-->", "▁|", "▁`", "▁%", "▁...")

@@ -2,6 +2,8 @@
 
 import json
 import re
+import subprocess
+import sys
 from collections.abc import Iterator
 from html.parser import HTMLParser
 from pathlib import Path
@@ -12,7 +14,7 @@ import pytest
 from t2t_keras.attention.page import SCALE, attention_page
 from t2t_keras.attention.palette import head_color
 from t2t_keras.attention.words import merge_sentence_words
-from t2t_keras.runs.sentence_maps import SentenceMaps
+from t2t_keras.model.sentence_maps import SentenceMaps
 from tests.attention.browser import Page, open_page
 from tests.attention.random_maps import HOSTILE, SOURCE, TARGET, H, R, random_maps
 
@@ -363,3 +365,17 @@ def test_it_follows_the_preferred_color_scheme(show, browser) -> None:
             "getComputedStyle(document.body).backgroundColor"
         )
     assert backgrounds == {"light": "rgb(255, 255, 255)", "dark": "rgb(22, 24, 28)"}
+
+
+def test_maps_of_any_model_are_drawn_without_tensorflow() -> None:
+    code = (
+        "import sys\n"
+        "import t2t_keras.model.sentence_maps\n"
+        "from t2t_keras.attention import heat_map_figure, line_figure, page, words\n"
+        "print({name.partition('.')[0] for name in sys.modules}"
+        " & {'tensorflow', 'keras'})"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True
+    )
+    assert done.stdout == "set()\n"

@@ -10,7 +10,7 @@ from t2t_keras.attention.words import (
     spell_word,
     word_starts,
 )
-from t2t_keras.runs.sentence_maps import AttentionMap
+from t2t_keras.model.sentence_maps import AttentionMap
 from tests.attention.random_maps import HOSTILE, random_maps
 
 

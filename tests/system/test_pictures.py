@@ -8,7 +8,7 @@ from t2t_keras.attention.request import KINDS, Choice
 from t2t_keras.attention.sentence_attention import Attention
 from t2t_keras.attention.words import merge_sentence_words
 from t2t_keras.errors import UserError
-from t2t_keras.runs.sentence_maps import SentenceMaps
+from t2t_keras.model.sentence_maps import SentenceMaps
 from tests.attention.random_maps import random_maps
 
 ALL = ("lines", "heat_maps", "page", "summary")

@@ -13,7 +13,7 @@ from t2t_keras.attention.head_statistics import HeadSums
 from t2t_keras.decoding.settings import BeamSearchSettings
 from t2t_keras.errors import UserError
 from t2t_keras.model.attention_maps import attention_maps
-from t2t_keras.runs import exporting, models, sentence_maps
+from t2t_keras.runs import exporting, map_maker, models
 from t2t_keras.runs.models import MAX_SOURCE_LENGTH
 from t2t_keras.serving import signature
 from t2t_keras.serving.export.limits import ServingLimits
@@ -113,7 +113,7 @@ def assert_maps(alone, found) -> None:
 def test_maps_do_not_depend_on_the_batch(
     alone, attention_of_run, monkeypatch, weights_at_once
 ) -> None:
-    monkeypatch.setattr(sentence_maps, "MAX_WEIGHTS_PER_BATCH", weights_at_once)
+    monkeypatch.setattr(map_maker, "MAX_WEIGHTS_PER_BATCH", weights_at_once)
     assert_maps(alone, list(attention_of_run.maps(SOURCES, TARGETS)))
 
 
@@ -122,7 +122,7 @@ def test_head_statistics_do_not_depend_on_batches(
 ) -> None:
     means = []
     for weights_at_once in (1 << 24, 1):
-        monkeypatch.setattr(sentence_maps, "MAX_WEIGHTS_PER_BATCH", weights_at_once)
+        monkeypatch.setattr(map_maker, "MAX_WEIGHTS_PER_BATCH", weights_at_once)
         sums = HeadSums()
         for maps, _ in attention_of_run.maps(SOURCES, TARGETS):
             sums.add(maps)

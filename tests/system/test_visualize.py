@@ -1,11 +1,15 @@
 """The visualize program: pictures from a run or an export, and refused flags."""
 
 import json
+import os
 import re
+import subprocess
+import sys
 
 import pytest
 
 from tests.system.in_process import run_program
+from tests.system.programs import REPOSITORY
 
 
 @pytest.fixture
@@ -169,3 +173,31 @@ def test_a_sentence_that_is_too_long_gives_a_warning(visualize, tmp_path):
     )
     assert done.status == 0
     assert "warning: 1 sentences or translations are too long" in done.stderr
+
+
+@pytest.mark.slow
+def test_the_notebook_code_of_the_page_runs(own_short_run, tmp_path):
+    text = (REPOSITORY / "docs/pictures.md").read_text(encoding="utf-8")
+    (code,) = re.findall(r"^```python\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
+    sentence = "The teacher gave the child three red apples because it was hungry."
+    for old, new in (
+        (sentence, "a b c d"),
+        ('words=["it"]', 'words=["b"]'),
+        ("layer=2", "layer=1"),
+        ("runs/tiny", str(own_short_run.path)),
+        # Only a notebook has IPython.
+        ("from IPython.display import IFrame", "IFrame = print"),
+    ):
+        assert code.count(old) == 1, old
+        code = code.replace(old, new)
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": str(REPOSITORY)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout == "attention.html 1100 700\n"
+    assert page_data(tmp_path / "attention.html")["texts"][0][0] == "a b c d"

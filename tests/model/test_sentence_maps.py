@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from t2t_keras.runs.sentence_maps import SentenceMaps, kind_title, sentence_maps
+from t2t_keras.model.sentence_maps import SentenceMaps, kind_title, sentence_maps
 
 RNG_SEED = 3
 
