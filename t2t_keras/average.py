@@ -5,6 +5,7 @@
 
 The averaged checkpoint is written to MODEL_DIR/averaged, where translate, evaluate and
 export look first. It lists the checkpoints that it averages, and cannot be trained on.
+It replaces an average that ends with the same step, whose scores are then removed.
 """
 
 from absl import flags
@@ -18,17 +19,21 @@ _MODEL_DIR = flags.DEFINE_string(
 _LAST = flags.DEFINE_integer(
     "last",
     None,
-    "Number of newest checkpoints in the range of steps to average. Default: all in "
-    "the range. Paper: base 5, big 20.",
+    "Number of newest checkpoints to average, in the range of steps if one is given. "
+    "Without it, all checkpoints of the range. Paper: base 5, big 20.",
     lower_bound=1,
 )
 _FROM_STEP = flags.DEFINE_integer(
     "from_step",
     None,
-    "First step of the range. Default: that of the oldest checkpoint.",
+    "First step of the range. Default with --last or --to_step: that of the oldest "
+    "checkpoint.",
 )
 _TO_STEP = flags.DEFINE_integer(
-    "to_step", None, "Last step of the range. Default: that of the newest checkpoint."
+    "to_step",
+    None,
+    "Last step of the range. Default with --last or --from_step: that of the newest "
+    "checkpoint.",
 )
 
 
@@ -38,7 +43,9 @@ def main() -> int:
     from t2t_keras.runs.model_dir import ModelDir
 
     model_dir = ModelDir(program.require_flag("model_dir"))
-    state = average_range(model_dir, _LAST.value, _FROM_STEP.value, _TO_STEP.value)
+    state = average_range(
+        model_dir, _LAST.value, _FROM_STEP.value, _TO_STEP.value, program.log
+    )
     target = model_dir.averaged / f"step-{state.step}"
     print(
         f"averaged {len(state.averaged)} checkpoints, steps "

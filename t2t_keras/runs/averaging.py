@@ -1,8 +1,16 @@
 """Checkpoint averaging of a run (section 6.1): the mean that is scored and exported."""
 
+from collections.abc import Callable
+from pathlib import Path
+
 from t2t_keras.errors import UserError
 from t2t_keras.runs.model_dir import ModelDir
-from t2t_keras.training.checkpoints import CheckpointState, average, steps_in
+from t2t_keras.training.checkpoints import (
+    CheckpointState,
+    average,
+    read_state,
+    steps_in,
+)
 
 
 def average_last(model_dir: ModelDir, count: int) -> CheckpointState:
@@ -11,13 +19,40 @@ def average_last(model_dir: ModelDir, count: int) -> CheckpointState:
     return average_steps(model_dir, steps)
 
 
-def average_steps(model_dir: ModelDir, steps: list[int]) -> CheckpointState:
-    """Averages the checkpoints of some steps and writes their list to the run card."""
+def average_steps(
+    model_dir: ModelDir,
+    steps: list[int],
+    log: Callable[[str], object] = lambda _: None,
+) -> CheckpointState:
+    """Averages the checkpoints of some steps and writes their list to the run card.
+
+    The folder has the name of the last step. An average of other checkpoints in it is
+    replaced, and its scores leave the run card: they are not those of the new weights.
+    """
     paths = [model_dir.checkpoints / f"step-{step}" for step in steps]
     target = model_dir.averaged / f"step-{steps[-1] if steps else 0}"
+    replaced = _averaged_steps(target)
     state = average(paths, target)
-    model_dir.update_run_card({"averaged": {"steps": list(state.averaged)}})
+    entries = {"averaged": {"steps": list(state.averaged)}}
+    if replaced and replaced != steps:
+        log(f"replaced the average of steps {', '.join(map(str, replaced))}")
+        name = f"{target.parent.name}/{target.name}"
+        scores = model_dir.run_card().get("scores", {})
+        entries["scores"] = {
+            title: score for title, score in scores.items() if name not in title.split()
+        }
+        for title in scores.keys() - entries["scores"].keys():
+            log(f"removed the scores of {title!r} from the run card")
+    model_dir.update_run_card(entries)
     return state
+
+
+def _averaged_steps(path: Path) -> list[int]:
+    """Returns the steps of an averaged checkpoint; none without one, or if damaged."""
+    try:
+        return list(read_state(path).averaged)
+    except UserError:
+        return []
 
 
 def average_range(
@@ -25,6 +60,7 @@ def average_range(
     last: int | None = None,
     from_step: int | None = None,
     to_step: int | None = None,
+    log: Callable[[str], object] = lambda _: None,
 ) -> CheckpointState:
     """Averages the checkpoints of a range of steps, or the newest of them.
 
@@ -33,6 +69,7 @@ def average_range(
         last: Number of newest checkpoints in the range to average. Default: all.
         from_step: First step of the range. Default: 0.
         to_step: Last step of the range. Default: that of the newest checkpoint.
+        log: Called with a line if an average of other checkpoints is replaced.
 
     Raises:
         UserError: If this is no model directory, or the range has too few checkpoints.
@@ -40,7 +77,8 @@ def average_range(
     model_dir.config()  # raises if this is no model directory
     model_dir.check_writable()
     steps = steps_in(model_dir.checkpoints)
-    return average_steps(model_dir, select_steps(steps, last, from_step, to_step))
+    selected = select_steps(steps, last, from_step, to_step)
+    return average_steps(model_dir, selected, log)
 
 
 def select_steps(

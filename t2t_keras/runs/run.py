@@ -205,7 +205,9 @@ class Run:
             from_step: First step of the range. Default: 0.
             to_step: Last step of the range. Default: that of the newest checkpoint.
         """
-        state = averaging.average_range(self.model_dir, last, from_step, to_step)
+        state = averaging.average_range(
+            self.model_dir, last, from_step, to_step, self._log
+        )
         self._forget()
         return self.model_dir.averaged / f"step-{state.step}"
 

@@ -29,10 +29,14 @@ def average(own_short_run):
     ],
 )
 def test_flags_select_checkpoints(average, own_short_run, arguments, steps):
+    replaced = own_short_run.run_card()["averaged"]["steps"]
     done = average(*arguments)
     target = own_short_run.averaged / f"step-{steps[-1]}"
     step_list = ", ".join(map(str, steps))
-    assert (done.status, done.stderr) == (0, "")
+    is_replaced = steps[-1] == replaced[-1] and steps != replaced
+    assert done.status == 0
+    notice = f"replaced the average of steps {', '.join(map(str, replaced))}\n"
+    assert done.stderr.startswith(notice) if is_replaced else done.stderr == ""
     assert done.stdout == (
         f"averaged {len(steps)} checkpoints, steps {step_list}, into {target}\n"
         f"Use it with --checkpoint={target}\n"
@@ -41,6 +45,25 @@ def test_flags_select_checkpoints(average, own_short_run, arguments, steps):
     assert (state["step"], state["averaged"]) == (steps[-1], steps)
     assert state["position"] is None  # training cannot resume from an average
     assert own_short_run.run_card()["averaged"] == {"steps": steps}
+
+
+def test_scores_of_a_replaced_average_are_removed(average, own_short_run):
+    replaced = own_short_run.run_card()["averaged"]["steps"]
+    assert len(replaced) > 1 and replaced[-1] == 60
+    others = {"test checkpoints/step-60": {}, "test averaged/step-6": {}}
+    own = {"dev averaged/step-60": {}, "test averaged/step-60 beam 1 alpha 0": {}}
+    own_short_run.update_run_card({"scores": {**others, **own}})
+    same = average(f"--last={len(replaced)}")
+    assert (same.status, same.stderr) == (0, "")
+    assert own_short_run.run_card()["scores"] == {**others, **own}
+    done = average("--last=1")
+    assert sorted(done.stderr.splitlines()) == [
+        "removed the scores of 'dev averaged/step-60' from the run card",
+        "removed the scores of 'test averaged/step-60 beam 1 alpha 0' from the run "
+        "card",
+        f"replaced the average of steps {', '.join(map(str, replaced))}",
+    ]
+    assert own_short_run.run_card()["scores"] == others
 
 
 REFUSED = (
