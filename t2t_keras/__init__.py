@@ -59,7 +59,9 @@ def __getattr__(name: str) -> Any:
     module = _find_module(name)
     if module is None:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    value = getattr(importlib.import_module(f"{__name__}.{module}"), name)
+    quiet = importlib.import_module(f"{__name__}.files.quiet")
+    with quiet.quiet_start_up():
+        value = getattr(importlib.import_module(f"{__name__}.{module}"), name)
     globals()[name] = value
     return value
 

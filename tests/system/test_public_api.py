@@ -36,6 +36,11 @@ def test_the_import_loads_no_tensorflow_and_prints_nothing() -> None:
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
 
 
+def test_the_first_use_of_a_name_prints_nothing() -> None:
+    done = run_code("import sys\nfrom t2t_keras import Run\nsys.modules['tensorflow']")
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+
+
 def test_every_public_name_can_be_imported_and_has_a_type() -> None:
     stub = ast.parse(Path(t2t_keras.__file__).with_name("__init__.pyi").read_text())
     typed = {
