@@ -97,9 +97,9 @@ def prepare(
 
 def describe(manifest: Manifest) -> str:
     """Returns the size of records and the pairs left out, on two lines."""
-    report = manifest.report
+    report, shards = manifest.report, len(manifest.shards)
     return (
-        f"{report.pairs_kept:,} pairs in {len(manifest.shards)} shards: "
+        f"{report.pairs_kept:,} pairs in {shards} shard{'s' * (shards != 1)}: "
         f"{report.source_tokens:,} source and {report.target_tokens:,} target tokens\n"
         f"left out: {report.dropped_over_long:,} pairs longer than "
         f"{manifest.spec.max_length} tokens, {report.dropped_empty:,} with an empty "

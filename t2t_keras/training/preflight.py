@@ -51,10 +51,10 @@ def preflight(
     if len(trained) + len(evaluated) > 1:
         duration = as_duration(time.monotonic() - start)
         done = "compiled and tried" if only_these else "tried"
+        plural = "s" * (len(evaluated) != 1)
         log(
-            f"{len(trained)} shape{'s' * (len(trained) > 1)} to train on and "
-            f"{len(evaluated)} to evaluate on "
-            f"{done} in {duration}"
+            f"{done} {len(trained)} training and {len(evaluated)} evaluation "
+            f"shape{plural} in {duration}"
         )
     if only_these:
         stepper.allow_only(trained, evaluated)

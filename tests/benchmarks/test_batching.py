@@ -81,7 +81,7 @@ def test_both_ways_train_on_the_product_s_batches(monkeypatch, capsys) -> None:
     lines = capsys.readouterr().out.splitlines()
     assert "| shapes | 2 | 1 |" in lines
     assert sum("first step " in line for line in lines) == 3
-    assert sum("several pairs in a row" in line for line in lines) == 1
+    assert sum("several pairs per row" in line for line in lines) == 1
     for way in ways:
         assert [len(steps) for steps in way.rounds] == [2, 2, 2]
         for step in (step for steps in way.rounds for step in steps):

@@ -113,9 +113,9 @@ def test_the_summary_in_words():
     assert batching_summary(corpus, buckets).describe() == (
         "2 pairs: 5 source and 6 target tokens\n"
         "1 batches an epoch, on average 5 source and 6 target tokens each\n"
-        "1 shape, a pair in a row; 78.6% of all positions are real tokens"
+        "1 batch shape, one pair per row; 78.6% of all positions are real tokens"
     )
     packed = PackedBatching.of(corpus.lengths, tokens_per_batch=8)
     assert batching_summary(corpus, packed).describe().splitlines()[2] == (
-        "1 shape, several pairs in a row; 73.3% of all positions are real tokens"
+        "1 batch shape, several pairs per row; 73.3% of all positions are real tokens"
     )

@@ -73,7 +73,7 @@ def test_every_shape_is_tried_and_logged() -> None:
     assert "peak memory 0.00" not in said[0]
     assert said[2].startswith("  4 x (9 + 7) tokens to evaluate: ")
     assert said[3].startswith(
-        "2 shapes to train on and 1 to evaluate on compiled and tried in "
+        "compiled and tried 2 training and 1 evaluation shape in "
     )
 
 

@@ -91,8 +91,8 @@ class BatchingSummary:
 
     def describe(self) -> str:
         """Returns the summary in words, on three lines."""
-        shapes = "1 shape" if self.num_shapes == 1 else f"{self.num_shapes} shapes"
-        rows = "several pairs in a row" if self.packed else "a pair in a row"
+        shapes = f"{self.num_shapes} batch shape{'s' * (self.num_shapes != 1)}"
+        rows = "several pairs per row" if self.packed else "one pair per row"
         return (
             f"{self.pairs:,} pairs: {self.source_tokens:,} source and "
             f"{self.target_tokens:,} target tokens\n"
