@@ -17,7 +17,9 @@ from t2t_keras.training.step import Stepper
 from t2t_keras.training.update import ReplicaUpdate
 
 
-def build_schedule(config: ExperimentConfig) -> WarmupInverseSquareRoot:
+def build_schedule(
+    config: ExperimentConfig,
+) -> keras.optimizers.schedules.LearningRateSchedule:
     """Returns the paper's learning-rate schedule for the settings."""
     return WarmupInverseSquareRoot(
         config.model.d_model,

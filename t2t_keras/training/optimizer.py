@@ -6,7 +6,6 @@ from typing import Any
 import keras
 import tensorflow as tf
 
-from t2t_keras.training.schedule import WarmupInverseSquareRoot
 from t2t_keras.typing import Tensor
 
 # First and least value of the loss scale for float16 mixed precision. The loss is a sum
@@ -139,7 +138,9 @@ class SummedGradientAdam(keras.optimizers.Adam):
 
 
 def paper_adam(
-    schedule: WarmupInverseSquareRoot, *, dynamic_loss_scale: bool = False
+    schedule: keras.optimizers.schedules.LearningRateSchedule,
+    *,
+    dynamic_loss_scale: bool = False,
 ) -> SummedGradientAdam:
     """Returns Adam with beta_1 0.9, beta_2 0.98 and epsilon 1e-9 on a schedule."""
     return SummedGradientAdam(
