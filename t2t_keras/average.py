@@ -2,6 +2,7 @@
 
     python -m t2t_keras.average --model_dir=runs/base --last=5
     python -m t2t_keras.average --model_dir=runs/base --from_step=90000 --to_step=99000
+    python -m t2t_keras.average --model_dir=runs/base --best=3
 
 The averaged checkpoint is written to MODEL_DIR/averaged, where translate, evaluate and
 export look first. It lists the checkpoints that it averages, and cannot be trained on.
@@ -37,15 +38,26 @@ _TO_STEP = flags.DEFINE_integer(
 )
 
 
+_BEST = flags.DEFINE_integer(
+    "best",
+    None,
+    "Number of checkpoints with the best --monitor to average, of those that training "
+    "kept with --keep_best. Default: a range, or the newest.",
+    lower_bound=1,
+)
+
+
 def main() -> int:
     """Averages checkpoints; returns the exit status."""
-    from t2t_keras.runs.averaging import average_range
+    from t2t_keras.runs import averaging
     from t2t_keras.runs.model_dir import ModelDir
 
     model_dir = ModelDir(program.require_flag("model_dir"))
-    state = average_range(
-        model_dir, _LAST.value, _FROM_STEP.value, _TO_STEP.value, program.log
-    )
+    averaging.check_selection(*_selection())
+    if _BEST.value is not None:
+        state = averaging.average_best(model_dir, _BEST.value, program.log)
+    else:
+        state = averaging.average_range(model_dir, *_selection()[:3], program.log)
     target = model_dir.averaged / f"step-{state.step}"
     print(
         f"averaged {len(state.averaged)} checkpoints, steps "
@@ -58,8 +70,14 @@ def main() -> int:
 def _check() -> None:
     """Raises `UserError` if flags are missing."""
     program.require_flag("model_dir")
-    if (_LAST.value, _FROM_STEP.value, _TO_STEP.value) == (None, None, None):
-        raise UserError("Give the checkpoints: --last, or --from_step and --to_step.")
+    if _selection() == (None, None, None, None):
+        raise UserError(
+            "Give the checkpoints: --last, --best, or --from_step and --to_step."
+        )
+
+
+def _selection() -> tuple[int | None, int | None, int | None, int | None]:
+    return _LAST.value, _FROM_STEP.value, _TO_STEP.value, _BEST.value
 
 
 if __name__ == "__main__":

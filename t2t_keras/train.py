@@ -2,6 +2,8 @@
 
     python -m t2t_keras.train --flagfile=configs/tiny.flags
     python -m t2t_keras.train --flagfile=configs/multi30k.flags --model_dir=runs/m30k
+    python -m t2t_keras.train --flagfile=runs/m30k/train.flags --model_dir=runs/news \\
+        --init_from=runs/m30k --train_source=news.en --train_target=news.de
 
 The same command resumes a stopped run. At the end it averages the last checkpoints,
 translates and scores the test set, and exports the averaged model. All results are in
@@ -20,16 +22,26 @@ from t2t_keras.settings.flags import (
 _MODEL_DIR = flags.DEFINE_string(
     "model_dir", None, "Directory of the training run, created if missing. Required."
 )
+_LIST_WEIGHTS = flags.DEFINE_bool(
+    "list_weights",
+    False,
+    "Whether to print the names and shapes of the model's weights and exit. --freeze "
+    "and --init_skip match these names.",
+)
 define_config_flags()
 
 
 def main() -> int:
     """Trains, averages, scores and exports; returns the exit status."""
+    from t2t_keras.runs.fine_tuning import list_weights
     from t2t_keras.runs.finish import train_and_finish
     from t2t_keras.runs.model_dir import ModelDir
     from t2t_keras.training.loop import TrainingInterrupted
 
     config = make_paths_absolute(config_from_flags())
+    if _LIST_WEIGHTS.value:
+        print("\n".join(list_weights(config, flags.FLAGS.model_dir)))
+        return 0
     model_dir = ModelDir(program.require_flag("model_dir"))
     try:
         finished = train_and_finish(config, model_dir, log=program.log)
@@ -47,7 +59,8 @@ def main() -> int:
 
 def _check() -> None:
     """Raises `UserError` if flags are invalid or incompatible."""
-    program.require_flag("model_dir")
+    if not _LIST_WEIGHTS.value:
+        program.require_flag("model_dir")
     config_from_flags()
 
 

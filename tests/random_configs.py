@@ -2,6 +2,7 @@
 
 import dataclasses
 import functools
+import re
 from fractions import Fraction
 from typing import Any
 
@@ -70,6 +71,19 @@ def configs(draw: st.DrawFn) -> ExperimentConfig:
         values["learned_positions"] += values["max_length"]
     if values["max_tokens_per_replica"] is not None:
         values["max_tokens_per_replica"] += values["max_length"]
+    if values["schedule"] == "paper":
+        values["learning_rate"] = None
+    else:
+        values["learning_rate"] = values["learning_rate"] or 0.5
+        values["learning_rate_scale"] = 1.0
+        values["train_steps"] += values["warmup_steps"]
+    if values["init_from"] is None:
+        values["init_optimizer"], values["init_skip"] = False, None
+    for name in ("init_skip", "freeze"):
+        if values[name] is not None:
+            values[name] = re.escape(values[name]).strip()
+    if values["monitor"] == "dev_bleu":
+        values["dev_bleu_sentences"] += 1
     if values["profile_steps"] is not None:
         values["profile_steps"] = f"3:{2 + values['num_heads']}"
     return unflatten(values)

@@ -198,6 +198,11 @@ class Transformer(keras.Model):
         """The [V, D] matrix whose product with `hidden_states` are the logits."""
         return self.embedding.embeddings
 
+    @property
+    def vocabulary_weights(self) -> list[keras.Variable]:
+        """The weights [V, ...] with a row for each id of the vocabulary."""
+        return [self.embedding.embeddings]
+
     def hidden_states(self, inputs: Batch, dropout_keys: Tensor | None = None):
         """Returns the decoder's output [B, T, D], the input of the output projection.
 

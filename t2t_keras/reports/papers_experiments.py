@@ -25,6 +25,7 @@ _WMT14 = "wmt14_translate/"
 # The settings of data, training and search that count; of the model all do.
 _SETTINGS = (
     *("tokens_per_batch", "train_steps", "warmup_steps", "learning_rate_scale"),
+    *("schedule", "clip_norm", "ema_decay", "init_from", "freeze"),
     *("label_smoothing", "average_checkpoints", "beam_size", "alpha", "extra_length"),
 )
 # Tolerance of "about 37000 tokens", 32000 word pieces, 16K and 32K tokens.

@@ -62,10 +62,14 @@ def _summary(run: RunSummary) -> str:
     step = run.cost.get("step", 0)
     parameters = run.parameters
     size = f"{parameters / 1e6:.1f} M parameters" if parameters else "not built yet"
+    stop = run.early_stop
+    early = ""
+    if stop and stop["step"] == step:
+        early = f" Training was stopped early; the best step is {stop['best_step']:,}."
     return (
         f"{run.corpus}; {model.num_layers} layers of width {model.d_model} with "
         f"{model.num_heads} heads, {size}; {step:,} of "
-        f"{run.config.training.train_steps:,} steps are made."
+        f"{run.config.training.train_steps:,} steps are made.{early}"
     )
 
 

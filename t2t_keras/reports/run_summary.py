@@ -64,8 +64,14 @@ class RunSummary:
 
     @property
     def finished(self) -> bool:
-        """Whether all its updates are made."""
-        return self.cost.get("step") == self.config.training.train_steps
+        """Whether all its updates are made, or it was stopped early."""
+        ends = self.config.training.train_steps, self.early_stop.get("step")
+        return "step" in self.cost and self.cost["step"] in ends
+
+    @property
+    def early_stop(self) -> Mapping[str, Any]:
+        """Step and reason of an early stop; empty if the run was not stopped early."""
+        return self.card.get("early_stop", {})
 
     @property
     def is_parser(self) -> bool:

@@ -19,17 +19,66 @@ def average_last(model_dir: ModelDir, count: int) -> CheckpointState:
     return average_steps(model_dir, steps)
 
 
+def check_selection(
+    last: int | None, from_step: int | None, to_step: int | None, best: int | None
+) -> None:
+    """Raises `UserError` if both the best checkpoints and a range are asked for."""
+    if best is not None and (last, from_step, to_step) != (None, None, None):
+        raise UserError(
+            "--best selects checkpoints by their score, and excludes --last, "
+            f"--from_step and --to_step. Received: --best={best}, --last={last}, "
+            f"--from_step={from_step}, --to_step={to_step}"
+        )
+
+
+def average_best(
+    model_dir: ModelDir,
+    count: int,
+    log: Callable[[str], object] = lambda _: None,
+) -> CheckpointState:
+    """Averages the `count` checkpoints with the best monitored score, from best/.
+
+    Args:
+        model_dir: Directory of the run.
+        count: Number of checkpoints.
+        log: Called with a line if an average of other checkpoints is replaced.
+
+    Raises:
+        UserError: If this is no model directory, or best/ has too few checkpoints.
+    """
+    monitor = model_dir.config().training.monitor
+    model_dir.check_writable()
+    ranked = model_dir.rank_best(monitor)
+    if len(ranked) < count:
+        raise UserError(
+            f"{model_dir.best} has {len(ranked)} checkpoints, expected {count}. Train "
+            f"with --keep_best={count} or more to keep them."
+        )
+    steps = sorted(best.step for best in ranked[:count])
+    log(f"the best {count} by {monitor}: steps {', '.join(map(str, steps))}")
+    return average_steps(model_dir, steps, log, folder=model_dir.best)
+
+
 def average_steps(
     model_dir: ModelDir,
     steps: list[int],
     log: Callable[[str], object] = lambda _: None,
+    *,
+    folder: Path | None = None,
 ) -> CheckpointState:
     """Averages the checkpoints of some steps and writes their list to the run card.
 
-    The folder has the name of the last step. An average of other checkpoints in it is
-    replaced, and its scores leave the run card: they are not those of the new weights.
+    The result has the name of the last step. An average of other checkpoints of that
+    name is replaced, and its scores leave the run card: they are not those of the new
+    weights.
+
+    Args:
+        model_dir: Directory of the run.
+        steps: Steps of the checkpoints, ascending.
+        log: Called with a line if an average of other checkpoints is replaced.
+        folder: Folder of the checkpoints. Default: the run's checkpoints/.
     """
-    paths = [model_dir.checkpoints / f"step-{step}" for step in steps]
+    paths = [(folder or model_dir.checkpoints) / f"step-{step}" for step in steps]
     target = model_dir.averaged / f"step-{steps[-1] if steps else 0}"
     replaced = _averaged_steps(target)
     state = average(paths, target)

@@ -5,7 +5,7 @@ MODEL_DIR/
   vocabulary.model   the SentencePiece model
   run_card.json      versions, seed, data, digests, scores
   checkpoints/       step-N, the newest checkpoints
-  best/              step-N, the checkpoint with the best dev loss
+  best/              step-N, the checkpoints with the best dev loss or score
   averaged/          step-N, averaged checkpoints
   translations/      translations of test sets
   export/            SavedModels for text, a folder for each version
@@ -27,7 +27,7 @@ import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from importlib import metadata
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from t2t_keras.errors import UserError
 from t2t_keras.files.atomic import write_text
@@ -36,6 +36,7 @@ from t2t_keras.settings.config import ExperimentConfig
 from t2t_keras.settings.flags import config_from_flagfile, differences, flagfile_text
 from t2t_keras.text.vocabulary import SubwordVocabulary
 from t2t_keras.training.checkpoints import read_state, steps_in
+from t2t_keras.training.early_stopping import monitored_loss
 
 _REFUSAL = (
     "Another process is training in {folder}: {owner}. Two would overwrite each "
@@ -50,6 +51,13 @@ def package_versions(names: Sequence[str]) -> dict[str, str | None]:
         with contextlib.suppress(metadata.PackageNotFoundError):
             versions[name] = metadata.version(name)
     return versions
+
+
+class BestCheckpoint(NamedTuple):
+    """Checkpoint in best/ and its monitored score, lower is better."""
+
+    loss: float
+    step: int
 
 
 class ModelDir:
@@ -190,6 +198,21 @@ class ModelDir:
         card = {**self.run_card(), **entries}
         write_text(self.run_card_file, json.dumps(card, indent=2) + "\n")
 
+    def rank_best(self, monitor: str) -> list[BestCheckpoint]:
+        """Returns the checkpoints in best/, the best first.
+
+        Args:
+            monitor: "dev_loss" or "dev_bleu", as in `monitored_loss`.
+        """
+        ranked = []
+        for step in steps_in(self.best):
+            try:
+                scores = read_state(self.best / f"step-{step}").scores
+            except UserError:  # damaged, so that another one takes its place
+                scores = {}
+            ranked.append(BestCheckpoint(monitored_loss(scores, monitor), step))
+        return sorted(ranked)
+
     def find_checkpoint(self, which: str) -> Path:
         """Returns a checkpoint's directory.
 
@@ -207,6 +230,8 @@ class ModelDir:
         }
         for folder in folders.get(which, []):
             steps = steps_in(folder)
+            if folder == self.best and len(steps) > 1:
+                steps = [self.rank_best(self.config().training.monitor)[0].step]
             if steps:
                 return folder / f"step-{steps[-1]}"
         if which.isdigit() and int(which) in steps_in(self.checkpoints):

@@ -1,18 +1,21 @@
 """Learning-rate schedule, optimizer, update step and evaluation loss of a run."""
 
 from collections.abc import Callable
+from typing import cast
 
 import keras
 import tensorflow as tf
 
+from t2t_keras.errors import UserError
 from t2t_keras.input_pipeline.batches.pipeline import EvaluationBatches
 from t2t_keras.settings.config import (
     ExperimentConfig,
     TrainingConfig,
 )
+from t2t_keras.training.ema import WeightAverages
 from t2t_keras.training.losses import LossSums
 from t2t_keras.training.optimizer import SummedGradientAdam, paper_adam
-from t2t_keras.training.schedule import WarmupInverseSquareRoot
+from t2t_keras.training.schedule import WarmupInverseSquareRoot, WarmupSchedule
 from t2t_keras.training.step import Stepper
 from t2t_keras.training.update import ReplicaUpdate
 
@@ -20,21 +23,48 @@ from t2t_keras.training.update import ReplicaUpdate
 def build_schedule(
     config: ExperimentConfig,
 ) -> keras.optimizers.schedules.LearningRateSchedule:
-    """Returns the paper's learning-rate schedule for the settings."""
-    return WarmupInverseSquareRoot(
-        config.model.d_model,
-        config.training.warmup_steps,
-        config.training.learning_rate_scale,
+    """Returns the learning-rate schedule of the settings.
+
+    Raises:
+        UserError: If a linear decay would begin after the last update.
+    """
+    training = config.training
+    if training.schedule == "paper":
+        return WarmupInverseSquareRoot(
+            config.model.d_model, training.warmup_steps, training.learning_rate_scale
+        )
+    if training.schedule == "linear" and training.warmup_steps >= training.train_steps:
+        raise UserError(
+            "--warmup_steps must be less than the number of updates with "
+            f"--schedule=linear, which falls after the warm-up. Received: "
+            f"{training.warmup_steps:,}, and {training.train_epochs} epochs have "
+            f"{training.train_steps:,} updates."
+        )
+    return WarmupSchedule(
+        training.schedule,
+        cast(float, training.learning_rate),
+        training.warmup_steps,
+        training.train_steps,
     )
 
 
 def build_optimizer(config: ExperimentConfig, model: keras.Model) -> SummedGradientAdam:
-    """Returns the paper's Adam with the paper's schedule, built for a model."""
+    """Returns the paper's Adam with the settings' schedule, built for a model."""
     # Unlike bfloat16, float16 lacks float32's range: small gradients would vanish.
     scales_loss = config.training.precision == "float16"
     optimizer = paper_adam(build_schedule(config), dynamic_loss_scale=scales_loss)
     optimizer.build(model.trainable_variables)
     return optimizer
+
+
+def build_averages(config: TrainingConfig, model: keras.Model) -> WeightAverages | None:
+    """Returns the exponential moving average of the weights, None without --ema_decay.
+
+    Call it in the scope of the strategy.
+    """
+    if config.ema_decay is None:
+        return None
+    return WeightAverages(model.trainable_variables, config.ema_decay)
 
 
 def uses_xla(config: TrainingConfig) -> bool:
@@ -53,6 +83,7 @@ def build_stepper(
     optimizer: SummedGradientAdam | None,
     strategy: tf.distribute.Strategy,
     *,
+    averages: WeightAverages | None = None,
     packed: bool = False,
 ) -> Stepper:
     """Returns the stepper that trains and evaluates a model.
@@ -62,11 +93,14 @@ def build_stepper(
         model: The model.
         optimizer: None for a stepper that only evaluates.
         strategy: Devices to compute on.
+        averages: Moving averages of the weights to update too; None for none.
         packed: Whether training batches are packed.
     """
     update = ReplicaUpdate(
         model,
         optimizer,
+        averages=averages,
+        clip_norm=config.clip_norm,
         label_smoothing=config.label_smoothing,
         seed=config.seed,
         jit_compile=uses_xla(config),

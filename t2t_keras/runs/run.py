@@ -197,6 +197,7 @@ class Run:
         *,
         from_step: int | None = None,
         to_step: int | None = None,
+        best: int | None = None,
     ) -> Path:
         """Averages checkpoints and returns the folder of the averaged checkpoint.
 
@@ -204,10 +205,16 @@ class Run:
             last: Number of newest checkpoints in the range to average. Default: all.
             from_step: First step of the range. Default: 0.
             to_step: Last step of the range. Default: that of the newest checkpoint.
+            best: Number of checkpoints with the best monitored score to average,
+                instead of those of a range; the run keeps `keep_best` of them.
         """
-        state = averaging.average_range(
-            self.model_dir, last, from_step, to_step, self._log
-        )
+        averaging.check_selection(last, from_step, to_step, best)
+        if best is not None:
+            state = averaging.average_best(self.model_dir, best, self._log)
+        else:
+            state = averaging.average_range(
+                self.model_dir, last, from_step, to_step, self._log
+            )
         self._forget()
         return self.model_dir.averaged / f"step-{state.step}"
 

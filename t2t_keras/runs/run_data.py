@@ -2,6 +2,7 @@
 
 import dataclasses
 import functools
+import math
 import platform
 import shlex
 import socket
@@ -25,7 +26,7 @@ from t2t_keras.input_pipeline.records.manifest import (
     read_manifest,
 )
 from t2t_keras.input_pipeline.records.tokenized import TokenizedCorpus, tokenize_corpus
-from t2t_keras.runs import corpora, mixing
+from t2t_keras.runs import corpora, fine_tuning, mixing
 from t2t_keras.runs.corpora import check_settings
 from t2t_keras.runs.model_dir import ModelDir, package_versions
 from t2t_keras.runs.tasks import Task, task_for
@@ -73,6 +74,7 @@ def prepare_data(
     log: Callable[[str], None],
     task: Task | None = None,
     *,
+    source: fine_tuning.Source | None = None,
     writes: bool = True,
     num_replicas: int = 1,
 ) -> RunData:
@@ -83,6 +85,8 @@ def prepare_data(
         model_dir: Model directory of the run.
         log: Called with lines of progress and warnings.
         task: Default: the task of the target language.
+        source: Checkpoint that the weights will start from, whose vocabulary is the
+            default of a new run.
         writes: Whether to write to the model directory. With several workers only
             the chief does; the others call this afterwards.
         num_replicas: Devices that share each batch, to count padding.
@@ -109,14 +113,15 @@ def prepare_data(
     if config.data.records:
         text = _open_records(config, model_dir, corpus)
     else:
-        text = _tokenize_text(config, model_dir, corpus, parts, log)
+        text = _tokenize_text(config, model_dir, corpus, parts, log, source)
     data = _build_run_data(config, corpus, text, parts, log, num_replicas, task)
     _check_mixture(data.mixture, model_dir)
+    fine_tuning.check_fit(config, data.vocabulary, source)
     if not model_dir.exists():
         # Nothing is written before all settings and data have been checked.
         model_dir.path.mkdir(parents=True, exist_ok=True)
         data.vocabulary.save(model_dir.vocabulary_file)
-        model_dir.update_run_card(_initial_run_card(config, data))
+        model_dir.update_run_card(_initial_run_card(config, data, source))
     if not writes:
         return data
     # The flagfile is written last, since it makes the directory one of a run. It is
@@ -124,11 +129,27 @@ def prepare_data(
     command = "python -m t2t_keras.train --flagfile="
     command += shlex.quote(str(model_dir.flagfile))
     model_dir.write_config(
-        config,
+        resolve_epochs(config, data.summary),
         f"Every setting of this run. To resume it, or run it again:\n"
         f"{command} --model_dir={shlex.quote(str(model_dir.path))}",
     )
     return data
+
+
+def resolve_epochs(
+    config: ExperimentConfig, summary: BatchingSummary
+) -> ExperimentConfig:
+    """Returns the settings with the number of updates that --train_epochs stands for.
+
+    Rounded up. With packing or a mixture the number of batches differs a little between
+    epochs; that of the first is used.
+    """
+    epochs = config.training.train_epochs
+    if epochs is None:
+        return config
+    steps = math.ceil(epochs * summary.batches_per_epoch)
+    training = dataclasses.replace(config.training, train_steps=steps)
+    return dataclasses.replace(config, training=training)
 
 
 def advice(config: ExperimentConfig, data: RunData) -> list[str]:
@@ -174,6 +195,7 @@ def _tokenize_text(
     corpus: Corpus,
     parts: Sequence[mixing.MixturePart],
     log: Callable[[str], None],
+    source: fine_tuning.Source | None,
 ) -> _MainText:
     if "train" not in corpus.splits:
         raise UserError(
@@ -184,6 +206,8 @@ def _tokenize_text(
     _check_corpus(corpus.name, fingerprint, model_dir)
     if model_dir.exists():
         vocabulary = model_dir.vocabulary()
+    elif source is not None and not config.data.vocabulary_file:
+        vocabulary = source.vocabulary
     else:
         if not config.data.vocabulary_file:
             log(f"learning {config.data.vocabulary_size:,} subwords …")
@@ -301,9 +325,12 @@ def _computed_rows(num_replicas: int, max_tokens: int | None, shape: BatchShape)
     )
 
 
-def _initial_run_card(config: ExperimentConfig, data: RunData) -> dict[str, Any]:
+def _initial_run_card(
+    config: ExperimentConfig, data: RunData, source: fine_tuning.Source | None
+) -> dict[str, Any]:
     """Returns the run card before the first step."""
     return {
+        **({} if source is None else {"init": source.run_card_entry()}),
         "started": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
         "versions": {
             "t2t_keras": __version__,

@@ -1,7 +1,9 @@
 """Training run from corpus to last checkpoint, new or resumed."""
 
+import contextlib
 import dataclasses
 import hashlib
+import math
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -9,14 +11,25 @@ import tensorflow as tf
 
 from t2t_keras.input_pipeline.batches.pipeline import DataPosition, TrainingBatches
 from t2t_keras.input_pipeline.batches.plan import WorkerShard
-from t2t_keras.runs import models, optimization
+from t2t_keras.runs import fine_tuning, models, optimization
 from t2t_keras.runs.dev_evaluation import DevEvaluation
 from t2t_keras.runs.model_dir import ModelDir
-from t2t_keras.runs.run_data import RunData, advice, prepare_data
+from t2t_keras.runs.run_data import (
+    RunData,
+    advice,
+    prepare_data,
+    resolve_epochs,
+)
 from t2t_keras.runs.tasks import Task
 from t2t_keras.runs.workers import check_agreement, chief_first
 from t2t_keras.settings.config import ExperimentConfig
-from t2t_keras.training.checkpoints import CheckpointState, CheckpointStore
+from t2t_keras.training.checkpoints import (
+    CheckpointState,
+    CheckpointStore,
+    steps_in,
+)
+from t2t_keras.training.early_stopping import find_early_stop, monitored_loss
+from t2t_keras.training.ema import WeightAverages
 from t2t_keras.training.loop import Hooks, Intervals, train_loop
 from t2t_keras.training.meter import Meter, MeterSums, TrainingCost
 from t2t_keras.training.nonfinite import NonFiniteGuard, norms_by_name, weight_norm
@@ -33,7 +46,12 @@ from t2t_keras.training.progress import (
     as_duration,
     as_flops,
 )
-from t2t_keras.training.strategy import is_chief, num_processes, worker_number
+from t2t_keras.training.strategy import (
+    is_chief,
+    num_processes,
+    wait_for_all,
+    worker_number,
+)
 from t2t_keras.training.watchdog import Watchdog
 from t2t_keras.typing import Batch
 
@@ -72,58 +90,80 @@ def train(
     metrics = MetricsFile(model_dir.metrics_file) if chief else None
     progress = Progress(
         str(model_dir.tensorboard) if chief else None,
-        config.training.train_steps,
         log if chief else lambda _: None,
         metrics,
         on_record,
     )
+    source = None
+    if config.training.init_from and not steps_in(model_dir.checkpoints):
+        source = fine_tuning.open_source(config.training.init_from, model_dir)
     with chief_first(replicas):
         data = prepare_data(
             config,
             model_dir,
             progress.log,
             task,
+            source=source,
             writes=chief,
             num_replicas=replicas.num_replicas_in_sync,
         )
+    config = resolve_epochs(config, data.summary)
     for line in advice(config, data):
         progress.log(f"warning: {line}")
     with replicas.scope():
         model = models.build_model(config, data.vocabulary.size)
+        frozen = fine_tuning.freeze(model, config.training.freeze)
         optimizer = optimization.build_optimizer(config, model)
+        averages = optimization.build_averages(config.training, model)
     progress.log(
         f"model: {model.count_params():,} parameters on "
         f"{replicas.num_replicas_in_sync} device(s), "
         f"{'XLA' if optimization.uses_xla(config.training) else 'no XLA'}"
     )
-    trainer = _Trainer(config, model_dir, data, progress, model, optimizer, replicas)
+    if frozen:
+        trained = sum(math.prod(each.shape) for each in model.trainable_variables)
+        progress.log(f"frozen: {len(frozen)} weights; {trained:,} parameters train")
+    trainer = _Trainer(
+        config, model_dir, data, progress, model, optimizer, averages, replicas
+    )
     with chief_first(replicas):  # the chief moves damaged checkpoints aside
-        trainer.restore()
+        trainer.restore(source)
     check_agreement(
         replicas,
         config,
         trainer.first_step,
         data.vocabulary.sha256,
         data.summary,
+        source and source.sha256,
         data.dev and hashlib.sha256(data.dev.lengths.tobytes()).hexdigest(),
     )
     if metrics:
-        metrics.cut_after(trainer.first_step)
+        # Also the evaluation of initial weights at step 0, which is repeated.
+        metrics.cut_after(trainer.first_step or -1)
     trainer.train()
 
 
 class _Trainer:
     """Training of a run in this process, with the callbacks of the training loop."""
 
-    def __init__(self, config, model_dir, data, progress, model, optimizer, strategy):
+    def __init__(
+        self, config, model_dir, data, progress, model, optimizer, averages, strategy
+    ):
         self._config: ExperimentConfig = config
         self._model_dir: ModelDir = model_dir
         self._data: RunData = data
         self._progress: Progress = progress
         self._stepper = optimization.build_stepper(
-            config.training, model, optimizer, strategy, packed=data.batching.packed
+            config.training,
+            model,
+            optimizer,
+            strategy,
+            averages=averages,
+            packed=data.batching.packed,
         )
         self._model = model
+        self._optimizer = optimizer
+        self._averages: WeightAverages | None = averages
         self._strategy = strategy
         self._is_chief = is_chief(strategy)
         self._shard = WorkerShard(
@@ -131,7 +171,7 @@ class _Trainer:
             num_processes(strategy),
             strategy.num_replicas_in_sync,
         )
-        self._store = CheckpointStore(model_dir.checkpoints, model, optimizer)
+        self._store = CheckpointStore(model_dir.checkpoints, model, optimizer, averages)
         self._best_store = CheckpointStore(model_dir.best, model)
         self._schedule = optimization.build_schedule(config)
         self._watchdog = Watchdog(
@@ -151,7 +191,7 @@ class _Trainer:
         self.first_step = 0
         self._first_position = DataPosition()
         self._scores: dict[str, float] = {}
-        self._best_loss = float("inf")
+        self._evaluates_first = False
         self._ceiling: float | None = None
         self._meter = self._new_meter()
 
@@ -163,14 +203,15 @@ class _Trainer:
             lambda batch: training_flops(sizes, batch), cost, self._ceiling, sums
         )
 
-    def restore(self) -> None:
-        """Restores the newest undamaged checkpoint, if there is one."""
+    def restore(self, source: fine_tuning.Source | None) -> None:
+        """Restores the newest undamaged checkpoint, or else the weights of a source."""
         self._best_store.tidy()
         cost = self._model_dir.run_card().get("training_cost", {})
         state, warnings = self._store.restore_newest(cost.get("step", 0))
         for warning in warnings:
             self._progress.log(f"warning: {warning}")
         if state is None or state.position is None:
+            self._initialize(source)
             return
         models.check_fingerprint(
             self._store.path(state.step), state.fingerprints, self._data.vocabulary
@@ -178,17 +219,36 @@ class _Trainer:
         self.first_step = state.step
         self._first_position = DataPosition(**state.position)
         self._scores = dict(state.scores)
-        self._best_loss = self._scores.pop("best_dev_loss", float("inf"))
+        self._scores.pop("best_dev_loss", None)  # of older releases
         self._meter = self._new_meter(
             TrainingCost(**state.cost), MeterSums(**state.unlogged)
         )
         self._progress.log(f"resuming from step {state.step:,}")
 
+    def _initialize(self, source: fine_tuning.Source | None) -> None:
+        """Loads the weights of a source, and its moments if the settings say so."""
+        if source is not None:
+            initializer = fine_tuning.Initializer(
+                source,
+                self._model,
+                self._data.vocabulary,
+                self._config.training.init_skip,
+            )
+            for line in initializer.load_weights():
+                self._progress.log(line)
+            if self._config.training.init_optimizer:
+                self._progress.log(initializer.load_moments(self._optimizer))
+            self._evaluates_first = True
+        if self._averages is not None:
+            self._averages.reset()
+
     def train(self) -> None:
-        """Trains from the current step of the run to its last."""
+        """Trains from the current step of the run to its last, or to an early stop."""
         training = self._config.training
         if self.first_step >= training.train_steps:
             self._progress.log(f"all {training.train_steps:,} steps are done already")
+            return
+        if self._ends_early():
             return
         self._batches = TrainingBatches(
             self._data.train,
@@ -205,6 +265,8 @@ class _Trainer:
         seconds_before = self._meter.cost.seconds
         with self._watchdog, profiler:
             self._compile_steps()
+            if self._evaluates_first:
+                self._progress.record(0, self._evaluate(0))
             train_loop(
                 self._stepper,
                 self._batches,
@@ -259,6 +321,7 @@ class _Trainer:
             evaluate=self._evaluate,
             save=self._save,
             measure=self._measure,
+            ends_early=self._ends_early,
             before_step=profiler.before,
             after_step=after_step,
             multi_worker=num_processes(self._strategy) > 1,
@@ -300,25 +363,54 @@ class _Trainer:
         }
 
     def _evaluate(self, step: int) -> dict[str, float]:
-        """Evaluates on the dev set; saves a checkpoint if it is the best so far."""
-        scores = self._evaluation.scores(step)
-        self._scores = scores
-        loss = scores.get("dev_loss", float("inf"))
-        if loss < self._best_loss and self._write(self._best_store, step, loss):
-            self._best_loss = loss
-            if self._is_chief:
-                self._best_store.prune(keep=1)
+        """Evaluates on the dev set; saves a checkpoint if it is among the best.
+
+        With moving averages of the weights, it evaluates and saves these.
+        """
+        averages = self._averages
+        with averages.in_use() if averages else contextlib.nullcontext():
+            self._scores = self._evaluation.scores(step)
+            self._save_if_best(step)
         self._watchdog.heartbeat()
-        return scores
+        return self._scores
+
+    def _save_if_best(self, step: int) -> None:
+        """Saves a checkpoint of the weights if it is among the --keep_best."""
+        training = self._config.training
+        loss = monitored_loss(self._scores, training.monitor)
+        if not self._is_chief or not math.isfinite(loss):
+            return
+        count, rank = training.keep_best, self._model_dir.rank_best
+        kept = rank(training.monitor)[:count]
+        is_among_best = len(kept) < count or loss < kept[-1].loss
+        if is_among_best and self._write(self._best_store, step):
+            kept = rank(training.monitor)[:count]
+            self._best_store.keep_only([best.step for best in kept])
+
+    def _ends_early(self) -> bool:
+        """Returns whether --patience ends training, by the lines of metrics.jsonl."""
+        training = self._config.training
+        if not training.patience:
+            return False
+        stop = None
+        if self._is_chief:
+            records = MetricsFile(self._model_dir.metrics_file).read()
+            stop = find_early_stop(records, training.monitor, training.patience)
+        # Only the chief's number may differ: then all processes stop.
+        agreed = wait_for_all(self._strategy, int(stop is not None))
+        if stop is not None:
+            self._progress.log(stop.describe())
+            self._model_dir.update_run_card({"early_stop": stop._asdict()})
+        return stop is not None or not agreed
 
     def _save(self, step: int) -> bool:
-        saved = self._write(self._store, step, self._best_loss)
+        saved = self._write(self._store, step)
         if saved and self._is_chief:
             self._store.prune(self._config.training.keep_checkpoints)
         self._watchdog.heartbeat()
         return saved
 
-    def _write(self, store: CheckpointStore, step: int, best_loss: float) -> bool:
+    def _write(self, store: CheckpointStore, step: int) -> bool:
         """Writes a checkpoint; a full disk causes a warning, and the run continues."""
         if not self._is_chief:
             return True
@@ -326,7 +418,7 @@ class _Trainer:
         state = CheckpointState(
             step=step,
             position=self._position(step),
-            scores={**self._scores, "best_dev_loss": best_loss},
+            scores=self._scores,
             cost=cost._asdict(),
             unlogged=dataclasses.asdict(self._meter.sums),
             fingerprints={"vocabulary": self._data.vocabulary.sha256},

@@ -6,6 +6,7 @@ has flagfiles for other runs.
 """
 
 import dataclasses
+import re
 from typing import Any
 
 from t2t_keras.errors import UserError
@@ -31,6 +32,15 @@ def setting(
     """
     metadata = {"about": about, "choices": choices, "low": low, "high": high}
     return dataclasses.field(default=default, metadata=metadata)
+
+
+def _check_regular_expression(name: str, pattern: str | None) -> None:
+    try:
+        re.compile(pattern or "")
+    except re.error as error:
+        raise UserError(
+            f"--{name} must be a regular expression: {error}. Received: {pattern}"
+        ) from error
 
 
 @dataclasses.dataclass(frozen=True)
@@ -222,11 +232,66 @@ class TrainingConfig:
     learning_rate_scale: float = setting(
         1.0, "Factor on the paper's learning rate.", low=1e-9
     )
+    train_epochs: float | None = setting(
+        None,
+        "Total number of passes over the training data, instead of --train_steps, "
+        "which it overrides. Default: --train_steps.",
+        low=1e-9,
+    )
+    schedule: str = setting(
+        "paper",
+        "Learning-rate schedule: paper (equation 3), or a linear warm-up to "
+        "--learning_rate in --warmup_steps, and from there constant, linear (to 0 at "
+        "the last update) or inverse_square_root.",
+        choices=("paper", "constant", "linear", "inverse_square_root"),
+    )
+    learning_rate: float | None = setting(
+        None,
+        "Peak of the learning rate with every --schedule but paper, whose peak follows "
+        "from --d_model and --warmup_steps.",
+        low=1e-12,
+    )
+    clip_norm: float | None = setting(
+        None,
+        "Maximum norm of the gradient of an update; a larger gradient is scaled down "
+        "to it. Default: no limit, as in the paper.",
+        low=1e-9,
+    )
+    ema_decay: float | None = setting(
+        None,
+        "Decay of an exponential moving average of the weights, such as 0.999, with "
+        "which the model is evaluated, saved as the best, averaged and exported. "
+        "Default: no moving average.",
+        low=0,
+        high=0.999999,
+    )
     label_smoothing: float = setting(
         0.1, "Epsilon of label smoothing, from 0 to 0.99.", low=0, high=0.99
     )
     seed: int = setting(
         1, "Seed of initial weights, data order and dropout.", low=0, high=2**32 - 1
+    )
+    init_from: str | None = setting(
+        None,
+        "Run or checkpoint whose weights training starts from (fine-tuning): a "
+        "model directory, of which the averaged weights are used, or else the latest "
+        "checkpoint; or the folder of a checkpoint. Its vocabulary is used unless "
+        "--vocabulary_file or --records names another. Default: random weights.",
+    )
+    init_optimizer: bool = setting(
+        False,
+        "Whether the moments of Adam are loaded from --init_from, too. The schedule "
+        "always starts from its first step.",
+    )
+    init_skip: str | None = setting(
+        None,
+        "Regular expression for the names of weights that are not loaded from "
+        "--init_from, such as weights of another shape. Default: all are loaded.",
+    )
+    freeze: str | None = setting(
+        None,
+        "Regular expression for the names of weights that training does not change; "
+        "--list_weights prints the names. Default: all are trained.",
     )
     jit_compile: bool = setting(
         True,
@@ -276,6 +341,24 @@ class TrainingConfig:
         "Number of dev sentences to translate greedily at each evaluation; 0 for none.",
         low=0,
     )
+    monitor: str = setting(
+        "dev_loss",
+        "Score of an evaluation that decides which checkpoint is the best: dev_loss, "
+        "or dev_bleu (greedy; bracket F1 of a parser).",
+        choices=("dev_loss", "dev_bleu"),
+    )
+    patience: int = setting(
+        0,
+        "Number of evaluations in a row without a better --monitor after which "
+        "training stops early; 0 for never.",
+        low=0,
+    )
+    keep_best: int = setting(
+        1,
+        "Number of checkpoints with the best --monitor to keep in best/, for "
+        "average --best.",
+        low=1,
+    )
     save_steps: int = setting(
         0,
         "Number of updates between two checkpoints; 0 to use --save_minutes instead.",
@@ -288,7 +371,7 @@ class TrainingConfig:
     )
     keep_checkpoints: int = setting(
         20,
-        "Number of newest checkpoints to keep; 0 for all. The best one is also kept.",
+        "Number of newest checkpoints to keep; 0 for all. --keep_best are also kept.",
         low=0,
     )
     average_checkpoints: int = setting(
@@ -331,6 +414,48 @@ class TrainingConfig:
 
     def __post_init__(self):
         self.profiled_steps()
+        for name in ("init_skip", "freeze"):
+            _check_regular_expression(name, getattr(self, name))
+        if self.init_from is None and (self.init_optimizer or self.init_skip):
+            raise UserError(
+                "--init_optimizer and --init_skip need --init_from, the run or "
+                "checkpoint to load. Received no --init_from."
+            )
+        self._check_schedule()
+        if self.monitor == "dev_bleu" and not self.dev_bleu_sentences:
+            raise UserError(
+                "--monitor=dev_bleu needs translations of the dev set. Received: "
+                "--dev_bleu_sentences=0. Set it above 0, or use --monitor=dev_loss."
+            )
+
+    def _check_schedule(self):
+        if self.schedule == "paper" and self.learning_rate is not None:
+            raise UserError(
+                "--learning_rate is for --schedule=constant, linear or "
+                "inverse_square_root; --schedule=paper has --learning_rate_scale. "
+                f"Received: --schedule=paper --learning_rate={self.learning_rate}"
+            )
+        if self.schedule != "paper" and self.learning_rate is None:
+            raise UserError(
+                f"--schedule={self.schedule} needs --learning_rate, the peak, such as "
+                "1e-4. Received none."
+            )
+        if self.schedule != "paper" and self.learning_rate_scale != 1:
+            raise UserError(
+                "--learning_rate_scale is for --schedule=paper; other schedules have "
+                f"--learning_rate. Received: --schedule={self.schedule} "
+                f"--learning_rate_scale={self.learning_rate_scale}"
+            )
+        if (
+            self.schedule == "linear"
+            and self.train_epochs is None
+            and self.warmup_steps >= self.train_steps
+        ):
+            raise UserError(
+                "--warmup_steps must be less than --train_steps with --schedule=linear,"
+                f" which falls after the warm-up. Received: {self.warmup_steps} and "
+                f"{self.train_steps}"
+            )
 
     def profiled_steps(self) -> range:
         """Returns the updates to profile; empty for none.
@@ -415,6 +540,9 @@ CHANGEABLE_ON_RESUME = frozenset(
         "test_target",
         "records",
         "train_steps",
+        "train_epochs",
+        "patience",
+        "keep_best",
         "log_steps",
         "eval_steps",
         "dev_bleu_sentences",

@@ -68,10 +68,15 @@ def unflatten(values: dict[str, Any]) -> ExperimentConfig:
 def differences(old: ExperimentConfig, new: ExperimentConfig) -> dict[str, Any]:
     """Returns (old, new) of changed settings that determine what an update computes."""
     before, after = flatten(old), flatten(new)
+    changeable = CHANGEABLE_ON_RESUME
+    if new.training.schedule == "linear":
+        # The rate of every update depends on the last step.
+        by_epochs = new.training.train_epochs is not None
+        changeable -= {"train_epochs" if by_epochs else "train_steps"}
     return {
         name: (before[name], after[name])
         for name in before
-        if before[name] != after[name] and name not in CHANGEABLE_ON_RESUME
+        if before[name] != after[name] and name not in changeable
     }
 
 
@@ -94,7 +99,7 @@ def make_paths_absolute(config: ExperimentConfig) -> ExperimentConfig:
         if name.endswith(("_source", "_target"))
     }
     paths["mixture"] = tuple(map(make_names_absolute, config.data.mixture))
-    for name in ("data_dir", "vocabulary_file", "records"):
+    for name in ("data_dir", "vocabulary_file", "records", "init_from"):
         value = flatten(config)[name]
         if value and "://" not in value:  # TFDS also reads from cloud storage
             paths[name] = os.path.abspath(os.path.expanduser(value))

@@ -210,6 +210,22 @@ class SubwordVocabulary:
         """
         return [self._processor.id_to_piece(token_id) for token_id in map(int, ids)]
 
+    def split_piece(self, piece: str) -> list[int]:
+        """Returns the ids into which a piece of another vocabulary is split.
+
+        Args:
+            piece: Subword text with "▁" for a space, as `pieces` returns it. Unlike
+                a text, it does not begin with a space unless it says so.
+        """
+        return list(self._piece_splitter.encode(piece)) or [UNK_ID]
+
+    @functools.cached_property
+    def _piece_splitter(self) -> sentencepiece.SentencePieceProcessor:
+        # Fields 3 and 4 of the normalizer, add_dummy_prefix and
+        # remove_extra_whitespaces, set to false: messages merge by concatenation.
+        unchanged = b"\x1a\x04\x18\x00\x20\x00"
+        return _load_processor(self._model_proto + unchanged, "This vocabulary")
+
     def encode_in_graph(self, texts: Tensor) -> Tensor:
         """Returns the ids that `encode` gives, for each of a batch of texts.
 

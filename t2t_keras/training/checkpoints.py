@@ -26,6 +26,7 @@ from t2t_keras.files.atomic import (
     move_folder,
     remove_leftovers,
 )
+from t2t_keras.training.ema import WeightAverages
 
 _NAME = re.compile(r"step-(\d+)")
 _NAMES = "step-*"
@@ -76,6 +77,15 @@ def named_weights(weights: Sequence[keras.Variable]) -> dict[str, tf.Variable]:
     return named
 
 
+def weight_name(weight: keras.Variable) -> str:
+    """Returns the name of a model's weight for users: its path without the model.
+
+    Such as "encoder/layer_0/attention/query_kernel". Names are stable: `--freeze` and
+    `--init_skip` match them.
+    """
+    return weight.path.partition("/")[2]
+
+
 def steps_in(directory: Path) -> list[int]:
     """Returns the steps of all checkpoints in a directory, ascending."""
     if not directory.is_dir():
@@ -90,7 +100,10 @@ class CheckpointStore:
     Args:
         directory: Folder of the `step-N` folders; created with the first.
         model: Built; its weights are saved and restored.
-        optimizer: Built; None to ignore its state, as for translation.
+        optimizer: Built; None to ignore its state, as for translation. The weights are
+            then restored from their moving averages, if the checkpoint has them.
+        averages: Moving averages of the weights (EMA), saved and restored with the
+            optimizer; None for a run without them.
     """
 
     def __init__(
@@ -98,11 +111,18 @@ class CheckpointStore:
         directory: str | os.PathLike[str],
         model: keras.Model,
         optimizer: keras.Optimizer | None = None,
+        averages: WeightAverages | None = None,
     ):
         self.directory = Path(directory)
-        parts = {"model": named_weights(model.weights)}
+        self._weights = named_weights(model.weights)
+        self._for_training = optimizer is not None
+        parts = {"model": self._weights}
         if optimizer is not None:
             parts["optimizer"] = named_weights(optimizer.variables)
+        if averages is not None:
+            weights, variables = zip(*averages.by_weight, strict=True)
+            values = [variable.value for variable in variables]
+            parts["ema"] = dict(zip(named_weights(weights), values, strict=True))
         self._checkpoint = tf.train.Checkpoint(
             **{part: tf.train.Checkpoint(**named) for part, named in parts.items()}
         )
@@ -139,14 +159,19 @@ class CheckpointStore:
         path = Path(path)
         state = read_state(path)
         _check_files(path)
-        self._check_fit(path)
+        reader = tf.train.load_checkpoint(str(path / _WEIGHTS))
+        stored = _stored_shapes(reader)
+        self._check_fit(path, stored)
         self._checkpoint.read(str(path / _WEIGHTS)).assert_existing_objects_matched()
+        if not self._for_training:
+            for name, variable in self._weights.items():
+                if f"ema/{name}" in stored:
+                    variable.assign(reader.get_tensor(f"ema/{name}{_SUFFIX}"))
         return state
 
-    def _check_fit(self, path: Path) -> None:
+    def _check_fit(self, path: Path, stored: Mapping[str, tuple[int, ...]]) -> None:
         """Raises `UserError` if names or shapes differ from those of the model."""
-        stored = _stored_shapes(tf.train.load_checkpoint(str(path / _WEIGHTS)))
-        if not any(name.startswith("optimizer/") for name in self._shapes):
+        if not self._for_training:
             stored = {n: s for n, s in stored.items() if n.startswith("model/")}
         for name in sorted({*stored, *self._shapes}):
             there, here = stored.get(name), self._shapes.get(name)
@@ -218,15 +243,21 @@ class CheckpointStore:
             f"after step {newest:,}."
         ]
 
-    def prune(self, keep: int, always: Sequence[int] = ()) -> list[int]:
-        """Deletes all but the newest `keep` checkpoints and those in `always`.
+    def prune(self, keep: int) -> list[int]:
+        """Deletes all but the newest `keep` checkpoints, none if it is 0.
 
         Returns:
             The steps deleted.
         """
-        steps = self.steps()
-        protected = {*steps[-keep:], *always} if keep else set(steps)
-        deleted = [step for step in steps if step not in protected]
+        return self.keep_only(self.steps()[-keep:])
+
+    def keep_only(self, steps: Sequence[int]) -> list[int]:
+        """Deletes all checkpoints but those of some steps.
+
+        Returns:
+            The steps deleted.
+        """
+        deleted = [step for step in self.steps() if step not in steps]
         for step in deleted:
             delete(self.path(step))
         return deleted
@@ -295,20 +326,60 @@ def average(
 def read_weights(path: str | os.PathLike[str]) -> dict[str, np.ndarray]:
     """Returns a checkpoint's model weights by name, without a model.
 
+    These are the moving averages of the weights (EMA), if the checkpoint has them.
+
+    Raises:
+        UserError: If the checkpoint is damaged.
+    """
+    return {**_read_part(path, "model"), **_read_part(path, "ema")}
+
+
+def read_weight_shapes(path: str | os.PathLike[str]) -> dict[str, tuple[int, ...]]:
+    """Returns the shapes of a checkpoint's model weights by name.
+
     Raises:
         UserError: If the checkpoint is damaged.
     """
     _check_files(Path(path))
-    reader = tf.train.load_checkpoint(str(Path(path) / _WEIGHTS))
+    stored = _stored_shapes(tf.train.load_checkpoint(str(Path(path) / _WEIGHTS)))
+    prefix = "model/"
     return {
-        name.removeprefix("model/"): reader.get_tensor(name + _SUFFIX)
-        for name in _stored_shapes(reader)
-        if name.startswith("model/")
+        name.removeprefix(prefix): shape
+        for name, shape in stored.items()
+        if name.startswith(prefix)
     }
 
 
+def read_optimizer_state(path: str | os.PathLike[str]) -> dict[str, np.ndarray]:
+    """Returns a checkpoint's optimizer state by name; empty if it has none.
+
+    Raises:
+        UserError: If the checkpoint is damaged.
+    """
+    return _read_part(path, "optimizer")
+
+
+def _read_part(path: str | os.PathLike[str], part: str) -> dict[str, np.ndarray]:
+    _check_files(Path(path))
+    reader = tf.train.load_checkpoint(str(Path(path) / _WEIGHTS))
+    return {
+        name.removeprefix(f"{part}/"): reader.get_tensor(name + _SUFFIX)
+        for name in _stored_shapes(reader)
+        if name.startswith(f"{part}/")
+    }
+
+
+def checkpoint_digest(path: str | os.PathLike[str]) -> str:
+    """Returns the SHA-256 that identifies a checkpoint: of its state and its files.
+
+    Raises:
+        UserError: If there is no checkpoint, or it cannot be read.
+    """
+    return _card_digest(_read_card(Path(path)))
+
+
 def _stored_shapes(reader: Any) -> dict[str, tuple[int, ...]]:
-    """Returns the shapes in a checkpoint by "model/NAME" and "optimizer/NAME"."""
+    """Returns the shapes in a checkpoint by "model/NAME", "optimizer/NAME", ..."""
     return {
         key.removesuffix(_SUFFIX): tuple(shape)
         for key, shape in reader.get_variable_to_shape_map().items()

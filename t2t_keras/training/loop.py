@@ -65,6 +65,8 @@ class Hooks:
         save: Called when a checkpoint is due, at the end, and after a signal to stop;
             after `evaluate`. Returns whether the checkpoint was written.
         measure: Returns further values of a record; "learning_rate" is required.
+        ends_early: Called after the values of an evaluation are recorded; returns
+            whether training ends there (early stopping).
         before_step: Called before each update, with its number.
         after_step: Called after each update, with its number and its sums.
         multi_worker: Whether other processes make the same steps, so that all have to
@@ -74,6 +76,7 @@ class Hooks:
     evaluate: Callable[[int], Mapping[str, float]]
     save: Callable[[int], bool]
     measure: Callable[[int], Mapping[str, float]]
+    ends_early: Callable[[], bool] = lambda: False
     before_step: Callable[[int], None] = lambda _: None
     after_step: Callable[[int, StepSums], None] = lambda *_: None
     multi_worker: bool = False
@@ -90,7 +93,7 @@ def train_loop(
     meter: Meter,
     progress: Progress,
 ) -> None:
-    """Trains from `steps.start` to `steps.stop` updates.
+    """Trains from `steps.start` to `steps.stop` updates, or until `hooks.ends_early`.
 
     Args:
         stepper: Makes an update.
@@ -112,7 +115,7 @@ def train_loop(
     # First in `zip`: no batch is fetched after the last number.
     numbers = range(steps.start + 1, steps.stop + 1)
     meter.start()
-    progress.start(steps.start)
+    progress.start(steps.start, steps.stop)
     with defer_signals() as signals:
         for step, (batch, size) in zip(numbers, meter.timed(batches), strict=False):
             hooks.before_step(step)
@@ -140,7 +143,8 @@ def train_loop(
                 with meter.paused():
                     values |= hooks.evaluate(step)
             progress.record(step, values)
-            if save_due or stop:
+            last = last or (eval_due and hooks.ends_early())
+            if save_due or stop or last:
                 with meter.paused():
                     saved = hooks.save(step)
                 saved_at = time.monotonic()
@@ -150,6 +154,8 @@ def train_loop(
                     raise TrainingInterrupted(number, step, saved)
                 if last and not saved:
                     raise _save_error(step)
+            if last:
+                return
 
 
 def _read(unread: list[Update], guard: NonFiniteGuard, meter: Meter) -> None:

@@ -67,7 +67,7 @@ class SummedGradientAdam(keras.optimizers.Adam):
         *,
         finite: Tensor,
         counts: Tensor,
-    ) -> None:
+    ) -> Tensor:
         """Updates the weights on this replica; arguments are the same on all replicas.
 
         Args:
@@ -77,6 +77,9 @@ class SummedGradientAdam(keras.optimizers.Adam):
             finite: bool scalar, False to skip the update.
             counts: bool scalar, whether it counts as a step at all; False to run the
                 computation without an effect, to compile it.
+
+        Returns:
+            bool scalar, whether the weights were updated.
         """
         applies = tf.logical_and(finite, counts)
         self._update_weights(gradients, divisor, applies)
@@ -84,6 +87,7 @@ class SummedGradientAdam(keras.optimizers.Adam):
             self._update_loss_scale(finite, counts)
         _assign_add(self.applied, tf.cast(applies, tf.int64))
         _assign_add(self.iterations, tf.cast(counts, self.iterations.dtype))
+        return applies
 
     def _update_weights(
         self, gradients: Sequence[Tensor], divisor: Tensor, applies: Tensor
@@ -125,6 +129,11 @@ class SummedGradientAdam(keras.optimizers.Adam):
         _assign_add(self.loss_scale, tf.where(counts, new_scale - scale, 0.0))
         new_good = tf.where(finite & ~grows, good, 0)
         _assign_add(self.good_steps, tf.where(counts, new_good - good + 1, 0))
+
+    def moments(self) -> list[tuple[keras.Variable, keras.Variable, keras.Variable]]:
+        """Returns each trainable weight with its first and second moment."""
+        slots = (self._trainable_variables, self._momentums, self._velocities)
+        return list(zip(*slots, strict=True))
 
     def can_reduce_loss_scale(self) -> Tensor:
         """Returns whether a smaller loss scale may avoid an overflow, bool scalar."""

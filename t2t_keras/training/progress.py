@@ -43,6 +43,14 @@ class MetricsFile:
         if len(valid) < len(lines):
             write_file(self._path, b"".join(valid))
 
+    def read(self) -> list[dict[str, Any]]:
+        """Returns the lines, without incomplete ones; none if there is no file."""
+        try:
+            lines = self._path.read_bytes().splitlines(keepends=True)
+        except FileNotFoundError:
+            return []
+        return [json.loads(line) for line in lines if _is_whole(line)]
+
     def add(self, values: Mapping[str, Any]) -> None:
         """Adds a line.
 
@@ -80,7 +88,6 @@ class Progress:
     Args:
         log_dir: Folder of TensorBoard's files, created with the first of them; None for
             none.
-        train_steps: Total number of updates, for the time left.
         log: Called with each line.
         metrics: File that values are also written to; None for none.
         on_record: Called with the step and the values of each record, by name.
@@ -89,27 +96,27 @@ class Progress:
     def __init__(
         self,
         log_dir: str | None,
-        train_steps: int,
         log: Callable[[str], object],
         metrics: MetricsFile | None = None,
         on_record: OnRecord = lambda step, values: None,
     ):
         self._log_dir = log_dir
         self._writer: Any = None
-        self._train_steps = train_steps
         self._log = log
         self._on_record = on_record
         self._metrics = metrics
         self._metrics_failed = False
         self._logged_at = -math.inf
-        self.start(0)
+        self.start(0, 0)
 
-    def start(self, step: int) -> None:
+    def start(self, step: int, last_step: int) -> None:
         """Starts to measure the pace; called when all steps are compiled.
 
         Args:
             step: Number of updates so far.
+            last_step: Total number of updates, for the time left.
         """
+        self._last_step = last_step
         # Step and time: at the start, and at the origin of the pace.
         self._start = self._origin = step, time.monotonic()
         self._logged_at = -math.inf
@@ -192,7 +199,7 @@ class Progress:
             self._origin = step, now
         if step <= first_step:
             return math.nan
-        return (now - then) / (step - first_step) * (self._train_steps - step)
+        return (now - then) / (step - first_step) * (self._last_step - step)
 
 
 def as_duration(seconds: float) -> str:

@@ -1,4 +1,4 @@
-"""Learning-rate schedule: linear warm-up, then inverse square root (section 5.3)."""
+"""Learning-rate schedules: the paper's (section 5.3), and others with a given peak."""
 
 import keras
 from keras import ops
@@ -48,4 +48,82 @@ class WarmupInverseSquareRoot(keras.optimizers.schedules.LearningRateSchedule):
             "d_model": self.d_model,
             "warmup_steps": self.warmup_steps,
             "scale": self.scale,
+        }
+
+
+@keras.saving.register_keras_serializable(package="t2t_keras")
+class WarmupSchedule(keras.optimizers.schedules.LearningRateSchedule):
+    """Linear warm-up to a peak, then a constant, linear or inverse square root.
+
+    The rate of the update step_num, from 1, is the smaller of
+    peak * step_num / warmup_steps and, after the warm-up,
+
+    - constant: peak
+    - linear: peak * (train_steps + 1 - step_num) / (train_steps + 1 - warmup_steps),
+      which would reach 0 one update after the last
+    - inverse_square_root: peak * sqrt(warmup_steps / step_num)
+
+    Args:
+        decay: "constant", "linear" or "inverse_square_root".
+        peak: Learning rate at the end of the warm-up.
+        warmup_steps: Number of updates until the peak; 1 for no warm-up.
+        train_steps: Total number of updates; only "linear" uses it.
+
+    Call args:
+        step: Number of updates before this one, as Keras counts.
+
+    Returns:
+        float32 scalar.
+
+    Raises:
+        ValueError: If a number is not positive, `decay` is unknown, or "linear" has
+            no `train_steps` above `warmup_steps`.
+
+    >>> schedule = WarmupSchedule("linear", peak=1.0, warmup_steps=2, train_steps=5)
+    >>> [round(float(schedule(step)), 2) for step in range(5)]
+    [0.5, 1.0, 0.75, 0.5, 0.25]
+    """
+
+    def __init__(
+        self,
+        decay: str,
+        peak: float,
+        warmup_steps: int,
+        train_steps: int | None = None,
+    ):
+        if decay not in ("constant", "linear", "inverse_square_root"):
+            raise ValueError(
+                "decay must be constant, linear or inverse_square_root. "
+                f"Received: {decay}"
+            )
+        for name, value in (("peak", peak), ("warmup_steps", warmup_steps)):
+            if value <= 0:
+                raise ValueError(f"{name} must be positive. Received: {value}")
+        if decay == "linear" and not (train_steps and train_steps > warmup_steps):
+            raise ValueError(
+                "train_steps must be above warmup_steps for a linear decay. "
+                f"Received: {train_steps} and {warmup_steps}"
+            )
+        self.decay = decay
+        self.peak = peak
+        self.warmup_steps = warmup_steps
+        self.train_steps = train_steps
+
+    def __call__(self, step):
+        step_num = ops.cast(step, "float32") + 1.0
+        rising = step_num / self.warmup_steps
+        falling = 1.0
+        if self.decay == "linear" and self.train_steps:
+            end = self.train_steps + 1
+            falling = ops.maximum(end - step_num, 0.0) / (end - self.warmup_steps)
+        elif self.decay == "inverse_square_root":
+            falling = self.warmup_steps**0.5 * ops.rsqrt(step_num)
+        return self.peak * ops.minimum(rising, falling)
+
+    def get_config(self):
+        return {
+            "decay": self.decay,
+            "peak": self.peak,
+            "warmup_steps": self.warmup_steps,
+            "train_steps": self.train_steps,
         }

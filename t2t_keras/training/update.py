@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import keras
 import tensorflow as tf
 
+from t2t_keras.training.ema import WeightAverages
 from t2t_keras.training.losses import LossSums, label_smoothed_cross_entropy
 from t2t_keras.training.optimizer import SummedGradientAdam
 from t2t_keras.typing import (
@@ -30,8 +31,8 @@ class StepSums(NamedTuple):
 
     Attributes:
         losses: Sums over tokens.
-        gradient_norm: float32 scalar, norm of the mean gradient over tokens; 0 in an
-            evaluation.
+        gradient_norm: float32 scalar, norm of the mean gradient over tokens before
+            clipping; 0 in an evaluation.
         skipped: float32 scalar, 1 if the update was not applied because loss or
             gradient was not finite; else 0. Also 0 where a smaller loss scale of
             float16 may repair the overflow.
@@ -108,6 +109,9 @@ class ReplicaUpdate:
         model: Has `hidden_states(batch, dropout_keys)` [B, T, D], whose product with
             its `output_embeddings` [V, D] are the logits.
         optimizer: Built; used by `train` only.
+        averages: Moving averages of the weights to update too; None for none.
+        clip_norm: Maximum norm of the mean gradient, to which larger gradients are
+            scaled (gradient clipping by global norm); None for no limit.
         label_smoothing: Epsilon of the training loss; evaluation has none.
         seed: Seed of dropout.
         jit_compile: Whether XLA compiles forward and gradient.
@@ -120,6 +124,8 @@ class ReplicaUpdate:
         model: keras.Model,
         optimizer: SummedGradientAdam,
         *,
+        averages: WeightAverages | None = None,
+        clip_norm: float | None = None,
         label_smoothing: float,
         seed: int,
         jit_compile: bool,
@@ -127,6 +133,8 @@ class ReplicaUpdate:
     ):
         self._model = model
         self._optimizer = optimizer
+        self._averages = averages
+        self._clip_norm = clip_norm
         self._label_smoothing = label_smoothing
         self._seed = seed
         self.train_signature = batch_signature(packed=packed)
@@ -170,9 +178,13 @@ class ReplicaUpdate:
         is_recoverable = (
             tf.math.is_finite(loss_sum) & self._optimizer.can_reduce_loss_scale()
         )
-        self._optimizer.apply_summed(
+        if self._clip_norm is not None:
+            divisor *= tf.maximum(norm / self._clip_norm, 1.0)
+        applies = self._optimizer.apply_summed(
             gradients, divisor, finite=is_finite, counts=flags.counts
         )
+        if self._averages is not None:
+            self._averages.update(self._optimizer.applied.value, applies)
         return StepSums(
             LossSums(loss_sum, log_loss_sum, token_count),
             norm,

@@ -102,6 +102,20 @@ VARIANTS_OF_MODELS: tuple[Mutation, ...] = (
         "ops.cast(step, 'float32') + 2.0",
     ),
     Mutation(
+        "the moving average counts updates from zero",
+        "t2t_keras.training.ema",
+        "WeightAverages.update",
+        "(1.0 + n) / (10.0 + n)",
+        "n / (9.0 + n)",
+    ),
+    Mutation(
+        "gradients are clipped by the norm of their sum",
+        "t2t_keras.training.update",
+        "ReplicaUpdate.train",
+        "norm / self._clip_norm",
+        "norm * divisor / self._clip_norm",
+    ),
+    Mutation(
         "bias correction counts updates that were left out",
         "t2t_keras.training.optimizer",
         "SummedGradientAdam._update_weights",

@@ -44,7 +44,9 @@ FREE = frozenset(
         *("max_tokens_per_replica", "log_steps", "eval_steps", "dev_bleu_sentences"),
         *("save_steps", "save_minutes", "keep_checkpoints", "score_split"),
         *("export_at_end", "on_nonfinite", "watchdog_minutes", "profile_steps"),
-        "measure_ceiling",
+        *("measure_ceiling", "monitor", "patience", "keep_best", "train_epochs"),
+        # Settings of others that are compared.
+        *("learning_rate", "init_optimizer", "init_skip"),
     }
 )
 
@@ -93,6 +95,11 @@ def test_a_variation_is_none_of_them(tmp_path) -> None:
         {"train_steps": 1000},
         {"warmup_steps": 8000},
         {"learning_rate_scale": 2.0},
+        {"schedule": "constant", "learning_rate": 1e-4},
+        {"clip_norm": 1.0},
+        {"ema_decay": 0.999},
+        {"init_from": "runs/other"},
+        {"freeze": "encoder"},
         {"tokens_per_batch": 4096},
         {"average_checkpoints": 1},  # as Table 3 has it
         {"beam_size": 1},

@@ -59,6 +59,14 @@ def test_a_run_is_finished_when_all_its_updates_are_made(tmp_path) -> None:
     assert write_run(tmp_path / "a").finished
     assert not write_run(tmp_path / "b", training_cost={"step": 39}).finished
     assert not write_run(tmp_path / "c", training_cost={}).finished
+    # Stopped early, and resumed with more patience afterwards.
+    for step, finished in ((20, True), (39, False)):
+        run = write_run(
+            tmp_path / str(step),
+            training_cost={"step": step},
+            early_stop={"step": 20, "best_step": 10},
+        )
+        assert run.finished == finished
 
 
 def test_a_corpus_of_files_has_their_names(tmp_path) -> None:

@@ -50,8 +50,14 @@ def test_the_defaults_are_the_papers_base_model() -> None:
     }
     assert {name: values[name] for name in paper} == paper
     # Off by default: what the paper has only as a variation, or not at all.
-    for name in ("learned_positions", "encoder_neighborhood"):
-        assert values[name] is None
+    for name in (
+        *("learned_positions", "encoder_neighborhood", "clip_norm", "ema_decay"),
+        *("init_from", "init_skip", "freeze", "learning_rate", "train_epochs"),
+    ):
+        assert values[name] is None, name
+    assert (values["schedule"], values["monitor"]) == ("paper", "dev_loss")
+    assert (values["patience"], values["keep_best"]) == (0, 1)
+    assert values["init_optimizer"] is False
 
 
 def test_the_presets_are_the_papers_and_a_small_one() -> None:
@@ -180,3 +186,32 @@ def test_trees_are_for_parsers() -> None:
 def test_a_mixture_of_nothing_sensible_is_refused() -> None:
     with pytest.raises(UserError, match="An item of --mixture must be"):
         DataConfig(mixture=("a.tsv:1", "b.tsv"))
+
+
+def test_contradictory_training_settings_are_refused() -> None:
+    for settings, message in (
+        ({"init_skip": "a"}, "--init_skip need --init_from"),
+        ({"init_optimizer": True}, "need --init_from.*Received no --init_from"),
+        ({"freeze": "a("}, r"--freeze must be a regular expression: .*Received: a\("),
+        ({"init_skip": "*", "init_from": "x"}, "--init_skip must be a regular exp"),
+        ({"learning_rate": 0.1}, "has --learning_rate_scale.*--learning_rate=0.1"),
+        ({"schedule": "constant"}, "--schedule=constant needs --learning_rate"),
+        (
+            {"schedule": "linear", "learning_rate": 0.1, "learning_rate_scale": 2.0},
+            "--learning_rate_scale is for --schedule=paper.*scale=2.0",
+        ),
+        (
+            {"schedule": "linear", "learning_rate": 0.1, "train_steps": 4_000},
+            "--warmup_steps must be less.*Received: 4000 and 4000",
+        ),
+        (
+            {"monitor": "dev_bleu", "dev_bleu_sentences": 0},
+            "--monitor=dev_bleu needs translations.*--dev_bleu_sentences=0",
+        ),
+    ):
+        with pytest.raises(UserError, match=f"(?s){message}"):
+            TrainingConfig(**settings)
+            pytest.fail(f"{settings} was taken")
+    # The number of updates is not known yet.
+    by_epochs = {"schedule": "linear", "learning_rate": 0.1, "train_epochs": 2.0}
+    TrainingConfig(**by_epochs, train_steps=10)

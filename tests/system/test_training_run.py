@@ -58,7 +58,6 @@ def test_a_whole_run_and_the_same_again(config, model_dir):
         "dev_loss",
         "dev_perplexity",
         "dev_bleu_greedy",
-        "best_dev_loss",
     }
     assert model_dir.config() == config
     assert list(model_dir.tensorboard.iterdir())

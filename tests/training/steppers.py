@@ -43,6 +43,7 @@ def build_stepper(make_model, devices: int, jit_compile: bool = False, **setting
         seed=5,
         jit_compile=jit_compile,
         packed=settings.pop("packed", False),
+        clip_norm=settings.pop("clip_norm", None),
     )
     stepper = Stepper(update, strategy, **settings)
     return model, optimizer, stepper

@@ -17,6 +17,7 @@ from t2t_keras.training.checkpoints import (
     read_weights,
     steps_in,
 )
+from t2t_keras.training.ema import WeightAverages
 from tests.small_checkpoints import (
     FULL_DISKS,
     STATE,
@@ -48,6 +49,46 @@ def test_a_model_alone_can_be_restored(tmp_path) -> None:
     other, _ = train_small_model(0, seed=9)
     CheckpointStore(tmp_path, other).restore(path)
     assert_equal(arrays(other), arrays(model))
+
+
+def average_weights(model, factor: float) -> WeightAverages:
+    """Moving averages that are a multiple of the weights, to tell them apart."""
+    averages = WeightAverages(model.weights, 0.9)
+    for each in averages.averages:
+        each.assign(factor * each)
+    return averages
+
+
+def test_moving_averages_come_back_and_are_what_a_model_alone_gets(tmp_path) -> None:
+    model, optimizer = train_small_model(5)
+    store = CheckpointStore(tmp_path, model, optimizer, average_weights(model, 3.0))
+    path = store.save(STATE)
+    # To train on: weights and averages.
+    again, other_optimizer = train_small_model(0, seed=9)
+    averages = average_weights(again, 1.0)
+    CheckpointStore(tmp_path, again, other_optimizer, averages).restore(path)
+    assert_equal(arrays(again), arrays(model))
+    tripled = [3.0 * value for value in arrays(model)]
+    assert_equal([each.numpy() for each in averages.averages], tripled)
+    # To translate: the averages.
+    alone, _ = train_small_model(0, seed=9)
+    CheckpointStore(tmp_path, alone).restore(path)
+    assert_equal(arrays(alone), tripled)
+    weights = read_weights(path)
+    assert_equal([weights["toy-first"], weights["toy-second"]], tripled)
+    # Their mean is that of the moving averages.
+    average([path, path], tmp_path / "mean")
+    assert_equal([*read_weights(tmp_path / "mean").values()], [*weights.values()])
+
+
+def test_a_run_without_moving_averages_does_not_take_a_checkpoint_with_them(
+    tmp_path,
+) -> None:
+    model, optimizer = train_small_model(1)
+    store = CheckpointStore(tmp_path, model, optimizer, average_weights(model, 3.0))
+    path = store.save(STATE)
+    with pytest.raises(UserError, match="does not fit this model: ema/toy-first"):
+        CheckpointStore(tmp_path, model, optimizer).restore(path)
 
 
 def test_a_step_that_is_saved_again_is_replaced(tmp_path) -> None:
@@ -83,26 +124,22 @@ def test_steps_are_numbers_and_nothing_else(tmp_path) -> None:
     assert steps_in(tmp_path / "missing") == []
 
 
-@pytest.mark.parametrize(
-    ("keep", "always", "deleted"),
-    [
-        (0, [], []),
-        (1, [], [2, 9, 10]),
-        (2, [2], [9]),
-        # More than exist: a negative index must not count from the other end.
-        (5, [], []),
-        (7, [], []),
-    ],
-)
-def test_the_newest_and_some_others_outlive_pruning(
-    tmp_path, keep, always, deleted
-) -> None:
+def test_the_newest_or_the_named_outlive_pruning(tmp_path) -> None:
     steps = [2, 9, 10, 30]
-    for step in steps:
-        (tmp_path / f"step-{step}").mkdir()
     store = CheckpointStore(tmp_path, *train_small_model(0))
-    assert store.prune(keep, always) == deleted
-    assert store.steps() == [step for step in steps if step not in deleted]
+
+    def create_folders() -> None:
+        for step in steps:
+            (tmp_path / f"step-{step}").mkdir(exist_ok=True)
+
+    # 5: more than exist. A negative index must not count from the other end.
+    for keep, deleted in ((0, []), (1, [2, 9, 10]), (2, [2, 9]), (5, []), (7, [])):
+        create_folders()
+        assert store.prune(keep) == deleted, keep
+        assert store.steps() == [step for step in steps if step not in deleted]
+    create_folders()
+    assert store.keep_only([9, 30, 31]) == [2, 10]
+    assert store.steps() == [9, 30]
 
 
 # --- Averages

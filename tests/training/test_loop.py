@@ -57,6 +57,7 @@ class FakeRun:
         self.recorded: list[tuple[int, dict]] = []
         self._at = at or (lambda *_: None)
         self.multi_worker = multi_worker
+        self.ends_early_at: int | None = None
         self.saves_succeed = True
         self.batches_taken = 0
 
@@ -79,6 +80,12 @@ class FakeRun:
         self._record_call("save", step)
         return self.saves_succeed
 
+    def _record_end(self) -> int:
+        """Early stopping reads what was recorded at the step before it decides."""
+        step, values = self.recorded[-1]
+        assert "dev_loss" in values
+        return step
+
     def _record_call(self, what: str, step: int) -> None:
         self.calls.append((what, step))
         self._at(what, step)
@@ -96,7 +103,7 @@ class FakeRun:
         return {"decoder_target_tokens": np.array([[step, 1], [1, 0]])}
 
     def loop(self, stop: int, save_seconds: float = NEVER, skip=False, **steps) -> None:
-        progress = Progress(None, stop, self.lines.append)
+        progress = Progress(None, self.lines.append)
         progress.record = lambda step, values: (
             self.recorded.append((step, values)) if values else None
         )
@@ -110,6 +117,7 @@ class FakeRun:
                 evaluate=self.evaluate,
                 save=self.save,
                 measure=lambda step: {"learning_rate": step / 8},
+                ends_early=lambda: self._record_end() == self.ends_early_at,
                 before_step=lambda step: self._record_call("before", step),
                 after_step=lambda step, _: self._record_call("after", step),
                 multi_worker=self.multi_worker,
@@ -165,6 +173,16 @@ def test_every_step_is_announced_before_and_after() -> None:
     run.loop(5)
     steps = [call for call in run.calls if call[0] in ("before", "train", "after")]
     assert steps == [(what, n) for n in (4, 5) for what in ("before", "train", "after")]
+
+
+def test_an_early_end_comes_after_an_evaluation_and_saves() -> None:
+    run = FakeRun()
+    run.ends_early_at = 4
+    run.loop(9, eval_steps=2, save_steps=3)
+    assert run.steps_of("train") == [1, 2, 3, 4]
+    assert run.steps_of("evaluate") == [2, 4]
+    assert run.steps_of("save") == [3, 4]
+    assert run.batches_taken == 4
 
 
 def test_no_batch_is_taken_in_vain() -> None:

@@ -49,14 +49,14 @@ def ignore(_: object) -> None:
 
 def test_lines_go_where_they_are_sent() -> None:
     lines: list[str] = []
-    Progress(None, 3, lines.append).log("step 1")
+    Progress(None, lines.append).log("step 1")
     assert lines == ["step 1"]
 
 
 def test_a_callback_gets_the_finite_numbers_of_each_record() -> None:
     records: list[tuple[int, dict[str, float]]] = []
     progress = Progress(
-        None, 9, ignore, on_record=lambda step, values: records.append((step, values))
+        None, ignore, on_record=lambda step, values: records.append((step, values))
     )
     progress.record(4, {"loss": 2.5, "norm": math.nan})
     progress.record(5, {})
@@ -66,9 +66,9 @@ def test_a_callback_gets_the_finite_numbers_of_each_record() -> None:
 def test_the_time_left_is_at_the_pace_since_the_first_step(monkeypatch) -> None:
     now = [0.0]
     monkeypatch.setattr(progress_module.time, "monotonic", lambda: now[0])
-    progress = Progress(None, 50, ignore)
+    progress = Progress(None, ignore)
     now[0] = 100.0  # spent compiling, which does not count
-    progress.start(19)
+    progress.start(19, 50)
     now[0] = 104.0
     # One step in 4 seconds; 30 are left.
     assert progress.seconds_left(20) == pytest.approx(120.0)
@@ -80,11 +80,11 @@ def test_the_time_left_is_at_the_pace_since_the_first_step(monkeypatch) -> None:
 def test_the_silence_is_since_the_last_line_or_from_the_start(monkeypatch) -> None:
     now = [0.0]
     monkeypatch.setattr(progress_module.time, "monotonic", lambda: now[0])
-    progress = Progress(None, 5, ignore)
+    progress = Progress(None, ignore)
     progress.log("compiled")
     now[0] = 3.0
     assert progress.silent_seconds() == 3.0
-    progress.start(0)
+    progress.start(0, 5)
     assert progress.silent_seconds() == math.inf
 
 
@@ -100,7 +100,7 @@ def events_in(directory) -> dict[tuple[str, int], np.ndarray]:
 
 def test_numbers_reach_tensorboard_and_the_metrics_file(tmp_path) -> None:
     metrics = MetricsFile(tmp_path / "metrics.jsonl")
-    progress = Progress(str(tmp_path / "curves"), 9, ignore, metrics)
+    progress = Progress(str(tmp_path / "curves"), ignore, metrics)
     progress.record(4, {"loss": 2.5, "learning_rate": 0.25})
     progress.record(8, {"loss": 1.5, "perplexity": math.inf, "norm": math.nan})
     progress.record(9, {"loss": math.nan})
@@ -120,7 +120,7 @@ def test_numbers_reach_tensorboard_and_the_metrics_file(tmp_path) -> None:
 
 
 def test_texts_and_images_reach_tensorboard(tmp_path) -> None:
-    progress = Progress(str(tmp_path), 9, ignore)
+    progress = Progress(str(tmp_path), ignore)
     pixels = np.random.default_rng(0).integers(0, 256, (3, 5, 1), np.uint8)
     progress.text(4, "translations", "the **dog**")
     progress.image(4, "attention", pixels)
@@ -133,7 +133,7 @@ def test_texts_and_images_reach_tensorboard(tmp_path) -> None:
 
 def test_without_a_folder_nothing_is_written(tmp_path, monkeypatch) -> None:
     monkeypatch.chdir(tmp_path)
-    progress = Progress(None, 9, ignore)
+    progress = Progress(None, ignore)
     progress.record(4, {"loss": 2.5})
     progress.text(4, "a", "b")
     assert list(tmp_path.iterdir()) == []
@@ -144,7 +144,7 @@ def test_a_full_disk_ends_the_curves_and_not_the_run(tmp_path, monkeypatch) -> N
         raise tf.errors.OutOfRangeError(None, None, "File too large")
 
     lines: list[str] = []
-    progress = Progress(str(tmp_path / "curves"), 9, lines.append)
+    progress = Progress(str(tmp_path / "curves"), lines.append)
     monkeypatch.setattr(tf.summary, "scalar", full)
     progress.record(1, {"loss": 1.0})
     progress.record(2, {"loss": 1.0})
@@ -157,7 +157,7 @@ def test_a_metrics_file_that_cannot_be_written_is_a_warning_once(tmp_path) -> No
     lines: list[str] = []
     path = tmp_path / "metrics.jsonl"
     path.mkdir()
-    progress = Progress(None, 9, lines.append, MetricsFile(path))
+    progress = Progress(None, lines.append, MetricsFile(path))
     progress.record(1, {"loss": 1.0})
     progress.record(2, {"loss": 1.0})
     [line] = lines
@@ -237,3 +237,13 @@ def test_what_is_no_json_is_refused(path) -> None:
     with pytest.raises(ValueError, match="not JSON compliant"):
         MetricsFile(path).add({"step": 5, "loss": math.nan})
     assert not path.exists() or path.read_bytes() == b""
+
+
+def test_lines_that_were_written_whole_are_read_back(tmp_path) -> None:
+    metrics = MetricsFile(tmp_path / "metrics.jsonl")
+    assert metrics.read() == []
+    metrics.add({"step": 3, "dev_loss": 2.5})
+    metrics.add({"step": 4})
+    with open(tmp_path / "metrics.jsonl", "ab") as file:
+        file.write(b'{"step": 5, "dev')
+    assert metrics.read() == [{"step": 3, "dev_loss": 2.5}, {"step": 4}]

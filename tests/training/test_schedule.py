@@ -4,7 +4,7 @@ import keras
 import numpy as np
 import pytest
 
-from t2t_keras.training.schedule import WarmupInverseSquareRoot
+from t2t_keras.training.schedule import WarmupInverseSquareRoot, WarmupSchedule
 from tests.reference.transformer_np import learning_rate
 
 
@@ -55,3 +55,46 @@ def test_what_is_not_positive_is_refused() -> None:
         with pytest.raises(ValueError, match=f"{name} must be positive. Received: 0"):
             WarmupInverseSquareRoot(**arguments)
             pytest.fail(f"{name}=0 was taken")
+
+
+def expected_rate(decay: str, step_num: int) -> float:
+    """Rate with a peak of 0.3 at update 7 of 20, written case by case."""
+    if step_num <= 7:
+        return 0.3 * step_num / 7
+    if decay == "constant":
+        return 0.3
+    if decay == "linear":  # 0.3 at update 7, 0 at update 21, which is not made
+        return 0.3 * (21 - step_num) / 14
+    return 0.3 * (7 / step_num) ** 0.5
+
+
+@pytest.mark.parametrize("decay", ["constant", "linear", "inverse_square_root"])
+def test_other_schedules_rise_to_the_peak_and_decay(decay) -> None:
+    schedule = WarmupSchedule(decay, 0.3, 7, 20)
+    actual = [float(schedule(step)) for step in range(20)]
+    expected = [expected_rate(decay, step + 1) for step in range(20)]
+    np.testing.assert_allclose(actual, expected, rtol=1e-6)
+    assert max(actual) == pytest.approx(0.3)
+    # A rate that counts updates from 0 would fail.
+    assert np.abs(np.array(actual[1:]) / expected[:-1] - 1).max() > 1e-2
+    saved = keras.saving.serialize_keras_object(schedule)
+    again = keras.saving.deserialize_keras_object(saved)
+    assert [float(again(step)) for step in range(20)] == actual
+    assert float(schedule(keras.ops.cast(9, "int64"))) == actual[9]
+
+
+def test_a_linear_decay_stays_at_zero_after_its_end() -> None:
+    assert float(WarmupSchedule("linear", 0.3, 7, 20)(30)) == 0
+
+
+def test_schedules_that_make_no_sense_are_refused() -> None:
+    for arguments, message in (
+        (("cosine", 0.1, 4), "decay must be constant, .*Received: cosine"),
+        (("constant", 0.0, 4), "peak must be positive. Received: 0.0"),
+        (("constant", 0.1, 0), "warmup_steps must be positive. Received: 0"),
+        (("linear", 0.1, 4), "above warmup_steps .*Received: None and 4"),
+        (("linear", 0.1, 4, 4), "above warmup_steps .*Received: 4 and 4"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            WarmupSchedule(*arguments)
+            pytest.fail(f"{arguments} were taken")

@@ -44,23 +44,33 @@ def bigram_sums(table: np.ndarray, batch: Batch) -> tuple[float, np.ndarray]:
     return loss_sum, gradient
 
 
-@pytest.mark.parametrize("devices", [1, 2])
-def test_an_update_is_adam_on_the_gradient_of_the_mean_over_tokens(devices) -> None:
-    model, optimizer, stepper = build_stepper(lambda: Bigram(V), devices)
+@pytest.mark.parametrize(
+    ("devices", "clip_norm"), [(1, None), (2, None), (1, 0.26), (2, 0.26)]
+)
+def test_an_update_is_adam_on_the_gradient_of_the_mean_over_tokens(
+    devices, clip_norm
+) -> None:
+    model, optimizer, stepper = build_stepper(
+        lambda: Bigram(V), devices, clip_norm=clip_norm
+    )
+    norms = []
     state = adam_np.start(values([model.table])[0].astype("float64"))
     for step, batch in enumerate(batches(), start=1):
         sums = stepper.train(batch)
         loss_sum, gradient = bigram_sums(state.parameter, batch)
         tokens = batch["decoder_loss_weights"].sum()
+        norm = np.linalg.norm(gradient / tokens)
+        norms.append(norm)
+        clipped = min(1.0, (clip_norm or np.inf) / norm)
         state = adam_np.reordered(
             state,
-            gradient / tokens,
+            clipped * gradient / tokens,
             learning_rate(step, D_MODEL, WARMUP),
             adam_np.Adam(),
         )
         assert float(sums.losses.loss_sum) == pytest.approx(loss_sum, rel=1e-5)
         assert float(sums.losses.token_count) == tokens
-        norm = np.linalg.norm(gradient / tokens)
+        # The norm before clipping.
         assert float(sums.gradient_norm) == pytest.approx(norm, rel=1e-5)
         np.testing.assert_allclose(values([model.table])[0], state.parameter, atol=3e-6)
     momentum, velocity = values(
@@ -70,6 +80,8 @@ def test_an_update_is_adam_on_the_gradient_of_the_mean_over_tokens(devices) -> N
     )
     np.testing.assert_allclose(momentum, state.first_moment, atol=1e-7)
     np.testing.assert_allclose(velocity, state.second_moment, atol=1e-8)
+    # Some are clipped and some are not.
+    assert min(norms) < 0.26 < max(norms), norms
 
 
 def test_a_mean_of_the_replicas_means_would_be_seen() -> None:
@@ -256,9 +268,9 @@ def test_few_traces_serve_all_shapes(devices, monkeypatch) -> None:
     updates = []
     apply = optimizer.apply_summed
 
-    def count_updates(*arguments, **keywords) -> None:
+    def count_updates(*arguments, **keywords):
         updates.append(arguments)
-        apply(*arguments, **keywords)
+        return apply(*arguments, **keywords)
 
     monkeypatch.setattr(optimizer, "apply_summed", count_updates)
     for rows, length in [(9, 3), (6, 4), (5, 5), (4, 6), (3, 8), (2, 12), (1, 2)]:

@@ -1,0 +1,384 @@
+"""Fine-tuning: the initial weights of a run from another run or a checkpoint.
+
+Weights are matched by name. If the vocabulary differs, the rows of the embedding are
+matched by their pieces: a piece that the old vocabulary lacks starts as the mean of the
+rows into which the old vocabulary splits it.
+"""
+
+import dataclasses
+import re
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import keras
+import numpy as np
+
+from t2t_keras.errors import UserError
+from t2t_keras.model.transformer import Transformer
+from t2t_keras.runs import models
+from t2t_keras.runs.model_dir import ModelDir
+from t2t_keras.settings.config import ExperimentConfig
+from t2t_keras.text.vocabulary import SubwordVocabulary
+from t2t_keras.training.checkpoints import (
+    checkpoint_digest,
+    read_optimizer_state,
+    read_state,
+    read_weight_shapes,
+    read_weights,
+    steps_in,
+    weight_name,
+)
+from t2t_keras.training.optimizer import SummedGradientAdam
+
+# Number of weights that do not fit that a message names.
+_SHOWN = 10
+
+
+@dataclasses.dataclass(frozen=True)
+class Source:
+    """Checkpoint whose weights a run starts from.
+
+    Attributes:
+        checkpoint: Folder of the checkpoint.
+        optimizer_checkpoint: Folder of the checkpoint with the moments of Adam, the
+            same unless `checkpoint` is an average; None if there is none.
+        step: Number of updates at the checkpoint.
+        sha256: Digest of the checkpoint.
+        vocabulary: Its vocabulary.
+        history: Entry "init" of its own run card: the source that it was initialized
+            from; None if its initial weights were random.
+    """
+
+    checkpoint: Path
+    optimizer_checkpoint: Path | None
+    step: int
+    sha256: str
+    vocabulary: SubwordVocabulary
+    history: Mapping[str, Any] | None
+
+    def run_card_entry(self) -> dict[str, Any]:
+        """Returns the run card's entry "init", with the sources of the source."""
+        return {
+            "checkpoint": str(self.checkpoint),
+            "step": self.step,
+            "sha256": self.sha256,
+            "vocabulary_sha256": self.vocabulary.sha256,
+            "init": self.history,
+        }
+
+
+def open_source(init_from: str, model_dir: ModelDir) -> Source:
+    """Returns the source that --init_from names.
+
+    Args:
+        init_from: A model directory, or the folder of a checkpoint in one.
+        model_dir: Directory of the new run.
+
+    Raises:
+        UserError: If there is no such run or checkpoint, it is damaged, it is the new
+            run itself, or it has changed since the new run was started.
+    """
+    path = Path(init_from).resolve()
+    run = ModelDir(path)
+    if not run.exists():
+        run = ModelDir(path.parent.parent)
+        if not run.exists():
+            raise UserError(
+                f"--init_from must be the model directory of a run, or a checkpoint's "
+                f"folder in one, such as runs/first/averaged/step-1500. Received: "
+                f"{init_from}, with no train.flags there or two folders above."
+            )
+        checkpoint = path
+    else:
+        checkpoint = run.find_checkpoint("averaged")
+    if run.path.resolve() == model_dir.path.resolve():
+        raise UserError(
+            f"--init_from={init_from} is in --model_dir itself. Give a new "
+            "--model_dir; to resume the run, leave out --init_from."
+        )
+    state = read_state(checkpoint)
+    source = Source(
+        checkpoint,
+        _optimizer_checkpoint(run, checkpoint),
+        state.step,
+        checkpoint_digest(checkpoint),
+        run.vocabulary(),
+        run.run_card().get("init"),
+    )
+    expected = model_dir.run_card().get("init", {}).get("sha256", source.sha256)
+    if expected != source.sha256:
+        raise UserError(
+            f"{checkpoint} has changed since the run in {model_dir.path} was started "
+            f"from it: its SHA-256 is {source.sha256[:12]}…, expected "
+            f"{expected[:12]}…. Put the old checkpoint back, or start in a new "
+            "--model_dir."
+        )
+    return source
+
+
+def _optimizer_checkpoint(run: ModelDir, checkpoint: Path) -> Path | None:
+    """Returns the checkpoint itself or, if it is an average, the newest one in it."""
+    if checkpoint.parent == run.checkpoints:
+        return checkpoint
+    state = read_state(checkpoint)
+    steps_of_it = {*state.averaged, state.step}
+    steps = [step for step in steps_in(run.checkpoints) if step in steps_of_it]
+    return run.checkpoints / f"step-{steps[-1]}" if steps else None
+
+
+@dataclasses.dataclass(frozen=True)
+class RowMap:
+    """Rows of an old vocabulary that each piece of a new one starts from.
+
+    Attributes:
+        rows: For each new id the old ids whose rows are averaged.
+        copied: Number of pieces that both vocabularies have.
+    """
+
+    rows: Sequence[Sequence[int]]
+    copied: int
+
+    def __call__(self, old: np.ndarray) -> np.ndarray:
+        """Returns [V, ...] float32 from the old rows [old V, ...]."""
+        if self.copied == len(self.rows) == len(old):
+            return old[[ids[0] for ids in self.rows]]
+        means = [old[list(ids)].mean(axis=0, dtype="float64") for ids in self.rows]
+        return np.stack(means).astype(old.dtype)
+
+
+def map_rows(old: SubwordVocabulary, new: SubwordVocabulary) -> RowMap:
+    """Returns the rows of the old vocabulary for every piece of the new one."""
+    old_ids = {piece: i for i, piece in enumerate(old.pieces(range(old.size)))}
+    pieces = new.pieces(range(new.size))
+    rows = [
+        [old_ids[piece]] if piece in old_ids else old.split_piece(piece)
+        for piece in pieces
+    ]
+    return RowMap(rows, sum(piece in old_ids for piece in pieces))
+
+
+class Initializer:
+    """Loads weights of a source into a new model.
+
+    Args:
+        source: The source.
+        model: Built, in a `keras.StatelessScope` if only `select` is called.
+        vocabulary: Vocabulary of the new run.
+        skip: Regular expression for names of weights that are not loaded; None to load
+            all.
+    """
+
+    def __init__(
+        self,
+        source: Source,
+        model: Transformer,
+        vocabulary: SubwordVocabulary,
+        skip: str | None = None,
+    ):
+        self._source = source
+        self._skip = skip
+        self._own = {_stored_name(weight): weight for weight in model.weights}
+        self._has_rows = {weight.path for weight in model.vocabulary_weights}
+        self._size = vocabulary.size
+        self._map: RowMap | None = None
+        if source.vocabulary.sha256 != vocabulary.sha256:
+            self._map = map_rows(source.vocabulary, vocabulary)
+
+    def select(self) -> tuple[list[str], list[str]]:
+        """Returns the names of the weights to load and of those to skip.
+
+        Raises:
+            UserError: If weights do not fit and are not skipped, or `skip` matches
+                none.
+        """
+        stored = read_weight_shapes(self._source.checkpoint)
+        names = [*self._own, *(name for name in stored if name not in self._own)]
+        skipped = [name for name in names if self._is_skipped(name)]
+        if self._skip is not None and not skipped:
+            raise UserError(_no_match("init_skip", self._skip))
+        loaded = [name for name in names if name not in skipped]
+        misfits = []
+        for name in loaded:
+            there = stored.get(name)
+            here = tuple(self._own[name].shape) if name in self._own else None
+            if there is None or self._mapped_shape(name, there) != here:
+                misfits.append(f"{_user_name(name)}: {there} there, {here} here")
+        if misfits:
+            raise UserError(self._misfit_message(misfits))
+        return loaded, skipped
+
+    def load_weights(self) -> list[str]:
+        """Assigns the weights, and returns lines about what was loaded.
+
+        Raises:
+            UserError: As `select`; no weight is changed then.
+        """
+        loaded, skipped = self.select()
+        stored = read_weights(self._source.checkpoint)
+        for name in loaded:
+            self._own[name].assign(self._map_rows(self._own[name], stored[name]))
+        return self._describe(len(loaded), len(skipped))
+
+    def load_moments(self, optimizer: SummedGradientAdam) -> str:
+        """Assigns Adam's moments and its count of updates; returns a line about them.
+
+        The step of the schedule stays 0. Weights without moments in the source, such as
+        skipped or formerly frozen ones, start with moments of 0.
+
+        Raises:
+            UserError: If the source has no moments.
+        """
+        path = self._source.optimizer_checkpoint
+        stored = {} if path is None else read_optimizer_state(path)
+        if not stored:
+            raise UserError(
+                f"--init_optimizer needs the moments of Adam, which "
+                f"{self._source.checkpoint} does not have, and no checkpoint that it "
+                "is the average of is left. Give --init_from a folder of checkpoints/, "
+                "such as runs/first/checkpoints/step-1500, or leave out "
+                "--init_optimizer."
+            )
+        slots, loaded = optimizer.moments(), 0
+        for weight, *moments in slots:
+            values = [stored.get(_stored_name(moment)) for moment in moments]
+            values = [v if v is None else self._map_rows(weight, v) for v in values]
+            if any(v is None or v.shape != tuple(weight.shape) for v in values):
+                continue
+            loaded += 1
+            for moment, value in zip(moments, values, strict=True):
+                moment.assign(value)
+        counts = [optimizer.applied]
+        if optimizer.dynamic_loss_scale:
+            counts.append(optimizer.loss_scale)
+        for count in counts:
+            if _stored_name(count) in stored:
+                count.assign(stored[_stored_name(count)])
+        return f"Adam's moments of {loaded} of {len(slots)} weights from {path}"
+
+    def _is_skipped(self, name: str) -> bool:
+        return self._skip is not None and bool(re.search(self._skip, _user_name(name)))
+
+    def _mapped_shape(self, name: str, shape: tuple[int, ...]) -> tuple[int, ...]:
+        """Returns the shape of a stored weight after its rows are mapped."""
+        weight = self._own.get(name)
+        has_rows = weight is not None and weight.path in self._has_rows
+        fits = shape[:1] == (self._source.vocabulary.size,)
+        return (self._size, *shape[1:]) if has_rows and fits else shape
+
+    def _map_rows(self, weight: keras.Variable, value: np.ndarray) -> np.ndarray:
+        """Returns a stored value, with rows for the new vocabulary if it has rows."""
+        if self._map is None or weight.path not in self._has_rows:
+            return value
+        return self._map(value)
+
+    def _misfit_message(self, misfits: Sequence[str]) -> str:
+        more = f"\n  and {len(misfits) - _SHOWN} more" * (len(misfits) > _SHOWN)
+        flagfile = self._source.checkpoint.parent.parent / "train.flags"
+        return (
+            f"{self._source.checkpoint} does not fit this model, in shape:\n  "
+            + "\n  ".join(misfits[:_SHOWN])
+            + f"{more}\nUse the model settings of its run (--flagfile={flagfile}), or "
+            "leave such weights at their random values with --init_skip=REGEX."
+        )
+
+    def _describe(self, loaded: int, skipped: int) -> list[str]:
+        source = self._source
+        lines = [
+            f"initialized from {source.checkpoint}: {loaded} weights"
+            + f", {skipped} skipped" * (skipped > 0)
+        ]
+        if self._map is not None:
+            total, copied = len(self._map.rows), self._map.copied
+            lines.append(
+                f"vocabulary: {copied:,} of {total:,} pieces copied; "
+                f"{total - copied:,} new ones start as the mean of their old pieces; "
+                f"{source.vocabulary.size - copied:,} old ones are dropped"
+            )
+        return lines
+
+
+def check_fit(
+    config: ExperimentConfig, vocabulary: SubwordVocabulary, source: Source | None
+) -> None:
+    """Checks the settings that name weights, without computing any weight.
+
+    Args:
+        config: The settings.
+        vocabulary: Vocabulary of the new run.
+        source: Source of the initial weights; None for random ones.
+
+    Raises:
+        UserError: As `freeze` and `Initializer.select`.
+    """
+    if source is None and config.training.freeze is None:
+        return
+    with keras.StatelessScope():
+        model = models.build_model(config, vocabulary.size)
+    freeze(model, config.training.freeze)
+    if source is not None:
+        Initializer(source, model, vocabulary, config.training.init_skip).select()
+
+
+def freeze(model: keras.Model, pattern: str | None) -> list[str]:
+    """Makes weights untrainable, before the optimizer is built; returns their names.
+
+    Args:
+        model: Built.
+        pattern: Regular expression that is searched in names of weights; None for none.
+
+    Raises:
+        UserError: If it matches no weight, or all.
+    """
+    if pattern is None:
+        return []
+    names = [weight_name(weight) for weight in model.weights]
+    frozen = [name for name in names if re.search(pattern, name)]
+    if not frozen:
+        raise UserError(_no_match("freeze", pattern))
+    if len(frozen) == len(names):
+        raise UserError(
+            f"--freeze={pattern} matches all {len(names)} weights, so there is nothing "
+            "to train. --list_weights prints the names; give a pattern for some."
+        )
+    for weight in model.weights:
+        weight.trainable = weight_name(weight) not in frozen
+    return frozen
+
+
+def list_weights(config: ExperimentConfig, model_dir: str | None) -> list[str]:
+    """Returns a line with name and shape of each weight of a run's model.
+
+    Args:
+        config: The settings.
+        model_dir: Directory of the run, whose vocabulary determines the shapes; without
+            one, or before the run has started, --vocabulary_size does.
+    """
+    size = config.data.vocabulary_size
+    if model_dir and ModelDir(model_dir).exists():
+        size = ModelDir(model_dir).vocabulary().size
+    model = models.build_model(config, size)
+    freeze(model, config.training.freeze)
+    return [
+        f"{weight_name(weight)}  {' x '.join(map(str, weight.shape))}"
+        + "  frozen" * (not weight.trainable)
+        for weight in model.weights
+    ]
+
+
+def _no_match(flag: str, pattern: str) -> str:
+    return (
+        f"--{flag}={pattern} matches no weight. It is a regular expression that is "
+        "searched in names such as encoder/layer_0/attention/query_kernel; "
+        "--list_weights prints all."
+    )
+
+
+def _stored_name(variable: keras.Variable) -> str:
+    """Returns the name of a variable in a checkpoint."""
+    return variable.path.replace("/", "-")
+
+
+def _user_name(stored_name: str) -> str:
+    """Returns what `weight_name` does, from a name in a checkpoint."""
+    return stored_name.partition("-")[2].replace("-", "/")
