@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import sentencepiece
 
-from t2t_keras.errors import UserError, needed_for
+from t2t_keras.errors import UserError, require_package
 from t2t_keras.files.atomic import write_file
 from t2t_keras.text.normalization import normalize, normalize_in_graph
 from t2t_keras.typing import Tensor
@@ -143,7 +143,7 @@ class SubwordVocabulary:
         """
         import tensorflow as tf
 
-        with needed_for("A tokenizer in the graph", "tensorflow-text"):
+        with require_package("A tokenizer in the graph", "tensorflow-text"):
             from t2t_keras.text.graph_tokenizer import GraphTokenizer
 
         # A resource made inside a traced function would die with its graph.

@@ -55,7 +55,7 @@ class BucketBatching:
     packed = False
 
     @classmethod
-    def of(
+    def from_lengths(
         cls, lengths: np.ndarray, *, max_shapes: int, tokens_per_batch: int
     ) -> "BucketBatching":
         """Returns a strategy with shapes from the lengths; see `bucket_shapes`."""

@@ -14,7 +14,7 @@ import numpy as np
 import tensorflow as tf
 
 from t2t_keras.input_pipeline.batches.batching import GatheredBatch
-from t2t_keras.input_pipeline.batches.bucketing import batch_shape
+from t2t_keras.input_pipeline.batches.bucketing import largest_shape
 from t2t_keras.input_pipeline.batches.plan import (
     PlannedBatch,
     permutation,
@@ -66,7 +66,9 @@ class PackedBatching:
     packed = True
 
     @classmethod
-    def of(cls, lengths: np.ndarray, *, tokens_per_batch: int) -> "PackedBatching":
+    def from_lengths(
+        cls, lengths: np.ndarray, *, tokens_per_batch: int
+    ) -> "PackedBatching":
         """Returns a strategy with a shape from the lengths; see `packed_shape`."""
         return cls(lengths, packed_shape(lengths, tokens_per_batch))
 
@@ -112,7 +114,7 @@ def packed_shape(lengths: np.ndarray, tokens_per_batch: int) -> BatchShape:
     affordable = tokens_per_batch / max(means)
     pairs = max(needed, min(Fraction(_PAIRS_PER_ROW), affordable))
     source_bound, target_bound = (math.ceil(pairs * mean) for mean in means)
-    shape = batch_shape((source_bound, target_bound), tokens_per_batch)
+    shape = largest_shape((source_bound, target_bound), tokens_per_batch)
     rows = _round_down(shape.rows)
     if rows == shape.rows:
         return shape

@@ -36,7 +36,7 @@ GRAPH_FILES = ("saved_model.pb", "saved_model.pbtxt")
 _FEWEST_THREADS = 4
 
 
-class Run(Protocol):
+class RunFn(Protocol):
     """Function that runs a part of a graph: of a session, or one that batches."""
 
     def __call__(
