@@ -1,6 +1,6 @@
 """Bulk translation: sorts lines by length, batches, searches, and restores the order.
 
-Shapes: B batch, S source length, N results a sentence.
+Shapes: B batch, S source length, N results per sentence.
 """
 
 import concurrent.futures

@@ -116,7 +116,7 @@ def test_the_summary_in_words():
     )
     assert batching_summary(corpus, buckets).describe() == (
         "2 pairs: 5 source and 6 target tokens\n"
-        "1 batches an epoch, on average 5 source and 6 target tokens each\n"
+        "1 batches per epoch, on average 5 source and 6 target tokens each\n"
         "1 batch shape, one pair per row; 78.6% of all positions are real tokens"
     )
     packed = PackedBatching.from_lengths(corpus.lengths, tokens_per_batch=8)

@@ -41,7 +41,7 @@ def largest_shape(bounds: _Bounds, tokens_per_batch: int) -> BatchShape:
 
     Args:
         bounds: Source bound and target bound.
-        tokens_per_batch: Most positions of one side of a batch, padding included.
+        tokens_per_batch: Maximum positions of one side of a batch, padding included.
             Source and target are counted separately, as in section 5.1 of the paper:
             25,000 and 25,000.
 
@@ -74,7 +74,7 @@ def bucket_shapes(
 
     Args:
         lengths: [N, 2] int, source and target length with end of sentence.
-        max_shapes: Most shapes to return, at least 1.
+        max_shapes: Maximum number of shapes to return, at least 1.
         tokens_per_batch: See `largest_shape`.
 
     Raises:
@@ -110,7 +110,7 @@ def bucket_shapes(
 def smallest_shapes(lengths: np.ndarray, shapes: Sequence[BatchShape]) -> np.ndarray:
     """Returns the number of the shape that pads each pair least, [N] uint16.
 
-    Of equal ones it is the first.
+    Ties go to the first.
 
     Args:
         lengths: [N, 2] int.

@@ -96,7 +96,7 @@ def packed_shape(lengths: np.ndarray, tokens_per_batch: int) -> BatchShape:
 
     Args:
         lengths: [N, 2] int, source and target length with end of sentence.
-        tokens_per_batch: Most positions of one side of a batch.
+        tokens_per_batch: Maximum positions of one side of a batch.
 
     Raises:
         ValueError: If there are no lengths.
@@ -176,7 +176,7 @@ def pack_rows(
     left, so rows fill up evenly and the shortest pairs come last, when there are
     gaps to fill. Among rows and pairs of similar size, a row with more room for source
     than for target gets a pair with more source than target. The rounds are a few
-    sorts, half a microsecond a pair; first-fit would be a Python loop over all pairs.
+    sorts, half a microsecond per pair; first-fit would be a Python loop over all pairs.
 
     Args:
         lengths: [n, 2] int.

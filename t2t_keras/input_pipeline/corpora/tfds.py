@@ -110,7 +110,7 @@ def open_tfds(
         builder = _local_builder(folder, dataset, data_dir)
     else:
         builder = _named_builder(dataset, data_dir)
-    # Before anything is prepared: a misspelt language should not cost a download.
+    # Before anything is prepared: a misspelled language should not cost a download.
     features = _choose_features(builder, dataset, source_language, target_language)
     if not builder.info.splits:
         _prepare(builder, dataset, may_download=download or folder is not None)

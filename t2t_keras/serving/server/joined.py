@@ -48,7 +48,7 @@ class JoinedRun:
         Args:
             feeds: Tensor names, and [B, ...] each, with one B.
             fetches: Tensor names.
-            timeout_seconds: How long to wait at most; `None` for any time.
+            timeout_seconds: Maximum time to wait; None for no limit.
 
         Returns:
             [B, ...] each.

@@ -36,7 +36,8 @@ class Loader:
     Attributes:
         session_config: Configuration of each session.
         scheduler: Scheduler of batches; `None` runs each request by itself.
-        warm_up_iterations: How often each warm-up request is run; 0 for not at all.
+        warm_up_iterations: Number of times that each warm-up request is run; 0 for
+            none.
     """
 
     session_config: tf.compat.v1.ConfigProto | None = None

@@ -33,8 +33,8 @@ def predict(
         run: Run function of the model.
         signatures: `SignatureDef`s of the model by name.
         request: A `PredictRequest`.
-        timeout_seconds: Time left for the request; `None` for any.
-        max_rows: Most rows of an input, its first dimension; `None` for any.
+        timeout_seconds: Time left for the request; None for no limit.
+        max_rows: Maximum size of an input's first dimension; None for no limit.
 
     Raises:
         ServingError: If the request is too large or does not fit a signature, or
