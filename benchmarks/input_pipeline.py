@@ -102,7 +102,7 @@ def _measure_plan(num_pairs: int, tokens_per_batch: int) -> None:
     lengths = sample_lengths(num_pairs)
 
     def plan_epoch(epoch: int) -> list:
-        strategy = BucketBatching.of(
+        strategy = BucketBatching.from_lengths(
             lengths,
             max_shapes=DataConfig().max_shapes,
             tokens_per_batch=tokens_per_batch,

@@ -87,8 +87,7 @@ _LINES_AT_ONCE = flags.DEFINE_integer(
     "lines_at_once",
     1024,
     "Number of lines that are read, sorted by length, and translated "
-    "together. With 1, and --concurrency=1, each line is answered before "
-    "the next is read.",
+    "together. Set this and --concurrency to 1 for interactive use.",
 )
 _TIMEOUT_SECONDS = flags.DEFINE_float(
     "timeout_seconds", 60.0, "Maximum time of a request in seconds, including retries."

@@ -25,7 +25,7 @@ class MissingPackage(UserError):  # noqa: N818 - named for what is wrong
 
 
 @contextmanager
-def needed_for(task: str, package: str) -> Iterator[None]:
+def require_package(task: str, package: str) -> Iterator[None]:
     """Turns an `ImportError` in the block into advice to install a package.
 
     Args:

@@ -43,7 +43,8 @@ _PRECISION = flags.DEFINE_enum(
 _N_BEST = flags.DEFINE_integer(
     "n_best",
     None,
-    "Number of translations of each text in signature nbest. Default: --beam_size.",
+    "Number of translations of each text in the `nbest` signature. Default: "
+    "--beam_size.",
     lower_bound=1,
 )
 _MAX_SOURCE_LENGTH = flags.DEFINE_integer(
@@ -63,15 +64,15 @@ _MAX_CHARACTERS = flags.DEFINE_integer(
 _MAX_BEAM_SIZE = flags.DEFINE_integer(
     "max_beam_size",
     None,
-    "Maximum beam size of a request to signature translate_with_options. Default: 8, "
-    "or --beam_size if that is larger.",
+    "Maximum beam size of a request to the `translate_with_options` signature. "
+    "Default: 8, or --beam_size if that is larger.",
     lower_bound=1,
 )
 _MAX_ATTENTION_LENGTH = flags.DEFINE_integer(
     "max_attention_length",
     64,
-    "Maximum length of source and target of signature attention in tokens, including "
-    "EOS; the rest is cut.",
+    "Maximum length of source and target in the `attention` signature in tokens, "
+    "including EOS; the rest is cut.",
     lower_bound=2,
 )
 _BATCH_SIZES = flags.DEFINE_list(

@@ -27,10 +27,10 @@ from t2t_keras.settings.flags import (
     make_paths_absolute,
 )
 
+# Settings of batches do not change the records.
+_UNUSED = ("records", "batching", "max_shapes", "tokens_per_batch")
 _DATA = tuple(
-    field.name
-    for field in dataclasses.fields(DataConfig)
-    if field.name not in ("records", "bounds_per_doubling", "tokens_per_batch")
+    field.name for field in dataclasses.fields(DataConfig) if field.name not in _UNUSED
 )
 _OUTPUT = flags.DEFINE_string(
     "output", None, "Folder of the records, created if missing. Required."

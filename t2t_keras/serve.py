@@ -144,20 +144,19 @@ flags.DEFINE_bool(
 flags.DEFINE_integer(
     "tensorflow_session_parallelism",
     ServerSettings.tensorflow_session_parallelism,
-    "Number of threads within ops, and of threads between ops; 0 to choose them for "
-    "the machine.",
+    "Number of intra-op and inter-op threads; 0 for a choice that suits the machine.",
     lower_bound=0,
 )
 flags.DEFINE_integer(
     "tensorflow_intra_op_parallelism",
     ServerSettings.tensorflow_intra_op_parallelism,
-    "Number of threads within an op; 0 for --tensorflow_session_parallelism.",
+    "Number of intra-op threads; 0 for --tensorflow_session_parallelism.",
     lower_bound=0,
 )
 flags.DEFINE_integer(
     "tensorflow_inter_op_parallelism",
     ServerSettings.tensorflow_inter_op_parallelism,
-    "Number of threads between ops; 0 for --tensorflow_session_parallelism or, if "
+    "Number of inter-op threads; 0 for --tensorflow_session_parallelism or, if "
     "that is also 0, one for each core and at least four.",
     lower_bound=0,
 )

@@ -71,7 +71,7 @@ def _translate_all(translator, source: IO[bytes], target: IO[str]) -> None:
     for lines in chunks(counted, _LINES_AT_ONCE.value):
         for translated in translator.translate(lines):
             number += 1
-            if translated.cut:
+            if translated.truncated:
                 program.log(
                     f"warning: line {number} is too long; its end was not translated"
                 )

@@ -4,7 +4,7 @@ import importlib
 
 import pytest
 
-from t2t_keras.errors import MissingPackage, UserError, did_you_mean, needed_for
+from t2t_keras.errors import MissingPackage, UserError, did_you_mean, require_package
 
 
 def test_a_library_caller_can_catch_it_as_a_value_error() -> None:
@@ -21,12 +21,12 @@ def test_the_nearest_name_is_proposed_if_one_is_near() -> None:
 
 def test_a_missing_package_error_names_the_package_and_its_user() -> None:
     with pytest.raises(MissingPackage, match="pip install some-package") as caught:
-        with needed_for("A picture", "some-package"):
+        with require_package("A picture", "some-package"):
             importlib.import_module("no_such_module_" + "anywhere")
     assert "A picture needs" in str(caught.value)
     assert "no_such_module_anywhere" in str(caught.value)
 
 
 def test_an_error_of_another_kind_passes() -> None:
-    with pytest.raises(KeyError), needed_for("A picture", "some-package"):
+    with pytest.raises(KeyError), require_package("A picture", "some-package"):
         raise KeyError

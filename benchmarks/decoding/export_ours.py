@@ -44,7 +44,7 @@ def main() -> None:
         step=0,
         task=task_for(base_config().data.target_language),
     )
-    trained = exporting.in_precision(trained, args.precision)
+    trained = exporting.cast_to_precision(trained, args.precision)
 
     def search(
         source: Tensor,
@@ -64,7 +64,7 @@ def main() -> None:
             growing=growing,
         )
 
-    served = exporting.served_model(trained, EXTRA)
+    served = exporting.build_served_model(trained, EXTRA)
     module = IdsModule(
         dataclasses.replace(
             served,

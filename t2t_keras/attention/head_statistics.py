@@ -41,9 +41,9 @@ class HeadStatistics(NamedTuple):
         distant: On positions `LONG` or more away.
         distance: Mean number of positions to the key, by weight.
         entropy: Entropy of the weights, in bits.
-        evenness: The entropy over that of equal weights on all that may be looked
-            at: 1 if all are equal, 0 if it is always one alone, NaN if there is
-            never a choice.
+        evenness: Normalized entropy: the entropy divided by its maximum over the
+            visible keys. 1 if all weights are equal, 0 if each query attends to a
+            single key, NaN if there is never more than one key.
         largest: Mean of each query's largest weight.
     """
 

@@ -13,7 +13,7 @@ from t2t_keras.attention.drawing import check_layer, label, text_settings
 from t2t_keras.attention.palette import head_color
 from t2t_keras.model.sentence_maps import AttentionMap
 
-# Most tokens that get labels; more would be illegible.
+# Maximum number of tokens that get labels; more would be illegible.
 MOST_NAMED = 48
 # Heads in a row, where one layer is drawn.
 HEADS_IN_A_ROW = 4

@@ -46,7 +46,7 @@ class PictureRequest:
         choice: Kinds, layers, heads and words of the figures.
         input: File of sentences for the summary. Default: the dev set.
         input_translation: File of their translations. Default: the model's own.
-        max_sentences: Most sentences of the summary.
+        max_sentences: Maximum number of sentences of the summary.
 
     Raises:
         UserError: If a name is unknown, or two of them do not go together.
@@ -85,7 +85,7 @@ def parse_heads(texts: Sequence[str]) -> list[int] | None:
     """Returns the numbers of --heads, None if there are none.
 
     Raises:
-        UserError: If one is no number.
+        UserError: If one is not a number.
     """
     try:
         return [int(text) for text in texts] or None

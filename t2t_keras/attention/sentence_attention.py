@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import tensorflow as tf
 
-from t2t_keras.errors import UserError, needed_for
+from t2t_keras.errors import UserError, require_package
 from t2t_keras.model.sentence_maps import SentenceMaps, sentence_maps
 from t2t_keras.parsing.linearization import linearize
 from t2t_keras.parsing.trees import read_trees
@@ -123,7 +123,7 @@ def attention_of_export(directory: Path) -> Attention:
         UserError: If there is no export there with the signature.
     """
     directory = _version(directory)
-    with needed_for("An export of text", "tensorflow-text"):
+    with require_package("An export of text", "tensorflow-text"):
         import tensorflow_text  # noqa: F401 - registers the tokenizer's ops
 
     try:

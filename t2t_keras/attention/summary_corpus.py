@@ -16,7 +16,7 @@ def read_summary_corpus(
     """Returns the sentences to summarize and their translations.
 
     Raises:
-        UserError: If a file cannot be used, the two have not as many lines, or there
+        UserError: If a file cannot be used, the numbers of lines differ, or there
             is neither a file nor a run.
     """
     attention, most = model.attention, request.max_sentences

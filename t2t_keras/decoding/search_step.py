@@ -37,9 +37,10 @@ class StepFn(Protocol):
         """Returns the logits of the token at `position`, and the new cache.
 
         A cache has X slots for each sentence, and a hypothesis writes to one of them
-        at each step. Hypotheses change places from step to step, and one may continue
-        as several. The search does not move slots for that: `visible_slots` says for
-        each hypothesis which slots hold its past.
+        at each step: `DecoderLayer.step` in `model/decoder.py` calls `KVCache.write`.
+        Hypotheses change places from step to step, and one may continue as several.
+        The search does not move slots for that: `visible_slots` says for each
+        hypothesis which slots hold its past.
 
         Args:
             tokens: [B, W] int32, the tokens at `position - 1`. At position 0 there

@@ -1,6 +1,6 @@
 """Bulk translation: sorts lines by length, batches, searches, and restores the order.
 
-Shapes: B batch, S source length, N results a sentence.
+Shapes: B batch, S source length, N results per sentence.
 """
 
 import concurrent.futures
@@ -39,15 +39,15 @@ EMPTY = Translation("", 0.0, 0.0, 0)
 
 @dataclasses.dataclass(frozen=True)
 class TranslatedLine:
-    """The n best translations of a line, and whether the line was cut.
+    """The n best translations of a line, and whether the line was truncated.
 
     Attributes:
         hypotheses: One to N translations, best first.
-        cut: Whether the source exceeded the limit, and its end was ignored.
+        truncated: Whether the source exceeded the limit, and its end was ignored.
     """
 
     hypotheses: tuple[Translation, ...]
-    cut: bool = False
+    truncated: bool = False
 
     @property
     def text(self) -> str:
@@ -150,7 +150,7 @@ class Translator:
                 for index, hypotheses in zip(batch, batch_hypotheses, strict=True):
                     results[index] = TranslatedLine(
                         self._adapt_hypotheses(texts[index], hypotheses),
-                        cut=tokenized[index][1],
+                        truncated=tokenized[index][1],
                     )
                 on_progress(len(batch))
         return results

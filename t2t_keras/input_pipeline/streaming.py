@@ -51,11 +51,11 @@ def text_dataset(
         files: A source and a target path, or one .tsv path; plain or gzip, glob
             patterns too.
         vocabulary: Joint vocabulary of both languages.
-        tokens_per_batch: Most positions of one side of a batch, padding included.
+        tokens_per_batch: Maximum positions of one side of a batch, padding included.
         max_length: Longest side, end of sentence included. Pairs with a longer or an
             empty side are dropped.
-        max_shapes: Most shapes of batches. The last batch of each shape is filled up
-            with rows of padding.
+        max_shapes: Maximum number of batch shapes. The last batch of each shape is
+            filled up with rows of padding.
         sample_lines: Number of lines at the start from which bucket boundaries are
             chosen.
         shuffle_buffer: Size of the shuffle buffer in pairs; 0 keeps the order of the

@@ -80,7 +80,7 @@ class MultiHeadAttention(keras.layers.Layer):
         memory: [B, S, D] float, the input of keys and values (cross-attention); None
             for the queries themselves (self-attention).
         attention_mask: bool that broadcasts to [B, T, S], True = may attend.
-        dropout_keys: [B] uint32, a key a row, or None to drop nothing.
+        dropout_keys: [B] uint32, one key per row, or None to drop nothing.
 
     Returns:
         [B, T, D].

@@ -26,7 +26,7 @@ class KVCache(NamedTuple):
     slots (ADR 0020).
 
     In cross-attention, the slots are the S positions of the encoder's output. They are
-    filled once a sentence, and no step writes to them.
+    filled once per sentence, and no step writes to them.
 
     Attributes:
         keys: [B, H, X, K] float.
@@ -55,7 +55,7 @@ class KVCache(NamedTuple):
     def rows(self, first_slot: Tensor | int, beams: Tensor | int) -> Tensor:
         """Returns [B H W] int32, the rows of this cache that a step writes to.
 
-        Computed once a step: they are the same in all layers.
+        Computed once per step: they are the same in all layers.
 
         Args:
             first_slot: int32 scalar. Beam w writes to slot `first_slot + w`.
@@ -78,8 +78,8 @@ class KVCache(NamedTuple):
             values: [B, H, W, U] float.
             rows: [B H W] int32, from `rows` of this cache or another layer's.
             in_place: Whether to overwrite this cache, which saves a copy at every
-                step. For a cache that `empty` or `grow` made and that is not read any
-                more. Not under XLA, which sees by itself that it need not copy.
+                step. For a cache that `empty` or `grow` made and that is no longer
+                read. Not for XLA, which elides the copy.
         """
         return KVCache(
             _write(self.keys, keys, rows, in_place),

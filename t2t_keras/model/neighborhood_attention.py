@@ -137,7 +137,7 @@ class NeighborhoodAttention(MultiHeadAttention):
         memory: None, as it is self-attention.
         attention_mask: [B, 1, S], bool or int: a position may attend to positions with
             its own number, and none may attend to 0 or False.
-        dropout_keys: [B] uint32, a key a row, or None to drop nothing.
+        dropout_keys: [B] uint32, one key per row, or None to drop nothing.
 
     Returns:
         [B, S, D].

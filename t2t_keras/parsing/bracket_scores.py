@@ -134,7 +134,7 @@ def sentence_scores(
             11th, and the 12th ends it. If None, any number passes.
 
     Raises:
-        UserError: If there are more errors, or not as many trees on both sides.
+        UserError: If there are more errors, or the numbers of trees differ.
     """
     ended, errors = object(), 0
     trees = [iter(gold), iter(test)]

@@ -47,8 +47,8 @@ def read_symbols(symbols_BM: Tensor) -> Symbols:
     names = tf.strings.regex_replace(symbols_BM, "[()]", "")
     names = tf.where(is_open & (names == ""), UNKNOWN, names)
     is_tag = ~(is_open | is_close) & (symbols_BM != "")
-    # The depth without a floor, less its running minimum: a closing below every depth
-    # before has nothing to close, and leaves 0.
+    # The depth without a floor, minus its running minimum: an unmatched closing bracket
+    # leaves the depth at 0.
     steps = tf.cast(is_open, tf.int32) - tf.cast(is_close, tf.int32)
     free_depth = tf.cumsum(steps, axis=1)
     depth = free_depth - running_minimum(free_depth)
@@ -156,7 +156,7 @@ def repair_trees_in_graph(symbols: Tensor, sentences: Tensor) -> Tensor:
     is_root_BM = opens_BM.counts & (opens_BM.depth == 1)
     has_root_B = _count(is_root_BM) == 1
     root_B = tf.where(has_root_B, _join(tf.where(is_root_BM, read.names, "")), ROOT)
-    # The one root goes round everything, so its own brackets are left out.
+    # The one root encloses everything, so its own brackets are left out.
     outermost_B1 = tf.where(has_root_B, 1, 0)[:, None]
     opens = opens_BM.counts & (opens_BM.depth > outermost_B1)
     closes = closes_BM.counts & (closes_BM.depth > outermost_B1)

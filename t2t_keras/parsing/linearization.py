@@ -50,19 +50,22 @@ def repair_tree(symbols: str, words: Sequence[str]) -> Tree:
        and what follows does not matter; any other is a part of speech. Further
        brackets within a label or a part of speech are taken out of it, and a
        constituent without a label is an X.
-    2. A closing with nothing open before it is dropped.
-    3. If there are as many parts of speech as words, the first belongs to the first
-       word, and so on. If not, they are aligned with the fewest changes, where one
-       knows of a word only whether it is a punctuation mark, and which
-       (`t2t_keras.parsing.alignment`). Parts of speech that no word gets are dropped. A
-       word that gets none, or not one of its kind, has its own: a mark its mark's, any
-       other word NN. Words that get none come right after the word before them, the
-       first ones right before the next; but those after the last that gets one come
-       after the last symbol, within the constituents open there.
+    2. A closing bracket without an open constituent is dropped.
+    3. Words and parts of speech are paired.
+
+       - If their numbers are equal, they are paired in order. Otherwise they are
+         aligned with the fewest changes, for which a word is only known as a certain
+         punctuation mark or as no mark (`t2t_keras.parsing.alignment`). Parts of
+         speech without a word are dropped.
+       - A word whose part of speech is missing or of the wrong kind gets a default:
+         its own for a punctuation mark, NN for any other word.
+       - A word without a part of speech is placed right after the word before it; at
+         the beginning, right before the first word that has one; and after the last
+         word that has one, after the last symbol, in the constituents open there.
     4. Constituents open at the end are closed there.
     5. Constituents over no word are dropped.
     6. If exactly one constituent is outside of all others, it takes in the words
-       outside of it. If there are none or several, a TOP goes over all.
+       outside of it. If there are none or several, a TOP encloses all.
 
     The symbols that `linearize` gives of a tree whose root is a constituent, and
     whose every constituent holds a word, come back as that tree.

@@ -58,8 +58,8 @@ class Recombination:
     def exchange(self, tree: Tree, rng: np.random.Generator) -> Tree:
         """Returns a tree with a quarter of its constituents exchanged.
 
-        From the top, each one is replaced with that probability by one of the same
-        label, of 0.6 to 1.5 times its words and one more, drawn from the whole
+        From the top, each constituent of n words is replaced with that probability by
+        one of the same label with 0.6n to 1.5n + 1 words, drawn from the whole
         treebank. Replacements are left as they are, and the outermost one stays.
 
         Args:

@@ -191,7 +191,7 @@ def score_trees(
 
     Args:
         sources: Sentences, with blanks between words.
-        hypotheses: Trees in brackets, a line each; an empty one is no tree.
+        hypotheses: Trees in brackets, a line each; an empty line is a missing tree.
         references: The right trees' symbols (`t2t_keras.parsing.linearization`).
         cutoff_length: As for `evalb_table`.
 
@@ -236,7 +236,7 @@ def _references(
         tree = repair_tree(reference, words)
         if words and linearize(tree) != " ".join(reference.split()):
             raise UserError(
-                f"Reference {number} is no tree over the {len(words)} words of its "
+                f"Reference {number} is not a tree over the {len(words)} words of its "
                 f"sentence: “{reference[:80]}”. Expected are symbols, as (S (NP DT NN "
                 ")NP (VP VBZ )VP )S, with a part of speech for each word."
             )

@@ -111,13 +111,13 @@ def findings_blocks(ablation: Ablation) -> list[Block]:
 def perplexity_verdict(
     claim: Claim, row: Sequence[float], than: Sequence[float]
 ) -> Verdict:
-    """Returns the verdict of perplexities per word piece, one a seed, on a claim."""
+    """Returns the verdict of perplexities per word piece, one per seed, on a claim."""
     logs = [[math.log(value) for value in side] for side in (row, than)]
     return _verdict(difference(*logs), claim.perplexity, EQUAL_PERPLEXITY)
 
 
 def bleu_verdict(claim: Claim, row: Sequence[float], than: Sequence[float]) -> Verdict:
-    """Returns the verdict of BLEU scores, one a seed, on a claim."""
+    """Returns the verdict of BLEU scores, one per seed, on a claim."""
     return _verdict(difference(row, than), claim.bleu, EQUAL_BLEU)
 
 

@@ -77,7 +77,7 @@ def plot_dots(
 
     Args:
         labels: Names of the rows, from the top.
-        ours: Natural logarithms of ratios to the base, one a seed.
+        ours: Natural logarithms of ratios to the base, one per seed.
         papers: The same for the paper; None where it has no such row.
         own: The base's own seeds, whose spread is drawn as a band.
         axis: Label of the axis.

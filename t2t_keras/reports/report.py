@@ -52,7 +52,7 @@ def read_sources(folders: Sequence[str]) -> Sources:
             layer_types = Path(folder)
         else:
             raise UserError(
-                f"{folder} is no model directory, with a train.flags, no ablation, "
+                f"{folder} is not a model directory, with a train.flags, no ablation, "
                 f"with an {FILE}, and no output of benchmarks.layer_types, with a "
                 f"{LAYER_TYPES}."
             )

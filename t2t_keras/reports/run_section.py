@@ -211,7 +211,7 @@ def _data(run: RunSummary) -> Table:
         ("sentence pairs", number("pairs")),
         ("source tokens", number("source_tokens")),
         ("target tokens", number("target_tokens")),
-        ("batches an epoch", number("batches_per_epoch")),
+        ("batches per epoch", number("batches_per_epoch")),
         ("padding", Missing("unknown") if padding is None else f"{padding:.1%}"),
         ("fingerprint of the text", str(corpus.get("fingerprint", "unknown"))[:12]),
         ("subwords", as_number(run.vocabulary_size, 0, "unknown")),

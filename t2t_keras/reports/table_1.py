@@ -75,7 +75,7 @@ def _largest(content: dict[str, Any]) -> Iterator[Table]:
     for name, costs in content.get("points", {}).items():
         point = _POINT.fullmatch(name)
         if point is None:
-            raise ValueError(f"{name!r} is no layer at some n and d")
+            raise ValueError(f"{name!r} is not a layer at some n and d")
         layer, n, d = point[1], int(point[2]), int(point[3])
         forward, training = costs["forward_seconds"], costs["training_seconds"]
         peak = costs.get("training_bytes")

@@ -121,9 +121,10 @@ def average_range(
         log: Called with a line if an average of other checkpoints is replaced.
 
     Raises:
-        UserError: If this is no model directory, or the range has too few checkpoints.
+        UserError: If this is not a model directory, or the range has too few
+            checkpoints.
     """
-    model_dir.config()  # raises if this is no model directory
+    model_dir.config()  # raises if this is not a model directory
     model_dir.check_writable()
     steps = steps_in(model_dir.checkpoints)
     selected = select_steps(steps, last, from_step, to_step)

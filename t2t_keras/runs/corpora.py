@@ -181,8 +181,10 @@ def _pack_or_bucket(
     config: DataConfig, lengths: np.ndarray
 ) -> BucketBatching | PackedBatching:
     if config.batching == "pack":
-        return PackedBatching.of(lengths, tokens_per_batch=config.tokens_per_batch)
-    return BucketBatching.of(
+        return PackedBatching.from_lengths(
+            lengths, tokens_per_batch=config.tokens_per_batch
+        )
+    return BucketBatching.from_lengths(
         lengths,
         max_shapes=config.max_shapes,
         tokens_per_batch=config.tokens_per_batch,

@@ -19,8 +19,8 @@ class ExportSettings:
         xla: Whether XLA compiles the search.
         precision: float32 or bfloat16. Default: that of the run, or float32 for a run
             in float16.
-        n_best: Translations of each text that signature nbest returns. Default: the
-            beam size.
+        n_best: Translations of each text that the `nbest` signature returns. Default:
+            the beam size.
         max_source_length: Maximum tokens of a source, including EOS.
         max_characters: Maximum code points of a source.
         max_beam_size: Maximum beam size of a request. Default: 8, or the beam size if

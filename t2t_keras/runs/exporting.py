@@ -190,12 +190,14 @@ def _write(
     settings: ExportSettings,
     base: Path,
 ) -> Path:
-    trained = in_precision(trained, settings.precision)
+    trained = cast_to_precision(trained, settings.precision)
     limits = serving_limits(trained, settings)
     buckets = buckets_up_to(limits.source_length)
     decoding, vocabulary = settings.decoding, trained.vocabulary
     parts = (
-        served_model(trained, decoding.extra_length, buckets if settings.xla else ()),
+        build_served_model(
+            trained, decoding.extra_length, buckets if settings.xla else ()
+        ),
         vocabulary,
         BeamSearchSettings(beam_size=decoding.beam_size, alpha=decoding.alpha),
         limits,
@@ -258,7 +260,7 @@ def serving_limits(trained: TrainedModel, settings: ExportSettings) -> ServingLi
     )
 
 
-def served_model(
+def build_served_model(
     trained: TrainedModel, extra_length: int, buckets: tuple[int, ...] = ()
 ) -> ServedModel:
     """Returns the functions of a trained model that an export traces.
@@ -281,7 +283,7 @@ def served_model(
     )
 
 
-def in_precision(trained: TrainedModel, precision: str | None) -> TrainedModel:
+def cast_to_precision(trained: TrainedModel, precision: str | None) -> TrainedModel:
     """Returns the model with its weights stored in the dtype that it computes in.
 
     Args:

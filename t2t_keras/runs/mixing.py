@@ -45,7 +45,7 @@ class MixturePart(Protocol):
         """Yields its pairs as text, to learn a vocabulary from."""
         ...
 
-    def tokenized(
+    def tokenize(
         self, config: DataConfig, vocabulary: SubwordVocabulary
     ) -> TokenizedCorpus:
         """Returns its pairs as ids."""
@@ -68,7 +68,7 @@ class TextPart:
         """Yields its pairs as text."""
         return self.corpus.chunks("train")
 
-    def tokenized(
+    def tokenize(
         self, config: DataConfig, vocabulary: SubwordVocabulary
     ) -> TokenizedCorpus:
         """Returns its pairs as ids."""
@@ -95,7 +95,7 @@ class RecordsPart:
             f"{self.item.name}/vocabulary.model"
         )
 
-    def tokenized(
+    def tokenize(
         self, config: DataConfig, vocabulary: SubwordVocabulary
     ) -> TokenizedCorpus:
         """Returns its pairs as ids, which stay on disk.
@@ -187,7 +187,7 @@ def mix(
     """
     if not parts:
         return train, None
-    corpora = [train, *(part.tokenized(config, vocabulary) for part in parts)]
+    corpora = [train, *(part.tokenize(config, vocabulary) for part in parts)]
     mixture = Mixture(tuple(map(len, corpora)), tuple(part.item.rate for part in parts))
     return join_corpora(corpora), mixture
 

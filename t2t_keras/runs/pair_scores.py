@@ -27,13 +27,13 @@ class PairScore(NamedTuple):
         log_prob: Natural log of the probability of all target tokens, including the
             end of the sentence.
         token_log_probs: Log probability of each token; they add up to `log_prob`.
-        cut: Whether a side exceeded the model's maximum length, and its end was
+        truncated: Whether a side exceeded the model's maximum length, and its end was
             ignored.
     """
 
     log_prob: float
     token_log_probs: tuple[float, ...]
-    cut: bool
+    truncated: bool
 
 
 def score_pairs(

@@ -163,19 +163,19 @@ def advice(config: ExperimentConfig, data: RunData) -> list[str]:
         language = getattr(config.data, flag)
         if language not in languages:
             lines.append(
-                f"--{flag}={language} is not a language code with tokenization rules: "
+                f"--{flag}={language} has no tokenization rules. Supported: "
                 f"{', '.join(languages)}.{effect}"
             )
     pairs, size = data.summary.pairs, data.vocabulary.size
     if pairs < size:
         lines.append(
-            f"{pairs:,} pairs are few for {size:,} subwords, most of which will hardly "
-            "be seen. Train on more text, or lower --vocabulary_size."
+            f"Only {pairs:,} pairs for {size:,} subwords, most of which will be rare. "
+            "Train on more text, or lower --vocabulary_size."
         )
     batches = data.summary.batches_per_epoch
     if batches < FEW_BATCHES:
         lines.append(
-            f"{batches} batches an epoch are few. Train on more text, or lower "
+            f"Only {batches} batches per epoch. Train on more text, or lower "
             f"--tokens_per_batch={config.data.tokens_per_batch}."
         )
     return lines

@@ -98,9 +98,11 @@ class EvaluationResult:
         if self.left_out:
             line += f"  without {self.left_out:,} pairs that are too long or empty"
         lines.append(line)
-        cut = sum(line.cut for line in self.translations)
-        if cut:
-            lines.append(f"  {cut:,} sources were too long; their ends were cut off")
+        truncated = sum(line.truncated for line in self.translations)
+        if truncated:
+            lines.append(
+                f"  {truncated:,} sources were too long; their ends were cut off"
+            )
         return "\n".join(lines)
 
     def as_dict(self) -> dict[str, Any]:

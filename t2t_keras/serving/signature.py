@@ -45,8 +45,8 @@ LENGTHS = "lengths"
 BEAM_SIZE = "beam_size"
 # float32, strength of the length penalty, at least 0; NaN for the export's own.
 ALPHA = "alpha"
-# int32, most tokens of a translation, EOS counted, at least 1. The export's limit is
-# the default and the maximum.
+# int32, maximum number of tokens of a translation, EOS counted, at least 1. The
+# export's limit is the default and the maximum.
 MAX_LENGTH = "max_length"
 
 # [B] string each, a sentence and its translation.
@@ -63,7 +63,7 @@ SOURCE_TOKENS = "source_tokens"
 # [B] int32, tokens of each target and source, EOS counted.
 TARGET_LENGTH = "target_length"
 SOURCE_LENGTH = "source_length"
-# Attention weights, float32; of padding they mean nothing.
+# Attention weights, float32; undefined at padding.
 # [B, R, H, S, S], [B, R, H, T, T], and from target to source [B, R, H, T, S].
 ENCODER_ATTENTION = "encoder_attention"
 DECODER_ATTENTION = "decoder_attention"

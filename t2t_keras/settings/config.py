@@ -123,8 +123,8 @@ class DataConfig:
     )
     batching: str = setting(
         "bucket",
-        "Method of filling batches: bucket, one pair a row with other pairs of "
-        "similar length, as in the paper; or pack, several pairs a row, with "
+        "Method of filling batches: bucket, one pair per row with other pairs of "
+        "similar length, as in the paper; or pack, several pairs per row, with "
         "less padding and one shape to compile.",
         choices=("bucket", "pack"),
     )
@@ -196,8 +196,8 @@ class ModelConfig:
     )
     encoder_neighborhood: int | None = setting(
         None,
-        "r, the odd number of tokens that a token may attend to in the encoder "
-        "(section 4). Default: all.",
+        "Window size of restricted encoder self-attention (section 4), in tokens, "
+        "odd. Default: unrestricted.",
         low=1,
     )
 
@@ -390,9 +390,9 @@ class TrainingConfig:
     )
     on_nonfinite: str = setting(
         "stop",
-        "Action after an update whose loss or gradient is not finite, which is "
-        "never applied: stop, and save its batch in the model directory; or skip "
-        "it.",
+        "What to do after a NaN or infinite loss or gradient: stop, and save the "
+        "batch in the model directory; or skip, and continue. The update is always "
+        "discarded.",
         choices=("stop", "skip"),
     )
     watchdog_minutes: float = setting(

@@ -56,7 +56,7 @@ def run(
             print(help_text(usage, flags.FLAGS, [*own, *settings_used], with_config))
         sys.exit(0)
 
-    def guarded(argv: Sequence[str]) -> None:
+    def run_with_error_handling(argv: Sequence[str]) -> None:
         try:
             if len(argv) > 1 and not takes_arguments:
                 raise UserError(
@@ -79,7 +79,7 @@ def run(
             sys.exit(2)
 
     end_program_on_signal()
-    app.run(guarded, flags_parser=_parse_flags)
+    app.run(run_with_error_handling, flags_parser=_parse_flags)
 
 
 @contextlib.contextmanager

@@ -34,8 +34,9 @@ class TextReader:
 
     Args:
         vocabulary: Vocabulary that encodes the texts.
-        max_tokens: Most ids, EOS_ID included. A truncated text ends in EOS_ID too.
-        max_characters: Most code points of a normalized text. Default: the number of
+        max_tokens: Maximum number of ids, EOS_ID included. A truncated text ends in
+            EOS_ID too.
+        max_characters: Maximum code points of a normalized text. Default: the number of
             characters of `max_tokens` longest pieces, which saves time but does not
             change the ids, since a longer text has too many tokens anyway.
 

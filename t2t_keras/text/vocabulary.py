@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import sentencepiece
 
-from t2t_keras.errors import UserError, needed_for
+from t2t_keras.errors import UserError, require_package
 from t2t_keras.files.atomic import write_file
 from t2t_keras.text.normalization import normalize, normalize_in_graph
 from t2t_keras.typing import Tensor
@@ -55,7 +55,7 @@ _TIED_LETTERS = (
 TIED_TEXT = "".join(5 * letter for letter, _, _ in _TIED_LETTERS)
 """Five of each letter: its pieces have three orders, all of equal score."""
 TF_TEXT_PIECES = "▁ aaa a a b b bbb c ccc c d d ddd eee e e f f fff ggg g g h h hhh"
-"""How TensorFlow Text splits `TIED_TEXT`."""
+"""Pieces that TensorFlow Text splits `TIED_TEXT` into."""
 
 
 class SubwordVocabulary:
@@ -70,8 +70,8 @@ class SubwordVocabulary:
             end of sentence at 1, unknown at 2, as `learn_subwords` returns it.
 
     Raises:
-        UserError: If the bytes are no SentencePiece model, its special ids are
-            others, or it is a unigram model and the installed SentencePiece breaks
+        UserError: If the bytes are not a valid SentencePiece model, its special ids
+            are others, or it is a unigram model and the installed SentencePiece breaks
             ties differently from TensorFlow Text.
     """
 
@@ -84,8 +84,8 @@ class SubwordVocabulary:
         """Returns the vocabulary in a file.
 
         Raises:
-            UserError: If the file cannot be read, is no SentencePiece model, or
-                has other special ids.
+            UserError: If the file cannot be read, is not a valid SentencePiece model,
+                or has other special ids.
         """
         try:
             model_proto = Path(path).read_bytes()
@@ -143,7 +143,7 @@ class SubwordVocabulary:
         """
         import tensorflow as tf
 
-        with needed_for("A tokenizer in the graph", "tensorflow-text"):
+        with require_package("A tokenizer in the graph", "tensorflow-text"):
             from t2t_keras.text.graph_tokenizer import GraphTokenizer
 
         # A resource made inside a traced function would die with its graph.
@@ -330,7 +330,7 @@ def check_ties() -> None:
         return
     raise UserError(
         f"sentencepiece {sentencepiece.__version__} is installed, which encodes "
-        "some text with a unigram vocabulary otherwise than TensorFlow Text 2.21 does "
+        "some text with a unigram vocabulary differently from TensorFlow Text 2.21 "
         "in exports (ties between pieces). Install the version that agrees: "
         f'pip install "sentencepiece=={_AGREEING_VERSION}". Vocabularies of '
         "--subwords=bpe are not affected."

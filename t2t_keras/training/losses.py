@@ -67,8 +67,8 @@ def label_smoothed_cross_entropy(
     the entropy of that distribution, a constant without a gradient; this function does
     not. Softmax and sums are float32.
 
-    Differentiable by `hidden` and `embeddings`, through `loss_sum` alone, and once:
-    the forward pass computes the gradient.
+    Differentiable with respect to `hidden` and `embeddings`, through `loss_sum` alone,
+    and once: the forward pass computes the gradient.
 
     Args:
         hidden: [..., D] float, the decoder's output.
@@ -183,7 +183,7 @@ def _compute_in_chunks(
     *,
     max_rows: int,
 ) -> tuple[_TokenParts, Tensor]:
-    """Returns the parts of all tokens, and the gradient by the embeddings, [V, D].
+    """Returns token parts, and the gradient with respect to the embeddings [V, D].
 
     Args:
         hidden_ND: The decoder's output.

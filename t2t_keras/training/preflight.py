@@ -1,4 +1,4 @@
-"""Pre-flight check before step 1: compiles every shape; checks that it fits memory."""
+"""Pre-flight check before step 1: every shape compiles and fits in memory."""
 
 import bisect
 import resource
@@ -103,7 +103,7 @@ def _too_large(
     length = max(source, target)
     at_a_time = _rows_at_a_time(stepper, rows, length)
     name = _name(stepper, batch, purpose)
-    same = "evaluation" if purpose else "update"
+    same = "evaluation in parts" if purpose else "update with gradient accumulation"
 
     def fails(fewer: int) -> bool:
         # Two micro-batches, for gradient accumulation needs memory of its own.
@@ -122,9 +122,8 @@ def _too_large(
     fitting_rows = bisect.bisect_left(range(1, at_a_time), True, key=fails)
     if fitting_rows:
         return UserError(
-            f"{name} needs more memory than there is. {fitting_rows} rows of it at a "
-            f"time fit: give --max_tokens_per_replica={fitting_rows * length}, and the "
-            f"same {same} is made in several parts."
+            f"{name} needs more memory than there is. {fitting_rows} rows fit. Set "
+            f"--max_tokens_per_replica={fitting_rows * length} for the same {same}."
         )
     return UserError(
         f"{name} needs more memory than there is, and so does a single row of it. "

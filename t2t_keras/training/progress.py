@@ -169,7 +169,7 @@ class Progress:
             self._writer.flush()
         except tf.errors.OpError as error:
             self.log(
-                f"warning: {self._log_dir} cannot be written any more: "
+                f"warning: {self._log_dir} can no longer be written: "
                 f"{error.message}. Training continues without TensorBoard."
             )
             self._log_dir = None

@@ -239,7 +239,7 @@ def shard_batch(batch: Batch, replica: int, num_local: int) -> Batch:
     rows = -(-total // num_local)
     first = replica % num_local * rows
     shard = {
-        name: pad_rows(np.asarray(feature)[first : first + rows], rows)
+        name: append_rows(np.asarray(feature)[first : first + rows], rows)
         for name, feature in batch.items()
     }
     numbers = np.arange(replica * rows, (replica + 1) * rows, dtype=np.int32)
@@ -293,12 +293,14 @@ def micro_batches(shard: Batch, count: int) -> Batch:
     """
     rows = -(-len(shard[ROW_NUMBERS]) // count)
     return {
-        name: pad_rows(feature, count * rows).reshape(count, rows, *feature.shape[1:])
+        name: append_rows(feature, count * rows).reshape(
+            count, rows, *feature.shape[1:]
+        )
         for name, feature in shard.items()
     }
 
 
-def pad_rows(feature: np.ndarray, rows: int) -> np.ndarray:
+def append_rows(feature: np.ndarray, rows: int) -> np.ndarray:
     """Returns a feature with rows of 0 appended, `rows` in total."""
     missing = rows - len(feature)
     return np.pad(feature, [(0, missing)] + [(0, 0)] * (feature.ndim - 1))

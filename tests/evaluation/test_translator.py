@@ -86,7 +86,7 @@ def test_every_line_comes_back_in_its_place(build, vocabulary):
         assert second.log_prob == pytest.approx(first.log_prob - 1)
         assert second.text == vocabulary.decode(words[::-1])
         assert first.num_tokens == second.num_tokens == len(words) + 1
-        assert not line.cut
+        assert not line.truncated
 
 
 WORD = st.sampled_from(["ab", "ba", "c", "dddd", "ü", "", " ", "\u2028", "\t"])
@@ -149,9 +149,9 @@ def test_a_long_line_is_truncated_reported_and_ends_in_eos(build, search, vocabu
         search.batches.clear()
         first, cut, last = build(max_source_length=limit).translate(["b", line, "a"])
         assert [*ids[: limit - 1], EOS] in search.batches[0].tolist()
-        assert cut.cut is is_cut
+        assert cut.truncated is is_cut
         assert cut.text == vocabulary.decode(ids[: limit - 1])
-        assert (first.cut, last.cut) == (False, False)
+        assert (first.truncated, last.truncated) == (False, False)
 
 
 def test_bytes_and_ill_formed_text(build):
@@ -261,4 +261,4 @@ def test_a_parser_gives_each_of_the_best_as_a_tree_over_the_words(vocabulary):
     assert found[0].text == str(repair_tree("ab (S ba", ["ab", "(S", "ba"]))
     assert found[1].text == ""
     # The tree has all words of a truncated line, although the model does not see them.
-    assert [each.cut for each in found] == [False, False, False, True]
+    assert [each.truncated for each in found] == [False, False, False, True]

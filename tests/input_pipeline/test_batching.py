@@ -7,12 +7,12 @@ import tensorflow as tf
 from t2t_keras import typing
 from t2t_keras.input_pipeline.batches.batching import (
     check_batch,
-    element_spec,
     gather_batch,
     make_batch,
 )
 from t2t_keras.input_pipeline.batches.pipeline import TrainingBatches
 from t2t_keras.input_pipeline.batches.plan import PlannedBatch
+from t2t_keras.training.update import batch_signature
 from t2t_keras.typing import BatchShape
 from tests.input_pipeline.made_up import TWO_PAIRS, build_corpus, random_corpus
 from tests.input_pipeline.read_back import check_example
@@ -149,8 +149,8 @@ PACKED_ALONE = sorted(set(packed_batch()) - set(good_batch()))
 
 
 def test_names_are_those_of_the_contract():
-    assert list(element_spec(packed=False)) == list(good_batch())
-    assert list(element_spec(packed=True)) == list(packed_batch())
+    assert list(batch_signature(packed=False)) == list(good_batch())
+    assert list(batch_signature(packed=True)) == list(packed_batch())
     assert [name for name, _ in typing.FEATURE_DTYPES] == list(good_batch())
     assert len(PACKED_ALONE) == 4
 
@@ -159,11 +159,11 @@ def test_names_are_those_of_the_contract():
 def test_a_good_batch_passes_as_arrays_tensors_and_specs(batch):
     check_batch(batch)
     check_batch({name: tf.constant(array) for name, array in batch.items()})
-    check_batch(element_spec(packed="encoder_positions" in batch))
+    check_batch(batch_signature(packed="encoder_positions" in batch))
 
 
 def test_it_can_be_checked_while_a_function_is_traced():
-    @tf.function(input_signature=[element_spec(packed=False)])
+    @tf.function(input_signature=[batch_signature(packed=False)])
     def count_rows(batch):
         check_batch(batch)
         return tf.shape(batch["encoder_input_tokens"])[0]

@@ -36,8 +36,10 @@ def strategy(request, corpus, monkeypatch):
 
 def strategies(corpus):
     return (
-        BucketBatching.of(corpus.lengths, max_shapes=5, tokens_per_batch=TOKENS),
-        PackedBatching.of(corpus.lengths, tokens_per_batch=TOKENS),
+        BucketBatching.from_lengths(
+            corpus.lengths, max_shapes=5, tokens_per_batch=TOKENS
+        ),
+        PackedBatching.from_lengths(corpus.lengths, tokens_per_batch=TOKENS),
     )
 
 
@@ -109,13 +111,15 @@ def test_the_summary_counts_rows_that_devices_add(corpus, strategy):
 
 def test_the_summary_in_words():
     corpus = build_corpus([([5, 6], [7]), ([8], [9, 5, 6])])
-    buckets = BucketBatching.of(corpus.lengths, max_shapes=1, tokens_per_batch=8)
+    buckets = BucketBatching.from_lengths(
+        corpus.lengths, max_shapes=1, tokens_per_batch=8
+    )
     assert batching_summary(corpus, buckets).describe() == (
         "2 pairs: 5 source and 6 target tokens\n"
-        "1 batches an epoch, on average 5 source and 6 target tokens each\n"
+        "1 batches per epoch, on average 5 source and 6 target tokens each\n"
         "1 batch shape, one pair per row; 78.6% of all positions are real tokens"
     )
-    packed = PackedBatching.of(corpus.lengths, tokens_per_batch=8)
+    packed = PackedBatching.from_lengths(corpus.lengths, tokens_per_batch=8)
     assert batching_summary(corpus, packed).describe().splitlines()[2] == (
         "1 batch shape, several pairs per row; 73.3% of all positions are real tokens"
     )

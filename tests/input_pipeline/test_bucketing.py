@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from t2t_keras.errors import UserError
 from t2t_keras.input_pipeline.batches.bucketing import (
-    batch_shape,
     bucket_shapes,
+    largest_shape,
     smallest_shapes,
 )
 from t2t_keras.typing import BatchShape
@@ -124,7 +124,7 @@ def test_a_pair_goes_where_it_is_padded_least(lengths, max_shapes):
 
 def test_a_budget_that_holds_no_long_pair():
     with pytest.raises(UserError, match=r"row of this corpus needs 12.*_batch to 12"):
-        batch_shape((8, 12), 11)
+        largest_shape((8, 12), 11)
     with pytest.raises(UserError, match=r"row of this corpus needs 12"):
         bucket_shapes(np.array([[12, 3]]), max_shapes=2, tokens_per_batch=11)
 

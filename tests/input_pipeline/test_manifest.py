@@ -93,7 +93,9 @@ def test_batches_equal_those_of_the_corpus_in_memory(folder, corpus):
     records = open_records(folder, read_manifest(folder))
     batches = []
     for each in (records, corpus):
-        strategy = BucketBatching.of(each.lengths, max_shapes=4, tokens_per_batch=100)
+        strategy = BucketBatching.from_lengths(
+            each.lengths, max_shapes=4, tokens_per_batch=100
+        )
         dataset = TrainingBatches(each, strategy, seed=9).dataset()
         batches.append(itertools.islice(dataset.as_numpy_iterator(), 120))
     for one, other in zip(*batches, strict=True):

@@ -130,9 +130,11 @@ def mixed(request, parts):
     corpus = join_corpora(parts)
     lengths = mixture_lengths(corpus.lengths, MIXTURE)
     if request.param == "buckets":
-        batching = BucketBatching.of(lengths, max_shapes=4, tokens_per_batch=TOKENS)
+        batching = BucketBatching.from_lengths(
+            lengths, max_shapes=4, tokens_per_batch=TOKENS
+        )
     else:
-        batching = PackedBatching.of(lengths, tokens_per_batch=TOKENS)
+        batching = PackedBatching.from_lengths(lengths, tokens_per_batch=TOKENS)
     return corpus, MixtureBatching(corpus.lengths, MIXTURE, batching)
 
 
@@ -193,8 +195,8 @@ def test_a_pair_of_a_later_epoch_fits_too() -> None:
     lengths = mixture_lengths(corpus.lengths, mixture)
     assert len(lengths) == 11
     for batching in (
-        BucketBatching.of(lengths, max_shapes=3, tokens_per_batch=60),
-        PackedBatching.of(lengths, tokens_per_batch=60),
+        BucketBatching.from_lengths(lengths, max_shapes=3, tokens_per_batch=60),
+        PackedBatching.from_lengths(lengths, tokens_per_batch=60),
     ):
         strategy = MixtureBatching(corpus.lengths, mixture, batching)
         for epoch in range(19):

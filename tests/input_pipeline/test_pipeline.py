@@ -13,7 +13,6 @@ from t2t_keras.errors import UserError
 from t2t_keras.input_pipeline.batches import packing
 from t2t_keras.input_pipeline.batches.batching import (
     check_batch,
-    element_spec,
     planned_dataset,
 )
 from t2t_keras.input_pipeline.batches.batching_strategy import BucketBatching
@@ -24,6 +23,7 @@ from t2t_keras.input_pipeline.batches.pipeline import (
     TrainingBatches,
 )
 from t2t_keras.input_pipeline.batches.plan import WorkerShard
+from t2t_keras.training.update import batch_signature
 from t2t_keras.typing import BatchShape, BatchSize
 from tests.devices import cpu_strategy
 from tests.input_pipeline.made_up import random_corpus
@@ -40,17 +40,19 @@ def corpus():
 @pytest.fixture(params=["buckets", "packed"])
 def strategy(request, corpus, monkeypatch):
     if request.param == "buckets":
-        return BucketBatching.of(corpus.lengths, max_shapes=4, tokens_per_batch=TOKENS)
+        return BucketBatching.from_lengths(
+            corpus.lengths, max_shapes=4, tokens_per_batch=TOKENS
+        )
     # Four blocks per epoch.
     monkeypatch.setattr(packing, "_pairs_per_block", lambda *_: 35)
-    return PackedBatching.of(corpus.lengths, tokens_per_batch=TOKENS)
+    return PackedBatching.from_lengths(corpus.lengths, tokens_per_batch=TOKENS)
 
 
 @pytest.fixture
 def wide(strategy, corpus):
     """The same batching strategy, with more rows per batch than there are workers."""
     settings = {} if strategy.packed else {"max_shapes": 4}
-    return type(strategy).of(corpus.lengths, tokens_per_batch=500, **settings)
+    return type(strategy).from_lengths(corpus.lengths, tokens_per_batch=500, **settings)
 
 
 def arrays(dataset, count=None):
@@ -150,7 +152,7 @@ def test_the_next_epoch_is_planned_while_this_one_is_trained_on(corpus, strategy
 
 def test_packed_epochs_may_differ_in_length(corpus, monkeypatch):
     monkeypatch.setattr(packing, "_pairs_per_block", lambda *_: 35)
-    strategy = PackedBatching.of(corpus.lengths, tokens_per_batch=TOKENS)
+    strategy = PackedBatching.from_lengths(corpus.lengths, tokens_per_batch=TOKENS)
     assert len(set(epoch_lengths(strategy, 4, 20))) > 1
 
 
@@ -174,7 +176,7 @@ def test_a_position_is_not_negative():
 def test_the_dataset_says_what_it_yields(corpus, strategy):
     dataset = TrainingBatches(corpus, strategy, seed=4).dataset()
     check_batch(dataset.element_spec)
-    assert dataset.element_spec == element_spec(packed=strategy.packed)
+    assert dataset.element_spec == batch_signature(packed=strategy.packed)
 
 
 def test_a_loop_and_a_distribution_strategy_take_the_dataset(corpus, strategy):

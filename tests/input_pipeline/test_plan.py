@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from t2t_keras.input_pipeline.batches.bucketing import batch_shape
+from t2t_keras.input_pipeline.batches.bucketing import largest_shape
 from t2t_keras.input_pipeline.batches.plan import (
     permutation,
     plan_epoch,
@@ -20,7 +20,7 @@ WORDS = st.integers(0, 2**64 - 1)
 
 
 def build_shapes(tokens_per_batch, bounds=BOUNDS):
-    return tuple(batch_shape(pair, tokens_per_batch) for pair in bounds)
+    return tuple(largest_shape(pair, tokens_per_batch) for pair in bounds)
 
 
 def as_array(lengths):

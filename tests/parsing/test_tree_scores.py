@@ -105,7 +105,7 @@ def test_another_cutoff_length():
     ],
 )
 def test_a_reference_that_is_no_tree_is_refused(reference):
-    with pytest.raises(UserError, match="Reference 2 is no tree over the 4 words"):
+    with pytest.raises(UserError, match="Reference 2 is not a tree over the 4 words"):
         score_trees(["x", SOURCES[0]], ["", ""], ["(NP NN )NP", reference])
 
 

@@ -121,7 +121,7 @@ def test_n_best_with_and_without_scores():
         "3\t-1.500000\tYZ1",
     ]
     assert too_many.status == 2
-    assert "The export gives 3 translations of each text. Rec" in too_many.stderr
+    assert "The export returns 3 translations of each text. Rec" in too_many.stderr
 
 
 def test_a_translation_stays_one_line():
@@ -241,15 +241,15 @@ REFUSED = (
     (("--timeout_seconds=0",), "timeout_seconds must be positive: 0"),
     (("--beam_size=0",), "beam_size must be at least 1: 0"),
     (("--alpha=nan",), "--alpha must be a number. Received: nan"),
-    (("--n_best=2", "--alpha=1"), "An export gives its n best with its own set"),
-    (("--target=a", "--alpha=1"), "With --target nothing is translated, so that"),
-    (("--target=-",), "--input and --target are one and the same: -"),
+    (("--n_best=2", "--alpha=1"), "The n best are searched with the export's set"),
+    (("--target=a", "--alpha=1"), "--target only scores; remove --alpha, or"),
+    (("--target=-",), "--input and --target are the same: -"),
     (("--target=no/such.txt",), "There is no file no/such.txt (--target)"),
     (("--input=no/such.txt",), "There is no file no/such.txt (--input)"),
     (("--output=no/such/folder.txt",), "no/such/folder.txt cannot be written"),
     (("--model_version=1", "--version_label=a"), "A version has a number or a la"),
-    (("--ssl_ca_file=pyproject.toml",), "is no file of certificates (PEM)"),
-    (("--ssl_ca_file=no/such.pem",), "--ssl_ca_file=no/such.pem is no file of cer"),
+    (("--ssl_ca_file=pyproject.toml",), "is not a file of certificates (PEM)"),
+    (("--ssl_ca_file=no/such.pem",), "--ssl_ca_file=no/such.pem is not a file of cer"),
     (("source.txt",), "Arguments are given as flags. Received: source.txt."),
 )
 

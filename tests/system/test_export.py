@@ -71,7 +71,7 @@ def test_the_export_translates_as_the_translator_does(
         assert texts == [line.text for line in expected]
         scores = [line.hypotheses[0].score for line in expected]
         np.testing.assert_allclose(answer["score"], scores, rtol=1e-5, atol=1e-5)
-        assert answer["truncated"] == [line.cut for line in expected]
+        assert answer["truncated"] == [line.truncated for line in expected]
 
 
 def test_only_blank_texts_have_empty_translations(answers):

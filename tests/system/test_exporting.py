@@ -113,7 +113,7 @@ def test_the_limits_work_as_in_a_translator(served, trained):
     assert texts == [line.text for line in expected]
     scores = [line.hypotheses[0].score for line in expected]
     np.testing.assert_allclose(found["score"], scores, atol=TOLERANCE)
-    cut = [line.cut for line in expected]
+    cut = [line.truncated for line in expected]
     assert found["truncated"].tolist() == cut
     assert cut[-1] and not all(cut)
     several = ask(served, "nbest", text=strings(LINES))
@@ -253,7 +253,7 @@ def test_the_precision_of_an_export(trained):
         training = dataclasses.replace(trained.config.training, precision=trained_in)
         config = dataclasses.replace(trained.config, training=training)
         changed = dataclasses.replace(trained, config=config)
-        model = exporting.in_precision(changed, asked).model
+        model = exporting.cast_to_precision(changed, asked).model
         kinds = {str(weight.dtype) for weight in model.weights}
         assert kinds == {model.compute_dtype}
         return model.compute_dtype
@@ -264,7 +264,7 @@ def test_the_precision_of_an_export(trained):
     assert export_precision("bfloat16", "float32") == "float32"
     assert export_precision("float32", "bfloat16") == "bfloat16"
     for ours, theirs in zip(
-        exporting.in_precision(trained, "bfloat16").model.weights,
+        exporting.cast_to_precision(trained, "bfloat16").model.weights,
         trained.model.weights,
         strict=True,
     ):

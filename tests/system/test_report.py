@@ -60,7 +60,7 @@ def test_a_run_that_is_scored_on_dev_shows_its_dev_set(own_short_run) -> None:
     ("arguments", "message"),
     [
         ([], "error: Give the model directories or ablations to report on"),
-        (["nowhere"], "error: nowhere is no model directory"),
+        (["nowhere"], "error: nowhere is not a model directory"),
     ],
 )
 def test_bad_arguments_are_refused(arguments, message) -> None:

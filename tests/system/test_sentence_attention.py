@@ -76,7 +76,7 @@ def export(trained, tmp_path_factory):
     The test of the program has a real export, whose search takes long to save.
     """
     decoding = CONFIG.decoding
-    served = exporting.served_model(trained, decoding.extra_length)
+    served = exporting.build_served_model(trained, decoding.extra_length)
     module = TranslatorModule(
         served,
         trained.vocabulary,

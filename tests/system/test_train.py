@@ -123,11 +123,11 @@ def test_a_run_logs_only_known_lines(short_run):
     """Standard error includes that of native code."""
     beginnings = (
         "learning 280 subwords …",
-        "warning: --source_language=letters is not a language code ",
-        "warning: --target_language=reversed is not a language code ",
-        "warning: 3 batches an epoch are few. ",
+        "warning: --source_language=letters has no tokenization rules. ",
+        "warning: --target_language=reversed has no tokenization rules. ",
+        "warning: Only 3 batches per epoch. ",
         "corpus text files: 300 pairs: ",
-        " batches an epoch, on average ",
+        " batches per epoch, on average ",
         ", one pair per row; ",
         "model: 29,952 parameters on 1 device(s), no XLA",
         " tokens: ",

@@ -7,13 +7,12 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from t2t_keras.input_pipeline.batches.batching import element_spec
 from t2t_keras.model.transformer import Transformer
 from t2t_keras.training.keras_fit import LabelSmoothedCrossEntropy, fit_arguments
 from t2t_keras.training.optimizer import paper_adam
 from t2t_keras.training.schedule import WarmupInverseSquareRoot
 from t2t_keras.training.step import Stepper
-from t2t_keras.training.update import ReplicaUpdate
+from t2t_keras.training.update import ReplicaUpdate, batch_signature
 from t2t_keras.typing import Batch
 from tests.devices import cpu_strategy
 from tests.reference import transformer_np
@@ -50,7 +49,7 @@ def dataset(batch_list: list[Batch]) -> tf.data.Dataset:
     def elements() -> Iterator[Batch]:
         yield from batch_list
 
-    spec = element_spec(packed=False)
+    spec = batch_signature(packed=False)
     result = tf.data.Dataset.from_generator(elements, output_signature=spec)
     assert_size = tf.data.experimental.assert_cardinality(len(batch_list))
     return result.apply(assert_size).map(fit_arguments)

@@ -94,8 +94,8 @@ def test_what_would_fit_is_named() -> None:
         stepper = SmallDevice(room, replicas)
         message = (
             r"A batch of 11 x \(30 \+ 20\) tokens needs more memory than there is. "
-            rf"{rows} rows of it at a time fit: "
-            rf"give --max_tokens_per_replica={tokens}, and the same update"
+            rf"{rows} rows fit. Set --max_tokens_per_replica={tokens} for the same "
+            "update with gradient accumulation"
         )
         with pytest.raises(UserError, match=message):
             preflight(stepper, [zero_batch(11, 30, 20)], [], [].append, only_these=True)
@@ -198,8 +198,8 @@ def test_a_shape_to_evaluate_that_does_not_fit_is_named_too(monkeypatch) -> None
     stepper = SmallDevice(room=100)
     monkeypatch.setattr(stepper, "evaluate", stepper.compile_step)
     message = (
-        r"of 7 x \(30 \+ 9\) tokens to evaluate needs more .* 3 rows .* fit: .*=90, "
-        "and the same evaluation"
+        r"of 7 x \(30 \+ 9\) tokens to evaluate needs more .* 3 rows fit\. .*=90 "
+        "for the same evaluation"
     )
     with pytest.raises(UserError, match=message):
         preflight(stepper, [], [zero_batch(7, 30, 9)], [].append, only_these=True)

@@ -237,18 +237,6 @@ def _gather_in_graph(side: Sentences, pairs: Tensor) -> tf.RaggedTensor:
     return tf.RaggedTensor.from_row_lengths(tokens, lengths, validate=False)
 
 
-def element_spec(*, packed: bool) -> dict[str, tf.TensorSpec]:
-    """Returns the TensorSpec of every feature of a batch, for any shape.
-
-    Args:
-        packed: Whether several pairs share a row.
-    """
-    return {
-        name: tf.TensorSpec([None, None], dtype)
-        for name, dtype in (PACKED_FEATURE_DTYPES if packed else FEATURE_DTYPES)
-    }
-
-
 def check_batch(batch: Batch) -> None:
     """Refuses a batch that breaks the batch contract (ADR 0002).
 

@@ -55,7 +55,7 @@ class BucketBatching:
     packed = False
 
     @classmethod
-    def of(
+    def from_lengths(
         cls, lengths: np.ndarray, *, max_shapes: int, tokens_per_batch: int
     ) -> "BucketBatching":
         """Returns a strategy with shapes from the lengths; see `bucket_shapes`."""
@@ -85,7 +85,7 @@ class BatchingSummary:
     padding_share: float
     """Fraction of the computed positions of both sides without a token; in [0, 1)."""
     mean_source_tokens: float
-    """Real source tokens a batch; the paper reports about 25,000."""
+    """Real source tokens per batch; the paper reports about 25,000."""
     mean_target_tokens: float
     packed: bool
 
@@ -96,7 +96,7 @@ class BatchingSummary:
         return (
             f"{self.pairs:,} pairs: {self.source_tokens:,} source and "
             f"{self.target_tokens:,} target tokens\n"
-            f"{self.batches_per_epoch:,} batches an epoch, on average "
+            f"{self.batches_per_epoch:,} batches per epoch, on average "
             f"{self.mean_source_tokens:,.0f} source and "
             f"{self.mean_target_tokens:,.0f} target tokens each\n"
             f"{shapes}, {rows}; {1 - self.padding_share:.1%} of all positions are "

@@ -36,19 +36,19 @@ class _Cells(NamedTuple):
 _Bounds = tuple[int, int]
 
 
-def batch_shape(bounds: _Bounds, tokens_per_batch: int) -> BatchShape:
+def largest_shape(bounds: _Bounds, tokens_per_batch: int) -> BatchShape:
     """Returns the shape with the most rows that the budget allows.
 
     Args:
         bounds: Source bound and target bound.
-        tokens_per_batch: Most positions of one side of a batch, padding included.
+        tokens_per_batch: Maximum positions of one side of a batch, padding included.
             Source and target are counted separately, as in section 5.1 of the paper:
             25,000 and 25,000.
 
     Raises:
         UserError: If a single row does not fit.
 
-    >>> batch_shape((8, 12), tokens_per_batch=100)
+    >>> largest_shape((8, 12), tokens_per_batch=100)
     BatchShape(rows=8, source_bound=8, target_bound=12)
     """
     longer = max(bounds)
@@ -74,8 +74,8 @@ def bucket_shapes(
 
     Args:
         lengths: [N, 2] int, source and target length with end of sentence.
-        max_shapes: Most shapes to return, at least 1.
-        tokens_per_batch: See `batch_shape`.
+        max_shapes: Maximum number of shapes to return, at least 1.
+        tokens_per_batch: See `largest_shape`.
 
     Raises:
         ValueError: If there are no lengths, or `max_shapes` is below 1.
@@ -93,7 +93,7 @@ def bucket_shapes(
             f"max_shapes={max_shapes}, {len(lengths)} pairs"
         )
     longest = (int(lengths[:, 0].max()), int(lengths[:, 1].max()))
-    batch_shape(longest, tokens_per_batch)
+    largest_shape(longest, tokens_per_batch)
     cells = _count_lengths(lengths)
     choice = _choose_bounds(cells, max_shapes, tokens_per_batch)
     choice = _move_bounds(cells, choice)
@@ -102,7 +102,7 @@ def bucket_shapes(
         for source, target in choice
     }
     return tuple(
-        batch_shape(pair, tokens_per_batch)
+        largest_shape(pair, tokens_per_batch)
         for pair in sorted(bounds, key=lambda pair: (sum(pair), pair))
     )
 
@@ -110,7 +110,7 @@ def bucket_shapes(
 def smallest_shapes(lengths: np.ndarray, shapes: Sequence[BatchShape]) -> np.ndarray:
     """Returns the number of the shape that pads each pair least, [N] uint16.
 
-    Of equal ones it is the first.
+    Ties go to the first.
 
     Args:
         lengths: [N, 2] int.

@@ -48,8 +48,8 @@ class Mixture:
     def counts(self, epoch: int) -> tuple[int, ...]:
         """Returns the number of pairs of each part in an epoch.
 
-        It differs from size times rate, and from epoch to epoch, by less than one. So
-        does the sum over the first k epochs from k times size times rate.
+        It is within 1 of size x rate. The total over the first k epochs is within 1 of
+        k x size x rate.
         """
         ranges = (self._range(part, epoch) for part in self._other_parts())
         return self.sizes[0], *(end - begin for begin, end in ranges)

@@ -14,7 +14,7 @@ import numpy as np
 import tensorflow as tf
 
 from t2t_keras.input_pipeline.batches.batching import GatheredBatch
-from t2t_keras.input_pipeline.batches.bucketing import batch_shape
+from t2t_keras.input_pipeline.batches.bucketing import largest_shape
 from t2t_keras.input_pipeline.batches.plan import (
     PlannedBatch,
     permutation,
@@ -66,7 +66,9 @@ class PackedBatching:
     packed = True
 
     @classmethod
-    def of(cls, lengths: np.ndarray, *, tokens_per_batch: int) -> "PackedBatching":
+    def from_lengths(
+        cls, lengths: np.ndarray, *, tokens_per_batch: int
+    ) -> "PackedBatching":
         """Returns a strategy with a shape from the lengths; see `packed_shape`."""
         return cls(lengths, packed_shape(lengths, tokens_per_batch))
 
@@ -94,7 +96,7 @@ def packed_shape(lengths: np.ndarray, tokens_per_batch: int) -> BatchShape:
 
     Args:
         lengths: [N, 2] int, source and target length with end of sentence.
-        tokens_per_batch: Most positions of one side of a batch.
+        tokens_per_batch: Maximum positions of one side of a batch.
 
     Raises:
         ValueError: If there are no lengths.
@@ -112,7 +114,7 @@ def packed_shape(lengths: np.ndarray, tokens_per_batch: int) -> BatchShape:
     affordable = tokens_per_batch / max(means)
     pairs = max(needed, min(Fraction(_PAIRS_PER_ROW), affordable))
     source_bound, target_bound = (math.ceil(pairs * mean) for mean in means)
-    shape = batch_shape((source_bound, target_bound), tokens_per_batch)
+    shape = largest_shape((source_bound, target_bound), tokens_per_batch)
     rows = _round_down(shape.rows)
     if rows == shape.rows:
         return shape
@@ -174,7 +176,7 @@ def pack_rows(
     left, so rows fill up evenly and the shortest pairs come last, when there are
     gaps to fill. Among rows and pairs of similar size, a row with more room for source
     than for target gets a pair with more source than target. The rounds are a few
-    sorts, half a microsecond a pair; first-fit would be a Python loop over all pairs.
+    sorts, half a microsecond per pair; first-fit would be a Python loop over all pairs.
 
     Args:
         lengths: [n, 2] int.

@@ -187,8 +187,8 @@ class EvaluationBatches:
 
     Args:
         corpus: The pairs. The shapes are chosen from their lengths.
-        max_shapes: Most shapes; see `bucket_shapes`.
-        tokens_per_batch: Most positions of a side, padding included; see `batch_shape`.
+        max_shapes: Maximum number of shapes; see `bucket_shapes`.
+        tokens_per_batch: Maximum positions of one side of a batch, padding included.
         shard: Rows of each batch that this process makes.
 
     Raises:

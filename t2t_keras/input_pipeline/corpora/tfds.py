@@ -17,7 +17,7 @@ from typing import Any, TypeAlias
 
 import tensorflow as tf
 
-from t2t_keras.errors import UserError, did_you_mean, needed_for
+from t2t_keras.errors import UserError, did_you_mean, require_package
 from t2t_keras.files.bundled import DATA, bundled_folder
 
 # TensorFlow Datasets ships no types that pyright could read.
@@ -110,7 +110,7 @@ def open_tfds(
         builder = _local_builder(folder, dataset, data_dir)
     else:
         builder = _named_builder(dataset, data_dir)
-    # Before anything is prepared: a misspelt language should not cost a download.
+    # Before anything is prepared: a misspelled language should not cost a download.
     features = _choose_features(builder, dataset, source_language, target_language)
     if not builder.info.splits:
         _prepare(builder, dataset, may_download=download or folder is not None)
@@ -119,7 +119,7 @@ def open_tfds(
 
 def _tensorflow_datasets() -> ModuleType:
     # Imported here: training on text files does not need it.
-    with needed_for("--dataset", "tensorflow-datasets"):
+    with require_package("--dataset", "tensorflow-datasets"):
         import tensorflow_datasets
 
     return tensorflow_datasets

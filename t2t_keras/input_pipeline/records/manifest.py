@@ -9,7 +9,7 @@ FOLDER/
 
 Pair i of records is pair i of the same text tokenized in memory, so batches are
 equal to the last bit. With 36 million pairs an open corpus takes 0.9 GB of memory:
-24 bytes a pair for lengths and offsets.
+24 bytes per pair for lengths and offsets.
 
 Shapes: N pairs, n of a batch, S shards.
 """

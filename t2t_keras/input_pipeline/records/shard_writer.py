@@ -77,7 +77,7 @@ def write_shards(
         on_progress: Called after each shard.
 
     Raises:
-        UserError: If the text has not the number of pairs in `spec`, or a process is
+        UserError: If the number of pairs differs from that in `spec`, or a process is
             killed.
     """
     shards = dict(present)

@@ -36,7 +36,7 @@ class Answer:
         self._check_kind(name, values, list)
         if values and len(values[0]) < at_least:
             raise ServerError(
-                f"The export gives {len(values[0])} translations of each text. "
+                f"The export returns {len(values[0])} translations of each text. "
                 f"Received: n_best={at_least}"
             )
         for row in values:
@@ -44,7 +44,7 @@ class Answer:
         return values
 
     def truncated(self) -> list[bool]:
-        """Returns whether each text was cut; False for exports without that output."""
+        """Returns whether each text was truncated; False without that output."""
         if signature.TRUNCATED not in self.outputs:
             return [False] * self.count
         return self.column(signature.TRUNCATED, bool)
@@ -52,16 +52,18 @@ class Answer:
     def _output(self, name: str) -> Any:
         if name not in self.outputs:
             raise ServerError(
-                f"Signature {self.signature_name!r} gave no {name!r}, but "
-                f"{', '.join(sorted(self.outputs)) or 'nothing'}. Is it a model that "
+                f"Signature {self.signature_name!r} returned no output {name!r} (got: "
+                f"{', '.join(sorted(self.outputs)) or 'nothing'}). Is it a model that "
                 "t2t_keras exported?"
             )
         values = self.outputs[name]
         if not isinstance(values, list) or len(values) != self.count:
-            shown = len(values) if isinstance(values, list) else "a single value"
+            size = "a scalar"
+            if isinstance(values, list):
+                size = f"{len(values)} value{'s' * (len(values) != 1)}"
             raise ServerError(
-                f"Signature {self.signature_name!r} gave {shown} of {name!r} for "
-                f"{self.count} texts."
+                f"Signature {self.signature_name!r} returned {size} for {self.count} "
+                f"texts in output {name!r}."
             )
         return values
 
@@ -69,6 +71,6 @@ class Answer:
         for value in values:
             if type(value) is not kind:
                 raise ServerError(
-                    f"Signature {self.signature_name!r} gave {name!r} as "
-                    f"{type(value).__name__}, where {kind.__name__} is expected."
+                    f"Signature {self.signature_name!r} returned {name!r} as "
+                    f"{type(value).__name__} instead of {kind.__name__}."
                 )

@@ -30,7 +30,7 @@ def in_batches(
         call: Function of a list of items that returns as many results; called from
             several threads.
         items: Any number of items.
-        batch_size: Most items in a call.
+        batch_size: Maximum number of items in a call.
         concurrency: Calls at a time; with 1, no item is read before the results of
             those before it are yielded.
         items_at_once: Items that are read and sorted together.
@@ -38,7 +38,7 @@ def in_batches(
 
     Raises:
         Exception: If `call` or `items` raises, after the results before it. No call is
-            begun after that.
+            started after that.
     """
 
     def plan_calls() -> Iterator[tuple[int, list[int], list[_Item]]]:

@@ -64,8 +64,8 @@ class PredictionCalls:
         max_message_bytes: Largest size of a request and of an answer.
 
     Raises:
-        UserError: If `server` is no address, `timeout_seconds` is not positive, or
-            `max_message_bytes` is negative.
+        UserError: If `server` is not a valid address, `timeout_seconds` is not
+            positive, or `max_message_bytes` is negative.
     """
 
     def __init__(
@@ -122,7 +122,7 @@ class PredictionCalls:
         """Returns the outputs of a signature: nested lists by name.
 
         Raises:
-            ServerError: If there is no answer, or none that can be read.
+            ServerError: If there is no answer, or it cannot be read.
         """
         request = PredictRequest()
         request.model_spec.name = self._model.name

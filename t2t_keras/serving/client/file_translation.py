@@ -46,7 +46,7 @@ class FileTranslation:
         scores: Whether the score of a translation is written.
         options: Settings of the search.
         signature_name: Signature to call. Default: that of translation.
-        batch_size: Most lines in a request.
+        batch_size: Maximum number of lines in a request.
         concurrency: Requests at a time.
         lines_at_once: Lines that are read and sorted by length together.
 
@@ -73,17 +73,17 @@ class FileTranslation:
         given = self._given_flags()
         if self.target and given:
             raise UserError(
-                f"With --target nothing is translated, so that {' and '.join(given)} "
-                "mean nothing. Leave out one or the other."
+                f"--target only scores; remove {' and '.join(given)}, or remove "
+                "--target to translate."
             )
         if self.target == self.input:
             raise UserError(
-                f"--input and --target are one and the same: {self.target}. Give the "
+                f"--input and --target are the same: {self.target}. Give the "
                 "texts and their translations."
             )
         if self.n_best > 1 and len(given) > 1:
             raise UserError(
-                "An export gives its n best with its own settings. Received: "
+                "The n best are searched with the export's settings. Received: "
                 f"{' and '.join(given)}. Leave out --n_best or the others."
             )
 
@@ -99,13 +99,13 @@ class FileTranslation:
 
         Args:
             client: Client of the server.
-            warn: Called with a message for each line that was cut, and once if some
+            warn: Called with a message for each truncated line, and once if some
                 are not UTF-8.
             on_progress: Called with the number of lines done since the last call.
 
         Raises:
-            UserError: If a file cannot be used, or the two have not as many lines.
-            ServerError: If there is no answer, or none that can be used.
+            UserError: If a file cannot be used, or the numbers of lines differ.
+            ServerError: If the server does not answer, or its answer is invalid.
         """
         with contextlib.ExitStack() as stack:
             sides = _open_sides(self, stack)
@@ -119,7 +119,7 @@ class FileTranslation:
                 items_at_once=self.lines_at_once,
                 size=lambda line: sum(map(len, line)),
             )
-            # Closed before the client is: no call is begun on its way out.
+            # Closed before the client is, so that no call is started on the way out.
             stack.enter_context(contextlib.closing(results))
             for number, result in enumerate(results, start=1):
                 for fields in fields_of(number, result):
@@ -139,7 +139,7 @@ class FileTranslation:
             return sum(1 for _ in source)
 
     def _given_flags(self) -> list[str]:
-        """Returns the flags that are given and mean something for a translation."""
+        """Returns the flags that are set and apply only to translation."""
         flags = {
             "--n_best": self.n_best > 1,
             "--signature": bool(self.signature_name),

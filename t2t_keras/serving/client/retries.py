@@ -21,7 +21,7 @@ class RetryPolicy:
     gRPC's own retries stop at five attempts, and at requests of 256 kB.
 
     Attributes:
-        retries: How often a call is repeated at most; 0 for never.
+        retries: Maximum number of times that a call is repeated; 0 for never.
         first_wait_seconds: Longest wait before the first repetition; it doubles
             with each.
         longest_wait_seconds: Where it stops doubling.

@@ -69,7 +69,7 @@ class SearchOptions:
     Attributes:
         beam_size: Live hypotheses, at least 1; a server has a limit of its own.
         alpha: Strength of the length penalty, at least 0.
-        max_length: Most tokens of a translation, at least 1.
+        max_length: Maximum number of tokens of a translation, at least 1.
     """
 
     beam_size: int | None = None
@@ -87,8 +87,8 @@ class SearchOptions:
     def tensors(self, count: int) -> dict[str, TensorProto]:
         """Returns the options that are set, each the same for `count` texts.
 
-        With a beam size all of them are: for the others there are values that an
-        export takes for its own.
+        With a beam size all options are sent: unset options get sentinel values that
+        select the export's defaults.
         """
         values = {name: each for name, each in asdict(self).items() if each is not None}
         if self.beam_size is not None:
@@ -114,12 +114,12 @@ class TranslationClient:
         timeout_seconds: Longest time of a call, its retries included.
         retry: Retries of a call that failed.
         credentials: For TLS, from `grpc.ssl_channel_credentials`; None for a
-            connection in the clear.
+            connection without encryption.
         max_message_bytes: Largest size of a request and of an answer.
 
     Raises:
-        UserError: If `server` is no address, `timeout_seconds` is not positive, or
-            `max_message_bytes` is negative.
+        UserError: If `server` is not a valid address, `timeout_seconds` is not
+            positive, or `max_message_bytes` is negative.
     """
 
     def __init__(
@@ -162,7 +162,7 @@ class TranslationClient:
         Args:
             texts: One sentence each; bytes are UTF-8, and replaced where they are
                 not.
-            options: Settings of the search, if the export's are not wanted.
+            options: Settings of the search. Default: the export's.
             signature_name: Another signature of the same inputs and outputs.
         """
         option_tensors = options.tensors(len(texts)) if options else {}
@@ -188,11 +188,11 @@ class TranslationClient:
     ) -> list[list[TranslatedText]]:
         """Returns the best translations of each text, best first.
 
-        There are fewer where the search found fewer, and one of an empty text.
+        May return fewer than `count`; an empty text yields one empty translation.
 
         Args:
             texts: As `translate` takes them.
-            count: How many of each; all that the model was exported with if None.
+            count: Translations of each text. Default: the n_best of the export.
         """
         answer = self._answer(signature.NBEST, {signature.TEXT: string_tensor(texts)})
         columns = (
@@ -217,7 +217,7 @@ class TranslationClient:
         """Returns how likely each target is as a translation of its source.
 
         Raises:
-            ValueError: If there are not as many targets as sources.
+            ValueError: If the numbers of sources and targets differ.
         """
         if len(sources) != len(targets):
             raise ValueError(f"{len(sources)} sources and {len(targets)} targets")

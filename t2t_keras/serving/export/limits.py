@@ -34,7 +34,7 @@ class ServingLimits:
         attention_length: Maximum tokens of either side in an attention map, whose size
             grows with the square of it.
         beam_size: Maximum beam size that a request may choose.
-        n_best: N, number of translations of each text in signature nbest.
+        n_best: N, number of translations of each text in the `nbest` signature.
 
     Raises:
         ValueError: If a limit is below 1.

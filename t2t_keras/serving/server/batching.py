@@ -24,13 +24,14 @@ class BatchingOptions:
     """Settings of batching; the defaults are TensorFlow Serving's.
 
     Attributes:
-        max_batch_size: Most rows of a batch.
+        max_batch_size: Maximum number of rows of a batch.
         batch_timeout_seconds: Longest that a batch waits to become full.
-        max_enqueued_batches: Most batches of a kind that wait for a thread.
+        max_enqueued_batches: Maximum number of batches of a kind that wait for a
+            thread.
         num_batch_threads: Batches that are run at a time.
         allowed_batch_sizes: Sizes that batches are padded to; any if empty.
-        split: Whether requests larger than a batch are cut to pieces.
-        max_request_size: Most rows of a request that may be split.
+        split: Whether requests larger than a batch are split.
+        max_request_size: Maximum number of rows of a request that may be split.
     """
 
     max_batch_size: int = 1000
@@ -125,7 +126,7 @@ class BatchScheduler:
             process: Runs tasks and finishes every one of them; may not raise.
 
         Returns:
-            The tasks that the request was split to, mostly one.
+            The tasks that the request was split into, usually one.
 
         Raises:
             ServingError: INVALID_ARGUMENT if it is too large, UNAVAILABLE if the
@@ -133,7 +134,9 @@ class BatchScheduler:
         """
         with self._changed:
             if self._closed:
-                raise ServingError(grpc.StatusCode.UNAVAILABLE, "The server stops.")
+                raise ServingError(
+                    grpc.StatusCode.UNAVAILABLE, "The server is shutting down."
+                )
             queue = self._queues.get(kind) or _Queue(process)
             tasks = split(self._sizes(queue.batches, size))
             for task in tasks:

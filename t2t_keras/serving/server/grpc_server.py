@@ -26,7 +26,7 @@ class GrpcOptions:
         host: Address to listen on.
         port: Port to listen on; 0 for any free one.
         max_running: Predict requests at a time, each with a thread.
-        max_rows: Most rows of a Predict request.
+        max_rows: Maximum number of rows of a Predict request.
         credentials: Keys for TLS; `None` for plain text.
         channel_arguments: Names and values of gRPC's own settings.
         health: Whether health checks are answered.
@@ -71,7 +71,7 @@ class RunningServer:
         Health streams report NOT_SERVING until then.
 
         Args:
-            grace_seconds: Longest wait; then unfinished requests are cancelled.
+            grace_seconds: Longest wait; then unfinished requests are canceled.
         """
         self._health.enter_graceful_shutdown()
         ended = self._server.stop(grace_seconds)

@@ -23,7 +23,7 @@ from t2t_keras.serving.server.errors import (
     from_exception,
     invalid_argument,
 )
-from t2t_keras.serving.server.session import Run
+from t2t_keras.serving.server.session import RunFn
 
 Feeds = Mapping[str, np.ndarray]
 
@@ -36,7 +36,7 @@ class JoinedRun:
         scheduler: Scheduler of the batches.
     """
 
-    def __init__(self, run: Run, scheduler: BatchScheduler):
+    def __init__(self, run: RunFn, scheduler: BatchScheduler):
         self._run = run
         self._scheduler = scheduler
 
@@ -48,7 +48,7 @@ class JoinedRun:
         Args:
             feeds: Tensor names, and [B, ...] each, with one B.
             fetches: Tensor names.
-            timeout_seconds: How long to wait at most; `None` for any time.
+            timeout_seconds: Maximum time to wait; None for no limit.
 
         Returns:
             [B, ...] each.

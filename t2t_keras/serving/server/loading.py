@@ -11,7 +11,7 @@ import tensorflow as tf
 from t2t_keras.files.quiet import quiet_start_up
 from t2t_keras.serving.server.batching import BatchScheduler
 from t2t_keras.serving.server.joined import JoinedRun
-from t2t_keras.serving.server.session import ModelSession, Run
+from t2t_keras.serving.server.session import ModelSession, RunFn
 from t2t_keras.serving.server.warm_up import warm_up
 
 
@@ -24,7 +24,7 @@ class Servable(NamedTuple):
         close: Frees it.
     """
 
-    run: Run
+    run: RunFn
     signatures: Mapping[str, Any]
     close: Callable[[], None]
 
@@ -36,7 +36,8 @@ class Loader:
     Attributes:
         session_config: Configuration of each session.
         scheduler: Scheduler of batches; `None` runs each request by itself.
-        warm_up_iterations: How often each warm-up request is run; 0 for not at all.
+        warm_up_iterations: Number of times that each warm-up request is run; 0 for
+            none.
     """
 
     session_config: tf.compat.v1.ConfigProto | None = None
@@ -54,7 +55,7 @@ class Loader:
         # The tokenizer's library prints a line when it is first used.
         with self._loading, quiet_start_up():
             session = ModelSession(directory, self.session_config)
-            run: Run = session.run
+            run: RunFn = session.run
             if self.scheduler is not None:
                 run = JoinedRun(session.run, self.scheduler)
             try:

@@ -77,7 +77,7 @@ class Models:
             The names of the models that are new; they are not loaded yet.
 
         Raises:
-            ServingError: If the configuration cannot be; then nothing changes.
+            ServingError: If the configuration is invalid; nothing changes.
         """
         with self._configuring:
             configs = check_models(config, self._configs)
@@ -109,7 +109,7 @@ class Models:
 
         Args:
             names: Names of the models.
-            timeout_seconds: How long to wait at most; `None` for any time.
+            timeout_seconds: Maximum time to wait; None for no limit.
             patient: Whether to wait for a version of a model that has none.
 
         Raises:
@@ -182,7 +182,7 @@ class Models:
         """Unloads everything.
 
         Args:
-            timeout_seconds: Longest wait for requests; then they are cancelled.
+            timeout_seconds: Longest wait for requests; then they are canceled.
         """
         self._stopped.set()
         with self._configuring:

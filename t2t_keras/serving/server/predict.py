@@ -10,7 +10,7 @@ import numpy as np
 from tensorflow_serving.apis import predict_pb2
 
 from t2t_keras.serving.server.errors import failed_precondition, invalid_argument
-from t2t_keras.serving.server.session import Run
+from t2t_keras.serving.server.session import RunFn
 from t2t_keras.serving.server.tensors import to_array, to_proto
 
 DEFAULT_SIGNATURE = "serving_default"
@@ -21,7 +21,7 @@ PredictResponse = Any
 
 
 def predict(
-    run: Run,
+    run: RunFn,
     signatures: Mapping[str, SignatureDef],
     request: PredictRequest,
     timeout_seconds: float | None = None,
@@ -33,8 +33,8 @@ def predict(
         run: Run function of the model.
         signatures: `SignatureDef`s of the model by name.
         request: A `PredictRequest`.
-        timeout_seconds: Time left for the request; `None` for any.
-        max_rows: Most rows of an input, its first dimension; `None` for any.
+        timeout_seconds: Time left for the request; None for no limit.
+        max_rows: Maximum size of an input's first dimension; None for no limit.
 
     Raises:
         ServingError: If the request is too large or does not fit a signature, or

@@ -26,9 +26,9 @@ class PredictionService(prediction_service_pb2_grpc.PredictionServiceServicer):
 
     Args:
         models: Models of the server.
-        max_running: Most Predict requests at a time; further ones are refused at once,
-            so that no queue builds up.
-        max_rows: Most rows of a Predict request.
+        max_running: Maximum number of Predict requests at a time; further ones are
+            refused at once, so that no queue builds up.
+        max_rows: Maximum number of rows of a Predict request.
     """
 
     def __init__(self, models: Models, max_running: int, max_rows: int):
@@ -78,19 +78,19 @@ class PredictionService(prediction_service_pb2_grpc.PredictionServiceServicer):
 
     @abort_on_error
     def Classify(self, request: Any, context: grpc.ServicerContext) -> Any:  # noqa: N802
-        """Refuses."""
+        """Answers with TensorFlow Serving's error: method not supported."""
         self._refuse(request, "classify")
 
     @abort_on_error
     def Regress(self, request: Any, context: grpc.ServicerContext) -> Any:  # noqa: N802
-        """Refuses."""
+        """Answers with TensorFlow Serving's error: method not supported."""
         self._refuse(request, "regress")
 
     @abort_on_error
     def MultiInference(  # noqa: N802
         self, request: Any, context: grpc.ServicerContext
     ) -> Any:
-        """Refuses."""
+        """Answers with TensorFlow Serving's error: method not supported."""
         if not request.tasks:
             raise invalid_argument("ModelSpec has no name specified.")
         with self._models.use(request.tasks[0].model_spec) as (_, servable):

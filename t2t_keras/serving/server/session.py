@@ -36,7 +36,7 @@ GRAPH_FILES = ("saved_model.pb", "saved_model.pbtxt")
 _FEWEST_THREADS = 4
 
 
-class Run(Protocol):
+class RunFn(Protocol):
     """Function that runs a part of a graph: of a session, or one that batches."""
 
     def __call__(
@@ -109,7 +109,7 @@ class ModelSession:
         Args:
             feeds: Tensor names of signatures, and their values.
             fetches: Tensor names of signatures.
-            timeout_seconds: After that the runtime stops; `None` for never.
+            timeout_seconds: Time after which the runtime stops; None for no limit.
 
         Raises:
             ServingError: As the runtime has it: another type, a failed assertion,
@@ -134,7 +134,7 @@ class ModelSession:
         except tf.errors.OpError as error:
             raise from_exception(error) from error
         except TypeError as error:
-            # Of a type that NumPy has and TensorFlow has not.
+            # NumPy dtype unsupported by TensorFlow.
             raise invalid_argument(str(error)) from error
         finally:
             pywrap_tf_session.TF_DeleteBuffer(buffer)
@@ -144,7 +144,7 @@ class ModelSession:
         ]
 
     def close(self) -> None:
-        """Frees the variables; running requests are cancelled."""
+        """Frees the variables; running requests are canceled."""
         self._session.close()
 
 

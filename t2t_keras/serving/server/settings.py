@@ -16,7 +16,7 @@ class ServerSettings:
 
     Attributes:
         host: Address to listen on.
-        max_rows: Most rows of a Predict request.
+        max_rows: Maximum number of rows of a Predict request.
 
     Raises:
         UserError: If there is not exactly one of `model_base_path` and

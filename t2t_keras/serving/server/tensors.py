@@ -24,7 +24,7 @@ def to_array(proto: tensor_pb2.TensorProto) -> np.ndarray:
         An array of the same shape; strings as objects.
 
     Raises:
-        ValueError: If the message is no tensor, or claims more than
+        ValueError: If the message is not a tensor, or claims more than
             `MOST_REPEATED` elements, or strings of `MOST_REPEATED_BYTES`, that it
             does not bring.
     """
@@ -40,7 +40,7 @@ def to_array(proto: tensor_pb2.TensorProto) -> np.ndarray:
         ).numpy()
     except (tf.errors.OpError, TypeError, ValueError) as error:
         raise ValueError("The message holds no tensor.") from error
-    # Of a scalar, `numpy` makes plain bytes; their trailing zeros must survive.
+    # For a scalar, `numpy()` returns plain bytes; their trailing zeros must survive.
     return np.asarray(value, dtype=object if dtype == tf.string else None)
 
 

@@ -56,7 +56,7 @@ class Retries:
     """Retries of a version that failed to load.
 
     Attributes:
-        count: Most attempts after the first.
+        count: Maximum number of attempts after the first.
         interval_seconds: Seconds between attempts.
     """
 
@@ -67,9 +67,9 @@ class Retries:
 class ModelVersions:
     """The versions of a model.
 
-    Versions that are not wanted any more go when one that is wanted can answer, or when
-    none is wanted; till then the newest of them stays. Requests that are using one are
-    finished first.
+    Unwanted versions are unloaded once a wanted version is available, or if none is
+    wanted; until then the newest stays. Requests that are using a version are finished
+    first.
 
     Args:
         name: Name of the model.

@@ -16,7 +16,7 @@ from tensorflow_serving.apis import prediction_log_pb2
 from t2t_keras.serving.server.errors import ServingError, invalid_argument
 from t2t_keras.serving.server.other_methods import check_method, multi_inference
 from t2t_keras.serving.server.predict import predict
-from t2t_keras.serving.server.session import Run
+from t2t_keras.serving.server.session import RunFn
 
 REQUESTS_FILE = Path("assets.extra") / "tf_serving_warmup_requests"
 MOST_RECORDS = 1000
@@ -24,7 +24,7 @@ MOST_RECORDS = 1000
 
 def warm_up(
     directory: Path,
-    run: Run,
+    run: RunFn,
     signatures: Mapping[str, Any],
     iterations: int = 1,
 ) -> int:
@@ -71,7 +71,7 @@ def _parse_record(record: bytes, path: Path) -> Any:
         ) from error
 
 
-def _run_record(log: Any, run: Run, signatures: Mapping[str, Any]) -> None:
+def _run_record(log: Any, run: RunFn, signatures: Mapping[str, Any]) -> None:
     kind = log.WhichOneof("log_type")
     if kind == "predict_log":
         predict(run, signatures, log.predict_log.request)

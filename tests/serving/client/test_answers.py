@@ -29,13 +29,16 @@ def test_no_texts_have_no_rows():
 @pytest.mark.parametrize(
     ("outputs", "message"),
     [
-        ({"b": [1.0], "a": [2.0]}, "'nbest' gave no 'score', but a, b. Is it a model"),
-        ({}, "'nbest' gave no 'score', but nothing"),
-        ({"score": [1.0]}, "gave 1 of 'score' for 2 texts"),
-        ({"score": [1.0] * 3}, "gave 3 of 'score' for 2 texts"),
-        ({"score": 1.0}, "gave a single value of 'score' for 2 texts"),
-        ({"score": [1.0, b"x"]}, "gave 'score' as bytes, where float is expected"),
-        ({"score": [[1.0], [1.0]]}, "gave 'score' as list, where float is"),
+        (
+            {"b": [1.0], "a": [2.0]},
+            r"returned no output 'score' \(got: a, b\)\. Is it a model",
+        ),
+        ({}, r"'nbest' returned no output 'score' \(got: nothing\)"),
+        ({"score": [1.0]}, "returned 1 value for 2 texts in output 'score'"),
+        ({"score": [1.0] * 3}, "returned 3 values for 2 texts in output 'score'"),
+        ({"score": 1.0}, "returned a scalar for 2 texts in output 'score'"),
+        ({"score": [1.0, b"x"]}, "returned 'score' as bytes instead of float"),
+        ({"score": [[1.0], [1.0]]}, "returned 'score' as list instead of float"),
     ],
 )
 def test_errors_of_a_column(outputs, message):
@@ -47,12 +50,15 @@ def test_errors_of_a_column(outputs, message):
 @pytest.mark.parametrize(
     ("outputs", "message"),
     [
-        ({"lengths": [1, 2]}, "gave 'lengths' as int, where list is expected"),
+        ({"lengths": [1, 2]}, "returned 'lengths' as int instead of list"),
         (
             {"lengths": [[1, 1], [2, 2.0]]},
-            "gave 'lengths' as float, where int is expected",
+            "returned 'lengths' as float instead of int",
         ),
-        ({"lengths": [[1], [2]]}, "gives 1 translations of each text. Received: n_bes"),
+        (
+            {"lengths": [[1], [2]]},
+            "returns 1 translations of each text. Received: n_bes",
+        ),
     ],
 )
 def test_errors_of_rows(outputs, message):

@@ -112,7 +112,7 @@ def test_the_n_best_without_empty_slots():
     with serve(answer_nbest) as (server, service), TranslationClient(server) as client:
         three = client.translate_n_best(["a", "", "bcd"])
         two = client.translate_n_best(["a", "", "bcd"], 2)
-        with pytest.raises(ServerError, match=r"gives 3 translations .* n_best=4"):
+        with pytest.raises(ServerError, match=r"returns 3 translations .* n_best=4"):
             client.translate_n_best(["a"], 4)
     assert three == [
         [TranslatedText("A0", -0.5, False)],
@@ -158,7 +158,7 @@ def test_an_answer_with_missing_rows_is_an_error():
         return {name: value[:1] for name, value in shout(request).items()}
 
     with serve(short) as (server, _), TranslationClient(server) as client:
-        with pytest.raises(ServerError, match="gave 1 of 'translation' for 2 texts"):
+        with pytest.raises(ServerError, match="returned 1 value for 2 texts"):
             client.translate(["a", "b"])
 
 

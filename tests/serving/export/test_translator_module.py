@@ -53,7 +53,7 @@ def test_it_translates_like_the_translator(served, translator, count):
     assert [t.decode() for t in outputs["translation"]] == [e.text for e in expected]
     scores = [line.hypotheses[0].score for line in expected]
     np.testing.assert_allclose(outputs["score"], scores)
-    assert outputs["truncated"].tolist() == [line.cut for line in expected]
+    assert outputs["truncated"].tolist() == [line.truncated for line in expected]
     assert count < 10 or outputs["truncated"].tolist()[:10].count(True) == 3
 
 
@@ -311,7 +311,7 @@ def test_an_exported_parser_returns_trees(weight, vocabulary, tmp_path, splits):
         assert [t.decode() for t in outputs["translation"]] == [
             e.text for e in expected
         ]
-        assert outputs["truncated"].tolist() == [line.cut for line in expected]
+        assert outputs["truncated"].tolist() == [line.truncated for line in expected]
         with_options = ask(served, "translate_with_options", text=text)
         assert with_options["translation"].tolist() == outputs["translation"].tolist()
         for row, line in zip(
