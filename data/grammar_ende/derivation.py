@@ -43,11 +43,16 @@ class Role(enum.Enum):
 
 @dataclass(frozen=True)
 class Name:
-    """A person or a city; `pronoun` refers to it later."""
+    """A person or a city; `pronoun` refers to it later.
+
+    `de_oblique` is the form of the cases other than the nominative, where that
+    differs: `Herrn Weber`.
+    """
 
     en: str
     de: str
     pronoun: Pronoun
+    de_oblique: str = ""
 
 
 @dataclass(frozen=True)
@@ -124,6 +129,8 @@ class Clause:
     """A verb with its subject, objects and adverbials.
 
     Attributes:
+        is_passive: the subject is what is done to: `was paid`, `wurde bezahlt`.
+        asks_politely: `Could you please …?`, in German with "bitte".
         likes: "likes to swim", in German "schwimmt gern".
         adverb: how often, or already; before the verb in English.
         direct: accusative; recipient: dative.
@@ -153,6 +160,8 @@ class Clause:
     fronts_time: bool = False
     content: "tuple[Phrase, Clause] | None" = None
     infinitive: "Clause | None" = None
+    is_passive: bool = False
+    asks_politely: bool = False
 
 
 @dataclass(frozen=True)
@@ -218,8 +227,31 @@ class Coordination:
     second: Clause
 
 
+@dataclass(frozen=True)
+class Request:
+    """`Please send us the contract.`: an imperative, whose subject German names."""
+
+    clause: Clause
+
+
+@dataclass(frozen=True)
+class Announcement:
+    """`Please note that …`: a fixed main clause and the content clause it reports."""
+
+    opening: Phrase
+    conjunction: Phrase
+    clause: Clause
+
+
 Sentence: TypeAlias = (
-    Statement | YesNoQuestion | WhQuestion | Subordination | Coordination | Existence
+    Statement
+    | YesNoQuestion
+    | WhQuestion
+    | Subordination
+    | Coordination
+    | Existence
+    | Request
+    | Announcement
 )
 
 

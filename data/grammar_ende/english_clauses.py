@@ -1,12 +1,14 @@
 """English clauses and sentences as constituency trees."""
 
 from grammar_ende.derivation import (
+    Announcement,
     Clause,
     Coordination,
     Existence,
     Nominal,
     NounPhrase,
     RelativeClause,
+    Request,
     Role,
     Sentence,
     Statement,
@@ -26,6 +28,8 @@ from grammar_ende.english_phrases import (
 from grammar_ende.lexicon.entries import Phrase, Pronoun
 from grammar_ende.trees import Tree, leaf, node, read_tree
 
+_PLEASE = node("INTJ", leaf("UH", "please"))
+
 
 def sentence_tree(sentence: Sentence) -> Tree:
     """Returns the tree of a whole sentence, its first word capitalised."""
@@ -42,6 +46,13 @@ def _sentence(sentence: Sentence) -> Tree:
         return _wh_question(sentence)
     if isinstance(sentence, Existence):
         return _existence(sentence)
+    if isinstance(sentence, Request):
+        return node("S", _PLEASE, *_imperative(sentence.clause), stop)
+    if isinstance(sentence, Announcement):
+        content = _bar(sentence.conjunction, sentence.clause)
+        *before, verb_phrase = read_tree(sentence.opening.en).children
+        extended = Tree(verb_phrase.label, (*verb_phrase.children, content))
+        return node("S", *before, extended, stop)
     if isinstance(sentence, Coordination):
         comma = leaf(",", ",") if "but" in sentence.conjunction.en else None
         first = node("S", *_clause(sentence.first))
@@ -93,9 +104,19 @@ def _inverted(clause: Clause) -> list[Tree]:
     """Returns the parts of a question: auxiliary, subject, adverb, verb phrase."""
     first, *rest = verb_chain(clause, needs_auxiliary=True)
     parts = [first, _nominal(clause.subject, is_subject=True)]
+    if clause.asks_politely:
+        parts.append(_PLEASE)
     if clause.adverb is not None:
         parts.append(read_tree(clause.adverb.en))
     return [*parts, *_nested(rest, clause)]
+
+
+def _imperative(clause: Clause) -> list[Tree]:
+    verb = leaf("VB", clause.verb.en)
+    if clause.is_negated:
+        inner = _nested([verb], clause)
+        return [node("VP", leaf("VB", "do"), leaf("RB", "not"), *inner)]
+    return _nested([verb], clause)
 
 
 def _complements(clause: Clause) -> list[Tree]:

@@ -1,10 +1,13 @@
 """English word forms and their part-of-speech tags."""
 
+import dataclasses
 import itertools
 
 from grammar_ende.derivation import Clause, Tense, is_plural, person
+from grammar_ende.lexicon.verbs import COPULAS
 from grammar_ende.trees import Tree, leaf
 
+_BE = COPULAS[0]
 _VOWELS = "aeiou"
 _SIBILANTS = ("s", "sh", "ch", "x", "z", "o")
 
@@ -43,8 +46,15 @@ def verb_chain(clause: Clause, needs_auxiliary: bool) -> list[Tree]:
         needs_auxiliary: whether the first verb has to be one that can be negated
             and moved; if no other is there, that is `do`.
     """
+    if clause.is_passive:
+        active = dataclasses.replace(clause, verb=_BE, is_passive=False)
+        participle = leaf("VBN", clause.verb.en_participle)
+        return [*verb_chain(active, needs_auxiliary), participle]
     verb, tense = clause.verb, clause.tense
     modal = clause.modal
+    if modal is not None and " " in modal.en:
+        auxiliary, wish = modal.en.split()  # would like
+        return [leaf("MD", auxiliary), *_infinitives(["do", wish, verb.en])]
     if modal is not None and modal.is_auxiliary:
         return [leaf("MD", modal.en), leaf("VB", verb.en)]
     if tense is Tense.FUTURE:

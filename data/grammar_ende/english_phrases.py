@@ -24,7 +24,7 @@ def nominal_tree(nominal: Nominal, is_subject: bool = False) -> Tree:
         word = nominal.en_subject if is_subject else nominal.en_object
         return node("NP", leaf("PRP", word))
     if isinstance(nominal, Name):
-        return node("NP", leaf("NNP", nominal.en))
+        return node("NP", *(leaf("NNP", word) for word in nominal.en.split()))
     if isinstance(nominal, Pair):
         first, second = nominal_tree(nominal.first), nominal_tree(nominal.second)
         return node("NP", first, leaf("CC", "and"), second)

@@ -2,9 +2,9 @@
 
 One order of the middle field, so that an English sentence has one translation:
 
-    object pronouns, subject, dative, definite accusative, time, frequency, cause,
-    "nicht", "gern", manner, company, place, indefinite accusative, what belongs to
-    the verb
+    object pronouns, subject, "bitte", dative, definite accusative, time, frequency,
+    cause, "nicht", "gern", manner, company, place, indefinite accusative, what belongs
+    to the verb
 
 A subject that is a pronoun itself comes before the other pronouns.
 
@@ -14,12 +14,14 @@ Relative clauses of an object, content clauses and infinitives follow the last v
 from typing import NamedTuple
 
 from grammar_ende.derivation import (
+    Announcement,
     Clause,
     Coordination,
     Existence,
     Nominal,
     NounPhrase,
     RelativeClause,
+    Request,
     Role,
     Sentence,
     Statement,
@@ -74,6 +76,11 @@ def sentence_words(sentence: Sentence) -> list[str]:
         return [*_wh_question(sentence), "?"]
     if isinstance(sentence, Existence):
         return _existence(sentence)
+    if isinstance(sentence, Request):
+        return ["bitte", *_verb_first(sentence.clause), "."]
+    if isinstance(sentence, Announcement):
+        content = _bar(sentence.conjunction, sentence.clause)
+        return [*sentence.opening.de.split(), *content, "."]
     if isinstance(sentence, Coordination):
         joint = sentence.conjunction.de
         first, second = _verb_second(sentence.first), _verb_second(sentence.second)
@@ -139,7 +146,7 @@ def _middle(clause: Clause) -> list[str]:
     """Returns everything between the verbs but the subject and the pronouns."""
     direct, recipient = clause.direct, clause.recipient
     comes_early = direct is None or is_definite(direct)
-    words: list[str] = []
+    words = ["bitte"] if clause.asks_politely else []
     if recipient is not None and not isinstance(recipient, Pronoun):
         words += nominal_words(recipient, Case.DATIVE)
     accusative: list[str] = []
@@ -236,16 +243,34 @@ def _existence(sentence: Existence) -> list[str]:
 def _verbs(clause: Clause) -> Verbs:
     verb, tense = clause.verb, clause.tense
     number = person(clause.subject), is_plural(clause.subject)
-    infinitive = verb.de_prefix + verb.de
+    infinitives = [verb.de_prefix + verb.de]
+    if clause.is_passive:
+        infinitives = [verb.de_participle, "werden"]
     if clause.modal is not None:
-        return Verbs(_modal(clause.modal, *number), "", [infinitive])
+        return Verbs(_modal(clause.modal, *number), "", infinitives)
     if tense is Tense.FUTURE:
-        return Verbs(_auxiliary("werden", *number), "", [infinitive])
+        return Verbs(_auxiliary("werden", *number), "", infinitives)
+    if clause.is_passive:
+        return _passive(verb.de_participle, tense, *number)
     if tense is Tense.PERFECT:
         finite = _auxiliary(verb.de_auxiliary, *number)
         return Verbs(finite, "", [verb.de_participle])
     conjugate = past if tense is Tense.PAST else present
     return Verbs(conjugate(verb, *number), verb.de_prefix, [])
+
+
+def _passive(participle: str, tense: Tense, subject_person: int, plural: bool) -> Verbs:
+    """Returns `wird bezahlt`, `wurde bezahlt` or `ist bezahlt worden`."""
+    if tense is Tense.PERFECT:
+        finite = _auxiliary("sein", subject_person, plural)
+        return Verbs(finite, "", [participle, "worden"])
+    if tense is Tense.PRESENT:
+        finite = _auxiliary("werden", subject_person, plural)
+    else:
+        finite = (
+            "wurden" if plural else ("wurde", "wurdest", "wurde")[subject_person - 1]
+        )
+    return Verbs(finite, "", [participle])
 
 
 def _modal(modal: Modal, subject_person: int, plural: bool) -> str:

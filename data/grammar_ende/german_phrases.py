@@ -41,7 +41,8 @@ def nominal_words(nominal: Nominal, case: Case) -> list[str]:
     if isinstance(nominal, Pronoun):
         return [pronoun_form(nominal, case)]
     if isinstance(nominal, Name):
-        return [nominal.de]
+        is_oblique = case is not Case.NOMINATIVE and nominal.de_oblique
+        return [nominal.de_oblique if is_oblique else nominal.de]
     if isinstance(nominal, Pair):
         first = nominal_words(nominal.first, case)
         return [*first, "und", *nominal_words(nominal.second, case)]

@@ -3,17 +3,21 @@
 import pathlib
 
 Row = list[str]
+_HERE = pathlib.Path(__file__).parent
 
 
-def table_rows(file_name: str, section: str = "") -> list[Row]:
-    """Returns the rows of one section of a table beside this module.
+def table_rows(
+    file_name: str, section: str = "", folder: pathlib.Path = _HERE
+) -> list[Row]:
+    """Returns the rows of one section of a table, by default one beside this module.
 
     A line `[name]` opens a section; rows before the first one are the section
     "". Empty lines and lines that begin with `#` are skipped.
 
     Args:
-        file_name: a file of this folder, UTF-8.
+        file_name: a file of the folder, UTF-8.
         section: the name in brackets.
+        folder: where the table is.
 
     Returns:
         One list of cells a row, without the blanks around each cell.
@@ -21,7 +25,7 @@ def table_rows(file_name: str, section: str = "") -> list[Row]:
     Raises:
         ValueError: if the file has no row in that section.
     """
-    text = pathlib.Path(__file__).with_name(file_name).read_text(encoding="utf-8")
+    text = (folder / file_name).read_text(encoding="utf-8")
     rows: list[Row] = []
     current = ""
     for line in text.split("\n"):
