@@ -109,6 +109,12 @@ def prepare_data(
     for split in corpus.splits.values():
         for warning in split.warnings:
             log(f"warning: {warning}")
+    if config.training.patience and "dev" not in corpus.splits:
+        raise UserError(
+            f"--patience={config.training.patience} needs a dev set, and the corpus "
+            f"{corpus.name} has none. Give --dev_source and --dev_target, or leave out "
+            "--patience."
+        )
     parts = mixing.open_parts(config.data, log, task)
     if config.data.records:
         text = _open_records(config, model_dir, corpus)

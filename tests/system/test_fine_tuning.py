@@ -1,0 +1,262 @@
+"""Fine-tuning, early stopping and moving averages of whole runs."""
+
+import dataclasses
+import re
+import shlex
+import shutil
+import signal
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from t2t_keras.errors import UserError
+from t2t_keras.runs import (
+    averaging,
+    corpora,
+    models,
+    optimization,
+    scoring,
+    training_run,
+)
+from t2t_keras.runs.model_dir import ModelDir
+from t2t_keras.text.subwords import learn_subwords
+from t2t_keras.text.vocabulary import SubwordVocabulary
+from t2t_keras.training.checkpoints import read_state, read_weights
+from t2t_keras.training.losses import LossSums
+from tests.system.in_process import run_program
+from tests.system.programs import REPOSITORY
+from tests.system.replace_settings import replace_settings
+from tests.system.runs import (
+    assert_each_step_once,
+    assert_same_end,
+    assert_same_metrics,
+    small_run,
+    tensors,
+    write_corpus,
+)
+from tests.system.test_training_run import fake_stepper, read_metrics, train_and_log
+
+__all__ = ["fake_stepper"]
+
+
+def test_a_run_from_weights_begins_where_the_other_ended(
+    config, model_dir, tmp_path
+) -> None:
+    config = replace_settings(config, "training", ema_decay=0.5)
+    training_run.train(config, model_dir)
+    parent = read_metrics(model_dir)[-1]
+    tuned = replace_settings(
+        config,
+        "training",
+        init_from=str(model_dir.checkpoints / "step-6"),
+        train_epochs=0.5,
+        schedule="linear",
+        learning_rate=0.01,
+        warmup_steps=1,
+        freeze="^encoder/",
+        eval_steps=1,
+        keep_best=2,
+    )
+    child = ModelDir(tmp_path / "child")
+    log = train_and_log(tuned, child)
+    assert f"initialized from {model_dir.checkpoints / 'step-6'}: 31 weights" in log
+    assert any(line.startswith("frozen: 12 weights; ") for line in log)
+    lines = read_metrics(child)
+    # 60 pairs in batches of 16 are 4 updates.
+    assert [line["step"] for line in lines] == [0, 1, 2]
+    assert child.config().training.train_steps == 2
+    # Not one bit differs from the evaluation of the same weights, the moving averages.
+    assert lines[0]["dev_loss"] == parent["dev_loss"]
+    assert set(lines[0]) == {"step", "time", "dev_loss", "dev_perplexity"}
+    assert [line.get("learning_rate") for line in lines[2:]] == [
+        pytest.approx(0.005)  # the second of two, after a warm-up of one
+    ]
+    before = read_weights(model_dir.checkpoints / "step-6")
+    after = read_weights(child.checkpoints / "step-2")
+    for name, value in before.items():
+        is_frozen = name.startswith("transformer-encoder-")
+        assert np.array_equal(after[name], value) == is_frozen, name
+    card = child.run_card()["init"]
+    assert (card["step"], card["init"]) == (6, None)
+    # The weights that are kept as the best are the moving averages, too.
+    ranked = child.rank_best("dev_loss")
+    assert len(ranked) == 2
+    assert ranked[0].loss == min(line["dev_loss"] for line in lines)
+    if ranked[0].step == 2:
+        best = read_weights(child.best / "step-2")
+        for name, value in best.items():
+            np.testing.assert_array_equal(value, after[name])
+    # Once there is a checkpoint, the source is not needed any more.
+    shutil.rmtree(model_dir.path)
+    assert "all 2 steps are done already" in train_and_log(tuned, child)
+
+
+def test_nothing_is_left_of_a_run_that_does_not_fit(config, model_dir, tmp_path):
+    training_run.train(replace_settings(config, "training", train_steps=1), model_dir)
+    wrong = replace_settings(config, "model", d_ff=12)
+    wrong = replace_settings(wrong, "training", init_from=str(model_dir.path))
+    child = ModelDir(tmp_path / "child")
+    with pytest.raises(
+        UserError, match=r"inner/kernel: \(8, 8\) there, \(8, 12\) here"
+    ):
+        training_run.train(wrong, child)
+    assert not child.path.exists()
+
+
+@pytest.mark.usefixtures("fake_stepper")
+def test_early_stopping_ends_an_interrupted_run_at_the_same_step(
+    config, model_dir, tmp_path, monkeypatch
+):
+    losses = {1: 5.0, 2: 3.0, 3: 4.0, 4: 3.0, 5: 2.0, 6: 2.5}
+    due: list[int] = []
+
+    def fake_loss(*_) -> LossSums:
+        return LossSums(0.0, 2.0 * losses[due[-1]], 2.0)
+
+    scores = training_run.DevEvaluation.scores
+
+    def remember_step(self, step):
+        due.append(step)
+        return scores(self, step)
+
+    monkeypatch.setattr(training_run.DevEvaluation, "scores", remember_step)
+    monkeypatch.setattr(optimization, "loss_sums", fake_loss)
+    config = replace_settings(
+        config, "training", eval_steps=1, save_steps=1, keep_checkpoints=0, patience=2
+    )
+    log = train_and_log(config, model_dir)
+    stopped = (
+        "stopped early at step 4: no better dev_loss in 2 evaluations; the best is 3 "
+        "at step 2"
+    )
+    assert stopped in log
+    assert max(path.name for path in model_dir.checkpoints.iterdir()) == "step-4"
+    assert model_dir.run_card()["early_stop"]["best_step"] == 2
+    # The same command again: nothing to do. Killed after step 3: the same end.
+    due.clear()
+    assert stopped in train_and_log(config, model_dir)
+    assert due == []
+    shutil.rmtree(model_dir.checkpoints / "step-4")
+    assert stopped in train_and_log(config, model_dir)
+    assert due == [4]
+    # With more patience it goes on.
+    more = replace_settings(config, "training", patience=3)
+    log = train_and_log(more, model_dir)
+    assert due[1:] == [5, 6]
+    assert not any(line.startswith("stopped early") for line in log)
+
+
+def test_a_monitor_without_a_dev_set_is_refused(config, model_dir):
+    without = replace_settings(config, "data", dev_source=(), dev_target=())
+    patient = replace_settings(without, "training", patience=2)
+    with pytest.raises(UserError, match="--patience=2 needs a dev set"):
+        training_run.train(patient, model_dir)
+    assert not model_dir.path.exists()
+
+
+def test_weights_are_listed(short_run) -> None:
+    flags = f"--flagfile={short_run.model_dir.flagfile}", "--freeze=embeddings"
+    result = run_program("train", "--list_weights", *flags)
+    assert result.status == 0, result.stderr
+    assert result.lines[0] == "embedding/embeddings  280 x 32  frozen"
+    assert len(result.lines) == 31
+
+
+@pytest.mark.slow
+def test_all_training_options_survive_kill_9(tmp_path) -> None:
+    """Fine-tuning with every compatible option, killed twice and resumed."""
+    write_corpus(tmp_path)
+    parent = small_run(tmp_path, tmp_path / "parent")
+    parent.finish()
+    text = (tmp_path / "train.en").read_text().splitlines()
+    vocabulary = SubwordVocabulary(learn_subwords(text, vocabulary_size=295))
+    vocabulary.save(tmp_path / "other.model")
+    options = (
+        f"--init_from={parent.checkpoints / 'step-60'}",
+        *("--init_optimizer", "--init_skip=outer/bias", "--freeze=memory_attention"),
+        f"--vocabulary_file={tmp_path}/other.model",
+        f"--mixture={tmp_path}/train.de:{tmp_path}/train.en:1/3",
+        *("--schedule=linear", "--learning_rate=0.01", "--clip_norm=0.5"),
+        *("--ema_decay=0.8", "--patience=50", "--keep_best=3", "--batching=pack"),
+        *("--monitor=dev_bleu", "--dev_bleu_sentences=3"),
+    )
+    straight = small_run(tmp_path, tmp_path / "straight", options, keep_checkpoints=0)
+    straight.finish()
+    killed = small_run(tmp_path, tmp_path / "killed", options, keep_checkpoints=0)
+    for step in (3, 33):
+        assert killed.stop_at(step, signal.SIGKILL, 0.1) == -signal.SIGKILL
+    killed.finish()
+    assert_same_end(straight, killed)
+    assert_same_metrics(straight, killed)
+    assert_each_step_once(killed)
+    ends = tensors(straight.checkpoints / "step-60")
+    assert any(name.startswith("ema/") for name in ends)
+    runs = ModelDir(straight.model_dir), ModelDir(killed.model_dir)
+    assert runs[0].rank_best("dev_bleu") == runs[1].rank_best("dev_bleu")
+    assert len(runs[0].rank_best("dev_bleu")) == 3
+    for best in runs[0].rank_best("dev_bleu"):
+        left, right = (read_weights(run.best / f"step-{best.step}") for run in runs)
+        for name, value in left.items():
+            np.testing.assert_array_equal(right[name], value, err_msg=name)
+    _check_averages(runs[0])
+
+
+def _check_averages(run: ModelDir) -> None:
+    """The average of the best, and that of checkpoints, are of moving averages."""
+    state = averaging.average_best(run, 2)
+    steps = sorted(best.step for best in run.rank_best("dev_bleu")[:2])
+    assert list(state.averaged) == steps
+    folder = run.averaged / f"step-{steps[-1]}"
+    parts = [read_weights(run.best / f"step-{step}") for step in steps]
+    for name, value in read_weights(folder).items():
+        mean = np.mean([part[name].astype("float64") for part in parts], axis=0)
+        np.testing.assert_allclose(value, mean, rtol=1e-6, atol=1e-7)
+    with pytest.raises(UserError, match="has 3 checkpoints, expected 4"):
+        averaging.average_best(run, 4)
+    trained = models.load_trained(run, "60")
+    stored = read_weights(run.checkpoints / "step-60")
+    raw = tensors(run.checkpoints / "step-60")
+    for weight in trained.model.trainable_variables:
+        name = weight.path.replace("/", "-")
+        np.testing.assert_array_equal(weight.numpy(), stored[name])
+    name = "transformer-embedding-embeddings"
+    suffix = "/.ATTRIBUTES/VARIABLE_VALUE"
+    assert not np.array_equal(stored[name], raw[f"model/{name}{suffix}"])
+    assert read_state(run.checkpoints / "step-60").step == 60
+
+
+def commands(page: str, program: str) -> list[list[str]]:
+    """The arguments of a program's commands on a page of docs."""
+    text = (REPOSITORY / "docs" / page).read_text(encoding="utf-8")
+    found = re.findall(rf"^python -m t2t_keras\.{program} (.*(?:\\\n.*)*)", text, re.M)
+    return [shlex.split(each.replace("\\\n", " ")) for each in found]
+
+
+@pytest.mark.release
+@pytest.mark.timeout(3600)
+def test_domain_adaptation_as_documented(tmp_path, monkeypatch) -> None:
+    """The commands of docs/finetuning.md: gains in the new domain, keeps the old."""
+    monkeypatch.chdir(tmp_path)
+    flags = ("--noexport_at_end", "--nojit_compile")
+    assert run_program("train", "--flagfile=configs/tiny.flags", *flags).status == 0
+    [tune, *_] = commands("finetuning.md", "train")
+    result = run_program("train", *tune, *flags)
+    assert result.status == 0, result.stderr
+    scores = {
+        (run, dataset): _bleu(Path("runs") / run, dataset)
+        for run in ("tiny", "business")
+        for dataset in ("grammar_ende", "business_ende")
+    }
+    new, old = "business_ende", "grammar_ende"
+    assert scores["business", new] - scores["tiny", new] >= 20, scores
+    assert scores["business", old] - scores["tiny", old] >= -2, scores
+
+
+def _bleu(model_dir: Path, dataset: str) -> float:
+    """BLEU of a run on the test set of a dataset."""
+    run = ModelDir(model_dir)
+    config = replace_settings(run.config(), "data", dataset=dataset, mixture=())
+    trained = dataclasses.replace(models.load_trained(run, "averaged"), config=config)
+    test_set = scoring.read_split(corpora.build_corpus(config.data, ("test",)), "test")
+    return scoring.score(trained, test_set, config.decoding).as_dict()["bleu"]
