@@ -25,6 +25,7 @@ __all__ = (
     "fit_arguments",
     "learn_subwords",
     "read_settings",
+    "score_translations",
     "search_translations",
     "text_dataset",
 )
@@ -42,6 +43,7 @@ def _find_module(name: str) -> str | None:
         "decoding.settings": ("BeamSearchSettings",),
         "decoding.transformer_search": ("search_translations",),
         "errors": ("UserError",),
+        "evaluation.comparison": ("score_translations",),
         "input_pipeline.streaming": ("text_dataset",),
         "model.transformer": ("Transformer",),
         "runs.run": ("Run",),
