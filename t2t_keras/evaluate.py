@@ -70,13 +70,14 @@ _CUTOFF_LENGTH = flags.DEFINE_integer(
 _HYPOTHESES = flags.DEFINE_multi_string(
     "hypotheses",
     [],
-    "File of a system's translations to score, instead of a model, or - for standard "
-    "input. Repeat the flag to compare systems; the first is the baseline.",
+    # absl adds "; repeat this option to specify a list of values".
+    "File of a system's translations to score instead of a model, or - for standard "
+    "input. Several systems are compared with the first",
 )
 flags.DEFINE_multi_string(
     "extra_reference",
     [],
-    "File of further references of the same sentences. Repeat the flag for several.",
+    "File of further references of --hypotheses, line by line",
 )
 flags.DEFINE_string(
     "target_language",

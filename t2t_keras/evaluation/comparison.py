@@ -104,10 +104,11 @@ def _check_resamples(settings: ScoringSettings) -> None:
 
 
 def _check_seed(seed: str) -> None:
-    if seed.lower() != "none" and not seed.isdecimal():
+    # sacreBLEU's paired tests would take 0 for none.
+    if seed.lower() != "none" and not (seed.isdecimal() and int(seed)):
         raise UserError(
-            "The environment variable SACREBLEU_SEED must be a whole number, or none "
-            f"for a new seed each time. Received: {seed!r}"
+            "The environment variable SACREBLEU_SEED must be a whole number above 0, "
+            f"or none for a new seed each time. Received: {seed!r}"
         )
 
 

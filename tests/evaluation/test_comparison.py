@@ -326,9 +326,10 @@ def test_wrong_settings_are_refused(monkeypatch):
     ):
         with pytest.raises(UserError, match=message):
             score_translations(["a"], ["a"], **options)
-    monkeypatch.setenv("SACREBLEU_SEED", "x1")
-    with pytest.raises(UserError, match=r"SACREBLEU_SEED must .* Received: 'x1'"):
-        ScoringSettings(confidence=True)
+    for seed in ("x1", "0", "-1", ""):
+        monkeypatch.setenv("SACREBLEU_SEED", seed)
+        with pytest.raises(UserError, match=f"SACREBLEU_SEED must .*: '{seed}'"):
+            ScoringSettings(confidence=True)
     ScoringSettings()  # no statistics, no seed
 
 
