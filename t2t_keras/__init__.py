@@ -21,10 +21,12 @@ __all__ = (
     "TranslationClient",
     "UserError",
     "WarmupInverseSquareRoot",
+    "WarmupSchedule",
     "beam_search",
     "fit_arguments",
     "learn_subwords",
     "read_settings",
+    "score_translations",
     "search_translations",
     "text_dataset",
 )
@@ -42,6 +44,7 @@ def _find_module(name: str) -> str | None:
         "decoding.settings": ("BeamSearchSettings",),
         "decoding.transformer_search": ("search_translations",),
         "errors": ("UserError",),
+        "evaluation.comparison": ("score_translations",),
         "input_pipeline.streaming": ("text_dataset",),
         "model.transformer": ("Transformer",),
         "runs.run": ("Run",),
@@ -50,7 +53,7 @@ def _find_module(name: str) -> str | None:
         "text.subwords": ("learn_subwords",),
         "text.vocabulary": ("SubwordVocabulary",),
         "training.keras_fit": ("LabelSmoothedCrossEntropy", "fit_arguments"),
-        "training.schedule": ("WarmupInverseSquareRoot",),
+        "training.schedule": ("WarmupInverseSquareRoot", "WarmupSchedule"),
     }
     return next((module for module in modules if name in modules[module]), None)
 

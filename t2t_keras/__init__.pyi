@@ -6,6 +6,7 @@ from t2t_keras.decoding.transformer_search import (
     search_translations as search_translations,
 )
 from t2t_keras.errors import UserError as UserError
+from t2t_keras.evaluation.comparison import score_translations as score_translations
 from t2t_keras.input_pipeline.streaming import text_dataset as text_dataset
 from t2t_keras.model.transformer import Transformer as Transformer
 from t2t_keras.runs.run import Run as Run
@@ -21,6 +22,9 @@ from t2t_keras.training.keras_fit import (
 from t2t_keras.training.keras_fit import fit_arguments as fit_arguments
 from t2t_keras.training.schedule import (
     WarmupInverseSquareRoot as WarmupInverseSquareRoot,
+)
+from t2t_keras.training.schedule import (
+    WarmupSchedule as WarmupSchedule,
 )
 
 __version__: str

@@ -1,25 +1,34 @@
-"""Scores a trained model: sacreBLEU, chrF, the paper's BLEU, perplexity, bracket F1.
+"""Scores a trained model, or files that any system wrote.
 
     python -m t2t_keras.evaluate --model_dir=runs/tiny
     python -m t2t_keras.evaluate --model_dir=runs/tiny --source=news.en \\
         --reference=news.de --checkpoint=best --beam_size=8
     python -m t2t_keras.evaluate --model_dir=runs/parser --source=wsj_23.mrg
 
-Without --source it translates the test split of the run's own corpus. Each score is
+    python -m t2t_keras.evaluate --hypotheses=out.de --reference=test.de
+    python -m t2t_keras.evaluate --hypotheses=base.de --hypotheses=big.de \\
+        --reference=test.de --paired_test=bootstrap
+
+Without --source a model translates the test split of its own corpus. Each score is
 printed with its signature. Tokenized BLEU is the paper's metric; it is about a point
 higher than sacreBLEU and comparable only with the paper. A parser's trees are scored by
 labeled brackets instead, with the scores of EVALB.
+
+With --hypotheses no model is needed: the files are scored by sacreBLEU, chrF, TER and
+tokenized BLEU, and trees by EVALB's rules.
 """
 
-from pathlib import Path
+import json
 
 from absl import flags
 
 from t2t_keras.errors import UserError
 from t2t_keras.settings import program
 
-_MODEL = program.define_model_flags()
-_SPLIT = flags.DEFINE_enum(
+program.define_model_flags(
+    about_model_dir="Directory of a training run. Required without --hypotheses."
+)
+flags.DEFINE_enum(
     "split",
     "test",
     ["train", "dev", "test"],
@@ -35,15 +44,17 @@ _SOURCE = flags.DEFINE_list(
 _REFERENCE = flags.DEFINE_list(
     "reference",
     [],
-    "Files of the reference translations of --source, line by line, comma-separated.",
+    "Files of the reference translations of --source or --hypotheses, line by line, "
+    "comma-separated, read one after another. With --hypotheses, a .mrg file holds "
+    "trees.",
 )
-_OUTPUT = flags.DEFINE_string(
+flags.DEFINE_string(
     "output",
     None,
     "File for the translations. Default: one below MODEL_DIR/translations, "
     "or none with --source.",
 )
-_ASCII_QUOTES = flags.DEFINE_bool(
+flags.DEFINE_bool(
     "ascii_quotes",
     False,
     "Whether curly and low quotes are replaced by straight ones for tokenized BLEU, "
@@ -56,46 +67,115 @@ _CUTOFF_LENGTH = flags.DEFINE_integer(
     "and punctuation marks. Default: 40.",
     lower_bound=1,
 )
+_HYPOTHESES = flags.DEFINE_multi_string(
+    "hypotheses",
+    [],
+    # absl adds "; repeat this option to specify a list of values".
+    "File of a system's translations to score instead of a model, or - for standard "
+    "input. Several systems are compared with the first",
+)
+flags.DEFINE_multi_string(
+    "extra_reference",
+    [],
+    "File of further references of --hypotheses, line by line",
+)
+flags.DEFINE_string(
+    "target_language",
+    None,
+    "Code of the language of --hypotheses for tokenized BLEU, or tree for trees. "
+    "Default: the ending of --reference, such as de for test.de.",
+)
+flags.DEFINE_list(
+    "metrics",
+    [],
+    "Metrics of --hypotheses, comma-separated: bleu, chrf, chrf++, ter, "
+    "tokenized_bleu, t2t_bleu. Default: all but chrf++.",
+)
+flags.DEFINE_enum(
+    "tokenize",
+    "13a",
+    ["13a", "intl", "zh", "char", "none"],
+    "Tokenizer of sacreBLEU for --hypotheses.",
+)
+flags.DEFINE_bool(
+    "lowercase", False, "Whether BLEU and chrF of --hypotheses ignore case."
+)
+flags.DEFINE_bool(
+    "confidence",
+    False,
+    "Whether scores of --hypotheses have 95 % confidence intervals, by bootstrap.",
+)
+flags.DEFINE_enum(
+    "paired_test",
+    None,
+    ["bootstrap", "randomization"],
+    "Significance test of each of --hypotheses against the first.",
+)
+flags.DEFINE_integer(
+    "resamples",
+    None,
+    "Number of bootstrap resamples, or of trials of the randomization test. Default: "
+    "1,000, or 10,000 trials.",
+    lower_bound=2,
+)
+_JSON = flags.DEFINE_bool(
+    "json", False, "Whether the scores of --hypotheses are printed as JSON."
+)
+
+
+# Flags that the two kinds of evaluation do not share.
+_OF_MODELS = ("checkpoint", "beam_size", "alpha", "split", "source", "output")
+_OF_TEXT = (
+    *("metrics", "tokenize", "lowercase", "confidence"),
+    *("paired_test", "resamples"),
+)
+_OF_FILES = ("extra_reference", "target_language", *_OF_TEXT, "json")
+_NO_MODEL = (
+    "is for --model_dir, but --hypotheses are scored without a model. Leave one out."
+)
+_NO_FILES = (
+    "is for --hypotheses: the scores of a model are kept in its directory, all by the "
+    "same settings. Write its translations with --output=FILE, and score these with "
+    "--hypotheses=FILE."
+)
 
 
 def main() -> int:
-    """Translates and scores; returns the exit status."""
-    from t2t_keras.files.atomic import write_text
-    from t2t_keras.runs import models, scoring
-    from t2t_keras.runs.model_dir import ModelDir
-
-    model_dir = ModelDir(program.require_flag("model_dir"))
-    config = model_dir.config()
-    if not (_OUTPUT.value or _SOURCE.value):
-        model_dir.check_writable()
-    test_set = scoring.read_test_set(
-        model_dir, _SPLIT.value, _SOURCE.value, _REFERENCE.value
-    )
-    for warning in test_set.warnings:
-        program.log(f"warning: {warning}")
-    trained = models.load_trained(model_dir, _MODEL.checkpoint.value)
-    with program.progress_bar(len(test_set.source), "sentences") as bar:
-        result = scoring.score(
-            trained,
-            test_set,
-            _MODEL.decoding(config),
-            ascii_quotes=_ASCII_QUOTES.value,
-            cutoff_length=_CUTOFF_LENGTH.value,
-            on_progress=bar.update,
-        )
-    if _OUTPUT.value:
-        lines = [line.text for line in result.translations]
-        write_text(Path(_OUTPUT.value), "".join(f"{line}\n" for line in lines))
-    elif not _SOURCE.value:
-        scoring.save(model_dir, result)
-    print(result.describe())
+    """Scores a model or files; returns the exit status."""
+    print(_score_files() if _HYPOTHESES.value else _score_model())
     return 0
+
+
+def _score_model() -> str:
+    from t2t_keras.runs.run import Run
+
+    run = Run(program.require_flag("model_dir"), log=program.log)
+    with program.progress_bar(None, "sentences") as bar:
+        names = (*_OF_MODELS, "reference", "ascii_quotes", "cutoff_length")
+        options = {name: flags.FLAGS[name].value for name in names}
+        progress = {"on_start": bar.reset, "on_progress": bar.update}
+        return run.evaluate(**options, **progress).describe()
+
+
+def _score_files() -> str:
+    from t2t_keras.runs.file_scoring import ScoredFiles, score_files
+
+    names = ("hypotheses", "reference", "extra_reference", "target_language")
+    files = ScoredFiles(*(flags.FLAGS[name].value for name in names))
+    options = {name: flags.FLAGS[name].value for name in (*_OF_TEXT, "ascii_quotes")}
+    result = score_files(files, options, _CUTOFF_LENGTH.value, program.log)
+    if _JSON.value:
+        return json.dumps(result.as_dict(), ensure_ascii=False, indent=2)
+    return result.describe()
 
 
 def _check() -> None:
     """Raises `UserError` if flags are missing or incompatible."""
     from t2t_keras.input_pipeline.corpora.parallel_text import holds_both_sides
 
+    if _HYPOTHESES.value:
+        return program.refuse_flags(("model_dir", *_OF_MODELS), _NO_MODEL)
+    program.refuse_flags(_OF_FILES, _NO_FILES)
     program.require_flag("model_dir")
     sources, references = _SOURCE.value, _REFERENCE.value
     complete = bool(sources) == bool(references)
@@ -104,4 +184,9 @@ def _check() -> None:
 
 
 if __name__ == "__main__":
-    program.run(main, __doc__ or "", check=_check)
+    program.run(
+        main,
+        __doc__ or "",
+        check=_check,
+        with_tensorflow=lambda: not _HYPOTHESES.value,
+    )

@@ -11,15 +11,13 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib.metadata import version
-from typing import TYPE_CHECKING
+from typing import Any
 
-from sacrebleu.metrics.bleu import BLEU
+from sacrebleu.metrics.base import Signature
+from sacrebleu.metrics.bleu import BLEU, BLEUScore
 
 from t2t_keras.errors import UserError
 from t2t_keras.evaluation.bleu import check_sentence_pairs
-
-if TYPE_CHECKING:
-    from sacremoses import MosesTokenizer
 
 # Unicode lists them in a row: four single quotes, then four double ones.
 _SINGLE_QUOTE = re.compile("[\u2018-\u201b]")
@@ -92,30 +90,105 @@ def tokenized_bleu(
     >>> result.hypothesis_length, round(result.precisions[0], 2)
     (9, 88.89)
     """
-    from sacremoses import MosesTokenizer  # takes a second; training does not need it
-
     check_sentence_pairs(hypotheses, references)
-    _check_language(language)
-    lines = [
-        _token_lines(
-            sentences,
-            MosesTokenizer(language),
-            split_compounds=split_compounds,
-            ascii_quotes=ascii_quotes,
-        )
-        for sentences in (hypotheses, references)
-    ]
-    # `force` keeps sacreBLEU from warning that its input looks tokenized. It is.
-    metric = BLEU(tokenize="none", smooth_method="none", force=True)
-    score = metric.corpus_score(lines[0], [lines[1]])
+    metric = MosesBleu(
+        language, split_compounds=split_compounds, ascii_quotes=ascii_quotes
+    )
+    score = metric.corpus_score(hypotheses, [references])
     return TokenizedBleu(
         bleu=score.score,
-        signature=_signature(language, split_compounds, ascii_quotes),
+        signature=f"{score.name}|{metric.get_signature()}",
         precisions=tuple(score.precisions),
         brevity_penalty=score.bp,
         hypothesis_length=score.sys_len,
         reference_length=score.ref_len,
     )
+
+
+class _MosesSignature(Signature):
+    """Signature of `MosesBleu`: sacreBLEU's fields, and every choice of the scripts."""
+
+    def __init__(self, args: dict[str, Any]):
+        super().__init__(args)
+        choices = {
+            "case": "lc" if args["lowercase"] else "mixed",
+            "tok": f"moses-{args['language']}",
+            "compounds": "split" if args["split_compounds"] else "kept",
+            "quotes": "ascii" if args["ascii_quotes"] else "kept",
+            # Earlier releases had no such step, and no such field.
+            "punct": "replaced" if args["replace_punctuation"] else None,
+            "smooth": "none",
+        }
+        for name, value in choices.items():
+            self.update(name, value)
+        moses = f"sacremoses-{version('sacremoses')}"
+        self.update("version", f"{moses}+sacrebleu-{version('sacrebleu')}")
+
+
+class MosesBleu(BLEU):
+    """The paper's BLEU as one of sacreBLEU's metrics.
+
+    So its intervals, paired tests and multiple references are sacreBLEU's own code.
+
+    Args:
+        language: See `tokenized_bleu`, as for `split_compounds` and `ascii_quotes`.
+        replace_punctuation: Whether Unicode punctuation is replaced by ASCII's first,
+            as by Moses' replace-unicode-punctuation.perl, which Tensor2Tensor's script
+            has run since April 2018. Both sides are changed: the script's own reference
+            had ASCII punctuation.
+        lowercase: Whether tokens are lowercased, like `multi-bleu.perl -lc`.
+        references: The references of all lines, once for each set of references.
+
+    Raises:
+        UserError: If Moses has no rules for `language`.
+    """
+
+    _SIGNATURE_TYPE = _MosesSignature
+
+    def __init__(
+        self,
+        language: str,
+        *,
+        split_compounds: bool,
+        ascii_quotes: bool = False,
+        replace_punctuation: bool = False,
+        lowercase: bool = False,
+        references: Sequence[Sequence[str]] | None = None,
+    ):
+        from sacremoses import MosesTokenizer  # takes a second; training needs none
+
+        _check_language(language)
+        self.language = language
+        self.split_compounds = split_compounds
+        self.ascii_quotes = ascii_quotes
+        self.replace_punctuation = replace_punctuation
+        self._moses = MosesTokenizer(language)
+        # `force` keeps sacreBLEU from warning that its input looks tokenized. It is.
+        super().__init__(
+            lowercase=lowercase,
+            tokenize="none",
+            smooth_method="none",
+            force=True,
+            references=references,
+        )
+
+    def _preprocess_segment(self, sent: str) -> str:
+        """Returns the tokens of a sentence, separated by spaces."""
+        if self.replace_punctuation:
+            sent = replace_unicode_punctuation(sent)
+        if self.ascii_quotes:
+            sent = straighten_quotes(sent)
+        # Escaped (& as &amp;), because the script does not turn escaping off. Escaping
+        # comes last and maps no two tokens to one, so it cannot change the score.
+        line = str(self._moses.tokenize(sent, return_str=True))
+        if self.split_compounds:
+            line = split_at_hyphens(line)
+        return line.lower() if self.lowercase else line
+
+    def _compute_score_from_stats(self, stats: list[int]) -> BLEUScore:
+        score = super()._compute_score_from_stats(stats)
+        score.name = "multi-bleu"  # lest it be mistaken for sacreBLEU's
+        return score
 
 
 def split_at_hyphens(line: str) -> str:
@@ -147,6 +220,20 @@ def straighten_quotes(text: str) -> str:
     return _DOUBLE_QUOTE.sub('"', _SINGLE_QUOTE.sub("'", text))
 
 
+def replace_unicode_punctuation(text: str) -> str:
+    """Returns the text after Moses' replace-unicode-punctuation.perl.
+
+    It replaces East Asian punctuation and digits, the quotes U+2019, U+201C and U+201D,
+    and the ellipsis; the German low quote and all dashes stay.
+
+    >>> replace_unicode_punctuation("„Ja“, sagte sie … und ging —")
+    '„Ja", sagte sie ... und ging —'
+    """
+    from sacremoses import MosesPunctNormalizer
+
+    return MosesPunctNormalizer().replace_unicode_punct(text)
+
+
 def moses_languages() -> tuple[str, ...]:
     """Returns the codes of the languages that Moses has rules for, sorted."""
     from sacremoses.corpus import NonbreakingPrefixes
@@ -163,36 +250,3 @@ def _check_language(language: str) -> None:
             f"Give the target language as one of {', '.join(languages)}, or report "
             "sacreBLEU alone, which needs no language."
         )
-
-
-def _token_lines(
-    sentences: Sequence[str],
-    moses: "MosesTokenizer",
-    *,
-    split_compounds: bool,
-    ascii_quotes: bool,
-) -> list[str]:
-    """Returns the tokens of each sentence, separated by spaces."""
-    if ascii_quotes:
-        sentences = [straighten_quotes(sentence) for sentence in sentences]
-    # Escaped (& as &amp;), because the script does not turn escaping off. Escaping
-    # comes last and maps no two tokens to one, so it cannot change the score.
-    lines = [moses.tokenize(sentence, return_str=True) for sentence in sentences]
-    return [split_at_hyphens(line) for line in lines] if split_compounds else lines
-
-
-def _signature(language: str, split_compounds: bool, ascii_quotes: bool) -> str:
-    """Returns the settings of the score in one string, versions last."""
-    versions = f"sacremoses-{version('sacremoses')}+sacrebleu-{version('sacrebleu')}"
-    return "|".join(
-        (
-            "multi-bleu",
-            "nrefs:1",
-            "case:mixed",
-            f"tok:moses-{language}",
-            f"compounds:{'split' if split_compounds else 'kept'}",
-            f"quotes:{'ascii' if ascii_quotes else 'kept'}",
-            "smooth:none",
-            f"version:{versions}",
-        )
-    )

@@ -161,7 +161,9 @@ class Run:
         checkpoint: str = "averaged",
         beam_size: int | None = None,
         alpha: float | None = None,
+        output: str | None = None,
         on_progress: Callable[[int], object] = lambda _: None,
+        **options: Any,
     ) -> EvaluationResult:
         """Translates and scores a split of the run's corpus, or files.
 
@@ -174,8 +176,12 @@ class Run:
             checkpoint: The weights to use.
             beam_size: Default: the run's own.
             alpha: Strength of the length penalty. Default: the run's own.
+            output: File for the translations, instead of the model directory.
             on_progress: Called with the number of sentences done since the last call.
+            **options: Further options of `t2t_keras.runs.scoring.score`.
         """
+        if not (output or source):
+            self.model_dir.check_writable()
         test_set = scoring.read_test_set(
             self.model_dir, split, source, reference, self._task
         )
@@ -186,8 +192,11 @@ class Run:
             test_set,
             self._decoding(beam_size, alpha),
             on_progress=on_progress,
+            **options,
         )
-        if not source:
+        if output:
+            scoring.write_translations(Path(output), result)
+        elif not source:
             scoring.save(self.model_dir, result)
         return result
 

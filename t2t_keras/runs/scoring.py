@@ -5,6 +5,7 @@ import math
 import re
 import time
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Any
 
 import tensorflow as tf
@@ -200,12 +201,16 @@ def save(model_dir: ModelDir, result: EvaluationResult) -> None:
     if result.decoding != model_dir.config().decoding:
         title += f" beam {result.decoding.beam_size} alpha {result.decoding.alpha:g}"
     name = f"{re.sub('[ /]', '-', title)}.txt"
-    lines = [line.text for line in result.translations]
-    write_text(model_dir.translations / name, "".join(f"{line}\n" for line in lines))
+    write_translations(model_dir.translations / name, result)
     if result.scores.table:
         write_text(model_dir.translations / f"{name}.evalb", result.scores.table)
     scores = model_dir.run_card().get("scores", {})
     model_dir.update_run_card({"scores": {**scores, title: result.as_dict()}})
+
+
+def write_translations(path: Path, result: EvaluationResult) -> None:
+    """Writes the translations to a file, a line each."""
+    write_text(path, "".join(f"{line.text}\n" for line in result.translations))
 
 
 def evaluate_flags(config: ExperimentConfig) -> str:
@@ -236,6 +241,7 @@ def score(
     *,
     ascii_quotes: bool = False,
     cutoff_length: int | None = None,
+    on_start: Callable[[int], object] = lambda _: None,
     on_progress: Callable[[int], object] = lambda _: None,
 ) -> EvaluationResult:
     """Translates a test set and returns its scores.
@@ -246,6 +252,7 @@ def score(
         decoding: Settings of the beam search.
         ascii_quotes: See `tokenized_bleu`; sacreBLEU does not use it.
         cutoff_length: See `Task.scorer`.
+        on_start: Called once with the number of all sentences.
         on_progress: Called with the number of sentences done since the last call.
     """
     start_seconds = time.monotonic()
@@ -259,6 +266,7 @@ def score(
         1,
         trained.task.text_adapter(splits_words=False),
     )
+    on_start(len(test_set.source))
     translations = translator.translate(test_set.source, on_progress)
     seconds = time.monotonic() - start_seconds
     hypotheses = [line.text for line in translations]

@@ -26,7 +26,7 @@ def run(
     with_config: bool = False,
     settings_used: Sequence[str] = (),
     own_devices: bool = False,
-    with_tensorflow: bool = True,
+    with_tensorflow: bool | Callable[[], bool] = True,
     takes_arguments: bool = False,
     check: Callable[..., object] = lambda *_: None,
 ) -> None:
@@ -43,7 +43,7 @@ def run(
         settings_used: Names of the settings to list, if the program uses only some.
         own_devices: Whether `main` sets up devices, before it computes anything.
         with_tensorflow: Whether `main` needs TensorFlow, which is then imported
-            quietly.
+            quietly; or a function that returns this, called after flags are parsed.
         takes_arguments: Whether `main` takes the arguments other than flags. Without
             it, such arguments are an error.
         check: Called with the arguments of `main` before TensorFlow is imported, which
@@ -66,7 +66,9 @@ def run(
             if with_config:
                 check_settings_flags()
             check(*([argv[1:]] if takes_arguments else []))
-            if with_tensorflow:
+            # absl's default is to log everything, including what libraries do.
+            logging.set_verbosity(logging.ERROR)
+            if with_tensorflow() if callable(with_tensorflow) else with_tensorflow:
                 _import_tensorflow(look_at_devices=not own_devices)
             with _exit_on_closed_output():
                 status = main(argv[1:]) if takes_arguments else main()
@@ -131,8 +133,6 @@ def _import_tensorflow(look_at_devices: bool) -> None:
 
         if look_at_devices:
             tf.config.list_logical_devices()
-    # absl's default is to log everything, including TensorFlow's internal messages.
-    logging.set_verbosity(logging.ERROR)
     tf.get_logger().setLevel("ERROR")
 
 
@@ -151,6 +151,18 @@ def require_flag(name: str) -> str:
     if not value:
         raise UserError(f"--{name} is required: {flags.FLAGS[name].help}")
     return value
+
+
+def refuse_flags(names: Sequence[str], reason: str) -> None:
+    """Raises `UserError` if one of these flags was given.
+
+    Args:
+        names: Names of the flags.
+        reason: The message after the name of the flag.
+    """
+    for name in names:
+        if flags.FLAGS[name].present:
+            raise UserError(f"--{name} {reason}")
 
 
 # Flags that `define_model_flags` defines belong to the calling program.

@@ -10,7 +10,9 @@ from sacremoses import MosesTokenizer
 
 from t2t_keras.errors import UserError
 from t2t_keras.evaluation.compound_bleu import (
+    MosesBleu,
     moses_languages,
+    replace_unicode_punctuation,
     split_at_hyphens,
     straighten_quotes,
     tokenized_bleu,
@@ -263,6 +265,76 @@ def test_quotes_made_straight():
     assert straighten_quotes(curly) == "\"a\" \"b\" 'c' d's 'e \u00abf\u00bb"
 
 
+# Characters with what replace-unicode-punctuation.perl (Moses, October 2019) printed
+# for each in Perl 5.36, in the order of the script. It does not change the rest.
+REPLACED_BY_PERL = (
+    *(("\uff0c", ","), ("\u3002", ". "), ("\u3001", ","), ("\u201d", '"')),
+    *(("\u201c", '"'), ("\u2236", ":"), ("\uff1a", ":"), ("\uff1f", "?")),
+    *(("\u300a", '"'), ("\u300b", '"'), ("\uff09", ")"), ("\uff01", "!")),
+    *(("\uff08", "("), ("\uff1b", ";"), ("\uff11", "1"), ("\u300d", '"')),
+    *(("\u300c", '"'), ("\uff10", "0"), ("\uff13", "3"), ("\uff12", "2")),
+    *(("\uff15", "5"), ("\uff16", "6"), ("\uff19", "9"), ("\uff17", "7")),
+    *(("\uff18", "8"), ("\uff14", "4"), ("\uff0e", ". "), ("\uff5e", "~")),
+    *(("\u2019", "'"), ("\u2026", "..."), ("\u2501", "-"), ("\u3008", "<")),
+    *(("\u3009", ">"), ("\u3010", "["), ("\u3011", "]"), ("\uff05", "%")),
+)
+KEPT_BY_PERL = "\u201e\u201a\u2018\u2013\u2014\u00ab\u00bb\u2032-\"'a\u00e4"
+
+
+def test_punctuation_is_replaced_as_by_moses():
+    for before, after in REPLACED_BY_PERL:
+        assert replace_unicode_punctuation(f"x{before}y") == f"x{after}y", ascii(before)
+        # Only two of them consume the spaces behind.
+        gap = "" if after == ". " else "  "
+        text = replace_unicode_punctuation(f"x{before}  y")
+        assert text == f"x{after}{gap}y", ascii(before)
+    assert replace_unicode_punctuation(KEPT_BY_PERL) == KEPT_BY_PERL
+
+
+def test_the_punctuation_step_comes_before_tokens_on_both_sides():
+    hypotheses = ["\u201eDas\u201c gibt\u2019s heute \u2026 und morgen nicht."]
+    references = ["\u201eDas\" gibt's heute ... und \u201cmorgen\u201d nicht."]
+    replaced = MosesBleu("de", split_compounds=True, replace_punctuation=True)
+    score = replaced.corpus_score(hypotheses, [references])
+    expected = tokenized_bleu(
+        ["\u201eDas\" gibt's heute ... und morgen nicht."],
+        ['\u201eDas" gibt\'s heute ... und "morgen" nicht.'],
+        language="de",
+        split_compounds=True,
+    )
+    assert 30 < expected.bleu < 90
+    assert score.score == pytest.approx(expected.bleu, abs=1e-9)
+    kept = tokenized_bleu(
+        hypotheses, references, language="de", split_compounds=True
+    ).bleu
+    assert kept < expected.bleu - 10
+
+
+def test_case_is_ignored_after_the_tokens_are_known():
+    # Of "Dr." Moses keeps the period, of "dr." it does not.
+    assert MosesTokenizer("de").tokenize("sah dr. Meyer.") == "sah dr . Meyer .".split()
+    metric = MosesBleu("de", split_compounds=True, lowercase=True)
+    score = metric.corpus_score(["Er sah Dr. Meyer."], [["er SAH Dr. MEYER."]])
+    assert (score.score, score.sys_len, score.ref_len) == (pytest.approx(100), 5, 5)
+
+
+def test_several_references_by_hand():
+    hypothesis = ["a b c d e f"]
+    references = [["a b c x d e f"], ["z d e f"], ["b c y c d e q"]]
+    metric = MosesBleu("de", split_compounds=True)
+    # All words and pairs are in one reference or another. Of the triples, bcd is in
+    # none, nor is any of the three runs of four.
+    score = metric.corpus_score(hypothesis, references)
+    assert score.precisions == pytest.approx([100, 100, 75, 0])
+    assert score.score == 0.0
+    # Now cdef is. Of the lengths 7, 5 and 7, all as far away, the shortest counts.
+    references[1] = ["z c d e f"]
+    score = metric.corpus_score(hypothesis, references)
+    assert score.precisions == pytest.approx([100, 100, 75, 100 / 3])
+    assert (score.sys_len, score.ref_len) == (6, 5)
+    assert score.score == pytest.approx(100 * (3 / 4 * 1 / 3) ** 0.25)
+
+
 def test_signature_names_every_choice():
     versions = f"sacremoses-{version('sacremoses')}+sacrebleu-{version('sacrebleu')}"
     line = ["Ein Haus am See."]
@@ -293,3 +365,15 @@ def test_unequal_counts_and_nothing_to_score_are_refused():
         tokenized_bleu([], [], language="de", split_compounds=True)
     with pytest.raises(ValueError, match="references must be a sequence"):
         tokenized_bleu(["a", "b"], "ab", language="de", split_compounds=True)
+
+
+def test_the_signature_of_the_metric_has_what_is_not_the_papers():
+    metric = MosesBleu(
+        "fr", split_compounds=False, replace_punctuation=True, lowercase=True
+    )
+    score = metric.corpus_score(["a b"], [["a b"], ["c"]], n_bootstrap=3)
+    assert score.name == "multi-bleu"
+    assert str(metric.get_signature()).startswith(
+        "nrefs:2|bs:3|seed:12345|case:lc|tok:moses-fr|compounds:kept|quotes:kept|"
+        "punct:replaced|smooth:none|version:sacremoses-"
+    )

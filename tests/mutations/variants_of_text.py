@@ -111,10 +111,24 @@ VARIANTS_OF_TEXT: tuple[Mutation, ...] = (
     Mutation(
         "tokenized BLEU is smoothed",
         "t2t_keras.evaluation.compound_bleu",
-        "tokenized_bleu",
+        "MosesBleu.__init__",
         "'none'",
         "'exp'",
         index=1,
+    ),
+    Mutation(
+        "T2T's punctuation step is left out",
+        "t2t_keras.evaluation.comparison",
+        "_build_metric",
+        "name == 't2t_bleu'",
+        "False",
+    ),
+    Mutation(
+        "one paired test is the other",
+        "t2t_keras.evaluation.comparison",
+        "_test_systems",
+        "'bs' if settings.paired_test == 'bootstrap' else 'ar'",
+        "'ar' if settings.paired_test == 'bootstrap' else 'bs'",
     ),
     Mutation(
         "a translation goes to the next line",

@@ -1,13 +1,18 @@
 """The evaluate program: printed scores, saved translations, and refused flags."""
 
 import gzip
+import json
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 import sacrebleu
 
 from t2t_keras.evaluation.bleu import corpus_scores
+from t2t_keras.evaluation.comparison import score_translations
 from t2t_keras.runs import scoring
+from t2t_keras.settings import program
 from tests.system.in_process import run_program
 from tests.system.replace_settings import replace_settings
 
@@ -160,3 +165,113 @@ def test_unequal_files_are_refused(evaluate_short, tmp_path):
     done = evaluate_short(f"--source={source}", f"--reference={reference}")
     assert done.status == 2
     assert f"{source} has 2 lines, but {reference} has 1" in done.stderr
+
+
+# --- Files, without a model
+
+
+@pytest.fixture
+def texts(tmp_path):
+    """Two systems and a reference."""
+    lines = {
+        "a.de": ("Das Haus ist rot.", "Er ging heute nach Hause."),
+        "b.de": ("Ein Haus ist rot.", "Er ging nach Hause."),
+        "test.de": ("Ein Haus ist rot.", "Er ging heute nach Haus."),
+    }
+    for name, texts in lines.items():
+        (tmp_path / name).write_text("".join(f"{text}\n" for text in texts))
+    return lines, [tmp_path / name for name in lines]
+
+
+def test_files_are_scored_without_tensorflow(texts):
+    lines, (one, other, reference) = texts
+    arguments = [
+        *(f"--hypotheses={one}", f"--hypotheses={other}", f"--reference={reference}"),
+        *("--paired_test=randomization", "--resamples=9", "--confidence"),
+    ]
+    code = (
+        "import runpy, sys\n"
+        f"sys.argv = ['evaluate', *{arguments}]\n"
+        "try:\n"
+        "    runpy.run_module('t2t_keras.evaluate', run_name='__main__')\n"
+        "except SystemExit as end:\n"
+        "    sys.exit(end.code or 7 * bool({'tensorflow', 'keras'} & {*sys.modules}))\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=False
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    expected = score_translations(
+        {str(one): lines["a.de"], str(other): lines["b.de"]},
+        lines["test.de"],
+        language="de",
+        paired_test="randomization",
+        resamples=9,
+        confidence=True,
+    )
+    assert done.stdout == f"{expected.describe()}\n"
+    assert "p = " in done.stdout and " ± " in done.stdout
+
+
+def test_scores_of_files_for_scripts(texts):
+    lines, (one, _, reference) = texts
+    done = run_program(
+        "evaluate",
+        *(f"--hypotheses={one}", f"--reference={reference}"),
+        *("--json", "--metrics=chrf++,t2t_bleu", "--tokenize=char", "--lowercase"),
+        *("--target_language=fr", "--ascii_quotes", f"--extra_reference={one}"),
+    )
+    assert (done.status, done.stderr) == (0, "")
+    expected = score_translations(
+        {str(one): lines["a.de"]},
+        lines["test.de"],
+        extra_references=[lines["a.de"]],
+        metrics=("chrf++", "t2t_bleu"),
+        language="fr",
+        lowercase=True,
+        ascii_quotes=True,
+    )
+    assert json.loads(done.stdout) == expected.as_dict()
+
+
+def test_what_a_model_wrote_has_the_scores_of_the_model(evaluate, tmp_path):
+    source, reference = tmp_path / "in.txt", tmp_path / "ref.txt"
+    source.write_text("a b c d e\nj i h g\nf e d\n")
+    reference.write_text("e d c b a\ng h i x\nd e f g\n")
+    output = tmp_path / "out.txt"
+    files = (f"--source={source}", f"--reference={reference}", f"--output={output}")
+    scores = evaluate(*files).lines
+    done = run_program("evaluate", f"--hypotheses={output}", f"--reference={reference}")
+    assert done.status == 0
+    rows = done.lines[3].split()
+    assert rows[1:3] == [line.split()[1] for line in scores[1:3]]
+    assert [line.split()[-1] for line in done.lines[5:7]] == [
+        line.split()[-1] for line in scores[1:3]
+    ]
+
+
+def test_flags_of_the_other_kind_are_refused(texts, monkeypatch):
+    def fail(**_):
+        raise AssertionError("TensorFlow")
+
+    monkeypatch.setattr(program, "_import_tensorflow", fail)
+    _, (one, other, reference) = texts
+    files = (f"--hypotheses={one}", f"--reference={reference}")
+    for arguments, message in (
+        ((*files, "--model_dir=m"), "--model_dir is for --model_dir, but --hypothes"),
+        ((*files, "--beam_size=1"), "--beam_size is for --model_dir, but --hypothes"),
+        ((*files, "--split=dev"), "--split is for --model_dir, but --hypotheses are"),
+        ((*files, "--output=o"), "--output is for --model_dir, but --hypotheses are"),
+        (("--model_dir=m", "--json"), "--json is for --hypotheses: the scores of a m"),
+        (("--model_dir=m", "--tokenize=13a"), "--tokenize is for --hypotheses: the"),
+        (("--model_dir=m", "--nolowercase"), "--lowercase is for --hypotheses: the"),
+        (("--model_dir=m", "--paired_test=bootstrap"), "--paired_test is for --hypo"),
+        (("--model_dir=m", "--extra_reference=r"), "--extra_reference is for --hyp"),
+        ((*files, "--tokenize=13"), "Did you mean 13a?"),
+        ((*files, "--paired_test=bootstrap"), "needs two or more. Received: 1"),
+        ((*files, "--metrics=blue"), "Did you mean bleu?"),
+        ((f"--hypotheses={other}",), "--reference is required with --hypotheses"),
+    ):
+        done = run_program("evaluate", *arguments)
+        assert (done.status, done.output) == (2, b""), (arguments, done.stderr)
+        assert message in done.stderr, (arguments, done.stderr)

@@ -129,6 +129,14 @@ def test_another_treebank_is_scored(parser, tmp_path):
     trees = [read_tree(line) for line in lines]
     assert tree_words(trees[1]) == [*["dog"] * 40, "."]
     assert tree_words(trees[2]) == ["it"]
+    # Without the model, what it wrote has the same scores.
+    files = run_program(
+        "evaluate", f"--hypotheses={output}", f"--reference={path}", "--cutoff_length=1"
+    )
+    assert (files.status, files.stderr) == (0, "")
+    evalb = [line.strip() for line in done.lines if " = " in line]
+    assert len(evalb) == 24
+    assert [line for line in files.lines if " = " in line] == evalb
 
 
 @pytest.mark.slow

@@ -147,6 +147,19 @@ def read_parallel_text(
     return ((_repair(one), _repair(other)) for one, other in lines)
 
 
+def read_lines(paths: Sequence[str | Path]) -> Iterator[bytes]:
+    """Yields the lines of files, one after another, without their ends.
+
+    Args:
+        paths: Paths or glob patterns, of plain or gzip files.
+
+    Raises:
+        UserError: If a file is missing, or cannot be read.
+    """
+    for path in _expand_patterns(paths):
+        yield from _lines(path)
+
+
 def _expand_patterns(patterns: Sequence[str | Path]) -> tuple[Path, ...]:
     """Returns the files of paths and glob patterns, sorted within each pattern."""
     paths: list[Path] = []

@@ -1,0 +1,320 @@
+"""Scores of files, by whatever system they were written; no model is needed.
+
+Text is scored by `t2t_keras.evaluation.comparison`, trees by the parser's task. This
+module imports no TensorFlow.
+"""
+
+import dataclasses
+import re
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any, cast
+
+from t2t_keras.errors import UserError
+from t2t_keras.evaluation.comparison import (
+    Comparison,
+    ScoringSettings,
+    score_translations,
+)
+from t2t_keras.evaluation.compound_bleu import moses_languages
+from t2t_keras.files.lines import invalid_utf8_warning, is_utf8, strip_line_ends
+from t2t_keras.input_pipeline.corpora.parallel_text import (
+    TreeReader,
+    holds_both_sides,
+    read_lines,
+)
+from t2t_keras.runs.tasks import TREES, CorpusScores, Task, task_for
+
+# Line numbers in a warning; a file with more invalid lines has another encoding.
+_MAX_LISTED = 10
+# A tree with at least two constituents on a line: (S (NP ...) ...).
+_NESTED_BRACKETS = re.compile(r"\s*\(\s*[^\s()]*\s*\(.*\)\s*")
+
+
+@dataclasses.dataclass(frozen=True)
+class ScoredFiles:
+    """Names of the files to score.
+
+    Attributes:
+        hypotheses: The systems' outputs, a file for each; "-" is standard input.
+        reference: Files of the references, one after another; a .mrg holds trees.
+        extra_references: Files of further references of the same sentences.
+        target_language: Code of the language, or "tree". Default: the ending of the
+            first reference's name, if it is one that Moses has rules for.
+    """
+
+    hypotheses: Sequence[str]
+    reference: Sequence[str]
+    extra_references: Sequence[str] = ()
+    target_language: str | None = None
+
+    @property
+    def holds_trees(self) -> bool:
+        """Whether trees are scored."""
+        by_name = any(map(_is_treebank, self.reference))
+        return self.target_language == TREES or by_name
+
+    @property
+    def language(self) -> str | None:
+        """The target language, as far as the flag or the names tell."""
+        if self.target_language:
+            return self.target_language
+        ending = Path(self.reference[0].removesuffix(".gz")).suffix[1:]
+        return ending if ending in moses_languages() else None
+
+    def check(self) -> None:
+        """Raises `UserError` if names are missing or contradict each other."""
+        if not self.reference:
+            raise UserError(
+                "--reference is required with --hypotheses: the file of the right "
+                "translations, line by line."
+            )
+        for name in self.hypotheses:
+            if list(self.hypotheses).count(name) > 1:
+                raise UserError(f"--hypotheses names {name} twice. Give it once.")
+        names = (*self.hypotheses, *self.reference, *self.extra_references)
+        for name in names:
+            if holds_both_sides(name) and not _is_treebank(name):
+                raise UserError(
+                    f"{name} holds both sides. Give a file of the translations alone: "
+                    "cut -f2 writes the second column."
+                )
+        if self.holds_trees:
+            self._check_trees()
+        elif trees := [name for name in self.hypotheses if _is_treebank(name)]:
+            raise UserError(
+                f"{trees[0]} holds trees, but {self.reference[0]} holds text. Give "
+                "trees as --reference, or --target_language=tree if it holds them."
+            )
+
+    def _check_trees(self) -> None:
+        if self.target_language not in (None, TREES):
+            raise UserError(
+                f"{self.reference[0]} holds trees, but --target_language is "
+                f"{self.target_language}. Leave it out, or give text as --reference."
+            )
+        if self.extra_references:
+            raise UserError(
+                "--extra_reference is for text: EVALB scores trees against one right "
+                "tree each. Leave it out."
+            )
+
+
+def _is_treebank(name: str) -> bool:
+    return name.endswith((".mrg", ".mrg.gz"))
+
+
+@dataclasses.dataclass(frozen=True)
+class TreeComparison:
+    """EVALB's scores of each system, by name."""
+
+    systems: Mapping[str, CorpusScores]
+
+    def describe(self) -> str:
+        """Returns EVALB's output for each system, below the two F1s."""
+        parts = []
+        for name, scores in self.systems.items():
+            table = scores.table.splitlines()
+            # The other lines are EVALB's summary, which ends the table.
+            lines = [line for line in scores.lines() if line not in table]
+            parts.append("\n".join([name, *(f"  {line}" for line in lines), *table]))
+        return "\n\n".join(parts)
+
+    def as_dict(self) -> dict[str, Any]:
+        """Returns the scores in JSON values."""
+        return {
+            "systems": [
+                {"name": name, "scores": scores.as_dict()}
+                for name, scores in self.systems.items()
+            ]
+        }
+
+
+def score_files(
+    files: ScoredFiles,
+    options: Mapping[str, Any] = MappingProxyType({}),
+    cutoff_length: int | None = None,
+    log: Callable[[str], object] = lambda _: None,
+) -> Comparison | TreeComparison:
+    """Returns the scores of files of translations or of trees.
+
+    Args:
+        files: Names of the files.
+        options: Fields of `ScoringSettings`, for text; its language is the files'.
+        cutoff_length: Maximum words of a sentence in EVALB's second summary.
+            Default: EVALB's own.
+        log: Called with warnings.
+
+    Raises:
+        UserError: If a file is missing or empty, files have different numbers of
+            lines, or a setting is not for this kind of file.
+    """
+    files.check()
+    options = {
+        name: tuple(value) if isinstance(value, list) else value
+        for name, value in options.items()
+    }
+    settings = ScoringSettings(**options)
+    if files.holds_trees:
+        _check_defaults(settings)
+        return _score_trees(files, cutoff_length, log)
+    if cutoff_length is not None:
+        raise UserError(
+            "--cutoff_length is for trees, but the references are text. Leave it out. "
+            f"Received: {cutoff_length}"
+        )
+    return _score_text(files, settings, log)
+
+
+def _check_defaults(settings: ScoringSettings) -> None:
+    """Raises `UserError` if a setting is not the default."""
+    for field in dataclasses.fields(settings):
+        if getattr(settings, field.name) != field.default:
+            raise UserError(
+                f"--{field.name} is for text, but the references are trees, which "
+                "EVALB's rules score. Leave it out."
+            )
+
+
+def _score_text(
+    files: ScoredFiles, settings: ScoringSettings, log: Callable[[str], object]
+) -> Comparison:
+    references = [
+        _read_text(names, "reference", log)
+        for names in (files.reference, *([name] for name in files.extra_references))
+    ]
+    hypotheses = {
+        name: _read_text([name], "hypotheses", log) for name in files.hypotheses
+    }
+    sides = {_join(files.reference): references[0]}
+    sides |= dict(zip(files.extra_references, references[1:], strict=True))
+    sides |= hypotheses
+    for name, lines in sides.items():
+        _check_no_trees(name, lines)
+    _check_counts({name: len(lines) for name, lines in sides.items()})
+    for name, lines in sides.items():
+        periods = sum(line.endswith(" .") for line in lines)
+        if settings.tokenize != "none" and periods > len(lines) / 2:
+            log(
+                f"warning: {name} looks tokenized: {periods:,} of {len(lines):,} lines "
+                "end in a separate period. The metrics tokenize by themselves; scores "
+                "of plain text are the ones to compare."
+            )
+    language = files.language
+    if not settings.metrics and language not in moses_languages():
+        log(
+            "tokenized BLEU is left out: Moses needs a --target_language that it has "
+            f"rules for, such as de. Received: {language or 'none'}"
+        )
+    return score_translations(
+        hypotheses,
+        references[0],
+        extra_references=references[1:],
+        **dataclasses.asdict(dataclasses.replace(settings, language=language)),
+    )
+
+
+def _read_text(
+    names: Sequence[str], flag: str, log: Callable[[str], object]
+) -> list[str]:
+    """Returns the lines of files, and logs which are not valid UTF-8."""
+    lines = _read_bytes(names)
+    invalid = [n for n, line in enumerate(lines, start=1) if not is_utf8(line)]
+    if invalid:
+        numbers = ", ".join(map(str, invalid[:_MAX_LISTED]))
+        more = ", …" if len(invalid) > _MAX_LISTED else ""
+        log(
+            f"warning: {_join(names)} (--{flag}): "
+            f"{invalid_utf8_warning(len(invalid), len(lines))} Lines: {numbers}{more}"
+        )
+    return [line.decode("utf-8", errors="replace") for line in lines]
+
+
+def _read_bytes(names: Sequence[str]) -> list[bytes]:
+    if list(names) == ["-"]:
+        lines = strip_line_ends(sys.stdin.buffer)
+        return [line.removesuffix(b"\r") for line in lines]
+    return list(read_lines(names))
+
+
+def _join(names: Sequence[str]) -> str:
+    return ",".join(names)
+
+
+def _check_counts(counts: Mapping[str, int], unit: str = "lines") -> None:
+    """Raises `UserError` if counts differ from the first, or that is 0."""
+    (reference, expected), *others = counts.items()
+    if not expected:
+        raise UserError(
+            f"{reference} is empty: there is no sentence to score (--reference)."
+        )
+    for name, count in others:
+        if count != expected:
+            raise UserError(
+                f"{name} has {count:,} {unit}, but {reference} has {expected:,}. Line "
+                "i of one must be for the same sentence as line i of the other: check "
+                "that both are of the same test set, and complete."
+            )
+
+
+def _check_no_trees(name: str, lines: Sequence[str]) -> None:
+    """Raises `UserError` if most lines are in nested brackets, as trees are."""
+    filled = [line for line in lines if line.strip()]
+    if sum(_NESTED_BRACKETS.fullmatch(line) is not None for line in filled) > (
+        len(filled) / 2
+    ):
+        raise UserError(
+            f"{name} holds trees in brackets, not text. To score trees, give "
+            "--target_language=tree."
+        )
+
+
+def _score_trees(
+    files: ScoredFiles, cutoff_length: int | None, log: Callable[[str], object]
+) -> TreeComparison:
+    task = task_for(TREES)
+    score = task.scorer(cutoff_length)
+    gold = _read_trees(task, files.reference, "reference", log)
+    systems = {
+        name: _read_trees(task, [name], "hypotheses", log, len(gold))
+        for name in files.hypotheses
+    }
+    counts = {_join(files.reference): gold} | systems
+    _check_counts({name: len(trees) for name, trees in counts.items()}, "trees")
+    adapter = task.text_adapter(splits_words=False)
+    sources, references = zip(*gold, strict=True)
+    return TreeComparison(
+        {
+            name: score(sources, [adapter.answer(*tree) for tree in trees], references)
+            for name, trees in systems.items()
+        }
+    )
+
+
+def _read_trees(
+    task: Task,
+    names: Sequence[str],
+    flag: str,
+    log: Callable[[str], object],
+    expected: int | None = None,
+) -> list[tuple[str, str]]:
+    """Returns words and symbols of each tree, cleaned as a treebank's for training.
+
+    Args:
+        task: The parser's task.
+        names: The files.
+        flag: Name of their flag, for warnings.
+        log: Called with warnings.
+        expected: Number of trees. If it is that of the lines, an empty line is a
+            sentence without a tree. Default: any number.
+    """
+    read = cast(TreeReader, task.read_trees)
+    lines = [line.encode() for line in _read_text(names, flag, log)]
+    pairs = list(read(lines, _join(names)))
+    if len(pairs) != expected == len(lines):
+        by_line = [list(read([line], _join(names))) for line in lines]
+        if max(map(len, by_line)) <= 1:
+            pairs = [trees[0] if trees else (b"", b"") for trees in by_line]
+    return [(source.decode(), target.decode()) for source, target in pairs]
