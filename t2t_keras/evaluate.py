@@ -19,6 +19,7 @@ tokenized BLEU, and trees by EVALB's rules.
 """
 
 import json
+from typing import Any
 
 from absl import flags
 
@@ -160,8 +161,11 @@ def _score_model() -> str:
 def _score_files() -> str:
     from t2t_keras.runs.file_scoring import ScoredFiles, score_files
 
-    names = ("hypotheses", "reference", "extra_reference", "target_language")
-    files = ScoredFiles(*(flags.FLAGS[name].value for name in names))
+    values: Any = flags.FLAGS
+    files = ScoredFiles(
+        *(values.hypotheses, values.reference, values.extra_reference),
+        target_language=values.target_language,
+    )
     options = {name: flags.FLAGS[name].value for name in (*_OF_TEXT, "ascii_quotes")}
     result = score_files(files, options, _CUTOFF_LENGTH.value, program.log)
     if _JSON.value:

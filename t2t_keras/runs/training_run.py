@@ -29,7 +29,6 @@ from t2t_keras.training.checkpoints import (
     steps_in,
 )
 from t2t_keras.training.early_stopping import find_early_stop, monitored_loss
-from t2t_keras.training.ema import WeightAverages
 from t2t_keras.training.loop import Hooks, Intervals, train_loop
 from t2t_keras.training.meter import Meter, MeterSums, TrainingCost
 from t2t_keras.training.nonfinite import NonFiniteGuard, norms_by_name, weight_norm
@@ -110,22 +109,7 @@ def train(
     config = resolve_epochs(config, data.summary)
     for line in advice(config, data):
         progress.log(f"warning: {line}")
-    with replicas.scope():
-        model = models.build_model(config, data.vocabulary.size)
-        frozen = fine_tuning.freeze(model, config.training.freeze)
-        optimizer = optimization.build_optimizer(config, model)
-        averages = optimization.build_averages(config.training, model)
-    progress.log(
-        f"model: {model.count_params():,} parameters on "
-        f"{replicas.num_replicas_in_sync} device(s), "
-        f"{'XLA' if optimization.uses_xla(config.training) else 'no XLA'}"
-    )
-    if frozen:
-        trained = sum(math.prod(each.shape) for each in model.trainable_variables)
-        progress.log(f"frozen: {len(frozen)} weights; {trained:,} parameters train")
-    trainer = _Trainer(
-        config, model_dir, data, progress, model, optimizer, averages, replicas
-    )
+    trainer = _Trainer(config, model_dir, data, progress, replicas)
     with chief_first(replicas):  # the chief moves damaged checkpoints aside
         trainer.restore(source)
     check_agreement(
@@ -147,32 +131,29 @@ class _Trainer:
     """Training of a run in this process, with the callbacks of the training loop."""
 
     def __init__(
-        self, config, model_dir, data, progress, model, optimizer, averages, strategy
+        self,
+        config: ExperimentConfig,
+        model_dir: ModelDir,
+        data: RunData,
+        progress: Progress,
+        strategy: tf.distribute.Strategy,
     ):
-        self._config: ExperimentConfig = config
-        self._model_dir: ModelDir = model_dir
-        self._data: RunData = data
-        self._progress: Progress = progress
-        self._stepper = optimization.build_stepper(
-            config.training,
-            model,
-            optimizer,
-            strategy,
-            averages=averages,
-            packed=data.batching.packed,
-        )
-        self._model = model
-        self._optimizer = optimizer
-        self._averages: WeightAverages | None = averages
+        self._config = config
+        self._model_dir = model_dir
+        self._data = data
+        self._progress = progress
         self._strategy = strategy
+        self._build_model()
         self._is_chief = is_chief(strategy)
         self._shard = WorkerShard(
             worker_number(strategy),
             num_processes(strategy),
             strategy.num_replicas_in_sync,
         )
-        self._store = CheckpointStore(model_dir.checkpoints, model, optimizer, averages)
-        self._best_store = CheckpointStore(model_dir.best, model)
+        self._store = CheckpointStore(
+            model_dir.checkpoints, self._model, self._optimizer, self._averages
+        )
+        self._best_store = CheckpointStore(model_dir.best, self._model)
         self._schedule = optimization.build_schedule(config)
         self._watchdog = Watchdog(
             60 * config.training.watchdog_minutes,
@@ -181,7 +162,7 @@ class _Trainer:
         self._evaluation = DevEvaluation(
             config,
             data,
-            model,
+            self._model,
             self._stepper,
             progress,
             self._watchdog.heartbeat,
@@ -194,6 +175,34 @@ class _Trainer:
         self._evaluates_first = False
         self._ceiling: float | None = None
         self._meter = self._new_meter()
+
+    def _build_model(self) -> None:
+        """Builds model, optimizer and stepper, with frozen weights and averages."""
+        config, strategy = self._config, self._strategy
+        with strategy.scope():
+            self._model = models.build_model(config, self._data.vocabulary.size)
+            frozen = fine_tuning.freeze(self._model, config.training.freeze)
+            self._optimizer = optimization.build_optimizer(config, self._model)
+            self._averages = optimization.build_averages(config.training, self._model)
+        self._stepper = optimization.build_stepper(
+            config.training,
+            self._model,
+            self._optimizer,
+            strategy,
+            averages=self._averages,
+            packed=self._data.batching.packed,
+        )
+        self._progress.log(
+            f"model: {self._model.count_params():,} parameters on "
+            f"{strategy.num_replicas_in_sync} device(s), "
+            f"{'XLA' if optimization.uses_xla(config.training) else 'no XLA'}"
+        )
+        if frozen:
+            trained = self._model.trainable_variables
+            count = sum(math.prod(weight.shape) for weight in trained)
+            self._progress.log(
+                f"frozen: {len(frozen)} weights; {count:,} parameters are trained"
+            )
 
     def _new_meter(
         self, cost: TrainingCost | None = None, sums: MeterSums | None = None

@@ -37,7 +37,7 @@ from tests.system.runs import (
 )
 from tests.system.test_training_run import fake_stepper, read_metrics, train_and_log
 
-__all__ = ["fake_stepper"]
+__all__ = ("fake_stepper",)
 
 
 def test_a_run_from_weights_begins_where_the_other_ended(
