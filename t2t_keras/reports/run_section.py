@@ -62,8 +62,11 @@ def _summary(run: RunSummary) -> str:
     step = run.cost.get("step", 0)
     parameters = run.parameters
     size = f"{parameters / 1e6:.1f} M parameters" if parameters else "not built yet"
+    encoder = model.encoder_layers or model.num_layers
+    decoder = model.decoder_layers or model.num_layers
+    layers = encoder if encoder == decoder else f"{encoder} + {decoder}"
     return (
-        f"{run.corpus}; {model.num_layers} layers of width {model.d_model} with "
+        f"{run.corpus}; {layers} layers of width {model.d_model} with "
         f"{model.num_heads} heads, {size}; {step:,} of "
         f"{run.config.training.train_steps:,} steps are made."
     )

@@ -88,8 +88,9 @@ def train(
         )
     for line in advice(config, data):
         progress.log(f"warning: {line}")
+    start = models.find_decoder_start(config.model, data.vocabulary)
     with replicas.scope():
-        model = models.build_model(config, data.vocabulary.size)
+        model = models.build_model(config, data.vocabulary.size, start)
         optimizer = optimization.build_optimizer(config, model)
     progress.log(
         f"model: {model.count_params():,} parameters on "
