@@ -70,6 +70,17 @@ def test_the_data_equal_the_maps_to_three_digits(tokens) -> None:
                 )
 
 
+def test_encoder_and_decoder_may_have_other_numbers_of_layers() -> None:
+    maps = random_maps()
+    shallow = {
+        kind: part._replace(weights=part.weights[:1])
+        for kind, part in maps._asdict().items()
+        if kind != "encoder"
+    }
+    data = read_data(attention_page([maps._replace(**shallow)]))
+    assert data["layers"] == {"encoder": R, "decoder": 1, "memory": 1}
+
+
 def test_without_subwords_only_words_can_be_shown() -> None:
     data = read_data(
         attention_page([random_maps(("▁a", "▁b", "</s>"), ("▁c", "</s>"))])
