@@ -68,7 +68,8 @@ def configs(draw: st.DrawFn) -> ExperimentConfig:
     if values["encoder_neighborhood"] is not None:
         values["encoder_neighborhood"] |= 1
     if values["learned_positions"] is not None:
-        values["learned_positions"] += values["max_length"]
+        values["learned_positions"] += values["max_length"] + values["first_position"]
+        values["position_layout"] = "interleaved"
     if values["max_tokens_per_replica"] is not None:
         values["max_tokens_per_replica"] += values["max_length"]
     if values["schedule"] == "paper":

@@ -35,14 +35,16 @@ def main() -> None:
     parser.add_argument("--precision", default="float32")
     parser.add_argument("--xla", default="off")
     parser.add_argument("--real_lengths", action="store_true")
+    parser.add_argument("--layers", default=measured.STACKS[0])
     args = parser.parse_args()
+    config = base_config(args.layers)
     trained = models.TrainedModel(
-        build_model(base_config(), measured.VOCABULARY),
+        build_model(config, measured.VOCABULARY),
         _NumberVocabulary(measured.VOCABULARY),  # type: ignore[arg-type]
-        base_config(),
+        config,
         Path("nowhere"),
         step=0,
-        task=task_for(base_config().data.target_language),
+        task=task_for(config.data.target_language),
     )
     trained = exporting.cast_to_precision(trained, args.precision)
 

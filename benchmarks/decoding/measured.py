@@ -18,6 +18,8 @@ import numpy as np
 
 # The base model, and the paper's beam search.
 VOCABULARY, LAYERS, WIDTH, INNER, HEADS = 37_000, 6, 512, 2048, 8
+# Layers of encoder and decoder: base, and a shallow decoder to compare with.
+STACKS = (f"{LAYERS},{LAYERS}", "12,1")
 BEAM, ALPHA = 4, 0.6
 SENTENCES, LENGTH = 256, 25
 EOS = 1

@@ -18,11 +18,15 @@ from t2t_keras.serving import signature
 def main() -> None:
     """Exports in another process, then times the session in this one."""
     args = measured.arguments(
-        description=__doc__, precision=["float32", "bfloat16"], xla=["off", "on"]
+        description=__doc__,
+        precision=["float32", "bfloat16"],
+        xla=["off", "on"],
+        layers=measured.STACKS,
     )
     with tempfile.TemporaryDirectory() as folder:
         module = "benchmarks.decoding.export_ours"
         settings = [f"--precision={args.precision}", f"--xla={args.xla}"]
+        settings += [f"--layers={args.layers}"]
         settings += ["--real_lengths"] if args.real_lengths else []
         command = [sys.executable, "-m", module, f"--to={folder}", *settings]
         subprocess.run(command, check=True)

@@ -20,7 +20,7 @@ from benchmarks.decoding import measured
 from t2t_keras.model.transformer import Transformer
 from t2t_keras.runs import models
 from t2t_keras.runs.ctranslate2_export import model_weights, position_encodings
-from t2t_keras.serving.export.ctranslate2_model import write_ctranslate2
+from t2t_keras.serving.export.ctranslate2_model import Architecture, write_ctranslate2
 from t2t_keras.settings.config import ExperimentConfig, ModelConfig
 
 # Length of the longest source and translation.
@@ -45,16 +45,18 @@ def main() -> None:
             encodings,
             pieces,
             directory,
-            num_heads=measured.HEADS,
+            architecture=Architecture(measured.HEADS),
             quantization=quantization,
         )
 
 
-def base_config() -> ExperimentConfig:
-    """Returns the settings of the base model."""
+def base_config(layers: str = measured.STACKS[0]) -> ExperimentConfig:
+    """Returns the settings of the base model, with other numbers of layers or not."""
+    encoder_layers, decoder_layers = map(int, layers.split(","))
     return ExperimentConfig(
         model=ModelConfig(
-            num_layers=measured.LAYERS,
+            encoder_layers=encoder_layers,
+            decoder_layers=decoder_layers,
             d_model=measured.WIDTH,
             d_ff=measured.INNER,
             num_heads=measured.HEADS,

@@ -55,7 +55,7 @@ def page_data(sentences: Sequence[SentenceMaps], kind: str) -> Mapping[str, Any]
     `sentences[i][unit][kind]` has the tokens as `queries` and `keys`, and `weights`,
     those of [R, H, Q, C] in a row, times `SCALE` and rounded.
     """
-    layers, heads = sentences[0].encoder.weights.shape[:2]
+    heads = sentences[0].encoder.weights.shape[1]
     merged = [merge_sentence_words(maps) for maps in sentences]
     units: dict[str, Sequence[SentenceMaps]] = {WORDS: merged}
     if any(len(a.queries) != len(b.queries) for a, b in _pairs(sentences, merged)):
@@ -64,7 +64,10 @@ def page_data(sentences: Sequence[SentenceMaps], kind: str) -> Mapping[str, Any]
     return {
         "scale": SCALE,
         "colors": COLORS,
-        "layers": layers,
+        "layers": {
+            kind: part.weights.shape[0]
+            for kind, part in zip(kinds, sentences[0], strict=True)
+        },
         "heads": list(range(1, heads + 1)),
         "kind": kind,
         "kinds": kinds,

@@ -45,9 +45,9 @@ def search_translations(
     limits_B = tf.reduce_sum(tf.cast(source != 0, tf.int32), axis=1) + extra_length
     is_text_BS = (source != 0) & (source != settings.eos_id)
     limits_B = tf.where(tf.reduce_any(is_text_BS, axis=1), limits_B, 1)
-    if model.sizes["learned_positions"]:
+    if model.max_positions is not None:
         # Tokens past the last learned position would be indistinguishable.
-        limits_B = tf.minimum(limits_B, model.sizes["learned_positions"])
+        limits_B = tf.minimum(limits_B, model.max_positions)
     if max_length is not None:
         limits_B = tf.minimum(limits_B, max_length)
         length = tf.minimum(length, max_length)

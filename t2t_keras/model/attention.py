@@ -65,14 +65,15 @@ def attention_weights(queries: Tensor, keys: Tensor, mask: Tensor | None) -> Ten
 class MultiHeadAttention(keras.layers.Layer):
     """Concat(head_1, ..., head_h) W_O over projected queries, keys and values.
 
-    Section 3.2.2. The projections have no bias, as in the paper (ADR 0007). d_k and
-    d_v are independent of each other and of D / H, as rows A and B of Table 3 need.
+    Section 3.2.2. The projections have no bias in the paper (ADR 0007). d_k and d_v
+    are independent of each other and of D / H, as rows A and B of Table 3 need.
 
     Args:
         num_heads: h.
         d_k: Size of queries and keys per head.
         d_v: Size of values per head.
         dropout_rate: Fraction of the weights to drop, in [0, 1) (section 6.3 names it).
+        use_bias: Whether the four projections have biases.
         **kwargs: Passed on to `keras.layers.Layer`.
 
     Call args:
@@ -97,12 +98,14 @@ class MultiHeadAttention(keras.layers.Layer):
         d_k: int,
         d_v: int,
         dropout_rate: float = 0.0,
+        use_bias: bool = False,
         **kwargs,
     ):
         super().__init__(**kwargs)
         self.num_heads = num_heads
         self.d_k = d_k
         self.d_v = d_v
+        self.use_bias = use_bias
         self.dropout = AttentionDropout(
             dropout_rate, name="dropout", dtype=self.dtype_policy
         )
@@ -110,17 +113,25 @@ class MultiHeadAttention(keras.layers.Layer):
     def build(self, queries_shape, memory_shape=None):
         d_model, heads = queries_shape[-1], self.num_heads
         sizes = {
-            "query_kernel": (d_model, heads * self.d_k),
-            "key_kernel": (d_model, heads * self.d_k),
-            "value_kernel": (d_model, heads * self.d_v),
-            "output_kernel": (heads * self.d_v, d_model),
+            "query": (d_model, heads * self.d_k),
+            "key": (d_model, heads * self.d_k),
+            "value": (d_model, heads * self.d_v),
+            "output": (heads * self.d_v, d_model),
         }
         for name, shape in sizes.items():
             # Two axes, not three: Glorot's fans are then the paper's D and h d_k.
-            weight = self.add_weight(
-                name=name, shape=shape, initializer=keras.initializers.GlorotUniform()
+            kernel = self.add_weight(
+                name=f"{name}_kernel",
+                shape=shape,
+                initializer=keras.initializers.GlorotUniform(),
             )
-            setattr(self, name, weight)
+            setattr(self, f"{name}_kernel", kernel)
+        if self.use_bias:
+            for name, shape in sizes.items():
+                bias = self.add_weight(
+                    name=f"{name}_bias", shape=shape[1:], initializer="zeros"
+                )
+                setattr(self, f"{name}_bias", bias)
         self.dropout.build((None, heads, None, None))
         self.built = True
 
@@ -133,12 +144,12 @@ class MultiHeadAttention(keras.layers.Layer):
 
     def project_queries(self, inputs: Tensor) -> Tensor:
         """Returns the queries [B, H, T, K] of inputs [B, T, D]."""
-        (queries,) = self._split_heads(inputs, self.query_kernel)
+        (queries,) = self._split_heads(inputs, "query")
         return swap_heads(queries)
 
     def project_keys_values(self, memory: Tensor) -> tuple[Tensor, Tensor]:
         """Returns the keys [B, H, S, K] and values [B, H, S, U] of a memory."""
-        keys, values = self._split_heads(memory, self.key_kernel, self.value_kernel)
+        keys, values = self._split_heads(memory, "key", "value")
         return swap_heads(keys), swap_heads(values)
 
     def fused_qkv_kernel(self) -> Tensor:
@@ -148,12 +159,16 @@ class MultiHeadAttention(keras.layers.Layer):
         Concatenated once, not at every step: a step has few rows, and copying the
         kernels would take as long as the product.
         """
-        d_model, heads = self.query_kernel.shape[0], self.num_heads
-        parts = [
-            ops.reshape(ops.cast(part, self.compute_dtype), (d_model, heads, -1))
-            for part in (self.query_kernel, self.key_kernel, self.value_kernel)
+        return self._fuse(self.query_kernel, self.key_kernel, self.value_kernel)
+
+    def _fuse(self, *parts: Tensor) -> Tensor:
+        """Returns [N, H (2K + U)] for the parts of queries, keys and values."""
+        rows, heads = parts[0].shape[0], self.num_heads
+        by_head = [
+            ops.reshape(ops.cast(part, self.compute_dtype), (rows, heads, -1))
+            for part in parts
         ]
-        return ops.reshape(ops.concatenate(parts, axis=2), (d_model, -1))
+        return ops.reshape(ops.concatenate(by_head, axis=2), (rows, -1))
 
     def project_fused(
         self, inputs: Tensor, fused_qkv_kernel: Tensor
@@ -165,6 +180,9 @@ class MultiHeadAttention(keras.layers.Layer):
             fused_qkv_kernel: From the method of that name.
         """
         (fused,) = project(ops.cast(inputs, self.compute_dtype), fused_qkv_kernel)
+        if self.use_bias:
+            biases = self.query_bias, self.key_bias, self.value_bias
+            fused += self._fuse(*(ops.expand_dims(bias, axis=0) for bias in biases))
         batch, length = ops.shape(inputs)[:2]
         heads, width = self.num_heads, 2 * self.d_k + self.d_v
         by_head = swap_heads(ops.reshape(fused, (batch, length, heads, width)))
@@ -196,16 +214,22 @@ class MultiHeadAttention(keras.layers.Layer):
     def _project(self, queries: Tensor, memory: Tensor | None) -> list[Tensor]:
         """Returns queries, keys and values of all heads, [B, L, H, size of a head]."""
         if memory is None:
-            kernels = self.query_kernel, self.key_kernel, self.value_kernel
-            return self._split_heads(queries, *kernels)
+            return self._split_heads(queries, "query", "key", "value")
         return [
-            *self._split_heads(queries, self.query_kernel),
-            *self._split_heads(memory, self.key_kernel, self.value_kernel),
+            *self._split_heads(queries, "query"),
+            *self._split_heads(memory, "key", "value"),
         ]
 
-    def _split_heads(self, inputs: Tensor, *kernels: Tensor) -> list[Tensor]:
-        """Returns [B, L, H, size of a head] for each kernel, from a single product."""
+    def _split_heads(self, inputs: Tensor, *names: str) -> list[Tensor]:
+        """Returns [B, L, H, size of a head] for each projection, by one product."""
+        kernels = [getattr(self, f"{name}_kernel") for name in names]
         projected = project(ops.cast(inputs, self.compute_dtype), *kernels)
+        if self.use_bias:
+            biases = [getattr(self, f"{name}_bias") for name in names]
+            projected = [
+                part + ops.cast(bias, part.dtype)
+                for part, bias in zip(projected, biases, strict=True)
+            ]
         batch, length = ops.shape(inputs)[:2]
         heads = self.num_heads
         return [
@@ -218,6 +242,8 @@ class MultiHeadAttention(keras.layers.Layer):
         batch, length = ops.shape(heads_BTHU)[:2]
         joined = ops.reshape(heads_BTHU, (batch, length, self.num_heads * self.d_v))
         (outputs,) = project(joined, self.output_kernel)
+        if self.use_bias:
+            outputs += ops.cast(self.output_bias, outputs.dtype)
         return outputs
 
     def compute_output_shape(self, queries_shape, memory_shape=None):
@@ -225,8 +251,8 @@ class MultiHeadAttention(keras.layers.Layer):
 
     def get_config(self):
         sizes = {"num_heads": self.num_heads, "d_k": self.d_k, "d_v": self.d_v}
-        rate = {"dropout_rate": self.dropout.dropout_rate}
-        return {**super().get_config(), **sizes, **rate}
+        rest = {"dropout_rate": self.dropout.dropout_rate, "use_bias": self.use_bias}
+        return {**super().get_config(), **sizes, **rest}
 
 
 def swap_heads(parts: Tensor) -> Tensor:

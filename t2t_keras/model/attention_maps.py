@@ -51,17 +51,23 @@ def attention_maps(
     encoder = []
     hidden_BSD = model.position_encoding(model.embedding(source))
     for layer in model.encoder.layers:
-        encoder.append(layer.attention.compute_weights(hidden_BSD, None, encoder_mask))
+        inputs_BSD = layer.attention_residual.sublayer_inputs(hidden_BSD)
+        encoder.append(layer.attention.compute_weights(inputs_BSD, None, encoder_mask))
         hidden_BSD = layer(hidden_BSD, attention_mask=encoder_mask)
 
-    memory_BSD, memory_mask = hidden_BSD, padding_mask(source)
+    memory_BSD = model.encoder.normalize(hidden_BSD)
+    memory_mask = padding_mask(source)
     causal = causal_mask(tf.shape(decoder_input)[1])
     decoder, memory = [], []
+    decoder_input = model.insert_start(decoder_input, None)
     hidden_BTD = model.position_encoding(model.embedding(decoder_input))
     for layer in model.decoder.layers:
-        decoder.append(layer.attention.compute_weights(hidden_BTD, None, causal))
-        attended_BTD = layer.attention(hidden_BTD, attention_mask=causal)
-        queries_BTD = layer.attention_residual(hidden_BTD, attended_BTD)
+        inputs_BTD = layer.attention_residual.sublayer_inputs(hidden_BTD)
+        decoder.append(layer.attention.compute_weights(inputs_BTD, None, causal))
+        attended_BTD = layer.attention(inputs_BTD, attention_mask=causal)
+        queries_BTD = layer.cross_residual.sublayer_inputs(
+            layer.attention_residual(hidden_BTD, attended_BTD)
+        )
         memory.append(
             layer.cross_attention.compute_weights(queries_BTD, memory_BSD, memory_mask)
         )

@@ -12,7 +12,12 @@ import keras
 from t2t_keras.model.attention import MultiHeadAttention
 from t2t_keras.model.dropout import fold_in
 from t2t_keras.model.kv_cache import KVCache
-from t2t_keras.model.layers import FeedForward, ResidualNorm
+from t2t_keras.model.layers import (
+    LAYER_NORM_EPSILON,
+    FeedForward,
+    ResidualNorm,
+    final_norm,
+)
 from t2t_keras.typing import Tensor
 
 
@@ -44,6 +49,10 @@ class DecoderLayer(keras.layers.Layer):
         d_ff: Inner width of the feed-forward network.
         dropout_rate: P_drop of the three sub-layers' outputs.
         attention_dropout_rate: Fraction of the attention weights to drop.
+        attention_bias: Whether the projections of attention have biases.
+        activation: Activation of the feed-forward network; see `FeedForward`.
+        normalization: "post" or "pre"; see `ResidualNorm`.
+        layer_norm_epsilon: Added to the variance in layer normalization.
         **kwargs: Passed on to `keras.layers.Layer`.
 
     Call args:
@@ -57,7 +66,7 @@ class DecoderLayer(keras.layers.Layer):
         [B, T, D].
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - every option of its parts
         self,
         num_heads: int,
         d_k: int,
@@ -65,24 +74,38 @@ class DecoderLayer(keras.layers.Layer):
         d_ff: int,
         dropout_rate: float,
         attention_dropout_rate: float = 0.0,
+        attention_bias: bool = False,
+        activation: str = "relu",
+        normalization: str = "post",
+        layer_norm_epsilon: float = LAYER_NORM_EPSILON,
         **kwargs,
     ):
         super().__init__(**kwargs)
-        self.sizes = {"num_heads": num_heads, "d_k": d_k, "d_v": d_v}
-        self.d_ff = d_ff
-        self.dropout_rate = dropout_rate
-        self.attention_dropout_rate = attention_dropout_rate
+        self.layer_config = {
+            "num_heads": num_heads,
+            "d_k": d_k,
+            "d_v": d_v,
+            "d_ff": d_ff,
+            "dropout_rate": dropout_rate,
+            "attention_dropout_rate": attention_dropout_rate,
+            "attention_bias": attention_bias,
+            "activation": activation,
+            "normalization": normalization,
+            "layer_norm_epsilon": layer_norm_epsilon,
+        }
         policy = self.dtype_policy
         # Names of layers are in the paths of their weights in checkpoints.
+        attention = num_heads, d_k, d_v, attention_dropout_rate, attention_bias
         self.attention, self.cross_attention = (
-            MultiHeadAttention(
-                num_heads, d_k, d_v, attention_dropout_rate, name=name, dtype=policy
-            )
+            MultiHeadAttention(*attention, name=name, dtype=policy)
             for name in ("attention", "memory_attention")
         )
-        self.feed_forward = FeedForward(d_ff, name="feed_forward", dtype=policy)
+        self.feed_forward = FeedForward(
+            d_ff, activation, name="feed_forward", dtype=policy
+        )
+        norm = dropout_rate, normalization, layer_norm_epsilon
         self.attention_residual, self.cross_residual, self.feed_forward_residual = (
-            ResidualNorm(dropout_rate, name=name, dtype=policy)
+            ResidualNorm(*norm, name=name, dtype=policy)
             for name in (
                 "attention_residual",
                 "memory_residual",
@@ -142,11 +165,18 @@ class DecoderLayer(keras.layers.Layer):
             cross_attention_cache: Keys and values of the encoder's output.
             fused_qkv_kernel: `MultiHeadAttention.fused_qkv_kernel` of self-attention.
         """
-        queries, keys, values = self.attention.project_fused(hidden, fused_qkv_kernel)
-        cache = cache.write(keys, values, context.rows, in_place=context.in_place)
+
+        def attend(inputs: Tensor) -> Tensor:
+            nonlocal cache
+            queries, keys, values = self.attention.project_fused(
+                inputs, fused_qkv_kernel
+            )
+            cache = cache.write(keys, values, context.rows, in_place=context.in_place)
+            return self.attention.attend(queries, *cache, context.visible_slots)
+
         hidden = self._apply_sublayers(
             hidden,
-            lambda _: self.attention.attend(queries, *cache, context.visible_slots),
+            attend,
             lambda x: self.cross_attention.attend(
                 self.cross_attention.project_queries(x),
                 *cross_attention_cache,
@@ -164,31 +194,28 @@ class DecoderLayer(keras.layers.Layer):
         dropout_keys: Tensor | None,
     ) -> Tensor:
         """Returns the output of the three sub-layers, for two attention functions."""
-        hidden = self.attention_residual(
-            hidden, attend(hidden), dropout_keys=fold_in(dropout_keys, 0)
+        sublayers = (
+            (attend, self.attention_residual),
+            (attend_to_memory, self.cross_residual),
+            (self.feed_forward, self.feed_forward_residual),
         )
-        hidden = self.cross_residual(
-            hidden, attend_to_memory(hidden), dropout_keys=fold_in(dropout_keys, 1)
-        )
-        return self.feed_forward_residual(
-            hidden, self.feed_forward(hidden), dropout_keys=fold_in(dropout_keys, 2)
-        )
+        for number, (sublayer, residual) in enumerate(sublayers):
+            outputs = sublayer(residual.sublayer_inputs(hidden))
+            hidden = residual(
+                hidden, outputs, dropout_keys=fold_in(dropout_keys, number)
+            )
+        return hidden
 
     def compute_output_shape(self, hidden_shape, memory_shape=None):
         return hidden_shape
 
     def get_config(self):
-        rest = {
-            "d_ff": self.d_ff,
-            "dropout_rate": self.dropout_rate,
-            "attention_dropout_rate": self.attention_dropout_rate,
-        }
-        return {**super().get_config(), **self.sizes, **rest}
+        return {**super().get_config(), **self.layer_config}
 
 
 @keras.saving.register_keras_serializable(package="t2t_keras")
 class Decoder(keras.layers.Layer):
-    """A stack of N decoder layers.
+    """A stack of N decoder layers, with pre-norm followed by a layer normalization.
 
     Args:
         num_layers: N.
@@ -198,6 +225,10 @@ class Decoder(keras.layers.Layer):
         d_ff: Inner width of the feed-forward networks.
         dropout_rate: P_drop of the sub-layers' outputs.
         attention_dropout_rate: Fraction of the attention weights to drop.
+        attention_bias: Whether the projections of attention have biases.
+        activation: Activation of the feed-forward network; see `FeedForward`.
+        normalization: "post" or "pre"; see `ResidualNorm`.
+        layer_norm_epsilon: Added to the variance in layer normalization.
         **kwargs: Passed on to `keras.layers.Layer`.
 
     Call args: those of `DecoderLayer`.
@@ -206,7 +237,7 @@ class Decoder(keras.layers.Layer):
         [B, T, D].
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - every option of its parts
         self,
         num_layers: int,
         num_heads: int,
@@ -215,6 +246,10 @@ class Decoder(keras.layers.Layer):
         d_ff: int,
         dropout_rate: float,
         attention_dropout_rate: float = 0.0,
+        attention_bias: bool = False,
+        activation: str = "relu",
+        normalization: str = "post",
+        layer_norm_epsilon: float = LAYER_NORM_EPSILON,
         **kwargs,
     ):
         super().__init__(**kwargs)
@@ -225,6 +260,10 @@ class Decoder(keras.layers.Layer):
             "d_ff": d_ff,
             "dropout_rate": dropout_rate,
             "attention_dropout_rate": attention_dropout_rate,
+            "attention_bias": attention_bias,
+            "activation": activation,
+            "normalization": normalization,
+            "layer_norm_epsilon": layer_norm_epsilon,
         }
         self.layers = [
             DecoderLayer(
@@ -232,10 +271,13 @@ class Decoder(keras.layers.Layer):
             )
             for i in range(num_layers)
         ]
+        self.norm = final_norm(normalization, layer_norm_epsilon, self.dtype_policy)
 
     def build(self, hidden_shape, memory_shape=None):
         for layer in self.layers:
             layer.build(hidden_shape, memory_shape)
+        if self.norm is not None:
+            self.norm.build(hidden_shape)
         self.built = True
 
     def call(
@@ -254,7 +296,7 @@ class Decoder(keras.layers.Layer):
                 memory_mask=memory_mask,
                 dropout_keys=fold_in(dropout_keys, i),
             )
-        return hidden
+        return self.normalize(hidden)
 
     def empty_caches(self, batch: int | Tensor, slots: int | Tensor) -> list[KVCache]:
         """Returns each layer's self-attention cache before the first token."""
@@ -295,7 +337,11 @@ class Decoder(keras.layers.Layer):
         ):
             hidden, cache = layer.step(hidden, context, *own)
             new_caches.append(cache)
-        return hidden, new_caches
+        return self.normalize(hidden), new_caches
+
+    def normalize(self, hidden: Tensor) -> Tensor:
+        """Returns the output of the stack for that of its last layer."""
+        return hidden if self.norm is None else self.norm(hidden)
 
     def compute_output_shape(self, hidden_shape, memory_shape=None):
         return hidden_shape

@@ -9,6 +9,9 @@ from keras import ops
 from t2t_keras.model.dropout import Dropout
 from t2t_keras.typing import Tensor
 
+# As in the authors' code. Keras' default of 1e-3 is a thousand times as large.
+LAYER_NORM_EPSILON = 1e-6
+
 
 def project(inputs: Tensor, *kernels: Tensor) -> list[Tensor]:
     """Returns `inputs @ kernel` for each kernel.
@@ -45,6 +48,8 @@ class FeedForward(keras.layers.Layer):
 
     Args:
         d_ff: Inner width, F.
+        activation: Keras' name of the function in place of max(0, ·): "relu", "swish"
+            (x sigmoid(x)) or "gelu" (exact, x Φ(x), without the approximation by tanh).
         **kwargs: Passed on to `keras.layers.Layer`.
 
     Call args:
@@ -54,13 +59,14 @@ class FeedForward(keras.layers.Layer):
         [B, L, D].
     """
 
-    def __init__(self, d_ff: int, **kwargs):
+    def __init__(self, d_ff: int, activation: str = "relu", **kwargs):
         super().__init__(**kwargs)
         self.d_ff = d_ff
+        self.activation = activation
 
     def build(self, inputs_shape):
         self.inner = keras.layers.Dense(
-            self.d_ff, activation="relu", name="inner", dtype=self.dtype_policy
+            self.d_ff, self.activation, name="inner", dtype=self.dtype_policy
         )
         self.outer = keras.layers.Dense(
             inputs_shape[-1], name="outer", dtype=self.dtype_policy
@@ -78,35 +84,66 @@ class FeedForward(keras.layers.Layer):
         return inputs_shape
 
     def get_config(self):
-        return {**super().get_config(), "d_ff": self.d_ff}
+        config = {"d_ff": self.d_ff, "activation": self.activation}
+        return {**super().get_config(), **config}
+
+
+def final_norm(
+    normalization: str, epsilon: float, dtype: keras.DTypePolicy
+) -> keras.layers.LayerNormalization | None:
+    """Returns the normalization after a stack of layers, which pre-norm needs.
+
+    None for post-norm, whose last sub-layer ends in a normalization.
+    """
+    if normalization == "post":
+        return None
+    return keras.layers.LayerNormalization(epsilon=epsilon, name="norm", dtype=dtype)
 
 
 @keras.saving.register_keras_serializable(package="t2t_keras")
 class ResidualNorm(keras.layers.Layer):
-    """Residual connection and layer normalization: LayerNorm(x + Dropout(Sublayer(x))).
+    """Residual connection and layer normalization around a sub-layer.
 
-    This is the paper's post-norm (ADR 0006).
+    Post-norm, as in the paper, is LayerNorm(x + Dropout(Sublayer(x))). Pre-norm is
+    x + Dropout(Sublayer(LayerNorm(x))), and the caller passes `sublayer_inputs(x)` to
+    the sub-layer (ADR 0006).
 
     Args:
         dropout_rate: P_drop of the sub-layer's output.
+        normalization: "post" or "pre".
+        epsilon: Added to the variance in the normalization.
         **kwargs: Passed on to `keras.layers.Layer`.
 
     Call args:
         inputs: [B, L, D] float, the x.
-        sublayer_outputs: [B, L, D] float, the Sublayer(x).
+        sublayer_outputs: [B, L, D] float, the sub-layer's output.
         dropout_keys: [B] uint32, or None to drop nothing.
 
     Returns:
         [B, L, D].
+
+    Raises:
+        ValueError: If `normalization` is neither "post" nor "pre".
     """
 
-    def __init__(self, dropout_rate: float, **kwargs):
+    def __init__(
+        self,
+        dropout_rate: float,
+        normalization: str = "post",
+        epsilon: float = LAYER_NORM_EPSILON,
+        **kwargs,
+    ):
         super().__init__(**kwargs)
+        if normalization not in ("post", "pre"):
+            raise ValueError(
+                f'normalization must be "post" or "pre". Received: {normalization}'
+            )
         self.dropout_rate = dropout_rate
+        self.normalization = normalization
+        self.epsilon = epsilon
         self.dropout = Dropout(dropout_rate, name="dropout", dtype=self.dtype_policy)
-        # As in the authors' code. Keras' default of 1e-3 is a thousand times as large.
         self.norm = keras.layers.LayerNormalization(
-            epsilon=1e-6, name="norm", dtype=self.dtype_policy
+            epsilon=epsilon, name="norm", dtype=self.dtype_policy
         )
 
     def build(self, inputs_shape, sublayer_outputs_shape=None):
@@ -114,12 +151,22 @@ class ResidualNorm(keras.layers.Layer):
         self.norm.build(inputs_shape)
         self.built = True
 
+    def sublayer_inputs(self, inputs: Tensor) -> Tensor:
+        """Returns the sub-layer's input [B, L, D]: x, or with pre-norm LayerNorm(x)."""
+        return self.norm(inputs) if self.normalization == "pre" else inputs
+
     def call(self, inputs, sublayer_outputs, dropout_keys=None):
         dropped = self.dropout(sublayer_outputs, dropout_keys=dropout_keys)
-        return self.norm(inputs + dropped)
+        total = inputs + dropped
+        return total if self.normalization == "pre" else self.norm(total)
 
     def compute_output_shape(self, inputs_shape, sublayer_outputs_shape=None):
         return inputs_shape
 
     def get_config(self):
-        return {**super().get_config(), "dropout_rate": self.dropout_rate}
+        config = {
+            "dropout_rate": self.dropout_rate,
+            "normalization": self.normalization,
+            "epsilon": self.epsilon,
+        }
+        return {**super().get_config(), **config}

@@ -4,7 +4,8 @@ Shapes: B batch, S source length, T target length, D model width, V vocabulary,
 W beams, X slots of a KV cache.
 """
 
-from typing import NamedTuple
+from collections.abc import Mapping
+from typing import Any, NamedTuple
 
 import keras
 from keras import ops
@@ -18,6 +19,7 @@ from t2t_keras.model.embedding import (
 )
 from t2t_keras.model.encoder import Encoder
 from t2t_keras.model.kv_cache import DecodeState
+from t2t_keras.model.layers import LAYER_NORM_EPSILON
 from t2t_keras.model.masks import causal_mask, padding_mask, segment_mask
 from t2t_keras.typing import (
     DECODER_INPUT_TOKENS,
@@ -32,8 +34,8 @@ from t2t_keras.typing import (
 
 # Settings that encoder and decoder share.
 _STACK_SETTINGS = (
-    *("num_layers", "num_heads", "d_k", "d_v", "d_ff"),
-    *("dropout_rate", "attention_dropout_rate"),
+    *("num_heads", "d_k", "d_v", "d_ff", "dropout_rate", "attention_dropout_rate"),
+    *("attention_bias", "activation", "normalization", "layer_norm_epsilon"),
 )
 
 
@@ -53,6 +55,9 @@ class DecodeKernels(NamedTuple):
 class Transformer(keras.Model):
     """Encoder and decoder with one shared embedding.
 
+    The arguments from `normalization` on are choices of other programs, which the
+    paper's model does not need (docs/architecture.md).
+
     Args:
         vocabulary_size: V.
         num_layers: N, of the encoder and of the decoder.
@@ -67,6 +72,20 @@ class Transformer(keras.Model):
             sinusoids.
         encoder_neighborhood: r of restricted self-attention in the encoder
             (section 4), odd; None for attention to every position.
+        encoder_layers: Number of layers of the encoder; num_layers if None.
+        decoder_layers: Number of layers of the decoder; num_layers if None.
+        normalization: "post", layer normalization after each sub-layer's sum, or
+            "pre", before each sub-layer and after each stack.
+        layer_norm_epsilon: Added to the variance in layer normalization.
+        activation: Of the feed-forward networks: "relu", "swish" or "gelu" (exact).
+        attention_bias: Whether the projections of attention have biases.
+        output_bias: Whether the logits have a bias.
+        tie_output: Whether the output projection has the embedding's matrix.
+        position_layout: Layout of sinusoids: "interleaved", "halves" or "halves_t2t";
+            see `SinusoidalPositionEncoding`.
+        first_position: Number of a sentence's first position.
+        decoder_start: Id whose embedding is the decoder's first input, or "zero" for
+            the zero vector. Inputs have id 0 there in either case.
         **kwargs: Passed on to `keras.Model`.
 
     Call args:
@@ -85,7 +104,9 @@ class Transformer(keras.Model):
 
     Raises:
         ValueError: If num_heads does not divide d_model and d_k or d_v is None,
-            d_model is odd without learned positions, or encoder_neighborhood is even.
+            d_model is odd without learned positions, encoder_neighborhood is even,
+            decoder_start is no id in [1, V), learned positions have a layout or no
+            first_position, or a name is unknown.
     """
 
     def __init__(  # noqa: PLR0913 - the paper's model has this many
@@ -102,52 +123,82 @@ class Transformer(keras.Model):
         attention_dropout_rate: float = 0.0,
         learned_positions: int | None = None,
         encoder_neighborhood: int | None = None,
+        encoder_layers: int | None = None,
+        decoder_layers: int | None = None,
+        normalization: str = "post",
+        layer_norm_epsilon: float = LAYER_NORM_EPSILON,
+        activation: str = "relu",
+        attention_bias: bool = False,
+        output_bias: bool = False,
+        tie_output: bool = True,
+        position_layout: str = "interleaved",
+        first_position: int = 0,
+        decoder_start: int | str = "zero",
         **kwargs,
     ):
         super().__init__(**{"name": "transformer", **kwargs})
-        if (d_k is None or d_v is None) and d_model % num_heads:
-            raise ValueError(
-                "d_model must be a multiple of num_heads where d_k and d_v are not "
-                f"given. Received: d_model={d_model}, num_heads={num_heads}"
-            )
-        if learned_positions is None and d_model % 2:
-            raise ValueError(
-                "d_model must be even for sinusoids, which come in pairs. "
-                f"Received: d_model={d_model}"
-            )
-        self.sizes = {
+        sizes = {
             "vocabulary_size": vocabulary_size,
             "num_layers": num_layers,
             "d_model": d_model,
             "d_ff": d_ff,
             "num_heads": num_heads,
-            "d_k": d_k or d_model // num_heads,
-            "d_v": d_v or d_model // num_heads,
+            "d_k": d_k,
+            "d_v": d_v,
             "dropout_rate": dropout_rate,
             "attention_dropout_rate": attention_dropout_rate,
             "learned_positions": learned_positions,
             "encoder_neighborhood": encoder_neighborhood,
+            "encoder_layers": encoder_layers,
+            "decoder_layers": decoder_layers,
+            "normalization": normalization,
+            "layer_norm_epsilon": layer_norm_epsilon,
+            "activation": activation,
+            "attention_bias": attention_bias,
+            "output_bias": output_bias,
+            "tie_output": tie_output,
+            "position_layout": position_layout,
+            "first_position": first_position,
+            "decoder_start": decoder_start,
         }
-        stack_config = {name: self.sizes[name] for name in _STACK_SETTINGS}
-        policy = self.dtype_policy
+        _check_sizes(sizes)
+        defaults = dict.fromkeys(("d_k", "d_v"), d_model // num_heads)
+        defaults |= dict.fromkeys(("encoder_layers", "decoder_layers"), num_layers)
+        given = {name: size for name, size in sizes.items() if size is not None}
+        self.sizes = {**sizes, **defaults, **given}
+        self._add_layers()
+
+    def _add_layers(self) -> None:
+        """Makes the layers of `sizes`."""
+        sizes, policy = self.sizes, self.dtype_policy
+        stack_config = {name: sizes[name] for name in _STACK_SETTINGS}
         self.embedding = SharedEmbedding(
-            vocabulary_size, d_model, name="embedding", dtype=policy
+            *(sizes["vocabulary_size"], sizes["d_model"]),
+            *(sizes["tie_output"], sizes["output_bias"]),
+            name="embedding",
+            dtype=policy,
         )
+        positions = {
+            "first_position": sizes["first_position"],
+            "name": "positions",
+            "dtype": policy,
+        }
         self.position_encoding = (
-            SinusoidalPositionEncoding(name="positions", dtype=policy)
-            if learned_positions is None
-            else LearnedPositionEncoding(
-                learned_positions, name="positions", dtype=policy
-            )
+            SinusoidalPositionEncoding(layout=sizes["position_layout"], **positions)
+            if sizes["learned_positions"] is None
+            else LearnedPositionEncoding(sizes["learned_positions"], **positions)
         )
-        self.dropout = Dropout(dropout_rate, name="dropout", dtype=policy)
+        self.dropout = Dropout(sizes["dropout_rate"], name="dropout", dtype=policy)
         self.encoder = Encoder(
+            sizes["encoder_layers"],
             **stack_config,
-            neighborhood=encoder_neighborhood,
+            neighborhood=sizes["encoder_neighborhood"],
             name="encoder",
             dtype=policy,
         )
-        self.decoder = Decoder(**stack_config, name="decoder", dtype=policy)
+        self.decoder = Decoder(
+            sizes["decoder_layers"], **stack_config, name="decoder", dtype=policy
+        )
 
     @classmethod
     def base(cls, vocabulary_size: int, **overrides) -> "Transformer":
@@ -196,12 +247,24 @@ class Transformer(keras.Model):
     @property
     def output_embeddings(self) -> keras.Variable:
         """The [V, D] matrix whose product with `hidden_states` are the logits."""
-        return self.embedding.embeddings
+        return self.embedding.output_embeddings
+
+    @property
+    def output_bias(self) -> keras.Variable | None:
+        """The bias [V] that is added to that product; None for none."""
+        return self.embedding.output_bias
+
+    @property
+    def max_positions(self) -> int | None:
+        """Maximum number of tokens that have a position; None for no maximum."""
+        if self.sizes["learned_positions"] is None:
+            return None
+        return self.sizes["learned_positions"] - self.sizes["first_position"]
 
     @property
     def vocabulary_weights(self) -> list[keras.Variable]:
         """The weights [V, ...] with a row for each id of the vocabulary."""
-        return [self.embedding.embeddings]
+        return list(self.embedding.weights)
 
     def hidden_states(self, inputs: Batch, dropout_keys: Tensor | None = None):
         """Returns the decoder's output [B, T, D], the input of the output projection.
@@ -272,7 +335,7 @@ class Transformer(keras.Model):
         """Returns logits [B, T, V] for all positions of a target (teacher forcing).
 
         Args:
-            targets: [B, T] int, the target shifted right by one.
+            targets: [B, T] int, the target shifted right by one, 0 first.
             memory: [B, S, D], the output of `encode`.
             memory_mask: bool that broadcasts to [B, T, S], True = may attend.
             dropout_keys: [B] uint32, or None to drop nothing.
@@ -300,6 +363,7 @@ class Transformer(keras.Model):
         mask: Tensor | None = None,
         positions: Tensor | None = None,
     ) -> Tensor:
+        targets = self.insert_start(targets, positions)
         embedded = self._embed(targets, positions, fold_in(dropout_keys, 0))
         # No padding mask: padding follows the real tokens, so the causal mask already
         # hides it from them.
@@ -355,6 +419,7 @@ class Transformer(keras.Model):
             in_place: Whether the state passed in is overwritten; see `KVCache.write`.
         """
         # Beams take the place of positions in the layers, and share one position.
+        tokens = self.insert_start(tokens, position)
         batch, beams = ops.shape(tokens)
         width = self.sizes["d_model"]
         embedded = ops.reshape(self.embedding(tokens), (batch * beams, 1, width))
@@ -369,6 +434,24 @@ class Transformer(keras.Model):
         )
         logits = self.embedding.logits(hidden, kernels.output)
         return logits, state._replace(self_attention=caches)
+
+    def insert_start(self, tokens: Tensor, positions: Tensor | int | None) -> Tensor:
+        """Returns the decoder's inputs, with its start id in place of 0 at position 0.
+
+        The input pipeline and the search put 0 there, whatever the model starts from.
+        0 at other positions is padding.
+
+        Args:
+            tokens: [B, T] int, the target shifted right by one.
+            positions: int that broadcasts to [B, T]. Default: 0, 1, 2, ...
+        """
+        start = self.sizes["decoder_start"]
+        if start == "zero":
+            return tokens
+        if positions is None:
+            positions = ops.arange(ops.shape(tokens)[1])
+        is_start = ops.logical_and(ops.equal(positions, 0), ops.equal(tokens, 0))
+        return ops.where(is_start, ops.cast(start, tokens.dtype), tokens)
 
     def _embed(
         self, tokens: Tensor, positions: Tensor | None, dropout_keys: Tensor | None
@@ -398,3 +481,32 @@ class Transformer(keras.Model):
 
     def get_config(self):
         return {**super().get_config(), **self.sizes}
+
+
+def _check_sizes(sizes: Mapping[str, Any]) -> None:
+    """Raises `ValueError` if the arguments of a Transformer do not fit together."""
+    d_model, learned = sizes["d_model"], sizes["learned_positions"]
+    heads = None in (sizes["d_k"], sizes["d_v"]) and sizes["num_heads"]
+    if heads and d_model % heads:
+        raise ValueError(
+            "d_model must be a multiple of num_heads where d_k and d_v are not "
+            f"given. Received: d_model={d_model}, num_heads={heads}"
+        )
+    if learned is None and d_model % 2:
+        raise ValueError(
+            "d_model must be even for sinusoids, which come in pairs. "
+            f"Received: d_model={d_model}"
+        )
+    layout, start = sizes["position_layout"], sizes["decoder_start"]
+    if learned is not None and layout != "interleaved":
+        raise ValueError(
+            "position_layout is for sinusoids, and learned positions have none. "
+            f"Received: position_layout={layout}, learned_positions={learned}"
+        )
+    vocabulary_size = sizes["vocabulary_size"]
+    is_id = isinstance(start, int) and 0 < start < vocabulary_size
+    if start != "zero" and not is_id:
+        raise ValueError(
+            f'decoder_start must be an id in [1, {vocabulary_size}), or "zero" for '
+            f"the zero vector, as padding has it. Received: {start}"
+        )

@@ -28,6 +28,11 @@ _SETTINGS = (
     *("schedule", "clip_norm", "ema_decay", "init_from", "freeze"),
     *("label_smoothing", "average_checkpoints", "beam_size", "alpha", "extra_length"),
 )
+# The settings of the parser's model that the paper does not give.
+_PARSERS_CHOICES = (
+    *("d_ff", "num_heads", "d_k", "d_v", "dropout_rate", "attention_dropout_rate"),
+    *("learned_positions", "encoder_neighborhood"),
+)
 # Tolerance of "about 37000 tokens", 32000 word pieces, 16K and 32K tokens.
 _ABOUT = 0.15
 
@@ -80,7 +85,7 @@ def is_papers_parser(run: RunSummary, *, semi_supervised: bool) -> bool:
     scores = run.test_scores("f1")
     return (
         run.is_parser
-        and (model.num_layers, model.d_model) == (4, 1024)
+        and _compared_model(model) == _compared_model(_parser(model))
         and bool(data.mixture) == semi_supervised
         and _is_about(run.vocabulary_size, 32_000 if semi_supervised else 16_000)
         and _sections(data.train_source) == _TRAINING_SECTIONS
@@ -88,6 +93,12 @@ def is_papers_parser(run: RunSummary, *, semi_supervised: bool) -> bool:
         and _is_scored(run, scores, DecodingConfig(21, 0.3, 300))
         and (scores or {}).get("sentences") == _TEST_SENTENCES
     )
+
+
+def _parser(model: ModelConfig) -> ModelConfig:
+    """Returns the parser of section 6.3, with a run's choices where it gives none."""
+    free = {name: getattr(model, name) for name in _PARSERS_CHOICES}
+    return ModelConfig(num_layers=4, d_model=1024, **free)
 
 
 def _translator(model: ModelConfig, language: str) -> ExperimentConfig:
@@ -107,12 +118,21 @@ def _translator(model: ModelConfig, language: str) -> ExperimentConfig:
 
 def _compared_settings(config: ExperimentConfig) -> list[Any]:
     """Returns the settings that are equal in two runs of the same experiment."""
-    model, values = config.model, flatten(config)
+    values = flatten(config)
+    return [_compared_model(config.model), *(values[name] for name in _SETTINGS)]
+
+
+def _compared_model(model: ModelConfig) -> ModelConfig:
+    """Returns a model's settings with values for those that follow from others."""
     per_head = model.d_model // model.num_heads
-    whole = dataclasses.replace(
-        model, d_k=model.d_k or per_head, d_v=model.d_v or per_head
+    return dataclasses.replace(
+        model,
+        d_k=model.d_k or per_head,
+        d_v=model.d_v or per_head,
+        num_layers=1,  # without effect where the next two are given
+        encoder_layers=model.encoder_layers or model.num_layers,
+        decoder_layers=model.decoder_layers or model.num_layers,
     )
-    return [whole, *(values[name] for name in _SETTINGS)]
 
 
 def _is_about(size: int | None, expected: int) -> bool:

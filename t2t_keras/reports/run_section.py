@@ -66,8 +66,11 @@ def _summary(run: RunSummary) -> str:
     early = ""
     if stop and stop["step"] == step:
         early = f" Training was stopped early; the best step is {stop['best_step']:,}."
+    encoder = model.encoder_layers or model.num_layers
+    decoder = model.decoder_layers or model.num_layers
+    layers = encoder if encoder == decoder else f"{encoder} + {decoder}"
     return (
-        f"{run.corpus}; {model.num_layers} layers of width {model.d_model} with "
+        f"{run.corpus}; {layers} layers of width {model.d_model} with "
         f"{model.num_heads} heads, {size}; {step:,} of "
         f"{run.config.training.train_steps:,} steps are made.{early}"
     )

@@ -7,7 +7,11 @@ from keras import ops
 from t2t_keras.errors import UserError
 from t2t_keras.model.transformer import Transformer
 from t2t_keras.runs.models import TrainedModel
-from t2t_keras.serving.export.ctranslate2_model import Weights, write_ctranslate2
+from t2t_keras.serving.export.ctranslate2_model import (
+    Architecture,
+    Weights,
+    write_ctranslate2,
+)
 from t2t_keras.serving.export.saved_model import next_version
 
 # Positions of the sinusoidal encoding to write. CTranslate2 truncates sources to 1,024
@@ -42,10 +46,12 @@ def export_ctranslate2(
         )
     return write_ctranslate2(
         model_weights(model),
-        position_encodings(model, model.sizes["learned_positions"] or _POSITIONS),
+        position_encodings(model, model.max_positions or _POSITIONS),
         vocabulary.pieces(range(vocabulary.size)),
         next_version(base),
-        num_heads=model.sizes["num_heads"],
+        architecture=Architecture(
+            *(model.sizes[name] for name in Architecture._fields)
+        ),
         quantization=quantization,
         files={"vocabulary.model": vocabulary.model_proto},
     )

@@ -236,7 +236,7 @@ def serving_limits(trained: TrainedModel, settings: ExportSettings) -> ServingLi
         UserError: If the settings exceed what the model can do.
     """
     source_length = settings.max_source_length or longest_source(trained.model)
-    positions = trained.model.sizes["learned_positions"]
+    positions = trained.model.max_positions
     if positions and source_length > positions:
         raise UserError(
             f"--max_source_length={source_length} is more than the {positions} "

@@ -19,7 +19,7 @@ from t2t_keras.model.transformer import Transformer
 from t2t_keras.runs import models
 from t2t_keras.runs.model_dir import ModelDir
 from t2t_keras.settings.config import ExperimentConfig
-from t2t_keras.text.vocabulary import SubwordVocabulary
+from t2t_keras.text.vocabulary import EOS_ID, SubwordVocabulary
 from t2t_keras.training.checkpoints import (
     checkpoint_digest,
     read_optimizer_state,
@@ -301,7 +301,7 @@ class Initializer:
 def check_fit(
     config: ExperimentConfig, vocabulary: SubwordVocabulary, source: Source | None
 ) -> None:
-    """Checks the settings that name weights, without computing any weight.
+    """Checks the settings that name weights or pieces, without computing a weight.
 
     Args:
         config: The settings.
@@ -309,12 +309,13 @@ def check_fit(
         source: Source of the initial weights; None for random ones.
 
     Raises:
-        UserError: As `freeze` and `Initializer.select`.
+        UserError: As `find_decoder_start`, `freeze` and `Initializer.select`.
     """
+    start = models.find_decoder_start(config.model, vocabulary)
     if source is None and config.training.freeze is None:
         return
     with keras.StatelessScope():
-        model = models.build_model(config, vocabulary.size)
+        model = models.build_model(config, vocabulary.size, start)
     freeze(model, config.training.freeze)
     if source is not None:
         Initializer(source, model, vocabulary, config.training.init_skip).select()
@@ -357,7 +358,8 @@ def list_weights(config: ExperimentConfig, model_dir: str | None) -> list[str]:
     size = config.data.vocabulary_size
     if model_dir and ModelDir(model_dir).exists():
         size = ModelDir(model_dir).vocabulary().size
-    model = models.build_model(config, size)
+    start = "zero" if config.model.decoder_start == "zero" else EOS_ID  # no weight
+    model = models.build_model(config, size, start)
     freeze(model, config.training.freeze)
     return [
         f"{weight_name(weight)}  {' x '.join(map(str, weight.shape))}"

@@ -36,7 +36,9 @@ class MapMaker:
         self._vocabulary = trained.vocabulary
         self._reader = TextReader(trained.vocabulary, models.longest_source(model))
         # Attention weights for each pair of positions.
-        self._num_maps = 3 * model.sizes["num_layers"] * model.sizes["num_heads"]
+        sizes = model.sizes
+        layers = sizes["encoder_layers"] + 2 * sizes["decoder_layers"]
+        self._num_maps = layers * sizes["num_heads"]
 
     def __call__(
         self, sources: Sequence[str], targets: Sequence[str]

@@ -16,9 +16,9 @@ from t2t_keras.evaluation.translator import Translator
 from t2t_keras.model.transformer import Transformer
 from t2t_keras.runs.model_dir import ModelDir
 from t2t_keras.runs.tasks import Task, task_for
-from t2t_keras.settings.config import DecodingConfig, ExperimentConfig
+from t2t_keras.settings.config import DecodingConfig, ExperimentConfig, ModelConfig
 from t2t_keras.text.reading import TextAdapter
-from t2t_keras.text.vocabulary import SubwordVocabulary
+from t2t_keras.text.vocabulary import EOS_ID, PAD_ID, SubwordVocabulary
 from t2t_keras.training.checkpoints import CheckpointStore
 
 # Maximum concurrent searches on CPUs. Each needs its own memory.
@@ -29,17 +29,51 @@ _MAX_SEARCHES = 4
 MAX_SOURCE_LENGTH = 512
 
 
-def build_model(config: ExperimentConfig, vocabulary_size: int) -> Transformer:
+def find_decoder_start(config: ModelConfig, vocabulary: SubwordVocabulary) -> int | str:
+    """Returns the id of --decoder_start, or "zero" for the zero vector.
+
+    Raises:
+        UserError: If the vocabulary has no such piece, or it is padding, whose
+            embedding is the zero vector.
+    """
+    if config.decoder_start == "zero":
+        return config.decoder_start
+    pieces = vocabulary.pieces(range(vocabulary.size))
+    if config.decoder_start not in pieces[PAD_ID + 1 :]:
+        raise UserError(
+            "--decoder_start must be zero or a piece of the vocabulary other than "
+            f"padding, such as {pieces[EOS_ID]}; a piece that begins a word has ▁ in "
+            f"front. Received: {config.decoder_start}"
+        )
+    return pieces.index(config.decoder_start)
+
+
+def build_model(
+    config: ExperimentConfig, vocabulary_size: int, decoder_start: int | str = "zero"
+) -> Transformer:
     """Returns the model with new weights, drawn from the run's seed.
 
     bfloat16 and float16 are Keras' mixed precision: weights stay float32.
+
+    Args:
+        config: Settings of the run.
+        vocabulary_size: Number of ids.
+        decoder_start: Result of `find_decoder_start`.
+
+    Raises:
+        ValueError: If `decoder_start` is missing.
     """
+    if (decoder_start == "zero") != (config.model.decoder_start == "zero"):
+        raise ValueError(
+            "decoder_start must be the id of the setting's piece. Received: "
+            f"{decoder_start} for {config.model.decoder_start}"
+        )
     keras.utils.set_random_seed(config.training.seed)
     precision = config.training.precision
     policy = precision if precision == "float32" else f"mixed_{precision}"
-    model = Transformer(
-        vocabulary_size, **dataclasses.asdict(config.model), dtype=policy
-    )
+    arguments = dataclasses.asdict(config.model)
+    arguments["decoder_start"] = decoder_start
+    model = Transformer(vocabulary_size, **arguments, dtype=policy)
     model.build()
     return model
 
@@ -96,7 +130,7 @@ def text_translator(
 
 def longest_source(model: Transformer) -> int:
     """Returns the maximum source length in tokens, including EOS; the rest is cut."""
-    return min(MAX_SOURCE_LENGTH, model.sizes["learned_positions"] or MAX_SOURCE_LENGTH)
+    return min(MAX_SOURCE_LENGTH, model.max_positions or MAX_SOURCE_LENGTH)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -142,7 +176,8 @@ def load_trained(
     config = model_dir.config()
     vocabulary = model_dir.vocabulary()
     path = model_dir.find_checkpoint(which)
-    model = build_model(config, vocabulary.size)
+    start = find_decoder_start(config.model, vocabulary)
+    model = build_model(config, vocabulary.size, start)
     state = CheckpointStore(path.parent, model).restore(path)
     check_fingerprint(path, state.fingerprints, vocabulary)
     task = task or task_for(config.data.target_language)

@@ -307,7 +307,7 @@ def perplexity(
     dataset = tf.data.Dataset.from_tensor_slices(
         {"source": list(test_set.source), "target": references}
     )
-    limit = trained.model.sizes["learned_positions"] or _MAX_SCORED_LENGTH
+    limit = trained.model.max_positions or _MAX_SCORED_LENGTH
     limit = min(limit, _MAX_SCORED_LENGTH)
     try:
         corpus = tokenize_corpus(dataset, trained.vocabulary, limit)

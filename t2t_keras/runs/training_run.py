@@ -179,8 +179,10 @@ class _Trainer:
     def _build_model(self) -> None:
         """Builds model, optimizer and stepper, with frozen weights and averages."""
         config, strategy = self._config, self._strategy
+        vocabulary = self._data.vocabulary
+        start = models.find_decoder_start(config.model, vocabulary)
         with strategy.scope():
-            self._model = models.build_model(config, self._data.vocabulary.size)
+            self._model = models.build_model(config, vocabulary.size, start)
             frozen = fine_tuning.freeze(self._model, config.training.freeze)
             self._optimizer = optimization.build_optimizer(config, self._model)
             self._averages = optimization.build_averages(config.training, self._model)

@@ -200,6 +200,60 @@ class ModelConfig:
         "odd. Default: unrestricted.",
         low=1,
     )
+    encoder_layers: int | None = setting(
+        None, "Number of layers in the encoder. Default: --num_layers.", low=1
+    )
+    decoder_layers: int | None = setting(
+        None,
+        "Number of layers in the decoder. Default: --num_layers. Few of them "
+        "translate faster.",
+        low=1,
+    )
+    normalization: str = setting(
+        "post",
+        "Place of layer normalization: post, after the sum of each sub-layer and its "
+        "residual, as in the paper; or pre, before each sub-layer and after each "
+        "stack, which deep models need.",
+        choices=("post", "pre"),
+    )
+    layer_norm_epsilon: float = setting(
+        1e-6, "Number added to the variance in layer normalization.", low=1e-12, high=1
+    )
+    activation: str = setting(
+        "relu",
+        "Activation of the feed-forward networks: relu, as in the paper, swish, or "
+        "gelu (exact, without tanh).",
+        choices=("relu", "swish", "gelu"),
+    )
+    attention_bias: bool = setting(
+        False,
+        "Whether the projections of queries, keys, values and of attention's output "
+        "have biases.",
+    )
+    output_bias: bool = setting(False, "Whether the logits have a bias.")
+    tie_output: bool = setting(
+        True,
+        "Whether the output projection has the matrix of the embedding, as in the "
+        "paper. Otherwise it has one of its own.",
+    )
+    position_layout: str = setting(
+        "interleaved",
+        "Layout of sinusoids: interleaved, sines and cosines alternate, as in the "
+        "paper; halves, all sines first; or halves_t2t, which has the wavelengths of "
+        "Tensor2Tensor and Marian too.",
+        choices=("interleaved", "halves", "halves_t2t"),
+    )
+    first_position: int = setting(
+        0,
+        "Number of a sentence's first position, in sinusoids and in learned positions.",
+        low=0,
+        high=1_000_000,
+    )
+    decoder_start: str = setting(
+        "zero",
+        "First input of the decoder: zero, the zero vector; or a piece of the "
+        "vocabulary, such as </s>, for its embedding.",
+    )
 
     def __post_init__(self):
         if self.d_model % 2:
@@ -217,6 +271,27 @@ class ModelConfig:
                 "--encoder_neighborhood must be odd, so that it can be centered. "
                 f"Received: {self.encoder_neighborhood}"
             )
+        if self.learned_positions is None:
+            return
+        if self.position_layout != "interleaved":
+            raise UserError(
+                "--position_layout is for sinusoids, and with --learned_positions "
+                f"there are none. Remove one of them. Received: {self.position_layout} "
+                f"and {self.learned_positions}"
+            )
+        if self.first_position >= self.learned_positions:
+            raise UserError(
+                "--first_position must be below --learned_positions, whose first "
+                f"number is 0. Received: {self.first_position} and "
+                f"{self.learned_positions}"
+            )
+
+    @property
+    def max_positions(self) -> int | None:
+        """Maximum number of tokens that have a position; None for no maximum."""
+        if self.learned_positions is None:
+            return None
+        return self.learned_positions - self.first_position
 
 
 @dataclasses.dataclass(frozen=True)
@@ -510,11 +585,13 @@ class ExperimentConfig:
     decoding: DecodingConfig = DecodingConfig()
 
     def __post_init__(self):
-        positions = self.model.learned_positions
+        positions, first = self.model.max_positions, self.model.first_position
         if positions is not None and positions < self.data.max_length:
+            needed = "--max_length plus --first_position" if first else "--max_length"
             raise UserError(
-                "--learned_positions must be at least --max_length, or long sentences "
-                f"have no position. Received: {positions} and {self.data.max_length}"
+                f"--learned_positions must be at least {needed}, or long sentences "
+                f"have no position. Received: {self.model.learned_positions} and "
+                f"{self.data.max_length}{f' plus {first}' if first else ''}"
             )
         max_tokens = self.training.max_tokens_per_replica
         if max_tokens is not None and max_tokens < self.data.max_length:

@@ -9,6 +9,7 @@ are freed before the next chunk.
 Shapes: N tokens of a batch, C tokens of a chunk, D model width, V vocabulary size.
 """
 
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import tensorflow as tf
@@ -49,6 +50,15 @@ class _TokenParts(NamedTuple):
     """[N, D], gradient of a token's scaled loss."""
 
 
+class _Projection(NamedTuple):
+    """Output projection: logits are hidden @ matrix.T + bias."""
+
+    matrix: Tensor
+    """[V, D] in the dtype of the hidden states."""
+    bias: Tensor | None
+    """[V] float32."""
+
+
 def label_smoothed_cross_entropy(
     hidden: Tensor,
     embeddings: Tensor,
@@ -56,19 +66,20 @@ def label_smoothed_cross_entropy(
     weights: Tensor,
     *,
     label_smoothing: float,
+    output_bias: Tensor | None = None,
     gradient_scale: Tensor | float | None = 1.0,
     logits_at_once: int = _LOGITS_AT_ONCE,
 ) -> LossSums:
     """Returns the loss summed over tokens, and the number of tokens.
 
-    Logits are `hidden @ embeddings.T`. The target distribution gives
+    Logits are `hidden @ embeddings.T + output_bias`. The target distribution gives
     `1 - label_smoothing` to the true token and divides `label_smoothing` evenly among
     the V - 1 others, as Tensor2Tensor does (ADR 0003). Tensor2Tensor also subtracts
     the entropy of that distribution, a constant without a gradient; this function does
     not. Softmax and sums are float32.
 
-    Differentiable with respect to `hidden` and `embeddings`, through `loss_sum` alone,
-    and once: the forward pass computes the gradient.
+    Differentiable with respect to `hidden`, `embeddings` and `output_bias`, through
+    `loss_sum` alone, and once: the forward pass computes the gradient.
 
     Args:
         hidden: [..., D] float, the decoder's output.
@@ -76,6 +87,7 @@ def label_smoothed_cross_entropy(
         targets: [...] int token ids. Padding has a valid id too (0).
         weights: [...] float, 1 where a token counts, 0 at padding.
         label_smoothing: In [0, 1). The paper uses 0.1.
+        output_bias: [V] float32. Default: none, as in the paper.
         gradient_scale: Factor on the gradient before it is rounded to the dtype of
             `hidden`: float16's loss scale. The sums are not scaled. None for no
             gradient, and a third of the work.
@@ -107,10 +119,10 @@ def label_smoothed_cross_entropy(
     hidden_ND = tf.reshape(hidden, [-1, hidden.shape[-1]])
     weights_N = tf.reshape(tf.cast(weights, tf.float32), [-1])
 
-    def sums_and_gradients(hidden_ND: Tensor, embeddings_VD: Tensor) -> Any:
+    def sums_and_gradients(hidden_ND: Tensor, *projection: Tensor) -> Any:
         return _sums_and_gradients(
             hidden_ND,
-            embeddings_VD,
+            projection,
             tf.reshape(tf.cast(targets, tf.int32), [-1]),
             weights_N,
             label_smoothing,
@@ -119,36 +131,41 @@ def label_smoothed_cross_entropy(
         )
 
     @tf.custom_gradient
-    def differentiable(hidden_ND: Tensor, embeddings_VD: Tensor) -> Any:
-        sums, grad_hidden, grad_embeddings = sums_and_gradients(
-            hidden_ND, embeddings_VD
-        )
+    def differentiable(hidden_ND: Tensor, *projection: Tensor) -> Any:
+        sums, grad_hidden, grad_projection = sums_and_gradients(hidden_ND, *projection)
 
-        def gradient(grad_loss_sum: Tensor, _: Tensor) -> tuple[Tensor, Tensor]:
+        def gradient(grad_loss_sum: Tensor, _: Tensor) -> tuple[Tensor, ...]:
             return (
                 grad_hidden * tf.cast(grad_loss_sum, grad_hidden.dtype),
-                grad_embeddings * grad_loss_sum,
+                *(part * grad_loss_sum for part in grad_projection),
             )
 
         return sums, gradient
 
+    projection = (embeddings,) if output_bias is None else (embeddings, output_bias)
     if gradient_scale is None:
-        (loss_sum, log_loss_sum), *_ = sums_and_gradients(hidden_ND, embeddings)
+        (loss_sum, log_loss_sum), *_ = sums_and_gradients(hidden_ND, *projection)
     else:
-        loss_sum, log_loss_sum = differentiable(hidden_ND, embeddings)
+        loss_sum, log_loss_sum = differentiable(hidden_ND, *projection)
     return LossSums(loss_sum, log_loss_sum, tf.reduce_sum(weights_N))
 
 
 def _sums_and_gradients(
     hidden_ND: Tensor,
-    embeddings_VD: Tensor,
+    projection: Sequence[Tensor],
     targets_N: Tensor,
     weights_N: Tensor,
     label_smoothing: float,
     gradient_scale: Tensor | float | None,
     logits_at_once: int,
-) -> tuple[tuple[Tensor, Tensor], Tensor, Tensor]:
-    """Returns both losses' sums, and the gradients of the smoothed, [N, D], [V, D]."""
+) -> tuple[tuple[Tensor, Tensor], Tensor, tuple[Tensor, ...]]:
+    """Returns both losses' sums, and the gradients of the smoothed loss.
+
+    The gradients are those by `hidden_ND`, [N, D], and by each part of `projection`:
+    the embeddings [V, D] and, if there is one, the bias [V].
+    """
+    embeddings_VD, *biases = projection
+    bias_V = biases[0] if biases else None
     vocabulary_size = embeddings_VD.shape[0]
     # Target distribution q: off_value for each word, and more for the true one.
     off_value = label_smoothing / (vocabulary_size - 1)
@@ -156,9 +173,9 @@ def _sums_and_gradients(
     projection_VD = tf.cast(embeddings_VD, hidden_ND.dtype)  # once, not in every chunk
     embedding_sum_D = tf.reduce_sum(tf.cast(projection_VD, tf.float32), axis=0)
     scales_N = None if gradient_scale is None else weights_N * gradient_scale
-    parts, grad_embeddings_VD = _compute_in_chunks(
+    parts, grad_projection = _compute_in_chunks(
         hidden_ND,
-        projection_VD,
+        _Projection(projection_VD, bias_V),
         targets_N,
         scales_N,
         (off_value, on_minus_off),
@@ -168,26 +185,28 @@ def _sums_and_gradients(
     log_loss_N = parts.normalizer - parts.true_logit
     # sum_v q_v (normalizer - logit_v).
     logit_sum_N = tf.linalg.matvec(hidden_float_ND, embedding_sum_D)
+    if bias_V is not None:
+        logit_sum_N += tf.reduce_sum(bias_V)
     sum_over_vocabulary_N = parts.normalizer * vocabulary_size - logit_sum_N
     loss_N = on_minus_off * log_loss_N + off_value * sum_over_vocabulary_N
     sums = tf.reduce_sum(loss_N * weights_N), tf.reduce_sum(log_loss_N * weights_N)
-    return sums, parts.grad_hidden, grad_embeddings_VD
+    return sums, parts.grad_hidden, grad_projection
 
 
 def _compute_in_chunks(
     hidden_ND: Tensor,
-    projection_VD: Tensor,
+    projection: _Projection,
     targets_N: Tensor,
     scales_N: Tensor | None,
     smoothing: tuple[float, float],
     *,
     max_rows: int,
-) -> tuple[_TokenParts, Tensor]:
-    """Returns token parts, and the gradient with respect to the embeddings [V, D].
+) -> tuple[_TokenParts, tuple[Tensor, ...]]:
+    """Returns token parts, and gradients with respect to the output projection.
 
     Args:
         hidden_ND: The decoder's output.
-        projection_VD: The embeddings in the same dtype.
+        projection: The embeddings in the same dtype, and the bias.
         targets_N: Ids of the true words.
         scales_N: Factor on each token's gradient; None for no gradient, and gradients
             of width 0.
@@ -210,10 +229,10 @@ def _compute_in_chunks(
     hidden_KCD, targets_KC = split(hidden_ND), split(targets_N)
     scales_KC = None if scales_N is None else split(scales_N)
 
-    def add_chunk(i: Tensor, grad_embeddings_VD: Tensor, arrays: _TokenParts) -> Any:
-        parts, grad_chunk_VD = _compute_chunk(
+    def add_chunk(i: Tensor, gradients: tuple[Tensor, ...], arrays: Any) -> Any:
+        parts, chunk_gradients = _compute_chunk(
             hidden_KCD[i],
-            projection_VD,
+            projection,
             targets_KC[i],
             None if scales_KC is None else scales_KC[i],
             *smoothing,
@@ -221,7 +240,8 @@ def _compute_in_chunks(
         arrays = _TokenParts(
             *(array.write(i, part) for array, part in zip(arrays, parts, strict=True))
         )
-        return i + 1, grad_embeddings_VD + grad_chunk_VD, arrays
+        pairs = zip(gradients, chunk_gradients, strict=True)
+        return i + 1, tuple(total + part for total, part in pairs), arrays
 
     def make_array(dtype: tf.DType, shape: list[int]) -> tf.TensorArray:
         return tf.TensorArray(dtype, size=count, element_shape=[None, *shape])
@@ -231,33 +251,40 @@ def _compute_in_chunks(
         make_array(tf.float32, []),
         make_array(hidden_ND.dtype, [width]),
     )
-    zeros_VD = tf.zeros([projection_VD.shape[0], width])
-    _, grad_embeddings_VD, arrays = tf.while_loop(
-        lambda i, *_: i < count, add_chunk, (tf.constant(0), zeros_VD, empty_arrays)
+    vocabulary_size = projection.matrix.shape[0]
+    zeros = (tf.zeros([vocabulary_size, width]),)
+    if projection.bias is not None:
+        zeros += (tf.zeros([vocabulary_size]),)
+    _, gradients, arrays = tf.while_loop(
+        lambda i, *_: i < count, add_chunk, (tf.constant(0), zeros, empty_arrays)
     )
-    parts = _TokenParts(*(array.concat()[:tokens] for array in arrays))
-    return parts, grad_embeddings_VD
+    return _TokenParts(*(array.concat()[:tokens] for array in arrays)), gradients
 
 
 def _compute_chunk(
     hidden_CD: Tensor,
-    projection_VD: Tensor,
+    projection: _Projection,
     targets_C: Tensor,
     scales_C: Tensor | None,
     off_value: float,
     on_minus_off: float,
-) -> tuple[_TokenParts, Tensor]:
+) -> tuple[_TokenParts, tuple[Tensor, ...]]:
     """Returns `_compute_in_chunks` of one chunk."""
-    logits_CV = tf.matmul(hidden_CD, projection_VD, transpose_b=True)
+    logits_CV = tf.matmul(hidden_CD, projection.matrix, transpose_b=True)
     # float32: a softmax over 32k tokens needs differences that bfloat16 rounds off.
     logits_CV = tf.cast(logits_CV, tf.float32)
+    if projection.bias is not None:
+        logits_CV += projection.bias
     peak_C = tf.reduce_max(logits_CV, axis=-1)
     exponentials_CV = tf.exp(logits_CV - peak_C[:, None])
     normalizer_C = peak_C + tf.math.log(tf.reduce_sum(exponentials_CV, axis=-1))
     true_logit_C = tf.gather(logits_CV, targets_C, batch_dims=1)
     if scales_C is None:
         parts = _TokenParts(normalizer_C, true_logit_C, hidden_CD[:, :0])
-        return parts, tf.zeros([projection_VD.shape[0], 0])
+        zeros = (tf.zeros([projection.matrix.shape[0], 0]),)
+        if projection.bias is not None:
+            zeros += (tf.zeros_like(projection.bias),)
+        return parts, zeros
     # The scale is applied inside the exponential; a scale of 0 gives exp(-inf).
     shift_C = normalizer_C - tf.math.log(scales_C)
     gradient_CV = tf.exp(logits_CV - shift_C[:, None]) - (off_value * scales_C)[:, None]
@@ -266,9 +293,12 @@ def _compute_chunk(
     gradient_CV = tf.tensor_scatter_nd_sub(
         gradient_CV, true_words, on_minus_off * scales_C
     )
+    # Before rounding, too.
+    grad_bias = () if projection.bias is None else (tf.reduce_sum(gradient_CV, axis=0),)
     gradient_CV = tf.cast(gradient_CV, hidden_CD.dtype)
     grad_embeddings_VD = tf.matmul(gradient_CV, hidden_CD, transpose_a=True)
+    grad_hidden_CD = tf.matmul(gradient_CV, projection.matrix)
     return (
-        _TokenParts(normalizer_C, true_logit_C, tf.matmul(gradient_CV, projection_VD)),
-        tf.cast(grad_embeddings_VD, tf.float32),
+        _TokenParts(normalizer_C, true_logit_C, grad_hidden_CD),
+        (tf.cast(grad_embeddings_VD, tf.float32), *grad_bias),
     )

@@ -29,8 +29,8 @@ def forward_flops(
     of the blocks that are multiplied.
 
     Args:
-        sizes: num_layers, d_model, d_ff, num_heads, d_k, d_v, vocabulary_size, and
-            encoder_neighborhood where there is one.
+        sizes: encoder_layers, decoder_layers, d_model, d_ff, num_heads, d_k, d_v,
+            vocabulary_size, and encoder_neighborhood where there is one.
         rows: B.
         source_length: S, padding counted.
         target_length: T, padding counted.
@@ -52,17 +52,11 @@ def forward_flops(
         + feed_forward
     )
     logits = 2 * d_model * sizes["vocabulary_size"]
-    layers = sizes["num_layers"]
-    return float(
-        rows
-        * (
-            source_length * layers * (source + memory)
-            + layers
-            * attended
-            * _pairs_in_reach(source_length, sizes.get("encoder_neighborhood"))
-            + target_length * (layers * target + logits)
-        )
-    )
+    encoder_layers, decoder_layers = sizes["encoder_layers"], sizes["decoder_layers"]
+    pairs = _pairs_in_reach(source_length, sizes.get("encoder_neighborhood"))
+    encoder = encoder_layers * (source_length * source + attended * pairs)
+    decoder = decoder_layers * (source_length * memory + target_length * target)
+    return float(rows * (encoder + decoder + target_length * logits))
 
 
 def _pairs_in_reach(length: int, neighborhood: int | None) -> int:

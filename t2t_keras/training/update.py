@@ -107,7 +107,8 @@ class ReplicaUpdate:
 
     Args:
         model: Has `hidden_states(batch, dropout_keys)` [B, T, D], whose product with
-            its `output_embeddings` [V, D] are the logits.
+            its `output_embeddings` [V, D], plus its `output_bias` [V] unless that is
+            None or missing, are the logits.
         optimizer: Built; used by `train` only.
         averages: Moving averages of the weights to update too; None for none.
         clip_norm: Maximum norm of the mean gradient, to which larger gradients are
@@ -270,12 +271,14 @@ class ReplicaUpdate:
         label_smoothing: float,
         gradient_scale: Tensor | None,
     ) -> LossSums:
+        bias = getattr(self._model, "output_bias", None)
         return label_smoothed_cross_entropy(
             self._model.hidden_states(batch, keys),
             tf.convert_to_tensor(self._model.output_embeddings),
             batch[DECODER_TARGET_TOKENS],
             batch[DECODER_LOSS_WEIGHTS],
             label_smoothing=label_smoothing,
+            output_bias=None if bias is None else tf.convert_to_tensor(bias),
             gradient_scale=gradient_scale,
         )
 

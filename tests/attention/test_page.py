@@ -55,7 +55,8 @@ def read_data(page: str) -> dict:
 def test_the_data_equal_the_maps_to_three_digits(tokens) -> None:
     sentences = [random_maps(*tokens, seed=1), random_maps(TARGET, SOURCE, seed=2)]
     data = read_data(attention_page(sentences))
-    assert (data["scale"], data["layers"], data["heads"]) == (1000, R, [1, 2, 3])
+    assert (data["scale"], data["heads"]) == (1000, [1, 2, 3])
+    assert data["layers"] == dict.fromkeys(("encoder", "decoder", "memory"), R)
     for sentence, maps in zip(data["sentences"], sentences, strict=True):
         for unit, whole in (("subwords", maps), ("words", merge_sentence_words(maps))):
             for kind, attention in zip(whole._fields, whole, strict=True):
@@ -67,6 +68,17 @@ def test_the_data_equal_the_maps_to_three_digits(tokens) -> None:
                 np.testing.assert_allclose(
                     weights / SCALE, attention.weights, rtol=0, atol=ROUNDING
                 )
+
+
+def test_encoder_and_decoder_may_have_other_numbers_of_layers() -> None:
+    maps = random_maps()
+    shallow = {
+        kind: part._replace(weights=part.weights[:1])
+        for kind, part in maps._asdict().items()
+        if kind != "encoder"
+    }
+    data = read_data(attention_page([maps._replace(**shallow)]))
+    assert data["layers"] == {"encoder": R, "decoder": 1, "memory": 1}
 
 
 def test_without_subwords_only_words_can_be_shown() -> None:

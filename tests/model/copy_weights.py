@@ -21,6 +21,11 @@ def copy_attention(layer: Any, weights: AttentionWeights) -> None:
     layer.key_kernel.assign(weights.key.reshape(width, -1))
     layer.value_kernel.assign(weights.value.reshape(width, -1))
     layer.output_kernel.assign(weights.output.reshape(-1, width))
+    if layer.use_bias:
+        layer.query_bias.assign(np.ravel(weights.query_bias))
+        layer.key_bias.assign(np.ravel(weights.key_bias))
+        layer.value_bias.assign(np.ravel(weights.value_bias))
+        layer.output_bias.assign(weights.output_bias)
 
 
 def copy_feed_forward(layer: Any, weights: FeedForwardWeights) -> None:
@@ -53,6 +58,16 @@ def copy_decoder_layer(layer: Any, weights: DecoderLayerWeights) -> None:
 
 def copy_transformer(model: Any, weights: Weights) -> None:
     model.embedding.embeddings.assign(weights.embedding)
+    if weights.output_embedding is not None:
+        model.embedding.output_matrix.assign(weights.output_embedding)
+    if weights.options.output_bias:
+        model.embedding.output_bias.assign(weights.output_bias)
+    for stack, norm in (
+        (model.encoder, weights.encoder_norm),
+        (model.decoder, weights.decoder_norm),
+    ):
+        if norm is not None:
+            copy_norm(stack, norm)
     if weights.positions is not None:
         model.position_encoding.positions.assign(weights.positions)
     for layer, layer_weights in zip(

@@ -26,6 +26,7 @@ from tests.model.layer_case import Case
 # Pairwise different: B rows, T and S positions, width D, inner F, heads H, per head
 # K and U.
 B, T, S, D, F, H, K, U = 4, 5, 9, 6, 11, 3, 7, 2
+KEYS = np.array([0, 1, 2**31, 2**32 - 2], "uint32")
 
 
 def normal(*shape: int) -> np.ndarray:
@@ -39,32 +40,33 @@ def mask(length: int) -> np.ndarray:
 
 
 def cases() -> tuple[Case, ...]:
+    return *part_cases(), *stack_cases()
+
+
+def part_cases() -> tuple[Case, ...]:
     heads = {"num_heads": H, "d_k": K, "d_v": U}
-    rates = {"dropout_rate": 0.3, "attention_dropout_rate": 0.2}
-    layer = {**heads, "d_ff": F, **rates}
-    stack = {**layer, "num_layers": 2}
-    keys = np.array([0, 1, 2**31, 2**32 - 2], "uint32")
-    hidden = {"hidden": normal(B, T, D), "dropout_keys": keys}
-    encoded = {**hidden, "attention_mask": mask(T)}
-    decoded = {**encoded, "memory": normal(B, S, D), "memory_mask": mask(S)}
     attended = {
         "queries": normal(B, T, D),
         "memory": normal(B, S, D),
         "attention_mask": mask(S),
-        "dropout_keys": keys,
+        "dropout_keys": KEYS,
     }
-    weights = {"inputs": normal(B, H, T, S), "dropout_keys": keys}
+    weights = {"inputs": normal(B, H, T, S), "dropout_keys": KEYS}
     residual = {
         "inputs": normal(B, T, D),
         "sublayer_outputs": normal(B, T + 1, D)[:, 1:],
-        "dropout_keys": keys,
+        "dropout_keys": KEYS,
     }
-    dropped = {"inputs": normal(B, T, D), "dropout_keys": keys}
+    inputs = {"inputs": normal(B, T, D)}
+    dropped = {**inputs, "dropout_keys": KEYS}
     embedded = {"embeddings": normal(B, T, D)}
     # Every id of the vocabulary except 0 occurs, so that each row has a gradient.
     tokens = {"tokens": np.arange(B * T, dtype="int32").reshape(B, T) % 13}
-    self_hides = {"attention_mask": "hidden"}
-    both_hide = {**self_hides, "memory_mask": "memory"}
+    neighbors = {
+        "queries": normal(B, T, D),
+        "attention_mask": mask(T),
+        "dropout_keys": KEYS,
+    }
     return (
         Case(
             MultiHeadAttention,
@@ -77,25 +79,48 @@ def cases() -> tuple[Case, ...]:
             NeighborhoodAttention,
             # Wide enough that only the mask hides a position from all others.
             {**heads, "neighborhood": 2 * T - 1, "dropout_rate": 0.2},
-            {
-                "queries": normal(B, T, D),
-                "attention_mask": mask(T),
-                "dropout_keys": keys,
-            },
+            neighbors,
             {"attention_mask": "queries"},
         ),
-        Case(FeedForward, {"d_ff": F}, {"inputs": normal(B, T, D)}),
+        Case(FeedForward, {"d_ff": F}, inputs),
+        Case(FeedForward, {"d_ff": F, "activation": "gelu"}, inputs),
         Case(Dropout, {"dropout_rate": 0.3}, dropped),
-        Case(ResidualNorm, {"dropout_rate": 0.3}, residual),
+        Case(ResidualNorm, {"dropout_rate": 0.3, "epsilon": 1e-3}, residual),
         Case(SharedEmbedding, {"vocabulary_size": 13, "d_model": D}, tokens),
         Case(SinusoidalPositionEncoding, {"max_wavelength": 50.0}, embedded),
         Case(LearnedPositionEncoding, {"max_length": T}, embedded),
+    )
+
+
+def stack_cases() -> tuple[Case, ...]:
+    heads = {"num_heads": H, "d_k": K, "d_v": U}
+    rates = {"dropout_rate": 0.3, "attention_dropout_rate": 0.2}
+    layer = {**heads, "d_ff": F, **rates}
+    options = {
+        "attention_bias": True,
+        "activation": "swish",
+        "normalization": "pre",
+        "layer_norm_epsilon": 1e-3,
+    }
+    near = {**layer, "neighborhood": 2 * T - 1}
+    encoded = {
+        "hidden": normal(B, T, D),
+        "dropout_keys": KEYS,
+        "attention_mask": mask(T),
+    }
+    decoded = {**encoded, "memory": normal(B, S, D), "memory_mask": mask(S)}
+    self_hides = {"attention_mask": "hidden"}
+    both_hide = {**self_hides, "memory_mask": "memory"}
+    stack = {**layer, "num_layers": 2}
+    return (
         Case(EncoderLayer, layer, encoded, self_hides),
         # The tests of the Transformer compile these layers.
         Case(Encoder, stack, encoded, self_hides, compiled=False),
-        Case(EncoderLayer, {**layer, "neighborhood": 2 * T - 1}, encoded, self_hides),
+        Case(Encoder, {**stack, **options}, encoded, self_hides, compiled=False),
+        Case(EncoderLayer, near, encoded, self_hides),
         Case(DecoderLayer, layer, decoded, both_hide),
         Case(Decoder, stack, decoded, both_hide, compiled=False),
+        Case(Decoder, {**stack, **options}, decoded, both_hide, compiled=False),
     )
 
 

@@ -1,5 +1,8 @@
 """Attention maps: equal to the weights of the model's call; pictures of them."""
 
+from types import MappingProxyType
+from typing import Any
+
 import numpy as np
 import pytest
 import tensorflow as tf
@@ -14,13 +17,14 @@ from t2t_keras.model.attention_maps import (
     picture,
 )
 from t2t_keras.model.transformer import Transformer
+from tests.model.copy_weights import randomize
 
 H = 3
 SOURCE = np.array([[5, 6, 7, 1], [9, 1, 0, 0]])
 TARGET = np.array([[0, 4, 8, 3, 2], [0, 7, 0, 0, 0]])
 
 
-def build(neighborhood: int | None = None) -> Transformer:
+def build(neighborhood: int | None = None, **changed: Any) -> Transformer:
     model = Transformer(
         11,
         num_layers=2,
@@ -31,14 +35,28 @@ def build(neighborhood: int | None = None) -> Transformer:
         d_v=5,
         dropout_rate=0.5,
         encoder_neighborhood=neighborhood,
+        **changed,
     )
     model.build()
     return model
 
 
-@pytest.mark.parametrize("neighborhood", [None, 3])
-def test_maps_are_the_weights_of_the_models_own_call(monkeypatch, neighborhood) -> None:
-    model = build(neighborhood)
+OTHER = MappingProxyType(
+    {
+        **{"normalization": "pre", "attention_bias": True, "first_position": 4},
+        **{"decoder_start": 5, "encoder_layers": 1, "decoder_layers": 3},
+    }
+)
+
+
+@pytest.mark.parametrize(
+    ("neighborhood", "changed"), [(None, {}), (3, {}), (None, OTHER)]
+)
+def test_maps_are_the_weights_of_the_models_own_call(
+    monkeypatch, neighborhood, changed
+) -> None:
+    model = build(neighborhood, **changed)
+    randomize(model, np.random.default_rng(4))
     recorded = []
     weights = attention_module.attention_weights
 
@@ -48,14 +66,18 @@ def test_maps_are_the_weights_of_the_models_own_call(monkeypatch, neighborhood) 
 
     monkeypatch.setattr(attention_module, "attention_weights", record)
     model({"encoder_input_tokens": SOURCE, "decoder_input_tokens": TARGET})
-    # Two encoder layers, then self and cross of each of two decoder layers.
-    assert len(recorded) == 6
-    own = [np.stack(maps, 1) for maps in (recorded[:2], recorded[2::2], recorded[3::2])]
+    # All encoder layers, then self and cross of each decoder layer.
+    encoders, decoders = (changed.get(f"{c}coder_layers", 2) for c in ("en", "de"))
+    assert len(recorded) == encoders + 2 * decoders
+    cross = recorded[encoders:]
+    own = [np.stack(maps, 1) for maps in (recorded[:encoders], cross[::2], cross[1::2])]
     maps = attention_maps(model, tf.constant(SOURCE), tf.constant(TARGET))
     for actual, expected in zip(maps, own, strict=True):
         np.testing.assert_allclose(actual, expected, atol=1e-6)
     shapes = [tuple(part.shape) for part in maps]
-    assert shapes == [(2, 2, H, 4, 4), (2, 2, H, 5, 5), (2, 2, H, 5, 4)]
+    layers = [encoders, decoders, decoders]
+    sizes = zip(layers, [(4, 4), (5, 5), (5, 4)], strict=True)
+    assert shapes == [(2, number, H, *size) for number, size in sizes]
 
 
 def test_they_add_up_to_one_over_what_may_be_seen() -> None:

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+from tests.model.architectures import architectures
 from tests.model.small_model import (
     EMPTY_ROW,
     ROWS,
@@ -74,6 +75,16 @@ def test_steps_are_the_whole(positions: str) -> None:
     model = small_model(small_weights(learned), learned_positions=learned)
     actual = step_logits(model)
     np.testing.assert_allclose(actual, parallel_logits(model), atol=2e-5)
+
+
+@pytest.mark.parametrize("architecture", architectures(), ids=lambda one: one.name)
+def test_steps_of_other_architectures_are_the_whole(architecture) -> None:
+    model = architecture.model()
+    expected = parallel_logits(model)
+    np.testing.assert_allclose(step_logits(model), expected, atol=5e-5)
+    if architecture.name == "everything":
+        compiled = step_logits(model, jit_compile=True)
+        np.testing.assert_allclose(compiled, expected, atol=5e-5)
 
 
 def test_steps_are_the_papers() -> None:

@@ -46,6 +46,20 @@ def test_logits_are_unscaled_products_with_every_row(layer: SharedEmbedding) -> 
     np.testing.assert_allclose(logits, expected, atol=1e-5)
 
 
+def test_an_output_matrix_of_its_own_and_a_bias_make_the_logits() -> None:
+    layer = SharedEmbedding(V, D_MODEL, tie_output=False, use_output_bias=True)
+    layer.build()
+    rng = np.random.default_rng(8)
+    matrix, bias = rng.normal(size=(V, D_MODEL)), rng.normal(size=V)
+    layer.output_matrix.assign(matrix)
+    layer.output_bias.assign(bias)
+    hidden = rng.normal(size=(2, 3, D_MODEL))
+    expected = hidden @ matrix.T + bias
+    for kernel in (None, layer.output_kernel()):
+        logits = layer.logits(hidden.astype("f"), kernel)
+        np.testing.assert_allclose(logits, expected, atol=1e-5)
+
+
 def test_one_matrix_takes_both_gradients(layer: SharedEmbedding) -> None:
     hidden = np.random.default_rng(9).normal(size=(1, 1, D_MODEL)).astype("f")
     with tf.GradientTape() as tape:
@@ -121,6 +135,32 @@ def test_other_layouts_are_distinguished() -> None:
     }
     for layout, other in wrong.items():
         assert np.abs(codes - other).max() > 0.1, layout
+
+
+def test_layouts_and_first_positions_are_those_of_the_reference() -> None:
+    zeros = np.zeros((1, L, D), "f")
+    for layout in ("halves", "halves_t2t"):
+        for first in (0, 2):
+            layer = SinusoidalPositionEncoding(layout=layout, first_position=first)
+            expected = transformer_np.other_sinusoids(first + L, D, layout)[first:]
+            np.testing.assert_allclose(layer(zeros)[0], expected, atol=1e-5)
+    layer = SinusoidalPositionEncoding(first_position=3)
+    expected = transformer_np.sinusoids(3 + L, D)[3:]
+    np.testing.assert_allclose(layer(zeros)[0], expected, atol=1e-5)
+    # With a width of 2 there is one wavelength, which is the shortest.
+    narrow = SinusoidalPositionEncoding(layout="halves_t2t")(zeros[..., :2])[0]
+    table = np.stack([np.sin(np.arange(L)), np.cos(np.arange(L))], axis=-1)
+    np.testing.assert_allclose(narrow, table, atol=1e-5)
+
+
+def test_learned_vectors_before_the_first_position_are_unused() -> None:
+    layer = LearnedPositionEncoding(L, first_position=2)
+    codes = layer(np.zeros((1, L - 2, D), "f"))
+    np.testing.assert_array_equal(codes[0], layer.positions.numpy()[2:])
+    step = layer(np.zeros((1, 1, D), "f"), positions=1)
+    np.testing.assert_array_equal(step[0], layer.positions.numpy()[3:4])
+    with pytest.raises(ValueError, match=r"vectors for 5 positions\. Received: 6"):
+        layer(np.zeros((1, L - 1, D), "f"))
 
 
 @pytest.mark.parametrize("position", [3, tf.constant(3), [3], [[3]]])

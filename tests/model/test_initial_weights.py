@@ -52,6 +52,30 @@ def test_presets_have_the_papers_size(
     assert count / 1e6 == pytest.approx(in_millions, abs=0.06)
 
 
+def test_options_add_their_weights_and_draw_the_others_as_before() -> None:
+    def build(**options) -> dict[str, np.ndarray]:
+        keras.utils.set_random_seed(5)
+        model = Transformer(**CONFIG, **options)
+        model.build()
+        return {w.path.split("/", 1)[1]: w.numpy() for w in model.weights}
+
+    plain = build()
+    options = {"normalization": "pre", "attention_bias": True, "output_bias": True}
+    other = build(**options)
+    for path, value in plain.items():
+        np.testing.assert_array_equal(other.pop(path), value, path)
+    assert len(other) == 6 * 4 + 1 + 2 * 2
+    assert sum(map(np.size, other.values())) == 6 * H * (2 * K + U) + 6 * D + V + 4 * D
+    for path, value in other.items():
+        assert (value == (1 if path.endswith("gamma") else 0)).all(), path
+    keras.utils.set_random_seed(5)
+    untied = Transformer(500, num_layers=1, d_model=64, num_heads=4, tie_output=False)
+    untied.build()
+    matrix = untied.output_embeddings.numpy()
+    assert matrix.std() == pytest.approx(64**-0.5, rel=0.02)
+    assert np.abs(matrix - untied.embedding.embeddings.numpy()).mean() > 0.1
+
+
 def test_kernels_biases_gains_and_embeddings_start_as_written() -> None:
     width, inner, heads = 64, 96, 4
     model = Transformer(500, num_layers=2, d_model=width, d_ff=inner, num_heads=heads)

@@ -1,5 +1,6 @@
 """Transformer as a Keras model: dropout by `training`, saving, exporting."""
 
+import json
 import subprocess
 import sys
 
@@ -10,6 +11,7 @@ import tensorflow as tf
 
 from t2t_keras.model.transformer import Transformer
 from t2t_keras.settings.flags import config_from_flagfile
+from tests.model.architectures import architectures
 from tests.model.small_model import (
     compute_logits,
     small_batch,
@@ -128,6 +130,25 @@ def test_kerass_export_takes_token_ids(tmp_path, changed) -> None:
     np.testing.assert_allclose(
         exported.serve(tensors), compute_logits(model, batch), rtol=0, atol=2e-6
     )
+
+
+@pytest.mark.parametrize("architecture", architectures(), ids=lambda one: one.name)
+def test_other_architectures_are_saved_and_loaded(tmp_path, architecture) -> None:
+    model, batch = architecture.model(), small_batch()
+    expected = compute_logits(model, batch)
+    model.save(tmp_path / "model.keras")
+    loaded = keras.models.load_model(tmp_path / "model.keras")
+    assert loaded.get_config() == model.get_config()
+    np.testing.assert_allclose(compute_logits(loaded, batch), expected, atol=1e-6)
+    assert json.loads(json.dumps(model.get_config())) == model.get_config()
+    # In half precision, and in a program compiled by XLA.
+    mixed = architecture.model(dtype="mixed_bfloat16")
+    assert {weight.dtype for weight in mixed.weights} == {"float32"}
+    off = np.abs(compute_logits(mixed, batch) - expected)
+    assert 0 < off.mean() < 0.03 * expected.std()
+    compiled = tf.function(model, jit_compile=True)
+    tensors = {name: tf.constant(part) for name, part in batch.items()}
+    np.testing.assert_allclose(compiled(tensors), expected, atol=1e-4)
 
 
 def test_a_configuration_makes_the_same_model() -> None:

@@ -8,6 +8,7 @@ import pytest
 import tensorflow as tf
 
 from t2t_keras.model import transformer
+from tests.model.architectures import architectures
 from tests.model.small_model import (
     CONFIG,
     V,
@@ -16,6 +17,7 @@ from tests.model.small_model import (
     small_weights,
 )
 from tests.reference import transformer_np
+from tests.reference.weights_np import Weights
 
 # Three rows: three pairs without padding, two with padding on both sides, and one pair.
 # Pairs of a row differ in length, and one pair has a single token on each side.
@@ -83,10 +85,12 @@ def real_logits(batch: dict[str, np.ndarray], logits: np.ndarray) -> np.ndarray:
 
 
 def reference(
-    neighborhood: int | None = None, learned: int | None = None
+    neighborhood: int | None = None,
+    learned: int | None = None,
+    weights: Weights | None = None,
 ) -> np.ndarray:
     """Concatenated float64 logits of each pair alone."""
-    weights = small_weights(learned)
+    weights = weights or small_weights(learned)
     logits = []
     for source, target in (pair for row in pairs() for pair in row):
         fed = transformer_np.shift_right(target)
@@ -113,6 +117,20 @@ def test_a_pair_in_a_row_is_the_pair_alone(changed, neighborhood, learned) -> No
     model = small_model(small_weights(learned), **changed)
     expected = reference(neighborhood, learned)
     assert max_error(model, packed_batch(), expected) < TOLERANCE
+
+
+@pytest.mark.parametrize("architecture", architectures(), ids=lambda one: one.name)
+def test_so_it_is_with_other_architectures(architecture) -> None:
+    model, weights = architecture.model(), architecture.weights()
+    expected = reference(architecture.neighborhood, weights=weights)
+    batch = packed_batch()
+    assert max_error(model, batch, expected) < TOLERANCE
+    # The content of padding must not matter, whatever its position.
+    for kind in ("encoder", "decoder"):
+        is_padding = batch[f"{kind}_segment_ids"] == 0
+        batch[f"{kind}_positions"][is_padding] = 5
+        batch[f"{kind}_input_tokens"][is_padding] = 3
+    assert max_error(model, batch, expected) < TOLERANCE
 
 
 @pytest.fixture(scope="module")

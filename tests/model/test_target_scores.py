@@ -5,6 +5,7 @@ import pytest
 import tensorflow as tf
 
 from t2t_keras.model.target_scores import target_log_probs
+from tests.model.architectures import architectures
 from tests.model.small_model import (
     EMPTY_ROW,
     SOURCE_LENGTHS,
@@ -32,8 +33,8 @@ def batch():
     return random_tokens(rng, SOURCE_LENGTHS, S), random_tokens(rng, TARGET_LENGTHS, T)
 
 
-def reference(source, target, shift=transformer_np.shift_right):
-    weights = small_weights()
+def reference(source, target, shift=transformer_np.shift_right, weights=None):
+    weights = weights or small_weights()
     rows = []
     for source_S, target_T in zip(source, target, strict=True):
         memory_SD = transformer_np.encode_padded(source_S, weights)
@@ -64,6 +65,15 @@ def test_they_are_the_papers_whatever_is_computed_at_a_time(
     assert np.isfinite(actual).all()
     # The most likely mistake: the target is not shifted.
     assert max_error(actual, reference(*batch, shift=lambda row: row)) > 100 * TOLERANCE
+
+
+def test_other_outputs_and_starts_have_the_references_scores(batch):
+    architecture = architectures()[2]
+    options = architecture.options
+    assert options.output_bias and options.decoder_start and not options.tie_output
+    expected = reference(*batch, weights=architecture.weights())
+    actual = target_log_probs(architecture.model(), *map(tf.constant, batch), 7)
+    assert max_error(actual, expected) < TOLERANCE
 
 
 def test_one_graph_for_any_batch_an_empty_one_too(model, batch):

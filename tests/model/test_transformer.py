@@ -1,12 +1,14 @@
 """Transformer against the paper in NumPy, and against wrong models."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pytest
 
 from t2t_keras.model.transformer import Transformer
+from tests.model.architectures import architectures
 from tests.model.check_layer import check_layer
 from tests.model.layer_case import Case
 from tests.model.recorded_keys import record_keys
@@ -23,16 +25,19 @@ from tests.model.small_model import (
     small_weights,
 )
 from tests.reference import transformer_np
+from tests.reference.weights_np import Weights
 
 # For float32 and a few layers. Every wrong model below has 100 times that error.
 TOLERANCE = 5e-5
 
 
 def reference_logits(
-    neighborhood: int | None = None, learned: int | None = None
+    neighborhood: int | None = None,
+    learned: int | None = None,
+    weights: Weights | None = None,
 ) -> np.ndarray:
     """Float64 logits, row by row; only the encoder has a neighborhood."""
-    batch, weights = small_batch(), small_weights(learned)
+    batch, weights = small_batch(), weights or small_weights(learned)
     logits = []
     for source, inputs in zip(*batch.values(), strict=True):
         memory_SD = transformer_np.encode_padded(source, weights, neighborhood)
@@ -73,6 +78,40 @@ def test_restricted_attention_is_the_encoders_alone(neighborhood: int) -> None:
     expected = reference_logits(neighborhood)
     assert max_error(restricted, expected) < TOLERANCE
     assert max_error(restricted, reference_logits(neighborhood + 2)) > 100 * TOLERANCE
+
+
+@pytest.mark.parametrize("architecture", architectures(), ids=lambda one: one.name)
+def test_other_architectures_are_those_of_the_reference(architecture) -> None:
+    model, weights = architecture.model(), architecture.weights()
+    expected = reference_logits(architecture.neighborhood, weights=weights)
+    assert max_error(model, expected) < TOLERANCE
+    # Each option alone makes a difference that this test would see.
+    changed = {
+        "normalization": "post" if weights.encoder_norm else "pre",
+        "activation": "relu" if weights.options.activation != "relu" else "gelu",
+        "layer_norm_epsilon": 3e-2,
+        "position_layout": "halves_t2t",
+        "first_position": 1,
+        "decoder_start": 7,
+    }
+    if weights.options.position_layout == "halves_t2t":
+        changed["position_layout"] = "halves"
+    if architecture.learned:
+        changed.pop("position_layout")
+    for name, value in changed.items():
+        options = replace(weights.options, **{name: value})
+        other = replace(weights, options=options)
+        wrong = reference_logits(architecture.neighborhood, weights=other)
+        assert max_error(model, wrong) > 100 * TOLERANCE, name
+    attention = replace(weights.encoder_layers[0].self_attention, value_bias=0.3)
+    layers = [replace(weights.encoder_layers[0], self_attention=attention)]
+    for other in (
+        replace(weights, output_embedding=weights.embedding[::-1]),
+        replace(weights, output_bias=np.linspace(0, 1, V)),
+        replace(weights, encoder_layers=[*layers, *weights.encoder_layers[1:]]),
+    ):
+        wrong = reference_logits(architecture.neighborhood, weights=other)
+        assert max_error(model, wrong) > 100 * TOLERANCE
 
 
 def pre_norm_encoder(x: Any, weights: Any, mask: Any) -> Any:
@@ -133,7 +172,7 @@ def strictly_causal(length: int) -> Any:
     return np.tri(length, k=-1, dtype=bool) | (np.arange(length) == 0)
 
 
-def wide_norm(x: Any, gain: Any, bias: Any) -> Any:
+def wide_norm(x: Any, gain: Any, bias: Any, *_: float) -> Any:
     return layer_norm(x, gain, bias, epsilon=1e-2)
 
 
@@ -198,12 +237,14 @@ def test_every_duty_of_a_layer() -> None:
     check_layer(case, np.random.default_rng(22))
 
 
-def test_no_two_dropout_sites_share_a_key() -> None:
-    dropping = Transformer(**{**CONFIG, "dropout_rate": 0.1})
+@pytest.mark.parametrize("normalization", ["post", "pre"])
+def test_no_two_dropout_sites_share_a_key(normalization: str) -> None:
+    config = {**CONFIG, "dropout_rate": 0.1, "normalization": normalization}
+    dropping = Transformer(**config, encoder_layers=3)
     with record_keys() as recorded:
         dropping(small_batch(), dropout_keys=np.arange(ROWS, dtype="uint32"))
-    # Two embeddings, two encoder layers of two sub-layers, two decoder layers of three.
-    assert len(recorded) == (2 + 4 + 6) * ROWS
+    # Two embeddings, 3 encoder layers of 2 sub-layers, 2 decoder layers of 3.
+    assert len(recorded) == (2 + 6 + 6) * ROWS
     assert len(set(recorded)) == len(recorded)
 
 
@@ -240,6 +281,27 @@ def test_sizes_per_head_follow_from_the_width() -> None:
     assert (sizes["d_k"], sizes["d_v"]) == (4, 4)
     sizes = Transformer(7, num_layers=1, d_model=12, num_heads=3, d_k=5).sizes
     assert (sizes["d_k"], sizes["d_v"]) == (5, 4)
+
+
+def test_arguments_that_cannot_be_are_refused() -> None:
+    for given, message in (
+        ({"normalization": "none"}, '"post" or "pre"\\. Received: none'),
+        ({"position_layout": "halfs"}, "layout must be .* Received: halfs"),
+        (
+            {"position_layout": "halves", "learned_positions": 9},
+            "position_layout is for sinusoids.*=halves, learned_positions=9",
+        ),
+        (
+            {"first_position": 9, "learned_positions": 9},
+            r"first_position must be in \[0, 9\).* Received: 9",
+        ),
+        ({"decoder_start": 0}, r"decoder_start must be an id in \[1, 17\).*: 0"),
+        ({"decoder_start": V}, r"decoder_start must be an id in \[1, 17\).*: 17"),
+        ({"activation": "rule"}, "rule"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            Transformer(**{**CONFIG, **given}).build()
+            pytest.fail(f"{given} were taken")
 
 
 @pytest.mark.parametrize("given", [{}, {"d_k": 4}, {"d_v": 4}])

@@ -6,13 +6,15 @@ keys are removed from the softmax, not hidden in it. There is no dropout, so thi
 is the model of evaluation. Where the paper is silent: LayerNorm epsilon is 1e-6,
 attention has no biases, a query without a legal key gets a zero vector, id 0 is
 padding and embeds to the zero vector, and the decoder starts from that vector.
+`Options` of the weights select what other programs do instead.
 
     T queries or target length, S keys or source length, L either, D model width,
     F inner width, H heads, K size per head of queries and keys, U of values,
     V vocabulary.
 """
 
-from collections.abc import Sequence
+import math
+from collections.abc import Callable, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,11 +24,14 @@ from tests.reference.weights_np import (
     AttentionWeights,
     DecoderLayerWeights,
     EncoderLayerWeights,
+    FeedForwardWeights,
     LayerNormWeights,
+    Options,
     Weights,
 )
 
 Mask = NDArray[np.bool_]
+Sublayer = tuple[Callable[[Array], Array], LayerNormWeights]
 
 PAD_ID = 0
 
@@ -41,6 +46,22 @@ def sinusoids(length: int, d_model: int) -> Array:
             angle = position / 10000 ** (2 * i / d_model)
             table_LD[position, 2 * i] = np.sin(angle)
             table_LD[position, 2 * i + 1] = np.cos(angle)
+    return table_LD
+
+
+def other_sinusoids(length: int, d_model: int, layout: str) -> Array:
+    """[L, D], sines in the first half of the channels, cosines in the second.
+
+    "halves" has the paper's wavelengths; "halves_t2t" those of Tensor2Tensor, from
+    2 pi to 10000 * 2 pi, both included.
+    """
+    half = d_model // 2
+    table_LD = np.zeros((length, d_model))
+    for position in range(length):
+        for i in range(half):
+            exponent = i / half if layout == "halves" else i / max(half - 1, 1)
+            table_LD[position, i] = np.sin(position / 10000**exponent)
+            table_LD[position, half + i] = np.cos(position / 10000**exponent)
     return table_LD
 
 
@@ -77,21 +98,42 @@ def multi_head_attention(
 ) -> Array:
     """Section 3.2.2: [T, D] attends to [S, D]; mask [T, S], True = may attend."""
     result_TD = np.zeros_like(queries)
-    for head in range(weights.query.shape[1]):
+    heads = weights.query.shape[1]
+    query_bias, key_bias, value_bias = (
+        np.broadcast_to(bias, (heads, width))
+        for bias, width in (
+            (weights.query_bias, weights.query.shape[2]),
+            (weights.key_bias, weights.key.shape[2]),
+            (weights.value_bias, weights.value.shape[2]),
+        )
+    )
+    for head in range(heads):
         head_TU = attention(
-            queries @ weights.query[:, head, :],
-            memory @ weights.key[:, head, :],
-            memory @ weights.value[:, head, :],
+            queries @ weights.query[:, head, :] + query_bias[head],
+            memory @ weights.key[:, head, :] + key_bias[head],
+            memory @ weights.value[:, head, :] + value_bias[head],
             mask,
         )
         # Concat(head_1 .. head_h) W_O is the sum of each head times its rows of W_O.
         result_TD += head_TU @ weights.output[head]
-    return result_TD
+    return result_TD + weights.output_bias
 
 
-def ffn(x: Array, w1: Array, b1: Array, w2: Array, b2: Array) -> Array:
+def activate(x: Array, name: str) -> Array:
+    """ReLU; swish of Ramachandran et al. 2017, beta 1; GELU of Hendrycks & Gimpel."""
+    if name == "relu":
+        return np.maximum(0.0, x)
+    if name == "swish":
+        return x / (1 + np.exp(-x))
+    normal_cdf = np.vectorize(lambda value: (1 + math.erf(value / 2**0.5)) / 2)
+    return x * normal_cdf(x)
+
+
+def ffn(
+    x: Array, w1: Array, b1: Array, w2: Array, b2: Array, activation: str = "relu"
+) -> Array:
     """Equation 2."""
-    return np.maximum(0.0, x @ w1 + b1) @ w2 + b2
+    return activate(x @ w1 + b1, activation) @ w2 + b2
 
 
 def layer_norm(x: Array, gain: Array, bias: Array, epsilon: float = 1e-6) -> Array:
@@ -114,9 +156,77 @@ def neighborhood_mask(length: int, neighborhood: int) -> Mask:
     )
 
 
-def add_and_norm(x: Array, sublayer_output: Array, norm: LayerNormWeights) -> Array:
+def add_and_norm(
+    x: Array, sublayer_output: Array, norm: LayerNormWeights, epsilon: float = 1e-6
+) -> Array:
     """LayerNorm(x + Sublayer(x)), section 3.1."""
-    return layer_norm(x + sublayer_output, norm.gain, norm.bias)
+    return layer_norm(x + sublayer_output, norm.gain, norm.bias, epsilon)
+
+
+def layer_with_options(
+    x: Array, sublayers: Sequence[Sublayer], options: Options
+) -> Array:
+    """[L, D] to [L, D] by sub-layers, each with its norm, under any options."""
+    for sublayer, norm in sublayers:
+        if options.normalization == "pre":
+            normed = layer_norm(x, norm.gain, norm.bias, options.layer_norm_epsilon)
+            x = x + sublayer(normed)
+        else:
+            x = add_and_norm(x, sublayer(x), norm, options.layer_norm_epsilon)
+    return x
+
+
+def feed_forward_sublayer(inner: FeedForwardWeights, options: Options) -> Callable:
+    """Equation 2 as a function of its input."""
+    return lambda x: ffn(x, inner.w1, inner.b1, inner.w2, inner.b2, options.activation)
+
+
+def encoder_layer_with_options(
+    x: Array, weights: EncoderLayerWeights, mask: Mask, options: Options
+) -> Array:
+    """[S, D] to [S, D]; mask [S, S]."""
+    own = weights.self_attention
+    sublayers = [
+        (lambda y: multi_head_attention(y, y, own, mask), weights.self_attention_norm),
+        (
+            feed_forward_sublayer(weights.feed_forward, options),
+            weights.feed_forward_norm,
+        ),
+    ]
+    return layer_with_options(x, sublayers, options)
+
+
+def decoder_layer_with_options(
+    x: Array,
+    memory: Array,
+    weights: DecoderLayerWeights,
+    masks: tuple[Mask, Mask],
+    options: Options,
+) -> Array:
+    """[T, D] and memory [S, D] to [T, D]; masks [T, T] and [T, S]."""
+    own, cross = weights.self_attention, weights.cross_attention
+    sublayers = [
+        (
+            lambda y: multi_head_attention(y, y, own, masks[0]),
+            weights.self_attention_norm,
+        ),
+        (
+            lambda y: multi_head_attention(y, memory, cross, masks[1]),
+            weights.cross_attention_norm,
+        ),
+        (
+            feed_forward_sublayer(weights.feed_forward, options),
+            weights.feed_forward_norm,
+        ),
+    ]
+    return layer_with_options(x, sublayers, options)
+
+
+def final_norm(x: Array, norm: LayerNormWeights | None, options: Options) -> Array:
+    """The norm after a stack, which only pre-norm has."""
+    if norm is None:
+        return x
+    return layer_norm(x, norm.gain, norm.bias, options.layer_norm_epsilon)
 
 
 def encoder_layer(x: Array, weights: EncoderLayerWeights, mask: Mask) -> Array:
@@ -152,9 +262,14 @@ def embed(tokens: Sequence[int], weights: Weights) -> Array:
     for position, token in enumerate(tokens):
         if token != PAD_ID:
             result_LD[position] = weights.embedding[token] * np.sqrt(d_model)
-    if weights.positions is None:
-        return result_LD + sinusoids(length, d_model)
-    return result_LD + weights.positions[:length]
+    first, layout = weights.options.first_position, weights.options.position_layout
+    if weights.positions is not None:
+        table = weights.positions
+    elif layout == "interleaved":
+        table = sinusoids(first + length, d_model)
+    else:
+        table = other_sinusoids(first + length, d_model, layout)
+    return result_LD + table[first : first + length]
 
 
 def encode(
@@ -177,10 +292,13 @@ def encode_padded(
     mask_SS = np.tile(np.array(source) != PAD_ID, (length, 1))
     if neighborhood is not None:
         mask_SS &= neighborhood_mask(length, neighborhood)
-    x_SD = embed(source, weights)
+    x_SD, options = embed(source, weights), weights.options
     for layer in weights.encoder_layers:
-        x_SD = encoder_layer(x_SD, layer, mask_SS)
-    return x_SD
+        if options == Options():
+            x_SD = encoder_layer(x_SD, layer, mask_SS)
+        else:
+            x_SD = encoder_layer_with_options(x_SD, layer, mask_SS, options)
+    return final_norm(x_SD, weights.encoder_norm, options)
 
 
 def shift_right(target: Sequence[int]) -> list[int]:
@@ -209,15 +327,24 @@ def decode(
     self_mask_TT = causal_mask(length)
     if neighborhood is not None:
         self_mask_TT &= neighborhood_mask(length, neighborhood)
+    options = weights.options
+    if length and decoder_input[0] == PAD_ID:
+        decoder_input = [options.decoder_start, *decoder_input[1:]]
     x_TD = embed(decoder_input, weights)
     for layer in weights.decoder_layers:
-        x_TD = decoder_layer(x_TD, memory, layer, self_mask_TT, memory_mask_TS)
-    return x_TD
+        masks = self_mask_TT, memory_mask_TS
+        if options == Options():
+            x_TD = decoder_layer(x_TD, memory, layer, *masks)
+        else:
+            x_TD = decoder_layer_with_options(x_TD, memory, layer, masks, options)
+    return final_norm(x_TD, weights.decoder_norm, options)
 
 
 def logits(hidden: Array, weights: Weights) -> Array:
     """[T, D] to [T, V] by the transposed embedding, id 0's row included."""
-    return hidden @ weights.embedding.T
+    matrix = weights.output_embedding
+    matrix = weights.embedding if matrix is None else matrix
+    return hidden @ matrix.T + weights.output_bias
 
 
 def transformer(

@@ -5,7 +5,8 @@ U of values, V vocabulary, L the longest length with a learned position.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,6 +22,10 @@ class AttentionWeights:
     key: Array  # [D, H, K]
     value: Array  # [D, H, U]
     output: Array  # [H, U, D]
+    query_bias: Array | float = 0.0  # [H, K]
+    key_bias: Array | float = 0.0  # [H, K]
+    value_bias: Array | float = 0.0  # [H, U]
+    output_bias: Array | float = 0.0  # [D]
 
 
 @dataclass(frozen=True)
@@ -64,6 +69,24 @@ class DecoderLayerWeights:
 
 
 @dataclass(frozen=True)
+class Options:
+    """Choices beyond the paper; the defaults are those of its authors' code.
+
+    decoder_start is an id, 0 for the zero vector; the names are those of flags.
+    """
+
+    normalization: str = "post"
+    activation: str = "relu"
+    layer_norm_epsilon: float = 1e-6
+    position_layout: str = "interleaved"
+    first_position: int = 0
+    decoder_start: int = 0
+    attention_bias: bool = False
+    output_bias: bool = False
+    tie_output: bool = True
+
+
+@dataclass(frozen=True)
 class Weights:
     """The whole model; one embedding serves both sides and the softmax (3.4)."""
 
@@ -71,6 +94,11 @@ class Weights:
     encoder_layers: Sequence[EncoderLayerWeights]
     decoder_layers: Sequence[DecoderLayerWeights]
     positions: Array | None = None  # [at least L, D] if learned, else sinusoids
+    options: Options = Options()
+    output_embedding: Array | None = None  # [V, D] if it is not the embedding
+    output_bias: Array | float = 0.0  # [V]
+    encoder_norm: LayerNormWeights | None = None  # after the stack, with pre-norm
+    decoder_norm: LayerNormWeights | None = None
 
 
 @dataclass(frozen=True)
@@ -146,8 +174,11 @@ def random_weights(
     rng: np.random.Generator,
     sizes: Sizes | None = None,
     max_learned_length: int | None = None,
+    options: Options | None = None,
 ) -> Weights:
     """Draws a whole model; with learned positions if a longest length is given.
+
+    The weights that options do not concern are the same with and without them.
 
     The embedding row of padding is not zero, so that using it by mistake shows.
     """
@@ -156,7 +187,7 @@ def random_weights(
     positions = None
     if max_learned_length is not None:
         positions = rng.normal(size=(max_learned_length, sizes.d_model))
-    return Weights(
+    weights = Weights(
         embedding=rng.normal(scale=sizes.d_model**-0.5, size=shape),
         encoder_layers=[
             random_encoder_layer(rng, sizes) for _ in range(sizes.num_encoder_layers)
@@ -166,3 +197,44 @@ def random_weights(
         ],
         positions=positions,
     )
+    return weights if options is None else _with_options(rng, sizes, weights, options)
+
+
+def _with_options(
+    rng: np.random.Generator, sizes: Sizes, weights: Weights, options: Options
+) -> Weights:
+    """Draws the further weights of options, none of them zero."""
+    layers = [*weights.encoder_layers, *weights.decoder_layers]
+    if options.attention_bias:
+        layers = [_with_attention_biases(rng, sizes, layer) for layer in layers]
+    more: dict[str, Any] = {}
+    if not options.tie_output:
+        shape = weights.embedding.shape
+        more["output_embedding"] = rng.normal(scale=sizes.d_model**-0.5, size=shape)
+    if options.output_bias:
+        more["output_bias"] = rng.normal(size=sizes.vocabulary_size)
+    if options.normalization == "pre":
+        more["encoder_norm"] = random_norm(rng, sizes)
+        more["decoder_norm"] = random_norm(rng, sizes)
+    count = len(weights.encoder_layers)
+    return replace(
+        weights,
+        encoder_layers=layers[:count],
+        decoder_layers=layers[count:],
+        options=options,
+        **more,
+    )
+
+
+def _with_attention_biases(rng: np.random.Generator, sizes: Sizes, layer: Any) -> Any:
+    changed = {}
+    for name in ("self_attention", "cross_attention"):
+        if hasattr(layer, name):
+            changed[name] = replace(
+                getattr(layer, name),
+                query_bias=rng.normal(size=(sizes.num_heads, sizes.d_k)),
+                key_bias=rng.normal(size=(sizes.num_heads, sizes.d_k)),
+                value_bias=rng.normal(size=(sizes.num_heads, sizes.d_v)),
+                output_bias=rng.normal(size=sizes.d_model),
+            )
+    return replace(layer, **changed)

@@ -65,6 +65,7 @@ def test_the_papers_translators_are_known(tmp_path) -> None:
         # With the settings of the flagfile, and with other batches on other hardware.
         ({"d_k": 64, "d_v": 64, "batching": "pack", "seed": 9}, BASE, "de"),
         ({"precision": "bfloat16", "max_length": 128}, BASE, "de"),
+        ({"encoder_layers": 6, "decoder_layers": 6, "num_layers": 2}, BASE, "de"),
         (LARGE, BIG, "de"),
         (FRENCH, BASE, "fr"),
         # Section 5.4 and the note on EN-FR: big has a dropout rate of 0.1 there.
@@ -92,6 +93,11 @@ def test_a_variation_is_none_of_them(tmp_path) -> None:
         {"d_k": 32},
         {"learned_positions": 256},
         {"encoder_neighborhood": 33},
+        {"normalization": "pre"},
+        {"decoder_layers": 1},
+        {"attention_bias": True},
+        {"decoder_start": "</s>"},
+        {"first_position": 1},
         {"train_steps": 1000},
         {"warmup_steps": 8000},
         {"learning_rate_scale": 2.0},
@@ -192,6 +198,8 @@ def test_another_parser_is_none_of_them(tmp_path) -> None:
         ({"target_language": "de", "train_source": (), "test_source": ()}, {}),
         ({"num_layers": 2}, {}),
         ({"d_model": 512}, {}),
+        ({"normalization": "pre"}, {}),
+        ({"decoder_layers": 2}, {}),
         ({"vocabulary_size": 3000}, {}),
         ({"beam_size": 4}, {}),
         ({"mixture": ("/silver/*.mrg:1/50",)}, {}),  # with 16K subwords

@@ -58,6 +58,13 @@ def test_the_defaults_are_the_papers_base_model() -> None:
     assert (values["schedule"], values["monitor"]) == ("paper", "dev_loss")
     assert (values["patience"], values["keep_best"]) == (0, 1)
     assert values["init_optimizer"] is False
+    other_programs = {
+        **{"normalization": "post", "activation": "relu", "layer_norm_epsilon": 1e-6},
+        **{"attention_bias": False, "output_bias": False, "tie_output": True},
+        **{"position_layout": "interleaved", "first_position": 0},
+        **{"decoder_start": "zero", "encoder_layers": None, "decoder_layers": None},
+    }
+    assert {name: values[name] for name in other_programs} == other_programs
 
 
 def test_the_presets_are_the_papers_and_a_small_one() -> None:
@@ -112,6 +119,14 @@ def test_a_model_that_cannot_be_is_refused() -> None:
             r"multiple of --num_heads unless --d_k and --d_v are set",
         ),
         ({"encoder_neighborhood": 4}, r"--encoder_neighborhood must be odd.*: 4"),
+        (
+            {"learned_positions": 300, "position_layout": "halves"},
+            r"--position_layout is for sinusoids.*Received: halves and 300",
+        ),
+        (
+            {"learned_positions": 300, "first_position": 300},
+            r"--first_position must be below --learned_positions.*: 300 and 300",
+        ),
     ):
         with pytest.raises(UserError, match=message):
             ModelConfig(**values)
@@ -126,6 +141,11 @@ def test_every_position_up_to_the_longest_sentence_must_be_learned() -> None:
     data, model = DataConfig(max_length=64), ModelConfig(learned_positions=63)
     with pytest.raises(UserError, match=r"at least --max_length.*Received: 63 and 64"):
         ExperimentConfig(data, model)
+    unused = ModelConfig(learned_positions=65, first_position=2)
+    message = r"--max_length plus --first_position.*Received: 65 and 64 plus 2"
+    with pytest.raises(UserError, match=message):
+        ExperimentConfig(data, unused)
+    assert unused.max_positions == 63
     enough = ModelConfig(learned_positions=64)
     assert ExperimentConfig(data=data, model=enough).model == enough
 

@@ -8,6 +8,7 @@ import dataclasses
 import random
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import tensorflow as tf
@@ -54,11 +55,12 @@ def random_vocabulary() -> SubwordVocabulary:
     return SubwordVocabulary(learn_subwords(lines, vocabulary_size=310))
 
 
-def random_model(vocabulary: SubwordVocabulary, **sizes: int) -> Transformer:
+def random_model(vocabulary: SubwordVocabulary, **sizes: Any) -> Transformer:
     """Returns a model with weights far from those of a fresh one, biases included."""
     config = dataclasses.replace(CONFIG.model, **sizes)
     config = dataclasses.replace(CONFIG, model=config)
-    model = models.build_model(config, vocabulary.size)
+    start = models.find_decoder_start(config.model, vocabulary)
+    model = models.build_model(config, vocabulary.size, start)
     generator = np.random.default_rng(11)
     for weight in model.weights:
         noise = generator.normal(scale=0.15, size=weight.shape)

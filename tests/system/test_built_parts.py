@@ -86,13 +86,39 @@ def test_the_search_uses_the_alpha_of_the_settings(model, vocabulary):
 
 
 def test_a_source_is_cut_where_learned_positions_end():
-    def build_model(learned_positions):
-        sizes = dataclasses.replace(CONFIG.model, learned_positions=learned_positions)
+    def build_model(learned_positions, first_position=0):
+        sizes = dataclasses.replace(
+            CONFIG.model,
+            learned_positions=learned_positions,
+            first_position=first_position,
+        )
         return models.build_model(dataclasses.replace(CONFIG, model=sizes), 300)
 
     assert models.longest_source(build_model(31)) == 31
+    assert models.longest_source(build_model(31, 2)) == 29
     assert models.longest_source(build_model(2000)) == 512
     assert models.longest_source(build_model(None)) == 512
+
+
+def test_the_decoder_starts_from_a_piece_of_the_vocabulary(vocabulary):
+    def find(piece):
+        config = dataclasses.replace(CONFIG.model, decoder_start=piece)
+        return models.find_decoder_start(config, vocabulary)
+
+    assert find("zero") == "zero"
+    assert find("</s>") == 1
+    piece = vocabulary.pieces([37])[0]
+    assert find(piece) == 37
+    message = "--decoder_start must be zero or a piece of the vocabulary.*such as </s>"
+    for other in ("<s>", "<pad>", "", f"{piece}x"):
+        with pytest.raises(UserError, match=f"{message}.*Received: {other}$"):
+            find(other)
+    model = dataclasses.replace(CONFIG.model, decoder_start="</s>")
+    config = dataclasses.replace(CONFIG, model=model)
+    assert models.build_model(config, 300, 1).sizes["decoder_start"] == 1
+    for wrong, start in ((config, "zero"), (CONFIG, 1)):
+        with pytest.raises(ValueError, match="decoder_start must be the id"):
+            models.build_model(wrong, 300, start)
 
 
 def test_weights_are_drawn_from_the_seed():
@@ -125,6 +151,17 @@ def test_sizes_and_precision_are_those_of_the_settings():
         "attention_dropout_rate": 0.3,
         "learned_positions": None,
         "encoder_neighborhood": None,
+        "encoder_layers": 2,
+        "decoder_layers": 2,
+        "normalization": "post",
+        "layer_norm_epsilon": 1e-6,
+        "activation": "relu",
+        "attention_bias": False,
+        "output_bias": False,
+        "tie_output": True,
+        "position_layout": "interleaved",
+        "first_position": 0,
+        "decoder_start": "zero",
     }
     assert model.compute_dtype == "bfloat16"
     assert {weight.dtype for weight in model.weights} == {"float32"}

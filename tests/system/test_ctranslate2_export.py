@@ -11,6 +11,7 @@ import dataclasses
 import functools
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from types import MappingProxyType
 
 import ctranslate2
 import numpy as np
@@ -19,6 +20,7 @@ import sentencepiece
 
 from t2t_keras.errors import UserError
 from t2t_keras.evaluation.translator import Translator
+from t2t_keras.model.transformer import Transformer
 from t2t_keras.runs import models
 from t2t_keras.runs.ctranslate2_export import export_ctranslate2, position_encodings
 from t2t_keras.runs.models import TrainedModel
@@ -117,6 +119,49 @@ def test_learned_positions_can_be_expressed(tmp_path):
     np.testing.assert_allclose(log_probs, score_all(trained, [pair]), rtol=1e-5)
 
 
+MARIAN = MappingProxyType(
+    {
+        **{"activation": "swish", "position_layout": "halves_t2t"},
+        **{"output_bias": True, "attention_bias": True, "decoder_layers": 1},
+    }
+)
+PRE_NORM = MappingProxyType(
+    {
+        **{"normalization": "pre", "activation": "gelu", "layer_norm_epsilon": 1e-3},
+        **{"position_layout": "halves", "first_position": 2, "tie_output": False},
+        **{"decoder_start": "</s>", "encoder_layers": 3},
+    }
+)
+LEARNED = MappingProxyType(
+    {
+        **{"normalization": "pre", "learned_positions": 40, "first_position": 2},
+        **{"attention_bias": True, "decoder_start": "<unk>"},
+    }
+)
+
+
+@pytest.mark.parametrize("options", [MARIAN, PRE_NORM, LEARNED], ids=lambda each: "")
+def test_other_architectures_have_the_same_probabilities(pairs, tmp_path, options):
+    vocabulary = random_vocabulary()
+    trained = as_trained_model(random_model(vocabulary, **options), vocabulary)
+    directory = export_ctranslate2(trained, tmp_path)
+    np.testing.assert_allclose(
+        score_pairs(directory, trained, pairs),
+        score_all(trained, pairs),
+        rtol=1e-5,
+        atol=1e-5,
+    )
+
+
+def test_an_activation_that_it_does_not_have_is_refused(hostile, tmp_path):
+    sizes = {**hostile.model.sizes, "activation": "mish"}
+    trained = dataclasses.replace(hostile, model=Transformer(**sizes))
+    trained.model.build()
+    message = "no activation mish, only relu, swish, gelu.*SavedModel"
+    with pytest.raises(UserError, match=message):
+        export_ctranslate2(trained, tmp_path / "base")
+
+
 def no_scale(spec):
     for stack in (spec.encoder, spec.decoder):
         stack.scale_embeddings = False
@@ -182,7 +227,12 @@ def test_wrong_variants_have_other_probabilities(
 def test_another_epsilon_changes_the_probabilities(
     hostile, pairs, tmp_path, monkeypatch
 ):
-    monkeypatch.setattr(ctranslate2_model, "_EPSILON", 1e-3)
+    right = ctranslate2_model._config
+
+    def changed(*arguments):
+        return {**right(*arguments), "layer_norm_epsilon": 1e-3}
+
+    monkeypatch.setattr(ctranslate2_model, "_config", changed)
     directory = export_ctranslate2(hostile, tmp_path)
     found = np.array(score_pairs(directory, hostile, pairs))
     assert np.max(np.abs(found / score_all(hostile, pairs) - 1.0)) > 1e-4

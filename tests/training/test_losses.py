@@ -107,6 +107,61 @@ def test_the_reference_gradient_agrees_with_finite_differences(inputs) -> None:
         np.testing.assert_allclose(grad_hidden[index], slope, atol=1e-6)
 
 
+@pytest.mark.parametrize("jit_compile", [None, True])
+def test_an_output_bias_has_an_exact_gradient(inputs, jit_compile) -> None:
+    """For the reference, it is a column of the embeddings, and a channel of ones."""
+    hidden, embeddings, targets, weights = inputs
+    bias = np.random.default_rng(9).normal(size=V).astype("float32")
+    wide = np.concatenate([hidden, np.ones_like(hidden[..., :1])], axis=-1)
+    extended = np.concatenate([embeddings, bias[:, None]], axis=-1)
+    expected = expected_sums(wide, extended, targets, weights, 0.1)
+    grad_hidden, grad_extended = expected_gradients(
+        wide, extended, targets, weights, 0.1
+    )
+    references = grad_hidden[..., :D], grad_extended[:, :D], grad_extended[:, D]
+    # The logits of all tokens at once, and of six at a time.
+    for logits_at_once in (10_000, 6 * V):
+
+        @tf.function(jit_compile=jit_compile)
+        def computed(*parts, logits_at_once=logits_at_once):
+            with tf.GradientTape() as tape:
+                tape.watch(parts)
+                sums = label_smoothed_cross_entropy(
+                    *parts[:2],
+                    targets,
+                    weights,
+                    label_smoothing=0.1,
+                    output_bias=parts[2],
+                    logits_at_once=logits_at_once,
+                )
+            return sums, tape.gradient(sums.loss_sum, parts)
+
+        sums, gradients = computed(*map(tf.constant, (hidden, embeddings, bias)))
+        np.testing.assert_allclose(as_numpy(sums), expected, rtol=2e-6)
+        for gradient, reference in zip(gradients, references, strict=True):
+            np.testing.assert_allclose(gradient, reference, atol=3e-6)
+            assert np.abs(reference).max() > 0.1
+    without = label_smoothed_cross_entropy(
+        *inputs, label_smoothing=0.1, output_bias=bias, gradient_scale=None
+    )
+    np.testing.assert_allclose(as_numpy(without), expected, rtol=2e-6)
+
+
+def test_a_bias_stays_float32_beside_bfloat16(inputs) -> None:
+    # bfloat16 would round the logits' bias of 1000.5, and with it the loss, by 0.5.
+    hidden, embeddings, targets, weights = inputs
+    bias = np.where(np.arange(V) == 3, 1000.5, 0.0).astype("float32")
+    sums = label_smoothed_cross_entropy(
+        tf.zeros_like(hidden, tf.bfloat16),
+        embeddings,
+        np.full_like(targets, 5),
+        weights,
+        label_smoothing=0.0,
+        output_bias=bias,
+    )
+    assert float(sums.loss_sum / sums.token_count) == pytest.approx(1000.5)
+
+
 def test_without_a_gradient_the_sums_are_the_same(inputs) -> None:
     with_one = label_smoothed_cross_entropy(*inputs, label_smoothing=0.1)
     without = label_smoothed_cross_entropy(

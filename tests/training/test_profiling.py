@@ -20,7 +20,8 @@ from t2t_keras.typing import BatchShape, BatchSize
 
 BASE = MappingProxyType(
     {
-        "num_layers": 6,
+        "encoder_layers": 6,
+        "decoder_layers": 6,
         "d_model": 512,
         "d_ff": 2048,
         "num_heads": 8,
@@ -93,7 +94,15 @@ def products(graph: tf.Graph) -> float:
 @pytest.mark.parametrize("with_gradient", [False, True], ids=["forward", "training"])
 def test_the_count_is_that_of_the_graph(with_gradient) -> None:
     model = Transformer(
-        37, num_layers=2, d_model=8, d_ff=11, num_heads=3, d_k=2, d_v=5, dropout_rate=0
+        37,
+        **{"d_model": 8, "d_ff": 11, "num_heads": 3, "d_k": 2, "d_v": 5},
+        dropout_rate=0.0,
+        encoder_layers=3,
+        decoder_layers=2,
+        # Products are counted, and biases are none.
+        attention_bias=True,
+        output_bias=True,
+        tie_output=False,
     )
     model.build()
     variables = [weight.value for weight in model.trainable_variables]

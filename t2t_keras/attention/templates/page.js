@@ -4,11 +4,12 @@
   const FAINTEST = 0.02; // Weights below it cannot be seen, and are not drawn.
   const MOST_LISTED = 8;
   const state = {
-    sentence: 0, kind: data.kind, unit: data.units[0], layer: data.layers,
+    sentence: 0, kind: data.kind, unit: data.units[0], layer: data.layers[data.kind],
     heads: new Set(data.heads), pinned: null, pointed: null, focus: ["queries", 0],
   };
   const byId = (id) => document.getElementById(id);
   const map = () => data.sentences[state.sentence][state.unit][state.kind];
+  const layers = () => data.layers[state.kind];
   const color = (head) => data.colors[(head - 1) % data.colors.length];
   const other = (side) => (side === "queries" ? "keys" : "queries");
 
@@ -48,8 +49,6 @@
     radios("kinds", "kind", data.kinds, data.kind_titles);
     radios("units", "unit", data.units, data.units);
     byId("units").hidden = data.units.length < 2;
-    const layers = Array.from({ length: data.layers }, (_, index) => index + 1);
-    radios("layers", "layer", layers, layers.map(String));
     for (const head of data.heads) {
       const button = element("button", { type: "button", "data-head": head, style: `--head: ${color(head)}` }, head);
       button.addEventListener("click", () => {
@@ -62,6 +61,16 @@
     const all = element("button", { type: "button", class: "all" }, "all");
     all.addEventListener("click", () => { state.heads = new Set(data.heads); draw(); });
     byId("heads").append(all);
+  }
+
+  // Encoder and decoder may have different numbers of layers.
+  function buildLayers() {
+    state.layer = Math.min(state.layer, layers());
+    const list = byId("layers");
+    if (list.querySelectorAll("input").length === layers()) return;
+    list.querySelectorAll("label").forEach((label) => label.remove());
+    const numbers = Array.from({ length: layers() }, (_, index) => index + 1);
+    radios("layers", "layer", numbers, numbers.map(String));
   }
 
   // Not of each word: from one to the next there is no moment without.
@@ -116,6 +125,7 @@
   function rebuild() {
     state.pinned = state.pointed = null;
     state.focus = ["queries", 0];
+    buildLayers();
     buildWords("queries");
     buildWords("keys");
     const [source, target] = data.texts[state.sentence];
@@ -222,7 +232,7 @@
     const fields = byId("fields");
     fields.style.gridTemplateColumns = `repeat(${data.heads.length}, minmax(1.6rem, 1fr))`;
     fields.replaceChildren();
-    for (let layer = 1; layer <= data.layers; layer += 1) {
+    for (let layer = 1; layer <= layers(); layer += 1) {
       for (const head of data.heads) {
         const name = `Layer ${layer}, head ${head}`;
         const button = element("button", {
@@ -262,7 +272,7 @@
     if (data.kinds.includes(asked.get("kind"))) state.kind = asked.get("kind");
     if (data.units.includes(asked.get("unit"))) state.unit = asked.get("unit");
     const layer = Number(asked.get("layer"));
-    if (Number.isInteger(layer) && layer >= 1 && layer <= data.layers) state.layer = layer;
+    if (Number.isInteger(layer) && layer >= 1 && layer <= layers()) state.layer = layer;
     const heads = (asked.get("heads") || "").split(",").map(Number);
     const known = heads.filter((head) => data.heads.includes(head));
     if (known.length) state.heads = new Set(known);

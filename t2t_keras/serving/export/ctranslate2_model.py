@@ -8,7 +8,7 @@ import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -18,10 +18,18 @@ from t2t_keras.text.vocabulary import EOS_ID, PAD_ID, UNK_ID
 
 # Storage types of weights that CTranslate2 supports without PyTorch.
 QUANTIZATIONS = ("float32", "float16", "int8", "int8_float32", "int16")
-# Epsilon of the model's layer normalization.
-_EPSILON = 1e-6
 
 Weights: TypeAlias = Mapping[str, np.ndarray]
+
+
+class Architecture(NamedTuple):
+    """Arguments of the model that its weights do not show; see `Transformer`."""
+
+    num_heads: int
+    normalization: str = "post"
+    activation: str = "relu"
+    layer_norm_epsilon: float = 1e-6
+    decoder_start: int | str = "zero"
 
 
 def write_ctranslate2(
@@ -30,7 +38,7 @@ def write_ctranslate2(
     pieces: Sequence[str],
     directory: str | os.PathLike[str],
     *,
-    num_heads: int,
+    architecture: Architecture,
     quantization: str = "float32",
     files: Mapping[str, bytes] = MappingProxyType({}),
 ) -> Path:
@@ -47,7 +55,7 @@ def write_ctranslate2(
             length of sources and translations.
         pieces: Piece of each id, V different strings.
         directory: Directory to write; must not exist.
-        num_heads: H.
+        architecture: The rest of the model.
         quantization: One of `QUANTIZATIONS`.
         files: Additional files to write there, by name.
 
@@ -56,7 +64,8 @@ def write_ctranslate2(
 
     Raises:
         UserError: If CTranslate2 is not installed or cannot translate with the model,
-            if the directory exists, or if the quantization is unknown.
+            if the directory exists, or if the quantization or the activation is
+            unknown.
         OSError: If the directory cannot be written.
 
     Source: `ctranslate2.specs` of CTranslate2 4.8, and its scores (tests/system).
@@ -69,10 +78,10 @@ def write_ctranslate2(
         )
     if final.exists():
         raise UserError(f"{final} exists already. Give a folder that does not exist.")
-    spec = _build_spec(weights, encodings, num_heads)
+    spec = _build_spec(weights, encodings, architecture)
     spec.register_source_vocabulary(list(pieces))
     spec.register_target_vocabulary(list(pieces))
-    for name, value in _config(pieces).items():
+    for name, value in _config(pieces, architecture).items():
         spec.config.add_attribute(name, value)
     spec.validate()
     spec.optimize(quantization)
@@ -84,14 +93,16 @@ def write_ctranslate2(
     return final
 
 
-def _config(pieces: Sequence[str]) -> dict[str, Any]:
+def _config(pieces: Sequence[str], architecture: Architecture) -> dict[str, Any]:
     """Returns the content of config.json."""
+    start = architecture.decoder_start
     return {
-        "layer_norm_epsilon": _EPSILON,
+        "layer_norm_epsilon": architecture.layer_norm_epsilon,
         "unk_token": pieces[UNK_ID],
         "eos_token": pieces[EOS_ID],
         "bos_token": pieces[PAD_ID],
-        "decoder_start_token": pieces[PAD_ID],
+        # Not embedded where the decoder starts from the zero vector.
+        "decoder_start_token": pieces[start if isinstance(start, int) else PAD_ID],
         "add_source_eos": True,
     }
 
@@ -108,38 +119,68 @@ def _import_ctranslate2() -> Any:
     return ctranslate2
 
 
-def _build_spec(weights: Weights, encodings: np.ndarray, num_heads: int) -> Any:
+def _activation(specs: Any, name: str) -> Any:
+    """Returns CTranslate2's activation with a name of ours.
+
+    Raises:
+        UserError: If it has none.
+    """
+    activations = {
+        "relu": specs.Activation.RELU,
+        "swish": specs.Activation.SWISH,
+        "gelu": specs.Activation.GELU,  # exact, like ours
+    }
+    if name not in activations:
+        raise UserError(
+            f"CTranslate2 has no activation {name}, only {', '.join(activations)}. "
+            "Export the model as a SavedModel."
+        )
+    return activations[name]
+
+
+def _build_spec(
+    weights: Weights, encodings: np.ndarray, architecture: Architecture
+) -> Any:
     """Returns CTranslate2's specification of the model, including weights."""
-    specs = _import_ctranslate2().specs
-    num_layers = sum(
-        path.startswith("encoder/") and path.endswith("/attention/query_kernel")
-        for path in weights
+    specs, num_heads = _import_ctranslate2().specs, architecture.num_heads
+    encoder_layers, decoder_layers = (
+        sum(
+            path.startswith(stack) and path.endswith("/attention/query_kernel")
+            for path in weights
+        )
+        for stack in ("encoder/", "decoder/")
     )
     key_size, value_size = (
         weights[f"encoder/layer_0/attention/{name}_kernel"].shape[1] // num_heads
         for name in ("key", "value")
     )
     sizes = {
-        "pre_norm": False,
-        "activation": specs.Activation.RELU,
+        "pre_norm": architecture.normalization == "pre",
+        "activation": _activation(specs, architecture.activation),
         "head_dim": max(key_size, value_size),
     }
     spec = specs.TransformerSpec(
-        specs.TransformerEncoderSpec(num_layers, num_heads, **sizes),
-        specs.TransformerDecoderSpec(num_layers, num_heads, **sizes),
+        specs.TransformerEncoderSpec(encoder_layers, num_heads, **sizes),
+        specs.TransformerDecoderSpec(decoder_layers, num_heads, **sizes),
     )
-    # The decoder's first input is the zero vector, not an embedding.
-    spec.decoder.start_from_zero_embedding = True
+    # The zero vector in place of the start token's embedding.
+    spec.decoder.start_from_zero_embedding = architecture.decoder_start == "zero"
     embeddings_VD = weights["embedding/embeddings"].astype(np.float32)
     for embedding in (spec.encoder.embeddings[0], spec.decoder.embeddings):
         embedding.weight = embeddings_VD
-    spec.decoder.projection.weight = embeddings_VD
+    output_VD = weights.get("embedding/output_matrix", embeddings_VD)
+    spec.decoder.projection.weight = output_VD.astype(np.float32)
+    if "embedding/output_bias" in weights:
+        bias_V = weights["embedding/output_bias"].astype(np.float32)
+        spec.decoder.projection.bias = bias_V
     for stack, name in ((spec.encoder, "encoder"), (spec.decoder, "decoder")):
         stack.scale_embeddings = True  # by sqrt(D)
         # CTranslate2's own sinusoids are all sines first, then all cosines.
         stack.position_encodings.encodings = encodings.astype(np.float32)
         for i, layer in enumerate(stack.layer):
             _set_layer(layer, _weights_below(weights, f"{name}/layer_{i}/"), num_heads)
+        if f"{name}/norm/gamma" in weights:  # after the layers, with pre-norm
+            _set_norm(stack, _weights_below(weights, f"{name}/"), "norm")
     return spec
 
 
@@ -157,21 +198,21 @@ def _set_layer(layer: Any, weights: Weights, num_heads: int) -> None:
     _set_attention(
         layer.self_attention, _weights_below(weights, "attention/"), num_heads
     )
-    _set_norm(layer.self_attention, weights, "attention")
+    _set_norm(layer.self_attention, weights, "attention_residual/norm")
     if hasattr(layer, "attention"):  # the decoder's cross-attention
         memory = _weights_below(weights, "memory_attention/")
         _set_attention(layer.attention, memory, num_heads)
-        _set_norm(layer.attention, weights, "memory")
+        _set_norm(layer.attention, weights, "memory_residual/norm")
     for linear, name in ((layer.ffn.linear_0, "inner"), (layer.ffn.linear_1, "outer")):
         linear.weight = weights[f"feed_forward/{name}/kernel"].T
         linear.bias = weights[f"feed_forward/{name}/bias"]
-    _set_norm(layer.ffn, weights, "feed_forward")
+    _set_norm(layer.ffn, weights, "feed_forward_residual/norm")
 
 
-def _set_norm(sublayer: Any, weights: Weights, name: str) -> None:
-    """Sets the layer normalization after a sub-layer."""
-    sublayer.layer_norm.gamma = weights[f"{name}_residual/norm/gamma"]
-    sublayer.layer_norm.beta = weights[f"{name}_residual/norm/beta"]
+def _set_norm(part: Any, weights: Weights, path: str) -> None:
+    """Sets the layer normalization of a sub-layer or a stack."""
+    part.layer_norm.gamma = weights[f"{path}/gamma"]
+    part.layer_norm.beta = weights[f"{path}/beta"]
 
 
 def _set_attention(attention: Any, weights: Weights, num_heads: int) -> None:
@@ -180,21 +221,26 @@ def _set_attention(attention: Any, weights: Weights, num_heads: int) -> None:
     CTranslate2 has one size per head, P. If K and U differ, the smaller is padded with
     zeros, which change neither scores nor sums; the scale stays that of K.
     """
-    names = ("query", "key", "value")
-    kernels = [weights[f"{name}_kernel"] for name in names]
-    size = max(kernel.shape[1] for kernel in kernels) // num_heads
-    queries, keys, values = (
-        _pad_heads(kernel.T, num_heads, size) for kernel in kernels
-    )
-    if len(attention.linear) == 2:  # self-attention: one product
-        products = [(queries, keys, values)]
-    else:
-        products = [(queries,), (keys, values)]
-    for linear, parts in zip(attention.linear[:-1], products, strict=True):
-        linear.weight = np.concatenate(parts)
-    attention.queries_scale = (kernels[0].shape[1] // num_heads) ** -0.5
+    names = "query", "key", "value"
+    sizes = {name: weights[f"{name}_kernel"].shape[1] // num_heads for name in names}
+    size = max(sizes.values())
+    # In self-attention, one product has all three.
+    groups = [names] if len(attention.linear) == 2 else [names[:1], names[1:]]
+    for linear, group in zip(attention.linear[:-1], groups, strict=True):
+        kernels = [weights[f"{name}_kernel"].T for name in group]
+        linear.weight = np.concatenate(
+            [_pad_heads(kernel, num_heads, size) for kernel in kernels]
+        )
+        if "output_bias" in weights:
+            biases = [weights[f"{name}_bias"][:, None] for name in group]
+            linear.bias = np.concatenate(
+                [_pad_heads(bias, num_heads, size)[:, 0] for bias in biases]
+            )
+    attention.queries_scale = sizes["query"] ** -0.5
     output = _pad_heads(weights["output_kernel"], num_heads, size)
     attention.linear[-1].weight = np.ascontiguousarray(output.T)
+    if "output_bias" in weights:
+        attention.linear[-1].bias = weights["output_bias"]
 
 
 def _pad_heads(rows: np.ndarray, num_heads: int, size: int) -> np.ndarray:

@@ -25,6 +25,12 @@ def test_a_built_model_has_as_many(seed) -> None:
         d_k=rng.choice([None, 5, 7]),
         d_v=rng.choice([None, 3, 11]),
         learned_positions=rng.choice([None, 13]),
+        encoder_layers=rng.choice([None, 1, 4]),
+        decoder_layers=rng.choice([None, 2, 5]),
+        normalization=rng.choice(["post", "pre"]),
+        attention_bias=rng.choice([False, True]),
+        output_bias=rng.choice([False, True]),
+        tie_output=rng.choice([False, True]),
     )
     model = Transformer(17, **dataclasses.asdict(config))
     model.build()

@@ -1,0 +1,101 @@
+"""Command of docs/architecture.md: a model that all programs can use."""
+
+import dataclasses
+import re
+import shlex
+
+import ctranslate2
+import numpy as np
+import pytest
+
+from t2t_keras.reports.ablation.parameters import parameter_count
+from t2t_keras.runs.model_dir import ModelDir
+from t2t_keras.runs.models import load_trained
+from t2t_keras.settings.config import ModelConfig
+from t2t_keras.settings.flags import config_from_flagfile
+from tests.system.in_process import run_program
+from tests.system.programs import REPOSITORY
+from tests.system.reverse_task import reversed_pairs, write_split
+
+# Smaller than the page's model, and few updates; packed, so that starts matter.
+SMALL = (
+    *("--vocabulary_size=280", "--max_length=8", "--tokens_per_batch=256"),
+    *("--d_model=16", "--d_ff=24", "--num_heads=2", "--encoder_layers=2"),
+    *(
+        "--train_steps=20",
+        "--eval_steps=20",
+        "--save_steps=10",
+        "--dev_bleu_sentences=2",
+    ),
+    *("--average_checkpoints=2", "--extra_length=3", "--batching=pack"),
+    *("--nojit_compile", "--score_split=dev", "--noexport_at_end"),
+)
+
+
+def options() -> list[str]:
+    """The flags of the page's command that name its architecture."""
+    page = (REPOSITORY / "docs/architecture.md").read_text(encoding="utf-8")
+    (command,) = re.findall(r"^```\n(python .*?)^```$", page, re.M | re.S)
+    words = shlex.split(command.replace("\\\n", " "))
+    assert words[:5] == [
+        *("python", "-m", "t2t_keras.train", "--flagfile=configs/tiny.flags"),
+        "--model_dir=runs/deep",
+    ]
+    return words[5:]
+
+
+def names_of_model() -> set[str]:
+    return {field.name for field in dataclasses.fields(ModelConfig)}
+
+
+def test_the_page_has_every_option_and_the_size_of_its_model() -> None:
+    page = (REPOSITORY / "docs/architecture.md").read_text(encoding="utf-8")
+    paper = {
+        *("num_layers", "d_model", "d_ff", "num_heads", "d_k", "d_v"),
+        *("dropout_rate", "attention_dropout_rate", "learned_positions"),
+        "encoder_neighborhood",
+    }
+    table = re.findall(r"`--(\w+)`", page)
+    assert names_of_model() - paper <= set(table)
+    changed = {}
+    for flag in options():
+        name, _, value = flag.removeprefix("--").partition("=")
+        if not value:
+            name, value = name.removeprefix("no"), not name.startswith("no")
+        default = getattr(ModelConfig(), name)
+        kind = int if default is None else type(default)
+        changed[name] = kind(value)
+        assert changed[name] != default, name
+    config = config_from_flagfile(REPOSITORY / "configs/tiny.flags")
+    model = dataclasses.replace(config.model, **changed)
+    (count,) = re.findall(r"^model: ([\d,]+) parameters", page, re.M)
+    assert count == f"{parameter_count(model, config.data.vocabulary_size):,}"
+
+
+@pytest.mark.slow
+def test_the_command_trains_a_model_that_every_program_takes(tmp_path) -> None:
+    pairs = reversed_pairs(60, seed=3)
+    files = [
+        flag
+        for split in ("train", "dev", "test")
+        for flag in write_split(tmp_path, split, pairs)
+    ]
+    run = tmp_path / "run"
+    flags = (f"--model_dir={run}", *files, *options(), *SMALL)
+    trained = run_program("train", *flags)
+    assert trained.status == 0, trained.stderr
+    text = "".join(f"{source}\n" for source, _ in pairs[:5]).encode()
+    done = run_program("translate", f"--model_dir={run}", "--scores", stdin=text)
+    assert done.status == 0, done.stderr
+    resumed = run_program("train", *flags)
+    assert "all 20 steps are done already" in resumed.stderr
+    model = load_trained(ModelDir(run), "latest")
+    assert model.model.sizes["decoder_start"] == 1
+    assert model.model.sizes["encoder_layers"] == 2
+    for export_format in ("text", "ctranslate2"):
+        done = run_program("export", f"--model_dir={run}", f"--format={export_format}")
+        assert done.status == 0, done.stderr
+    translator = ctranslate2.Translator(str(run / "export_ctranslate2/1"))
+    assert np.isfinite(
+        translator.translate_batch([["▁"]], return_scores=True)[0].scores[0]
+    )
