@@ -68,8 +68,16 @@ def test_products_are_in_the_dtype_of_the_inputs(rng) -> None:
     kernel = tf.constant(rng.normal(size=(D, 4)), tf.float32)
     (actual,) = project(inputs, kernel)
     assert actual.dtype == tf.bfloat16
-    exact = tf.cast(inputs, tf.float64).numpy() @ kernel.numpy().astype("float64")
-    np.testing.assert_allclose(tf.cast(actual, tf.float64), exact, atol=0.05)
+    left, right = (tf.cast(each, tf.float64).numpy() for each in (inputs, kernel))
+    # bfloat16 has 8 significant bits, a unit roundoff of 2^-8. The kernel is rounded,
+    # and some processors round each of the D partial sums too (Higham 2002, section
+    # 3.1): at most D + 1 roundings of terms of the size of |x| |k|.
+    bound = (D + 1) * 2.0**-8 * (np.abs(left) @ np.abs(right))
+    errors = np.abs(tf.cast(actual, tf.float64).numpy() - left @ right)
+    assert (errors <= bound).all()
+    # One term less would be seen.
+    missing = np.abs(left[..., 1:] @ right[1:] - left @ right)
+    assert (missing > bound).any()
 
 
 def test_feed_forward_is_equation_2() -> None:
