@@ -25,7 +25,8 @@ class LabelSmoothedCrossEntropy(keras.losses.Loss):
 
     The true token has probability 1 - epsilon, each of the others epsilon / (V - 1):
     the loss of `train` (ADR 0003), which also computes it without keeping all logits in
-    memory. Softmax and loss are float32.
+    memory. Softmax and loss are float32 whatever `dtype` and Keras' floatx are: Keras
+    casts y_true to the dtype of a loss, and bfloat16 holds no id above 256 exactly.
 
     The default reduction is the mean over real tokens. Under a distribution strategy
     Keras takes that mean on each replica and then the mean of the replicas, which
@@ -56,7 +57,7 @@ class LabelSmoothedCrossEntropy(keras.losses.Loss):
         **kwargs,
     ):
         kwargs.setdefault("name", "label_smoothed_cross_entropy")
-        super().__init__(reduction=reduction, **kwargs)
+        super().__init__(reduction=reduction, **{**kwargs, "dtype": "float32"})
         if not 0.0 <= label_smoothing < 1.0:
             raise ValueError(
                 f"label_smoothing must be in [0, 1). Received: {label_smoothing}"

@@ -101,6 +101,28 @@ def test_bfloat16_logits_are_summed_in_float32() -> None:
     np.testing.assert_allclose(value, costs.mean(), rtol=1e-6)
 
 
+def test_ids_are_not_rounded_where_low_precision_is_the_default() -> None:
+    # bfloat16 rounds both ids to 512, float16 the latter to 2052.
+    targets = np.array([[511, 2051]])
+    logits = np.random.default_rng(2).normal(size=(1, 2, 2060)) * 3
+    costs = transformer_np.label_smoothed_cross_entropy(logits[0], targets[0], 0.1)
+    floatx = keras.config.floatx()
+    for dtype in ("bfloat16", "float16"):
+        by_argument = LabelSmoothedCrossEntropy(0.1, dtype=dtype)
+        try:
+            keras.config.set_floatx(dtype)
+            by_default = LabelSmoothedCrossEntropy(0.1)
+            values = [
+                loss(targets, tf.constant(logits, tf.float32))
+                for loss in (by_argument, by_default)
+            ]
+        finally:
+            keras.config.set_floatx(floatx)
+        for value in values:
+            assert value.dtype == "float32", dtype
+            np.testing.assert_allclose(value, costs.mean(), rtol=2e-6, err_msg=dtype)
+
+
 @pytest.mark.parametrize("smoothing", [-0.1, 1.0])
 def test_a_smoothing_that_cannot_be_meant_is_refused(smoothing) -> None:
     with pytest.raises(ValueError, match=rf"in \[0, 1\).*{smoothing}"):
