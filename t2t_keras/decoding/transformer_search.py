@@ -32,7 +32,7 @@ def search_translations(
     becomes EOS at once, so that a blank line does not hold up its batch.
 
     Args:
-        model: The Transformer, built.
+        model: The Transformer.
         source: [B, S] int32.
         settings: Beam size, length penalty and number of results.
         extra_length: Tokens that a translation may have more than its source.

@@ -57,6 +57,7 @@ class Transformer(keras.Model):
 
     The arguments from `normalization` on are choices of other programs, which the
     paper's model does not need (docs/architecture.md).
+    A new model has its weights: `build` need not be called.
 
     Args:
         vocabulary_size: V.
@@ -167,6 +168,9 @@ class Transformer(keras.Model):
         given = {name: size for name, size in sizes.items() if size is not None}
         self.sizes = {**sizes, **defaults, **given}
         self._add_layers()
+        # No size depends on the input, so that a new model can do all that Keras, which
+        # would wait for a first call, refuses without weights.
+        self.build()
 
     def _add_layers(self) -> None:
         """Makes the layers of `sizes`."""
@@ -209,7 +213,6 @@ class Transformer(keras.Model):
             **overrides: Arguments of the constructor to use instead of the paper's.
 
         >>> model = Transformer.base(37_000)
-        >>> model.build()
         >>> f"{model.count_params():,}"
         '63,045,632'
         """
@@ -228,6 +231,8 @@ class Transformer(keras.Model):
         return cls(vocabulary_size, **{**sizes, **overrides})
 
     def build(self, inputs_shape=None):
+        if self.built:
+            return
         hidden_shape = (None, None, self.sizes["d_model"])
         self.embedding.build((None, None))
         self.position_encoding.build(hidden_shape)

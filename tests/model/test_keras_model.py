@@ -13,6 +13,7 @@ from t2t_keras.model.transformer import Transformer
 from t2t_keras.settings.flags import config_from_flagfile
 from tests.model.architectures import architectures
 from tests.model.small_model import (
+    CONFIG,
     compute_logits,
     small_batch,
     small_model,
@@ -77,7 +78,8 @@ def test_the_fraction_that_is_dropped_is_the_rate() -> None:
 def test_base_and_big_are_those_of_the_configurations() -> None:
     for make, name in ((Transformer.base, "base"), (Transformer.big, "big")):
         config = config_from_flagfile(f"configs/{name}.flags").model
-        model = make(50)
+        with tf.Graph().as_default():  # where variables need no memory
+            model = make(50)
         for field in ("num_layers", "d_model", "d_ff", "num_heads", "dropout_rate"):
             assert model.sizes[field] == getattr(config, field), (name, field)
 
@@ -86,6 +88,27 @@ def test_big_takes_the_dropout_of_english_french() -> None:
     model = Transformer.big(50, dropout_rate=0.1, num_layers=2)
     assert model.sizes["dropout_rate"] == 0.1
     assert model.sizes["num_layers"] == 2
+
+
+# --- Building
+
+
+def test_a_new_model_can_do_what_keras_asks_of_a_built_one(tmp_path) -> None:
+    keras.utils.set_random_seed(4)
+    new, other, batch = Transformer(**CONFIG), Transformer(**CONFIG), small_batch()
+    assert new.count_params() == sum(np.prod(weight.shape) for weight in new.weights)
+    before = [weight.numpy() for weight in new.weights]
+    new.build()
+    new.build(None)
+    for weight, value in zip(new.weights, before, strict=True):
+        np.testing.assert_array_equal(weight, value)
+    new.save_weights(tmp_path / "new.weights.h5")
+    Transformer(**CONFIG).export(tmp_path / "export", verbose=False)
+    assert np.abs(compute_logits(other, batch) - compute_logits(new, batch)).max() > 0.1
+    other.load_weights(tmp_path / "new.weights.h5")
+    np.testing.assert_array_equal(
+        compute_logits(other, batch), compute_logits(new, batch)
+    )
 
 
 # --- Saving and exporting

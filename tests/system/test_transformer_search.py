@@ -8,6 +8,7 @@ import tensorflow as tf
 
 from t2t_keras.decoding.settings import BeamSearchSettings, RowOptions
 from t2t_keras.decoding.transformer_search import search_translations
+from t2t_keras.model.transformer import Transformer
 from tests.system.random_model import (
     CONFIG,
     make_scorer,
@@ -47,6 +48,13 @@ def search(model):
         input_signature=spec,
     )
     return lambda sources: [part.numpy() for part in traced(pad_ids(sources))]
+
+
+def test_a_new_model_can_search():
+    new = Transformer(13, num_layers=1, d_model=4, d_ff=3, num_heads=2)
+    greedy = BeamSearchSettings(beam_size=1)
+    found = search_translations(new, tf.constant([[5, 1]]), greedy, extra_length=0)
+    assert found.tokens.shape == (1, 1, 2)
 
 
 def test_scores_equal_those_of_teacher_forcing(read, vocabulary, search):
