@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from t2t_keras.errors import UserError
+from t2t_keras.input_pipeline.batches.batching_strategy import BucketBatching
 from t2t_keras.input_pipeline.batches.bucketing import (
     bucket_shapes,
     largest_shape,
@@ -127,6 +128,19 @@ def test_a_budget_that_holds_no_long_pair():
         largest_shape((8, 12), 11)
     with pytest.raises(UserError, match=r"row of this corpus needs 12"):
         bucket_shapes(np.array([[12, 3]]), max_shapes=2, tokens_per_batch=11)
+
+
+def test_rows_are_a_multiple_for_equal_shares_of_devices():
+    lengths = np.array([[3, 4]] * 60 + [[9, 7]] * 9)
+    settings = {"max_shapes": 2, "tokens_per_batch": 65}
+    assert [s.rows for s in bucket_shapes(lengths, **settings)] == [16, 7]
+    batching = BucketBatching.from_lengths(lengths, row_multiple=3, **settings)
+    assert [tuple(shape) for shape in batching.shapes] == [(15, 3, 4), (6, 9, 7)]
+    assert {planned.shape for planned in batching.plan(1, 0)} <= set(batching.shapes)
+    with pytest.raises(UserError, match="is 65, but 8 rows of this corpus need 72"):
+        bucket_shapes(lengths, row_multiple=8, **settings)
+    with pytest.raises(UserError, match=r"row_multiple .* at least 1\. Received: 0"):
+        largest_shape((8, 12), 20, row_multiple=0)
 
 
 def test_arguments_that_cannot_be_meant():

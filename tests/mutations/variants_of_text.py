@@ -46,6 +46,13 @@ VARIANTS_OF_TEXT: tuple[Mutation, ...] = (
         "target_BT",
     ),
     Mutation(
+        "rows are not rounded down to a multiple",
+        "t2t_keras.input_pipeline.batches.bucketing",
+        "largest_shape",
+        "tokens_per_batch // unit * row_multiple",
+        "tokens_per_batch // max(bounds)",
+    ),
+    Mutation(
         "streamed pairs with an empty side are kept",
         "t2t_keras.input_pipeline.streaming",
         "text_dataset",

@@ -56,11 +56,19 @@ class BucketBatching:
 
     @classmethod
     def from_lengths(
-        cls, lengths: np.ndarray, *, max_shapes: int, tokens_per_batch: int
+        cls,
+        lengths: np.ndarray,
+        *,
+        max_shapes: int,
+        tokens_per_batch: int,
+        row_multiple: int = 1,
     ) -> "BucketBatching":
         """Returns a strategy with shapes from the lengths; see `bucket_shapes`."""
         shapes = bucket_shapes(
-            lengths, max_shapes=max_shapes, tokens_per_batch=tokens_per_batch
+            lengths,
+            max_shapes=max_shapes,
+            tokens_per_batch=tokens_per_batch,
+            row_multiple=row_multiple,
         )
         return cls(lengths, shapes)
 

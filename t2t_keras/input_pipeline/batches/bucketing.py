@@ -36,7 +36,9 @@ class _Cells(NamedTuple):
 _Bounds = tuple[int, int]
 
 
-def largest_shape(bounds: _Bounds, tokens_per_batch: int) -> BatchShape:
+def largest_shape(
+    bounds: _Bounds, tokens_per_batch: int, row_multiple: int = 1
+) -> BatchShape:
     """Returns the shape with the most rows that the budget allows.
 
     Args:
@@ -44,25 +46,34 @@ def largest_shape(bounds: _Bounds, tokens_per_batch: int) -> BatchShape:
         tokens_per_batch: Maximum positions of one side of a batch, padding included.
             Source and target are counted separately, as in section 5.1 of the paper:
             25,000 and 25,000.
+        row_multiple: What the number of rows is a multiple of.
 
     Raises:
-        UserError: If a single row does not fit.
+        UserError: If `row_multiple` is below 1, or so many rows do not fit.
 
     >>> largest_shape((8, 12), tokens_per_batch=100)
     BatchShape(rows=8, source_bound=8, target_bound=12)
     """
-    longer = max(bounds)
-    if tokens_per_batch < longer:
+    if row_multiple < 1:
+        raise UserError(f"row_multiple must be at least 1. Received: {row_multiple}")
+    unit = max(bounds) * row_multiple
+    if tokens_per_batch < unit:
+        needs = "a row of this corpus needs"
+        if row_multiple > 1:
+            needs = f"{row_multiple} rows of this corpus need"
         raise UserError(
-            f"tokens_per_batch is {tokens_per_batch}, but a row of this corpus needs "
-            f"{longer}. Raise --tokens_per_batch to {longer} or more, or lower "
-            "--max_length."
+            f"tokens_per_batch is {tokens_per_batch}, but {needs} {unit}. Raise "
+            f"--tokens_per_batch to {unit} or more, or lower --max_length."
         )
-    return BatchShape(tokens_per_batch // longer, *bounds)
+    return BatchShape(tokens_per_batch // unit * row_multiple, *bounds)
 
 
 def bucket_shapes(
-    lengths: np.ndarray, *, max_shapes: int, tokens_per_batch: int
+    lengths: np.ndarray,
+    *,
+    max_shapes: int,
+    tokens_per_batch: int,
+    row_multiple: int = 1,
 ) -> tuple[BatchShape, ...]:
     """Returns the shapes that leave the least padding, from small to large.
 
@@ -76,10 +87,11 @@ def bucket_shapes(
         lengths: [N, 2] int, source and target length with end of sentence.
         max_shapes: Maximum number of shapes to return, at least 1.
         tokens_per_batch: See `largest_shape`.
+        row_multiple: See `largest_shape`.
 
     Raises:
         ValueError: If there are no lengths, or `max_shapes` is below 1.
-        UserError: If `tokens_per_batch` does not hold the longest sentence.
+        UserError: As `largest_shape`, for the longest sentence.
 
     >>> shapes = bucket_shapes(
     ...     np.array([[3, 4]] * 60 + [[9, 7]] * 9), max_shapes=2, tokens_per_batch=60
@@ -93,7 +105,7 @@ def bucket_shapes(
             f"max_shapes={max_shapes}, {len(lengths)} pairs"
         )
     longest = (int(lengths[:, 0].max()), int(lengths[:, 1].max()))
-    largest_shape(longest, tokens_per_batch)
+    largest_shape(longest, tokens_per_batch, row_multiple)
     cells = _count_lengths(lengths)
     choice = _choose_bounds(cells, max_shapes, tokens_per_batch)
     choice = _move_bounds(cells, choice)
@@ -102,7 +114,7 @@ def bucket_shapes(
         for source, target in choice
     }
     return tuple(
-        largest_shape(pair, tokens_per_batch)
+        largest_shape(pair, tokens_per_batch, row_multiple)
         for pair in sorted(bounds, key=lambda pair: (sum(pair), pair))
     )
 
