@@ -5,9 +5,10 @@ it stopped (ADR 0025).
 """
 
 import itertools
-from collections.abc import Iterator, Sequence
+import os
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 import tensorflow as tf
@@ -25,14 +26,14 @@ from t2t_keras.input_pipeline.records.tokenized import filter_pairs
 from t2t_keras.text.vocabulary import SubwordVocabulary
 from t2t_keras.typing import Batch, Tensor
 
-Paths: TypeAlias = str | Path | tuple[str | Path, str | Path]
+Paths: TypeAlias = str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
 # One call of Python from the graph costs more than reading a line.
 _LINES_PER_CALL = 1024
 
 
-def text_dataset(
-    files: Sequence[Paths],
-    vocabulary: SubwordVocabulary,
+def text_dataset(  # noqa: PLR0913 - one for each choice that a stream leaves
+    files: Iterable[Paths] | str | os.PathLike[str],
+    vocabulary: SubwordVocabulary | str | os.PathLike[str],
     *,
     tokens_per_batch: int = 4096,
     max_length: int = 256,
@@ -40,6 +41,7 @@ def text_dataset(
     sample_lines: int = 10_000,
     shuffle_buffer: int = 100_000,
     seed: int = 0,
+    row_multiple: int = 1,
 ) -> tf.data.Dataset:
     """Returns batches of parallel text, read and tokenized on demand.
 
@@ -48,9 +50,9 @@ def text_dataset(
             logits = model(batch)
 
     Args:
-        files: A source and a target path, or one .tsv path; plain or gzip, glob
-            patterns too.
-        vocabulary: Joint vocabulary of both languages.
+        files: For each corpus a source and a target path, or one .tsv path; plain or
+            gzip, glob patterns too. A lone .tsv path need not be in a list.
+        vocabulary: Joint vocabulary of both languages, or its file.
         tokens_per_batch: Maximum positions of one side of a batch, padding included.
         max_length: Longest side, end of sentence included. Pairs with a longer or an
             empty side are dropped.
@@ -61,39 +63,48 @@ def text_dataset(
         shuffle_buffer: Size of the shuffle buffer in pairs; 0 keeps the order of the
             files.
         seed: Seed of the order. After `repeat()`, each pass has another order.
+        row_multiple: What the number of rows of every batch is a multiple of: the
+            number of devices under `MirroredStrategy`, where `fit` needs equal shares.
 
     Returns:
         The four features of ADR 0002 by name; both sides have the same length.
 
     Raises:
-        UserError: If a file is missing, no pair of the sample can be used, or
-            `tokens_per_batch` does not hold `max_length`. Files with different numbers
-            of lines raise `tf.errors.InvalidArgumentError` when they are read.
+        UserError: If a number is out of range, a file is missing, no pair of the sample
+            can be used, or `tokens_per_batch` does not hold `row_multiple` rows of
+            `max_length`. Also for faults of the text that reading the sample notices,
+            such as two files of different numbers of lines; later ones raise
+            `tf.errors.InvalidArgumentError` in the pass that reads them.
     """
-    if not 2 <= max_length <= tokens_per_batch:
+    _check_at_least(1, sample_lines=sample_lines, max_shapes=max_shapes)
+    _check_at_least(1, row_multiple=row_multiple)
+    _check_at_least(0, shuffle_buffer=shuffle_buffer)
+    if not 2 <= max_length <= tokens_per_batch // row_multiple:
         raise UserError(
-            "max_length must be from 2 to tokens_per_batch. "
-            f"Received: {max_length=}, {tokens_per_batch=}"
+            "max_length must be from 2 to tokens_per_batch / row_multiple. Received: "
+            f"{max_length=}, {tokens_per_batch=}, {row_multiple=}"
         )
-    sides = [(path,) if isinstance(path, str | Path) else path for path in files]
-    if not sides:
-        raise UserError("files must name one file or more. Received: none")
+    sides = _absolute_paths(files)
+    subwords = _load_vocabulary(vocabulary)
 
     def lines() -> Iterator[tuple[bytes, bytes]]:
         return itertools.chain.from_iterable([read_parallel_text(*s) for s in sides])
 
     sample = list(itertools.islice(lines(), sample_lines))
-    bounds = _bounds(sample, vocabulary, tokens_per_batch, max_length, max_shapes)
+    bounds = _bounds(sample, subwords, tokens_per_batch, max_length, max_shapes)
 
     def encode(texts_N2: Tensor) -> tuple[Tensor, ...]:
-        rows = [vocabulary.encode_in_graph(texts_N2[:, side]) for side in (0, 1)]
+        rows = [subwords.encode_in_graph(texts_N2[:, side]) for side in (0, 1)]
         lengths = tf.stack([side.row_lengths() for side in rows])
         keep_N = tf.reduce_all((lengths > 1) & (lengths <= max_length), axis=0)
         return tuple(tf.ragged.boolean_mask(side, keep_N) for side in rows)
 
+    def rows_of(length: Tensor | int) -> Any:
+        return tokens_per_batch // (length * row_multiple) * row_multiple
+
     def fill_rows(source_BL: Tensor, target_BL: Tensor) -> Batch:
         rows, length = tf.unstack(tf.shape(source_BL))
-        missing = [[0, tokens_per_batch // length - rows], [0, 0]]
+        missing = [[0, rows_of(length) - rows], [0, 0]]
         return padded_batch(tf.pad(source_BL, missing), tf.pad(target_BL, missing))
 
     texts = tf.data.Dataset.from_generator(
@@ -107,10 +118,42 @@ def text_dataset(
     batches = pairs.bucket_by_sequence_length(
         lambda source, target: tf.maximum(tf.size(source), tf.size(target)),
         bucket_boundaries=[bound + 1 for bound in bounds],
-        bucket_batch_sizes=[*(tokens_per_batch // bound for bound in bounds), 1],
+        bucket_batch_sizes=[*map(rows_of, bounds), 1],
         pad_to_bucket_boundary=True,
     )
     return prefetch_batches(batches.map(fill_rows, **PARALLEL))
+
+
+def _check_at_least(minimum: int, **numbers: int) -> None:
+    for name, number in numbers.items():
+        if number < minimum:
+            raise UserError(f"{name} must be at least {minimum}. Received: {number}")
+
+
+def _load_vocabulary(
+    vocabulary: SubwordVocabulary | str | os.PathLike[str],
+) -> SubwordVocabulary:
+    if isinstance(vocabulary, str | os.PathLike):
+        return SubwordVocabulary.load(Path(vocabulary))
+    return vocabulary
+
+
+def _absolute_paths(files: Any) -> list[tuple[Path, ...]]:
+    """Returns the one or two paths of each corpus, wherever this process goes later."""
+    if isinstance(files, str | os.PathLike):
+        files = [files]
+    corpora = [
+        [path] if isinstance(path, str | os.PathLike) else path for path in files
+    ]
+    for paths in corpora:
+        if len(paths) not in (1, 2):
+            raise UserError(
+                "Each of files must be one .tsv path, or a source and a target path. "
+                f"Received: {paths!r}"
+            )
+    if not corpora:
+        raise UserError("files must name one file or more. Received: none")
+    return [tuple(Path(path).absolute() for path in paths) for paths in corpora]
 
 
 def _bounds(sample, vocabulary, tokens_per_batch, max_length, max_shapes) -> list[int]:

@@ -13,10 +13,14 @@ import tensorflow as tf
 from t2t_keras.errors import UserError
 from t2t_keras.input_pipeline.batches.batching import check_batch
 from t2t_keras.input_pipeline.streaming import text_dataset
+from t2t_keras.model.transformer import Transformer
+from t2t_keras.training.keras_fit import LabelSmoothedCrossEntropy, fit_arguments
+from tests.devices import cpu_strategy
 from tests.input_pipeline.made_up import made_up_pairs
 from tests.input_pipeline.read_back import count_pairs, read_shape
 
 TOKENS, MAX_LENGTH = 120, 20
+FEATURE = "encoder_input_tokens"
 SETTINGS = MappingProxyType(
     {"tokens_per_batch": TOKENS, "max_length": MAX_LENGTH, "max_shapes": 3}
 )
@@ -68,6 +72,34 @@ def test_every_pair_comes_once_in_few_shapes(files, pairs, vocabulary):
         for rows, source_length, target_length in shapes:
             assert source_length == target_length <= MAX_LENGTH
             assert rows * source_length <= TOKENS < (rows + 1) * source_length
+
+
+def test_lone_paths_and_relative_paths(files, vocabulary, tmp_path, monkeypatch):
+    settings = {**SETTINGS, "shuffle_buffer": 0}
+    expected = arrays(text_dataset([files / "both.tsv"], vocabulary, **settings), 3)
+    vocabulary.save(tmp_path / "v.model")
+    monkeypatch.chdir(files)
+    lone = text_dataset("both.tsv", tmp_path / "v.model", **settings)
+    pair = ["source", "target.gz"]
+    listed = text_dataset([pair], str(tmp_path / "v.model"), **settings)
+    monkeypatch.chdir(tmp_path)
+    for dataset in (lone, listed):
+        for batch, other in zip(arrays(dataset, 3), expected, strict=True):
+            for name in batch:
+                np.testing.assert_array_equal(batch[name], other[name])
+
+
+def test_rows_of_a_multiple(files, pairs, vocabulary):
+    shapes = []
+    for row_multiple in (1, 3):
+        dataset = text_dataset(
+            [files / "both.tsv"], vocabulary, row_multiple=row_multiple, **SETTINGS
+        )
+        batches = arrays(dataset)
+        assert count_pairs(batches) == expected_pairs(pairs, vocabulary)
+        shapes.append({read_shape(batch)[:2] for batch in batches})
+    assert any(rows % 3 for rows, _ in shapes[0])
+    assert shapes[1] == {(rows // 3 * 3, length) for rows, length in shapes[0]}
 
 
 def test_targets_are_shifted_and_weighted(files, vocabulary):
@@ -122,6 +154,26 @@ def test_fit_takes_the_dataset(files, vocabulary):
     assert history["rows"] == [rows[2], rows[5]]
 
 
+@pytest.mark.slow
+def test_fit_on_two_devices_takes_batches_of_even_rows(files, vocabulary):
+    settings = {"tokens_per_batch": 100, "max_length": MAX_LENGTH, "max_shapes": 1}
+    paths = [files / "both.tsv"]
+    # Keras takes the mean of the devices' shares of the first batch: 3 rows and 2.
+    assert len(arrays(text_dataset(paths, vocabulary, **settings), 1)[0][FEATURE]) == 5
+    even = text_dataset(paths, vocabulary, row_multiple=2, **settings)
+    with cpu_strategy(2).scope():
+        model = Transformer(
+            vocabulary.size, num_layers=1, d_model=4, d_ff=5, num_heads=2
+        )
+        model.compile("sgd", loss=LabelSmoothedCrossEntropy(), jit_compile=False)
+    history = model.fit(
+        even.repeat().map(fit_arguments), steps_per_epoch=2, shuffle=False, verbose=0
+    ).history
+    assert (
+        np.log(vocabulary.size) / 2 < history["loss"][0] < np.log(vocabulary.size) * 2
+    )
+
+
 def test_files_and_arguments_that_cannot_be_used(files, vocabulary, tmp_path):
     missing = [files / "both.tsv", (files / "source", files / "targets")]
     with pytest.raises(UserError, match="targets does not exist"):
@@ -133,6 +185,22 @@ def test_files_and_arguments_that_cannot_be_used(files, vocabulary, tmp_path):
     for length in (1, 31):
         with pytest.raises(UserError, match=f"Received: max_length={length}, "):
             text_dataset(missing, vocabulary, max_length=length, tokens_per_batch=30)
+    with pytest.raises(UserError, match=r"max_length=16, .*row_multiple=2"):
+        text_dataset(
+            missing, vocabulary, max_length=16, tokens_per_batch=30, row_multiple=2
+        )
+    too_small = {
+        **{"sample_lines": 0, "max_shapes": 0, "row_multiple": 0},
+        **{"shuffle_buffer": -1},
+    }
+    for name, number in too_small.items():
+        message = f"{name} must be at least {number + 1}. Received: {number}"
+        with pytest.raises(UserError, match=message):
+            text_dataset(missing, vocabulary, **{name: number})
+    with pytest.raises(
+        UserError, match=r"one \.tsv path, or .*Received: \('a', 'b', 'c'"
+    ):
+        text_dataset([("a", "b", "c")], vocabulary)
     (tmp_path / "empty.tsv").write_text("a\t\n")
     with pytest.raises(UserError, match="No sentence pair is left"):
         text_dataset([tmp_path / "empty.tsv"], vocabulary)
