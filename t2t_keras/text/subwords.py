@@ -76,10 +76,16 @@ def learn_subwords(
     Raises:
         ValueError: If `character_coverage` is outside (0, 1], or `model_type` is
             unknown.
-        UserError: If there is no text, or it cannot give `vocabulary_size` pieces; the
-            message names a size that it can give. Or, for "unigram", if the installed
-            SentencePiece breaks ties differently from TensorFlow Text.
+        UserError: If `lines` is one text, there is no text, or it cannot give
+            `vocabulary_size` pieces; the message names a size that it can give. Or, for
+            "unigram", if the installed SentencePiece breaks ties differently from
+            TensorFlow Text.
     """
+    if isinstance(lines, str | bytes):
+        raise UserError(
+            "lines must be a list or another iterable of texts. Received one text of "
+            f"{len(lines)} characters; put it in a list, or split it into lines."
+        )
     if model_type not in ("bpe", "unigram"):
         raise ValueError(
             f"model_type must be 'bpe' or 'unigram'. Received: {model_type!r}"

@@ -70,14 +70,23 @@ class SubwordVocabulary:
             end of sentence at 1, unknown at 2, as `learn_subwords` returns it.
 
     Raises:
-        UserError: If the bytes are not a valid SentencePiece model, its special ids
-            are others, or it is a unigram model and the installed SentencePiece breaks
-            ties differently from TensorFlow Text.
+        UserError: If they are a path, or not a valid SentencePiece model, its special
+            ids are others, or it is a unigram model and the installed SentencePiece
+            breaks ties differently from TensorFlow Text.
     """
 
     def __init__(self, model_proto: bytes):
+        if isinstance(model_proto, str | Path):
+            raise UserError(
+                "SubwordVocabulary must get the bytes of a model. Received the path "
+                f"{model_proto}. SubwordVocabulary.load takes a path."
+            )
         self._model_proto = model_proto
         self._processor = _load_processor(model_proto, "These bytes")
+
+    def __reduce__(self):
+        # The tokenizer and tables in the graph belong to this process.
+        return type(self), (self._model_proto,)
 
     @classmethod
     def load(cls, path: str | Path) -> "SubwordVocabulary":
@@ -234,9 +243,18 @@ class SubwordVocabulary:
 
         Returns:
             [N, (length)] int32 RaggedTensor, EOS_ID last in every row.
+
+        Raises:
+            UserError: If it is one text, not a batch.
         """
         import tensorflow as tf
 
+        texts = tf.convert_to_tensor(texts)
+        if texts.shape.rank == 0:
+            raise UserError(
+                "texts must be a list or a tensor [N] of texts. Received one text; "
+                "put it in a list, or use `encode`."
+            )
         pieces = self.tokenizer.tokenize(normalize_in_graph(texts))
         # Appended here, not by the tokenizer: see `tokenizer`.
         eos = tf.fill([pieces.nrows(), 1], tf.constant(EOS_ID, tf.int32))

@@ -190,6 +190,12 @@ def test_a_size_that_does_not_hold_the_bytes(lines, size):
         learn_subwords(lines, vocabulary_size=size)
 
 
+def test_one_text_is_not_a_list_of_lines():
+    for text in ("The dog", b"The dog"):
+        with pytest.raises(UserError, match="one text of 7 characters; put it in a li"):
+            learn_subwords(text, vocabulary_size=300)
+
+
 def test_no_text():
     with pytest.raises(UserError, match="No text to learn a vocabulary from"):
         learn_subwords(["", "\u2028"], vocabulary_size=300)

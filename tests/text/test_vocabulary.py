@@ -1,6 +1,8 @@
+import copy
 import hashlib
 import io
 import os
+import pickle
 import stat
 
 import pytest
@@ -191,6 +193,27 @@ def test_a_file_that_is_no_model_is_refused(bpe_model, tmp_path, damage):
         SubwordVocabulary.load(path)
     with pytest.raises(UserError, match=r"These bytes .*SentencePiece"):
         SubwordVocabulary(path.read_bytes())
+
+
+def test_a_path_in_place_of_bytes_is_refused(tmp_path):
+    for path in ("d/v.model", tmp_path):
+        with pytest.raises(UserError, match=f"the path {path}. SubwordVocabulary.load"):
+            SubwordVocabulary(path)  # type: ignore[arg-type]
+
+
+def test_one_text_is_not_a_batch(vocabulary):
+    for text in ("The dog", b"The dog", tf.constant("The dog")):
+        with pytest.raises(UserError, match="one text; put it in a list, or use `enc"):
+            vocabulary.encode_in_graph(text)
+
+
+def test_it_is_pickled_and_copied_after_use_in_the_graph(bpe_model):
+    used = SubwordVocabulary(bpe_model)
+    ids = used.encode_in_graph(["the old tree"])
+    used.decode_in_graph(ids.to_tensor())
+    for other in (pickle.loads(pickle.dumps(used)), copy.deepcopy(used)):
+        assert other.model_proto == bpe_model
+        assert other.encode_in_graph(["the old tree"]).to_list() == ids.to_list()
 
 
 def test_a_missing_file_is_named(tmp_path):
