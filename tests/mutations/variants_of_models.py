@@ -116,6 +116,13 @@ VARIANTS_OF_MODELS: tuple[Mutation, ...] = (
         "loss_N",
     ),
     Mutation(
+        "Keras rounds token ids to a loss's low precision",
+        "t2t_keras.training.keras_fit",
+        "LabelSmoothedCrossEntropy.__init__",
+        '{**kwargs, "dtype": "float32"}',
+        "kwargs",
+    ),
+    Mutation(
         "label smoothing is shared over the wrong axis",
         "t2t_keras.training.losses",
         "_sums_and_gradients",
