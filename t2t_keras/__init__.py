@@ -5,6 +5,7 @@ The names of `__all__` are imported when they are first used, and TensorFlow wit
 """
 
 # pyright: reportUnsupportedDunderAll=false
+import contextlib
 import importlib
 import os
 import sys
@@ -62,9 +63,15 @@ def __getattr__(name: str) -> Any:
     module = _find_module(name)
     if module is None:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    quiet = importlib.import_module(f"{__name__}.files.quiet")
-    with quiet.quiet_start_up():
-        value = getattr(importlib.import_module(f"{__name__}.{module}"), name)
+    quiet: Any = contextlib.nullcontext
+    if "tensorflow" not in sys.modules:
+        quiet = importlib.import_module(f"{__name__}.files.quiet").quiet_start_up
+    try:
+        with quiet():
+            value = getattr(importlib.import_module(f"{__name__}.{module}"), name)
+    except AttributeError as error:
+        # Python would take it for a missing name, and not print it.
+        raise ImportError(f"{__name__}.{name} cannot be imported: {error}") from error
     globals()[name] = value
     return value
 
