@@ -80,14 +80,16 @@ def __dir__() -> list[str]:
     return sorted({*globals(), *__all__})
 
 
-_REGISTERED = "Transformer", "LabelSmoothedCrossEntropy", "WarmupInverseSquareRoot"
-if "keras" in sys.modules:
-    # Keras is imported already, so registering our classes is cheap. After
-    # `import t2t_keras`, keras.models.load_model then knows them.
-    for _registered in _REGISTERED:
-        try:
-            __getattr__(_registered)
-        except ModuleNotFoundError as error:
-            # A Bazel target may contain only a part of the package.
-            if not (error.name or "").startswith(f"{__name__}."):
-                raise
+# So that keras.models.load_model knows these classes after `import t2t_keras`.
+_KNOWN_TO_KERAS = (
+    *("Transformer", "LabelSmoothedCrossEntropy"),
+    *("WarmupInverseSquareRoot", "WarmupSchedule"),
+)
+try:
+    _keras_import = importlib.import_module(f"{__name__}.files.keras_import")
+except ModuleNotFoundError as _error:
+    # A Bazel target may contain only a part of the package.
+    if not (_error.name or "").startswith(f"{__name__}."):
+        raise
+else:
+    _keras_import.register_on_import(__name__, _KNOWN_TO_KERAS, __getattr__)

@@ -5,11 +5,19 @@ import subprocess
 import sys
 from pathlib import Path
 
+import keras
 import numpy as np
 import pytest
 
 import t2t_keras
-from t2t_keras import Run, UserError, read_settings
+from t2t_keras import (
+    LabelSmoothedCrossEntropy,
+    Run,
+    Transformer,
+    UserError,
+    WarmupInverseSquareRoot,
+    read_settings,
+)
 from t2t_keras.runs.scoring import EvaluationResult
 from t2t_keras.runs.tasks import TranslationTask
 from tests.system.reverse_task import reversed_pairs, write_split
@@ -39,6 +47,34 @@ def test_the_import_loads_no_tensorflow_and_prints_nothing() -> None:
 def test_the_first_use_of_a_name_prints_nothing() -> None:
     done = run_code("import sys\nfrom t2t_keras import Run\nsys.modules['tensorflow']")
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+
+
+def test_keras_knows_our_classes_if_it_is_imported_after_us(tmp_path) -> None:
+    model = Transformer(13, num_layers=1, d_model=4, d_ff=3, num_heads=2)
+    schedule = WarmupInverseSquareRoot(d_model=4, warmup_steps=9)
+    model.compile(keras.optimizers.SGD(schedule), loss=LabelSmoothedCrossEntropy(0.2))
+    model.save(tmp_path / "model.keras")
+    done = run_code(
+        "import importlib.util, sys, t2t_keras\n"
+        "importlib.util.find_spec('keras')\n"  # looks for it, but does not import it
+        "import keras\n"
+        f"model = keras.models.load_model({str(tmp_path / 'model.keras')!r})\n"
+        "assert type(model) is t2t_keras.Transformer\n"
+        "assert type(model.loss) is t2t_keras.LabelSmoothedCrossEntropy\n"
+        "assert model.loss.label_smoothing == 0.2\n"
+        "assert not [f for f in sys.meta_path if 't2t_keras' in str(type(f))]\n"
+    )
+    assert (done.returncode, done.stdout) == (0, ""), done.stderr
+
+
+def test_an_attribute_error_in_an_import_is_shown() -> None:
+    done = run_code(
+        "import sys, types\n"
+        "sys.modules['t2t_keras.errors'] = types.ModuleType('broken')\n"
+        "from t2t_keras import UserError\n"
+    )
+    assert "module 'broken' has no attribute 'UserError'" in done.stderr
+    assert "ImportError: t2t_keras.UserError cannot be imported" in done.stderr
 
 
 def test_every_public_name_can_be_imported_and_has_a_type() -> None:

@@ -1,0 +1,77 @@
+"""Registration of classes with Keras, without an import of Keras or of their modules.
+
+`keras.models.load_model` finds custom classes only if they are registered. Importing
+them for that would make `import t2t_keras` slow. Importing them when Keras is imported
+fails if it is one of their modules that imports Keras.
+"""
+
+import importlib.machinery
+import sys
+import types
+from collections.abc import Callable, Sequence
+from typing import Any
+
+LoadClass = Callable[[str], Any]
+
+
+def register_on_import(package: str, names: Sequence[str], load: LoadClass) -> None:
+    """Registers classes with Keras, now if it is imported, else when it is imported.
+
+    Args:
+        package: The package under which the classes register themselves.
+        names: Names of the classes.
+        load: Imports and returns the class of a name. It is called when a model with
+            such an object is loaded.
+    """
+
+    def register(keras: Any) -> None:
+        classes = keras.saving.get_custom_objects()
+        for name in names:
+            # A class takes the place of its stand-in when it is imported.
+            classes.setdefault(f"{package}>{name}", _stand_in(name, load))
+
+    if "keras" in sys.modules:
+        register(sys.modules["keras"])
+    else:
+        sys.meta_path.insert(0, _KerasFinder(register))
+
+
+def _stand_in(name: str, load: LoadClass) -> type:
+    """Returns a class with the only method of a registered class that Keras calls."""
+
+    def from_config(config: dict[str, Any]) -> Any:
+        return load(name).from_config(config)
+
+    return type(name, (), {"from_config": staticmethod(from_config)})
+
+
+class _KerasFinder:
+    """Finds Keras as Python does, and calls a function once it is imported."""
+
+    def __init__(self, after_import: Callable[[Any], None]):
+        self._after_import = after_import
+
+    def find_spec(
+        self, name: str, path: Any = None, target: types.ModuleType | None = None
+    ) -> importlib.machinery.ModuleSpec | None:
+        """Returns the specification that other finders have for Keras."""
+        if name != "keras":
+            return None
+        finders = [each for each in sys.meta_path if each is not self]
+        specs = (finder.find_spec(name, path, target) for finder in finders)
+        spec = next((spec for spec in specs if spec is not None), None)
+        if spec is not None and spec.loader is not None:
+            self._extend(spec.loader)
+        return spec
+
+    def _extend(self, loader: Any) -> None:
+        execute = loader.exec_module
+
+        def execute_and_call(module: types.ModuleType) -> None:
+            execute(module)
+            # The loader of an archive has other modules, too.
+            if module.__name__ == "keras" and self in sys.meta_path:
+                sys.meta_path.remove(self)
+                self._after_import(module)
+
+        loader.exec_module = execute_and_call
