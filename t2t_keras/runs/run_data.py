@@ -105,7 +105,9 @@ def prepare_data(
     for split in corpus.splits.values():
         for warning in split.warnings:
             log(f"warning: {warning}")
-    parts = mixing.open_parts(config.data, log, task)
+    with corpora.open_filters(config.data, log, writes=writes) as filters:
+        corpus = filters.apply(corpus)
+        parts = mixing.open_parts(config.data, log, filters, task)
     if config.data.records:
         text = _open_records(config, model_dir, corpus)
     else:

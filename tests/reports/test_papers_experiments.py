@@ -44,7 +44,7 @@ FREE = frozenset(
         *("max_tokens_per_replica", "log_steps", "eval_steps", "dev_bleu_sentences"),
         *("save_steps", "save_minutes", "keep_checkpoints", "score_split"),
         *("export_at_end", "on_nonfinite", "watchdog_minutes", "profile_steps"),
-        "measure_ceiling",
+        *("measure_ceiling", "filter", "rejected", "user_symbols"),
     }
 )
 
@@ -98,6 +98,7 @@ def test_a_variation_is_none_of_them(tmp_path) -> None:
         {"beam_size": 1},
         {"alpha": 1.0},
         {"mixture": ("more.tsv:1/4",)},
+        {"filter": ("copied",)},
         {"train_source": ("a.en",), "train_target": ("a.de",)},
         {"test_source": ("a.en",), "test_target": ("a.de",)},
         {"vocabulary_size": 8000},
