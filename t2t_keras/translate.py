@@ -6,13 +6,15 @@
 
 With --n_best above 1 each line has that many translations, each after the line's
 number. With --scores the score and the log probability precede the text. Fields are
-separated by tabs. A parser writes a tree over the words of each line.
+separated by tabs. A parser writes a tree over the words of each line. With --paragraphs
+the sentences of each line are translated one by one.
 """
 
 from typing import IO
 
 from absl import flags
 
+from t2t_keras.evaluation.paragraphs import check_paragraphs, make_line_translator
 from t2t_keras.files.lines import (
     CountedLines,
     chunks,
@@ -42,6 +44,18 @@ _SCORES = flags.DEFINE_bool(
     False,
     "Whether the score and the log probability are written before each translation.",
 )
+_PARAGRAPHS = flags.DEFINE_bool(
+    "paragraphs",
+    False,
+    "Whether lines are paragraphs, whose sentences are translated one by one. Blank "
+    "lines and the spacing between sentences stay as they are.",
+)
+_TARGET_TAG = flags.DEFINE_string(
+    "target_tag",
+    None,
+    "Tag to put before each sentence, such as that of a language or domain; one "
+    "symbol of the vocabulary. Default: none.",
+)
 _LINES_AT_ONCE = flags.DEFINE_integer(
     "lines_at_once",
     1024,
@@ -59,17 +73,23 @@ def main() -> int:
     with open_input(_INPUT.value) as source:
         trained = models.load_trained(model_dir, _MODEL.checkpoint.value)
         decoding = _MODEL.decoding(trained.config)
-        translator = models.text_translator(trained, decoding, _N_BEST.value)
+        translate = make_line_translator(
+            models.text_translator(trained, decoding, _N_BEST.value),
+            trained.vocabulary,
+            paragraphs=_PARAGRAPHS.value,
+            language=trained.config.data.source_language,
+            target_tag=_TARGET_TAG.value,
+        )
         with open_output(_OUTPUT.value) as target:
-            _translate_all(translator, source, target)
+            _translate_all(translate, source, target)
     return 0
 
 
-def _translate_all(translator, source: IO[bytes], target: IO[str]) -> None:
+def _translate_all(translate, source: IO[bytes], target: IO[str]) -> None:
     number = 0
     counted = CountedLines(strip_line_ends(source))
     for lines in chunks(counted, _LINES_AT_ONCE.value):
-        for translated in translator.translate(lines):
+        for translated in translate(lines):
             number += 1
             if translated.truncated:
                 program.log(
@@ -85,5 +105,11 @@ def _translate_all(translator, source: IO[bytes], target: IO[str]) -> None:
         program.log(f"warning: {counted.warning}")
 
 
+def _check() -> None:
+    """Raises `UserError` if flags are missing or incompatible."""
+    program.require_flag("model_dir")
+    check_paragraphs(_PARAGRAPHS.value, _N_BEST.value)
+
+
 if __name__ == "__main__":
-    program.run(main, __doc__ or "", check=lambda: program.require_flag("model_dir"))
+    program.run(main, __doc__ or "", check=_check)

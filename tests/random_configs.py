@@ -4,6 +4,7 @@ import dataclasses
 import functools
 import re
 from fractions import Fraction
+from types import MappingProxyType
 from typing import Any
 
 from hypothesis import strategies as st
@@ -26,8 +27,30 @@ _TEXTS = st.text(
 )
 _NAMES = _TEXTS.filter(lambda text: ":" not in text)
 _RATES = st.fractions(Fraction(1, 10**9), 1000)
-_ITEMS = st.lists(_NAMES, min_size=1, max_size=2).flatmap(
-    lambda names: _RATES.map(lambda rate: ":".join([*names, str(rate)]))
+_SYMBOLS = _NAMES.filter(lambda text: text.split() == [text] and "\u2581" not in text)
+_TAGS = _SYMBOLS.map(lambda text: f"<{text}>")  # a tag is no number
+_ITEMS = st.builds(
+    lambda names, rate, tags: ":".join([*names, str(rate), *tags]),
+    st.lists(_NAMES, min_size=1, max_size=2),
+    _RATES,
+    st.lists(_TAGS, max_size=1),
+)
+_FILTERS = st.one_of(
+    st.sampled_from(["copied", "duplicates", "script"]),
+    st.fractions(1, 1000).map(lambda ratio: f"length_ratio:{ratio}"),
+)
+
+
+_LISTS = MappingProxyType(
+    {
+        "mixture": st.lists(_ITEMS, max_size=3),
+        "filter": st.lists(
+            _FILTERS, max_size=3, unique_by=lambda item: item.partition(":")[0]
+        ),
+        "user_symbols": st.lists(_TAGS, max_size=3, unique=True).map(
+            lambda tags: [tag for tag in tags if not re.match("<(pad|unk|/?s|0x)", tag)]
+        ),
+    }
 )
 
 
@@ -36,14 +59,14 @@ def _values(section: type, field: dataclasses.Field) -> st.SearchStrategy[Any]:
     low, high = field.metadata["low"], field.metadata["high"]
     if field.metadata["choices"]:
         return st.sampled_from(field.metadata["choices"])
+    if field.name in _LISTS:
+        return _LISTS[field.name].map(tuple)
     strategies = {
         bool: st.booleans(),
         int: st.integers(1 if low is None else low, 10**6 if high is None else high),
         float: st.floats(low, high, allow_nan=False, allow_infinity=False),
         str: _TEXTS,
-        tuple: st.lists(_ITEMS if field.name == "mixture" else _TEXTS, max_size=3).map(
-            tuple
-        ),
+        tuple: st.lists(_TEXTS, max_size=3).map(tuple),
     }
     values = strategies[kind]
     return st.none() | values if field.default is None else values
@@ -59,19 +82,8 @@ def _strategies() -> dict[str, st.SearchStrategy[Any]]:
     }
 
 
-@st.composite
-def configs(draw: st.DrawFn) -> ExperimentConfig:
-    """Settings that pass validation, with every field drawn at random."""
-    values = {name: draw(kind, label=name) for name, kind in _strategies().items()}
-    values["tokens_per_batch"] += values["max_length"]
-    values["d_model"] = 2 * values["d_model"] * values["num_heads"]
-    if values["encoder_neighborhood"] is not None:
-        values["encoder_neighborhood"] |= 1
-    if values["learned_positions"] is not None:
-        values["learned_positions"] += values["max_length"] + values["first_position"]
-        values["position_layout"] = "interleaved"
-    if values["max_tokens_per_replica"] is not None:
-        values["max_tokens_per_replica"] += values["max_length"]
+def _make_training_consistent(values: dict[str, Any]) -> None:
+    """Changes settings of training that exclude each other."""
     if values["schedule"] == "paper":
         values["learning_rate"] = None
     else:
@@ -85,6 +97,24 @@ def configs(draw: st.DrawFn) -> ExperimentConfig:
             values[name] = re.escape(values[name]).strip()
     if values["monitor"] == "dev_bleu":
         values["dev_bleu_sentences"] += 1
+
+
+@st.composite
+def configs(draw: st.DrawFn) -> ExperimentConfig:
+    """Settings that pass validation, with every field drawn at random."""
+    values = {name: draw(kind, label=name) for name, kind in _strategies().items()}
+    values["tokens_per_batch"] += values["max_length"]
+    values["d_model"] = 2 * values["d_model"] * values["num_heads"]
+    if values["encoder_neighborhood"] is not None:
+        values["encoder_neighborhood"] |= 1
+    if values["learned_positions"] is not None:
+        values["learned_positions"] += values["max_length"] + values["first_position"]
+        values["position_layout"] = "interleaved"
+    if values["max_tokens_per_replica"] is not None:
+        values["max_tokens_per_replica"] += values["max_length"]
+    _make_training_consistent(values)
     if values["profile_steps"] is not None:
         values["profile_steps"] = f"3:{2 + values['num_heads']}"
+    if not values["filter"]:
+        values["rejected"] = None
     return unflatten(values)

@@ -65,6 +65,7 @@ def is_papers_translator(run: RunSummary, model: ModelConfig, language: str) -> 
     return (
         wmt_target_language(run) == language
         and not run.config.data.mixture
+        and not run.config.data.filter
         and _compared_settings(run.config) == _compared_settings(expected)
         and _is_about(run.vocabulary_size, expected.data.vocabulary_size)
         and len(averaged) == expected.training.average_checkpoints
@@ -87,6 +88,7 @@ def is_papers_parser(run: RunSummary, *, semi_supervised: bool) -> bool:
         run.is_parser
         and _compared_model(model) == _compared_model(_parser(model))
         and bool(data.mixture) == semi_supervised
+        and not data.filter
         and _is_about(run.vocabulary_size, 32_000 if semi_supervised else 16_000)
         and _sections(data.train_source) == _TRAINING_SECTIONS
         and _sections(data.test_source) == _TEST_SECTIONS

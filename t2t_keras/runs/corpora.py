@@ -1,7 +1,9 @@
 """Corpus, vocabulary and batches of a run, built from its settings."""
 
+import contextlib
 import dataclasses
-from collections.abc import Iterator, Mapping, Sequence
+import functools
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from fractions import Fraction
 from pathlib import Path
 from typing import Any, cast
@@ -9,6 +11,7 @@ from typing import Any, cast
 import numpy as np
 
 from t2t_keras.errors import UserError
+from t2t_keras.files.lines import open_output
 from t2t_keras.input_pipeline.batches.batching_strategy import (
     BatchingStrategy,
     BucketBatching,
@@ -27,6 +30,14 @@ from t2t_keras.input_pipeline.corpora.corpus import (
     TextChunk,
     open_corpus,
 )
+from t2t_keras.input_pipeline.corpora.filters import (
+    ChunkFilter,
+    IsDuplicate,
+    PairFilters,
+    exceeds_length_ratio,
+    is_copied,
+    is_in_another_script,
+)
 from t2t_keras.input_pipeline.corpora.parallel_text import TreeReader
 from t2t_keras.input_pipeline.records.manifest import read_manifest, text_files
 from t2t_keras.input_pipeline.records.tokenized import TokenizedCorpus
@@ -34,6 +45,7 @@ from t2t_keras.runs.mixing import MixturePart
 from t2t_keras.runs.tasks import Task, task_for
 from t2t_keras.settings.config import DataConfig
 from t2t_keras.settings.flags import record_settings
+from t2t_keras.settings.training_text import parse_filter_item
 from t2t_keras.text.subwords import learn_subwords
 from t2t_keras.text.vocabulary import SubwordVocabulary
 
@@ -42,7 +54,7 @@ from t2t_keras.text.vocabulary import SubwordVocabulary
 _MAX_EVALUATION_SHAPES = 3
 
 _CHECKED_SETTINGS = ("source_language", "target_language", "max_length")
-_SUBWORD_SETTINGS = ("vocabulary_size", "subwords")
+_SUBWORD_SETTINGS = ("vocabulary_size", "subwords", "user_symbols")
 
 
 def build_corpus(
@@ -116,6 +128,45 @@ def _open_record_texts(
     return Corpus(manifest.spec.corpus, texts)
 
 
+@contextlib.contextmanager
+def open_filters(
+    config: DataConfig, log: Callable[[str], object], *, writes: bool = True
+) -> Iterator[PairFilters]:
+    """Yields the filters of --filter, to apply to each corpus during a `with` block.
+
+    Args:
+        config: The settings.
+        log: Called with a table of counts for each corpus.
+        writes: Whether to write the file of --rejected, which appears at the end of
+            the block.
+
+    Raises:
+        UserError: If the script of a language is unknown; and at the end of the block,
+            if no pair of a corpus is left.
+    """
+    makers = dict(_make_filter(item, config) for item in config.filter)
+    with contextlib.ExitStack() as stack:
+        rejected = None
+        if config.rejected and writes:
+            rejected = stack.enter_context(open_output(config.rejected))
+        filters = PairFilters(makers, log, rejected)
+        yield filters
+    filters.check_any_left()
+
+
+def _make_filter(
+    text: str, config: DataConfig
+) -> tuple[str, Callable[[], ChunkFilter]]:
+    """Returns an item of --filter, and a function that returns its filter."""
+    item = parse_filter_item(text)
+    if item.ratio is not None:
+        return text, functools.partial(exceeds_length_ratio, item.ratio, item.unit)
+    if item.name == "script":
+        script = is_in_another_script(config.source_language, config.target_language)
+        return text, lambda: script
+    return text, IsDuplicate if item.name == "duplicates" else lambda: is_copied
+
+
 def chunks_in_proportion(
     corpus: Corpus, parts: Sequence[MixturePart]
 ) -> Iterator[TextChunk]:
@@ -151,7 +202,10 @@ def build_vocabulary(
     It is learned from the parts of a mixture too, in proportion to their rates.
     """
     if config.vocabulary_file:
-        return SubwordVocabulary.load(config.vocabulary_file)
+        vocabulary = SubwordVocabulary.load(config.vocabulary_file)
+        for symbol in config.user_symbols:
+            vocabulary.symbol_ids(symbol, "user_symbols")
+        return vocabulary
 
     def lines():
         for source, target in chunks_in_proportion(corpus, parts):
@@ -162,6 +216,7 @@ def build_vocabulary(
         lines(),
         vocabulary_size=config.vocabulary_size,
         model_type=cast(Any, config.subwords),
+        user_symbols=config.user_symbols,
     )
     return SubwordVocabulary(proto)
 
@@ -226,7 +281,11 @@ def check_settings(
         UserError: If settings differ; the message lists each difference.
     """
     current = record_settings(config)
+    # Records of earlier releases have neither.
+    made_with = {"filter": [], "user_symbols": [], **made_with}
     names = [*_CHECKED_SETTINGS]
+    if config.filter:
+        names.append("filter")
     if not config.vocabulary_file and made_with["vocabulary_file"] is None:
         names += _SUBWORD_SETTINGS
     if current["train_source"]:

@@ -9,8 +9,13 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from t2t_keras.errors import UserError
-from t2t_keras.input_pipeline.batches.mixture import Mixture, join_corpora
+from t2t_keras.input_pipeline.batches.mixture import (
+    Mixture,
+    join_corpora,
+    tag_sources,
+)
 from t2t_keras.input_pipeline.corpora.corpus import Corpus, TextChunk, open_corpus
+from t2t_keras.input_pipeline.corpora.filters import PairFilters
 from t2t_keras.input_pipeline.corpora.parallel_text import TreeReader
 from t2t_keras.input_pipeline.records.manifest import (
     RecordSpec,
@@ -20,7 +25,7 @@ from t2t_keras.input_pipeline.records.manifest import (
 from t2t_keras.input_pipeline.records.tokenized import TokenizedCorpus, tokenize_corpus
 from t2t_keras.runs.tasks import Task, task_for
 from t2t_keras.settings.config import DataConfig
-from t2t_keras.settings.mixture import (
+from t2t_keras.settings.training_text import (
     MixtureItem,
     is_records_folder,
     parse_mixture_item,
@@ -104,13 +109,19 @@ class RecordsPart:
             UserError: If the records have other settings or another vocabulary.
         """
         folder, spec = Path(self.item.name), self._spec
-        names = "source_language", "target_language", "max_length"
         rows = [
             f"  --{name}: {spec.settings[name]} in the records, "
             f"{getattr(config, name)} now"
-            for name in names
+            for name in ("source_language", "target_language", "max_length")
             if spec.settings[name] != getattr(config, name)
         ]
+        made_with = spec.settings.get("filter", [])
+        # Not given, the filters are those of the records.
+        if config.filter and made_with != list(config.filter):
+            rows.append(
+                f"  --filter: {','.join(made_with)} in the records, "
+                f"{','.join(config.filter)} now"
+            )
         if spec.vocabulary_sha256 != vocabulary.sha256:
             rows.append(
                 f"  vocabulary: SHA-256 {spec.vocabulary_sha256[:12]}… in the "
@@ -131,13 +142,17 @@ class RecordsPart:
 
 
 def open_parts(
-    config: DataConfig, log: Callable[[str], None], task: Task | None = None
+    config: DataConfig,
+    log: Callable[[str], None],
+    filters: PairFilters,
+    task: Task | None = None,
 ) -> tuple[MixturePart, ...]:
     """Returns the parts of the settings' mixture; empty without a mixture.
 
     Args:
         config: The settings.
         log: Called with warnings.
+        filters: Filters of the text of each part.
         task: Reads treebanks. Default: the task of the target language.
 
     Raises:
@@ -145,7 +160,15 @@ def open_parts(
     """
     read_trees = (task or task_for(config.target_language)).read_trees
     items = map(parse_mixture_item, config.mixture)
-    return tuple(_open_part(item, config, log, read_trees) for item in items)
+    parts = (_open_part(item, config, log, read_trees) for item in items)
+    return tuple(
+        dataclasses.replace(
+            part, corpus=filters.apply(part.corpus, f"{part.item.name}:")
+        )
+        if isinstance(part, TextPart)
+        else part
+        for part in parts
+    )
 
 
 def _open_part(
@@ -183,13 +206,24 @@ def mix(
     Without parts, returns the main corpus unchanged, and None.
 
     Raises:
-        UserError: If a part has no usable pair, or its records have other settings.
+        UserError: If a part has no usable pair, its records have other settings, or
+            the vocabulary splits its tag.
     """
     if not parts:
         return train, None
-    corpora = [train, *(part.tokenize(config, vocabulary) for part in parts)]
+    corpora = [train, *(_tokenize(part, config, vocabulary) for part in parts)]
     mixture = Mixture(tuple(map(len, corpora)), tuple(part.item.rate for part in parts))
     return join_corpora(corpora), mixture
+
+
+def _tokenize(
+    part: MixturePart, config: DataConfig, vocabulary: SubwordVocabulary
+) -> TokenizedCorpus:
+    """Returns a part's pairs as ids, the tag before each source."""
+    tag = part.item.tag
+    tag_ids = vocabulary.symbol_ids(tag, "mixture") if tag else []
+    corpus = part.tokenize(config, vocabulary)
+    return tag_sources(corpus, tag_ids, config.max_length) if tag else corpus
 
 
 def describe(parts: Sequence[MixturePart], mixture: Mixture) -> str:

@@ -2,7 +2,7 @@
 
 import dataclasses
 import os
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 
 from t2t_keras.errors import UserError
@@ -10,6 +10,7 @@ from t2t_keras.files.atomic import write_text
 from t2t_keras.files.locks import reserve_folder
 from t2t_keras.files.signals import DeferredSignals, defer_signals
 from t2t_keras.input_pipeline.corpora.corpus import Corpus, TextChunk
+from t2t_keras.input_pipeline.corpora.filters import PairFilters
 from t2t_keras.input_pipeline.corpora.parallel_text import open_parallel_text
 from t2t_keras.input_pipeline.records.manifest import (
     MANIFEST_FILE,
@@ -29,7 +30,7 @@ from t2t_keras.input_pipeline.records.shard_writer import (
 from t2t_keras.input_pipeline.records.tokenized import TokenizationReport
 from t2t_keras.runs import corpora
 from t2t_keras.runs.corpora import check_settings, without_corpus
-from t2t_keras.runs.mixing import open_parts
+from t2t_keras.runs.mixing import MixturePart, open_parts
 from t2t_keras.settings.config import DataConfig
 from t2t_keras.settings.flags import record_settings
 from t2t_keras.text.vocabulary import SubwordVocabulary
@@ -67,9 +68,13 @@ def prepare(
         Interrupted: After SIGINT or SIGTERM; finished shards are kept.
     """
     with reserve_folder(folder, _LOCK_FILE, refusal=_REFUSAL, log=log):
-        corpus = _open_corpus(config, log)
+        with corpora.open_filters(config, log) as filters:
+            corpus = _open_corpus(config, filters, log)
+            # Only the vocabulary is learned from the other parts of a mixture.
+            learns = read_spec(folder) is None and not config.vocabulary_file
+            parts = open_parts(config, log, filters) if learns else ()
         spec, vocabulary = _open_or_begin_records(
-            config, folder, corpus, pairs_per_shard, log
+            config, folder, corpus, parts, pairs_per_shard, log
         )
         texts = _write_texts(folder, corpus)
         with defer_signals() as signals:
@@ -107,27 +112,30 @@ def describe(manifest: Manifest) -> str:
     )
 
 
-def _open_corpus(config: DataConfig, log: Callable[[str], None]) -> Corpus:
+def _open_corpus(
+    config: DataConfig, filters: PairFilters, log: Callable[[str], None]
+) -> Corpus:
     # Text only: the flagfile may name the very records that are being written.
     corpus = corpora.build_corpus(dataclasses.replace(config, records=None))
     for split in corpus.splits.values():
         for warning in split.warnings:
             log(f"warning: {warning}")
     corpus.chunks("train")  # raises UserError without a train split
-    return corpus
+    return filters.apply(corpus)
 
 
 def _open_or_begin_records(
     config: DataConfig,
     folder: Path,
     corpus: Corpus,
+    parts: Sequence[MixturePart],
     pairs_per_shard: int | None,
     log: Callable[[str], None],
 ) -> tuple[RecordSpec, SubwordVocabulary]:
     """Returns specification and vocabulary of the folder's records, old or new."""
     spec = read_spec(folder)
     if spec is None:
-        return _begin_records(config, folder, corpus, pairs_per_shard, log)
+        return _begin_records(config, folder, corpus, parts, pairs_per_shard, log)
     advice = "\nGive another --output, or the settings they were started with."
     check_settings(
         spec.settings,
@@ -140,6 +148,12 @@ def _open_or_begin_records(
         raise UserError(
             f"{folder} holds records of {spec.pairs_per_shard} pairs a shard, not "
             f"{pairs_per_shard}. Leave --pairs_per_shard out, or give another --output."
+        )
+    if not config.filter and spec.settings.get("filter"):
+        raise UserError(
+            f"{folder} holds records of filtered text, and --filter is not given now. "
+            f"They were started with --filter={','.join(spec.settings['filter'])}."
+            f"{advice}"
         )
     learns = spec.settings["vocabulary_file"] is None and not config.vocabulary_file
     if learns and spec.settings.get("mixture", []) != list(config.mixture):
@@ -161,13 +175,12 @@ def _begin_records(
     config: DataConfig,
     folder: Path,
     corpus: Corpus,
+    parts: Sequence[MixturePart],
     pairs_per_shard: int | None,
     log: Callable[[str], None],
 ) -> tuple[RecordSpec, SubwordVocabulary]:
     if not config.vocabulary_file:
         log(f"learning {config.vocabulary_size:,} subwords …")
-    # Only the vocabulary is learned from the other parts of a mixture.
-    parts = () if config.vocabulary_file else open_parts(config, log)
     vocabulary = corpora.build_vocabulary(config, corpus, parts)
     train = corpus.splits["train"]
     spec = RecordSpec(

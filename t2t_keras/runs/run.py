@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from t2t_keras.errors import UserError
+from t2t_keras.evaluation.paragraphs import check_paragraphs, make_line_translator
 from t2t_keras.evaluation.translator import TranslatedLine, Translator
 from t2t_keras.files.lines import chunks
 from t2t_keras.model.sentence_maps import SentenceMaps
@@ -119,6 +120,8 @@ class Run:
         checkpoint: str = "averaged",
         beam_size: int | None = None,
         alpha: float | None = None,
+        paragraphs: bool = False,
+        target_tag: str | None = None,
     ) -> Iterator[TranslatedLine]:
         """Yields the translations of each line, in order.
 
@@ -131,10 +134,20 @@ class Run:
             checkpoint: The weights to use.
             beam_size: Default: the run's own.
             alpha: Strength of the length penalty. Default: the run's own.
+            paragraphs: Whether lines are paragraphs, whose sentences are translated
+                one by one. Spacing stays as it is.
+            target_tag: Symbol of the vocabulary to put before each sentence.
         """
-        translator = self._translator(checkpoint, beam_size, alpha, n_best)
+        check_paragraphs(paragraphs, n_best)
+        translate = make_line_translator(
+            self._translator(checkpoint, beam_size, alpha, n_best),
+            self.trained(checkpoint).vocabulary,
+            paragraphs=paragraphs,
+            language=self.settings.data.source_language,
+            target_tag=target_tag,
+        )
         batches = chunks(iter(lines), _LINES_PER_CHUNK)
-        return itertools.chain.from_iterable(map(translator.translate, batches))
+        return itertools.chain.from_iterable(map(translate, batches))
 
     def score(
         self,

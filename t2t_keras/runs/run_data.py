@@ -115,7 +115,9 @@ def prepare_data(
             f"{corpus.name} has none. Give --dev_source and --dev_target, or leave out "
             "--patience."
         )
-    parts = mixing.open_parts(config.data, log, task)
+    with corpora.open_filters(config.data, log, writes=writes) as filters:
+        corpus = filters.apply(corpus)
+        parts = mixing.open_parts(config.data, log, filters, task)
     if config.data.records:
         text = _open_records(config, model_dir, corpus)
     else:

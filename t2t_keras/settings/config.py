@@ -10,7 +10,11 @@ import re
 from typing import Any
 
 from t2t_keras.errors import UserError
-from t2t_keras.settings.mixture import parse_mixture_item
+from t2t_keras.settings.training_text import (
+    check_user_symbols,
+    parse_filter_item,
+    parse_mixture_item,
+)
 
 
 def setting(
@@ -82,7 +86,20 @@ class DataConfig:
         "Training text in addition to the main corpus, comma-separated, each "
         "with its rate: NAME:RATE (a dataset, a .tsv or .mrg file, a folder of "
         "records) or SOURCE:TARGET:RATE. At rate 2 an epoch has each pair "
-        "twice, at 0.25 a different quarter of the pairs each time.",
+        "twice, at 0.25 a different quarter of the pairs each time. With a third "
+        "part, NAME:RATE:TAG, the tag precedes each source; see --user_symbols.",
+    )
+    filter: tuple[str, ...] = setting(
+        (),
+        "Filters of training pairs, comma-separated: length_ratio:2 (one side has more "
+        "than twice as many words; length_ratio:2:characters counts characters), "
+        "copied (source and target are equal), duplicates (the pair has occurred "
+        "before), script (most letters of a side are not of its language's script).",
+    )
+    rejected: str | None = setting(
+        None,
+        "File for the pairs that --filter rejects: line, filter, source and target, "
+        "separated by tabs. Default: they are counted only.",
     )
     dev_source: tuple[str, ...] = setting(
         (), "Files of the dev set in the source language."
@@ -115,6 +132,11 @@ class DataConfig:
         "Method of learning subwords: bpe (byte-pair encoding), or unigram, which "
         "is closest to the word pieces of the paper's EN-FR model.",
         choices=("bpe", "unigram"),
+    )
+    user_symbols: tuple[str, ...] = setting(
+        (),
+        "Symbols, comma-separated, that are always one subword, such as tags of "
+        "languages or domains: <2de>,<2fr>. They count towards --vocabulary_size.",
     )
     max_length: int = setting(
         256,
@@ -149,6 +171,18 @@ class DataConfig:
                 f"fits no batch. Received: {self.tokens_per_batch} and "
                 f"{self.max_length}"
             )
+        filters = [parse_filter_item(item).name for item in self.filter]
+        if len(set(filters)) < len(filters):
+            raise UserError(
+                "--filter must name each filter once. "
+                f"Received: {','.join(self.filter)}"
+            )
+        if self.rejected and not self.filter:
+            raise UserError(
+                "--rejected needs --filter, which rejects pairs. "
+                f"Received: --rejected={self.rejected} alone"
+            )
+        check_user_symbols(self.user_symbols)
         sources = *self.train_source, *self.dev_source, *self.test_source
         parts = (parse_mixture_item(item).names[0] for item in self.mixture)
         for name in (*sources, *parts):
@@ -616,6 +650,7 @@ CHANGEABLE_ON_RESUME = frozenset(
         "test_source",
         "test_target",
         "records",
+        "rejected",
         "train_steps",
         "train_epochs",
         "patience",

@@ -15,7 +15,7 @@ from absl import flags
 from t2t_keras.errors import UserError, did_you_mean
 from t2t_keras.files.bundled import expand_flagfiles
 from t2t_keras.settings.config import CHANGEABLE_ON_RESUME, DataConfig, ExperimentConfig
-from t2t_keras.settings.mixture import make_names_absolute
+from t2t_keras.settings.training_text import make_names_absolute
 
 # Settings that determine the ids of records. A fingerprint identifies the text itself.
 _RECORD_SETTINGS = (
@@ -23,11 +23,13 @@ _RECORD_SETTINGS = (
     "train_source",
     "train_target",
     "mixture",
+    "filter",
     "source_language",
     "target_language",
     "vocabulary_file",
     "vocabulary_size",
     "subwords",
+    "user_symbols",
     "max_length",
 )
 
@@ -99,7 +101,8 @@ def make_paths_absolute(config: ExperimentConfig) -> ExperimentConfig:
         if name.endswith(("_source", "_target"))
     }
     paths["mixture"] = tuple(map(make_names_absolute, config.data.mixture))
-    for name in ("data_dir", "vocabulary_file", "records", "init_from"):
+    names = ("data_dir", "vocabulary_file", "records", "init_from", "rejected")
+    for name in names:
         value = flatten(config)[name]
         if value and "://" not in value:  # TFDS also reads from cloud storage
             paths[name] = os.path.abspath(os.path.expanduser(value))

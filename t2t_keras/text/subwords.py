@@ -11,7 +11,7 @@ import re
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import IO, Any, Literal, cast
 
 from t2t_keras.errors import UserError
@@ -53,6 +53,7 @@ def learn_subwords(
     vocabulary_size: int,
     model_type: Literal["bpe", "unigram"] = "bpe",
     character_coverage: float = 0.9999,
+    user_symbols: Sequence[str] = (),
 ) -> bytes:
     """Returns a SentencePiece model learned from lines of both languages.
 
@@ -69,6 +70,7 @@ def learn_subwords(
             text, like the word pieces of its English-French (ADR 0009).
         character_coverage: Fraction of all characters, by count, that get a piece of
             their own. In (0, 1].
+        user_symbols: Symbols that are always one piece, whatever is around them.
 
     Returns:
         The model file's bytes, for `SubwordVocabulary`.
@@ -96,11 +98,14 @@ def learn_subwords(
         )
     if model_type == "unigram":
         check_ties()
-    if vocabulary_size <= _NUM_FIXED_PIECES:
+    num_fixed = _NUM_FIXED_PIECES + len(user_symbols)
+    if vocabulary_size <= num_fixed:
+        symbols = f", {len(user_symbols)} user symbols" if user_symbols else ""
         raise UserError(
-            f"A vocabulary of {vocabulary_size} is too small: the 3 special ids and "
-            f"the 256 bytes alone take {_NUM_FIXED_PIECES}. Use --vocabulary_size="
-            f"{_NUM_FIXED_PIECES + 1} at the very least; 8000 to 40000 is usual."
+            f"A vocabulary of {vocabulary_size} is too small: the 3 special ids"
+            f"{symbols} and the 256 bytes alone take {num_fixed}. Use "
+            f"--vocabulary_size={num_fixed + 1} at the very least; 8000 to 40000 is "
+            "usual."
         )
     sample = _sample(line for line in map(normalize, lines) if line)
     num_lines = len(sample)
@@ -123,6 +128,8 @@ def learn_subwords(
         "max_sentence_length": _MAX_LINE_BYTES,
         "minloglevel": 2,
     }
+    if user_symbols:
+        options["user_defined_symbols"] = list(user_symbols)
     try:
         return _run_learner(sample, options)
     except RuntimeError as error:

@@ -211,6 +211,26 @@ class SubwordVocabulary:
                 token_ids.append(token_id)
         return normalize(self._processor.decode(token_ids))
 
+    def symbol_ids(self, symbol: str, flag: str) -> list[int]:
+        """Returns the ids of a symbol before a text: its piece, perhaps after a space.
+
+        Args:
+            symbol: Text without white space, such as a tag.
+            flag: Flag that names the symbol, for the message.
+
+        Raises:
+            UserError: If the vocabulary splits the symbol into several pieces.
+        """
+        ids = self.encode(symbol)[:-1]
+        pieces = self.pieces(ids)
+        if "".join(pieces[-1:]).removeprefix("\u2581") != symbol:
+            raise UserError(
+                f"The vocabulary splits {symbol!r} (--{flag}) into "
+                f"{' '.join(pieces)}. It must be one piece: learn the vocabulary with "
+                f"--user_symbols={symbol}, or use one that has it (--vocabulary_file)."
+            )
+        return ids
+
     def pieces(self, ids: Iterable[int]) -> list[str]:
         """Returns the piece of each id: subword text, with "▁" for a space.
 

@@ -2,7 +2,7 @@ import tensorflow as tf
 from hypothesis import given
 from hypothesis import strategies as st
 
-from t2t_keras.parsing.word_splitting import split_words, split_words_in_graph
+from t2t_keras.parsing.task import split_words, split_words_in_graph
 
 WHOLE = ("n't", "'s", "'ve", "'ll", "cannot ", "can", "not", "...", "--", "''", "``",
          "-LRB-", "U.S.", "\u2028")  # fmt: skip

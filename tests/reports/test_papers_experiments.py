@@ -45,6 +45,7 @@ FREE = frozenset(
         *("save_steps", "save_minutes", "keep_checkpoints", "score_split"),
         *("export_at_end", "on_nonfinite", "watchdog_minutes", "profile_steps"),
         *("measure_ceiling", "monitor", "patience", "keep_best", "train_epochs"),
+        *("filter", "rejected", "user_symbols"),
         # Settings of others that are compared.
         *("learning_rate", "init_optimizer", "init_skip"),
     }
@@ -111,6 +112,7 @@ def test_a_variation_is_none_of_them(tmp_path) -> None:
         {"beam_size": 1},
         {"alpha": 1.0},
         {"mixture": ("more.tsv:1/4",)},
+        {"filter": ("copied",)},
         {"train_source": ("a.en",), "train_target": ("a.de",)},
         {"test_source": ("a.en",), "test_target": ("a.de",)},
         {"vocabulary_size": 8000},

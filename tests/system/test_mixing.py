@@ -105,13 +105,31 @@ def test_the_vocabulary_is_learned_in_proportion(config, tmp_path):
         ("3/2", [b"s%d" % i for i in range(2500) for _ in range(1 + i % 2)]),
     ):
         data = add_mixture(config, f"{path}:{rate}").data
-        parts = mixing.open_parts(data, print)
+        with corpora.open_filters(data, print) as filters:
+            parts = mixing.open_parts(data, print, filters)
         chunks = list(corpora.chunks_in_proportion(corpus, parts))
         sources = [line for source, _ in chunks for line in source]
         assert sources == main + expected
         assert [line for _, target in chunks for line in target][len(main) :] == [
             line.replace(b"s", b"t") for line in expected
         ]
+
+
+def test_a_tag_that_the_vocabulary_splits_is_refused(config, model_dir, write_pairs):
+    one = write_pairs("one", 20, 71)
+    with pytest.raises(
+        UserError, match=r"splits '<bt>' \(--mixture\) into .* --user_s"
+    ):
+        prepare_data(add_mixture(config, f"{one}:1:<bt>"), model_dir)
+    plain, _ = prepare_data(config, model_dir)
+    file = str(model_dir.vocabulary_file)
+    with pytest.raises(UserError, match=r"splits '<bt>' \(--user_symbols\)"):
+        corpora.build_vocabulary(
+            dataclasses.replace(
+                config.data, vocabulary_file=file, user_symbols=("<bt>",)
+            ),
+            plain.corpus,
+        )
 
 
 # --- Records
@@ -191,3 +209,55 @@ def test_records_started_with_another_mixture_are_refused(write_pairs, prepare):
         prepare("main")
     # With a vocabulary file, no vocabulary is learned from the mixture.
     prepare("main", vocabulary_file=str(folder / "vocabulary.model"))
+
+
+def test_tags_precede_sources_from_text_and_records(
+    config, tmp_path, write_pairs, prepare
+):
+    one = write_pairs("one", 40, 71)
+    symbols = {"user_symbols": ("<bt>",), "vocabulary_size": 281}
+    main = prepare("main", mixture=(f"{one}:1:<bt>",), **symbols)
+    part = prepare(
+        "part",
+        train_source=(str(one),),
+        train_target=(),
+        dev_source=(),
+        dev_target=(),
+        vocabulary_file=str(main / "vocabulary.model"),
+    )
+    runs = [
+        prepare_data(
+            add_mixture(config, f"{name}:1:<bt>", **symbols, **more),
+            ModelDir(tmp_path / f"run-{name.name}"),
+        )[0]
+        for name, more in ((one, {}), (part, {"records": str(main)}))
+    ]
+    vocabulary = runs[0].vocabulary
+    tag = vocabulary.symbol_ids("<bt>", "mixture")
+    expected = []
+    for line in one.read_text().splitlines():
+        source, target = line.split("\t")
+        pair = vocabulary.encode(f"<bt> {source}"), vocabulary.encode(target)
+        if max(map(len, pair)) <= config.data.max_length:
+            expected.append(pair)
+    assert 0 < len(expected) < 40  # some are too long with the tag
+    for data in runs:
+        tagged = [
+            pair
+            for pair in (data.train.pair(i) for i in range(len(data.train)))
+            if pair[0][: len(tag)].tolist() == tag
+        ]
+        assert [(s.tolist(), t.tolist()) for s, t in tagged] == expected
+        assert [each["pairs"] for each in data.mixture] == [len(expected)]
+        report = data.train.report
+        assert report.source_tokens == sum(data.train.lengths[:, 0])
+        assert report.target_tokens == sum(data.train.lengths[:, 1])
+    # The main corpus has no tag, and batches are equal.
+    assert len(runs[0].train) == 60 + len(expected)
+    batches = [TrainingBatches(d.train, d.batching, seed=4) for d in runs]
+    count = 2 * runs[0].summary.batches_per_epoch
+    for (a, _), (b, _) in itertools.islice(zip(*batches, strict=True), count):
+        for name in a:
+            np.testing.assert_array_equal(a[name], b[name])
+    with pytest.raises(UserError, match="--user_symbols: <bt> in the records,  now"):
+        prepare("main", mixture=(f"{one}:1:<bt>",), vocabulary_size=281)

@@ -5,6 +5,8 @@ import gzip
 
 import pytest
 
+from t2t_keras.errors import UserError
+from t2t_keras.runs.run import Run
 from tests.system.hostile_lines import BLANK, LINES
 from tests.system.in_process import run_program
 
@@ -140,3 +142,41 @@ def test_a_damaged_gzip_file_is_refused_and_nothing_is_written(
     assert done.status == 2
     assert f"{path} is a damaged or incomplete gzip file" in done.stderr
     assert not output.exists()
+
+
+def test_paragraphs_keep_blank_lines_and_spacing(translate_short, short_run):
+    text = b"a b!  C dd. E\n\n \t \n  a b! \n"
+    done = translate_short("--beam_size=1", "--paragraphs", stdin=text)
+    assert (done.status, done.stderr) == (0, "")
+    lines = ["a b!", "C dd.", "E"]
+    one, two, three = translate_short(
+        "--beam_size=1", stdin="".join(f"{line}\n" for line in lines).encode()
+    ).lines
+    assert done.lines == [f"{one}  {two} {three}", "", " \t ", f"  {one} "]
+    run = Run(short_run.model_dir.path)
+    translated = run.translate(text.splitlines(), beam_size=1, paragraphs=True)
+    assert [line.text for line in translated] == done.lines
+    with pytest.raises(UserError, match=r"Leave --n_best out\. Received: 2"):
+        run.translate(["a"], n_best=2, paragraphs=True)
+    refused = translate_short("--n_best=2", "--paragraphs", stdin=text)
+    assert refused.status == 2
+    assert "--paragraphs gives one translation" in refused.stderr
+
+
+def test_a_tag_precedes_each_sentence(translate_short, short_run):
+    # Any piece that is a symbol of its own will do: here a letter.
+    flags = "--beam_size=1", "--target_tag=b"
+    tagged = translate_short(*flags, stdin=b"c d\n\ne\n")
+    plain = translate_short("--beam_size=1", stdin=b"b c d\n\nb e\n")
+    assert tagged.lines == plain.lines
+    assert tagged.lines[1] == ""
+    both = translate_short(*flags, "--paragraphs", stdin=b"c dd.  E\n")
+    one, two = translate_short("--beam_size=1", stdin=b"b c dd.\nb E\n").lines
+    assert both.lines == [f"{one}  {two}"]
+    run = Run(short_run.model_dir.path)
+    [line] = run.translate([b"c d"], beam_size=1, target_tag="b")
+    assert line.text == plain.lines[0]
+    refused = translate_short("--target_tag=<2de>", stdin=b"a\n")
+    assert refused.status == 2
+    assert "splits '<2de>' (--target_tag) into" in refused.stderr
+    assert "--user_symbols=<2de>" in refused.stderr

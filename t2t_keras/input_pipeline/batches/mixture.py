@@ -156,6 +156,69 @@ def join_corpora(parts: Sequence[TokenizedCorpus]) -> TokenizedCorpus:
     )
 
 
+def tag_sources(
+    corpus: TokenizedCorpus, tag_ids: Sequence[int], max_length: int
+) -> TokenizedCorpus:
+    """Returns a corpus with the ids of a tag before each source.
+
+    Encoding the tag and the text together would give the same ids: pieces neither
+    contain a user symbol nor go beyond a space.
+
+    Args:
+        corpus: Pairs in memory or on disk.
+        tag_ids: At least one id.
+        max_length: Pairs whose source is longer with the tag are left out.
+    """
+    lengths = corpus.lengths
+    indices = np.flatnonzero(lengths[:, 0] + len(tag_ids) <= max_length)
+    report = dataclasses.replace(
+        corpus.report,
+        pairs_kept=len(indices),
+        dropped_over_long=corpus.report.dropped_over_long + len(lengths) - len(indices),
+        source_tokens=int(lengths[indices, 0].sum()) + len(tag_ids) * len(indices),
+        target_tokens=int(lengths[indices, 1].sum()),
+    )
+    report.check_any_left(max_length)
+    return TokenizedCorpus(
+        PrefixedSentences(corpus.source, indices, tag_ids),
+        PrefixedSentences(corpus.target, indices, ()),
+        report,
+    )
+
+
+class PrefixedSentences:
+    """Some of the sentences of a part, each after the same ids.
+
+    Args:
+        sentences: Sentences in memory or on disk.
+        indices: [N] numbers of the sentences.
+        prefix: Ids before each; may be empty.
+    """
+
+    def __init__(
+        self, sentences: Sentences, indices: np.ndarray, prefix: Sequence[int]
+    ):
+        self._sentences = sentences
+        self._indices = indices
+        self._prefix = np.array(prefix, np.int32)
+
+    @property
+    def lengths(self) -> np.ndarray:
+        """[N] integers: tokens of each, prefix and end of sentence included."""
+        return self._sentences.lengths[self._indices] + len(self._prefix)
+
+    def gather(self, indices: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """See `tokenized.Sentences.gather`."""
+        own_tokens, own_lengths = self._sentences.gather(self._indices[indices])
+        size = len(self._prefix)
+        lengths = own_lengths + size
+        starts = np.cumsum(lengths) - lengths
+        tokens = np.empty(lengths.sum(), own_tokens.dtype)
+        tokens[starts[:, None] + np.arange(size)] = self._prefix
+        tokens[token_positions(starts + size, own_lengths)] = own_tokens
+        return tokens, lengths
+
+
 class JoinedSentences:
     """Sentences of several parts, numbered from part to part.
 

@@ -160,7 +160,7 @@ def _file_corpus(files: Mapping[str, Files], read_trees: TreeReader | None) -> C
     }
     splits = {
         name: CorpusSplit(
-            open_pairs=_ChunkPairs(_FileChunks(text)),
+            open_pairs=ChunkPairs(_FileChunks(text)),
             open_chunks=_FileChunks(text),
             num_pairs=text.report.pairs,
             fingerprint=text.report.sha256,
@@ -195,7 +195,7 @@ class _FileChunks:
 
 
 @dataclasses.dataclass(frozen=True)
-class _ChunkPairs:
+class ChunkPairs:
     """Function that returns a dataset of the pairs of chunks."""
 
     open_chunks: Callable[[], Iterator[TextChunk]]
@@ -264,7 +264,7 @@ def _dataset_corpus(source: TfdsSource, read_trees: TreeReader | None) -> Corpus
         if read_trees is not None:
             trees_name = f"{source.name}, {name}"
             open_chunks = _TreeChunks(open_pairs, trees_name, read_trees)
-            open_pairs = _ChunkPairs(open_chunks)
+            open_pairs = ChunkPairs(open_chunks)
         splits[name] = CorpusSplit(
             open_pairs=open_pairs,
             open_chunks=open_chunks,

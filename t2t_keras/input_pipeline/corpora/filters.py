@@ -1,0 +1,309 @@
+"""Filters of training pairs: length ratio, copied, duplicates, script.
+
+A filter sees normalized text and decides for each pair alone, except that a duplicate
+is a pair that has occurred before. So the order of the filters does not change which
+pairs are kept, only the counts: a pair counts for the first filter that rejects it.
+
+The text is read once to decide, and one byte per pair keeps the decisions.
+
+Shapes: n pairs of a chunk.
+"""
+
+import dataclasses
+import functools
+import hashlib
+import itertools
+import unicodedata
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from fractions import Fraction
+from typing import IO, TypeAlias
+
+import numpy as np
+
+from t2t_keras.errors import UserError
+from t2t_keras.input_pipeline.corpora.corpus import (
+    ChunkPairs,
+    Corpus,
+    CorpusSplit,
+    TextChunk,
+)
+from t2t_keras.text.normalization import normalize
+
+ChunkFilter: TypeAlias = Callable[[Sequence[str], Sequence[str]], np.ndarray]
+"""Function of n sources and n targets, which returns [n] bool: True to reject."""
+
+# Script of the letters of each language, as Unicode names them, and language codes.
+_SCRIPTS: tuple[tuple[tuple[str, ...], str], ...] = (
+    (
+        ("LATIN",),
+        "af az ca cs cy da de en eo es et eu fi fr ga gl ha hr hu id ig is it la lb lt "
+        "lv mg ms mt nb nl nn no pl pt ro sk sl sq sv sw tl tr uz vi yo zu",
+    ),
+    (("CYRILLIC",), "be bg kk ky mk mn ru tg uk"),
+    (("LATIN", "CYRILLIC"), "bs sr"),
+    (("GREEK",), "el"),
+    (("ARABIC",), "ar fa ps ur"),
+    (("HEBREW",), "he yi"),
+    (("DEVANAGARI",), "hi mr ne"),
+    (("BENGALI",), "bn"),
+    (("GURMUKHI",), "pa"),
+    (("GUJARATI",), "gu"),
+    (("TAMIL",), "ta"),
+    (("TELUGU",), "te"),
+    (("KANNADA",), "kn"),
+    (("MALAYALAM",), "ml"),
+    (("SINHALA",), "si"),
+    (("THAI",), "th"),
+    (("LAO",), "lo"),
+    (("MYANMAR",), "my"),
+    (("KHMER",), "km"),
+    (("GEORGIAN",), "ka"),
+    (("ARMENIAN",), "hy"),
+    (("ETHIOPIC",), "am"),
+    (("CJK", "BOPOMOFO"), "zh"),
+    (("CJK", "HIRAGANA", "KATAKANA"), "ja"),
+    (("HANGUL", "CJK"), "ko"),
+)
+
+
+def exceeds_length_ratio(ratio: Fraction, unit: str) -> ChunkFilter:
+    """Returns a filter of pairs one side of which is more than `ratio` times as long.
+
+    Args:
+        ratio: At least 1. A pair of exactly this ratio is kept.
+        unit: "words", separated by white space, as in Moses' clean-corpus-n.perl and
+            OpusFilter; or "characters", for languages without spaces.
+    """
+    ratio = ratio.limit_denominator(1_000_000)
+    measure = len if unit == "characters" else lambda text: text.count(" ") + 1
+
+    def reject(sources: Sequence[str], targets: Sequence[str]) -> np.ndarray:
+        lengths = np.array(
+            [[*map(measure, sources)], [*map(measure, targets)]], np.int64
+        )
+        longer, shorter = lengths.max(axis=0), lengths.min(axis=0)
+        return longer * ratio.denominator > shorter * ratio.numerator
+
+    return reject
+
+
+def is_copied(sources: Sequence[str], targets: Sequence[str]) -> np.ndarray:
+    """Rejects pairs whose target is the source."""
+    pairs = zip(sources, targets, strict=True)
+    return np.array([source == target for source, target in pairs], bool)
+
+
+class IsDuplicate:
+    """Filter of pairs that have occurred before, which keeps the first of each.
+
+    It remembers a hash of 64 bits per pair, in sorted arrays: 8 bytes a pair, and for a
+    moment 16. Among 36 million pairs, the chance that any is taken for another is 1 in
+    28,000.
+    """
+
+    def __init__(self):
+        self._runs: list[np.ndarray] = []
+
+    def __call__(self, sources: Sequence[str], targets: Sequence[str]) -> np.ndarray:
+        """Returns whether each pair has occurred, and remembers all of them."""
+        pairs = zip(sources, targets, strict=True)
+        digests = [
+            hashlib.blake2b(f"{source}\n{target}".encode(), digest_size=8).digest()
+            for source, target in pairs
+        ]
+        hashes = np.frombuffer(b"".join(digests), np.uint64)
+        is_old = np.ones(len(hashes), bool)
+        is_old[np.unique(hashes, return_index=True)[1]] = False
+        for run in self._runs:
+            places = np.minimum(np.searchsorted(run, hashes), len(run) - 1)
+            is_old |= run[places] == hashes
+        if not is_old.all():
+            self._remember(hashes[~is_old])
+        return is_old
+
+    def _remember(self, hashes: np.ndarray) -> None:
+        # Runs of similar sizes are merged, so there are few and each is sorted rarely.
+        self._runs.append(np.sort(hashes))
+        while len(self._runs) > 1 and len(self._runs[-2]) <= 2 * len(self._runs[-1]):
+            merged = np.concatenate([self._runs.pop(), self._runs.pop()])
+            merged.sort()
+            self._runs.append(merged)
+
+
+def is_in_another_script(source_language: str, target_language: str) -> ChunkFilter:
+    """Returns a filter of pairs a side of which is mostly in another script.
+
+    At least half of a side's letters must be of the language's script. Digits and
+    punctuation do not count; a side without letters is kept.
+
+    Raises:
+        UserError: If the script of a language is not known here.
+    """
+    scripts = [_scripts_of(source_language), _scripts_of(target_language)]
+
+    def reject(sources: Sequence[str], targets: Sequence[str]) -> np.ndarray:
+        return np.array(
+            [
+                _is_mostly_other(source, scripts[0])
+                or _is_mostly_other(target, scripts[1])
+                for source, target in zip(sources, targets, strict=True)
+            ],
+            bool,
+        )
+
+    return reject
+
+
+def _scripts_of(language: str) -> tuple[str, ...]:
+    for scripts, languages in _SCRIPTS:
+        if language in languages.split():
+            return scripts
+    known = sorted(code for _, languages in _SCRIPTS for code in languages.split())
+    raise UserError(
+        f"--filter=script does not know the script of the language {language!r}. Leave "
+        "it out, or set --source_language and --target_language to codes among: "
+        f"{', '.join(known)}."
+    )
+
+
+def _is_mostly_other(text: str, scripts: tuple[str, ...]) -> bool:
+    if scripts == ("LATIN",) and text.isascii():
+        return False
+    letters = [character for character in text if character.isalpha()]
+    own = sum(_is_of_script(letter, scripts) for letter in letters)
+    return 2 * own < len(letters)
+
+
+@functools.lru_cache(1 << 16)
+def _is_of_script(letter: str, scripts: tuple[str, ...]) -> bool:
+    name = unicodedata.name(letter, "")
+    return (
+        name.removeprefix("FULLWIDTH ").removeprefix("HALFWIDTH ").startswith(scripts)
+    )
+
+
+class PairFilters:
+    """Filters of the training text of one or more corpora.
+
+    Args:
+        filters: Name of each filter, and a function that returns it for a new corpus.
+        log: Called with a table of counts for each corpus.
+        rejected: File for the rejected pairs; None for none.
+    """
+
+    def __init__(
+        self,
+        filters: Mapping[str, Callable[[], ChunkFilter]],
+        log: Callable[[str], object],
+        rejected: IO[str] | None = None,
+    ):
+        self._filters = filters
+        self._log = log
+        self._rejected = rejected
+        self._empty_table = ""
+
+    def apply(self, corpus: Corpus, prefix: str = "") -> Corpus:
+        """Returns the corpus without the rejected pairs of its training text.
+
+        Args:
+            corpus: One without training text is returned unchanged.
+            prefix: Begins the line numbers of rejected pairs in the file.
+        """
+        if not self._filters or "train" not in corpus.splits:
+            return corpus
+        train = corpus.splits["train"]
+        counts = dict.fromkeys(self._filters, 0)
+        is_kept = np.frombuffer(self._decide(train, counts, prefix), np.bool_)
+        kept = int(is_kept.sum())
+        table = _count_table(corpus.name, len(is_kept), counts, kept)
+        self._log(table)
+        if not kept:
+            self._empty_table = table
+        open_chunks = _KeptChunks(train.open_chunks, is_kept)
+        identity = train.fingerprint.encode() + is_kept.tobytes()
+        filtered = dataclasses.replace(
+            train,
+            open_pairs=ChunkPairs(open_chunks),
+            open_chunks=open_chunks,
+            open_lines=None,
+            num_pairs=kept,
+            fingerprint=hashlib.sha256(identity).hexdigest(),
+        )
+        return dataclasses.replace(corpus, splits={**corpus.splits, "train": filtered})
+
+    def check_any_left(self) -> None:
+        """Raises `UserError` if all pairs of a corpus have been rejected."""
+        if self._empty_table:
+            raise UserError(
+                f"No sentence pair is left to train on: {self._empty_table}\n"
+                "Leave a filter out, or check that the files are parallel and their "
+                "languages right. --rejected=FILE writes the rejected pairs."
+            )
+
+    def _decide(
+        self, split: CorpusSplit, counts: dict[str, int], prefix: str
+    ) -> bytearray:
+        """Returns a byte per pair, 1 to keep it, and adds to the counts."""
+        filters = {name: make() for name, make in self._filters.items()}
+        decisions = bytearray()
+        for numbers, sources, targets in _numbered_chunks(split):
+            reasons = np.full(len(sources), -1)
+            for place, (name, reject) in enumerate(filters.items()):
+                left = np.flatnonzero(reasons < 0)
+                rejected = left[
+                    reject([sources[i] for i in left], [targets[i] for i in left])
+                ]
+                reasons[rejected] = place
+                counts[name] += len(rejected)
+            decisions += (reasons < 0).tobytes()
+            if self._rejected is None:
+                continue
+            for i in np.flatnonzero(reasons >= 0):
+                name = list(filters)[reasons[i]]
+                fields = f"{prefix}{numbers[i]}", name, sources[i], targets[i]
+                self._rejected.write("\t".join(fields) + "\n")
+        return decisions
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class _KeptChunks:
+    """Function that reads the pairs that are kept."""
+
+    open_chunks: Callable[[], Iterator[TextChunk]]
+    is_kept: np.ndarray
+
+    def __call__(self) -> Iterator[TextChunk]:
+        first = 0
+        for source, target in self.open_chunks():
+            is_kept = self.is_kept[first : first + len(source)]
+            first += len(source)
+            yield (
+                list(itertools.compress(source, is_kept)),
+                list(itertools.compress(target, is_kept)),
+            )
+
+
+def _numbered_chunks(
+    split: CorpusSplit,
+) -> Iterator[tuple[list[int], list[str], list[str]]]:
+    """Yields the pairs of a split, normalized, with the numbers of their lines."""
+    number = 0
+    for source, target in (split.open_lines or split.open_chunks)():
+        pairs = list(zip(map(normalize, source), map(normalize, target), strict=True))
+        numbered = list(enumerate(pairs, number + 1))
+        number += len(pairs)
+        if split.open_lines is not None:  # lines that `open_chunks` leaves out
+            numbered = [(i, pair) for i, pair in numbered if all(pair)]
+        yield (
+            [i for i, _ in numbered],
+            [one for _, (one, _) in numbered],
+            [other for _, (_, other) in numbered],
+        )
+
+
+def _count_table(name: str, pairs: int, counts: Mapping[str, int], kept: int) -> str:
+    rows = {**counts, "kept": kept}
+    width = max(map(len, rows))
+    lines = [f"filters of the {pairs:,} training pairs of {name} rejected"]
+    lines += [f"  {each:<{width}}  {count:>12,}" for each, count in rows.items()]
+    return "\n".join(lines)
