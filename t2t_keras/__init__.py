@@ -17,6 +17,7 @@ __all__ = (
     "BeamSearchSettings",
     "LabelSmoothedCrossEntropy",
     "Run",
+    "Sampling",
     "SubwordVocabulary",
     "Transformer",
     "TranslationClient",
@@ -42,6 +43,7 @@ def _find_module(name: str) -> str | None:
     """Returns the module of a public name, or None if the name is not public."""
     modules = {
         "decoding.beam_search": ("beam_search",),
+        "decoding.sampling": ("Sampling",),
         "decoding.settings": ("BeamSearchSettings",),
         "decoding.transformer_search": ("search_translations",),
         "errors": ("UserError",),

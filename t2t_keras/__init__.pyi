@@ -1,6 +1,7 @@
 """Types of the public names, which `__init__.py` imports when they are first used."""
 
 from t2t_keras.decoding.beam_search import beam_search as beam_search
+from t2t_keras.decoding.sampling import Sampling as Sampling
 from t2t_keras.decoding.settings import BeamSearchSettings as BeamSearchSettings
 from t2t_keras.decoding.transformer_search import (
     search_translations as search_translations,

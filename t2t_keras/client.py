@@ -61,6 +61,17 @@ _N_BEST = flags.DEFINE_integer("n_best", 1, "Number of translations of each line
 _SCORES = flags.DEFINE_bool(
     "scores", False, "Whether the score is written before each translation."
 )
+_SAMPLE = flags.DEFINE_bool(
+    "sample",
+    False,
+    "Whether translations are drawn from the model's distribution: --n_best samples of "
+    "each line. The model must be exported with --sample.",
+)
+_SEED = flags.DEFINE_integer(
+    "seed",
+    None,
+    "Seed of the random numbers of --sample, from 0 to 2^31 - 1. Default: 1.",
+)
 _BEAM_SIZE = flags.DEFINE_integer(
     "beam_size",
     None,
@@ -126,6 +137,8 @@ def main() -> None:
         target=_TARGET.value,
         n_best=_N_BEST.value,
         scores=_SCORES.value,
+        sample=_SAMPLE.value,
+        seed=_SEED.value,
         options=tc.SearchOptions(_BEAM_SIZE.value, _ALPHA.value, _MAX_LENGTH.value),
         signature_name=_SIGNATURE.value,
         batch_size=_BATCH_SIZE.value,

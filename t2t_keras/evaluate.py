@@ -26,7 +26,7 @@ from absl import flags
 from t2t_keras.errors import UserError
 from t2t_keras.settings import program
 
-program.define_model_flags(
+_MODEL = program.define_model_flags(
     about_model_dir="Directory of a training run. Required without --hypotheses."
 )
 flags.DEFINE_enum(
@@ -125,7 +125,7 @@ _JSON = flags.DEFINE_bool(
 
 
 # Flags that the two kinds of evaluation do not share.
-_OF_MODELS = ("checkpoint", "beam_size", "alpha", "split", "source", "output")
+_OF_MODELS = ("checkpoint", *_MODEL.search, "split", "source", "output")
 _OF_TEXT = (
     *("metrics", "tokenize", "lowercase", "confidence"),
     *("paired_test", "resamples"),

@@ -85,6 +85,17 @@ _BATCH_SIZES = flags.DEFINE_list(
 _MODEL_NAME = flags.DEFINE_string(
     "model_name", "translate", "Name of the model in requests to a server."
 )
+_SAMPLING = program.define_sampling_flags(
+    "Whether the text format has signature sample, which draws --n_best translations "
+    "from the model's distribution.",
+    with_seed=False,
+)
+_PREFIX = flags.DEFINE_bool(
+    "prefix",
+    False,
+    "Whether the text format has signature translate_with_prefix, which takes the "
+    "beginnings of translations.",
+)
 _QUANTIZATION = flags.DEFINE_enum(
     "quantization",
     "float32",
@@ -95,6 +106,7 @@ _QUANTIZATION = flags.DEFINE_enum(
 
 def main() -> int:
     """Exports in each format; returns the exit status."""
+    from t2t_keras.decoding.sampling import Sampling
     from t2t_keras.runs import exporting, models
     from t2t_keras.runs.ctranslate2_export import export_ctranslate2
     from t2t_keras.runs.model_dir import ModelDir
@@ -102,6 +114,7 @@ def main() -> int:
     model_dir = ModelDir(program.require_flag("model_dir"))
     model_dir.check_writable()
     trained = models.load_trained(model_dir, _MODEL.checkpoint.value)
+    sampling = _SAMPLING.values()
     settings = ExportSettings(
         decoding=_MODEL.decoding(trained.config),
         xla=_XLA.value,
@@ -113,6 +126,8 @@ def main() -> int:
         max_attention_length=_MAX_ATTENTION_LENGTH.value,
         batch_sizes=parse_batch_sizes(_BATCH_SIZES.value or ()),
         model_name=_MODEL_NAME.value,
+        sample=None if sampling is None else Sampling(**sampling),
+        prefix=_PREFIX.value,
     )
     for export_format in dict.fromkeys(_FORMAT.value):
         if export_format == "ctranslate2":
@@ -129,6 +144,7 @@ def main() -> int:
 def _check() -> None:
     """Raises `UserError` if flags are invalid or missing."""
     program.require_flag("model_dir")
+    _SAMPLING.check()
     parse_batch_sizes(_BATCH_SIZES.value or ())
 
 

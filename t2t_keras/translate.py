@@ -3,21 +3,21 @@
     python -m t2t_keras.translate --model_dir=runs/tiny < source.txt > target.txt
     python -m t2t_keras.translate --model_dir=runs/tiny --input=source.txt.gz \\
         --output=target.txt --beam_size=8 --n_best=3 --scores
+    python -m t2t_keras.translate --model_dir=runs/tiny --sample --seed=7 < source.txt
 
 With --n_best above 1 each line has that many translations, each after the line's
 number. With --scores the score and the log probability precede the text. Fields are
-separated by tabs. A parser writes a tree over the words of each line. With --paragraphs
-the sentences of each line are translated one by one.
+separated by tabs. A parser writes a tree over the words of each line. With
+--paragraphs the sentences of each line are translated one by one. docs/decoding.md
+describes the options of the search, samples, prefixes and reranking.
 """
 
-from typing import IO
+import contextlib
 
 from absl import flags
 
-from t2t_keras.evaluation.paragraphs import check_paragraphs, make_line_translator
 from t2t_keras.files.lines import (
     CountedLines,
-    chunks,
     open_input,
     open_output,
     strip_line_ends,
@@ -56,6 +56,31 @@ _TARGET_TAG = flags.DEFINE_string(
     "Tag to put before each sentence, such as that of a language or domain; one "
     "symbol of the vocabulary. Default: none.",
 )
+_SAMPLING = program.define_sampling_flags(
+    "Whether translations are drawn from the model's distribution instead of searched "
+    "for: --n_best samples of each line.",
+    with_seed=True,
+)
+_PREFIX = flags.DEFINE_string(
+    "prefix",
+    None,
+    "Beginnings of the translations: a file with one for each line of --input, or "
+    "the word column if each line has one after a tab. An empty one forces nothing.",
+)
+_RERANK = flags.DEFINE_enum(
+    "rerank",
+    None,
+    ["mbr"],
+    "Method of choosing among several translations: mbr (minimum Bayes risk), those "
+    "with the highest mean chrF against all others. Default: none.",
+)
+_CANDIDATES = flags.DEFINE_integer(
+    "candidates",
+    None,
+    "Number of translations that --rerank chooses from. Default: --beam_size, or 32 "
+    "samples.",
+    lower_bound=1,
+)
 _LINES_AT_ONCE = flags.DEFINE_integer(
     "lines_at_once",
     1024,
@@ -66,49 +91,52 @@ _LINES_AT_ONCE = flags.DEFINE_integer(
 
 def main() -> int:
     """Translates; returns the exit status."""
-    from t2t_keras.runs import models
+    from t2t_keras.decoding.sampling import Sampling
+    from t2t_keras.runs import line_translation, models
     from t2t_keras.runs.model_dir import ModelDir
 
     model_dir = ModelDir(program.require_flag("model_dir"))
-    with open_input(_INPUT.value) as source:
+    sampling = _SAMPLING.values()
+    request = line_translation.TranslationRequest(
+        _N_BEST.value,
+        None if sampling is None else Sampling(**sampling),
+        _RERANK.value,
+        _CANDIDATES.value,
+        with_prefixes=_PREFIX.value is not None,
+        paragraphs=_PARAGRAPHS.value,
+        target_tag=_TARGET_TAG.value,
+    )
+    with contextlib.ExitStack() as stack:
+        source = CountedLines(
+            strip_line_ends(stack.enter_context(open_input(_INPUT.value)))
+        )
+        lines = line_translation.open_prefixes(source, _PREFIX.value, stack)
         trained = models.load_trained(model_dir, _MODEL.checkpoint.value)
         decoding = _MODEL.decoding(trained.config)
-        translate = make_line_translator(
-            models.text_translator(trained, decoding, _N_BEST.value),
-            trained.vocabulary,
-            paragraphs=_PARAGRAPHS.value,
-            language=trained.config.data.source_language,
-            target_tag=_TARGET_TAG.value,
+        translator = line_translation.LineTranslator(trained, decoding, request)
+        target = stack.enter_context(open_output(_OUTPUT.value))
+        translated = translator.translate(lines, _LINES_AT_ONCE.value)
+        line_translation.write_translations(
+            translated, target, _N_BEST.value > 1, _SCORES.value, program.log
         )
-        with open_output(_OUTPUT.value) as target:
-            _translate_all(translate, source, target)
+        if source.warning:
+            program.log(f"warning: {source.warning}")
     return 0
 
 
-def _translate_all(translate, source: IO[bytes], target: IO[str]) -> None:
-    number = 0
-    counted = CountedLines(strip_line_ends(source))
-    for lines in chunks(counted, _LINES_AT_ONCE.value):
-        for translated in translate(lines):
-            number += 1
-            if translated.truncated:
-                program.log(
-                    f"warning: line {number} is too long; its end was not translated"
-                )
-            for hypothesis in translated.hypotheses:
-                fields = [str(number)] if _N_BEST.value > 1 else []
-                if _SCORES.value:
-                    fields += [f"{hypothesis.score:.6f}", f"{hypothesis.log_prob:.6f}"]
-                target.write("\t".join([*fields, hypothesis.text]) + "\n")
-        target.flush()
-    if counted.warning:
-        program.log(f"warning: {counted.warning}")
-
-
 def _check() -> None:
-    """Raises `UserError` if flags are missing or incompatible."""
+    """Raises `UserError` if flags are missing or exclude each other."""
     program.require_flag("model_dir")
-    check_paragraphs(_PARAGRAPHS.value, _N_BEST.value)
+    _SAMPLING.check()
+    if _SAMPLING.sample.value:
+        program.refuse_flags(("beam_size",), "is not for --sample: it has no beam.")
+    if _RERANK.value is None:
+        program.refuse_flags(("candidates",), "is for --rerank=mbr. Add that.")
+    if _PARAGRAPHS.value:
+        program.refuse_flags(
+            ("n_best", "sample", "prefix"),
+            "is for lines of one sentence, but --paragraphs splits lines. Leave one out.",
+        )
 
 
 if __name__ == "__main__":

@@ -101,8 +101,7 @@ def main() -> int:
         _MODEL.model_dir.value,
         _EXPORT_DIR.value,
         checkpoint=_MODEL.checkpoint.value,
-        beam_size=_MODEL.beam_size.value,
-        alpha=_MODEL.alpha.value,
+        **_MODEL.search_values(),
     )
     paths = pictures.visualize(model, _build_request(), program.log)
     print("\n".join(map(str, paths)))

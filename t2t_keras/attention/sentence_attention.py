@@ -65,8 +65,7 @@ def open_attention_model(
     export_dir: str | None = None,
     *,
     checkpoint: str = "averaged",
-    beam_size: int | None = None,
-    alpha: float | None = None,
+    **search: Any,
 ) -> AttentionModel:
     """Returns the model of a run or of an export.
 
@@ -74,8 +73,8 @@ def open_attention_model(
         model_dir: Model directory of the run.
         export_dir: Folder of an export, or of its versions, instead.
         checkpoint: Which weights of the run.
-        beam_size: Beam size of translations. Default: the run's own.
-        alpha: Strength of the length penalty. Default: the run's own.
+        **search: Settings of the search for translations, fields of `DecodingConfig`
+            by name. Default: the run's own.
 
     Raises:
         UserError: If there is no such model.
@@ -87,7 +86,7 @@ def open_attention_model(
     trained = models.load_trained(run, checkpoint)
     folder = trained.checkpoint
     name = f"{run.path.resolve().name}, {folder.parent.name}/{folder.name}"
-    decoding = trained.config.decoding.override(beam_size, alpha)
+    decoding = trained.config.decoding.override(**search)
     return AttentionModel(attention_of_run(trained, decoding), name, run)
 
 

@@ -14,7 +14,7 @@ from t2t_keras.decoding.search_state import (
     sentence_settings,
 )
 from t2t_keras.decoding.search_step import SearchStep, StepFn
-from t2t_keras.decoding.settings import BeamSearchSettings, RowOptions
+from t2t_keras.decoding.settings import BeamSearchSettings, RowOptions, is_given
 from t2t_keras.typing import Tensor
 
 
@@ -53,13 +53,14 @@ def beam_search(
             wider. They keep their probability, as padding does: log
             probabilities are the model's own.
         settings: Beam size, length penalty and number of results.
-        options: Settings of each sentence, in place of the common ones.
+        options: Settings and inputs of each sentence.
         grow_fn: If given, `cache` has no slot yet and grows by some positions at a
             time, and sentences that are done leave the batch; see `cache_growth`.
             Without it, `cache` has L W slots, and shapes are constant.
 
     Returns:
-        A `BeamSearchResult`, N = `settings.results` and best first.
+        A `BeamSearchResult`, N = `settings.results` and best first; samples are in
+        the order of their numbers.
 
     Raises:
         ValueError: If an argument's range or static shape is wrong.
@@ -71,12 +72,16 @@ def beam_search(
     max_lengths = tf.cast(max_lengths, tf.int32)
     _check_sizes(max_decode_length, vocabulary_size, settings)
     _check_shapes(cache, max_lengths)
+    options = RowOptions() if options is None else options
+    _check_sampling(settings, options)
     sentences = sentence_settings(max_lengths, max_decode_length, settings, options)
     beams = settings.beam_size
-    if options is not None:
+    own_beams = is_given(options.beam_sizes)
+    if own_beams:
         # As wide as the widest beam of the batch: usually less than the maximum.
         beams = tf.reduce_max(tf.concat([sentences.beam_sizes, [1]], axis=0))
-    step = SearchStep(step_fn, settings, beams, options is not None, vocabulary_size)
+    make_step = settings.sampling.make_step if settings.sampling else SearchStep
+    step = make_step(step_fn, settings, beams, own_beams, vocabulary_size)
     slots = max_decode_length * beams
     if grow_fn is not None:
         slots = tf.constant(GROWTH) * beams
@@ -107,6 +112,19 @@ def _check_sizes(
         raise ValueError(
             f"vocabulary_size must be more than eos_id={settings.eos_id}. "
             f"Received: vocabulary_size={vocabulary_size}"
+        )
+
+
+def _check_sampling(settings: BeamSearchSettings, options: RowOptions) -> None:
+    """Raises ValueError if sampling has no seeds, or has options that it cannot use."""
+    if is_given(options.seeds) != (settings.sampling is not None):
+        raise ValueError(
+            "Sampling needs seeds, and a search takes none. Received: "
+            f"sampling={settings.sampling}, seeds={options.seeds}"
+        )
+    if settings.sampling is not None and is_given(options.beam_sizes):
+        raise ValueError(
+            f"Sampling takes no beam sizes. Received: beam_sizes={options.beam_sizes}"
         )
 
 

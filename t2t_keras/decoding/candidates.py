@@ -5,6 +5,7 @@ hypothesis, C candidates of each sentence, V the width of the logits. In
 `grouped_top_k`: R rows of V values, G groups of M neighbors that a row is cut into.
 """
 
+import functools
 from typing import NamedTuple
 
 import tensorflow as tf
@@ -72,6 +73,8 @@ def best_candidates(
     *,
     vocabulary_size: int,
     settings: BeamSearchSettings,
+    forbidden: Tensor | None = None,
+    forced: Tensor | None = None,
 ) -> Candidates:
     """Returns the C likeliest continuations of each sentence.
 
@@ -85,6 +88,10 @@ def best_candidates(
         must_end: [B] bool. Where true, EOS is the only continuation.
         vocabulary_size: Ids from here on are never generated.
         settings: Gives C and the id of EOS.
+        forbidden: Tokens that may not follow, from `forbidden_tokens`. An end that
+            `must_end` demands is possible all the same.
+        forced: [B] int32, the only token that may follow, EOS included; 0 where others
+            may. Replaces `must_end`.
 
     Returns:
         `Candidates`. An impossible continuation (of an impossible hypothesis, or by a
@@ -106,23 +113,94 @@ def best_candidates(
     beams = axis_size(live_log_probs, 1)
     # Two axes, for which XLA has a fast top-k; that of three axes is slow.
     logits_RV = tf.reshape(logits_BWV, [-1, width])
-    best_RK, ids_RK = grouped_top_k(logits_RV[:, :vocabulary_size], count)
-    total_R = _log_sum_exp(logits_RV, best_RK[:, 0], ids_RK[:, 0])
+    if forbidden is None:
+        best_RK, ids_RK = grouped_top_k(logits_RV[:, :vocabulary_size], count)
+        total_R = _log_sum_exp(logits_RV, best_RK[:, 0], ids_RK[:, 0])
+    else:
+        allowed_BWV = tf.where(forbidden, IMPOSSIBLE, logits_BWV[..., :vocabulary_size])
+        allowed_RV = tf.reshape(allowed_BWV, [-1, vocabulary_size])
+        best_RK, ids_RK = grouped_top_k(allowed_RV, count)
+        # The probability of the best that is allowed may be too small for float32.
+        total_R = tf.reduce_logsumexp(logits_RV, axis=1)
     best_RK = tf.where(ids_RK == PAD_ID, IMPOSSIBLE, best_RK)
     # At its limit a hypothesis has one continuation: EOS, even if it is not likely.
+    only_token, only_logit_R1 = settings.eos_id, logits_RV[:, settings.eos_id, None]
+    if forced is not None:
+        must_end = forced != PAD_ID
+        only_token = tf.repeat(forced, beams)[:, None]
+        only_logit_R1 = tf.gather(logits_RV, only_token, batch_dims=1)
     must_end_BW = must_end[:, None] & tf.ones_like(live_log_probs, tf.bool)
     must_end_R1 = tf.reshape(must_end_BW, [-1, 1])
     only_end_K = tf.where(tf.range(count) == 0, 0.0, IMPOSSIBLE)
-    best_RK = tf.where(
-        must_end_R1, logits_RV[:, settings.eos_id, None] + only_end_K, best_RK
-    )
-    ids_RK = tf.where(must_end_R1, settings.eos_id, ids_RK)
+    best_RK = tf.where(must_end_R1, only_logit_R1 + only_end_K, best_RK)
+    ids_RK = tf.where(must_end_R1, only_token, ids_RK)
     # No rounding may lift a probability above 1: the early stop relies on it.
     log_probs_RK = tf.minimum(best_RK - total_R[:, None], 0.0)
     log_probs_RK += tf.reshape(live_log_probs, [-1, 1])
     # NaN in one sentence has no effect on the others.
     log_probs_RK = tf.where(tf.math.is_nan(log_probs_RK), IMPOSSIBLE, log_probs_RK)
     return _select_best(ids_RK, log_probs_RK, beams, settings.candidates)
+
+
+def forbidden_tokens(
+    live_tokens: Tensor,
+    position: Tensor,
+    *,
+    vocabulary_size: int,
+    settings: BeamSearchSettings,
+) -> Tensor | None:
+    """Returns bool that broadcasts to [B, W, V], tokens that settings rule out here.
+
+    Returns None if the settings rule out none at any position.
+
+    Args:
+        live_tokens: [B, W, L] int32, the hypotheses, 0 from `position` on.
+        position: int32 scalar, index of the token chosen next.
+        vocabulary_size: V.
+        settings: Settings of the search.
+    """
+    rules = []
+    if settings.suppressed:
+        ids_V1 = tf.range(vocabulary_size)[:, None]
+        is_one_V = tf.reduce_any(ids_V1 == settings.suppressed, axis=1)
+        rules.append(is_one_V[None, None])
+    if settings.min_length:
+        is_end_V = tf.range(vocabulary_size) == settings.eos_id
+        rules.append((is_end_V & (position < settings.min_length))[None, None])
+    if settings.no_repeat_ngram:
+        rules.append(
+            _repeating_tokens(
+                live_tokens, position, settings.no_repeat_ngram, vocabulary_size
+            )
+        )
+    return functools.reduce(tf.logical_or, rules) if rules else None
+
+
+def _repeating_tokens(
+    live_tokens: Tensor, position: Tensor, n: int, vocabulary_size: int
+) -> Tensor:
+    """Returns [B, W, V] bool, tokens that would complete an n-gram a second time."""
+    batch, beams = axis_size(live_tokens, 0), axis_size(live_tokens, 1)
+    length = axis_size(live_tokens, 2)
+    padding = [[0, 0], [0, 0], [0, n - 1]]
+    padded_BWL = tf.pad(live_tokens, padding, constant_values=PAD_ID)
+    # An n-gram that ends before `position` begins at `starts`.
+    starts_L = tf.range(length)
+    matches_BWL = tf.ones_like(live_tokens, tf.bool) & (starts_L + n <= position)
+    for offset in range(n - 1):
+        last = tf.maximum(position - (n - 1) + offset, 0)
+        last_BW1 = tf.gather(live_tokens, last, axis=2)[..., None]
+        matches_BWL &= padded_BWL[..., offset : offset + length] == last_BW1
+    next_BWL = padded_BWL[..., n - 1 : n - 1 + length]
+    # Padding, which is never generated, stands for no token.
+    next_RL = tf.reshape(tf.where(matches_BWL, next_BWL, PAD_ID), [-1, length])
+    rows_RL = tf.range(batch * beams)[:, None] + tf.zeros_like(next_RL)
+    counts_RV = tf.scatter_nd(
+        tf.stack([rows_RL, next_RL], axis=-1),
+        tf.ones_like(next_RL),
+        [batch * beams, vocabulary_size],
+    )
+    return tf.reshape(counts_RV > 0, [batch, beams, vocabulary_size])
 
 
 def _log_sum_exp(logits: Tensor, peaks: Tensor, peak_ids: Tensor) -> Tensor:

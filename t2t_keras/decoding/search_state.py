@@ -12,6 +12,7 @@ from t2t_keras.decoding.settings import (
     PAD_ID,
     BeamSearchSettings,
     RowOptions,
+    is_given,
     length_penalty,
 )
 from t2t_keras.typing import Tensor
@@ -53,6 +54,8 @@ class SentenceSettings(NamedTuple):
     limits: Tensor  # [B] int32, from 1 to L
     penalties: Tensor  # [B, L + 1] float32, by length
     beam_sizes: Tensor  # [B] int32, from 1 to W
+    prefixes: Tensor = ()  # [B, P] int32, or () without
+    seeds: Tensor = ()  # [B] int64, or () without
 
 
 class SearchState(NamedTuple):
@@ -86,33 +89,56 @@ def sentence_settings(
         max_lengths: [B] int32.
         max_decode_length: L.
         settings: Common settings.
-        options: Settings of each sentence, in place of the common ones.
+        options: Settings and inputs of each sentence.
     """
+    options = RowOptions() if options is None else options
     batch = axis_size(max_lengths, 0)
-    if options is None:
-        options = RowOptions(
-            tf.fill([batch], settings.beam_size),
-            tf.fill([batch], tf.constant(settings.alpha, tf.float64)),
-            max_lengths,
-        )
-    limits_B = tf.minimum(max_lengths, tf.cast(options.max_lengths, tf.int32))
-    beam_sizes_B = tf.cast(options.beam_sizes, tf.int32)
+    beam_sizes_B, alphas_B, limits_B = options[:3]
+    if not is_given(beam_sizes_B):
+        beam_sizes_B = tf.fill([batch], settings.beam_size)
+    if not is_given(alphas_B):
+        alphas_B = tf.fill([batch], tf.constant(settings.alpha, tf.float64))
+    if not is_given(limits_B):
+        limits_B = max_lengths
+    limits_B = tf.minimum(max_lengths, tf.cast(limits_B, tf.int32))
     return SentenceSettings(
         tf.range(batch),
         tf.clip_by_value(limits_B, 1, max_decode_length),
-        _length_penalties(max_decode_length, tf.cast(options.alphas, tf.float64)),
-        tf.clip_by_value(beam_sizes_B, 1, settings.beam_size),
+        _length_penalties(
+            max_decode_length,
+            tf.cast(alphas_B, tf.float64),
+            settings.length_penalty,
+        ),
+        tf.clip_by_value(tf.cast(beam_sizes_B, tf.int32), 1, settings.beam_size),
+        tf.cast(options.prefixes, tf.int32) if is_given(options.prefixes) else (),
+        tf.cast(options.seeds, tf.int64) if is_given(options.seeds) else (),
     )
 
 
-def _length_penalties(max_decode_length: int | Tensor, alphas: Tensor) -> Tensor:
+def forced_tokens(sentences: SentenceSettings, position: Tensor, eos_id: int) -> Tensor:
+    """Returns [B] int32, the only token that may be at a position; 0 where any may.
+
+    That is EOS at a sentence's limit, and before it the token of its prefix.
+    """
+    forced_B = tf.zeros_like(sentences.limits)
+    if is_given(sentences.prefixes):
+        padding = [[0, 0], [0, 1]]
+        padded_BP = tf.pad(sentences.prefixes, padding, constant_values=PAD_ID)
+        last = tf.shape(sentences.prefixes)[1]
+        forced_B = tf.gather(padded_BP, tf.minimum(position, last), axis=1)
+    return tf.where(position + 1 >= sentences.limits, eos_id, forced_B)
+
+
+def _length_penalties(
+    max_decode_length: int | Tensor, alphas: Tensor, kind: str
+) -> Tensor:
     """Returns [B, L + 1] float32, each sentence's penalties of lengths 0 to L.
 
     Computed in float64 and rounded once, so that it never falls from one length to the
     next. The early stop needs that, and float32 powers do not guarantee it.
     """
     lengths_L = tf.cast(tf.range(max_decode_length + 1), tf.float64)
-    penalties_BL = length_penalty(lengths_L, tf.maximum(alphas, 0.0)[:, None])
+    penalties_BL = length_penalty(lengths_L, tf.maximum(alphas, 0.0)[:, None], kind)
     return tf.cast(penalties_BL, tf.float32)
 
 

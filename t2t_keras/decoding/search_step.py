@@ -9,16 +9,17 @@ from typing import Protocol
 
 import tensorflow as tf
 
-from t2t_keras.decoding.candidates import Candidates, best_candidates
+from t2t_keras.decoding.candidates import Candidates, best_candidates, forbidden_tokens
 from t2t_keras.decoding.search_state import (
     IMPOSSIBLE,
     BeamSearchResult,
     Cache,
     SearchState,
     axis_size,
+    forced_tokens,
     is_live,
 )
-from t2t_keras.decoding.settings import BeamSearchSettings
+from t2t_keras.decoding.settings import BeamSearchSettings, is_given
 from t2t_keras.typing import Tensor
 
 
@@ -101,21 +102,38 @@ class SearchStep:
             state.visible_slots,
             state.cache,
         )
-        candidates = best_candidates(
-            logits,
-            state.live_log_probs,
-            must_end=state.position + 1 >= state.sentences.limits,
-            vocabulary_size=self.vocabulary_size,
-            settings=self.settings,
-        )
-        if self.per_sentence_beams:
-            candidates = _limit_candidates(candidates, state.sentences.beam_sizes)
+        candidates = self.select_candidates(state, logits)
         tokens_BCL = _append_tokens(state, candidates)
         ends_BC = candidates.tokens == self.settings.eos_id
         finished = self._select_finished(state, candidates, tokens_BCL, ends_BC)
         state = self._select_live(state, candidates, tokens_BCL, ends_BC)
         state = state._replace(cache=cache, finished=finished)
         return self._stop_early(state) if self.settings.early_stop else state
+
+    def select_candidates(self, state: SearchState, logits: Tensor) -> Candidates:
+        """Returns the continuations to consider, given the logits [B, W, V]."""
+        forced = None
+        if is_given(state.sentences.prefixes):
+            forced = forced_tokens(
+                state.sentences, state.position, self.settings.eos_id
+            )
+        candidates = best_candidates(
+            logits,
+            state.live_log_probs,
+            must_end=state.position + 1 >= state.sentences.limits,
+            vocabulary_size=self.vocabulary_size,
+            settings=self.settings,
+            forbidden=forbidden_tokens(
+                state.live_tokens,
+                state.position,
+                vocabulary_size=self.vocabulary_size,
+                settings=self.settings,
+            ),
+            forced=forced,
+        )
+        if self.per_sentence_beams:
+            return _limit_candidates(candidates, state.sentences.beam_sizes)
+        return candidates
 
     def _select_live(
         self, state: SearchState, candidates: Candidates, tokens: Tensor, ends: Tensor
@@ -124,21 +142,32 @@ class SearchStep:
         log_probs_BC = tf.where(ends, IMPOSSIBLE, candidates.log_probs)
         log_probs_BW, index_BW = tf.math.top_k(log_probs_BC, self.beams)
         log_probs_BW = self._mask_outside_beam(log_probs_BW, state)
-        parents_BW = _gather(candidates.parents, index_BW)
+        return self._continue(state, candidates, tokens, log_probs_BW, index_BW)
+
+    def _continue(
+        self,
+        state: SearchState,
+        candidates: Candidates,
+        tokens: Tensor,
+        log_probs: Tensor,
+        index: Tensor,
+    ) -> SearchState:
+        """Returns the state at the next position, with the candidates at `index`."""
+        parents_BW = _gather(candidates.parents, index)
         return state._replace(
             position=state.position + 1,
             first_slot=state.first_slot + self.beams,
             visible_slots=_inherit_slots(state.visible_slots, parents_BW),
-            last_tokens=_gather(candidates.tokens, index_BW),
-            live_tokens=_gather(tokens, index_BW),
-            live_log_probs=log_probs_BW,
+            last_tokens=_gather(candidates.tokens, index),
+            live_tokens=_gather(tokens, index),
+            live_log_probs=log_probs,
         )
 
     def _select_finished(
         self, state: SearchState, candidates: Candidates, tokens: Tensor, ends: Tensor
     ) -> BeamSearchResult:
         """Returns the W best of those finished before and those that end now."""
-        ended = _score_ended(state, candidates, tokens, ends)
+        ended = score_ended(state, candidates, tokens, ends)
         pairs = zip(state.finished, ended, strict=True)
         both = BeamSearchResult(*[tf.concat(pair, axis=1) for pair in pairs])
         # Among equals top_k selects the first, so the earlier hypothesis stays.
@@ -199,7 +228,7 @@ def _append_tokens(state: SearchState, candidates: Candidates) -> Tensor:
     return tf.where(here_L, candidates.tokens[..., None], tokens_BCL)
 
 
-def _score_ended(
+def score_ended(
     state: SearchState, candidates: Candidates, tokens: Tensor, ends: Tensor
 ) -> BeamSearchResult:
     """Returns the candidates as finished hypotheses; impossible if not `ends`."""

@@ -10,9 +10,11 @@ from t2t_keras.typing import Tensor
 # The id of padding, which also starts every decoder input. It is never generated.
 PAD_ID = 0
 
+LENGTH_PENALTIES = ("gnmt", "power", "none")
 
-def length_penalty(length: Any, alpha: Any) -> Any:
-    """Returns the divisor of a log probability: `((5 + length) / 6) ** alpha`.
+
+def length_penalty(length: Any, alpha: Any, kind: str = "gnmt") -> Any:
+    """Returns the divisor of a log probability.
 
     Every further token lowers a log probability, so plain log probabilities
     favor short sentences. The penalty grows with length and compensates for
@@ -24,22 +26,34 @@ def length_penalty(length: Any, alpha: Any) -> Any:
         alpha: Strength, finite and at least 0. The paper uses 0.6 for
             translation; 0 disables the penalty. A tensor, which broadcasts with
             `length`, is not checked.
+        kind: One of `LENGTH_PENALTIES`: "gnmt", `((5 + length) / 6) ** alpha`;
+            "power", `length ** alpha`; "none", 1 for every alpha.
 
     Returns:
         The penalty, of the kind and shape of both. It is 1 at length 1
         and never falls as the length grows, which `beam_search` relies on.
 
     Raises:
-        ValueError: If `alpha` is negative or not finite.
+        ValueError: If `alpha` is negative or not finite, or `kind` is unknown.
 
     Source: Wu et al. 2016, equation 14; section 6.1 of "Attention Is All You
-    Need" for the value of alpha.
+    Need" for the value of alpha. "power" is the penalty of Marian, fairseq and
+    transformers.
     """
     if isinstance(alpha, numbers.Real) and not 0.0 <= float(alpha) < math.inf:
         raise ValueError(
             f"alpha must be a finite number that is at least 0. Received: alpha={alpha}"
         )
-    return ((5.0 + length) / 6.0) ** alpha
+    if kind == "gnmt":
+        return ((5.0 + length) / 6.0) ** alpha
+    if kind == "power":
+        return (1.0 * length) ** alpha
+    if kind == "none":
+        return (1.0 * length) ** (0.0 * alpha)
+    raise ValueError(
+        f"length_penalty must be one of {', '.join(LENGTH_PENALTIES)}. "
+        f"Received: length_penalty={kind}"
+    )
 
 
 @dataclasses.dataclass(frozen=True)
@@ -55,6 +69,15 @@ class BeamSearchSettings:
         early_stop: Whether a sentence stops once nothing can enter its n best.
             The result is the same without; only the time differs.
         eos_id: The id that ends a hypothesis, not 0.
+        length_penalty: Kind of the length penalty; see the function of that name.
+        suppressed: Ids that are never generated, in addition to padding. They keep
+            their probability.
+        min_length: Tokens before EOS is possible, so that a hypothesis has at least
+            one more with it. A sentence's length limit takes precedence.
+        no_repeat_ngram: n, if no n successive tokens may occur twice in a hypothesis;
+            0 for no such rule. A hypothesis that cannot be continued is dropped.
+        sampling: If given, W samples of each sentence are drawn instead of a search,
+            and returned in the order of their numbers. A `Sampling`.
 
     Raises:
         ValueError: If a value is outside its range.
@@ -65,6 +88,11 @@ class BeamSearchSettings:
     n_best: int | None = None
     early_stop: bool = True
     eos_id: int = 1
+    length_penalty: str = "gnmt"
+    suppressed: tuple[int, ...] = ()
+    min_length: int = 0
+    no_repeat_ngram: int = 0
+    sampling: Any = None
 
     def __post_init__(self) -> None:
         if self.beam_size < 1:
@@ -81,7 +109,17 @@ class BeamSearchSettings:
                 f"eos_id must be positive, {PAD_ID} being padding. "
                 f"Received: eos_id={self.eos_id}"
             )
-        length_penalty(1, self.alpha)  # raises if alpha is out of range
+        if self.eos_id in self.suppressed:
+            raise ValueError(
+                f"suppressed must not contain eos_id={self.eos_id}, or nothing would "
+                f"end. Received: suppressed={self.suppressed}"
+            )
+        for name in ("min_length", "no_repeat_ngram"):
+            if getattr(self, name) < 0:
+                raise ValueError(
+                    f"{name} must be at least 0. Received: {name}={getattr(self, name)}"
+                )
+        length_penalty(1, self.alpha, self.length_penalty)  # raises if out of range
 
     @property
     def results(self) -> int:
@@ -100,18 +138,30 @@ class BeamSearchSettings:
 
 
 class RowOptions(NamedTuple):
-    """Settings of each sentence of a batch, in place of the common ones.
+    """Settings and inputs of each sentence of a batch; `()` for none.
 
     A sentence's result is that of a search with its settings for the whole batch.
 
     Attributes:
-        beam_sizes: [B] int, W of each sentence; clipped to 1 and the settings' beam
-            size.
-        alphas: [B] float32; negative values are clipped to 0.
+        beam_sizes: [B] int, W of each sentence, in place of the common one; clipped to
+            1 and that.
+        alphas: [B] float32, in place of the common one; negative values are clipped
+            to 0.
         max_lengths: [B] int, maximum number of tokens of each output, the EOS counted,
             in addition to the other limits of the search; clipped to at least 1.
+        prefixes: [B, P] int32, ids that begin the output, padded with 0. At a
+            sentence's limit EOS takes precedence.
+        seeds: [B] int64, seeds of the sentences' random numbers: for sampling only,
+            which needs them and takes no beam sizes.
     """
 
-    beam_sizes: Tensor
-    alphas: Tensor
-    max_lengths: Tensor
+    beam_sizes: Tensor = ()
+    alphas: Tensor = ()
+    max_lengths: Tensor = ()
+    prefixes: Tensor = ()
+    seeds: Tensor = ()
+
+
+def is_given(option: Tensor) -> bool:
+    """Returns whether a field of `RowOptions` has values."""
+    return not isinstance(option, tuple)

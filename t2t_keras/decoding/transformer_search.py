@@ -36,7 +36,8 @@ def search_translations(
         source: [B, S] int32.
         settings: Beam size, length penalty and number of results.
         extra_length: Tokens that a translation may have more than its source.
-        options: Settings of each sentence, in place of the common ones.
+        options: Settings and inputs of each sentence. A source without a token becomes
+            EOS whatever its prefix.
         max_length: Maximum number of tokens of any translation, EOS counted.
         growing: Whether KV caches grow and finished sentences leave the batch. Faster,
             but not for XLA, which needs constant shapes, S included.

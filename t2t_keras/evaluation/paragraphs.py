@@ -12,17 +12,12 @@ before the mark. Libraries were tried in November 2026: pysbd is not maintained 
 import dataclasses
 import re
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING
 
-from t2t_keras.errors import UserError
-from t2t_keras.text.normalization import WHITE_SPACE_RANGES, normalize
+from t2t_keras.text.normalization import WHITE_SPACE_RANGES
 
 if TYPE_CHECKING:  # the flags are checked before TensorFlow is imported
-    from t2t_keras.evaluation.translator import TranslatedLine, Translator
-    from t2t_keras.text.vocabulary import SubwordVocabulary
-
-LineTranslator: TypeAlias = "Callable[[Sequence[str | bytes]], list[TranslatedLine]]"
-"""Function that translates lines, in order."""
+    from t2t_keras.evaluation.translator import TranslatedLine
 
 _SPACES = "".join(
     chr(point) for first, last in WHITE_SPACE_RANGES for point in range(first, last + 1)
@@ -118,52 +113,6 @@ def _is_boundary(
         return False
     is_ordinal = word.isdecimal() and len(word) <= 2
     return not (is_ordinal and language in _ORDINALS.split())
-
-
-def check_paragraphs(paragraphs: bool, n_best: int) -> None:
-    """Raises `UserError` if paragraphs should have more than one translation."""
-    if paragraphs and n_best > 1:
-        raise UserError(
-            "--paragraphs gives one translation of each paragraph, from the best of "
-            f"each sentence. Leave --n_best out. Received: {n_best}"
-        )
-
-
-def make_line_translator(
-    translator: "Translator",
-    vocabulary: "SubwordVocabulary",
-    *,
-    paragraphs: bool = False,
-    language: str = "en",
-    target_tag: str | None = None,
-) -> LineTranslator:
-    """Returns the function that translates lines, or paragraphs, after a tag.
-
-    Args:
-        translator: Translates sentences.
-        vocabulary: The model's, which must have the tag.
-        paragraphs: Whether lines are split into sentences.
-        language: Code of the source language, for the splitting.
-        target_tag: Symbol before each sentence that has text; None for none.
-
-    Raises:
-        UserError: If the vocabulary splits the tag.
-    """
-    if target_tag:
-        vocabulary.symbol_ids(target_tag, "target_tag")
-
-    def translate(lines: Sequence[str | bytes]) -> "list[TranslatedLine]":
-        return translator.translate([_add_tag(target_tag, line) for line in lines])
-
-    if not paragraphs:
-        return translate
-    return lambda lines: translate_paragraphs(lines, language, translate)
-
-
-def _add_tag(tag: str | None, line: str | bytes) -> str | bytes:
-    if not tag or not normalize(line):
-        return line
-    return f"{tag} {line}" if isinstance(line, str) else tag.encode() + b" " + line
 
 
 def translate_paragraphs(

@@ -5,15 +5,20 @@ Shapes: B batch, S source length, N results per sentence.
 
 import concurrent.futures
 import dataclasses
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any
 
 from t2t_keras.decoding.search_state import BeamSearchResult
+from t2t_keras.errors import UserError
+from t2t_keras.files.lines import line_seed
+from t2t_keras.text.normalization import normalize
 from t2t_keras.text.padding import pad_sentences
 from t2t_keras.text.reading import PlainTextAdapter, TextAdapter, TextReader
 from t2t_keras.text.vocabulary import SubwordVocabulary
-from t2t_keras.typing import Tensor
 
-Search = Callable[[Tensor], BeamSearchResult]
+# Further arguments are `prefixes` [B, P] int32 and `seeds`, a list of B numbers, if
+# `Translator.translate` is called with them.
+Search = Callable[..., BeamSearchResult]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -121,12 +126,23 @@ class Translator:
         self,
         lines: Sequence[str | bytes],
         on_progress: Callable[[int], object] = lambda _: None,
+        *,
+        prefixes: Sequence[str | bytes] | None = None,
+        seed: int | None = None,
+        first_line: int = 1,
     ) -> list[TranslatedLine]:
         """Returns the translations of all lines, in order.
 
         Args:
             lines: Text, one sentence each; invalid UTF-8 is replaced.
             on_progress: Called with the number of lines done since the last call.
+            prefixes: Beginning of each translation; "" for none. Ignored for an empty
+                line. The search must take prefixes.
+            seed: Seed, if translations are sampled. The search must take seeds.
+            first_line: Number of the first line, which counts for seeds and messages.
+
+        Raises:
+            UserError: If a prefix is longer than a translation may be.
         """
         texts = [self._text_adapter.source(line) for line in lines]
         tokenized = [self._reader.read(text) for text in texts]
@@ -135,6 +151,21 @@ class Translator:
         # The only token of an empty line is EOS.
         indices = [i for i, source in enumerate(sources) if len(source) > 1]
         on_progress(len(lines) - len(indices))
+        numbers = range(first_line, first_line + len(lines))
+        options: dict[str, list[Any]] = {}
+        if prefixes is not None:
+            encode = self._vocabulary.encode
+            options["prefixes"] = [encode(normalize(each))[:-1] for each in prefixes]
+        if seed is not None:
+            options["seeds"] = [line_seed(seed, number) for number in numbers]
+
+        def translate_batch(batch: list[int]) -> list[tuple[Translation, ...]]:
+            rows = {name: [each[i] for i in batch] for name, each in options.items()}
+            result = self._search_batch([sources[i] for i in batch], rows)
+            if "prefixes" in rows:
+                _check_prefixes(result, rows["prefixes"], [numbers[i] for i in batch])
+            return [self._decode_row(result, row) for row in range(len(batch))]
+
         batches = list(
             batch_by_length(
                 indices,
@@ -144,8 +175,7 @@ class Translator:
             )
         )
         with concurrent.futures.ThreadPoolExecutor(self._max_searches) as pool:
-            ids = ([sources[i] for i in batch] for batch in batches)
-            translated = pool.map(self._translate_batch, ids)
+            translated = pool.map(translate_batch, batches)
             for batch, batch_hypotheses in zip(batches, translated, strict=True):
                 for index, hypotheses in zip(batch, batch_hypotheses, strict=True):
                     results[index] = TranslatedLine(
@@ -164,13 +194,15 @@ class Translator:
             for each in hypotheses
         )
 
-    def _translate_batch(
-        self, sources: list[list[int]]
-    ) -> list[tuple[Translation, ...]]:
-        result = BeamSearchResult(
-            *(part.numpy() for part in self._search(pad_sentences(sources)))
-        )
-        return [self._decode_row(result, row) for row in range(len(sources))]
+    def _search_batch(
+        self, sources: list[list[int]], options: Mapping[str, list[Any]]
+    ) -> BeamSearchResult:
+        """Returns the hypotheses of a batch as NumPy arrays."""
+        rows: dict[str, Any] = dict(options)
+        if "prefixes" in rows:
+            rows["prefixes"] = pad_sentences(rows["prefixes"])
+        result = self._search(pad_sentences(sources), **rows)
+        return BeamSearchResult(*(part.numpy() for part in result))
 
     def _decode_row(
         self, result: BeamSearchResult, row: int
@@ -188,3 +220,24 @@ class Translator:
         )
         # A model with NaN weights finds no hypothesis; the line is then empty.
         return hypotheses or (EMPTY,)
+
+
+def _check_prefixes(
+    result: BeamSearchResult, prefixes: list[list[int]], numbers: list[int]
+) -> None:
+    """Raises `UserError` if a translation does not begin with all of its prefix.
+
+    Args:
+        result: The hypotheses, as NumPy arrays.
+        prefixes: Ids of the prefix of each.
+        numbers: Line number of each.
+    """
+    for row, (prefix, number) in enumerate(zip(prefixes, numbers, strict=True)):
+        length = int(result.lengths[row, 0])
+        # Without a hypothesis, as of a model with NaN weights, the length is 0.
+        if length and result.tokens[row, 0, : len(prefix)].tolist() != prefix:
+            raise UserError(
+                f"The prefix of line {number} has {len(prefix)} tokens, but a "
+                f"translation of this line has at most {length - 1}. Shorten it, or "
+                "raise --extra_length."
+            )

@@ -92,6 +92,16 @@ class CountedLines:
         return invalid_utf8_warning(self._invalid, self._count)
 
 
+def line_seed(seed: int, number: int) -> int:
+    """Returns the seed of a line's random numbers, 64 bits.
+
+    Args:
+        seed: Seed of all lines, from 0 to 2^31 - 1.
+        number: Number of the line, from 1.
+    """
+    return (seed << 32) + number % 2**32
+
+
 def chunks(items: Iterable[_Item], size: int) -> Iterator[list[_Item]]:
     """Yields lists of `size` items; the last list may be shorter."""
     items = iter(items)

@@ -5,6 +5,7 @@ from typing import Any
 
 from t2t_keras.reports.blocks import Cell, Missing
 from t2t_keras.reports.seed_statistics import Spread
+from t2t_keras.settings.config import DecodingConfig
 
 
 def as_number(value: float | None, digits: int, why: str = "not run") -> Cell:
@@ -48,7 +49,9 @@ def as_search(decoding: Mapping[str, Any] | None) -> Cell:
 
     >>> as_search({"beam_size": 4, "alpha": 0.6})
     'beam 4, alpha 0.6'
+    >>> as_search({"beam_size": 8, "alpha": 1.0, "length_penalty": "power"})
+    'beam 8, alpha 1, length_penalty power'
     """
     if not decoding:
         return Missing()
-    return "beam {beam_size}, alpha {alpha:g}".format(**decoding)
+    return DecodingConfig(**decoding).describe()

@@ -27,6 +27,7 @@ _SETTINGS = (
     *("tokens_per_batch", "train_steps", "warmup_steps", "learning_rate_scale"),
     *("schedule", "clip_norm", "ema_decay", "init_from", "freeze"),
     *("label_smoothing", "average_checkpoints", "beam_size", "alpha", "extra_length"),
+    *("length_penalty", "suppress_unknown", "min_length", "no_repeat_ngram"),
 )
 # The settings of the parser's model that the paper does not give.
 _PARSERS_CHOICES = (
@@ -149,7 +150,7 @@ def _is_scored(
         run.finished
         and scores is not None
         and scores["step"] == run.config.training.train_steps
-        and scores.get("decoding") == dataclasses.asdict(search)
+        and scores.get("decoding") == search.as_dict()
     )
 
 

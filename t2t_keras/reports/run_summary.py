@@ -90,7 +90,7 @@ class RunSummary:
         Args:
             measure: A measure that they must have; a parser has f1 in place of bleu.
         """
-        search = dataclasses.asdict(self.config.decoding)
+        search = self.config.decoding.as_dict()
         scores = [
             score
             for name, score in self.scores()

@@ -3,6 +3,7 @@
 import dataclasses
 import re
 from collections.abc import Sequence
+from typing import Any
 
 from t2t_keras.errors import UserError
 from t2t_keras.settings.config import DecodingConfig
@@ -28,6 +29,8 @@ class ExportSettings:
         max_attention_length: Maximum tokens of either side in an attention map.
         batch_sizes: Batch sizes that a server pads to, ascending. Default: powers of
             two up to 32; with XLA fewer, since each costs a compilation.
+        sample: Settings of signature sample, a `Sampling`, or None without it.
+        prefix: Whether there is a signature that takes beginnings of translations.
         model_name: Model name in requests, in lower-case letters, digits and hyphens.
 
     Raises:
@@ -44,6 +47,8 @@ class ExportSettings:
     max_attention_length: int = 64
     batch_sizes: tuple[int, ...] = ()
     model_name: str = "translate"
+    sample: Any = None
+    prefix: bool = False
 
     def __post_init__(self) -> None:
         if not _NAME.fullmatch(self.model_name):

@@ -16,7 +16,6 @@ from typing import Any
 import tensorflow as tf
 
 from t2t_keras import __version__
-from t2t_keras.decoding.settings import BeamSearchSettings
 from t2t_keras.decoding.transformer_search import search_translations
 from t2t_keras.errors import UserError
 from t2t_keras.model.attention_maps import attention_maps
@@ -24,7 +23,7 @@ from t2t_keras.model.target_scores import target_log_probs
 from t2t_keras.model.transformer import Transformer
 from t2t_keras.runs.export_settings import ExportSettings
 from t2t_keras.runs.model_dir import ModelDir, package_versions
-from t2t_keras.runs.models import TrainedModel, longest_source
+from t2t_keras.runs.models import TrainedModel, longest_source, search_settings
 from t2t_keras.serving.export.compiled_search import buckets_up_to, compile_search
 from t2t_keras.serving.export.ids_module import IdsModule, ServedModel
 from t2t_keras.serving.export.limits import ServingLimits
@@ -180,7 +179,11 @@ def _base_directory(
 def _identity(trained: TrainedModel, settings: ExportSettings) -> dict[str, Any]:
     """Returns checkpoint and settings, which identify an export, as JSON values."""
     checkpoint = _describe_checkpoint(trained)
-    return {**checkpoint, **json.loads(json.dumps(dataclasses.asdict(settings)))}
+    values = {**dataclasses.asdict(settings), "decoding": settings.decoding.as_dict()}
+    for optional in ("sample", "prefix"):
+        if not values[optional]:
+            del values[optional]  # as in exports of earlier releases
+    return {**checkpoint, **json.loads(json.dumps(values))}
 
 
 def _write(
@@ -199,12 +202,14 @@ def _write(
             trained, decoding.extra_length, buckets if settings.xla else ()
         ),
         vocabulary,
-        BeamSearchSettings(beam_size=decoding.beam_size, alpha=decoding.alpha),
+        search_settings(decoding),
         limits,
     )
     if module_class is TranslatorModule:
         text_adapter = trained.task.text_adapter(splits_words=True)
-        module = TranslatorModule(*parts, text_adapter)
+        module = TranslatorModule(
+            *parts, text_adapter, settings.sample, settings.prefix
+        )
     else:
         module = module_class(*parts)
 
@@ -336,7 +341,7 @@ def _model_card_metadata(
             "size": trained.vocabulary.size,
             "sha256": trained.vocabulary.sha256,
         },
-        "decoding": dataclasses.asdict(settings.decoding),
+        "decoding": settings.decoding.as_dict(),
         "limits": dataclasses.asdict(limits),
         "xla": settings.xla,
         "scores": {

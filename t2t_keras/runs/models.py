@@ -1,25 +1,27 @@
 """Model and translator of a run, with new weights or those of a checkpoint."""
 
 import dataclasses
-import functools
 import os
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import keras
 import tensorflow as tf
 
-from t2t_keras.decoding.settings import BeamSearchSettings
+from t2t_keras.decoding.search_state import BeamSearchResult
+from t2t_keras.decoding.settings import BeamSearchSettings, RowOptions
 from t2t_keras.decoding.transformer_search import search_translations
 from t2t_keras.errors import UserError
-from t2t_keras.evaluation.translator import Translator
+from t2t_keras.evaluation.translator import Search, Translator
 from t2t_keras.model.transformer import Transformer
 from t2t_keras.runs.model_dir import ModelDir
 from t2t_keras.runs.tasks import Task, task_for
 from t2t_keras.settings.config import DecodingConfig, ExperimentConfig, ModelConfig
 from t2t_keras.text.reading import TextAdapter
-from t2t_keras.text.vocabulary import EOS_ID, PAD_ID, SubwordVocabulary
+from t2t_keras.text.vocabulary import EOS_ID, PAD_ID, UNK_ID, SubwordVocabulary
 from t2t_keras.training.checkpoints import CheckpointStore
+from t2t_keras.typing import Tensor
 
 # Maximum concurrent searches on CPUs. Each needs its own memory.
 _MAX_SEARCHES = 4
@@ -84,47 +86,111 @@ def build_translator(
     config: DecodingConfig,
     n_best: int = 1,
     text_adapter: TextAdapter | None = None,
+    sampling: Any = None,
+    with_prefixes: bool = False,
 ) -> Translator:
-    """Returns a translator that traces the search once for all shapes."""
-    settings = BeamSearchSettings(
-        beam_size=config.beam_size, alpha=config.alpha, n_best=n_best
-    )
-    search = tf.function(
-        functools.partial(
-            search_translations,
-            model,
-            settings=settings,
-            extra_length=config.extra_length,
-        ),
-        input_signature=[tf.TensorSpec([None, None], tf.int32)],
-    )
+    """Returns a translator that traces the search once for all shapes.
+
+    Args:
+        model: The model.
+        vocabulary: Vocabulary of both languages.
+        config: Settings of the search.
+        n_best: Number of translations of each line.
+        text_adapter: Converts lines to sources, and outputs to translations.
+        sampling: A `Sampling`, for translations that are drawn.
+        with_prefixes: Whether the translator is given prefixes.
+    """
+    if sampling is not None:
+        config = dataclasses.replace(config, beam_size=n_best)
+    settings = dataclasses.replace(search_settings(config, n_best), sampling=sampling)
+    search = _trace_search(model, settings, config.extra_length, with_prefixes)
+    # Caches grow with the number of hypotheses; a beam is narrower.
+    most_samples = 8
+    divisor = max(1, n_best // most_samples) if sampling else 1
     has_gpu = bool(tf.config.list_physical_devices("GPU"))
     return Translator(
         search,
         vocabulary,
         max_source_length=longest_source(model),
         extra_length=config.extra_length,
+        tokens_per_batch=4096 // divisor,
         max_searches=1 if has_gpu else min(os.cpu_count() or 1, _MAX_SEARCHES),
         text_adapter=text_adapter,
     )
 
 
+def _trace_search(
+    model: Transformer,
+    settings: BeamSearchSettings,
+    extra_length: int,
+    with_prefixes: bool,
+) -> Search:
+    """Returns the search of a `Translator`, a graph for all shapes."""
+    specs = {"prefixes": tf.TensorSpec([None, None], tf.int32)} if with_prefixes else {}
+    if settings.sampling is not None:
+        specs["seeds"] = tf.TensorSpec([None], tf.int64)
+
+    def search(source: Tensor, options: Mapping[str, Tensor]) -> BeamSearchResult:
+        return search_translations(
+            model, source, settings, extra_length, RowOptions(**options)
+        )
+
+    ids = tf.TensorSpec([None, None], tf.int32)
+    traced = tf.function(search, input_signature=[ids, specs])
+    return lambda source, **options: traced(
+        source,
+        {name: tf.cast(options[name], spec.dtype) for name, spec in specs.items()},
+    )
+
+
+def search_settings(
+    config: DecodingConfig, n_best: int | None = None
+) -> BeamSearchSettings:
+    """Returns the settings of a beam search for translations.
+
+    Args:
+        config: The settings of a run, or others.
+        n_best: Number of translations. Default: the beam size.
+    """
+    return BeamSearchSettings(
+        beam_size=config.beam_size,
+        alpha=config.alpha,
+        n_best=n_best,
+        length_penalty=config.length_penalty,
+        suppressed=(UNK_ID,) if config.suppress_unknown else (),
+        min_length=config.min_length,
+        no_repeat_ngram=config.no_repeat_ngram,
+    )
+
+
 def text_translator(
-    trained: "TrainedModel", decoding: DecodingConfig, n_best: int = 1
+    trained: "TrainedModel",
+    decoding: DecodingConfig,
+    n_best: int = 1,
+    sampling: Any = None,
+    with_prefixes: bool = False,
 ) -> Translator:
     """Returns the translator of raw text that the program `translate` uses.
 
+    The arguments are those of `build_translator`.
+
     Raises:
-        UserError: If `n_best` exceeds the beam size.
+        UserError: If `n_best` exceeds the beam size of a search.
     """
-    if not 1 <= n_best <= decoding.beam_size:
+    if sampling is None and not 1 <= n_best <= decoding.beam_size:
         raise UserError(
             f"--n_best must be from 1 to --beam_size={decoding.beam_size}. "
             f"Received: {n_best}"
         )
     text_adapter = trained.task.text_adapter(splits_words=True)
     return build_translator(
-        trained.model, trained.vocabulary, decoding, n_best, text_adapter
+        trained.model,
+        trained.vocabulary,
+        decoding,
+        n_best,
+        text_adapter,
+        sampling,
+        with_prefixes,
     )
 
 

@@ -6,19 +6,23 @@ for line in run.translate(["The dog sleeps."], n_best=2):
     print(line.text)
 """
 
-import itertools
+import dataclasses
 import os
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from t2t_keras.decoding.sampling import Sampling
 from t2t_keras.errors import UserError
-from t2t_keras.evaluation.paragraphs import check_paragraphs, make_line_translator
-from t2t_keras.evaluation.translator import TranslatedLine, Translator
-from t2t_keras.files.lines import chunks
+from t2t_keras.evaluation.translator import TranslatedLine
 from t2t_keras.model.sentence_maps import SentenceMaps
 from t2t_keras.runs import averaging, models, scoring
 from t2t_keras.runs.finish import FinishedRun, train_and_finish
+from t2t_keras.runs.line_translation import (
+    LineTranslator,
+    TranslationRequest,
+    pair_prefixes,
+)
 from t2t_keras.runs.map_maker import MapMaker
 from t2t_keras.runs.model_dir import ModelDir
 from t2t_keras.runs.pair_scores import PairScore, score_pairs
@@ -63,7 +67,7 @@ class Run:
         self._task = task
         self._log = log
         self._trained: models.TrainedModel | None = None
-        self._translators: dict[Any, Translator] = {}
+        self._translators: dict[Any, LineTranslator] = {}
 
     def __repr__(self) -> str:
         return f"Run({str(self.path)!r})"
@@ -112,16 +116,19 @@ class Run:
             )
         return finished
 
-    def translate(
+    def translate(  # noqa: PLR0913 - each is optional, and by name
         self,
         lines: Iterable[str | bytes],
         *,
         n_best: int = 1,
         checkpoint: str = "averaged",
-        beam_size: int | None = None,
-        alpha: float | None = None,
         paragraphs: bool = False,
         target_tag: str | None = None,
+        prefixes: Iterable[str | bytes] | None = None,
+        sample: Sampling | None = None,
+        rerank: str | None = None,
+        candidates: int | None = None,
+        **search: Any,
     ) -> Iterator[TranslatedLine]:
         """Yields the translations of each line, in order.
 
@@ -132,22 +139,31 @@ class Run:
             lines: Text, one sentence a line.
             n_best: Number of translations of each line, best first.
             checkpoint: The weights to use.
-            beam_size: Default: the run's own.
-            alpha: Strength of the length penalty. Default: the run's own.
             paragraphs: Whether lines are paragraphs, whose sentences are translated
                 one by one. Spacing stays as it is.
             target_tag: Symbol of the vocabulary to put before each sentence.
+            prefixes: Beginning of the translation of each line; "" for none.
+            sample: Settings of sampling, to draw translations instead of searching.
+            rerank: "mbr" to choose the translations with the highest expected chrF.
+            candidates: Number of translations to choose from. Default: the beam size,
+                or 32 samples.
+            **search: Settings of the search, fields of `DecodingConfig` by name, such
+                as `beam_size=8`. Default: the run's own.
         """
-        check_paragraphs(paragraphs, n_best)
-        translate = make_line_translator(
-            self._translator(checkpoint, beam_size, alpha, n_best),
-            self.trained(checkpoint).vocabulary,
-            paragraphs=paragraphs,
-            language=self.settings.data.source_language,
-            target_tag=target_tag,
+        request = TranslationRequest(
+            n_best,
+            sample,
+            rerank,
+            candidates,
+            prefixes is not None,
+            paragraphs,
+            target_tag,
         )
-        batches = chunks(iter(lines), _LINES_PER_CHUNK)
-        return itertools.chain.from_iterable(map(translate, batches))
+        translator = self._translator(checkpoint, search, request)
+        if prefixes is None:
+            pairs = ((line, "") for line in lines)
+            return translator.translate(pairs, _LINES_PER_CHUNK)
+        return translator.translate(pair_prefixes(lines, prefixes), _LINES_PER_CHUNK)
 
     def score(
         self,
@@ -172,8 +188,6 @@ class Run:
         *,
         split: str = "test",
         checkpoint: str = "averaged",
-        beam_size: int | None = None,
-        alpha: float | None = None,
         output: str | None = None,
         on_progress: Callable[[int], object] = lambda _: None,
         **options: Any,
@@ -187,11 +201,10 @@ class Run:
             reference: Paths of files with the references.
             split: "train", "dev" or "test".
             checkpoint: The weights to use.
-            beam_size: Default: the run's own.
-            alpha: Strength of the length penalty. Default: the run's own.
             output: File for the translations, instead of the model directory.
             on_progress: Called with the number of sentences done since the last call.
-            **options: Further options of `t2t_keras.runs.scoring.score`.
+            **options: Settings of the search, as in `translate`, and further options of
+                `t2t_keras.runs.scoring.score`.
         """
         if not (output or source):
             self.model_dir.check_writable()
@@ -200,10 +213,15 @@ class Run:
         )
         for warning in test_set.warnings:
             self._log(f"warning: {warning}")
+        search = {
+            field.name: options.pop(field.name)
+            for field in dataclasses.fields(DecodingConfig)
+            if field.name in options
+        }
         result = score(
             self.trained(checkpoint),
             test_set,
-            self._decoding(beam_size, alpha),
+            self.settings.decoding.override(**search),
             on_progress=on_progress,
             **options,
         )
@@ -245,8 +263,6 @@ class Run:
         export_format: str = "text",
         *,
         checkpoint: str = "averaged",
-        beam_size: int | None = None,
-        alpha: float | None = None,
         **options: Any,
     ) -> Path:
         """Writes a SavedModel for servers, and returns its folder.
@@ -254,14 +270,16 @@ class Run:
         Args:
             export_format: "text", for text in and out, or "ids", for token ids.
             checkpoint: The weights to use.
-            beam_size: Default: the run's own.
-            alpha: Strength of the length penalty. Default: the run's own.
-            **options: Fields of `ExportSettings`, such as `n_best` or `batch_sizes`.
+            **options: Settings of the search, as in `translate`, and fields of
+                `ExportSettings`, such as `n_best` or `batch_sizes`.
         """
         from t2t_keras.runs import exporting
         from t2t_keras.runs.export_settings import ExportSettings
 
-        settings = ExportSettings(self._decoding(beam_size, alpha), **options)
+        export_fields = {field.name for field in dataclasses.fields(ExportSettings)}
+        search = {name: options.pop(name) for name in options.keys() - export_fields}
+        decoding = self.settings.decoding.override(**search)
+        settings = ExportSettings(decoding, **options)
         trained = self.trained(checkpoint)
         version = exporting.export(trained, self.model_dir, export_format, settings)
         exporting.log_kept_files(self.model_dir, export_format, settings, self._log)
@@ -321,20 +339,21 @@ class Run:
     def _translator(
         self,
         checkpoint: str,
-        beam_size: int | None,
-        alpha: float | None,
-        n_best: int,
-    ) -> Translator:
+        search: Mapping[str, Any],
+        request: TranslationRequest,
+    ) -> LineTranslator:
         trained = self.trained(checkpoint)
-        decoding = self._decoding(beam_size, alpha)
-        key = decoding, n_best
+        if request.sample is not None and "beam_size" in search:
+            raise UserError(
+                "Sampling has no beam. Leave out beam_size; n_best is the number of "
+                "samples."
+            )
+        decoding = self.settings.decoding.override(**search)
+        key = decoding, request
         if key not in self._translators:
-            translator = models.text_translator(trained, decoding, n_best)
+            translator = LineTranslator(trained, decoding, request)
             self._translators[key] = translator
         return self._translators[key]
-
-    def _decoding(self, beam_size: int | None, alpha: float | None) -> DecodingConfig:
-        return self.settings.decoding.override(beam_size, alpha)
 
     def _forget(self) -> None:
         """Drops the loaded model, whose checkpoint may have changed."""

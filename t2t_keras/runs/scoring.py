@@ -83,7 +83,7 @@ class EvaluationResult:
 
     def describe(self) -> str:
         """Returns the scores as text, a line each."""
-        search = f"beam {self.decoding.beam_size}, alpha {self.decoding.alpha:g}"
+        search = self.decoding.describe()
         lines = [
             f"{self.name}: {len(self.translations):,} sentences, {self.checkpoint}, "
             f"{search}, {self.seconds:.0f}s",
@@ -115,7 +115,7 @@ class EvaluationResult:
             **self.scores.as_dict(),
             "perplexity": self.perplexity,
             "perplexity_left_out": self.left_out,
-            "decoding": dataclasses.asdict(self.decoding),
+            "decoding": self.decoding.as_dict(),
         }
         if self.tokenized is not None:
             entry["tokenized_bleu"] = self.tokenized.bleu
@@ -198,8 +198,11 @@ def save(model_dir: ModelDir, result: EvaluationResult) -> None:
     """
     # The name has the checkpoint too: latest and averaged can have the same step.
     title = f"{result.name} {result.checkpoint}"
-    if result.decoding != model_dir.config().decoding:
-        title += f" beam {result.decoding.beam_size} alpha {result.decoding.alpha:g}"
+    own = model_dir.config().decoding
+    if result.decoding != own:
+        title += f" {result.decoding.describe()}".replace(",", "")
+    if result.decoding.extra_length != own.extra_length:
+        title += f" extra_length {result.decoding.extra_length}"
     name = f"{re.sub('[ /]', '-', title)}.txt"
     write_translations(model_dir.translations / name, result)
     if result.scores.table:

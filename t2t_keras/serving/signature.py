@@ -13,6 +13,10 @@ TRANSLATE = "serving_default"
 NBEST = "nbest"
 # As TRANSLATE, with the search's settings as inputs that have defaults.
 TRANSLATE_WITH_OPTIONS = "translate_with_options"
+# Text and seeds in, N samples of each out: only in exports made with --sample.
+SAMPLE = "sample"
+# Text and beginnings of translations in: only in exports made with --prefix.
+TRANSLATE_WITH_PREFIX = "translate_with_prefix"
 # Source and target text in, the target's log probability out.
 SCORE_TARGET = "score"
 # Source and target text in, attention weights out.
@@ -48,6 +52,11 @@ ALPHA = "alpha"
 # int32, maximum number of tokens of a translation, EOS counted, at least 1. The
 # export's limit is the default and the maximum.
 MAX_LENGTH = "max_length"
+
+# [B] int64, seed of each text's random numbers. Samples depend on text and seed alone.
+SEED = "seed"
+# [B] string, beginning of each translation; "" for none.
+PREFIX = "prefix"
 
 # [B] string each, a sentence and its translation.
 SOURCE = "source"

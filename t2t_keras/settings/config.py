@@ -9,7 +9,7 @@ import dataclasses
 import re
 from typing import Any
 
-from t2t_keras.errors import UserError
+from t2t_keras.errors import UserError, did_you_mean
 from t2t_keras.settings.training_text import (
     check_user_symbols,
     parse_filter_item,
@@ -584,6 +584,20 @@ class TrainingConfig:
         return range(int(first), int(last) + 1)
 
 
+def _check_legal(field: dataclasses.Field, value: Any) -> None:
+    """Raises `UserError` if a value is below a field's minimum or not a choice."""
+    low, choices = field.metadata["low"], field.metadata["choices"]
+    if value is None:
+        return
+    if choices and value not in choices:
+        raise UserError(
+            f"{field.name} must be one of {', '.join(choices)}. Received: {value}."
+            f"{did_you_mean(str(value), choices)}"
+        )
+    if low is not None and not low <= value < float("inf"):
+        raise UserError(f"{field.name} must be at least {low}. Received: {value}")
+
+
 @dataclasses.dataclass(frozen=True)
 class DecodingConfig:
     """Decoding: settings of the beam search (section 6.1)."""
@@ -597,16 +611,65 @@ class DecodingConfig:
         "Maximum number of tokens that a translation has beyond its source's.",
         low=0,
     )
+    length_penalty: str = setting(
+        "gnmt",
+        "Divisor of the log probability of a translation of n tokens: gnmt, "
+        "((5 + n) / 6)^alpha as in the paper; power, n^alpha; none, 1.",
+        choices=("gnmt", "power", "none"),
+    )
+    suppress_unknown: bool = setting(
+        False, "Whether the unknown token is forbidden in translations."
+    )
+    min_length: int = setting(
+        0,
+        "Minimum number of tokens of a translation, not counting the end of the "
+        "sentence.",
+        low=0,
+    )
+    no_repeat_ngram: int = setting(
+        0,
+        "n, to forbid translations in which the same n tokens in a row occur twice; 0 "
+        "to allow all.",
+        low=0,
+    )
 
-    def override(
-        self, beam_size: int | None = None, alpha: float | None = None
-    ) -> "DecodingConfig":
-        """Returns these settings with other values; None keeps a value."""
-        return DecodingConfig(
-            self.beam_size if beam_size is None else beam_size,
-            self.alpha if alpha is None else alpha,
-            self.extra_length,
-        )
+    def override(self, **values: Any) -> "DecodingConfig":
+        """Returns these settings with other values, by name; None keeps a value.
+
+        Raises:
+            UserError: If there is no such setting, or a value is not legal.
+        """
+        fields = {field.name: field for field in dataclasses.fields(self)}
+        for name, value in values.items():
+            if name not in fields:
+                raise UserError(
+                    f"There is no search setting {name!r}. Settings: "
+                    f"{', '.join(fields)}.{did_you_mean(name, list(fields))}"
+                )
+            _check_legal(fields[name], value)
+        given = {name: value for name, value in values.items() if value is not None}
+        return dataclasses.replace(self, **given)
+
+    def as_dict(self) -> dict[str, Any]:
+        """Returns the settings by name, the paper's three and all that are not default.
+
+        This is how scores and exports record them. A setting added later does not
+        change what is recorded without it.
+        """
+        always = "beam_size", "alpha", "extra_length"
+        return {
+            field.name: getattr(self, field.name)
+            for field in dataclasses.fields(self)
+            if field.name in always or getattr(self, field.name) != field.default
+        }
+
+    def describe(self) -> str:
+        """Returns beam size, alpha, and options that are not default, as text."""
+        options = self.as_dict()
+        beam_size, alpha = options.pop("beam_size"), options.pop("alpha")
+        del options["extra_length"]
+        parts = [f"{name} {value}" for name, value in options.items()]
+        return ", ".join([f"beam {beam_size}, alpha {alpha:g}", *parts])
 
 
 @dataclasses.dataclass(frozen=True)
@@ -677,5 +740,9 @@ CHANGEABLE_ON_RESUME = frozenset(
         "beam_size",
         "alpha",
         "extra_length",
+        "length_penalty",
+        "suppress_unknown",
+        "min_length",
+        "no_repeat_ngram",
     }
 )

@@ -1,13 +1,15 @@
 """Shared parts of all programs: help, quiet start, and errors without a traceback."""
 
 import contextlib
+import dataclasses
+import functools
 import math
 import os
 import re
 import signal
 import sys
-from collections.abc import Callable, Iterator, Sequence
-from typing import NamedTuple
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
 
 import tqdm
 from absl import app, flags, logging
@@ -174,12 +176,15 @@ class ModelFlags(NamedTuple):
 
     model_dir: flags.FlagHolder
     checkpoint: flags.FlagHolder
-    beam_size: flags.FlagHolder
-    alpha: flags.FlagHolder
+    search: Mapping[str, flags.FlagHolder]
+
+    def search_values(self) -> dict[str, Any]:
+        """Returns the values of the search's flags; None for those that are not set."""
+        return {name: holder.value for name, holder in self.search.items()}
 
     def decoding(self, config: ExperimentConfig) -> DecodingConfig:
         """Returns the decoding settings of a run, overridden by the flags."""
-        return config.decoding.override(self.beam_size.value, self.alpha.value)
+        return config.decoding.override(**self.search_values())
 
 
 def define_model_flags(
@@ -200,22 +205,87 @@ def define_model_flags(
             "checkpoint.",
             flag_values=flag_values,
         ),
-        flags.DEFINE_integer(
-            "beam_size",
+        {
+            field.name: _define_search_setting(field, flag_values)
+            for field in dataclasses.fields(DecodingConfig)
+        },
+    )
+
+
+def _define_search_setting(
+    field: dataclasses.Field, flag_values: flags.FlagValues
+) -> flags.FlagHolder:
+    """Defines the flag of a setting of the search, whose default is the run's value."""
+    choices, low = field.metadata["choices"], field.metadata["low"]
+    about = f"{field.metadata['about']} Default: that of the run."
+    if choices:
+        define = functools.partial(flags.DEFINE_enum, enum_values=choices)
+    elif isinstance(field.default, bool):
+        define = flags.DEFINE_bool
+    elif isinstance(field.default, int):
+        define = functools.partial(flags.DEFINE_integer, lower_bound=low)
+    else:
+        define = functools.partial(flags.DEFINE_float, lower_bound=low)
+    return define(field.name, default=None, help=about, flag_values=flag_values)
+
+
+class SamplingFlags(NamedTuple):
+    """The flags of a program that can sample."""
+
+    sample: flags.FlagHolder
+    settings: Mapping[str, flags.FlagHolder]
+
+    def values(self) -> dict[str, Any] | None:
+        """Returns the settings that are given, by name; None without --sample."""
+        if not self.sample.value:
+            return None
+        values = {name: holder.value for name, holder in self.settings.items()}
+        return {name: value for name, value in values.items() if value is not None}
+
+    def check(self) -> None:
+        """Raises `UserError` if settings are given without --sample."""
+        if not self.sample.value:
+            refuse_flags(
+                list(self.settings), "is for --sample. Add --sample, or leave it out."
+            )
+
+
+def define_sampling_flags(
+    about: str, *, with_seed: bool, flag_values: flags.FlagValues = flags.FLAGS
+) -> SamplingFlags:
+    """Defines --sample, with this help text, and the flags of its settings."""
+    settings = {
+        "temperature": flags.DEFINE_float(
+            "temperature",
             None,
-            "Beam size: hypotheses kept at each step of the search. Default: that of "
-            "the run.",
-            lower_bound=1,
+            "Divisor of the logits with --sample: below 1 likely tokens become "
+            "likelier. Default: 1.",
             flag_values=flag_values,
         ),
-        flags.DEFINE_float(
-            "alpha",
+        "top_k": flags.DEFINE_integer(
+            "top_k",
             None,
-            "Strength of the length penalty. Default: that of the run.",
+            "Number of likeliest tokens that --sample draws from. Default: 0, for all.",
             lower_bound=0,
             flag_values=flag_values,
         ),
-    )
+        "top_p": flags.DEFINE_float(
+            "top_p",
+            None,
+            "Probability, from 0 to 1, of the smallest set of likeliest tokens that "
+            "--sample draws from. Default: 1, for all.",
+            flag_values=flag_values,
+        ),
+    }
+    if with_seed:
+        settings["seed"] = flags.DEFINE_integer(
+            "seed",
+            None,
+            "Seed of the random numbers of --sample, from 0 to 2^31 - 1. Default: 1.",
+            flag_values=flag_values,
+        )
+    sample = flags.DEFINE_bool("sample", False, about, flag_values=flag_values)
+    return SamplingFlags(sample, settings)
 
 
 def progress_bar(total: int | None, unit: str) -> tqdm.tqdm:

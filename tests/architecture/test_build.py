@@ -331,11 +331,14 @@ def test_training_and_decoding_do_not_import_each_other() -> None:
     assert _reached("training", targets) & {"model", "decoding"} == set()
     assert _reached("model", targets) & {"training", "decoding"} == set()
     assert "training" not in _reached("decoding", targets)
-    # Beam search takes any step function, so it must not import the model.
+    # Beam search takes any step function, so it must not import the model. The noise
+    # of sampling is the hash of dropout (ADR 0013).
+    noise = "t2t_keras.model.dropout"
     for path in (ROOT / "t2t_keras/decoding").glob("*.py"):
         if path.name != "transformer_search.py":
             modules = [each.module for each in read_imports(path)]
-            assert not [m for m in modules if m.startswith("t2t_keras.model")], path
+            models = {m for m in modules if m.startswith("t2t_keras.model")}
+            assert models <= ({noise} if path.name == "sampling.py" else set()), path
 
 
 def test_nothing_below_runs_sees_settings_or_a_run() -> None:

@@ -37,6 +37,16 @@ def test_it_never_falls_as_the_length_grows():
         assert np.all(np.diff(length_penalty(np.arange(0, 2000), alpha)) >= 0), alpha
 
 
+def test_the_other_kinds_give_the_values_worked_out_by_hand():
+    assert length_penalty(9, 0.5, "power") == pytest.approx(3.0)
+    lengths = np.arange(1, 9)
+    np.testing.assert_allclose(length_penalty(lengths, 1.0, "power"), lengths)
+    assert length_penalty(9, 0.5, "none") == 1.0
+    np.testing.assert_array_equal(length_penalty(lengths, 2.0, "none"), np.ones(8))
+    tensor = length_penalty(tf.range(0.0, 9.0), tf.constant([[0.0], [2.0]]), "none")
+    np.testing.assert_array_equal(tensor, np.ones([2, 9]))
+
+
 def test_an_alpha_that_cannot_be_meant_is_refused():
     for alpha in (-0.1, math.nan, math.inf):
         with pytest.raises(ValueError, match=r"alpha must be .* at least 0.*alpha="):

@@ -29,6 +29,10 @@ def test_one_beam_has_one_candidate_and_more_have_two_each(beam_size, candidates
         ({"eos_id": 0}, r"eos_id must be positive, 0 being padding.*eos_id=0"),
         ({"eos_id": -1}, r"eos_id must be positive.*eos_id=-1"),
         ({"alpha": -0.5}, r"alpha must be .* at least 0\. .*alpha=-0\.5"),
+        ({"length_penalty": "wu"}, r"one of gnmt, power, none\. .*length_penalty=wu"),
+        ({"suppressed": (2, 1)}, r"must not contain eos_id=1.*suppressed=\(2, 1\)"),
+        ({"min_length": -1}, r"min_length must be at least 0\. .*min_length=-1"),
+        ({"no_repeat_ngram": -2}, r"at least 0\. .*no_repeat_ngram=-2"),
     ],
 )
 def test_a_value_that_cannot_be_meant_is_refused(values, message):

@@ -11,8 +11,9 @@ import tensorflow as tf
 from t2t_keras.decoding.beam_search import beam_search
 from t2t_keras.decoding.search_state import BeamSearchResult
 from t2t_keras.decoding.settings import BeamSearchSettings
+from tests.reference.beam_np import DEFAULT_RULES, EOS, may_follow, rank
 
-PAD, EOS = 0, 1
+PAD = 0
 # More tokens than in any history of these tests.
 LONGEST = 64
 
@@ -134,18 +135,9 @@ class TableModel:
         return sum(self.log_probs(row, tokens[:i])[tokens[i]] for i in steps)
 
 
-def score(log_prob, length, alpha):
-    """Returns the score of Wu et al. 2016, equation 14, without the coverage term."""
-    return log_prob / ((5.0 + length) ** alpha / 6.0**alpha)
-
-
-def rank(hypotheses, alpha):
-    """Returns (tokens, log_prob, score), best score first."""
-    scored = [(t, p, score(p, len(t), alpha)) for t, p in hypotheses]
-    return sorted(scored, key=lambda hypothesis: -hypothesis[2])
-
-
-def exhaustive_search(model, row, limit, alpha, vocabulary):
+def exhaustive_search(
+    model, row, limit, alpha, vocabulary, rules=DEFAULT_RULES, prefix=()
+):
     """Returns every sentence of at most `limit` tokens, best first."""
     words = range(EOS + 1, vocabulary)
     sentences = [
@@ -153,25 +145,16 @@ def exhaustive_search(model, row, limit, alpha, vocabulary):
         for length in range(limit)
         for middle in itertools.product(words, repeat=length)
     ]
-    return rank([(s, model.log_prob(row, s)) for s in sentences], alpha)
-
-
-def plain_beam_search(model, row, limit, alpha, vocabulary, beam_size):
-    """Returns the finished hypotheses of a beam that never stops early."""
-    live, finished = [((), 0.0)], []
-    for position in range(limit):
-        last = position + 1 == limit
-        allowed = [EOS] if last else range(EOS, vocabulary)
-        candidates = [
-            ((*history, token), log_prob + model.log_probs(row, history)[token])
-            for history, log_prob in live
-            for token in allowed
-        ]
-        candidates.sort(key=lambda candidate: -candidate[1])
-        candidates = candidates[: 2 * beam_size]
-        finished += [c for c in candidates if c[0][-1] == EOS]
-        live = [c for c in candidates if c[0][-1] != EOS][:beam_size]
-    return rank(finished, alpha)[:beam_size]
+    sentences = [
+        sentence
+        for sentence in sentences
+        if all(
+            may_follow(sentence[:i], token, limit, rules, prefix)
+            for i, token in enumerate(sentence)
+        )
+    ]
+    scored = [(s, model.log_prob(row, s)) for s in sentences]
+    return rank(scored, alpha, rules.length_penalty)
 
 
 def greedy_search(model, row, limit, vocabulary):

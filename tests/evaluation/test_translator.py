@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from t2t_keras.decoding.search_state import BeamSearchResult
+from t2t_keras.errors import UserError
 from t2t_keras.evaluation.translator import EMPTY, Translation, Translator
 from t2t_keras.parsing.linearization import repair_tree, tree_words
 from t2t_keras.parsing.task import ParserTextAdapter
@@ -35,9 +36,11 @@ class EchoSearch:
 
     def __init__(self, empty_slots=0):
         self.batches = []
+        self.options = []
         self._empty_slots = empty_slots
 
-    def __call__(self, source):
+    def __call__(self, source, **options):
+        self.options.append(options)
         ids_BS = source.numpy()
         assert source.dtype == tf.int32
         self.batches.append(ids_BS)
@@ -112,6 +115,38 @@ def test_company_does_not_matter_and_no_batch_is_too_large(
     assert [width for _, width in sizes] == sorted([w for _, w in sizes], reverse=True)
     asked = sum(bool(line.split()) for line in lines)
     assert sum(rows for rows, _ in sizes) == asked
+
+
+def test_seeds_and_prefixes_go_with_their_lines(build, search, vocabulary):
+    translator = build(tokens_per_batch=16)
+    lines = ["", *LINES]
+    # Prefixes that the fake search happens to return.
+    prefixes = ["no", LINES[0], "", LINES[2], "", LINES[4]]
+    translator.translate(lines, prefixes=prefixes, seed=3, first_line=10)
+    assert len(search.batches) > 1
+    found = {}
+    for batch, options in zip(search.batches, search.options, strict=True):
+        rows = zip(batch, options["prefixes"].numpy(), options["seeds"], strict=True)
+        for ids, prefix, seed in rows:
+            text = vocabulary.decode(ids)
+            found[text] = (vocabulary.decode(prefix), seed)
+    # The first line is empty and not searched for, but counts.
+    assert found == {
+        line: (prefix, 3 * 2**32 + number)
+        for number, (line, prefix) in enumerate(zip(lines, prefixes, strict=True), 10)
+        if line
+    }
+    translator.translate(lines)
+    assert search.options[-1] == {}
+
+
+def test_a_prefix_longer_than_the_translation_is_refused(build):
+    with pytest.raises(UserError) as caught:
+        build().translate(["ab", "a b"], prefixes=["", "a b a"], first_line=7)
+    assert str(caught.value) == (
+        "The prefix of line 8 has 3 tokens, but a translation of this line has at most "
+        "2. Shorten it, or raise --extra_length."
+    )
 
 
 def test_sources_end_with_eos_and_are_padded_with_0(build, search, vocabulary):

@@ -202,7 +202,7 @@ VARIANTS_OF_MODELS: tuple[Mutation, ...] = (
     Mutation(
         "the length penalty is of the length without the end",
         "t2t_keras.decoding.search_step",
-        "_score_ended",
+        "score_ended",
         "state.sentences.penalties[:, length, None]",
         "state.sentences.penalties[:, state.position, None]",
     ),
@@ -212,6 +212,34 @@ VARIANTS_OF_MODELS: tuple[Mutation, ...] = (
         "SearchStep._select_live",
         "tf.where(ends, IMPOSSIBLE, candidates.log_probs)",
         "candidates.log_probs",
+    ),
+    Mutation(
+        "a repeated n-gram is noticed one token late",
+        "t2t_keras.decoding.candidates",
+        "_repeating_tokens",
+        "starts_L + n <= position",
+        "starts_L + n < position",
+    ),
+    Mutation(
+        "all samples of a sentence have the same noise",
+        "t2t_keras.decoding.sampling",
+        "SamplingStep._draw_tokens",
+        "tf.range(self.beams)",
+        "tf.zeros_like(tf.range(self.beams))",
+    ),
+    Mutation(
+        "a nucleus lacks the token that completes it",
+        "t2t_keras.decoding.sampling",
+        "Sampling.filter",
+        "tf.cumsum(probs_RK, axis=1, exclusive=True)",
+        "tf.cumsum(probs_RK, axis=1)",
+    ),
+    Mutation(
+        "a prefix is forced one position late",
+        "t2t_keras.decoding.search_state",
+        "forced_tokens",
+        "tf.minimum(position, last)",
+        "tf.minimum(tf.maximum(position - 1, 0), last)",
     ),
     Mutation(
         "the early stop forgets the length penalty",

@@ -1,6 +1,5 @@
 """Model directories with the files of a finished run that reports read."""
 
-import dataclasses
 import json
 from pathlib import Path
 from types import MappingProxyType
@@ -76,7 +75,7 @@ def write_scored_run(
     score = build_score(
         checkpoint=f"averaged/step-{steps}",
         step=steps,
-        decoding=dataclasses.asdict(config.decoding),
+        decoding=config.decoding.as_dict(),
     )
     card = {
         "training_cost": {"step": steps, **_COST},

@@ -111,6 +111,8 @@ def test_a_variation_is_none_of_them(tmp_path) -> None:
         {"average_checkpoints": 1},  # as Table 3 has it
         {"beam_size": 1},
         {"alpha": 1.0},
+        {"length_penalty": "power"},
+        {"min_length": 2},
         {"mixture": ("more.tsv:1/4",)},
         {"filter": ("copied",)},
         {"train_source": ("a.en",), "train_target": ("a.de",)},
@@ -174,7 +176,7 @@ def parser(folder, changes=(), **score):
     config = with_settings(papers_parser(), **dict(changes))
     score = {
         **{"step": 100_000, "sentences": 2416, "f1": 91.3},
-        **{"decoding": dataclasses.asdict(config.decoding), **score},
+        **{"decoding": config.decoding.as_dict(), **score},
     }
     return write_scored_run(folder, config, scores={"test averaged/step-100000": score})
 

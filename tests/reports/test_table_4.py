@@ -36,7 +36,7 @@ def test_a_parser_of_section_23_is_compared_with_the_papers(tmp_path) -> None:
     config = papers_parser()
     score = {
         **{"step": 100_000, "sentences": 2416, "f1": 91.27},
-        "decoding": dataclasses.asdict(config.decoding),
+        "decoding": config.decoding.as_dict(),
     }
     run = write_scored_run(
         tmp_path / "run", config, scores={"test averaged/step-100000": score}

@@ -14,6 +14,7 @@ from t2t_keras.settings.config import (
     BIG,
     TINY,
     DataConfig,
+    DecodingConfig,
     ExperimentConfig,
     ModelConfig,
     TrainingConfig,
@@ -65,6 +66,41 @@ def test_the_defaults_are_the_papers_base_model() -> None:
         **{"decoder_start": "zero", "encoder_layers": None, "decoder_layers": None},
     }
     assert {name: values[name] for name in other_programs} == other_programs
+
+
+def test_search_settings_are_recorded_only_where_they_are_not_default() -> None:
+    """Records of earlier releases have the first three, and stay equal to new ones."""
+    assert DecodingConfig(beam_size=8).as_dict() == {
+        "beam_size": 8,
+        "alpha": 0.6,
+        "extra_length": 50,
+    }
+    changed = DecodingConfig(length_penalty="power", alpha=1.0, min_length=3)
+    assert DecodingConfig(**changed.as_dict()) == changed
+    assert changed.as_dict().keys() - DecodingConfig().as_dict().keys() == {
+        "length_penalty",
+        "min_length",
+    }
+    assert DecodingConfig().describe() == "beam 4, alpha 0.6"
+    assert changed.describe() == "beam 4, alpha 1, length_penalty power, min_length 3"
+
+
+def test_search_settings_are_overridden_by_name() -> None:
+    settings = DecodingConfig(beam_size=8, min_length=2)
+    assert settings.override(alpha=None, min_length=0) == DecodingConfig(beam_size=8)
+    for values, message in (
+        (
+            {"beams": 3},
+            "There is no search setting 'beams'. Settings: beam_size, alpha",
+        ),
+        ({"beam_sise": 3}, "Did you mean beam_size?"),
+        ({"beam_size": 0}, "beam_size must be at least 1. Received: 0"),
+        ({"alpha": float("nan")}, "alpha must be at least 0. Received: nan"),
+        ({"length_penalty": "no"}, "one of gnmt, power, none. Received: no"),
+    ):
+        with pytest.raises(UserError) as caught:
+            settings.override(**values)
+        assert message in str(caught.value)
 
 
 def test_the_presets_are_the_papers_and_a_small_one() -> None:

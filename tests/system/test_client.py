@@ -13,6 +13,7 @@ import time
 import grpc
 import numpy as np
 import pytest
+import tensorflow as tf
 
 from tests.serving.fake_server import (
     RefusalError,
@@ -106,6 +107,29 @@ def test_lines_keep_their_order_when_answers_arrive_out_of_order():
 def test_scores(served):
     done = run(served[0], "--scores")
     assert done.lines == ["-0.625000\tA B C", "0.000000\t", "-0.375000\tDü"]
+
+
+def test_samples_have_the_seeds_of_their_lines():
+    with serve(answer_nbest) as (server, service):
+        flags = "--sample", "--seed=5", "--n_best=2", "--batch_size=2"
+        done = run(server, *flags, stdin=b"x\nabc\n\nyz\n")
+        one = run(server, "--sample", stdin=b"yz\n")
+    assert (done.status, done.stderr.count("too long")) == (0, 1)
+    assert done.lines == ["1\tX0", "2\tABC0", "2\tABC1", "3\t", "4\tYZ0", "4\tYZ1"]
+    assert one.lines == ["YZ0"]
+    names = {request.model_spec.signature_name for request in service.requests}
+    assert names == {"sample"}
+    seeds = {
+        text: int(seed)
+        for request in service.requests[:-1]
+        for text, seed in zip(
+            read_texts(request), tf.make_ndarray(request.inputs["seed"]), strict=True
+        )
+    }
+    numbers = {b"x": 1, b"abc": 2, b"": 3, b"yz": 4}
+    assert seeds == {text: 5 * 2**32 + number for text, number in numbers.items()}
+    seed = tf.make_ndarray(service.requests[-1].inputs["seed"])
+    assert (seed.dtype, seed.tolist()) == (np.int64, [2**32 + 1])
 
 
 def test_n_best_with_and_without_scores():
@@ -242,6 +266,9 @@ REFUSED = (
     (("--beam_size=0",), "beam_size must be at least 1: 0"),
     (("--alpha=nan",), "--alpha must be a number. Received: nan"),
     (("--n_best=2", "--alpha=1"), "The n best are searched with the export's set"),
+    (("--sample", "--alpha=1"), "An export samples with its own settings. Received: "),
+    (("--sample", "--seed=-1"), "--seed must be from 0 to 2^31 - 1. Received: -1"),
+    (("--seed=3",), "--seed is for --sample. Add --sample, or leave it out."),
     (("--target=a", "--alpha=1"), "--target only scores; remove --alpha, or"),
     (("--target=-",), "--input and --target are the same: -"),
     (("--target=no/such.txt",), "There is no file no/such.txt (--target)"),

@@ -260,6 +260,7 @@ def test_flags_of_the_other_kind_are_refused(texts, monkeypatch):
     for arguments, message in (
         ((*files, "--model_dir=m"), "--model_dir is for --model_dir, but --hypothes"),
         ((*files, "--beam_size=1"), "--beam_size is for --model_dir, but --hypothes"),
+        ((*files, "--min_length=2"), "--min_length is for --model_dir, but --hypothe"),
         ((*files, "--split=dev"), "--split is for --model_dir, but --hypotheses are"),
         ((*files, "--output=o"), "--output is for --model_dir, but --hypotheses are"),
         (("--model_dir=m", "--json"), "--json is for --hypotheses: the scores of a m"),

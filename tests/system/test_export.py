@@ -263,6 +263,9 @@ REFUSED = (
     (("--n_best=5",), "--n_best=5 is more than --beam_size=4, the number of"),
     (("--batch_sizes=4,2",), "must be ascending numbers from 1, for example 1,8,32. R"),
     (("--batch_sizes=1,x",), "must be ascending numbers from 1"),
+    (("--top_p=0.9",), "--top_p is for --sample. Add --sample, or leave it out."),
+    (("--sample", "--top_p=2"), "--top_p must be more than 0 and at most 1. Rec"),
+    (("--no_repeat_ngram=-1",), "--no_repeat_ngram=-1: -1 is not a non-negative"),
     (("--model_name=En De",), "must be lower-case letters, digits and hyphens"),
 )
 

@@ -13,6 +13,7 @@ import t2t_keras
 from t2t_keras import (
     LabelSmoothedCrossEntropy,
     Run,
+    Sampling,
     Transformer,
     UserError,
     WarmupInverseSquareRoot,
@@ -113,6 +114,24 @@ def test_translations_equal_those_that_training_saved(run, short_run, capfd) -> 
     assert capfd.readouterr() == ("", "")
 
 
+def test_translations_are_sampled_begun_and_reranked(run) -> None:
+    lines, prefixes = ["a b c", "", "f e d"], ["c b", "a", ""]
+    options = {"prefixes": prefixes, "min_length": 2}
+    found = list(
+        run.translate(lines, n_best=3, sample=Sampling(1.5, seed=8), **options)
+    )
+    first = list(run.translate(lines, sample=Sampling(1.5, seed=8), **options))
+    assert [line.text for line in first] == [line.text for line in found]
+    assert all(each.text.startswith("c b") for each in found[0].hypotheses)
+    assert found[1].text == ""
+    assert min(each.num_tokens for each in found[2].hypotheses) >= 3
+    best = next(run.translate(lines, rerank="mbr", candidates=2, beam_size=2))
+    assert best.text in [
+        each.text
+        for each in next(run.translate(lines, n_best=2, beam_size=2)).hypotheses
+    ]
+
+
 def test_lines_are_read_lazily(run, monkeypatch) -> None:
     num_read = 0
 
@@ -164,6 +183,13 @@ def test_an_evaluation_is_returned_and_kept(own_short_run) -> None:
     assert sum(done) == len(result.sources) == len(result.translations)
     kept = run.model_dir.run_card()["scores"]
     title = "test checkpoints/step-60 beam 1 alpha 0.6"
+    assert kept[title] == result.as_dict()
+    # Another search has another name, so that neither replaces the other.
+    options = {"beam_size": 1, "length_penalty": "none", "extra_length": 2}
+    run.evaluate(checkpoint="latest", **options)
+    kept = run.model_dir.run_card()["scores"]
+    other = kept[f"{title} length_penalty none extra_length 2"]
+    assert other["decoding"] == {"alpha": 0.6, **options}
     assert kept[title] == result.as_dict()
 
 
@@ -233,6 +259,19 @@ def test_a_ctranslate2_model_is_the_next_version(own_short_run) -> None:
     [
         (lambda run: run.translate(["a"], n_best=9), "--n_best must be from 1 to"),
         (lambda run: run.translate(["a"], checkpoint="99"), "no checkpoint '99'"),
+        (
+            lambda run: run.translate(["a"], sample=Sampling(), beam_size=2),
+            "Sampling has no beam. Leave out beam_size",
+        ),
+        (
+            lambda run: run.translate(["a"], min_lenght=2),
+            r"no search setting 'min_lenght'.*Did you mean min_length\?",
+        ),
+        (lambda run: run.evaluate(beam_size=0), "beam_size must be at least 1"),
+        (
+            lambda run: run.export("ids", length_penalty="wu"),
+            "length_penalty must be one of gnmt, power, none. Received: wu",
+        ),
         (lambda run: run.evaluate(["a.mrg"]), "this model is not a parser"),
         (lambda run: run.average(77), "expected 77"),
         (lambda run: Run(run.path / "nothing").settings, "is not a model directory"),

@@ -132,7 +132,7 @@ def test_each_sentence_can_have_its_own_options(model, vocabulary):
         model, pad_ids(sources), BeamSearchSettings(4, n_best=1), EXTRA, own
     )
     for row, source in enumerate(sources):
-        beam_size, alpha, max_length = (part[row].numpy() for part in own)
+        beam_size, alpha, max_length = (part[row].numpy() for part in own[:3])
         settings = BeamSearchSettings(int(beam_size), float(alpha), n_best=1)
         alone = search_translations(
             model,

@@ -2,6 +2,8 @@
 
 import functools
 import gzip
+import re
+import shlex
 
 import pytest
 
@@ -9,6 +11,7 @@ from t2t_keras.errors import UserError
 from t2t_keras.runs.run import Run
 from tests.system.hostile_lines import BLANK, LINES
 from tests.system.in_process import run_program
+from tests.system.programs import REPOSITORY
 
 SOURCE = b"a b c\n\nj i h g\n  \nf\n"
 TARGET = b"c b a\n\ng h i j\n\nf\n"
@@ -111,7 +114,65 @@ REFUSED = (
     (("--checkpoint=123",), "There is no checkpoint '123' in"),
     (("--output=no/such/folder.txt",), "no/such/folder.txt cannot be written"),
     (("source.txt",), "Arguments are given as flags. Received: source.txt."),
+    (("--length_penalty=gmnt",), "Did you mean gnmt?"),
+    (("--min_length=-1",), "--min_length=-1: -1 is not a non-negative integer"),
+    (("--sample", "--beam_size=4"), "--beam_size is not for --sample: it has no beam."),
+    (("--temperature=2",), "--temperature is for --sample. Add --sample, or"),
+    (("--top_k=2", "--seed=3"), "--top_k is for --sample. Add --sample, or leave"),
+    (("--sample", "--temperature=0"), "--temperature must be more than 0."),
+    (("--candidates=4",), "--candidates is for --rerank=mbr. Add that."),
+    (("--rerank=mbr", "--candidates=5"), "must be at most --beam_size=4"),
+    (("--rerank=mbr", "--n_best=3", "--candidates=2"), "at least --n_best=3"),
+    (("--prefix=no/such.txt",), "There is no file no/such.txt (--prefix)"),
 )
+
+
+@pytest.mark.slow
+def test_samples_with_all_options_depend_on_the_seed_and_the_line(translate_short):
+    """Sampling, prefixes, reranking and the options of the search together."""
+    options = (
+        *("--sample", "--temperature=1.5", "--top_k=200", "--top_p=0.99", "--seed=8"),
+        *("--length_penalty=power", "--min_length=2", "--no_repeat_ngram=2"),
+        *("--suppress_unknown", "--prefix=column", "--scores", "--extra_length=9"),
+    )
+    lines = [b"a b c\tc b", b"", b"d e\te", b"f g h"]
+    run = functools.partial(translate_short, *options)
+    several = run("--n_best=3", stdin=b"\n".join(lines))
+    assert (several.status, several.stderr) == (0, "")
+    rows = [line.split("\t") for line in several.lines]
+    assert [row[0] for row in rows] == list("1112333444")
+    texts = {number: [row[3] for row in rows if row[0] == number] for number in "134"}
+    assert all(text.startswith("c b") for text in texts["1"])
+    assert all(text.startswith("e") for text in texts["3"])
+    assert len(set(texts["4"])) == 3
+    # Other lines at a time, and a single sample, which is the first of several.
+    one = run("--lines_at_once=1", stdin=b"\n".join(lines))
+    first = [texts["1"][0], "", texts["3"][0], texts["4"][0]]
+    assert [line.split("\t")[2] for line in one.lines] == first
+    # The last of several --seed flags counts.
+    other = run("--seed=9", stdin=b"\n".join(lines))
+    assert [line.split("\t")[2] for line in other.lines] != first
+    best = run("--rerank=mbr", "--candidates=3", stdin=b"\n".join(lines))
+    assert best.lines[3].split("\t")[2] in texts["4"]
+
+
+def test_a_prefix_that_is_too_long_is_refused(translate_short):
+    done = translate_short("--prefix=column", stdin=b"a b\na b c\t" + b"a b c " * 9)
+    assert (done.status, done.output) == (2, b"")
+    assert "error: The prefix of line 2 has" in done.stderr
+
+
+@pytest.mark.slow
+def test_the_commands_of_the_page_work(short_run):
+    page = (REPOSITORY / "docs/decoding.md").read_text()
+    commands = re.findall(r"-m t2t_keras\.translate ((?:.|\n)*?[^\\])\n", page)
+    assert len(commands) == 5
+    for command in commands:
+        flags = shlex.split(command.replace("\\\n", " "))
+        flags = [flag for flag in flags if not re.match("--(input|output|model)", flag)]
+        done = run_translate(short_run, *flags, stdin=b"a b c\tc\nd e\n")
+        assert (done.status, done.stderr) == (0, ""), flags
+        assert len(done.lines) >= 2, flags
 
 
 def test_bad_flags_are_refused(translate_short):

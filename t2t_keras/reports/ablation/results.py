@@ -116,7 +116,7 @@ def run_result(run: RunPlan) -> RunResult | None:
     cost = card.get("training_cost", {})
     if scores is None or cost.get("step") != run.steps:
         return None
-    search = dataclasses.asdict(config.decoding)
+    search = config.decoding.as_dict()
     if scores.get("decoding", search) != search:
         return None
     if "bleu" not in scores:

@@ -13,6 +13,7 @@ from typing import Any, TypeAlias
 from t2t_keras.errors import UserError
 from t2t_keras.files.lines import (
     CountedLines,
+    line_seed,
     open_input,
     open_output,
     strip_line_ends,
@@ -25,8 +26,8 @@ from t2t_keras.serving.client.translation_client import (
     TranslationClient,
 )
 
-# A text, and its translation where there is one.
-Line: TypeAlias = tuple[bytes, ...]
+# Number of a line from 1, its text, and its translation where there is one.
+Line: TypeAlias = tuple[Any, ...]
 Call: TypeAlias = Callable[[list[Line]], list[Any]]
 # From a line's number and result to the fields of each line to write.
 FieldsOf: TypeAlias = Callable[[int, Any], Iterator[list[str]]]
@@ -44,6 +45,8 @@ class FileTranslation:
             translated.
         n_best: Translations of each line.
         scores: Whether the score of a translation is written.
+        sample: Whether `n_best` samples of each line are drawn.
+        seed: Seed of the samples. Default: 1.
         options: Settings of the search.
         signature_name: Signature to call. Default: that of translation.
         batch_size: Maximum number of lines in a request.
@@ -59,6 +62,8 @@ class FileTranslation:
     target: str | None = None
     n_best: int = 1
     scores: bool = False
+    sample: bool = False
+    seed: int | None = None
     options: SearchOptions = field(default_factory=SearchOptions)
     signature_name: str = ""
     batch_size: int = 32
@@ -81,7 +86,16 @@ class FileTranslation:
                 f"--input and --target are the same: {self.target}. Give the "
                 "texts and their translations."
             )
-        if self.n_best > 1 and len(given) > 1:
+        if self.seed is not None and not self.sample:
+            raise UserError("--seed is for --sample. Add --sample, or leave it out.")
+        if self.sample and set(given) - {"--n_best", "--sample"}:
+            raise UserError(
+                "An export samples with its own settings. Received: "
+                f"{' and '.join(given)}. Leave out --sample or the others."
+            )
+        if self.seed is not None and not 0 <= self.seed < 2**31:
+            raise UserError(f"--seed must be from 0 to 2^31 - 1. Received: {self.seed}")
+        if self.n_best > 1 and set(given) - {"--n_best", "--sample"}:
             raise UserError(
                 "The n best are searched with the export's settings. Received: "
                 f"{' and '.join(given)}. Leave out --n_best or the others."
@@ -117,7 +131,7 @@ class FileTranslation:
                 batch_size=self.batch_size,
                 concurrency=self.concurrency,
                 items_at_once=self.lines_at_once,
-                size=lambda line: sum(map(len, line)),
+                size=lambda line: sum(map(len, line[1:])),
             )
             # Closed before the client is, so that no call is started on the way out.
             stack.enter_context(contextlib.closing(results))
@@ -142,6 +156,7 @@ class FileTranslation:
         """Returns the flags that are set and apply only to translation."""
         flags = {
             "--n_best": self.n_best > 1,
+            "--sample": self.sample,
             "--signature": bool(self.signature_name),
             "--beam_size": self.options.beam_size is not None,
             "--alpha": self.options.alpha is not None,
@@ -161,7 +176,7 @@ def _open_sides(
 
 
 def _pair_lines(*sides: Iterable[bytes]) -> Iterator[Line]:
-    """Yields each line of the input, with its translation if there are any."""
+    """Yields number and text of each line, with its translation if there are any."""
     for number, pair in enumerate(itertools.zip_longest(*sides)):
         if None in pair:
             ended = "input" if pair[0] is None else "target"
@@ -169,7 +184,7 @@ def _pair_lines(*sides: Iterable[bytes]) -> Iterator[Line]:
                 f"--{ended} ends after {number} lines, and the other is longer. Each "
                 "line must have its translation."
             )
-        yield pair
+        yield number + 1, *pair
 
 
 def _task(
@@ -199,7 +214,12 @@ def _task(
         return [[translation] for translation in translations]
 
     if files.target:
-        return lambda pairs: client.score(*zip(*pairs, strict=True)), format_score
+        return (
+            lambda pairs: client.score(*list(zip(*pairs, strict=True))[1:]),
+            format_score,
+        )
+    if files.sample:
+        return (lambda lines: _sample(client, files, lines)), format_translations
     if files.n_best > 1:
         return (
             lambda lines: client.translate_n_best(_texts(lines), files.n_best),
@@ -208,5 +228,13 @@ def _task(
     return best, format_translations
 
 
+def _sample(
+    client: TranslationClient, files: FileTranslation, lines: list[Line]
+) -> list[list[TranslatedText]]:
+    seed = 1 if files.seed is None else files.seed
+    seeds = [line_seed(seed, number) for number, _ in lines]
+    return client.sample(_texts(lines), seeds, files.n_best)
+
+
 def _texts(lines: list[Line]) -> list[bytes]:
-    return [text for (text,) in lines]
+    return [text for _, text in lines]

@@ -29,6 +29,17 @@ def int32_tensor(values: Sequence[int]) -> TensorProto:
     return proto
 
 
+def int64_tensor(values: Sequence[int]) -> TensorProto:
+    """Returns [B] int64.
+
+    Raises:
+        ValueError: If a value does not fit.
+    """
+    proto = _vector(DataType.DT_INT64, len(values))
+    proto.int64_val.extend(values)
+    return proto
+
+
 def float32_tensor(values: Sequence[float]) -> TensorProto:
     """Returns [B] float32."""
     proto = _vector(DataType.DT_FLOAT, len(values))

@@ -20,7 +20,12 @@ from t2t_keras.serving.client.answers import Answer
 from t2t_keras.serving.client.calls import ModelSpec, PredictionCalls
 from t2t_keras.serving.client.protos import TensorProto
 from t2t_keras.serving.client.retries import RetryPolicy
-from t2t_keras.serving.client.tensors import float32_tensor, int32_tensor, string_tensor
+from t2t_keras.serving.client.tensors import (
+    float32_tensor,
+    int32_tensor,
+    int64_tensor,
+    string_tensor,
+)
 
 
 @dataclass(frozen=True)
@@ -194,7 +199,33 @@ class TranslationClient:
             texts: As `translate` takes them.
             count: Translations of each text. Default: the n_best of the export.
         """
-        answer = self._answer(signature.NBEST, {signature.TEXT: string_tensor(texts)})
+        inputs = {signature.TEXT: string_tensor(texts)}
+        return self._several(signature.NBEST, inputs, count)
+
+    def sample(
+        self,
+        texts: Sequence[str | bytes],
+        seeds: Sequence[int],
+        count: int | None = None,
+    ) -> list[list[TranslatedText]]:
+        """Returns samples of each text, from an export made with --sample.
+
+        Args:
+            texts: As `translate` takes them.
+            seeds: 64-bit seed of each text. Its samples depend on nothing else.
+            count: Number of samples; all that the model was exported with if None.
+        """
+        inputs = {
+            signature.TEXT: string_tensor(texts),
+            signature.SEED: int64_tensor(seeds),
+        }
+        return self._several(signature.SAMPLE, inputs, count)
+
+    def _several(
+        self, signature_name: str, inputs: Mapping[str, TensorProto], count: int | None
+    ) -> list[list[TranslatedText]]:
+        """Returns the answer of a signature that gives N translations."""
+        answer = self._answer(signature_name, inputs)
         columns = (
             answer.rows(signature.TRANSLATIONS, bytes, at_least=count or 1),
             answer.rows(signature.SCORES, float),

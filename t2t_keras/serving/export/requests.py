@@ -75,6 +75,8 @@ def example_request(
         signature.TEXT: strings,
         signature.SOURCE: strings,
         signature.TARGET: strings,
+        signature.PREFIX: strings,
+        signature.SEED: np.arange(len(texts), dtype=np.int64),
         signature.INPUT_IDS: ids_BS,
         signature.OUTPUT_IDS: ids_BS,
     }

@@ -31,7 +31,7 @@ from t2t_keras.text.reading import (
     TextAdapter,
     TextReader,
 )
-from t2t_keras.text.vocabulary import SubwordVocabulary
+from t2t_keras.text.vocabulary import EOS_ID, PAD_ID, SubwordVocabulary
 from t2t_keras.typing import Tensor
 
 
@@ -45,6 +45,8 @@ class TranslatorModule(IdsModule):
         limits: Limits of a request.
         text_adapter: Converts lines to sources, and outputs to answers. The target in a
             request must be text as the model would write it.
+        sampling: If given, signature sample draws from the model.
+        with_prefix: Whether there is a signature that takes prefixes.
     """
 
     def __init__(
@@ -54,6 +56,8 @@ class TranslatorModule(IdsModule):
         settings: BeamSearchSettings,
         limits: ServingLimits,
         text_adapter: TextAdapter | None = None,
+        sampling: Any = None,
+        with_prefix: bool = False,
     ):
         super().__init__(model, vocabulary, settings, limits)
         self.tokenizer = vocabulary.tokenizer
@@ -75,9 +79,27 @@ class TranslatorModule(IdsModule):
         self.attention = tf.function(
             self._attention, autograph=False, input_signature=pair
         )
+        self._sampling = sampling
+        self.sample = self.translate_with_prefix = None
+        if sampling is not None:
+            seed = tf.TensorSpec([None], tf.int64, name=signature.SEED)
+            self.sample = tf.function(
+                self._sample, autograph=False, input_signature=[text, seed]
+            )
+        if with_prefix:
+            prefix = tf.TensorSpec([None], tf.string, name=signature.PREFIX)
+            self.translate_with_prefix = tf.function(
+                self._translate_with_prefix,
+                autograph=False,
+                input_signature=[text, prefix],
+            )
 
     def signatures(self) -> dict[str, Any]:
         """Returns the functions to save as signatures, by name."""
+        optional = {
+            signature.SAMPLE: self.sample,
+            signature.TRANSLATE_WITH_PREFIX: self.translate_with_prefix,
+        }
         return {
             signature.TRANSLATE: self.translate,
             signature.NBEST: self.nbest,
@@ -85,6 +107,7 @@ class TranslatorModule(IdsModule):
             signature.SCORE_TARGET: self.score,
             signature.ATTENTION: self.attention,
             signature.TRANSLATE_IDS: self.translate_ids,
+            **{name: function for name, function in optional.items() if function},
         }
 
     def _translate(self, text: Tensor) -> Outputs:
@@ -120,9 +143,42 @@ class TranslatorModule(IdsModule):
     def _nbest(self, text: Tensor) -> Outputs:
         text = self._source(check_texts(text, signature.TEXT))
         read = self._sources.read_in_graph(text)
-        n_best = self._limits.n_best
-        settings = dataclasses.replace(self._settings, n_best=n_best)
+        settings = dataclasses.replace(self._settings, n_best=self._limits.n_best)
         result = self._model.search(read.ids, settings)
+        return self._several_outputs(result, read, text)
+
+    def _sample(self, text: Tensor, seed: Tensor) -> Outputs:
+        text = self._source(check_texts(text, signature.TEXT))
+        read = self._sources.read_in_graph(text)
+        seeds_B = check_option(seed, tf.shape(text), signature.SEED)
+        n_best = self._limits.n_best
+        settings = dataclasses.replace(
+            self._settings, beam_size=n_best, n_best=n_best, sampling=self._sampling
+        )
+        options = RowOptions(seeds=seeds_B)
+        result = self._model.search(read.ids, settings, options=options)
+        return self._several_outputs(result, read, text)
+
+    def _translate_with_prefix(self, text: Tensor, prefix: Tensor) -> Outputs:
+        text = self._source(check_texts(text, signature.TEXT))
+        read = self._sources.read_in_graph(text)
+        prefix = check_texts(prefix, signature.PREFIX)
+        prefixes = self._targets.read_in_graph(
+            check_option(prefix, tf.shape(text), signature.PREFIX)
+        )
+        ids_BP = tf.where(prefixes.ids == EOS_ID, PAD_ID, prefixes.ids)
+        options = RowOptions(prefixes=ids_BP)
+        result = self._model.search(read.ids, self._settings, options=options)
+        # At the limit of its length a translation ends, even within its prefix.
+        is_short_B = (result.lengths[:, 0] < prefixes.lengths) & (read.lengths > 1)
+        truncated_B = read.truncated | prefixes.truncated | is_short_B
+        return self._best_outputs(result, read._replace(truncated=truncated_B), text)
+
+    def _several_outputs(
+        self, result: BeamSearchResult, read: EncodedTexts, text: Tensor
+    ) -> Outputs:
+        """Returns the outputs of the signatures that return N translations."""
+        n_best = self._limits.n_best
         texts_BN = self._answers(text, result.tokens)
         empty_B1 = read.lengths[:, None] <= 1
         # An empty text has one translation, with probability 1.
@@ -186,10 +242,11 @@ class TranslatorModule(IdsModule):
         log_probs_BT = self._model.target_log_probs(sources.ids, targets.ids)
         log_prob_B = tf.reduce_sum(log_probs_BT, axis=1)
         lengths_B = tf.cast(targets.lengths, tf.float64)
-        penalty_B = tf.cast(length_penalty(lengths_B, self._settings.alpha), tf.float32)
+        kind = self._settings.length_penalty
+        penalty_B = length_penalty(lengths_B, self._settings.alpha, kind)
         return {
             signature.LOG_PROB: log_prob_B,
-            signature.SCORE: log_prob_B / penalty_B,
+            signature.SCORE: log_prob_B / tf.cast(penalty_B, tf.float32),
             signature.TOKEN_LOG_PROBS: log_probs_BT,
             signature.TARGET_TOKENS: self._vocabulary.pieces_in_graph(targets.ids),
             signature.TARGET_LENGTH: targets.lengths,

@@ -1,0 +1,77 @@
+"""Requests for translations of lines, and their prefixes."""
+
+import contextlib
+
+import pytest
+
+from t2t_keras.decoding.sampling import Sampling
+from t2t_keras.decoding.settings import LENGTH_PENALTIES
+from t2t_keras.errors import UserError
+from t2t_keras.runs.line_translation import TranslationRequest, open_prefixes
+from t2t_keras.runs.models import search_settings
+from t2t_keras.settings.config import DecodingConfig
+
+
+def test_every_length_penalty_of_the_search_is_a_setting():
+    for kind in LENGTH_PENALTIES:
+        config = DecodingConfig().override(length_penalty=kind)
+        assert search_settings(config).length_penalty == kind
+    config = DecodingConfig(suppress_unknown=True, min_length=3, no_repeat_ngram=2)
+    settings = search_settings(config, 2)
+    assert (settings.suppressed, settings.min_length) == ((2,), 3)
+    assert (settings.no_repeat_ngram, settings.n_best) == (2, 2)
+
+
+def test_the_number_of_hypotheses():
+    for request, beam_size, number in (
+        (TranslationRequest(3), 4, 3),
+        (TranslationRequest(3, Sampling()), 4, 3),
+        (TranslationRequest(rerank="mbr"), 6, 6),
+        (TranslationRequest(2, rerank="mbr", candidates=5), 6, 5),
+        (TranslationRequest(rerank="mbr", sample=Sampling()), 6, 32),
+        (TranslationRequest(40, rerank="mbr", sample=Sampling()), 6, 40),
+    ):
+        assert request.hypotheses(beam_size) == number, request
+
+
+def test_requests_that_cannot_be_meant_are_refused():
+    for values, message in (
+        ({"n_best": 0}, "--n_best must be at least 1. Received: 0"),
+        ({"rerank": "bleu"}, "--rerank must be mbr. Received: bleu"),
+        ({"candidates": 4}, "Add --rerank=mbr, or leave it out."),
+        (
+            {"n_best": 5, "candidates": 4, "rerank": "mbr"},
+            "--candidates must be at least --n_best=5. Received: 4",
+        ),
+    ):
+        with pytest.raises(UserError) as caught:
+            TranslationRequest(**values)
+        assert message in str(caught.value)
+
+
+def read(lines, prefix):
+    with contextlib.ExitStack() as stack:
+        return list(open_prefixes(iter(lines), prefix, stack))
+
+
+def test_prefixes_come_from_a_column_or_a_file(tmp_path):
+    lines = [b"a\tx y\tz", b"b", b"\tx"]
+    assert read(lines, None) == [(line, b"") for line in lines]
+    assert read(lines, "column") == [(b"a", b"x y\tz"), (b"b", b""), (b"", b"x")]
+    path = tmp_path / "prefixes.txt"
+    path.write_bytes(b"x\n\nz\n")
+    assert read(lines, str(path)) == list(zip(lines, [b"x", b"", b"z"], strict=True))
+
+
+def test_files_that_do_not_match_are_refused(tmp_path):
+    path = tmp_path / "prefixes.txt"
+    for text, message in (
+        (b"x\ny\n", "There are 2 prefixes but more lines. Each line needs its prefix"),
+        (b"x\ny\nz\nu\n", "There are 3 lines but more prefixes."),
+    ):
+        path.write_bytes(text)
+        with pytest.raises(UserError) as caught:
+            read([b"a", b"b", b"c"], str(path))
+        assert message in str(caught.value)
+    with pytest.raises(UserError, match=r"no file no/such\.txt \(--prefix\)"):
+        read([b"a"], "no/such.txt")

@@ -1,0 +1,152 @@
+"""Search options, prefixes, sampling and reranking with a random Transformer."""
+
+import dataclasses
+
+import numpy as np
+import pytest
+
+from t2t_keras.decoding.sampling import Sampling
+from t2t_keras.decoding.settings import RowOptions
+from t2t_keras.decoding.transformer_search import search_translations
+from t2t_keras.files.lines import line_seed
+from t2t_keras.runs import exporting
+from t2t_keras.runs.export_settings import ExportSettings
+from t2t_keras.runs.line_translation import LineTranslator, TranslationRequest
+from t2t_keras.runs.model_dir import ModelDir
+from t2t_keras.runs.models import search_settings
+from t2t_keras.serving.export.requests import Request
+from t2t_keras.serving.export.validation import open_session
+from tests.reference.beam_np import (
+    Rules,
+    plain_beam_search,
+)
+from tests.system.random_model import (
+    CONFIG,
+    as_trained_model,
+    make_next_scorer,
+    pad_ids,
+    random_lines,
+    random_model,
+    random_vocabulary,
+)
+from tests.system.test_exporting import random_trained_model, strings
+
+DECODING = CONFIG.decoding.override(
+    beam_size=3,
+    length_penalty="power",
+    suppress_unknown=True,
+    min_length=3,
+    no_repeat_ngram=2,
+)
+# The same for the reference: id 2 is unknown.
+RULES = Rules("power", (2,), 3, 2)
+
+
+class TeacherForcing:
+    """A model of the reference search: log probabilities without a cache."""
+
+    def __init__(self, model, sources):
+        self._score_next = make_next_scorer(model)
+        self._sources = sources
+
+    def log_probs(self, row, history):
+        return self._score_next(self._sources[row], history)
+
+
+def test_the_options_together_equal_a_plain_search_with_teacher_forcing():
+    vocabulary = random_vocabulary()
+    model = random_model(vocabulary)
+    sources = [vocabulary.encode(line) for line in ("the old tree", "Haus läuft")]
+    prefixes = [vocabulary.encode("a house")[:-1], [2, 2, 2]]
+    padded = pad_ids(prefixes)
+    extra = 2
+    result = search_translations(
+        model,
+        pad_ids(sources),
+        search_settings(DECODING),
+        extra,
+        RowOptions(prefixes=padded),
+    )
+    reference = TeacherForcing(model, sources)
+    for row, source in enumerate(sources):
+        expected = plain_beam_search(
+            reference,
+            row,
+            len(source) + extra,
+            DECODING.alpha,
+            vocabulary.size,
+            DECODING.beam_size,
+            RULES,
+            tuple(prefixes[row]),
+        )
+        for n, (tokens, log_prob, score) in enumerate(expected):
+            length = int(result.lengths[row, n])
+            assert tuple(result.tokens[row, n, :length].numpy().tolist()) == tokens
+            assert float(result.log_probs[row, n]) == pytest.approx(log_prob, abs=3e-5)
+            assert float(result.scores[row, n]) == pytest.approx(score, abs=3e-5)
+
+
+@pytest.mark.slow
+def test_an_export_samples_and_takes_prefixes_as_translate_does(
+    tmp_path_factory, tmp_path
+):
+    trained = random_trained_model(tmp_path_factory, num_layers=1)
+    sampling = Sampling(temperature=0.8, top_k=50, top_p=0.95, seed=6)
+    settings = ExportSettings(
+        DECODING, n_best=2, batch_sizes=(1, 4), sample=sampling, prefix=True
+    )
+    version = exporting.export(trained, ModelDir(tmp_path), "text", settings)
+    lines = [*random_lines(5, seed=3), ""]
+    prefixes = ["", "a house", "", "the", "old", "a"]
+    pairs = list(zip(lines, prefixes, strict=True))
+
+    def translate(request):
+        translator = LineTranslator(trained, DECODING, request)
+        return list(translator.translate(iter(pairs), 3))
+
+    samples = translate(TranslationRequest(2, sampling))
+    forced = translate(TranslationRequest(with_prefixes=True))
+    with open_session(version) as session:
+        seeds = np.array([line_seed(6, number) for number in range(1, 7)])
+        inputs = {"text": strings(lines), "seed": seeds}
+        found = session.ask(Request("sample", inputs))
+        # A row alone, with its seed: its first sample is the same.
+        alone = {name: value[4:5] for name, value in inputs.items()}
+        again = session.ask(Request("sample", alone))
+        texts = strings(lines)
+        inputs = {"text": texts, "prefix": strings(prefixes)}
+        begun = session.ask(Request("translate_with_prefix", inputs))
+        inputs = {"text": texts, "prefix": strings(["a house " * 40] * 6)}
+        cut = session.ask(Request("translate_with_prefix", inputs))
+    for row, line in enumerate(samples):
+        expected = [each.text for each in line.hypotheses]
+        actual = [text.decode() for text in found["translations"][row]]
+        assert actual[: len(expected)] == expected
+        scores = [each.score for each in line.hypotheses]
+        np.testing.assert_allclose(
+            found["scores"][row][: len(scores)], scores, atol=1e-4
+        )
+    assert again["translations"].tolist() == found["translations"][4:5].tolist()
+    assert [text.decode() for text in begun["translation"]] == [e.text for e in forced]
+    scores = [line.hypotheses[0].score for line in forced]
+    np.testing.assert_allclose(begun["score"], scores, atol=1e-4)
+    assert not begun["truncated"].any()
+    # The prefix of an empty line means nothing.
+    assert cut["truncated"].tolist() == [True] * 5 + [False]
+    assert forced[1].text.startswith("a house")
+
+
+def test_an_export_without_them_is_recorded_as_before():
+    vocabulary = random_vocabulary()
+    trained = as_trained_model(random_model(vocabulary), vocabulary)
+    plain = ExportSettings(CONFIG.decoding)
+    describe = {"checkpoint": "x", "step": 1, "averaged": []}
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(exporting, "_describe_checkpoint", lambda _: describe)
+        before = exporting._identity(trained, plain)
+        after = exporting._identity(trained, dataclasses.replace(plain, prefix=True))
+        options = exporting._identity(trained, ExportSettings(DECODING))
+    assert before["decoding"] == {"beam_size": 4, "alpha": 0.6, "extra_length": 6}
+    assert not {"sample", "prefix"} & before.keys()
+    assert after == {**before, "prefix": True}
+    assert options["decoding"]["no_repeat_ngram"] == 2
