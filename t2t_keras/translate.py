@@ -88,6 +88,17 @@ _LINES_AT_ONCE = flags.DEFINE_integer(
     lower_bound=1,
 )
 
+# Flags that exclude others, and why.
+_EXCLUDED = (
+    ("sample", ("beam_size",), "is not for --sample: it has no beam."),
+    (
+        "paragraphs",
+        ("n_best", "sample", "prefix"),
+        "is for lines that are sentences, but --paragraphs splits lines. Leave one "
+        "of them out.",
+    ),
+)
+
 
 def main() -> int:
     """Translates; returns the exit status."""
@@ -128,15 +139,11 @@ def _check() -> None:
     """Raises `UserError` if flags are missing or exclude each other."""
     program.require_flag("model_dir")
     _SAMPLING.check()
-    if _SAMPLING.sample.value:
-        program.refuse_flags(("beam_size",), "is not for --sample: it has no beam.")
+    for name, excluded, reason in _EXCLUDED:
+        if flags.FLAGS[name].value:
+            program.refuse_flags(excluded, reason)
     if _RERANK.value is None:
         program.refuse_flags(("candidates",), "is for --rerank=mbr. Add that.")
-    if _PARAGRAPHS.value:
-        program.refuse_flags(
-            ("n_best", "sample", "prefix"),
-            "is for lines of one sentence, but --paragraphs splits lines. Leave one out.",
-        )
 
 
 if __name__ == "__main__":

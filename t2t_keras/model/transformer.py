@@ -168,8 +168,6 @@ class Transformer(keras.Model):
         given = {name: size for name, size in sizes.items() if size is not None}
         self.sizes = {**sizes, **defaults, **given}
         self._add_layers()
-        # No size depends on the input, so that a new model can do all that Keras, which
-        # would wait for a first call, refuses without weights.
         self.build()
 
     def _add_layers(self) -> None:
@@ -231,6 +229,8 @@ class Transformer(keras.Model):
         return cls(vocabulary_size, **{**sizes, **overrides})
 
     def build(self, inputs_shape=None):
+        # The constructor calls it: no size depends on the input, so that a new model can
+        # do all that Keras refuses without weights, such as `export` and `load_weights`.
         if self.built:
             return
         hidden_shape = (None, None, self.sizes["d_model"])

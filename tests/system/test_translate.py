@@ -221,7 +221,7 @@ def test_paragraphs_keep_blank_lines_and_spacing(translate_short, short_run):
         run.translate(["a"], n_best=2, paragraphs=True)
     refused = translate_short("--n_best=2", "--paragraphs", stdin=text)
     assert refused.status == 2
-    assert "--paragraphs gives one translation" in refused.stderr
+    assert "is for lines that are sentences, but --paragraphs" in refused.stderr
 
 
 def test_a_tag_precedes_each_sentence(translate_short, short_run):
