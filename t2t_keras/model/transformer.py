@@ -229,8 +229,8 @@ class Transformer(keras.Model):
         return cls(vocabulary_size, **{**sizes, **overrides})
 
     def build(self, inputs_shape=None):
-        # The constructor calls it: no size depends on the input, so that a new model can
-        # do all that Keras refuses without weights, such as `export` and `load_weights`.
+        # The constructor calls it: no size depends on the input, so a new model can do
+        # what Keras refuses without weights, such as `export` and `load_weights`.
         if self.built:
             return
         hidden_shape = (None, None, self.sizes["d_model"])
