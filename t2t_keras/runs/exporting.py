@@ -44,7 +44,7 @@ from t2t_keras.serving.export.validation import (
     read_meta_graph,
     validate,
 )
-from t2t_keras.training import checkpoints
+from t2t_keras.training.checkpoints import read_state
 
 _PACKAGES = ("tensorflow", "keras", "tensorflow-text", "sentencepiece")
 _MODULE_CLASSES = MappingProxyType({"text": TranslatorModule, "ids": IdsModule})
@@ -313,7 +313,7 @@ def _describe_checkpoint(trained: TrainedModel) -> dict[str, Any]:
     return {
         "checkpoint": trained.checkpoint_name,
         "step": trained.step,
-        "averaged": list(checkpoints.read_state(trained.checkpoint).averaged),
+        "averaged": list(read_state(trained.checkpoint).averaged),
     }
 
 

@@ -12,9 +12,8 @@ from t2t_keras.settings.config import (
     ExperimentConfig,
     TrainingConfig,
 )
-from t2t_keras.training.ema import WeightAverages
 from t2t_keras.training.losses import LossSums
-from t2t_keras.training.optimizer import SummedGradientAdam, paper_adam
+from t2t_keras.training.optimizer import SummedGradientAdam, WeightAverages, paper_adam
 from t2t_keras.training.schedule import WarmupInverseSquareRoot, WarmupSchedule
 from t2t_keras.training.step import Stepper
 from t2t_keras.training.update import ReplicaUpdate

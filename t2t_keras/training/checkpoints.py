@@ -26,7 +26,7 @@ from t2t_keras.files.atomic import (
     move_folder,
     remove_leftovers,
 )
-from t2t_keras.training.ema import WeightAverages
+from t2t_keras.training.optimizer import WeightAverages
 
 _NAME = re.compile(r"step-(\d+)")
 _NAMES = "step-*"

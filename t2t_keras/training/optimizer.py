@@ -1,6 +1,10 @@
-"""Adam optimizer for summed gradients, with loss scaling for float16 (section 5.3)."""
+"""Adam optimizer for summed gradients (section 5.3), and moving averages of weights.
 
-from collections.abc import Sequence
+Loss scaling for float16; exponential moving average (EMA) of the weights.
+"""
+
+import contextlib
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import keras
@@ -160,6 +164,72 @@ def paper_adam(
         dynamic_loss_scale=dynamic_loss_scale,
         name="adam",
     )
+
+
+class WeightAverages:
+    """Exponential moving averages of weights: Polyak averaging with a decay.
+
+    After update n, average += (1 - d) (weight - average) with
+    d = min(decay, (1 + n) / (10 + n)): the decay grows at the start, so that the random
+    initial weights are forgotten within some hundred updates. Marian and
+    `tf.train.ExponentialMovingAverage` do the same.
+
+    Built in the scope of a strategy, each replica has its own copy and updates it with
+    the same numbers.
+
+    Args:
+        weights: Built.
+        decay: In [0, 1); with 0.999 the average is over about 1,000 updates.
+    """
+
+    def __init__(self, weights: Sequence[keras.Variable], decay: float):
+        self._weights = list(weights)
+        self._decay = decay
+        self.averages = [
+            keras.Variable(
+                keras.ops.convert_to_numpy(weight), trainable=False, name="average"
+            )
+            for weight in self._weights
+        ]
+
+    @property
+    def by_weight(self) -> list[tuple[keras.Variable, keras.Variable]]:
+        """Each weight with its average."""
+        return list(zip(self._weights, self.averages, strict=True))
+
+    def reset(self) -> None:
+        """Sets the averages to the weights, after these were loaded."""
+        for weight, average in self.by_weight:
+            average.assign(weight)
+
+    def update(self, updates: Tensor, applies: Tensor) -> None:
+        """Updates the averages on this replica, after an update of the weights.
+
+        Args:
+            updates: int64 scalar, number of updates of the weights so far.
+            applies: bool scalar, False to change nothing, if the update was skipped.
+        """
+        n = tf.cast(updates, tf.float32)
+        decay = tf.minimum(self._decay, (1.0 + n) / (10.0 + n))
+        rate = tf.where(applies, 1.0 - decay, 0.0)
+        for weight, average in self.by_weight:
+            change = rate * (tf.identity(weight.value) - tf.identity(average.value))
+            _assign_add(average, change)
+
+    @contextlib.contextmanager
+    def in_use(self) -> Iterator[None]:
+        """Exchanges weights and averages for the time of a `with` block."""
+        self._exchange()
+        try:
+            yield
+        finally:
+            self._exchange()
+
+    def _exchange(self) -> None:
+        for weight, average in self.by_weight:
+            values = [tf.identity(each.value) for each in (weight, average)]
+            weight.assign(values[1])
+            average.assign(values[0])
 
 
 def _assign_add(variable: keras.Variable, value: Tensor) -> None:

@@ -8,9 +8,8 @@ from typing import Any, NamedTuple
 import keras
 import tensorflow as tf
 
-from t2t_keras.training.ema import WeightAverages
 from t2t_keras.training.losses import LossSums, label_smoothed_cross_entropy
-from t2t_keras.training.optimizer import SummedGradientAdam
+from t2t_keras.training.optimizer import SummedGradientAdam, WeightAverages
 from t2t_keras.typing import (
     DECODER_LOSS_WEIGHTS,
     DECODER_TARGET_TOKENS,

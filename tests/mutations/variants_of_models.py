@@ -138,7 +138,7 @@ VARIANTS_OF_MODELS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "the moving average counts updates from zero",
-        "t2t_keras.training.ema",
+        "t2t_keras.training.optimizer",
         "WeightAverages.update",
         "(1.0 + n) / (10.0 + n)",
         "n / (9.0 + n)",

@@ -17,7 +17,7 @@ from t2t_keras.training.checkpoints import (
     read_weights,
     steps_in,
 )
-from t2t_keras.training.ema import WeightAverages
+from t2t_keras.training.optimizer import WeightAverages
 from tests.small_checkpoints import (
     FULL_DISKS,
     STATE,
