@@ -168,12 +168,9 @@ class Transformer(keras.Model):
         given = {name: size for name, size in sizes.items() if size is not None}
         self.sizes = {**sizes, **defaults, **given}
         self._add_layers()
-        # No size depends on the input, so that a new model can do all that Keras, which
-        # would wait for a first call, refuses without weights.
-        self.build()
 
     def _add_layers(self) -> None:
-        """Makes the layers of `sizes`."""
+        """Makes the layers of `sizes`, and their weights."""
         sizes, policy = self.sizes, self.dtype_policy
         stack_config = {name: sizes[name] for name in _STACK_SETTINGS}
         self.embedding = SharedEmbedding(
@@ -203,6 +200,9 @@ class Transformer(keras.Model):
         self.decoder = Decoder(
             sizes["decoder_layers"], **stack_config, name="decoder", dtype=policy
         )
+        # No size depends on the input, so that a new model can do all that Keras, which
+        # would wait for a first call, refuses without weights.
+        self.build()
 
     @classmethod
     def base(cls, vocabulary_size: int, **overrides) -> "Transformer":
