@@ -34,6 +34,7 @@ def schedule() -> WarmupInverseSquareRoot:
     return WarmupInverseSquareRoot(D_MODEL, WARMUP)
 
 
+@keras.saving.register_keras_serializable(package="tests")
 class DenseAdam(keras.optimizers.Adam):
     """Keras' Adam, with the gradient of an untied embedding as a tensor.
 
