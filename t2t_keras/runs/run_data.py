@@ -105,7 +105,7 @@ def prepare_data(
             f"{socket.gethostname()} has none ({model_dir.flagfile.name} is missing). "
             "Give all workers the same --model_dir, in a folder that all of them share."
         )
-    corpus = corpora.build_corpus(config.data, task=task)
+    corpus = corpora.build_corpus(config.data, task=task, log=log)
     for split in corpus.splits.values():
         for warning in split.warnings:
             log(f"warning: {warning}")
