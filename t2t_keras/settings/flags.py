@@ -186,31 +186,6 @@ def _check_value(field: dataclasses.Field, value: Any) -> None:
         )
 
 
-def check_section(section: Any) -> None:
-    """Raises `UserError` if a value of a section is of another type, or out of bounds.
-
-    Flags are checked when they are parsed; this is for values from Python.
-    """
-    for field in dataclasses.fields(section):
-        value, low = getattr(section, field.name), field.metadata["low"]
-        kind = value_type(type(section), field.name)
-        if kind is float and isinstance(value, int | float):
-            value = float(value)
-        if value is None and field.default is None:
-            continue
-        if not isinstance(value, kind) or (kind is int and isinstance(value, bool)):
-            expected = {float: "a number", int: "a whole number"}
-            raise UserError(
-                f"--{field.name} must be {expected.get(kind, kind.__name__)}. "
-                f"Received: {value!r}"
-            )
-        _check_value(field, value)
-        if low is not None and value < low:
-            raise UserError(
-                f"--{field.name} must be at least {low}. Received: {value:g}"
-            )
-
-
 def config_from_flagfile(path: str | Path) -> ExperimentConfig:
     """Returns the configuration in a flagfile, with defaults for other settings.
 
