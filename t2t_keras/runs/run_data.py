@@ -71,7 +71,7 @@ class RunData:
 def prepare_data(
     config: ExperimentConfig,
     model_dir: ModelDir,
-    log: Callable[[str], None],
+    log: Callable[[str], object],
     task: Task | None = None,
     *,
     source: fine_tuning.Source | None = None,
@@ -202,7 +202,7 @@ def _tokenize_text(
     model_dir: ModelDir,
     corpus: Corpus,
     parts: Sequence[mixing.MixturePart],
-    log: Callable[[str], None],
+    log: Callable[[str], object],
     source: fine_tuning.Source | None,
 ) -> _MainText:
     if "train" not in corpus.splits:
@@ -281,7 +281,7 @@ def _build_run_data(
     corpus: Corpus,
     text: _MainText,
     parts: Sequence[mixing.MixturePart],
-    log: Callable[[str], None],
+    log: Callable[[str], object],
     num_replicas: int,
     task: Task,
 ) -> RunData:

@@ -81,6 +81,13 @@ VARIANTS_OF_PROGRAMS: tuple[Mutation, ...] = (
         "False",
     ),
     Mutation(
+        "graphs of a loaded model are traced in every call",
+        "t2t_keras.runs.models",
+        "TrainedModel.keep",
+        "self._kept.pop(key) if key in self._kept else build()",
+        "build()",
+    ),
+    Mutation(
         "a new model changes the caller's random state",
         "t2t_keras.runs.models",
         "build_model",

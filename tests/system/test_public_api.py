@@ -2,6 +2,7 @@
 
 import ast
 import dataclasses
+import logging
 import math
 import os
 import subprocess
@@ -244,6 +245,17 @@ def test_graphs_are_traced_once_and_few_are_kept(own_short_run, tmp_path) -> Non
         trained.keep(i, object)
     assert len(trained._kept) < 10
     assert not dataclasses.replace(trained, step=1)._kept  # perhaps other weights
+
+
+def test_warnings_of_tensorflow_are_off_in_a_call_and_on_after_it(run) -> None:
+    logger = tf.get_logger()
+    before, levels = logger.level, []
+    logger.setLevel("WARNING")
+    try:
+        run.score([("abc", "a")], on_progress=lambda _: levels.append(logger.level))
+        assert (levels, logger.level) == ([logging.ERROR], logging.WARNING)
+    finally:
+        logger.setLevel(before)
 
 
 def test_an_average_that_another_process_rewrites_is_loaded(own_short_run) -> None:
