@@ -45,6 +45,7 @@ __all__ = (
     "LabelSmoothedCrossEntropy",
     "PairScore",
     "Run",
+    "Sampling",
     "SubwordVocabulary",
     "Task",
     "TrainingInterrupted",
