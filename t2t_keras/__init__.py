@@ -15,11 +15,18 @@ __version__ = "0.3.0"
 
 __all__ = (
     "BeamSearchSettings",
+    "EvaluationResult",
+    "ExperimentConfig",
+    "FinishedRun",
     "LabelSmoothedCrossEntropy",
+    "PairScore",
     "Run",
     "Sampling",
     "SubwordVocabulary",
+    "Task",
+    "TrainingInterrupted",
     "Transformer",
+    "TranslatedLine",
     "TranslationClient",
     "UserError",
     "WarmupInverseSquareRoot",
@@ -39,26 +46,36 @@ os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 os.environ.setdefault("KERAS_BACKEND", "tensorflow")
 
 
+# Modules of the public names.
+_MODULES = (
+    ("decoding.beam_search", ("beam_search",)),
+    ("decoding.sampling", ("Sampling",)),
+    ("decoding.settings", ("BeamSearchSettings",)),
+    ("decoding.transformer_search", ("search_translations",)),
+    ("errors", ("UserError",)),
+    ("evaluation.comparison", ("score_translations",)),
+    ("evaluation.translator", ("TranslatedLine",)),
+    ("input_pipeline.streaming", ("text_dataset",)),
+    ("model.transformer", ("Transformer",)),
+    ("runs.finish", ("FinishedRun",)),
+    ("runs.pair_scores", ("PairScore",)),
+    ("runs.run", ("Run",)),
+    ("runs.scoring", ("EvaluationResult",)),
+    ("runs.tasks", ("Task",)),
+    ("serving.client.translation_client", ("TranslationClient",)),
+    ("settings.config", ("ExperimentConfig",)),
+    ("settings.flags", ("read_settings",)),
+    ("text.subwords", ("learn_subwords",)),
+    ("text.vocabulary", ("SubwordVocabulary",)),
+    ("training.keras_fit", ("LabelSmoothedCrossEntropy", "fit_arguments")),
+    ("training.loop", ("TrainingInterrupted",)),
+    ("training.schedule", ("WarmupInverseSquareRoot", "WarmupSchedule")),
+)
+
+
 def _find_module(name: str) -> str | None:
     """Returns the module of a public name, or None if the name is not public."""
-    modules = {
-        "decoding.beam_search": ("beam_search",),
-        "decoding.sampling": ("Sampling",),
-        "decoding.settings": ("BeamSearchSettings",),
-        "decoding.transformer_search": ("search_translations",),
-        "errors": ("UserError",),
-        "evaluation.comparison": ("score_translations",),
-        "input_pipeline.streaming": ("text_dataset",),
-        "model.transformer": ("Transformer",),
-        "runs.run": ("Run",),
-        "serving.client.translation_client": ("TranslationClient",),
-        "settings.flags": ("read_settings",),
-        "text.subwords": ("learn_subwords",),
-        "text.vocabulary": ("SubwordVocabulary",),
-        "training.keras_fit": ("LabelSmoothedCrossEntropy", "fit_arguments"),
-        "training.schedule": ("WarmupInverseSquareRoot", "WarmupSchedule"),
-    }
-    return next((module for module in modules if name in modules[module]), None)
+    return next((module for module, names in _MODULES if name in names), None)
 
 
 def __getattr__(name: str) -> Any:

@@ -8,12 +8,18 @@ from t2t_keras.decoding.transformer_search import (
 )
 from t2t_keras.errors import UserError as UserError
 from t2t_keras.evaluation.comparison import score_translations as score_translations
+from t2t_keras.evaluation.translator import TranslatedLine as TranslatedLine
 from t2t_keras.input_pipeline.streaming import text_dataset as text_dataset
 from t2t_keras.model.transformer import Transformer as Transformer
+from t2t_keras.runs.finish import FinishedRun as FinishedRun
+from t2t_keras.runs.pair_scores import PairScore as PairScore
 from t2t_keras.runs.run import Run as Run
+from t2t_keras.runs.scoring import EvaluationResult as EvaluationResult
+from t2t_keras.runs.tasks import Task as Task
 from t2t_keras.serving.client.translation_client import (
     TranslationClient as TranslationClient,
 )
+from t2t_keras.settings.config import ExperimentConfig as ExperimentConfig
 from t2t_keras.settings.flags import read_settings as read_settings
 from t2t_keras.text.subwords import learn_subwords as learn_subwords
 from t2t_keras.text.vocabulary import SubwordVocabulary as SubwordVocabulary
@@ -21,6 +27,7 @@ from t2t_keras.training.keras_fit import (
     LabelSmoothedCrossEntropy as LabelSmoothedCrossEntropy,
 )
 from t2t_keras.training.keras_fit import fit_arguments as fit_arguments
+from t2t_keras.training.loop import TrainingInterrupted as TrainingInterrupted
 from t2t_keras.training.schedule import (
     WarmupInverseSquareRoot as WarmupInverseSquareRoot,
 )
@@ -29,3 +36,30 @@ from t2t_keras.training.schedule import (
 )
 
 __version__: str
+
+__all__ = (
+    "BeamSearchSettings",
+    "EvaluationResult",
+    "ExperimentConfig",
+    "FinishedRun",
+    "LabelSmoothedCrossEntropy",
+    "PairScore",
+    "Run",
+    "Sampling",
+    "SubwordVocabulary",
+    "Task",
+    "TrainingInterrupted",
+    "Transformer",
+    "TranslatedLine",
+    "TranslationClient",
+    "UserError",
+    "WarmupInverseSquareRoot",
+    "WarmupSchedule",
+    "beam_search",
+    "fit_arguments",
+    "learn_subwords",
+    "read_settings",
+    "score_translations",
+    "search_translations",
+    "text_dataset",
+)

@@ -13,11 +13,7 @@ the model directory.
 from absl import flags
 
 from t2t_keras.settings import program
-from t2t_keras.settings.flags import (
-    config_from_flags,
-    define_config_flags,
-    make_paths_absolute,
-)
+from t2t_keras.settings.flags import config_from_flags, define_config_flags
 
 _MODEL_DIR = flags.DEFINE_string(
     "model_dir", None, "Directory of the training run, created if missing. Required."
@@ -38,7 +34,7 @@ def main() -> int:
     from t2t_keras.runs.model_dir import ModelDir
     from t2t_keras.training.loop import TrainingInterrupted
 
-    config = make_paths_absolute(config_from_flags())
+    config = config_from_flags()
     if _LIST_WEIGHTS.value:
         print("\n".join(list_weights(config, flags.FLAGS.model_dir)))
         return 0

@@ -167,8 +167,9 @@ def block_signals() -> Iterator[None]:
 def defer_signals() -> Iterator[DeferredSignals]:
     """Records SIGINT and SIGTERM for a block that acts on them at safe points.
 
-    A signal that the block has not acted on takes effect when the block ends. A second
-    SIGINT takes effect at once, through the previous handler.
+    A signal that the block has not acted on takes effect when the block ends, also by
+    an error other than `Interrupted`. A second SIGINT takes effect at once, through the
+    previous handler.
     """
     signals = DeferredSignals()
     previous = {each: signal.getsignal(each) for each in STOP_SIGNALS}
@@ -179,8 +180,13 @@ def defer_signals() -> Iterator[DeferredSignals]:
             signal.raise_signal(number)
         signals.received.append(number)
 
-    with handle_signals(record):
-        yield signals
+    try:
+        with handle_signals(record):
+            yield signals
+    except Exception as error:
+        if signals and not isinstance(error, Interrupted):
+            signal.raise_signal(signals.received[0])
+        raise
     if signals:
         signal.raise_signal(signals.received[0])
 

@@ -22,7 +22,16 @@ def average_last(model_dir: ModelDir, count: int) -> CheckpointState:
 def check_selection(
     last: int | None, from_step: int | None, to_step: int | None, best: int | None
 ) -> None:
-    """Raises `UserError` if both the best checkpoints and a range are asked for."""
+    """Raises `UserError` if both the best checkpoints and a range are asked for.
+
+    Also if a number of checkpoints is not a whole number from 1.
+    """
+    for name, count in (("last", last), ("best", best)):
+        if count is not None and (not isinstance(count, int) or count < 1):
+            raise UserError(
+                f"--{name} must be a number of checkpoints, at least 1. "
+                f"Received: {count!r}"
+            )
     if best is not None and (last, from_step, to_step) != (None, None, None):
         raise UserError(
             "--best selects checkpoints by their score, and excludes --last, "

@@ -61,6 +61,7 @@ def build_corpus(
     config: DataConfig,
     splits: Sequence[str] = ("train", "dev", "test"),
     task: Task | None = None,
+    log: Callable[[str], object] = lambda _: None,
 ) -> Corpus:
     """Returns the corpus that the settings name.
 
@@ -71,6 +72,7 @@ def build_corpus(
         config: The settings.
         splits: Names of the text files to open. A dataset opens its splits on demand.
         task: Reads treebanks. Default: the task of the target language.
+        log: Called with lines of progress while a dataset is prepared.
 
     Raises:
         UserError: If there is no text, or one side of it is missing.
@@ -101,6 +103,7 @@ def build_corpus(
         data_dir=config.data_dir,
         download=config.download,
         read_trees=read_trees,
+        log=log,
     )
 
 

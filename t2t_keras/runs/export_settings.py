@@ -34,7 +34,8 @@ class ExportSettings:
         model_name: Model name in requests, in lower-case letters, digits and hyphens.
 
     Raises:
-        UserError: If the name has other characters.
+        UserError: If the name has other characters, a number is too small, batch sizes
+            are not ascending, or there is no such precision.
     """
 
     decoding: DecodingConfig
@@ -56,9 +57,27 @@ class ExportSettings:
                 "--model_name must be lower-case letters, digits and hyphens, as "
                 f"Kubernetes requires of names. Received: {self.model_name!r}"
             )
-        if not self.batch_sizes:
-            sizes = (1, 8, 32) if self.xla else (1, 2, 4, 8, 16, 32)
-            object.__setattr__(self, "batch_sizes", sizes)
+        if self.precision not in (None, "float32", "bfloat16"):
+            raise UserError(
+                "--precision of an export must be float32 or bfloat16. "
+                f"Received: {self.precision}"
+            )
+        for name, low in (
+            ("n_best", 1),
+            ("max_source_length", 2),
+            ("max_characters", 1),
+            ("max_beam_size", 1),
+            ("max_attention_length", 2),
+        ):
+            value = getattr(self, name)
+            if value is not None and (not isinstance(value, int) or value < low):
+                raise UserError(
+                    f"--{name} must be a whole number, at least {low}. "
+                    f"Received: {value!r}"
+                )
+        sizes = parse_batch_sizes([str(size) for size in self.batch_sizes])
+        default = (1, 8, 32) if self.xla else (1, 2, 4, 8, 16, 32)
+        object.__setattr__(self, "batch_sizes", sizes or default)
 
 
 def parse_batch_sizes(texts: Sequence[str]) -> tuple[int, ...]:

@@ -17,7 +17,7 @@ import tensorflow as tf
 
 from t2t_keras import __version__
 from t2t_keras.decoding.transformer_search import search_translations
-from t2t_keras.errors import UserError
+from t2t_keras.errors import UserError, did_you_mean
 from t2t_keras.model.attention_maps import attention_maps
 from t2t_keras.model.target_scores import target_log_probs
 from t2t_keras.model.transformer import Transformer
@@ -69,10 +69,16 @@ def export(
         The version's directory.
 
     Raises:
-        UserError: If the settings exceed what the model can do, the version fails
-            validation, or existing server settings would refuse it.
+        UserError: If there is no such format, the settings exceed what the model can
+            do, the version fails validation, or existing server settings would refuse
+            it.
         OSError: If the version cannot be written.
     """
+    if export_format not in _MODULE_CLASSES:
+        raise UserError(
+            f"--format must be one of {', '.join(_MODULE_CLASSES)}. Received: "
+            f"{export_format}.{did_you_mean(export_format, list(_MODULE_CLASSES))}"
+        )
     settings = _without_xla_for_ids(export_format, settings)
     base = _base_directory(model_dir, export_format, settings)
     _check_batching(base / BATCHING, settings.batch_sizes[-1])

@@ -20,6 +20,7 @@ from t2t_keras.runs.export_settings import ExportSettings
 from t2t_keras.runs.model_dir import ModelDir
 from t2t_keras.runs.tasks import Task
 from t2t_keras.settings.config import ExperimentConfig
+from t2t_keras.settings.flags import make_paths_absolute
 from t2t_keras.training.progress import OnRecord
 from t2t_keras.training.strategy import is_chief
 
@@ -80,7 +81,8 @@ def train_and_finish(
     devices.
 
     Args:
-        config: The settings.
+        config: The settings. The run stores absolute paths, so that it can be resumed
+            in another working directory.
         model_dir: Directory of the run; created if missing, and locked meanwhile.
         log: Called with lines of progress and warnings.
         task: Default: the task of the target language.
@@ -93,12 +95,16 @@ def train_and_finish(
         UserError: If a setting or a file cannot be used; see the message.
         TrainingInterrupted: After SIGINT or SIGTERM. The same call resumes the run.
     """
-    strategy = workers.set_up_devices(config.training)
-    chief = is_chief(strategy)
-    if chief:
-        model_dir.check_writable()
-    with model_dir.lock(log) if chief else contextlib.nullcontext():
-        with workers.explain_lost_worker(strategy):
+    config = make_paths_absolute(config)
+    with workers.restore_tf32():
+        strategy = workers.set_up_devices(config.training, log)
+        chief = is_chief(strategy)
+        if chief:
+            model_dir.check_writable()
+        with (
+            model_dir.lock(log) if chief else contextlib.nullcontext(),
+            workers.explain_lost_worker(strategy),
+        ):
             training_run.train(
                 config, model_dir, strategy, log=log, task=task, on_record=on_record
             )
@@ -143,7 +149,7 @@ def _evaluate(
     """Returns the scores on --score_split; None if the corpus has no such split."""
     config = trained.config
     split = config.training.score_split
-    corpus = corpora.build_corpus(config.data, (split,), trained.task)
+    corpus = corpora.build_corpus(config.data, (split,), trained.task, log)
     if split not in corpus.splits:
         return None
     log(f"translating the {split} set …")

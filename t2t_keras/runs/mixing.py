@@ -143,7 +143,7 @@ class RecordsPart:
 
 def open_parts(
     config: DataConfig,
-    log: Callable[[str], None],
+    log: Callable[[str], object],
     filters: PairFilters,
     task: Task | None = None,
 ) -> tuple[MixturePart, ...]:
@@ -174,7 +174,7 @@ def open_parts(
 def _open_part(
     item: MixtureItem,
     config: DataConfig,
-    log: Callable[[str], None],
+    log: Callable[[str], object],
     read_trees: TreeReader | None,
 ) -> MixturePart:
     if len(item.names) == 1 and is_records_folder(item.name):
@@ -188,6 +188,7 @@ def _open_part(
         data_dir=config.data_dir,
         download=config.download,
         read_trees=read_trees,
+        log=log,
     )
     corpus.chunks("train")  # raises UserError without a train split
     for warning in corpus.splits["train"].warnings:

@@ -33,10 +33,18 @@ from t2t_keras.errors import UserError
 from t2t_keras.files.atomic import write_text
 from t2t_keras.files.locks import reserve_folder
 from t2t_keras.settings.config import ExperimentConfig
-from t2t_keras.settings.flags import config_from_flagfile, differences, flagfile_text
+from t2t_keras.settings.flags import (
+    config_from_flagfile,
+    differences,
+    flagfile_text,
+    make_paths_absolute,
+)
 from t2t_keras.text.vocabulary import SubwordVocabulary
 from t2t_keras.training.checkpoints import read_state, steps_in
 from t2t_keras.training.early_stopping import monitored_loss
+
+# "averaged", "latest", "best", a step number, or a checkpoint's folder.
+Checkpoint = str | int | os.PathLike[str]
 
 _REFUSAL = (
     "Another process is training in {folder}: {owner}. Two would overwrite each "
@@ -150,8 +158,12 @@ class ModelDir:
         return config_from_flagfile(self.flagfile)
 
     def check_same(self, config: ExperimentConfig) -> None:
-        """Raises `UserError` if the run here has other settings."""
-        changed = differences(self.config(), config)
+        """Raises `UserError` if the run here has other settings.
+
+        Relative paths are compared as seen from the working directory: `Run.train` of
+        release 0.3.0 stored them.
+        """
+        changed = differences(*map(make_paths_absolute, (self.config(), config)))
         if changed:
             rows = [
                 f"  --{name}: {old} in the model_dir, {new} now"
@@ -213,7 +225,7 @@ class ModelDir:
             ranked.append(BestCheckpoint(monitored_loss(scores, monitor), step))
         return sorted(ranked)
 
-    def find_checkpoint(self, which: str) -> Path:
+    def find_checkpoint(self, which: Checkpoint) -> Path:
         """Returns a checkpoint's directory.
 
         Args:
@@ -228,6 +240,10 @@ class ModelDir:
             "latest": [self.checkpoints],
             "best": [self.best],
         }
+        if isinstance(which, os.PathLike):
+            read_state(which)
+            return Path(which)
+        which = str(which)
         for folder in folders.get(which, []):
             steps = steps_in(folder)
             if folder == self.best and len(steps) > 1:

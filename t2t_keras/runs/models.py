@@ -2,11 +2,11 @@
 
 import dataclasses
 import os
-from collections.abc import Mapping
+import random
+from collections.abc import Callable, Hashable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
-import keras
 import tensorflow as tf
 
 from t2t_keras.decoding.search_state import BeamSearchResult
@@ -15,7 +15,7 @@ from t2t_keras.decoding.transformer_search import search_translations
 from t2t_keras.errors import UserError
 from t2t_keras.evaluation.translator import Search, Translator
 from t2t_keras.model.transformer import Transformer
-from t2t_keras.runs.model_dir import ModelDir
+from t2t_keras.runs.model_dir import Checkpoint, ModelDir
 from t2t_keras.runs.tasks import Task, task_for
 from t2t_keras.settings.config import DecodingConfig, ExperimentConfig, ModelConfig
 from t2t_keras.text.reading import TextAdapter
@@ -29,6 +29,11 @@ _MAX_SEARCHES = 4
 # Maximum source length in tokens; longer sources are truncated. Memory of attention
 # grows with the square of the length, and a sentence this long is a paragraph.
 MAX_SOURCE_LENGTH = 512
+
+# Maximum graphs that a loaded model keeps: searches of a few settings, scores, maps.
+_MAX_KEPT = 8
+
+_Kept = TypeVar("_Kept")
 
 
 def find_decoder_start(config: ModelConfig, vocabulary: SubwordVocabulary) -> int | str:
@@ -55,7 +60,8 @@ def build_model(
 ) -> Transformer:
     """Returns the model with new weights, drawn from the run's seed.
 
-    bfloat16 and float16 are Keras' mixed precision: weights stay float32.
+    bfloat16 and float16 are Keras' mixed precision: weights stay float32. The random
+    state of the caller's program is as before.
 
     Args:
         config: Settings of the run.
@@ -70,13 +76,18 @@ def build_model(
             "decoder_start must be the id of the setting's piece. Received: "
             f"{decoder_start} for {config.model.decoder_start}"
         )
-    keras.utils.set_random_seed(config.training.seed)
     precision = config.training.precision
     policy = precision if precision == "float32" else f"mixed_{precision}"
     arguments = dataclasses.asdict(config.model)
     arguments["decoder_start"] = decoder_start
-    model = Transformer(vocabulary_size, **arguments, dtype=policy)
-    model.build()
+    # Initializers without a seed draw one from Python's generator, and nothing else.
+    caller_state = random.getstate()
+    random.seed(config.training.seed)
+    try:
+        model = Transformer(vocabulary_size, **arguments, dtype=policy)
+        model.build()
+    finally:
+        random.setstate(caller_state)
     return model
 
 
@@ -218,6 +229,21 @@ class TrainedModel:
     checkpoint: Path
     step: int
     task: Task
+    # A model with other weights or settings, by `dataclasses.replace`, starts empty.
+    _kept: dict[Hashable, Any] = dataclasses.field(
+        default_factory=dict, init=False, repr=False, compare=False
+    )
+
+    def keep(self, key: Hashable, build: Callable[[], _Kept]) -> _Kept:
+        """Returns what `build` returned for this key, from the last few keys.
+
+        For what traces a graph of the model, which takes seconds.
+        """
+        value = self._kept.pop(key) if key in self._kept else build()
+        self._kept[key] = value  # now the newest
+        while len(self._kept) > _MAX_KEPT:
+            del self._kept[next(iter(self._kept))]
+        return value
 
     @property
     def checkpoint_name(self) -> str:
@@ -226,7 +252,7 @@ class TrainedModel:
 
 
 def load_trained(
-    model_dir: ModelDir, which: str, task: Task | None = None
+    model_dir: ModelDir, which: Checkpoint, task: Task | None = None
 ) -> TrainedModel:
     """Returns the model of a run.
 

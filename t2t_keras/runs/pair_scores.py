@@ -4,12 +4,13 @@ Shapes: B batch, S source length, T target length.
 """
 
 import functools
-from collections.abc import Callable, Sequence
-from typing import NamedTuple
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 import tensorflow as tf
 
+from t2t_keras.errors import UserError
 from t2t_keras.evaluation.translator import batch_by_length
 from t2t_keras.model.target_scores import target_log_probs
 from t2t_keras.runs import models
@@ -47,7 +48,16 @@ def score_pairs(
         trained: The model.
         pairs: Source and target text; a parser's target is its linearized tree.
         on_progress: Called with the number of pairs done since the last call.
+
+    Raises:
+        UserError: If a pair is not two texts.
     """
+    for pair in pairs:
+        if not _is_pair(pair):
+            raise UserError(
+                "Each pair must be a source and its target, as in "
+                f'[("The dog.", "Der Hund.")]. Received: {pair!r:.60}'
+            )
     adapter = trained.task.text_adapter(splits_words=True)
     reader = TextReader(trained.vocabulary, models.longest_source(trained.model))
     tokenized = [
@@ -55,8 +65,12 @@ def score_pairs(
         for source, target in pairs
     ]
     ids = tf.TensorSpec([None, None], tf.int32)
-    compute = tf.function(
-        functools.partial(target_log_probs, trained.model), input_signature=[ids, ids]
+    compute = trained.keep(
+        "score",
+        lambda: tf.function(
+            functools.partial(target_log_probs, trained.model),
+            input_signature=[ids, ids],
+        ),
     )
     scores: dict[int, PairScore] = {}
     lengths = [max(len(source), len(target)) for source, _, target, _ in tokenized]
@@ -72,3 +86,12 @@ def score_pairs(
             scores[i] = PairScore(sum(tokens), tuple(tokens), source_cut or target_cut)
         on_progress(len(batch))
     return [scores[i] for i in range(len(pairs))]
+
+
+def _is_pair(pair: Any) -> bool:
+    """Returns whether this is a source and a target, and not a text of two letters."""
+    return (
+        not isinstance(pair, str | bytes)
+        and isinstance(pair, Iterable)
+        and [isinstance(side, str | bytes) for side in pair] == [True, True]
+    )

@@ -116,7 +116,7 @@ def _open_corpus(
     config: DataConfig, filters: PairFilters, log: Callable[[str], None]
 ) -> Corpus:
     # Text only: the flagfile may name the very records that are being written.
-    corpus = corpora.build_corpus(dataclasses.replace(config, records=None))
+    corpus = corpora.build_corpus(dataclasses.replace(config, records=None), log=log)
     for split in corpus.splits.values():
         for warning in split.warnings:
             log(f"warning: {warning}")

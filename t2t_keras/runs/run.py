@@ -6,15 +6,20 @@ for line in run.translate(["The dog sleeps."], n_best=2):
     print(line.text)
 """
 
+import contextlib
 import dataclasses
+import logging
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+import tensorflow as tf
+
 from t2t_keras.decoding.sampling import Sampling
-from t2t_keras.errors import UserError
+from t2t_keras.errors import UserError, did_you_mean
 from t2t_keras.evaluation.translator import TranslatedLine
+from t2t_keras.input_pipeline.batches.pipeline import TrainingBatches
 from t2t_keras.model.sentence_maps import SentenceMaps
 from t2t_keras.runs import averaging, models, scoring
 from t2t_keras.runs.finish import FinishedRun, train_and_finish
@@ -24,16 +29,43 @@ from t2t_keras.runs.line_translation import (
     pair_prefixes,
 )
 from t2t_keras.runs.map_maker import MapMaker
-from t2t_keras.runs.model_dir import ModelDir
+from t2t_keras.runs.model_dir import Checkpoint, ModelDir
 from t2t_keras.runs.pair_scores import PairScore, score_pairs
+from t2t_keras.runs.run_data import prepare_data
 from t2t_keras.runs.scoring import EvaluationResult, score
 from t2t_keras.runs.tasks import Task
 from t2t_keras.settings.config import DecodingConfig, ExperimentConfig
 from t2t_keras.text.normalization import normalize
+from t2t_keras.training.checkpoints import checkpoint_digest
 from t2t_keras.training.progress import OnRecord
 
 # Lines that are read, sorted by length, and translated together.
 _LINES_PER_CHUNK = 1024
+
+
+@contextlib.contextmanager
+def _warnings_off() -> Iterator[None]:
+    """Silences TensorFlow's warnings in a block, or in a decorated function.
+
+    They are advice for whoever writes the graphs, such as how often they are traced.
+    """
+    logger = tf.get_logger()
+    level = logger.level
+    logger.setLevel(max(level, logging.ERROR))
+    try:
+        yield
+    finally:
+        logger.setLevel(level)
+
+
+def _without_warnings(lines: Iterator[TranslatedLine]) -> Iterator[TranslatedLine]:
+    """Yields the same lines; TensorFlow's warnings are off while they are computed."""
+    while True:
+        with _warnings_off():
+            line = next(lines, None)
+        if line is None:
+            return
+        yield line
 
 
 class Run:
@@ -67,7 +99,7 @@ class Run:
         self._task = task
         self._log = log
         self._trained: models.TrainedModel | None = None
-        self._translators: dict[Any, LineTranslator] = {}
+        self._digest = ""
 
     def __repr__(self) -> str:
         return f"Run({str(self.path)!r})"
@@ -82,6 +114,7 @@ class Run:
         """The settings of the run, once it has started."""
         return self.model_dir.config()
 
+    @_warnings_off()
     def train(
         self,
         settings: ExperimentConfig | None = None,
@@ -101,14 +134,21 @@ class Run:
         Raises:
             TrainingInterrupted: After SIGINT or SIGTERM.
         """
+        if settings is None:
+            settings = self.settings
+        if not isinstance(settings, ExperimentConfig):
+            raise UserError(
+                "Run.train takes settings that read_settings returned, as in "
+                'run.train(read_settings("configs/tiny.flags")). Received: '
+                f"{settings!r:.60}"
+            )
         finished = train_and_finish(
-            settings or self.settings,
+            settings,
             self.model_dir,
             log=self._log,
             task=self._task,
             on_record=on_record,
         )
-        self._forget()
         if finished is None:
             raise UserError(
                 "Run.train is for one process, and this is one of several workers of a "
@@ -121,23 +161,25 @@ class Run:
         lines: Iterable[str | bytes],
         *,
         n_best: int = 1,
-        checkpoint: str = "averaged",
+        checkpoint: Checkpoint = "averaged",
         paragraphs: bool = False,
         target_tag: str | None = None,
         prefixes: Iterable[str | bytes] | None = None,
         sample: Sampling | None = None,
         rerank: str | None = None,
         candidates: int | None = None,
+        lines_at_once: int = _LINES_PER_CHUNK,
         **search: Any,
     ) -> Iterator[TranslatedLine]:
         """Yields the translations of each line, in order.
 
-        Lines are read on demand, 1,024 at a time, so that a stream of any length can
-        be translated. An empty line stays empty.
+        Lines are read on demand, so that a stream of any length can be translated. An
+        empty line stays empty.
 
         Args:
             lines: Text, one sentence a line.
-            n_best: Number of translations of each line, best first.
+            n_best: Number of translations of each line, best first. A line has fewer
+                if the search finds fewer; an empty line has one, which is empty.
             checkpoint: The weights to use.
             paragraphs: Whether lines are paragraphs, whose sentences are translated
                 one by one. Spacing stays as it is.
@@ -147,9 +189,21 @@ class Run:
             rerank: "mbr" to choose the translations with the highest expected chrF.
             candidates: Number of translations to choose from. Default: the beam size,
                 or 32 samples.
+            lines_at_once: Number of lines that are read, sorted by length, and
+                translated together. Fewer give the first translation sooner, more are
+                faster.
             **search: Settings of the search, fields of `DecodingConfig` by name, such
                 as `beam_size=8`. Default: the run's own.
         """
+        if isinstance(lines, str | bytes):
+            raise UserError(
+                "Run.translate takes lines of text, as in "
+                f'run.translate(["The dog."]). Received a text: {lines!r:.60}'
+            )
+        if lines_at_once < 1:
+            raise UserError(
+                f"--lines_at_once must be at least 1. Received: {lines_at_once}"
+            )
         request = TranslationRequest(
             n_best,
             sample,
@@ -162,14 +216,28 @@ class Run:
         translator = self._translator(checkpoint, search, request)
         if prefixes is None:
             pairs = ((line, "") for line in lines)
-            return translator.translate(pairs, _LINES_PER_CHUNK)
-        return translator.translate(pair_prefixes(lines, prefixes), _LINES_PER_CHUNK)
+        else:
+            pairs = pair_prefixes(lines, prefixes)
+        return _without_warnings(translator.translate(pairs, lines_at_once))
 
+    def batches(self) -> tf.data.Dataset:
+        """Returns the training batches of the run, in the order of its updates.
+
+        The dataset is endless. Each element has the features of
+        docs/adr/0002-batch-contract.md: those that `fit_arguments` takes, unless the
+        run packs its batches. The text is read and tokenized first.
+        """
+        config = self.settings
+        data = prepare_data(config, self.model_dir, self._log, self._task, writes=False)
+        batches = TrainingBatches(data.train, data.batching, seed=config.training.seed)
+        return batches.dataset()
+
+    @_warnings_off()
     def score(
         self,
-        pairs: Iterable[tuple[str, str]],
+        pairs: Iterable[tuple[str | bytes, str | bytes]],
         *,
-        checkpoint: str = "averaged",
+        checkpoint: Checkpoint = "averaged",
         on_progress: Callable[[int], object] = lambda _: None,
     ) -> list[PairScore]:
         """Returns the log probability of each target, given its source.
@@ -181,14 +249,15 @@ class Run:
         """
         return score_pairs(self.trained(checkpoint), list(pairs), on_progress)
 
+    @_warnings_off()
     def evaluate(
         self,
-        source: Sequence[str] = (),
-        reference: Sequence[str] = (),
+        source: scoring.Paths = (),
+        reference: scoring.Paths = (),
         *,
         split: str = "test",
-        checkpoint: str = "averaged",
-        output: str | None = None,
+        checkpoint: Checkpoint = "averaged",
+        output: str | os.PathLike[str] | None = None,
         on_progress: Callable[[int], object] = lambda _: None,
         **options: Any,
     ) -> EvaluationResult:
@@ -197,8 +266,8 @@ class Run:
         The result for a split is also saved in the model directory.
 
         Args:
-            source: Paths of files to translate. Default: those of the split.
-            reference: Paths of files with the references.
+            source: Files to translate, or one. Default: those of the split.
+            reference: Files with the references, or one.
             split: "train", "dev" or "test".
             checkpoint: The weights to use.
             output: File for the translations, instead of the model directory.
@@ -209,7 +278,7 @@ class Run:
         if not (output or source):
             self.model_dir.check_writable()
         test_set = scoring.read_test_set(
-            self.model_dir, split, source, reference, self._task
+            self.model_dir, split, source, reference, self._task, self._log
         )
         for warning in test_set.warnings:
             self._log(f"warning: {warning}")
@@ -255,14 +324,14 @@ class Run:
             state = averaging.average_range(
                 self.model_dir, last, from_step, to_step, self._log
             )
-        self._forget()
         return self.model_dir.averaged / f"step-{state.step}"
 
+    @_warnings_off()
     def export(
         self,
         export_format: str = "text",
         *,
-        checkpoint: str = "averaged",
+        checkpoint: Checkpoint = "averaged",
         **options: Any,
     ) -> Path:
         """Writes a SavedModel for servers, and returns its folder.
@@ -277,6 +346,13 @@ class Run:
         from t2t_keras.runs.export_settings import ExportSettings
 
         export_fields = {field.name for field in dataclasses.fields(ExportSettings)}
+        search_fields = {field.name for field in dataclasses.fields(DecodingConfig)}
+        names = sorted(export_fields | search_fields)
+        for name in options.keys() - names:
+            raise UserError(
+                f"There is no option {name!r} of an export."
+                f"{did_you_mean(name, names)} ExportSettings lists them."
+            )
         search = {name: options.pop(name) for name in options.keys() - export_fields}
         decoding = self.settings.decoding.override(**search)
         settings = ExportSettings(decoding, **options)
@@ -286,7 +362,7 @@ class Run:
         return version
 
     def export_ctranslate2(
-        self, quantization: str = "float32", *, checkpoint: str = "averaged"
+        self, quantization: str = "float32", *, checkpoint: Checkpoint = "averaged"
     ) -> Path:
         """Writes a CTranslate2 model with its vocabulary, and returns its folder.
 
@@ -306,8 +382,13 @@ class Run:
         base = self.model_dir.export_ctranslate2
         return export_ctranslate2(trained, base, quantization)
 
+    @_warnings_off()
     def attention(
-        self, source: str, target: str | None = None, *, checkpoint: str = "averaged"
+        self,
+        source: str,
+        target: str | None = None,
+        *,
+        checkpoint: Checkpoint = "averaged",
     ) -> SentenceMaps:
         """Returns the attention maps of a sentence and its translation.
 
@@ -321,24 +402,37 @@ class Run:
         source = normalize(adapter.source(source))
         if target is None:
             # The model's own output: a parser's symbols, not a tree.
-            translator = models.build_translator(
-                trained.model, trained.vocabulary, trained.config.decoding
+            decoding = trained.config.decoding
+            translator = trained.keep(
+                ("attention", decoding),
+                lambda: models.build_translator(
+                    trained.model, trained.vocabulary, decoding
+                ),
             )
             target = translator.translate([source])[0].text
-        [(maps, _)] = MapMaker(trained)([source], [target])
+        make_maps = trained.keep("attention", lambda: MapMaker(trained))
+        [(maps, _)] = make_maps([source], [target])
         return maps
 
-    def trained(self, checkpoint: str = "averaged") -> models.TrainedModel:
+    def trained(self, checkpoint: Checkpoint = "averaged") -> models.TrainedModel:
         """Returns the model with its vocabulary and settings."""
+        self.model_dir.config()  # raises if this is not a model directory
         path = self.model_dir.find_checkpoint(checkpoint)
-        if self._trained is None or self._trained.checkpoint != path:
-            self._forget()
-            self._trained = models.load_trained(self.model_dir, str(path), self._task)
+        # An average of other checkpoints can replace one in the same folder.
+        digest = checkpoint_digest(path)
+        if (
+            self._trained is None
+            or self._trained.checkpoint != path
+            or self._digest != digest
+        ):
+            self._trained = None  # frees its memory before another is loaded
+            self._trained = models.load_trained(self.model_dir, path, self._task)
+            self._digest = digest
         return self._trained
 
     def _translator(
         self,
-        checkpoint: str,
+        checkpoint: Checkpoint,
         search: Mapping[str, Any],
         request: TranslationRequest,
     ) -> LineTranslator:
@@ -349,13 +443,7 @@ class Run:
                 "samples."
             )
         decoding = self.settings.decoding.override(**search)
-        key = decoding, request
-        if key not in self._translators:
-            translator = LineTranslator(trained, decoding, request)
-            self._translators[key] = translator
-        return self._translators[key]
-
-    def _forget(self) -> None:
-        """Drops the loaded model, whose checkpoint may have changed."""
-        self._trained = None
-        self._translators = {}
+        return trained.keep(
+            ("translate", decoding, request),
+            lambda: LineTranslator(trained, decoding, request),
+        )

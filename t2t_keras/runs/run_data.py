@@ -71,7 +71,7 @@ class RunData:
 def prepare_data(
     config: ExperimentConfig,
     model_dir: ModelDir,
-    log: Callable[[str], None],
+    log: Callable[[str], object],
     task: Task | None = None,
     *,
     source: fine_tuning.Source | None = None,
@@ -105,7 +105,7 @@ def prepare_data(
             f"{socket.gethostname()} has none ({model_dir.flagfile.name} is missing). "
             "Give all workers the same --model_dir, in a folder that all of them share."
         )
-    corpus = corpora.build_corpus(config.data, task=task)
+    corpus = corpora.build_corpus(config.data, task=task, log=log)
     for split in corpus.splits.values():
         for warning in split.warnings:
             log(f"warning: {warning}")
@@ -202,7 +202,7 @@ def _tokenize_text(
     model_dir: ModelDir,
     corpus: Corpus,
     parts: Sequence[mixing.MixturePart],
-    log: Callable[[str], None],
+    log: Callable[[str], object],
     source: fine_tuning.Source | None,
 ) -> _MainText:
     if "train" not in corpus.splits:
@@ -281,7 +281,7 @@ def _build_run_data(
     corpus: Corpus,
     text: _MainText,
     parts: Sequence[mixing.MixturePart],
-    log: Callable[[str], None],
+    log: Callable[[str], object],
     num_replicas: int,
     task: Task,
 ) -> RunData:

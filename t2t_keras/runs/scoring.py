@@ -2,6 +2,7 @@
 
 import dataclasses
 import math
+import os
 import re
 import time
 from collections.abc import Callable, Sequence
@@ -10,7 +11,7 @@ from typing import Any
 
 import tensorflow as tf
 
-from t2t_keras.errors import UserError
+from t2t_keras.errors import UserError, did_you_mean
 from t2t_keras.evaluation.compound_bleu import (
     TokenizedBleu,
     moses_languages,
@@ -18,7 +19,7 @@ from t2t_keras.evaluation.compound_bleu import (
 )
 from t2t_keras.evaluation.translator import TranslatedLine
 from t2t_keras.files.atomic import write_text
-from t2t_keras.input_pipeline.corpora.corpus import Corpus, open_corpus
+from t2t_keras.input_pipeline.corpora.corpus import SPLITS, Corpus, open_corpus
 from t2t_keras.input_pipeline.records.tokenized import tokenize_corpus
 from t2t_keras.runs import corpora, models, optimization
 from t2t_keras.runs.model_dir import ModelDir
@@ -28,6 +29,9 @@ from t2t_keras.settings.config import DecodingConfig, ExperimentConfig
 # Maximum subwords of a pair's sides for perplexity: twice the default --max_length.
 # Longer pairs are left out and counted.
 _MAX_SCORED_LENGTH = 512
+
+# One file, or several that are read one after another.
+Paths = str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -147,37 +151,53 @@ def read_split(corpus: Corpus, split: str) -> TestSet:
 def read_test_set(
     model_dir: ModelDir,
     split: str,
-    source: Sequence[str] = (),
-    reference: Sequence[str] = (),
+    source: Paths = (),
+    reference: Paths = (),
     task: Task | None = None,
+    log: Callable[[str], object] = lambda _: None,
 ) -> TestSet:
     """Returns a split of the run's own corpus, or the sentence pairs of files.
 
     Args:
         model_dir: Directory of the run.
         split: "train", "dev" or "test"; ignored if `source` is set.
-        source: Files to translate, one sentence a line, plain or .gz. A .tsv also holds
-            the references; for a parser, a .mrg holds trees.
+        source: Files to translate, or one, with a sentence a line, plain or .gz. A .tsv
+            also holds the references; for a parser, a .mrg holds trees.
         reference: Files with the references.
         task: Default: the task of the run's target language.
+        log: Called with lines of progress while a dataset is prepared.
 
     Raises:
         UserError: If the split is missing, or a file cannot be used.
     """
     config = model_dir.config()
     task = task or task_for(config.data.target_language)
+    source, reference = _path_names(source), _path_names(reference)
+    if reference and not source:
+        raise UserError("--source and --reference belong together; one is missing.")
+    splits = [name for name, _ in SPLITS]
+    if not source and split not in splits:
+        raise UserError(
+            f"--split must be one of {', '.join(splits)}. Received: {split}."
+            f"{did_you_mean(str(split), splits)}"
+        )
     if source:
         _check_files(source, config.data.target_language)
         files = {"test": (source, reference)}
         corpus, split = open_corpus(files=files, read_trees=task.read_trees), "test"
     else:
-        corpus = corpora.build_corpus(config.data, (split,), task)
+        corpus = corpora.build_corpus(config.data, (split,), task, log)
         if split not in corpus.splits:
             raise UserError(
                 f"The run in {model_dir.path} has no {split} set. Give --source and "
                 "--reference, or another --split."
             )
     return read_split(corpus, split)
+
+
+def _path_names(paths: Paths) -> list[str]:
+    one = isinstance(paths, str | os.PathLike)
+    return [os.fspath(path) for path in ([paths] if one else paths)]
 
 
 def _check_files(paths: Sequence[str], language: str) -> None:
@@ -262,12 +282,15 @@ def score(
     language = trained.config.data.target_language
     score = trained.task.scorer(cutoff_length)
     # Words in the sentences of a test set are already separated by blanks.
-    translator = models.build_translator(
-        trained.model,
-        trained.vocabulary,
-        decoding,
-        1,
-        trained.task.text_adapter(splits_words=False),
+    translator = trained.keep(
+        ("evaluate", decoding),
+        lambda: models.build_translator(
+            trained.model,
+            trained.vocabulary,
+            decoding,
+            1,
+            trained.task.text_adapter(splits_words=False),
+        ),
     )
     on_start(len(test_set.source))
     translations = translator.translate(test_set.source, on_progress)
@@ -316,11 +339,14 @@ def perplexity(
         corpus = tokenize_corpus(dataset, trained.vocabulary, limit)
     except UserError:  # no pair is left
         return None, len(references)
-    stepper = optimization.build_stepper(
-        dataclasses.replace(trained.config.training, jit_compile=False),
-        trained.model,
-        None,
-        tf.distribute.get_strategy(),
+    stepper = trained.keep(
+        "perplexity",
+        lambda: optimization.build_stepper(
+            dataclasses.replace(trained.config.training, jit_compile=False),
+            trained.model,
+            None,
+            tf.distribute.get_strategy(),
+        ),
     )
     data = dataclasses.replace(
         trained.config.data,

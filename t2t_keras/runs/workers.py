@@ -9,9 +9,8 @@ import hashlib
 import random
 import re
 import socket
-import sys
 import textwrap
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import tensorflow as tf
 
@@ -56,15 +55,21 @@ _LOST_WORKER_ERRORS = (
 )
 
 
-def set_up_devices(config: TrainingConfig) -> tf.distribute.Strategy:
+def set_up_devices(
+    config: TrainingConfig, log: Callable[[str], object] = lambda _: None
+) -> tf.distribute.Strategy:
     """Returns the strategy to train with. Call it before TensorFlow computes anything.
+
+    Args:
+        config: The training settings.
+        log: Called with a line before a wait.
 
     Raises:
         UserError: If the requested devices or the cluster are not available.
     """
     workers = num_workers()
     if config.strategy in (None, "multi_worker") and workers > 1:
-        print(f"waiting for all {workers} workers …", file=sys.stderr, flush=True)
+        log(f"waiting for all {workers} workers …")
     try:
         # In a cluster, TensorFlow installs its own SIGTERM handler, which does nothing:
         # a worker that waits for another could only be killed.
@@ -81,6 +86,16 @@ def set_up_devices(config: TrainingConfig) -> tf.distribute.Strategy:
         ) from error
     tf.config.experimental.enable_tensor_float_32_execution(config.tf32)
     return strategy
+
+
+@contextlib.contextmanager
+def restore_tf32() -> Iterator[None]:
+    """Restores TensorFloat-32 for the rest of the caller's program after a block."""
+    before = tf.config.experimental.tensor_float_32_execution_enabled()
+    try:
+        yield
+    finally:
+        tf.config.experimental.enable_tensor_float_32_execution(before)
 
 
 @contextlib.contextmanager

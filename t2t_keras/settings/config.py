@@ -585,7 +585,7 @@ class TrainingConfig:
 
 
 def _check_legal(field: dataclasses.Field, value: Any) -> None:
-    """Raises `UserError` if a value is below a field's minimum or not a choice."""
+    """Raises `UserError` if a value is no number, too low, or not a choice."""
     low, choices = field.metadata["low"], field.metadata["choices"]
     if value is None:
         return
@@ -594,6 +594,16 @@ def _check_legal(field: dataclasses.Field, value: Any) -> None:
             f"{field.name} must be one of {', '.join(choices)}. Received: {value}."
             f"{did_you_mean(str(value), choices)}"
         )
+    kind, name = (
+        (int, "a whole number")
+        if type(field.default) is int
+        else (
+            int | float,
+            "a number",
+        )
+    )
+    if low is not None and not isinstance(value, kind):
+        raise UserError(f"{field.name} must be {name}. Received: {value!r}")
     if low is not None and not low <= value < float("inf"):
         raise UserError(f"{field.name} must be at least {low}. Received: {value}")
 

@@ -6,7 +6,7 @@ import io
 import math
 import os
 import textwrap
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any, get_args, get_type_hints
 
@@ -223,7 +223,8 @@ def read_settings(
     Args:
         flagfile: A file, or one that is installed with the package, such as
             "configs/tiny.flags". Default: the defaults of `train --help`.
-        **changes: Settings by name of their flag, such as `train_steps=1000`.
+        **changes: Settings by name of their flag, such as `train_steps=1000`. A list of
+            files may be any sequence, and numbers may be NumPy's.
 
     Raises:
         UserError: If the file is missing, or a setting is unknown or invalid.
@@ -240,13 +241,34 @@ def read_settings(
             )
         if value is None and defaults[name] is not None:
             raise UserError(f"--{name} must have a value. Received: None")
+    values = {name: _plain_value(name, value) for name, value in changes.items()}
+    unset = {name: value for name, value in values.items() if value in (None, ())}
     arguments = [] if flagfile is None else [f"--flagfile={flagfile}"]
-    for name, value in changes.items():
-        if value not in (None, ()):
-            arguments += _flag_lines(name, value)
+    for name in values.keys() - unset.keys():
+        arguments += _flag_lines(name, values[name])
     config = config_from_arguments(arguments, source="settings")
-    unset = {name: value for name, value in changes.items() if value in (None, ())}
     return unflatten({**flatten(config), **unset})
+
+
+def _plain_value(name: str, value: Any) -> Any:
+    """Returns a setting's value as Python's own type, a tuple for a list.
+
+    Python callers have lists, paths, and NumPy's numbers and arrays.
+    """
+    kind = next(
+        value_type(section, name)
+        for section in sections().values()
+        if name in {field.name for field in dataclasses.fields(section)}
+    )
+    if hasattr(value, "tolist"):  # a number or an array of NumPy
+        value = value.tolist()
+    if kind is tuple and isinstance(value, os.PathLike):
+        return (os.fspath(value),)  # a name may contain a comma
+    if kind is tuple and isinstance(value, Iterable) and not isinstance(value, str):
+        return tuple(map(str, value))
+    if kind is int and isinstance(value, float) and value.is_integer():
+        return int(value)  # 1e5
+    return value
 
 
 def explicit_settings(flag_values: flags.FlagValues = flags.FLAGS) -> list[str]:

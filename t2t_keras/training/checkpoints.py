@@ -162,8 +162,10 @@ class CheckpointStore:
         reader = tf.train.load_checkpoint(str(path / _WEIGHTS))
         stored = _stored_shapes(reader)
         self._check_fit(path, stored)
-        self._checkpoint.read(str(path / _WEIGHTS)).assert_existing_objects_matched()
+        status = self._checkpoint.read(str(path / _WEIGHTS))
+        status.assert_existing_objects_matched()
         if not self._for_training:
+            status.expect_partial()  # or TensorFlow warns of each value left out
             for name, variable in self._weights.items():
                 if f"ema/{name}" in stored:
                     variable.assign(reader.get_tensor(f"ema/{name}{_SUFFIX}"))

@@ -33,8 +33,8 @@ def build_strategy(name: str | None, cpu_devices: int = 1) -> tf.distribute.Stra
         cpu_devices: Number of logical devices to split the CPU into, for a rehearsal.
 
     Raises:
-        UserError: If the description of the cluster is invalid, or for "mirrored" with
-            only one device.
+        UserError: If the description of the cluster is invalid, for "mirrored" with
+            only one device, or if the CPU cannot be split any more.
     """
     if cpu_devices > 1:
         _split_cpu(cpu_devices)
@@ -117,11 +117,17 @@ def _split_cpu(count: int) -> None:
     """Splits the CPU into several logical devices.
 
     Raises:
-        RuntimeError: If TensorFlow has initialized its devices already.
+        UserError: If TensorFlow has initialized its devices already.
     """
     cpu = tf.config.list_physical_devices("CPU")[0]
     devices = [tf.config.LogicalDeviceConfiguration() for _ in range(count)]
-    tf.config.set_logical_device_configuration(cpu, devices)
+    try:
+        tf.config.set_logical_device_configuration(cpu, devices)
+    except RuntimeError as error:
+        raise UserError(
+            f"--cpu_devices={count} must be set before TensorFlow computes anything. "
+            f"Train in a new process. (TensorFlow reports: {error})"
+        ) from error
 
 
 def _multi_worker(cpu_devices: int) -> tf.distribute.Strategy:

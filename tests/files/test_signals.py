@@ -127,6 +127,21 @@ def test_an_unhandled_deferred_signal_takes_effect_after_the_block(number):
     assert (done.returncode, done.stdout) == (128 + number, "goes on\n")
 
 
+@both
+def test_a_deferred_signal_is_not_lost_when_the_block_fails(number):
+    code = """
+        try:
+            with signals.defer_signals() as received:
+                signal.raise_signal(number)
+                print("goes on")
+                raise ValueError("of a callback")
+        except ValueError:
+            print("the signal is lost")
+    """
+    done = run(code, int(number))
+    assert (done.returncode, done.stdout) == (128 + number, "goes on\n")
+
+
 def test_a_second_ctrl_c_takes_effect_in_the_block():
     code = """
         with signals.defer_signals() as received:

@@ -287,6 +287,23 @@ def test_a_folder_under_data_is_prepared_and_read(make_folder, tmp_path):
     assert sys.path[before:] == [str(tmp_path / "data")]
 
 
+def test_what_tfds_prints_is_logged(make_folder, tmp_path, capfd):
+    make_folder("counting_six", "CountingSix")
+    lines: list[str] = []
+
+    def log(line):
+        lines.append(line)
+        print("logged")  # a log may print
+
+    open_corpus("counting_six", data_dir=str(tmp_path / "prepared"), log=log)
+    assert (
+        lines[0]
+        == f"preparing counting_six in {tmp_path}/prepared/counting_six/1.0.0 …"
+    )
+    assert any("prepared to" in line for line in lines[1:])
+    assert capfd.readouterr() == ("logged\n" * len(lines), "")
+
+
 def test_a_folder_is_offered_for_a_misspelt_name(make_folder):
     make_folder("counting_two", "CountingTwo")
     with pytest.raises(UserError, match=r"Did you mean counting_two"):

@@ -74,6 +74,27 @@ VARIANTS_OF_PROGRAMS: tuple[Mutation, ...] = (
         "since <= patience",
     ),
     Mutation(
+        "an average that was rewritten is not loaded again",
+        "t2t_keras.runs.run",
+        "Run.trained",
+        "self._digest != digest",
+        "False",
+    ),
+    Mutation(
+        "graphs of a loaded model are traced in every call",
+        "t2t_keras.runs.models",
+        "TrainedModel.keep",
+        "self._kept.pop(key) if key in self._kept else build()",
+        "build()",
+    ),
+    Mutation(
+        "a new model changes the caller's random state",
+        "t2t_keras.runs.models",
+        "build_model",
+        "random.setstate(caller_state)",
+        "pass",
+    ),
+    Mutation(
         "a new piece starts as the first of its old pieces",
         "t2t_keras.runs.fine_tuning",
         "RowMap.__call__",

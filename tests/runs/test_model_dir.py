@@ -187,6 +187,7 @@ def test_a_checkpoint_is_found_by_what_it_is(with_checkpoints) -> None:
         ("latest", "checkpoints/step-12"),
         ("best", "best/step-11"),
         ("9", "checkpoints/step-9"),
+        (9, "checkpoints/step-9"),
         # There is no average yet.
         ("averaged", "checkpoints/step-12"),
     ):
@@ -207,6 +208,8 @@ def test_a_folder_must_be_a_checkpoint(with_checkpoints, tmp_path) -> None:
     folder = add_fake_checkpoint(tmp_path, 3)
     with pytest.raises(UserError, match=r"step-3 is not a checkpoint"):
         with_checkpoints.find_checkpoint(str(folder))
+    with pytest.raises(UserError, match=r"latest is not a checkpoint"):
+        with_checkpoints.find_checkpoint(Path("latest"))  # a path is never a name
 
 
 def test_what_is_not_there_is_refused_with_what_there_is(with_checkpoints) -> None:

@@ -87,6 +87,28 @@ def test_a_port_in_use_is_reported(monkeypatch) -> None:
         workers.set_up_devices(TrainingConfig())
 
 
+def test_the_wait_for_other_workers_is_logged_and_not_printed(
+    monkeypatch, capfd
+) -> None:
+    monkeypatch.setattr(workers, "build_strategy", lambda *_: fake_strategy(0))
+    monkeypatch.setattr(workers, "num_workers", lambda: 2)
+    lines: list[str] = []
+    workers.set_up_devices(TrainingConfig(), lines.append)
+    assert lines == ["waiting for all 2 workers …"]
+    assert capfd.readouterr() == ("", "")
+
+
+def test_tensorfloat_32_is_restored_after_training() -> None:
+    switch = tf.config.experimental.enable_tensor_float_32_execution
+    enabled = tf.config.experimental.tensor_float_32_execution_enabled
+    for before in (False, True):
+        switch(before)
+        with pytest.raises(OSError), workers.restore_tf32():
+            switch(not before)
+            raise OSError
+        assert enabled() is before
+
+
 def test_ports_are_free_and_not_those_that_the_system_gives_away() -> None:
     ports = workers.free_ports(3)
     assert len(set(ports)) == 3

@@ -2,6 +2,7 @@
 
 import collections
 import dataclasses
+import random
 
 import keras
 import numpy as np
@@ -17,6 +18,7 @@ from t2t_keras.input_pipeline.records.tokenized import tokenize_corpus
 from t2t_keras.model.attention import MultiHeadAttention
 from t2t_keras.model.dropout import Dropout
 from t2t_keras.model.layers import FeedForward
+from t2t_keras.model.transformer import Transformer
 from t2t_keras.runs import corpora, models, optimization
 from t2t_keras.settings.config import (
     DataConfig,
@@ -132,6 +134,19 @@ def test_weights_are_drawn_from_the_seed():
     first = weights(3)
     np.testing.assert_array_equal(weights(3), first)
     assert np.abs(weights(4) - first).max() > 0.01
+
+
+def test_new_weights_are_those_of_keras_and_leave_the_callers_random_state():
+    keras.utils.set_random_seed(CONFIG.training.seed)
+    expected = Transformer(300, **dataclasses.asdict(CONFIG.model))
+    expected.build()
+    keras.utils.set_random_seed(8)
+    drawn = random.random(), np.random.rand(), float(tf.random.uniform([]))
+    keras.utils.set_random_seed(8)
+    model = models.build_model(CONFIG, 300)
+    assert (random.random(), np.random.rand(), float(tf.random.uniform([]))) == drawn
+    for weight, other in zip(model.weights, expected.weights, strict=True):
+        np.testing.assert_array_equal(weight, other)
 
 
 def test_sizes_and_precision_are_those_of_the_settings():

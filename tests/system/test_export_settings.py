@@ -80,6 +80,20 @@ def test_fewer_default_batch_sizes_with_xla():
     assert dataclasses.replace(PLAIN, xla=True, batch_sizes=(3,)).batch_sizes == (3,)
 
 
+def test_values_that_the_program_refuses_are_refused():
+    for changed, message in (
+        ({"batch_sizes": (4, 2)}, "must be ascending numbers from 1.* Received: 4,2"),
+        ({"batch_sizes": (0,)}, "must be ascending numbers from 1"),
+        ({"precision": "fp16"}, "must be float32 or bfloat16. Received: fp16"),
+        ({"n_best": 0}, "--n_best must be a whole number, at least 1. Received: 0"),
+        ({"max_source_length": 1}, "--max_source_length must be .* at least 2"),
+        ({"max_characters": 2.5}, "--max_characters must be a whole number"),
+    ):
+        with pytest.raises(UserError, match=message):
+            dataclasses.replace(PLAIN, **changed)
+            pytest.fail(f"{changed} was accepted")
+
+
 def test_a_name_that_kubernetes_would_refuse():
     for name in ("", "En", "a_b", "-a", "a-", "a/b", "a b", "ä"):
         with pytest.raises(UserError, match="lower-case letters, digits and hyphens"):

@@ -1,13 +1,20 @@
 """Public names of `import t2t_keras`, and the methods of `Run`."""
 
 import ast
+import dataclasses
+import logging
+import math
+import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
+from unittest import mock
 
 import keras
 import numpy as np
 import pytest
+import tensorflow as tf
 
 import t2t_keras
 from t2t_keras import (
@@ -21,6 +28,7 @@ from t2t_keras import (
 )
 from t2t_keras.runs.scoring import EvaluationResult
 from t2t_keras.runs.tasks import TranslationTask
+from t2t_keras.settings.flags import make_paths_absolute
 from tests.system.reverse_task import reversed_pairs, write_split
 
 SOURCES = ("abc", "", "gfedcba", "hij")
@@ -87,6 +95,12 @@ def test_every_public_name_can_be_imported_and_has_a_type() -> None:
         for alias in node.names
     }
     assert set(typed) == set(t2t_keras.__all__)
+    (names,) = (
+        ast.literal_eval(node.value)
+        for node in stub.body
+        if isinstance(node, ast.Assign)
+    )
+    assert names == t2t_keras.__all__
     for name, qualified_name in typed.items():
         value = getattr(t2t_keras, name)
         assert f"{value.__module__}.{value.__qualname__}" == qualified_name
@@ -141,9 +155,11 @@ def test_lines_are_read_lazily(run, monkeypatch) -> None:
             num_read += 1
             yield "abc"
 
-    first = next(run.translate(endless()))
+    first = next(run.translate(endless(), lines_at_once=3))
     assert first.text == next(run.translate(["abc"])).text
-    assert num_read == 1024
+    assert num_read == 3
+    next(run.translate(endless()))
+    assert num_read == 3 + 1024
 
 
 def test_scores_of_translations_equal_those_of_the_search(run) -> None:
@@ -204,6 +220,55 @@ def test_files_are_scored_and_not_kept(own_short_run, tmp_path) -> None:
     assert own_short_run.run_card() == before
 
 
+def test_graphs_are_traced_once_and_few_are_kept(own_short_run, tmp_path) -> None:
+    """Tracing, which takes seconds, calls the layers of the model in Python."""
+    run = Run(own_short_run.path)
+    source, reference = tmp_path / "a.txt", tmp_path / "b.txt"
+    source.write_text("abc\n")
+    reference.write_text("cba\n")
+
+    def use_all() -> list[Any]:
+        result = run.evaluate(source, reference, beam_size=1)
+        return [
+            run.score([("abc", b"cba")]),
+            run.attention("abc").memory.weights.tolist(),
+            [line.text for line in run.translate(["abc"])],
+            (result.translations, result.perplexity),
+        ]
+
+    first = use_all()
+    with mock.patch.object(keras.layers.Layer, "__call__", side_effect=AssertionError):
+        assert use_all() == first
+    trained = run.trained()
+    assert [trained.keep(i % 3, lambda: object) for i in range(30)] == [object] * 30
+    for i in range(20):
+        trained.keep(i, object)
+    assert len(trained._kept) < 10
+    assert not dataclasses.replace(trained, step=1)._kept  # perhaps other weights
+
+
+def test_warnings_of_tensorflow_are_off_in_a_call_and_on_after_it(run) -> None:
+    logger = tf.get_logger()
+    before, levels = logger.level, []
+    logger.setLevel("WARNING")
+    try:
+        run.score([("abc", "a")], on_progress=lambda _: levels.append(logger.level))
+        assert (levels, logger.level) == ([logging.ERROR], logging.WARNING)
+    finally:
+        logger.setLevel(before)
+
+
+def test_an_average_that_another_process_rewrites_is_loaded(own_short_run) -> None:
+    run, other = Run(own_short_run.path), Run(own_short_run.path)
+    before = run.trained()
+    path = before.checkpoint
+    assert other.average(1) == path  # in place of the mean of three
+    after = run.trained()
+    assert (after is before, after.checkpoint) == (False, path)
+    assert run.trained(path) is run.trained("averaged") is after
+    assert run.trained(45).step == 45
+
+
 def test_averaging_changes_what_is_loaded(own_short_run) -> None:
     run = Run(own_short_run.path)
     before = run.trained()
@@ -237,7 +302,7 @@ def test_export_works_as_the_program_does(own_short_run) -> None:
     metadata = own_short_run.run_card()["export_ids"]
     assert metadata["decoding"]["beam_size"] == 1
     assert metadata["batch_sizes"] == [1, 4]
-    with pytest.raises(TypeError, match="betch_sizes"):
+    with pytest.raises(UserError, match=r"no option 'betch_sizes'.* mean batch_sizes"):
         run.export("ids", betch_sizes=(1,))
 
 
@@ -274,6 +339,26 @@ def test_a_ctranslate2_model_is_the_next_version(own_short_run) -> None:
         ),
         (lambda run: run.evaluate(["a.mrg"]), "this model is not a parser"),
         (lambda run: run.average(77), "expected 77"),
+        (lambda run: run.average(0), "--last must be .* at least 1. Received: 0"),
+        (lambda run: run.average(best=-1), "--best must be .* Received: -1"),
+        (lambda run: run.translate(["a"], alpha=-1), "alpha must be at least 0"),
+        (lambda run: run.translate(["a"], alpha=math.nan), "alpha must be at least 0"),
+        (lambda run: run.translate(["a"], alpha="x"), "must be a number. .*'x'"),
+        (lambda run: run.translate(["a"], beam_size=0), "beam_size must be at least"),
+        (lambda run: run.translate(["a"], beam_size=2.5), "must be a whole number"),
+        (lambda run: run.translate(["a"], lines_at_once=0), "must be at least 1"),
+        (lambda run: run.translate("The dog."), r"takes lines .* text: 'The dog\.'"),
+        (lambda run: run.translate(b"The dog."), r"takes lines .* text: b'The dog"),
+        (lambda run: run.score(["ab"]), r"a source and its target, .* Received: 'ab'"),
+        (lambda run: run.score(("ab", "cd")), "Received: 'ab'"),
+        (lambda run: run.score([("ab", None)]), r"Received: \('ab', None\)"),
+        (lambda run: run.evaluate(reference=["b"]), "belong together; one is missing"),
+        (lambda run: run.evaluate(split="tset"), "one of train, dev, test. .* mean"),
+        (lambda run: run.export("onnx"), "--format must be one of text, ids"),
+        (lambda run: run.export(nbest=3), "no option 'nbest'.* Did you mean n_best"),
+        (lambda run: run.train("configs/tiny.flags"), "settings that read_settings"),
+        (lambda run: run.train({}), r"takes settings .* Received: \{\}"),
+        (lambda run: Run(run.path / "nothing").trained(), "is not a model directory"),
         (lambda run: Run(run.path / "nothing").settings, "is not a model directory"),
         (lambda run: Run(run.path / "nothing").train(), "is not a model directory"),
     ],
@@ -300,13 +385,16 @@ class Shouting(TranslationTask):
         return Adapter()
 
 
-def test_a_run_trains_and_resumes_with_a_custom_task(tmp_path, capfd) -> None:
+def test_a_run_trains_and_resumes_with_a_custom_task(
+    tmp_path, capfd, monkeypatch
+) -> None:
     files = {}
     pairs = reversed_pairs(80, seed=3)
     for split, part in (("train", pairs[:60]), ("dev", pairs[60:70])):
         for flag in write_split(tmp_path, split, part):
             name, _, path = flag.removeprefix("--").partition("=")
-            files[name] = (path,)
+            files[name] = [os.path.relpath(path, tmp_path)]
+    monkeypatch.chdir(tmp_path)
     settings = read_settings(
         **files,
         vocabulary_size=280,
@@ -323,7 +411,9 @@ def test_a_run_trains_and_resumes_with_a_custom_task(tmp_path, capfd) -> None:
         dev_bleu_sentences=0,
         export_at_end=False,
         score_split="dev",
+        tf32=False,
     )
+    tf32 = tf.config.experimental.tensor_float_32_execution_enabled()
     lines: list[str] = []
     records: list[int] = []
     run = Run(tmp_path / "run", Shouting("reversed"), log=lines.append)
@@ -338,10 +428,50 @@ def test_a_run_trains_and_resumes_with_a_custom_task(tmp_path, capfd) -> None:
     assert [line.text for line in run.translate(["ABC"])] == [
         line.text for line in run.translate(["abc"])
     ]
+    assert tf.config.experimental.tensor_float_32_execution_enabled() is tf32
     lines.clear()
+    # The run has absolute paths: it resumes anywhere, as by the program.
+    assert run.settings.data.dev_source == (str(tmp_path / "dev.source"),)
+    run.train(settings)
+    (tmp_path / "elsewhere").mkdir()
+    monkeypatch.chdir("elsewhere")
     assert run.train().evaluation is not None
-    assert "all 4 steps are done already" in lines
+    assert lines.count("all 4 steps are done already") == 2
+    with pytest.raises(UserError, match="other settings"):
+        run.train(settings)  # relative paths are now others
+    check_batches(run.batches(), pairs[:60], run.trained().vocabulary)
     assert capfd.readouterr().out == ""
+
+
+def check_batches(batches, pairs, vocabulary) -> None:
+    """Checks that the first epoch of a run's batches has each pair once."""
+    rows = []
+    for batch in batches.as_numpy_iterator():
+        for source, target in zip(
+            batch["encoder_input_tokens"], batch["decoder_target_tokens"], strict=True
+        ):
+            rows.append(
+                tuple(vocabulary.decode(ids.tolist()) for ids in (source, target))
+            )
+        rows = [row for row in rows if any(row)]  # not the rows of padding
+        if len(rows) >= len(pairs):
+            break
+    assert sorted(rows) == sorted(pairs)
+
+
+def test_an_old_run_with_relative_paths_is_resumed(tmp_path, monkeypatch) -> None:
+    """Release 0.3.0 stored the paths that `Run.train` was given."""
+    settings = read_settings(train_source=["a.en"], train_target=["a.de"])
+    model_dir = Run(tmp_path / "run").model_dir
+    model_dir.write_config(settings, "An old run.")
+    monkeypatch.chdir(tmp_path)
+    model_dir.check_same(make_paths_absolute(settings))
+    monkeypatch.chdir(tmp_path / "run")
+    model_dir.check_same(settings)
+    with pytest.raises(UserError, match="other settings"):
+        model_dir.check_same(
+            read_settings(train_source=["b.en"], train_target=["a.de"])
+        )
 
 
 # --- Settings
@@ -356,9 +486,28 @@ def test_settings_come_from_a_flagfile_with_changes() -> None:
     assert read_settings("configs/tiny.flags", dataset=None).data.dataset is None
 
 
+def test_settings_may_be_lists_paths_and_numbers_of_numpy() -> None:
+    for value, expected in (
+        (["a.en", "b.en"], ("a.en", "b.en")),
+        ([], ()),
+        ([Path("a,b")], ("a,b",)),
+        (Path("a,b"), ("a,b",)),
+        ("a.en,b.en", ("a.en", "b.en")),  # as on a command line
+        (np.array(["a", "b"]), ("a", "b")),
+        ((name for name in "ab"), ("a", "b")),
+    ):
+        assert read_settings(train_source=value).data.train_source == expected
+    for steps in (np.int64(1000), 1e3, np.float32(1000), "1000"):
+        assert read_settings(train_steps=steps).training.train_steps == 1000
+    settings = read_settings(dropout_rate=np.float64(0.25), jit_compile=np.bool_(False))
+    assert settings.model.dropout_rate == 0.25
+    assert settings.training.jit_compile is False
+
+
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
+        ({"train_steps": 1.5}, "train_steps"),
         ({"train_step": 3}, "no setting 'train_step'. Did you mean"),
         ({"train_steps": "many"}, "train_steps"),
         ({"train_steps": -1}, "train_steps"),

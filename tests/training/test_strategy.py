@@ -44,6 +44,12 @@ def test_one_device(name) -> None:
     assert strategy.wait_for_all(built, 5)
 
 
+def test_the_cpu_cannot_be_split_once_tensorflow_has_computed() -> None:
+    tf.zeros(1) + 1
+    with pytest.raises(UserError, match=r"--cpu_devices=7 .* in a new process"):
+        build_strategy(None, 7)
+
+
 @pytest.mark.parametrize(("name", "cpu_devices"), [(None, 2), ("mirrored", 1)])
 def test_several_devices_are_mirrored(name, cpu_devices, monkeypatch) -> None:
     # conftest.py has already split the CPU.

@@ -7,6 +7,7 @@ import contextlib
 import dataclasses
 import hashlib
 import importlib
+import io
 import socket
 import sys
 import urllib.request
@@ -90,6 +91,7 @@ def open_tfds(
     target_language: str | None,
     data_dir: str | None,
     download: bool,
+    log: Callable[[str], object] = lambda _: None,
 ) -> TfdsSource:
     """Returns a prepared dataset, with its source and target features.
 
@@ -100,6 +102,7 @@ def open_tfds(
         target_language: Feature to translate into; None for "target".
         data_dir: Folder of prepared datasets. Default: that of TFDS.
         download: Whether to download and prepare a missing dataset.
+        log: Called with lines of progress while a dataset is prepared.
 
     Raises:
         UserError: If there is no such dataset or feature, or it is not prepared and
@@ -113,7 +116,8 @@ def open_tfds(
     # Before anything is prepared: a misspelled language should not cost a download.
     features = _choose_features(builder, dataset, source_language, target_language)
     if not builder.info.splits:
-        _prepare(builder, dataset, may_download=download or folder is not None)
+        may_download = download or folder is not None
+        _prepare(builder, dataset, log, may_download=may_download)
     return TfdsSource(builder, *features)
 
 
@@ -251,7 +255,29 @@ def _preparation_errors() -> tuple[type[Exception], ...]:
     )
 
 
-def _download_and_prepare(builder: Builder, dataset: str) -> None:
+class _LogWriter(io.TextIOBase):
+    """Text stream that passes its lines to a log, in place of standard output.
+
+    Args:
+        log: May itself print to standard output.
+    """
+
+    def __init__(self, log: Callable[[str], object]):
+        self._log = log
+        self._stdout = sys.stdout
+        self._rest = ""
+
+    def write(self, text: str) -> int:
+        *lines, self._rest = (self._rest + text).split("\n")
+        with contextlib.redirect_stdout(self._stdout):
+            for line in filter(str.strip, lines):
+                self._log(line)
+        return len(text)
+
+
+def _download_and_prepare(
+    builder: Builder, dataset: str, log: Callable[[str], object]
+) -> None:
     """Prepares a dataset, with a message before each wait.
 
     Without a network TensorFlow Datasets tries ten times to reach its own copies, and
@@ -259,15 +285,17 @@ def _download_and_prepare(builder: Builder, dataset: str) -> None:
     """
     from tensorflow_datasets.core.download import downloader
 
-    print(f"preparing {dataset} in {builder.data_dir} …", flush=True)
+    log(f"preparing {dataset} in {builder.data_dir} …")
     config = _tensorflow_datasets().download.DownloadConfig()
     retries = downloader.MAX_RETRIES
     if not _is_reachable(_COPIES_HOST):
-        print(f"{_COPIES_HOST} cannot be reached; trying other hosts …", flush=True)
+        log(f"{_COPIES_HOST} cannot be reached; trying other hosts …")
         config.try_download_gcs = False
         downloader.MAX_RETRIES = _RETRIES_OFFLINE
     try:
-        builder.download_and_prepare(download_config=config)
+        # TensorFlow Datasets prints; standard output is for results.
+        with contextlib.redirect_stdout(_LogWriter(log)):
+            builder.download_and_prepare(download_config=config)
     finally:
         downloader.MAX_RETRIES = retries
 
@@ -283,18 +311,23 @@ def _is_reachable(host: str) -> bool:
     return True
 
 
-def _prepare(builder: Builder, dataset: str, *, may_download: bool) -> None:
+def _prepare(
+    builder: Builder,
+    dataset: str,
+    log: Callable[[str], object],
+    *,
+    may_download: bool,
+) -> None:
     if not may_download:
         raise UserError(
             f"The dataset {dataset} is not prepared in {builder.data_dir}. Download "
             "and prepare it once with --download (it may take hours and many "
             "gigabytes), or give the --data_dir that holds it."
         )
-    # Progress bars are for a terminal; standard output is for results.
+    # Progress bars are for a terminal.
     _tensorflow_datasets().display_progress_bar(sys.stderr.isatty())
     try:
-        with contextlib.redirect_stdout(sys.stderr):
-            _download_and_prepare(builder, dataset)
+        _download_and_prepare(builder, dataset, log)
     except _preparation_errors() as error:
         raise UserError(
             f"The dataset {dataset} could not be prepared in {builder.data_dir}: "
