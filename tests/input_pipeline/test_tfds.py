@@ -139,6 +139,7 @@ def test_a_download_without_a_network_says_so_and_tries_less(
     tmp_path, monkeypatch, capsys, reached
 ):
     seen = []
+    lines: list[str] = []
 
     def connect(address, timeout):
         assert 0 < timeout <= 10
@@ -161,8 +162,10 @@ def test_a_download_without_a_network_says_so_and_tries_less(
             target_language="fr",
             data_dir=str(tmp_path),
             download=True,
+            log=lines.append,
         )
-    said = capsys.readouterr().err
+    assert capsys.readouterr() == ("", "")
+    said = "\n".join(lines)
     assert "wmt14_translate/fr-en" in said and str(tmp_path) in said
     assert ("cannot be reached" in said) is not reached
     assert downloader.MAX_RETRIES == before > 2
