@@ -35,7 +35,7 @@ def main() -> None:
     parser.add_argument("--precision", default="float32")
     parser.add_argument("--xla", default="off")
     parser.add_argument("--real_lengths", action="store_true")
-    parser.add_argument("--layers", default=measured.STACKS[0])
+    parser.add_argument("--layers")
     args = parser.parse_args()
     config = base_config(args.layers)
     trained = models.TrainedModel(

@@ -21,7 +21,7 @@ def main() -> None:
         description=__doc__,
         precision=["float32", "bfloat16"],
         xla=["off", "on"],
-        layers=measured.STACKS,
+        layers=[*measured.STACKS],
     )
     with tempfile.TemporaryDirectory() as folder:
         module = "benchmarks.decoding.export_ours"

@@ -50,9 +50,10 @@ def main() -> None:
         )
 
 
-def base_config(layers: str = measured.STACKS[0]) -> ExperimentConfig:
-    """Returns the settings of the base model, with other numbers of layers or not."""
-    encoder_layers, decoder_layers = map(int, layers.split(","))
+def base_config(layers: str | None = None) -> ExperimentConfig:
+    """Returns the settings of the base model, or with other numbers of layers."""
+    default = f"{measured.LAYERS},{measured.LAYERS}"
+    encoder_layers, decoder_layers = map(int, (layers or default).split(","))
     return ExperimentConfig(
         model=ModelConfig(
             encoder_layers=encoder_layers,

@@ -15,6 +15,8 @@ import threading
 from collections.abc import Callable, Iterator
 from typing import NoReturn
 
+from t2t_keras.errors import UserError
+
 STOP_SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 
@@ -168,8 +170,8 @@ def defer_signals() -> Iterator[DeferredSignals]:
     """Records SIGINT and SIGTERM for a block that acts on them at safe points.
 
     A signal that the block has not acted on takes effect when the block ends, also by
-    an error other than `Interrupted`. A second SIGINT takes effect at once, through the
-    previous handler.
+    an error, unless it is one that is reported to the user. A second SIGINT takes
+    effect at once, through the previous handler.
     """
     signals = DeferredSignals()
     previous = {each: signal.getsignal(each) for each in STOP_SIGNALS}
@@ -184,7 +186,7 @@ def defer_signals() -> Iterator[DeferredSignals]:
         with handle_signals(record):
             yield signals
     except Exception as error:
-        if signals and not isinstance(error, Interrupted):
+        if signals and not isinstance(error, Interrupted | UserError):
             signal.raise_signal(signals.received[0])
         raise
     if signals:

@@ -88,6 +88,6 @@ def test_an_ablation_has_a_page_of_its_own() -> None:
 
 
 def test_what_is_neither_is_refused(tmp_path) -> None:
-    message = r"no model directory, .*no ablation, .*ablation\.json, and .*types\.json"
+    message = "is not a model directory, .*no ablation, .*and no output of benchmarks"
     with pytest.raises(UserError, match=message):
         read_sources([str(tmp_path)])

@@ -67,7 +67,7 @@ def test_scores_of_a_replaced_average_are_removed(average, own_short_run):
 
 
 REFUSED = (
-    ((), "Give the checkpoints: --last, or --from_step and --to_step."),
+    ((), "Give the checkpoints: --last, --best, or --from_step and --to_step."),
     (
         ("--last=5",),
         "There are 4 checkpoints from step 0 to 60, expected 5. The run has these: "

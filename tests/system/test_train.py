@@ -77,7 +77,7 @@ def test_a_worker_that_is_left_behind_after_the_last_step(
     def lost(_):
         raise tf.errors.UnavailableError(None, None, "Socket closed")
 
-    monkeypatch.setattr(workers, "set_up_devices", lambda _: strategy)
+    monkeypatch.setattr(workers, "set_up_devices", lambda *_: strategy)
     monkeypatch.setattr(workers, "wait_for_all", lost)
     monkeypatch.setattr(training_run, "train", lambda *_, **__: None)
     monkeypatch.setattr(finish, "finish", lambda *_: finished.append(True))

@@ -12,7 +12,11 @@ import numpy as np
 import pytest
 
 from t2t_keras.errors import UserError
-from t2t_keras.serving.export.ctranslate2_model import QUANTIZATIONS, write_ctranslate2
+from t2t_keras.serving.export.ctranslate2_model import (
+    QUANTIZATIONS,
+    Architecture,
+    write_ctranslate2,
+)
 
 WIDTH, INNER, VOCABULARY, HEADS, LENGTH = 6, 10, 11, 3, 9
 PIECES = ("<pad>", "</s>", "<unk>", *"▁abcdefg")
@@ -52,7 +56,7 @@ def write(directory, weights=None, length=LENGTH, **settings):
         encodings.astype("float32"),
         PIECES,
         directory,
-        num_heads=HEADS,
+        architecture=Architecture(HEADS),
         **settings,
     )
 
