@@ -12,8 +12,8 @@ the model directory.
 
 from absl import flags
 
-from t2t_keras.settings import program
 from t2t_keras.settings.flags import config_from_flags, define_config_flags
+from t2t_keras.settings.program import log, require_flag, run
 
 _MODEL_DIR = flags.DEFINE_string(
     "model_dir", None, "Directory of the training run, created if missing. Required."
@@ -38,12 +38,12 @@ def main() -> int:
     if _LIST_WEIGHTS.value:
         print("\n".join(list_weights(config, flags.FLAGS.model_dir)))
         return 0
-    model_dir = ModelDir(program.require_flag("model_dir"))
+    model_dir = ModelDir(require_flag("model_dir"))
     try:
-        finished = train_and_finish(config, model_dir, log=program.log)
+        finished = train_and_finish(config, model_dir, log=log)
     except TrainingInterrupted as stop:
         resume_point = "there" if stop.saved else "the previous checkpoint"
-        program.log(
+        log(
             f"{stop}; step {stop.step:,} is {'' if stop.saved else 'not '}saved. "
             f"The same command resumes from {resume_point}."
         )
@@ -56,12 +56,12 @@ def main() -> int:
 def _check() -> None:
     """Raises `UserError` if flags are invalid or incompatible."""
     if not _LIST_WEIGHTS.value:
-        program.require_flag("model_dir")
+        require_flag("model_dir")
     config_from_flags()
 
 
 if __name__ == "__main__":
-    program.run(
+    run(
         main,
         __doc__ or "",
         with_config=True,
