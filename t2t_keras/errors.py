@@ -20,6 +20,13 @@ def did_you_mean(word: str, possibilities: Sequence[str]) -> str:
     return f" Did you mean {matches[0]}?" if matches else ""
 
 
+def check_at_least(minimum: int, **numbers: int) -> None:
+    """Raises `UserError` if an argument is smaller than a minimum."""
+    for name, number in numbers.items():
+        if number < minimum:
+            raise UserError(f"{name} must be at least {minimum}. Received: {number}")
+
+
 class MissingPackage(UserError):  # noqa: N818 - named for what is wrong
     """An optional package that cannot be imported."""
 

@@ -13,7 +13,7 @@ from typing import Any, TypeAlias
 import numpy as np
 import tensorflow as tf
 
-from t2t_keras.errors import UserError
+from t2t_keras.errors import UserError, check_at_least
 from t2t_keras.files.lines import chunks
 from t2t_keras.input_pipeline.batches.batching import (
     PARALLEL,
@@ -21,7 +21,10 @@ from t2t_keras.input_pipeline.batches.batching import (
     prefetch_batches,
 )
 from t2t_keras.input_pipeline.batches.bucketing import bucket_shapes
-from t2t_keras.input_pipeline.corpora.parallel_text import read_parallel_text
+from t2t_keras.input_pipeline.corpora.parallel_text import (
+    absolute_paths,
+    read_parallel_text,
+)
 from t2t_keras.input_pipeline.records.tokenized import filter_pairs
 from t2t_keras.text.vocabulary import SubwordVocabulary
 from t2t_keras.typing import Batch, Tensor
@@ -51,41 +54,37 @@ def text_dataset(  # noqa: PLR0913 - one for each choice that a stream leaves
 
     Args:
         files: For each corpus a source and a target path, or one .tsv path; plain or
-            gzip, glob patterns too. A lone .tsv path need not be in a list.
+            gzip, glob patterns too. Also a lone .tsv path.
         vocabulary: Joint vocabulary of both languages, or its file.
         tokens_per_batch: Maximum positions of one side of a batch, padding included.
-        max_length: Longest side, end of sentence included. Pairs with a longer or an
-            empty side are dropped.
-        max_shapes: Maximum number of batch shapes. The last batch of each shape is
-            filled up with rows of padding.
-        sample_lines: Number of lines at the start from which bucket boundaries are
-            chosen.
-        shuffle_buffer: Size of the shuffle buffer in pairs; 0 keeps the order of the
-            files.
+        max_length: Maximum tokens of a side, EOS included; longer pairs are dropped.
+        max_shapes: Maximum number of batch shapes, each filled up with rows of padding.
+        sample_lines: Number of lines from which bucket boundaries are chosen.
+        shuffle_buffer: Size of the shuffle buffer in pairs; 0 keeps their order.
         seed: Seed of the order. After `repeat()`, each pass has another order.
-        row_multiple: What the number of rows of every batch is a multiple of: the
-            number of devices under `MirroredStrategy`, where `fit` needs equal shares.
+        row_multiple: Divisor of the rows of every batch: the number of devices under
+            `MirroredStrategy`, where `fit` needs equal shares.
 
     Returns:
         The four features of ADR 0002 by name; both sides have the same length.
 
     Raises:
-        UserError: If a number is out of range, a file is missing, no pair of the sample
-            can be used, or `tokens_per_batch` does not hold `row_multiple` rows of
-            `max_length`. Also for faults of the text that reading the sample notices,
-            such as two files of different numbers of lines; later ones raise
-            `tf.errors.InvalidArgumentError` in the pass that reads them.
+        UserError: If a number is out of range, a file is missing, or no pair of the
+            sample can be used; also for files of different numbers of lines, if the
+            sample shows it. Later, they raise `tf.errors.InvalidArgumentError`.
     """
-    _check_at_least(1, sample_lines=sample_lines, max_shapes=max_shapes)
-    _check_at_least(1, row_multiple=row_multiple)
-    _check_at_least(0, shuffle_buffer=shuffle_buffer)
+    check_at_least(1, sample_lines=sample_lines, max_shapes=max_shapes)
+    check_at_least(1, row_multiple=row_multiple)
+    check_at_least(0, shuffle_buffer=shuffle_buffer)
     if not 2 <= max_length <= tokens_per_batch // row_multiple:
         raise UserError(
             "max_length must be from 2 to tokens_per_batch / row_multiple. Received: "
             f"{max_length=}, {tokens_per_batch=}, {row_multiple=}"
         )
-    sides = _absolute_paths(files)
-    subwords = _load_vocabulary(vocabulary)
+    sides = absolute_paths(files)
+    subwords = vocabulary
+    if not isinstance(subwords, SubwordVocabulary):
+        subwords = SubwordVocabulary.load(Path(subwords))
 
     def lines() -> Iterator[tuple[bytes, bytes]]:
         return itertools.chain.from_iterable([read_parallel_text(*s) for s in sides])
@@ -122,38 +121,6 @@ def text_dataset(  # noqa: PLR0913 - one for each choice that a stream leaves
         pad_to_bucket_boundary=True,
     )
     return prefetch_batches(batches.map(fill_rows, **PARALLEL))
-
-
-def _check_at_least(minimum: int, **numbers: int) -> None:
-    for name, number in numbers.items():
-        if number < minimum:
-            raise UserError(f"{name} must be at least {minimum}. Received: {number}")
-
-
-def _load_vocabulary(
-    vocabulary: SubwordVocabulary | str | os.PathLike[str],
-) -> SubwordVocabulary:
-    if isinstance(vocabulary, str | os.PathLike):
-        return SubwordVocabulary.load(Path(vocabulary))
-    return vocabulary
-
-
-def _absolute_paths(files: Any) -> list[tuple[Path, ...]]:
-    """Returns the one or two paths of each corpus, wherever this process goes later."""
-    if isinstance(files, str | os.PathLike):
-        files = [files]
-    corpora = [
-        [path] if isinstance(path, str | os.PathLike) else path for path in files
-    ]
-    for paths in corpora:
-        if len(paths) not in (1, 2):
-            raise UserError(
-                "Each of files must be one .tsv path, or a source and a target path. "
-                f"Received: {paths!r}"
-            )
-    if not corpora:
-        raise UserError("files must name one file or more. Received: none")
-    return [tuple(Path(path).absolute() for path in paths) for paths in corpora]
 
 
 def _bounds(sample, vocabulary, tokens_per_batch, max_length, max_shapes) -> list[int]:

@@ -13,10 +13,11 @@ import glob
 import gzip
 import hashlib
 import itertools
+import os
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 from t2t_keras.errors import UserError, did_you_mean
 from t2t_keras.files.lines import invalid_utf8_warning, is_utf8
@@ -308,3 +309,21 @@ def _repair(line: bytes) -> bytes:
 def _is_empty(line: bytes) -> bool:
     # Most lines begin with a letter or digit; only the others need normalization.
     return not line[:1].isalnum() and not normalize(line)
+
+
+def absolute_paths(files: Any) -> list[tuple[Path, ...]]:
+    """Returns the one or two paths of each corpus, wherever this process goes later."""
+    if isinstance(files, str | os.PathLike):
+        files = [files]
+    corpora = [
+        [path] if isinstance(path, str | os.PathLike) else path for path in files
+    ]
+    for paths in corpora:
+        if len(paths) not in (1, 2):
+            raise UserError(
+                "Each of files must be one .tsv path, or a source and a target path. "
+                f"Received: {paths!r}"
+            )
+    if not corpora:
+        raise UserError("files must name one file or more. Received: none")
+    return [tuple(Path(path).absolute() for path in paths) for paths in corpora]
