@@ -20,9 +20,10 @@ def at_once(
     *,
     label_smoothing: float,
     gradient_scale: Tensor | float | None = 1.0,
+    output_bias: None = None,
 ) -> LossSums:
     """Returns the sums from normalizer, true and mean logit, without one-hot rows."""
-    del gradient_scale
+    del gradient_scale, output_bias  # the paper's logits have no bias
     logits_NV, targets_N, weights_N = _flatten(hidden, embeddings, targets, weights)
     words = logits_NV.shape[-1]
     normalizer_N = tf.reduce_logsumexp(logits_NV, axis=-1)
@@ -43,9 +44,10 @@ def one_hot(
     *,
     label_smoothing: float,
     gradient_scale: Tensor | float | None = 1.0,
+    output_bias: None = None,
 ) -> LossSums:
     """Returns the sums from log-softmax and smoothed one-hot targets [N, V]."""
-    del gradient_scale
+    del gradient_scale, output_bias  # the paper's logits have no bias
     logits_NV, targets_N, weights_N = _flatten(hidden, embeddings, targets, weights)
     words = logits_NV.shape[-1]
     smoothed_NV = tf.one_hot(
