@@ -27,6 +27,7 @@ from t2t_keras.training.checkpoints import (
     read_weight_shapes,
     read_weights,
     steps_in,
+    stored_name,
     weight_name,
 )
 from t2t_keras.training.optimizer import SummedGradientAdam
@@ -178,7 +179,7 @@ class Initializer:
     ):
         self._source = source
         self._skip = skip
-        self._own = {_stored_name(weight): weight for weight in model.weights}
+        self._own = {stored_name(weight): weight for weight in model.weights}
         self._has_rows = {weight.path for weight in model.vocabulary_weights}
         self._size = vocabulary.size
         self._map: RowMap | None = None
@@ -241,7 +242,7 @@ class Initializer:
             )
         slots, loaded = optimizer.moments(), 0
         for weight, *moments in slots:
-            values = [stored.get(_stored_name(moment)) for moment in moments]
+            values = [stored.get(stored_name(moment)) for moment in moments]
             values = [v if v is None else self._map_rows(weight, v) for v in values]
             if any(v is None or v.shape != tuple(weight.shape) for v in values):
                 continue
@@ -252,8 +253,8 @@ class Initializer:
         if optimizer.dynamic_loss_scale:
             counts.append(optimizer.loss_scale)
         for count in counts:
-            if _stored_name(count) in stored:
-                count.assign(stored[_stored_name(count)])
+            if stored_name(count) in stored:
+                count.assign(stored[stored_name(count)])
         return f"Adam's moments of {loaded} of {len(slots)} weights from {path}"
 
     def _is_skipped(self, name: str) -> bool:
@@ -376,11 +377,6 @@ def _no_match(flag: str, pattern: str) -> str:
     )
 
 
-def _stored_name(variable: keras.Variable) -> str:
-    """Returns the name of a variable in a checkpoint."""
-    return variable.path.replace("/", "-")
-
-
-def _user_name(stored_name: str) -> str:
+def _user_name(name: str) -> str:
     """Returns what `weight_name` does, from a name in a checkpoint."""
-    return stored_name.partition("-")[2].replace("-", "/")
+    return name.partition("-")[2].replace("-", "/")

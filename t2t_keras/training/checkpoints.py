@@ -62,13 +62,18 @@ class CheckpointState:
     fingerprints: Mapping[str, str] = dataclasses.field(default_factory=dict)
 
 
+def stored_name(variable: keras.Variable) -> str:
+    """Returns the name of a variable in a checkpoint: its path, with "-" for "/"."""
+    return variable.path.replace("/", "-")
+
+
 def named_weights(weights: Sequence[keras.Variable]) -> dict[str, tf.Variable]:
     """Returns the raw variables by their paths, with "-" for "/".
 
     Raises:
         ValueError: If two variables share a path.
     """
-    named = {weight.path.replace("/", "-"): weight.value for weight in weights}
+    named = {stored_name(weight): weight.value for weight in weights}
     if len(named) != len(weights):
         raise ValueError(
             "Every weight must have a path of its own. Received: "
