@@ -14,6 +14,7 @@ from t2t_keras.model.attention import (
     MultiHeadAttention,
     dot_product_attention,
     swap_heads,
+    transpose_keys,
 )
 from t2t_keras.model.neighborhood_attention import (
     SMALLEST_BLOCK,
@@ -59,8 +60,10 @@ class AttentionAlone(keras.layers.Layer):
     """Self-attention without projections (equation 1), as counted in Table 1."""
 
     def call(self, inputs):
-        parts = swap_heads(_split_heads(inputs))
-        attended = dot_product_attention(parts, parts, parts, None)
+        parts = _split_heads(inputs)
+        attended = dot_product_attention(
+            swap_heads(parts), transpose_keys(parts), swap_heads(parts), None
+        )
         return _join_heads(swap_heads(attended), inputs)
 
 

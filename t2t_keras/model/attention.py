@@ -28,7 +28,7 @@ def dot_product_attention(
 
     Args:
         queries: [B, H, T, K] float.
-        keys: [B, H, S, K] float.
+        keys: [B, H, K, S] float, transposed.
         values: [B, H, S, U] float.
         mask: bool that broadcasts to [B, T, S], True = may attend; None = all may.
         drop: Takes the weights [B, H, T, S] and returns those to sum values with.
@@ -45,7 +45,7 @@ def attention_weights(queries: Tensor, keys: Tensor, mask: Tensor | None) -> Ten
 
     Args:
         queries: [B, H, T, K] float.
-        keys: [B, H, S, K] float.
+        keys: [B, H, K, S] float, transposed.
         mask: bool that broadcasts to [B, T, S], True = may attend; None = all may.
 
     Returns:
@@ -53,7 +53,7 @@ def attention_weights(queries: Tensor, keys: Tensor, mask: Tensor | None) -> Ten
     """
     # Scales T x K numbers instead of the T x S scores.
     scaled = queries * ops.cast(queries.shape[-1] ** -0.5, queries.dtype)
-    scores_BHTS = ops.cast(ops.matmul(scaled, ops.swapaxes(keys, 2, 3)), "float32")
+    scores_BHTS = ops.cast(ops.matmul(scaled, keys), "float32")
     if mask is not None:
         # Finite, not -inf: a row of only -inf would be NaN, and its gradient would
         # poison the whole batch.
@@ -139,8 +139,15 @@ class MultiHeadAttention(keras.layers.Layer):
         def drop(weights_BHTS):
             return self.dropout(weights_BHTS, dropout_keys=dropout_keys)
 
-        queries, keys, values = map(swap_heads, self._project(queries, memory))
-        return self.attend(queries, keys, values, attention_mask, drop)
+        queries, keys, values = self._project(queries, memory)
+        attended = dot_product_attention(
+            swap_heads(queries),
+            transpose_keys(keys),
+            swap_heads(values),
+            attention_mask,
+            drop,
+        )
+        return self._join_heads(swap_heads(attended))
 
     def project_queries(self, inputs: Tensor) -> Tensor:
         """Returns the queries [B, H, T, K] of inputs [B, T, D]."""
@@ -190,26 +197,27 @@ class MultiHeadAttention(keras.layers.Layer):
         return queries, keys, values
 
     def attend(
-        self,
-        queries: Tensor,
-        keys: Tensor,
-        values: Tensor,
-        mask: Tensor | None,
-        drop: Callable[[Tensor], Tensor] = lambda weights_BHTS: weights_BHTS,
+        self, queries: Tensor, keys: Tensor, values: Tensor, mask: Tensor | None
     ) -> Tensor:
         """Returns the attention of all heads, concatenated and times W_O, [B, T, D].
 
-        Args: those of `dot_product_attention`.
+        Args:
+            queries: [B, H, T, K] float.
+            keys: [B, H, S, K] float, as a KV cache holds them.
+            values: [B, H, S, U] float.
+            mask: bool that broadcasts to [B, T, S], True = may attend; None = all may.
         """
-        attended = dot_product_attention(queries, keys, values, mask, drop)
-        return self._join_heads(swap_heads(attended))
+        keys = ops.swapaxes(keys, 2, 3)
+        return self._join_heads(
+            swap_heads(dot_product_attention(queries, keys, values, mask))
+        )
 
     def compute_weights(
         self, queries: Tensor, memory: Tensor | None, mask: Tensor | None
     ) -> Tensor:
         """Returns the weights [B, H, T, S] float32 that `call` sums values with."""
-        queries, keys, _ = map(swap_heads, self._project(queries, memory))
-        return attention_weights(queries, keys, mask)
+        queries, keys, _ = self._project(queries, memory)
+        return attention_weights(swap_heads(queries), transpose_keys(keys), mask)
 
     def _project(self, queries: Tensor, memory: Tensor | None) -> list[Tensor]:
         """Returns queries, keys and values of all heads, [B, L, H, size of a head]."""
@@ -258,3 +266,12 @@ class MultiHeadAttention(keras.layers.Layer):
 def swap_heads(parts: Tensor) -> Tensor:
     """Returns [B, H, L, K] for [B, L, H, K], and the reverse."""
     return ops.transpose(parts, (0, 2, 1, 3))
+
+
+def transpose_keys(keys: Tensor) -> Tensor:
+    """Returns [B, H, K, S] for keys [B, S, H, K].
+
+    In one transpose: TensorFlow folds a second one, of the last two axes, into the
+    product, which then rounds differently with XLA.
+    """
+    return ops.transpose(keys, (0, 2, 3, 1))

@@ -18,6 +18,7 @@ from t2t_keras.model.attention import (
     MultiHeadAttention,
     dot_product_attention,
     swap_heads,
+    transpose_keys,
 )
 from t2t_keras.model.dropout import fold_in
 from t2t_keras.model.masks import neighborhood_mask, segment_mask
@@ -73,7 +74,7 @@ def neighborhood_attention(
     same = segment_mask(split_blocks(segments), gather_windows(segments))
     attended = dot_product_attention(
         swap_heads(split_blocks(queries)),
-        swap_heads(gather_windows(keys)),
+        transpose_keys(gather_windows(keys)),
         swap_heads(gather_windows(values)),
         same & _band(block, halo, neighborhood),
         drop,

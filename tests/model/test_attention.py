@@ -33,14 +33,14 @@ def hostile_mask(rng: np.random.Generator) -> np.ndarray:
 
 
 def test_attention_is_equation_1_for_every_head(rng: np.random.Generator) -> None:
-    queries, keys = rng.normal(size=(B, H, T, K)), rng.normal(size=(B, H, S, K))
+    queries, keys = rng.normal(size=(B, H, T, K)), rng.normal(size=(B, H, K, S))
     values, mask = rng.normal(size=(B, H, S, U)), hostile_mask(rng)
     inputs = [tensor.astype("float32") for tensor in (queries, keys, values)]
     actual = ops.convert_to_numpy(dot_product_attention(*inputs, mask))
     for b in range(B - 1):
         for h in range(H):
             expected_TU = transformer_np.attention(
-                queries[b, h], keys[b, h], values[b, h], mask[b]
+                queries[b, h], keys[b, h].T, values[b, h], mask[b]
             )
             # A query without a legal key is undefined in the paper; tested below.
             legal = mask[b].any(-1)
@@ -54,7 +54,7 @@ def test_weights_are_those_that_values_are_summed_with(
 ) -> None:
     queries, keys, values = (
         rng.normal(size=shape).astype("float32")
-        for shape in [(B, H, T, K), (B, H, S, K), (B, H, S, U)]
+        for shape in [(B, H, T, K), (B, H, K, S), (B, H, S, U)]
     )
     mask = hostile_mask(rng)
     weights_BHTS = np.asarray(attention_weights(queries, keys, mask))
@@ -69,7 +69,7 @@ def test_weights_are_those_that_values_are_summed_with(
 def test_without_a_mask_every_key_is_legal(rng: np.random.Generator) -> None:
     queries, keys, values = (
         rng.normal(size=shape).astype("float32")
-        for shape in [(B, H, T, K), (B, H, S, K), (B, H, S, U)]
+        for shape in [(B, H, T, K), (B, H, K, S), (B, H, S, U)]
     )
     np.testing.assert_array_equal(
         dot_product_attention(queries, keys, values, None),
@@ -82,7 +82,7 @@ def test_a_query_without_a_legal_key_gets_the_mean_of_all_values(
 ) -> None:
     queries, keys, values = (
         tf.constant(rng.normal(size=shape), tf.float32)
-        for shape in [(B, H, T, K), (B, H, S, K), (B, H, S, U)]
+        for shape in [(B, H, T, K), (B, H, K, S), (B, H, S, U)]
     )
     with tf.GradientTape() as tape:
         tape.watch([queries, keys, values])
@@ -97,8 +97,8 @@ def test_a_query_without_a_legal_key_gets_the_mean_of_all_values(
 
 def test_scores_far_apart_neither_overflow_nor_blur(rng: np.random.Generator) -> None:
     # e^1000 overflows: the softmax must subtract the maximum first.
-    keys = np.zeros((1, 1, S, 4), "float32")
-    keys[0, 0, 2:4, 0] = 1000.0
+    keys = np.zeros((1, 1, 4, S), "float32")
+    keys[0, 0, 0, 2:4] = 1000.0
     values = rng.normal(size=(1, 1, S, U)).astype("float32")
     queries = np.full((1, 1, 1, 4), 2.0, "float32")
     attended = dot_product_attention(queries, keys, values, None)
@@ -115,7 +115,7 @@ def test_softmax_is_float32_under_bfloat16(rng: np.random.Generator) -> None:
     values = tf.eye(length, dtype="bfloat16")[None, None]
     attend = tf.function(dot_product_attention, jit_compile=True)
     weights = attend(
-        tf.ones((1, 1, 1, 1), "bfloat16"), scores[None, None, :, None], values, None
+        tf.ones((1, 1, 1, 1), "bfloat16"), scores[None, None, None], values, None
     )
     assert weights.dtype == "bfloat16"
     expected = transformer_np.softmax(tf.cast(scores, "float64").numpy())

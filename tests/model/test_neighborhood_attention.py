@@ -14,6 +14,7 @@ from t2t_keras.model.attention import (
     MultiHeadAttention,
     dot_product_attention,
     swap_heads,
+    transpose_keys,
 )
 from t2t_keras.model.masks import neighborhood_mask, segment_mask
 from t2t_keras.model.neighborhood_attention import (
@@ -89,8 +90,11 @@ def masked(neighborhood: int) -> Callable[..., tf.Tensor]:
     def attention(queries, keys, values, segments):
         band = neighborhood_mask(ops.shape(queries)[1], neighborhood)
         mask = segment_mask(segments, segments) & band
-        heads_first = map(swap_heads, (queries, keys, values))
-        return swap_heads(dot_product_attention(*heads_first, mask))
+        return swap_heads(
+            dot_product_attention(
+                swap_heads(queries), transpose_keys(keys), swap_heads(values), mask
+            )
+        )
 
     return attention
 
