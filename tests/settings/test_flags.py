@@ -32,7 +32,8 @@ from t2t_keras.settings.flags import (
 )
 from tests.random_configs import configs
 
-CONFIGS = Path(__file__).parents[2] / "configs"
+REPOSITORY = Path(__file__).parents[2]
+CONFIGS = REPOSITORY / "configs"
 FLAGFILES = sorted(CONFIGS.glob("*.flags"))
 
 
@@ -137,6 +138,24 @@ def test_what_is_not_a_number_is_refused() -> None:
         with pytest.raises(UserError, match=message):
             parse_config(f"--{name}={value}")
             pytest.fail(f"--{name}={value} was taken")
+
+
+def test_the_documented_combinations_are_refused() -> None:
+    """Each row of the table in docs/training.md names what the message names."""
+    page = (REPOSITORY / "docs" / "training.md").read_text(encoding="utf-8")
+    table = page.partition("## Combinations that are refused")[2]
+    rows = [line.split("|")[1:3] for line in table.splitlines() if "`--" in line[:5]]
+    assert len(rows) >= 15
+    for row in rows:
+        cells = " ".join(row)
+        given = " ".join(re.findall(r"(?<!no )`(--.*?)`", cells)).split()
+        with pytest.raises(UserError) as error:
+            parse_config(*given)
+            pytest.fail(f"{given} was accepted")
+        first, *others = re.findall(r"--\w+", cells)
+        message = str(error.value)
+        assert first in message, (cells, message)
+        assert not others or any(name in message for name in others), (cells, message)
 
 
 def test_an_unknown_flag_is_refused_with_the_nearest() -> None:
