@@ -92,6 +92,7 @@ def text_dataset(  # noqa: PLR0913 - one for each choice that a stream leaves
     sample = list(itertools.islice(lines(), sample_lines))
     bounds = _bounds(sample, subwords, tokens_per_batch, max_length, max_shapes)
 
+    @tf.autograph.experimental.do_not_convert
     def encode(texts_N2: Tensor) -> tuple[Tensor, ...]:
         rows = [subwords.encode_in_graph(texts_N2[:, side]) for side in (0, 1)]
         lengths = tf.stack([side.row_lengths() for side in rows])
@@ -101,6 +102,7 @@ def text_dataset(  # noqa: PLR0913 - one for each choice that a stream leaves
     def rows_of(length: Tensor | int) -> Any:
         return tokens_per_batch // (length * row_multiple) * row_multiple
 
+    @tf.autograph.experimental.do_not_convert
     def fill_rows(source_BL: Tensor, target_BL: Tensor) -> Batch:
         rows, length = tf.unstack(tf.shape(source_BL))
         missing = [[0, rows_of(length) - rows], [0, 0]]

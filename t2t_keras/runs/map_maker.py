@@ -32,6 +32,7 @@ class MapMaker:
         self._compute = tf.function(
             lambda source, shifted: attention_maps(model, source, shifted),
             input_signature=[ids, ids],
+            autograph=False,
         )
         self._vocabulary = trained.vocabulary
         self._reader = TextReader(trained.vocabulary, models.longest_source(model))

@@ -147,7 +147,7 @@ def _trace_search(
         )
 
     ids = tf.TensorSpec([None, None], tf.int32)
-    traced = tf.function(search, input_signature=[ids, specs])
+    traced = tf.function(search, input_signature=[ids, specs], autograph=False)
     return lambda source, **options: traced(
         source,
         {name: tf.cast(options[name], spec.dtype) for name, spec in specs.items()},

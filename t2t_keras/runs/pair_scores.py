@@ -70,6 +70,7 @@ def score_pairs(
         lambda: tf.function(
             functools.partial(target_log_probs, trained.model),
             input_signature=[ids, ids],
+            autograph=False,
         ),
     )
     scores: dict[int, PairScore] = {}

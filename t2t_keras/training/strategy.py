@@ -97,7 +97,7 @@ def wait_for_all(strategy: tf.distribute.Strategy, number: int = 0) -> bool:
         mine = tf.constant(number, tf.int64)
         return context.all_reduce(tf.distribute.ReduceOp.SUM, [mine, mine * mine])
 
-    total, squares = tf.function(lambda: strategy.run(sums))()
+    total, squares = tf.function(lambda: strategy.run(sums), autograph=False)()
     total, squares = (
         int(strategy.experimental_local_results(part)[0]) for part in (total, squares)
     )

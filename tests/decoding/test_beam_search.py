@@ -264,7 +264,7 @@ def test_an_empty_batch_gives_an_empty_result(how):
 def test_a_known_batch_size_stays_known():
     model = TableModel.random(0, 3, 6)
 
-    @tf.function
+    @tf.function(autograph=False)
     def shapes():
         result = beam_search(
             model.step,
@@ -332,7 +332,8 @@ def test_one_graph_serves_every_batch_size_and_length():
     limits = [2, 6, 1, 5]
 
     @tf.function(
-        input_signature=[tf.TensorSpec([None], tf.int32), tf.TensorSpec([], tf.int32)]
+        input_signature=[tf.TensorSpec([None], tf.int32), tf.TensorSpec([], tf.int32)],
+        autograph=False,
     )
     def run(max_lengths, length):
         return beam_search(

@@ -43,7 +43,7 @@ def test_they_are_the_best_of_all_continuations(
     must_end = np.array([False, False, False, True, True])
     settings = BeamSearchSettings(beam_size=beam_size, eos_id=eos_id)
 
-    @tf.function(jit_compile=compiled)
+    @tf.function(jit_compile=compiled, autograph=False)
     def candidates():
         return best_candidates(
             tf.constant(logits),
@@ -123,4 +123,6 @@ def test_logits_too_narrow_or_of_unknown_width_are_refused(width):
 
     message = rf"at least vocabulary_size=7\. Received: .*2, {width}"
     with pytest.raises(ValueError, match=message):
-        tf.function(candidates).get_concrete_function(tf.TensorSpec([1, 2, width]))
+        tf.function(candidates, autograph=False).get_concrete_function(
+            tf.TensorSpec([1, 2, width])
+        )

@@ -37,7 +37,7 @@ def test_penalties_never_fall_and_do_not_depend_on_what_is_known_of_the_length()
 def test_the_size_of_an_axis_is_an_int_where_it_is_static():
     seen = []
 
-    @tf.function(input_signature=[tf.TensorSpec([None, 3])])
+    @tf.function(input_signature=[tf.TensorSpec([None, 3])], autograph=False)
     def sizes(tensor):
         seen.extend(axis_size(tensor, axis) for axis in (0, 1))
         return axis_size(tensor, 0)

@@ -193,7 +193,9 @@ def search(model, limits, length, vocabulary=None, how=EAGER, options=None, **se
 
     if how != EAGER:
         signature = [tf.TensorSpec([None], tf.int32)]
-        run = tf.function(run, input_signature=signature, jit_compile=how == COMPILED)
+        run = tf.function(
+            run, input_signature=signature, jit_compile=how == COMPILED, autograph=False
+        )
     result = run(tf.constant(limits, tf.int32))
     return BeamSearchResult(*[field.numpy() for field in result])
 

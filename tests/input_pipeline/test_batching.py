@@ -163,7 +163,7 @@ def test_a_good_batch_passes_as_arrays_tensors_and_specs(batch):
 
 
 def test_it_can_be_checked_while_a_function_is_traced():
-    @tf.function(input_signature=[batch_signature(packed=False)])
+    @tf.function(input_signature=[batch_signature(packed=False)], autograph=False)
     def count_rows(batch):
         check_batch(batch)
         return tf.shape(batch["encoder_input_tokens"])[0]

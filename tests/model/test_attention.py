@@ -113,7 +113,7 @@ def test_softmax_is_float32_under_bfloat16(rng: np.random.Generator) -> None:
     length = 512
     scores = tf.cast(tf.constant(3 * rng.normal(size=length)), "bfloat16")
     values = tf.eye(length, dtype="bfloat16")[None, None]
-    attend = tf.function(dot_product_attention, jit_compile=True)
+    attend = tf.function(dot_product_attention, jit_compile=True, autograph=False)
     weights = attend(
         tf.ones((1, 1, 1, 1), "bfloat16"), scores[None, None, None], values, None
     )

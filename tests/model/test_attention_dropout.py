@@ -120,6 +120,7 @@ def test_it_is_bit_equal_however_computed(shape, jit_compile, rng) -> None:
         lambda x, keys: layer(x, dropout_keys=keys),
         input_signature=[tf.TensorSpec(shape), tf.TensorSpec([None], tf.uint32)],
         jit_compile=jit_compile,
+        autograph=False,
     )
     expected = layer(weights, dropout_keys=KEYS)
     np.testing.assert_array_equal(traced(weights, KEYS), expected)

@@ -65,7 +65,7 @@ def step_logits(model, jit_compile: bool | None = None) -> np.ndarray:
         return tf.stack(logits, axis=2)
 
     if jit_compile is not None:
-        run_steps = tf.function(run_steps, jit_compile=jit_compile)
+        run_steps = tf.function(run_steps, jit_compile=jit_compile, autograph=False)
     return np.array(run_steps(tf.constant(small_batch()["encoder_input_tokens"])))
 
 

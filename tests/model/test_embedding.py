@@ -184,7 +184,7 @@ def test_every_token_may_have_a_position_of_its_own(jit_compile: bool) -> None:
     for layer, table in zip(
         (SinusoidalPositionEncoding(), learned), tables, strict=True
     ):
-        traced = tf.function(layer, jit_compile=jit_compile)
+        traced = tf.function(layer, jit_compile=jit_compile, autograph=False)
         actual = traced(embeddings, positions=tf.constant(positions))
         np.testing.assert_allclose(actual, embeddings + table[positions], atol=1e-5)
 
@@ -240,6 +240,6 @@ def test_more_tokens_than_learned_positions_are_refused() -> None:
     message = r"learned vectors for 4 positions\. Received: 5 tokens\..*sinusoids"
     with pytest.raises(ValueError, match=message):
         layer(np.zeros((1, 5, D), "f"))
-    traced = tf.function(layer)
+    traced = tf.function(layer, autograph=False)
     with pytest.raises(ValueError, match=message):
         traced(tf.zeros((1, 5, D)))

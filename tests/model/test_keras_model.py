@@ -103,7 +103,6 @@ def test_a_new_model_can_do_what_keras_asks_of_a_built_one(tmp_path) -> None:
     for weight, value in zip(new.weights, before, strict=True):
         np.testing.assert_array_equal(weight, value)
     new.save_weights(tmp_path / "new.weights.h5")
-    Transformer(**CONFIG).export(tmp_path / "export", verbose=False)
     assert np.abs(compute_logits(other, batch) - compute_logits(new, batch)).max() > 0.1
     other.load_weights(tmp_path / "new.weights.h5")
     np.testing.assert_array_equal(
@@ -119,9 +118,8 @@ def test_random_state_is_in_no_variable_and_no_file(tmp_path) -> None:
     compute_logits(model, small_batch(), training=True)
     assert len(model.variables) == len(model.weights)
     model.save(tmp_path / "model.keras")
-    model.export(tmp_path / "export", verbose=False)
-    exported = tf.saved_model.load(str(tmp_path / "export"))
-    assert len(exported.variables) == len(model.weights)
+    loaded = keras.models.load_model(tmp_path / "model.keras")
+    assert len(loaded.variables) == len(model.weights)
 
 
 def test_a_saved_model_is_loaded_by_another_process(tmp_path) -> None:
@@ -146,9 +144,10 @@ def test_a_saved_model_is_loaded_by_another_process(tmp_path) -> None:
 @pytest.mark.parametrize("changed", [{}, {"learned_positions": 11}])
 def test_kerass_export_takes_token_ids(tmp_path, changed) -> None:
     weights = small_weights(changed.get("learned_positions"))
-    model, batch = small_model(weights, **changed), small_batch()
+    model, batch = small_model(weights, dropout_rate=0.3, **changed), small_batch()
     model.export(tmp_path / "export", verbose=False)  # never called before
     exported = tf.saved_model.load(str(tmp_path / "export"))
+    assert len(exported.variables) == len(model.weights)  # no random state
     tensors = {name: tf.constant(part) for name, part in batch.items()}
     np.testing.assert_allclose(
         exported.serve(tensors), compute_logits(model, batch), rtol=0, atol=2e-6
@@ -169,7 +168,7 @@ def test_other_architectures_are_saved_and_loaded(tmp_path, architecture) -> Non
     assert {weight.dtype for weight in mixed.weights} == {"float32"}
     off = np.abs(compute_logits(mixed, batch) - expected)
     assert 0 < off.mean() < 0.03 * expected.std()
-    compiled = tf.function(model, jit_compile=True)
+    compiled = tf.function(model, jit_compile=True, autograph=False)
     tensors = {name: tf.constant(part) for name, part in batch.items()}
     np.testing.assert_allclose(compiled(tensors), expected, atol=1e-4)
 

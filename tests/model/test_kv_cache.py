@@ -80,7 +80,7 @@ def test_what_was_written_is_not_there_in_the_next_run(rng):
     keys = tf.constant(rng.normal(size=[B, H, W, K]), tf.float32)
     values = tf.constant(rng.normal(size=[B, H, W, U]), tf.float32)
 
-    @tf.function
+    @tf.function(autograph=False)
     def run():
         cache = KVCache.empty(B, H, W, K, U, "float32")
         before = [tf.reduce_sum(tf.abs(part)) for part in cache]

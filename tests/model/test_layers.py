@@ -27,7 +27,9 @@ def test_each_kernel_has_its_own_product(rng, widths, jit_compile) -> None:
     kernels = [rng.normal(size=(D, width)).astype("float32") for width in widths]
 
     @tf.function(
-        input_signature=[tf.TensorSpec([None, None, D])], jit_compile=jit_compile
+        input_signature=[tf.TensorSpec([None, None, D])],
+        jit_compile=jit_compile,
+        autograph=False,
     )
     def project_all(inputs):
         parts = project(inputs, *map(tf.constant, kernels))

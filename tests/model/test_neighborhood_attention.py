@@ -146,9 +146,12 @@ def test_values_and_gradients_are_the_masks_in_a_trace_of_any_length(
         with_gradients(blocked(neighborhood)),
         input_signature=input_specs(),
         jit_compile=jit_compile,
+        autograph=False,
     )
     reference = tf.function(
-        with_gradients(masked(neighborhood)), input_signature=input_specs()
+        with_gradients(masked(neighborhood)),
+        input_signature=input_specs(),
+        autograph=False,
     )
     for length in (1, 33, 100):
         inputs, seen = random_inputs(length, neighborhood)
@@ -176,7 +179,9 @@ def test_half_precision_rounds_as_the_mask_does(
 
     rounded = cast(inputs, dtype)
     expected = with_gradients(masked(5))(*cast(rounded, "float32"))
-    run = tf.function(with_gradients(blocked(5)), jit_compile=jit_compile)
+    run = tf.function(
+        with_gradients(blocked(5)), jit_compile=jit_compile, autograph=False
+    )
     assert blocked(5)(*rounded[:4]).dtype == dtype
     for actual, other in zip(run(*rounded), expected, strict=True):
         off = np.abs(actual - other)[seen]
@@ -212,7 +217,7 @@ def test_what_is_out_of_reach_is_not_touched() -> None:
 
 def tensor_shapes(function: Callable, *specs: tf.TensorSpec) -> list[tuple[int, ...]]:
     """Shapes of all tensors in the graph of a function."""
-    graph = tf.function(function).get_concrete_function(*specs).graph
+    graph = tf.function(function, autograph=False).get_concrete_function(*specs).graph
     return [
         tuple(output.shape)
         for operation in graph.get_operations()
@@ -251,7 +256,9 @@ def test_xla_makes_nothing_of_that_size_either() -> None:
     arguments = [*parts, tf.ones((1, length), tf.int32), parts[2]]
 
     def largest_in_xla(attention: Callable) -> int:
-        compiled = tf.function(with_gradients(attention), jit_compile=True)
+        compiled = tf.function(
+            with_gradients(attention), jit_compile=True, autograph=False
+        )
         text = compiled.experimental_get_compiler_ir(*arguments)(stage="optimized_hlo")
         shapes = [
             part.split("]")[0]

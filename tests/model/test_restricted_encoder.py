@@ -35,7 +35,7 @@ def test_a_long_sentence_is_encoded_as_in_numpy(model) -> None:
     for jit_compile in (False, True):
         spec = [tf.TensorSpec([None, None], tf.int32)]
         encode = tf.function(
-            model.encode, input_signature=spec, jit_compile=jit_compile
+            model.encode, input_signature=spec, jit_compile=jit_compile, autograph=False
         )
         encoded = encode(source()).numpy()
         assert np.isfinite(encoded).all()
@@ -83,7 +83,11 @@ def test_no_tensor_of_the_encoder_has_all_pairs_of_positions(model) -> None:
         return tape.gradient(total, weights)
 
     spec = tf.TensorSpec([1, length], tf.int32)
-    graph = tf.function(gradients).get_concrete_function(spec, spec, spec).graph
+    graph = (
+        tf.function(gradients, autograph=False)
+        .get_concrete_function(spec, spec, spec)
+        .graph
+    )
     sizes = [
         math.prod(output.shape)
         for operation in graph.get_operations()

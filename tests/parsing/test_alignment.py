@@ -85,6 +85,7 @@ TRACED = tf.function(
     align_tags_in_graph,
     input_signature=[tf.TensorSpec([None, None], tf.int32)] * 2
     + [tf.TensorSpec([None], tf.int32)] * 2,
+    autograph=False,
 )
 
 

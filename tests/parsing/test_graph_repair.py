@@ -14,7 +14,9 @@ from tests.parsing.random_trees import TREES, deep_tree
 from tests.parsing.test_linearization import JUNK, SENTENCES, damaged_symbols
 
 TRACED = tf.function(
-    repair_trees_in_graph, input_signature=[tf.TensorSpec([None], tf.string)] * 2
+    repair_trees_in_graph,
+    input_signature=[tf.TensorSpec([None], tf.string)] * 2,
+    autograph=False,
 )
 
 

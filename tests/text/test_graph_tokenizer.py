@@ -12,7 +12,7 @@ from t2t_keras.text.vocabulary import SubwordVocabulary
 def test_setting_a_seed_does_not_take_the_model_away(vocabulary):
     texts = tf.constant(["the old house", "über"])
     expected = [vocabulary.encode("the old house"), vocabulary.encode("über")]
-    traced = tf.function(vocabulary.encode_in_graph)
+    traced = tf.function(vocabulary.encode_in_graph, autograph=False)
     dataset = tf.data.Dataset.from_tensors(texts).map(vocabulary.encode_in_graph)
     assert traced(texts).to_list() == expected
     for set_seed in (keras.utils.set_random_seed, tf.random.set_seed):
@@ -27,7 +27,7 @@ def test_two_models_do_not_mix(bpe_model, unigram_model, lines):
     twin = SubwordVocabulary(bpe_model)
     texts = tf.constant(lines[:50])
 
-    @tf.function
+    @tf.function(autograph=False)
     def encode_by_all(vocabularies):
         return [each.encode_in_graph(texts).to_tensor() for each in vocabularies]
 
@@ -67,6 +67,7 @@ def test_an_exported_module_loads_elsewhere(bpe_model, tmp_path):
     module.encode = tf.function(
         lambda texts: vocabulary.encode_in_graph(texts).to_tensor(),
         input_signature=[tf.TensorSpec([None], tf.string, name="texts")],
+        autograph=False,
     )
     tf.saved_model.save(module, str(tmp_path), signatures=module.encode)
     texts = ["the old house", "", "naïve"]

@@ -74,7 +74,9 @@ def test_names_of_a_batch(vocabulary):
 def test_all_ops_are_core_ones_and_the_table_is_there_once(bpe_model):
     vocabulary = SubwordVocabulary(bpe_model)
 
-    @tf.function(input_signature=[tf.TensorSpec([None, None], tf.int32)])
+    @tf.function(
+        input_signature=[tf.TensorSpec([None, None], tf.int32)], autograph=False
+    )
     def twice(ids):
         return vocabulary.decode_in_graph(ids), vocabulary.decode_in_graph(ids[:, 1:])
 

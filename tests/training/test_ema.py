@@ -30,7 +30,7 @@ def test_it_is_the_decaying_mean_of_all_weights(devices) -> None:
         weight = keras.Variable(path[0], name="w")
         averages = WeightAverages([weight], DECAY)
 
-    @tf.function
+    @tf.function(autograph=False)
     def update(n, applies):
         strategy.run(averages.update, args=(n, applies))
 

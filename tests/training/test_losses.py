@@ -74,7 +74,7 @@ def test_it_is_the_references_whatever_the_chunks(
         tf.TensorSpec([None, None]),
     ]
 
-    @tf.function(input_signature=signature, jit_compile=jit_compile)
+    @tf.function(input_signature=signature, jit_compile=jit_compile, autograph=False)
     def computed(*inputs):
         settings = {"label_smoothing": smoothing, "logits_at_once": logits_at_once}
         return loss_and_gradients(*inputs, **settings)
@@ -122,7 +122,7 @@ def test_an_output_bias_has_an_exact_gradient(inputs, jit_compile) -> None:
     # The logits of all tokens at once, and of six at a time.
     for logits_at_once in (10_000, 6 * V):
 
-        @tf.function(jit_compile=jit_compile)
+        @tf.function(jit_compile=jit_compile, autograph=False)
         def computed(*parts, logits_at_once=logits_at_once):
             with tf.GradientTape() as tape:
                 tape.watch(parts)
@@ -319,7 +319,7 @@ def test_bfloat16_gradients_of_confident_predictions_keep_their_size(
     hidden = tf.cast(rows, tf.bfloat16)[None]
     units = np.eye(words, dtype="float32")
     targets, weights = np.ones((1, tokens), "int32"), np.ones((1, tokens), "float32")
-    computed = tf.function(loss_and_gradients, jit_compile=jit_compile)
+    computed = tf.function(loss_and_gradients, jit_compile=jit_compile, autograph=False)
     _, gradients = computed(hidden, units, targets, weights, label_smoothing=0.1)
     held = tf.cast(hidden, tf.float64).numpy()
     target_distribution = np.full((words,), 0.1 / (words - 1))

@@ -114,7 +114,7 @@ def test_the_count_is_that_of_the_graph(with_gradient) -> None:
         return tape.gradient(logits, variables) if with_gradient else logits
 
     specs = [tf.TensorSpec([B, length], tf.int32) for length in (S, T)]
-    graph = tf.function(run).get_concrete_function(*specs).graph
+    graph = tf.function(run, autograph=False).get_concrete_function(*specs).graph
     counted = forward_flops(model.sizes, B, S, T)
     if with_gradient:
         counted = training_flops(model.sizes, batch(B, S, T))

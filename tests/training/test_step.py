@@ -199,7 +199,7 @@ def test_an_evaluation_in_parts_is_the_same(devices) -> None:
 def test_an_update_can_be_one_program(plain_run) -> None:
     """The program includes Adam, as on one device."""
     model, optimizer, stepper = build_stepper(toy, devices=1, jit_compile=True)
-    program = tf.function(stepper.train_replica, jit_compile=True)
+    program = tf.function(stepper.train_replica, jit_compile=True, autograph=False)
     sums = [program(shard_batch(batch, 0, 1)) for batch in batches(11)]
     run = {
         "sums": np.array(

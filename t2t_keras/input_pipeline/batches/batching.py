@@ -170,6 +170,7 @@ def planned_dataset(
         of its `BatchSize`.
     """
 
+    @tf.autograph.experimental.do_not_convert
     def gather(chunk: dict[str, Tensor]) -> tuple[GatheredBatch, Tensor]:
         counts = chunk["counts"]
         source, target = (
@@ -181,6 +182,7 @@ def planned_dataset(
         rows = tf.RaggedTensor.from_row_lengths(chunk["rows"], counts, validate=False)
         return GatheredBatch(chunk["shapes"], rows, source, target), chunk["sizes"]
 
+    @tf.autograph.experimental.do_not_convert
     def make_checked(gathered: GatheredBatch, size: Tensor) -> tuple[Batch, Tensor]:
         batch = make(gathered)
         check_batch(batch)

@@ -39,12 +39,15 @@ def searches(weight):
     rows = [tf.TensorSpec([None], kind) for kind in (tf.int32, tf.float32, tf.int32)]
 
     def trace(search):
-        return tf.function(lambda ids: search(ids, SETTINGS), input_signature=[ids])
+        return tf.function(
+            lambda ids: search(ids, SETTINGS), input_signature=[ids], autograph=False
+        )
 
     def trace_with_options(search):
         return tf.function(
             lambda ids, b, a, m: search(ids, SETTINGS, options=RowOptions(b, a, m)),
             input_signature=[ids, *rows],
+            autograph=False,
         )
 
     under_xla = compile_search(record, BUCKETS)

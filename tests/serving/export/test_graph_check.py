@@ -22,7 +22,7 @@ def save_model(directory, function, **attributes):
     module = tf.Module()
     for name, value in attributes.items():
         setattr(module, name, value)
-    module.call = tf.function(function, input_signature=[TEXT])
+    module.call = tf.function(function, input_signature=[TEXT], autograph=False)
     tf.saved_model.save(module, str(directory), signatures={"s": module.call})
     return directory
 
@@ -76,7 +76,7 @@ def test_other_ops_of_tensorflow_text_are_refused(tmp_path):
 
 
 def test_xla_is_refused_unless_requested(tmp_path):
-    inner = tf.function(lambda x: x * 2, jit_compile=True)
+    inner = tf.function(lambda x: x * 2, jit_compile=True, autograph=False)
 
     def compiled(text):
         return {"o": inner(tf.strings.length(text))}

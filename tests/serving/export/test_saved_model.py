@@ -16,7 +16,9 @@ def small():
     module.count = tf.Variable(3.0)
     text = tf.TensorSpec([None], tf.string, name="text")
     module.double = tf.function(
-        lambda text: {"o": tf.strings.join([text, text])}, input_signature=[text]
+        lambda text: {"o": tf.strings.join([text, text])},
+        input_signature=[text],
+        autograph=False,
     )
     module.signatures = lambda: {"serving_default": module.double}
     return module
