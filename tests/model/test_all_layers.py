@@ -111,16 +111,16 @@ def stack_cases() -> tuple[Case, ...]:
     decoded = {**encoded, "memory": normal(B, S, D), "memory_mask": mask(S)}
     self_hides = {"attention_mask": "hidden"}
     both_hide = {**self_hides, "memory_mask": "memory"}
-    stack = {**layer, "num_layers": 2}
+    stack, other = {**layer, "num_layers": 2}, {**layer, "num_layers": 1}
     return (
         Case(EncoderLayer, layer, encoded, self_hides),
         # The tests of the Transformer compile these layers.
         Case(Encoder, stack, encoded, self_hides, compiled=False),
-        Case(Encoder, {**stack, **options}, encoded, self_hides, compiled=False),
+        Case(Encoder, {**other, **options}, encoded, self_hides, compiled=False),
         Case(EncoderLayer, near, encoded, self_hides),
         Case(DecoderLayer, layer, decoded, both_hide),
         Case(Decoder, stack, decoded, both_hide, compiled=False),
-        Case(Decoder, {**stack, **options}, decoded, both_hide, compiled=False),
+        Case(Decoder, {**other, **options}, decoded, both_hide, compiled=False),
     )
 
 

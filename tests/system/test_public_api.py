@@ -385,6 +385,7 @@ class Shouting(TranslationTask):
         return Adapter()
 
 
+@pytest.mark.slow
 def test_a_run_trains_and_resumes_with_a_custom_task(
     tmp_path, capfd, monkeypatch
 ) -> None:

@@ -289,7 +289,8 @@ SENTENCES = (
 )
 
 
-@pytest.mark.parametrize("splits", [True, pytest.param(False, marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("splits", [True, False])
 def test_an_exported_parser_returns_trees(weight, vocabulary, tmp_path, splits):
     adapter = ParserTextAdapter(splits=splits)
     limits = dataclasses.replace(LIMITS, characters=24)

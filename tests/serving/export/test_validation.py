@@ -48,6 +48,7 @@ class TracksKeras(TranslatorModule):
         return {"serving_default": self.translate}
 
 
+@pytest.mark.slow
 def test_a_keras_object_on_the_root_is_refused(vocabulary, tmp_path):
     message = "does not work in a server's session: signature serving_default: "
     with pytest.raises(UserError, match=message):

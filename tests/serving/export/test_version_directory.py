@@ -99,6 +99,7 @@ def list_names(base):
     return sorted(path.name for path in base.iterdir())
 
 
+@pytest.mark.slow
 def test_the_next_version_deletes_only_what_a_killed_process_left(tmp_path):
     for name in (".notes.1.tmp", ".8.tmp", "7.1.tmp"):
         (tmp_path / name).mkdir()  # not from an export
