@@ -20,6 +20,7 @@ from t2t_keras.files.lines import (
     CountedLines,
     open_input,
     open_output,
+    open_prefixes,
     strip_line_ends,
 )
 from t2t_keras.runs import ensembles
@@ -121,7 +122,7 @@ def main() -> int:
         source = CountedLines(
             strip_line_ends(stack.enter_context(open_input(_INPUT.value)))
         )
-        lines = line_translation.open_prefixes(source, _PREFIX.value, stack)
+        lines = open_prefixes(source, _PREFIX.value, stack)
         which = _MODEL.checkpoint.value
         trained = ensembles.load(_MODEL.model_dir.value, which, _OTHERS.value)
         decoding = _MODEL.decoding(trained.config)

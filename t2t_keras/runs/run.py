@@ -19,15 +19,12 @@ import tensorflow as tf
 from t2t_keras.decoding.sampling import Sampling
 from t2t_keras.errors import UserError, did_you_mean
 from t2t_keras.evaluation.translator import TranslatedLine
+from t2t_keras.files.lines import pair_prefixes
 from t2t_keras.input_pipeline.batches.pipeline import TrainingBatches
 from t2t_keras.model.sentence_maps import SentenceMaps
 from t2t_keras.runs import averaging, ensembles, models, scoring
 from t2t_keras.runs.finish import FinishedRun, train_and_finish
-from t2t_keras.runs.line_translation import (
-    LineTranslator,
-    TranslationRequest,
-    pair_prefixes,
-)
+from t2t_keras.runs.line_translation import LineTranslator, TranslationRequest
 from t2t_keras.runs.map_maker import MapMaker
 from t2t_keras.runs.model_dir import Checkpoint, ModelDir
 from t2t_keras.runs.pair_scores import PairScore, score_pairs
