@@ -8,6 +8,7 @@ import re
 import shutil
 import subprocess
 import sys
+from types import MappingProxyType
 
 import numpy as np
 import pytest
@@ -37,9 +38,16 @@ from tests.system.replace_settings import replace_settings
 from tests.system.test_exporting import strings
 
 LINES = ("the old tree", "", "Haus läuft a green house")
-SECOND = {"num_layers": 1, "d_model": 14, "d_ff": 9, "num_heads": 2}
-SECOND |= {"normalization": "pre", "learned_positions": 40}
-SECOND = tuple(SECOND.items())
+SECOND = MappingProxyType(
+    {
+        "num_layers": 1,
+        "d_model": 14,
+        "d_ff": 9,
+        "num_heads": 2,
+        "normalization": "pre",
+        "learned_positions": 40,
+    }
+)
 
 
 def make_run(folder, vocabulary, step, **model):
@@ -65,7 +73,7 @@ def runs(tmp_path_factory):
     folder, vocabulary = tmp_path_factory.mktemp("runs"), random_vocabulary()
     return (
         make_run(folder / "first", vocabulary, 5, num_layers=1),
-        make_run(folder / "second", vocabulary, 7, **dict(SECOND)),
+        make_run(folder / "second", vocabulary, 7, **SECOND),
     )
 
 
@@ -123,22 +131,29 @@ def test_translations_are_those_of_the_mixture(runs, mixture):
             assert row[3] == text
             assert float(row[1]) == pytest.approx(score, abs=3e-5)
             assert float(row[2]) == pytest.approx(log_prob, abs=3e-5)
-    assert translate(first) != rows
-    # By name, and by the folder of a checkpoint, in Python.
-    run = Run(first.path)
-    others = [second.path / "checkpoints/step-7"]
-    lines = run.translate(LINES, ensemble_with=others, n_best=2, beam_size=2)
-    texts = [each.text for line in lines for each in line.hypotheses]
-    assert texts == [row[3] for row in rows]
 
 
+@pytest.mark.slow
 def test_copies_of_a_run_translate_as_it_does(runs):
-    first = runs[0]
-    twice = translate(first, *[f"--ensemble_with={first.path}"] * 2)
-    for row, expected in zip(twice, translate(first), strict=True):
+    first, second = runs
+    alone = translate(first)
+    # By the run, and by the folder of its checkpoint.
+    flags = [
+        f"--ensemble_with={first.path}{end}" for end in ("", "/checkpoints/step-5")
+    ]
+    for row, expected in zip(translate(first, *flags), alone, strict=True):
         assert (row[0], row[3]) == (expected[0], expected[3])
         values = [[float(each) for each in part[1:3]] for part in (row, expected)]
         assert values[0] == pytest.approx(values[1], abs=1e-5)
+    # With another run, in Python.
+    others = [second.path / "checkpoints/step-7"]
+    lines = Run(first.path).translate(
+        LINES, ensemble_with=others, n_best=2, beam_size=2
+    )
+    rows = translate(first, f"--ensemble_with={second.path}")
+    texts = [each.text for line in lines for each in line.hypotheses]
+    assert texts == [row[3] for row in rows]
+    assert rows != alone
 
 
 def test_a_run_keeps_its_ensemble_until_others_are_asked_for(runs):
@@ -153,6 +168,7 @@ def test_a_run_keeps_its_ensemble_until_others_are_asked_for(runs):
     assert len(twice.search_model.models) == 3
 
 
+@pytest.mark.slow
 def test_the_ensemble_is_scored_and_nothing_is_saved(runs, mixture):
     first, second = runs
     before = first.run_card()
@@ -278,33 +294,22 @@ def test_an_export_translates_and_scores_as_the_ensemble(runs, mixture):
     first, second = runs
     others = [second.path]
     run = Run(first.path)
-    sampling = Sampling(top_k=50, seed=3)
     options = {"beam_size": 2, "batch_sizes": (3,), "n_best": 2}
-    version = run.export(ensemble_with=others, sample=sampling, prefix=True, **options)
-    search = {"ensemble_with": others, "beam_size": 2}
-    expected = list(run.translate(LINES, n_best=2, **search))
-    prefixes = ["a house", "", "the"]
-    forced = list(run.translate(LINES, prefixes=prefixes, **search))
-    sampled = list(
-        run.translate(LINES, n_best=2, sample=sampling, ensemble_with=others)
-    )
+    version = run.export(ensemble_with=others, **options)
+    expected = list(run.translate(LINES, n_best=2, ensemble_with=others, beam_size=2))
     texts = strings(LINES)
     with open_session(version) as session:
         ask = functools.partial(ask_session, session)
         best = ask("serving_default", text=texts)
         several = ask("nbest", text=texts)
         wide = ask("translate_with_options", text=texts, beam_size=np.int32(2))
-        begun = ask("translate_with_prefix", text=texts, prefix=strings(prefixes))
-        seeds = np.array([line_seed(3, number) for number in (1, 2, 3)])
-        drawn = ask("sample", text=texts, seed=seeds)
         pair = {"source": strings(LINES[:1]), "target": strings(["a house"])}
         score, attention = ask("score", **pair), ask("attention", **pair)
     for found in (best, wide):
         check(found["translation"], found["score"], expected)
-    check(begun["translation"], begun["score"], forced)
-    for rows, lines in ((several, expected), (drawn, sampled)):
-        for n in (0, 1):
-            check(rows["translations"][::2, n], rows["scores"][::2, n], lines[::2], n)
+    for n in (0, 1):
+        rows = several["translations"][::2, n], several["scores"][::2, n]
+        check(*rows, expected[::2], n)
     target = first.vocabulary().encode("a house")
     log_prob = mixture.log_prob(LINES[0], target)
     assert score["log_prob"][0] == pytest.approx(log_prob, abs=3e-5)
@@ -324,7 +329,35 @@ def test_an_export_translates_and_scores_as_the_ensemble(runs, mixture):
     recorded = first.run_card()["export"]["ensemble_with"]
     assert [each["run"] for each in recorded] == [str(second.path.resolve())]
 
-    ids = run.export("ids", ensemble_with=others, **options)
+
+@pytest.mark.release
+def test_exports_with_samples_prefixes_and_ids_are_those_of_the_ensemble(runs):
+    first, second = runs
+    others = [second.path]
+    run = Run(first.path)
+    sampling = Sampling(top_k=50, seed=3)
+    options = {"beam_size": 2, "batch_sizes": (3,), "n_best": 2}
+    options["ensemble_with"] = others
+    version = run.export(sample=sampling, prefix=True, **options)
+    prefixes = ["a house", "", "the"]
+    search = {"ensemble_with": others, "beam_size": 2}
+    expected = list(run.translate(LINES, **search))
+    forced = list(run.translate(LINES, prefixes=prefixes, **search))
+    sampled = list(
+        run.translate(LINES, n_best=2, sample=sampling, ensemble_with=others)
+    )
+    texts = strings(LINES)
+    with open_session(version) as session:
+        ask = functools.partial(ask_session, session)
+        begun = ask("translate_with_prefix", text=texts, prefix=strings(prefixes))
+        seeds = np.array([line_seed(3, number) for number in (1, 2, 3)])
+        drawn = ask("sample", text=texts, seed=seeds)
+    check(begun["translation"], begun["score"], forced)
+    for n in (0, 1):
+        rows = drawn["translations"][::2, n], drawn["scores"][::2, n]
+        check(*rows, sampled[::2], n)
+
+    ids = run.export("ids", **options)
     rows = [first.vocabulary().encode(line) for line in (LINES[0], LINES[2])]
     width = max(map(len, rows))
     padded = np.array([row + [0] * (width - len(row)) for row in rows], "int32")
