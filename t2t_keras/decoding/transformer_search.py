@@ -85,9 +85,11 @@ class Ensemble:
         `Transformer.decode_step`.
         """
         logits, states = [], []
-        for model, *own in zip(self.models, state.members, kernels, strict=True):
+        members = zip(self.models, state.members, kernels, strict=True)
+        for model, own_state, own_kernels in members:
             logits_BWV, new_state = model.decode_step(
-                tokens, position, first_slot, visible_slots, *own, in_place=in_place
+                *(tokens, position, first_slot, visible_slots, own_state, own_kernels),
+                in_place=in_place,
             )
             logits.append(tf.nn.log_softmax(tf.cast(logits_BWV, tf.float32)))
             states.append(new_state)

@@ -8,16 +8,11 @@ import dataclasses
 import os
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import Any
 
 from t2t_keras.errors import UserError
 from t2t_keras.files.atomic import file_sha256
 from t2t_keras.settings.flags import config_from_flagfile, find_run, flatten
-
-if TYPE_CHECKING:
-    from t2t_keras.runs.model_dir import Checkpoint
-    from t2t_keras.runs.models import TrainedModel
-    from t2t_keras.runs.tasks import Task
 
 Paths = Sequence[str | os.PathLike[str]]
 
@@ -114,11 +109,11 @@ def find_checkpoints(ensemble_with: Paths) -> list[Path]:
 
 def load(
     model_dir: str | os.PathLike[str],
-    which: "Checkpoint",
+    which: str | int | os.PathLike[str],
     ensemble_with: Paths,
-    task: "Task | None" = None,
-) -> "TrainedModel":
-    """Returns the model of a run, with others that it translates together with.
+    task: Any = None,
+):
+    """Returns the `TrainedModel` of a run, with those that it translates with.
 
     Args:
         model_dir: Directory of the run.
