@@ -72,6 +72,13 @@ _SEED = flags.DEFINE_integer(
     None,
     "Seed of the random numbers of --sample, from 0 to 2^31 - 1. Default: 1.",
 )
+_PREFIX = flags.DEFINE_string(
+    "prefix",
+    None,
+    "Beginnings of the translations: a file with one for each line of --input, or "
+    "the word column if each line has one after a tab. An empty one forces nothing. "
+    "The model must be exported with --prefix.",
+)
 _BEAM_SIZE = flags.DEFINE_integer(
     "beam_size",
     None,
@@ -139,6 +146,7 @@ def main() -> None:
         scores=_SCORES.value,
         sample=_SAMPLE.value,
         seed=_SEED.value,
+        prefix=_PREFIX.value,
         options=tc.SearchOptions(_BEAM_SIZE.value, _ALPHA.value, _MAX_LENGTH.value),
         signature_name=_SIGNATURE.value,
         batch_size=_BATCH_SIZE.value,

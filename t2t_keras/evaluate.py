@@ -24,11 +24,13 @@ from typing import Any
 from absl import flags
 
 from t2t_keras.errors import UserError
+from t2t_keras.runs import ensembles
 from t2t_keras.settings import program
 
 _MODEL = program.define_model_flags(
     about_model_dir="Directory of a training run. Required without --hypotheses."
 )
+_OTHERS = program.define_ensemble_flag()
 flags.DEFINE_enum(
     "split",
     "test",
@@ -125,7 +127,10 @@ _JSON = flags.DEFINE_bool(
 
 
 # Flags that the two kinds of evaluation do not share.
-_OF_MODELS = ("checkpoint", *_MODEL.search, "split", "source", "output")
+_OF_MODELS = (
+    *("checkpoint", "ensemble_with", *_MODEL.search),
+    *("split", "source", "output"),
+)
 _OF_TEXT = (
     *("metrics", "tokenize", "lowercase", "confidence"),
     *("paired_test", "resamples"),
@@ -180,7 +185,7 @@ def _check() -> None:
     if _HYPOTHESES.value:
         return program.refuse_flags(("model_dir", *_OF_MODELS), _NO_MODEL)
     program.refuse_flags(_OF_FILES, _NO_FILES)
-    program.require_flag("model_dir")
+    ensembles.check_members(program.require_flag("model_dir"), _OTHERS.value)
     sources, references = _SOURCE.value, _REFERENCE.value
     complete = bool(sources) == bool(references)
     if not complete and not (sources and all(map(holds_both_sides, sources))):

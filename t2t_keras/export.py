@@ -14,10 +14,12 @@ MODEL_DIR/export_ctranslate2. docs/serving.md and docs/ctranslate2.md describe t
 
 from absl import flags
 
+from t2t_keras.runs import ensembles
 from t2t_keras.runs.export_settings import ExportSettings, parse_batch_sizes
 from t2t_keras.settings import program
 
 _MODEL = program.define_model_flags()
+_OTHERS = program.define_ensemble_flag()
 _FORMAT = flags.DEFINE_multi_enum(
     "format",
     ["text", "ids"],
@@ -103,17 +105,22 @@ _QUANTIZATION = flags.DEFINE_enum(
     "Storage type of the weights in CTranslate2.",
 )
 
+_NO_ENSEMBLE = (
+    "is for SavedModels: a CTranslate2 model is one Transformer. Leave it out, or "
+    "choose --format=text or ids."
+)
+
 
 def main() -> int:
     """Exports in each format; returns the exit status."""
     from t2t_keras.decoding.sampling import Sampling
-    from t2t_keras.runs import exporting, models
+    from t2t_keras.runs import exporting
     from t2t_keras.runs.ctranslate2_export import export_ctranslate2
     from t2t_keras.runs.model_dir import ModelDir
 
     model_dir = ModelDir(program.require_flag("model_dir"))
     model_dir.check_writable()
-    trained = models.load_trained(model_dir, _MODEL.checkpoint.value)
+    trained = ensembles.load(model_dir.path, _MODEL.checkpoint.value, _OTHERS.value)
     sampling = _SAMPLING.values()
     settings = ExportSettings(
         decoding=_MODEL.decoding(trained.config),
@@ -143,7 +150,9 @@ def main() -> int:
 
 def _check() -> None:
     """Raises `UserError` if flags are invalid or missing."""
-    program.require_flag("model_dir")
+    ensembles.check_members(program.require_flag("model_dir"), _OTHERS.value)
+    if "ctranslate2" in _FORMAT.value:
+        program.refuse_flags(("ensemble_with",), _NO_ENSEMBLE)
     _SAMPLING.check()
     parse_batch_sizes(_BATCH_SIZES.value or ())
 

@@ -20,11 +20,14 @@ from t2t_keras.files.lines import (
     CountedLines,
     open_input,
     open_output,
+    open_prefixes,
     strip_line_ends,
 )
+from t2t_keras.runs import ensembles
 from t2t_keras.settings import program
 
 _MODEL = program.define_model_flags()
+_OTHERS = program.define_ensemble_flag()
 _INPUT = flags.DEFINE_string(
     "input",
     "-",
@@ -103,10 +106,8 @@ _EXCLUDED = (
 def main() -> int:
     """Translates; returns the exit status."""
     from t2t_keras.decoding.sampling import Sampling
-    from t2t_keras.runs import line_translation, models
-    from t2t_keras.runs.model_dir import ModelDir
+    from t2t_keras.runs import line_translation
 
-    model_dir = ModelDir(program.require_flag("model_dir"))
     sampling = _SAMPLING.values()
     request = line_translation.TranslationRequest(
         _N_BEST.value,
@@ -121,8 +122,9 @@ def main() -> int:
         source = CountedLines(
             strip_line_ends(stack.enter_context(open_input(_INPUT.value)))
         )
-        lines = line_translation.open_prefixes(source, _PREFIX.value, stack)
-        trained = models.load_trained(model_dir, _MODEL.checkpoint.value)
+        lines = open_prefixes(source, _PREFIX.value, stack)
+        which = _MODEL.checkpoint.value
+        trained = ensembles.load(_MODEL.model_dir.value, which, _OTHERS.value)
         decoding = _MODEL.decoding(trained.config)
         translator = line_translation.LineTranslator(trained, decoding, request)
         target = stack.enter_context(open_output(_OUTPUT.value))
@@ -137,7 +139,7 @@ def main() -> int:
 
 def _check() -> None:
     """Raises `UserError` if flags are missing or exclude each other."""
-    program.require_flag("model_dir")
+    ensembles.check_members(program.require_flag("model_dir"), _OTHERS.value)
     _SAMPLING.check()
     for name, excluded, reason in _EXCLUDED:
         if flags.FLAGS[name].value:

@@ -1,9 +1,13 @@
-"""Beam search with the Transformer, from source ids to translations.
+"""Beam search with the Transformer, or an ensemble, from source ids to translations.
 
-Shapes: B sentences, S source length.
+Shapes: B sentences, S source length, T target length, W beams, X slots of a KV cache, V
+vocabulary.
 """
 
 import functools
+import math
+from collections.abc import Sequence
+from typing import Any, NamedTuple
 
 import tensorflow as tf
 
@@ -11,12 +15,110 @@ from t2t_keras.decoding.beam_search import beam_search
 from t2t_keras.decoding.search_state import BeamSearchResult, axis_size
 from t2t_keras.decoding.settings import BeamSearchSettings, RowOptions
 from t2t_keras.model.kv_cache import DecodeState
-from t2t_keras.model.transformer import Transformer
+from t2t_keras.model.target_scores import target_log_probs
+from t2t_keras.model.transformer import DecodeKernels, Transformer
 from t2t_keras.typing import Tensor
 
 
+class EnsembleState(NamedTuple):
+    """State of an ensemble before a step: that of each model."""
+
+    members: list[DecodeState]
+
+    def grow(self, kept_slots: Tensor, new_slots: Tensor | int) -> "EnsembleState":
+        """Returns the state after `DecodeState.grow` of each model."""
+        return EnsembleState([one.grow(kept_slots, new_slots) for one in self.members])
+
+
+class Ensemble:
+    """Transformers that search together, with the mean of their probabilities.
+
+    The probability of the next token is the arithmetic mean of what the models give it
+    after the same tokens (ADR 0027). The methods are those of a `Transformer`, with a
+    state for each model, so a search does not know how many models it has.
+
+    Args:
+        models: Models of one vocabulary. Their other sizes may differ.
+
+    Raises:
+        ValueError: If there is no model, or their vocabularies differ in size.
+    """
+
+    def __init__(self, models: Sequence[Transformer]):
+        sizes = sorted({model.sizes["vocabulary_size"] for model in models})
+        if len(sizes) != 1:
+            raise ValueError(
+                "An ensemble must have models of one vocabulary. Received models with "
+                f"vocabulary_size={sizes}"
+            )
+        self.models = tuple(models)
+        self.sizes = {"vocabulary_size": sizes[0]}
+
+    @property
+    def max_positions(self) -> int | None:
+        """Maximum number of tokens for which each model has positions."""
+        limits = [model.max_positions for model in self.models]
+        return min((each for each in limits if each is not None), default=None)
+
+    def prefill(self, source: Tensor, slots: int | Tensor) -> EnsembleState:
+        """Returns the state before the first `decode_step`."""
+        return EnsembleState([model.prefill(source, slots) for model in self.models])
+
+    def decode_kernels(self) -> list[DecodeKernels]:
+        """Returns the kernels of each model for `decode_step`."""
+        return [model.decode_kernels() for model in self.models]
+
+    def decode_step(
+        self,
+        tokens: Tensor,
+        position: Tensor | int,
+        first_slot: Tensor | int,
+        visible_slots: Tensor,
+        state: EnsembleState,
+        kernels: Sequence[DecodeKernels],
+        *,
+        in_place: bool = False,
+    ) -> tuple[Tensor, EnsembleState]:
+        """Returns log of the mean probabilities [B, W, V] float32, and the state.
+
+        They are normalized, so as logits they give the mean. The arguments are those of
+        `Transformer.decode_step`.
+        """
+        logits, states = [], []
+        members = zip(self.models, state.members, kernels, strict=True)
+        for model, own_state, own_kernels in members:
+            logits_BWV, new_state = model.decode_step(
+                *(tokens, position, first_slot, visible_slots, own_state, own_kernels),
+                in_place=in_place,
+            )
+            logits.append(tf.nn.log_softmax(tf.cast(logits_BWV, tf.float32)))
+            states.append(new_state)
+        return _log_mean(logits), EnsembleState(states)
+
+    def target_log_probs(self, source: Tensor, target: Tensor) -> Tensor:
+        """Returns log of the mean probability of each target token, [B, T] float32.
+
+        Args:
+            source: [B, S] int32, each row ended by EOS and padded with 0.
+            target: [B, T] int32, likewise. At its padding the result is 0.
+        """
+        log_probs_BT = _log_mean(
+            [target_log_probs(model, source, target) for model in self.models]
+        )
+        return tf.where(target == 0, 0.0, log_probs_BT)
+
+
+def _log_mean(log_probs: Sequence[Tensor]) -> Tensor:
+    """Returns log((exp x_1 + ... + exp x_N) / N) of N tensors.
+
+    By a log-sum-exp: a probability too small for float32 still has its logarithm.
+    """
+    total = tf.reduce_logsumexp(tf.stack(log_probs), axis=0)
+    return total - math.log(len(log_probs))
+
+
 def search_translations(
-    model: Transformer,
+    model: Transformer | Ensemble,
     source: Tensor,
     settings: BeamSearchSettings,
     extra_length: int,
@@ -32,7 +134,7 @@ def search_translations(
     becomes EOS at once, so that a blank line does not hold up its batch.
 
     Args:
-        model: The Transformer.
+        model: The Transformer, or several of them.
         source: [B, S] int32.
         settings: Beam size, length penalty and number of results.
         extra_length: Tokens that a translation may have more than its source.
@@ -52,8 +154,10 @@ def search_translations(
     if max_length is not None:
         limits_B = tf.minimum(limits_B, max_length)
         length = tf.minimum(length, max_length)
+    # Both models take the state and kernels that they returned.
+    decode_step: Any = model.decode_step
     step_fn = functools.partial(
-        model.decode_step, kernels=model.decode_kernels(), in_place=growing
+        decode_step, kernels=model.decode_kernels(), in_place=growing
     )
     return beam_search(
         step_fn,
@@ -63,5 +167,11 @@ def search_translations(
         vocabulary_size=model.sizes["vocabulary_size"],
         settings=settings,
         options=options,
-        grow_fn=DecodeState.grow if growing else None,
+        grow_fn=_grow if growing else None,
     )
+
+
+def _grow(
+    state: DecodeState | EnsembleState, kept_slots: Tensor, new_slots: Tensor
+) -> DecodeState | EnsembleState:
+    return state.grow(kept_slots, new_slots)

@@ -8,12 +8,15 @@ import sys
 import zlib
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import IO, Any, TypeVar
+from typing import IO, Any, TypeAlias, TypeVar
 
 from t2t_keras.errors import UserError
 from t2t_keras.files.atomic import atomic_file
 
 _Item = TypeVar("_Item")
+
+# A line and the beginning of its translation, which may be empty.
+Line: TypeAlias = tuple[str | bytes, str | bytes]
 
 
 @contextlib.contextmanager
@@ -90,6 +93,49 @@ class CountedLines:
     def warning(self) -> str:
         """Warning about the lines so far; "" if all are valid UTF-8."""
         return invalid_utf8_warning(self._invalid, self._count)
+
+
+def pair_prefixes(
+    lines: Iterable[str | bytes], prefixes: Iterable[str | bytes]
+) -> Iterator[Line]:
+    """Yields each line with its prefix.
+
+    Raises:
+        UserError: If there are not as many prefixes as lines.
+    """
+    for number, pair in enumerate(itertools.zip_longest(lines, prefixes)):
+        if None in pair:
+            ended, other = (
+                ("lines", "prefixes") if pair[0] is None else ("prefixes", "lines")
+            )
+            raise UserError(
+                f"There are {number} {ended} but more {other}. Each line needs its "
+                "prefix, which may be empty."
+            )
+        yield pair
+
+
+def open_prefixes(
+    lines: Iterable[bytes], prefix: str | None, stack: contextlib.ExitStack
+) -> Iterator[Line]:
+    """Returns an iterator over lines with their prefixes.
+
+    Args:
+        lines: Lines of a file.
+        prefix: "column" if each line has its prefix after a tab; path of a file with
+            prefixes; None for empty ones.
+        stack: Closes the file.
+
+    Raises:
+        UserError: If the file is missing, or later if it has not as many lines.
+    """
+    if prefix is None:
+        return ((line, b"") for line in lines)
+    if prefix == "column":
+        parts = (line.partition(b"\t") for line in lines)
+        return ((text, beginning) for text, _, beginning in parts)
+    file = stack.enter_context(open_input(prefix, "prefix"))
+    return pair_prefixes(lines, strip_line_ends(file))
 
 
 def line_seed(seed: int, number: int) -> int:

@@ -16,7 +16,7 @@ from typing import Any
 import tensorflow as tf
 
 from t2t_keras import __version__
-from t2t_keras.decoding.transformer_search import search_translations
+from t2t_keras.decoding.transformer_search import Ensemble, search_translations
 from t2t_keras.errors import UserError, did_you_mean
 from t2t_keras.model.attention_maps import attention_maps
 from t2t_keras.model.target_scores import target_log_probs
@@ -185,6 +185,11 @@ def _base_directory(
 def _identity(trained: TrainedModel, settings: ExportSettings) -> dict[str, Any]:
     """Returns checkpoint and settings, which identify an export, as JSON values."""
     checkpoint = _describe_checkpoint(trained)
+    if trained.others:
+        checkpoint["ensemble_with"] = [
+            {"run": str(each.run_folder), **_describe_checkpoint(each)}
+            for each in trained.others
+        ]
     values = {**dataclasses.asdict(settings), "decoding": settings.decoding.as_dict()}
     for optional in ("sample", "prefix"):
         if not values[optional]:
@@ -246,8 +251,9 @@ def serving_limits(trained: TrainedModel, settings: ExportSettings) -> ServingLi
     Raises:
         UserError: If the settings exceed what the model can do.
     """
-    source_length = settings.max_source_length or longest_source(trained.model)
-    positions = trained.model.max_positions
+    model = trained.search_model
+    source_length = settings.max_source_length or longest_source(model)
+    positions = model.max_positions
     if positions and source_length > positions:
         raise UserError(
             f"--max_source_length={source_length} is more than the {positions} "
@@ -281,15 +287,21 @@ def build_served_model(
         extra_length: Maximum tokens that a translation has beyond its source's.
         buckets: Lengths to pad sources to for XLA; empty without XLA.
     """
-    model = trained.model
+    model = trained.search_model
     search: Any = functools.partial(
         search_translations, model, extra_length=extra_length
     )
-    weights: list[tf.Variable] = [weight.value for weight in model.weights]
+    weights: list[tf.Variable] = [
+        weight.value
+        for each in (trained, *trained.others)
+        for weight in each.model.weights
+    ]
     return ServedModel(
         compile_search(search, buckets) if buckets else search,
-        functools.partial(target_log_probs, model),
-        functools.partial(attention_maps, model),
+        model.target_log_probs
+        if isinstance(model, Ensemble)
+        else functools.partial(target_log_probs, model),
+        functools.partial(attention_maps, trained.model),
         weights,
     )
 
@@ -298,10 +310,13 @@ def cast_to_precision(trained: TrainedModel, precision: str | None) -> TrainedMo
     """Returns the model with its weights stored in the dtype that it computes in.
 
     Args:
-        trained: A model, whose weights are float32 in any precision.
+        trained: A model, whose weights are float32 in any precision. The others of its
+            ensemble are cast too.
         precision: float32 or bfloat16. Default: that of the run, but float32 for
             float16, which is slow on CPUs.
     """
+    others = tuple(cast_to_precision(each, precision) for each in trained.others)
+    trained = dataclasses.replace(trained, others=others)
     trained_in = trained.config.training.precision
     if precision is None:
         precision = "bfloat16" if trained_in == "bfloat16" else "float32"
@@ -323,6 +338,30 @@ def _describe_checkpoint(trained: TrainedModel) -> dict[str, Any]:
     }
 
 
+def _describe_model(trained: TrainedModel) -> dict[str, Any]:
+    """Returns sizes, number of parameters and precision of one model."""
+    return {
+        **trained.model.sizes,
+        "parameters": trained.model.count_params(),
+        "precision": trained.model.dtype_policy.compute_dtype,
+    }
+
+
+def _describe_others(trained: TrainedModel) -> dict[str, Any]:
+    """Returns the entry of a model card about an ensemble; none without one."""
+    if not trained.others:
+        return {}
+    others = [
+        {
+            "run": each.run_folder.name,
+            "source": _describe_checkpoint(each),
+            "model": _describe_model(each),
+        }
+        for each in trained.others
+    ]
+    return {"ensemble_with": others}
+
+
 def _model_card_metadata(
     trained: TrainedModel,
     model_dir: ModelDir,
@@ -338,11 +377,8 @@ def _model_card_metadata(
         "languages": {"source": data.source_language, "target": data.target_language},
         "source": checkpoint,
         "corpus": card.get("corpus", {}).get("name"),
-        "model": {
-            **trained.model.sizes,
-            "parameters": trained.model.count_params(),
-            "precision": trained.model.dtype_policy.compute_dtype,
-        },
+        "model": _describe_model(trained),
+        **_describe_others(trained),
         "vocabulary": {
             "size": trained.vocabulary.size,
             "sha256": trained.vocabulary.sha256,
@@ -354,6 +390,7 @@ def _model_card_metadata(
             name: score
             for name, score in card.get("scores", {}).items()
             if score.get("checkpoint") == checkpoint["checkpoint"]
+            and not trained.others  # they are scores of one model
         },
         "versions": {
             "t2t_keras": __version__,

@@ -19,6 +19,7 @@ from t2t_keras.model.transformer import Transformer
 from t2t_keras.runs import models
 from t2t_keras.runs.model_dir import ModelDir
 from t2t_keras.settings.config import ExperimentConfig
+from t2t_keras.settings.flags import find_run
 from t2t_keras.text.vocabulary import EOS_ID, SubwordVocabulary
 from t2t_keras.training.checkpoints import (
     checkpoint_digest,
@@ -81,18 +82,15 @@ def open_source(init_from: str, model_dir: ModelDir) -> Source:
             run itself, or it has changed since the new run was started.
     """
     path = Path(init_from).resolve()
-    run = ModelDir(path)
-    if not run.exists():
-        run = ModelDir(path.parent.parent)
-        if not run.exists():
-            raise UserError(
-                f"--init_from must be the model directory of a run, or a checkpoint's "
-                f"folder in one, such as runs/first/averaged/step-1500. Received: "
-                f"{init_from}, with no train.flags there or two folders above."
-            )
-        checkpoint = path
-    else:
-        checkpoint = run.find_checkpoint("averaged")
+    folder = find_run(path)
+    if folder is None:
+        raise UserError(
+            f"--init_from must be the model directory of a run, or a checkpoint's "
+            f"folder in one, such as runs/first/averaged/step-1500. Received: "
+            f"{init_from}, with no train.flags there or two folders above."
+        )
+    run = ModelDir(folder)
+    checkpoint = run.find_checkpoint("averaged") if folder == path else path
     if run.path.resolve() == model_dir.path.resolve():
         raise UserError(
             f"--init_from={init_from} is in --model_dir itself. Give a new "

@@ -1,8 +1,6 @@
 """Translation of a stream of lines: by beam search or sampling, prefixes, reranking."""
 
-import contextlib
 import dataclasses
-import itertools
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import IO
 
@@ -11,15 +9,13 @@ from t2t_keras.errors import UserError
 from t2t_keras.evaluation.paragraphs import translate_paragraphs
 from t2t_keras.evaluation.reranking import rerank_by_chrf
 from t2t_keras.evaluation.translator import TranslatedLine
-from t2t_keras.files.lines import chunks, open_input, strip_line_ends
+from t2t_keras.files.lines import Line, chunks
 from t2t_keras.runs import models
 from t2t_keras.settings.config import DecodingConfig
 from t2t_keras.text.normalization import normalize
 
 # Number of samples that are reranked.
 DEFAULT_SAMPLES = 32
-
-Line = tuple[str | bytes, str | bytes]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -208,46 +204,3 @@ def write_translations(
                 fields += [f"{hypothesis.score:.6f}", f"{hypothesis.log_prob:.6f}"]
             output.write("\t".join([*fields, hypothesis.text]) + "\n")
         output.flush()
-
-
-def pair_prefixes(
-    lines: Iterable[str | bytes], prefixes: Iterable[str | bytes]
-) -> Iterator[Line]:
-    """Yields each line with its prefix.
-
-    Raises:
-        UserError: If there are not as many prefixes as lines.
-    """
-    for number, pair in enumerate(itertools.zip_longest(lines, prefixes)):
-        if None in pair:
-            ended, other = (
-                ("lines", "prefixes") if pair[0] is None else ("prefixes", "lines")
-            )
-            raise UserError(
-                f"There are {number} {ended} but more {other}. Each line needs its "
-                "prefix, which may be empty."
-            )
-        yield pair
-
-
-def open_prefixes(
-    lines: Iterable[bytes], prefix: str | None, stack: contextlib.ExitStack
-) -> Iterator[Line]:
-    """Returns an iterator over lines with their prefixes.
-
-    Args:
-        lines: Lines of a file.
-        prefix: "column" if each line has its prefix after a tab; path of a file with
-            prefixes; None for empty ones.
-        stack: Closes the file.
-
-    Raises:
-        UserError: If the file is missing, or later if it has not as many lines.
-    """
-    if prefix is None:
-        return ((line, b"") for line in lines)
-    if prefix == "column":
-        parts = (line.partition(b"\t") for line in lines)
-        return ((text, beginning) for text, _, beginning in parts)
-    file = stack.enter_context(open_input(prefix, "prefix"))
-    return pair_prefixes(lines, strip_line_ends(file))

@@ -11,7 +11,7 @@ import tensorflow as tf
 
 from t2t_keras.decoding.search_state import BeamSearchResult
 from t2t_keras.decoding.settings import BeamSearchSettings, RowOptions
-from t2t_keras.decoding.transformer_search import search_translations
+from t2t_keras.decoding.transformer_search import Ensemble, search_translations
 from t2t_keras.errors import UserError
 from t2t_keras.evaluation.translator import Search, Translator
 from t2t_keras.model.transformer import Transformer
@@ -92,7 +92,7 @@ def build_model(
 
 
 def build_translator(
-    model: Transformer,
+    model: Transformer | Ensemble,
     vocabulary: SubwordVocabulary,
     config: DecodingConfig,
     n_best: int = 1,
@@ -131,7 +131,7 @@ def build_translator(
 
 
 def _trace_search(
-    model: Transformer,
+    model: Transformer | Ensemble,
     settings: BeamSearchSettings,
     extra_length: int,
     with_prefixes: bool,
@@ -195,7 +195,7 @@ def text_translator(
         )
     text_adapter = trained.task.text_adapter(splits_words=True)
     return build_translator(
-        trained.model,
+        trained.search_model,
         trained.vocabulary,
         decoding,
         n_best,
@@ -205,7 +205,7 @@ def text_translator(
     )
 
 
-def longest_source(model: Transformer) -> int:
+def longest_source(model: Transformer | Ensemble) -> int:
     """Returns the maximum source length in tokens, including EOS; the rest is cut."""
     return min(MAX_SOURCE_LENGTH, model.max_positions or MAX_SOURCE_LENGTH)
 
@@ -221,6 +221,7 @@ class TrainedModel:
         checkpoint: Directory of the checkpoint.
         step: Number of updates at the checkpoint.
         task: Converts text to and from the model's, and scores it.
+        others: Models of other runs or checkpoints that it translates together with.
     """
 
     model: Transformer
@@ -229,6 +230,7 @@ class TrainedModel:
     checkpoint: Path
     step: int
     task: Task
+    others: tuple["TrainedModel", ...] = ()
     # A model with other weights or settings, by `dataclasses.replace`, starts empty.
     _kept: dict[Hashable, Any] = dataclasses.field(
         default_factory=dict, init=False, repr=False, compare=False
@@ -246,9 +248,29 @@ class TrainedModel:
         return value
 
     @property
+    def search_model(self) -> Transformer | Ensemble:
+        """The model that translates: this one, or the ensemble with the others."""
+        if not self.others:
+            return self.model
+        return Ensemble([self.model, *(other.model for other in self.others)])
+
+    @property
+    def run_folder(self) -> Path:
+        """The model directory that has the checkpoint, absolute."""
+        return self.checkpoint.resolve().parent.parent
+
+    @property
     def checkpoint_name(self) -> str:
         """The checkpoint's folders, such as "averaged/step-1500"."""
         return f"{self.checkpoint.parent.name}/{self.checkpoint.name}"
+
+    @property
+    def checkpoint_names(self) -> str:
+        """The checkpoint's folders, then those of the others with their runs."""
+        others = (
+            f"{other.run_folder.name}/{other.checkpoint_name}" for other in self.others
+        )
+        return " + ".join([self.checkpoint_name, *others])
 
 
 def load_trained(

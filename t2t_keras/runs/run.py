@@ -19,15 +19,12 @@ import tensorflow as tf
 from t2t_keras.decoding.sampling import Sampling
 from t2t_keras.errors import UserError, did_you_mean
 from t2t_keras.evaluation.translator import TranslatedLine
+from t2t_keras.files.lines import pair_prefixes
 from t2t_keras.input_pipeline.batches.pipeline import TrainingBatches
 from t2t_keras.model.sentence_maps import SentenceMaps
-from t2t_keras.runs import averaging, models, scoring
+from t2t_keras.runs import averaging, ensembles, models, scoring
 from t2t_keras.runs.finish import FinishedRun, train_and_finish
-from t2t_keras.runs.line_translation import (
-    LineTranslator,
-    TranslationRequest,
-    pair_prefixes,
-)
+from t2t_keras.runs.line_translation import LineTranslator, TranslationRequest
 from t2t_keras.runs.map_maker import MapMaker
 from t2t_keras.runs.model_dir import Checkpoint, ModelDir
 from t2t_keras.runs.pair_scores import PairScore, score_pairs
@@ -74,8 +71,10 @@ class Run:
     The programs use the same directory: a run that `python -m t2t_keras.train` started
     can be resumed here, and the reverse. Methods that use a model take `checkpoint`:
     "averaged" (the average written at the end of training, or else the latest),
-    "latest", "best", a step number, or a checkpoint's folder. A model stays loaded
-    while calls name the same checkpoint.
+    "latest", "best", a step number, or a checkpoint's folder. Some also take
+    `ensemble_with`, other model directories or folders of checkpoints, whose models
+    average their probabilities with it. A model stays loaded while calls name the same
+    checkpoints.
 
     Args:
         path: The model directory. It need not exist before `train`.
@@ -99,7 +98,7 @@ class Run:
         self._task = task
         self._log = log
         self._trained: models.TrainedModel | None = None
-        self._digest = ""
+        self._loaded: list[tuple[Path, str]] = []
 
     def __repr__(self) -> str:
         return f"Run({str(self.path)!r})"
@@ -162,6 +161,7 @@ class Run:
         *,
         n_best: int = 1,
         checkpoint: Checkpoint = "averaged",
+        ensemble_with: ensembles.Paths = (),
         paragraphs: bool = False,
         target_tag: str | None = None,
         prefixes: Iterable[str | bytes] | None = None,
@@ -181,6 +181,7 @@ class Run:
             n_best: Number of translations of each line, best first. A line has fewer
                 if the search finds fewer; an empty line has one, which is empty.
             checkpoint: The weights to use.
+            ensemble_with: Runs or checkpoints that translate together with it.
             paragraphs: Whether lines are paragraphs, whose sentences are translated
                 one by one. Spacing stays as it is.
             target_tag: Symbol of the vocabulary to put before each sentence.
@@ -213,7 +214,8 @@ class Run:
             paragraphs,
             target_tag,
         )
-        translator = self._translator(checkpoint, search, request)
+        trained = self.trained(checkpoint, ensemble_with)
+        translator = self._translator(trained, search, request)
         if prefixes is None:
             pairs = ((line, "") for line in lines)
         else:
@@ -257,25 +259,29 @@ class Run:
         *,
         split: str = "test",
         checkpoint: Checkpoint = "averaged",
+        ensemble_with: ensembles.Paths = (),
         output: str | os.PathLike[str] | None = None,
         on_progress: Callable[[int], object] = lambda _: None,
         **options: Any,
     ) -> EvaluationResult:
         """Translates and scores a split of the run's corpus, or files.
 
-        The result for a split is also saved in the model directory.
+        The result for a split is also saved in the model directory, unless it is that
+        of an ensemble.
 
         Args:
             source: Files to translate, or one. Default: those of the split.
             reference: Files with the references, or one.
             split: "train", "dev" or "test".
             checkpoint: The weights to use.
+            ensemble_with: Runs or checkpoints that translate together with it.
             output: File for the translations, instead of the model directory.
             on_progress: Called with the number of sentences done since the last call.
             **options: Settings of the search, as in `translate`, and further options of
                 `t2t_keras.runs.scoring.score`.
         """
-        if not (output or source):
+        saves = not (output or source or ensemble_with)
+        if saves:
             self.model_dir.check_writable()
         test_set = scoring.read_test_set(
             self.model_dir, split, source, reference, self._task, self._log
@@ -288,7 +294,7 @@ class Run:
             if field.name in options
         }
         result = score(
-            self.trained(checkpoint),
+            self.trained(checkpoint, ensemble_with),
             test_set,
             self.settings.decoding.override(**search),
             on_progress=on_progress,
@@ -296,7 +302,7 @@ class Run:
         )
         if output:
             scoring.write_translations(Path(output), result)
-        elif not source:
+        elif saves:
             scoring.save(self.model_dir, result)
         return result
 
@@ -332,6 +338,7 @@ class Run:
         export_format: str = "text",
         *,
         checkpoint: Checkpoint = "averaged",
+        ensemble_with: ensembles.Paths = (),
         **options: Any,
     ) -> Path:
         """Writes a SavedModel for servers, and returns its folder.
@@ -339,6 +346,7 @@ class Run:
         Args:
             export_format: "text", for text in and out, or "ids", for token ids.
             checkpoint: The weights to use.
+            ensemble_with: Runs or checkpoints whose models are exported with it.
             **options: Settings of the search, as in `translate`, and fields of
                 `ExportSettings`, such as `n_best` or `batch_sizes`.
         """
@@ -356,7 +364,7 @@ class Run:
         search = {name: options.pop(name) for name in options.keys() - export_fields}
         decoding = self.settings.decoding.override(**search)
         settings = ExportSettings(decoding, **options)
-        trained = self.trained(checkpoint)
+        trained = self.trained(checkpoint, ensemble_with)
         version = exporting.export(trained, self.model_dir, export_format, settings)
         exporting.log_kept_files(self.model_dir, export_format, settings, self._log)
         return version
@@ -414,29 +422,30 @@ class Run:
         [(maps, _)] = make_maps([source], [target])
         return maps
 
-    def trained(self, checkpoint: Checkpoint = "averaged") -> models.TrainedModel:
-        """Returns the model with its vocabulary and settings."""
+    def trained(
+        self,
+        checkpoint: Checkpoint = "averaged",
+        ensemble_with: ensembles.Paths = (),
+    ) -> models.TrainedModel:
+        """Returns the model with its vocabulary and settings, and those with it."""
         self.model_dir.config()  # raises if this is not a model directory
+        ensembles.check_members(self.path, ensemble_with)
         path = self.model_dir.find_checkpoint(checkpoint)
+        paths = [path, *ensembles.find_checkpoints(ensemble_with)]
         # An average of other checkpoints can replace one in the same folder.
-        digest = checkpoint_digest(path)
-        if (
-            self._trained is None
-            or self._trained.checkpoint != path
-            or self._digest != digest
-        ):
+        found = [(each, checkpoint_digest(each)) for each in paths]
+        if self._trained is None or self._loaded != found:
             self._trained = None  # frees its memory before another is loaded
-            self._trained = models.load_trained(self.model_dir, path, self._task)
-            self._digest = digest
+            self._trained = ensembles.load(self.path, path, paths[1:], self._task)
+            self._loaded = found
         return self._trained
 
     def _translator(
         self,
-        checkpoint: Checkpoint,
+        trained: models.TrainedModel,
         search: Mapping[str, Any],
         request: TranslationRequest,
     ) -> LineTranslator:
-        trained = self.trained(checkpoint)
         if request.sample is not None and "beam_size" in search:
             raise UserError(
                 "Sampling has no beam. Leave out beam_size; n_best is the number of "

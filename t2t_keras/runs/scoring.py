@@ -11,6 +11,7 @@ from typing import Any
 
 import tensorflow as tf
 
+from t2t_keras.decoding.transformer_search import Ensemble
 from t2t_keras.errors import UserError, did_you_mean
 from t2t_keras.evaluation.compound_bleu import (
     TokenizedBleu,
@@ -19,12 +20,15 @@ from t2t_keras.evaluation.compound_bleu import (
 )
 from t2t_keras.evaluation.translator import TranslatedLine
 from t2t_keras.files.atomic import write_text
+from t2t_keras.input_pipeline.batches.pipeline import EvaluationBatches
 from t2t_keras.input_pipeline.corpora.corpus import SPLITS, Corpus, open_corpus
 from t2t_keras.input_pipeline.records.tokenized import tokenize_corpus
 from t2t_keras.runs import corpora, models, optimization
 from t2t_keras.runs.model_dir import ModelDir
 from t2t_keras.runs.tasks import TREES, CorpusScores, Task, task_for
 from t2t_keras.settings.config import DecodingConfig, ExperimentConfig
+from t2t_keras.text.vocabulary import PAD_ID
+from t2t_keras.typing import DECODER_TARGET_TOKENS, ENCODER_INPUT_TOKENS
 
 # Maximum subwords of a pair's sides for perplexity: twice the default --max_length.
 # Longer pairs are left out and counted.
@@ -59,7 +63,8 @@ class EvaluationResult:
 
     Attributes:
         name: Name of the test set.
-        checkpoint: Folders of the checkpoint, such as "averaged/step-1500".
+        checkpoint: Folders of the checkpoint, such as "averaged/step-1500"; of all
+            checkpoints of an ensemble.
         step: Number of updates at the checkpoint.
         scores: sacreBLEU and chrF with their signatures; EVALB scores for a parser.
         tokenized: The paper's own metric; None for a language without a tokenizer.
@@ -285,7 +290,7 @@ def score(
     translator = trained.keep(
         ("evaluate", decoding),
         lambda: models.build_translator(
-            trained.model,
+            trained.search_model,
             trained.vocabulary,
             decoding,
             1,
@@ -309,7 +314,7 @@ def score(
         )
     return EvaluationResult(
         test_set.name,
-        trained.checkpoint_name,
+        trained.checkpoint_names,
         trained.step,
         score(sources, hypotheses, test_set.references),
         tokenized,
@@ -333,26 +338,43 @@ def perplexity(
     dataset = tf.data.Dataset.from_tensor_slices(
         {"source": list(test_set.source), "target": references}
     )
-    limit = trained.model.max_positions or _MAX_SCORED_LENGTH
+    limit = trained.search_model.max_positions or _MAX_SCORED_LENGTH
     limit = min(limit, _MAX_SCORED_LENGTH)
     try:
         corpus = tokenize_corpus(dataset, trained.vocabulary, limit)
     except UserError:  # no pair is left
         return None, len(references)
-    stepper = trained.keep(
-        "perplexity",
-        lambda: optimization.build_stepper(
-            dataclasses.replace(trained.config.training, jit_compile=False),
-            trained.model,
-            None,
-            tf.distribute.get_strategy(),
-        ),
-    )
     data = dataclasses.replace(
         trained.config.data,
         max_length=_MAX_SCORED_LENGTH,
         tokens_per_batch=max(_MAX_SCORED_LENGTH, 4096),
     )
-    sums = optimization.loss_sums(stepper, corpora.build_evaluation(data, corpus))
+    batches = corpora.build_evaluation(data, corpus)
     left_out = len(references) - corpus.report.pairs_kept
-    return math.exp(sums.log_loss_sum / sums.token_count), left_out
+    return math.exp(_mean_log_loss(trained, batches)), left_out
+
+
+def _mean_log_loss(trained: models.TrainedModel, batches: EvaluationBatches) -> float:
+    """Returns the mean of -log p of the target tokens, without label smoothing."""
+    model = trained.search_model
+    if isinstance(model, Ensemble):
+        ids = tf.TensorSpec([None, None], tf.int32)
+        compute = tf.function(model.target_log_probs, input_signature=[ids, ids])
+        log_prob, tokens = 0.0, 0
+        for batch in batches:
+            targets = batch[DECODER_TARGET_TOKENS]
+            log_probs = compute(batch[ENCODER_INPUT_TOKENS], targets)
+            log_prob += float(tf.reduce_sum(log_probs))
+            tokens += int((targets != PAD_ID).sum())
+        return -log_prob / tokens
+    stepper = trained.keep(
+        "perplexity",
+        lambda: optimization.build_stepper(
+            dataclasses.replace(trained.config.training, jit_compile=False),
+            model,
+            None,
+            tf.distribute.get_strategy(),
+        ),
+    )
+    sums = optimization.loss_sums(stepper, batches)
+    return float(sums.log_loss_sum / sums.token_count)

@@ -186,6 +186,17 @@ def _check_value(field: dataclasses.Field, value: Any) -> None:
         )
 
 
+def find_run(path: str | os.PathLike[str]) -> Path | None:
+    """Returns the model directory that a path names; None if it names none.
+
+    Args:
+        path: A model directory, or the folder of a checkpoint in one.
+    """
+    path = Path(path)
+    folders = (path, path.resolve().parent.parent)
+    return next((each for each in folders if (each / "train.flags").is_file()), None)
+
+
 def config_from_flagfile(path: str | Path) -> ExperimentConfig:
     """Returns the configuration in a flagfile, with defaults for other settings.
 

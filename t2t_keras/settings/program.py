@@ -212,6 +212,19 @@ def define_model_flags(
     )
 
 
+def define_ensemble_flag(flag_values: flags.FlagValues = flags.FLAGS):
+    """Defines --ensemble_with, of programs that translate with several models."""
+    return flags.DEFINE_multi_string(
+        "ensemble_with",
+        [],
+        # absl adds "; repeat this option to specify a list of values".
+        "Model directory of another run of the same vocabulary, whose averaged or "
+        "latest checkpoint translates together with --model_dir by the mean of their "
+        "probabilities; or the folder of a checkpoint",
+        flag_values=flag_values,
+    )
+
+
 def _define_search_setting(
     field: dataclasses.Field, flag_values: flags.FlagValues
 ) -> flags.FlagHolder:

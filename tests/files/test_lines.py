@@ -1,5 +1,6 @@
 """Line I/O: reading lines, refused files, and atomic writing."""
 
+import contextlib
 import gzip
 import io
 import itertools
@@ -14,6 +15,7 @@ from t2t_keras.files.lines import (
     chunks,
     open_input,
     open_output,
+    open_prefixes,
     strip_line_ends,
 )
 
@@ -136,3 +138,31 @@ def test_lines_that_are_not_utf8_are_counted_and_passed_on():
     assert list(counted) == lines
     assert "3 of 6 lines are not valid UTF-8" in counted.warning
     assert CountedLines(lines[3:]).warning == ""
+
+
+def pair(lines, prefix):
+    with contextlib.ExitStack() as stack:
+        return list(open_prefixes(iter(lines), prefix, stack))
+
+
+def test_prefixes_come_from_a_column_or_a_file(tmp_path):
+    lines = [b"a\tx y\tz", b"b", b"\tx"]
+    assert pair(lines, None) == [(line, b"") for line in lines]
+    assert pair(lines, "column") == [(b"a", b"x y\tz"), (b"b", b""), (b"", b"x")]
+    path = tmp_path / "prefixes.txt"
+    path.write_bytes(b"x\n\nz\n")
+    assert pair(lines, str(path)) == list(zip(lines, [b"x", b"", b"z"], strict=True))
+
+
+def test_files_that_do_not_match_are_refused(tmp_path):
+    path = tmp_path / "prefixes.txt"
+    for text, message in (
+        (b"x\ny\n", "There are 2 prefixes but more lines. Each line needs its prefix"),
+        (b"x\ny\nz\nu\n", "There are 3 lines but more prefixes."),
+    ):
+        path.write_bytes(text)
+        with pytest.raises(UserError) as caught:
+            pair([b"a", b"b", b"c"], str(path))
+        assert message in str(caught.value)
+    with pytest.raises(UserError, match=r"no file no/such\.txt \(--prefix\)"):
+        pair([b"a"], "no/such.txt")

@@ -242,6 +242,27 @@ VARIANTS_OF_MODELS: tuple[Mutation, ...] = (
         "tf.minimum(tf.maximum(position - 1, 0), last)",
     ),
     Mutation(
+        "an ensemble has the mean of log probabilities",
+        "t2t_keras.decoding.transformer_search",
+        "_log_mean",
+        "tf.reduce_logsumexp(tf.stack(log_probs), axis=0)",
+        "tf.reduce_mean(tf.stack(log_probs), axis=0) + math.log(len(log_probs))",
+    ),
+    Mutation(
+        "the models of an ensemble are mixed before the softmax",
+        "t2t_keras.decoding.transformer_search",
+        "Ensemble.decode_step",
+        "tf.nn.log_softmax(tf.cast(logits_BWV, tf.float32))",
+        "tf.cast(logits_BWV, tf.float32)",
+    ),
+    Mutation(
+        "a step of an ensemble returns the states that it got",
+        "t2t_keras.decoding.transformer_search",
+        "Ensemble.decode_step",
+        "EnsembleState(states)",
+        "state",
+    ),
+    Mutation(
         "the early stop forgets the length penalty",
         "t2t_keras.decoding.search_step",
         "SearchStep._stop_early",

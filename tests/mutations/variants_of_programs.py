@@ -77,8 +77,8 @@ VARIANTS_OF_PROGRAMS: tuple[Mutation, ...] = (
         "an average that was rewritten is not loaded again",
         "t2t_keras.runs.run",
         "Run.trained",
-        "self._digest != digest",
-        "False",
+        "checkpoint_digest(each)",
+        "None",
     ),
     Mutation(
         "graphs of a loaded model are traced in every call",
@@ -268,5 +268,12 @@ VARIANTS_OF_PROGRAMS: tuple[Mutation, ...] = (
         "_check_rows",
         "rows > max_rows",
         "rows >= max_rows",
+    ),
+    Mutation(
+        "an ensemble is exported as its first model",
+        "t2t_keras.runs.exporting",
+        "build_served_model",
+        "trained.search_model",
+        "trained.model",
     ),
 )

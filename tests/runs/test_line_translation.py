@@ -1,13 +1,11 @@
-"""Requests for translations of lines, and their prefixes."""
-
-import contextlib
+"""Requests for translations of lines."""
 
 import pytest
 
 from t2t_keras.decoding.sampling import Sampling
 from t2t_keras.decoding.settings import LENGTH_PENALTIES
 from t2t_keras.errors import UserError
-from t2t_keras.runs.line_translation import TranslationRequest, open_prefixes
+from t2t_keras.runs.line_translation import TranslationRequest
 from t2t_keras.runs.models import search_settings
 from t2t_keras.settings.config import DecodingConfig
 
@@ -47,31 +45,3 @@ def test_requests_that_cannot_be_meant_are_refused():
         with pytest.raises(UserError) as caught:
             TranslationRequest(**values)
         assert message in str(caught.value)
-
-
-def read(lines, prefix):
-    with contextlib.ExitStack() as stack:
-        return list(open_prefixes(iter(lines), prefix, stack))
-
-
-def test_prefixes_come_from_a_column_or_a_file(tmp_path):
-    lines = [b"a\tx y\tz", b"b", b"\tx"]
-    assert read(lines, None) == [(line, b"") for line in lines]
-    assert read(lines, "column") == [(b"a", b"x y\tz"), (b"b", b""), (b"", b"x")]
-    path = tmp_path / "prefixes.txt"
-    path.write_bytes(b"x\n\nz\n")
-    assert read(lines, str(path)) == list(zip(lines, [b"x", b"", b"z"], strict=True))
-
-
-def test_files_that_do_not_match_are_refused(tmp_path):
-    path = tmp_path / "prefixes.txt"
-    for text, message in (
-        (b"x\ny\n", "There are 2 prefixes but more lines. Each line needs its prefix"),
-        (b"x\ny\nz\nu\n", "There are 3 lines but more prefixes."),
-    ):
-        path.write_bytes(text)
-        with pytest.raises(UserError) as caught:
-            read([b"a", b"b", b"c"], str(path))
-        assert message in str(caught.value)
-    with pytest.raises(UserError, match=r"no file no/such\.txt \(--prefix\)"):
-        read([b"a"], "no/such.txt")

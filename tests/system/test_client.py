@@ -132,6 +132,35 @@ def test_samples_have_the_seeds_of_their_lines():
     assert (seed.dtype, seed.tolist()) == (np.int64, [2**32 + 1])
 
 
+def test_each_line_is_sent_with_its_prefix(tmp_path):
+    def begin(request):
+        texts, prefixes = (read_texts(request, name) for name in ("text", "prefix"))
+        pairs = list(zip(texts, prefixes, strict=True))
+        return {
+            "translation": np.array([p + b"|" + t for t, p in pairs], object),
+            "score": np.array([-len(p) / 2 for _, p in pairs], np.float32),
+            "truncated": np.array([len(p) > 2 for _, p in pairs], bool),
+        }
+
+    path = tmp_path / "prefixes"
+    path.write_bytes(b"z\n\nuvw\n")
+    with serve(begin) as (server, service):
+        flags = "--prefix=column", "--scores", "--batch_size=2"
+        column = run(server, *flags, stdin=b"a b\tz\n\nc\tuvw\n")
+        file = run(server, f"--prefix={path}", stdin=b"a b\n\nc\n")
+        short = run(server, f"--prefix={path}", stdin=b"a\nb\n")
+        missing = run(server, "--prefix=no/such.txt")
+    assert column.lines == ["-0.500000\tz|a b", "0.000000\t|", "-1.500000\tuvw|c"]
+    warning = "warning: line 3 or its prefix is too long; the end was cut\n"
+    assert (column.status, column.stderr) == (0, warning)
+    assert file.lines == ["z|a b", "|", "uvw|c"]
+    names = {request.model_spec.signature_name for request in service.requests}
+    assert names == {"translate_with_prefix"}
+    assert (short.status, missing.status) == (2, 2)
+    assert "There are 2 lines but more prefixes." in short.stderr
+    assert "There is no file no/such.txt (--prefix)" in missing.stderr
+
+
 def test_n_best_with_and_without_scores():
     with serve(answer_nbest) as (server, _):
         plain = run(server, "--n_best=2", stdin=b"x\n\nyz\n")
@@ -268,6 +297,10 @@ REFUSED = (
     (("--n_best=2", "--alpha=1"), "The n best are searched with the export's set"),
     (("--sample", "--alpha=1"), "An export samples with its own settings. Received: "),
     (("--sample", "--seed=-1"), "--seed must be from 0 to 2^31 - 1. Received: -1"),
+    (("--prefix=a", "--n_best=2"), "searches for one translation, with its own setti"),
+    (("--prefix=a", "--alpha=1"), "Received: --prefix and --alpha. Leave out --prefi"),
+    (("--prefix=a", "--sample"), "Received: --sample and --prefix. Leave out --prefi"),
+    (("--prefix=a", "--target=b"), "--target only scores; remove --prefix, or"),
     (("--seed=3",), "--seed is for --sample. Add --sample, or leave it out."),
     (("--target=a", "--alpha=1"), "--target only scores; remove --alpha, or"),
     (("--target=-",), "--input and --target are the same: -"),

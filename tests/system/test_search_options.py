@@ -5,6 +5,7 @@ import dataclasses
 import numpy as np
 import pytest
 
+from benchmarks.server_process import started_server
 from t2t_keras.decoding.sampling import Sampling
 from t2t_keras.decoding.settings import RowOptions
 from t2t_keras.decoding.transformer_search import search_translations
@@ -20,6 +21,7 @@ from tests.reference.beam_np import (
     Rules,
     plain_beam_search,
 )
+from tests.system.in_process import run_program
 from tests.system.random_model import (
     CONFIG,
     as_trained_model,
@@ -134,6 +136,15 @@ def test_an_export_samples_and_takes_prefixes_as_translate_does(
     # The prefix of an empty line means nothing.
     assert cut["truncated"].tolist() == [True] * 5 + [False]
     assert forced[1].text.startswith("a house")
+
+    stdin = "".join(f"{line}\t{prefix}\n" for line, prefix in pairs).encode()
+    with started_server(version.parent) as server:
+        flags = f"--server={server.address}", "--prefix=column", "--scores"
+        done = run_program("client", *flags, stdin=stdin)
+    assert (done.status, done.stderr) == (0, "")
+    rows = [line.split("\t") for line in done.lines]
+    assert [row[1] for row in rows] == [each.text for each in forced]
+    np.testing.assert_allclose([float(row[0]) for row in rows], scores, atol=1e-4)
 
 
 def test_an_export_without_them_is_recorded_as_before():

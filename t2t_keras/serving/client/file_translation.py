@@ -16,6 +16,7 @@ from t2t_keras.files.lines import (
     line_seed,
     open_input,
     open_output,
+    open_prefixes,
     strip_line_ends,
 )
 from t2t_keras.serving.client.bulk import in_batches
@@ -26,7 +27,7 @@ from t2t_keras.serving.client.translation_client import (
     TranslationClient,
 )
 
-# Number of a line from 1, its text, and its translation where there is one.
+# Number of a line from 1, its text, and its translation or prefix where there is one.
 Line: TypeAlias = tuple[Any, ...]
 Call: TypeAlias = Callable[[list[Line]], list[Any]]
 # From a line's number and result to the fields of each line to write.
@@ -47,6 +48,8 @@ class FileTranslation:
         scores: Whether the score of a translation is written.
         sample: Whether `n_best` samples of each line are drawn.
         seed: Seed of the samples. Default: 1.
+        prefix: Beginnings of the translations: path of a file with one for each line,
+            or "column" if each line has one after a tab.
         options: Settings of the search.
         signature_name: Signature to call. Default: that of translation.
         batch_size: Maximum number of lines in a request.
@@ -64,6 +67,7 @@ class FileTranslation:
     scores: bool = False
     sample: bool = False
     seed: int | None = None
+    prefix: str | None = None
     options: SearchOptions = field(default_factory=SearchOptions)
     signature_name: str = ""
     batch_size: int = 32
@@ -85,6 +89,12 @@ class FileTranslation:
             raise UserError(
                 f"--input and --target are the same: {self.target}. Give the "
                 "texts and their translations."
+            )
+        if self.prefix is not None and given != ["--prefix"]:
+            raise UserError(
+                "An export with --prefix searches for one translation, with its own "
+                f"settings. Received: {' and '.join(given)}. Leave out --prefix or the "
+                "others."
             )
         if self.seed is not None and not self.sample:
             raise UserError("--seed is for --sample. Add --sample, or leave it out.")
@@ -127,7 +137,7 @@ class FileTranslation:
             output = stack.enter_context(open_output(self.output))
             results = in_batches(
                 call,
-                _pair_lines(*sides),
+                _read_lines(self, sides, stack),
                 batch_size=self.batch_size,
                 concurrency=self.concurrency,
                 items_at_once=self.lines_at_once,
@@ -157,6 +167,7 @@ class FileTranslation:
         flags = {
             "--n_best": self.n_best > 1,
             "--sample": self.sample,
+            "--prefix": self.prefix is not None,
             "--signature": bool(self.signature_name),
             "--beam_size": self.options.beam_size is not None,
             "--alpha": self.options.alpha is not None,
@@ -173,6 +184,16 @@ def _open_sides(
     if files.target:
         opened.append(open_input(files.target, "target"))
     return [CountedLines(strip_line_ends(stack.enter_context(file))) for file in opened]
+
+
+def _read_lines(
+    files: FileTranslation, sides: list[CountedLines], stack: contextlib.ExitStack
+) -> Iterator[Line]:
+    """Returns an iterator over numbered lines, with prefixes if there are any."""
+    if files.prefix is None:
+        return _pair_lines(*sides)
+    pairs = open_prefixes(sides[0], files.prefix, stack)
+    return ((number, *pair) for number, pair in enumerate(pairs, start=1))
 
 
 def _pair_lines(*sides: Iterable[bytes]) -> Iterator[Line]:
@@ -196,7 +217,7 @@ def _task(
         number: int, translations: list[TranslatedText]
     ) -> Iterator[list[str]]:
         if translations[0].truncated:
-            warn(f"line {number} is too long; its end was not translated")
+            warn(_truncation_warning(number, files.prefix is not None))
         for each in translations:
             fields = [str(number)] if files.n_best > 1 else []
             fields += [f"{each.score:.6f}"] if files.scores else []
@@ -206,12 +227,6 @@ def _task(
         if score.truncated:
             warn(f"line {number} or its target is too long; its end was not scored")
         yield [f"{score.score:.6f}", f"{score.log_prob:.6f}"]
-
-    def best(lines: list[Line]) -> list[list[TranslatedText]]:
-        translations = client.translate(
-            _texts(lines), files.options, files.signature_name
-        )
-        return [[translation] for translation in translations]
 
     if files.target:
         return (
@@ -225,7 +240,27 @@ def _task(
             lambda lines: client.translate_n_best(_texts(lines), files.n_best),
             format_translations,
         )
-    return best, format_translations
+    return (lambda lines: _translate(client, files, lines)), format_translations
+
+
+def _truncation_warning(number: int, with_prefix: bool) -> str:
+    if with_prefix:
+        return f"line {number} or its prefix is too long; the end was cut"
+    return f"line {number} is too long; its end was not translated"
+
+
+def _translate(
+    client: TranslationClient, files: FileTranslation, lines: list[Line]
+) -> list[list[TranslatedText]]:
+    """Returns the one translation of each line."""
+    if files.prefix is not None:
+        _, texts, prefixes = zip(*lines, strict=True)
+        translations = client.translate(texts, prefixes=prefixes)
+    else:
+        translations = client.translate(
+            _texts(lines), files.options, files.signature_name
+        )
+    return [[translation] for translation in translations]
 
 
 def _sample(

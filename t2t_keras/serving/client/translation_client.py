@@ -161,6 +161,7 @@ class TranslationClient:
         texts: Sequence[str | bytes],
         options: SearchOptions | None = None,
         signature_name: str = "",
+        prefixes: Sequence[str | bytes] | None = None,
     ) -> list[TranslatedText]:
         """Returns the best translation of each text.
 
@@ -169,14 +170,26 @@ class TranslationClient:
                 not.
             options: Settings of the search. Default: the export's.
             signature_name: Another signature of the same inputs and outputs.
+            prefixes: Beginning of each translation, "" for none, for an export made
+                with --prefix. It takes no options. A prefix that is too long is cut.
+
+        Raises:
+            ValueError: If the numbers of texts and prefixes differ, or there are
+                prefixes and options.
         """
-        option_tensors = options.tensors(len(texts)) if options else {}
-        ordinary = (
-            signature.TRANSLATE_WITH_OPTIONS if option_tensors else signature.TRANSLATE
-        )
+        inputs = options.tensors(len(texts)) if options else {}
+        ordinary = signature.TRANSLATE_WITH_OPTIONS if inputs else signature.TRANSLATE
+        if prefixes is not None:
+            if inputs or len(prefixes) != len(texts):
+                raise ValueError(
+                    "Each text must have its prefix, and prefixes take no options. "
+                    f"Received: {len(texts)} texts, {len(prefixes)} prefixes, {options}"
+                )
+            ordinary = signature.TRANSLATE_WITH_PREFIX
+            inputs = {signature.PREFIX: string_tensor(prefixes)}
         answer = self._answer(
             signature_name or ordinary,
-            {signature.TEXT: string_tensor(texts)} | option_tensors,
+            {signature.TEXT: string_tensor(texts)} | inputs,
         )
         columns = (
             answer.column(signature.TRANSLATION, bytes),

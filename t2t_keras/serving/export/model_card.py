@@ -4,7 +4,7 @@ The card is in the directory of the version and is copied with it.
 """
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -79,6 +79,7 @@ def _to_markdown(card: Mapping[str, Any]) -> str:
         + (f", the average of {len(source['averaged'])}" if source["averaged"] else "")
         + f"), computed in {model['precision']}"
         + (", compiled by XLA." if card["xla"] else "."),
+        *_ensemble(card.get("ensemble_with", ())),
         _score_table(card["scores"]),
         _table("Signature", ["inputs", "outputs"], _signature_rows(card["signatures"])),
         _table("Limit", ["value"], [[k, v] for k, v in card["limits"].items()]),
@@ -94,6 +95,25 @@ def _to_markdown(card: Mapping[str, Any]) -> str:
         _table("File", ["SHA-256"], [[k, v] for k, v in card["files"].items()]),
     ]
     return "\n\n".join(paragraphs) + "\n"
+
+
+def _ensemble(others: Sequence[Mapping[str, Any]]) -> list[str]:
+    """Returns a paragraph about the other models of an ensemble, if there are any."""
+    if not others:
+        return []
+    rows = [
+        [
+            f"{each['run']}/{each['source']['checkpoint']}",
+            f"{each['source']['step']:,}",
+            f"{each['model']['parameters']:,}",
+        ]
+        for each in others
+    ]
+    return [
+        "The probabilities of the next token are the mean of this model's and of "
+        "others'; `attention` is that of this model.",
+        _table("Other model", ["step", "parameters"], rows),
+    ]
 
 
 def _score_table(scores: Mapping[str, Mapping[str, Any]]) -> str:

@@ -87,6 +87,18 @@ def test_with_a_beam_size_the_other_options_are_sent_too(served):
     assert list(request.inputs["max_length"].int_val) == [2**31 - 1] * 2
 
 
+def test_prefixes_are_sent_with_the_texts(served):
+    client, service = served
+    client.translate(["a", "b"], prefixes=["x", ""])
+    (request,) = service.requests
+    assert request.model_spec.signature_name == "translate_with_prefix"
+    assert set(request.inputs) == {"text", "prefix"}
+    assert read_texts(request, "prefix") == [b"x", b""]
+    for options, prefixes in ((None, ["x"]), (SearchOptions(2), ["x", "y"])):
+        with pytest.raises(ValueError, match="Each text must have its prefix, and pre"):
+            client.translate(["a", "b"], options, prefixes=prefixes)
+
+
 def test_another_signature_of_the_same_shape(served):
     client, service = served
     client.translate(["a"], signature_name="greedy")

@@ -1,0 +1,136 @@
+"""Ensembles of runs: models that translate together, checked before TensorFlow starts.
+
+The models of an ensemble average the probabilities of the next token, so they must have
+the same ids. Their architectures may differ.
+"""
+
+import dataclasses
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from t2t_keras.errors import UserError
+from t2t_keras.files.atomic import file_sha256
+from t2t_keras.settings.flags import config_from_flagfile, find_run, flatten
+
+Paths = Sequence[str | os.PathLike[str]]
+
+# Settings that give text or ids a meaning.
+_COMMON_SETTINGS = ("source_language", "target_language", "decoder_start")
+
+
+def check_members(model_dir: str | os.PathLike[str], ensemble_with: Paths) -> None:
+    """Checks that runs can translate together, without importing TensorFlow.
+
+    Args:
+        model_dir: Directory of a run.
+        ensemble_with: Other model directories, or folders of checkpoints in some.
+
+    Raises:
+        UserError: If one of them is no run, or its vocabulary or a setting that gives
+            ids or text another meaning differs from that of the first run.
+    """
+    if isinstance(ensemble_with, str | os.PathLike):
+        raise UserError(
+            "ensemble_with must be a list of model directories. Received: "
+            f"{ensemble_with!r}"
+        )
+    if not ensemble_with:
+        return
+    first = Path(model_dir)
+    for path in ensemble_with:
+        _check_same_vocabulary(first, _find_member(path))
+        _check_same_settings(first, _find_member(path))
+
+
+def _find_member(path: str | os.PathLike[str]) -> Path:
+    """Returns the model directory that an item of --ensemble_with names."""
+    folder = find_run(path)
+    if folder is None:
+        raise UserError(
+            "--ensemble_with must be the model directory of a run, or a checkpoint's "
+            "folder in one, such as runs/second/averaged/step-1500. Received: "
+            f"{path}, with no train.flags there or two folders above."
+        )
+    return folder
+
+
+def _check_same_vocabulary(first: Path, other: Path) -> None:
+    files = first / "vocabulary.model", other / "vocabulary.model"
+    for file in files:
+        if not file.is_file():
+            raise UserError(
+                f"{file} is missing, so {file.parent} has no model for an ensemble. "
+                "Give the directory of a run that has been trained."
+            )
+    ours, theirs = (f"{file} (SHA-256 {file_sha256(file)[:12]}…)" for file in files)
+    if file_sha256(files[0]) != file_sha256(files[1]):
+        raise UserError(
+            "The models of an ensemble must have the same vocabulary, because the "
+            f"probabilities of their ids are averaged. Received: {ours} and {theirs}. "
+            f"Train one of them with --vocabulary_file={files[0]}, or leave it out of "
+            "--ensemble_with."
+        )
+
+
+def _check_same_settings(first: Path, other: Path) -> None:
+    ours, theirs = (
+        flatten(config_from_flagfile(folder / "train.flags"))
+        for folder in (first, other)
+    )
+    for name in _COMMON_SETTINGS:
+        if ours[name] != theirs[name]:
+            raise UserError(
+                f"The models of an ensemble must have the same --{name}. Received: "
+                f"{ours[name]} in {first}, and {theirs[name]} in {other}. Leave one "
+                "of them out."
+            )
+
+
+def find_checkpoints(ensemble_with: Paths) -> list[Path]:
+    """Returns the checkpoint that each item of --ensemble_with names, absolute.
+
+    For a run that is its averaged checkpoint, or else the latest.
+
+    Raises:
+        UserError: If there is none, or it is damaged.
+    """
+    from t2t_keras.runs.model_dir import ModelDir
+
+    checkpoints = []
+    for path in ensemble_with:
+        path = Path(path).resolve()
+        run = ModelDir(_find_member(path))
+        which = "averaged" if run.path == path else path
+        checkpoints.append(run.find_checkpoint(which))
+    return checkpoints
+
+
+def load(
+    model_dir: str | os.PathLike[str],
+    which: str | int | os.PathLike[str],
+    ensemble_with: Paths,
+    task: Any = None,
+):
+    """Returns the `TrainedModel` of a run, with those that it translates with.
+
+    Args:
+        model_dir: Directory of the run.
+        which: Its checkpoint; see `ModelDir.find_checkpoint`.
+        ensemble_with: Other model directories, or folders of checkpoints; may be empty.
+        task: Default: the task of the run's target language.
+
+    Raises:
+        UserError: As `check_members` and `load_trained`.
+    """
+    from t2t_keras.runs.model_dir import ModelDir
+    from t2t_keras.runs.models import load_trained
+
+    check_members(model_dir, ensemble_with)
+    first = load_trained(ModelDir(model_dir), which, task)
+    others = [
+        load_trained(ModelDir(_find_member(checkpoint)), checkpoint, first.task)
+        for checkpoint in find_checkpoints(ensemble_with)
+    ]
+    return dataclasses.replace(first, others=tuple(others))

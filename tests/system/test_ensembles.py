@@ -1,0 +1,388 @@
+"""Runs that translate, are scored and exported together, against a float64 mixture."""
+
+import dataclasses
+import functools
+import json
+import math
+import re
+import shutil
+import subprocess
+import sys
+from types import MappingProxyType
+
+import numpy as np
+import pytest
+import sacrebleu
+import tensorflow as tf
+
+from t2t_keras.decoding.sampling import Sampling
+from t2t_keras.errors import UserError
+from t2t_keras.files.lines import line_seed
+from t2t_keras.model.attention_maps import attention_maps
+from t2t_keras.runs import ensembles, exporting
+from t2t_keras.runs.model_dir import ModelDir
+from t2t_keras.runs.run import Run
+from t2t_keras.serving.export.requests import Request
+from t2t_keras.serving.export.validation import open_session
+from t2t_keras.training.checkpoints import CheckpointState, CheckpointStore
+from tests.reference.beam_np import plain_beam_search
+from tests.system.in_process import run_program
+from tests.system.random_model import (
+    CONFIG,
+    make_next_scorer,
+    random_lines,
+    random_model,
+    random_vocabulary,
+)
+from tests.system.replace_settings import replace_settings
+from tests.system.test_exporting import strings
+
+LINES = ("the old tree", "", "Haus läuft a green house")
+SECOND = MappingProxyType(
+    {
+        "num_layers": 1,
+        "d_model": 14,
+        "d_ff": 9,
+        "num_heads": 2,
+        "normalization": "pre",
+        "learned_positions": 40,
+    }
+)
+
+
+def make_run(folder, vocabulary, step, **model):
+    """Returns a run with random weights, which was not trained."""
+    run = ModelDir(folder)
+    folder.mkdir()
+    files = {}
+    for side, seed in (("source", 1), ("target", 2)):
+        path = folder / side
+        path.write_text("".join(f"{line}\n" for line in random_lines(4, seed)))
+        files |= dict.fromkeys((f"train_{side}", f"test_{side}"), (str(path),))
+    config = replace_settings(CONFIG, "model", **model)
+    run.write_config(replace_settings(config, "data", **files), "")
+    vocabulary.save(run.vocabulary_file)
+    store = CheckpointStore(run.checkpoints, random_model(vocabulary, **model))
+    state = CheckpointState(step, fingerprints={"vocabulary": vocabulary.sha256})
+    store.save(state)
+    return run
+
+
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory):
+    folder, vocabulary = tmp_path_factory.mktemp("runs"), random_vocabulary()
+    return (
+        make_run(folder / "first", vocabulary, 5, num_layers=1),
+        make_run(folder / "second", vocabulary, 7, **SECOND),
+    )
+
+
+class Mixture:
+    """Model of the plain search: teacher forcing of each run, mixed in float64."""
+
+    def __init__(self, runs):
+        self._vocabulary = runs[0].vocabulary()
+        self._scorers = [
+            make_next_scorer(Run(run.path).trained().model) for run in runs
+        ]
+
+    @functools.cache  # noqa: B019 - as long as the tests
+    def log_probs(self, row, history):
+        source = self._vocabulary.encode(row)
+        both = [np.exp(score(source, history)) for score in self._scorers]
+        return np.log(sum(both) / len(both))
+
+    def log_prob(self, line, target):
+        return sum(
+            self.log_probs(line, tuple(target[:i]))[token]
+            for i, token in enumerate(target)
+        )
+
+    def search(self, line, beam_size):
+        limit = len(self._vocabulary.encode(line)) + CONFIG.decoding.extra_length
+        vocabulary_size = self._vocabulary.size
+        found = plain_beam_search(self, line, limit, 0.6, vocabulary_size, beam_size)
+        return [
+            (self._vocabulary.decode(list(tokens)), log_prob, score)
+            for tokens, log_prob, score in found
+        ]
+
+
+@pytest.fixture(scope="module")
+def mixture(runs):
+    return Mixture(runs)
+
+
+def translate(run, *arguments, lines=LINES):
+    flags = f"--model_dir={run.path}", "--scores", "--n_best=2", "--beam_size=2"
+    done = run_program("translate", *flags, *arguments, stdin="\n".join(lines).encode())
+    assert (done.status, done.stderr) == (0, "")
+    return [line.split("\t") for line in done.lines]
+
+
+def test_translations_are_those_of_the_mixture(runs, mixture):
+    first, second = runs
+    rows = translate(first, f"--ensemble_with={second.path}")
+    assert [row[0] for row in rows] == list("11233")
+    for line, number in ((LINES[0], "1"), (LINES[2], "3")):
+        found = [row for row in rows if row[0] == number]
+        for row, expected in zip(found, mixture.search(line, 2), strict=True):
+            text, log_prob, score = expected
+            assert row[3] == text
+            assert float(row[1]) == pytest.approx(score, abs=3e-5)
+            assert float(row[2]) == pytest.approx(log_prob, abs=3e-5)
+
+
+@pytest.mark.slow
+def test_copies_of_a_run_translate_as_it_does(runs):
+    first, second = runs
+    alone = translate(first)
+    # By the run, and by the folder of its checkpoint.
+    flags = [
+        f"--ensemble_with={first.path}{end}" for end in ("", "/checkpoints/step-5")
+    ]
+    for row, expected in zip(translate(first, *flags), alone, strict=True):
+        assert (row[0], row[3]) == (expected[0], expected[3])
+        values = [[float(each) for each in part[1:3]] for part in (row, expected)]
+        assert values[0] == pytest.approx(values[1], abs=1e-5)
+    # With another run, in Python.
+    others = [second.path / "checkpoints/step-7"]
+    lines = Run(first.path).translate(
+        LINES, ensemble_with=others, n_best=2, beam_size=2
+    )
+    rows = translate(first, f"--ensemble_with={second.path}")
+    texts = [each.text for line in lines for each in line.hypotheses]
+    assert texts == [row[3] for row in rows]
+    assert rows != alone
+
+
+def test_a_run_keeps_its_ensemble_until_others_are_asked_for(runs):
+    first, second = runs
+    run = Run(first.path)
+    together = run.trained(ensemble_with=[second.path])
+    assert run.trained(ensemble_with=[str(second.path)]) is together
+    assert together.checkpoint_names == "checkpoints/step-5 + second/checkpoints/step-7"
+    alone = run.trained()
+    assert alone.others == () and alone.search_model is alone.model
+    twice = run.trained(ensemble_with=[second.path, second.path])
+    assert len(twice.search_model.models) == 3
+
+
+@pytest.mark.slow
+def test_the_ensemble_is_scored_and_nothing_is_saved(runs, mixture):
+    first, second = runs
+    before = first.run_card()
+    flags = f"--model_dir={first.path}", f"--ensemble_with={second.path}"
+    done = run_program("evaluate", *flags, "--beam_size=2")
+    assert (done.status, done.stderr) == (0, "")
+    head = "test: 4 sentences, checkpoints/step-5 + second/checkpoints/step-7, beam 2"
+    assert done.lines[0].startswith(head)
+    sources, references = random_lines(4, 1), random_lines(4, 2)
+    best = [mixture.search(line, 2)[0][0] for line in sources]
+    bleu = sacrebleu.corpus_bleu(best, [references]).score
+    assert done.lines[1].startswith(f"  BLEU {bleu:.2f}  ")
+    encode = first.vocabulary().encode
+    targets = [encode(reference) for reference in references]
+    log_prob = sum(map(mixture.log_prob, sources, targets))
+    perplexity = math.exp(-log_prob / sum(map(len, targets)))
+    found = re.search(r"perplexity per subword (\d+\.\d+)", done.stdout)
+    assert float(found[1]) == pytest.approx(perplexity, abs=2e-3)
+    assert first.run_card() == before and not first.translations.exists()
+    alone = Run(first.path).evaluate(beam_size=2)
+    assert f"{alone.perplexity:.3f}" not in done.stdout
+    assert first.translations.exists()
+
+
+def copy_run(run, folder, **settings):
+    """Returns a copy of a run with other settings."""
+    shutil.copytree(run.path, folder)
+    copy = ModelDir(folder)
+    config = copy.config()
+    for name, value in settings.items():
+        section = "model" if name == "decoder_start" else "data"
+        config = replace_settings(config, section, **{name: value})
+    copy.write_config(config, "")
+    return copy
+
+
+def test_runs_that_do_not_fit_are_refused_before_tensorflow_starts(runs, tmp_path):
+    first, second = runs
+    other = copy_run(second, tmp_path / "other")
+    proto = bytearray(second.vocabulary_file.read_bytes())
+    other.vocabulary_file.write_bytes(bytes(proto) + b"\x00")
+    starts = copy_run(second, tmp_path / "starts", decoder_start="</s>")
+    parses = copy_run(second, tmp_path / "parses", target_language="tree")
+    untrained = copy_run(second, tmp_path / "untrained")
+    untrained.vocabulary_file.unlink()
+    sha256 = second.vocabulary().sha256[:12]
+    cases = (
+        (
+            other.path,
+            "The models of an ensemble must have the same vocabulary, because the "
+            "probabilities of their ids are averaged. Received: "
+            f"{first.vocabulary_file} (SHA-256 {sha256}…) and {other.vocabulary_file} "
+            "(SHA-256 ",
+        ),
+        (other.path, f"Train one of them with --vocabulary_file={first.path}"),
+        (
+            other.path / "checkpoints" / "step-7",
+            f"and {other.vocabulary_file} (SHA-256 ",
+        ),
+        (
+            starts.path,
+            "The models of an ensemble must have the same --decoder_start. Received: "
+            f"zero in {first.path}, and </s> in {starts.path}. Leave one of them out.",
+        ),
+        (parses.path, "the same --target_language. Received: fr in "),
+        (
+            untrained.path,
+            f"{untrained.vocabulary_file} is missing, so {untrained.path}",
+        ),
+        (tmp_path, f"Received: {tmp_path}, with no train.flags there or two folders"),
+    )
+    for path, message in cases:
+        with pytest.raises(UserError) as caught:
+            ensembles.check_members(first.path, [second.path, path])
+        assert message in str(caught.value)
+    with pytest.raises(UserError, match="ensemble_with must be a list of model dir"):
+        Run(first.path).translate(LINES, ensemble_with=str(second.path))
+    for program in ("translate", "evaluate", "export"):
+        done = run_program(
+            program, f"--model_dir={first.path}", f"--ensemble_with={other.path}"
+        )
+        assert done.status == 2
+        assert done.stderr.startswith("error: The models of an ensemble must have the ")
+    done = subprocess.run(
+        [
+            *(sys.executable, "-X", "importtime", "-m", "t2t_keras.translate"),
+            *(f"--model_dir={first.path}", f"--ensemble_with={other.path}"),
+        ],
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    assert done.returncode == 2
+    assert not re.search(r"\| +(tensorflow|keras)$", done.stderr, re.MULTILINE)
+
+
+def test_ensembles_are_refused_where_they_mean_nothing(runs):
+    first, second = runs
+    other = f"--ensemble_with={second.path}"
+    done = run_program(
+        "export", f"--model_dir={first.path}", other, "--format=ctranslate2"
+    )
+    assert done.status == 2
+    message = "--ensemble_with is for SavedModels: a CTranslate2 model is one Transf"
+    assert message in done.stderr
+    done = run_program("evaluate", "--hypotheses=a.de", "--reference=b.de", other)
+    assert done.status == 2
+    assert "--ensemble_with is for --model_dir, but --hypotheses" in done.stderr
+
+
+def test_every_model_is_cast_to_the_precision_of_an_export(runs):
+    first, second = runs
+    trained = Run(first.path).trained(ensemble_with=[second.path])
+    cast = exporting.cast_to_precision(trained, "bfloat16")
+    for model in cast.search_model.models:
+        assert {weight.dtype for weight in model.weights} == {"bfloat16"}
+    same = exporting.cast_to_precision(trained, "float32")
+    assert same.search_model.models == trained.search_model.models
+
+
+@pytest.mark.slow
+def test_an_export_translates_and_scores_as_the_ensemble(runs, mixture):
+    first, second = runs
+    others = [second.path]
+    run = Run(first.path)
+    options = {"beam_size": 2, "batch_sizes": (3,), "n_best": 2}
+    version = run.export(ensemble_with=others, **options)
+    expected = list(run.translate(LINES, n_best=2, ensemble_with=others, beam_size=2))
+    texts = strings(LINES)
+    with open_session(version) as session:
+        ask = functools.partial(ask_session, session)
+        best = ask("serving_default", text=texts)
+        several = ask("nbest", text=texts)
+        wide = ask("translate_with_options", text=texts, beam_size=np.int32(2))
+        pair = {"source": strings(LINES[:1]), "target": strings(["a house"])}
+        score, attention = ask("score", **pair), ask("attention", **pair)
+    for found in (best, wide):
+        check(found["translation"], found["score"], expected)
+    for n in (0, 1):
+        rows = several["translations"][::2, n], several["scores"][::2, n]
+        check(*rows, expected[::2], n)
+    target = first.vocabulary().encode("a house")
+    log_prob = mixture.log_prob(LINES[0], target)
+    assert score["log_prob"][0] == pytest.approx(log_prob, abs=3e-5)
+    own = attention_maps(
+        run.trained().model,
+        tf.constant([first.vocabulary().encode(LINES[0])]),
+        tf.constant([[0, *target[:-1]]]),
+    )
+    np.testing.assert_allclose(attention["memory_attention"], own.memory, atol=1e-6)
+
+    card = json.loads((version / "model_card.json").read_text())
+    [other] = card["ensemble_with"]
+    assert (other["run"], other["source"]["step"]) == ("second", 7)
+    assert other["model"]["d_model"] == 14 and card["model"]["d_model"] == 26
+    text = (version / "model_card.md").read_text()
+    assert "| second/checkpoints/step-7 | 7 |" in text
+    recorded = first.run_card()["export"]["ensemble_with"]
+    assert [each["run"] for each in recorded] == [str(second.path.resolve())]
+
+
+@pytest.mark.release
+def test_exports_with_samples_prefixes_and_ids_are_those_of_the_ensemble(runs):
+    first, second = runs
+    others = [second.path]
+    run = Run(first.path)
+    sampling = Sampling(top_k=50, seed=3)
+    options = {"beam_size": 2, "batch_sizes": (3,), "n_best": 2}
+    options["ensemble_with"] = others
+    version = run.export(sample=sampling, prefix=True, **options)
+    prefixes = ["a house", "", "the"]
+    search = {"ensemble_with": others, "beam_size": 2}
+    expected = list(run.translate(LINES, **search))
+    forced = list(run.translate(LINES, prefixes=prefixes, **search))
+    sampled = list(
+        run.translate(LINES, n_best=2, sample=sampling, ensemble_with=others)
+    )
+    texts = strings(LINES)
+    with open_session(version) as session:
+        ask = functools.partial(ask_session, session)
+        begun = ask("translate_with_prefix", text=texts, prefix=strings(prefixes))
+        seeds = np.array([line_seed(3, number) for number in (1, 2, 3)])
+        drawn = ask("sample", text=texts, seed=seeds)
+    check(begun["translation"], begun["score"], forced)
+    for n in (0, 1):
+        rows = drawn["translations"][::2, n], drawn["scores"][::2, n]
+        check(*rows, sampled[::2], n)
+
+    ids = run.export("ids", **options)
+    rows = [first.vocabulary().encode(line) for line in (LINES[0], LINES[2])]
+    width = max(map(len, rows))
+    padded = np.array([row + [0] * (width - len(row)) for row in rows], "int32")
+    with open_session(ids) as session:
+        found = ask_session(session, "serving_default", input_ids=padded)
+    decoded = [first.vocabulary().decode(row.tolist()) for row in found["output_ids"]]
+    texts = np.array([text.encode() for text in decoded])
+    check(texts, found["score"], [expected[0], expected[2]])
+
+
+def ask_session(session, name, **inputs):
+    return session.ask(Request(name, inputs))
+
+
+def check(texts, scores, lines, n=0):
+    """Compares texts and scores with the n-th hypotheses of translated lines."""
+    hypotheses = [line.hypotheses[n] for line in lines]
+    assert [text.decode() for text in texts] == [each.text for each in hypotheses]
+    np.testing.assert_allclose(scores, [each.score for each in hypotheses], atol=3e-5)
+
+
+def test_an_ensemble_of_one_is_recorded_as_before(runs):
+    trained = Run(runs[0].path).trained()
+    assert exporting._describe_others(trained) == {}
+    settings = exporting.ExportSettings(CONFIG.decoding)
+    assert "ensemble_with" not in exporting._identity(trained, settings)
+    together = dataclasses.replace(trained, others=(trained,))
+    assert "ensemble_with" in exporting._identity(together, settings)
