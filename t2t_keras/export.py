@@ -105,6 +105,7 @@ _QUANTIZATION = flags.DEFINE_enum(
     "Storage type of the weights in CTranslate2.",
 )
 
+_NO_TEXT = "is for signatures that take text. Add --format=text, or leave it out."
 _NO_ENSEMBLE = (
     "is for SavedModels: a CTranslate2 model is one Transformer. Leave it out, or "
     "choose --format=text or ids."
@@ -153,6 +154,8 @@ def _check() -> None:
     ensembles.check_members(program.require_flag("model_dir"), _OTHERS.value)
     if "ctranslate2" in _FORMAT.value:
         program.refuse_flags(("ensemble_with",), _NO_ENSEMBLE)
+    if "text" not in _FORMAT.value:
+        program.refuse_flags(("sample", "prefix"), _NO_TEXT)
     _SAMPLING.check()
     parse_batch_sizes(_BATCH_SIZES.value or ())
 

@@ -265,6 +265,8 @@ REFUSED = (
     (("--batch_sizes=1,x",), "must be ascending numbers from 1"),
     (("--top_p=0.9",), "--top_p is for --sample. Add --sample, or leave it out."),
     (("--sample", "--top_p=2"), "--top_p must be more than 0 and at most 1. Rec"),
+    (("--sample", "--format=ids"), "--sample is for signatures that take text. Add"),
+    (("--prefix", "--format=ids"), "--prefix is for signatures that take text. Add"),
     (("--no_repeat_ngram=-1",), "--no_repeat_ngram=-1: -1 is not a non-negative"),
     (("--model_name=En De",), "must be lower-case letters, digits and hyphens"),
 )
