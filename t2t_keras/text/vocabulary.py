@@ -133,6 +133,11 @@ class SubwordVocabulary:
         return self._processor.get_piece_size()
 
     @functools.cached_property
+    def is_unigram(self) -> bool:
+        """Whether it is a unigram model; otherwise it is BPE."""
+        return _is_unigram(self._processor)
+
+    @functools.cached_property
     def longest_piece(self) -> int:
         """Number of characters of the longest piece."""
         return max(map(len, self.pieces(range(self.size))))
@@ -246,10 +251,16 @@ class SubwordVocabulary:
             piece: Subword text with "▁" for a space, as `pieces` returns it. Unlike
                 a text, it does not begin with a space unless it says so.
         """
-        return list(self._piece_splitter.encode(piece)) or [UNK_ID]
+        return list(self.piece_processor.encode(piece)) or [UNK_ID]
+
+    @property
+    def processor(self) -> sentencepiece.SentencePieceProcessor:
+        """The loaded SentencePiece model, which encodes normalized text."""
+        return self._processor
 
     @functools.cached_property
-    def _piece_splitter(self) -> sentencepiece.SentencePieceProcessor:
+    def piece_processor(self) -> sentencepiece.SentencePieceProcessor:
+        """The same model for text with "▁" for spaces, without one at the beginning."""
         # Fields 3 and 4 of the normalizer, add_dummy_prefix and
         # remove_extra_whitespaces, set to false: messages merge by concatenation.
         unchanged = b"\x1a\x04\x18\x00\x20\x00"
