@@ -160,7 +160,7 @@ VARIANTS_OF_TEXT: tuple[Mutation, ...] = (
     ),
     Mutation(
         "indices after = stay in labels",
-        "t2t_keras.parsing.cleaning",
+        "t2t_keras.parsing.trees",
         "_clean_steps",
         "'-=|'",
         "'-|'",
