@@ -1,4 +1,4 @@
-"""Subword regularization: random segmentations of a text, from keyed numbers (ADR 0028).
+"""Subword regularization: segmentations drawn from keyed random numbers (ADR 0028).
 
 For a BPE vocabulary it is BPE-dropout (Provilkov et al. 2020, algorithm 1): a merge
 that is due is skipped with a probability, the rate, and may be made later. For a
@@ -254,8 +254,8 @@ class _BytePairs:
 class _Unigram:
     """Sampling of segmentations in proportion to their probability ** alpha.
 
-    Words are independent in a unigram model, so drawing words is drawing sentences, with
-    l best segmentations of each word instead of the l best of a sentence.
+    Words are independent in a unigram model, so drawing words is drawing sentences,
+    with the l best segmentations of each word instead of the l best of a sentence.
     """
 
     def __init__(self, vocabulary: SubwordVocabulary, alpha: float):

@@ -187,10 +187,7 @@ class SubwordVocabulary:
         rows = self._processor.encode([*map(normalize, texts)], num_threads=1)
         for row in rows:
             row.append(EOS_ID)
-        return (
-            np.fromiter(itertools.chain.from_iterable(rows), np.int32),
-            np.fromiter(map(len, rows), np.int64, len(rows)),
-        )
+        return join_rows(rows)
 
     def decode(self, ids: Iterable[int]) -> str:
         """Returns the text of the ids before the first EOS_ID, without padding.
@@ -331,6 +328,14 @@ class SubwordVocabulary:
         from t2t_keras.text.piece_table import PieceTable
 
         return PieceTable.from_processor(self._processor)
+
+
+def join_rows(rows: Sequence[Sequence[int]]) -> tuple[np.ndarray, np.ndarray]:
+    """Returns the ids of all rows end to end, int32, and the length of each, int64."""
+    return (
+        np.fromiter(itertools.chain.from_iterable(rows), np.int32),
+        np.fromiter(map(len, rows), np.int64, len(rows)),
+    )
 
 
 def _load_processor(
