@@ -28,7 +28,13 @@ from t2t_keras.settings.flags import (
 )
 
 # Settings of batches do not change the records.
-_UNUSED = ("records", "batching", "max_shapes", "tokens_per_batch")
+_UNUSED = (
+    "records",
+    "subword_sampling",
+    "batching",
+    "max_shapes",
+    "tokens_per_batch",
+)
 _DATA = tuple(
     field.name for field in dataclasses.fields(DataConfig) if field.name not in _UNUSED
 )
@@ -47,6 +53,12 @@ _PAIRS_PER_SHARD = flags.DEFINE_integer(
     "Number of sentence pairs in a shard. Default: 500,000. A process keeps one shard "
     "in memory, which is lost if the process is killed.",
     1,
+)
+_KEEP_TEXT = flags.DEFINE_bool(
+    "keep_text",
+    False,
+    "Whether the records also contain the text of their pairs, which "
+    "train --subword_sampling needs.",
 )
 _VERIFY = flags.DEFINE_bool(
     "verify",
@@ -73,6 +85,7 @@ def main() -> int:
             folder,
             pairs_per_shard=_PAIRS_PER_SHARD.value,
             workers=_WORKERS.value,
+            keep_text=_KEEP_TEXT.value,
             log=program.log,
         )
     except Interrupted as stop:

@@ -36,9 +36,8 @@ def main() -> int:
     """Writes the trees; returns the exit status."""
     import numpy as np
 
-    from t2t_keras.parsing.cleaning import clean_tree
     from t2t_keras.parsing.recombination import Recombination, phrases
-    from t2t_keras.parsing.trees import read_trees
+    from t2t_keras.parsing.trees import clean_tree, read_trees
 
     path, output = program.require_flag("treebank"), program.require_flag("output")
     with open_input(path, "treebank") as source:

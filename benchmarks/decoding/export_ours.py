@@ -17,8 +17,7 @@ from t2t_keras.decoding.transformer_search import search_translations
 from t2t_keras.runs import exporting, models
 from t2t_keras.runs.tasks import task_for
 from t2t_keras.serving import signature
-from t2t_keras.serving.export.compiled_search import compile_search
-from t2t_keras.serving.export.ids_module import IdsModule
+from t2t_keras.serving.export.ids_module import IdsModule, compile_search
 from t2t_keras.serving.export.limits import ServingLimits
 from t2t_keras.typing import Tensor
 

@@ -10,9 +10,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from t2t_keras.errors import UserError
-from t2t_keras.parsing.cleaning import EMPTY_ELEMENT, ROOT
-from t2t_keras.parsing.punctuation import DELETED_MARKS
-from t2t_keras.parsing.trees import Tree, walk
+from t2t_keras.parsing.alignment import DELETED_MARKS
+from t2t_keras.parsing.trees import EMPTY_ELEMENT, ROOT, Tree, walk
 
 # DELETE_LABEL: words with one of these parts of speech are taken out before words
 # are numbered, and constituents with one of these labels are not counted. The

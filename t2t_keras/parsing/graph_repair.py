@@ -10,13 +10,13 @@ Shapes: B sentences, M symbols, T parts of speech and W words of the longest.
 
 from typing import NamedTuple
 
-from t2t_keras.parsing.alignment import align_tags_in_graph
-from t2t_keras.parsing.cleaning import ROOT, UNKNOWN
-from t2t_keras.parsing.punctuation import (
+from t2t_keras.parsing.alignment import (
     OWN_TAGS,
+    align_tags_in_graph,
     tag_kinds_in_graph,
     word_kinds_in_graph,
 )
+from t2t_keras.parsing.trees import ROOT, UNKNOWN
 from t2t_keras.typing import Tensor
 
 

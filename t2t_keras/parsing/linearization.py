@@ -7,10 +7,16 @@ of each word. The words themselves are left out: they are the source.
 
 from collections.abc import Iterator, Sequence
 
-from t2t_keras.parsing.alignment import align_tags
-from t2t_keras.parsing.cleaning import ROOT, UNKNOWN
-from t2t_keras.parsing.punctuation import OWN_TAGS, tag_kind, word_kind
-from t2t_keras.parsing.trees import Step, Tree, build_trees, escape_brackets, walk
+from t2t_keras.parsing.alignment import OWN_TAGS, align_tags, tag_kind, word_kind
+from t2t_keras.parsing.trees import (
+    ROOT,
+    UNKNOWN,
+    Step,
+    Tree,
+    build_trees,
+    escape_brackets,
+    walk,
+)
 
 
 def tree_words(tree: Tree) -> list[str]:
@@ -22,7 +28,7 @@ def linearize(tree: Tree) -> str:
     """Returns the symbols of a tree, separated by single blanks.
 
     Args:
-        tree: A clean one (`t2t_keras.parsing.cleaning`): every constituent has a label.
+        tree: A clean one (`clean_tree`): every constituent has a label.
 
     >>> from t2t_keras.parsing.trees import read_trees
     >>> print(linearize(*read_trees(["(S (NP (DT the) (NN dog)) (. .))"])))

@@ -38,7 +38,7 @@ class Recombination:
     """Constituents of a treebank, to exchange.
 
     Args:
-        trees: Clean trees (`t2t_keras.parsing.cleaning`).
+        trees: Clean trees (`t2t_keras.parsing.trees.clean_tree`).
     """
 
     def __init__(self, trees: Sequence[Tree]):

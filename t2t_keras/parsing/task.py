@@ -16,11 +16,10 @@ import re
 from collections.abc import Iterable, Iterator
 
 from t2t_keras.parsing.bracket_scores import CUTOFF_LENGTH
-from t2t_keras.parsing.cleaning import clean_tree
 from t2t_keras.parsing.graph_repair import repair_trees_in_graph
 from t2t_keras.parsing.linearization import linearize, repair_tree, tree_words
 from t2t_keras.parsing.tree_scores import score_trees
-from t2t_keras.parsing.trees import read_trees
+from t2t_keras.parsing.trees import clean_tree, read_trees
 from t2t_keras.text.normalization import normalize, normalize_in_graph
 from t2t_keras.typing import Tensor
 

@@ -24,6 +24,7 @@ from t2t_keras.input_pipeline.batches.mixture import (
 from t2t_keras.input_pipeline.batches.packing import PackedBatching
 from t2t_keras.input_pipeline.batches.pipeline import EvaluationBatches
 from t2t_keras.input_pipeline.batches.plan import ALL_ROWS, WorkerShard
+from t2t_keras.input_pipeline.batches.sampled import SampledBatching, SampledCorpus
 from t2t_keras.input_pipeline.corpora.corpus import (
     Corpus,
     Files,
@@ -225,10 +226,20 @@ def build_vocabulary(
 
 
 def build_batching_strategy(
-    config: DataConfig, corpus: TokenizedCorpus, mixture: Mixture | None = None
+    config: DataConfig,
+    corpus: TokenizedCorpus | SampledCorpus,
+    mixture: Mixture | None = None,
 ) -> BatchingStrategy:
     """Returns the strategy that groups the training pairs into batches."""
-    lengths = corpus.lengths
+    if isinstance(corpus, SampledCorpus):
+        lengths = corpus.representative_lengths()
+        return SampledBatching(corpus, _plain_batching(config, lengths, mixture))
+    return _plain_batching(config, corpus.lengths, mixture)
+
+
+def _plain_batching(
+    config: DataConfig, lengths: np.ndarray, mixture: Mixture | None
+) -> BucketBatching | PackedBatching | MixtureBatching:
     if mixture is not None:
         strategy = _pack_or_bucket(config, mixture_lengths(lengths, mixture))
         return MixtureBatching(lengths, mixture, strategy)

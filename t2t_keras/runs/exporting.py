@@ -24,8 +24,12 @@ from t2t_keras.model.transformer import Transformer
 from t2t_keras.runs.export_settings import ExportSettings
 from t2t_keras.runs.model_dir import ModelDir, package_versions
 from t2t_keras.runs.models import TrainedModel, longest_source, search_settings
-from t2t_keras.serving.export.compiled_search import buckets_up_to, compile_search
-from t2t_keras.serving.export.ids_module import IdsModule, ServedModel
+from t2t_keras.serving.export.ids_module import (
+    IdsModule,
+    ServedModel,
+    buckets_up_to,
+    compile_search,
+)
 from t2t_keras.serving.export.limits import ServingLimits
 from t2t_keras.serving.export.model_card import write_model_card
 from t2t_keras.serving.export.requests import warm_up_requests, write_warm_up

@@ -78,7 +78,12 @@ class TextPart:
     ) -> TokenizedCorpus:
         """Returns its pairs as ids."""
         pairs = self.corpus.pairs("train")
-        return tokenize_corpus(pairs, vocabulary, config.max_length)
+        return tokenize_corpus(
+            pairs,
+            vocabulary,
+            config.max_length,
+            keep_text=config.subword_sampling > 0,
+        )
 
 
 @dataclasses.dataclass(frozen=True)
@@ -134,7 +139,9 @@ class RecordsPart:
                 + "\nPrepare all parts with the same settings and one "
                 "--vocabulary_file."
             )
-        return open_records(folder, read_manifest(folder))
+        return open_records(
+            folder, read_manifest(folder), needs_text=config.subword_sampling > 0
+        )
 
     @property
     def _spec(self) -> RecordSpec:

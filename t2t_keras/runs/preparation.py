@@ -50,6 +50,7 @@ def prepare(
     *,
     pairs_per_shard: int | None = None,
     workers: int | None = None,
+    keep_text: bool = False,
     log: Callable[[str], None],
 ) -> Manifest:
     """Writes records of the training text, or the shards that are missing.
@@ -60,6 +61,7 @@ def prepare(
         pairs_per_shard: Pairs of text in a shard. Default: that of existing records,
             or 500,000.
         workers: Processes that tokenize. Default: one for each core.
+        keep_text: Whether records keep the text of their pairs, for subword sampling.
         log: Called with lines of progress and warnings.
 
     Raises:
@@ -74,7 +76,7 @@ def prepare(
             learns = read_spec(folder) is None and not config.vocabulary_file
             parts = open_parts(config, log, filters) if learns else ()
         spec, vocabulary = _open_or_begin_records(
-            config, folder, corpus, parts, pairs_per_shard, log
+            config, folder, corpus, parts, pairs_per_shard, keep_text, log
         )
         texts = _write_texts(folder, corpus)
         with defer_signals() as signals:
@@ -90,6 +92,7 @@ def prepare(
                 vocabulary,
                 present=_find_complete_shards(folder, spec, log),
                 workers=workers or len(os.sched_getaffinity(0)),
+                keep_text=keep_text,
                 on_progress=shard_done,
             )
         nothing = TokenizationReport(0, 0, 0, 0, 0)
@@ -130,12 +133,15 @@ def _open_or_begin_records(
     corpus: Corpus,
     parts: Sequence[MixturePart],
     pairs_per_shard: int | None,
+    keep_text: bool,
     log: Callable[[str], None],
 ) -> tuple[RecordSpec, SubwordVocabulary]:
     """Returns specification and vocabulary of the folder's records, old or new."""
     spec = read_spec(folder)
     if spec is None:
-        return _begin_records(config, folder, corpus, parts, pairs_per_shard, log)
+        return _begin_records(
+            config, folder, corpus, parts, pairs_per_shard, keep_text, log
+        )
     advice = "\nGive another --output, or the settings they were started with."
     check_settings(
         spec.settings,
@@ -148,6 +154,11 @@ def _open_or_begin_records(
         raise UserError(
             f"{folder} holds records of {spec.pairs_per_shard} pairs a shard, not "
             f"{pairs_per_shard}. Leave --pairs_per_shard out, or give another --output."
+        )
+    if keep_text != spec.settings.get("keep_text", False):
+        raise UserError(
+            f"{folder} holds records {'without' if keep_text else 'with'} text, and "
+            f"--keep_text is {'' if keep_text else 'not '}given now.{advice}"
         )
     if not config.filter and spec.settings.get("filter"):
         raise UserError(
@@ -177,6 +188,7 @@ def _begin_records(
     corpus: Corpus,
     parts: Sequence[MixturePart],
     pairs_per_shard: int | None,
+    keep_text: bool,
     log: Callable[[str], None],
 ) -> tuple[RecordSpec, SubwordVocabulary]:
     if not config.vocabulary_file:
@@ -184,7 +196,8 @@ def _begin_records(
     vocabulary = corpora.build_vocabulary(config, corpus, parts)
     train = corpus.splits["train"]
     spec = RecordSpec(
-        settings=record_settings(config),
+        # Only where it is set: earlier releases wrote the same file without it.
+        settings=record_settings(config) | ({"keep_text": True} if keep_text else {}),
         corpus=corpus.name,
         fingerprint=train.fingerprint,
         text_pairs=train.num_pairs or 0,

@@ -19,6 +19,7 @@ from t2t_keras.input_pipeline.batches.batching_strategy import (
     BatchingSummary,
     batching_summary,
 )
+from t2t_keras.input_pipeline.batches.sampled import SampledCorpus
 from t2t_keras.input_pipeline.corpora.corpus import Corpus
 from t2t_keras.input_pipeline.records.manifest import (
     open_records,
@@ -50,7 +51,7 @@ class RunData:
         fingerprint: Fingerprint of the main corpus' training text.
         mixture: Run card entry of each other part of a mixture.
         vocabulary: Shared vocabulary of both languages.
-        train: Token ids of the training pairs.
+        train: Token ids of the training pairs; with subword sampling, of each epoch.
         dev: Token ids of the dev pairs, or None without a dev set.
         batching: Groups the training pairs into batches.
         summary: Number of pairs, batches and tokens.
@@ -61,7 +62,7 @@ class RunData:
     fingerprint: str
     mixture: list[dict[str, Any]]
     vocabulary: SubwordVocabulary
-    train: TokenizedCorpus
+    train: TokenizedCorpus | SampledCorpus
     dev: TokenizedCorpus | None
     batching: BatchingStrategy
     summary: BatchingSummary
@@ -221,7 +222,12 @@ def _tokenize_text(
             log(f"learning {config.data.vocabulary_size:,} subwords …")
         vocabulary = corpora.build_vocabulary(config.data, corpus, parts)
     pairs = corpus.pairs("train")
-    train = tokenize_corpus(pairs, vocabulary, config.data.max_length)
+    train = tokenize_corpus(
+        pairs,
+        vocabulary,
+        config.data.max_length,
+        keep_text=config.data.subword_sampling > 0,
+    )
     return _MainText(fingerprint, vocabulary, train)
 
 
@@ -248,7 +254,8 @@ def _open_records(
             f"{model_dir.path}. Prepare them with --vocabulary_file="
             f"{model_dir.vocabulary_file}, or start in a new --model_dir."
         )
-    return _MainText(spec.fingerprint, vocabulary, open_records(folder, manifest))
+    train = open_records(folder, manifest, needs_text=config.data.subword_sampling > 0)
+    return _MainText(spec.fingerprint, vocabulary, train)
 
 
 def _check_corpus(name: str, fingerprint: str, model_dir: ModelDir) -> None:
@@ -293,6 +300,15 @@ def _build_run_data(
         log(
             f"left out: {report.dropped_over_long:,} pairs longer than {max_length} "
             f"tokens, {report.dropped_empty:,} with an empty side"
+        )
+    if config.data.subword_sampling:
+        train = SampledCorpus(
+            train,
+            vocabulary,
+            rate=config.data.subword_sampling,
+            seed=config.training.seed,
+            max_length=max_length,
+            log=log,
         )
     batching = corpora.build_batching_strategy(config.data, train, mixture)
     count_rows = functools.partial(

@@ -138,6 +138,16 @@ class DataConfig:
         "Symbols, comma-separated, that are always one subword, such as tags of "
         "languages or domains: <2de>,<2fr>. They count towards --vocabulary_size.",
     )
+    subword_sampling: float = setting(
+        0.0,
+        "Rate of subword regularization, from 0 for none to 0.99: training text is "
+        "split into other subwords in each epoch. For bpe it is the probability that a "
+        "merge is skipped (BPE-dropout; published: 0.1). For unigram it is 1 - alpha, "
+        "where segmentations are drawn in proportion to their probability^alpha "
+        "(published: alpha from 0.1 to 0.5). Records need prepare --keep_text.",
+        low=0,
+        high=0.99,
+    )
     max_length: int = setting(
         256,
         "Maximum length of a training sentence, in tokens; longer pairs are left out.",
@@ -183,6 +193,12 @@ class DataConfig:
                 f"Received: --rejected={self.rejected} alone"
             )
         check_user_symbols(self.user_symbols)
+        if self.subword_sampling and self.target_language == "tree":
+            raise UserError(
+                "--subword_sampling is for translation: a parser predicts symbols, "
+                "which must not be split. Leave it out. Received: "
+                f"--subword_sampling={self.subword_sampling} --target_language=tree"
+            )
         sources = *self.train_source, *self.dev_source, *self.test_source
         parts = (parse_mixture_item(item).names[0] for item in self.mixture)
         for name in (*sources, *parts):

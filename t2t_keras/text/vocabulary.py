@@ -133,6 +133,11 @@ class SubwordVocabulary:
         return self._processor.get_piece_size()
 
     @functools.cached_property
+    def is_unigram(self) -> bool:
+        """Whether it is a unigram model; otherwise it is BPE."""
+        return _is_unigram(self._processor)
+
+    @functools.cached_property
     def longest_piece(self) -> int:
         """Number of characters of the longest piece."""
         return max(map(len, self.pieces(range(self.size))))
@@ -182,10 +187,7 @@ class SubwordVocabulary:
         rows = self._processor.encode([*map(normalize, texts)], num_threads=1)
         for row in rows:
             row.append(EOS_ID)
-        return (
-            np.fromiter(itertools.chain.from_iterable(rows), np.int32),
-            np.fromiter(map(len, rows), np.int64, len(rows)),
-        )
+        return join_rows(rows)
 
     def decode(self, ids: Iterable[int]) -> str:
         """Returns the text of the ids before the first EOS_ID, without padding.
@@ -246,10 +248,16 @@ class SubwordVocabulary:
             piece: Subword text with "▁" for a space, as `pieces` returns it. Unlike
                 a text, it does not begin with a space unless it says so.
         """
-        return list(self._piece_splitter.encode(piece)) or [UNK_ID]
+        return list(self.piece_processor.encode(piece)) or [UNK_ID]
+
+    @property
+    def processor(self) -> sentencepiece.SentencePieceProcessor:
+        """The loaded SentencePiece model, which encodes normalized text."""
+        return self._processor
 
     @functools.cached_property
-    def _piece_splitter(self) -> sentencepiece.SentencePieceProcessor:
+    def piece_processor(self) -> sentencepiece.SentencePieceProcessor:
+        """The same model for text with "▁" for spaces, without one at the beginning."""
         # Fields 3 and 4 of the normalizer, add_dummy_prefix and
         # remove_extra_whitespaces, set to false: messages merge by concatenation.
         unchanged = b"\x1a\x04\x18\x00\x20\x00"
@@ -320,6 +328,14 @@ class SubwordVocabulary:
         from t2t_keras.text.piece_table import PieceTable
 
         return PieceTable.from_processor(self._processor)
+
+
+def join_rows(rows: Sequence[Sequence[int]]) -> tuple[np.ndarray, np.ndarray]:
+    """Returns the ids of all rows end to end, int32, and the length of each, int64."""
+    return (
+        np.fromiter(itertools.chain.from_iterable(rows), np.int32),
+        np.fromiter(map(len, rows), np.int64, len(rows)),
+    )
 
 
 def _load_processor(

@@ -12,8 +12,10 @@ import pytest
 
 from t2t_keras.errors import UserError
 from t2t_keras.input_pipeline.records.shards import (
+    DamagedShardError,
     check_shard,
     open_shard,
+    read_lines,
     read_metadata,
     remove_unfinished,
     write_shard,
@@ -47,6 +49,36 @@ def test_what_is_written_comes_back(path, metadata):
         assert shard.tokens[side].dtype == np.uint16
     np.testing.assert_array_equal(shard.lengths, CHUNK.lengths)
     check_shard(path, metadata)
+
+
+def test_text_is_read_back_and_checked(tmp_path):
+    lines = [[b"a b", b"\xff"], [b"c", b"d"]]
+    sides = [b"".join(line + b"\n" for line in side) for side in lines]
+    metadata = write_shard(tmp_path, 7, CHUNK, 6, (sides[0], sides[1]))
+    path = tmp_path / metadata.name
+    assert metadata.has_text
+    assert read_metadata(path) == metadata
+    assert list(read_lines(path, metadata)) == [(lines[0], lines[1])]
+    check_shard(path, metadata)
+    # One line too few or too many, on either side.
+    for name, text in (
+        ("source.txt", b"a b\n"),
+        ("source.txt", sides[0] * 2),
+        ("target.txt", b"c\n"),
+        ("target.txt", sides[1] + b"e\n"),
+    ):
+        intact = (path / name).read_bytes()
+        (path / name).write_bytes(text)
+        with pytest.raises(
+            DamagedShardError, match=r"source.txt: it and target.txt mu"
+        ):
+            list(read_lines(path, metadata))
+        with pytest.raises(DamagedShardError, match=rf"{name}: its SHA-256"):
+            check_shard(path, metadata)
+        (path / name).write_bytes(intact)
+    (path / "target.txt").unlink()
+    with pytest.raises(DamagedShardError, match="No such file"):
+        list(read_lines(path, metadata))
 
 
 def test_tokens_stay_on_disk(path, metadata):

@@ -39,6 +39,27 @@ VARIANTS_OF_TEXT: tuple[Mutation, ...] = (
         "_is_empty(source) and _is_empty(target)",
     ),
     Mutation(
+        "segmentations are drawn without the epoch",
+        "t2t_keras.input_pipeline.records.encoders",
+        "PieceEncoder._draw",
+        "draws.epoch",
+        "0",
+    ),
+    Mutation(
+        "segmentations are drawn by the place of a pair in its piece",
+        "t2t_keras.input_pipeline.records.encoders",
+        "PieceEncoder._draw",
+        "draws.first_pair",
+        "0",
+    ),
+    Mutation(
+        "a skipped merge is never made",
+        "t2t_keras.text.segmentation",
+        "_BytePairs._merge",
+        "costs[other] = cost",
+        "costs[other] = math.inf",
+    ),
+    Mutation(
         "the decoder is fed the target itself",
         "t2t_keras.input_pipeline.batches.batching",
         "padded_batch",
@@ -160,7 +181,7 @@ VARIANTS_OF_TEXT: tuple[Mutation, ...] = (
     ),
     Mutation(
         "indices after = stay in labels",
-        "t2t_keras.parsing.cleaning",
+        "t2t_keras.parsing.trees",
         "_clean_steps",
         "'-=|'",
         "'-|'",

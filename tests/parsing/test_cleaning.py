@@ -1,7 +1,6 @@
 from hypothesis import given
 
-from t2t_keras.parsing.cleaning import clean_tree
-from t2t_keras.parsing.trees import Tree, read_trees
+from t2t_keras.parsing.trees import Tree, clean_tree, read_trees
 from tests.parsing.random_trees import TREES, deep_tree
 
 

@@ -104,6 +104,7 @@ def test_a_variation_is_none_of_them(tmp_path) -> None:
         {"learning_rate_scale": 2.0},
         {"schedule": "constant", "learning_rate": 1e-4},
         {"clip_norm": 1.0},
+        {"subword_sampling": 0.1},
         {"ema_decay": 0.999},
         {"init_from": "runs/other"},
         {"freeze": "encoder"},

@@ -33,7 +33,7 @@ import tensorflow as tf
 
 from t2t_keras.files.lines import chunks
 from t2t_keras.input_pipeline.batches.plan import PlannedBatch
-from t2t_keras.input_pipeline.records.tokenized import Sentences, TokenizedCorpus
+from t2t_keras.input_pipeline.records.tokenized import SentencePairs, Sentences
 from t2t_keras.text.padding import pad_rows, shift_right
 from t2t_keras.text.vocabulary import PAD_ID
 from t2t_keras.typing import (
@@ -113,9 +113,9 @@ def padded_batch(source_BS: Tensor, target_BT: Tensor) -> Batch:
     }
 
 
-def gather_batch(corpus: TokenizedCorpus, planned: PlannedBatch) -> GatheredBatch:
+def gather_batch(corpus: SentencePairs, planned: PlannedBatch) -> GatheredBatch:
     """Returns the pairs of one planned batch, after `check_fits`."""
-    check_fits(corpus.lengths[planned.indices], planned)
+    check_fits(corpus.pair_lengths(planned.indices), planned)
     (source, source_lengths), (target, target_lengths) = (
         side.gather(planned.indices) for side in (corpus.source, corpus.target)
     )
@@ -154,7 +154,7 @@ def check_fits(lengths: np.ndarray, planned: PlannedBatch) -> None:
 
 
 def planned_dataset(
-    corpus: TokenizedCorpus,
+    corpus: SentencePairs,
     plan: Callable[[], Iterator[PlannedSize]],
     make: Callable[[GatheredBatch], Batch],
 ) -> tf.data.Dataset:

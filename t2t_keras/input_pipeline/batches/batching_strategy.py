@@ -14,7 +14,7 @@ import numpy as np
 from t2t_keras.input_pipeline.batches.batching import GatheredBatch, make_batch
 from t2t_keras.input_pipeline.batches.bucketing import bucket_shapes
 from t2t_keras.input_pipeline.batches.plan import PlannedBatch, plan_epoch
-from t2t_keras.input_pipeline.records.tokenized import TokenizedCorpus
+from t2t_keras.input_pipeline.records.tokenized import SentencePairs
 from t2t_keras.typing import Batch, BatchShape
 
 
@@ -113,7 +113,7 @@ class BatchingSummary:
 
 
 def batching_summary(
-    corpus: TokenizedCorpus,
+    corpus: SentencePairs,
     strategy: BatchingStrategy,
     computed_rows: Callable[[BatchShape], int] = lambda shape: shape.rows,
 ) -> BatchingSummary:
@@ -136,7 +136,7 @@ def batching_summary(
         positions += computed_rows(planned.shape) * planned.shape.positions
         shapes.add(planned.shape)
         pairs += len(planned.indices)
-        tokens += corpus.lengths[planned.indices].sum(axis=0)
+        tokens += corpus.pair_lengths(planned.indices).sum(axis=0)
     source_tokens, target_tokens = map(int, tokens)
     return BatchingSummary(
         pairs=pairs,

@@ -24,6 +24,8 @@ from t2t_keras.input_pipeline.batches.plan import (
     random_stream,
 )
 from t2t_keras.input_pipeline.records.tokenized import (
+    KeptText,
+    LinePairs,
     Sentences,
     TokenizationReport,
     TokenizedCorpus,
@@ -153,6 +155,7 @@ def join_corpora(parts: Sequence[TokenizedCorpus]) -> TokenizedCorpus:
         JoinedSentences([part.source for part in parts]),
         JoinedSentences([part.target for part in parts]),
         report,
+        tuple(text for part in parts for text in part.texts),
     )
 
 
@@ -183,7 +186,22 @@ def tag_sources(
         PrefixedSentences(corpus.source, indices, tag_ids),
         PrefixedSentences(corpus.target, indices, ()),
         report,
+        tuple(_tag_text(text, indices, tag_ids) for text in corpus.texts),
     )
+
+
+def _tag_text(text: KeptText, indices: np.ndarray, tag_ids: Sequence[int]) -> KeptText:
+    """Returns the text of some pairs, with the ids of a tag before each source."""
+
+    def open_lines() -> Iterator[LinePairs]:
+        first = 0
+        for source, target in text.open_lines():
+            end = first + len(source)
+            own = indices[slice(*np.searchsorted(indices, [first, end]))] - first
+            yield [source[i] for i in own], [target[i] for i in own]
+            first = end
+
+    return KeptText(open_lines, (*tag_ids, *text.prefix))
 
 
 class PrefixedSentences:

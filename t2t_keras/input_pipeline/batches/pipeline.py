@@ -31,7 +31,10 @@ from t2t_keras.input_pipeline.batches.plan import (
     empty_batch,
     plan_evaluation,
 )
-from t2t_keras.input_pipeline.records.tokenized import TokenizedCorpus
+from t2t_keras.input_pipeline.records.tokenized import (
+    SentencePairs,
+    TokenizedCorpus,
+)
 from t2t_keras.typing import Batch, BatchShape, BatchSize
 
 _Element = TypeVar("_Element")
@@ -71,7 +74,7 @@ class TrainingBatches:
 
     def __init__(
         self,
-        corpus: TokenizedCorpus,
+        corpus: SentencePairs,
         strategy: BatchingStrategy,
         *,
         seed: int,
@@ -135,7 +138,7 @@ class TrainingBatches:
         def plan() -> Iterator[PlannedSize]:
             plan, self._planned = self._planned or self._plan(), None
             for planned in plan:
-                lengths = self._corpus.lengths[planned.indices]
+                lengths = self._corpus.pair_lengths(planned.indices)
                 check_fits(lengths, planned)
                 tokens = map(int, lengths.sum(axis=0))
                 yield self._shard.select(planned), BatchSize(planned.shape, *tokens)
@@ -229,7 +232,7 @@ class EvaluationBatches:
 
 
 def _make_arrays(
-    corpus: TokenizedCorpus,
+    corpus: SentencePairs,
     planned: PlannedBatch,
     make: Callable[[GatheredBatch], Batch],
 ) -> Batch:

@@ -67,8 +67,10 @@ def empty_batch(shape: BatchShape) -> PlannedBatch:
     return PlannedBatch(shape, none, none)
 
 
-def random_stream(seed: int, epoch: int, part: int = 0) -> np.random.Philox:
-    """Returns the random number generator of an epoch's order.
+def random_stream(
+    seed: int, epoch: int, part: int = 0, pair: int | None = None
+) -> np.random.Philox:
+    """Returns the random number generator of an epoch's order, or of one of its pairs.
 
     The key of Philox is exactly seed and epoch. `permutation` sorts its raw numbers
     instead of calling `Generator.permutation`, so that an order never changes: NumPy
@@ -79,16 +81,20 @@ def random_stream(seed: int, epoch: int, part: int = 0) -> np.random.Philox:
         epoch: In [0, 2**64), from 0.
         part: Part of a mixture, in [0, 2**64); 0 for the whole epoch. The streams of
             parts do not overlap: each begins 2**192 numbers after the one before.
+        pair: Number of a pair within its part, in [0, 2**64), whose segmentation is
+            drawn; None for the order. None of these streams overlap: pair and purpose
+            are words of their own in Philox' counter, above the one that counts up.
 
     Raises:
         ValueError: If an argument is out of range.
     """
-    for name, value in (("seed", seed), ("epoch", epoch), ("part", part)):
+    values = {"seed": seed, "epoch": epoch, "part": part, "pair": pair or 0}
+    for name, value in values.items():
         if not 0 <= value < 2**64:
             raise ValueError(f"{name} must be in [0, 2**64). Received: {value}")
     return np.random.Philox(
         key=np.array([seed, epoch], np.uint64),
-        counter=np.array([0, 0, 0, part], np.uint64),
+        counter=np.array([0, pair or 0, pair is not None, part], np.uint64),
     )
 
 

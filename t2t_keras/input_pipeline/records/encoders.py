@@ -1,7 +1,7 @@
-"""Pool of processes that encode text in parallel and return the ids in order.
+"""Encoding of text, in this process or in a pool that returns the ids in order.
 
-They are spawned, not forked: TensorFlow's threads do not survive a fork. They import no
-TensorFlow, so that each takes 60 MB and a second.
+Processes are spawned, not forked: TensorFlow's threads do not survive a fork. They
+import no TensorFlow, so that each takes 60 MB and a second.
 """
 
 import contextlib
@@ -14,8 +14,15 @@ from typing import Any
 
 from t2t_keras.errors import UserError
 from t2t_keras.files.signals import block_signals
-from t2t_keras.input_pipeline.records.tokenized import TokenizedChunk, filter_pairs
-from t2t_keras.text.vocabulary import SubwordVocabulary
+from t2t_keras.input_pipeline.batches.plan import random_stream
+from t2t_keras.input_pipeline.records.tokenized import (
+    LinePairs,
+    TokenizedChunk,
+    TokenRows,
+    filter_pairs,
+)
+from t2t_keras.text.segmentation import SubwordSampler
+from t2t_keras.text.vocabulary import SubwordVocabulary, join_rows
 
 # Finished chunks per process that may wait for a slower one before them.
 _CHUNKS_AHEAD = 4
@@ -29,15 +36,90 @@ class Piece:
     shard: int
     source: list[bytes]
     target: list[bytes]
+    draws: "Draws | None" = None
+    """Key of the segmentations to draw; None for the usual ones."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Draws:
+    """Key of the segmentations that are drawn for a piece (ADR 0028)."""
+
+    seed: int
+    epoch: int
+    part: int
+    """Part of a mixture, 0 for the main corpus."""
+    first_pair: int
+    """Number of the piece's first pair in its part."""
+    prefix: tuple[int, ...]
+    """Ids before each source: a tag."""
+    limits: tuple[int, int]
+    """Longest source and target. A pair that would be longer is not drawn."""
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class EncodedPiece:
-    """Token ids of a piece of text."""
+    """Piece of text with its token ids."""
 
-    shard: int
-    text_pairs: int
+    piece: Piece
     chunk: TokenizedChunk
+
+    @property
+    def shard(self) -> int:
+        """Number of the shard that the piece belongs to."""
+        return self.piece.shard
+
+    @property
+    def text_pairs(self) -> int:
+        """Number of pairs of text, dropped ones included."""
+        return len(self.piece.source)
+
+    def lines(self) -> LinePairs:
+        """Returns the text of the pairs that were kept."""
+        return self.chunk.keep_lines(self.piece.source, self.piece.target)
+
+
+class PieceEncoder:
+    """Encodes pieces of text.
+
+    Args:
+        model_proto: The vocabulary.
+        max_length: Longest side that is kept, end of sentence included.
+        sampling_rate: Rate of subword regularization; 0 for none.
+    """
+
+    def __init__(self, model_proto: bytes, max_length: int, sampling_rate: float = 0.0):
+        self._vocabulary = SubwordVocabulary(model_proto)
+        self._max_length = max_length
+        self._sampler = None
+        if sampling_rate:
+            self._sampler = SubwordSampler(self._vocabulary, sampling_rate)
+
+    def encode(self, piece: Piece) -> TokenizedChunk:
+        """Returns the ids of the pairs that can be trained on."""
+        encode_all = self._vocabulary.encode_all
+        source, target = (
+            (encode_all(piece.source), encode_all(piece.target))
+            if piece.draws is None
+            else self._draw(piece, piece.draws)
+        )
+        return filter_pairs(source, target, self._max_length, self._vocabulary.size)
+
+    def _draw(self, piece: Piece, draws: Draws) -> tuple[TokenRows, TokenRows]:
+        """Returns ids drawn for each pair, by numbers of its own (ADR 0028)."""
+        if self._sampler is None:
+            raise ValueError("Draws need a sampling_rate. Received: 0")
+        rows: tuple[list[list[int]], ...] = ([], [])
+        texts = zip(piece.source, piece.target, strict=True)
+        for number, pair in enumerate(texts, draws.first_pair):
+            random = random_stream(draws.seed, draws.epoch, draws.part, number)
+            source, target = (self._sampler.encode(text, random) for text in pair)
+            source = [*draws.prefix, *source]
+            if len(source) > draws.limits[0] or len(target) > draws.limits[1]:
+                source, target = map(self._vocabulary.encode, pair)
+                source = [*draws.prefix, *source]
+            rows[0].append(source)
+            rows[1].append(target)
+        return join_rows(rows[0]), join_rows(rows[1])
 
 
 class Encoders:
@@ -47,9 +129,16 @@ class Encoders:
         model_proto: The vocabulary.
         max_length: Longest side that is kept, end of sentence included.
         workers: Number of processes.
+        sampling_rate: Rate of subword regularization; 0 for none.
     """
 
-    def __init__(self, model_proto: bytes, max_length: int, workers: int):
+    def __init__(
+        self,
+        model_proto: bytes,
+        max_length: int,
+        workers: int,
+        sampling_rate: float = 0.0,
+    ):
         self._connections: list[Connection] = []
         self._processes: list[Any] = []
         context = multiprocessing.get_context("spawn")
@@ -62,7 +151,7 @@ class Encoders:
                 ours, theirs = context.Pipe()
                 process = context.Process(
                     target=_encode_pieces,
-                    args=(theirs, model_proto, max_length),
+                    args=(theirs, model_proto, max_length, sampling_rate),
                     daemon=True,
                 )
                 process.start()
@@ -110,7 +199,7 @@ class Encoders:
             for connection in wait(list(busy)) if busy else ():
                 number, piece = busy.pop(connection)
                 chunk = self._call(connection, connection.recv)  # type: ignore
-                done[number] = EncodedPiece(piece.shard, len(piece.source), chunk)
+                done[number] = EncodedPiece(piece, chunk)
                 idle.append(connection)  # type: ignore
             while due in done:
                 yield done.pop(due)
@@ -125,23 +214,18 @@ class Encoders:
             process.join(_JOIN_SECONDS)
             raise UserError(
                 f"A process that encodes text ended with status {process.exitcode} "
-                "(-9: killed, most often for want of memory). Finished shards are "
-                "kept: run the same command again, with fewer --workers perhaps."
+                "(-9: killed, most often for want of memory). Finished shards and "
+                "checkpoints are kept: run the same command again, `prepare` perhaps "
+                "with fewer --workers."
             ) from error
 
 
-def _encode_pieces(connection: Connection, model_proto: bytes, max_length: int) -> None:
+def _encode_pieces(
+    connection: Connection, model_proto: bytes, max_length: int, sampling_rate: float
+) -> None:
     """Encodes received pieces until the other end closes: the main of a process."""
-    vocabulary = SubwordVocabulary(model_proto)
+    encoder = PieceEncoder(model_proto, max_length, sampling_rate)
     # The other end closes when the parent is done or killed.
     with contextlib.suppress(EOFError, BrokenPipeError, ConnectionResetError):
         while True:
-            piece = connection.recv()
-            connection.send(
-                filter_pairs(
-                    vocabulary.encode_all(piece.source),
-                    vocabulary.encode_all(piece.target),
-                    max_length,
-                    vocabulary.size,
-                )
-            )
+            connection.send(encoder.encode(connection.recv()))

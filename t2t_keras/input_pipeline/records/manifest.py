@@ -17,7 +17,7 @@ Shapes: N pairs, n of a batch, S shards.
 import dataclasses
 import functools
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -29,8 +29,11 @@ from t2t_keras.input_pipeline.records.shards import (
     ShardMetadata,
     check_shard,
     open_shard,
+    read_lines,
 )
 from t2t_keras.input_pipeline.records.tokenized import (
+    KeptText,
+    LinePairs,
     TokenizationReport,
     TokenizedCorpus,
     token_positions,
@@ -140,16 +143,32 @@ def read_manifest(folder: Path) -> Manifest:
         raise _damage_error(file, error) from error
 
 
-def open_records(folder: Path, manifest: Manifest) -> TokenizedCorpus:
+def open_records(
+    folder: Path, manifest: Manifest, *, needs_text: bool = False
+) -> TokenizedCorpus:
     """Returns the training pairs, with tokens memory-mapped from disk.
 
     Args:
         folder: Folder of the records.
         manifest: Manifest of the records.
+        needs_text: Whether the text of the pairs is needed too; it is read on demand.
 
     Raises:
-        UserError: If a shard is missing or has another size; it is named.
+        UserError: If a shard is missing or has another size; it is named. Or if the
+            text is needed and was not kept.
     """
+    has_text = all(shard.has_text for shard in manifest.shards)
+    if needs_text and not has_text:
+        raise UserError(
+            f"The records in {folder} have token ids only, and --subword_sampling "
+            "segments the text again in each epoch. Make them with t2t_keras.prepare "
+            "--keep_text in another --output, or train on the text."
+        )
+
+    def open_lines() -> Iterator[LinePairs]:
+        for shard in manifest.shards:
+            yield from read_lines(folder / shard.name, shard)
+
     shards = [open_shard(folder / shard.name, shard) for shard in manifest.shards]
     lengths_N2 = np.concatenate([shard.lengths for shard in shards])
     first_pairs = np.cumsum([0, *(len(shard.lengths) for shard in shards)])
@@ -161,7 +180,8 @@ def open_records(folder: Path, manifest: Manifest) -> TokenizedCorpus:
         )
         for side in (0, 1)
     )
-    return TokenizedCorpus(source, target, manifest.report)
+    texts = (KeptText(open_lines),) if has_text else ()
+    return TokenizedCorpus(source, target, manifest.report, texts)
 
 
 def open_vocabulary(folder: Path, spec: RecordSpec) -> SubwordVocabulary:

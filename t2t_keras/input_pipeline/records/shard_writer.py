@@ -6,7 +6,7 @@ process. If a process is killed, finished shards stay and are not written again.
 
 import itertools
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
 from t2t_keras.errors import UserError
@@ -22,7 +22,7 @@ from t2t_keras.input_pipeline.records.shards import (
     shard_name,
     write_shard,
 )
-from t2t_keras.input_pipeline.records.tokenized import join_chunks
+from t2t_keras.input_pipeline.records.tokenized import TokenizedChunk, join_chunks
 from t2t_keras.text.vocabulary import SubwordVocabulary
 
 
@@ -63,6 +63,7 @@ def write_shards(
     *,
     present: dict[int, ShardMetadata],
     workers: int,
+    keep_text: bool = False,
     on_progress: Callable[["Pace"], None],
 ) -> list[ShardMetadata]:
     """Writes the shards that are missing, and returns the metadata of all.
@@ -74,6 +75,7 @@ def write_shards(
         vocabulary: Encodes the text.
         present: Shards that need not be written; see `find_intact_shards`.
         workers: Number of processes that encode.
+        keep_text: Whether shards keep the text of their pairs.
         on_progress: Called after each shard.
 
     Raises:
@@ -92,7 +94,7 @@ def write_shards(
         with Encoders(vocabulary.model_proto, spec.max_length, workers) as encoders:
             encoded = encoders.encode(missing)
             for number, pieces in itertools.groupby(encoded, lambda each: each.shard):
-                shards[number] = _write_pieces(folder, number, list(pieces))
+                shards[number] = _write_pieces(folder, number, pieces, keep_text)
                 pace.add(shards[number])
                 on_progress(pace)
         if counted.pairs != spec.text_pairs:
@@ -166,8 +168,15 @@ class _CountedChunks:
 
 
 def _write_pieces(
-    folder: Path, number: int, pieces: Sequence[EncodedPiece]
+    folder: Path, number: int, pieces: Iterable[EncodedPiece], keep_text: bool
 ) -> ShardMetadata:
-    text_pairs = sum(piece.text_pairs for piece in pieces)
-    chunk = join_chunks(piece.chunk for piece in pieces)
-    return write_shard(folder, number, chunk, text_pairs)
+    text_pairs = 0
+    chunks: list[TokenizedChunk] = []
+    sides: tuple[list[bytes], list[bytes]] = ([], [])
+    for piece in pieces:
+        text_pairs += piece.text_pairs
+        chunks.append(piece.chunk)
+        for side, lines in zip(sides, piece.lines() if keep_text else (), strict=False):
+            side.append(b"".join(line + b"\n" for line in lines))
+    text = (b"".join(sides[0]), b"".join(sides[1])) if keep_text else None
+    return write_shard(folder, number, join_chunks(chunks), text_pairs, text)

@@ -4,14 +4,17 @@ SHARD/
   source.npy    [tokens] uint16 or int32: source sentences end to end
   target.npy    the same of the target
   lengths.npy   [pairs, 2] int32: source and target length of each pair
-  shard.json    numbers of pairs kept and dropped, SHA-256 of the three
+  source.txt    the text of the source sentences, a line each; with --keep_text
+  target.txt    the same of the target
+  shard.json    numbers of pairs kept and dropped, SHA-256 of the others
 
 A shard is complete or missing. ADR 0015 has the reasons against TFRecord.
 """
 
 import dataclasses
+import itertools
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -20,12 +23,15 @@ import numpy as np
 from t2t_keras.errors import UserError
 from t2t_keras.files.atomic import atomic_folder, file_sha256, remove, remove_leftovers
 from t2t_keras.input_pipeline.records.tokenized import (
+    LinePairs,
     TokenizationReport,
     TokenizedChunk,
 )
 
 METADATA_FILE = "shard.json"
 _ARRAYS = ("source", "target", "lengths")
+_TEXTS = ("source.txt", "target.txt")
+_LINES_PER_CHUNK = 1024
 
 
 class DamagedShardError(UserError):
@@ -59,6 +65,11 @@ class ShardMetadata:
     report: TokenizationReport
     sha256: Mapping[str, str]
 
+    @property
+    def has_text(self) -> bool:
+        """Whether the shard keeps the text of its pairs."""
+        return all(name in self.sha256 for name in _TEXTS)
+
     @classmethod
     def from_json(cls, fields: Mapping[str, Any]) -> "ShardMetadata":
         """Returns the metadata of which `fields` is the `dataclasses.asdict`."""
@@ -79,7 +90,11 @@ def shard_name(number: int) -> str:
 
 
 def write_shard(
-    folder: Path, number: int, chunk: TokenizedChunk, text_pairs: int
+    folder: Path,
+    number: int,
+    chunk: TokenizedChunk,
+    text_pairs: int,
+    text: tuple[bytes, bytes] | None = None,
 ) -> ShardMetadata:
     """Writes a shard below a folder atomically.
 
@@ -88,6 +103,7 @@ def write_shard(
         number: Number of the shard, from 0.
         chunk: Token ids of its pairs.
         text_pairs: Number of pairs of text in the shard, dropped ones included.
+        text: Source and target text of its pairs, a line each; None to keep none.
     """
     path = folder / shard_name(number)
     with atomic_folder(path) as temporary:
@@ -95,9 +111,12 @@ def write_shard(
         arrays = (*chunk.tokens, chunk.lengths)
         for name, array in zip(_ARRAYS, arrays, strict=True):
             sha256[f"{name}.npy"] = _save(temporary / f"{name}.npy", array)
+        for name, lines in zip(_TEXTS, text or (), strict=False):
+            (temporary / name).write_bytes(lines)
+            sha256[name] = file_sha256(temporary / name)
         metadata = ShardMetadata(path.name, text_pairs, chunk.report, sha256)
-        text = json.dumps(dataclasses.asdict(metadata), indent=2) + "\n"
-        (temporary / METADATA_FILE).write_text(text)
+        fields = json.dumps(dataclasses.asdict(metadata), indent=2) + "\n"
+        (temporary / METADATA_FILE).write_text(fields)
     return metadata
 
 
@@ -145,6 +164,34 @@ def open_shard(path: Path, metadata: ShardMetadata) -> ShardArrays:
         arrays.append(np.asarray(array))
     source, target, lengths = arrays
     return ShardArrays((source, target), lengths)
+
+
+def read_lines(path: Path, metadata: ShardMetadata) -> Iterator[LinePairs]:
+    """Yields the text of a shard's pairs, about a thousand at a time.
+
+    Raises:
+        DamagedShardError: If a file is missing or has another number of lines.
+    """
+    files = [path / name for name in _TEXTS]
+    expected = metadata.report.pairs_kept
+    damage = _damaged(files[0], f"it and {_TEXTS[1]} must have {expected} lines")
+    pairs = 0
+    try:
+        with open(files[0], "rb") as source, open(files[1], "rb") as target:
+            while lines := [*itertools.islice(source, _LINES_PER_CHUNK)]:
+                others = [*itertools.islice(target, len(lines))]
+                pairs += len(lines)
+                if len(others) != len(lines):
+                    raise damage
+                yield _without_ends(lines), _without_ends(others)
+            if pairs != expected or target.read(1):
+                raise damage
+    except OSError as error:
+        raise _damaged(files[0], error) from error
+
+
+def _without_ends(lines: list[bytes]) -> list[bytes]:
+    return [line.removesuffix(b"\n") for line in lines]
 
 
 def check_shard(path: Path, metadata: ShardMetadata) -> None:

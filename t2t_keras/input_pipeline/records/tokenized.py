@@ -10,7 +10,7 @@ Shapes: N pairs.
 import dataclasses
 import functools
 import itertools
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 import numpy as np
@@ -24,6 +24,8 @@ if TYPE_CHECKING:  # processes that encode records start without it
 
 TokenRows: TypeAlias = tuple[np.ndarray, np.ndarray]
 """Ids of rows end to end, and the length of each row."""
+LinePairs: TypeAlias = tuple[list[bytes], list[bytes]]
+"""Text of consecutive pairs: the sources, and the same number of targets."""
 # Crossing from the graph to Python costs as much for a thousand lines as for one.
 _LINES_PER_CALL = 1024
 
@@ -94,6 +96,34 @@ class TokenizedSide:
         return self.tokens[token_positions(starts, lengths)], lengths
 
 
+@dataclasses.dataclass(frozen=True)
+class KeptText:
+    """Text of the pairs of a corpus, to segment it again (ADR 0028)."""
+
+    open_lines: Callable[[], Iterator[LinePairs]]
+    """Yields the text of the pairs, in their order, about a thousand at a time."""
+    prefix: tuple[int, ...] = ()
+    """Ids before each source: a tag."""
+
+
+class SentencePairs(Protocol):
+    """Sentence pairs as ids, by number."""
+
+    @property
+    def source(self) -> Sentences:
+        """The sources."""
+        ...
+
+    @property
+    def target(self) -> Sentences:
+        """The targets."""
+        ...
+
+    def pair_lengths(self, indices: np.ndarray) -> np.ndarray:
+        """Returns source and target lengths [n, 2] of the given pairs."""
+        ...
+
+
 @dataclasses.dataclass(frozen=True, eq=False)
 class TokenizedCorpus:
     """Sentence pairs as ids: neither side empty, neither over the limit."""
@@ -101,6 +131,8 @@ class TokenizedCorpus:
     source: Sentences
     target: Sentences
     report: TokenizationReport
+    texts: tuple[KeptText, ...] = ()
+    """Text of the pairs, one for each part of a mixture; empty if it is not kept."""
 
     def __len__(self) -> int:
         return self.report.pairs_kept
@@ -117,6 +149,10 @@ class TokenizedCorpus:
         lengths_N2[:, 0] = self.source.lengths
         lengths_N2[:, 1] = self.target.lengths
         return lengths_N2
+
+    def pair_lengths(self, indices: np.ndarray) -> np.ndarray:
+        """Returns source and target lengths [n, 2] of the given pairs."""
+        return self.lengths[indices]
 
 
 def token_positions(starts: np.ndarray, lengths: np.ndarray) -> np.ndarray:
@@ -145,6 +181,22 @@ class TokenizedChunk:
     lengths: np.ndarray
     """[kept, 2] int32."""
     report: TokenizationReport
+    is_kept: np.ndarray | None = None
+    """[pairs of text] bool; None if it is not known."""
+
+    def keep_lines(self, source: list[bytes], target: list[bytes]) -> LinePairs:
+        """Returns the text of the pairs kept, given that of all; one line each.
+
+        A line break within a sentence becomes a space, which it is to a vocabulary.
+        """
+        if self.is_kept is None:
+            raise ValueError("A joined chunk does not know which pairs it has.")
+        is_kept = self.is_kept.tolist()
+        kept = [
+            [line.replace(b"\n", b" ") for line in itertools.compress(side, is_kept)]
+            for side in (source, target)
+        ]
+        return kept[0], kept[1]
 
 
 def filter_pairs(
@@ -180,6 +232,7 @@ def filter_pairs(
             source_tokens=len(tokens[0]),
             target_tokens=len(tokens[1]),
         ),
+        keep,
     )
 
 
@@ -196,7 +249,9 @@ def join_chunks(chunks: Iterable[TokenizedChunk]) -> TokenizedChunk:
     return TokenizedChunk((source, target), lengths, report)
 
 
-def corpus_in_memory(chunk: TokenizedChunk) -> TokenizedCorpus:
+def corpus_in_memory(
+    chunk: TokenizedChunk, texts: tuple[KeptText, ...] = ()
+) -> TokenizedCorpus:
     """Returns a corpus of the pairs of a chunk."""
     source, target = (
         TokenizedSide(
@@ -205,11 +260,15 @@ def corpus_in_memory(chunk: TokenizedChunk) -> TokenizedCorpus:
         )
         for side in (0, 1)
     )
-    return TokenizedCorpus(source, target, chunk.report)
+    return TokenizedCorpus(source, target, chunk.report, texts)
 
 
 def tokenize_corpus(
-    dataset: "tf.data.Dataset", vocabulary: SubwordVocabulary, max_length: int
+    dataset: "tf.data.Dataset",
+    vocabulary: SubwordVocabulary,
+    max_length: int,
+    *,
+    keep_text: bool = False,
 ) -> TokenizedCorpus:
     """Returns a corpus as ids in memory, without pairs that cannot be trained on.
 
@@ -218,6 +277,7 @@ def tokenize_corpus(
         vocabulary: Encodes both sides.
         max_length: Longest side that is kept, end of sentence included. At
             least 2.
+        keep_text: Whether the corpus keeps its text in memory, for `SampledCorpus`.
 
     Raises:
         ValueError: If `max_length` is below 2.
@@ -226,18 +286,30 @@ def tokenize_corpus(
     if max_length < 2:
         raise ValueError(f"max_length must be at least 2. Received: {max_length}")
 
-    def encode_batches() -> Iterator[tuple[TokenRows, TokenRows]]:
+    # Each side of a thousand pairs is one object: Python's lists take more memory.
+    kept: list[tuple[bytes, bytes]] = []
+
+    def encode_batches() -> Iterator[TokenizedChunk]:
         batches: Any = dataset.batch(_LINES_PER_CALL).prefetch(2)
         for texts in batches.as_numpy_iterator():
-            yield (
-                vocabulary.encode_all(texts["source"].tolist()),
-                vocabulary.encode_all(texts["target"].tolist()),
+            source, target = texts["source"].tolist(), texts["target"].tolist()
+            chunk = filter_pairs(
+                vocabulary.encode_all(source),
+                vocabulary.encode_all(target),
+                max_length,
+                vocabulary.size,
             )
+            if keep_text and chunk.report.pairs_kept:
+                lines = chunk.keep_lines(source, target)
+                kept.append((b"\n".join(lines[0]), b"\n".join(lines[1])))
+            yield chunk
+
+    def split_lines() -> Iterator[LinePairs]:
+        for source, target in kept:
+            yield source.split(b"\n"), target.split(b"\n")
 
     no_rows = np.zeros(0, np.int32), np.zeros(0, np.int64)
-    chunk = join_chunks(
-        filter_pairs(source, target, max_length, vocabulary.size)
-        for source, target in itertools.chain([(no_rows, no_rows)], encode_batches())
-    )
+    nothing = filter_pairs(no_rows, no_rows, max_length, vocabulary.size)
+    chunk = join_chunks(itertools.chain([nothing], encode_batches()))
     chunk.report.check_any_left(max_length)
-    return corpus_in_memory(chunk)
+    return corpus_in_memory(chunk, (KeptText(split_lines),) if keep_text else ())

@@ -5,7 +5,7 @@ import pytest
 import tensorflow as tf
 
 from t2t_keras.decoding.settings import BeamSearchSettings, RowOptions
-from t2t_keras.serving.export.compiled_search import buckets_up_to, compile_search
+from t2t_keras.serving.export.ids_module import buckets_up_to, compile_search
 from tests.serving.toy_model import toy_model
 
 SETTINGS = BeamSearchSettings(beam_size=2, n_best=2)

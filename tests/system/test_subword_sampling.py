@@ -1,0 +1,211 @@
+"""--subword_sampling in train, --keep_text in prepare: equal batches, exact resume."""
+
+import itertools
+import json
+import re
+import shlex
+
+import numpy as np
+import pytest
+
+from t2t_keras.errors import UserError
+from t2t_keras.input_pipeline.batches.pipeline import TrainingBatches
+from t2t_keras.input_pipeline.records.manifest import read_manifest
+from t2t_keras.input_pipeline.records.tokenized import TokenizedCorpus
+from t2t_keras.runs import preparation, run_data, training_run
+from t2t_keras.runs.model_dir import ModelDir
+from t2t_keras.settings.config import DataConfig
+from tests.system.in_process import run_program
+from tests.system.programs import REPOSITORY
+from tests.system.replace_settings import replace_settings
+from tests.system.reverse_task import reversed_pairs
+from tests.system.runs import tensors
+
+
+@pytest.fixture
+def sampling(config, tmp_path):
+    """Settings of a mixture with a tag; words of several letters can be split."""
+    for name, count, seed in (("main", 60, 5), ("part", 30, 6)):
+        pairs = [
+            (source.replace(" ", ""), target.replace(" ", "").replace("a", "a x"))
+            for source, target in reversed_pairs(count, seed)
+        ]
+        path = tmp_path / f"{name}.tsv"
+        path.write_text("".join(f"{s}\t{t}\n" for s, t in pairs))
+    return replace_settings(
+        config,
+        "data",
+        train_source=(str(tmp_path / "main.tsv"),),
+        train_target=(),
+        mixture=(f"{tmp_path / 'part.tsv'}:2:<t>",),
+        user_symbols=("<t>",),
+        vocabulary_size=330,
+        subword_sampling=0.3,
+    )
+
+
+def load(config, path):
+    return run_data.prepare_data(config, ModelDir(path), lambda _: None)
+
+
+def prepare(config, folder, **options):
+    preparation.prepare(
+        config.data,
+        folder,
+        pairs_per_shard=25,
+        workers=1,
+        log=lambda _: None,
+        **options,
+    )
+    return folder
+
+
+def assert_equal_batches(one, other, count, seed=4):
+    batches = [TrainingBatches(d.train, d.batching, seed=seed) for d in (one, other)]
+    for (a, _), (b, _) in itertools.islice(zip(*batches, strict=True), count):
+        for name in a:
+            np.testing.assert_array_equal(a[name], b[name])
+
+
+def test_without_sampling_nothing_changes(sampling, tmp_path):
+    plain = load(
+        replace_settings(sampling, "data", subword_sampling=0.0), tmp_path / "a"
+    )
+    assert type(plain.train) is TokenizedCorpus
+    assert not plain.train.texts
+    assert type(plain.batching).__name__ == "MixtureBatching"
+    drawn = load(sampling, tmp_path / "b")
+    # The same pairs count, and the dev set has its usual segmentation.
+    assert drawn.train.report == plain.train.report
+    assert drawn.vocabulary.sha256 == plain.vocabulary.sha256
+    np.testing.assert_array_equal(drawn.dev.source.tokens, plain.dev.source.tokens)
+    np.testing.assert_array_equal(drawn.dev.target.tokens, plain.dev.target.tokens)
+    assert drawn.summary.pairs == plain.summary.pairs
+    assert drawn.summary.source_tokens > plain.summary.source_tokens
+    assert drawn.summary.target_tokens > 1.1 * plain.summary.target_tokens
+
+
+@pytest.mark.parametrize("batching", ["bucket", "pack"])
+def test_records_with_text_give_the_batches_of_the_text(sampling, tmp_path, batching):
+    sampling = replace_settings(sampling, "data", batching=batching)
+    text = load(sampling, tmp_path / "run")
+    main = prepare(sampling, tmp_path / "records", keep_text=True)
+    vocabulary = str(main / "vocabulary.model")
+    alone = replace_settings(
+        sampling,
+        "data",
+        train_source=sampling.data.mixture[0].split(":")[:1],
+        mixture=(),
+        vocabulary_file=vocabulary,
+    )
+    part = prepare(alone, tmp_path / "part", keep_text=True)
+    stored = replace_settings(
+        sampling,
+        "data",
+        records=str(main),
+        mixture=(f"{part}:2:<t>",),
+        vocabulary_file=None,
+    )
+    records = load(stored, tmp_path / "other")
+    assert records.summary == text.summary
+    assert_equal_batches(text, records, 3 * text.summary.batches_per_epoch)
+
+
+def test_records_without_text_are_refused(sampling, tmp_path):
+    folder = prepare(sampling, tmp_path / "records")
+    settings = json.loads((folder / "making.json").read_text())["settings"]
+    assert "keep_text" not in settings
+    assert not list(folder.glob("train-*/*.txt"))
+    message = r"records have token ids only.*|.*have token ids only.* --keep_text in an"
+    for changes in (
+        {"records": str(folder)},
+        {
+            "mixture": (f"{folder}:1",),
+            "vocabulary_file": str(folder / "vocabulary.model"),
+        },
+    ):
+        with pytest.raises(UserError, match=message):
+            load(replace_settings(sampling, "data", **changes), tmp_path / "run")
+    assert not (tmp_path / "run").exists()
+    # Without sampling they are fine, and so are records with text.
+    plain = replace_settings(sampling, "data", subword_sampling=0.0, mixture=())
+    one = load(replace_settings(plain, "data", records=str(folder)), tmp_path / "a")
+    kept = prepare(
+        replace_settings(
+            plain, "data", vocabulary_file=str(folder / "vocabulary.model")
+        ),
+        tmp_path / "kept",
+        keep_text=True,
+    )
+    other = load(replace_settings(plain, "data", records=str(kept)), tmp_path / "b")
+    assert_equal_batches(one, other, 4)
+
+
+def test_records_are_not_continued_with_or_without_text(sampling, tmp_path):
+    with_text = prepare(sampling, tmp_path / "with", keep_text=True)
+    without = prepare(sampling, tmp_path / "without")
+    prepare(sampling, with_text, keep_text=True)
+    with pytest.raises(UserError, match=r"records with text, and --keep_text is not g"):
+        prepare(sampling, with_text)
+    with pytest.raises(UserError, match=r"records without text, and --keep_text is gi"):
+        prepare(sampling, without, keep_text=True)
+
+
+def test_a_run_resumes_exactly(sampling, tmp_path):
+    config = replace_settings(sampling, "data", batching="pack")
+    # Resumed in the middle of the first epoch, and after its end.
+    ends = []
+    for name, stops in (("straight", (9,)), ("resumed", (1, 5, 9))):
+        model_dir = ModelDir(tmp_path / name)
+        for steps in stops:
+            part = replace_settings(
+                config, "training", train_steps=steps, save_steps=1, eval_steps=9
+            )
+            training_run.train(part, model_dir, log=lambda _: None)
+        ends.append(tensors(model_dir.checkpoints / "step-9"))
+    assert ends[0].keys() == ends[1].keys()
+    for name, value in ends[0].items():
+        np.testing.assert_array_equal(ends[1][name], value, err_msg=name)
+    with pytest.raises(UserError, match=r"--subword_sampling: 0.3 in the model_dir, 0"):
+        load(
+            replace_settings(config, "data", subword_sampling=0.2), tmp_path / "resumed"
+        )
+
+
+def test_values_and_trees_are_refused(tmp_path):
+    for value in ("-0.1", "1", "1.5"):
+        done = run_program(
+            "train", f"--model_dir={tmp_path}", f"--subword_sampling={value}"
+        )
+        assert done.status == 2
+        assert "subword_sampling" in done.stderr
+        assert value in done.stderr
+    with pytest.raises(UserError, match=r"is for translation: a parser predicts symb"):
+        DataConfig(target_language="tree", subword_sampling=0.1)
+
+
+def test_the_example_of_the_page(tmp_path, monkeypatch):
+    page = (REPOSITORY / "docs/data.md").read_text(encoding="utf-8")
+    section = page.split("## Subword sampling")[1].split("\n## ")[0]
+    train, make, use = re.findall(r"^```\n(.*?)^```", section, re.M | re.S)[:3]
+    monkeypatch.chdir(tmp_path)
+    words = [f"{a}{b}" for a in ("ga", "bre", "clo") for b in ("nd", "rst", "mpf")]
+    lines = [f"{a} {b}\t{b} {a}\n" for a in words for b in words]
+    (tmp_path / "train.tsv").write_text("".join(lines))
+    (tmp_path / "dev.tsv").write_text("".join(lines[:5]))
+    # A small model instead of that of the flagfile.
+    small = [
+        *("--vocabulary_size=290", "--num_layers=1", "--d_model=8", "--d_ff=8"),
+        *("--num_heads=2", "--train_steps=2", "--nojit_compile", "--max_length=40"),
+        *("--tokens_per_batch=200", "--dev_bleu_sentences=0", "--noexport_at_end"),
+        *("--save_steps=2", "--average_checkpoints=1"),
+    ]
+    for command in (train, make, use):
+        program, *flags = shlex.split(command.replace("\\\n", ""))[2:]
+        own = [flag for flag in flags if not flag.startswith("--flagfile")]
+        done = run_program(program.rpartition(".")[2], *own, *small)
+        assert done.status == 0, done.stderr
+    (records,) = (flag[9:] for flag in shlex.split(make) if flag.startswith("--output"))
+    assert all(shard.has_text for shard in read_manifest(tmp_path / records).shards)
+    shard = tmp_path / records / "train-00000"
+    assert (shard / "source.txt").read_text().splitlines()[0] == lines[0].split("\t")[0]
