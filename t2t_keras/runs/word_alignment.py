@@ -103,7 +103,9 @@ class WordAligner:
             return tf.einsum("rh,brhts->bts", shares_RH, weights_BRHTS)
 
         ids = tf.TensorSpec([None, None], tf.int32)
-        self._compute = tf.function(mean_weights, input_signature=[ids, ids])
+        self._compute = tf.function(
+            mean_weights, input_signature=[ids, ids], autograph=False
+        )
         self._text_adapter = trained.task.text_adapter(splits_words=True)
         self._vocabulary = trained.vocabulary
         self._reader = TextReader(trained.vocabulary, models.longest_source(model))

@@ -54,7 +54,12 @@ def slow_links(maps, heads, words_before=0):
 
 def test_links_are_those_of_the_attention_maps(trained):
     pairs = list(zip(SOURCES, TARGETS, strict=True))
-    maps = [each for each, _ in MapMaker(trained)(SOURCES, TARGETS)]
+    tagged = [(f"a {source}", target) for source, target in pairs]
+    make_maps = MapMaker(trained)
+    maps, maps_of_tagged = (
+        [each for each, _ in make_maps(*zip(*sides, strict=True))]
+        for sides in (pairs, tagged)
+    )
     found = {}
     for heads, expected in (
         (None, [(2, 1), (2, 2), (2, 3)]),
@@ -71,9 +76,7 @@ def test_links_are_those_of_the_attention_maps(trained):
         for (source, target), links in zip(pairs, found[heads], strict=True):
             assert len(links) == (len(target.split()) if source else 0)
             assert all(i < len(source.split()) for i, _ in links)
-        tagged = [(f"a {source}", target) for source, target in pairs]
-        maps_of_tagged = MapMaker(trained)([source for source, _ in tagged], TARGETS)
-        expected = [slow_links(each, expected, 1) for each, _ in maps_of_tagged]
+        expected = [slow_links(each, expected, 1) for each in maps_of_tagged]
         assert aligner.align(tagged, words_before=1) == expected
         # A batch of one gives the same.
         assert aligner.align(pairs[4:5]) == found[heads][4:5]
