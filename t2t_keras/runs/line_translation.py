@@ -238,9 +238,9 @@ def open_outputs(
             "--alignments needs a file of its own, but --output is the same. Received: "
             f"{alignments} for both"
         )
-    names = translations, alignments
-    files = [stack.enter_context(open_output(name)) if name else None for name in names]
-    return TranslationOutputs(*files)
+    output = stack.enter_context(open_output(translations))
+    links = stack.enter_context(open_output(alignments)) if alignments else None
+    return TranslationOutputs(output, links)
 
 
 def write_translations(
