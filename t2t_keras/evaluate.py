@@ -31,7 +31,8 @@ from absl import flags
 from t2t_keras.settings import program
 
 _MODEL = program.define_model_flags(
-    about_model_dir="Directory of a training run. Required without --hypotheses."
+    about_model_dir="Directory of a training run. Required without --hypotheses or "
+    "--alignments."
 )
 flags.DEFINE_enum(
     "split",
