@@ -16,19 +16,24 @@ labeled brackets instead, with the scores of EVALB.
 
 With --hypotheses no model is needed: the files are scored by sacreBLEU, chrF, TER and
 tokenized BLEU, and trees by EVALB's rules.
+
+    python -m t2t_keras.evaluate --alignments=out.align --gold_alignments=test.align
+    python -m t2t_keras.evaluate --model_dir=runs/tiny --gold_alignments=test.align
+
+These print the error rate of word alignments: of a file, or of a model that aligns the
+sources with the references. docs/alignments.md explains them.
 """
 
 import json
-from typing import Any
 
 from absl import flags
 
-from t2t_keras.errors import UserError
 from t2t_keras.runs import ensembles
 from t2t_keras.settings import program
 
 _MODEL = program.define_model_flags(
-    about_model_dir="Directory of a training run. Required without --hypotheses."
+    about_model_dir="Directory of a training run. Required without --hypotheses or "
+    "--alignments."
 )
 _OTHERS = program.define_ensemble_flag()
 flags.DEFINE_enum(
@@ -121,12 +126,28 @@ flags.DEFINE_integer(
     "1,000, or 10,000 trials.",
     lower_bound=2,
 )
+_ALIGNMENTS = flags.DEFINE_string(
+    "alignments",
+    None,
+    "File of word alignments in Pharaoh format, 0-0 1-2, a line for each pair. Without "
+    "--model_dir it is scored; with it, the links of the model between --source and "
+    "--reference are written to it.",
+)
+_GOLD_ALIGNMENTS = flags.DEFINE_string(
+    "gold_alignments",
+    None,
+    "File of the gold word alignments to score with, in Pharaoh format: 0-0 is a sure "
+    "link, 0p0 or 0?0 a possible one.",
+)
+flags.DEFINE_string("alignment_heads", None, program.ABOUT_HEADS)
 _JSON = flags.DEFINE_bool(
-    "json", False, "Whether the scores of --hypotheses are printed as JSON."
+    "json",
+    False,
+    "Whether the scores of --hypotheses or of alignments are printed as JSON.",
 )
 
 
-# Flags that the two kinds of evaluation do not share.
+# Flags that the kinds of evaluation do not share.
 _OF_MODELS = (
     *("checkpoint", "ensemble_with", *_MODEL.search),
     *("split", "source", "output"),
@@ -135,9 +156,22 @@ _OF_TEXT = (
     *("metrics", "tokenize", "lowercase", "confidence"),
     *("paired_test", "resamples"),
 )
+_OF_ALIGNMENTS = (
+    *("alignments", "gold_alignments", "alignment_heads", "source", "reference"),
+    *("model_dir", "checkpoint", "split", "json"),
+)
 _OF_FILES = ("extra_reference", "target_language", *_OF_TEXT, "json")
+_OF_TRANSLATIONS = (
+    *("hypotheses", "output", "ascii_quotes", "cutoff_length", *_MODEL.search),
+    *("ensemble_with", "extra_reference", "target_language", *_OF_TEXT),
+)
+_OF_NO_FILES = ("model_dir", *_OF_MODELS, "alignment_heads")
 _NO_MODEL = (
     "is for --model_dir, but --hypotheses are scored without a model. Leave one out."
+)
+_NO_TRANSLATIONS = (
+    "is for translations, but --alignments and --gold_alignments score links between "
+    "words. Leave it out."
 )
 _NO_FILES = (
     "is for --hypotheses: the scores of a model are kept in its directory, all by the "
@@ -148,7 +182,13 @@ _NO_FILES = (
 
 def main() -> int:
     """Scores a model or files; returns the exit status."""
-    print(_score_files() if _HYPOTHESES.value else _score_model())
+    if _ALIGNMENTS.value or _GOLD_ALIGNMENTS.value:
+        from t2t_keras.runs.alignment_files import evaluate_alignments
+
+        values = {name: flags.FLAGS[name].value for name in _OF_ALIGNMENTS}
+        print(evaluate_alignments(values, program.log), end="")
+    else:
+        print(_score_files() if _HYPOTHESES.value else _score_model())
     return 0
 
 
@@ -166,11 +206,8 @@ def _score_model() -> str:
 def _score_files() -> str:
     from t2t_keras.runs.file_scoring import ScoredFiles, score_files
 
-    values: Any = flags.FLAGS
-    files = ScoredFiles(
-        *(values.hypotheses, values.reference, values.extra_reference),
-        target_language=values.target_language,
-    )
+    names = "hypotheses", "reference", "extra_reference", "target_language"
+    files = ScoredFiles(*(flags.FLAGS[name].value for name in names))
     options = {name: flags.FLAGS[name].value for name in (*_OF_TEXT, "ascii_quotes")}
     result = score_files(files, options, _CUTOFF_LENGTH.value, program.log)
     if _JSON.value:
@@ -180,16 +217,17 @@ def _score_files() -> str:
 
 def _check() -> None:
     """Raises `UserError` if flags are missing or incompatible."""
-    from t2t_keras.input_pipeline.corpora.parallel_text import holds_both_sides
+    from t2t_keras.input_pipeline.corpora.parallel_text import check_both_sides
 
-    if _HYPOTHESES.value:
-        return program.refuse_flags(("model_dir", *_OF_MODELS), _NO_MODEL)
-    program.refuse_flags(_OF_FILES, _NO_FILES)
-    ensembles.check_members(program.require_flag("model_dir"), _OTHERS.value)
-    sources, references = _SOURCE.value, _REFERENCE.value
-    complete = bool(sources) == bool(references)
-    if not complete and not (sources and all(map(holds_both_sides, sources))):
-        raise UserError("--source and --reference belong together; one is missing.")
+    if _ALIGNMENTS.value or _GOLD_ALIGNMENTS.value:
+        program.refuse_flags(_OF_TRANSLATIONS, _NO_TRANSLATIONS)
+    elif _HYPOTHESES.value:
+        return program.refuse_flags(_OF_NO_FILES, _NO_MODEL)
+    else:
+        program.refuse_flags(_OF_FILES, _NO_FILES)
+        program.refuse_flags(("alignment_heads",), "is for --alignments. Add that.")
+        ensembles.check_members(program.require_flag("model_dir"), _OTHERS.value)
+    check_both_sides(_SOURCE.value, _REFERENCE.value)
 
 
 if __name__ == "__main__":
@@ -197,5 +235,5 @@ if __name__ == "__main__":
         main,
         __doc__ or "",
         check=_check,
-        with_tensorflow=lambda: not _HYPOTHESES.value,
+        with_tensorflow=lambda: bool(_MODEL.model_dir.value),
     )

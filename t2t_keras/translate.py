@@ -8,8 +8,10 @@
 With --n_best above 1 each line has that many translations, each after the line's
 number. With --scores the score and the log probability precede the text. Fields are
 separated by tabs. A parser writes a tree over the words of each line. With
---paragraphs the sentences of each line are translated one by one. docs/decoding.md
-describes the options of the search, samples, prefixes and reranking.
+--paragraphs the sentences of each line are translated one by one. With --alignments
+the links between the words of both sides are written to a file. docs/decoding.md
+describes the options of the search, samples, prefixes and reranking,
+docs/alignments.md word alignments.
 """
 
 import contextlib
@@ -19,7 +21,6 @@ from absl import flags
 from t2t_keras.files.lines import (
     CountedLines,
     open_input,
-    open_output,
     open_prefixes,
     strip_line_ends,
 )
@@ -47,13 +48,13 @@ _SCORES = flags.DEFINE_bool(
     False,
     "Whether the score and the log probability are written before each translation.",
 )
-_PARAGRAPHS = flags.DEFINE_bool(
+flags.DEFINE_bool(
     "paragraphs",
     False,
     "Whether lines are paragraphs, whose sentences are translated one by one. Blank "
     "lines and the spacing between sentences stay as they are.",
 )
-_TARGET_TAG = flags.DEFINE_string(
+flags.DEFINE_string(
     "target_tag",
     None,
     "Tag to put before each sentence, such as that of a language or domain; one "
@@ -70,20 +71,27 @@ _PREFIX = flags.DEFINE_string(
     "Beginnings of the translations: a file with one for each line of --input, or "
     "the word column if each line has one after a tab. An empty one forces nothing.",
 )
-_RERANK = flags.DEFINE_enum(
+flags.DEFINE_enum(
     "rerank",
     None,
     ["mbr"],
     "Method of choosing among several translations: mbr (minimum Bayes risk), those "
     "with the highest mean chrF against all others. Default: none.",
 )
-_CANDIDATES = flags.DEFINE_integer(
+flags.DEFINE_integer(
     "candidates",
     None,
     "Number of translations that --rerank chooses from. Default: --beam_size, or 32 "
     "samples.",
     lower_bound=1,
 )
+_ALIGNMENTS = flags.DEFINE_string(
+    "alignments",
+    None,
+    "File for the word alignment of each line with its best translation, in Pharaoh "
+    "format: 0-0 1-2, numbers of words from 0, source first. Default: none.",
+)
+flags.DEFINE_string("alignment_heads", None, program.ABOUT_HEADS)
 _LINES_AT_ONCE = flags.DEFINE_integer(
     "lines_at_once",
     1024,
@@ -91,12 +99,22 @@ _LINES_AT_ONCE = flags.DEFINE_integer(
     lower_bound=1,
 )
 
+# Flags that are fields of `TranslationRequest`.
+_REQUESTED = (
+    *("n_best", "rerank", "candidates"),
+    *("paragraphs", "target_tag", "alignment_heads"),
+)
+# Flags that need another.
+_NEEDED = (
+    ("candidates", "rerank", "--rerank=mbr"),
+    ("alignment_heads", "alignments", "--alignments"),
+)
 # Flags that exclude others, and why.
 _EXCLUDED = (
     ("sample", ("beam_size",), "is not for --sample: it has no beam."),
     (
         "paragraphs",
-        ("n_best", "sample", "prefix"),
+        ("n_best", "sample", "prefix", "alignments"),
         "is for lines that are sentences, but --paragraphs splits lines. Leave one "
         "of them out.",
     ),
@@ -110,27 +128,23 @@ def main() -> int:
 
     sampling = _SAMPLING.values()
     request = line_translation.TranslationRequest(
-        _N_BEST.value,
-        None if sampling is None else Sampling(**sampling),
-        _RERANK.value,
-        _CANDIDATES.value,
+        sample=None if sampling is None else Sampling(**sampling),
         with_prefixes=_PREFIX.value is not None,
-        paragraphs=_PARAGRAPHS.value,
-        target_tag=_TARGET_TAG.value,
+        alignments=_ALIGNMENTS.value is not None,
+        **{name: flags.FLAGS[name].value for name in _REQUESTED},
     )
     with contextlib.ExitStack() as stack:
-        source = CountedLines(
-            strip_line_ends(stack.enter_context(open_input(_INPUT.value)))
-        )
+        file = stack.enter_context(open_input(_INPUT.value))
+        source = CountedLines(strip_line_ends(file))
         lines = open_prefixes(source, _PREFIX.value, stack)
         which = _MODEL.checkpoint.value
         trained = ensembles.load(_MODEL.model_dir.value, which, _OTHERS.value)
         decoding = _MODEL.decoding(trained.config)
         translator = line_translation.LineTranslator(trained, decoding, request)
-        target = stack.enter_context(open_output(_OUTPUT.value))
+        outputs = line_translation.open_outputs(_OUTPUT.value, _ALIGNMENTS.value, stack)
         translated = translator.translate(lines, _LINES_AT_ONCE.value)
         line_translation.write_translations(
-            translated, target, _N_BEST.value > 1, _SCORES.value, program.log
+            translated, outputs, _N_BEST.value > 1, _SCORES.value, program.log
         )
         if source.warning:
             program.log(f"warning: {source.warning}")
@@ -144,8 +158,9 @@ def _check() -> None:
     for name, excluded, reason in _EXCLUDED:
         if flags.FLAGS[name].value:
             program.refuse_flags(excluded, reason)
-    if _RERANK.value is None:
-        program.refuse_flags(("candidates",), "is for --rerank=mbr. Add that.")
+    for name, needed, usage in _NEEDED:
+        if flags.FLAGS[needed].value is None:
+            program.refuse_flags((name,), f"is for {usage}. Add that.")
 
 
 if __name__ == "__main__":

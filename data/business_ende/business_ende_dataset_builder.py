@@ -3,15 +3,14 @@
 from collections.abc import Iterator
 
 import tensorflow_datasets as tfds
-from grammar_ende.corpus import SentencePair, corpus_splits
+from grammar_ende.corpus import SEED, SentencePair, corpus_splits
 
-from business_ende.sample_sentences import draw_sentence
+from business_ende.sample_sentences import SIZES, draw_sentence
 
 _DESCRIPTION = """
 Sentences of formal English letters with German translations and English constituency
 trees, made by the grammar of grammar_ende from a fixed seed.
 """
-_SEED = 2017
 _Example = tuple[str, dict[str, str]]
 
 
@@ -24,9 +23,7 @@ class BusinessEnde(tfds.core.GeneratorBasedBuilder):
 
     VERSION = tfds.core.Version("1.0.0")
     RELEASE_NOTES = {"1.0.0": "First version."}  # noqa: RUF012 - read by TFDS
-    TRAIN_PAIRS = 12_000
-    VALIDATION_PAIRS = 1_000
-    TEST_PAIRS = 1_000
+    TRAIN_PAIRS, VALIDATION_PAIRS, TEST_PAIRS = SIZES
 
     def _info(self) -> tfds.core.DatasetInfo:
         texts = {name: tfds.features.Text() for name in ("en", "de", "tree")}
@@ -42,7 +39,7 @@ class BusinessEnde(tfds.core.GeneratorBasedBuilder):
     ) -> dict[str, Iterator[_Example]]:
         del dl_manager  # nothing to download
         sizes = self.TRAIN_PAIRS, self.VALIDATION_PAIRS, self.TEST_PAIRS
-        splits = corpus_splits(_SEED, *sizes, draw=draw_sentence)
+        splits = corpus_splits(SEED, *sizes, draw=draw_sentence)
         return {
             name: self._generate_examples(pairs)
             for name, pairs in splits._asdict().items()

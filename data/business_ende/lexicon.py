@@ -137,9 +137,19 @@ DEADLINES: tuple[Phrase, ...] = (
         "(PP (IN by) (NP (NP (DT the) (NN end)) "
         "(PP (IN of) (NP (DT the) (NN month)))))",
         "bis Ende des Monats",
+        "0-0 2-1 3-2 4-2 5-3",
     ),
-    Phrase("(PP (IN within) (NP (CD two) (NNS weeks)))", "innerhalb von zwei Wochen"),
-    Phrase("(PP (IN within) (NP (CD ten) (NNS days)))", "innerhalb von zehn Tagen"),
+    *(
+        Phrase(
+            f"(PP (IN within) (NP (CD {en}) (NNS {en_unit})))",
+            f"innerhalb von {de} {de_unit}",
+            "0-0 0-1 1-2 2-3",
+        )
+        for en, en_unit, de, de_unit in (
+            ("two", "weeks", "zwei", "Wochen"),
+            ("ten", "days", "zehn", "Tagen"),
+        )
+    ),
     Phrase("(ADVP (RB immediately))", "umgehend"),
 )
 FUTURE_TIMES: tuple[Phrase, ...] = (
@@ -186,36 +196,46 @@ PROVIDED = Phrase("(CONJP (VBN provided) (IN that))", "sofern")
 AS_SOON_AS = Phrase("(CONJP (RB as) (RB soon) (IN as))", "sobald")
 # What opens a content clause with "that".
 STATED: tuple[Phrase, ...] = (
-    Phrase("(S (INTJ (UH please)) (VP (VB note)))", "bitte beachten Sie"),
+    Phrase("(S (INTJ (UH please)) (VP (VB note)))", "bitte beachten Sie", "0-0 1-1"),
     Phrase(
         "(S (NP (PRP we)) (VP (VBP regret) (TO to) (VB inform) (NP (PRP you))))",
         "wir bedauern , Ihnen mitteilen zu müssen",
+        "0-0 1-1 2-5 3-4 4-3",
     ),
     Phrase(
         "(S (NP (PRP we)) (VP (VBP are) (JJ pleased) (TO to) (VB inform) "
         "(NP (PRP you))))",
         "wir freuen uns , Ihnen mitteilen zu können",
+        "0-0 1-1 2-1 2-2 3-6 4-5 5-4",
     ),
     Phrase(
         "(S (NP (PRP we)) (VP (MD would) (VB like) (TO to) (VB point) (RP out)))",
         "wir möchten darauf hinweisen",
+        "0-0 1-1 2-1 4-3 5-3",
     ),
     Phrase(
         "(S (NP (PRP we)) (VP (ADVP (RB hereby)) (VB confirm)))",
         "hiermit bestätigen wir",
+        "0-2 1-0 2-1",
     ),
-    Phrase("(S (NP (PRP I)) (VP (VBP am) (VBG assuming)))", "ich gehe davon aus"),
+    Phrase(
+        "(S (NP (PRP I)) (VP (VBP am) (VBG assuming)))",
+        "ich gehe davon aus",
+        "0-0 1-1 2-1 2-2 2-3",
+    ),
 )
 # What opens an indirect question with "whether".
 ASKED: tuple[Phrase, ...] = (
     Phrase(
         "(S (INTJ (UH please)) (VP (VB let) (NP (PRP us)) (VB know)))",
         "bitte teilen Sie uns mit",
+        "0-0 1-1 2-3 3-1 3-4",
     ),
-    Phrase("(S (INTJ (UH please)) (VP (VB check)))", "bitte prüfen Sie"),
+    Phrase("(S (INTJ (UH please)) (VP (VB check)))", "bitte prüfen Sie", "0-0 1-1"),
     Phrase(
         "(S (NP (PRP we)) (VP (MD would) (VB like) (TO to) (VB know)))",
         "wir möchten wissen",
+        "0-0 1-1 2-1 4-2",
     ),
 )
 WHY, WHEN_ASKED = adverbials.WHY, adverbials.WHEN_ASKED

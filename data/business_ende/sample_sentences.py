@@ -37,6 +37,8 @@ from business_ende.sample_phrases import (
     draw_time,
 )
 
+# Numbers of pairs to train on, to choose a model with and to score it with.
+SIZES = (12_000, 1_000, 1_000)
 _SIE = Wish(lexicon.SIE)
 
 

@@ -5,6 +5,7 @@ import itertools
 
 from grammar_ende.derivation import Clause, Tense, is_plural, person
 from grammar_ende.lexicon.verbs import COPULAS
+from grammar_ende.origins import unaligned, within
 from grammar_ende.trees import Tree, leaf
 
 _BE = COPULAS[0]
@@ -49,29 +50,43 @@ def verb_chain(clause: Clause, needs_auxiliary: bool) -> list[Tree]:
     if clause.is_passive:
         active = dataclasses.replace(clause, verb=_BE, is_passive=False)
         participle = leaf("VBN", clause.verb.en_participle)
-        return [*verb_chain(active, needs_auxiliary), participle]
+        be = _active_chain(active, needs_auxiliary, "passive")
+        return [*be, *within("verb", [participle])]
+    return _active_chain(clause, needs_auxiliary, "verb")
+
+
+def _active_chain(clause: Clause, needs_auxiliary: bool, part: str) -> list[Tree]:
+    """Returns the verbs; `part` is what the last one expresses."""
     verb, tense = clause.verb, clause.tense
     modal = clause.modal
     if modal is not None and " " in modal.en:
         auxiliary, wish = modal.en.split()  # would like
-        return [leaf("MD", auxiliary), *_infinitives(["do", wish, verb.en])]
+        would = within("modal", [leaf("MD", auxiliary)])
+        return [*would, *_infinitives([("do", ""), (wish, "modal"), (verb.en, part)])]
+    infinitive = within(part, [leaf("VB", verb.en)])
     if modal is not None and modal.is_auxiliary:
-        return [leaf("MD", modal.en), leaf("VB", verb.en)]
+        return [*within("modal", [leaf("MD", modal.en)]), *infinitive]
     if tense is Tense.FUTURE:
-        return [leaf("MD", "will"), leaf("VB", verb.en)]
+        return [*within("auxiliary", [leaf("MD", "will")]), *infinitive]
     if tense is Tense.PERFECT:
         have = finite_verb("have", "had", Tense.PRESENT, clause)
-        return [have, leaf("VBN", verb.en_participle)]
-    chain = [(verb.en, verb.en_past)]
+        participle = leaf("VBN", verb.en_participle)
+        return [*within("auxiliary", [have]), *within(part, [participle])]
+    chain = [(verb.en, part)]
+    past = verb.en_past
     if clause.likes:
-        chain.insert(0, ("like", "liked"))
+        chain.insert(0, ("like", "likes"))
+        past = "liked"
     if modal is not None:
-        chain.insert(0, (modal.en, "had" if modal.en == "have" else modal.en + "ed"))
+        chain.insert(0, (modal.en, "modal"))
+        past = "had" if modal.en == "have" else modal.en + "ed"
         tense = Tense.PAST if modal.is_past else Tense.PRESENT
     if needs_auxiliary and chain[0][0] != "be":
-        chain.insert(0, ("do", "did"))
-    first = finite_verb(*chain[0], tense, clause)
-    return [first, *_infinitives([base for base, _ in chain])]
+        chain.insert(0, ("do", ""))
+        past = "did"
+    base, first_part = chain[0]
+    first = finite_verb(base, past, tense, clause)
+    return [_marked(first_part, first), *_infinitives(chain)]
 
 
 def starts_with_auxiliary(chain: list[Tree]) -> bool:
@@ -83,13 +98,20 @@ def starts_with_auxiliary(chain: list[Tree]) -> bool:
     return follows == "VBN" or first.word in ("do", "does", "did")
 
 
-def _infinitives(bases: list[str]) -> list[Tree]:
+def _infinitives(chain: list[tuple[str, str]]) -> list[Tree]:
+    """Returns the verbs after the first, each with the part that it expresses."""
     verbs: list[Tree] = []
-    for previous, base in itertools.pairwise(bases):
+    for (previous, _), (base, part) in itertools.pairwise(chain):
         if previous != "do":
-            verbs.append(leaf("TO", "to"))
-        verbs.append(leaf("VB", base))
+            verbs.append(_marked("", leaf("TO", "to")))
+        verbs.append(_marked(part, leaf("VB", base)))
     return verbs
+
+
+def _marked(part: str, tree: Tree) -> Tree:
+    """Returns a verb with the part that it expresses; without one, it is unaligned."""
+    [marked] = within(part, [tree]) if part else unaligned([tree])
+    return marked
 
 
 def _finite_be(tense: Tense, subject_person: int, plural: bool) -> Tree:

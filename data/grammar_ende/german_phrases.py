@@ -21,6 +21,7 @@ from grammar_ende.german_inflection import (
 )
 from grammar_ende.lexicon.entries import Case, Phrase, Preposition, Pronoun
 from grammar_ende.lexicon.modifiers import THE
+from grammar_ende.origins import in_order, merged, phrase_words, respelled, within
 from grammar_ende.spelled_numbers import german_number
 
 _CONTRACTIONS = MappingProxyType(
@@ -42,21 +43,23 @@ def nominal_words(nominal: Nominal, case: Case) -> list[str]:
         return [pronoun_form(nominal, case)]
     if isinstance(nominal, Name):
         is_oblique = case is not Case.NOMINATIVE and nominal.de_oblique
-        return [nominal.de_oblique if is_oblique else nominal.de]
+        return in_order((nominal.de_oblique if is_oblique else nominal.de).split())
     if isinstance(nominal, Pair):
-        first = nominal_words(nominal.first, case)
-        return [*first, "und", *nominal_words(nominal.second, case)]
+        first = within("first", nominal_words(nominal.first, case))
+        second = within("second", nominal_words(nominal.second, case))
+        return [*first, *within("and", ["und"]), *second]
     return _noun_phrase(nominal, case)
 
 
 def oblique_words(oblique: Oblique) -> list[str]:
     """Returns preposition and nominal, contracted where German does: `im Garten`."""
     preposition = oblique.preposition
-    words = nominal_words(oblique.nominal, preposition.case)
+    words = within("nominal", nominal_words(oblique.nominal, preposition.case))
+    opening = within("preposition", preposition.de.split())
     short = _CONTRACTIONS.get((preposition.de, words[0]))
     if short is not None and _has_definite_article(oblique.nominal):
-        return [short, *words[1:]]
-    return [preposition.de, *words]
+        return [merged(short, [*opening, words[0]]), *words[1:]]
+    return [*opening, *words]
 
 
 def governed_case(preposition: Preposition | None) -> Case:
@@ -73,51 +76,56 @@ def governed_case(preposition: Preposition | None) -> Case:
 def time_words(time: Time) -> list[str]:
     """Returns the adverbial of time."""
     if isinstance(time, Phrase):
-        return time.de.split()
+        return phrase_words(time)
     if isinstance(time, ClockTime):
         hour = "ein" if time.hour == 1 else german_number(time.hour)
-        return ["um", hour, "Uhr"]
+        return in_order(["um", hour, "Uhr"])
     if isinstance(time, Ago):
-        return ["vor", german_number(time.number), time.de_unit]
+        return in_order(["vor", german_number(time.number), time.de_unit])
     return oblique_words(time)
 
 
 def quality_words(quality: Quality) -> list[str]:
     """Returns the predicate adjective with its degree, standard or age."""
     adjective = quality.adjective
+    plain = within("adjective", [adjective.de])
     if quality.years is not None:
-        return [german_number(quality.years), "Jahre", adjective.de]
+        return [*in_order([german_number(quality.years), "Jahre"]), *plain]
     if quality.standard is not None:
-        standard = nominal_words(quality.standard, Case.NOMINATIVE)
+        standard = within("nominal", nominal_words(quality.standard, Case.NOMINATIVE))
         if quality.is_equal:
-            return ["so", adjective.de, "wie", *standard]
-        return [adjective.de_comparative, "als", *standard]
-    degree = [quality.degree.de] if quality.degree is not None else []
-    return [*degree, adjective.de]
+            as_much = within("as", ["so"])
+            return [*as_much, *plain, *within("preposition", ["wie"]), *standard]
+        compared = within("adjective", [adjective.de_comparative])
+        return [*compared, *within("preposition", ["als"]), *standard]
+    degree = phrase_words(quality.degree) if quality.degree is not None else []
+    return [*within("degree", degree), *plain]
 
 
 def _noun_phrase(phrase: NounPhrase, case: Case) -> list[str]:
     noun, is_plural = phrase.noun, phrase.is_plural
     determiner, possessor = phrase.determiner, phrase.possessor
     pattern = determiner.de_pattern
-    opening = article(determiner, case, noun.gender, is_plural)
+    words = article(determiner, case, noun.gender, is_plural).split()
+    words = within("determiner", in_order(words))
     owner: list[str] = []
     if isinstance(possessor, Name):
         # Annas altes Haus: the name takes the article's place, the endings are strong.
-        opening, pattern = possessor.de + "s", "bare"
+        *titles, name = within("possessor", nominal_words(possessor, Case.NOMINATIVE))
+        words, pattern = [*titles, respelled(name, name + "s")], "bare"
     elif possessor is not None:
-        owner = nominal_words(possessor, Case.GENITIVE)
-    words = [opening] if opening else []
+        owner = within("possessor", nominal_words(possessor, Case.GENITIVE))
     if phrase.number is not None:
-        words.append(german_number(phrase.number))
+        words += within("number", [german_number(phrase.number)])
     if phrase.adjective is not None:
-        words.append(
-            attributive(phrase.adjective, pattern, case, noun.gender, is_plural)
-        )
+        ending = pattern, case, noun.gender, is_plural
+        words += within("adjective", [attributive(phrase.adjective, *ending)])
     form = noun_form(noun, case, is_plural)
+    parts = within("noun", [form])
     if phrase.compound is not None:
+        parts = [*within("compound", [phrase.compound[1]]), *parts]
         form = phrase.compound[1] + form.lower()
-    return [*words, form, *owner]
+    return [*words, merged(form, parts), *owner]
 
 
 def _has_definite_article(nominal: Nominal) -> bool:

@@ -4,13 +4,12 @@ from collections.abc import Iterator
 
 import tensorflow_datasets as tfds
 
-from grammar_ende.corpus import SentencePair, corpus_splits
+from grammar_ende.corpus import SEED, SIZES, SentencePair, corpus_splits
 
 _DESCRIPTION = """
 English sentences with German translations and English constituency trees, made by
 a synchronous grammar from a fixed seed.
 """
-_SEED = 2017
 _Example = tuple[str, dict[str, str]]
 
 
@@ -23,9 +22,7 @@ class GrammarEnde(tfds.core.GeneratorBasedBuilder):
 
     VERSION = tfds.core.Version("1.0.0")
     RELEASE_NOTES = {"1.0.0": "First version."}  # noqa: RUF012 - read by TFDS
-    TRAIN_PAIRS = 30_000
-    VALIDATION_PAIRS = 1_000
-    TEST_PAIRS = 1_000
+    TRAIN_PAIRS, VALIDATION_PAIRS, TEST_PAIRS = SIZES
 
     def _info(self) -> tfds.core.DatasetInfo:
         return tfds.core.DatasetInfo(
@@ -46,7 +43,7 @@ class GrammarEnde(tfds.core.GeneratorBasedBuilder):
     ) -> dict[str, Iterator[_Example]]:
         del dl_manager  # nothing to download
         splits = corpus_splits(
-            _SEED, self.TRAIN_PAIRS, self.VALIDATION_PAIRS, self.TEST_PAIRS
+            SEED, self.TRAIN_PAIRS, self.VALIDATION_PAIRS, self.TEST_PAIRS
         )
         return {
             "train": self._generate_examples(splits.train),

@@ -49,10 +49,13 @@ class TranslatedLine:
     Attributes:
         hypotheses: One to N translations, best first.
         truncated: Whether the source exceeded the limit, and its end was ignored.
+        alignment: Links of words of the line with words of its best translation, both
+            counted from 0; None if they were not asked for.
     """
 
     hypotheses: tuple[Translation, ...]
     truncated: bool = False
+    alignment: tuple[tuple[int, int], ...] | None = None
 
     @property
     def text(self) -> str:

@@ -1,18 +1,25 @@
 """Translation of a stream of lines: by beam search or sampling, prefixes, reranking."""
 
+import contextlib
 import dataclasses
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import IO
+from typing import IO, NamedTuple
 
 from t2t_keras.decoding.sampling import Sampling
 from t2t_keras.errors import UserError
 from t2t_keras.evaluation.paragraphs import translate_paragraphs
 from t2t_keras.evaluation.reranking import rerank_by_chrf
 from t2t_keras.evaluation.translator import TranslatedLine
-from t2t_keras.files.lines import Line, chunks
+from t2t_keras.files.lines import Line, chunks, open_output
 from t2t_keras.runs import models
+from t2t_keras.runs.word_alignment import (
+    WordAligner,
+    build_aligner,
+    parse_alignment_heads,
+)
 from t2t_keras.settings.config import DecodingConfig
 from t2t_keras.text.normalization import normalize
+from t2t_keras.text.word_alignments import format_links
 
 # Number of samples that are reranked.
 DEFAULT_SAMPLES = 32
@@ -34,6 +41,10 @@ class TranslationRequest:
             one.
         target_tag: Symbol of the vocabulary before each sentence that has text; None
             for none.
+        alignments: Whether the words of each line are aligned with those of its best
+            translation.
+        alignment_heads: Heads whose attention aligns, as `LAYER:HEAD,...`. Default:
+            all of the decoder's last layer but one.
 
     Raises:
         UserError: If a value is outside its range, or has no meaning.
@@ -46,6 +57,8 @@ class TranslationRequest:
     with_prefixes: bool = False
     paragraphs: bool = False
     target_tag: str | None = None
+    alignments: bool = False
+    alignment_heads: str | None = None
 
     def __post_init__(self) -> None:
         if self.n_best < 1:
@@ -54,6 +67,12 @@ class TranslationRequest:
             raise UserError(f"--rerank must be mbr. Received: {self.rerank}")
         if self.paragraphs:
             self._check_paragraphs()
+        if self.alignment_heads is not None:
+            parse_alignment_heads(self.alignment_heads)
+            if not self.alignments:
+                raise UserError(
+                    "--alignment_heads is for --alignments. Add that, or leave it out."
+                )
         if self.candidates is None:
             return
         if self.rerank is None:
@@ -76,6 +95,7 @@ class TranslationRequest:
         for name, is_given, reason in (
             ("prefix", self.with_prefixes, "begins the translation of a sentence"),
             ("sample", self.sample is not None, "is drawn for a line by its number"),
+            ("alignments", self.alignments, "counts the words of a sentence"),
         ):
             if is_given:
                 raise UserError(
@@ -118,6 +138,9 @@ class LineTranslator:
         if request.target_tag:
             trained.vocabulary.symbol_ids(request.target_tag, "target_tag")
         self._request = request
+        self._aligner: WordAligner | None = None
+        if request.alignments:
+            self._aligner = build_aligner(trained, request.alignment_heads)
         self._language = trained.config.data.source_language
         self._translator = models.text_translator(
             trained,
@@ -157,19 +180,27 @@ class LineTranslator:
         first_line: int = 1,
     ) -> list[TranslatedLine]:
         request = self._request
+        sources = [_add_tag(request.target_tag, text) for text in texts]
         translated = self._translator.translate(
-            [_add_tag(request.target_tag, text) for text in texts],
+            sources,
             prefixes=prefixes if request.with_prefixes else None,
             seed=request.sample.seed if request.sample else None,
             first_line=first_line,
         )
-        if not request.rerank:
+        if request.rerank:
+            translated = [
+                dataclasses.replace(
+                    line, hypotheses=rerank_by_chrf(line.hypotheses)[: request.n_best]
+                )
+                for line in translated
+            ]
+        if self._aligner is None:
             return translated
+        pairs = [*zip(sources, (line.text for line in translated), strict=True)]
+        links = self._aligner.align(pairs, words_before=1 if request.target_tag else 0)
         return [
-            dataclasses.replace(
-                line, hypotheses=rerank_by_chrf(line.hypotheses)[: request.n_best]
-            )
-            for line in translated
+            dataclasses.replace(line, alignment=each)
+            for line, each in zip(translated, links, strict=True)
         ]
 
 
@@ -179,9 +210,39 @@ def _add_tag(tag: str | None, text: str | bytes) -> str | bytes:
     return f"{tag} {text}" if isinstance(text, str) else tag.encode() + b" " + text
 
 
+class TranslationOutputs(NamedTuple):
+    """Files for translations, and for a line of links for each translated line."""
+
+    translations: IO[str]
+    alignments: IO[str] | None
+
+
+def open_outputs(
+    translations: str, alignments: str | None, stack: contextlib.ExitStack
+) -> TranslationOutputs:
+    """Returns the open files, which `stack` closes.
+
+    Args:
+        translations: Path of the file, or "-" for standard output.
+        alignments: Likewise; None for no alignments.
+        stack: Closes the files.
+
+    Raises:
+        UserError: If both are the same file, or one cannot be created.
+    """
+    if translations == alignments:
+        raise UserError(
+            "--alignments needs a file of its own, but --output is the same. Received: "
+            f"{alignments} for both"
+        )
+    output = stack.enter_context(open_output(translations))
+    links = stack.enter_context(open_output(alignments)) if alignments else None
+    return TranslationOutputs(output, links)
+
+
 def write_translations(
     translated: Iterable[TranslatedLine],
-    output: IO[str],
+    outputs: TranslationOutputs,
     numbered: bool,
     with_scores: bool,
     log: Callable[[str], object],
@@ -190,7 +251,7 @@ def write_translations(
 
     Args:
         translated: The translations of each line.
-        output: File, flushed after each line.
+        outputs: Files, flushed after each line.
         numbered: Whether the number of the line comes first.
         with_scores: Whether score and log probability precede the text.
         log: Called with a warning for each line that was truncated.
@@ -202,5 +263,7 @@ def write_translations(
             fields = [str(number)] if numbered else []
             if with_scores:
                 fields += [f"{hypothesis.score:.6f}", f"{hypothesis.log_prob:.6f}"]
-            output.write("\t".join([*fields, hypothesis.text]) + "\n")
-        output.flush()
+            outputs.translations.write("\t".join([*fields, hypothesis.text]) + "\n")
+        outputs.translations.flush()
+        if outputs.alignments is not None:
+            outputs.alignments.write(format_links(line.alignment or ()) + "\n")

@@ -52,12 +52,7 @@ def score_pairs(
     Raises:
         UserError: If a pair is not two texts.
     """
-    for pair in pairs:
-        if not _is_pair(pair):
-            raise UserError(
-                "Each pair must be a source and its target, as in "
-                f'[("The dog.", "Der Hund.")]. Received: {pair!r:.60}'
-            )
+    pairs = check_pairs(pairs)
     adapter = trained.task.text_adapter(splits_words=True)
     reader = TextReader(trained.vocabulary, models.longest_source(trained.model))
     tokenized = [
@@ -87,6 +82,24 @@ def score_pairs(
             scores[i] = PairScore(sum(tokens), tuple(tokens), source_cut or target_cut)
         on_progress(len(batch))
     return [scores[i] for i in range(len(pairs))]
+
+
+def check_pairs(
+    pairs: Iterable[tuple[str | bytes, str | bytes]],
+) -> list[tuple[str | bytes, str | bytes]]:
+    """Returns the pairs as a list.
+
+    Raises:
+        UserError: If one is not two texts.
+    """
+    pairs = list(pairs)
+    for pair in pairs:
+        if not _is_pair(pair):
+            raise UserError(
+                "Each pair must be a source and its target, as in "
+                f'[("The dog.", "Der Hund.")]. Received: {pair!r:.60}'
+            )
+    return pairs
 
 
 def _is_pair(pair: Any) -> bool:

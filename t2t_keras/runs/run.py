@@ -27,12 +27,14 @@ from t2t_keras.runs.finish import FinishedRun, train_and_finish
 from t2t_keras.runs.line_translation import LineTranslator, TranslationRequest
 from t2t_keras.runs.map_maker import MapMaker
 from t2t_keras.runs.model_dir import Checkpoint, ModelDir
-from t2t_keras.runs.pair_scores import PairScore, score_pairs
+from t2t_keras.runs.pair_scores import PairScore, check_pairs, score_pairs
 from t2t_keras.runs.run_data import prepare_data
 from t2t_keras.runs.scoring import EvaluationResult, score
 from t2t_keras.runs.tasks import Task
+from t2t_keras.runs.word_alignment import build_aligner
 from t2t_keras.settings.config import DecodingConfig, ExperimentConfig
 from t2t_keras.text.normalization import normalize
+from t2t_keras.text.word_alignments import Link
 from t2t_keras.training.checkpoints import checkpoint_digest
 from t2t_keras.training.progress import OnRecord
 
@@ -168,6 +170,8 @@ class Run:
         sample: Sampling | None = None,
         rerank: str | None = None,
         candidates: int | None = None,
+        alignments: bool = False,
+        alignment_heads: str | None = None,
         lines_at_once: int = _LINES_PER_CHUNK,
         **search: Any,
     ) -> Iterator[TranslatedLine]:
@@ -190,6 +194,10 @@ class Run:
             rerank: "mbr" to choose the translations with the highest expected chrF.
             candidates: Number of translations to choose from. Default: the beam size,
                 or 32 samples.
+            alignments: Whether to link the words of each line with those of its best
+                translation, in `TranslatedLine.alignment`.
+            alignment_heads: Heads whose attention links words, as "LAYER:HEAD,...".
+                Default: all of the decoder's last layer but one.
             lines_at_once: Number of lines that are read, sorted by length, and
                 translated together. Fewer give the first translation sooner, more are
                 faster.
@@ -213,6 +221,8 @@ class Run:
             prefixes is not None,
             paragraphs,
             target_tag,
+            alignments,
+            alignment_heads,
         )
         trained = self.trained(checkpoint, ensemble_with)
         translator = self._translator(trained, search, request)
@@ -250,6 +260,27 @@ class Run:
             on_progress: Called with the number of pairs done since the last call.
         """
         return score_pairs(self.trained(checkpoint), list(pairs), on_progress)
+
+    @_warnings_off()
+    def align(
+        self,
+        pairs: Iterable[tuple[str | bytes, str | bytes]],
+        *,
+        alignment_heads: str | None = None,
+        checkpoint: Checkpoint = "averaged",
+        on_progress: Callable[[int], object] = lambda _: None,
+    ) -> list[tuple[Link, ...]]:
+        """Returns the links between the words of each source and its target.
+
+        Args:
+            pairs: Source and target text.
+            alignment_heads: As in `translate`.
+            checkpoint: The weights to use.
+            on_progress: Called with the number of pairs done since the last call.
+        """
+        aligner = build_aligner(self.trained(checkpoint), alignment_heads)
+        pairs = check_pairs(pairs)
+        return aligner.align(pairs, on_progress=on_progress)
 
     @_warnings_off()
     def evaluate(

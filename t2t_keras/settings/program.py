@@ -242,6 +242,14 @@ def _define_search_setting(
     return define(field.name, default=None, help=about, flag_values=flag_values)
 
 
+ABOUT_HEADS = (
+    "Heads of the cross-attention whose mean aligns words, comma-separated: "
+    "LAYER:HEAD, or LAYER for all of its heads, both from 1. Default: all heads of the "
+    "decoder's last layer but one, or of the only layer."
+)
+"""Help of --alignment_heads."""
+
+
 class SamplingFlags(NamedTuple):
     """The flags of a program that can sample."""
 

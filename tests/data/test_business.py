@@ -197,8 +197,8 @@ def test_polite_forms_and_titles_decline():
     ]
     offer = _the("offer", _YOUR)
     assert nominal_words(offer, Case.DATIVE) == ["Ihrem", "Angebot"]
-    assert nominal_words(_WEBER, Case.NOMINATIVE) == ["Herr Weber"]
-    assert nominal_words(_WEBER, Case.DATIVE) == ["Herrn Weber"]
+    assert nominal_words(_WEBER, Case.NOMINATIVE) == ["Herr", "Weber"]
+    assert nominal_words(_WEBER, Case.DATIVE) == ["Herrn", "Weber"]
 
 
 def test_an_english_sentence_has_one_translation():

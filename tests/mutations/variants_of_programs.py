@@ -276,4 +276,18 @@ VARIANTS_OF_PROGRAMS: tuple[Mutation, ...] = (
         "trained.search_model",
         "trained.model",
     ),
+    Mutation(
+        "possible gold links do not count in the alignment error rate",
+        "t2t_keras.evaluation.alignment_scores",
+        "AlignmentScores.error_rate",
+        "self.sure_hits + self.possible_hits",
+        "2 * self.sure_hits",
+    ),
+    Mutation(
+        "words are aligned when they are read, not when they are predicted",
+        "t2t_keras.runs.word_alignment",
+        "WordAligner.align",
+        "shift_right(target_BT)",
+        "target_BT",
+    ),
 )

@@ -32,6 +32,20 @@ VARIANTS_OF_TEXT: tuple[Mutation, ...] = (
         "self.max_tokens",
     ),
     Mutation(
+        "the largest subword of a target word decides its alignment",
+        "t2t_keras.text.word_alignments",
+        "link_words",
+        "sums_TI[[*group]].mean(axis=0)",
+        "sums_TI[[*group]].max(axis=0)",
+    ),
+    Mutation(
+        "the last subword of a source word decides its alignment",
+        "t2t_keras.text.word_alignments",
+        "link_words",
+        "sums_TI[:, word] += weights[:, piece]",
+        "sums_TI[:, word] = weights[:, piece]",
+    ),
+    Mutation(
         "pairs with one empty side are kept",
         "t2t_keras.input_pipeline.corpora.parallel_text",
         "ParallelText.pairs",

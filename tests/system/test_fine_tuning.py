@@ -1,10 +1,13 @@
 """Fine-tuning, early stopping and moving averages of whole runs."""
 
 import dataclasses
+import json
 import re
 import shlex
 import shutil
 import signal
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -240,6 +243,7 @@ def test_domain_adaptation_as_documented(tmp_path, monkeypatch) -> None:
     monkeypatch.chdir(tmp_path)
     flags = ("--noexport_at_end", "--nojit_compile")
     assert run_program("train", "--flagfile=configs/tiny.flags", *flags).status == 0
+    _check_alignments(tmp_path)
     [tune, *_] = commands("finetuning.md", "train")
     result = run_program("train", *tune, *flags)
     assert result.status == 0, result.stderr
@@ -251,6 +255,18 @@ def test_domain_adaptation_as_documented(tmp_path, monkeypatch) -> None:
     new, old = "business_ende", "grammar_ende"
     assert scores["business", new] - scores["tiny", new] >= 20, scores
     assert scores["business", old] - scores["tiny", old] >= -2, scores
+
+
+def _check_alignments(folder: Path) -> None:
+    """Checks the error rates of docs/alignments.md, which uses the same run."""
+    writer = REPOSITORY / "data/grammar_ende/write_text.py"
+    subprocess.run([sys.executable, writer, folder / "text"], check=True)
+    flags = "--model_dir=runs/tiny", "--gold_alignments=text/test.align", "--json"
+    files = "--source=text/test.en", "--reference=text/test.de"
+    for heads, low, high in (("1", 30, 80), ("2", 1, 10)):
+        options = *flags, *files, f"--alignment_heads={heads}"
+        scores = json.loads(run_program("evaluate", *options).stdout)
+        assert low < scores["aer"] < high, scores
 
 
 def _bleu(model_dir: Path, dataset: str) -> float:

@@ -13,8 +13,8 @@ DAYS: tuple[Phrase, ...] = (
     Phrase("(PP (IN on) (NP (NNP Friday)))", "am Freitag"),
     Phrase("(PP (IN on) (NP (NNP Saturday)))", "am Samstag"),
     Phrase("(PP (IN on) (NP (NNP Sunday)))", "am Sonntag"),
-    Phrase("(PP (IN in) (NP (DT the) (NN morning)))", "am Morgen"),
-    Phrase("(PP (IN in) (NP (DT the) (NN evening)))", "am Abend"),
+    Phrase("(PP (IN in) (NP (DT the) (NN morning)))", "am Morgen", "0-0 1-0 2-1"),
+    Phrase("(PP (IN in) (NP (DT the) (NN evening)))", "am Abend", "0-0 1-0 2-1"),
 )
 PRESENT_TIMES: tuple[Phrase, ...] = (
     Phrase("(NP (NN today))", "heute"),

@@ -115,10 +115,15 @@ class Determiner(NamedTuple):
 
 
 class Phrase(NamedTuple):
-    """A fixed expression: an English tree in brackets and its German words."""
+    """A fixed expression: an English tree in brackets and its German words.
+
+    `links` are the words that translate each other, as `0-0 1-2`. By default they do
+    so in order, or each does each if the numbers of words differ.
+    """
 
     en: str
     de: str
+    links: str = ""
 
 
 def noun_entries(rows: Sequence[Row]) -> tuple[Noun, ...]:

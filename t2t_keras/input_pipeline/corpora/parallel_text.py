@@ -229,6 +229,13 @@ def holds_both_sides(path: str | Path) -> bool:
     return _suffix(Path(path)) in (".tsv", ".mrg")
 
 
+def check_both_sides(source: Sequence[str], reference: Sequence[str]) -> None:
+    """Raises `UserError` if --source or --reference is given alone, without need."""
+    complete = bool(source) == bool(reference)
+    if not complete and not (source and all(map(holds_both_sides, source))):
+        raise UserError("--source and --reference belong together; one is missing.")
+
+
 def _suffix(path: Path) -> str:
     return Path(path.name.removesuffix(".gz")).suffix
 

@@ -1,0 +1,154 @@
+"""Word alignments: links between words, in Pharaoh format, and from subword weights.
+
+A word is what white space separates, as `normalize` defines it. Links count words from
+0, source first.
+
+Shapes: S source pieces, T target pieces, I source words, J target words.
+"""
+
+import itertools
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from t2t_keras.errors import UserError
+from t2t_keras.text.normalization import normalize
+
+Link = tuple[int, int]
+
+# SentencePiece's sign for a space.
+_SPACE = "\u2581"
+# "-" is a sure link. Possible ones are written "1p2" by some tools, "1?2" by others.
+_LINK = re.compile(r"(\d{1,9})([-p?])(\d{1,9})")
+
+
+class WordAlignment(NamedTuple):
+    """Links of a sentence pair.
+
+    Attributes:
+        sure: Links that annotators agree on, or that a system found.
+        possible: Further links, which may be there or not.
+    """
+
+    sure: frozenset[Link]
+    possible: frozenset[Link] = frozenset()
+
+
+def split_words(text: str | bytes) -> list[str]:
+    """Returns the words of a text, without white space."""
+    return normalize(text).split()
+
+
+def format_links(links: Iterable[Link]) -> str:
+    """Returns links in Pharaoh format: `0-0 1-2`."""
+    return " ".join(f"{source}-{target}" for source, target in links)
+
+
+def parse_alignment(line: str | bytes, where: str) -> WordAlignment:
+    """Returns the links of a line in Pharaoh format.
+
+    Args:
+        line: Links with blanks between: `0-0` is sure, `0p0` and `0?0` are possible.
+        where: Name of the line, for the message.
+
+    Raises:
+        UserError: If a link is malformed.
+    """
+    sure, possible = set(), set()
+    for text in split_words(line):
+        match = _LINK.fullmatch(text)
+        if match is None:
+            raise UserError(
+                f"{where} must have links such as 0-0, the numbers of a source word "
+                "and a target word from 0, or 0p0 for one that is only possible. "
+                f"Received: {text:.40}"
+            )
+        links = sure if match[2] == "-" else possible
+        links.add((int(match[1]), int(match[3])))
+    return WordAlignment(frozenset(sure), frozenset(possible - sure))
+
+
+def parse_alignments(lines: Iterable[bytes], name: str) -> Iterator[WordAlignment]:
+    """Yields the alignment of each line of a file.
+
+    Raises:
+        UserError: If a link is malformed.
+    """
+    for number, line in enumerate(lines, start=1):
+        yield parse_alignment(line, f"Line {number:,} of {name}")
+
+
+def check_within(
+    alignment: WordAlignment, source: str | bytes, target: str | bytes, where: str
+) -> None:
+    """Raises `UserError` if a link is outside the sentences of its pair.
+
+    Args:
+        alignment: The links.
+        source: Source sentence.
+        target: Target sentence.
+        where: Name of the line, for the message.
+    """
+    lengths = len(split_words(source)), len(split_words(target))
+    for link in sorted(alignment.sure | alignment.possible):
+        if link[0] >= lengths[0] or link[1] >= lengths[1]:
+            raise UserError(
+                f"{where} has the link {format_links([link])}, but the sentences have "
+                f"{lengths[0]} and {lengths[1]} words, numbered from 0. Check that the "
+                "files are of the same text, source first, and not tokenized."
+            )
+
+
+def word_numbers(pieces: Sequence[str]) -> list[int]:
+    """Returns the number of the word that each piece belongs to, from 0.
+
+    Args:
+        pieces: Pieces of a sentence, with "▁" for a space, without its end. A piece
+            of several words counts for the first, a single space for the next.
+    """
+    # A vocabulary writes a space before the first word, or does not.
+    starts_with_space = bool(pieces) and pieces[0].startswith(_SPACE)
+    number = -1 if starts_with_space else 0
+    numbers = []
+    for piece in pieces:
+        first = piece.lstrip(_SPACE)
+        number += len(piece) - len(first)
+        numbers.append(number)
+        number += first.count(_SPACE)
+    return numbers
+
+
+def link_words(
+    weights: np.ndarray, source_words: Sequence[int], target_words: Sequence[int]
+) -> list[Link]:
+    """Returns one link for each target word: to the source word of the most weight.
+
+    The weight of a word is the sum over its source pieces and the mean over its target
+    pieces, so that the weights of a target word add up to the same as those of a piece.
+    Of equal weights the first source word gets the link.
+
+    Args:
+        weights: [T, S] float, attention of each target piece; ends of sentences are
+            left out.
+        source_words: Number of the word of each source piece; a negative one belongs to
+            no word.
+        target_words: Number of the word of each target piece.
+
+    Returns:
+        Links, sorted; none if a side has no word.
+    """
+    if max(source_words, default=-1) < 0:
+        return []
+    sums_TI = np.zeros((len(weights), max(source_words) + 1))
+    for piece, word in enumerate(source_words):
+        if word >= 0:
+            sums_TI[:, word] += weights[:, piece]
+    links = []
+    for word, group in itertools.groupby(
+        range(len(target_words)), target_words.__getitem__
+    ):
+        mean_I = sums_TI[[*group]].mean(axis=0)
+        links.append((int(mean_I.argmax()), word))
+    return sorted(links)
