@@ -185,7 +185,7 @@ def main() -> int:
     if _ALIGNMENTS.value or _GOLD_ALIGNMENTS.value:
         from t2t_keras.runs.alignment_files import evaluate_alignments
 
-        values = {name: flags.FLAGS[name].value for name in _OF_ALIGNMENTS}
+        values = program.flag_values(_OF_ALIGNMENTS)
         print(evaluate_alignments(values, program.log), end="")
     else:
         print(_score_files() if _HYPOTHESES.value else _score_model())
@@ -198,7 +198,7 @@ def _score_model() -> str:
     run = Run(program.require_flag("model_dir"), log=program.log)
     with program.progress_bar(None, "sentences") as bar:
         names = (*_OF_MODELS, "reference", "ascii_quotes", "cutoff_length")
-        options = {name: flags.FLAGS[name].value for name in names}
+        options = program.flag_values(names)
         progress = {"on_start": bar.reset, "on_progress": bar.update}
         return run.evaluate(**options, **progress).describe()
 
@@ -207,8 +207,8 @@ def _score_files() -> str:
     from t2t_keras.runs.file_scoring import ScoredFiles, score_files
 
     names = "hypotheses", "reference", "extra_reference", "target_language"
-    files = ScoredFiles(*(flags.FLAGS[name].value for name in names))
-    options = {name: flags.FLAGS[name].value for name in (*_OF_TEXT, "ascii_quotes")}
+    files = ScoredFiles(*program.flag_values(names).values())
+    options = program.flag_values((*_OF_TEXT, "ascii_quotes"))
     result = score_files(files, options, _CUTOFF_LENGTH.value, program.log)
     if _JSON.value:
         return json.dumps(result.as_dict(), ensure_ascii=False, indent=2)

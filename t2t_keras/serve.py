@@ -14,7 +14,6 @@ import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 from absl import flags
 
@@ -175,7 +174,7 @@ def main(_: Sequence[str]) -> int:
 
 def _settings() -> ServerSettings:
     names = [field.name for field in dataclasses.fields(ServerSettings)]
-    values: dict[str, Any] = {name: flags.FLAGS[name].value for name in names}
+    values = program.flag_values(names)
     return ServerSettings(**values)
 
 

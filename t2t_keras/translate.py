@@ -131,7 +131,7 @@ def main() -> int:
         sample=None if sampling is None else Sampling(**sampling),
         with_prefixes=_PREFIX.value is not None,
         alignments=_ALIGNMENTS.value is not None,
-        **{name: flags.FLAGS[name].value for name in _REQUESTED},
+        **program.flag_values(_REQUESTED),
     )
     with contextlib.ExitStack() as stack:
         file = stack.enter_context(open_input(_INPUT.value))

@@ -32,6 +32,8 @@ from t2t_keras.typing import Batch, Tensor
 Paths: TypeAlias = str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
 # One call of Python from the graph costs more than reading a line.
 _LINES_PER_CALL = 1024
+# Tracing takes half the time without it, and none of the functions needs it.
+_no_autograph = tf.autograph.experimental.do_not_convert
 
 
 def text_dataset(  # noqa: PLR0913 - one for each choice that a stream leaves
@@ -92,7 +94,6 @@ def text_dataset(  # noqa: PLR0913 - one for each choice that a stream leaves
     sample = list(itertools.islice(lines(), sample_lines))
     bounds = _bounds(sample, subwords, tokens_per_batch, max_length, max_shapes)
 
-    @tf.autograph.experimental.do_not_convert
     def encode(texts_N2: Tensor) -> tuple[Tensor, ...]:
         rows = [subwords.encode_in_graph(texts_N2[:, side]) for side in (0, 1)]
         lengths = tf.stack([side.row_lengths() for side in rows])
@@ -102,7 +103,6 @@ def text_dataset(  # noqa: PLR0913 - one for each choice that a stream leaves
     def rows_of(length: Tensor | int) -> Any:
         return tokens_per_batch // (length * row_multiple) * row_multiple
 
-    @tf.autograph.experimental.do_not_convert
     def fill_rows(source_BL: Tensor, target_BL: Tensor) -> Batch:
         rows, length = tf.unstack(tf.shape(source_BL))
         missing = [[0, rows_of(length) - rows], [0, 0]]
@@ -112,7 +112,7 @@ def text_dataset(  # noqa: PLR0913 - one for each choice that a stream leaves
         lambda: chunks(lines(), _LINES_PER_CALL),
         output_signature=tf.TensorSpec([None, 2], tf.string),
     )
-    pairs = texts.map(encode, **PARALLEL).unbatch()
+    pairs = texts.map(_no_autograph(encode), **PARALLEL).unbatch()
     pairs = pairs.map(lambda *sides: tuple(map(tf.identity, sides)))  # not ragged
     if shuffle_buffer:
         pairs = pairs.shuffle(shuffle_buffer, seed=seed)
@@ -122,7 +122,7 @@ def text_dataset(  # noqa: PLR0913 - one for each choice that a stream leaves
         bucket_batch_sizes=[*map(rows_of, bounds), 1],
         pad_to_bucket_boundary=True,
     )
-    return prefetch_batches(batches.map(fill_rows, **PARALLEL))
+    return prefetch_batches(batches.map(_no_autograph(fill_rows), **PARALLEL))
 
 
 def _bounds(sample, vocabulary, tokens_per_batch, max_length, max_shapes) -> list[int]:

@@ -155,6 +155,11 @@ def require_flag(name: str) -> str:
     return value
 
 
+def flag_values(names: Sequence[str]) -> dict[str, Any]:
+    """Returns the values of these flags by name."""
+    return {name: flags.FLAGS[name].value for name in names}
+
+
 def refuse_flags(names: Sequence[str], reason: str) -> None:
     """Raises `UserError` if one of these flags was given.
 
