@@ -28,49 +28,49 @@ _FORMAT = flags.DEFINE_multi_enum(
     "and out; ids, a SavedModel with token ids in and out; ctranslate2, a CTranslate2 "
     "model, whose search settings are chosen when it translates",
 )
-_XLA = flags.DEFINE_bool(
+flags.DEFINE_bool(
     "xla",
     False,
     "Whether XLA compiles the search of the text format, for servers "
     "started with --xla_cpu_compilation_enabled or "
     "--xla_gpu_compilation_enabled. Other servers refuse such an export.",
 )
-_PRECISION = flags.DEFINE_enum(
+flags.DEFINE_enum(
     "precision",
     None,
     ["float32", "bfloat16"],
     "Precision of weights and computation. Default: that of the run, or float32 for "
     "a run in float16.",
 )
-_N_BEST = flags.DEFINE_integer(
+flags.DEFINE_integer(
     "n_best",
     None,
     "Number of translations of each text in the `nbest` signature. Default: "
     "--beam_size.",
     lower_bound=1,
 )
-_MAX_SOURCE_LENGTH = flags.DEFINE_integer(
+flags.DEFINE_integer(
     "max_source_length",
     None,
     "Maximum length of a source in tokens, including EOS; the rest is cut. Default: "
     "that of t2t_keras.translate.",
     lower_bound=2,
 )
-_MAX_CHARACTERS = flags.DEFINE_integer(
+flags.DEFINE_integer(
     "max_characters",
     None,
     "Maximum length of a source in code points after normalization; the rest is cut. "
     "Default: enough for any source of --max_source_length tokens.",
     lower_bound=1,
 )
-_MAX_BEAM_SIZE = flags.DEFINE_integer(
+flags.DEFINE_integer(
     "max_beam_size",
     None,
     "Maximum beam size of a request to the `translate_with_options` signature. "
     "Default: 8, or --beam_size if that is larger.",
     lower_bound=1,
 )
-_MAX_ATTENTION_LENGTH = flags.DEFINE_integer(
+flags.DEFINE_integer(
     "max_attention_length",
     64,
     "Maximum length of source and target in the `attention` signature in tokens, "
@@ -84,7 +84,7 @@ _BATCH_SIZES = flags.DEFINE_list(
     "comma-separated. Default: 1,2,4,8,16,32, or 1,8,32 with --xla, which compiles a "
     "program for each.",
 )
-_MODEL_NAME = flags.DEFINE_string(
+flags.DEFINE_string(
     "model_name", "translate", "Name of the model in requests to a server."
 )
 _SAMPLING = program.define_sampling_flags(
@@ -92,7 +92,7 @@ _SAMPLING = program.define_sampling_flags(
     "from the model's distribution.",
     with_seed=False,
 )
-_PREFIX = flags.DEFINE_bool(
+flags.DEFINE_bool(
     "prefix",
     False,
     "Whether the text format has signature translate_with_prefix, which takes the "
@@ -105,6 +105,11 @@ _QUANTIZATION = flags.DEFINE_enum(
     "Storage type of the weights in CTranslate2.",
 )
 
+# Flags that are fields of `ExportSettings`.
+_SETTINGS = (
+    *("xla", "precision", "n_best", "model_name", "prefix"),
+    *("max_source_length", "max_characters", "max_beam_size", "max_attention_length"),
+)
 _NO_TEXT = "is for signatures that take text. Add --format=text, or leave it out."
 _NO_ENSEMBLE = (
     "is for SavedModels: a CTranslate2 model is one Transformer. Leave it out, or "
@@ -125,17 +130,9 @@ def main() -> int:
     sampling = _SAMPLING.values()
     settings = ExportSettings(
         decoding=_MODEL.decoding(trained.config),
-        xla=_XLA.value,
-        precision=_PRECISION.value,
-        n_best=_N_BEST.value,
-        max_source_length=_MAX_SOURCE_LENGTH.value,
-        max_characters=_MAX_CHARACTERS.value,
-        max_beam_size=_MAX_BEAM_SIZE.value,
-        max_attention_length=_MAX_ATTENTION_LENGTH.value,
         batch_sizes=parse_batch_sizes(_BATCH_SIZES.value or ()),
-        model_name=_MODEL_NAME.value,
         sample=None if sampling is None else Sampling(**sampling),
-        prefix=_PREFIX.value,
+        **program.flag_values(_SETTINGS),
     )
     for export_format in dict.fromkeys(_FORMAT.value):
         if export_format == "ctranslate2":
