@@ -182,7 +182,7 @@ def test_all_training_options_survive_kill_9(tmp_path) -> None:
         f"--mixture={tmp_path}/train.de:{tmp_path}/train.en:1/3",
         *("--schedule=linear", "--learning_rate=0.01", "--clip_norm=0.5"),
         *("--ema_decay=0.8", "--patience=50", "--keep_best=3", "--batching=pack"),
-        *("--monitor=dev_bleu", "--dev_bleu_sentences=3"),
+        *("--monitor=dev_bleu", "--dev_bleu_sentences=3", "--subword_sampling=0.2"),
     )
     straight = small_run(tmp_path, tmp_path / "straight", options, keep_checkpoints=0)
     straight.finish()
