@@ -167,7 +167,7 @@ _OF_TRANSLATIONS = (
 )
 _OF_NO_FILES = ("model_dir", *_OF_MODELS, "alignment_heads")
 _NO_MODEL = (
-    "is for --model_dir, but --hypotheses are scored without a model. Leave one out."
+    "is for scores of a model, but --hypotheses are scored without one. Leave one out."
 )
 _NO_TRANSLATIONS = (
     "is for translations, but --alignments and --gold_alignments score links between "

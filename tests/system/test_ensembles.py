@@ -276,7 +276,7 @@ def test_ensembles_are_refused_where_they_mean_nothing(runs):
     assert message in done.stderr
     done = run_program("evaluate", "--hypotheses=a.de", "--reference=b.de", other)
     assert done.status == 2
-    assert "--ensemble_with is for --model_dir, but --hypotheses" in done.stderr
+    assert "--ensemble_with is for scores of a model, but --hypotheses" in done.stderr
 
 
 def test_every_model_is_cast_to_the_precision_of_an_export(runs):

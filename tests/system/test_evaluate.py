@@ -258,11 +258,14 @@ def test_flags_of_the_other_kind_are_refused(texts, monkeypatch):
     _, (one, other, reference) = texts
     files = (f"--hypotheses={one}", f"--reference={reference}")
     for arguments, message in (
-        ((*files, "--model_dir=m"), "--model_dir is for --model_dir, but --hypothes"),
-        ((*files, "--beam_size=1"), "--beam_size is for --model_dir, but --hypothes"),
-        ((*files, "--min_length=2"), "--min_length is for --model_dir, but --hypothe"),
-        ((*files, "--split=dev"), "--split is for --model_dir, but --hypotheses are"),
-        ((*files, "--output=o"), "--output is for --model_dir, but --hypotheses are"),
+        ((*files, "--model_dir=m"), "--model_dir is for scores of a model, but --hyp"),
+        ((*files, "--beam_size=1"), "--beam_size is for scores of a model, but --hyp"),
+        (
+            (*files, "--min_length=2"),
+            "--min_length is for scores of a model, but --hyp",
+        ),
+        ((*files, "--split=dev"), "--split is for scores of a model, but --hyp"),
+        ((*files, "--output=o"), "--output is for scores of a model, but --hyp"),
         (("--model_dir=m", "--json"), "--json is for --hypotheses: the scores of a m"),
         (("--model_dir=m", "--tokenize=13a"), "--tokenize is for --hypotheses: the"),
         (("--model_dir=m", "--nolowercase"), "--lowercase is for --hypotheses: the"),
