@@ -16,7 +16,7 @@ import tensorflow as tf
 from t2t_keras.errors import UserError, check_at_least
 from t2t_keras.files.lines import chunks
 from t2t_keras.input_pipeline.batches.batching import (
-    PARALLEL,
+    map_in_parallel,
     padded_batch,
     prefetch_batches,
 )
@@ -32,8 +32,6 @@ from t2t_keras.typing import Batch, Tensor
 Paths: TypeAlias = str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
 # One call of Python from the graph costs more than reading a line.
 _LINES_PER_CALL = 1024
-# Tracing takes half the time without it, and none of the functions needs it.
-_no_autograph = tf.autograph.experimental.do_not_convert
 
 
 def text_dataset(  # noqa: PLR0913 - one for each choice that a stream leaves
@@ -112,7 +110,7 @@ def text_dataset(  # noqa: PLR0913 - one for each choice that a stream leaves
         lambda: chunks(lines(), _LINES_PER_CALL),
         output_signature=tf.TensorSpec([None, 2], tf.string),
     )
-    pairs = texts.map(_no_autograph(encode), **PARALLEL).unbatch()
+    pairs = map_in_parallel(texts, encode).unbatch()
     pairs = pairs.map(lambda *sides: tuple(map(tf.identity, sides)))  # not ragged
     if shuffle_buffer:
         pairs = pairs.shuffle(shuffle_buffer, seed=seed)
@@ -122,7 +120,7 @@ def text_dataset(  # noqa: PLR0913 - one for each choice that a stream leaves
         bucket_batch_sizes=[*map(rows_of, bounds), 1],
         pad_to_bucket_boundary=True,
     )
-    return prefetch_batches(batches.map(_no_autograph(fill_rows), **PARALLEL))
+    return prefetch_batches(map_in_parallel(batches, fill_rows))
 
 
 def _bounds(sample, vocabulary, tokens_per_batch, max_length, max_shapes) -> list[int]:

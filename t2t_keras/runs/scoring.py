@@ -359,7 +359,9 @@ def _mean_log_loss(trained: models.TrainedModel, batches: EvaluationBatches) -> 
     model = trained.search_model
     if isinstance(model, Ensemble):
         ids = tf.TensorSpec([None, None], tf.int32)
-        compute = tf.function(model.target_log_probs, input_signature=[ids, ids])
+        compute = tf.function(
+            model.target_log_probs, input_signature=[ids, ids], autograph=False
+        )
         log_prob, tokens = 0.0, 0
         for batch in batches:
             targets = batch[DECODER_TARGET_TOKENS]

@@ -24,8 +24,7 @@ Shapes: B rows of a batch, S source length, T target length, n pairs, K batches 
 chunk.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from types import MappingProxyType
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
@@ -53,10 +52,8 @@ PlannedSize: TypeAlias = tuple[PlannedBatch, BatchSize]
 
 # K.
 _BATCHES_PER_CHUNK = 8
-# Arguments of each parallel `map`. More calls would take cores from the training step.
-PARALLEL: Mapping[str, Any] = MappingProxyType(
-    {"num_parallel_calls": 2, "deterministic": True}
-)
+# Calls of each parallel `map`. More would take cores from the training step.
+_PARALLEL_CALLS = 2
 # Batches that are ready while one is trained on: more than one, for a slow moment.
 _PREFETCHED_BATCHES = 4
 
@@ -170,7 +167,6 @@ def planned_dataset(
         of its `BatchSize`.
     """
 
-    @tf.autograph.experimental.do_not_convert
     def gather(chunk: dict[str, Tensor]) -> tuple[GatheredBatch, Tensor]:
         counts = chunk["counts"]
         source, target = (
@@ -182,7 +178,6 @@ def planned_dataset(
         rows = tf.RaggedTensor.from_row_lengths(chunk["rows"], counts, validate=False)
         return GatheredBatch(chunk["shapes"], rows, source, target), chunk["sizes"]
 
-    @tf.autograph.experimental.do_not_convert
     def make_checked(gathered: GatheredBatch, size: Tensor) -> tuple[Batch, Tensor]:
         batch = make(gathered)
         check_batch(batch)
@@ -198,8 +193,23 @@ def planned_dataset(
             "sizes": tf.TensorSpec([None, 5], tf.int64),
         },
     )
-    gathered = dataset.map(gather, **PARALLEL).unbatch()
-    return prefetch_batches(gathered.map(make_checked, **PARALLEL))
+    gathered = map_in_parallel(dataset, gather).unbatch()
+    return prefetch_batches(map_in_parallel(gathered, make_checked))
+
+
+def map_in_parallel(
+    dataset: tf.data.Dataset, function: Callable[..., Any]
+) -> tf.data.Dataset:
+    """Returns the dataset with a function applied to its elements, in order.
+
+    AutoGraph is off: it takes time when the function is traced, and our functions have
+    no Python control flow that depends on a tensor.
+    """
+    return dataset.map(
+        tf.autograph.experimental.do_not_convert(function),
+        num_parallel_calls=_PARALLEL_CALLS,
+        deterministic=True,
+    )
 
 
 def prefetch_batches(dataset: tf.data.Dataset) -> tf.data.Dataset:

@@ -12,6 +12,7 @@ Shapes: N pairs of all parts, n of an epoch.
 import dataclasses
 from collections.abc import Iterator, Sequence
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 
@@ -94,8 +95,32 @@ class Mixture:
         return passes
 
 
+class EpochBatching:
+    """Base of strategies that let another batch the pairs of each epoch.
+
+    Attributes:
+        strategy: The other strategy.
+    """
+
+    strategy: Any
+
+    @property
+    def shapes(self) -> tuple[BatchShape, ...]:
+        """All shapes that batches may have, from small to large."""
+        return self.strategy.shapes
+
+    @property
+    def packed(self) -> bool:
+        """Whether several pairs share a row."""
+        return self.strategy.packed
+
+    def make(self, gathered: GatheredBatch) -> Batch:
+        """Returns the features of a batch."""
+        return self.strategy.make(gathered)
+
+
 @dataclasses.dataclass(frozen=True, eq=False)
-class MixtureBatching:
+class MixtureBatching(EpochBatching):
     """Batches of a mixture: another strategy on the pairs of each epoch.
 
     Attributes:
@@ -108,26 +133,12 @@ class MixtureBatching:
     mixture: Mixture
     strategy: BucketBatching | PackedBatching
 
-    @property
-    def shapes(self) -> tuple[BatchShape, ...]:
-        """All shapes that batches may have, from small to large."""
-        return self.strategy.shapes
-
-    @property
-    def packed(self) -> bool:
-        """Whether several pairs share a row."""
-        return self.strategy.packed
-
     def plan(self, seed: int, epoch: int) -> Iterator[PlannedBatch]:
         """Yields the batches of an epoch."""
         pairs = self.mixture.pairs(seed, epoch)
         strategy = dataclasses.replace(self.strategy, lengths=self.lengths[pairs])
         for planned in strategy.plan(seed, epoch):
             yield planned._replace(indices=pairs[planned.indices])
-
-    def make(self, gathered: GatheredBatch) -> Batch:
-        """Returns the features of a batch."""
-        return self.strategy.make(gathered)
 
 
 def mixture_lengths(lengths: np.ndarray, mixture: Mixture) -> np.ndarray:

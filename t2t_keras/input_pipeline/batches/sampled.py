@@ -18,9 +18,12 @@ from typing import Any
 import numpy as np
 
 from t2t_keras.errors import UserError
-from t2t_keras.input_pipeline.batches.batching import GatheredBatch
 from t2t_keras.input_pipeline.batches.batching_strategy import BucketBatching
-from t2t_keras.input_pipeline.batches.mixture import JoinedSentences, MixtureBatching
+from t2t_keras.input_pipeline.batches.mixture import (
+    EpochBatching,
+    JoinedSentences,
+    MixtureBatching,
+)
 from t2t_keras.input_pipeline.batches.packing import PackedBatching
 from t2t_keras.input_pipeline.batches.plan import PlannedBatch
 from t2t_keras.input_pipeline.records.encoders import (
@@ -37,7 +40,6 @@ from t2t_keras.input_pipeline.records.tokenized import (
     TokenizedSide,
 )
 from t2t_keras.text.vocabulary import SubwordVocabulary
-from t2t_keras.typing import Batch, BatchShape
 
 # The epoch whose last batches are being made, the next, and the one after it, which is
 # drawn ahead.
@@ -235,7 +237,7 @@ class _SampledSentences:
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
-class SampledBatching:
+class SampledBatching(EpochBatching):
     """Batches of a `SampledCorpus`: another strategy on the lengths of each epoch.
 
     Attributes:
@@ -246,16 +248,6 @@ class SampledBatching:
     corpus: SampledCorpus
     strategy: BucketBatching | PackedBatching | MixtureBatching
 
-    @property
-    def shapes(self) -> tuple[BatchShape, ...]:
-        """All shapes that batches may have, from small to large."""
-        return self.strategy.shapes
-
-    @property
-    def packed(self) -> bool:
-        """Whether several pairs share a row."""
-        return self.strategy.packed
-
     def plan(self, seed: int, epoch: int) -> Iterator[PlannedBatch]:
         """Yields the batches of an epoch."""
         lengths = self.corpus.draw(epoch).lengths
@@ -263,10 +255,6 @@ class SampledBatching:
         first = epoch * len(self.corpus)
         for planned in strategy.plan(seed, epoch):
             yield planned._replace(indices=planned.indices + first)
-
-    def make(self, gathered: GatheredBatch) -> Batch:
-        """Returns the features of a batch."""
-        return self.strategy.make(gathered)
 
 
 class _Progress:
