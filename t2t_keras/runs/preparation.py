@@ -12,6 +12,7 @@ from t2t_keras.files.signals import DeferredSignals, defer_signals
 from t2t_keras.input_pipeline.corpora.corpus import Corpus, TextChunk
 from t2t_keras.input_pipeline.corpora.filters import PairFilters
 from t2t_keras.input_pipeline.corpora.parallel_text import open_parallel_text
+from t2t_keras.input_pipeline.records.encoders import Pace
 from t2t_keras.input_pipeline.records.manifest import (
     MANIFEST_FILE,
     SPEC_FILE,
@@ -23,7 +24,6 @@ from t2t_keras.input_pipeline.records.manifest import (
     text_files,
 )
 from t2t_keras.input_pipeline.records.shard_writer import (
-    Pace,
     find_intact_shards,
     write_shards,
 )
@@ -81,8 +81,9 @@ def prepare(
         texts = _write_texts(folder, corpus)
         with defer_signals() as signals:
 
-            def shard_done(pace: Pace) -> None:
-                log(_progress(pace))
+            def shard_done(shard: str, pace: Pace) -> None:
+                left = as_duration(pace.seconds_left)
+                log(f"{shard}  {pace.describe()}  left {left}")
                 signals.check()
 
             shards = write_shards(
@@ -239,13 +240,6 @@ def _find_complete_shards(folder: Path, spec: RecordSpec, log: Callable[[str], N
     if shards:
         log(f"{len(shards)} of {spec.num_shards} shards are complete already")
     return shards
-
-
-def _progress(pace: Pace) -> str:
-    return (
-        f"{pace.shard}  {pace.pairs_done:,}/{pace.text_pairs:,} pairs  "
-        f"{pace.pairs_per_second:,.0f} pairs/s  left {as_duration(pace.seconds_left)}"
-    )
 
 
 def _interruptible(

@@ -258,5 +258,5 @@ def test_progress_is_one_line_of_the_first_epoch(vocabulary, monkeypatch):
     corpus = sample(tokenize(vocabulary), vocabulary, log=lines.append)
     corpus.draw(1)
     assert len(lines) == 1
-    assert lines[0].startswith("segmenting the pairs of an epoch: 32/130  ")
+    assert lines[0].startswith("segmenting an epoch: 32/130 pairs  ")
     assert lines[0].endswith("left 0s")

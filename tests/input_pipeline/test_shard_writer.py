@@ -7,10 +7,10 @@ import os
 import pytest
 
 from t2t_keras.errors import UserError
-from t2t_keras.input_pipeline.records import shard_writer
+from t2t_keras.input_pipeline.records import encoders
+from t2t_keras.input_pipeline.records.encoders import Pace
 from t2t_keras.input_pipeline.records.manifest import RecordSpec
 from t2t_keras.input_pipeline.records.shard_writer import (
-    Pace,
     cut_into_pieces,
     find_intact_shards,
     write_shards,
@@ -52,9 +52,9 @@ def complete(spec, vocabulary, tmp_path_factory):
 
 
 def make(folder, spec, vocabulary, present=(), chunks=None, reports=None):
-    def on_progress(pace):
+    def on_progress(shard, _):
         if reports is not None:
-            reports.append(pace.shard)
+            reports.append(shard)
 
     return write_shards(
         folder,
@@ -169,15 +169,12 @@ def test_text_that_changes_meanwhile_is_refused(spec, vocabulary, tmp_path, pair
 def test_the_pace_is_of_what_was_made_since_the_start(spec, complete, monkeypatch):
     _, shards = complete
     now = [100.0]
-    monkeypatch.setattr(shard_writer.time, "monotonic", lambda: now[0])
-    pace = Pace(spec, pairs_present=50)
+    monkeypatch.setattr(encoders.time, "monotonic", lambda: now[0])
+    pace = Pace(spec.text_pairs, pairs_present=50)
     now[0] = 105.0
-    pace.add(shards[3])
-    assert (pace.shard, pace.pairs_done, pace.pairs_per_second) == (
-        "train-00003",
-        75,
-        5.0,
-    )
+    pace.add(shards[3].text_pairs)
+    assert (pace.pairs_done, pace.seconds, pace.pairs_per_second) == (75, 5.0, 5.0)
+    assert pace.describe() == "75/103 pairs  5 pairs/s"
     assert pace.seconds_left == pytest.approx((103 - 75) / 5.0)
 
 

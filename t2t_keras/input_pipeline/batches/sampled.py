@@ -11,7 +11,6 @@ import dataclasses
 import os
 import tempfile
 import threading
-import time
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -30,6 +29,7 @@ from t2t_keras.input_pipeline.records.encoders import (
     Draws,
     EncodedPiece,
     Encoders,
+    Pace,
     Piece,
     PieceEncoder,
 )
@@ -146,7 +146,8 @@ class SampledCorpus:
             return self._drawn[epoch]
 
     def _encode(self, epoch: int) -> TokenizedCorpus:
-        progress = _Progress(len(self), self._log if not self._drawn else None)
+        pace = Pace(len(self))
+        log = None if self._drawn else self._log
         lengths = [np.zeros([0, 2], np.int32)]
         dtype = np.dtype(np.uint16)
         try:
@@ -157,7 +158,13 @@ class SampledCorpus:
                     target.write(target_ids.tobytes())
                     dtype = source_ids.dtype
                     lengths.append(encoded.chunk.lengths)
-                    progress.add(encoded.text_pairs)
+                    pace.add(encoded.text_pairs)
+                    if log and pace.seconds >= _SECONDS_UNTIL_PROGRESS:
+                        log(
+                            f"segmenting an epoch: {pace.describe()}  "
+                            f"left {pace.seconds_left:,.0f}s"
+                        )
+                        log = None
                 lengths_N2 = np.concatenate(lengths)
                 self._check_count(len(lengths_N2))
                 source_side = _map_side(source, dtype, lengths_N2[:, 0])
@@ -255,31 +262,3 @@ class SampledBatching(EpochBatching):
         first = epoch * len(self.corpus)
         for planned in strategy.plan(seed, epoch):
             yield planned._replace(indices=planned.indices + first)
-
-
-class _Progress:
-    """One line about the time that is left, if it is long.
-
-    Args:
-        pairs: Number of pairs to encode.
-        log: Called with the line; None for no line.
-    """
-
-    def __init__(self, pairs: int, log: Callable[[str], object] | None):
-        self._pairs = pairs
-        self._log = log
-        self._done = 0
-        self._start_seconds = time.monotonic()
-
-    def add(self, pairs: int) -> None:
-        """Counts pairs that were encoded."""
-        self._done += pairs
-        seconds = time.monotonic() - self._start_seconds
-        if self._log is None or seconds < _SECONDS_UNTIL_PROGRESS:
-            return
-        speed = self._done / seconds
-        self._log(
-            f"segmenting the pairs of an epoch: {self._done:,}/{self._pairs:,}  "
-            f"{speed:,.0f} pairs/s  left {(self._pairs - self._done) / speed:,.0f}s"
-        )
-        self._log = None

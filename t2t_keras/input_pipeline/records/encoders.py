@@ -7,6 +7,7 @@ import no TensorFlow, so that each takes 60 MB and a second.
 import contextlib
 import dataclasses
 import multiprocessing
+import time
 from collections.abc import Callable, Iterable, Iterator
 from multiprocessing import resource_tracker
 from multiprocessing.connection import Connection, wait
@@ -76,6 +77,45 @@ class EncodedPiece:
     def lines(self) -> LinePairs:
         """Returns the text of the pairs that were kept."""
         return self.chunk.keep_lines(self.piece.source, self.piece.target)
+
+
+class Pace:
+    """Progress and speed of encoding text.
+
+    Args:
+        text_pairs: Number of pairs of text.
+        pairs_present: Number of them that were encoded before the start.
+    """
+
+    def __init__(self, text_pairs: int, pairs_present: int = 0):
+        self.text_pairs = text_pairs
+        self.pairs_done = pairs_present
+        self._pairs_present = pairs_present
+        self._start_seconds = time.monotonic()
+
+    def add(self, pairs: int) -> None:
+        """Counts pairs that have been encoded."""
+        self.pairs_done += pairs
+
+    @property
+    def seconds(self) -> float:
+        """Seconds since the start."""
+        return time.monotonic() - self._start_seconds
+
+    @property
+    def pairs_per_second(self) -> float:
+        """Pairs of text encoded per second since the start."""
+        return (self.pairs_done - self._pairs_present) / max(self.seconds, 1e-9)
+
+    @property
+    def seconds_left(self) -> float:
+        """Seconds until the last pair, at the mean speed so far."""
+        return (self.text_pairs - self.pairs_done) / self.pairs_per_second
+
+    def describe(self) -> str:
+        """Returns the pairs done and the speed as text."""
+        done = f"{self.pairs_done:,}/{self.text_pairs:,} pairs"
+        return f"{done}  {self.pairs_per_second:,.0f} pairs/s"
 
 
 class PieceEncoder:

@@ -5,13 +5,17 @@ process. If a process is killed, finished shards stay and are not written again.
 """
 
 import itertools
-import time
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
 from t2t_keras.errors import UserError
 from t2t_keras.input_pipeline.corpora.corpus import TextChunk
-from t2t_keras.input_pipeline.records.encoders import EncodedPiece, Encoders, Piece
+from t2t_keras.input_pipeline.records.encoders import (
+    EncodedPiece,
+    Encoders,
+    Pace,
+    Piece,
+)
 from t2t_keras.input_pipeline.records.manifest import RecordSpec
 from t2t_keras.input_pipeline.records.shards import (
     DamagedShardError,
@@ -64,7 +68,7 @@ def write_shards(
     present: dict[int, ShardMetadata],
     workers: int,
     keep_text: bool = False,
-    on_progress: Callable[["Pace"], None],
+    on_progress: Callable[[str, Pace], None],
 ) -> list[ShardMetadata]:
     """Writes the shards that are missing, and returns the metadata of all.
 
@@ -76,7 +80,7 @@ def write_shards(
         present: Shards that need not be written; see `find_intact_shards`.
         workers: Number of processes that encode.
         keep_text: Whether shards keep the text of their pairs.
-        on_progress: Called after each shard.
+        on_progress: Called after each shard, with its name.
 
     Raises:
         UserError: If the number of pairs differs from that in `spec`, or a process is
@@ -90,13 +94,14 @@ def write_shards(
             for piece in cut_into_pieces(counted, spec.pairs_per_shard)
             if piece.shard not in present
         )
-        pace = Pace(spec, sum(each.text_pairs for each in present.values()))
+        present_pairs = sum(each.text_pairs for each in present.values())
+        pace = Pace(spec.text_pairs, present_pairs)
         with Encoders(vocabulary.model_proto, spec.max_length, workers) as encoders:
             encoded = encoders.encode(missing)
             for number, pieces in itertools.groupby(encoded, lambda each: each.shard):
                 shards[number] = _write_pieces(folder, number, pieces, keep_text)
-                pace.add(shards[number])
-                on_progress(pace)
+                pace.add(shards[number].text_pairs)
+                on_progress(shards[number].name, pace)
         if counted.pairs != spec.text_pairs:
             raise UserError(
                 f"The text had {spec.text_pairs:,} pairs when it was first read, and "
@@ -120,38 +125,6 @@ def cut_into_pieces(
             yield Piece(number, source[start:end], target[start:end])
             position += end - start
             start = end
-
-
-class Pace:
-    """Progress and speed of writing shards.
-
-    Args:
-        spec: Specification of the records.
-        pairs_present: Pairs of text whose shards existed at the start.
-    """
-
-    def __init__(self, spec: RecordSpec, pairs_present: int):
-        self.shard = ""
-        self.pairs_done = pairs_present
-        self.text_pairs = spec.text_pairs
-        self._pairs_present = pairs_present
-        self._start_seconds = time.monotonic()
-
-    def add(self, shard: ShardMetadata) -> None:
-        """Counts a shard that has been written."""
-        self.shard = shard.name
-        self.pairs_done += shard.text_pairs
-
-    @property
-    def pairs_per_second(self) -> float:
-        """Pairs of text encoded and written per second since the start."""
-        seconds = time.monotonic() - self._start_seconds
-        return (self.pairs_done - self._pairs_present) / max(seconds, 1e-9)
-
-    @property
-    def seconds_left(self) -> float:
-        """Seconds until the last shard, at the mean speed so far."""
-        return (self.text_pairs - self.pairs_done) / self.pairs_per_second
 
 
 class _CountedChunks:
