@@ -41,7 +41,7 @@ from t2t_keras.settings.flags import (
 )
 from t2t_keras.text.vocabulary import SubwordVocabulary
 from t2t_keras.training.checkpoints import read_state, steps_in
-from t2t_keras.training.early_stopping import monitored_loss
+from t2t_keras.training.stopping import monitored_loss
 
 # "averaged", "latest", "best", a step number, or a checkpoint's folder.
 Checkpoint = str | int | os.PathLike[str]

@@ -28,10 +28,8 @@ from t2t_keras.training.checkpoints import (
     CheckpointStore,
     steps_in,
 )
-from t2t_keras.training.early_stopping import find_early_stop, monitored_loss
 from t2t_keras.training.loop import Hooks, Intervals, train_loop
 from t2t_keras.training.meter import Meter, MeterSums, TrainingCost
-from t2t_keras.training.nonfinite import NonFiniteGuard, norms_by_name, weight_norm
 from t2t_keras.training.preflight import preflight
 from t2t_keras.training.profiling import (
     StepProfiler,
@@ -44,6 +42,13 @@ from t2t_keras.training.progress import (
     Progress,
     as_duration,
     as_flops,
+)
+from t2t_keras.training.stopping import (
+    NonFiniteGuard,
+    find_early_stop,
+    monitored_loss,
+    norms_by_name,
+    weight_norm,
 )
 from t2t_keras.training.strategy import (
     is_chief,

@@ -68,7 +68,7 @@ VARIANTS_OF_PROGRAMS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "training stops one evaluation too late",
-        "t2t_keras.training.early_stopping",
+        "t2t_keras.training.stopping",
         "find_early_stop",
         "since < patience",
         "since <= patience",
