@@ -1,5 +1,6 @@
 """Validation of an export: ops of its graph, and test calls in a session."""
 
+import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -18,7 +19,8 @@ from t2t_keras.text.vocabulary import SubwordVocabulary
 TOKENIZER_OPS = frozenset({"SentencepieceOp", "SentencepieceTokenizeOp"})
 # Core ops that call back into the Python process that created them.
 PYTHON_OPS = frozenset({"EagerPyFunc", "PyFunc", "PyFuncStateless"})
-
+# File of a SavedModel with its graph.
+_GRAPH = "saved_model.pb"
 
 # Texts of test calls: an empty and a non-empty one; and an empty batch.
 _BATCHES = (("", "x"), ())
@@ -27,7 +29,7 @@ _BATCHES = (("", "x"), ())
 def read_meta_graph(directory: Path) -> Any:
     """Returns the one MetaGraphDef of a SavedModel."""
     proto = saved_model_pb2.SavedModel()
-    proto.ParseFromString((directory / "saved_model.pb").read_bytes())
+    proto.ParseFromString((directory / _GRAPH).read_bytes())
     (meta_graph,) = proto.meta_graphs
     return meta_graph
 
@@ -159,17 +161,47 @@ class ServedSession:
 
 
 @contextmanager
-def open_session(directory: Path) -> Iterator[ServedSession]:
-    """Yields a SavedModel that is loaded as in a server."""
+def open_session(directory: Path, *, optimize: bool = True) -> Iterator[ServedSession]:
+    """Yields a SavedModel that is loaded as in a server.
+
+    Args:
+        directory: Directory of the SavedModel.
+        optimize: Whether TensorFlow optimizes the graph of a signature before its
+            first call, which takes longer than a few calls.
+    """
     graph = tf.Graph()
-    session = tf.compat.v1.Session(graph=graph)
+    config = config_pb2.ConfigProto()
+    config.graph_options.rewrite_options.disable_meta_optimizer = not optimize
+    session = tf.compat.v1.Session(graph=graph, config=config)
     try:
-        with graph.as_default():
+        with tempfile.TemporaryDirectory() as folder, graph.as_default():
+            if not optimize:
+                _copy_with_config(directory, Path(folder), config)
+                directory = Path(folder)
             load = tf.compat.v1.saved_model.loader.load
             served = ServedSession(session, load(session, ["serve"], str(directory)))
         yield served
     finally:
         session.close()
+
+
+def _copy_with_config(directory: Path, copy: Path, config: Any) -> None:
+    """Writes a SavedModel whose functions have another configuration.
+
+    Each call of a function in a graph states how TensorFlow is to optimize it; the
+    session's configuration is for the rest. The files beside the graph are linked.
+    """
+    proto = saved_model_pb2.SavedModel()
+    for path in directory.resolve().iterdir():
+        if path.name == _GRAPH:
+            proto.ParseFromString(path.read_bytes())
+        else:
+            (copy / path.name).symlink_to(path)
+    for meta_graph in proto.meta_graphs:
+        for node in _nodes(meta_graph):
+            if "config_proto" in node.attr:
+                node.attr["config_proto"].s = config.SerializeToString()
+    (copy / _GRAPH).write_bytes(proto.SerializeToString())
 
 
 def validate(directory: Path, vocabulary: SubwordVocabulary) -> None:
@@ -181,7 +213,7 @@ def validate(directory: Path, vocabulary: SubwordVocabulary) -> None:
     """
     requests = list(read_warm_up(directory))
     # The tokenizer logs a line about its model when it is first used.
-    with quiet_start_up(), open_session(directory) as served:
+    with quiet_start_up(), open_session(directory, optimize=False) as served:
         for name, definition in served.signatures.items():
             for texts in _BATCHES:
                 requests.append(
