@@ -35,7 +35,7 @@ _MODEL = program.define_model_flags(
     about_model_dir="Directory of a training run. Required without --hypotheses or "
     "--alignments."
 )
-_OTHERS = program.define_ensemble_flag()
+program.define_search_model_flags()
 flags.DEFINE_enum(
     "split",
     "test",
@@ -149,7 +149,7 @@ _JSON = flags.DEFINE_bool(
 
 # Flags that the kinds of evaluation do not share.
 _OF_MODELS = (
-    *("checkpoint", "ensemble_with", *_MODEL.search),
+    *("checkpoint", "ensemble_with", "shortlist", "shortlist_size", *_MODEL.search),
     *("split", "source", "output"),
 )
 _OF_TEXT = (
@@ -163,7 +163,8 @@ _OF_ALIGNMENTS = (
 _OF_FILES = ("extra_reference", "target_language", *_OF_TEXT, "json")
 _OF_TRANSLATIONS = (
     *("hypotheses", "output", "ascii_quotes", "cutoff_length", *_MODEL.search),
-    *("ensemble_with", "extra_reference", "target_language", *_OF_TEXT),
+    *("ensemble_with", "shortlist", "shortlist_size"),
+    *("extra_reference", "target_language", *_OF_TEXT),
 )
 _OF_NO_FILES = ("model_dir", *_OF_MODELS, "alignment_heads")
 _NO_MODEL = (
@@ -226,7 +227,7 @@ def _check() -> None:
     else:
         program.refuse_flags(_OF_FILES, _NO_FILES)
         program.refuse_flags(("alignment_heads",), "is for --alignments. Add that.")
-        ensembles.check_members(program.require_flag("model_dir"), _OTHERS.value)
+        ensembles.check(**program.search_model())
     check_both_sides(_SOURCE.value, _REFERENCE.value)
 
 

@@ -19,7 +19,7 @@ from t2t_keras.runs.export_settings import ExportSettings, parse_batch_sizes
 from t2t_keras.settings import program
 
 _MODEL = program.define_model_flags()
-_OTHERS = program.define_ensemble_flag()
+program.define_search_model_flags()
 _FORMAT = flags.DEFINE_multi_enum(
     "format",
     ["text", "ids"],
@@ -111,9 +111,9 @@ _SETTINGS = (
     *("max_source_length", "max_characters", "max_beam_size", "max_attention_length"),
 )
 _NO_TEXT = "is for signatures that take text. Add --format=text, or leave it out."
-_NO_ENSEMBLE = (
-    "is for SavedModels: a CTranslate2 model is one Transformer. Leave it out, or "
-    "choose --format=text or ids."
+_SAVED_MODELS_ONLY = (
+    "is for SavedModels: a CTranslate2 model is one Transformer, with its whole "
+    "vocabulary. Leave it out, or choose --format=text or ids."
 )
 
 
@@ -126,7 +126,8 @@ def main() -> int:
 
     model_dir = ModelDir(program.require_flag("model_dir"))
     model_dir.check_writable()
-    trained = ensembles.load(model_dir.path, _MODEL.checkpoint.value, _OTHERS.value)
+    which = _MODEL.checkpoint.value
+    trained = ensembles.load(checkpoint=which, **program.search_model())
     sampling = _SAMPLING.values()
     settings = ExportSettings(
         decoding=_MODEL.decoding(trained.config),
@@ -148,9 +149,9 @@ def main() -> int:
 
 def _check() -> None:
     """Raises `UserError` if flags are invalid or missing."""
-    ensembles.check_members(program.require_flag("model_dir"), _OTHERS.value)
+    ensembles.check(**program.search_model())
     if "ctranslate2" in _FORMAT.value:
-        program.refuse_flags(("ensemble_with",), _NO_ENSEMBLE)
+        program.refuse_flags(("ensemble_with", "shortlist"), _SAVED_MODELS_ONLY)
     if "text" not in _FORMAT.value:
         program.refuse_flags(("sample", "prefix"), _NO_TEXT)
     _SAMPLING.check()

@@ -5,11 +5,15 @@
     python -m t2t_keras.train --flagfile=configs/base.flags --model_dir=runs/base \\
         --records=records/wmt14.en-de
     python -m t2t_keras.prepare --output=records/wmt14.en-de --verify
+    python -m t2t_keras.prepare --shortlist=ende.shortlist --alignments=train.align \\
+        --train_source=train.en --train_target=train.de \\
+        --vocabulary_file=runs/base/vocabulary.model
 
 The vocabulary is learned, or loaded from --vocabulary_file. The folder also contains
 it and the dev and test sets. After a stop or a kill, complete shards are kept, and the
 same command writes the missing ones. Flagfiles for training can be used; settings of
-model and training are ignored.
+model and training are ignored. With --shortlist no records are written, but a file for
+t2t_keras.export --shortlist: which subwords translate which.
 """
 
 import dataclasses
@@ -39,7 +43,9 @@ _DATA = tuple(
     field.name for field in dataclasses.fields(DataConfig) if field.name not in _UNUSED
 )
 _OUTPUT = flags.DEFINE_string(
-    "output", None, "Folder of the records, created if missing. Required."
+    "output",
+    None,
+    "Folder of the records, created if missing. Required without --shortlist.",
 )
 _WORKERS = flags.DEFINE_integer(
     "workers",
@@ -65,6 +71,21 @@ _VERIFY = flags.DEFINE_bool(
     False,
     "Whether to read existing records and check every hash, without writing any.",
 )
+_SHORTLIST = flags.DEFINE_string(
+    "shortlist",
+    None,
+    "File to write instead of records: which subwords of --vocabulary_file translate "
+    "which, counted in --train_source and --train_target, for a faster search.",
+)
+_ALIGNMENTS = flags.DEFINE_string(
+    "alignments",
+    None,
+    "File with the word alignment of each line of the training text in Pharaoh format, "
+    "plain or .gz, for --shortlist.",
+)
+# What --shortlist needs, and flags of records alone.
+_OF_SHORTLISTS = ("train_source", "vocabulary_file", "alignments")
+_OF_RECORDS = ("output", "workers", "pairs_per_shard", "keep_text", "verify")
 accept_model_dir()
 define_config_flags()
 
@@ -72,8 +93,14 @@ define_config_flags()
 def main() -> int:
     """Prepares or verifies; returns the exit status."""
     from t2t_keras.input_pipeline.records.manifest import verify_records
-    from t2t_keras.runs import preparation
+    from t2t_keras.runs import preparation, shortlists
 
+    if _SHORTLIST.value:
+        data = config_from_flags().data
+        print(
+            shortlists.make_shortlist(data, _ALIGNMENTS.value or "", _SHORTLIST.value)
+        )
+        return 0
     folder = Path(program.require_flag("output"))
     if _VERIFY.value:
         manifest = verify_records(folder)
@@ -99,7 +126,13 @@ def main() -> int:
 
 def _check() -> None:
     """Raises `UserError` if flags are invalid or incompatible."""
-    program.require_flag("output")
+    if _SHORTLIST.value:
+        program.refuse_flags(_OF_RECORDS, "is for records. Leave out --shortlist.")
+        for name in _OF_SHORTLISTS:
+            program.require_flag(name)
+    else:
+        program.refuse_flags(("alignments",), "is for --shortlist. Add that.")
+        program.require_flag("output")
     config_from_flags()
 
 

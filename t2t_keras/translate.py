@@ -28,7 +28,7 @@ from t2t_keras.runs import ensembles
 from t2t_keras.settings import program
 
 _MODEL = program.define_model_flags()
-_OTHERS = program.define_ensemble_flag()
+program.define_search_model_flags()
 _INPUT = flags.DEFINE_string(
     "input",
     "-",
@@ -138,7 +138,7 @@ def main() -> int:
         source = CountedLines(strip_line_ends(file))
         lines = open_prefixes(source, _PREFIX.value, stack)
         which = _MODEL.checkpoint.value
-        trained = ensembles.load(_MODEL.model_dir.value, which, _OTHERS.value)
+        trained = ensembles.load(checkpoint=which, **program.search_model())
         decoding = _MODEL.decoding(trained.config)
         translator = line_translation.LineTranslator(trained, decoding, request)
         outputs = line_translation.open_outputs(_OUTPUT.value, _ALIGNMENTS.value, stack)
@@ -153,7 +153,7 @@ def main() -> int:
 
 def _check() -> None:
     """Raises `UserError` if flags are missing or exclude each other."""
-    ensembles.check_members(program.require_flag("model_dir"), _OTHERS.value)
+    ensembles.check(**program.search_model())
     _SAMPLING.check()
     for name, excluded, reason in _EXCLUDED:
         if flags.FLAGS[name].value:

@@ -1,4 +1,6 @@
-"""Beam search with the Transformer, or an ensemble, from source ids to translations.
+"""Beam search with the Transformer, from source ids to translations.
+
+The model may be an ensemble, and its vocabulary a shortlist.
 
 Shapes: B sentences, S source length, T target length, W beams, X slots of a KV cache, V
 vocabulary.
@@ -7,13 +9,20 @@ vocabulary.
 import functools
 import math
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import tensorflow as tf
 
 from t2t_keras.decoding.beam_search import beam_search
 from t2t_keras.decoding.search_state import BeamSearchResult, axis_size
 from t2t_keras.decoding.settings import BeamSearchSettings, RowOptions
+from t2t_keras.decoding.shortlist import (
+    NUM_SPECIAL_IDS,
+    ShortlistModel,
+    ShortlistState,
+    to_options,
+    to_result,
+)
 from t2t_keras.model.kv_cache import DecodeState
 from t2t_keras.model.target_scores import target_log_probs
 from t2t_keras.model.transformer import DecodeKernels, Transformer
@@ -108,6 +117,9 @@ class Ensemble:
         return tf.where(target == 0, 0.0, log_probs_BT)
 
 
+_State = TypeVar("_State", DecodeState, EnsembleState, ShortlistState)
+
+
 def _log_mean(log_probs: Sequence[Tensor]) -> Tensor:
     """Returns log((exp x_1 + ... + exp x_N) / N) of N tensors.
 
@@ -117,8 +129,11 @@ def _log_mean(log_probs: Sequence[Tensor]) -> Tensor:
     return total - math.log(len(log_probs))
 
 
+SearchModel = Transformer | Ensemble | ShortlistModel
+
+
 def search_translations(
-    model: Transformer | Ensemble,
+    model: SearchModel,
     source: Tensor,
     settings: BeamSearchSettings,
     extra_length: int,
@@ -133,8 +148,10 @@ def search_translations(
     not be the longest of the batch (section 6.1). A source without a token, EOS aside,
     becomes EOS at once, so that a blank line does not hold up its batch.
 
+    With a shortlist, probabilities are normalized over it (ADR 0029).
+
     Args:
-        model: The Transformer, or several of them.
+        model: The Transformer, or several of them, perhaps with a shortlist.
         source: [B, S] int32.
         settings: Beam size, length penalty and number of results.
         extra_length: Tokens that a translation may have more than its source.
@@ -143,6 +160,10 @@ def search_translations(
         max_length: Maximum number of tokens of any translation, EOS counted.
         growing: Whether KV caches grow and finished sentences leave the batch. Faster,
             but not for XLA, which needs constant shapes, S included.
+
+    Raises:
+        ValueError: As `beam_search`; or if `suppressed` has an id other than special
+            ones and there is a shortlist.
     """
     length = axis_size(source, 1) + extra_length
     limits_B = tf.reduce_sum(tf.cast(source != 0, tf.int32), axis=1) + extra_length
@@ -154,14 +175,28 @@ def search_translations(
     if max_length is not None:
         limits_B = tf.minimum(limits_B, max_length)
         length = tf.minimum(length, max_length)
-    # Both models take the state and kernels that they returned.
+    # Each model takes the state and kernels that it returned.
     decode_step: Any = model.decode_step
     step_fn = functools.partial(
         decode_step, kernels=model.decode_kernels(), in_place=growing
     )
-    return beam_search(
+    slots = 0 if growing else length * settings.beam_size
+    words = None
+    if isinstance(model, ShortlistModel):
+        if max(settings.eos_id, *settings.suppressed, 0) >= NUM_SPECIAL_IDS:
+            raise ValueError(
+                "With a shortlist, eos_id and suppressed must be special ids, below "
+                f"{NUM_SPECIAL_IDS}. Received: {settings}"
+            )
+        prefixes = () if options is None else options.prefixes
+        state = model.prefill(source, slots, prefixes)
+        words = state.words
+        options = to_options(words, options)
+    else:
+        state = model.prefill(source, slots)
+    result = beam_search(
         step_fn,
-        model.prefill(source, slots=0 if growing else length * settings.beam_size),
+        state,
         max_lengths=limits_B,
         max_decode_length=length,
         vocabulary_size=model.sizes["vocabulary_size"],
@@ -169,9 +204,8 @@ def search_translations(
         options=options,
         grow_fn=_grow if growing else None,
     )
+    return result if words is None else to_result(words, result)
 
 
-def _grow(
-    state: DecodeState | EnsembleState, kept_slots: Tensor, new_slots: Tensor
-) -> DecodeState | EnsembleState:
+def _grow(state: _State, kept_slots: Tensor, new_slots: Tensor) -> _State:
     return state.grow(kept_slots, new_slots)

@@ -1,7 +1,10 @@
 """Token embedding, with the output projection, and positional encoding.
 
-Shapes: B batch, L length, D model width, V vocabulary, C = D/2 frequencies.
+Shapes: B batch, L length, D model width, V vocabulary, N selected tokens, C = D/2
+frequencies.
 """
+
+from typing import NamedTuple
 
 import keras
 import numpy as np
@@ -9,6 +12,18 @@ from keras import ops
 
 from t2t_keras.model.layers import project
 from t2t_keras.typing import Tensor
+
+
+class OutputRows(NamedTuple):
+    """Output projection onto some tokens, which differ between the rows of a batch.
+
+    Attributes:
+        matrix: [B, N, D] float, a row for each token.
+        bias: [B, N] float; `()` without a bias.
+    """
+
+    matrix: Tensor
+    bias: Tensor
 
 
 @keras.saving.register_keras_serializable(package="t2t_keras")
@@ -84,13 +99,21 @@ class SharedEmbedding(keras.layers.Layer):
         """The matrix [V, D] of the output projection."""
         return self.embeddings if self.output_matrix is None else self.output_matrix
 
-    def logits(self, hidden: Tensor, output_kernel: Tensor | None = None) -> Tensor:
+    def logits(
+        self, hidden: Tensor, output_kernel: Tensor | OutputRows | None = None
+    ) -> Tensor:
         """Returns [B, L, V] in the dtype of `hidden` [B, L, D]; unscaled.
 
         Args:
             hidden: [B, L, D] float.
-            output_kernel: From the method of that name. Default: computed here.
+            output_kernel: From the method of that name. Default: computed here. If
+                from `output_rows`, the result is [B, L, N], of its tokens.
         """
+        if isinstance(output_kernel, OutputRows):
+            logits = ops.einsum("bld,bnd->bln", hidden, output_kernel.matrix)
+            if self.output_bias is not None:
+                logits += ops.expand_dims(output_kernel.bias, axis=1)
+            return logits
         if output_kernel is None:
             matrix = ops.cast(self.output_embeddings, hidden.dtype)
             output_kernel = ops.transpose(matrix)
@@ -109,6 +132,15 @@ class SharedEmbedding(keras.layers.Layer):
         if self.compute_dtype != "float32":
             return None
         return ops.transpose(self.output_embeddings)
+
+    def output_rows(self, tokens: Tensor) -> OutputRows:
+        """Returns the output projection onto these tokens only, [B, N] int."""
+
+        def take(weight: keras.Variable) -> Tensor:
+            return ops.cast(ops.take(weight, tokens, axis=0), self.compute_dtype)
+
+        bias = () if self.output_bias is None else take(self.output_bias)
+        return OutputRows(take(self.output_embeddings), bias)
 
     def compute_output_shape(self, tokens_shape):
         return (*tokens_shape, self.d_model)

@@ -14,6 +14,7 @@ from t2t_keras.model.decoder import DecodeContext, Decoder
 from t2t_keras.model.dropout import Dropout, DropoutKeyGenerator, fold_in
 from t2t_keras.model.embedding import (
     LearnedPositionEncoding,
+    OutputRows,
     SharedEmbedding,
     SinusoidalPositionEncoding,
 )
@@ -44,11 +45,12 @@ class DecodeKernels(NamedTuple):
 
     Attributes:
         fused_qkv: For each decoder layer, `MultiHeadAttention.fused_qkv_kernel`.
-        output: `SharedEmbedding.output_kernel`.
+        output: `SharedEmbedding.output_kernel`, or `output_rows` for logits of some
+            tokens only.
     """
 
     fused_qkv: list[Tensor]
-    output: Tensor | None
+    output: Tensor | OutputRows | None
 
 
 @keras.saving.register_keras_serializable(package="t2t_keras")

@@ -12,12 +12,28 @@ from typing import Any
 
 from t2t_keras.errors import UserError
 from t2t_keras.files.atomic import file_sha256
+from t2t_keras.runs.shortlists import check_shortlist, with_shortlist
 from t2t_keras.settings.flags import config_from_flagfile, find_run, flatten
 
 Paths = Sequence[str | os.PathLike[str]]
 
 # Settings that give text or ids a meaning.
 _COMMON_SETTINGS = ("source_language", "target_language", "decoder_start")
+
+
+def check(
+    model_dir: str | os.PathLike[str],
+    ensemble_with: Paths = (),
+    shortlist: str | os.PathLike[str] | None = None,
+    shortlist_size: int | None = None,
+) -> None:
+    """Checks what `load` is given as far as possible without importing TensorFlow.
+
+    Raises:
+        UserError: As `check_members`; or if the shortlist's file or size is wrong.
+    """
+    check_members(model_dir, ensemble_with)
+    check_shortlist(shortlist, shortlist_size)
 
 
 def check_members(model_dir: str | os.PathLike[str], ensemble_with: Paths) -> None:
@@ -109,28 +125,33 @@ def find_checkpoints(ensemble_with: Paths) -> list[Path]:
 
 def load(
     model_dir: str | os.PathLike[str],
-    which: str | int | os.PathLike[str],
-    ensemble_with: Paths,
+    checkpoint: str | int | os.PathLike[str],
+    ensemble_with: Paths = (),
+    shortlist: str | os.PathLike[str] | None = None,
+    shortlist_size: int | None = None,
     task: Any = None,
 ):
     """Returns the `TrainedModel` of a run, with those that it translates with.
 
     Args:
         model_dir: Directory of the run.
-        which: Its checkpoint; see `ModelDir.find_checkpoint`.
-        ensemble_with: Other model directories, or folders of checkpoints; may be empty.
+        checkpoint: Its checkpoint; see `ModelDir.find_checkpoint`.
+        ensemble_with: Other model directories, or folders of checkpoints.
+        shortlist: File that restricts the tokens of a search; see `shortlists`.
+        shortlist_size: Number of tokens that it leaves for a sentence.
         task: Default: the task of the run's target language.
 
     Raises:
-        UserError: As `check_members` and `load_trained`.
+        UserError: As `check`, `load_trained` and `with_shortlist`.
     """
     from t2t_keras.runs.model_dir import ModelDir
     from t2t_keras.runs.models import load_trained
 
-    check_members(model_dir, ensemble_with)
-    first = load_trained(ModelDir(model_dir), which, task)
+    check(model_dir, ensemble_with, shortlist, shortlist_size)
+    first = load_trained(ModelDir(model_dir), checkpoint, task)
     others = [
-        load_trained(ModelDir(_find_member(checkpoint)), checkpoint, first.task)
-        for checkpoint in find_checkpoints(ensemble_with)
+        load_trained(ModelDir(_find_member(each)), each, first.task)
+        for each in find_checkpoints(ensemble_with)
     ]
-    return dataclasses.replace(first, others=tuple(others))
+    trained = dataclasses.replace(first, others=tuple(others))
+    return with_shortlist(trained, shortlist, shortlist_size)

@@ -194,6 +194,8 @@ def _identity(trained: TrainedModel, settings: ExportSettings) -> dict[str, Any]
             {"run": str(each.run_folder), **_describe_checkpoint(each)}
             for each in trained.others
         ]
+    if trained.shortlist is not None:
+        checkpoint["shortlist"] = trained.shortlist.describe()
     values = {**dataclasses.asdict(settings), "decoding": settings.decoding.as_dict()}
     for optional in ("sample", "prefix"):
         if not values[optional]:
@@ -210,6 +212,8 @@ def _write(
 ) -> Path:
     trained = cast_to_precision(trained, settings.precision)
     limits = serving_limits(trained, settings)
+    if settings.prefix and trained.shortlist:
+        trained.shortlist.check_room(limits.target_length)
     buckets = buckets_up_to(limits.source_length)
     decoding, vocabulary = settings.decoding, trained.vocabulary
     parts = (
@@ -291,15 +295,17 @@ def build_served_model(
         extra_length: Maximum tokens that a translation has beyond its source's.
         buckets: Lengths to pad sources to for XLA; empty without XLA.
     """
-    model = trained.search_model
+    model = trained.scoring_model
     search: Any = functools.partial(
-        search_translations, model, extra_length=extra_length
+        search_translations, trained.search_model, extra_length=extra_length
     )
     weights: list[tf.Variable] = [
         weight.value
         for each in (trained, *trained.others)
         for weight in each.model.weights
     ]
+    if trained.shortlist is not None:
+        weights += trained.shortlist.weights
     return ServedModel(
         compile_search(search, buckets) if buckets else search,
         model.target_log_probs
@@ -383,6 +389,7 @@ def _model_card_metadata(
         "corpus": card.get("corpus", {}).get("name"),
         "model": _describe_model(trained),
         **_describe_others(trained),
+        **({"shortlist": trained.shortlist.describe()} if trained.shortlist else {}),
         "vocabulary": {
             "size": trained.vocabulary.size,
             "sha256": trained.vocabulary.sha256,
@@ -394,7 +401,8 @@ def _model_card_metadata(
             name: score
             for name, score in card.get("scores", {}).items()
             if score.get("checkpoint") == checkpoint["checkpoint"]
-            and not trained.others  # they are scores of one model
+            # They are scores of one model, with all of its vocabulary.
+            and not (trained.others or trained.shortlist)
         },
         "versions": {
             "t2t_keras": __version__,

@@ -137,6 +137,9 @@ class LineTranslator:
             )
         if request.target_tag:
             trained.vocabulary.symbol_ids(request.target_tag, "target_tag")
+        if request.with_prefixes and trained.shortlist:
+            longest = models.longest_source(trained.model) + decoding.extra_length
+            trained.shortlist.check_room(longest)
         self._request = request
         self._aligner: WordAligner | None = None
         if request.alignments:

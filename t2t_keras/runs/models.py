@@ -11,7 +11,12 @@ import tensorflow as tf
 
 from t2t_keras.decoding.search_state import BeamSearchResult
 from t2t_keras.decoding.settings import BeamSearchSettings, RowOptions
-from t2t_keras.decoding.transformer_search import Ensemble, search_translations
+from t2t_keras.decoding.shortlist import Shortlist, ShortlistModel
+from t2t_keras.decoding.transformer_search import (
+    Ensemble,
+    SearchModel,
+    search_translations,
+)
 from t2t_keras.errors import UserError
 from t2t_keras.evaluation.translator import Search, Translator
 from t2t_keras.model.transformer import Transformer
@@ -92,7 +97,7 @@ def build_model(
 
 
 def build_translator(
-    model: Transformer | Ensemble,
+    model: SearchModel,
     vocabulary: SubwordVocabulary,
     config: DecodingConfig,
     n_best: int = 1,
@@ -131,7 +136,7 @@ def build_translator(
 
 
 def _trace_search(
-    model: Transformer | Ensemble,
+    model: SearchModel,
     settings: BeamSearchSettings,
     extra_length: int,
     with_prefixes: bool,
@@ -205,7 +210,7 @@ def text_translator(
     )
 
 
-def longest_source(model: Transformer | Ensemble) -> int:
+def longest_source(model: SearchModel) -> int:
     """Returns the maximum source length in tokens, including EOS; the rest is cut."""
     return min(MAX_SOURCE_LENGTH, model.max_positions or MAX_SOURCE_LENGTH)
 
@@ -222,6 +227,7 @@ class TrainedModel:
         step: Number of updates at the checkpoint.
         task: Converts text to and from the model's, and scores it.
         others: Models of other runs or checkpoints that it translates together with.
+        shortlist: Restricts the tokens that a search considers; None for all.
     """
 
     model: Transformer
@@ -231,6 +237,7 @@ class TrainedModel:
     step: int
     task: Task
     others: tuple["TrainedModel", ...] = ()
+    shortlist: Shortlist | None = None
     # A model with other weights or settings, by `dataclasses.replace`, starts empty.
     _kept: dict[Hashable, Any] = dataclasses.field(
         default_factory=dict, init=False, repr=False, compare=False
@@ -248,11 +255,18 @@ class TrainedModel:
         return value
 
     @property
-    def search_model(self) -> Transformer | Ensemble:
-        """The model that translates: this one, or the ensemble with the others."""
+    def scoring_model(self) -> Transformer | Ensemble:
+        """The model of probabilities: this one, or the ensemble with the others."""
         if not self.others:
             return self.model
         return Ensemble([self.model, *(other.model for other in self.others)])
+
+    @property
+    def search_model(self) -> SearchModel:
+        """The model that translates: `scoring_model`, with the shortlist if any."""
+        if self.shortlist is None:
+            return self.scoring_model
+        return ShortlistModel(self.scoring_model, self.shortlist)
 
     @property
     def run_folder(self) -> Path:

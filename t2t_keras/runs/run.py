@@ -19,6 +19,7 @@ import tensorflow as tf
 from t2t_keras.decoding.sampling import Sampling
 from t2t_keras.errors import UserError, did_you_mean
 from t2t_keras.evaluation.translator import TranslatedLine
+from t2t_keras.files.atomic import file_sha256
 from t2t_keras.files.lines import pair_prefixes
 from t2t_keras.input_pipeline.batches.pipeline import TrainingBatches
 from t2t_keras.model.sentence_maps import SentenceMaps
@@ -75,8 +76,9 @@ class Run:
     "averaged" (the average written at the end of training, or else the latest),
     "latest", "best", a step number, or a checkpoint's folder. Some also take
     `ensemble_with`, other model directories or folders of checkpoints, whose models
-    average their probabilities with it. A model stays loaded while calls name the same
-    checkpoints.
+    average their probabilities with it; and `shortlist`, a file that restricts the
+    tokens of a search, with `shortlist_size`. A model stays loaded while calls name the
+    same checkpoints and shortlist.
 
     Args:
         path: The model directory. It need not exist before `train`.
@@ -164,6 +166,8 @@ class Run:
         n_best: int = 1,
         checkpoint: Checkpoint = "averaged",
         ensemble_with: ensembles.Paths = (),
+        shortlist: str | os.PathLike[str] | None = None,
+        shortlist_size: int | None = None,
         paragraphs: bool = False,
         target_tag: str | None = None,
         prefixes: Iterable[str | bytes] | None = None,
@@ -186,6 +190,10 @@ class Run:
                 if the search finds fewer; an empty line has one, which is empty.
             checkpoint: The weights to use.
             ensemble_with: Runs or checkpoints that translate together with it.
+            shortlist: File of likely translations, which alone are considered. Made by
+                `t2t_keras.prepare --shortlist`. Default: the whole vocabulary.
+            shortlist_size: Number of tokens that it leaves for a sentence. Default:
+                1,000.
             paragraphs: Whether lines are paragraphs, whose sentences are translated
                 one by one. Spacing stays as it is.
             target_tag: Symbol of the vocabulary to put before each sentence.
@@ -224,7 +232,7 @@ class Run:
             alignments,
             alignment_heads,
         )
-        trained = self.trained(checkpoint, ensemble_with)
+        trained = self.trained(checkpoint, ensemble_with, shortlist, shortlist_size)
         translator = self._translator(trained, search, request)
         if prefixes is None:
             pairs = ((line, "") for line in lines)
@@ -283,7 +291,7 @@ class Run:
         return aligner.align(pairs, on_progress=on_progress)
 
     @_warnings_off()
-    def evaluate(
+    def evaluate(  # noqa: PLR0913 - each is optional, and by name
         self,
         source: scoring.Paths = (),
         reference: scoring.Paths = (),
@@ -291,6 +299,8 @@ class Run:
         split: str = "test",
         checkpoint: Checkpoint = "averaged",
         ensemble_with: ensembles.Paths = (),
+        shortlist: str | os.PathLike[str] | None = None,
+        shortlist_size: int | None = None,
         output: str | os.PathLike[str] | None = None,
         on_progress: Callable[[int], object] = lambda _: None,
         **options: Any,
@@ -298,7 +308,7 @@ class Run:
         """Translates and scores a split of the run's corpus, or files.
 
         The result for a split is also saved in the model directory, unless it is that
-        of an ensemble.
+        of an ensemble or with a shortlist.
 
         Args:
             source: Files to translate, or one. Default: those of the split.
@@ -306,12 +316,14 @@ class Run:
             split: "train", "dev" or "test".
             checkpoint: The weights to use.
             ensemble_with: Runs or checkpoints that translate together with it.
+            shortlist: As in `translate`. The perplexity is without it.
+            shortlist_size: As in `translate`.
             output: File for the translations, instead of the model directory.
             on_progress: Called with the number of sentences done since the last call.
             **options: Settings of the search, as in `translate`, and further options of
                 `t2t_keras.runs.scoring.score`.
         """
-        saves = not (output or source or ensemble_with)
+        saves = not (output or source or ensemble_with or shortlist)
         if saves:
             self.model_dir.check_writable()
         test_set = scoring.read_test_set(
@@ -325,7 +337,7 @@ class Run:
             if field.name in options
         }
         result = score(
-            self.trained(checkpoint, ensemble_with),
+            self.trained(checkpoint, ensemble_with, shortlist, shortlist_size),
             test_set,
             self.settings.decoding.override(**search),
             on_progress=on_progress,
@@ -370,6 +382,8 @@ class Run:
         *,
         checkpoint: Checkpoint = "averaged",
         ensemble_with: ensembles.Paths = (),
+        shortlist: str | os.PathLike[str] | None = None,
+        shortlist_size: int | None = None,
         **options: Any,
     ) -> Path:
         """Writes a SavedModel for servers, and returns its folder.
@@ -378,6 +392,8 @@ class Run:
             export_format: "text", for text in and out, or "ids", for token ids.
             checkpoint: The weights to use.
             ensemble_with: Runs or checkpoints whose models are exported with it.
+            shortlist: As in `translate`.
+            shortlist_size: As in `translate`.
             **options: Settings of the search, as in `translate`, and fields of
                 `ExportSettings`, such as `n_best` or `batch_sizes`.
         """
@@ -395,7 +411,7 @@ class Run:
         search = {name: options.pop(name) for name in options.keys() - export_fields}
         decoding = self.settings.decoding.override(**search)
         settings = ExportSettings(decoding, **options)
-        trained = self.trained(checkpoint, ensemble_with)
+        trained = self.trained(checkpoint, ensemble_with, shortlist, shortlist_size)
         version = exporting.export(trained, self.model_dir, export_format, settings)
         exporting.log_kept_files(self.model_dir, export_format, settings, self._log)
         return version
@@ -457,19 +473,27 @@ class Run:
         self,
         checkpoint: Checkpoint = "averaged",
         ensemble_with: ensembles.Paths = (),
+        shortlist: str | os.PathLike[str] | None = None,
+        shortlist_size: int | None = None,
     ) -> models.TrainedModel:
         """Returns the model with its vocabulary and settings, and those with it."""
         self.model_dir.config()  # raises if this is not a model directory
-        ensembles.check_members(self.path, ensemble_with)
+        ensembles.check(self.path, ensemble_with, shortlist, shortlist_size)
         path = self.model_dir.find_checkpoint(checkpoint)
         paths = [path, *ensembles.find_checkpoints(ensemble_with)]
         # An average of other checkpoints can replace one in the same folder.
         found = [(each, checkpoint_digest(each)) for each in paths]
-        if self._trained is None or self._loaded != found:
-            self._trained = None  # frees its memory before another is loaded
-            self._trained = ensembles.load(self.path, path, paths[1:], self._task)
-            self._loaded = found
-        return self._trained
+        if shortlist is not None:
+            file = Path(shortlist)
+            found.append((file, f"{shortlist_size} {file_sha256(file)}"))
+        if self._trained is not None and self._loaded == found:
+            return self._trained
+        self._trained = None  # frees its memory before another is loaded
+        trained = ensembles.load(
+            self.path, path, paths[1:], shortlist, shortlist_size, self._task
+        )
+        self._trained, self._loaded = trained, found
+        return trained
 
     def _translator(
         self,

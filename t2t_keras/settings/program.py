@@ -217,9 +217,24 @@ def define_model_flags(
     )
 
 
-def define_ensemble_flag(flag_values: flags.FlagValues = flags.FLAGS):
-    """Defines --ensemble_with, of programs that translate with several models."""
-    return flags.DEFINE_multi_string(
+def define_search_model_flags(flag_values: flags.FlagValues = flags.FLAGS) -> None:
+    """Defines the flags of programs that translate, beside those of the model."""
+    flags.DEFINE_string(
+        "shortlist",
+        None,
+        "Lexicon of likely translations, from t2t_keras.prepare --shortlist. The "
+        "search considers these alone, which is faster with a large vocabulary. "
+        "Default: none, for all of the vocabulary.",
+        flag_values=flag_values,
+    )
+    flags.DEFINE_integer(
+        "shortlist_size",
+        None,
+        "Number of tokens that --shortlist leaves for a sentence. Default: 1,000.",
+        lower_bound=4,
+        flag_values=flag_values,
+    )
+    flags.DEFINE_multi_string(
         "ensemble_with",
         [],
         # absl adds "; repeat this option to specify a list of values".
@@ -228,6 +243,18 @@ def define_ensemble_flag(flag_values: flags.FlagValues = flags.FLAGS):
         "probabilities; or the folder of a checkpoint",
         flag_values=flag_values,
     )
+
+
+def search_model() -> dict[str, Any]:
+    """Returns the values of the flags for the model of a search by name.
+
+    They are the arguments of `ensembles.check`, and with a checkpoint those of `load`.
+
+    Raises:
+        UserError: If --model_dir is not set.
+    """
+    require_flag("model_dir")
+    return flag_values(("model_dir", "ensemble_with", "shortlist", "shortlist_size"))
 
 
 def _define_search_setting(

@@ -80,6 +80,7 @@ def _to_markdown(card: Mapping[str, Any]) -> str:
         + f"), computed in {model['precision']}"
         + (", compiled by XLA." if card["xla"] else "."),
         *_ensemble(card.get("ensemble_with", ())),
+        *_shortlist(card.get("shortlist")),
         _score_table(card["scores"]),
         _table("Signature", ["inputs", "outputs"], _signature_rows(card["signatures"])),
         _table("Limit", ["value"], [[k, v] for k, v in card["limits"].items()]),
@@ -113,6 +114,16 @@ def _ensemble(others: Sequence[Mapping[str, Any]]) -> list[str]:
         "The probabilities of the next token are the mean of this model's and of "
         "others'; `attention` is that of this model.",
         _table("Other model", ["step", "parameters"], rows),
+    ]
+
+
+def _shortlist(shortlist: Mapping[str, Any] | None) -> list[str]:
+    """Returns a paragraph about the shortlist, if there is one."""
+    if shortlist is None:
+        return []
+    return [
+        f"The search considers a shortlist of {shortlist['size']:,} tokens for each "
+        "sentence, and scores are relative to it; `score` is of the whole vocabulary."
     ]
 
 

@@ -1,0 +1,243 @@
+"""Lexical shortlist: likely output tokens of a source, all that a search considers.
+
+The output projection of a large vocabulary takes much of the time of a decoding step.
+With a shortlist it has N rows instead of V, and so has everything that follows.
+
+Shapes: B sentences, S source length, P prefix length, W beams, D model width,
+V vocabulary, K candidates of a source token, N tokens in the shortlist of a sentence.
+"""
+
+import hashlib
+from typing import Any, NamedTuple
+
+import numpy as np
+import tensorflow as tf
+
+from t2t_keras.decoding.search_state import BeamSearchResult
+from t2t_keras.decoding.settings import PAD_ID, RowOptions, is_given
+from t2t_keras.errors import UserError
+from t2t_keras.typing import Tensor
+
+# Padding, EOS and unknown are in every shortlist, so that they keep their ids there.
+NUM_SPECIAL_IDS = 3
+
+
+class Shortlist:
+    """Lexicon from which the shortlist of a sentence is selected (ADR 0029).
+
+    The shortlist of a sentence depends on its own source only. It has N tokens: the
+    special ones; those of a prefix; the N / 4 lowest ids, which are the most frequent
+    subwords; then the likeliest translations of any source token, and for the rest
+    further ids from the lowest on.
+
+    Args:
+        candidates: [V, K] int, translations of each source token, padded with 0.
+        probabilities: [V, K] float, their probabilities given that token.
+        size: N; clipped to V.
+
+    Raises:
+        ValueError: If a shape, an id or the size is out of range.
+    """
+
+    def __init__(self, candidates: np.ndarray, probabilities: np.ndarray, size: int):
+        if candidates.ndim != 2 or candidates.shape != probabilities.shape:
+            raise ValueError(
+                "candidates and probabilities must both have shape [V, K]. Received: "
+                f"{candidates.shape} and {probabilities.shape}"
+            )
+        self.vocabulary_size = len(candidates)
+        if size <= NUM_SPECIAL_IDS or self.vocabulary_size <= NUM_SPECIAL_IDS:
+            raise ValueError(
+                f"size and the vocabulary must have more than {NUM_SPECIAL_IDS} "
+                f"tokens. Received: {size} and {self.vocabulary_size}"
+            )
+        if candidates.min(initial=0) < 0 or (
+            candidates.max(initial=0) >= self.vocabulary_size
+        ):
+            raise ValueError(
+                f"candidates must be ids from 0 to {self.vocabulary_size - 1}. "
+                f"Received: {candidates.min()} to {candidates.max()}"
+            )
+        self.size = min(size, self.vocabulary_size)
+        # Variables, not constants: an export has them once, among its weights.
+        self.weights = [
+            tf.Variable(candidates.astype(np.int32), trainable=False),
+            tf.Variable(probabilities.astype(np.float32), trainable=False),
+        ]
+
+    def describe(self) -> dict[str, int | str]:
+        """Returns the size, and a digest of the lexicon, as JSON values."""
+        digest = hashlib.sha256()
+        for weight in self.weights:
+            digest.update(weight.numpy().tobytes())
+        return {"size": self.size, "sha256": digest.hexdigest()}
+
+    def check_room(self, longest: int) -> None:
+        """Raises `UserError` if a prefix may have more tokens than a shortlist.
+
+        Args:
+            longest: Maximum number of tokens of a prefix.
+        """
+        needed = min(longest + NUM_SPECIAL_IDS, self.vocabulary_size)
+        if self.size < needed:
+            raise UserError(
+                f"With --prefix, --shortlist_size must be at least {needed}, so that "
+                f"all tokens of a prefix are in the shortlist. Received: {self.size}"
+            )
+
+    def select(self, source: Tensor, prefixes: Tensor = ()) -> Tensor:
+        """Returns the shortlist of each sentence, [B, N] int32, ascending.
+
+        Args:
+            source: [B, S] int32, padded with 0.
+            prefixes: [B, P] int32, further tokens that must be in it; `()` for none.
+                P is at most N - `NUM_SPECIAL_IDS`.
+        """
+        candidates_VK, probabilities_VK = self.weights
+        batch = tf.shape(source)[0]
+        # Ranks above all probabilities: often, and always, in the shortlist.
+        frequent, required = 2.0, 3.0
+        ids_V = tf.range(self.vocabulary_size)
+        ranks_V = tf.where(ids_V < self.size // 4, frequent, 0.0)
+        ranks_V = tf.where(ids_V < NUM_SPECIAL_IDS, required, ranks_V)
+        ranks_BV = tf.tile(ranks_V[None], [batch, 1])
+        ranks_BV = _raise_to(
+            ranks_BV,
+            tf.reshape(tf.gather(candidates_VK, source), [batch, -1]),
+            tf.reshape(tf.gather(probabilities_VK, source), [batch, -1]),
+        )
+        if is_given(prefixes):
+            ones_BP = tf.ones_like(prefixes, tf.float32)
+            ranks_BV = _raise_to(ranks_BV, prefixes, required * ones_BP)
+        # Among equals top_k selects the lowest ids.
+        _, words_BN = tf.math.top_k(ranks_BV, self.size)
+        return tf.sort(words_BN, axis=1)
+
+
+def _raise_to(ranks: Tensor, ids: Tensor, values: Tensor) -> Tensor:
+    """Returns `ranks` [B, V], at `ids` [B, X] no less than `values` [B, X]."""
+    rows_BX = tf.range(tf.shape(ids)[0])[:, None] + tf.zeros_like(ids)
+    return tf.tensor_scatter_nd_max(ranks, tf.stack([rows_BX, ids], axis=-1), values)
+
+
+class ShortlistState(NamedTuple):
+    """State of a search with shortlists; tensors are [B, ...].
+
+    Attributes:
+        words: [B, N] int32, the shortlist of each sentence.
+        outputs: `SharedEmbedding.output_rows` of each model for these tokens.
+        state: State of the model.
+    """
+
+    words: Tensor
+    outputs: list[Any]
+    state: Any
+
+    def grow(self, kept_slots: Tensor, new_slots: Tensor | int) -> "ShortlistState":
+        """Returns the state after `grow` of the model's."""
+        return self._replace(state=self.state.grow(kept_slots, new_slots))
+
+
+class ShortlistModel:
+    """Transformer, or ensemble, whose vocabulary in a search is a shortlist.
+
+    The tokens of its `decode_step` are indices into the shortlist of their sentence,
+    which is ascending, so special ids are their own indices and the order among equals
+    is that of the ids. Probabilities are normalized over the shortlist.
+
+    Args:
+        model: A `Transformer` or an `Ensemble`.
+        shortlist: A shortlist of its vocabulary.
+
+    Raises:
+        ValueError: If the vocabularies differ in size.
+    """
+
+    def __init__(self, model: Any, shortlist: Shortlist):
+        size = model.sizes["vocabulary_size"]
+        if shortlist.vocabulary_size != size:
+            raise ValueError(
+                f"The shortlist must be for the model's vocabulary of {size} tokens. "
+                f"Received one for {shortlist.vocabulary_size}"
+            )
+        self.model = model
+        self.shortlist = shortlist
+        self.sizes = {"vocabulary_size": shortlist.size}
+
+    @property
+    def max_positions(self) -> int | None:
+        """Maximum number of tokens for which the model has positions."""
+        return self.model.max_positions
+
+    def prefill(
+        self, source: Tensor, slots: int | Tensor, prefixes: Tensor = ()
+    ) -> ShortlistState:
+        """Returns the state before the first `decode_step`.
+
+        Args:
+            source: [B, S] int32, padded with 0.
+            slots: X, number of slots in the KV cache of self-attention.
+            prefixes: [B, P] int32, tokens that must be in the shortlist.
+        """
+        words_BN = self.shortlist.select(source, prefixes)
+        models = getattr(self.model, "models", (self.model,))
+        outputs = [model.embedding.output_rows(words_BN) for model in models]
+        return ShortlistState(words_BN, outputs, self.model.prefill(source, slots))
+
+    def decode_kernels(self) -> Any:
+        """Returns the kernels of the model for `decode_step`."""
+        return self.model.decode_kernels()
+
+    def decode_step(
+        self,
+        tokens: Tensor,
+        position: Tensor | int,
+        first_slot: Tensor | int,
+        visible_slots: Tensor,
+        state: ShortlistState,
+        kernels: Any,
+        *,
+        in_place: bool = False,
+    ) -> tuple[Tensor, ShortlistState]:
+        """Returns the logits [B, W, N], and the state.
+
+        The arguments are those of `Transformer.decode_step`, except for the tokens.
+        """
+        outputs = state.outputs
+        if isinstance(kernels, list):
+            kernels = [
+                each._replace(output=rows)
+                for each, rows in zip(kernels, outputs, strict=True)
+            ]
+        else:
+            kernels = kernels._replace(output=outputs[0])
+        logits, new_state = self.model.decode_step(
+            to_tokens(state.words, tokens),
+            *(position, first_slot, visible_slots, state.state, kernels),
+            in_place=in_place,
+        )
+        return logits, state._replace(state=new_state)
+
+
+def to_tokens(words: Tensor, indices: Tensor) -> Tensor:
+    """Returns the tokens at indices [B, ...] of each sentence's shortlist [B, N]."""
+    return tf.gather(words, indices, batch_dims=1)
+
+
+def to_result(words: Tensor, result: BeamSearchResult) -> BeamSearchResult:
+    """Returns the result of a search with tokens instead of indices."""
+    return result._replace(tokens=to_tokens(words, result.tokens))
+
+
+def to_options(words: Tensor, options: RowOptions | None) -> RowOptions | None:
+    """Returns options whose prefixes are indices into the shortlists [B, N].
+
+    A token that is not in its shortlist becomes padding.
+    """
+    if options is None or not is_given(options.prefixes):
+        return options
+    prefixes_BP = tf.cast(options.prefixes, tf.int32)
+    indices_BP = tf.searchsorted(words, prefixes_BP)
+    indices_BP = tf.minimum(indices_BP, tf.shape(words)[1] - 1)
+    is_there_BP = to_tokens(words, indices_BP) == prefixes_BP
+    return options._replace(prefixes=tf.where(is_there_BP, indices_BP, PAD_ID))

@@ -1,0 +1,219 @@
+"""Lexicons for shortlists: counted from word alignments, written and read as text.
+
+Each line has a target piece, a source piece, and the probability of the target piece
+given the source piece. It is the format of Marian, whose files can be used too if they
+were counted on pieces of the same vocabulary.
+"""
+
+import collections
+import dataclasses
+import itertools
+import os
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from t2t_keras.errors import UserError
+from t2t_keras.files.lines import open_input, open_output, strip_line_ends
+from t2t_keras.input_pipeline.corpora.parallel_text import open_parallel_text
+from t2t_keras.settings.config import DataConfig
+from t2t_keras.text.vocabulary import UNK_ID, SubwordVocabulary
+from t2t_keras.text.word_alignments import (
+    check_within,
+    parse_alignments,
+    word_numbers,
+)
+
+DEFAULT_SIZE = 1000
+
+# Maximum translations of a source piece that are written.
+_MOST_CANDIDATES = 100
+# Marian's sign for a word without a link.
+_NO_WORD = "NULL"
+
+_LEXICON_LINE = re.compile(r"([^ ]+) ([^ ]+) ([0-9]*\.?[0-9]+(?:e-?[0-9]+)?)")
+
+# A target and a source id, as a key of counts.
+_PiecePair = tuple[int, int]
+
+
+def make_shortlist(config: DataConfig, alignments: str, output: str) -> str:
+    """Counts linked pieces, writes their probabilities, and returns a description.
+
+    Args:
+        config: Files of the training text, and of the model's vocabulary.
+        alignments: File with the word alignment of each line, in Pharaoh format.
+        output: File to write, or "-".
+
+    Raises:
+        UserError: If a file cannot be used, the numbers of lines differ, a link is
+            outside its sentence, or there is no link.
+    """
+    vocabulary = SubwordVocabulary.load(config.vocabulary_file or "")
+    source, target = config.train_source, config.train_target
+    counts = _count_links(source, target, alignments, vocabulary)
+    if not counts:
+        raise UserError(
+            f"{alignments} (--alignments) has no link between words, so a shortlist "
+            "would be empty. Check that it is the alignment of this text."
+        )
+    by_source = collections.defaultdict(list)
+    for (target_id, source_id), count in counts.items():
+        by_source[source_id].append((count, target_id))
+    entries = 0
+    pieces = vocabulary.pieces(range(vocabulary.size))
+    with open_output(output) as file:
+        for source_id in sorted(by_source):
+            # Likeliest first, and of equals the lower id.
+            found = sorted(by_source[source_id], key=lambda each: (-each[0], each[1]))
+            total = sum(count for count, _ in found)
+            for count, target_id in found[:_MOST_CANDIDATES]:
+                names = pieces[target_id], pieces[source_id]
+                file.write(f"{' '.join(names)} {count / total:.8f}\n")
+                entries += 1
+    return (
+        f"shortlist: {entries:,} pairs of pieces, for {len(by_source):,} source pieces "
+        f"of a vocabulary of {vocabulary.size:,}, from {counts.total():,} links"
+    )
+
+
+def _count_links(
+    source: Sequence[str | Path],
+    target: Sequence[str | Path],
+    alignments: str,
+    vocabulary: SubwordVocabulary,
+) -> collections.Counter[_PiecePair]:
+    """Returns how often pieces are in linked words, special ids aside."""
+    counts: collections.Counter[_PiecePair] = collections.Counter()
+    lines = open_parallel_text(source, target).lines()
+    name = f"{alignments} (--alignments)"
+    with open_input(alignments, "alignments") as file:
+        links = parse_alignments(strip_line_ends(file), name)
+        for number, (pair, alignment) in enumerate(
+            itertools.zip_longest(lines, links), start=1
+        ):
+            if pair is None or alignment is None:
+                longer = name if pair is None else "the text"
+                raise UserError(
+                    f"Line {number:,} is in {longer} only. The alignments need a line "
+                    "for each line of the text, empty if no word is aligned."
+                )
+            check_within(alignment, *pair, where=f"Line {number:,} of {name}")
+            sources, targets = (_pieces_of_words(vocabulary, text) for text in pair)
+            for source_word, target_word in alignment.sure:
+                counts.update(
+                    itertools.product(targets[target_word], sources[source_word])
+                )
+    return counts
+
+
+def _pieces_of_words(
+    vocabulary: SubwordVocabulary, text: bytes
+) -> Mapping[int, list[int]]:
+    """Returns the ids of the pieces of each word by its number."""
+    words = collections.defaultdict(list)
+    ids = vocabulary.encode(text)[:-1]  # without EOS
+    for piece_id, word in zip(ids, word_numbers(vocabulary.pieces(ids)), strict=True):
+        if piece_id > UNK_ID:
+            words[word].append(piece_id)
+    return words
+
+
+def read_lexicon(
+    path: str | os.PathLike[str], vocabulary: SubwordVocabulary
+) -> tuple[np.ndarray, np.ndarray]:
+    """Returns candidates and probabilities of each source id, as `Shortlist` has them.
+
+    Args:
+        path: A file of `make_shortlist`, plain or .gz.
+        vocabulary: Vocabulary of the model.
+
+    Raises:
+        UserError: If the file cannot be read, is empty or malformed, or has a piece
+            that the vocabulary does not have.
+    """
+    every_id = range(vocabulary.size)
+    ids = dict(zip(vocabulary.pieces(every_id), every_id, strict=True))
+    by_source: list[list[tuple[float, int]]] = [[] for _ in every_id]
+    with open_input(os.fspath(path), "shortlist") as file:
+        for target, source, probability in _parse_lexicon(file, f"{path}", ids):
+            by_source[source].append((-probability, target))
+    width = max(map(len, by_source))
+    if not width:
+        raise UserError(
+            f"{path} (--shortlist) is empty. python -m t2t_keras.prepare --shortlist "
+            "makes one from word alignments."
+        )
+    candidates = np.zeros((vocabulary.size, width), np.int32)
+    probabilities = np.zeros((vocabulary.size, width), np.float32)
+    for source, found in enumerate(by_source):
+        for column, (negative, target) in enumerate(sorted(found)):
+            candidates[source, column] = target
+            probabilities[source, column] = -negative
+    return candidates, probabilities
+
+
+def _parse_lexicon(
+    file: Any, path: str, ids: Mapping[str, int]
+) -> Iterator[tuple[int, int, float]]:
+    """Yields target id, source id and probability of each line."""
+    for number, line in enumerate(strip_line_ends(file), start=1):
+        text = line.decode("utf-8", errors="replace")
+        match = _LEXICON_LINE.fullmatch(text)
+        if match is None or float(match[3]) > 1.0:
+            raise UserError(
+                f"Line {number:,} of {path} (--shortlist) must have a target piece, a "
+                "source piece and a probability, with a space between. Received: "
+                f"{text:.60}"
+            )
+        target, source, probability = match.groups()
+        if _NO_WORD in (target, source):
+            continue
+        for piece in (target, source):
+            if piece not in ids:
+                raise UserError(
+                    f"{path} (--shortlist) is for another vocabulary: line {number:,} "
+                    f"has the piece {piece}, which the model's does not have. Make one "
+                    "with python -m t2t_keras.prepare --shortlist --vocabulary_file="
+                    "MODEL_DIR/vocabulary.model"
+                )
+        yield ids[target], ids[source], float(probability)
+
+
+def check_shortlist(path: str | os.PathLike[str] | None, size: int | None) -> None:
+    """Raises `UserError` if settings of a shortlist are wrong, without TensorFlow."""
+    if path is None and size is not None:
+        raise UserError("--shortlist_size is for --shortlist. Add that.")
+    if size is not None and size <= UNK_ID + 1:
+        raise UserError(
+            f"--shortlist_size must be more than {UNK_ID + 1}, the number of special "
+            f"ids. Received: {size}"
+        )
+    if path is not None:
+        with open_input(os.fspath(path), "shortlist"):
+            pass
+
+
+def with_shortlist(
+    trained: Any, path: str | os.PathLike[str] | None, size: int | None = None
+) -> Any:
+    """Returns a `TrainedModel`, its searches restricted to shortlists if given.
+
+    Args:
+        trained: The model.
+        path: File of `make_shortlist`; None for no restriction.
+        size: Number of tokens in the shortlist of a sentence. Default: 1,000.
+
+    Raises:
+        UserError: As `read_lexicon`.
+    """
+    if path is None:
+        return trained
+    from t2t_keras.decoding.shortlist import Shortlist
+
+    size = DEFAULT_SIZE if size is None else size
+    shortlist = Shortlist(*read_lexicon(path, trained.vocabulary), size)
+    return dataclasses.replace(trained, shortlist=shortlist)
