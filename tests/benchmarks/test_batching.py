@@ -60,7 +60,7 @@ def test_first_steps_are_set_against_the_pace() -> None:
         assert expected in batching.compare_with_first_steps(*figures), figures
 
 
-@pytest.mark.slow
+@pytest.mark.release
 def test_both_ways_train_on_the_product_s_batches(monkeypatch, capsys) -> None:
     small = ModelConfig(num_layers=1, d_model=8, d_ff=12, num_heads=2)
     monkeypatch.setattr(batching, "SMALL", small)

@@ -96,7 +96,7 @@ def test_rows_are_those_that_the_model_is_asked_for(leave, monkeypatch):
     ]
 
 
-@pytest.mark.slow
+@pytest.mark.release
 def test_outputs_are_as_long_as_they_are_to_be(found, monkeypatch):
     monkeypatch.setattr(parts, "SMALL", TINY)
     monkeypatch.setattr(parts, "SMALL_VOCABULARY", WORDS)

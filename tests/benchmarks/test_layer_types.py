@@ -266,7 +266,7 @@ def test_it_measures_and_writes_all_it_found(monkeypatch, tmp_path, capsys) -> N
     assert not list(tmp_path.glob("*.part"))
 
 
-@pytest.mark.slow
+@pytest.mark.release
 def test_peak_memory_is_that_of_what_attention_holds() -> None:
     rows, length = 2, 2048
     few, many = memory.measure_bytes(ALONE, rows, [(length, 64), (2 * length, 64)])

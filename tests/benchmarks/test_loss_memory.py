@@ -41,7 +41,7 @@ SMALL = ExperimentConfig(
 )
 
 
-@pytest.mark.slow
+@pytest.mark.release
 def test_the_step_sees_the_same_losses_and_gradients_in_every_way() -> None:
     assert set(WAYS) == set(one_way.LOSSES)
     found = {way: step.measure_with_loss(way, SMALL, 50, 64, steps=1) for way in WAYS}

@@ -34,7 +34,7 @@ def arguments(folder: Path) -> list[str]:
     ]
 
 
-@pytest.mark.slow
+@pytest.mark.release
 def test_a_killed_ablation_resumes_and_a_finished_one_is_reported(tmp_path) -> None:
     command = arguments(tmp_path)
     first = tmp_path / "out" / "base" / "seed-1" / "run_card.json"

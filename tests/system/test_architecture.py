@@ -72,7 +72,7 @@ def test_the_page_has_every_option_and_the_size_of_its_model() -> None:
     assert count == f"{parameter_count(model, config.data.vocabulary_size):,}"
 
 
-@pytest.mark.slow
+@pytest.mark.release
 def test_the_command_trains_a_model_that_every_program_takes(tmp_path) -> None:
     pairs = reversed_pairs(60, seed=3)
     files = [

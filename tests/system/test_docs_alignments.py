@@ -21,7 +21,7 @@ def test_the_commands_without_a_model_print_what_the_page_shows(tmp_path):
     assert printed == expected
 
 
-@pytest.mark.slow
+@pytest.mark.release
 def test_the_commands_with_a_model_work(short_run, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "text").mkdir()

@@ -73,7 +73,7 @@ def run(name, *arguments, stdin=b""):
     )
 
 
-@pytest.mark.slow
+@pytest.mark.release
 def test_training_translation_and_export_of_ids_need_neither(tmp_path):
     source, target = write_text_files(tmp_path)
     model_dir = tmp_path / "run"

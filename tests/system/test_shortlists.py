@@ -5,6 +5,10 @@ import gzip
 import itertools
 import json
 import re
+import shlex
+import shutil
+import subprocess
+import sys
 
 import pytest
 
@@ -15,6 +19,7 @@ from t2t_keras.runs.shortlists import read_lexicon
 from t2t_keras.serving.export.requests import Request
 from t2t_keras.serving.export.validation import open_session
 from tests.system.in_process import run_program
+from tests.system.programs import REPOSITORY
 from tests.system.random_model import CONFIG, random_lines, random_vocabulary
 from tests.system.test_ensembles import make_run
 
@@ -170,6 +175,29 @@ def test_an_export_translates_as_the_program_and_names_its_shortlist(run, lexico
     assert newest_export(api.trained(), run, "text", settings) is None
     with pytest.raises(UserError, match="--shortlist_size must be at least 25"):
         api.export(**{**options, "shortlist_size": 24}, **limits)
+
+
+@pytest.mark.release
+def test_the_recipe_of_the_page(short_run, tmp_path, monkeypatch):
+    page = (REPOSITORY / "docs/decoding.md").read_text()
+    block = next(x for x in page.split("```") if "prepare --shortlist" in x)
+    lines = block.strip().replace("\\\n", " ").splitlines()
+    commands = [shlex.split(line) for line in lines]
+    assert [words[2] for words in commands[1:]] == [
+        f"t2t_keras.{name}" for name in ("evaluate", "prepare", "translate", "export")
+    ]
+    monkeypatch.chdir(tmp_path)
+    subprocess.run([sys.executable, REPOSITORY / commands[0][1], "text"], check=True)
+    for path in tmp_path.glob("text/train.*"):
+        path.write_text("".join(path.read_text().splitlines(keepends=True)[:300]))
+    (tmp_path / "test.en").write_text("a b c\n")
+    shutil.copytree(short_run.model_dir.path, tmp_path / "runs/tiny")
+    for _, _, program, *flags in commands[1:]:
+        # The model of this test has one layer.
+        flags = [flag.replace("heads=2", "heads=1") for flag in flags]
+        done = run_program(program.removeprefix("t2t_keras."), *flags)
+        assert done.status == 0, done.stderr
+    assert (tmp_path / "runs/tiny/export_ids/2").is_dir()
 
 
 def refused(program, *flags):

@@ -151,6 +151,7 @@ def test_records_are_not_continued_with_or_without_text(sampling, tmp_path):
         prepare(sampling, without, keep_text=True)
 
 
+@pytest.mark.release
 def test_a_run_resumes_exactly(sampling, tmp_path):
     config = replace_settings(sampling, "data", batching="pack")
     # Resumed in the middle of the first epoch, and after its end.
@@ -184,6 +185,7 @@ def test_values_and_trees_are_refused(tmp_path):
         DataConfig(target_language="tree", subword_sampling=0.1)
 
 
+@pytest.mark.slow
 def test_the_example_of_the_page(tmp_path, monkeypatch):
     page = (REPOSITORY / "docs/data.md").read_text(encoding="utf-8")
     section = page.split("## Subword sampling")[1].split("\n## ")[0]

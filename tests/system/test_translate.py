@@ -163,15 +163,18 @@ def test_a_prefix_that_is_too_long_is_refused(translate_short):
 
 
 @pytest.mark.slow
-def test_the_commands_of_the_page_work(short_run):
+def test_the_commands_of_the_page_work(short_run, tmp_path):
+    (tmp_path / "lexicon").write_text("▁a ▁b 0.5\n")
     page = (REPOSITORY / "docs/decoding.md").read_text()
     commands = re.findall(r"-m t2t_keras\.translate ((?:.|\n)*?[^\\])\n", page)
-    assert len(commands) == 6
+    assert len(commands) == 7
     for command in commands:
         flags = shlex.split(command.replace("\\\n", " "))
         flags = [flag for flag in flags if not re.match("--(input|output|model)", flag)]
         other = f"--ensemble_with={short_run.model_dir.path}"
         flags = [re.sub("^--ensemble_with=.*", other, flag) for flag in flags]
+        lexicon = f"--shortlist={tmp_path}/lexicon"
+        flags = [re.sub("^--shortlist=.*", lexicon, flag) for flag in flags]
         done = run_translate(short_run, *flags, stdin=b"a b c\tc\nd e\n")
         assert (done.status, done.stderr) == (0, ""), flags
         assert len(done.lines) >= 2, flags

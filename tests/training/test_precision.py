@@ -48,7 +48,7 @@ def whole() -> np.ndarray:
         ("mixed_bfloat16", False),
         pytest.param("mixed_bfloat16", True, marks=pytest.mark.slow),
         ("mixed_float16", False),
-        pytest.param("mixed_float16", True, marks=pytest.mark.slow),
+        pytest.param("mixed_float16", True, marks=pytest.mark.release),
     ],
 )
 def test_the_loss_falls_as_in_float32(whole, policy, jit_compile) -> None:
