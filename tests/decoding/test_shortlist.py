@@ -48,14 +48,14 @@ def shortlist(size=N):
     return Shortlist(*lexicon(), size)
 
 
-def choose(source, size=N, prefix=()):
+def choose(source, size=N, prefix=(), words=None):
     """Returns the shortlist of a sentence by its definition."""
-    candidates, probabilities = lexicon()
-    best = dict.fromkeys(range(V), 0.0)
+    candidates, probabilities = words or lexicon()
+    best = dict.fromkeys(range(len(candidates)), 0.0)
     for token in source:
         for word, p in zip(candidates[token], probabilities[token], strict=True):
             best[int(word)] = max(best[int(word)], p)
-    frequent = [word for word in range(V) if word < size // 4]
+    frequent = range(size // 4)
     order = [0, 1, 2, *prefix, *frequent]
     order += sorted(best, key=lambda word: (-best[word], word))
     return sorted(list(dict.fromkeys(order))[:size])
@@ -142,6 +142,20 @@ def test_a_shortlist_has_what_its_definition_says():
     for row, source in enumerate(SOURCES):
         prefix = [token for token in prefixes[row] if token]
         assert chosen[row].tolist() == choose(source, prefix=prefix)
+
+
+def test_frequent_words_come_before_likely_ones():
+    generator = np.random.default_rng(8)
+    words = generator.integers(20, 60, [60, 12]), generator.random([60, 12])
+    for part in words:
+        part[0] = 0  # padding
+    sources = generator.integers(3, 60, [4, 5])
+    chosen = Shortlist(*words, 24).select(tf.constant(sources, tf.int32)).numpy()
+    for row, source in enumerate(sources):
+        assert chosen[row].tolist() == choose(source, 24, words=words)
+        # There are more likely words than places.
+        assert chosen[row, :7].tolist() != [0, 1, 2, 3, 4, 5, 6]
+        assert len(set(words[0][source].ravel())) > 24
 
 
 @pytest.mark.parametrize("growing", [True, False])

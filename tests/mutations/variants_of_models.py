@@ -276,4 +276,25 @@ VARIANTS_OF_MODELS: tuple[Mutation, ...] = (
         "logits_RV[:, :vocabulary_size]",
         "logits_RV",
     ),
+    Mutation(
+        "a prefix may be missing from the shortlist",
+        "t2t_keras.decoding.shortlist",
+        "Shortlist.select",
+        "is_given(prefixes)",
+        "False",
+    ),
+    Mutation(
+        "the most frequent words may be missing from the shortlist",
+        "t2t_keras.decoding.shortlist",
+        "Shortlist.select",
+        "ids_V < self.size // 4",
+        "ids_V < 0",
+    ),
+    Mutation(
+        "translations stay indices into the shortlist",
+        "t2t_keras.decoding.shortlist",
+        "to_result",
+        "to_tokens(words, result.tokens)",
+        "result.tokens",
+    ),
 )
