@@ -8,7 +8,7 @@ V vocabulary, K candidates of a source token, N tokens in the shortlist of a sen
 """
 
 import hashlib
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, final
 
 import numpy as np
 import tensorflow as tf
@@ -138,6 +138,7 @@ class ShortlistState(NamedTuple):
         return self._replace(state=self.state.grow(kept_slots, new_slots))
 
 
+@final
 class ShortlistModel:
     """Transformer, or ensemble, whose vocabulary in a search is a shortlist.
 

@@ -9,7 +9,7 @@ vocabulary.
 import functools
 import math
 from collections.abc import Sequence
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple
 
 import tensorflow as tf
 
@@ -117,7 +117,7 @@ class Ensemble:
         return tf.where(target == 0, 0.0, log_probs_BT)
 
 
-_State = TypeVar("_State", DecodeState, EnsembleState, ShortlistState)
+_State = DecodeState | EnsembleState | ShortlistState
 
 
 def _log_mean(log_probs: Sequence[Tensor]) -> Tensor:
