@@ -8,7 +8,7 @@ V vocabulary, K candidates of a source token, N tokens in the shortlist of a sen
 """
 
 import hashlib
-from typing import Any, NamedTuple, final
+from typing import Any, NamedTuple
 
 import numpy as np
 import tensorflow as tf
@@ -138,7 +138,6 @@ class ShortlistState(NamedTuple):
         return self._replace(state=self.state.grow(kept_slots, new_slots))
 
 
-@final
 class ShortlistModel:
     """Transformer, or ensemble, whose vocabulary in a search is a shortlist.
 
@@ -170,7 +169,7 @@ class ShortlistModel:
         """Maximum number of tokens for which the model has positions."""
         return self.model.max_positions
 
-    def prefill(
+    def prefill_shortlists(
         self, source: Tensor, slots: int | Tensor, prefixes: Tensor = ()
     ) -> ShortlistState:
         """Returns the state before the first `decode_step`.

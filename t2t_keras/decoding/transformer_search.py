@@ -189,7 +189,7 @@ def search_translations(
                 f"{NUM_SPECIAL_IDS}. Received: {settings}"
             )
         prefixes = () if options is None else options.prefixes
-        state = model.prefill(source, slots, prefixes)
+        state = model.prefill_shortlists(source, slots, prefixes)
         words = state.words
         options = to_options(words, options)
     else:

@@ -27,7 +27,7 @@ OPTIONS = Options(output_bias=True, tie_output=False)
 # One row is all padding, one has the end only.
 SOURCES = ((4, 12, 1, 0), (13, 5, 16, 1), (0, 0, 0, 0), (1, 0, 0, 0), (7, 7, 7, 1))
 ROWS = (0, 1, 4)
-LIMITS = [sum(token != 0 for token in source) + EXTRA for source in SOURCES]
+LIMITS = tuple(sum(token != 0 for token in source) + EXTRA for source in SOURCES)
 
 
 @functools.cache

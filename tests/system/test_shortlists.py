@@ -27,7 +27,7 @@ SOURCES = (*random_lines(5, seed=3), "", "tree  Bäumelein")
 TARGETS = (*random_lines(5, seed=4), "walks", "\tgreen 😀 tree")
 # The last word of each side; a word with two links; no link; a possible one.
 LINKS = ("0-0", "", "0-0", "0-0 0p0", "0-0", "", "0-0 1-1 1-2")
-LINES = ["the old house", "", "Bäume über , walks", "a tree"]
+LINES = ("the old house", "", "Bäume über , walks", "a tree")
 
 
 @pytest.fixture(scope="module")
