@@ -12,11 +12,13 @@ from typing import Any
 
 from t2t_keras.errors import UserError
 from t2t_keras.files.atomic import file_sha256
-from t2t_keras.runs.shortlists import check_shortlist, with_shortlist
+from t2t_keras.files.lines import open_input
 from t2t_keras.settings.flags import config_from_flagfile, find_run, flatten
 
 Paths = Sequence[str | os.PathLike[str]]
 
+# Padding, EOS and unknown, which are in every shortlist.
+_NUM_SPECIAL_IDS = 3
 # Settings that give text or ids a meaning.
 _COMMON_SETTINGS = ("source_language", "target_language", "decoder_start")
 
@@ -34,6 +36,20 @@ def check(
     """
     check_members(model_dir, ensemble_with)
     check_shortlist(shortlist, shortlist_size)
+
+
+def check_shortlist(path: str | os.PathLike[str] | None, size: int | None) -> None:
+    """Raises `UserError` if settings of a shortlist are wrong, without TensorFlow."""
+    if path is None and size is not None:
+        raise UserError("--shortlist_size is for --shortlist. Add that.")
+    if size is not None and size <= _NUM_SPECIAL_IDS:
+        raise UserError(
+            f"--shortlist_size must be more than {_NUM_SPECIAL_IDS}, the number of "
+            f"special ids. Received: {size}"
+        )
+    if path is not None:
+        with open_input(os.fspath(path), "shortlist"):
+            pass
 
 
 def check_members(model_dir: str | os.PathLike[str], ensemble_with: Paths) -> None:
@@ -146,6 +162,7 @@ def load(
     """
     from t2t_keras.runs.model_dir import ModelDir
     from t2t_keras.runs.models import load_trained
+    from t2t_keras.runs.shortlists import with_shortlist
 
     check(model_dir, ensemble_with, shortlist, shortlist_size)
     first = load_trained(ModelDir(model_dir), checkpoint, task)

@@ -183,20 +183,6 @@ def _parse_lexicon(
         yield ids[target], ids[source], float(probability)
 
 
-def check_shortlist(path: str | os.PathLike[str] | None, size: int | None) -> None:
-    """Raises `UserError` if settings of a shortlist are wrong, without TensorFlow."""
-    if path is None and size is not None:
-        raise UserError("--shortlist_size is for --shortlist. Add that.")
-    if size is not None and size <= UNK_ID + 1:
-        raise UserError(
-            f"--shortlist_size must be more than {UNK_ID + 1}, the number of special "
-            f"ids. Received: {size}"
-        )
-    if path is not None:
-        with open_input(os.fspath(path), "shortlist"):
-            pass
-
-
 def with_shortlist(
     trained: Any, path: str | os.PathLike[str] | None, size: int | None = None
 ) -> Any:
