@@ -227,7 +227,7 @@ def _check() -> None:
     else:
         program.refuse_flags(_OF_FILES, _NO_FILES)
         program.refuse_flags(("alignment_heads",), "is for --alignments. Add that.")
-        ensembles.check(**program.search_model())
+        ensembles.check(**program.search_model_values())
     check_both_sides(_SOURCE.value, _REFERENCE.value)
 
 

@@ -127,7 +127,7 @@ def main() -> int:
     model_dir = ModelDir(program.require_flag("model_dir"))
     model_dir.check_writable()
     which = _MODEL.checkpoint.value
-    trained = ensembles.load(checkpoint=which, **program.search_model())
+    trained = ensembles.load(checkpoint=which, **program.search_model_values())
     sampling = _SAMPLING.values()
     settings = ExportSettings(
         decoding=_MODEL.decoding(trained.config),
@@ -149,7 +149,7 @@ def main() -> int:
 
 def _check() -> None:
     """Raises `UserError` if flags are invalid or missing."""
-    ensembles.check(**program.search_model())
+    ensembles.check(**program.search_model_values())
     if "ctranslate2" in _FORMAT.value:
         program.refuse_flags(("ensemble_with", "shortlist"), _SAVED_MODELS_ONLY)
     if "text" not in _FORMAT.value:

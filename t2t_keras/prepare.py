@@ -96,10 +96,10 @@ def main() -> int:
     from t2t_keras.runs import preparation, shortlists
 
     if _SHORTLIST.value:
-        data = config_from_flags().data
-        print(
-            shortlists.make_shortlist(data, _ALIGNMENTS.value or "", _SHORTLIST.value)
-        )
+        files = config_from_flags().data, _ALIGNMENTS.value or "", _SHORTLIST.value
+        with program.progress_bar(None, "lines") as bar:
+            about = shortlists.make_shortlist(*files, bar.reset, bar.update)
+        print(about)
         return 0
     folder = Path(program.require_flag("output"))
     if _VERIFY.value:
@@ -128,11 +128,10 @@ def _check() -> None:
     """Raises `UserError` if flags are invalid or incompatible."""
     if _SHORTLIST.value:
         program.refuse_flags(_OF_RECORDS, "is for records. Leave out --shortlist.")
-        for name in _OF_SHORTLISTS:
-            program.require_flag(name)
     else:
         program.refuse_flags(("alignments",), "is for --shortlist. Add that.")
-        program.require_flag("output")
+    for name in _OF_SHORTLISTS if _SHORTLIST.value else ("output",):
+        program.require_flag(name)
     config_from_flags()
 
 

@@ -138,7 +138,7 @@ def main() -> int:
         source = CountedLines(strip_line_ends(file))
         lines = open_prefixes(source, _PREFIX.value, stack)
         which = _MODEL.checkpoint.value
-        trained = ensembles.load(checkpoint=which, **program.search_model())
+        trained = ensembles.load(checkpoint=which, **program.search_model_values())
         decoding = _MODEL.decoding(trained.config)
         translator = line_translation.LineTranslator(trained, decoding, request)
         outputs = line_translation.open_outputs(_OUTPUT.value, _ALIGNMENTS.value, stack)
@@ -153,7 +153,7 @@ def main() -> int:
 
 def _check() -> None:
     """Raises `UserError` if flags are missing or exclude each other."""
-    ensembles.check(**program.search_model())
+    ensembles.check(**program.search_model_values())
     _SAMPLING.check()
     for name, excluded, reason in _EXCLUDED:
         if flags.FLAGS[name].value:

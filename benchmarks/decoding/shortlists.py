@@ -20,8 +20,9 @@ from benchmarks.decoding.export_ours import EXTRA
 from benchmarks.decoding.write import base_config, build_model
 from t2t_keras.decoding.search_state import BeamSearchResult
 from t2t_keras.decoding.settings import BeamSearchSettings
-from t2t_keras.decoding.shortlist import Shortlist, ShortlistModel
-from t2t_keras.decoding.transformer_search import SearchModel, search_translations
+from t2t_keras.decoding.shortlist import Shortlist
+from t2t_keras.decoding.transformer_search import search_translations
+from t2t_keras.model.transformer import Transformer
 from t2t_keras.typing import Tensor
 
 CANDIDATES = 100
@@ -39,7 +40,7 @@ def main() -> None:
     searches = {"whole vocabulary": make_search(model)}
     for size in map(int, args.sizes.split(",")):
         shortlist = Shortlist(*random_lexicon(measured.VOCABULARY), size)
-        searches[f"{size:,} words"] = make_search(ShortlistModel(model, shortlist))
+        searches[f"{size:,} words"] = make_search(model, shortlist)
     seconds = measure(searches, args.sentences, args.rounds)
     first, *_ = seconds.values()
     print("| shortlist | tokens/s | ratio of each round | median |")
@@ -61,14 +62,18 @@ def random_lexicon(vocabulary_size: int) -> tuple[np.ndarray, np.ndarray]:
     return candidates, probabilities
 
 
-def make_search(model: SearchModel) -> Callable[[Tensor], BeamSearchResult]:
+def make_search(
+    model: Transformer, shortlist: Shortlist | None = None
+) -> Callable[[Tensor], BeamSearchResult]:
     """Returns a search for sources of any length, traced once."""
     settings = BeamSearchSettings(measured.BEAM, measured.ALPHA, n_best=1)
 
     @tf.function(autograph=False, input_signature=[tf.TensorSpec([1, None], tf.int32)])
     def search(source: Tensor) -> BeamSearchResult:
         return search_translations(
-            model, source, settings, EXTRA, max_length=measured.LENGTH
+            *(model, source, settings, EXTRA),
+            shortlist=shortlist,
+            max_length=measured.LENGTH,
         )
 
     return search

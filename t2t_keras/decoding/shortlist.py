@@ -3,12 +3,15 @@
 The output projection of a large vocabulary takes much of the time of a decoding step.
 With a shortlist it has N rows instead of V, and so has everything that follows.
 
-Shapes: B sentences, S source length, P prefix length, W beams, D model width,
-V vocabulary, K candidates of a source token, N tokens in the shortlist of a sentence.
+During the search tokens are indices into the shortlist of their sentence. It is
+ascending, so special ids are their own indices, and the order among equals is that of
+the ids.
+
+Shapes: B sentences, S source length, P prefix length, V vocabulary, K candidates of a
+source token, N tokens in the shortlist of a sentence.
 """
 
 import hashlib
-from typing import Any, NamedTuple
 
 import numpy as np
 import tensorflow as tf
@@ -118,105 +121,6 @@ def _raise_to(ranks: Tensor, ids: Tensor, values: Tensor) -> Tensor:
     """Returns `ranks` [B, V], at `ids` [B, X] no less than `values` [B, X]."""
     rows_BX = tf.range(tf.shape(ids)[0])[:, None] + tf.zeros_like(ids)
     return tf.tensor_scatter_nd_max(ranks, tf.stack([rows_BX, ids], axis=-1), values)
-
-
-class ShortlistState(NamedTuple):
-    """State of a search with shortlists; tensors are [B, ...].
-
-    Attributes:
-        words: [B, N] int32, the shortlist of each sentence.
-        outputs: `SharedEmbedding.output_rows` of each model for these tokens.
-        state: State of the model.
-    """
-
-    words: Tensor
-    outputs: list[Any]
-    state: Any
-
-    def grow(self, kept_slots: Tensor, new_slots: Tensor | int) -> "ShortlistState":
-        """Returns the state after `grow` of the model's."""
-        return self._replace(state=self.state.grow(kept_slots, new_slots))
-
-
-class ShortlistModel:
-    """Transformer, or ensemble, whose vocabulary in a search is a shortlist.
-
-    The tokens of its `decode_step` are indices into the shortlist of their sentence,
-    which is ascending, so special ids are their own indices and the order among equals
-    is that of the ids. Probabilities are normalized over the shortlist.
-
-    Args:
-        model: A `Transformer` or an `Ensemble`.
-        shortlist: A shortlist of its vocabulary.
-
-    Raises:
-        ValueError: If the vocabularies differ in size.
-    """
-
-    def __init__(self, model: Any, shortlist: Shortlist):
-        size = model.sizes["vocabulary_size"]
-        if shortlist.vocabulary_size != size:
-            raise ValueError(
-                f"The shortlist must be for the model's vocabulary of {size} tokens. "
-                f"Received one for {shortlist.vocabulary_size}"
-            )
-        self.model = model
-        self.shortlist = shortlist
-        self.sizes = {"vocabulary_size": shortlist.size}
-
-    @property
-    def max_positions(self) -> int | None:
-        """Maximum number of tokens for which the model has positions."""
-        return self.model.max_positions
-
-    def prefill_shortlists(
-        self, source: Tensor, slots: int | Tensor, prefixes: Tensor = ()
-    ) -> ShortlistState:
-        """Returns the state before the first `decode_step`.
-
-        Args:
-            source: [B, S] int32, padded with 0.
-            slots: X, number of slots in the KV cache of self-attention.
-            prefixes: [B, P] int32, tokens that must be in the shortlist.
-        """
-        words_BN = self.shortlist.select(source, prefixes)
-        models = getattr(self.model, "models", (self.model,))
-        outputs = [model.embedding.output_rows(words_BN) for model in models]
-        return ShortlistState(words_BN, outputs, self.model.prefill(source, slots))
-
-    def decode_kernels(self) -> Any:
-        """Returns the kernels of the model for `decode_step`."""
-        return self.model.decode_kernels()
-
-    def decode_step(
-        self,
-        tokens: Tensor,
-        position: Tensor | int,
-        first_slot: Tensor | int,
-        visible_slots: Tensor,
-        state: ShortlistState,
-        kernels: Any,
-        *,
-        in_place: bool = False,
-    ) -> tuple[Tensor, ShortlistState]:
-        """Returns the logits [B, W, N], and the state.
-
-        The arguments are those of `Transformer.decode_step`, except for the tokens.
-        """
-        outputs = state.outputs
-        if isinstance(kernels, list):
-            kernels = [
-                each._replace(output=rows)
-                for each, rows in zip(kernels, outputs, strict=True)
-            ]
-        else:
-            kernels = kernels._replace(output=outputs[0])
-        logits, new_state = self.model.decode_step(
-            to_tokens(state.words, tokens),
-            *(position, first_slot, visible_slots, state.state, kernels),
-            in_place=in_place,
-        )
-        return logits, state._replace(state=new_state)
 
 
 def to_tokens(words: Tensor, indices: Tensor) -> Tensor:

@@ -1,6 +1,6 @@
 """Beam search with the Transformer, from source ids to translations.
 
-The model may be an ensemble, and its vocabulary a shortlist.
+The model may be an ensemble, and the search restricted to a shortlist.
 
 Shapes: B sentences, S source length, T target length, W beams, X slots of a KV cache, V
 vocabulary.
@@ -18,8 +18,7 @@ from t2t_keras.decoding.search_state import BeamSearchResult, axis_size
 from t2t_keras.decoding.settings import BeamSearchSettings, RowOptions
 from t2t_keras.decoding.shortlist import (
     NUM_SPECIAL_IDS,
-    ShortlistModel,
-    ShortlistState,
+    Shortlist,
     to_options,
     to_result,
 )
@@ -69,9 +68,16 @@ class Ensemble:
         limits = [model.max_positions for model in self.models]
         return min((each for each in limits if each is not None), default=None)
 
-    def prefill(self, source: Tensor, slots: int | Tensor) -> EnsembleState:
-        """Returns the state before the first `decode_step`."""
-        return EnsembleState([model.prefill(source, slots) for model in self.models])
+    def prefill(
+        self, source: Tensor, slots: int | Tensor, shortlist: Tensor | None = None
+    ) -> EnsembleState:
+        """Returns the state before the first `decode_step`.
+
+        The arguments are those of `Transformer.prefill`.
+        """
+        return EnsembleState(
+            [model.prefill(source, slots, shortlist) for model in self.models]
+        )
 
     def decode_kernels(self) -> list[DecodeKernels]:
         """Returns the kernels of each model for `decode_step`."""
@@ -117,9 +123,6 @@ class Ensemble:
         return tf.where(target == 0, 0.0, log_probs_BT)
 
 
-_State = DecodeState | EnsembleState | ShortlistState
-
-
 def _log_mean(log_probs: Sequence[Tensor]) -> Tensor:
     """Returns log((exp x_1 + ... + exp x_N) / N) of N tensors.
 
@@ -129,16 +132,14 @@ def _log_mean(log_probs: Sequence[Tensor]) -> Tensor:
     return total - math.log(len(log_probs))
 
 
-SearchModel = Transformer | Ensemble | ShortlistModel
-
-
 def search_translations(
-    model: SearchModel,
+    model: Transformer | Ensemble,
     source: Tensor,
     settings: BeamSearchSettings,
     extra_length: int,
     options: RowOptions | None = None,
     *,
+    shortlist: Shortlist | None = None,
     max_length: int | None = None,
     growing: bool = True,
 ) -> BeamSearchResult:
@@ -148,22 +149,22 @@ def search_translations(
     not be the longest of the batch (section 6.1). A source without a token, EOS aside,
     becomes EOS at once, so that a blank line does not hold up its batch.
 
-    With a shortlist, probabilities are normalized over it (ADR 0029).
-
     Args:
-        model: The Transformer, or several of them, perhaps with a shortlist.
+        model: The Transformer, or several of them.
         source: [B, S] int32.
         settings: Beam size, length penalty and number of results.
         extra_length: Tokens that a translation may have more than its source.
         options: Settings and inputs of each sentence. A source without a token becomes
             EOS whatever its prefix.
+        shortlist: Restricts the tokens of each sentence. Probabilities are normalized
+            over them (ADR 0029). Default: all of the vocabulary.
         max_length: Maximum number of tokens of any translation, EOS counted.
         growing: Whether KV caches grow and finished sentences leave the batch. Faster,
             but not for XLA, which needs constant shapes, S included.
 
     Raises:
-        ValueError: As `beam_search`; or if `suppressed` has an id other than special
-            ones and there is a shortlist.
+        ValueError: As `beam_search`; or if the shortlist is for another vocabulary, or
+            `eos_id` or `suppressed` is not a special id and there is a shortlist.
     """
     length = axis_size(source, 1) + extra_length
     limits_B = tf.reduce_sum(tf.cast(source != 0, tf.int32), axis=1) + extra_length
@@ -180,31 +181,41 @@ def search_translations(
     step_fn = functools.partial(
         decode_step, kernels=model.decode_kernels(), in_place=growing
     )
+    vocabulary_size, words_BN = model.sizes["vocabulary_size"], None
+    if shortlist is not None:
+        _check_shortlist(shortlist, vocabulary_size, settings)
+        words_BN = shortlist.select(source, () if options is None else options.prefixes)
+        vocabulary_size, options = shortlist.size, to_options(words_BN, options)
     slots = 0 if growing else length * settings.beam_size
-    words = None
-    if isinstance(model, ShortlistModel):
-        if max(settings.eos_id, *settings.suppressed, 0) >= NUM_SPECIAL_IDS:
-            raise ValueError(
-                "With a shortlist, eos_id and suppressed must be special ids, below "
-                f"{NUM_SPECIAL_IDS}. Received: {settings}"
-            )
-        prefixes = () if options is None else options.prefixes
-        state = model.prefill_shortlists(source, slots, prefixes)
-        words = state.words
-        options = to_options(words, options)
-    else:
-        state = model.prefill(source, slots)
     result = beam_search(
         step_fn,
-        state,
+        model.prefill(source, slots, words_BN),
         max_lengths=limits_B,
         max_decode_length=length,
-        vocabulary_size=model.sizes["vocabulary_size"],
+        vocabulary_size=vocabulary_size,
         settings=settings,
         options=options,
         grow_fn=_grow if growing else None,
     )
-    return result if words is None else to_result(words, result)
+    return result if words_BN is None else to_result(words_BN, result)
+
+
+def _check_shortlist(
+    shortlist: Shortlist, vocabulary_size: int, settings: BeamSearchSettings
+) -> None:
+    if shortlist.vocabulary_size != vocabulary_size:
+        raise ValueError(
+            f"The shortlist must be for the model's vocabulary of {vocabulary_size} "
+            f"tokens. Received one for {shortlist.vocabulary_size}"
+        )
+    if max(settings.eos_id, *settings.suppressed, 0) >= NUM_SPECIAL_IDS:
+        raise ValueError(
+            "With a shortlist, eos_id and suppressed must be special ids, below "
+            f"{NUM_SPECIAL_IDS}. Received: {settings}"
+        )
+
+
+_State = DecodeState | EnsembleState
 
 
 def _grow(state: _State, kept_slots: Tensor, new_slots: Tensor) -> _State:

@@ -18,10 +18,12 @@ class OutputRows(NamedTuple):
     """Output projection onto some tokens, which differ between the rows of a batch.
 
     Attributes:
-        matrix: [B, N, D] float, a row for each token.
+        tokens: [B, N] int, the tokens.
+        matrix: [B, N, D] float, a row for each of them.
         bias: [B, N] float; `()` without a bias.
     """
 
+    tokens: Tensor
     matrix: Tensor
     bias: Tensor
 
@@ -140,7 +142,7 @@ class SharedEmbedding(keras.layers.Layer):
             return ops.cast(ops.take(weight, tokens, axis=0), self.compute_dtype)
 
         bias = () if self.output_bias is None else take(self.output_bias)
-        return OutputRows(take(self.output_embeddings), bias)
+        return OutputRows(tokens, take(self.output_embeddings), bias)
 
     def compute_output_shape(self, tokens_shape):
         return (*tokens_shape, self.d_model)

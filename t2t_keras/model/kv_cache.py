@@ -9,6 +9,7 @@ from typing import NamedTuple
 import tensorflow as tf
 from keras import ops
 
+from t2t_keras.model.embedding import OutputRows
 from t2t_keras.typing import Tensor
 
 
@@ -97,17 +98,21 @@ class KVCache(NamedTuple):
 
 
 class DecodeState(NamedTuple):
-    """KV caches of all decoder layers, and the source mask; tensors are [B, ...].
+    """KV caches of all decoder layers, and what else a sentence has for all steps.
+
+    Its tensors are [B, ...].
 
     Attributes:
         self_attention: The KV cache of each decoder layer: tokens decoded so far.
         cross_attention: The KV cache of each decoder layer: the encoder's output.
         source_mask: [B, 1, S] bool, True on real source tokens.
+        output_rows: Output projection onto the tokens of a shortlist; `()` for none.
     """
 
     self_attention: list[KVCache]
     cross_attention: list[KVCache]
     source_mask: Tensor
+    output_rows: OutputRows | tuple[()] = ()
 
     def grow(self, kept_slots: Tensor, new_slots: Tensor | int) -> "DecodeState":
         """Returns the state after `KVCache.grow` of each layer's self-attention."""

@@ -14,7 +14,6 @@ from t2t_keras.model.decoder import DecodeContext, Decoder
 from t2t_keras.model.dropout import Dropout, DropoutKeyGenerator, fold_in
 from t2t_keras.model.embedding import (
     LearnedPositionEncoding,
-    OutputRows,
     SharedEmbedding,
     SinusoidalPositionEncoding,
 )
@@ -45,12 +44,11 @@ class DecodeKernels(NamedTuple):
 
     Attributes:
         fused_qkv: For each decoder layer, `MultiHeadAttention.fused_qkv_kernel`.
-        output: `SharedEmbedding.output_kernel`, or `output_rows` for logits of some
-            tokens only.
+        output: `SharedEmbedding.output_kernel`.
     """
 
     fused_qkv: list[Tensor]
-    output: Tensor | OutputRows | None
+    output: Tensor | None
 
 
 @keras.saving.register_keras_serializable(package="t2t_keras")
@@ -383,17 +381,21 @@ class Transformer(keras.Model):
             dropout_keys=fold_in(dropout_keys, 1),
         )
 
-    def prefill(self, source: Tensor, slots: int | Tensor) -> DecodeState:
+    def prefill(
+        self, source: Tensor, slots: int | Tensor, shortlist: Tensor | None = None
+    ) -> DecodeState:
         """Encodes the source and returns the state before the first `decode_step`.
 
         Args:
             source: [B, S] int token ids.
             slots: X, number of slots in the KV cache of self-attention.
+            shortlist: [B, N] int, the tokens that steps give logits of. Default: all.
         """
         return DecodeState(
             self.decoder.empty_caches(ops.shape(source)[0], slots),
             self.decoder.cross_attention_caches(self.encode(source)),
             padding_mask(source),
+            () if shortlist is None else self.embedding.output_rows(shortlist),
         )
 
     def decode_kernels(self) -> DecodeKernels:
@@ -415,6 +417,9 @@ class Transformer(keras.Model):
     ) -> tuple[Tensor, DecodeState]:
         """Returns the logits [B, W, V] that `decode` has at `position`, and the state.
 
+        After a `prefill` with a shortlist, the logits are [B, W, N] and the tokens are
+        indices into the shortlist, whose index 0 is padding.
+
         Args:
             tokens: [B, W] int, the newest token of each beam; 0 at position 0.
             position: int scalar, from 0.
@@ -425,6 +430,8 @@ class Transformer(keras.Model):
             kernels: From `decode_kernels`.
             in_place: Whether the state passed in is overwritten; see `KVCache.write`.
         """
+        if state.output_rows:
+            tokens = ops.take_along_axis(state.output_rows.tokens, tokens, axis=1)
         # Beams take the place of positions in the layers, and share one position.
         tokens = self.insert_start(tokens, position)
         batch, beams = ops.shape(tokens)
@@ -439,7 +446,7 @@ class Transformer(keras.Model):
             state.cross_attention,
             kernels.fused_qkv,
         )
-        logits = self.embedding.logits(hidden, kernels.output)
+        logits = self.embedding.logits(hidden, state.output_rows or kernels.output)
         return logits, state._replace(self_attention=caches)
 
     def insert_start(self, tokens: Tensor, positions: Tensor | int | None) -> Tensor:

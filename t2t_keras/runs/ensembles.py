@@ -17,8 +17,6 @@ from t2t_keras.settings.flags import config_from_flagfile, find_run, flatten
 
 Paths = Sequence[str | os.PathLike[str]]
 
-# Padding, EOS and unknown, which are in every shortlist.
-_NUM_SPECIAL_IDS = 3
 # Settings that give text or ids a meaning.
 _COMMON_SETTINGS = ("source_language", "target_language", "decoder_start")
 
@@ -42,11 +40,6 @@ def check_shortlist(path: str | os.PathLike[str] | None, size: int | None) -> No
     """Raises `UserError` if settings of a shortlist are wrong, without TensorFlow."""
     if path is None and size is not None:
         raise UserError("--shortlist_size is for --shortlist. Add that.")
-    if size is not None and size <= _NUM_SPECIAL_IDS:
-        raise UserError(
-            f"--shortlist_size must be more than {_NUM_SPECIAL_IDS}, the number of "
-            f"special ids. Received: {size}"
-        )
     if path is not None:
         with open_input(os.fspath(path), "shortlist"):
             pass

@@ -295,9 +295,12 @@ def build_served_model(
         extra_length: Maximum tokens that a translation has beyond its source's.
         buckets: Lengths to pad sources to for XLA; empty without XLA.
     """
-    model = trained.scoring_model
+    model = trained.search_model
     search: Any = functools.partial(
-        search_translations, trained.search_model, extra_length=extra_length
+        search_translations,
+        model,
+        extra_length=extra_length,
+        shortlist=trained.shortlist,
     )
     weights: list[tf.Variable] = [
         weight.value

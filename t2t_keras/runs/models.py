@@ -1,6 +1,7 @@
 """Model and translator of a run, with new weights or those of a checkpoint."""
 
 import dataclasses
+import functools
 import os
 import random
 from collections.abc import Callable, Hashable, Mapping
@@ -11,12 +12,8 @@ import tensorflow as tf
 
 from t2t_keras.decoding.search_state import BeamSearchResult
 from t2t_keras.decoding.settings import BeamSearchSettings, RowOptions
-from t2t_keras.decoding.shortlist import Shortlist, ShortlistModel
-from t2t_keras.decoding.transformer_search import (
-    Ensemble,
-    SearchModel,
-    search_translations,
-)
+from t2t_keras.decoding.shortlist import Shortlist
+from t2t_keras.decoding.transformer_search import Ensemble, search_translations
 from t2t_keras.errors import UserError
 from t2t_keras.evaluation.translator import Search, Translator
 from t2t_keras.model.transformer import Transformer
@@ -26,7 +23,6 @@ from t2t_keras.settings.config import DecodingConfig, ExperimentConfig, ModelCon
 from t2t_keras.text.reading import TextAdapter
 from t2t_keras.text.vocabulary import EOS_ID, PAD_ID, UNK_ID, SubwordVocabulary
 from t2t_keras.training.checkpoints import CheckpointStore
-from t2t_keras.typing import Tensor
 
 # Maximum concurrent searches on CPUs. Each needs its own memory.
 _MAX_SEARCHES = 4
@@ -97,13 +93,14 @@ def build_model(
 
 
 def build_translator(
-    model: SearchModel,
+    model: Transformer | Ensemble,
     vocabulary: SubwordVocabulary,
     config: DecodingConfig,
     n_best: int = 1,
     text_adapter: TextAdapter | None = None,
     sampling: Any = None,
     with_prefixes: bool = False,
+    shortlist: Shortlist | None = None,
 ) -> Translator:
     """Returns a translator that traces the search once for all shapes.
 
@@ -115,11 +112,22 @@ def build_translator(
         text_adapter: Converts lines to sources, and outputs to translations.
         sampling: A `Sampling`, for translations that are drawn.
         with_prefixes: Whether the translator is given prefixes.
+        shortlist: Restricts the tokens that the search considers.
     """
     if sampling is not None:
         config = dataclasses.replace(config, beam_size=n_best)
     settings = dataclasses.replace(search_settings(config, n_best), sampling=sampling)
-    search = _trace_search(model, settings, config.extra_length, with_prefixes)
+    search = _trace_search(
+        functools.partial(
+            search_translations,
+            model,
+            settings=settings,
+            extra_length=config.extra_length,
+            shortlist=shortlist,
+        ),
+        with_prefixes,
+        with_seeds=sampling is not None,
+    )
     # Caches grow with the number of hypotheses; a beam is narrower.
     most_samples = 8
     divisor = max(1, n_best // most_samples) if sampling else 1
@@ -136,23 +144,18 @@ def build_translator(
 
 
 def _trace_search(
-    model: SearchModel,
-    settings: BeamSearchSettings,
-    extra_length: int,
-    with_prefixes: bool,
+    search: Callable[..., BeamSearchResult], with_prefixes: bool, with_seeds: bool
 ) -> Search:
     """Returns the search of a `Translator`, a graph for all shapes."""
     specs = {"prefixes": tf.TensorSpec([None, None], tf.int32)} if with_prefixes else {}
-    if settings.sampling is not None:
+    if with_seeds:
         specs["seeds"] = tf.TensorSpec([None], tf.int64)
-
-    def search(source: Tensor, options: Mapping[str, Tensor]) -> BeamSearchResult:
-        return search_translations(
-            model, source, settings, extra_length, RowOptions(**options)
-        )
-
     ids = tf.TensorSpec([None, None], tf.int32)
-    traced = tf.function(search, input_signature=[ids, specs], autograph=False)
+    traced = tf.function(
+        lambda source, options: search(source, options=RowOptions(**options)),
+        input_signature=[ids, specs],
+        autograph=False,
+    )
     return lambda source, **options: traced(
         source,
         {name: tf.cast(options[name], spec.dtype) for name, spec in specs.items()},
@@ -207,10 +210,11 @@ def text_translator(
         text_adapter,
         sampling,
         with_prefixes,
+        trained.shortlist,
     )
 
 
-def longest_source(model: SearchModel) -> int:
+def longest_source(model: Transformer | Ensemble) -> int:
     """Returns the maximum source length in tokens, including EOS; the rest is cut."""
     return min(MAX_SOURCE_LENGTH, model.max_positions or MAX_SOURCE_LENGTH)
 
@@ -255,18 +259,11 @@ class TrainedModel:
         return value
 
     @property
-    def scoring_model(self) -> Transformer | Ensemble:
-        """The model of probabilities: this one, or the ensemble with the others."""
+    def search_model(self) -> Transformer | Ensemble:
+        """The model of searches and scores: this one, or the ensemble with `others`."""
         if not self.others:
             return self.model
         return Ensemble([self.model, *(other.model for other in self.others)])
-
-    @property
-    def search_model(self) -> SearchModel:
-        """The model that translates: `scoring_model`, with the shortlist if any."""
-        if self.shortlist is None:
-            return self.scoring_model
-        return ShortlistModel(self.scoring_model, self.shortlist)
 
     @property
     def run_folder(self) -> Path:

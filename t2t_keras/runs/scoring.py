@@ -295,6 +295,7 @@ def score(
             decoding,
             1,
             trained.task.text_adapter(splits_words=False),
+            shortlist=trained.shortlist,
         ),
     )
     on_start(len(test_set.source))
@@ -338,7 +339,7 @@ def perplexity(
     dataset = tf.data.Dataset.from_tensor_slices(
         {"source": list(test_set.source), "target": references}
     )
-    limit = trained.scoring_model.max_positions or _MAX_SCORED_LENGTH
+    limit = trained.search_model.max_positions or _MAX_SCORED_LENGTH
     limit = min(limit, _MAX_SCORED_LENGTH)
     try:
         corpus = tokenize_corpus(dataset, trained.vocabulary, limit)
@@ -356,7 +357,7 @@ def perplexity(
 
 def _mean_log_loss(trained: models.TrainedModel, batches: EvaluationBatches) -> float:
     """Returns the mean of -log p of the target tokens, without label smoothing."""
-    model = trained.scoring_model
+    model = trained.search_model
     if isinstance(model, Ensemble):
         ids = tf.TensorSpec([None, None], tf.int32)
         compute = tf.function(

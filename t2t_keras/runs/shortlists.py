@@ -10,15 +10,17 @@ import dataclasses
 import itertools
 import os
 import re
-from collections.abc import Iterator, Mapping, Sequence
-from pathlib import Path
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import numpy as np
 
 from t2t_keras.errors import UserError
 from t2t_keras.files.lines import open_input, open_output, strip_line_ends
-from t2t_keras.input_pipeline.corpora.parallel_text import open_parallel_text
+from t2t_keras.input_pipeline.corpora.parallel_text import (
+    ParallelText,
+    open_parallel_text,
+)
 from t2t_keras.settings.config import DataConfig
 from t2t_keras.text.vocabulary import UNK_ID, SubwordVocabulary
 from t2t_keras.text.word_alignments import (
@@ -40,39 +42,51 @@ _LEXICON_LINE = re.compile(r"([^ ]+) ([^ ]+) ([0-9]*\.?[0-9]+(?:e-?[0-9]+)?)")
 _PiecePair = tuple[int, int]
 
 
-def make_shortlist(config: DataConfig, alignments: str, output: str) -> str:
+def make_shortlist(
+    config: DataConfig,
+    alignments: str,
+    output: str,
+    on_start: Callable[[int], object] = lambda _: None,
+    on_progress: Callable[[int], object] = lambda _: None,
+) -> str:
     """Counts linked pieces, writes their probabilities, and returns a description.
 
     Args:
         config: Files of the training text, and of the model's vocabulary.
         alignments: File with the word alignment of each line, in Pharaoh format.
         output: File to write, or "-".
+        on_start: Called once with the number of lines of the text.
+        on_progress: Called with the number of lines counted since the last call.
 
     Raises:
         UserError: If a file cannot be used, the numbers of lines differ, a link is
             outside its sentence, or there is no link.
     """
     vocabulary = SubwordVocabulary.load(config.vocabulary_file or "")
-    source, target = config.train_source, config.train_target
-    counts = _count_links(source, target, alignments, vocabulary)
-    if not counts:
-        raise UserError(
-            f"{alignments} (--alignments) has no link between words, so a shortlist "
-            "would be empty. Check that it is the alignment of this text."
-        )
-    by_source = collections.defaultdict(list)
-    for (target_id, source_id), count in counts.items():
-        by_source[source_id].append((count, target_id))
-    entries = 0
-    pieces = vocabulary.pieces(range(vocabulary.size))
+    # Opened first: a path that cannot be written costs no count.
     with open_output(output) as file:
+        text = open_parallel_text(config.train_source, config.train_target)
+        on_start(text.report.lines)
+        counts = _count_links(text, alignments, vocabulary, on_progress)
+        if not counts:
+            raise UserError(
+                f"{alignments} (--alignments) has no link between words, so a "
+                "shortlist would be empty. Check that it is the alignment of this text."
+            )
+        by_source = collections.defaultdict(list)
+        for (target_id, source_id), count in counts.items():
+            by_source[source_id].append((count, target_id))
+        entries = 0
+        pieces = vocabulary.pieces(range(vocabulary.size))
         for source_id in sorted(by_source):
             # Likeliest first, and of equals the lower id.
             found = sorted(by_source[source_id], key=lambda each: (-each[0], each[1]))
             total = sum(count for count, _ in found)
             for count, target_id in found[:_MOST_CANDIDATES]:
-                names = pieces[target_id], pieces[source_id]
-                file.write(f"{' '.join(names)} {count / total:.8f}\n")
+                probability = count / total
+                file.write(
+                    f"{pieces[target_id]} {pieces[source_id]} {probability:.8f}\n"
+                )
                 entries += 1
     return (
         f"shortlist: {entries:,} pairs of pieces, for {len(by_source):,} source pieces "
@@ -81,19 +95,18 @@ def make_shortlist(config: DataConfig, alignments: str, output: str) -> str:
 
 
 def _count_links(
-    source: Sequence[str | Path],
-    target: Sequence[str | Path],
+    text: ParallelText,
     alignments: str,
     vocabulary: SubwordVocabulary,
+    on_progress: Callable[[int], object],
 ) -> collections.Counter[_PiecePair]:
     """Returns how often pieces are in linked words, special ids aside."""
     counts: collections.Counter[_PiecePair] = collections.Counter()
-    lines = open_parallel_text(source, target).lines()
     name = f"{alignments} (--alignments)"
     with open_input(alignments, "alignments") as file:
         links = parse_alignments(strip_line_ends(file), name)
         for number, (pair, alignment) in enumerate(
-            itertools.zip_longest(lines, links), start=1
+            itertools.zip_longest(text.lines(), links), start=1
         ):
             if pair is None or alignment is None:
                 longer = name if pair is None else "the text"
@@ -102,11 +115,12 @@ def _count_links(
                     "for each line of the text, empty if no word is aligned."
                 )
             check_within(alignment, *pair, where=f"Line {number:,} of {name}")
-            sources, targets = (_pieces_of_words(vocabulary, text) for text in pair)
+            sources, targets = (_pieces_of_words(vocabulary, side) for side in pair)
             for source_word, target_word in alignment.sure:
                 counts.update(
                     itertools.product(targets[target_word], sources[source_word])
                 )
+            on_progress(1)
     return counts
 
 
@@ -194,12 +208,17 @@ def with_shortlist(
         size: Number of tokens in the shortlist of a sentence. Default: 1,000.
 
     Raises:
-        UserError: As `read_lexicon`.
+        UserError: As `read_lexicon`; or if the size leaves only special ids.
     """
     if path is None:
         return trained
-    from t2t_keras.decoding.shortlist import Shortlist
+    from t2t_keras.decoding.shortlist import NUM_SPECIAL_IDS, Shortlist
 
     size = DEFAULT_SIZE if size is None else size
+    if size <= NUM_SPECIAL_IDS:
+        raise UserError(
+            f"--shortlist_size must be more than {NUM_SPECIAL_IDS}, the number of "
+            f"special ids. Received: {size}"
+        )
     shortlist = Shortlist(*read_lexicon(path, trained.vocabulary), size)
     return dataclasses.replace(trained, shortlist=shortlist)

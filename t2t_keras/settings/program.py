@@ -245,7 +245,7 @@ def define_search_model_flags(flag_values: flags.FlagValues = flags.FLAGS) -> No
     )
 
 
-def search_model() -> dict[str, Any]:
+def search_model_values() -> dict[str, Any]:
     """Returns the values of the flags for the model of a search by name.
 
     They are the arguments of `ensembles.check`, and with a checkpoint those of `load`.

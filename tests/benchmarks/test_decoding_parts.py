@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from benchmarks.decoding import measured, parts, write
+from benchmarks.decoding import measured, parts, shortlists, write
 from t2t_keras.decoding.transformer_search import search_translations
 from t2t_keras.settings.config import ExperimentConfig, ModelConfig
 
@@ -125,3 +125,24 @@ def test_the_table_shows_needless_computation(monkeypatch, capsys):
     assert lines[1] == "| 8 | 1.00 | 2.00 | 3.00 | 4.00 |"
     assert lines[5] == "| 4 | 1.50 | 2.50 | 3.50 |"
     assert lines[-1] == "| sorted, the finished leave | 66 | 33 | 1,234.50 |"
+
+
+def test_searches_with_shortlists_do_the_same_work(monkeypatch, capsys):
+    def build(_config, vocabulary_size):
+        return write.build_model(ExperimentConfig(model=TINY), vocabulary_size)
+
+    monkeypatch.setattr(measured, "VOCABULARY", WORDS)
+    monkeypatch.setattr(shortlists, "build_model", build)
+    monkeypatch.setattr(shortlists, "CANDIDATES", 5)
+    arguments = ["shortlists", "--rounds=3", "--sentences=2", f"--sizes=7,{WORDS}"]
+    monkeypatch.setattr("sys.argv", arguments)
+    shortlists.main()
+    lines = capsys.readouterr().out.splitlines()
+    rows = [line.strip("| ").split(" | ") for line in lines[2:]]
+    assert [name for name, *_ in rows] == [
+        *("whole vocabulary", "7 words", f"{WORDS} words")
+    ]
+    assert rows[0][2:] == ["1.000, 1.000, 1.000", "1.000"]
+    for _, rate, ratios, median in rows[1:]:
+        assert float(rate) > 0
+        assert median == sorted(ratios.split(", "), key=float)[1]

@@ -3,6 +3,7 @@
 The models differ in all sizes but the vocabulary, and in options.
 """
 
+import dataclasses
 import functools
 
 import numpy as np
@@ -15,7 +16,7 @@ from t2t_keras.decoding.settings import BeamSearchSettings, RowOptions
 from t2t_keras.decoding.transformer_search import Ensemble, search_translations
 from t2t_keras.model.transformer import Transformer
 from tests.decoding.test_search_options import ALL_ON
-from tests.decoding.toy_models import assert_same
+from tests.decoding.toy_models import assert_found, assert_same
 from tests.model.copy_weights import copy_transformer
 from tests.reference import search_np
 from tests.reference.beam_np import plain_beam_search
@@ -106,13 +107,7 @@ def check_against_exhaustive_search():
         step = functools.partial(mixture.log_probs, row)
         expected = search_np.exhaustive_search(step, V, LIMITS[row], alpha=0.6)
         assert len(expected) > 15
-        for n, hypothesis in enumerate(expected[:60]):
-            length = int(result.lengths[row, n])
-            tokens = tuple(result.tokens[row, n, :length].numpy().tolist())
-            assert tokens == hypothesis.tokens
-            values = float(result.log_probs[row, n]), float(result.scores[row, n])
-            expected_values = hypothesis.log_prob, hypothesis.score
-            assert values == pytest.approx(expected_values, abs=1e-5)
+        assert_found(result, row, map(dataclasses.astuple, expected[:60]))
 
 
 def test_a_wide_beam_equals_exhaustive_search():
@@ -150,12 +145,7 @@ def test_all_options_together_equal_a_plain_search():
             expected = plain_beam_search(
                 Mixture(), row, LIMITS[row], 0.6, V, 3, ALL_ON, prefix
             )
-            assert expected
-            for n, (tokens, log_prob, score) in enumerate(expected):
-                length = int(result.lengths[row, n])
-                assert tuple(result.tokens[row, n, :length].numpy()) == tokens
-                values = float(result.log_probs[row, n]), float(result.scores[row, n])
-                assert values == pytest.approx((log_prob, score), abs=1e-5)
+            assert_found(result, row, expected)
 
 
 def test_samples_have_the_probability_of_the_mixture():

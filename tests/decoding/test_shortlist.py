@@ -11,11 +11,11 @@ import tensorflow as tf
 
 from t2t_keras.decoding.sampling import Sampling
 from t2t_keras.decoding.settings import BeamSearchSettings, RowOptions
-from t2t_keras.decoding.shortlist import Shortlist, ShortlistModel
+from t2t_keras.decoding.shortlist import Shortlist
 from t2t_keras.decoding.transformer_search import Ensemble, search_translations
 from t2t_keras.errors import UserError
 from t2t_keras.model.transformer import Transformer
-from tests.decoding.toy_models import assert_same
+from tests.decoding.toy_models import assert_found, assert_same
 from tests.model.copy_weights import copy_transformer
 from tests.reference import search_np
 from tests.reference.beam_np import Rules, plain_beam_search
@@ -105,30 +105,26 @@ class Restricted:
             return np.log(total / len(self._steps[row]))
 
 
-def search(searched, settings, sources=SOURCES, options=None, growing=True):
+def search(searched, settings, words, sources=SOURCES, options=None, growing=True):
     return search_translations(
         searched,
         tf.convert_to_tensor(sources),
         settings,
         EXTRA,
         options,
+        shortlist=words,
         growing=growing,
     )
 
 
-def assert_found(result, reference, settings, rules=None, prefixes=((),) * 5):
+def check(result, reference, settings, rules=None, prefixes=((),) * 5):
     for row in ROWS:
         expected = plain_beam_search(
             *(reference, row, LIMITS[row], settings.alpha, V, settings.beam_size),
             rules or Rules(),
             prefixes[row],
         )
-        assert expected
-        for n, (tokens, log_prob, score) in enumerate(expected):
-            length = int(result.lengths[row, n])
-            assert tuple(result.tokens[row, n, :length].numpy()) == tokens
-            values = float(result.log_probs[row, n]), float(result.scores[row, n])
-            assert values == pytest.approx((log_prob, score), abs=1e-5)
+        assert_found(result, row, expected)
 
 
 def test_a_shortlist_has_what_its_definition_says():
@@ -162,11 +158,10 @@ def test_frequent_words_come_before_likely_ones():
 def test_a_search_is_that_of_a_model_without_other_words(growing):
     words = [choose(source) for source in SOURCES]
     settings = BeamSearchSettings(3, 0.6)
-    searched = ShortlistModel(model(), shortlist())
-    result = search(searched, settings, growing=growing)
-    assert_found(result, Restricted(words), settings)
+    result = search(model(), settings, shortlist(), growing=growing)
+    check(result, Restricted(words), settings)
     # It is another search than that of the whole vocabulary.
-    whole = search(model(), settings, growing=growing)
+    whole = search(model(), settings, None, growing=growing)
     assert (whole.tokens.numpy() != result.tokens.numpy()).any()
 
 
@@ -186,15 +181,14 @@ def test_all_options_together_in_an_ensemble():
         choose(source, prefix=prefix)
         for source, prefix in zip(SOURCES, plain, strict=True)
     ]
-    searched = ShortlistModel(Ensemble([model(), model(2)]), shortlist())
+    ensemble = Ensemble([model(), model(2)])
     options = RowOptions(prefixes=tf.constant(prefixes))
-    result = search(searched, settings, options=options)
+    result = search(ensemble, settings, shortlist(), options=options)
     reference = Restricted(words, seeds=(1, 2))
-    assert_found(result, reference, settings, rules, plain)
+    check(result, reference, settings, rules, plain)
 
 
 def test_a_shortlist_of_all_words_changes_nothing():
-    everything = ShortlistModel(model(), shortlist(V))
     for settings, options in (
         (BeamSearchSettings(4), None),
         (BeamSearchSettings(2, min_length=3), RowOptions(prefixes=[[9], [0]] * 2)),
@@ -204,20 +198,19 @@ def test_a_shortlist_of_all_words_changes_nothing():
         ),
     ):
         sources = SOURCES[:4]
-        found = search(everything, settings, sources, options)
-        assert_same(found, search(model(), settings, sources, options))
+        found = search(model(), settings, shortlist(V), sources, options)
+        assert_same(found, search(model(), settings, None, sources, options))
 
 
 def test_a_translation_does_not_depend_on_its_batch_or_on_xla():
-    searched = ShortlistModel(model(), shortlist())
-    settings = BeamSearchSettings(3, 0.6)
-    together = search(searched, settings)
+    settings, words = BeamSearchSettings(3, 0.6), shortlist()
+    together = search(model(), settings, words)
     for row in range(len(SOURCES)):
-        alone = search(searched, settings, [SOURCES[row]])
+        alone = search(model(), settings, words, [SOURCES[row]])
         mine = type(alone)(*[field[row : row + 1] for field in together])
         assert_same(alone, mine)
     compiled = tf.function(
-        lambda sources: search(searched, settings, sources, growing=False),
+        lambda sources: search(model(), settings, words, sources, growing=False),
         jit_compile=True,
         autograph=False,
     )
@@ -233,10 +226,12 @@ def test_bad_arguments_are_refused():
     with pytest.raises(ValueError, match=r"ids from 0 to 16\. Received: 0 to 17"):
         Shortlist(np.where(candidates == 16, 17, candidates), probabilities, N)
     with pytest.raises(ValueError, match="Received one for 9"):
-        ShortlistModel(model(), Shortlist(candidates[:9] % 9, probabilities[:9], 5))
-    searched = ShortlistModel(model(), shortlist())
+        search(
+            *(model(), BeamSearchSettings(2)),
+            Shortlist(candidates[:9] % 9, probabilities[:9], 5),
+        )
     with pytest.raises(ValueError, match="must be special ids, below 3"):
-        search(searched, BeamSearchSettings(2, suppressed=(2, 7)))
+        search(model(), BeamSearchSettings(2, suppressed=(2, 7)), shortlist())
     shortlist().check_room(N - 3)
     shortlist(V).check_room(100)
     with pytest.raises(UserError, match="--shortlist_size must be at least 10"):

@@ -6,6 +6,7 @@ The reference searches use float64 NumPy and Python lists, and follow the paper.
 import itertools
 
 import numpy as np
+import pytest
 import tensorflow as tf
 
 from t2t_keras.decoding.beam_search import beam_search
@@ -198,6 +199,17 @@ def search(model, limits, length, vocabulary=None, how=EAGER, options=None, **se
         )
     result = run(tf.constant(limits, tf.int32))
     return BeamSearchResult(*[field.numpy() for field in result])
+
+
+def assert_found(result, row, expected):
+    """Asserts the hypotheses of a row: tokens, log probability and score of each."""
+    n = None
+    for n, (tokens, log_prob, score) in enumerate(expected):
+        length = int(result.lengths[row, n])
+        assert tuple(result.tokens[row, n, :length].numpy()) == tokens
+        values = float(result.log_probs[row, n]), float(result.scores[row, n])
+        assert values == pytest.approx((log_prob, score), abs=1e-5)
+    assert n is not None
 
 
 def assert_same(first, second):

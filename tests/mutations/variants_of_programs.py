@@ -273,8 +273,8 @@ VARIANTS_OF_PROGRAMS: tuple[Mutation, ...] = (
         "an ensemble is exported as its first model",
         "t2t_keras.runs.exporting",
         "build_served_model",
-        "trained.search_model",
-        "trained.model",
+        "model = trained.search_model",
+        "model = trained.model",
     ),
     Mutation(
         "possible gold links do not count in the alignment error rate",

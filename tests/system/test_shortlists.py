@@ -252,6 +252,8 @@ def test_wrong_alignments_are_refused_and_nothing_is_written(files, tmp_path):
         assert sorted(tmp_path.iterdir()) == [path]
     error = refused("prepare", f"--shortlist={output}")
     assert "is required" in error
+    error = prepare({**files, "alignments": path}, tmp_path / "no/folder").stderr
+    assert "no/folder cannot be written" in error
     every = [f"--{name}={value}" for name, value in files.items()]
     error = refused("prepare", *every, f"--shortlist={output}", "--keep_text")
     assert "--keep_text is for records" in error

@@ -8,7 +8,7 @@ import pytest
 import tensorflow as tf
 
 from t2t_keras.errors import UserError
-from t2t_keras.serving.export.requests import Request, write_warm_up
+from t2t_keras.serving.export.requests import Request, example_request, write_warm_up
 from t2t_keras.serving.export.saved_model import save_version
 from t2t_keras.serving.export.translator_module import TranslatorModule
 from t2t_keras.serving.export.validation import open_session, validate
@@ -116,6 +116,17 @@ def test_only_the_weights_are_saved(module, weight, exported):
     reader = tf.train.load_checkpoint(str(exported / "variables/variables"))
     shapes = [tuple(s) for s in reader.get_variable_to_shape_map().values() if s]
     assert shapes == [tuple(weight.shape)]
+
+
+def test_a_session_answers_the_same_without_optimization(served, exported, vocabulary):
+    with open_session(exported, optimize=False) as session:
+        for name, definition in served.signatures.items():
+            inputs = definition.inputs.keys()
+            request = example_request(name, inputs, ("a", "b a", ""), vocabulary)
+            answer, expected = session.ask(request), served.ask(request)
+            assert answer.keys() == expected.keys()
+            for output, value in expected.items():
+                np.testing.assert_array_equal(answer[output], value)
 
 
 def test_a_session_is_closed_after_its_block(exported):
