@@ -1,9 +1,9 @@
-"""Beam search with the Transformer, from source ids to translations.
+"""Beam search with the Transformer, and scores of given translations.
 
 The model may be an ensemble, and the search restricted to a shortlist.
 
-Shapes: B sentences, S source length, T target length, W beams, X slots of a KV cache, V
-vocabulary.
+Shapes: B sentences, S source length, T target length, W beams, X slots of a KV cache, D
+model width, V vocabulary, R positions whose logits are in memory at a time.
 """
 
 import functools
@@ -23,9 +23,13 @@ from t2t_keras.decoding.shortlist import (
     to_result,
 )
 from t2t_keras.model.kv_cache import DecodeState
-from t2t_keras.model.target_scores import target_log_probs
 from t2t_keras.model.transformer import DecodeKernels, Transformer
-from t2t_keras.typing import Tensor
+from t2t_keras.text.padding import shift_right
+from t2t_keras.typing import DECODER_INPUT_TOKENS, ENCODER_INPUT_TOKENS, Tensor
+
+# R of `target_log_probs`. With 37,000 subwords these logits take 80 MB; those of 32
+# long sentences would take gigabytes.
+ROWS_AT_A_TIME = 512
 
 
 class EnsembleState(NamedTuple):
@@ -110,18 +114,6 @@ class Ensemble:
             states.append(new_state)
         return _log_mean(logits), EnsembleState(states)
 
-    def target_log_probs(self, source: Tensor, target: Tensor) -> Tensor:
-        """Returns log of the mean probability of each target token, [B, T] float32.
-
-        Args:
-            source: [B, S] int32, each row ended by EOS and padded with 0.
-            target: [B, T] int32, likewise. At its padding the result is 0.
-        """
-        log_probs_BT = _log_mean(
-            [target_log_probs(model, source, target) for model in self.models]
-        )
-        return tf.where(target == 0, 0.0, log_probs_BT)
-
 
 def _log_mean(log_probs: Sequence[Tensor]) -> Tensor:
     """Returns log((exp x_1 + ... + exp x_N) / N) of N tensors.
@@ -198,6 +190,66 @@ def search_translations(
         grow_fn=_grow if growing else None,
     )
     return result if words_BN is None else to_result(words_BN, result)
+
+
+def target_log_probs(
+    model: Transformer | Ensemble,
+    source: Tensor,
+    target: Tensor,
+    rows_at_a_time: int = ROWS_AT_A_TIME,
+) -> Tensor:
+    """Returns the log probability of each target token after those before it.
+
+    The target is read, not searched (teacher forcing). An ensemble's probability is the
+    mean of its models'.
+
+    Args:
+        model: The Transformer, or several of them.
+        source: [B, S] int32, each row ended by EOS and padded with 0.
+        target: [B, T] int32, likewise.
+        rows_at_a_time: R, at least 1.
+
+    Returns:
+        [B, T] float32, natural logs over the whole vocabulary, softmax in float32;
+        0 at padding.
+    """
+    if isinstance(model, Ensemble):
+        log_probs_BT = _log_mean(
+            [
+                target_log_probs(one, source, target, rows_at_a_time)
+                for one in model.models
+            ]
+        )
+        return tf.where(target == 0, 0.0, log_probs_BT)
+    batch = {
+        ENCODER_INPUT_TOKENS: source,
+        DECODER_INPUT_TOKENS: shift_right(target),
+    }
+    hidden_BTD = model.hidden_states(batch)
+    width = hidden_BTD.shape[-1]
+    positions = tf.size(target)
+    missing = -positions % rows_at_a_time
+    hidden = tf.pad(tf.reshape(hidden_BTD, [-1, width]), [[0, missing], [0, 0]])
+    target_X = tf.pad(tf.reshape(target, [-1]), [[0, missing]])
+
+    def score_block(args: tuple[Tensor, Tensor]) -> Tensor:
+        hidden_RD, target_R = args
+        logits_RV = model.embedding.logits(hidden_RD[None])[0]
+        logits_RV = tf.cast(logits_RV, tf.float32)
+        return -tf.nn.sparse_softmax_cross_entropy_with_logits(target_R, logits_RV)
+
+    log_probs = tf.map_fn(
+        score_block,
+        (
+            tf.reshape(hidden, [-1, rows_at_a_time, width]),
+            tf.reshape(target_X, [-1, rows_at_a_time]),
+        ),
+        parallel_iterations=1,
+        fn_output_signature=tf.TensorSpec([rows_at_a_time], tf.float32),
+    )
+    log_probs = tf.reshape(log_probs, [-1])[:positions]
+    log_probs_BT = tf.reshape(log_probs, tf.shape(target))
+    return tf.where(target == 0, 0.0, log_probs_BT)
 
 
 def _check_shortlist(

@@ -16,10 +16,12 @@ from typing import Any
 import tensorflow as tf
 
 from t2t_keras import __version__
-from t2t_keras.decoding.transformer_search import Ensemble, search_translations
+from t2t_keras.decoding.transformer_search import (
+    search_translations,
+    target_log_probs,
+)
 from t2t_keras.errors import UserError, did_you_mean
 from t2t_keras.model.attention_maps import attention_maps
-from t2t_keras.model.target_scores import target_log_probs
 from t2t_keras.model.transformer import Transformer
 from t2t_keras.runs.export_settings import ExportSettings
 from t2t_keras.runs.model_dir import ModelDir, package_versions
@@ -311,9 +313,7 @@ def build_served_model(
         weights += trained.shortlist.weights
     return ServedModel(
         compile_search(search, buckets) if buckets else search,
-        model.target_log_probs
-        if isinstance(model, Ensemble)
-        else functools.partial(target_log_probs, model),
+        functools.partial(target_log_probs, model),
         functools.partial(attention_maps, trained.model),
         weights,
     )

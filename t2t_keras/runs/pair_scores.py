@@ -10,9 +10,9 @@ from typing import Any, NamedTuple
 import numpy as np
 import tensorflow as tf
 
+from t2t_keras.decoding.transformer_search import target_log_probs
 from t2t_keras.errors import UserError
 from t2t_keras.evaluation.translator import batch_by_length
-from t2t_keras.model.target_scores import target_log_probs
 from t2t_keras.runs import models
 from t2t_keras.text.padding import pad_sentences
 from t2t_keras.text.reading import TextReader

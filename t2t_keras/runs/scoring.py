@@ -1,6 +1,7 @@
 """Scoring of a trained model on a set of sentence pairs."""
 
 import dataclasses
+import functools
 import math
 import os
 import re
@@ -11,7 +12,7 @@ from typing import Any
 
 import tensorflow as tf
 
-from t2t_keras.decoding.transformer_search import Ensemble
+from t2t_keras.decoding.transformer_search import Ensemble, target_log_probs
 from t2t_keras.errors import UserError, did_you_mean
 from t2t_keras.evaluation.compound_bleu import (
     TokenizedBleu,
@@ -361,7 +362,9 @@ def _mean_log_loss(trained: models.TrainedModel, batches: EvaluationBatches) -> 
     if isinstance(model, Ensemble):
         ids = tf.TensorSpec([None, None], tf.int32)
         compute = tf.function(
-            model.target_log_probs, input_signature=[ids, ids], autograph=False
+            functools.partial(target_log_probs, model),
+            input_signature=[ids, ids],
+            autograph=False,
         )
         log_prob, tokens = 0.0, 0
         for batch in batches:

@@ -28,7 +28,7 @@ from t2t_keras.training.checkpoints import (
     CheckpointStore,
     steps_in,
 )
-from t2t_keras.training.loop import Hooks, Intervals, train_loop
+from t2t_keras.training.loop import Hooks, Intervals, Watchdog, train_loop
 from t2t_keras.training.meter import Meter, MeterSums, TrainingCost
 from t2t_keras.training.preflight import preflight
 from t2t_keras.training.profiling import (
@@ -56,7 +56,6 @@ from t2t_keras.training.strategy import (
     wait_for_all,
     worker_number,
 )
-from t2t_keras.training.watchdog import Watchdog
 from t2t_keras.typing import Batch
 
 # Rows of the matrix products that measure the ceiling: about the tokens of a large

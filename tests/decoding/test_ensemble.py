@@ -13,7 +13,11 @@ import tensorflow as tf
 from t2t_keras.decoding import transformer_search
 from t2t_keras.decoding.sampling import Sampling
 from t2t_keras.decoding.settings import BeamSearchSettings, RowOptions
-from t2t_keras.decoding.transformer_search import Ensemble, search_translations
+from t2t_keras.decoding.transformer_search import (
+    Ensemble,
+    search_translations,
+    target_log_probs,
+)
 from t2t_keras.model.transformer import Transformer
 from tests.decoding.test_search_options import ALL_ON
 from tests.decoding.toy_models import assert_found, assert_same
@@ -211,8 +215,8 @@ def test_a_translation_does_not_depend_on_its_batch_or_the_caches():
 
 def test_targets_have_the_mean_of_the_probabilities():
     targets = ((4, 2, 3, 1), (5, 1, 0, 0), (0, 0, 0, 0), (1, 0, 0, 0))
-    log_probs = Ensemble(models()).target_log_probs(
-        tf.constant(SOURCES), tf.constant(targets)
+    log_probs = target_log_probs(
+        Ensemble(models()), tf.constant(SOURCES), tf.constant(targets)
     )
     mixture = Mixture()
     for row, target in enumerate(targets):

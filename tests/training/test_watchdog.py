@@ -5,7 +5,7 @@ import time
 
 import pytest
 
-from t2t_keras.training.watchdog import Watchdog
+from t2t_keras.training.loop import Watchdog
 
 SILENCE = 0.2
 

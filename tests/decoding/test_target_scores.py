@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from t2t_keras.model.target_scores import target_log_probs
+from t2t_keras.decoding.transformer_search import target_log_probs
 from tests.model.architectures import architectures
 from tests.model.small_model import (
     EMPTY_ROW,
