@@ -27,6 +27,9 @@ ENCODER_POSITIONS = "encoder_positions"
 DECODER_SEGMENT_IDS = "decoder_segment_ids"
 DECODER_POSITIONS = "decoder_positions"
 
+ALIGNMENT = "alignment"
+"""Feature [B, T, S] uint8 of guided alignment, 1 at links between tokens."""
+
 FEATURE_DTYPES: tuple[tuple[str, str], ...] = (
     (ENCODER_INPUT_TOKENS, "int32"),
     (DECODER_INPUT_TOKENS, "int32"),

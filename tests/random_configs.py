@@ -97,6 +97,12 @@ def _make_training_consistent(values: dict[str, Any]) -> None:
             values[name] = re.escape(values[name]).strip()
     if values["monitor"] == "dev_bleu":
         values["dev_bleu_sentences"] += 1
+    if values["records"] or not values["train_source"]:
+        values["train_alignments"] = ()
+    if not values["train_alignments"]:
+        values["guided_alignment"] = None
+    elif values["guided_alignment"] is None:
+        values["guided_alignment"] = 0.5
 
 
 @st.composite

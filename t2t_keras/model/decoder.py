@@ -61,9 +61,10 @@ class DecoderLayer(keras.layers.Layer):
         attention_mask: bool that broadcasts to [B, T, T], the causal mask.
         memory_mask: bool that broadcasts to [B, T, S], True = may attend.
         dropout_keys: [B] uint32, or None to drop nothing.
+        with_attention: Whether to return the weights of cross-attention too.
 
     Returns:
-        [B, T, D].
+        [B, T, D]; with `with_attention` also [B, H, T, S] float32.
     """
 
     def __init__(  # noqa: PLR0913 - every option of its parts
@@ -129,22 +130,35 @@ class DecoderLayer(keras.layers.Layer):
         attention_mask=None,
         memory_mask=None,
         dropout_keys=None,
+        with_attention=False,
     ):
-        return self._apply_sublayers(
+        weights = None
+
+        def attend_to_memory(inputs: Tensor) -> Tensor:
+            nonlocal weights
+            if with_attention:
+                # Computes queries and keys again, which a compiler notices.
+                weights = self.cross_attention.compute_weights(
+                    inputs, memory, memory_mask
+                )
+            return self.cross_attention(
+                inputs,
+                memory,
+                attention_mask=memory_mask,
+                dropout_keys=fold_in(dropout_keys, 4),
+            )
+
+        hidden = self._apply_sublayers(
             hidden,
             lambda x: self.attention(
                 x,
                 attention_mask=attention_mask,
                 dropout_keys=fold_in(dropout_keys, 3),
             ),
-            lambda x: self.cross_attention(
-                x,
-                memory,
-                attention_mask=memory_mask,
-                dropout_keys=fold_in(dropout_keys, 4),
-            ),
+            attend_to_memory,
             dropout_keys,
         )
+        return (hidden, weights) if with_attention else hidden
 
     def step(
         self,
@@ -231,10 +245,11 @@ class Decoder(keras.layers.Layer):
         layer_norm_epsilon: Added to the variance in layer normalization.
         **kwargs: Passed on to `keras.layers.Layer`.
 
-    Call args: those of `DecoderLayer`.
+    Call args: those of `DecoderLayer`. With `with_attention`, the weights are those of
+    the last layer but one, or of the only layer.
 
     Returns:
-        [B, T, D].
+        As `DecoderLayer`.
     """
 
     def __init__(  # noqa: PLR0913 - every option of its parts
@@ -287,16 +302,23 @@ class Decoder(keras.layers.Layer):
         attention_mask=None,
         memory_mask=None,
         dropout_keys=None,
+        with_attention=False,
     ):
+        weights = None
         for i, layer in enumerate(self.layers):
-            hidden = layer(
-                hidden,
-                memory,
-                attention_mask=attention_mask,
-                memory_mask=memory_mask,
-                dropout_keys=fold_in(dropout_keys, i),
-            )
-        return self.normalize(hidden)
+            arguments = {
+                "attention_mask": attention_mask,
+                "memory_mask": memory_mask,
+                "dropout_keys": fold_in(dropout_keys, i),
+            }
+            if with_attention and i == max(len(self.layers) - 2, 0):
+                hidden, weights = layer(
+                    hidden, memory, **arguments, with_attention=True
+                )
+            else:
+                hidden = layer(hidden, memory, **arguments)
+        hidden = self.normalize(hidden)
+        return (hidden, weights) if with_attention else hidden
 
     def empty_caches(self, batch: int | Tensor, slots: int | Tensor) -> list[KVCache]:
         """Returns each layer's self-attention cache before the first token."""

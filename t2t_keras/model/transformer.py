@@ -271,18 +271,28 @@ class Transformer(keras.Model):
         """The weights [V, ...] with a row for each id of the vocabulary."""
         return list(self.embedding.weights)
 
-    def hidden_states(self, inputs: Batch, dropout_keys: Tensor | None = None):
+    def hidden_states(
+        self,
+        inputs: Batch,
+        dropout_keys: Tensor | None = None,
+        *,
+        with_attention: bool = False,
+    ):
         """Returns the decoder's output [B, T, D], the input of the output projection.
 
         For a loss that never has all logits in memory. The arguments are those of
-        `call`.
+        `call`. With `with_attention`, returns the weights [B, H, T, S] float32 of the
+        decoder's last cross-attention but one, too, for guided alignment.
         """
         source = inputs[ENCODER_INPUT_TOKENS]
         keys = fold_in(dropout_keys, 0), fold_in(dropout_keys, 1)
         if ENCODER_SEGMENT_IDS not in inputs:
             memory = self.encode(source, keys[0])
             targets = inputs[DECODER_INPUT_TOKENS]
-            return self._decode_hidden(targets, memory, padding_mask(source), keys[1])
+            return self._decode_hidden(
+                *(targets, memory, padding_mask(source), keys[1]),
+                with_attention=with_attention,
+            )
         sources, targets = inputs[ENCODER_SEGMENT_IDS], inputs[DECODER_SEGMENT_IDS]
         memory = self.encode(
             source,
@@ -297,6 +307,7 @@ class Transformer(keras.Model):
             keys[1],
             mask=segment_mask(targets, targets),
             positions=inputs[DECODER_POSITIONS],
+            with_attention=with_attention,
         )
 
     def encode(
@@ -367,7 +378,8 @@ class Transformer(keras.Model):
         *,
         mask: Tensor | None = None,
         positions: Tensor | None = None,
-    ) -> Tensor:
+        with_attention: bool = False,
+    ) -> Any:
         targets = self.insert_start(targets, positions)
         embedded = self._embed(targets, positions, fold_in(dropout_keys, 0))
         # No padding mask: padding follows the real tokens, so the causal mask already
@@ -379,6 +391,7 @@ class Transformer(keras.Model):
             attention_mask=causal if mask is None else causal & mask,
             memory_mask=memory_mask,
             dropout_keys=fold_in(dropout_keys, 1),
+            with_attention=with_attention,
         )
 
     def prefill(

@@ -26,6 +26,7 @@ _WMT14 = "wmt14_translate/"
 _SETTINGS = (
     *("tokens_per_batch", "train_steps", "warmup_steps", "learning_rate_scale"),
     *("schedule", "clip_norm", "ema_decay", "init_from", "freeze", "subword_sampling"),
+    "guided_alignment",
     *("label_smoothing", "average_checkpoints", "beam_size", "alpha", "extra_length"),
     *("length_penalty", "suppress_unknown", "min_length", "no_repeat_ngram"),
 )

@@ -39,9 +39,18 @@ from t2t_keras.input_pipeline.corpora.filters import (
     is_copied,
     is_in_another_script,
 )
-from t2t_keras.input_pipeline.corpora.parallel_text import TreeReader
+from t2t_keras.input_pipeline.corpora.parallel_text import (
+    TreeReader,
+    read_lines,
+)
+from t2t_keras.input_pipeline.records.alignments import (
+    PieceSpaces,
+    TokenLinks,
+    read_word_links,
+    select_rows,
+)
 from t2t_keras.input_pipeline.records.manifest import read_manifest, text_files
-from t2t_keras.input_pipeline.records.tokenized import TokenizedCorpus
+from t2t_keras.input_pipeline.records.tokenized import TokenizedCorpus, TokenizedSide
 from t2t_keras.runs.mixing import MixturePart
 from t2t_keras.runs.tasks import Task, task_for
 from t2t_keras.settings.config import DataConfig
@@ -130,6 +139,48 @@ def _open_record_texts(
     }
     texts = open_corpus(files=opened, read_trees=read_trees).splits if opened else {}
     return Corpus(manifest.spec.corpus, texts)
+
+
+def read_links(
+    config: DataConfig, corpus: Corpus, log: Callable[[str], object]
+) -> TokenizedSide | None:
+    """Returns the links of --train_alignments, before filters; None without it.
+
+    Args:
+        config: The settings.
+        corpus: The corpus, before filters.
+        log: Called with a line before reading.
+
+    Raises:
+        UserError: If a file cannot be used, or its lines do not belong to the text.
+    """
+    if not config.train_alignments:
+        return None
+    name = f"{','.join(config.train_alignments)} (--train_alignments)"
+    lines = read_lines(config.train_alignments)
+    log(f"reading the word alignments of {corpus.splits['train'].num_pairs:,} pairs …")
+    return read_word_links(corpus.lines("train"), lines, name)
+
+
+def link_tokens(
+    train: TokenizedCorpus,
+    links: TokenizedSide,
+    corpus: Corpus,
+    vocabulary: SubwordVocabulary,
+) -> TokenizedCorpus:
+    """Returns the training pairs with their links.
+
+    Args:
+        train: The pairs of the corpus' text that are trained on.
+        links: Links of all pairs, from `read_links`.
+        corpus: The corpus, after filters.
+        vocabulary: The vocabulary of the pairs.
+    """
+    for is_kept in (corpus.splits["train"].is_kept, train.is_kept):
+        links = select_rows(links, is_kept)
+    spaces = PieceSpaces.from_vocabulary(vocabulary)
+    token_links = TokenLinks(links, train.source, train.target, spaces)
+    return dataclasses.replace(train, links=token_links)
 
 
 @contextlib.contextmanager

@@ -101,6 +101,7 @@ def build_stepper(
         averages=averages,
         clip_norm=config.clip_norm,
         label_smoothing=config.label_smoothing,
+        guided_alignment=config.guided_alignment,
         seed=config.seed,
         jit_compile=uses_xla(config),
         packed=packed,

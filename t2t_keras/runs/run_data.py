@@ -2,6 +2,7 @@
 
 import dataclasses
 import functools
+import hashlib
 import math
 import platform
 import shlex
@@ -26,7 +27,11 @@ from t2t_keras.input_pipeline.records.manifest import (
     open_vocabulary,
     read_manifest,
 )
-from t2t_keras.input_pipeline.records.tokenized import TokenizedCorpus, tokenize_corpus
+from t2t_keras.input_pipeline.records.tokenized import (
+    TokenizedCorpus,
+    TokenizedSide,
+    tokenize_corpus,
+)
 from t2t_keras.runs import corpora, fine_tuning, mixing
 from t2t_keras.runs.corpora import check_settings
 from t2t_keras.runs.model_dir import ModelDir, package_versions
@@ -116,13 +121,14 @@ def prepare_data(
             f"{corpus.name} has none. Give --dev_source and --dev_target, or leave out "
             "--patience."
         )
+    links = corpora.read_links(config.data, corpus, log)
     with corpora.open_filters(config.data, log, writes=writes) as filters:
         corpus = filters.apply(corpus)
         parts = mixing.open_parts(config.data, log, filters, task)
     if config.data.records:
         text = _open_records(config, model_dir, corpus)
     else:
-        text = _tokenize_text(config, model_dir, corpus, parts, log, source)
+        text = _tokenize_text(config, model_dir, corpus, parts, links, log, source)
     data = _build_run_data(config, corpus, text, parts, log, num_replicas, task)
     _check_mixture(data.mixture, model_dir)
     fine_tuning.check_fit(config, data.vocabulary, source)
@@ -203,6 +209,7 @@ def _tokenize_text(
     model_dir: ModelDir,
     corpus: Corpus,
     parts: Sequence[mixing.MixturePart],
+    links: TokenizedSide | None,
     log: Callable[[str], object],
     source: fine_tuning.Source | None,
 ) -> _MainText:
@@ -211,8 +218,14 @@ def _tokenize_text(
             f"The corpus {corpus.name} has no training text, only "
             f"{', '.join(corpus.splits)}. Give --train_source and --train_target."
         )
-    fingerprint = corpus.splits["train"].fingerprint
-    _check_corpus(corpus.name, fingerprint, model_dir)
+    name, fingerprint = corpus.name, corpus.splits["train"].fingerprint
+    if links is not None:
+        name += " with word alignments"
+        content = (
+            fingerprint.encode() + links.tokens.tobytes() + links.offsets.tobytes()
+        )
+        fingerprint = hashlib.sha256(content).hexdigest()
+    _check_corpus(name, fingerprint, model_dir)
     if model_dir.exists():
         vocabulary = model_dir.vocabulary()
     elif source is not None and not config.data.vocabulary_file:
@@ -228,6 +241,8 @@ def _tokenize_text(
         config.data.max_length,
         keep_text=config.data.subword_sampling > 0,
     )
+    if links is not None:
+        train = corpora.link_tokens(train, links, corpus, vocabulary)
     return _MainText(fingerprint, vocabulary, train)
 
 

@@ -23,11 +23,7 @@ from t2t_keras.input_pipeline.corpora.parallel_text import (
 )
 from t2t_keras.settings.config import DataConfig
 from t2t_keras.text.vocabulary import UNK_ID, SubwordVocabulary
-from t2t_keras.text.word_alignments import (
-    check_within,
-    parse_alignments,
-    word_numbers,
-)
+from t2t_keras.text.word_alignments import read_aligned, word_numbers
 
 DEFAULT_SIZE = 1000
 
@@ -104,17 +100,8 @@ def _count_links(
     counts: collections.Counter[_PiecePair] = collections.Counter()
     name = f"{alignments} (--alignments)"
     with open_input(alignments, "alignments") as file:
-        links = parse_alignments(strip_line_ends(file), name)
-        for number, (pair, alignment) in enumerate(
-            itertools.zip_longest(text.lines(), links), start=1
-        ):
-            if pair is None or alignment is None:
-                longer = name if pair is None else "the text"
-                raise UserError(
-                    f"Line {number:,} is in {longer} only. The alignments need a line "
-                    "for each line of the text, empty if no word is aligned."
-                )
-            check_within(alignment, *pair, where=f"Line {number:,} of {name}")
+        lines = strip_line_ends(file)
+        for pair, alignment in read_aligned(text.lines(), lines, name):
             sources, targets = (_pieces_of_words(vocabulary, side) for side in pair)
             for source_word, target_word in alignment.sure:
                 counts.update(

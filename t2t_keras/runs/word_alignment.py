@@ -83,7 +83,8 @@ class WordAligner:
 
     Args:
         trained: The model.
-        heads: Heads to average, as in `head_shares`.
+        heads: Heads to average, as in `head_shares`. Default: as there, or the head
+            that --guided_alignment has trained.
 
     Raises:
         UserError: If the model does not have a head, or is a parser.
@@ -96,6 +97,8 @@ class WordAligner:
                 "whose output is a tree over the words. Leave --alignments out."
             )
         model, sizes = trained.model, trained.model.sizes
+        if heads is None and trained.config.training.guided_alignment is not None:
+            heads = f"{max(sizes['decoder_layers'] - 1, 1)}:1"
         shares_RH = head_shares(heads, sizes["decoder_layers"], sizes["num_heads"])
 
         def mean_weights(source: Tensor, shifted: Tensor) -> Tensor:

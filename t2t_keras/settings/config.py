@@ -101,6 +101,11 @@ class DataConfig:
         "File for the pairs that --filter rejects: line, filter, source and target, "
         "separated by tabs. Default: they are counted only.",
     )
+    train_alignments: tuple[str, ...] = setting(
+        (),
+        "Files of word alignments in Pharaoh format, line by line those of "
+        "--train_source, for --guided_alignment.",
+    )
     dev_source: tuple[str, ...] = setting(
         (), "Files of the dev set in the source language."
     )
@@ -191,6 +196,17 @@ class DataConfig:
             raise UserError(
                 "--rejected needs --filter, which rejects pairs. "
                 f"Received: --rejected={self.rejected} alone"
+            )
+        if self.train_alignments and (self.records or not self.train_source):
+            raise UserError(
+                "--train_alignments is for text: the lines are those of --train_source "
+                "and --train_target. Give these, without --records. Received: "
+                f"--train_alignments={','.join(self.train_alignments)}"
+            )
+        if self.train_alignments and self.target_language == "tree":
+            raise UserError(
+                "--train_alignments is for translation: a parser's output has no words "
+                "to align. Leave it out. Received: --target_language=tree"
             )
         check_user_symbols(self.user_symbols)
         if self.subword_sampling and self.target_language == "tree":
@@ -392,6 +408,13 @@ class TrainingConfig:
     )
     label_smoothing: float = setting(
         0.1, "Epsilon of label smoothing, from 0 to 0.99.", low=0, high=0.99
+    )
+    guided_alignment: float | None = setting(
+        None,
+        "Weight of a loss that trains the first head of the decoder's last "
+        "cross-attention but one to align words as --train_alignments does; published: "
+        "0.05. Default: none.",
+        low=0,
     )
     seed: int = setting(
         1, "Seed of initial weights, data order and dropout.", low=0, high=2**32 - 1
@@ -708,6 +731,15 @@ class ExperimentConfig:
     decoding: DecodingConfig = DecodingConfig()
 
     def __post_init__(self):
+        if bool(self.data.train_alignments) != (
+            self.training.guided_alignment is not None
+        ):
+            raise UserError(
+                "--guided_alignment and --train_alignments belong together: the weight "
+                "of a loss, and the word alignments of the training text. Received: "
+                f"--guided_alignment={self.training.guided_alignment} "
+                f"--train_alignments={','.join(self.data.train_alignments)}"
+            )
         positions, first = self.model.max_positions, self.model.first_position
         if positions is not None and positions < self.data.max_length:
             needed = "--max_length plus --first_position" if first else "--max_length"

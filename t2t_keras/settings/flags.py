@@ -98,7 +98,7 @@ def make_paths_absolute(config: ExperimentConfig) -> ExperimentConfig:
     paths: dict[str, Any] = {
         name: tuple(os.path.abspath(path) for path in value)
         for name, value in flatten(config).items()
-        if name.endswith(("_source", "_target"))
+        if name.endswith(("_source", "_target", "_alignments"))
     }
     paths["mixture"] = tuple(map(make_names_absolute, config.data.mixture))
     names = ("data_dir", "vocabulary_file", "records", "init_from", "rejected")

@@ -80,6 +80,34 @@ def parse_alignments(lines: Iterable[bytes], name: str) -> Iterator[WordAlignmen
         yield parse_alignment(line, f"Line {number:,} of {name}")
 
 
+def read_aligned(
+    pairs: Iterable[tuple[bytes, bytes]], lines: Iterable[bytes], name: str
+) -> Iterator[tuple[tuple[bytes, bytes], WordAlignment]]:
+    """Yields each pair of a text with its alignment.
+
+    Args:
+        pairs: Source and target of each line of the text, empty ones included.
+        lines: As many lines of links.
+        name: Name of the file of links, for messages.
+
+    Raises:
+        UserError: If a link is malformed or outside its sentences, or the numbers of
+            lines differ.
+    """
+    alignments = parse_alignments(lines, name)
+    for number, (pair, alignment) in enumerate(
+        itertools.zip_longest(pairs, alignments), start=1
+    ):
+        if pair is None or alignment is None:
+            longer = name if pair is None else "the text"
+            raise UserError(
+                f"Line {number:,} is in {longer} only. The alignments need a line "
+                "for each line of the text, empty if no word is aligned."
+            )
+        check_within(alignment, *pair, where=f"Line {number:,} of {name}")
+        yield pair, alignment
+
+
 def check_within(
     alignment: WordAlignment, source: str | bytes, target: str | bytes, where: str
 ) -> None:
@@ -101,6 +129,11 @@ def check_within(
             )
 
 
+def count_spaces(piece: str) -> tuple[int, int]:
+    """Returns the number of spaces at the start of a piece, and of all its spaces."""
+    return len(piece) - len(piece.lstrip(_SPACE)), piece.count(_SPACE)
+
+
 def word_numbers(pieces: Sequence[str]) -> list[int]:
     """Returns the number of the word that each piece belongs to, from 0.
 
@@ -113,10 +146,9 @@ def word_numbers(pieces: Sequence[str]) -> list[int]:
     number = -1 if starts_with_space else 0
     numbers = []
     for piece in pieces:
-        first = piece.lstrip(_SPACE)
-        number += len(piece) - len(first)
-        numbers.append(number)
-        number += first.count(_SPACE)
+        leading, spaces = count_spaces(piece)
+        numbers.append(number + leading)
+        number += spaces
     return numbers
 
 

@@ -150,6 +150,33 @@ def label_smoothed_cross_entropy(
     return LossSums(loss_sum, log_loss_sum, tf.reduce_sum(weights_N))
 
 
+def alignment_cross_entropy(attention: Tensor, alignment: Tensor) -> Tensor:
+    """Returns the loss of guided alignment, summed over target tokens.
+
+    For each linked target token, the cross-entropy in nats between its attention and
+    the uniform distribution over the source tokens that it is linked to (Garg et al.
+    2019, equation 4). Tokens without a link add nothing.
+
+    Args:
+        attention: [B, T, S] float32, the attention of each target token.
+        alignment: [B, T, S] uint8, 1 at links.
+
+    Returns:
+        float32 scalar.
+
+    >>> attention = tf.constant([[[0.5, 0.25, 0.25], [0.2, 0.3, 0.5]]])
+    >>> alignment = tf.constant([[[0, 1, 1], [0, 0, 0]]], tf.uint8)
+    >>> round(float(alignment_cross_entropy(attention, alignment)), 4)  # log 4
+    1.3863
+    """
+    links_BTS = tf.cast(alignment, tf.float32)
+    counts_BT1 = tf.reduce_sum(links_BTS, axis=-1, keepdims=True)
+    shares_BTS = links_BTS / tf.maximum(counts_BT1, 1.0)
+    # Attention can underflow to 0, whose log would be infinite.
+    logs_BTS = tf.math.log(tf.maximum(tf.cast(attention, tf.float32), 1e-30))
+    return -tf.reduce_sum(shares_BTS * logs_BTS)
+
+
 def _sums_and_gradients(
     hidden_ND: Tensor,
     projection: Sequence[Tensor],

@@ -187,7 +187,8 @@ class Stepper:
             self._distribute(
                 {
                     name: np.zeros(
-                        [self._num_local * size, size], spec.dtype.as_numpy_dtype
+                        [self._num_local * size] + [size] * (spec.shape.rank - 1),
+                        spec.dtype.as_numpy_dtype,
                     )
                     for name, spec in batch_spec.items()
                 },

@@ -8,9 +8,14 @@ from typing import Any, NamedTuple
 import keras
 import tensorflow as tf
 
-from t2t_keras.training.losses import LossSums, label_smoothed_cross_entropy
+from t2t_keras.training.losses import (
+    LossSums,
+    alignment_cross_entropy,
+    label_smoothed_cross_entropy,
+)
 from t2t_keras.training.optimizer import SummedGradientAdam, WeightAverages
 from t2t_keras.typing import (
+    ALIGNMENT,
     DECODER_LOSS_WEIGHTS,
     DECODER_TARGET_TOKENS,
     FEATURE_DTYPES,
@@ -86,14 +91,18 @@ def row_keys(seed: int, step: Tensor, rows: Tensor) -> Tensor:
     return tf.cast(rows, tf.uint32) * tf.bitwise.bitwise_or(second, 1) + first
 
 
-def batch_signature(*, packed: bool) -> dict[str, tf.TensorSpec]:
+def batch_signature(*, packed: bool, aligned: bool = False) -> dict[str, tf.TensorSpec]:
     """Returns the dtypes of a batch, with any number of rows and positions.
 
     Args:
         packed: Whether several pairs share a row.
+        aligned: Whether it has the feature of guided alignment.
     """
     dtypes = PACKED_FEATURE_DTYPES if packed else FEATURE_DTYPES
-    return {name: tf.TensorSpec([None, None], dtype) for name, dtype in dtypes}
+    signature = {name: tf.TensorSpec([None, None], dtype) for name, dtype in dtypes}
+    if aligned:
+        signature[ALIGNMENT] = tf.TensorSpec([None, None, None], tf.uint8)
+    return signature
 
 
 class ReplicaUpdate:
@@ -107,19 +116,22 @@ class ReplicaUpdate:
     Args:
         model: Has `hidden_states(batch, dropout_keys)` [B, T, D], whose product with
             its `output_embeddings` [V, D], plus its `output_bias` [V] unless that is
-            None or missing, are the logits.
+            None or missing, are the logits. With `with_attention=True` it returns
+            attention [B, H, T, S] too.
         optimizer: Built; used by `train` only.
         averages: Moving averages of the weights to update too; None for none.
         clip_norm: Maximum norm of the mean gradient, to which larger gradients are
             scaled (gradient clipping by global norm); None for no limit.
         label_smoothing: Epsilon of the training loss; evaluation has none.
+        guided_alignment: Weight of the loss of guided alignment, which is added to the
+            training loss for the first head; None for none.
         seed: Seed of dropout.
         jit_compile: Whether XLA compiles forward and gradient.
         packed: Whether several pairs share a row of the batches to train on. Those
             to evaluate are never packed.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - every option of an update
         self,
         model: keras.Model,
         optimizer: SummedGradientAdam,
@@ -127,6 +139,7 @@ class ReplicaUpdate:
         averages: WeightAverages | None = None,
         clip_norm: float | None = None,
         label_smoothing: float,
+        guided_alignment: float | None = None,
         seed: int,
         jit_compile: bool,
         packed: bool = False,
@@ -136,8 +149,11 @@ class ReplicaUpdate:
         self._averages = averages
         self._clip_norm = clip_norm
         self._label_smoothing = label_smoothing
+        self._guided_alignment = guided_alignment
         self._seed = seed
-        self.train_signature = batch_signature(packed=packed)
+        self.train_signature = batch_signature(
+            packed=packed, aligned=guided_alignment is not None
+        )
         self.evaluation_signature = batch_signature(packed=False)
         # One trace serves every shape; XLA still compiles a program for each.
         keys_spec = tf.TensorSpec([None], tf.uint32)
@@ -255,24 +271,46 @@ class ReplicaUpdate:
     def _loss_gradients(self, batch: Batch, keys: Tensor, scale: Tensor):
         variables = [weight.value for weight in self._model.trainable_variables]
         with tf.GradientTape() as tape:
-            losses = self._forward(batch, keys, self._label_smoothing, scale)
-        gradients = tape.gradient(losses.loss_sum, variables)
+            losses, objective = self._training_losses(batch, keys, scale)
+        gradients = tape.gradient(objective, variables)
         # The embedding's gradient is a dense part plus slices; XLA needs one tensor.
         return losses, [tf.convert_to_tensor(gradient) for gradient in gradients]
 
-    def _loss_only(self, batch: Batch) -> LossSums:
-        return self._forward(batch, None, 0.0, None)
+    def _training_losses(
+        self, batch: Batch, keys: Tensor, scale: Tensor
+    ) -> tuple[LossSums, Tensor]:
+        """Returns the sums, and what to differentiate."""
+        if self._guided_alignment is None:
+            hidden = self._model.hidden_states(batch, keys)
+            losses = self._loss_sums(hidden, batch, self._label_smoothing, scale)
+            return losses, losses.loss_sum
+        batch = dict(batch)
+        alignment = batch.pop(ALIGNMENT)
+        hidden, attention_BHTS = self._model.hidden_states(
+            batch, keys, with_attention=True
+        )
+        losses = self._loss_sums(hidden, batch, self._label_smoothing, scale)
+        added = self._guided_alignment * alignment_cross_entropy(
+            attention_BHTS[:, 0], alignment
+        )
+        # The gradient of `loss_sum` is scaled already; see `gradient_scale`.
+        objective = losses.loss_sum + added * scale
+        return losses._replace(loss_sum=losses.loss_sum + added), objective
 
-    def _forward(
+    def _loss_only(self, batch: Batch) -> LossSums:
+        hidden = self._model.hidden_states(batch, None)
+        return self._loss_sums(hidden, batch, 0.0, None)
+
+    def _loss_sums(
         self,
+        hidden: Tensor,
         batch: Batch,
-        keys: Tensor | None,
         label_smoothing: float,
         gradient_scale: Tensor | None,
     ) -> LossSums:
         bias = getattr(self._model, "output_bias", None)
         return label_smoothed_cross_entropy(
-            self._model.hidden_states(batch, keys),
+            hidden,
             tf.convert_to_tensor(self._model.output_embeddings),
             batch[DECODER_TARGET_TOKENS],
             batch[DECODER_LOSS_WEIGHTS],

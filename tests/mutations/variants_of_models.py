@@ -144,6 +144,27 @@ VARIANTS_OF_MODELS: tuple[Mutation, ...] = (
         "n / (9.0 + n)",
     ),
     Mutation(
+        "guided alignment trains the last layer",
+        "t2t_keras.model.decoder",
+        "Decoder.call",
+        "len(self.layers) - 2",
+        "len(self.layers) - 1",
+    ),
+    Mutation(
+        "a token with many links counts more",
+        "t2t_keras.training.losses",
+        "alignment_cross_entropy",
+        "links_BTS / tf.maximum(counts_BT1, 1.0)",
+        "links_BTS",
+    ),
+    Mutation(
+        "the loss of guided alignment has no gradient under a loss scale",
+        "t2t_keras.training.update",
+        "ReplicaUpdate._training_losses",
+        "added * scale",
+        "added",
+    ),
+    Mutation(
         "gradients are clipped by the norm of their sum",
         "t2t_keras.training.update",
         "ReplicaUpdate.train",

@@ -229,6 +229,20 @@ VARIANTS_OF_TEXT: tuple[Mutation, ...] = (
         "train.open_chunks",
     ),
     Mutation(
+        "links of packed pairs start at the first pair",
+        "t2t_keras.input_pipeline.batches.packing",
+        "_starts",
+        "before_n - tf.gather(tf.cumsum(row_lengths, exclusive=True), rows_n)",
+        "0 * before_n",
+    ),
+    Mutation(
+        "links stay with pairs that were left out",
+        "t2t_keras.runs.corpora",
+        "link_tokens",
+        "select_rows(links, is_kept)",
+        "links",
+    ),
+    Mutation(
         "sources overwrite the tag before them",
         "t2t_keras.input_pipeline.batches.mixture",
         "PrefixedSentences.gather",

@@ -45,7 +45,7 @@ FREE = frozenset(
         *("save_steps", "save_minutes", "keep_checkpoints", "score_split"),
         *("export_at_end", "on_nonfinite", "watchdog_minutes", "profile_steps"),
         *("measure_ceiling", "monitor", "patience", "keep_best", "train_epochs"),
-        *("filter", "rejected", "user_symbols"),
+        *("filter", "rejected", "user_symbols", "train_alignments"),
         # Settings of others that are compared.
         *("learning_rate", "init_optimizer", "init_skip"),
     }

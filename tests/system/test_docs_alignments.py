@@ -30,6 +30,15 @@ def test_the_commands_with_a_model_work(short_run, tmp_path, monkeypatch):
         (tmp_path / f"text/test.{ending}").write_text("".join(f"{x}\n" for x in lines))
     gold = "0-0\n" * len(short_run.held_out)
     (tmp_path / "text/test.align").write_text(gold)
+    for name in ("train.en", "train.de", "train.align"):
+        side = (tmp_path / name.replace("train", "text/test")).read_text()
+        (tmp_path / "text" / name).write_text(side)
+    guided = re.findall(r"python -m t2t_keras\.train ((?:.|\n)*?[^\\])\n", PAGE)
+    flags = shlex.split(guided[0].replace("\\\n", " "))
+    short = ("--train_steps=2", "--vocabulary_size=280", "--noexport_at_end")
+    done = run_program("train", *flags, *short, "--warmup_steps=1", "--nojit_compile")
+    assert done.status == 0, done.stderr
+    assert (tmp_path / "runs/guided/checkpoints/step-2").is_dir()
     pattern = r"python -m t2t_keras\.(\w+) (--model_dir(?:.|\n)*?[^\\])\n"
     commands = re.findall(pattern, PAGE)
     assert [program for program, _ in commands] == ["translate", "evaluate", "evaluate"]

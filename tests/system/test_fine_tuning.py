@@ -173,16 +173,20 @@ def test_all_training_options_survive_kill_9(tmp_path) -> None:
     parent = small_run(tmp_path, tmp_path / "parent")
     parent.finish()
     text = (tmp_path / "train.en").read_text().splitlines()
+    links = [" ".join(f"{i}-{i}" for i in range(len(x.split()))) for x in text]
+    (tmp_path / "train.align").write_text("".join(f"{line}\n" for line in links))
     vocabulary = SubwordVocabulary(learn_subwords(text, vocabulary_size=295))
     vocabulary.save(tmp_path / "other.model")
     options = (
         f"--init_from={parent.checkpoints / 'step-60'}",
-        *("--init_optimizer", "--init_skip=outer/bias", "--freeze=memory_attention"),
+        *("--init_optimizer", "--init_skip=outer/bias", "--freeze=/output"),
         f"--vocabulary_file={tmp_path}/other.model",
         f"--mixture={tmp_path}/train.de:{tmp_path}/train.en:1/3",
         *("--schedule=linear", "--learning_rate=0.01", "--clip_norm=0.5"),
         *("--ema_decay=0.8", "--patience=50", "--keep_best=3", "--batching=pack"),
         *("--monitor=dev_bleu", "--dev_bleu_sentences=3", "--subword_sampling=0.2"),
+        *(f"--train_alignments={tmp_path}/train.align", "--guided_alignment=0.5"),
+        "--filter=duplicates",
     )
     straight = small_run(tmp_path, tmp_path / "straight", options, keep_checkpoints=0)
     straight.finish()

@@ -17,8 +17,11 @@ and, where several pairs share a row (sequence packing, `packing.py`), also
     decoder_segment_ids     the same of the target
     decoder_positions
 
-All are [B, S] or [B, T], and padding is 0 everywhere. `check_batch` checks names,
-dtypes and shapes.
+All are [B, S] or [B, T], and padding is 0 everywhere. For guided alignment there is
+
+    alignment               [B, T, S], 1 where a target and a source token are linked
+
+`check_batch` checks names, dtypes and shapes.
 
 Shapes: B rows of a batch, S source length, T target length, n pairs, K batches of a
 chunk.
@@ -32,10 +35,11 @@ import tensorflow as tf
 
 from t2t_keras.files.lines import chunks
 from t2t_keras.input_pipeline.batches.plan import PlannedBatch
-from t2t_keras.input_pipeline.records.tokenized import SentencePairs, Sentences
+from t2t_keras.input_pipeline.records.tokenized import Rows, SentencePairs
 from t2t_keras.text.padding import pad_rows, shift_right
 from t2t_keras.text.vocabulary import PAD_ID
 from t2t_keras.typing import (
+    ALIGNMENT,
     DECODER_INPUT_TOKENS,
     DECODER_LOSS_WEIGHTS,
     DECODER_TARGET_TOKENS,
@@ -69,6 +73,9 @@ class GatheredBatch(NamedTuple):
     """[n, (S)] int32."""
     target: tf.RaggedTensor
     """[n, (T)] int32."""
+    links: tf.RaggedTensor | tuple[()] = ()
+    """[n, (2X)] int32, source and target position of each link of tokens, in turn; `()`
+    without alignments."""
 
 
 def make_batch(gathered: GatheredBatch) -> Batch:
@@ -96,8 +103,11 @@ def make_batch(gathered: GatheredBatch) -> Batch:
     Returns:
         Tensors by feature name, which pass `check_batch`.
     """
-    shape, _, source, target = gathered
-    return padded_batch(pad_rows(source, shape[:2]), pad_rows(target, shape[::2]))
+    shape, _, source, target, _ = gathered
+    batch = padded_batch(pad_rows(source, shape[:2]), pad_rows(target, shape[::2]))
+    if isinstance(gathered.links, tf.RaggedTensor):
+        batch[ALIGNMENT] = link_tokens(gathered, 0)
+    return batch
 
 
 def padded_batch(source_BS: Tensor, target_BT: Tensor) -> Batch:
@@ -110,17 +120,44 @@ def padded_batch(source_BS: Tensor, target_BT: Tensor) -> Batch:
     }
 
 
+def link_tokens(gathered: GatheredBatch, starts: Tensor | int) -> Tensor:
+    """Returns the feature of guided alignment, [B, T, S] uint8.
+
+    Args:
+        gathered: The pairs, with links.
+        starts: [n, 2] int64, position of each pair's source and target in its row; 0
+            where each pair has its own.
+    """
+    links: Any = gathered.links
+    pair_X = links.value_rowids()[::2]
+    starts_n2 = tf.zeros([tf.shape(gathered.rows)[0], 2], tf.int64) + starts
+    positions_X2 = tf.cast(tf.reshape(links.flat_values, [-1, 2]), tf.int64)
+    positions_X2 += tf.gather(starts_n2, pair_X)
+    places_X3 = tf.concat(
+        [tf.gather(gathered.rows, pair_X)[:, None], positions_X2[:, ::-1]], axis=1
+    )
+    rows, source_bound, target_bound = tf.unstack(gathered.shape)
+    ones_X = tf.ones(tf.shape(pair_X), tf.uint8)
+    shape = tf.stack([rows, target_bound, source_bound])
+    matrix = tf.scatter_nd(places_X3, ones_X, shape)
+    matrix.set_shape([None, None, None])
+    return matrix
+
+
 def gather_batch(corpus: SentencePairs, planned: PlannedBatch) -> GatheredBatch:
     """Returns the pairs of one planned batch, after `check_fits`."""
     check_fits(corpus.pair_lengths(planned.indices), planned)
-    (source, source_lengths), (target, target_lengths) = (
-        side.gather(planned.indices) for side in (corpus.source, corpus.target)
-    )
+
+    def gather(rows: Rows) -> tf.RaggedTensor:
+        tokens, lengths = rows.gather(planned.indices)
+        return tf.RaggedTensor.from_row_lengths(tokens.astype(np.int32), lengths)
+
     return GatheredBatch(
         tf.constant(planned.shape, tf.int64),
         tf.constant(planned.row_numbers()),
-        tf.RaggedTensor.from_row_lengths(source.astype(np.int32), source_lengths),
-        tf.RaggedTensor.from_row_lengths(target.astype(np.int32), target_lengths),
+        gather(corpus.source),
+        gather(corpus.target),
+        () if corpus.links is None else gather(corpus.links),
     )
 
 
@@ -169,14 +206,18 @@ def planned_dataset(
 
     def gather(chunk: dict[str, Tensor]) -> tuple[GatheredBatch, Tensor]:
         counts = chunk["counts"]
-        source, target = (
-            tf.RaggedTensor.from_row_lengths(
-                _gather_in_graph(side, chunk["pairs"]), counts, validate=False
-            )
-            for side in (corpus.source, corpus.target)
+
+        def by_batch(values: Any) -> tf.RaggedTensor:
+            return tf.RaggedTensor.from_row_lengths(values, counts, validate=False)
+
+        source, target, *links = (
+            by_batch(_gather_in_graph(rows, chunk["pairs"]))
+            for rows in (corpus.source, corpus.target, corpus.links)
+            if rows is not None
         )
-        rows = tf.RaggedTensor.from_row_lengths(chunk["rows"], counts, validate=False)
-        return GatheredBatch(chunk["shapes"], rows, source, target), chunk["sizes"]
+        rows = by_batch(chunk["rows"])
+        gathered = GatheredBatch(chunk["shapes"], rows, source, target, *links)
+        return gathered, chunk["sizes"]
 
     def make_checked(gathered: GatheredBatch, size: Tensor) -> tuple[Batch, Tensor]:
         batch = make(gathered)
@@ -233,11 +274,11 @@ def _chunk_arrays(planned: Sequence[PlannedSize]) -> dict[str, np.ndarray]:
     }
 
 
-def _gather_in_graph(side: Sentences, pairs: Tensor) -> tf.RaggedTensor:
-    """Returns the ids [n, (L)] int32 of sentences in memory or mapped from disk."""
+def _gather_in_graph(rows: Rows, pairs: Tensor) -> tf.RaggedTensor:
+    """Returns the ids [n, (L)] int32 of rows in memory or mapped from disk."""
 
     def gather(pairs: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        tokens, lengths = side.gather(pairs)
+        tokens, lengths = rows.gather(pairs)
         return tokens.astype(np.int32), lengths
 
     # Stateless: the same pairs always have the same ids.
@@ -265,6 +306,8 @@ def check_batch(batch: Batch) -> None:
     """
     packed_only = set(dict(PACKED_FEATURE_DTYPES)) - set(dict(FEATURE_DTYPES))
     dtypes = PACKED_FEATURE_DTYPES if packed_only & set(batch) else FEATURE_DTYPES
+    if ALIGNMENT in batch:
+        dtypes = (*dtypes, (ALIGNMENT, "uint8"))
     expected = dict(dtypes)
     if set(batch) != set(expected):
         raise ValueError(
@@ -277,8 +320,11 @@ def check_batch(batch: Batch) -> None:
         if received != dtype:
             raise ValueError(f"{name} must be {dtype}. Received: {received}")
         shape = tf.TensorShape(batch[name].shape)
-        if shape.rank != 2:
-            raise ValueError(f"{name} must be of rank 2, [B, L]. Received: {shape}")
+        rank, axes = (3, "[B, T, S]") if name == ALIGNMENT else (2, "[B, L]")
+        if shape.rank != rank:
+            raise ValueError(
+                f"{name} must be of rank {rank}, {axes}. Received: {shape}"
+            )
     _check_shapes_agree(batch)
 
 
@@ -291,6 +337,9 @@ def _check_shapes_agree(batch: Batch) -> None:
             if name.startswith("encoder")
             else (DECODER_TARGET_TOKENS, target)
         )
+        if name == ALIGNMENT:
+            expected = target.concatenate(source[1:])
+            side = f"{DECODER_TARGET_TOKENS} and the length of {ENCODER_INPUT_TOKENS}"
         shape = tf.TensorShape(feature.shape)
         if not shape.is_compatible_with(expected):
             raise ValueError(

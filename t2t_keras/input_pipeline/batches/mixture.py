@@ -24,6 +24,7 @@ from t2t_keras.input_pipeline.batches.plan import (
     permutation,
     random_stream,
 )
+from t2t_keras.input_pipeline.records.alignments import join_links
 from t2t_keras.input_pipeline.records.tokenized import (
     KeptText,
     LinePairs,
@@ -162,11 +163,19 @@ def join_corpora(parts: Sequence[TokenizedCorpus]) -> TokenizedCorpus:
         parts: At least one, with ids of the same vocabulary.
     """
     report = sum((part.report for part in parts), TokenizationReport(0, 0, 0, 0, 0))
+    source = JoinedSentences([part.source for part in parts])
+    target = JoinedSentences([part.target for part in parts])
     return TokenizedCorpus(
-        JoinedSentences([part.source for part in parts]),
-        JoinedSentences([part.target for part in parts]),
+        source,
+        target,
         report,
         tuple(text for part in parts for text in part.texts),
+        join_links(
+            [part.links for part in parts],
+            [len(part) for part in parts],
+            JoinedSentences,
+            (source, target),
+        ),
     )
 
 

@@ -13,7 +13,7 @@ from fractions import Fraction
 import numpy as np
 import tensorflow as tf
 
-from t2t_keras.input_pipeline.batches.batching import GatheredBatch
+from t2t_keras.input_pipeline.batches.batching import GatheredBatch, link_tokens
 from t2t_keras.input_pipeline.batches.bucketing import largest_shape
 from t2t_keras.input_pipeline.batches.plan import (
     PlannedBatch,
@@ -23,6 +23,7 @@ from t2t_keras.input_pipeline.batches.plan import (
 from t2t_keras.text.padding import pad_rows, shift_right
 from t2t_keras.text.vocabulary import PAD_ID
 from t2t_keras.typing import (
+    ALIGNMENT,
     DECODER_INPUT_TOKENS,
     DECODER_LOSS_WEIGHTS,
     DECODER_POSITIONS,
@@ -301,7 +302,7 @@ def make_packed_batch(gathered: GatheredBatch) -> Batch:
     Returns:
         Tensors by feature name, which pass `batching.check_batch`.
     """
-    shape, rows_n, source, target = gathered
+    shape, rows_n, source, target, _ = gathered
     source_BS, source_segments_BS, source_positions_BS = _pack(
         source, rows_n, shape[:2]
     )
@@ -309,7 +310,7 @@ def make_packed_batch(gathered: GatheredBatch) -> Batch:
         target, rows_n, shape[::2]
     )
     is_first_BT = target_positions_BT == 0
-    return {
+    batch = {
         ENCODER_INPUT_TOKENS: source_BS,
         DECODER_INPUT_TOKENS: tf.where(is_first_BT, PAD_ID, shift_right(target_BT)),
         DECODER_TARGET_TOKENS: target_BT,
@@ -319,6 +320,18 @@ def make_packed_batch(gathered: GatheredBatch) -> Batch:
         DECODER_SEGMENT_IDS: target_segments_BT,
         DECODER_POSITIONS: target_positions_BT,
     }
+    if isinstance(gathered.links, tf.RaggedTensor):
+        starts = [_starts(side, rows_n) for side in (source, target)]
+        batch[ALIGNMENT] = link_tokens(gathered, tf.stack(starts, axis=1))
+    return batch
+
+
+def _starts(pairs: tf.RaggedTensor, rows_n: Tensor) -> Tensor:
+    """Returns the position of each pair in its row, [n] int64."""
+    lengths_n = pairs.row_lengths()
+    before_n = tf.cumsum(lengths_n, exclusive=True)
+    row_lengths = tf.math.segment_sum(lengths_n, rows_n)
+    return before_n - tf.gather(tf.cumsum(row_lengths, exclusive=True), rows_n)
 
 
 def _pack(

@@ -103,6 +103,7 @@ class SampledCorpus:
         self._limits = int(longest[0]), int(longest[1])
         self.source: Sentences = _SampledSentences(self, lambda drawn: drawn.source)
         self.target: Sentences = _SampledSentences(self, lambda drawn: drawn.target)
+        self.links = corpus.links and corpus.links.of(self.source, self.target)
 
     def __len__(self) -> int:
         return len(self._corpus)

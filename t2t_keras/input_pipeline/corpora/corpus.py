@@ -10,6 +10,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, TypeAlias
 
+import numpy as np
 import tensorflow as tf
 
 from t2t_keras.errors import UserError
@@ -53,6 +54,8 @@ class CorpusSplit:
     """Warnings to log before training on the split."""
     open_lines: Callable[[], Iterator[TextChunk]] | None = None
     """Includes pairs with an empty side; None where `open_chunks` has them."""
+    is_kept: np.ndarray | None = None
+    """[pairs before filters] bool; None if no filter was applied."""
 
 
 @dataclasses.dataclass(frozen=True)

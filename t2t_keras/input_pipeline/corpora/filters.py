@@ -228,6 +228,7 @@ class PairFilters:
             open_lines=None,
             num_pairs=kept,
             fingerprint=hashlib.sha256(identity).hexdigest(),
+            is_kept=is_kept,
         )
         return dataclasses.replace(corpus, splits={**corpus.splits, "train": filtered})
 

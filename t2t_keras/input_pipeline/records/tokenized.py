@@ -21,7 +21,6 @@ from t2t_keras.text.vocabulary import SubwordVocabulary
 if TYPE_CHECKING:  # processes that encode records start without it
     import tensorflow as tf
 
-
 TokenRows: TypeAlias = tuple[np.ndarray, np.ndarray]
 """Ids of rows end to end, and the length of each row."""
 LinePairs: TypeAlias = tuple[list[bytes], list[bytes]]
@@ -55,16 +54,11 @@ class TokenizationReport:
             )
 
 
-class Sentences(Protocol):
-    """Sentences of one language, by number."""
+class Rows(Protocol):
+    """Rows of numbers, by number of the pair that they belong to."""
 
-    @property
-    def lengths(self) -> np.ndarray:
-        """[N] integers: tokens of each, end of sentence included."""
-        ...
-
-    def gather(self, indices: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Returns the ids of the given sentences end to end, and their lengths.
+    def gather(self, indices: np.ndarray) -> TokenRows:
+        """Returns the given rows end to end, and their lengths.
 
         Args:
             indices: [n] int64, each in [0, N), in any order.
@@ -72,6 +66,15 @@ class Sentences(Protocol):
         Returns:
             [all tokens] ids, and [n] int64 lengths.
         """
+        ...
+
+
+class Sentences(Rows, Protocol):
+    """Sentences of one language, by number."""
+
+    @property
+    def lengths(self) -> np.ndarray:
+        """[N] integers: tokens of each, end of sentence included."""
         ...
 
 
@@ -119,6 +122,11 @@ class SentencePairs(Protocol):
         """The targets."""
         ...
 
+    @property
+    def links(self) -> Rows | None:
+        """Links of the tokens of each pair, as `TokenLinks` has them; None for none."""
+        ...
+
     def pair_lengths(self, indices: np.ndarray) -> np.ndarray:
         """Returns source and target lengths [n, 2] of the given pairs."""
         ...
@@ -133,6 +141,10 @@ class TokenizedCorpus:
     report: TokenizationReport
     texts: tuple[KeptText, ...] = ()
     """Text of the pairs, one for each part of a mixture; empty if it is not kept."""
+    links: Any = None
+    """Links of the tokens of each pair, a `TokenLinks`; None for none."""
+    is_kept: np.ndarray | None = None
+    """[pairs of text] bool, which pairs of its text it has; None if not known."""
 
     def __len__(self) -> int:
         return self.report.pairs_kept
@@ -246,7 +258,9 @@ def join_chunks(chunks: Iterable[TokenizedChunk]) -> TokenizedChunk:
         np.concatenate([chunk.tokens[side] for chunk in all_chunks]) for side in (0, 1)
     )
     lengths = np.concatenate([chunk.lengths for chunk in all_chunks])
-    return TokenizedChunk((source, target), lengths, report)
+    known = [chunk.is_kept for chunk in all_chunks if chunk.is_kept is not None]
+    is_kept = np.concatenate(known) if len(known) == len(all_chunks) else None
+    return TokenizedChunk((source, target), lengths, report, is_kept)
 
 
 def corpus_in_memory(
@@ -260,7 +274,7 @@ def corpus_in_memory(
         )
         for side in (0, 1)
     )
-    return TokenizedCorpus(source, target, chunk.report, texts)
+    return TokenizedCorpus(source, target, chunk.report, texts, is_kept=chunk.is_kept)
 
 
 def tokenize_corpus(
