@@ -17,7 +17,8 @@ class KVCache(NamedTuple):
     """Keys and values of one attention layer; a step takes a cache and returns one.
 
     The keys and values of a token do not change when later tokens follow. So they are
-    computed once and cached, and each step of decoding projects new tokens only.
+    computed once and cached, and each step of decoding projects new tokens only:
+    `DecoderLayer.step` writes them.
 
     In self-attention, a cache has X slots that all beams of a sentence share. At each
     step beam w writes its newest token to slot `first_slot + w`. It attends to

@@ -57,10 +57,9 @@ def test_the_step_sees_the_same_losses_and_gradients_in_every_way() -> None:
 
 
 def test_a_loss_that_the_step_does_not_call_is_noticed(monkeypatch) -> None:
-    def other_forward(self, batch, keys, *_):
-        hidden = self._model.hidden_states(batch, keys)
+    def other_loss(_self, hidden, *_):
         return LossSums(tf.reduce_sum(hidden), tf.constant(0.0), tf.constant(1.0))
 
-    monkeypatch.setattr(update.ReplicaUpdate, "_forward", other_forward)
+    monkeypatch.setattr(update.ReplicaUpdate, "_loss_sums", other_loss)
     with pytest.raises(SystemExit, match="must call label_smoothed_cross_entropy"):
         step.measure_with_loss("one_hot", SMALL, 50, 64, steps=1)

@@ -128,7 +128,7 @@ def replace_translations(monkeypatch):
             def translate(self, lines, on_progress):
                 return [TranslatedLine((Translation(text, -1.0, -1.0, 2),))]
 
-        monkeypatch.setattr(models, "build_translator", lambda *_: Echo())
+        monkeypatch.setattr(models, "build_translator", lambda *_, **__: Echo())
         monkeypatch.setattr(scoring, "perplexity", lambda *_: (1.0, 0))
 
     return replace_translations

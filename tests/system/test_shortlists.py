@@ -1,6 +1,7 @@
 """Shortlists from word alignments: the file, the programs that take it, bad input."""
 
 import collections
+import functools
 import gzip
 import itertools
 import json
@@ -13,11 +14,13 @@ import sys
 import pytest
 
 from t2t_keras import Run, UserError
+from t2t_keras.decoding.sampling import Sampling
 from t2t_keras.runs.export_settings import ExportSettings
 from t2t_keras.runs.exporting import newest_export
 from t2t_keras.runs.shortlists import read_lexicon
 from t2t_keras.serving.export.requests import Request
 from t2t_keras.serving.export.validation import open_session
+from t2t_keras.text.word_alignments import format_links
 from tests.system.in_process import run_program
 from tests.system.programs import REPOSITORY
 from tests.system.random_model import CONFIG, random_lines, random_vocabulary
@@ -175,6 +178,68 @@ def test_an_export_translates_as_the_program_and_names_its_shortlist(run, lexico
     assert newest_export(api.trained(), run, "text", settings) is None
     with pytest.raises(UserError, match="--shortlist_size must be at least 25"):
         api.export(**{**options, "shortlist_size": 24}, **limits)
+
+
+@pytest.mark.parametrize(
+    ("own_flags", "own"),
+    [
+        pytest.param(
+            ("--beam_size=3",), {"beam_size": 3}, marks=pytest.mark.slow, id="beam"
+        ),
+        pytest.param(
+            ("--sample", "--seed=9", "--top_k=30", "--temperature=1.2"),
+            {"sample": Sampling(seed=9, top_k=30, temperature=1.2)},
+            marks=pytest.mark.release,
+            id="sample",
+        ),
+    ],
+)
+def test_all_options_of_decoding_together(
+    own_flags, own, vocabulary, lexicon, tmp_path
+):
+    """As a program and from Python, in any batch."""
+    # A prefix can be as long as the model has positions, and the shortlist holds it.
+    run = make_run(tmp_path / "first", vocabulary, 5, learned_positions=30)
+    second = make_run(tmp_path / "second", vocabulary, 7, num_layers=1)
+    options = {
+        **{"ensemble_with": [second.path], "shortlist": lexicon, "shortlist_size": 45},
+        **{"length_penalty": "power", "alpha": 0.8, "min_length": 3},
+        **{"no_repeat_ngram": 2, "suppress_unknown": True, "extra_length": 7},
+        **{"rerank": "mbr", "candidates": 3, "n_best": 2, "target_tag": "a"},
+    }
+    prefixes = ["walks", "", "green tree", ""]
+    flags = [f"--ensemble_with={second.path}", "--prefix=column", "--scores"]
+    flags += [
+        f"--{name}={str(value).lower() if value is True else value}"
+        for name, value in options.items()
+        if name != "ensemble_with"
+    ]
+    flags += ["--alignment_heads=1:2", f"--alignments={tmp_path}/links"]
+    lines = [f"{line}\t{start}" for line, start in zip(LINES, prefixes, strict=True)]
+    done = run_program(
+        *("translate", f"--model_dir={run.path}", *flags, *own_flags),
+        stdin="\n".join(lines).encode(),
+    )
+    assert (done.status, done.stderr) == (0, "")
+    ask = functools.partial(
+        *(Run(run.path).translate, LINES),
+        **{**options, **own, "prefixes": prefixes},
+        alignments=True,
+        alignment_heads="1:2",
+    )
+    found, alone = list(ask()), list(ask(lines_at_once=1))
+    for one, other in zip(found, alone, strict=True):
+        assert (one.text, one.alignment) == (other.text, other.alignment)
+    texts = [each.text for line in found for each in line.hypotheses]
+    assert [line.split("\t")[3] for line in done.lines] == texts
+    assert len(set(texts)) > 4
+    assert (tmp_path / "links").read_text().splitlines() == [
+        format_links(line.alignment) for line in found
+    ]
+    for line, start, source in zip(found, prefixes, LINES, strict=True):
+        assert all(each.text.startswith(start) for each in line.hypotheses)
+        sizes = len(source.split()), len(line.text.split())
+        assert all(i < sizes[0] and j < sizes[1] for i, j in line.alignment)
 
 
 @pytest.mark.release

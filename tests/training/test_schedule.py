@@ -89,7 +89,7 @@ def test_a_linear_decay_stays_at_zero_after_its_end() -> None:
 
 def test_schedules_that_make_no_sense_are_refused() -> None:
     for arguments, message in (
-        (("cosine", 0.1, 4), "decay must be constant, .*Received: cosine"),
+        (("steep", 0.1, 4), "decay must be constant, .*Received: steep"),
         (("constant", 0.0, 4), "peak must be positive. Received: 0.0"),
         (("constant", 0.1, 0), "warmup_steps must be positive. Received: 0"),
         (("linear", 0.1, 4), "above warmup_steps .*Received: None and 4"),
