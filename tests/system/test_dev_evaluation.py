@@ -81,9 +81,9 @@ def test_nothing_is_compiled_or_traced_after_the_preflight(
     traces = []
     search = models.search_translations
 
-    def search_and_count(*arguments):
+    def search_and_count(*arguments, **settings):
         traces.append(arguments)
-        return search(*arguments)
+        return search(*arguments, **settings)
 
     monkeypatch.setattr(models, "search_translations", search_and_count)
     config = replace_settings(
