@@ -31,9 +31,10 @@ from t2t_keras.settings.flags import (
     make_paths_absolute,
 )
 
-# Settings of batches do not change the records.
+# Settings of batches do not change the records, which have no alignments.
 _UNUSED = (
     "records",
+    "train_alignments",
     "subword_sampling",
     "batching",
     "max_shapes",

@@ -246,7 +246,7 @@ class Decoder(keras.layers.Layer):
         **kwargs: Passed on to `keras.layers.Layer`.
 
     Call args: those of `DecoderLayer`. With `with_attention`, the weights are those of
-    the last layer but one, or of the only layer.
+    `alignment_layer`.
 
     Returns:
         As `DecoderLayer`.
@@ -306,19 +306,24 @@ class Decoder(keras.layers.Layer):
     ):
         weights = None
         for i, layer in enumerate(self.layers):
-            arguments = {
-                "attention_mask": attention_mask,
-                "memory_mask": memory_mask,
-                "dropout_keys": fold_in(dropout_keys, i),
-            }
-            if with_attention and i == max(len(self.layers) - 2, 0):
-                hidden, weights = layer(
-                    hidden, memory, **arguments, with_attention=True
-                )
-            else:
-                hidden = layer(hidden, memory, **arguments)
+            returns_weights = with_attention and i == self.alignment_layer
+            hidden = layer(
+                hidden,
+                memory,
+                attention_mask=attention_mask,
+                memory_mask=memory_mask,
+                dropout_keys=fold_in(dropout_keys, i),
+                with_attention=returns_weights,
+            )
+            if returns_weights:
+                hidden, weights = hidden
         hidden = self.normalize(hidden)
         return (hidden, weights) if with_attention else hidden
+
+    @property
+    def alignment_layer(self) -> int:
+        """Index of the layer that aligns words: the last but one, or the only one."""
+        return max(len(self.layers) - 2, 0)
 
     def empty_caches(self, batch: int | Tensor, slots: int | Tensor) -> list[KVCache]:
         """Returns each layer's self-attention cache before the first token."""

@@ -282,7 +282,7 @@ class Transformer(keras.Model):
 
         For a loss that never has all logits in memory. The arguments are those of
         `call`. With `with_attention`, returns the weights [B, H, T, S] float32 of the
-        decoder's last cross-attention but one, too, for guided alignment.
+        cross-attention of `Decoder.alignment_layer`, too, for guided alignment.
         """
         source = inputs[ENCODER_INPUT_TOKENS]
         keys = fold_in(dropout_keys, 0), fold_in(dropout_keys, 1)

@@ -156,13 +156,14 @@ def read_links(
     """
     if not config.train_alignments:
         return None
-    name = f"{','.join(config.train_alignments)} (--train_alignments)"
+    several = ", counted through all files" * (len(config.train_alignments) > 1)
+    name = f"{','.join(config.train_alignments)} (--train_alignments{several})"
     lines = read_lines(config.train_alignments)
     log(f"reading the word alignments of {corpus.splits['train'].num_pairs:,} pairs …")
     return read_word_links(corpus.lines("train"), lines, name)
 
 
-def link_tokens(
+def with_links(
     train: TokenizedCorpus,
     links: TokenizedSide,
     corpus: Corpus,
@@ -179,7 +180,7 @@ def link_tokens(
     for is_kept in (corpus.splits["train"].is_kept, train.is_kept):
         links = select_rows(links, is_kept)
     spaces = PieceSpaces.from_vocabulary(vocabulary)
-    token_links = TokenLinks(links, train.source, train.target, spaces)
+    token_links = TokenLinks(links, train.source, train.target, spaces, len(train))
     return dataclasses.replace(train, links=token_links)
 
 
@@ -378,7 +379,9 @@ def check_settings(
 
 def without_corpus(config: DataConfig) -> DataConfig:
     """Returns the settings without training text."""
-    return dataclasses.replace(config, dataset=None, train_source=(), train_target=())
+    return dataclasses.replace(
+        config, dataset=None, train_source=(), train_target=(), train_alignments=()
+    )
 
 
 def _format_value(value: Any) -> str:

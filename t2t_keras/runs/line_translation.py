@@ -44,7 +44,7 @@ class TranslationRequest:
         alignments: Whether the words of each line are aligned with those of its best
             translation.
         alignment_heads: Heads whose attention aligns, as `LAYER:HEAD,...`. Default:
-            all of the decoder's last layer but one.
+            see `WordAligner`.
 
     Raises:
         UserError: If a value is outside its range, or has no meaning.

@@ -205,7 +205,8 @@ class Run:
             alignments: Whether to link the words of each line with those of its best
                 translation, in `TranslatedLine.alignment`.
             alignment_heads: Heads whose attention links words, as "LAYER:HEAD,...".
-                Default: all of the decoder's last layer but one.
+                Default: the head that guided alignment has trained in this run, or
+                else all of the decoder's last layer but one.
             lines_at_once: Number of lines that are read, sorted by length, and
                 translated together. Fewer give the first translation sooner, more are
                 faster.

@@ -218,14 +218,13 @@ def _tokenize_text(
             f"The corpus {corpus.name} has no training text, only "
             f"{', '.join(corpus.splits)}. Give --train_source and --train_target."
         )
-    name, fingerprint = corpus.name, corpus.splits["train"].fingerprint
+    fingerprint = corpus.splits["train"].fingerprint
     if links is not None:
-        name += " with word alignments"
-        content = (
-            fingerprint.encode() + links.tokens.tobytes() + links.offsets.tobytes()
-        )
-        fingerprint = hashlib.sha256(content).hexdigest()
-    _check_corpus(name, fingerprint, model_dir)
+        digest = hashlib.sha256(fingerprint.encode())
+        digest.update(links.tokens.data)
+        digest.update(links.offsets.data)
+        fingerprint = digest.hexdigest()
+    _check_corpus(corpus.name, fingerprint, model_dir, aligned=links is not None)
     if model_dir.exists():
         vocabulary = model_dir.vocabulary()
     elif source is not None and not config.data.vocabulary_file:
@@ -242,7 +241,7 @@ def _tokenize_text(
         keep_text=config.data.subword_sampling > 0,
     )
     if links is not None:
-        train = corpora.link_tokens(train, links, corpus, vocabulary)
+        train = corpora.with_links(train, links, corpus, vocabulary)
     return _MainText(fingerprint, vocabulary, train)
 
 
@@ -273,12 +272,15 @@ def _open_records(
     return _MainText(spec.fingerprint, vocabulary, train)
 
 
-def _check_corpus(name: str, fingerprint: str, model_dir: ModelDir) -> None:
+def _check_corpus(
+    name: str, fingerprint: str, model_dir: ModelDir, *, aligned: bool = False
+) -> None:
     expected = model_dir.run_card().get("corpus", {}).get("fingerprint")
     if model_dir.exists() and expected and expected != fingerprint:
+        changed = "training text or its word alignments" if aligned else "training text"
         raise UserError(
             f"The corpus {name} is not the one that the run in "
-            f"{model_dir.path} was started with: its training text has changed. Put "
+            f"{model_dir.path} was started with: its {changed} has changed. Put "
             "the old text back, or start in a new --model_dir."
         )
 

@@ -46,19 +46,18 @@ def parse_alignment_heads(heads: str) -> tuple[tuple[int, int | None], ...]:
     return tuple((int(layer), int(head) if head else None) for layer, head in parts)
 
 
-def head_shares(heads: str | None, layers: int, num_heads: int) -> np.ndarray:
+def head_shares(heads: str, layers: int, num_heads: int) -> np.ndarray:
     """Returns the share of each head in an alignment's weights, [R, H] float32.
 
     Args:
-        heads: As in `parse_alignment_heads`. Default: all heads of the last layer but
-            one, or of the only layer.
+        heads: As in `parse_alignment_heads`.
         layers: Number of layers of the decoder.
         num_heads: Number of heads of each.
 
     Raises:
         UserError: If the model does not have a head, or one is named twice.
     """
-    items = parse_alignment_heads(heads or str(max(layers - 1, 1)))
+    items = parse_alignment_heads(heads)
     counts = np.zeros((layers, num_heads), np.float32)
     for layer, head in items:
         if not (1 <= layer <= layers and (head is None or 1 <= head <= num_heads)):
@@ -83,8 +82,9 @@ class WordAligner:
 
     Args:
         trained: The model.
-        heads: Heads to average, as in `head_shares`. Default: as there, or the head
-            that --guided_alignment has trained.
+        heads: Heads to average, as in `head_shares`. Default: the head that
+            --guided_alignment has trained in this run, or else all heads of the
+            decoder's last layer but one, or of the only layer.
 
     Raises:
         UserError: If the model does not have a head, or is a parser.
@@ -97,8 +97,10 @@ class WordAligner:
                 "whose output is a tree over the words. Leave --alignments out."
             )
         model, sizes = trained.model, trained.model.sizes
-        if heads is None and trained.config.training.guided_alignment is not None:
-            heads = f"{max(sizes['decoder_layers'] - 1, 1)}:1"
+        if heads is None:
+            # The head that guided alignment trains, or all heads of its layer.
+            trains = trained.config.training.guided_alignment > 0
+            heads = f"{model.decoder.alignment_layer + 1}{':1' * trains}"
         shares_RH = head_shares(heads, sizes["decoder_layers"], sizes["num_heads"])
 
         def mean_weights(source: Tensor, shifted: Tensor) -> Tensor:

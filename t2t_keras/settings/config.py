@@ -200,7 +200,8 @@ class DataConfig:
         if self.train_alignments and (self.records or not self.train_source):
             raise UserError(
                 "--train_alignments is for text: the lines are those of --train_source "
-                "and --train_target. Give these, without --records. Received: "
+                "and --train_target. Give these, without --records; or leave it out, "
+                "with --guided_alignment=0 --train_alignments=. Received: "
                 f"--train_alignments={','.join(self.train_alignments)}"
             )
         if self.train_alignments and self.target_language == "tree":
@@ -409,11 +410,11 @@ class TrainingConfig:
     label_smoothing: float = setting(
         0.1, "Epsilon of label smoothing, from 0 to 0.99.", low=0, high=0.99
     )
-    guided_alignment: float | None = setting(
-        None,
-        "Weight of a loss that trains the first head of the decoder's last "
-        "cross-attention but one to align words as --train_alignments does; published: "
-        "0.05. Default: none.",
+    guided_alignment: float = setting(
+        0.0,
+        "Weight of a loss that trains a head of the decoder's last layer but one, or "
+        "of its only layer, to align words as --train_alignments does; 0 for none. "
+        "Published: 0.05.",
         low=0,
     )
     seed: int = setting(
@@ -731,12 +732,11 @@ class ExperimentConfig:
     decoding: DecodingConfig = DecodingConfig()
 
     def __post_init__(self):
-        if bool(self.data.train_alignments) != (
-            self.training.guided_alignment is not None
-        ):
+        if bool(self.data.train_alignments) != bool(self.training.guided_alignment):
             raise UserError(
                 "--guided_alignment and --train_alignments belong together: the weight "
-                "of a loss, and the word alignments of the training text. Received: "
+                "of a loss, and the word alignments of the training text. Give both, "
+                "or for neither --guided_alignment=0 --train_alignments=. Received: "
                 f"--guided_alignment={self.training.guided_alignment} "
                 f"--train_alignments={','.join(self.data.train_alignments)}"
             )

@@ -257,6 +257,8 @@ def read_settings(
     arguments = [] if flagfile is None else [f"--flagfile={flagfile}"]
     for name in values.keys() - unset.keys():
         arguments += _flag_lines(name, values[name])
+    # An empty list is a flag as well: settings are checked together.
+    arguments += [f"--{name}=" for name, value in unset.items() if value == ()]
     config = config_from_arguments(arguments, source="settings")
     return unflatten({**flatten(config), **unset})
 

@@ -277,8 +277,8 @@ def _define_search_setting(
 ABOUT_HEADS = (
     "Heads of the cross-attention whose mean aligns words, comma-separated: "
     "LAYER:HEAD, or LAYER for all of its heads, both from 1. Default: the head that "
-    "--guided_alignment has trained, or else all heads of the decoder's last layer but "
-    "one, or of the only layer."
+    "--guided_alignment has trained in this run, or else all heads of the decoder's "
+    "last layer but one, or of the only layer."
 )
 """Help of --alignment_heads."""
 

@@ -65,6 +65,12 @@ def normalize(text: str | bytes) -> str:
     return _PYTHON_RUN.sub(" ", text.decode("utf-8", errors="replace")).strip(" ")
 
 
+def is_blank(line: bytes) -> bool:
+    """Returns whether nothing is left of a line when it is normalized."""
+    # Most lines begin with a letter or digit; only the others need normalization.
+    return not line[:1].isalnum() and not normalize(line)
+
+
 def normalize_in_graph(texts: Tensor) -> Tensor:
     """Returns what `normalize` returns, for a tensor of strings.
 

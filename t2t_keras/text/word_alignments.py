@@ -119,6 +119,8 @@ def check_within(
         target: Target sentence.
         where: Name of the line, for the message.
     """
+    if not alignment.sure and not alignment.possible:
+        return
     lengths = len(split_words(source)), len(split_words(target))
     for link in sorted(alignment.sure | alignment.possible):
         if link[0] >= lengths[0] or link[1] >= lengths[1]:

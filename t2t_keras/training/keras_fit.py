@@ -16,7 +16,13 @@ Shapes: B rows of a batch, T target length, V vocabulary size.
 import keras
 from keras import ops
 
-from t2t_keras.typing import DECODER_LOSS_WEIGHTS, DECODER_TARGET_TOKENS, Batch, Tensor
+from t2t_keras.typing import (
+    ALIGNMENT,
+    DECODER_LOSS_WEIGHTS,
+    DECODER_TARGET_TOKENS,
+    Batch,
+    Tensor,
+)
 
 
 @keras.saving.register_keras_serializable(package="t2t_keras")
@@ -85,8 +91,9 @@ def fit_arguments(batch: Batch) -> tuple[Batch, Tensor, Tensor]:
 
     Returns:
         `(x, y, sample_weight)`: the features that the model reads, the target tokens
-        [B, T] int32, and their weights [B, T] float32, 0 for padding.
+        [B, T] int32, and their weights [B, T] float32, 0 for padding. `fit` has no
+        guided alignment, whose feature is left out.
     """
-    x = dict(batch)
+    x = {name: feature for name, feature in batch.items() if name != ALIGNMENT}
     y = x.pop(DECODER_TARGET_TOKENS)
     return x, y, x.pop(DECODER_LOSS_WEIGHTS)

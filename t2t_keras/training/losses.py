@@ -155,7 +155,8 @@ def alignment_cross_entropy(attention: Tensor, alignment: Tensor) -> Tensor:
 
     For each linked target token, the cross-entropy in nats between its attention and
     the uniform distribution over the source tokens that it is linked to (Garg et al.
-    2019, equation 4). Tokens without a link add nothing.
+    2019, equation 4). Tokens without a link add nothing. An attention below 1e-30
+    counts as that, and has no gradient.
 
     Args:
         attention: [B, T, S] float32, the attention of each target token.
@@ -173,7 +174,7 @@ def alignment_cross_entropy(attention: Tensor, alignment: Tensor) -> Tensor:
     counts_BT1 = tf.reduce_sum(links_BTS, axis=-1, keepdims=True)
     shares_BTS = links_BTS / tf.maximum(counts_BT1, 1.0)
     # Attention can underflow to 0, whose log would be infinite.
-    logs_BTS = tf.math.log(tf.maximum(tf.cast(attention, tf.float32), 1e-30))
+    logs_BTS = tf.math.log(tf.maximum(attention, 1e-30))
     return -tf.reduce_sum(shares_BTS * logs_BTS)
 
 

@@ -109,7 +109,7 @@ def _too_large(
         # Two micro-batches, for gradient accumulation needs memory of its own.
         total = 2 * fewer * stepper.num_local_replicas
         two = {
-            key: np.resize(value, (total, value.shape[1]))
+            key: np.resize(value, (total, *value.shape[1:]))
             for key, value in batch.items()
         }
         try:

@@ -55,13 +55,13 @@ class Stepper:
         self._trainable: frozenset[BatchShape] | None = None
         self._evaluable: frozenset[BatchShape] | None = None
         self._train, self._train_accumulated = (
-            self._trace_distributed(update.train, update.train_signature, rank)
-            for rank in (2, 3)
+            self._trace_distributed(update.train, update.train_signature, accumulated)
+            for accumulated in (False, True)
         )
         self._evaluate = self._trace_distributed(
             lambda shard, _: update.evaluate(shard),
             update.evaluation_signature,
-            rank=2,
+            accumulated=False,
         )
 
     def train(
@@ -175,9 +175,9 @@ class Stepper:
         return self._strategy.experimental_distribute_values_from_function(make_shard)
 
     def _distributed_signature(
-        self, batch_spec: dict[str, tf.TensorSpec], rank: int
+        self, batch_spec: dict[str, tf.TensorSpec], accumulated: bool
     ) -> dict[str, Any]:
-        """Returns the type of a distributed batch of any size.
+        """Returns the type of a distributed batch of any size, accumulated or not.
 
         One fixed signature instead of tf.function's own relaxation of shapes, which
         traces the first shape separately and rounds its last bits differently. A
@@ -192,7 +192,7 @@ class Stepper:
                     )
                     for name, spec in batch_spec.items()
                 },
-                (lambda shard, n=size: _repeat(shard, n)) if rank == 3 else None,
+                (lambda shard, n=size: _repeat(shard, n)) if accumulated else None,
             )
             for size in (1, 2)
         )
@@ -204,7 +204,10 @@ class Stepper:
         }
 
     def _trace_distributed(
-        self, replica_step: Callable, batch_spec: dict[str, tf.TensorSpec], rank: int
+        self,
+        replica_step: Callable,
+        batch_spec: dict[str, tf.TensorSpec],
+        accumulated: bool,
     ) -> Callable:
         """Returns a function of a distributed batch, with one trace for all shapes."""
 
@@ -217,7 +220,7 @@ class Stepper:
 
         flag, number = tf.TensorSpec([], tf.bool), tf.TensorSpec([], tf.float32)
         flags_spec = StepFlags(counts=flag, stop=number, timed=flag)
-        signature = [self._distributed_signature(batch_spec, rank), flags_spec]
+        signature = [self._distributed_signature(batch_spec, accumulated), flags_spec]
         return tf.function(run, input_signature=signature, autograph=False)
 
 

@@ -124,7 +124,7 @@ class ReplicaUpdate:
             scaled (gradient clipping by global norm); None for no limit.
         label_smoothing: Epsilon of the training loss; evaluation has none.
         guided_alignment: Weight of the loss of guided alignment, which is added to the
-            training loss for the first head; None for none.
+            training loss for the first head; 0 for none.
         seed: Seed of dropout.
         jit_compile: Whether XLA compiles forward and gradient.
         packed: Whether several pairs share a row of the batches to train on. Those
@@ -139,7 +139,7 @@ class ReplicaUpdate:
         averages: WeightAverages | None = None,
         clip_norm: float | None = None,
         label_smoothing: float,
-        guided_alignment: float | None = None,
+        guided_alignment: float = 0.0,
         seed: int,
         jit_compile: bool,
         packed: bool = False,
@@ -152,7 +152,7 @@ class ReplicaUpdate:
         self._guided_alignment = guided_alignment
         self._seed = seed
         self.train_signature = batch_signature(
-            packed=packed, aligned=guided_alignment is not None
+            packed=packed, aligned=guided_alignment > 0
         )
         self.evaluation_signature = batch_signature(packed=False)
         # One trace serves every shape; XLA still compiles a program for each.
@@ -280,18 +280,16 @@ class ReplicaUpdate:
         self, batch: Batch, keys: Tensor, scale: Tensor
     ) -> tuple[LossSums, Tensor]:
         """Returns the sums, and what to differentiate."""
-        if self._guided_alignment is None:
+        if not self._guided_alignment:
             hidden = self._model.hidden_states(batch, keys)
             losses = self._loss_sums(hidden, batch, self._label_smoothing, scale)
             return losses, losses.loss_sum
-        batch = dict(batch)
-        alignment = batch.pop(ALIGNMENT)
         hidden, attention_BHTS = self._model.hidden_states(
             batch, keys, with_attention=True
         )
         losses = self._loss_sums(hidden, batch, self._label_smoothing, scale)
         added = self._guided_alignment * alignment_cross_entropy(
-            attention_BHTS[:, 0], alignment
+            attention_BHTS[:, 0], batch[ALIGNMENT]
         )
         # The gradient of `loss_sum` is scaled already; see `gradient_scale`.
         objective = losses.loss_sum + added * scale

@@ -19,6 +19,7 @@ from t2t_keras.input_pipeline.batches.mixture import (
 )
 from t2t_keras.input_pipeline.batches.packing import PackedBatching
 from t2t_keras.input_pipeline.batches.pipeline import TrainingBatches
+from t2t_keras.input_pipeline.batches.plan import WorkerShard
 from t2t_keras.input_pipeline.records.alignments import (
     PieceSpaces,
     TokenLinks,
@@ -64,7 +65,7 @@ def corpus(links):
         return generator.choices(range(2, len(PIECES)), k=generator.randint(2, 9))
 
     corpus = build_corpus([(tokens(), tokens()) for _ in range(PAIRS)])
-    own = TokenLinks(link_rows(links), corpus.source, corpus.target, SPACES)
+    own = TokenLinks(link_rows(links), corpus.source, corpus.target, SPACES, PAIRS)
     return dataclasses.replace(corpus, links=own)
 
 
@@ -114,7 +115,7 @@ def test_every_piece_counts_its_spaces():
             corpus = build_corpus([(tokens, (2,))])
             expected = word_numbers([PIECES[token] for token in tokens])
             words = link_rows([{(i, 0) for i in range(8)}])
-            own = TokenLinks(words, corpus.source, corpus.target, SPACES)
+            own = TokenLinks(words, corpus.source, corpus.target, SPACES, 1)
             found = {}
             for word in range(8):
                 one = dataclasses.replace(own, words=link_rows([{(word, 0)}]))
@@ -171,6 +172,24 @@ def test_batches_have_the_links_of_their_rows(corpus, links, packs):
     assert padding["alignment"].dtype == np.uint8
 
 
+@pytest.mark.parametrize("packs", [False, True])
+def test_a_worker_has_the_links_of_its_rows(corpus, packs):
+    make = PackedBatching if packs else BucketBatching
+    shapes = {} if packs else {"max_shapes": 2}
+    strategy = make.from_lengths(corpus.lengths, tokens_per_batch=60, **shapes)
+    whole = TrainingBatches(corpus, strategy, seed=2)
+    for worker in range(3):
+        shard = WorkerShard(worker, num_workers=3, num_replicas=3)
+        own = TrainingBatches(corpus, strategy, seed=2, shard=shard)
+        for number, (batch, _) in zip(range(6), own, strict=False):
+            rows = len(batch["alignment"])
+            expected = whole.whole_batch(number)["alignment"]
+            expected = expected[worker * rows : (worker + 1) * rows]
+            # The last worker may have rows of padding, or none of the batch's rows.
+            np.testing.assert_array_equal(batch["alignment"][: len(expected)], expected)
+            assert not batch["alignment"][len(expected) :].any()
+
+
 def test_parts_of_a_mixture_without_links_have_none(corpus, links):
     other = build_corpus([((3, 4), (4, 3, 3)), ((7,), (8, 8))])
     joined = join_corpora([corpus, other])
@@ -210,9 +229,7 @@ TEXT = (b"a b", b"", b"c  d\te"), (b"x", b"y z", b"z y x")
 
 
 def test_word_links_are_those_of_the_pairs_with_text():
-    seen = []
-    rows = read_word_links([TEXT], [b"1-0 0p0", b"", b"2-1 0-2 0-0"], "f", seen.append)
-    assert sum(seen) == 3
+    rows = read_word_links([TEXT], [b"1-0 0p0", b"", b"2-1 0-2 0-0"], "f")
     assert rows.tokens.tolist() == [1, 0, 0, 0, 0, 2, 2, 1]
     assert rows.offsets.tolist() == [0, 2, 8]
     chosen = select_rows(rows, np.array([False, True]))

@@ -10,8 +10,8 @@ from t2t_keras.runs.word_alignment import head_shares, parse_alignment_heads
 def test_heads_share_the_weights():
     assert parse_alignment_heads("2:3, 1") == ((2, 3), (1, None))
     for heads, layers, expected in (
-        (None, 3, [[0, 0], [0.5, 0.5], [0, 0]]),
-        (None, 1, [[0.5, 0.5]]),
+        ("2", 3, [[0, 0], [0.5, 0.5], [0, 0]]),
+        ("1", 1, [[0.5, 0.5]]),
         ("3:1", 3, [[0, 0], [0, 0], [1, 0]]),
         ("1:2,3", 3, [[0, 1 / 3], [0, 0], [1 / 3, 1 / 3]]),
     ):

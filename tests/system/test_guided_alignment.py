@@ -1,12 +1,12 @@
 """Guided alignment in training programs: what it learns, what is refused."""
 
-import dataclasses
+import gzip
 
 import numpy as np
 import pytest
 
-from t2t_keras import Run, UserError, read_settings
-from t2t_keras.runs import training_run
+from t2t_keras import Run, UserError, fit_arguments, read_settings
+from t2t_keras.runs import corpora, training_run
 from t2t_keras.runs.model_dir import ModelDir
 from t2t_keras.runs.models import load_trained
 from t2t_keras.runs.run_data import prepare_data
@@ -45,25 +45,28 @@ def settings_of(folder, corpus, *changed):
 
 
 def test_the_first_head_learns_the_links_it_is_given(corpus, tmp_path):
-    config = settings_of(tmp_path, corpus, "--train_steps=60", "--d_model=32")
     pairs = [
         [x.split() for x in (corpus / f"train.{side}").read_text().splitlines()]
         for side in ("en", "de")
     ]
     shares = []
+    texts = [(" ".join(a), " ".join(b)) for a, b in zip(*pairs, strict=True)]
     for weight in (0.0, 5.0):
-        training = dataclasses.replace(config.training, guided_alignment=weight)
         run = ModelDir(tmp_path / f"run{weight:.0f}")
-        training_run.train(dataclasses.replace(config, training=training), run)
+        flags = ["--train_steps=60", "--d_model=32", f"--guided_alignment={weight}"]
+        flags += [] if weight else ["--train_alignments="]
+        training_run.train(settings_of(tmp_path, corpus, *flags), run)
         trained = load_trained(run, "latest")
-        texts = [(" ".join(a), " ".join(b)) for a, b in zip(*pairs, strict=True)]
-        links = WordAligner(trained).align(texts)
+        links = WordAligner(trained, "1:1").align(texts)
         # Without --alignment_heads the links are of the head that was trained.
-        assert links == WordAligner(trained, "1:1").align(texts)
+        default = "1:1" if weight else "1"
+        assert WordAligner(trained).align(texts) == WordAligner(trained, default).align(
+            texts
+        )
         assert links != WordAligner(trained, "1").align(texts)
         right = [
-            i + j == len(a) - 1
-            for a, own in zip(pairs[0], links, strict=True)
+            i + j == len(words) - 1
+            for words, own in zip(pairs[0], links, strict=True)
             for i, j in own
         ]
         shares.append(np.mean(right))
@@ -122,7 +125,7 @@ def test_a_run_does_not_resume_with_other_links(corpus, tmp_path):
     lines = copy.read_text().splitlines(keepends=True)
     copy.write_text("".join(["\n", *lines[1:]]))
     with pytest.raises(
-        UserError, match=r"word alignments is not the one .* text has changed"
+        UserError, match="training text or its word alignments has changed"
     ):
         training_run.train(more, model_dir)
     other = settings_of(*folders, *flags, "--train_steps=6", "--guided_alignment=0.6")
@@ -131,6 +134,45 @@ def test_a_run_does_not_resume_with_other_links(corpus, tmp_path):
     copy.write_text("".join(lines))
     training_run.train(more, model_dir)
     assert model_dir.find_checkpoint("latest").name == "step-6"
+
+
+def test_its_flagfile_trains_without_it(corpus, tmp_path):
+    config = settings_of(tmp_path, corpus)
+    parent = ModelDir(tmp_path / "parent")
+    training_run.train(config, parent)
+    # On other text, from its weights; without alignments, or on records.
+    none = {"train_alignments": (), "guided_alignment": 0}
+    child = read_settings(parent.flagfile, init_from=str(parent.path), **none)
+    training_run.train(child, ModelDir(tmp_path / "child"))
+    assert read_settings(parent.flagfile, records="r", train_source=(), **none)
+    flags = "--guided_alignment=0", "--train_alignments="
+    done = run_program(
+        "train", f"--flagfile={parent.flagfile}", *flags, "--list_weights"
+    )
+    assert done.status == 0, done.stderr
+    # `prepare` ignores both, also when it resumes.
+    for _ in range(2):
+        done = run_program(
+            *("prepare", f"--flagfile={parent.flagfile}"),
+            *(f"--output={tmp_path}/records", "--workers=1"),
+        )
+        assert done.status == 0, done.stderr
+    batch = next(iter(Run(parent.path).batches()))
+    assert batch["alignment"].numpy().any()
+    x, _, _ = fit_arguments(batch)
+    assert x.keys() == {"encoder_input_tokens", "decoder_input_tokens"}
+    # Several files, one of them compressed.
+    lines = (corpus / "train.align").read_bytes().splitlines(keepends=True)
+    (tmp_path / "a.align").write_bytes(b"".join(lines[:30]))
+    (tmp_path / "b.align.gz").write_bytes(gzip.compress(b"".join(lines[30:])))
+    files = [tmp_path / name for name in ("a.align", "b.align.gz")]
+    resumed = read_settings(parent.flagfile, train_alignments=files)
+    links = [
+        corpora.read_links(each.data, corpora.build_corpus(each.data), print)
+        for each in (resumed, config)
+    ]
+    np.testing.assert_array_equal(links[0].tokens, links[1].tokens)
+    np.testing.assert_array_equal(links[0].offsets, links[1].offsets)
 
 
 REFUSED = (

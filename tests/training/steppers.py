@@ -44,7 +44,7 @@ def build_stepper(make_model, devices: int, jit_compile: bool = False, **setting
         jit_compile=jit_compile,
         packed=settings.pop("packed", False),
         clip_norm=settings.pop("clip_norm", None),
-        guided_alignment=settings.pop("guided_alignment", None),
+        guided_alignment=settings.pop("guided_alignment", 0.0),
     )
     stepper = Stepper(update, strategy, **settings)
     return model, optimizer, stepper

@@ -106,7 +106,7 @@ def make_batch(gathered: GatheredBatch) -> Batch:
     shape, _, source, target, _ = gathered
     batch = padded_batch(pad_rows(source, shape[:2]), pad_rows(target, shape[::2]))
     if isinstance(gathered.links, tf.RaggedTensor):
-        batch[ALIGNMENT] = link_tokens(gathered, 0)
+        batch[ALIGNMENT] = alignment_feature(gathered, 0)
     return batch
 
 
@@ -120,7 +120,7 @@ def padded_batch(source_BS: Tensor, target_BT: Tensor) -> Batch:
     }
 
 
-def link_tokens(gathered: GatheredBatch, starts: Tensor | int) -> Tensor:
+def alignment_feature(gathered: GatheredBatch, starts: Tensor | int) -> Tensor:
     """Returns the feature of guided alignment, [B, T, S] uint8.
 
     Args:

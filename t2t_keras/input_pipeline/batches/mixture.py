@@ -24,7 +24,7 @@ from t2t_keras.input_pipeline.batches.plan import (
     permutation,
     random_stream,
 )
-from t2t_keras.input_pipeline.records.alignments import join_links
+from t2t_keras.input_pipeline.records.alignments import TokenLinks, no_rows
 from t2t_keras.input_pipeline.records.tokenized import (
     KeptText,
     LinePairs,
@@ -170,13 +170,20 @@ def join_corpora(parts: Sequence[TokenizedCorpus]) -> TokenizedCorpus:
         target,
         report,
         tuple(text for part in parts for text in part.texts),
-        join_links(
-            [part.links for part in parts],
-            [len(part) for part in parts],
-            JoinedSentences,
-            (source, target),
-        ),
+        _join_links(parts, source, target),
     )
+
+
+def _join_links(
+    parts: Sequence[TokenizedCorpus], source: Sentences, target: Sentences
+) -> TokenLinks | None:
+    """Returns the links of joined parts; those without any have none."""
+    known = [part.links for part in parts if part.links is not None]
+    if not known:
+        return None
+    words = [part.links.words if part.links else no_rows(len(part)) for part in parts]
+    size = sum(map(len, parts))
+    return TokenLinks(JoinedSentences(words), source, target, known[0].spaces, size)
 
 
 def tag_sources(

@@ -13,7 +13,7 @@ from fractions import Fraction
 import numpy as np
 import tensorflow as tf
 
-from t2t_keras.input_pipeline.batches.batching import GatheredBatch, link_tokens
+from t2t_keras.input_pipeline.batches.batching import GatheredBatch, alignment_feature
 from t2t_keras.input_pipeline.batches.bucketing import largest_shape
 from t2t_keras.input_pipeline.batches.plan import (
     PlannedBatch,
@@ -322,7 +322,7 @@ def make_packed_batch(gathered: GatheredBatch) -> Batch:
     }
     if isinstance(gathered.links, tf.RaggedTensor):
         starts = [_starts(side, rows_n) for side in (source, target)]
-        batch[ALIGNMENT] = link_tokens(gathered, tf.stack(starts, axis=1))
+        batch[ALIGNMENT] = alignment_feature(gathered, tf.stack(starts, axis=1))
     return batch
 
 

@@ -21,7 +21,7 @@ from typing import Any, TypeAlias
 
 from t2t_keras.errors import UserError, did_you_mean
 from t2t_keras.files.lines import invalid_utf8_warning, is_utf8
-from t2t_keras.text.normalization import normalize
+from t2t_keras.text.normalization import is_blank
 
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 _GZIP_MAGIC = b"\x1f\x8b"
@@ -78,7 +78,7 @@ class ParallelText:
     def pairs(self) -> Iterator[tuple[bytes, bytes]]:
         """Yields source and target of the lines on which neither is empty."""
         for source, target in self.lines():
-            if not (_is_empty(source) or _is_empty(target)):
+            if not (is_blank(source) or is_blank(target)):
                 yield source, target
 
 
@@ -114,7 +114,7 @@ def open_parallel_text(
         lines += 1
         texts = _repair(source_line), _repair(target_line)
         invalid += texts != (source_line, target_line)
-        if not any(map(_is_empty, texts)):
+        if not any(map(is_blank, texts)):
             pairs += 1
             digest.update(b"%b\n%b\n" % texts)
     report = ParallelTextReport(
@@ -311,11 +311,6 @@ def _repair(line: bytes) -> bytes:
     if is_utf8(line):
         return line
     return line.decode("utf-8", errors="replace").encode("utf-8")
-
-
-def _is_empty(line: bytes) -> bool:
-    # Most lines begin with a letter or digit; only the others need normalization.
-    return not line[:1].isalnum() and not normalize(line)
 
 
 def absolute_paths(files: Any) -> list[tuple[Path, ...]]:

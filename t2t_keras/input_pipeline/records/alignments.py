@@ -9,7 +9,7 @@ Shapes: N pairs, n of a batch, K links of these between words, X links between t
 
 import array
 import dataclasses
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable
 
 import numpy as np
 
@@ -21,7 +21,7 @@ from t2t_keras.input_pipeline.records.tokenized import (
     TokenizedSide,
     TokenRows,
 )
-from t2t_keras.text.normalization import normalize
+from t2t_keras.text.normalization import is_blank
 from t2t_keras.text.vocabulary import SubwordVocabulary
 from t2t_keras.text.word_alignments import count_spaces, read_aligned
 
@@ -30,10 +30,7 @@ _MOST_WORDS = 1 << 24
 
 
 def read_word_links(
-    chunks: Iterable[LinePairs],
-    lines: Iterable[bytes],
-    name: str,
-    on_progress: Callable[[int], object] = lambda _: None,
+    chunks: Iterable[LinePairs], lines: Iterable[bytes], name: str
 ) -> TokenizedSide:
     """Returns the sure links of all pairs that have text on both sides.
 
@@ -41,7 +38,6 @@ def read_word_links(
         chunks: Source and target of each line of the training text, many at a time.
         lines: A line of links for each, in Pharaoh format.
         name: Name of the file of links, for messages.
-        on_progress: Called with the number of lines read since the last call.
 
     Returns:
         For each pair, the numbers of source and target word of each link, in turn.
@@ -51,14 +47,9 @@ def read_word_links(
     """
     words = array.array("i")
     counts = array.array("q")
-
-    def pairs() -> Iterator[tuple[bytes, bytes]]:
-        for source, target in chunks:
-            yield from zip(source, target, strict=True)
-
-    for pair, alignment in read_aligned(pairs(), lines, name):
-        on_progress(1)
-        if all(map(normalize, pair)):
+    pairs = (pair for chunk in chunks for pair in zip(*chunk, strict=True))
+    for pair, alignment in read_aligned(pairs, lines, name):
+        if not any(map(is_blank, pair)):
             for link in sorted(alignment.sure):
                 words.extend(link)
             counts.append(2 * len(alignment.sure))
@@ -67,15 +58,16 @@ def read_word_links(
             f"{name} has no link between words. Check that it is the alignment of the "
             "training text."
         )
-    return _rows(np.array(words, np.int32), np.array(counts, np.int64))
+    return _rows(np.frombuffer(words, np.int32), np.frombuffer(counts, np.int64))
 
 
 def select_rows(rows: TokenizedSide, is_selected: np.ndarray | None) -> TokenizedSide:
     """Returns some of the rows, where `is_selected` [N] bool is True; None for all."""
     if is_selected is None:
         return rows
-    tokens, lengths = rows.gather(np.flatnonzero(is_selected))
-    return _rows(tokens, lengths)
+    lengths = rows.lengths
+    tokens = rows.tokens[np.repeat(is_selected, lengths)]
+    return _rows(tokens, lengths[is_selected])
 
 
 def no_rows(count: int) -> TokenizedSide:
@@ -84,7 +76,8 @@ def no_rows(count: int) -> TokenizedSide:
 
 
 def _rows(tokens: np.ndarray, lengths: np.ndarray) -> TokenizedSide:
-    return TokenizedSide(tokens, np.concatenate([[0], np.cumsum(lengths)]))
+    ends = np.cumsum(lengths, dtype=np.int64)
+    return TokenizedSide(tokens, np.concatenate([[0], ends]))
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -117,12 +110,14 @@ class TokenLinks:
         source: The sources, each ended by EOS, which is part of no word.
         target: The targets, likewise.
         spaces: Spaces of the pieces, by which words are counted.
+        size: N.
     """
 
     words: Sentences
     source: Rows
     target: Rows
     spaces: PieceSpaces
+    size: int
 
     def of(self, source: Rows, target: Rows) -> "TokenLinks":
         """Returns the links of the same pairs in other segmentations."""
@@ -137,7 +132,7 @@ class TokenLinks:
         Returns:
             [2 X] int32 and, for each pair, twice the number of its links, [n] int64.
         """
-        words, counts = self.words.gather(indices % len(self.words.lengths))
+        words, counts = self.words.gather(indices % self.size)
         pair_K = np.repeat(np.arange(len(indices)), counts // 2)
         firsts, sizes = [], []
         for side, word_K in zip(
@@ -174,27 +169,3 @@ class TokenLinks:
         keys = before + leading - np.repeat(origin, lengths)
         keys[starts + lengths - 1] = _MOST_WORDS - 1  # EOS
         return keys + np.repeat(np.arange(len(lengths)) * _MOST_WORDS, lengths)
-
-
-def join_links(
-    links: Sequence["TokenLinks | None"],
-    sizes: Sequence[int],
-    join: Callable[[Sequence[Sentences]], Sentences],
-    sides: tuple[Sentences, Sentences],
-) -> "TokenLinks | None":
-    """Returns the links of several parts as one; parts without any have none.
-
-    Args:
-        links: Links of each part.
-        sizes: Number of pairs of each part.
-        join: Joins rows of several parts.
-        sides: Joined source and target.
-    """
-    known = [each for each in links if each is not None]
-    if not known:
-        return None
-    words = [
-        no_rows(size) if each is None else each.words
-        for each, size in zip(links, sizes, strict=True)
-    ]
-    return dataclasses.replace(known[0].of(*sides), words=join(words))

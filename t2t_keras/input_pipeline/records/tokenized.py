@@ -80,10 +80,10 @@ class Sentences(Rows, Protocol):
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class TokenizedSide:
-    """Sentences of one language in memory, end to end."""
+    """Sentences of one language in memory, end to end; or other rows of numbers."""
 
     tokens: np.ndarray
-    """[all tokens] uint16 or int32 ids; each sentence ends with EOS_ID."""
+    """[all tokens] uint16 or int32; a sentence ends with EOS_ID."""
     offsets: np.ndarray
     """[N + 1] int64: sentence i is `tokens[offsets[i]:offsets[i + 1]]`."""
 
