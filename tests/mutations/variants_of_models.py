@@ -146,7 +146,7 @@ VARIANTS_OF_MODELS: tuple[Mutation, ...] = (
     Mutation(
         "guided alignment trains the last layer",
         "t2t_keras.model.decoder",
-        "Decoder.call",
+        "Decoder.alignment_layer",
         "len(self.layers) - 2",
         "len(self.layers) - 1",
     ),

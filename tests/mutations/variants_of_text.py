@@ -49,7 +49,7 @@ VARIANTS_OF_TEXT: tuple[Mutation, ...] = (
         "pairs with one empty side are kept",
         "t2t_keras.input_pipeline.corpora.parallel_text",
         "ParallelText.pairs",
-        "_is_empty(source) or _is_empty(target)",
+        "is_blank(source) or is_blank(target)",
         "_is_empty(source) and _is_empty(target)",
     ),
     Mutation(
@@ -238,7 +238,7 @@ VARIANTS_OF_TEXT: tuple[Mutation, ...] = (
     Mutation(
         "links stay with pairs that were left out",
         "t2t_keras.runs.corpora",
-        "link_tokens",
+        "with_links",
         "select_rows(links, is_kept)",
         "links",
     ),
