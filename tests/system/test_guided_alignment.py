@@ -44,6 +44,7 @@ def settings_of(folder, corpus, *changed):
     return read_settings(folder / "flags")
 
 
+@pytest.mark.slow
 def test_the_first_head_learns_the_links_it_is_given(corpus, tmp_path):
     pairs = [
         [x.split() for x in (corpus / f"train.{side}").read_text().splitlines()]
