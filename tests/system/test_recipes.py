@@ -77,7 +77,8 @@ def test_the_commands_of_the_page_work(tmp_path, monkeypatch):
     )
     ran = []
     for block in blocks:
-        text = block.replace("\\\n", " ").replace("3000", "100").replace("+3001", "+101")
+        text = block.replace("\\\n", " ")
+        text = text.replace("3000", "100").replace("+3001", "+101")
         for command in re.split(r"\n(?! )", text.strip()):
             words = shlex.split(command)
             if words[:3] == ["python", "-m", "t2t_keras.train"]:
