@@ -155,7 +155,7 @@ def alignment_cross_entropy(attention: Tensor, alignment: Tensor) -> Tensor:
 
     For each linked target token, the cross-entropy in nats between its attention and
     the uniform distribution over the source tokens that it is linked to (Garg et al.
-    2019, equation 4). Tokens without a link add nothing. An attention below 1e-30
+    2019). Tokens without a link add nothing. An attention below 1e-30
     counts as that, and has no gradient.
 
     Args:

@@ -21,7 +21,7 @@ from t2t_keras.decoding.transformer_search import (
 from t2t_keras.model.transformer import Transformer
 from tests.decoding.test_search_options import ALL_ON
 from tests.decoding.toy_models import assert_found, assert_same
-from tests.model.copy_weights import copy_transformer
+from tests.model.copy_weights import transformer_of
 from tests.reference import search_np
 from tests.reference.beam_np import plain_beam_search
 from tests.reference.weights_np import Options, Sizes, random_weights
@@ -51,27 +51,10 @@ def weights():
 @functools.cache
 def models():
     """The same models in Keras."""
-    built = []
-    for one, sizes, learned in zip(weights(), SIZES, (None, 40), strict=True):
-        options = one.options
-        built.append(
-            Transformer(
-                V,
-                d_model=sizes.d_model,
-                d_ff=sizes.d_ff,
-                num_heads=sizes.num_heads,
-                d_k=sizes.d_k,
-                d_v=sizes.d_v,
-                encoder_layers=sizes.num_encoder_layers,
-                decoder_layers=sizes.num_decoder_layers,
-                learned_positions=learned,
-                normalization=options.normalization,
-                activation=options.activation,
-                output_bias=options.output_bias,
-            )
-        )
-        copy_transformer(built[-1], one)
-    return tuple(built)
+    return tuple(
+        transformer_of(one, sizes, learned_positions=learned)
+        for one, sizes, learned in zip(weights(), SIZES, (None, 40), strict=True)
+    )
 
 
 class Mixture:

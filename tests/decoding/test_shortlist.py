@@ -14,9 +14,8 @@ from t2t_keras.decoding.settings import BeamSearchSettings, RowOptions
 from t2t_keras.decoding.shortlist import Shortlist
 from t2t_keras.decoding.transformer_search import Ensemble, search_translations
 from t2t_keras.errors import UserError
-from t2t_keras.model.transformer import Transformer
 from tests.decoding.toy_models import assert_found, assert_same
-from tests.model.copy_weights import copy_transformer
+from tests.model.copy_weights import transformer_of
 from tests.reference import search_np
 from tests.reference.beam_np import Rules, plain_beam_search
 from tests.reference.weights_np import Options, Sizes, random_weights
@@ -68,20 +67,7 @@ def weights(seed=1):
 
 @functools.cache
 def model(seed=1):
-    built = Transformer(
-        V,
-        d_model=SIZES.d_model,
-        d_ff=SIZES.d_ff,
-        num_heads=SIZES.num_heads,
-        d_k=SIZES.d_k,
-        d_v=SIZES.d_v,
-        encoder_layers=2,
-        decoder_layers=1,
-        output_bias=True,
-        tie_output=False,
-    )
-    copy_transformer(built, weights(seed))
-    return built
+    return transformer_of(weights(seed), SIZES)
 
 
 class Restricted:

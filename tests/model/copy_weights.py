@@ -1,15 +1,18 @@
 """Copies weights of the NumPy reference into built layers."""
 
+import dataclasses
 from typing import Any
 
 import numpy as np
 
+from t2t_keras.model.transformer import Transformer
 from tests.reference.weights_np import (
     AttentionWeights,
     DecoderLayerWeights,
     EncoderLayerWeights,
     FeedForwardWeights,
     LayerNormWeights,
+    Sizes,
     Weights,
 )
 
@@ -54,6 +57,25 @@ def copy_decoder_layer(layer: Any, weights: DecoderLayerWeights) -> None:
     copy_norm(layer.cross_residual, weights.cross_attention_norm)
     copy_feed_forward(layer.feed_forward, weights.feed_forward)
     copy_norm(layer.feed_forward_residual, weights.feed_forward_norm)
+
+
+def transformer_of(weights: Weights, sizes: Sizes, **changed: Any) -> Transformer:
+    """Returns a model of these sizes and the weights' options, with the weights."""
+    options = dataclasses.asdict(weights.options)
+    options["decoder_start"] = options["decoder_start"] or "zero"
+    model = Transformer(
+        sizes.vocabulary_size,
+        d_model=sizes.d_model,
+        d_ff=sizes.d_ff,
+        num_heads=sizes.num_heads,
+        d_k=sizes.d_k,
+        d_v=sizes.d_v,
+        encoder_layers=sizes.num_encoder_layers,
+        decoder_layers=sizes.num_decoder_layers,
+        **{**options, **changed},
+    )
+    copy_transformer(model, weights)
+    return model
 
 
 def copy_transformer(model: Any, weights: Weights) -> None:

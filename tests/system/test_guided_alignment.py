@@ -1,6 +1,7 @@
 """Guided alignment in training programs: what it learns, what is refused."""
 
 import gzip
+import re
 
 import numpy as np
 import pytest
@@ -91,10 +92,8 @@ def test_links_are_of_their_pairs_after_filters_and_limits(tmp_path):
         (tmp_path / f"train.{name}").write_text(text)
     config = settings_of(
         *(tmp_path, tmp_path, "--filter=copied,duplicates", "--max_length=60"),
-        *(
-            "--vocabulary_size=280",
-            f"--mixture={tmp_path}/train.de:{tmp_path}/train.en:1",
-        ),
+        *(f"--mixture={tmp_path}/train.de:{tmp_path}/train.en:1",),
+        "--vocabulary_size=280",
     )
     log = []
     data = prepare_data(config, ModelDir(tmp_path / "run"), log.append)
@@ -203,8 +202,7 @@ def test_bad_input_is_refused_and_nothing_is_written(corpus, tmp_path, monkeypat
         flags = [flag.format(corpus) for flag in flags]
         done = run_program("train", *flags_of(corpus, *flags), "--model_dir=run")
         assert (done.status, done.output) == (2, b""), (flags, done)
-        with pytest.raises(UserError, match=message):
-            raise UserError(done.stderr)
+        assert re.search(message, done.stderr), done.stderr
         assert list(tmp_path.iterdir()) == []
     without = [x for x in flags_of(corpus) if not x.startswith("--guided")]
     done = run_program("train", *without, "--model_dir=run")

@@ -11,7 +11,7 @@ import tensorflow as tf
 
 from t2t_keras.model.transformer import Transformer
 from t2t_keras.training.losses import alignment_cross_entropy
-from tests.model.copy_weights import copy_transformer
+from tests.model.copy_weights import transformer_of
 from tests.reference import transformer_np
 from tests.reference.weights_np import Options, Sizes, random_weights
 from tests.training.steppers import assert_same_run, build_stepper, run_updates
@@ -37,31 +37,14 @@ def random_alignment(source, target, seed=3):
     return links.astype(np.uint8)
 
 
-def batch_of(source, target, **features):
+def batch_of(source, target):
     return {
         "encoder_input_tokens": source,
         "decoder_input_tokens": np.pad(target, [(0, 0), (1, 0)])[:, :-1],
         "decoder_target_tokens": target,
         "decoder_loss_weights": (target > 0).astype(np.float32),
         "alignment": random_alignment(source, target),
-        **features,
     }
-
-
-def model_of(weights):
-    model = Transformer(
-        SIZES.vocabulary_size,
-        d_model=SIZES.d_model,
-        d_ff=SIZES.d_ff,
-        num_heads=SIZES.num_heads,
-        d_k=SIZES.d_k,
-        d_v=SIZES.d_v,
-        encoder_layers=SIZES.num_encoder_layers,
-        decoder_layers=SIZES.num_decoder_layers,
-        dropout_rate=0.0,
-    )
-    copy_transformer(model, weights)
-    return model
 
 
 def cross_attention(source, shifted, weights, layer, head):
@@ -130,7 +113,9 @@ def test_an_update_has_the_references_loss_and_gradient() -> None:
     assert weights.options == Options()
     batch = batch_of(SOURCE, TARGET)
     model, optimizer, stepper = build_stepper(
-        lambda: model_of(weights), 1, guided_alignment=WEIGHT
+        lambda: transformer_of(weights, SIZES, dropout_rate=0.0),
+        1,
+        guided_alignment=WEIGHT,
     )
     sums = stepper.train(batch)
     loss, guided = reference_losses(batch, weights)

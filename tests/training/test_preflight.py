@@ -77,6 +77,23 @@ def test_every_shape_is_tried_and_logged() -> None:
     )
 
 
+def test_a_feature_of_rank_3_is_cut_too() -> None:
+    stepper = SmallDevice(room=40)
+    batch = {**zero_batch(9, 8, 6), "alignment": np.zeros([9, 6, 8], "uint8")}
+    tried = []
+
+    def compile_step(batch, max_tokens=None):
+        tried.append([feature.shape for feature in batch.values()])
+        SmallDevice.compile_step(stepper, batch, max_tokens)
+
+    stepper.compile_step = compile_step
+    with pytest.raises(UserError, match="5 rows fit"):
+        preflight(stepper, [batch], [], lambda _: None, only_these=True)
+    assert len(tried) > 2
+    for (rows, _), *others in tried:
+        assert others == [(rows, 6), (rows, 6, 8)]
+
+
 def test_other_shapes_stay_allowed_if_nothing_is_compiled() -> None:
     stepper = SmallDevice(room=100)
     preflight(stepper, [zero_batch(5, 20, 17)], [], [].append, only_these=False)
