@@ -100,8 +100,8 @@ def _make_training_consistent(values: dict[str, Any]) -> None:
     if values["records"] or not values["train_source"]:
         values["train_alignments"] = ()
     if not values["train_alignments"]:
-        values["guided_alignment"] = None
-    elif values["guided_alignment"] is None:
+        values["guided_alignment"] = 0.0
+    elif not values["guided_alignment"]:
         values["guided_alignment"] = 0.5
 
 
