@@ -59,6 +59,23 @@ class Source:
     vocabulary: SubwordVocabulary
     history: Mapping[str, Any] | None
 
+    def optimizer_state(self) -> dict[str, np.ndarray]:
+        """Returns the moments and counts of Adam, by name.
+
+        Raises:
+            UserError: If there are none.
+        """
+        path = self.optimizer_checkpoint
+        stored = {} if path is None else read_optimizer_state(path)
+        if not stored:
+            raise UserError(
+                f"--init_optimizer needs the moments of Adam, which {self.checkpoint} "
+                "does not have, and no checkpoint that it is the average of is left. "
+                "Give --init_from a folder of checkpoints/, such as "
+                "runs/first/checkpoints/step-1500, or leave out --init_optimizer."
+            )
+        return stored
+
     def run_card_entry(self) -> dict[str, Any]:
         """Returns the run card's entry "init", with the sources of the source."""
         return {
@@ -226,18 +243,9 @@ class Initializer:
         skipped or formerly frozen ones, start with moments of 0.
 
         Raises:
-            UserError: If the source has no moments.
+            UserError: As `Source.optimizer_state`.
         """
-        path = self._source.optimizer_checkpoint
-        stored = {} if path is None else read_optimizer_state(path)
-        if not stored:
-            raise UserError(
-                f"--init_optimizer needs the moments of Adam, which "
-                f"{self._source.checkpoint} does not have, and no checkpoint that it "
-                "is the average of is left. Give --init_from a folder of checkpoints/, "
-                "such as runs/first/checkpoints/step-1500, or leave out "
-                "--init_optimizer."
-            )
+        stored = self._source.optimizer_state()
         slots, loaded = optimizer.moments(), 0
         for weight, *moments in slots:
             values = [stored.get(stored_name(moment)) for moment in moments]
@@ -253,6 +261,7 @@ class Initializer:
         for count in counts:
             if stored_name(count) in stored:
                 count.assign(stored[stored_name(count)])
+        path = self._source.optimizer_checkpoint
         return f"Adam's moments of {loaded} of {len(slots)} weights from {path}"
 
     def _is_skipped(self, name: str) -> bool:
@@ -308,7 +317,8 @@ def check_fit(
         source: Source of the initial weights; None for random ones.
 
     Raises:
-        UserError: As `find_decoder_start`, `freeze` and `Initializer.select`.
+        UserError: As `find_decoder_start`, `freeze`, `Initializer.select` and, with
+            --init_optimizer, `Source.optimizer_state`.
     """
     start = models.find_decoder_start(config.model, vocabulary)
     if source is None and config.training.freeze is None:
@@ -318,6 +328,8 @@ def check_fit(
     freeze(model, config.training.freeze)
     if source is not None:
         Initializer(source, model, vocabulary, config.training.init_skip).select()
+        if config.training.init_optimizer:
+            source.optimizer_state()
 
 
 def freeze(model: keras.Model, pattern: str | None) -> list[str]:

@@ -6,7 +6,6 @@ from typing import cast
 import keras
 import tensorflow as tf
 
-from t2t_keras.errors import UserError
 from t2t_keras.input_pipeline.batches.pipeline import EvaluationBatches
 from t2t_keras.settings.config import (
     ExperimentConfig,
@@ -22,22 +21,11 @@ from t2t_keras.training.update import ReplicaUpdate
 def build_schedule(
     config: ExperimentConfig,
 ) -> keras.optimizers.schedules.LearningRateSchedule:
-    """Returns the learning-rate schedule of the settings.
-
-    Raises:
-        UserError: If a linear decay would begin after the last update.
-    """
+    """Returns the learning-rate schedule of the settings."""
     training = config.training
     if training.schedule == "paper":
         return WarmupInverseSquareRoot(
             config.model.d_model, training.warmup_steps, training.learning_rate_scale
-        )
-    if training.schedule == "linear" and training.warmup_steps >= training.train_steps:
-        raise UserError(
-            "--warmup_steps must be less than the number of updates with "
-            f"--schedule=linear, which falls after the warm-up. Received: "
-            f"{training.warmup_steps:,}, and {training.train_epochs} epochs have "
-            f"{training.train_steps:,} updates."
         )
     return WarmupSchedule(
         training.schedule,

@@ -131,6 +131,7 @@ def prepare_data(
         text = _tokenize_text(config, model_dir, corpus, parts, links, log, source)
     data = _build_run_data(config, corpus, text, parts, log, num_replicas, task)
     _check_mixture(data.mixture, model_dir)
+    config = resolve_epochs(config, data.summary)
     fine_tuning.check_fit(config, data.vocabulary, source)
     if not model_dir.exists():
         # Nothing is written before all settings and data have been checked.
@@ -144,7 +145,7 @@ def prepare_data(
     command = "python -m t2t_keras.train --flagfile="
     command += shlex.quote(str(model_dir.flagfile))
     model_dir.write_config(
-        resolve_epochs(config, data.summary),
+        config,
         f"Every setting of this run. To resume it, or run it again:\n"
         f"{command} --model_dir={shlex.quote(str(model_dir.path))}",
     )
@@ -158,12 +159,21 @@ def resolve_epochs(
 
     Rounded up. With packing or a mixture the number of batches differs a little between
     epochs; that of the first is used.
+
+    Raises:
+        UserError: If a linear decay would begin after the last update.
     """
     epochs = config.training.train_epochs
     if epochs is None:
         return config
     steps = math.ceil(epochs * summary.batches_per_epoch)
     training = dataclasses.replace(config.training, train_steps=steps)
+    if training.schedule == "linear" and training.warmup_steps >= steps:
+        raise UserError(
+            "--warmup_steps must be less than the number of updates with "
+            f"--schedule=linear, which falls after the warm-up. Received: "
+            f"{training.warmup_steps:,}, and {epochs} epochs have {steps:,} updates."
+        )
     return dataclasses.replace(config, training=training)
 
 

@@ -95,16 +95,23 @@ def test_a_run_from_weights_begins_where_the_other_ended(
     assert "all 2 steps are done already" in train_and_log(tuned, child)
 
 
-def test_nothing_is_left_of_a_run_that_does_not_fit(config, model_dir, tmp_path):
-    training_run.train(replace_settings(config, "training", train_steps=1), model_dir)
-    wrong = replace_settings(config, "model", d_ff=12)
-    wrong = replace_settings(wrong, "training", init_from=str(model_dir.path))
-    child = ModelDir(tmp_path / "child")
-    with pytest.raises(
-        UserError, match=r"inner/kernel: \(8, 8\) there, \(8, 12\) here"
+def test_nothing_is_left_of_a_run_that_is_refused(config, model_dir, tmp_path):
+    config = replace_settings(config, "training", train_steps=1, eval_steps=1)
+    training_run.train(config, model_dir)
+    shutil.rmtree(model_dir.checkpoints)
+    best = str(model_dir.best / "step-1")
+    linear = {"schedule": "linear", "learning_rate": 0.01, "train_epochs": 0.5}
+    for section, settings, message in (
+        ("model", {"d_ff": 12}, r"inner/kernel: \(8, 8\) there, \(8, 12\) here"),
+        ("training", {"init_optimizer": True}, "best/step-1 does not have"),
+        ("training", {**linear, "warmup_steps": 2}, "0.5 epochs have 2 updates"),
     ):
-        training_run.train(wrong, child)
-    assert not child.path.exists()
+        wrong = replace_settings(config, "training", init_from=best)
+        wrong = replace_settings(wrong, section, **settings)
+        child = ModelDir(tmp_path / "child")
+        with pytest.raises(UserError, match=message):
+            training_run.train(wrong, child)
+        assert not child.path.exists()
 
 
 @pytest.mark.usefixtures("fake_stepper")
