@@ -4,9 +4,10 @@
     python -m t2t_keras.average --model_dir=runs/base --from_step=90000 --to_step=99000
     python -m t2t_keras.average --model_dir=runs/base --best=3
 
-The averaged checkpoint is written to MODEL_DIR/averaged, where translate, evaluate and
-export look first. It lists the checkpoints that it averages, and cannot be trained on.
-It replaces an average that ends with the same step, whose scores are then removed.
+The averaged checkpoint is written to MODEL_DIR/averaged. From then on translate,
+evaluate and export use it; an earlier one with --checkpoint=FOLDER. It lists the
+checkpoints that it averages, and cannot be trained on. It replaces an average that ends
+with the same step, whose scores are then removed.
 """
 
 from absl import flags
@@ -62,7 +63,7 @@ def main() -> int:
     print(
         f"averaged {len(state.averaged)} checkpoints, steps "
         f"{', '.join(map(str, state.averaged))}, into {target}\n"
-        f"Use it with --checkpoint={target}"
+        "From now on translate, evaluate and export use it."
     )
     return 0
 

@@ -195,13 +195,16 @@ def test_a_checkpoint_is_found_by_what_it_is(with_checkpoints) -> None:
         assert found == with_checkpoints.path / expected, which
 
 
-def test_the_newest_average_comes_before_the_newest_checkpoint(
+def test_the_average_made_last_comes_before_the_newest_checkpoint(
     with_checkpoints,
 ) -> None:
     for step in (9, 10):
         add_fake_checkpoint(with_checkpoints.averaged, step)
-    found = with_checkpoints.find_checkpoint("averaged")
-    assert found == with_checkpoints.averaged / "step-10"
+    # The run card names the last one. Without it, or if it is gone: the highest step.
+    for made_last, expected in (([], 10), ([6, 9], 9), ([6, 10], 10), ([8], 10)):
+        with_checkpoints.update_run_card({"averaged": {"steps": made_last}})
+        found = with_checkpoints.find_checkpoint("averaged")
+        assert found == with_checkpoints.averaged / f"step-{expected}", made_last
 
 
 def test_a_folder_must_be_a_checkpoint(with_checkpoints, tmp_path) -> None:

@@ -39,12 +39,26 @@ def test_flags_select_checkpoints(average, own_short_run, arguments, steps):
     assert done.stderr.startswith(notice) if is_replaced else done.stderr == ""
     assert done.stdout == (
         f"averaged {len(steps)} checkpoints, steps {step_list}, into {target}\n"
-        f"Use it with --checkpoint={target}\n"
+        "From now on translate, evaluate and export use it.\n"
     )
     state = json.loads((target / "state.json").read_text())["state"]
     assert (state["step"], state["averaged"]) == (steps[-1], steps)
     assert state["position"] is None  # training cannot resume from an average
     assert own_short_run.run_card()["averaged"] == {"steps": steps}
+
+
+def test_the_best_are_averaged_and_used_from_then_on(average, own_short_run):
+    average("--to_step=30")
+    assert own_short_run.find_checkpoint("averaged").name == "step-30"
+    (best,) = own_short_run.rank_best("dev_loss")
+    done = average("--best=1")
+    assert done.status == 0
+    assert done.stderr.startswith(f"the best 1 by dev_loss: steps {best.step}\n")
+    found = own_short_run.find_checkpoint("averaged")
+    assert found == own_short_run.averaged / f"step-{best.step}"
+    refused = average("--best=1", "--last=2")
+    assert refused.status == 2
+    assert "--best selects checkpoints by their score" in refused.stderr
 
 
 def test_scores_of_a_replaced_average_are_removed(average, own_short_run):
