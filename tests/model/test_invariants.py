@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+from tests.model.architectures import Architecture, architectures
 from tests.model.small_model import (
     EMPTY_ROW,
     ROWS,
@@ -16,11 +17,21 @@ from tests.model.small_model import (
     small_model,
     small_weights,
 )
+from tests.reference.weights_np import Options
+
+# The paper's, and others with positions for three more tokens.
+PAPER = Architecture("paper", Options())
+LONGER = tuple(each._replace(learned=each.learned and 14) for each in architectures())
+
+
+@pytest.fixture(scope="module", params=(PAPER, *LONGER), ids=lambda one: one.name)
+def architecture(request):
+    return request.param
 
 
 @pytest.fixture(scope="module")
-def model():
-    return small_model(small_weights())
+def model(architecture):
+    return architecture.model()
 
 
 @pytest.fixture(scope="module")
@@ -32,7 +43,7 @@ def logits(model):
 def test_later_tokens_do_not_reach_back(model, logits, position: int) -> None:
     batch = small_batch()
     tokens = batch["decoder_input_tokens"].copy()
-    tokens[:, position:] = (tokens[:, position:] + 5) % V
+    tokens[:, position:] = (tokens[:, position:] + 7) % V
     moved = compute_logits(model, {**batch, "decoder_input_tokens": tokens})
     np.testing.assert_array_equal(moved[:, :position], logits[:, :position])
     # The changed position and all later ones do change.
@@ -71,8 +82,8 @@ def test_a_row_alone_is_the_row_of_the_batch(model, logits) -> None:
         )
 
 
-def test_a_row_drops_the_same_in_any_company() -> None:
-    model = small_model(small_weights(), dropout_rate=0.3)
+def test_a_row_drops_the_same_in_any_company(architecture) -> None:
+    model = architecture.model(dropout_rate=0.3)
     batch, keys = small_batch(), np.arange(ROWS, dtype="uint32") * 77
     whole = compute_logits(model, batch, dropout_keys=keys)
     order = np.array([4, 1, 0])
@@ -129,8 +140,8 @@ def test_order_matters_and_only_through_positions() -> None:
     assert np.abs(off).max() > 0.1
 
 
-def test_bfloat16_is_near_float32(model, logits) -> None:
-    mixed = small_model(small_weights(), dtype="mixed_bfloat16")
+def test_bfloat16_is_near_float32(architecture, logits) -> None:
+    mixed = architecture.model(dtype="mixed_bfloat16")
     assert {weight.dtype for weight in mixed.weights} == {"float32"}
     assert mixed(small_batch()).dtype == "bfloat16"
     assert mixed.encode(small_batch()["encoder_input_tokens"]).dtype == "bfloat16"
@@ -141,7 +152,7 @@ def test_bfloat16_is_near_float32(model, logits) -> None:
     assert off.max() < 0.3 * spread
 
 
-def test_hidden_states_are_normed(model) -> None:
+def test_hidden_states_are_normed() -> None:
     # True for post-norm, and false for pre-norm without a final norm.
     fresh = small_model(small_weights())
     for layer in fresh.encoder.layers:

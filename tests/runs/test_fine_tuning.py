@@ -27,7 +27,7 @@ from t2t_keras.settings.config import (
     TrainingConfig,
 )
 from t2t_keras.text.subwords import learn_subwords
-from t2t_keras.text.vocabulary import UNK_ID, SubwordVocabulary
+from t2t_keras.text.vocabulary import EOS_ID, UNK_ID, SubwordVocabulary
 from t2t_keras.training.checkpoints import (
     CheckpointState,
     CheckpointStore,
@@ -113,11 +113,18 @@ def test_a_run_stands_for_its_average_and_a_folder_for_itself(run, tmp_path) -> 
 
 
 def test_the_history_goes_back_through_all_runs(run, tmp_path) -> None:
-    run.update_run_card({"init": {"checkpoint": "first/step-9", "init": None}})
-    entry = open_source(str(run.path), ModelDir(tmp_path / "new")).run_card_entry()
-    assert entry["init"] == {"checkpoint": "first/step-9", "init": None}
-    assert entry["step"] == 6
-    assert re.fullmatch("[0-9a-f]{64}", entry["sha256"])
+    second, third = (ModelDir(tmp_path / name) for name in ("second", "third"))
+    shutil.copytree(run.path, second.path)
+    first_entry = open_source(str(run.path), second).run_card_entry()
+    assert (first_entry["step"], first_entry["init"]) == (6, None)
+    second.update_run_card({"init": first_entry})
+    folder = second.checkpoints / "step-4"
+    entry = open_source(str(folder), third).run_card_entry()
+    assert (entry["step"], entry["checkpoint"]) == (4, str(folder))
+    assert entry["init"] == first_entry
+    # Equal files have one digest wherever they are; other weights have another.
+    same = open_source(str(run.checkpoints / "step-4"), third).run_card_entry()
+    assert entry["sha256"] == same["sha256"] != first_entry["sha256"]
 
 
 def test_what_is_no_source_is_refused(run, tmp_path) -> None:
@@ -145,10 +152,10 @@ def test_a_source_that_changed_since_the_start_is_refused(run, tmp_path) -> None
     entry = open_source(str(run.path), new).run_card_entry()
     new.update_run_card({"init": entry})
     open_source(str(run.path), new)
-    new.update_run_card({"init": {**entry, "sha256": "ab" * 32}})
-    with pytest.raises(
-        UserError, match=r"has changed since the run in .*expected abab"
-    ):
+    shutil.rmtree(run.averaged / "step-6")
+    shutil.copytree(run.checkpoints / "step-6", run.averaged / "step-6")
+    message = rf"has changed since the run in .*expected {entry['sha256'][:12]}"
+    with pytest.raises(UserError, match=message):
         open_source(str(run.path), new)
 
 
@@ -175,6 +182,8 @@ def test_pieces_are_split_as_the_old_vocabulary_would(
         else:
             # The pieces spell the new one, with a space only where it has one.
             assert spell(old_vocabulary.pieces(ids)) == piece
+            if piece.startswith("▁"):
+                assert [*ids, EOS_ID] == old_vocabulary.encode(piece[1:])
     # Special ids stay themselves.
     assert [ids for ids in rows.rows[:3]] == [[0], [1], [2]]
     assert old_vocabulary.split_piece("") == [UNK_ID]
@@ -216,6 +225,36 @@ def test_weights_are_loaded_and_rows_mapped(
         if name == "embedding/embeddings":
             expected = rows(expected)
         np.testing.assert_array_equal(value, expected, err_msg=name)
+
+
+def test_rows_of_every_matrix_over_the_vocabulary_are_mapped(
+    tmp_path, old_vocabulary, new_vocabulary
+) -> None:
+    options = {"tie_output": False, "output_bias": True}
+    model = ModelDir(tmp_path / "old")
+    model.path.mkdir()
+    old_vocabulary.save(model.vocabulary_file)
+    model.update_run_card({"vocabulary": {"sha256": old_vocabulary.sha256}})
+    sizes = dataclasses.replace(SIZES, **options)
+    model.write_config(dataclasses.replace(CONFIG, model=sizes), "A run.")
+    parent = build(old_vocabulary, seed=4, **options)
+    rng = np.random.default_rng(2)
+    for weight in parent.weights:
+        weight.assign(rng.normal(size=weight.shape))
+    store = CheckpointStore(model.checkpoints, parent, build_optimizer(parent))
+    store.save(CheckpointState(4, position={"epoch": 0, "position": 4}))
+    child = build(new_vocabulary, seed=1, **options)
+    source = open_source(str(model.path), ModelDir(tmp_path / "new"))
+    Initializer(source, child, new_vocabulary).load_weights()
+    rows = map_rows(old_vocabulary, new_vocabulary)
+    before, mapped = values(parent), []
+    for name, value in values(child).items():
+        expected = before[name]
+        if value.shape != expected.shape:
+            mapped.append(name)
+            expected = rows(expected)
+        np.testing.assert_array_equal(value, expected, err_msg=name)
+    assert len(mapped) == 3  # the embedding, the output projection and its bias
 
 
 def test_moments_and_their_count_are_loaded_but_not_the_step(

@@ -114,6 +114,20 @@ CANNOT_BE_MEANT = (
     "--beam_size=0",
     "--alpha=-0.1",
     "--num_heads=many",
+    "--encoder_layers=0",
+    "--decoder_layers=0",
+    "--first_position=-1",
+    "--layer_norm_epsilon=0",
+    "--learning_rate=0",
+    "--clip_norm=0",
+    "--ema_decay=1",
+    "--train_epochs=0",
+    "--patience=-1",
+    "--keep_best=0",
+    "--subword_sampling=1",
+    "--guided_alignment=-0.1",
+    "--min_length=-1",
+    "--no_repeat_ngram=-1",
 )
 
 

@@ -301,6 +301,15 @@ REFUSED = (
     (("--prefix=a", "--alpha=1"), "Received: --prefix and --alpha. Leave out --prefi"),
     (("--prefix=a", "--sample"), "Received: --sample and --prefix. Leave out --prefi"),
     (("--prefix=a", "--target=b"), "--target only scores; remove --prefix, or"),
+    *(
+        ((f"{first}", flag), message)
+        for first, message in (
+            ("--sample", "An export samples with its own settings. Received: "),
+            ("--prefix=a", "searches for one translation, with its own setti"),
+        )
+        for flag in ("--beam_size=2", "--max_length=9", "--signature=a")
+    ),
+    (("--sample", "--target=b"), "--target only scores; remove --sample, or"),
     (("--seed=3",), "--seed is for --sample. Add --sample, or leave it out."),
     (("--target=a", "--alpha=1"), "--target only scores; remove --alpha, or"),
     (("--target=-",), "--input and --target are the same: -"),

@@ -212,6 +212,7 @@ def test_runs_that_do_not_fit_are_refused_before_tensorflow_starts(runs, tmp_pat
     other.vocabulary_file.write_bytes(bytes(proto) + b"\x00")
     starts = copy_run(second, tmp_path / "starts", decoder_start="</s>")
     parses = copy_run(second, tmp_path / "parses", target_language="tree")
+    translates_nl = copy_run(second, tmp_path / "nl", source_language="nl")
     untrained = copy_run(second, tmp_path / "untrained")
     untrained.vocabulary_file.unlink()
     sha256 = second.vocabulary().sha256[:12]
@@ -234,6 +235,7 @@ def test_runs_that_do_not_fit_are_refused_before_tensorflow_starts(runs, tmp_pat
             f"zero in {first.path}, and </s> in {starts.path}. Leave one of them out.",
         ),
         (parses.path, "the same --target_language. Received: fr in "),
+        (translates_nl.path, "the same --source_language. Received: "),
         (
             untrained.path,
             f"{untrained.vocabulary_file} is missing, so {untrained.path}",
@@ -277,6 +279,9 @@ def test_ensembles_are_refused_where_they_mean_nothing(runs):
     done = run_program("evaluate", "--hypotheses=a.de", "--reference=b.de", other)
     assert done.status == 2
     assert "--ensemble_with is for scores of a model, but --hypotheses" in done.stderr
+    done = run_program("evaluate", "--alignments=a", "--gold_alignments=b", other)
+    assert done.status == 2
+    assert "--ensemble_with is for translations, but --alignments" in done.stderr
 
 
 def test_every_model_is_cast_to_the_precision_of_an_export(runs):

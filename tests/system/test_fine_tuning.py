@@ -173,27 +173,41 @@ def test_weights_are_listed(short_run) -> None:
     assert len(result.lines) == 31
 
 
+# Each option of the architecture that is not a size, other than its default.
+ARCHITECTURE = (
+    *("--normalization=pre", "--encoder_layers=2", "--decoder_layers=1"),
+    *("--activation=swish", "--attention_bias", "--output_bias", "--notie_output"),
+    *("--position_layout=halves_t2t", "--first_position=2", "--decoder_start=</s>"),
+    "--layer_norm_epsilon=1e-5",
+)
+
+
 @pytest.mark.slow
 def test_all_training_options_survive_kill_9(tmp_path) -> None:
     """Fine-tuning with every compatible option, killed twice and resumed."""
     write_corpus(tmp_path)
-    parent = small_run(tmp_path, tmp_path / "parent")
+    parent = small_run(tmp_path, tmp_path / "parent", ARCHITECTURE)
     parent.finish()
     text = (tmp_path / "train.en").read_text().splitlines()
     links = [" ".join(f"{i}-{i}" for i in range(len(x.split()))) for x in text]
     (tmp_path / "train.align").write_text("".join(f"{line}\n" for line in links))
-    vocabulary = SubwordVocabulary(learn_subwords(text, vocabulary_size=295))
-    vocabulary.save(tmp_path / "other.model")
+    learned = learn_subwords(text, vocabulary_size=296, user_symbols=("<x>",))
+    SubwordVocabulary(learned).save(tmp_path / "other.model")
     options = (
+        *ARCHITECTURE,
         f"--init_from={parent.checkpoints / 'step-60'}",
         *("--init_optimizer", "--init_skip=outer/bias", "--freeze=/output"),
         f"--vocabulary_file={tmp_path}/other.model",
-        f"--mixture={tmp_path}/train.de:{tmp_path}/train.en:1/3",
+        f"--mixture={tmp_path}/train.de:{tmp_path}/train.en:1/3:<x>",
+        *("--user_symbols=<x>", "--max_tokens_per_replica=120"),
         *("--schedule=linear", "--learning_rate=0.01", "--clip_norm=0.5"),
         *("--ema_decay=0.8", "--patience=50", "--keep_best=3", "--batching=pack"),
         *("--monitor=dev_bleu", "--dev_bleu_sentences=3", "--subword_sampling=0.2"),
         *(f"--train_alignments={tmp_path}/train.align", "--guided_alignment=0.5"),
-        "--filter=duplicates",
+        *(
+            "--filter=length_ratio:9,copied,duplicates,script",
+            f"--rejected={tmp_path}/r",
+        ),
     )
     straight = small_run(tmp_path, tmp_path / "straight", options, keep_checkpoints=0)
     straight.finish()

@@ -141,6 +141,13 @@ def test_an_export_samples_and_takes_prefixes_as_translate_does(
     with started_server(version.parent) as server:
         flags = f"--server={server.address}", "--prefix=column", "--scores"
         done = run_program("client", *flags, stdin=stdin)
+        flags = flags[0], "--sample", "--seed=6", "--n_best=2", "--batch_size=3"
+        drawn = run_program(
+            "client", *flags, stdin="".join(f"{line}\n" for line in lines).encode()
+        )
+    assert (drawn.status, drawn.stderr) == (0, "")
+    texts = [each.text for line in samples for each in line.hypotheses]
+    assert [line.split("\t")[-1] for line in drawn.lines] == texts
     assert (done.status, done.stderr) == (0, "")
     rows = [line.split("\t") for line in done.lines]
     assert [row[1] for row in rows] == [each.text for each in forced]

@@ -2,21 +2,17 @@
 
 import itertools
 import json
-import re
-import shlex
 
 import numpy as np
 import pytest
 
 from t2t_keras.errors import UserError
 from t2t_keras.input_pipeline.batches.pipeline import TrainingBatches
-from t2t_keras.input_pipeline.records.manifest import read_manifest
 from t2t_keras.input_pipeline.records.tokenized import TokenizedCorpus
 from t2t_keras.runs import preparation, run_data, training_run
 from t2t_keras.runs.model_dir import ModelDir
 from t2t_keras.settings.config import DataConfig
 from tests.system.in_process import run_program
-from tests.system.programs import REPOSITORY
 from tests.system.replace_settings import replace_settings
 from tests.system.reverse_task import reversed_pairs
 from tests.system.runs import tensors
@@ -183,31 +179,3 @@ def test_values_and_trees_are_refused(tmp_path):
         assert value in done.stderr
     with pytest.raises(UserError, match=r"is for translation: a parser predicts symb"):
         DataConfig(target_language="tree", subword_sampling=0.1)
-
-
-@pytest.mark.slow
-def test_the_example_of_the_page(tmp_path, monkeypatch):
-    page = (REPOSITORY / "docs/data.md").read_text(encoding="utf-8")
-    section = page.split("## Subword sampling")[1].split("\n## ")[0]
-    train, make, use = re.findall(r"^```\n(.*?)^```", section, re.M | re.S)[:3]
-    monkeypatch.chdir(tmp_path)
-    words = [f"{a}{b}" for a in ("ga", "bre", "clo") for b in ("nd", "rst", "mpf")]
-    lines = [f"{a} {b}\t{b} {a}\n" for a in words for b in words]
-    (tmp_path / "train.tsv").write_text("".join(lines))
-    (tmp_path / "dev.tsv").write_text("".join(lines[:5]))
-    # A small model instead of that of the flagfile.
-    small = [
-        *("--vocabulary_size=290", "--num_layers=1", "--d_model=8", "--d_ff=8"),
-        *("--num_heads=2", "--train_steps=2", "--nojit_compile", "--max_length=40"),
-        *("--tokens_per_batch=200", "--dev_bleu_sentences=0", "--noexport_at_end"),
-        *("--save_steps=2", "--average_checkpoints=1"),
-    ]
-    for command in (train, make, use):
-        program, *flags = shlex.split(command.replace("\\\n", ""))[2:]
-        own = [flag for flag in flags if not flag.startswith("--flagfile")]
-        done = run_program(program.rpartition(".")[2], *own, *small)
-        assert done.status == 0, done.stderr
-    (records,) = (flag[9:] for flag in shlex.split(make) if flag.startswith("--output"))
-    assert all(shard.has_text for shard in read_manifest(tmp_path / records).shards)
-    shard = tmp_path / records / "train-00000"
-    assert (shard / "source.txt").read_text().splitlines()[0] == lines[0].split("\t")[0]

@@ -2,8 +2,6 @@
 
 import functools
 import gzip
-import re
-import shlex
 
 import pytest
 
@@ -11,7 +9,6 @@ from t2t_keras.errors import UserError
 from t2t_keras.runs.run import Run
 from tests.system.hostile_lines import BLANK, LINES
 from tests.system.in_process import run_program
-from tests.system.programs import REPOSITORY
 
 SOURCE = b"a b c\n\nj i h g\n  \nf\n"
 TARGET = b"c b a\n\ng h i j\n\nf\n"
@@ -119,6 +116,12 @@ REFUSED = (
     (("--sample", "--beam_size=4"), "--beam_size is not for --sample: it has no beam."),
     (("--temperature=2",), "--temperature is for --sample. Add --sample, or"),
     (("--top_k=2", "--seed=3"), "--top_k is for --sample. Add --sample, or leave"),
+    (("--top_p=0.9",), "--top_p is for --sample. Add --sample, or leave"),
+    (("--seed=3",), "--seed is for --sample. Add --sample, or leave"),
+    *(
+        (("--paragraphs", flag), "lines that are sentences, but --paragraphs splits")
+        for flag in ("--n_best=2", "--sample", "--prefix=column", "--alignments=a")
+    ),
     (("--sample", "--temperature=0"), "--temperature must be more than 0."),
     (("--candidates=4",), "--candidates is for --rerank=mbr. Add that."),
     (("--rerank=mbr", "--candidates=5"), "must be at most --beam_size=4"),
@@ -160,24 +163,6 @@ def test_a_prefix_that_is_too_long_is_refused(translate_short):
     done = translate_short("--prefix=column", stdin=b"a b\na b c\t" + b"a b c " * 9)
     assert (done.status, done.output) == (2, b"")
     assert "error: The prefix of line 2 has" in done.stderr
-
-
-@pytest.mark.slow
-def test_the_commands_of_the_page_work(short_run, tmp_path):
-    (tmp_path / "lexicon").write_text("▁a ▁b 0.5\n")
-    page = (REPOSITORY / "docs/decoding.md").read_text()
-    commands = re.findall(r"-m t2t_keras\.translate ((?:.|\n)*?[^\\])\n", page)
-    assert len(commands) == 7
-    for command in commands:
-        flags = shlex.split(command.replace("\\\n", " "))
-        flags = [flag for flag in flags if not re.match("--(input|output|model)", flag)]
-        other = f"--ensemble_with={short_run.model_dir.path}"
-        flags = [re.sub("^--ensemble_with=.*", other, flag) for flag in flags]
-        lexicon = f"--shortlist={tmp_path}/lexicon"
-        flags = [re.sub("^--shortlist=.*", lexicon, flag) for flag in flags]
-        done = run_translate(short_run, *flags, stdin=b"a b c\tc\nd e\n")
-        assert (done.status, done.stderr) == (0, ""), flags
-        assert len(done.lines) >= 2, flags
 
 
 def test_bad_flags_are_refused(translate_short):
