@@ -1,6 +1,7 @@
 """Search options, prefixes, sampling and reranking with a random Transformer."""
 
 import dataclasses
+import functools
 
 import numpy as np
 import pytest
@@ -137,18 +138,15 @@ def test_an_export_samples_and_takes_prefixes_as_translate_does(
     assert cut["truncated"].tolist() == [True] * 5 + [False]
     assert forced[1].text.startswith("a house")
 
-    stdin = "".join(f"{line}\t{prefix}\n" for line, prefix in pairs).encode()
+    begun_lines = "".join(f"{line}\t{prefix}\n" for line, prefix in pairs).encode()
+    lines_alone = "".join(f"{line}\n" for line in lines).encode()
     with started_server(version.parent) as server:
-        flags = f"--server={server.address}", "--prefix=column", "--scores"
-        done = run_program("client", *flags, stdin=stdin)
-        flags = flags[0], "--sample", "--seed=6", "--n_best=2", "--batch_size=3"
-        drawn = run_program(
-            "client", *flags, stdin="".join(f"{line}\n" for line in lines).encode()
-        )
-    assert (drawn.status, drawn.stderr) == (0, "")
+        ask = functools.partial(run_program, "client", f"--server={server.address}")
+        done = ask("--prefix=column", "--scores", stdin=begun_lines)
+        drawn = ask("--sample", "--seed=6", "--n_best=2", stdin=lines_alone)
+    assert (drawn.status, drawn.stderr, done.status, done.stderr) == (0, "", 0, "")
     texts = [each.text for line in samples for each in line.hypotheses]
     assert [line.split("\t")[-1] for line in drawn.lines] == texts
-    assert (done.status, done.stderr) == (0, "")
     rows = [line.split("\t") for line in done.lines]
     assert [row[1] for row in rows] == [each.text for each in forced]
     np.testing.assert_allclose([float(row[0]) for row in rows], scores, atol=1e-4)

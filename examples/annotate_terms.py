@@ -1,0 +1,103 @@
+"""Writes terms of the target language beside words of the source.
+
+    python examples/annotate_terms.py --align=train.align train.en train.de > terms.tsv
+    python examples/annotate_terms.py --glossary=glossary.tsv < test.en > annotated.en
+
+The first form makes training text. In each pair one or two target words that have one
+link are replaced by made-up words, which are also written beside their source words: so
+a model learns to copy what it has never seen. A pair without such a word is left out.
+The second form annotates the words of a glossary, whose lines have a source word, a tab
+and a term. "teacher" becomes "<t> teacher <is> Dozent </t>".
+"""
+
+import argparse
+import collections
+import random
+import string
+import sys
+from collections.abc import Sequence
+
+
+def bare(word: str) -> str:
+    """Returns a word without the punctuation around it."""
+    return word.strip(string.punctuation)
+
+
+def annotate(word: str, term: str) -> str:
+    """Returns a source word with a term beside it; punctuation stays outside."""
+    return word.replace(bare(word), f"<t> {bare(word)} <is> {term} </t>", 1)
+
+
+def one_to_one(links: str) -> list[tuple[int, int]]:
+    """Returns the links of Pharaoh format between words that have no other link."""
+    pairs = [tuple(map(int, link.split("-"))) for link in links.split()]
+    sources = collections.Counter(i for i, _ in pairs)
+    targets = collections.Counter(j for _, j in pairs)
+    return [(i, j) for i, j in pairs if sources[i] == targets[j] == 1]
+
+
+def make_up(rng: random.Random, words: Sequence[str], like: str) -> str:
+    """Returns beginning, middle and end of random words, with the case of another."""
+    made = rng.choice(words)[: rng.randint(1, 5)]
+    for _ in range(rng.randint(0, 2)):
+        word = rng.choice(words)
+        start = rng.randrange(len(word))
+        made += word[start : start + rng.randint(1, 3)]
+    made += rng.choice(words)[-rng.randint(1, 4) :]
+    return made.capitalize() if like[0].isupper() else made.lower()
+
+
+def print_training_text(args: argparse.Namespace) -> None:
+    """Prints pairs with annotated sources and made-up targets, separated by tabs."""
+    texts = []
+    for path in (*args.files, args.align):
+        with open(path, encoding="utf-8") as file:
+            texts.append([line.rstrip("\n") for line in file])
+    known = sorted({bare(word) for line in texts[1] for word in line.split()} - {""})
+    rng = random.Random(args.seed)
+    for *pair, links in zip(*texts, strict=True):
+        source, target = (text.split() for text in pair)
+        found = [(i, j) for i, j in one_to_one(links) if bare(source[i])]
+        found = [(i, j) for i, j in found if bare(target[j])]
+        for i, j in rng.sample(found, min(len(found), rng.randint(1, 2))):
+            term = make_up(rng, known, like=bare(target[j]))
+            source[i] = annotate(source[i], term)
+            target[j] = target[j].replace(bare(target[j]), term, 1)
+        if found:
+            print(" ".join(source), " ".join(target), sep="\t")
+
+
+def print_annotated(path: str) -> None:
+    """Prints standard input with the terms of a glossary."""
+    with open(path, encoding="utf-8") as file:
+        glossary = dict(line.rstrip("\n").split("\t") for line in file)
+    for line in sys.stdin:
+        words = line.split()
+        print(
+            *(
+                annotate(x, glossary[bare(x)]) if bare(x) in glossary else x
+                for x in words
+            )
+        )
+
+
+def main() -> None:
+    """Annotates files, or standard input with a glossary."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--align", help="word alignment of the files, Pharaoh format")
+    parser.add_argument("--glossary", help="file of words and terms")
+    parser.add_argument("--seed", type=int, default=1, help="seed of the made-up words")
+    parser.add_argument("files", nargs="*", help="source and target text")
+    args = parser.parse_args()
+    if args.glossary:
+        print_annotated(args.glossary)
+    elif args.align and len(args.files) == 2:
+        print_training_text(args)
+    else:
+        parser.error("give --glossary, or --align and two files")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,184 @@
+"""Commands of the pages, executed one after the other with small models."""
+
+import contextlib
+import random
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from types import MappingProxyType
+
+import pytest
+
+from benchmarks.server_process import started_server
+from t2t_keras.text.subwords import learn_subwords
+from t2t_keras.text.vocabulary import SubwordVocabulary
+from tests.system.in_process import run_program
+from tests.system.programs import REPOSITORY
+
+SMALL = (
+    *("--vocabulary_size=290", "--max_length=40", "--tokens_per_batch=400"),
+    *("--num_layers=1", "--d_model=16", "--d_ff=16", "--num_heads=2"),
+)
+SHORT = (
+    *("--train_steps=6", "--warmup_steps=2", "--eval_steps=2", "--save_steps=2"),
+    *("--keep_checkpoints=9", "--average_checkpoints=2", "--dev_bleu_sentences=2"),
+    *("--beam_size=2", "--extra_length=2", "--nojit_compile", "--noexport_at_end"),
+)
+TEXT = tuple(
+    f"--{split}_{side}={split}.{language}"
+    for split in ("train", "dev", "test")
+    for side, language in (("source", "en"), ("target", "de"))
+)
+# Pages and their sections; all if none are named.
+PAGES = MappingProxyType(
+    {
+        "training.md": ("Learning rate", "Early stopping", "Checkpoint averaging"),
+        "finetuning.md": ("Another vocabulary", "Partial loading and freezing"),
+        "data.md": (
+            *("Subword regularization", "Mixtures: several corpora at once"),
+            *("Tags of languages and domains", "Paragraphs"),
+        ),
+        "decoding.md": (),
+        "alignments.md": (),
+        "back_translation.md": (),
+        "terminology.md": (),
+    }
+)
+# The models of this test are smaller than those of the pages.
+REPLACED = MappingProxyType(
+    {
+        "--alignment_heads=2": "--alignment_heads=1",
+        "--decoder_layers=3": "--decoder_layers=2",
+        "--init_skip=^decoder/layer_2/": "--init_skip=^decoder/layer_1/",
+        "third/checkpoints/step-1400": "third/checkpoints/step-60",
+        "head -n 3000": "head -n 100",
+        "tail -n +3001": "tail -n +101",
+    }
+)
+
+
+def commands(page: str, sections: tuple[str, ...]) -> list[str]:
+    """Returns the commands in some sections of a page, or in all, one on each line."""
+    text = (REPOSITORY / "docs" / page).read_text(encoding="utf-8")
+    if sections:
+        parts = re.split("^## ", text, flags=re.MULTILINE)
+        text = "".join(x for x in parts if x.partition("\n")[0] in sections)
+    blocks = re.findall(r"^```(\w*)\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
+    joined = "".join(block for language, block in blocks if not language)
+    joined = joined.replace("\\\n", " ").replace("|\n", "| ")
+    for old, new in REPLACED.items():
+        joined = joined.replace(old, new)
+    starts = r"(?:(?:echo|printf) .*\| +)?python |head |tail |printf |cat "
+    found = re.findall(rf"^((?:{starts}).*)$", joined, re.MULTILINE)
+    # Parsers need trees; test_parser.py has them.
+    return [line for line in found if "parsing_semi" not in line]
+
+
+@pytest.fixture
+def sandbox(short_run, tmp_path, monkeypatch) -> Path:
+    """Working directory with the files that the pages name."""
+    monkeypatch.chdir(tmp_path)
+    for name in ("configs", "data", "examples"):
+        (tmp_path / name).symlink_to(REPOSITORY / name)
+    for name in ("tiny", "first", "second", "third"):
+        shutil.copytree(short_run.model_dir.path, tmp_path / "runs" / name)
+    rng = random.Random(5)
+    words = [f"{a}{b}" for a in ("ga", "bre", "clo") for b in ("nd", "rst", "mpf")]
+    (tmp_path / "text").mkdir()
+    files = {
+        **{name: 200 for name in ("train", "text/train", "more", "back_translated")},
+        **{name: 5 for name in ("dev", "test", "text/test", "text/validation")},
+    }
+    for name, count in files.items():
+        source = [rng.choices(words, k=rng.randint(1, 6)) for _ in range(count)]
+        sides = {
+            "en": [" ".join(line) for line in source],
+            "de": [" ".join(x[::-1].capitalize() for x in line) for line in source],
+            "align": [" ".join(f"{i}-{i}" for i in range(len(x))) for x in source],
+        }
+        sides["fr"] = sides["de"]
+        sides["tsv"] = [
+            f"{a}\t{b}" for a, b in zip(sides["en"], sides["de"], strict=True)
+        ]
+        for ending, lines in sides.items():
+            text = "".join(f"{line}\n" for line in lines)
+            (tmp_path / f"{name}.{ending}").write_text(text, encoding="utf-8")
+    lines = (tmp_path / "train.de").read_text(encoding="utf-8").splitlines()
+    own = SubwordVocabulary(learn_subwords(lines, vocabulary_size=280))
+    own.save(tmp_path / "mine.model")
+    return tmp_path
+
+
+def marked(page: str):
+    """The page, in the slow tier, or in the release tier if training is all it does."""
+    trains = page in ("alignments.md", "back_translation.md", "terminology.md")
+    return pytest.param(page, marks=pytest.mark.release if trains else pytest.mark.slow)
+
+
+@pytest.mark.timeout(600)
+@pytest.mark.parametrize("page", [marked(page) for page in PAGES])
+@pytest.mark.usefixtures("sandbox")
+def test_the_commands_of_a_page_work(page):
+    found = commands(page, PAGES[page])
+    assert found
+    with contextlib.ExitStack() as servers:
+        for command in found:
+            run_command(command, servers)
+
+
+def run_command(command: str, servers: contextlib.ExitStack) -> None:
+    """Runs one command; programs run in this process, and must write what they say."""
+    before, _, call = command.rpartition("python -m t2t_keras.")
+    if not before and command == call:
+        if "write_text.py" not in command:  # the sandbox has the text
+            run_shell(command)
+        return
+    program, *flags = shlex.split(call)
+    stdin = run_shell(before.rstrip("| ")) if before else b""
+    if "<" in flags:
+        at = flags.index("<")
+        stdin = Path(flags[at + 1]).read_bytes()
+        del flags[at : at + 2]
+    if program == "client":
+        server = servers.enter_context(started_server(Path("runs/tiny/export")))
+        flags = [flag.replace("localhost:8500", server.address) for flag in flags]
+    done = run_program(program, *flags, *small_flags(program, flags), stdin=stdin)
+    assert done.status == 0, (command, done.stderr)
+    for flag in flags:
+        name, _, value = flag.partition("=")
+        if name in ("--output", "--alignments", "--shortlist"):
+            assert Path(value).exists(), command
+    if "--output=back.en" in flags:
+        # Six updates teach the model to end at once.
+        back = Path("back.en")
+        back.write_text("gand brest\n" * back.read_text().count("\n"))
+
+
+def run_shell(line: str) -> bytes:
+    """Returns the standard output of a line of bash."""
+    line = re.sub(r"(^|\| )python ", rf"\1{shlex.quote(sys.executable)} ", line)
+    script = f"set -o pipefail; {line}"
+    return subprocess.run(
+        ["bash", "-ec", script], check=True, stdout=subprocess.PIPE
+    ).stdout
+
+
+def small_flags(program: str, flags: list[str]) -> Iterator[str]:
+    """Flags that make a command of a page short."""
+    if program not in ("train", "prepare") or "--list_weights" in flags:
+        return
+    names = [flag.partition("=")[0] for flag in flags]
+    if program == "prepare":
+        yield from (flag for flag in SMALL[:2] if flag.partition("=")[0] not in names)
+        return
+    if "--train_source" not in names and "--records" not in names:
+        yield from ("--dataset=", *TEXT)
+    if "--init_from" not in names:
+        yield from SMALL
+    else:
+        yield from ("--learning_rate_scale=1", "--max_length=40")  # of the short run
+    yield from SHORT
