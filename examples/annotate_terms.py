@@ -13,14 +13,16 @@ and a term. "teacher" becomes "<t> teacher <is> Dozent </t>".
 import argparse
 import collections
 import random
-import string
+import re
 import sys
 from collections.abc import Sequence
+
+from t2t_keras.text.word_alignments import WordAlignment, parse_alignments
 
 
 def bare(word: str) -> str:
     """Returns a word without the punctuation around it."""
-    return word.strip(string.punctuation)
+    return re.sub(r"^\W+|\W+$", "", word)
 
 
 def annotate(word: str, term: str) -> str:
@@ -28,12 +30,11 @@ def annotate(word: str, term: str) -> str:
     return word.replace(bare(word), f"<t> {bare(word)} <is> {term} </t>", 1)
 
 
-def one_to_one(links: str) -> list[tuple[int, int]]:
-    """Returns the links of Pharaoh format between words that have no other link."""
-    pairs = [tuple(map(int, link.split("-"))) for link in links.split()]
-    sources = collections.Counter(i for i, _ in pairs)
-    targets = collections.Counter(j for _, j in pairs)
-    return [(i, j) for i, j in pairs if sources[i] == targets[j] == 1]
+def one_to_one(links: WordAlignment) -> list[tuple[int, int]]:
+    """Returns the sure links between words that have no other."""
+    sources = collections.Counter(i for i, _ in links.sure)
+    targets = collections.Counter(j for _, j in links.sure)
+    return [(i, j) for i, j in sorted(links.sure) if sources[i] == targets[j] == 1]
 
 
 def make_up(rng: random.Random, words: Sequence[str], like: str) -> str:
@@ -50,13 +51,14 @@ def make_up(rng: random.Random, words: Sequence[str], like: str) -> str:
 def print_training_text(args: argparse.Namespace) -> None:
     """Prints pairs with annotated sources and made-up targets, separated by tabs."""
     texts = []
-    for path in (*args.files, args.align):
+    for path in args.files:
         with open(path, encoding="utf-8") as file:
-            texts.append([line.rstrip("\n") for line in file])
-    known = sorted({bare(word) for line in texts[1] for word in line.split()} - {""})
+            texts.append([line.split() for line in file])
+    with open(args.align, "rb") as file:
+        alignments = list(parse_alignments(file, args.align))
+    known = sorted({bare(word) for line in texts[1] for word in line} - {""})
     rng = random.Random(args.seed)
-    for *pair, links in zip(*texts, strict=True):
-        source, target = (text.split() for text in pair)
+    for source, target, links in zip(*texts, alignments, strict=True):
         found = [(i, j) for i, j in one_to_one(links) if bare(source[i])]
         found = [(i, j) for i, j in found if bare(target[j])]
         for i, j in rng.sample(found, min(len(found), rng.randint(1, 2))):
@@ -73,12 +75,9 @@ def print_annotated(path: str) -> None:
         glossary = dict(line.rstrip("\n").split("\t") for line in file)
     for line in sys.stdin:
         words = line.split()
-        print(
-            *(
-                annotate(x, glossary[bare(x)]) if bare(x) in glossary else x
-                for x in words
-            )
-        )
+        terms = [glossary.get(bare(word)) for word in words]
+        both = zip(words, terms, strict=True)
+        print(*(annotate(word, term) if term else word for word, term in both))
 
 
 def main() -> None:

@@ -186,12 +186,20 @@ def _cut(text: str) -> str:
 
 
 def _translations(run: RunSummary, split: str) -> list[str] | None:
-    """Returns a split's translations by the newest averaged weights."""
-    files = run.place.translations.glob(f"{split}-averaged-step-*.txt")
-    newest = max(filter(_checkpoint_step, files), key=_checkpoint_step, default=None)
-    if newest is None:
+    """Returns a split's translations by the mean that was made last.
+
+    If it has none, those of the mean with the highest step.
+    """
+    last = run.place.averaged_step()
+    steps = {
+        _checkpoint_step(path): path
+        for path in run.place.translations.glob(f"{split}-averaged-step-*.txt")
+    }
+    steps.pop(0, None)
+    if not steps:
         return None
-    text = newest.read_text(encoding="utf-8", errors="replace")
+    path = steps[last] if last in steps else steps[max(steps)]
+    text = path.read_text(encoding="utf-8", errors="replace")
     return text.split("\n")[:-1]
 
 

@@ -83,14 +83,16 @@ class RunSummary:
         return list(self.card.get("scores", {}).items())
 
     def test_scores(self, measure: str = "bleu") -> Mapping[str, Any] | None:
-        """Returns the scores on the test split, by the latest mean.
+        """Returns the scores on the test split, by the mean that was made last.
 
-        Those of the run's own search come before those of another.
+        If it has none, those of the mean with the highest step. Those of the run's own
+        search come before those of another.
 
         Args:
             measure: A measure that they must have; a parser has f1 in place of bleu.
         """
         search = self.config.decoding.as_dict()
+        last = self.place.averaged_step()
         scores = [
             score
             for name, score in self.scores()
@@ -98,7 +100,11 @@ class RunSummary:
         ]
         return max(
             scores,
-            key=lambda score: (score["step"], score.get("decoding") == search),
+            key=lambda score: (
+                score["step"] == last,
+                score["step"],
+                score.get("decoding") == search,
+            ),
             default=None,
         )
 

@@ -59,22 +59,20 @@ class Source:
     vocabulary: SubwordVocabulary
     history: Mapping[str, Any] | None
 
-    def optimizer_state(self) -> dict[str, np.ndarray]:
-        """Returns the moments and counts of Adam, by name.
+    def find_moments(self) -> Path:
+        """Returns the checkpoint with the moments of Adam.
 
         Raises:
-            UserError: If there are none.
+            UserError: If there is none.
         """
-        path = self.optimizer_checkpoint
-        stored = {} if path is None else read_optimizer_state(path)
-        if not stored:
+        if self.optimizer_checkpoint is None:
             raise UserError(
                 f"--init_optimizer needs the moments of Adam, which {self.checkpoint} "
                 "does not have, and no checkpoint that it is the average of is left. "
                 "Give --init_from a folder of checkpoints/, such as "
                 "runs/first/checkpoints/step-1500, or leave out --init_optimizer."
             )
-        return stored
+        return self.optimizer_checkpoint
 
     def run_card_entry(self) -> dict[str, Any]:
         """Returns the run card's entry "init", with the sources of the source."""
@@ -243,9 +241,10 @@ class Initializer:
         skipped or formerly frozen ones, start with moments of 0.
 
         Raises:
-            UserError: As `Source.optimizer_state`.
+            UserError: As `Source.find_moments`.
         """
-        stored = self._source.optimizer_state()
+        path = self._source.find_moments()
+        stored = read_optimizer_state(path)
         slots, loaded = optimizer.moments(), 0
         for weight, *moments in slots:
             values = [stored.get(stored_name(moment)) for moment in moments]
@@ -261,7 +260,6 @@ class Initializer:
         for count in counts:
             if stored_name(count) in stored:
                 count.assign(stored[stored_name(count)])
-        path = self._source.optimizer_checkpoint
         return f"Adam's moments of {loaded} of {len(slots)} weights from {path}"
 
     def _is_skipped(self, name: str) -> bool:
@@ -318,7 +316,7 @@ def check_fit(
 
     Raises:
         UserError: As `find_decoder_start`, `freeze`, `Initializer.select` and, with
-            --init_optimizer, `Source.optimizer_state`.
+            --init_optimizer, `Source.find_moments`.
     """
     start = models.find_decoder_start(config.model, vocabulary)
     if source is None and config.training.freeze is None:
@@ -329,7 +327,7 @@ def check_fit(
     if source is not None:
         Initializer(source, model, vocabulary, config.training.init_skip).select()
         if config.training.init_optimizer:
-            source.optimizer_state()
+            source.find_moments()
 
 
 def freeze(model: keras.Model, pattern: str | None) -> list[str]:

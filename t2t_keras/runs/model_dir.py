@@ -225,10 +225,10 @@ class ModelDir:
             ranked.append(BestCheckpoint(monitored_loss(scores, monitor), step))
         return sorted(ranked)
 
-    def _averaged_last(self) -> int:
-        """Returns the step of the average made last; -1 before any."""
+    def averaged_step(self) -> int | None:
+        """Returns the step of the average that was made last; None before any."""
         steps = self.run_card().get("averaged", {}).get("steps", [])
-        return steps[-1] if steps else -1
+        return steps[-1] if steps else None
 
     def find_checkpoint(self, which: Checkpoint) -> Path:
         """Returns a checkpoint's directory.
@@ -253,8 +253,8 @@ class ModelDir:
             steps = steps_in(folder)
             if folder == self.best and len(steps) > 1:
                 steps = [self.rank_best(self.config().training.monitor)[0].step]
-            if folder == self.averaged and self._averaged_last() in steps:
-                steps = [self._averaged_last()]
+            if folder == self.averaged and (last := self.averaged_step()) in steps:
+                steps = [last]
             if steps:
                 return folder / f"step-{steps[-1]}"
         if which.isdigit() and int(which) in steps_in(self.checkpoints):

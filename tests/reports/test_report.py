@@ -73,7 +73,7 @@ def test_files_of_two_runs_have_two_names(folders) -> None:
 def test_hostile_words_of_a_run_do_nothing(tmp_path) -> None:
     evil = "<script>alert(1)</script>|x"
     run = write_run(tmp_path / "run", evil)
-    (run.place.translations / "test-averaged-step-41.txt").write_text(f"{evil}\n")
+    (run.place.translations / "test-averaged-step-40.txt").write_text(f"{evil}\n")
     sources = read_sources([str(tmp_path / "run")])
     page = report_page(sources, lambda _: ([evil], [evil]))
     assert "<script" not in render_html(page)

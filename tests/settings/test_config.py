@@ -54,14 +54,18 @@ def test_the_defaults_are_the_papers_base_model() -> None:
     for name in (
         *("learned_positions", "encoder_neighborhood", "clip_norm", "ema_decay"),
         *("init_from", "init_skip", "freeze", "learning_rate", "train_epochs"),
-        *("user_symbols", "filter", "rejected", "mixture", "train_alignments"),
-        *("subword_sampling", "guided_alignment", "patience", "min_length"),
-        *("no_repeat_ngram", "suppress_unknown", "init_optimizer"),
+        "rejected",
     ):
-        assert not values[name], name
+        assert values[name] is None, name
     assert (values["schedule"], values["monitor"]) == ("paper", "dev_loss")
-    assert values["keep_best"] == 1
-    assert values["length_penalty"] == "gnmt"
+    assert (values["patience"], values["keep_best"]) == (0, 1)
+    assert values["init_optimizer"] is False
+    data_and_search = {
+        **{"user_symbols": (), "filter": (), "mixture": (), "train_alignments": ()},
+        **{"subword_sampling": 0.0, "guided_alignment": 0.0, "min_length": 0},
+        **{"no_repeat_ngram": 0, "suppress_unknown": False, "length_penalty": "gnmt"},
+    }
+    assert {name: values[name] for name in data_and_search} == data_and_search
     other_programs = {
         **{"normalization": "post", "activation": "relu", "layer_norm_epsilon": 1e-6},
         **{"attention_bias": False, "output_bias": False, "tie_output": True},

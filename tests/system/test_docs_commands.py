@@ -14,6 +14,7 @@ from types import MappingProxyType
 import pytest
 
 from benchmarks.server_process import started_server
+from t2t_keras.input_pipeline.records.manifest import read_manifest
 from t2t_keras.text.subwords import learn_subwords
 from t2t_keras.text.vocabulary import SubwordVocabulary
 from tests.system.in_process import run_program
@@ -61,21 +62,19 @@ REPLACED = MappingProxyType(
 )
 
 
-def commands(page: str, sections: tuple[str, ...]) -> list[str]:
+def commands(page: str, sections: tuple[str, ...] = ()) -> list[str]:
     """Returns the commands in some sections of a page, or in all, one on each line."""
     text = (REPOSITORY / "docs" / page).read_text(encoding="utf-8")
     if sections:
         parts = re.split("^## ", text, flags=re.MULTILINE)
-        text = "".join(x for x in parts if x.partition("\n")[0] in sections)
+        parts = [part for part in parts if part.partition("\n")[0] in sections]
+        assert len(parts) == len(sections), f"{page} has not all of {sections}"
+        text = "".join(parts)
     blocks = re.findall(r"^```(\w*)\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
     joined = "".join(block for language, block in blocks if not language)
     joined = joined.replace("\\\n", " ").replace("|\n", "| ")
-    for old, new in REPLACED.items():
-        joined = joined.replace(old, new)
     starts = r"(?:(?:echo|printf) .*\| +)?python |head |tail |printf |cat "
-    found = re.findall(rf"^((?:{starts}).*)$", joined, re.MULTILINE)
-    # Parsers need trees; test_parser.py has them.
-    return [line for line in found if "parsing_semi" not in line]
+    return re.findall(rf"^((?:{starts}).*)$", joined, re.MULTILINE)
 
 
 @pytest.fixture
@@ -107,6 +106,10 @@ def sandbox(short_run, tmp_path, monkeypatch) -> Path:
         for ending, lines in sides.items():
             text = "".join(f"{line}\n" for line in lines)
             (tmp_path / f"{name}.{ending}").write_text(text, encoding="utf-8")
+    for name, count in (("train", 90), ("silver", 60), ("dev", 5), ("test", 5)):
+        nouns = rng.choices(words, k=count)
+        trees = [f"(S (NP (DT the) (NN {noun})) (VP (VBD slept)))\n" for noun in nouns]
+        (tmp_path / f"{name}.mrg").write_text("".join(trees))
     lines = (tmp_path / "train.de").read_text(encoding="utf-8").splitlines()
     own = SubwordVocabulary(learn_subwords(lines, vocabulary_size=280))
     own.save(tmp_path / "mine.model")
@@ -127,11 +130,13 @@ def test_the_commands_of_a_page_work(page):
     assert found
     with contextlib.ExitStack() as servers:
         for command in found:
+            for old, new in REPLACED.items():
+                command = command.replace(old, new)
             run_command(command, servers)
 
 
 def run_command(command: str, servers: contextlib.ExitStack) -> None:
-    """Runs one command; programs run in this process, and must write what they say."""
+    """Runs one command, programs in this process."""
     before, _, call = command.rpartition("python -m t2t_keras.")
     if not before and command == call:
         if "write_text.py" not in command:  # the sandbox has the text
@@ -148,14 +153,39 @@ def run_command(command: str, servers: contextlib.ExitStack) -> None:
         flags = [flag.replace("localhost:8500", server.address) for flag in flags]
     done = run_program(program, *flags, *small_flags(program, flags), stdin=stdin)
     assert done.status == 0, (command, done.stderr)
-    for flag in flags:
-        name, _, value = flag.partition("=")
-        if name in ("--output", "--alignments", "--shortlist"):
-            assert Path(value).exists(), command
-    if "--output=back.en" in flags:
+    check_results(program, flags, done, stdin)
+
+
+def check_results(program, flags, done, stdin) -> None:
+    """Checks that a program wrote what its flags name, a line for each of its input."""
+    values = dict(flag.removeprefix("--").partition("=")[::2] for flag in flags)
+    if program == "train" and "list_weights" not in values:
+        steps = Path(values["model_dir"], "checkpoints").glob("step-*")
+        assert len(list(steps)) >= 2
+    if program == "prepare" and "output" in values:
+        shards = read_manifest(Path(values["output"])).shards
+        assert shards and all(x.has_text == ("keep_text" in values) for x in shards)
+    if program == "prepare" and "shortlist" in values:
+        assert Path(values["shortlist"]).read_text(encoding="utf-8").strip()
+    if program in ("translate", "client"):
+        assert done.stderr == ""
+        source = Path(values["input"]).read_bytes() if "input" in values else stdin
+        output = Path(values["output"]).read_bytes() if "output" in values else None
+        lines = (done.output if output is None else output).count(b"\n")
+        count = source.count(b"\n")
+        one_each = "n_best" not in values
+        assert lines == count if one_each else count <= lines
+    if "alignments" in values and program != "prepare":
+        links = Path(values["alignments"]).read_text().splitlines()
+        assert links and all(re.fullmatch(r"(\d+-\d+ ?)*", line) for line in links)
+        if "reference" in values:  # each word of a given translation has a link
+            texts = Path(values["reference"]).read_text(encoding="utf-8").splitlines()
+            assert [len(x.split()) for x in links] == [len(x.split()) for x in texts]
+    if "gold_alignments" in values:
+        assert "AER" in done.stdout
+    if values.get("output") == "back.en":
         # Six updates teach the model to end at once.
-        back = Path("back.en")
-        back.write_text("gand brest\n" * back.read_text().count("\n"))
+        Path("back.en").write_text("gand brest\n" * lines)
 
 
 def run_shell(line: str) -> bytes:

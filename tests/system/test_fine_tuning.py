@@ -2,7 +2,6 @@
 
 import dataclasses
 import json
-import re
 import shlex
 import shutil
 import signal
@@ -38,6 +37,7 @@ from tests.system.runs import (
     tensors,
     write_corpus,
 )
+from tests.system.test_docs_commands import commands
 from tests.system.test_training_run import fake_stepper, read_metrics, train_and_log
 
 __all__ = ("fake_stepper",)
@@ -204,10 +204,8 @@ def test_all_training_options_survive_kill_9(tmp_path) -> None:
         *("--ema_decay=0.8", "--patience=50", "--keep_best=3", "--batching=pack"),
         *("--monitor=dev_bleu", "--dev_bleu_sentences=3", "--subword_sampling=0.2"),
         *(f"--train_alignments={tmp_path}/train.align", "--guided_alignment=0.5"),
-        *(
-            "--filter=length_ratio:9,copied,duplicates,script",
-            f"--rejected={tmp_path}/r",
-        ),
+        "--filter=length_ratio:9,copied,duplicates,script",
+        f"--rejected={tmp_path}/rejected",
     )
     straight = small_run(tmp_path, tmp_path / "straight", options, keep_checkpoints=0)
     straight.finish()
@@ -254,13 +252,6 @@ def _check_averages(run: ModelDir) -> None:
     assert read_state(run.checkpoints / "step-60").step == 60
 
 
-def commands(page: str, program: str) -> list[list[str]]:
-    """The arguments of a program's commands on a page of docs."""
-    text = (REPOSITORY / "docs" / page).read_text(encoding="utf-8")
-    found = re.findall(rf"^python -m t2t_keras\.{program} (.*(?:\\\n.*)*)", text, re.M)
-    return [shlex.split(each.replace("\\\n", " ")) for each in found]
-
-
 @pytest.mark.release
 @pytest.mark.timeout(3600)
 def test_domain_adaptation_as_documented(tmp_path, monkeypatch) -> None:
@@ -269,8 +260,8 @@ def test_domain_adaptation_as_documented(tmp_path, monkeypatch) -> None:
     flags = ("--noexport_at_end", "--nojit_compile")
     assert run_program("train", "--flagfile=configs/tiny.flags", *flags).status == 0
     _check_alignments(tmp_path)
-    [tune, *_] = commands("finetuning.md", "train")
-    result = run_program("train", *tune, *flags)
+    tune, *_ = commands("finetuning.md")
+    result = run_program("train", *shlex.split(tune)[3:], *flags)
     assert result.status == 0, result.stderr
     scores = {
         (run, dataset): _bleu(Path("runs") / run, dataset)
