@@ -186,9 +186,9 @@ def _cut(text: str) -> str:
 
 
 def _translations(run: RunSummary, split: str) -> list[str] | None:
-    """Returns a split's translations by the mean that was made last.
+    """Returns a split's translations by the average that was made last.
 
-    If it has none, those of the mean with the highest step.
+    If it has none, those of the average with the highest step.
     """
     last = run.place.averaged_step()
     steps = {
@@ -198,8 +198,8 @@ def _translations(run: RunSummary, split: str) -> list[str] | None:
     steps.pop(0, None)
     if not steps:
         return None
-    path = steps[last] if last in steps else steps[max(steps)]
-    text = path.read_text(encoding="utf-8", errors="replace")
+    step = max(steps, key=lambda step: (step == last, step))
+    text = steps[step].read_text(encoding="utf-8", errors="replace")
     return text.split("\n")[:-1]
 
 

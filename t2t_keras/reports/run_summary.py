@@ -83,10 +83,10 @@ class RunSummary:
         return list(self.card.get("scores", {}).items())
 
     def test_scores(self, measure: str = "bleu") -> Mapping[str, Any] | None:
-        """Returns the scores on the test split, by the mean that was made last.
+        """Returns the scores on the test split, by the average made last.
 
-        If it has none, those of the mean with the highest step. Those of the run's own
-        search come before those of another.
+        If it has none, those of the average with the highest step. Those of the run's
+        own search come before those of another.
 
         Args:
             measure: A measure that they must have; a parser has f1 in place of bleu.

@@ -99,7 +99,7 @@ def test_samples_come_from_all_over_a_long_set_and_are_not_endless(tmp_path) -> 
     (run.place.translations / "test-averaged-step-100.txt").write_text(lines)
     run.place.update_run_card({"averaged": {"steps": [90, 100]}})
     samples = select_kind(run_blocks(run, "r", no_texts), Sample)
-    # Of the mean that was made last, 100 after 40.
+    # Of the average that was made last, 100 after 40.
     assert [sample.translation.split()[0] for sample in samples] == [
         *("0", "100", "200", "300", "400", "500")
     ]
@@ -150,12 +150,12 @@ def test_translations_of_another_search_are_no_samples_of_the_run(tmp_path) -> N
     assert [sample.translation for sample in samples] == ["eins", "zwei", "drei"]
 
 
-def test_the_mean_that_was_made_last_is_shown(tmp_path) -> None:
+def test_the_average_that_was_made_last_is_shown(tmp_path) -> None:
     scores = {f"test averaged/step-{n}": build_score(step=n, bleu=n) for n in (30, 40)}
     run = write_run(tmp_path / "run", scores=scores)
     earlier = run.place.translations / "test-averaged-step-30.txt"
     earlier.write_text("un\ndeux\ntrois\n")
-    # A mean without scores and translations is passed over.
+    # An average without scores and translations is passed over.
     for made_last, bleu, first in ((30, 30, "un"), (40, 40, "eins"), (35, 40, "eins")):
         run.place.update_run_card({"averaged": {"steps": [10, made_last]}})
         run = read_run(run.name)
