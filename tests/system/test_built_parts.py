@@ -281,6 +281,7 @@ def test_dev_loss_does_not_depend_on_the_batches(read, vocabulary, stepper):
         assert sums.loss_sum == pytest.approx(expected, rel=2e-6)
 
 
+@pytest.mark.slow
 def test_training_smooths_labels_as_configured(vocabulary):
     """Section 5.4, computed token by token from the logits, without dropout."""
     smoothing = 0.3

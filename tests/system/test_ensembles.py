@@ -120,6 +120,7 @@ def translate(run, *arguments, lines=LINES):
     return [line.split("\t") for line in done.lines]
 
 
+@pytest.mark.slow
 def test_translations_are_those_of_the_mixture(runs, mixture):
     first, second = runs
     rows = translate(first, f"--ensemble_with={second.path}")

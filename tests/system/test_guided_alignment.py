@@ -15,6 +15,9 @@ from t2t_keras.runs.word_alignment import WordAligner
 from t2t_keras.text.word_alignments import word_numbers
 from tests.system.in_process import run_program
 from tests.system.runs import SETTINGS, write_corpus
+from tests.system.test_training_run import fake_stepper
+
+__all__ = ("fake_stepper",)
 
 PAIRS = 100
 
@@ -114,6 +117,7 @@ def test_links_are_of_their_pairs_after_filters_and_limits(tmp_path):
     assert not data.train.links.gather(rest)[1].any()
 
 
+@pytest.mark.usefixtures("fake_stepper")
 def test_a_run_does_not_resume_with_other_links(corpus, tmp_path):
     copy = tmp_path / "align"
     copy.write_text((corpus / "train.align").read_text())
@@ -136,6 +140,7 @@ def test_a_run_does_not_resume_with_other_links(corpus, tmp_path):
     assert model_dir.find_checkpoint("latest").name == "step-6"
 
 
+@pytest.mark.usefixtures("fake_stepper")
 def test_its_flagfile_trains_without_it(corpus, tmp_path):
     config = settings_of(tmp_path, corpus)
     parent = ModelDir(tmp_path / "parent")

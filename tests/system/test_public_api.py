@@ -128,6 +128,7 @@ def test_translations_equal_those_that_training_saved(run, short_run, capfd) -> 
     assert capfd.readouterr() == ("", "")
 
 
+@pytest.mark.slow
 def test_translations_are_sampled_begun_and_reranked(run) -> None:
     lines, prefixes = ["a b c", "", "f e d"], ["c b", "a", ""]
     options = {"prefixes": prefixes, "min_length": 2}
@@ -220,6 +221,7 @@ def test_files_are_scored_and_not_kept(own_short_run, tmp_path) -> None:
     assert own_short_run.run_card() == before
 
 
+@pytest.mark.slow
 def test_graphs_are_traced_once_and_few_are_kept(own_short_run, tmp_path) -> None:
     """Tracing, which takes seconds, calls the layers of the model in Python."""
     run = Run(own_short_run.path)

@@ -56,6 +56,7 @@ class TeacherForcing:
         return self._score_next(self._sources[row], history)
 
 
+@pytest.mark.slow
 def test_the_options_together_equal_a_plain_search_with_teacher_forcing():
     vocabulary = random_vocabulary()
     model = random_model(vocabulary)

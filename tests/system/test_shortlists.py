@@ -118,6 +118,7 @@ def test_marians_file_is_read(vocabulary, tmp_path):
     assert candidates.sum() == a + tree
 
 
+@pytest.mark.slow
 def test_all_words_change_nothing_and_few_are_obeyed(run, vocabulary, lexicon):
     flags = f"--model_dir={run.path}", "--scores", "--beam_size=3"
     stdin = "\n".join(LINES).encode()

@@ -214,6 +214,7 @@ def test_paragraphs_keep_blank_lines_and_spacing(translate_short, short_run):
     assert "is for lines that are sentences, but --paragraphs" in refused.stderr
 
 
+@pytest.mark.slow
 def test_a_tag_precedes_each_sentence(translate_short, short_run):
     # Any piece that is a symbol of its own will do: here a letter.
     flags = "--beam_size=1", "--target_tag=b"

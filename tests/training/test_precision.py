@@ -47,7 +47,7 @@ def whole() -> np.ndarray:
     [
         ("mixed_bfloat16", False),
         pytest.param("mixed_bfloat16", True, marks=pytest.mark.slow),
-        ("mixed_float16", False),
+        pytest.param("mixed_float16", False, marks=pytest.mark.slow),
         pytest.param("mixed_float16", True, marks=pytest.mark.release),
     ],
 )
