@@ -127,6 +127,7 @@ def test_the_table_shows_needless_computation(monkeypatch, capsys):
     assert lines[-1] == "| sorted, the finished leave | 66 | 33 | 1,234.50 |"
 
 
+@pytest.mark.slow
 def test_searches_with_shortlists_do_the_same_work(monkeypatch, capsys):
     def build(_config, vocabulary_size):
         return write.build_model(ExperimentConfig(model=TINY), vocabulary_size)

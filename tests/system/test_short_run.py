@@ -64,6 +64,7 @@ def test_the_program_trains_scores_and_exports(short_run, translated) -> None:
     assert sum(map(str.__eq__, texts, right)) >= 3, (texts, right)
 
 
+@pytest.mark.slow
 def test_the_example_program_translates_the_same(
     short_run, sources, translated
 ) -> None:

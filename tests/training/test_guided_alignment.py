@@ -181,9 +181,8 @@ def random_batches():
     return batches
 
 
-@pytest.mark.parametrize(
-    "jit_compile", [False, pytest.param(True, marks=pytest.mark.slow)]
-)
+@pytest.mark.slow
+@pytest.mark.parametrize("jit_compile", [False, True])
 def test_an_update_is_the_same_on_two_devices_and_accumulated(jit_compile) -> None:
     batches = random_batches()
     alone = run_updates(small, batches, 1, False, guided_alignment=WEIGHT)
@@ -197,6 +196,7 @@ def test_an_update_is_the_same_on_two_devices_and_accumulated(jit_compile) -> No
     assert (without["sums"][:, 0] < alone["sums"][:, 0] - 1).all()
 
 
+@pytest.mark.slow
 def test_a_loss_scale_changes_nothing() -> None:
     batches = random_batches()[:1]
     plain = run_updates(small, batches, 1, False, guided_alignment=WEIGHT)
@@ -206,6 +206,7 @@ def test_a_loss_scale_changes_nothing() -> None:
     np.testing.assert_allclose(scaled["sums"], plain["sums"], rtol=1e-5)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("policy", ["mixed_bfloat16", "mixed_float16"])
 def test_low_precision_has_nearly_the_same_gradient(policy) -> None:
     batches = random_batches()[:1]
