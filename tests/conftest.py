@@ -40,6 +40,9 @@ LONGEST_FILES = (
     "training/test_step.py",
 )
 
+# Fixtures that take long: a trained model and two whole corpora. Their tests are slow.
+SLOW_FIXTURES = frozenset({"reverse_run", "splits", "letters"})
+
 # No deadline: the first call of a TensorFlow function traces for seconds.
 # Derandomized: the same examples every time, so a failing test keeps failing.
 hypothesis.settings.register_profile(
@@ -73,13 +76,17 @@ def pytest_configure(config: pytest.Config) -> None:
 def pytest_collection_modifyitems(
     config: pytest.Config, items: list[pytest.Function]
 ) -> None:
-    """Starts long files first, and adds property tests to the release tier."""
+    """Starts long files first; adds tests to the slow and to the release tier."""
     if hasattr(config, "workerinput"):  # a single process keeps the given order
         items.sort(key=_rank)
     for item in items:
         marks = {mark.name for mark in item.iter_markers()}
         if {"slow", "release"} <= marks:
             raise pytest.UsageError(f"{item.nodeid}: slow or release, not both")
+        uses_slow = not SLOW_FIXTURES.isdisjoint(getattr(item, "fixturenames", ()))
+        if uses_slow and "release" not in marks:
+            item.add_marker(pytest.mark.slow)
+            marks.add("slow")
         is_property = getattr(item.obj, "is_hypothesis_test", False)
         if is_property and "slow" not in marks and _is_release(config):
             item.add_marker(pytest.mark.release)

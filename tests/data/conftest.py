@@ -11,13 +11,6 @@ sys.path.insert(0, str(DATA_DIR))
 from grammar_ende.corpus import Splits, corpus_splits  # noqa: E402 - needs the path
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Marks tests of whole corpora as slow: each takes seconds to generate."""
-    for item in items:
-        if {"splits", "letters"} & set(getattr(item, "fixturenames", ())):
-            item.add_marker(pytest.mark.slow)
-
-
 @pytest.fixture(scope="session")
 def data_dir() -> pathlib.Path:
     """Returns the folder of the corpora."""

@@ -75,14 +75,6 @@ class TrainedRun:
         return self.model_dir.config().training.seed
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Marks tests that use `reverse_run` as slow."""
-    for item in items:
-        waits = "reverse_run" in getattr(item, "fixturenames", ())
-        if waits and item.get_closest_marker("release") is None:
-            item.add_marker(pytest.mark.slow)
-
-
 # Override some of SETTINGS: enough to memorize ten sentences.
 SHORT = (
     "--d_model=32",
