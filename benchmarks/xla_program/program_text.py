@@ -15,6 +15,7 @@ _INT32_LITERAL = re.compile(
 _MASK_LITERAL = re.compile(
     r'(%\w+) = stablehlo\.constant dense<"0x([0-9A-F]+)"> : tensor<([0-9x]+)xi1>'
 )
+_COPY = re.compile(r"mhlo\.copy (%\w+) : (tensor<[^>]*>)")
 _NUMPY_NAMES = (
     ("i1", "bool"),
     ("i32", "int32"),
@@ -71,6 +72,15 @@ def compute_constants(text: str) -> str:
     of MLIR differ in how they write the bits of a mask.
     """
     return _MASK_LITERAL.sub(_replace_mask, _INT32_LITERAL.sub(_replace_range, text))
+
+
+def replace_copies(text: str) -> str:
+    """Returns the program with its copies written in StableHLO, which has none.
+
+    TensorFlow writes them as MHLO, which jax 0.11 refuses on a GPU. A conversion to the
+    same type has the same result.
+    """
+    return _COPY.sub(r"stablehlo.convert \1 : (\2) -> \2", text)
 
 
 def _replace_range(match: re.Match) -> str:

@@ -41,6 +41,7 @@ from benchmarks.xla_program.program_text import (
     find_replaced_arguments,
     largest_literal,
     main_types,
+    replace_copies,
 )
 from t2t_keras.training.step import shard_batch
 from t2t_keras.typing import DECODER_TARGET_TOKENS, ENCODER_INPUT_TOKENS, Batch
@@ -166,7 +167,7 @@ def trace_program(step: ProductStep, shard: Batch) -> tuple[str, list[Any]]:
     text = traced.experimental_get_compiler_ir(*specs)(
         stage="stablehlo", platform_name="CPU"
     )
-    text = compute_constants(text)
+    text = replace_copies(compute_constants(text))
     known = {
         id(variable.value.handle): variable
         for variable in (*step.model.variables, *step.optimizer.variables)

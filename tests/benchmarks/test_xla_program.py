@@ -14,6 +14,7 @@ from benchmarks.xla_program.program_text import (
     find_replaced_arguments,
     largest_literal,
     main_types,
+    replace_copies,
 )
 from t2t_keras.settings.config import ExperimentConfig, ModelConfig, TrainingConfig
 from t2t_keras.training.step import shard_batch
@@ -98,6 +99,8 @@ def test_nothing_large_and_nothing_foreign_is_compiled_in(written) -> None:
     assert "dense_resource" not in text
     assert not re.search(r'dense<"0x[0-9A-F]*"> : tensor<[0-9x]*xi1>', text)
     assert "custom_call" not in text  # a kernel that another device may not have
+    dialects = set(re.findall(r' = "?(\w+)\.\w+', text))
+    assert "stablehlo" in dialects <= {"stablehlo", "chlo", "func"}
 
 
 def test_flops_are_those_of_the_sizes(written) -> None:
@@ -195,6 +198,14 @@ def test_only_triangles_are_compared() -> None:
     ):
         assert compute_constants(constant(other)) == constant(other)
     assert compute_constants(constant(causal[0, 5])) == constant(causal[0, 5])
+
+
+def test_copies_become_conversions() -> None:
+    text = "%8 = mhlo.copy %7 : tensor<2x3xf32> loc(#loc4)\n%9 = f(%8) : tensor<2xi1>\n"
+    assert replace_copies(text) == text.replace(
+        "mhlo.copy %7 : tensor<2x3xf32>",
+        "stablehlo.convert %7 : (tensor<2x3xf32>) -> tensor<2x3xf32>",
+    )
 
 
 def test_literals_are_measured() -> None:
