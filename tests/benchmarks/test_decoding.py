@@ -107,7 +107,13 @@ def by_ctranslate2(folder, sentences):
     return [[int(piece) for piece in one.hypotheses[0]] for one in found]
 
 
-@pytest.mark.parametrize("xla", ["off", pytest.param("on", marks=pytest.mark.release)])
+@pytest.mark.parametrize(
+    "xla",
+    [
+        pytest.param("off", marks=pytest.mark.slow),
+        pytest.param("on", marks=pytest.mark.release),
+    ],
+)
 def test_ours_finds_what_ctranslate2_finds(small, monkeypatch, xla):
     monkeypatch.setattr("sys.argv", ["export", f"--to={small}/saved", f"--xla={xla}"])
     export_ours.main()

@@ -66,6 +66,7 @@ def test_batches_are_sorted_and_those_that_stay_have_the_longest_length(monkeypa
     assert parts.make_batches(lengths, True, False) == [[9, 9], [5, 5], [3]]
 
 
+@pytest.mark.slow
 def test_rows_are_counted_by_hand():
     # One hypothesis each at first, then four; finished sentences leave at position 8.
     three_leave = 3 + 7 * 3 * 4 + 1 * 4
@@ -77,6 +78,7 @@ def test_rows_are_counted_by_hand():
     assert parts.count_needed_rows([5, 1, 9]) == (1 + 4 * 4) + 1 + (1 + 8 * 4)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("leave", [True, False])
 def test_rows_are_those_that_the_model_is_asked_for(leave, monkeypatch):
     lengths = [4, 19, 10, 2]

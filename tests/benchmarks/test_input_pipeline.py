@@ -1,8 +1,10 @@
 import numpy as np
+import pytest
 
 from benchmarks import input_pipeline
 
 
+@pytest.mark.slow
 def test_it_measures_text_and_records(capsys):
     input_pipeline.main(
         [

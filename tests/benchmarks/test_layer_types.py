@@ -107,6 +107,7 @@ def test_flops_worked_out_by_hand() -> None:
     assert by_name(f"convolution, k = {KERNEL}").flops(1, 100) == 60_000
 
 
+@pytest.mark.slow
 def test_only_recurrent_layers_wait_from_step_to_step() -> None:
     for layer in layer_types(unrolled=True):
         few, more = (
@@ -122,6 +123,7 @@ def test_only_recurrent_layers_wait_from_step_to_step() -> None:
             assert few == more <= 4
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("length", [40])
 def test_gradients_show_what_an_output_depends_on(length: int) -> None:
     place = np.arange(length)

@@ -56,6 +56,7 @@ def test_the_step_sees_the_same_losses_and_gradients_in_every_way() -> None:
             check_same(wrong)
 
 
+@pytest.mark.slow
 def test_a_loss_that_the_step_does_not_call_is_noticed(monkeypatch) -> None:
     def other_loss(_self, hidden, *_):
         return LossSums(tf.reduce_sum(hidden), tf.constant(0.0), tf.constant(1.0))

@@ -26,7 +26,10 @@ MODEL = ModelConfig(num_layers=1, d_model=8, d_ff=12, num_heads=2)
 
 @pytest.fixture(
     scope="module",
-    params=["float32", pytest.param("bfloat16", marks=pytest.mark.slow)],
+    params=[
+        pytest.param("float32", marks=pytest.mark.slow),
+        pytest.param("bfloat16", marks=pytest.mark.slow),
+    ],
 )
 def written(request, tmp_path_factory):
     """Training step, folder of its program, and text of the program."""

@@ -201,6 +201,7 @@ def test_polite_forms_and_titles_decline():
     assert nominal_words(_WEBER, Case.DATIVE) == ["Herrn", "Weber"]
 
 
+@pytest.mark.slow
 def test_an_english_sentence_has_one_translation():
     translations = collections.defaultdict(set)
     draws = collections.Counter()

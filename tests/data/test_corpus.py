@@ -7,6 +7,7 @@ import re
 import subprocess
 import sys
 
+import pytest
 from grammar_ende.corpus import corpus_splits, drawn_pairs
 from grammar_ende.lexicon import verbs
 from grammar_ende.lexicon.modifiers import ADJECTIVES
@@ -32,6 +33,7 @@ def test_no_english_sentence_occurs_twice(splits):
     assert len(set(sources)) == len(sources)
 
 
+@pytest.mark.slow
 def test_an_english_sentence_has_one_translation():
     # Among so many draws, short sentences repeat often enough to show a second one.
     translations = collections.defaultdict(set)

@@ -60,7 +60,11 @@ def test_grammar_ende_can_be_sliced(tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize(
-    ("folder", "class_name"), [("reverse", "Reverse"), ("copy_task", "CopyTask")]
+    ("folder", "class_name"),
+    [
+        ("reverse", "Reverse"),
+        pytest.param("copy_task", "CopyTask", marks=pytest.mark.slow),
+    ],
 )
 def test_word_tasks(folder, class_name, tmp_path, monkeypatch):
     builder = _prepared(folder, class_name, None, tmp_path, monkeypatch)

@@ -188,6 +188,7 @@ def test_a_shortlist_of_all_words_changes_nothing():
         assert_same(found, search(model(), settings, None, sources, options))
 
 
+@pytest.mark.slow
 def test_a_translation_does_not_depend_on_its_batch_or_on_xla():
     settings, words = BeamSearchSettings(3, 0.6), shortlist()
     together = search(model(), settings, words)

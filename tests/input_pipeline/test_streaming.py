@@ -110,6 +110,7 @@ def test_targets_are_shifted_and_weighted(files, vocabulary):
         np.testing.assert_array_equal(batch["decoder_loss_weights"], target > 0)
 
 
+@pytest.mark.slow
 def test_the_order_is_of_the_seed(files, vocabulary):
     def order(seed, **options):
         options = SETTINGS | options

@@ -100,7 +100,9 @@ def test_steps_are_the_papers() -> None:
             np.testing.assert_allclose(actual[row, beam], expected, atol=5e-5)
 
 
-@pytest.mark.parametrize("jit_compile", [False, True])
+@pytest.mark.parametrize(
+    "jit_compile", [False, pytest.param(True, marks=pytest.mark.slow)]
+)
 def test_steps_of_a_graph_are_the_whole(jit_compile: bool) -> None:
     model = small_model(small_weights())
     actual = step_logits(model, jit_compile)

@@ -141,7 +141,10 @@ def test_a_saved_model_is_loaded_by_another_process(tmp_path) -> None:
     np.testing.assert_allclose(logits, compute_logits(model, batch), rtol=0, atol=1e-6)
 
 
-@pytest.mark.parametrize("changed", [{}, {"learned_positions": 11}])
+@pytest.mark.parametrize(
+    "changed",
+    [{}, pytest.param({"learned_positions": 11}, marks=pytest.mark.slow)],
+)
 def test_kerass_export_takes_token_ids(tmp_path, changed) -> None:
     weights = small_weights(changed.get("learned_positions"))
     model, batch = small_model(weights, dropout_rate=0.3, **changed), small_batch()
@@ -154,6 +157,7 @@ def test_kerass_export_takes_token_ids(tmp_path, changed) -> None:
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("architecture", architectures(), ids=lambda one: one.name)
 def test_other_architectures_are_saved_and_loaded(tmp_path, architecture) -> None:
     model, batch = architecture.model(), small_batch()

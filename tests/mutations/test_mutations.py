@@ -159,6 +159,7 @@ def test_a_variant_is_caught_by_a_test_that_passes_without_it(
     assert "2 of 5 caught" in table
 
 
+@pytest.mark.slow
 def test_a_time_out_counts_only_where_it_is_expected(toy: Path, tmp_path: Path) -> None:
     hanging = Mutation("hangs", "toy.adding", "Sum.of", "total = start", "while 1: 1")
     (tmp_path / "scratch").mkdir()

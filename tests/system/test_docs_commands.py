@@ -38,6 +38,7 @@ TEXT = tuple(
 PAGES = MappingProxyType(
     {
         "training.md": ("Learning rate", "Early stopping", "Checkpoint averaging"),
+        "multi30k.md": (),
         "finetuning.md": ("Another vocabulary", "Partial loading and freezing"),
         "data.md": (
             *("Subword regularization", "Mixtures: several corpora at once"),

@@ -114,6 +114,7 @@ def test_nothing_is_left_of_a_run_that_is_refused(config, model_dir, tmp_path):
         assert not child.path.exists()
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("fake_stepper")
 def test_early_stopping_ends_an_interrupted_run_at_the_same_step(
     config, model_dir, tmp_path, monkeypatch

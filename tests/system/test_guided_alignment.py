@@ -140,6 +140,7 @@ def test_a_run_does_not_resume_with_other_links(corpus, tmp_path):
     assert model_dir.find_checkpoint("latest").name == "step-6"
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("fake_stepper")
 def test_its_flagfile_trains_without_it(corpus, tmp_path):
     config = settings_of(tmp_path, corpus)

@@ -210,6 +210,7 @@ def test_an_evaluation_is_returned_and_kept(own_short_run) -> None:
     assert kept[title] == result.as_dict()
 
 
+@pytest.mark.slow
 def test_files_are_scored_and_not_kept(own_short_run, tmp_path) -> None:
     run = Run(own_short_run.path)
     before = own_short_run.run_card()
@@ -282,6 +283,7 @@ def test_averaging_changes_what_is_loaded(own_short_run) -> None:
     assert run.trained() is not before
 
 
+@pytest.mark.slow
 def test_attention_of_a_sentence_and_its_translation(run) -> None:
     maps = run.attention("abc", "cba")
     for attention in maps:

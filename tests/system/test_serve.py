@@ -100,7 +100,9 @@ def test_help_does_not_import_tensorflow():
     assert not re.search(r"\| +(tensorflow|numpy|grpc)$", done.stderr, re.MULTILINE)
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+@pytest.mark.parametrize(
+    "number", [signal.SIGTERM, pytest.param(signal.SIGINT, marks=pytest.mark.slow)]
+)
 def test_a_signal_lets_requests_finish(tmp_path, base, number):
     parameters = tmp_path / "batching.config"
     # Two threads, because the waiting request holds one.

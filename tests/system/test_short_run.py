@@ -74,6 +74,7 @@ def test_the_example_program_translates_the_same(
     assert_same(done.stdout.decode(), translated)
 
 
+@pytest.mark.slow
 def test_a_server_answers_the_same(short_run, sources, translated) -> None:
     """Also with search options, which client and translate program both take."""
     options = ("--beam_size=2", "--alpha=0.1")

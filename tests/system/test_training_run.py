@@ -31,6 +31,7 @@ def train_and_log(config, model_dir) -> list[str]:
     return "\n".join(lines).splitlines()
 
 
+@pytest.mark.slow
 def test_a_whole_run_and_the_same_again(config, model_dir):
     config = replace_settings(config, "training", dev_bleu_sentences=2)
     log = train_and_log(config, model_dir)

@@ -195,6 +195,7 @@ def test_a_damaged_gzip_file_is_refused_and_nothing_is_written(
     assert not output.exists()
 
 
+@pytest.mark.slow
 def test_paragraphs_keep_blank_lines_and_spacing(translate_short, short_run):
     text = b"a b!  C dd. E\n\n \t \n  a b! \n"
     done = translate_short("--beam_size=1", "--paragraphs", stdin=text)

@@ -52,6 +52,7 @@ def slow_links(maps, heads, words_before=0):
     return tuple(sorted((int(i), j) for j, i in enumerate(best)))
 
 
+@pytest.mark.slow
 def test_links_are_those_of_the_attention_maps(trained):
     pairs = list(zip(SOURCES, TARGETS, strict=True))
     tagged = [(f"a {source}", target) for source, target in pairs]

@@ -45,7 +45,7 @@ def whole() -> np.ndarray:
 @pytest.mark.parametrize(
     ("policy", "jit_compile"),
     [
-        ("mixed_bfloat16", False),
+        pytest.param("mixed_bfloat16", False, marks=pytest.mark.slow),
         pytest.param("mixed_bfloat16", True, marks=pytest.mark.slow),
         pytest.param("mixed_float16", False, marks=pytest.mark.slow),
         pytest.param("mixed_float16", True, marks=pytest.mark.release),

@@ -144,7 +144,10 @@ def plain_run() -> dict:
     return run_updates(toy, batches(11), devices=1, jit_compile=False)
 
 
-@pytest.mark.parametrize(("devices", "jit_compile"), [(2, False), (2, True)])
+@pytest.mark.parametrize(
+    ("devices", "jit_compile"),
+    [(2, False), pytest.param(2, True, marks=pytest.mark.slow)],
+)
 def test_devices_and_xla_do_not_matter(plain_run, devices, jit_compile) -> None:
     assert_same_run(plain_run, run_updates(toy, batches(11), devices, jit_compile))
 
@@ -155,7 +158,7 @@ def test_devices_and_xla_do_not_matter(plain_run, devices, jit_compile) -> None:
         (1, 6, 5, False),
         (1, 18, 2, False),
         (2, 8, 3, False),
-        (1, 18, 2, True),
+        pytest.param(1, 18, 2, True, marks=pytest.mark.slow),
         pytest.param(2, 8, 3, True, marks=pytest.mark.slow),
     ],
 )
