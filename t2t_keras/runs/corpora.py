@@ -3,6 +3,8 @@
 import contextlib
 import dataclasses
 import functools
+import glob
+import itertools
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from fractions import Fraction
 from pathlib import Path
@@ -55,7 +57,11 @@ from t2t_keras.runs.mixing import MixturePart
 from t2t_keras.runs.tasks import Task, task_for
 from t2t_keras.settings.config import DataConfig
 from t2t_keras.settings.flags import record_settings
-from t2t_keras.settings.training_text import parse_filter_item
+from t2t_keras.settings.training_text import (
+    MixtureItem,
+    parse_filter_item,
+    parse_mixture_item,
+)
 from t2t_keras.text.subwords import learn_subwords
 from t2t_keras.text.vocabulary import SubwordVocabulary
 
@@ -194,20 +200,48 @@ def open_filters(
         config: The settings.
         log: Called with a table of counts for each corpus.
         writes: Whether to write the file of --rejected, which appears at the end of
-            the block.
+            the block. It is not written if there is only text of records, which was
+            filtered when they were made.
 
     Raises:
-        UserError: If the script of a language is unknown; and at the end of the block,
-            if no pair of a corpus is left.
+        UserError: If the script of a language is unknown, or --rejected is a file to
+            read; and at the end of the block, if no pair of a corpus is left.
     """
     makers = dict(_make_filter(item, config) for item in config.filter)
+    parts = [parse_mixture_item(item) for item in config.mixture]
+    has_text = not config.records or not all(part.is_records for part in parts)
     with contextlib.ExitStack() as stack:
         rejected = None
-        if config.rejected and writes:
+        if config.rejected and writes and has_text:
+            _check_not_read(config.rejected, config, parts)
             rejected = stack.enter_context(open_output(config.rejected))
         filters = PairFilters(makers, log, rejected)
         yield filters
     filters.check_any_left()
+
+
+def _check_not_read(
+    output: str, config: DataConfig, parts: Sequence[MixtureItem]
+) -> None:
+    """Raises `UserError` if a file to write is one that the settings read."""
+    if not Path(output).is_file():
+        return
+    read: dict[str, Sequence[str]] = {
+        f"{split}_{side}": getattr(config, f"{split}_{side}")
+        for split in ("train", "dev", "test")
+        for side in ("source", "target")
+    }
+    read["train_alignments"] = config.train_alignments
+    read["vocabulary_file"] = [config.vocabulary_file or ""]
+    read["mixture"] = [name for part in parts for name in part.names]
+    for name, patterns in read.items():
+        found = (glob.glob(pattern, recursive=True) for pattern in patterns)
+        for path in itertools.chain(patterns, *found):
+            if Path(path).is_file() and Path(path).samefile(output):
+                raise UserError(
+                    f"--rejected must be a file of its own, and {output} is read "
+                    f"(--{name}). Give another name."
+                )
 
 
 def _make_filter(
@@ -324,6 +358,11 @@ def build_evaluation(
     )
 
 
+def _unordered(name: str, value: Any) -> Any:
+    """Returns a setting's value, in one order if its order does not matter."""
+    return sorted(value) if name == "filter" else value
+
+
 def check_settings(
     made_with: Mapping[str, Any],
     vocabulary_sha256: str,
@@ -362,7 +401,7 @@ def check_settings(
         f"  --{name}: {_format_value(made_with[name])} in the records, "
         f"{_format_value(current[name])} now"
         for name in names
-        if made_with[name] != current[name]
+        if _unordered(name, made_with[name]) != _unordered(name, current[name])
     ]
     if config.vocabulary_file:
         sha256 = SubwordVocabulary.load(config.vocabulary_file).sha256

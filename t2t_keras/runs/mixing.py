@@ -27,7 +27,6 @@ from t2t_keras.runs.tasks import Task, task_for
 from t2t_keras.settings.config import DataConfig
 from t2t_keras.settings.training_text import (
     MixtureItem,
-    is_records_folder,
     parse_mixture_item,
 )
 from t2t_keras.text.vocabulary import SubwordVocabulary
@@ -122,7 +121,7 @@ class RecordsPart:
         ]
         made_with = spec.settings.get("filter", [])
         # Not given, the filters are those of the records.
-        if config.filter and made_with != list(config.filter):
+        if config.filter and sorted(made_with) != sorted(config.filter):
             rows.append(
                 f"  --filter: {','.join(made_with)} in the records, "
                 f"{','.join(config.filter)} now"
@@ -184,7 +183,7 @@ def _open_part(
     log: Callable[[str], object],
     read_trees: TreeReader | None,
 ) -> MixturePart:
-    if len(item.names) == 1 and is_records_folder(item.name):
+    if item.is_records:
         return RecordsPart(item)
     source, target = item.names[:1], item.names[1:]
     corpus = open_corpus(

@@ -38,6 +38,11 @@ class MixtureItem(NamedTuple):
         return len(self.names) == 2 or self.names[0].endswith(_TWO_SIDED_SUFFIXES)
 
     @property
+    def is_records(self) -> bool:
+        """Whether the name is that of a folder of records."""
+        return len(self.names) == 1 and is_records_folder(self.name)
+
+    @property
     def name(self) -> str:
         """The names as in the setting."""
         return ":".join(self.names)
@@ -59,7 +64,8 @@ def parse_mixture_item(text: str) -> MixtureItem:
     """
     *names, rate_text = text.split(":")
     tag = ""
-    if names and _is_number(names[-1]) and not _is_number(rate_text):
+    numbers = [_parse_number(part) is not None for part in (*names[-1:], rate_text)]
+    if numbers == [True, False]:
         tag, rate_text = rate_text, names.pop()
         if not tag or tag.split() != [tag]:
             raise UserError(
@@ -78,20 +84,22 @@ def parse_mixture_item(text: str) -> MixtureItem:
     return MixtureItem(tuple(names), _parse_rate(rate_text, text), tag)
 
 
-def _is_number(text: str) -> bool:
+def _parse_number(text: str) -> Fraction | None:
+    """Returns a number such as 2, 0.25 or 1/3; None if the text is none.
+
+    An exact fraction: the float 0.1 is slightly more than a tenth. A number whose
+    exponent is far out of range becomes 0, because its fraction takes long to compute.
+    """
     try:
-        Fraction(text)
+        if "/" not in text and not 1e-9 < abs(float(text)) < 1e9:
+            return Fraction(0) if any(map(str.isdigit, text)) else None
+        return Fraction(text)
     except (ValueError, ZeroDivisionError):
-        return False
-    return True
+        return None
 
 
 def _parse_rate(rate_text: str, text: str) -> Fraction:
-    try:
-        # An exact fraction: the float 0.1 is slightly more than a tenth.
-        rate = Fraction(rate_text)
-    except (ValueError, ZeroDivisionError):
-        rate = Fraction(0)
+    rate = _parse_number(rate_text) or Fraction(0)
     if not 0 < rate <= _MAX_RATE:
         raise UserError(
             "The rate of an item of --mixture must be a number above 0 and at most "
@@ -142,10 +150,7 @@ def parse_filter_item(text: str) -> FilterItem:
 def _parse_length_ratio(
     text: str, ratio_text: str = "", unit: str = "words", *rest: str
 ) -> FilterItem:
-    try:
-        ratio = Fraction(ratio_text)
-    except (ValueError, ZeroDivisionError):
-        ratio = Fraction(0)
+    ratio = _parse_number(ratio_text) or Fraction(0)
     if not 1 <= ratio <= _MAX_RATE or unit not in ("words", "characters") or rest:
         raise UserError(
             "The filter length_ratio must have the maximum ratio of the longer side "

@@ -24,6 +24,8 @@ TAGGED = (
     ("wmt14/de-en:1.0.0:1:<w>", ("wmt14/de-en:1.0.0",), Fraction(1), "<w>"),
     ("a:2:3", ("a", "2"), Fraction(3), ""),  # a tag is no number
 )
+# Python would compute powers of ten with ten million digits.
+HUGE = ("1e9999999", "1e-9999999")
 ITEMS = (
     ("a.en:a.de:2", ("a.en", "a.de"), Fraction(2), True),
     ("a.tsv:0.1", ("a.tsv",), Fraction(1, 10), True),
@@ -63,7 +65,7 @@ def test_what_is_no_item_is_refused():
 
 
 def test_a_rate_that_cannot_be_meant_is_refused():
-    for rate in ("0", "-1", "nan", "inf", "1/0", "two", "1001", ""):
+    for rate in ("0", "-1", "nan", "inf", "1/0", "two", "1001", "", *HUGE):
         with pytest.raises(UserError, match="above 0 and at most 1000") as refused:
             parse_mixture_item(f"a.tsv:{rate}")
             pytest.fail(f"{rate!r} was taken")
@@ -113,7 +115,8 @@ def test_an_unknown_filter_is_refused():
 
 
 def test_a_length_ratio_that_cannot_be_meant_is_refused():
-    for options in ("", ":", ":0.9", ":nan", ":inf", ":2:bytes", ":2:words:2", ":1001"):
+    faults = ("", ":", ":0.9", ":nan", ":inf", ":2:bytes", ":2:words:2", ":1001")
+    for options in (*faults, *(f":{number}" for number in HUGE)):
         with pytest.raises(UserError, match="maximum ratio of the longer") as refused:
             parse_filter_item(f"length_ratio{options}")
             pytest.fail(f"{options!r} was taken")

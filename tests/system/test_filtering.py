@@ -4,6 +4,7 @@ import itertools
 import json
 import re
 import shlex
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -67,8 +68,12 @@ def test_records_are_filtered_as_their_text_is(filtered, unfiltered, tmp_path):
     reasons = [row.split("\t")[:2] for row in rejected[0].read_text().splitlines()]
     assert reasons[0] == ["11", "copied"]
     assert [row[1] for row in reasons] == ["copied", "duplicates", "duplicates"]
-    # The records are filtered, so --filter may be left out with them.
-    for config in (filtered, unfiltered):
+    # The records are filtered, so --filter may be left out with them, or have another
+    # order. Nothing is filtered again, and the file of `prepare` stays.
+    turned = replace_settings(
+        filtered, "data", filter=("duplicates", "copied"), rejected=str(rejected[1])
+    )
+    for config in (turned, unfiltered):
         config = replace_settings(config, "data", records=str(folder))
         model_dir = tmp_path / f"records-{bool(config.data.filter)}"
         records = load(config, model_dir)
@@ -81,6 +86,25 @@ def test_records_are_filtered_as_their_text_is(filtered, unfiltered, tmp_path):
         for (a, _), (b, _) in itertools.islice(zip(*batches, strict=True), count):
             for name in a:
                 np.testing.assert_array_equal(a[name], b[name])
+    assert rejected[0].read_text() == rejected[1].read_text()
+
+
+def test_a_file_that_is_read_is_not_written(filtered, tmp_path):
+    [source] = filtered.data.train_source
+    part = tmp_path / "part.tsv"
+    part.write_text("a b\tb a\n")
+    (tmp_path / "link").symlink_to(source)
+    mixed = replace_settings(filtered, "data", mixture=(f"{tmp_path}/p*.tsv:1",))
+    for output, read, name in (
+        (source, source, "train_source"),
+        (tmp_path / "link", source, "train_source"),
+        (part, part, "mixture"),
+    ):
+        text = Path(read).read_text()
+        config = replace_settings(mixed, "data", rejected=str(output))
+        with pytest.raises(UserError, match=rf"{output} is read \(--{name}\)"):
+            load(config, tmp_path / "run")
+        assert Path(read).read_text() == text
 
 
 def test_other_filters_are_refused(filtered, unfiltered, tmp_path):
