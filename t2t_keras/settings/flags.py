@@ -144,6 +144,22 @@ def _define(
     define(
         field.name, default, field.metadata["about"], flag_values=flag_values, **bounds
     )
+    if default is None:
+        flag = flag_values[field.name]
+        flag.parser = _OrNothing(flag.parser)
+
+
+class _OrNothing(flags.ArgumentParser):
+    """Parser of a flag without a default: `--name=` unsets what came before."""
+
+    def __init__(self, parser: flags.ArgumentParser):
+        self._parser = parser
+
+    def parse(self, argument: Any) -> Any:
+        return None if argument == "" else self._parser.parse(argument)
+
+    def flag_type(self) -> str:
+        return self._parser.flag_type()
 
 
 def config_from_flags(flag_values: flags.FlagValues = flags.FLAGS) -> ExperimentConfig:
@@ -288,9 +304,9 @@ def explicit_settings(flag_values: flags.FlagValues = flags.FLAGS) -> list[str]:
     """Returns the settings that the user set, as arguments, without defaults."""
     names = [f.name for cls in sections().values() for f in dataclasses.fields(cls)]
     return [
-        flag_values[name].serialize()
+        flag_values[name].serialize() or f"--{name}="
         for name in names
-        if flag_values[name].present and flag_values[name].value is not None
+        if flag_values[name].present
     ]
 
 

@@ -16,6 +16,7 @@ from t2t_keras.settings.config import (
     ModelConfig,
 )
 from t2t_keras.settings.flags import (
+    check_settings_flags,
     config_from_arguments,
     config_from_flagfile,
     config_from_flags,
@@ -250,6 +251,24 @@ def test_given_flags_reproduce_the_settings(config) -> None:
 def test_a_setting_that_is_given_as_its_default_is_given() -> None:
     """It may override a flagfile before it."""
     assert explicit_settings(parse("--num_layers=6")) == ["--num_layers=6"]
+
+
+def test_an_empty_value_unsets_a_setting_without_a_default() -> None:
+    for name, value in (
+        ("train_epochs", "0.5"),
+        ("learning_rate", "1"),
+        ("max_tokens_per_replica", "99"),
+        ("init_skip", "x"),
+        ("init_from", "runs/x"),
+        ("strategy", "mirrored"),
+    ):
+        values = parse(f"--{name}={value}", f"--{name}=")
+        check_settings_flags(values)
+        assert values[name].value is None
+        assert explicit_settings(values) == [f"--{name}="]
+    assert parse_config("--freeze=^encoder/", "--freeze=") == ExperimentConfig()
+    with pytest.raises(flags.IllegalFlagValueError, match="train_steps"):
+        parse("--train_steps=")
 
 
 def test_a_flagfile_may_name_the_model_dir(tmp_path) -> None:
