@@ -2,6 +2,7 @@
 
 import contextlib
 import dataclasses
+import functools
 import hashlib
 import math
 from collections.abc import Callable, Iterator
@@ -111,6 +112,9 @@ def train(
             num_replicas=replicas.num_replicas_in_sync,
         )
     config = resolve_epochs(config, data.summary)
+    if config.training.train_epochs is not None:
+        steps = f"{config.training.train_steps:,}"
+        progress.log(f"--train_epochs={config.training.train_epochs:g}: {steps} steps")
     for line in advice(config, data):
         progress.log(f"warning: {line}")
     trainer = _Trainer(config, model_dir, data, progress, replicas)
@@ -128,6 +132,7 @@ def train(
     if metrics:
         # Also the evaluation of initial weights at step 0, which is repeated.
         metrics.cut_after(trainer.first_step or -1)
+    trainer.complete_evaluation()
     trainer.train()
 
 
@@ -257,6 +262,30 @@ class _Trainer:
         if self._averages is not None:
             self._averages.reset()
 
+    @functools.cached_property
+    def _batches(self) -> TrainingBatches:
+        """The training batches from the restored position on."""
+        return TrainingBatches(
+            self._data.train,
+            self._data.batching,
+            seed=self._config.training.seed,
+            start=self._first_position,
+            shard=self._shard,
+        )
+
+    def complete_evaluation(self) -> None:
+        """Makes the evaluation of the restored step if a signal prevented it."""
+        step, training = self.first_step, self._config.training
+        is_due = step == training.train_steps or step % training.eval_steps == 0
+        is_missing = False
+        if self._is_chief and step and is_due and self._data.dev is not None:
+            records = MetricsFile(self._model_dir.metrics_file).read()
+            last = records[-1] if records else {}
+            is_missing = last.get("step") != step or "dev_loss" not in last
+        # Only the chief's number may differ: then all processes evaluate.
+        if is_missing or not wait_for_all(self._strategy, int(is_missing)):
+            self._progress.record(step, self._evaluate(step), again=True)
+
     def train(self) -> None:
         """Trains from the current step of the run to its last, or to an early stop."""
         training = self._config.training
@@ -265,13 +294,6 @@ class _Trainer:
             return
         if self._ends_early():
             return
-        self._batches = TrainingBatches(
-            self._data.train,
-            self._data.batching,
-            seed=training.seed,
-            start=self._first_position,
-            shard=self._shard,
-        )
         profiler = StepProfiler(
             training.profiled_steps(), str(self._model_dir.tensorboard)
         )

@@ -51,6 +51,19 @@ class MetricsFile:
             return []
         return [json.loads(line) for line in lines if _is_whole(line)]
 
+    def complete(self, values: Mapping[str, Any]) -> None:
+        """Adds values to the last line if it has their step; or else as a line.
+
+        Raises:
+            OSError: If the file cannot be written; it is then unchanged.
+        """
+        lines = self.read()
+        if not lines or lines[-1]["step"] != values["step"]:
+            return self.add(values)
+        lines[-1] |= values
+        text = "".join(f"{json.dumps(line, allow_nan=False)}\n" for line in lines)
+        write_file(self._path, text.encode())
+
     def add(self, values: Mapping[str, Any]) -> None:
         """Adds a line.
 
@@ -130,11 +143,14 @@ class Progress:
         """Returns the seconds since the last line; infinite after `start`."""
         return time.monotonic() - self._logged_at
 
-    def record(self, step: int, values: Mapping[str, float]) -> None:
+    def record(
+        self, step: int, values: Mapping[str, float], *, again: bool = False
+    ) -> None:
         """Writes values to TensorBoard and to `metrics.jsonl`, at a step.
 
         Args:
             step: Number of updates so far. Each step is recorded at most once.
+            again: Whether the step may have a record, which these values complete.
             values: Values by name. NaN and infinity are omitted: neither a curve nor
                 JSON can hold them.
         """
@@ -147,7 +163,7 @@ class Progress:
                 tf.summary.scalar(tag, value, step=step)
 
         self._to_tensorboard(write)
-        self._to_metrics(step, values)
+        self._to_metrics(step, values, again)
         self._on_record(step, values)
 
     def text(self, step: int, tag: str, markdown: str) -> None:
@@ -174,12 +190,13 @@ class Progress:
             )
             self._log_dir = None
 
-    def _to_metrics(self, step: int, values: Mapping[str, float]) -> None:
+    def _to_metrics(self, step: int, values: Mapping[str, float], again: bool) -> None:
         if self._metrics is None:
             return
         now = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
         try:
-            self._metrics.add({"step": step, "time": now, **values})
+            write = self._metrics.complete if again else self._metrics.add
+            write({"step": step, "time": now, **values})
             self._metrics_failed = False
         except OSError as error:
             if not self._metrics_failed:

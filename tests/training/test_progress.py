@@ -247,3 +247,19 @@ def test_lines_that_were_written_whole_are_read_back(tmp_path) -> None:
     with open(tmp_path / "metrics.jsonl", "ab") as file:
         file.write(b'{"step": 5, "dev')
     assert metrics.read() == [{"step": 3, "dev_loss": 2.5}, {"step": 4}]
+
+
+def test_a_step_is_completed_in_its_line(tmp_path) -> None:
+    path = tmp_path / "metrics.jsonl"
+    progress = Progress(None, ignore, MetricsFile(path))
+    progress.record(4, {"loss": 2.5})
+    progress.record(5, {"loss": 1.5})
+    progress.record(5, {"dev_loss": 3.5}, again=True)
+    progress.record(6, {"dev_loss": 3.0}, again=True)
+    lines = [json.loads(line) for line in path.read_text().splitlines()]
+    assert all(line.pop("time") for line in lines)
+    assert lines == [
+        {"step": 4, "loss": 2.5},
+        {"step": 5, "loss": 1.5, "dev_loss": 3.5},
+        {"step": 6, "dev_loss": 3.0},
+    ]
