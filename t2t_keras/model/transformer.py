@@ -37,6 +37,8 @@ _STACK_SETTINGS = (
     *("num_heads", "d_k", "d_v", "d_ff", "dropout_rate", "attention_dropout_rate"),
     *("attention_bias", "activation", "normalization", "layer_norm_epsilon"),
 )
+# Lowest values of arguments that Keras' layers do not check.
+_LOWEST = (("encoder_layers", 1), ("decoder_layers", 1), ("first_position", 0))
 
 
 class DecodeKernels(NamedTuple):
@@ -523,6 +525,14 @@ def _check_sizes(sizes: Mapping[str, Any]) -> None:
         raise ValueError(
             "d_model must be even for sinusoids, which come in pairs. "
             f"Received: d_model={d_model}"
+        )
+    for name, low in _LOWEST:
+        if sizes[name] is not None and not sizes[name] >= low:
+            raise ValueError(f"{name} must be at least {low}. Received: {sizes[name]}")
+    if not sizes["layer_norm_epsilon"] > 0:
+        raise ValueError(
+            "layer_norm_epsilon must be above 0, or a constant vector has no norm. "
+            f"Received: {sizes['layer_norm_epsilon']}"
         )
     layout, start = sizes["position_layout"], sizes["decoder_start"]
     if learned is not None and layout != "interleaved":

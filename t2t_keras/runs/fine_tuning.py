@@ -15,10 +15,11 @@ import keras
 import numpy as np
 
 from t2t_keras.errors import UserError
+from t2t_keras.input_pipeline.records.manifest import open_vocabulary, read_manifest
 from t2t_keras.model.transformer import Transformer
 from t2t_keras.runs import models
 from t2t_keras.runs.model_dir import ModelDir
-from t2t_keras.settings.config import ExperimentConfig
+from t2t_keras.settings.config import ExperimentConfig, ModelConfig
 from t2t_keras.settings.flags import find_run
 from t2t_keras.text.vocabulary import EOS_ID, SubwordVocabulary
 from t2t_keras.training.checkpoints import (
@@ -35,6 +36,11 @@ from t2t_keras.training.optimizer import SummedGradientAdam
 
 # Number of weights that do not fit that a message names.
 _SHOWN = 10
+# Settings of a model that change what its weights compute, but not their shapes.
+_SHAPELESS = (
+    *("num_heads", "activation", "layer_norm_epsilon", "encoder_neighborhood"),
+    *("position_layout", "first_position", "decoder_start"),
+)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -50,6 +56,7 @@ class Source:
         vocabulary: Its vocabulary.
         history: Entry "init" of its own run card: the source that it was initialized
             from; None if its initial weights were random.
+        model: Settings of its model.
     """
 
     checkpoint: Path
@@ -58,6 +65,7 @@ class Source:
     sha256: str
     vocabulary: SubwordVocabulary
     history: Mapping[str, Any] | None
+    model: ModelConfig
 
     def find_moments(self) -> Path:
         """Returns the checkpoint with the moments of Adam.
@@ -119,6 +127,7 @@ def open_source(init_from: str, model_dir: ModelDir) -> Source:
         checkpoint_digest(checkpoint),
         run.vocabulary(),
         run.run_card().get("init"),
+        run.config().model,
     )
     expected = model_dir.run_card().get("init", {}).get("sha256", source.sha256)
     if expected != source.sha256:
@@ -204,7 +213,7 @@ class Initializer:
 
         Raises:
             UserError: If weights do not fit and are not skipped, or `skip` matches
-                none.
+                none or all.
         """
         stored = read_weight_shapes(self._source.checkpoint)
         names = [*self._own, *(name for name in stored if name not in self._own)]
@@ -212,6 +221,12 @@ class Initializer:
         if self._skip is not None and not skipped:
             raise UserError(_no_match("init_skip", self._skip))
         loaded = [name for name in names if name not in skipped]
+        if not loaded:
+            raise UserError(
+                f"--init_skip={self._skip} matches all {len(names)} weights, so there "
+                "is nothing to load. --list_weights prints the names; give a pattern "
+                "for some, or leave out --init_from."
+            )
         misfits = []
         for name in loaded:
             there = stored.get(name)
@@ -315,9 +330,11 @@ def check_fit(
         source: Source of the initial weights; None for random ones.
 
     Raises:
-        UserError: As `find_decoder_start`, `freeze`, `Initializer.select` and, with
-            --init_optimizer, `Source.find_moments`.
+        UserError: As `SubwordVocabulary.symbol_ids`, `find_decoder_start`, `freeze`,
+            `Initializer.select` and, with --init_optimizer, `Source.find_moments`.
     """
+    for symbol in config.data.user_symbols:
+        vocabulary.symbol_ids(symbol, "user_symbols")
     start = models.find_decoder_start(config.model, vocabulary)
     if source is None and config.training.freeze is None:
         return
@@ -328,6 +345,25 @@ def check_fit(
         Initializer(source, model, vocabulary, config.training.init_skip).select()
         if config.training.init_optimizer:
             source.find_moments()
+
+
+def other_meanings(config: ExperimentConfig, source: Source | None) -> list[str]:
+    """Returns warnings of settings that the same weights had other values of.
+
+    They have no shape, so such weights are loaded without an error.
+    """
+    if source is None:
+        return []
+    values = [
+        (name, getattr(source.model, name), getattr(config.model, name))
+        for name in _SHAPELESS
+    ]
+    return [
+        f"--{name}={new}, and the weights of {source.checkpoint} were trained with "
+        f"--{name}={old}"
+        for name, old, new in values
+        if new != old
+    ]
 
 
 def freeze(model: keras.Model, pattern: str | None) -> list[str]:
@@ -362,11 +398,9 @@ def list_weights(config: ExperimentConfig, model_dir: str | None) -> list[str]:
     Args:
         config: The settings.
         model_dir: Directory of the run, whose vocabulary determines the shapes; without
-            one, or before the run has started, --vocabulary_size does.
+            one, or before the run has started, the settings do.
     """
-    size = config.data.vocabulary_size
-    if model_dir and ModelDir(model_dir).exists():
-        size = ModelDir(model_dir).vocabulary().size
+    size = _vocabulary_size(config, model_dir)
     start = "zero" if config.model.decoder_start == "zero" else EOS_ID  # no weight
     model = models.build_model(config, size, start)
     freeze(model, config.training.freeze)
@@ -375,6 +409,18 @@ def list_weights(config: ExperimentConfig, model_dir: str | None) -> list[str]:
         + "  frozen" * (not weight.trainable)
         for weight in model.weights
     ]
+
+
+def _vocabulary_size(config: ExperimentConfig, model_dir: str | None) -> int:
+    if model_dir and ModelDir(model_dir).exists():
+        return ModelDir(model_dir).vocabulary().size
+    if config.data.records:
+        folder = Path(config.data.records)
+        return open_vocabulary(folder, read_manifest(folder).spec).size
+    if config.data.vocabulary_file:
+        return SubwordVocabulary.load(config.data.vocabulary_file).size
+    source = config.training.init_from and find_run(config.training.init_from)
+    return ModelDir(source).vocabulary().size if source else config.data.vocabulary_size
 
 
 def _no_match(flag: str, pattern: str) -> str:

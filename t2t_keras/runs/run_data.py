@@ -36,7 +36,7 @@ from t2t_keras.runs import corpora, fine_tuning, mixing
 from t2t_keras.runs.corpora import check_settings
 from t2t_keras.runs.model_dir import ModelDir, package_versions
 from t2t_keras.runs.tasks import Task, task_for
-from t2t_keras.settings.config import ExperimentConfig
+from t2t_keras.settings.config import ExperimentConfig, TrainingConfig
 from t2t_keras.text.vocabulary import SubwordVocabulary
 from t2t_keras.training.step import computed_rows
 from t2t_keras.typing import BatchShape
@@ -115,12 +115,7 @@ def prepare_data(
     for split in corpus.splits.values():
         for warning in split.warnings:
             log(f"warning: {warning}")
-    if config.training.patience and "dev" not in corpus.splits:
-        raise UserError(
-            f"--patience={config.training.patience} needs a dev set, and the corpus "
-            f"{corpus.name} has none. Give --dev_source and --dev_target, or leave out "
-            "--patience."
-        )
+    _check_dev_set(config.training, corpus)
     links = corpora.read_links(config.data, corpus, log)
     with corpora.open_filters(config.data, log, writes=writes) as filters:
         corpus = filters.apply(corpus)
@@ -133,6 +128,8 @@ def prepare_data(
     _check_mixture(data.mixture, model_dir)
     config = resolve_epochs(config, data.summary)
     fine_tuning.check_fit(config, data.vocabulary, source)
+    for line in fine_tuning.other_meanings(config, source):
+        log(f"warning: {line}")
     if not model_dir.exists():
         # Nothing is written before all settings and data have been checked.
         model_dir.path.mkdir(parents=True, exist_ok=True)
@@ -280,6 +277,19 @@ def _open_records(
         )
     train = open_records(folder, manifest, needs_text=config.data.subword_sampling > 0)
     return _MainText(spec.fingerprint, vocabulary, train)
+
+
+def _check_dev_set(training: TrainingConfig, corpus: Corpus) -> None:
+    """Raises `UserError` if a setting compares evaluations, and there are none."""
+    if "dev" in corpus.splits:
+        return
+    for name in ("patience", "keep_best", "monitor"):
+        value = getattr(training, name)
+        if value != getattr(TrainingConfig, name):
+            raise UserError(
+                f"--{name}={value} needs a dev set, and the corpus {corpus.name} has "
+                f"none. Give --dev_source and --dev_target, or leave out --{name}."
+            )
 
 
 def _check_corpus(

@@ -221,8 +221,11 @@ class SubwordVocabulary:
             flag: Flag that names the symbol, for the message.
 
         Raises:
-            UserError: If the vocabulary splits the symbol into several pieces.
+            UserError: If it has white space, or the vocabulary splits it into several
+                pieces.
         """
+        if symbol.split() != [symbol]:
+            raise UserError(f"--{flag} must have no space. Received: {symbol!r}")
         ids = self.encode(symbol)[:-1]
         pieces = self.pieces(ids)
         if "".join(pieces[-1:]).removeprefix("\u2581") != symbol:

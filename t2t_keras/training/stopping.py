@@ -71,8 +71,9 @@ class NonFiniteGuard:
             f"gradient norm {first.sums.gradient_norm}"
         )
         remedy = (
-            "train in a new --model_dir with a lower --learning_rate_scale or a "
-            "longer --warmup_steps."
+            "train in a new --model_dir with a lower learning rate "
+            "(--learning_rate_scale with --schedule=paper, else --learning_rate), a "
+            "longer --warmup_steps, or --clip_norm."
         )
         if self._in_a_row > 1:
             return (

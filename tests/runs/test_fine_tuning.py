@@ -18,6 +18,7 @@ from t2t_keras.runs.fine_tuning import (
     list_weights,
     map_rows,
     open_source,
+    other_meanings,
 )
 from t2t_keras.runs.model_dir import ModelDir
 from t2t_keras.settings.config import (
@@ -318,6 +319,8 @@ def test_skipped_weights_keep_their_random_values(
     for name, value in values(model).items():
         expected = before if re.search(skip, name) else parent
         np.testing.assert_array_equal(value, expected[name], err_msg=name)
+    with pytest.raises(UserError, match="--init_skip=/ matches all 31 weights, so th"):
+        Initializer(source, model, old_vocabulary, "/").load_weights()
     with pytest.raises(UserError, match="--init_skip=memories matches no weight"):
         build_and_load = build(old_vocabulary, seed=1)
         Initializer(source, build_and_load, old_vocabulary, "memories").load_weights()
@@ -334,8 +337,24 @@ def test_the_fit_is_checked_without_computing_weights(
     frozen = dataclasses.replace(CONFIG, training=TrainingConfig(freeze="nothing"))
     with pytest.raises(UserError, match="--freeze=nothing matches no weight"):
         check_fit(frozen, old_vocabulary, None)
+    symbols = DataConfig(max_length=9, user_symbols=("<bt>",))
+    with pytest.raises(UserError, match=r"splits '<bt>' \(--user_symbols\)"):
+        check_fit(dataclasses.replace(CONFIG, data=symbols), old_vocabulary, source)
     monkeypatch.setattr(models, "build_model", lambda *_: pytest.fail("was built"))
     check_fit(CONFIG, old_vocabulary, None)
+
+
+def test_other_settings_of_the_same_shapes_are_warned_of(run, tmp_path) -> None:
+    source = open_source(str(run.path), ModelDir(tmp_path / "new"))
+    assert other_meanings(CONFIG, source) == other_meanings(CONFIG, None) == []
+    other = dataclasses.replace(SIZES, num_heads=2, activation="gelu", dropout_rate=0)
+    lines = other_meanings(dataclasses.replace(CONFIG, model=other), source)
+    assert lines == [
+        f"--num_heads=2, and the weights of {source.checkpoint} were trained with "
+        "--num_heads=3",
+        f"--activation=gelu, and the weights of {source.checkpoint} were trained with "
+        "--activation=relu",
+    ]
 
 
 # --- Freezing
@@ -361,6 +380,12 @@ def test_names_and_shapes_are_listed(run) -> None:
     lines = list_weights(config, str(run.path))
     assert lines[0] == "embedding/embeddings  288 x 6  frozen"
     assert "decoder/layer_0/memory_attention/key_kernel  6 x 6" in lines
+    for training, data in (
+        (TrainingConfig(init_from=str(run.path)), DataConfig(vocabulary_size=44)),
+        (TrainingConfig(), DataConfig(vocabulary_file=str(run.vocabulary_file))),
+    ):
+        other = dataclasses.replace(config, training=training, data=data)
+        assert list_weights(other, None)[0] == "embedding/embeddings  288 x 6"
     small = dataclasses.replace(config, data=DataConfig(vocabulary_size=44))
     assert list_weights(small, None)[0] == "embedding/embeddings  44 x 6  frozen"
     # The names are stable: flags and checkpoints of users rely on them.

@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 from t2t_keras.errors import UserError
+from t2t_keras.files.signals import Interrupted
 from t2t_keras.runs import (
     averaging,
     corpora,
@@ -158,12 +159,45 @@ def test_early_stopping_ends_an_interrupted_run_at_the_same_step(
     assert not any(line.startswith("stopped early") for line in log)
 
 
+@pytest.mark.parametrize("stopped_at", [1, 5])
+def test_an_evaluation_that_a_signal_prevents_is_made_by_the_resumed_run(
+    config, model_dir, tmp_path, stopped_at
+):
+    """A signal before an evaluation saves at once, also at the last step."""
+    config = replace_settings(config, "training", eval_steps=2, log_steps=1)
+    straight = ModelDir(tmp_path / "straight")
+    training_run.train(config, straight)
+
+    def stop(step, _) -> None:
+        if step == stopped_at:
+            signal.raise_signal(signal.SIGTERM)
+
+    with pytest.raises(Interrupted):
+        training_run.train(config, model_dir, on_record=stop)
+    assert "dev_loss" not in read_metrics(model_dir)[-1]
+    for _ in range(2):  # the second time nothing is left to do
+        training_run.train(config, model_dir)
+        dev_losses, expected = (
+            [(line["step"], line.get("dev_loss")) for line in read_metrics(run)]
+            for run in (model_dir, straight)
+        )
+        assert dev_losses == expected
+    assert model_dir.rank_best("dev_loss") == straight.rank_best("dev_loss")
+
+
 def test_a_monitor_without_a_dev_set_is_refused(config, model_dir):
     without = replace_settings(config, "data", dev_source=(), dev_target=())
-    patient = replace_settings(without, "training", patience=2)
-    with pytest.raises(UserError, match="--patience=2 needs a dev set"):
-        training_run.train(patient, model_dir)
-    assert not model_dir.path.exists()
+    for name, value in (
+        ("patience", 2),
+        ("keep_best", 3),
+        ("monitor", "dev_bleu"),
+    ):
+        needy = replace_settings(
+            without, "training", dev_bleu_sentences=2, **{name: value}
+        )
+        with pytest.raises(UserError, match=f"--{name}={value} needs a dev set"):
+            training_run.train(needy, model_dir)
+        assert not model_dir.path.exists()
 
 
 def test_weights_are_listed(short_run) -> None:

@@ -233,3 +233,5 @@ def test_a_tag_precedes_each_sentence(translate_short, short_run):
     assert refused.status == 2
     assert "splits '<2de>' (--target_tag) into" in refused.stderr
     assert "--user_symbols=<2de>" in refused.stderr
+    spaced = translate_short("--target_tag=a b", stdin=b"a\n")
+    assert "--target_tag must have no space. Received: 'a b'" in spaced.stderr
