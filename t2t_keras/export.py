@@ -135,6 +135,12 @@ def main() -> int:
         sample=None if sampling is None else Sampling(**sampling),
         **program.flag_values(_SETTINGS),
     )
+    if set(_FORMAT.value) == {"ctranslate2"}:
+        for name in _MODEL.search_values():
+            program.log(
+                f"warning: --{name} has no effect: CTranslate2 takes the settings of "
+                "the search with each call."
+            )
     for export_format in dict.fromkeys(_FORMAT.value):
         if export_format == "ctranslate2":
             base = model_dir.export_ctranslate2

@@ -20,6 +20,8 @@ from absl import flags
 
 from t2t_keras.files.lines import (
     CountedLines,
+    check_outputs,
+    check_standard_input,
     open_input,
     open_prefixes,
     strip_line_ends,
@@ -155,6 +157,8 @@ def _check() -> None:
     """Raises `UserError` if flags are missing or exclude each other."""
     ensembles.check(**program.search_model_values())
     _SAMPLING.check()
+    check_standard_input([("input", _INPUT.value), ("prefix", _PREFIX.value)])
+    check_outputs([("output", _OUTPUT.value), ("alignments", _ALIGNMENTS.value)])
     for name, excluded, reason in _EXCLUDED:
         if flags.FLAGS[name].value:
             program.refuse_flags(excluded, reason)

@@ -11,6 +11,7 @@ drawn, L longest output.
 
 import dataclasses
 import math
+import numbers
 
 import tensorflow as tf
 
@@ -27,13 +28,16 @@ from t2t_keras.errors import UserError
 from t2t_keras.model.dropout import fold_in, mix
 from t2t_keras.typing import Tensor
 
+# Logits divided by a lower one overflow float32.
+_LOWEST_TEMPERATURE = 1e-6
+
 
 @dataclasses.dataclass(frozen=True)
 class Sampling:
     """Settings of sampling.
 
     Attributes:
-        temperature: Divisor of the logits, more than 0. Below 1 likely tokens become
+        temperature: Divisor of the logits, from 1e-6. Below 1 likely tokens become
             likelier.
         top_k: Number of likeliest tokens that may be drawn; 0 for all.
         top_p: Probability that the drawable tokens must reach together: the smallest
@@ -56,9 +60,16 @@ class Sampling:
     seed: int = 1
 
     def __post_init__(self) -> None:
-        if not 0.0 < self.temperature < math.inf:
+        for field in dataclasses.fields(self):
+            value = getattr(self, field.name)
+            kind = numbers.Integral if type(field.default) is int else numbers.Real
+            if not isinstance(value, kind) or isinstance(value, bool):
+                whole = "a whole number" if kind is numbers.Integral else "a number"
+                raise UserError(f"--{field.name} must be {whole}. Received: {value!r}")
+        if not _LOWEST_TEMPERATURE <= self.temperature < math.inf:
             raise UserError(
-                f"--temperature must be more than 0. Received: {self.temperature}"
+                "--temperature must be more than 0, and at least "
+                f"{_LOWEST_TEMPERATURE}. Received: {self.temperature}"
             )
         if self.top_k < 0:
             raise UserError(

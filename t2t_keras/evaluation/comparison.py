@@ -67,6 +67,11 @@ class ScoringSettings:
     resamples: int | None = None
 
     def __post_init__(self) -> None:
+        if isinstance(self.metrics, str):
+            raise UserError(
+                'metrics must be a sequence of names, such as ("bleu",). Received: '
+                f"{self.metrics!r}"
+            )
         for metric in self.metrics:
             _check_choice("metrics", metric, METRICS)
         _check_choice("tokenize", self.tokenize, TOKENIZERS)
@@ -257,9 +262,15 @@ def score_translations(
     >>> round(result.systems["system"]["bleu"].score, 2)
     42.73
     """
+    known = [field.name for field in dataclasses.fields(ScoringSettings)]
+    if unknown := sorted(options.keys() - set(known)):
+        hint = did_you_mean(unknown[0], known)
+        raise UserError(f"There is no option {unknown[0]!r}.{hint}")
     settings = ScoringSettings(**options)
     if not isinstance(hypotheses, Mapping):
         hypotheses = {"system": hypotheses}
+    if not hypotheses:
+        raise UserError("There is no system to score. Received: hypotheses={}")
     if settings.paired_test and len(hypotheses) < 2:
         raise UserError(
             "--paired_test compares systems with the first one, so it needs two or "
@@ -364,6 +375,7 @@ def _test_systems(
     signatures, scores = test()
     [(name, signature)] = signatures.items()
     results: Any = scores[name]
+    first = results[0]
     return [
         MetricScore(
             result.score,
@@ -371,11 +383,20 @@ def _test_systems(
             # Some are NumPy's float32, which JSON does not know.
             *(
                 None if value is None else float(value)
-                for value in (result.mean, result.ci, result.p_value)
+                for value in (result.mean, result.ci, _p_value(result, first))
             ),
         )
         for result in results
     ]
+
+
+def _p_value(result: Any, first: Any) -> float | None:
+    """Returns sacreBLEU's p, but 1 where there is no difference.
+
+    Any difference is at least as large as none; sacreBLEU counts larger ones only.
+    """
+    is_tested = result.p_value is not None
+    return 1.0 if is_tested and result.score == first.score else result.p_value
 
 
 def _check_memory(settings: ScoringSettings, lines: int) -> None:

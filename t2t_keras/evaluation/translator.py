@@ -159,6 +159,10 @@ class Translator:
         if prefixes is not None:
             encode = self._vocabulary.encode
             options["prefixes"] = [encode(normalize(each))[:-1] for each in prefixes]
+            for i in indices:
+                # The search finds shorter limits too, of learned positions.
+                most = len(sources[i]) + self._extra_length - 1
+                _check_length(options["prefixes"][i], most, numbers[i])
         if seed is not None:
             options["seeds"] = [line_seed(seed, number) for number in numbers]
 
@@ -239,8 +243,13 @@ def _check_prefixes(
         length = int(result.lengths[row, 0])
         # Without a hypothesis, as of a model with NaN weights, the length is 0.
         if length and result.tokens[row, 0, : len(prefix)].tolist() != prefix:
-            raise UserError(
-                f"The prefix of line {number} has {len(prefix)} tokens, but a "
-                f"translation of this line has at most {length - 1}. Shorten it, or "
-                "raise --extra_length."
-            )
+            _check_length(prefix, length - 1, number)
+
+
+def _check_length(prefix: list[int], most: int, number: int) -> None:
+    """Raises `UserError` if a prefix has more tokens than a translation may have."""
+    if len(prefix) > most:
+        raise UserError(
+            f"The prefix of line {number} has {len(prefix)} tokens, but a translation "
+            f"of this line has at most {most}. Shorten it, or raise --extra_length."
+        )

@@ -155,6 +155,39 @@ def chunks(items: Iterable[_Item], size: int) -> Iterator[list[_Item]]:
         yield chunk
 
 
+def check_standard_input(names: Iterable[tuple[str, str | None]]) -> None:
+    """Raises `UserError` if standard input, "-", would be read twice.
+
+    Args:
+        names: Flag and name of each file to read.
+    """
+    flags = [f"--{flag}" for flag, name in names if name == "-"]
+    if len(flags) > 1:
+        raise UserError(
+            f"Standard input can be read once. Received: - for {' and '.join(flags)}. "
+            "Give files for the others."
+        )
+
+
+def check_outputs(names: Iterable[tuple[str, str | None]]) -> None:
+    """Raises `UserError` if two files to write are the same.
+
+    Args:
+        names: Flag and name of each; None for a file that is not written.
+    """
+    flags: dict[str, str] = {}
+    for flag, name in names:
+        if name is None:
+            continue
+        path = name if name == "-" else os.path.realpath(name)
+        if path in flags:
+            raise UserError(
+                f"--{flag} needs a file of its own, but --{flags[path]} is the same. "
+                f"Received: {name} for both"
+            )
+        flags[path] = flag
+
+
 @contextlib.contextmanager
 def open_output(path: str) -> Iterator[IO[str]]:
     """Yields standard output for "-", or a file that appears when it is complete.

@@ -6,7 +6,12 @@ from typing import Any, NamedTuple
 
 from t2t_keras.errors import UserError
 from t2t_keras.evaluation.alignment_scores import AlignmentScores, score_alignments
-from t2t_keras.files.lines import open_input, open_output, strip_line_ends
+from t2t_keras.files.lines import (
+    check_standard_input,
+    open_input,
+    open_output,
+    strip_line_ends,
+)
 from t2t_keras.input_pipeline.corpora.parallel_text import open_parallel_text
 from t2t_keras.text.word_alignments import (
     Link,
@@ -57,6 +62,9 @@ def evaluate_alignments(values: Mapping[str, Any], log: Callable[[str], object])
                 "Without --model_dir, --alignments and --gold_alignments belong "
                 "together; one is missing."
             )
+        check_standard_input(
+            [("alignments", files.alignments), ("gold_alignments", files.gold)]
+        )
         pairs = read_pairs(values["source"], values["reference"])
         scores = score_alignment_files(files, pairs)
     if scores is None:

@@ -16,6 +16,7 @@ from typing import Any
 import tensorflow as tf
 
 from t2t_keras import __version__
+from t2t_keras.decoding.sampling import Sampling
 from t2t_keras.decoding.transformer_search import (
     search_translations,
     target_log_probs,
@@ -375,6 +376,13 @@ def _describe_others(trained: TrainedModel) -> dict[str, Any]:
     return {"ensemble_with": others}
 
 
+def _sampling_values(sampling: Sampling) -> dict[str, Any]:
+    """Returns the settings of the signature "sample", which takes seeds itself."""
+    values = dataclasses.asdict(sampling)
+    del values["seed"]
+    return values
+
+
 def _model_card_metadata(
     trained: TrainedModel,
     model_dir: ModelDir,
@@ -398,6 +406,7 @@ def _model_card_metadata(
             "sha256": trained.vocabulary.sha256,
         },
         "decoding": settings.decoding.as_dict(),
+        **({"sampling": _sampling_values(settings.sample)} if settings.sample else {}),
         "limits": dataclasses.asdict(limits),
         "xla": settings.xla,
         "scores": {

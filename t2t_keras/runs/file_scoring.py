@@ -5,6 +5,7 @@ module imports no TensorFlow.
 """
 
 import dataclasses
+import os
 import re
 import sys
 from collections.abc import Callable, Mapping, Sequence
@@ -19,7 +20,12 @@ from t2t_keras.evaluation.comparison import (
     score_translations,
 )
 from t2t_keras.evaluation.compound_bleu import moses_languages
-from t2t_keras.files.lines import invalid_utf8_warning, is_utf8, strip_line_ends
+from t2t_keras.files.lines import (
+    check_standard_input,
+    invalid_utf8_warning,
+    is_utf8,
+    strip_line_ends,
+)
 from t2t_keras.input_pipeline.corpora.parallel_text import (
     TreeReader,
     holds_both_sides,
@@ -71,8 +77,15 @@ class ScoredFiles:
                 "--reference is required with --hypotheses: the file of the right "
                 "translations, line by line."
             )
-        for name in self.hypotheses:
-            if list(self.hypotheses).count(name) > 1:
+        flags = (
+            *(("hypotheses", name) for name in self.hypotheses),
+            *(("reference", name) for name in self.reference),
+            *(("extra_reference", name) for name in self.extra_references),
+        )
+        check_standard_input(flags)
+        paths = [os.path.realpath(name) for name in self.hypotheses]
+        for name, path in zip(self.hypotheses, paths, strict=True):
+            if paths.count(path) > 1:
                 raise UserError(f"--hypotheses names {name} twice. Give it once.")
         names = (*self.hypotheses, *self.reference, *self.extra_references)
         for name in names:

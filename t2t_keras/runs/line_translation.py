@@ -10,7 +10,12 @@ from t2t_keras.errors import UserError
 from t2t_keras.evaluation.paragraphs import translate_paragraphs
 from t2t_keras.evaluation.reranking import rerank_by_chrf
 from t2t_keras.evaluation.translator import TranslatedLine
-from t2t_keras.files.lines import Line, chunks, open_output
+from t2t_keras.files.lines import (
+    Line,
+    check_outputs,
+    chunks,
+    open_output,
+)
 from t2t_keras.runs import models
 from t2t_keras.runs.word_alignment import (
     WordAligner,
@@ -61,6 +66,7 @@ class TranslationRequest:
     alignment_heads: str | None = None
 
     def __post_init__(self) -> None:
+        self._check_types()
         if self.n_best < 1:
             raise UserError(f"--n_best must be at least 1. Received: {self.n_best}")
         if self.rerank not in (None, "mbr"):
@@ -85,6 +91,18 @@ class TranslationRequest:
                 f"--candidates must be at least --n_best={self.n_best}. "
                 f"Received: {self.candidates}"
             )
+
+    def _check_types(self) -> None:
+        for name, kind, about in (
+            ("n_best", int, "a whole number"),
+            ("candidates", int, "a whole number"),
+            ("sample", Sampling, "a Sampling"),
+            ("target_tag", str, "a text"),
+            ("alignment_heads", str, "a text"),
+        ):
+            value = getattr(self, name)
+            if value is not None and not isinstance(value, kind):
+                raise UserError(f"--{name} must be {about}. Received: {value!r}")
 
     def _check_paragraphs(self) -> None:
         if self.n_best > 1:
@@ -233,11 +251,7 @@ def open_outputs(
     Raises:
         UserError: If both are the same file, or one cannot be created.
     """
-    if translations == alignments:
-        raise UserError(
-            "--alignments needs a file of its own, but --output is the same. Received: "
-            f"{alignments} for both"
-        )
+    check_outputs([("output", translations), ("alignments", alignments)])
     output = stack.enter_context(open_output(translations))
     links = stack.enter_context(open_output(alignments)) if alignments else None
     return TranslationOutputs(output, links)

@@ -218,6 +218,11 @@ class Run:
                 "Run.translate takes lines of text, as in "
                 f'run.translate(["The dog."]). Received a text: {lines!r:.60}'
             )
+        if isinstance(prefixes, str | bytes):
+            raise UserError(
+                "prefixes must be a prefix for each line, in a list. Received a text: "
+                f"{prefixes!r:.60}"
+            )
         if lines_at_once < 1:
             raise UserError(
                 f"--lines_at_once must be at least 1. Received: {lines_at_once}"

@@ -202,10 +202,10 @@ def with_shortlist(
     from t2t_keras.decoding.shortlist import NUM_SPECIAL_IDS, Shortlist
 
     size = DEFAULT_SIZE if size is None else size
-    if size <= NUM_SPECIAL_IDS:
+    if not isinstance(size, int) or size <= NUM_SPECIAL_IDS:
         raise UserError(
-            f"--shortlist_size must be more than {NUM_SPECIAL_IDS}, the number of "
-            f"special ids. Received: {size}"
+            "--shortlist_size must be a whole number of more than "
+            f"{NUM_SPECIAL_IDS}, the number of special ids. Received: {size!r}"
         )
     shortlist = Shortlist(*read_lexicon(path, trained.vocabulary), size)
     return dataclasses.replace(trained, shortlist=shortlist)

@@ -30,13 +30,12 @@ def parse_alignment_heads(heads: str) -> tuple[tuple[int, int | None], ...]:
 
     Args:
         heads: `LAYER:HEAD,...`; `LAYER` alone is all heads of a layer, for which the
-            head is None. "" gives none.
+            head is None.
 
     Raises:
-        UserError: If an item is malformed.
+        UserError: If an item is malformed, or there is none.
     """
-    items = [item.strip() for item in heads.split(",")] if heads else []
-    matches = [_HEAD.fullmatch(item) for item in items]
+    matches = [_HEAD.fullmatch(item.strip()) for item in str(heads).split(",")]
     if not all(matches):
         raise UserError(
             "--alignment_heads takes LAYER:HEAD, or LAYER for all of its heads, with "

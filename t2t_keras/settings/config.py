@@ -646,6 +646,9 @@ def _check_legal(field: dataclasses.Field, value: Any) -> None:
         raise UserError(f"{field.name} must be {name}. Received: {value!r}")
     if low is not None and not low <= value < float("inf"):
         raise UserError(f"{field.name} must be at least {low}. Received: {value}")
+    high = field.metadata["high"]
+    if high is not None and value > high:
+        raise UserError(f"{field.name} must be at most {high}. Received: {value}")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -678,9 +681,10 @@ class DecodingConfig:
     )
     no_repeat_ngram: int = setting(
         0,
-        "n, to forbid translations in which the same n tokens in a row occur twice; 0 "
-        "to allow all.",
+        "n, to forbid translations in which the same n tokens in a row occur twice, at "
+        "most 100; 0 to allow all.",
         low=0,
+        high=100,
     )
 
     def override(self, **values: Any) -> "DecodingConfig":

@@ -101,8 +101,8 @@ def read_aligned(
         if pair is None or alignment is None:
             longer = name if pair is None else "the text"
             raise UserError(
-                f"Line {number:,} is in {longer} only. The alignments need a line "
-                "for each line of the text, empty if no word is aligned."
+                f"Line {number:,} is in {longer} only. {name} must have a line for "
+                "each line of the text, empty if no word is aligned."
             )
         check_within(alignment, *pair, where=f"Line {number:,} of {name}")
         yield pair, alignment

@@ -158,6 +158,22 @@ def test_paired_tests_equal_sacrebleus_program(run_sacrebleu):
         assert min(p_values[2]) < 0.03 < max(p_values[1])
 
 
+def test_systems_without_a_difference_are_not_significantly_different():
+    systems, references = random_systems(seed=2, num_lines=30)
+    (_, first), *_ = systems.items()
+    for test in ("bootstrap", "randomization"):
+        result = score_translations(
+            {"first": first, "copy": list(first)},
+            references,
+            paired_test=test,
+            resamples=50,
+        )
+        scores = result.systems["copy"].values()
+        assert [score.p_value for score in scores] == [1.0] * 3
+        table = result.describe()
+        assert table.count("p = 1.0000") == 3 and "p = 1.0000 *" not in table
+
+
 def test_statistics_of_the_papers_bleu_equal_their_definitions():
     """Koehn (2004), with the definition of BLEU for each resample."""
     # Plain words, which Moses does not change.
@@ -331,6 +347,20 @@ def test_wrong_settings_are_refused(monkeypatch):
         with pytest.raises(UserError, match=f"SACREBLEU_SEED must .*: '{seed}'"):
             ScoringSettings(confidence=True)
     ScoringSettings()  # no statistics, no seed
+
+
+def test_wrong_arguments_are_refused():
+    for hypotheses, options, message in (
+        (["a"], {"metrics": "bleu"}, "metrics must be a sequence of names"),
+        (
+            ["a"],
+            {"confidenc": True},
+            r"no option 'confidenc'\. Did you mean confidence",
+        ),
+        ({}, {}, "There is no system to score"),
+    ):
+        with pytest.raises(UserError, match=message):
+            score_translations(hypotheses, ["a"], **options)
 
 
 def test_too_many_sentences_for_sacrebleus_statistics_are_refused():

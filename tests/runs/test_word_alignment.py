@@ -19,7 +19,7 @@ def test_heads_share_the_weights():
 
 
 def test_heads_that_there_are_not_are_refused():
-    for heads in ("x", "1:", ":1", "1:2:3", "1,,2", "-1", "1;2", "1.5", " "):
+    for heads in ("x", "1:", ":1", "1:2:3", "1,,2", "-1", "1;2", "1.5", " ", ""):
         with pytest.raises(UserError, match=r"LAYER:HEAD, or LAYER .* Received: "):
             parse_alignment_heads(heads)
     for heads in ("0", "4", "1:0", "1:3", "3:1,9:1"):

@@ -102,6 +102,10 @@ def test_search_settings_are_overridden_by_name() -> None:
         ),
         ({"beam_sise": 3}, "Did you mean beam_size?"),
         ({"beam_size": 0}, "beam_size must be at least 1. Received: 0"),
+        (
+            {"no_repeat_ngram": 101},
+            "no_repeat_ngram must be at most 100. Received: 101",
+        ),
         ({"alpha": float("nan")}, "alpha must be at least 0. Received: nan"),
         ({"length_penalty": "no"}, "one of gnmt, power, none. Received: no"),
     ):

@@ -313,6 +313,7 @@ REFUSED = (
     (("--seed=3",), "--seed is for --sample. Add --sample, or leave it out."),
     (("--target=a", "--alpha=1"), "--target only scores; remove --alpha, or"),
     (("--target=-",), "--input and --target are the same: -"),
+    (("--prefix=-",), "read once. Received: - for --input and --prefix"),
     (("--target=no/such.txt",), "There is no file no/such.txt (--target)"),
     (("--input=no/such.txt",), "There is no file no/such.txt (--input)"),
     (("--output=no/such/folder.txt",), "no/such/folder.txt cannot be written"),

@@ -44,6 +44,7 @@ PAGES = MappingProxyType(
             *("Subword regularization", "Mixtures: several corpora at once"),
             *("Tags of languages and domains", "Paragraphs"),
         ),
+        "evaluation.md": ("A model",),
         "decoding.md": (),
         "alignments.md": (),
         "back_translation.md": (),

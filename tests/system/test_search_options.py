@@ -2,6 +2,7 @@
 
 import dataclasses
 import functools
+import re
 
 import numpy as np
 import pytest
@@ -100,6 +101,8 @@ def test_an_export_samples_and_takes_prefixes_as_translate_does(
         DECODING, n_best=2, batch_sizes=(1, 4), sample=sampling, prefix=True
     )
     version = exporting.export(trained, ModelDir(tmp_path), "text", settings)
+    card = (version / "model_card.md").read_text()
+    assert re.search(r"Sampling.*\n.*\n.*temperature.* 0\.8 .*\n.*top_k.* 50 ", card)
     lines = [*random_lines(5, seed=3), ""]
     prefixes = ["", "a house", "", "the", "old", "a"]
     pairs = list(zip(lines, prefixes, strict=True))

@@ -6,6 +6,7 @@ import gzip
 import pytest
 
 from t2t_keras.errors import UserError
+from t2t_keras.evaluation import translator
 from t2t_keras.runs.run import Run
 from tests.system.hostile_lines import BLANK, LINES
 from tests.system.in_process import run_program
@@ -122,11 +123,12 @@ REFUSED = (
         (("--paragraphs", flag), "lines that are sentences, but --paragraphs splits")
         for flag in ("--n_best=2", "--sample", "--prefix=column", "--alignments=a")
     ),
-    (("--sample", "--temperature=0"), "--temperature must be more than 0."),
+    (("--sample", "--temperature=0"), "--temperature must be more than 0, and at"),
     (("--candidates=4",), "--candidates is for --rerank=mbr. Add that."),
     (("--rerank=mbr", "--candidates=5"), "must be at most --beam_size=4"),
     (("--rerank=mbr", "--n_best=3", "--candidates=2"), "at least --n_best=3"),
     (("--prefix=no/such.txt",), "There is no file no/such.txt (--prefix)"),
+    (("--prefix=-",), "read once. Received: - for --input and --prefix"),
 )
 
 
@@ -163,6 +165,16 @@ def test_a_prefix_that_is_too_long_is_refused(translate_short):
     done = translate_short("--prefix=column", stdin=b"a b\na b c\t" + b"a b c " * 9)
     assert (done.status, done.output) == (2, b"")
     assert "error: The prefix of line 2 has" in done.stderr
+
+
+def test_prefixes_are_measured_before_any_search(short_run, monkeypatch):
+    run = Run(short_run.model_dir.path)
+    list(run.translate(["a"], prefixes=["b"]))  # traced
+    monkeypatch.setattr(
+        translator.Translator, "_search_batch", lambda *_: pytest.fail("searched")
+    )
+    with pytest.raises(UserError, match=r"line 9 has \d\d tokens, .* has at most 7\."):
+        list(run.translate(["a b"] * 9, prefixes=[""] * 8 + ["a b c " * 20]))
 
 
 def test_bad_flags_are_refused(translate_short):

@@ -122,7 +122,10 @@ def test_translate_writes_the_alignment_of_each_best_translation(short_run, tmp_
 REFUSED = (
     ("translate", "--alignment_heads=1", "is for --alignments. Add that."),
     ("translate", "--alignments=- x", "--output is the same. Received: - for both"),
+    ("translate", "--alignments=x --output=./x", "--output is the same. Received: x"),
     ("translate", "--alignments=A --alignment_heads=1:x", "takes LAYER:HEAD, or"),
+    ("translate", "--alignments=A --alignment_heads=", "takes LAYER:HEAD, or"),
+    ("evaluate", "--alignments=A --alignment_heads=", "takes LAYER:HEAD, or"),
     ("translate", "--alignments=A --alignment_heads=2:1", "layers 1 to 1, with heads"),
     ("translate", "--alignments=A --paragraphs", "--alignments is for lines that are"),
     ("translate", "--alignments=no/such/A", "no/such/A cannot be written"),
@@ -149,6 +152,11 @@ def test_bad_input_is_refused(short_run, tmp_path, monkeypatch):
     for use, message in (
         (lambda: run.align(["ab"]), "Each pair must be a source and its target"),
         (lambda: run.align([], alignment_heads="9"), "names a head that the model"),
+        (lambda: run.align([], alignment_heads=2), "names a head that the model"),
+        (lambda: run.translate(["a"], n_best=1.5), "--n_best must be a whole number"),
+        (lambda: run.translate(["a"], sample=True), "--sample must be a Sampling"),
+        (lambda: run.translate(["a"], target_tag=3), "--target_tag must be a text"),
+        (lambda: run.translate(["a", "b"], prefixes="ab"), "prefixes must be a prefix"),
         (lambda: run.translate(["a"], alignment_heads="1"), "is for --alignments"),
         (
             lambda: run.translate(["a"], alignments=True, paragraphs=True),

@@ -13,6 +13,7 @@ from typing import Any, TypeAlias
 from t2t_keras.errors import UserError
 from t2t_keras.files.lines import (
     CountedLines,
+    check_standard_input,
     line_seed,
     open_input,
     open_output,
@@ -90,6 +91,7 @@ class FileTranslation:
                 f"--input and --target are the same: {self.target}. Give the "
                 "texts and their translations."
             )
+        check_standard_input([("input", self.input), ("prefix", self.prefix)])
         if self.prefix is not None and given != ["--prefix"]:
             raise UserError(
                 "An export with --prefix searches for one translation, with its own "

@@ -86,6 +86,11 @@ def _to_markdown(card: Mapping[str, Any]) -> str:
         _table("Limit", ["value"], [[k, v] for k, v in card["limits"].items()]),
         "Longer inputs are cut, and `truncated` is then true.",
         _table("Search", ["value"], [[k, v] for k, v in card["decoding"].items()]),
+        *(
+            _table(title, ["value"], [[k, v] for k, v in card[name].items()])
+            for name, title in (("sampling", "Sampling"),)
+            if name in card
+        ),
         _table("Model", ["value"], [[k, v] for k, v in model.items()]),
         _table(
             "Exported with", ["version"], [[k, v] for k, v in card["versions"].items()]
