@@ -115,6 +115,7 @@ _SAVED_MODELS_ONLY = (
     "is for SavedModels: a CTranslate2 model is one Transformer, with its whole "
     "vocabulary. Leave it out, or choose --format=text or ids."
 )
+_NO_EFFECT = "has no effect: CTranslate2 takes the search's settings with each call."
 
 
 def main() -> int:
@@ -135,12 +136,9 @@ def main() -> int:
         sample=None if sampling is None else Sampling(**sampling),
         **program.flag_values(_SETTINGS),
     )
-    if set(_FORMAT.value) == {"ctranslate2"}:
-        for name in _MODEL.search_values():
-            program.log(
-                f"warning: --{name} has no effect: CTranslate2 takes the settings of "
-                "the search with each call."
-            )
+    is_alone = set(_FORMAT.value) == {"ctranslate2"}
+    for name in _MODEL.given_search() if is_alone else ():
+        program.log(f"warning: --{name} {_NO_EFFECT}")
     for export_format in dict.fromkeys(_FORMAT.value):
         if export_format == "ctranslate2":
             base = model_dir.export_ctranslate2

@@ -187,6 +187,11 @@ class ModelFlags(NamedTuple):
         """Returns the values of the search's flags; None for those that are not set."""
         return {name: holder.value for name, holder in self.search.items()}
 
+    def given_search(self) -> list[str]:
+        """Returns the names of the search's flags that are set."""
+        values = self.search_values().items()
+        return [name for name, value in values if value is not None]
+
     def decoding(self, config: ExperimentConfig) -> DecodingConfig:
         """Returns the decoding settings of a run, overridden by the flags."""
         return config.decoding.override(**self.search_values())

@@ -91,6 +91,9 @@ def test_the_options_together_equal_a_plain_search_with_teacher_forcing():
             assert float(result.scores[row, n]) == pytest.approx(score, abs=3e-5)
 
 
+IN_CARD = re.compile(r"Sampling.*\n.*\n.*temperature.* 0\.8 .*\n.*top_k.* 50 ")
+
+
 @pytest.mark.slow
 def test_an_export_samples_and_takes_prefixes_as_translate_does(
     tmp_path_factory, tmp_path
@@ -101,8 +104,7 @@ def test_an_export_samples_and_takes_prefixes_as_translate_does(
         DECODING, n_best=2, batch_sizes=(1, 4), sample=sampling, prefix=True
     )
     version = exporting.export(trained, ModelDir(tmp_path), "text", settings)
-    card = (version / "model_card.md").read_text()
-    assert re.search(r"Sampling.*\n.*\n.*temperature.* 0\.8 .*\n.*top_k.* 50 ", card)
+    assert IN_CARD.search((version / "model_card.md").read_text())
     lines = [*random_lines(5, seed=3), ""]
     prefixes = ["", "a house", "", "the", "old", "a"]
     pairs = list(zip(lines, prefixes, strict=True))
@@ -120,10 +122,9 @@ def test_an_export_samples_and_takes_prefixes_as_translate_does(
         # A row alone, with its seed: its first sample is the same.
         alone = {name: value[4:5] for name, value in inputs.items()}
         again = session.ask(Request("sample", alone))
-        texts = strings(lines)
-        inputs = {"text": texts, "prefix": strings(prefixes)}
+        inputs = {"text": strings(lines), "prefix": strings(prefixes)}
         begun = session.ask(Request("translate_with_prefix", inputs))
-        inputs = {"text": texts, "prefix": strings(["a house " * 40] * 6)}
+        inputs["prefix"] = strings(["a house " * 40] * 6)
         cut = session.ask(Request("translate_with_prefix", inputs))
     for row, line in enumerate(samples):
         expected = [each.text for each in line.hypotheses]
