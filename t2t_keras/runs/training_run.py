@@ -283,7 +283,8 @@ class _Trainer:
             last = records[-1] if records else {}
             is_missing = last.get("step") != step or "dev_loss" not in last
         # Only the chief's number may differ: then all processes evaluate.
-        if is_missing or not wait_for_all(self._strategy, int(is_missing)):
+        agreed = wait_for_all(self._strategy, int(is_missing))
+        if is_missing or not agreed:
             self._progress.record(step, self._evaluate(step), again=True)
 
     def train(self) -> None:

@@ -160,10 +160,15 @@ def test_early_stopping_ends_an_interrupted_run_at_the_same_step(
 
 
 @pytest.mark.parametrize("stopped_at", [1, 5])
+@pytest.mark.usefixtures("fake_stepper")
 def test_an_evaluation_that_a_signal_prevents_is_made_by_the_resumed_run(
-    config, model_dir, tmp_path, stopped_at
+    config, model_dir, tmp_path, monkeypatch, stopped_at
 ):
     """A signal before an evaluation saves at once, also at the last step."""
+    losses = iter([5.0, 3.0, 4.0] * 2)  # of both runs
+    monkeypatch.setattr(
+        optimization, "loss_sums", lambda *_: LossSums(0.0, 2.0 * next(losses), 2.0)
+    )
     config = replace_settings(config, "training", eval_steps=2, log_steps=1)
     straight = ModelDir(tmp_path / "straight")
     training_run.train(config, straight)

@@ -262,7 +262,7 @@ def test_a_wrong_file_is_refused(run, vocabulary, lexicon, tmp_path):
         assert "missing" in error and "--shortlist" in error
         error = refused(program, model, "--shortlist_size=50")
         assert "--shortlist_size is for --shortlist" in error
-    with pytest.raises(UserError, match="must be more than 3"):
+    with pytest.raises(UserError, match="a whole number of more than 3"):
         Run(run.path).trained(shortlist=lexicon, shortlist_size=3)
     error = refused("export", model, f"--shortlist={lexicon}", "--format=ctranslate2")
     assert "--shortlist is for SavedModels" in error
