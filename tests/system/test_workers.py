@@ -211,6 +211,12 @@ def test_a_worker_that_dies_stops_the_others_and_a_signal_stops_all(
             f"stopped by SIGTERM; step {last:,} is saved. The same command resumes "
             "from there."
         )
+    # With that as the last step its evaluation is missing: both workers make it.
+    flags = (*corpus, f"--train_steps={last}", "--noexport_at_end")
+    results = wait_for_all(start_two_workers(start, model_dir, *flags))
+    assert [status for status, _ in results] == [0, 0], results
+    end = read_metrics(ModelDir(model_dir))[-1]
+    assert end["step"] == last and end["dev_loss"] > 0
 
 
 @pytest.mark.slow
