@@ -113,7 +113,7 @@ def check_sentence_pairs(hypotheses: Sequence[str], references: Sequence[str]) -
     score a truncated file.
 
     Raises:
-        UserError: If the counts differ or are 0.
+        UserError: If the counts differ or are 0, or a sentence is not a string.
         ValueError: If either side is a single string, whose letters would
             otherwise be scored as sentences.
     """
@@ -121,6 +121,11 @@ def check_sentence_pairs(hypotheses: Sequence[str], references: Sequence[str]) -
         if isinstance(sentences, str):
             raise ValueError(
                 f"{name} must be a sequence of sentences. Received: one string"
+            )
+        others = [each for each in sentences if not isinstance(each, str)]
+        if others:
+            raise UserError(
+                f"Each of the {name} must be a string. Received: {others[0]!r}"
             )
     if len(hypotheses) != len(references):
         raise UserError(

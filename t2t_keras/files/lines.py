@@ -101,16 +101,22 @@ def pair_prefixes(
     """Yields each line with its prefix.
 
     Raises:
-        UserError: If there are not as many prefixes as lines.
+        UserError: If there are not as many prefixes as lines, or one is not a text.
     """
-    for number, pair in enumerate(itertools.zip_longest(lines, prefixes)):
-        if None in pair:
+    end: Any = object()
+    pairs = itertools.zip_longest(lines, prefixes, fillvalue=end)
+    for number, pair in enumerate(pairs):
+        if end in pair:
             ended, other = (
-                ("lines", "prefixes") if pair[0] is None else ("prefixes", "lines")
+                ("lines", "prefixes") if pair[0] is end else ("prefixes", "lines")
             )
             raise UserError(
                 f"There are {number} {ended} but more {other}. Each line needs its "
                 "prefix, which may be empty."
+            )
+        if not isinstance(pair[1], str | bytes):
+            raise UserError(
+                f"The prefix of line {number + 1} must be a text. Received: {pair[1]!r}"
             )
         yield pair
 

@@ -65,6 +65,11 @@ def check_members(model_dir: str | os.PathLike[str], ensemble_with: Paths) -> No
         return
     first = Path(model_dir)
     for path in ensemble_with:
+        if not isinstance(path, str | os.PathLike):
+            raise UserError(
+                "ensemble_with must be a list of model directories. Received: "
+                f"{path!r} in it"
+            )
         _check_same_vocabulary(first, _find_member(path))
         _check_same_settings(first, _find_member(path))
 

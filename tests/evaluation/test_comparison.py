@@ -358,6 +358,7 @@ def test_wrong_arguments_are_refused():
             r"no option 'confidenc'\. Did you mean confidence",
         ),
         ({}, {}, "There is no system to score"),
+        ([None], {}, "Each of the hypotheses must be a string. Received: None"),
     ):
         with pytest.raises(UserError, match=message):
             score_translations(hypotheses, ["a"], **options)

@@ -157,6 +157,14 @@ def test_bad_input_is_refused(short_run, tmp_path, monkeypatch):
         (lambda: run.translate(["a"], sample=True), "--sample must be a Sampling"),
         (lambda: run.translate(["a"], target_tag=3), "--target_tag must be a text"),
         (lambda: run.translate(["a", "b"], prefixes="ab"), "prefixes must be a prefix"),
+        (
+            lambda: [*run.translate(["a", "b"], prefixes=["", None])],
+            "The prefix of line 2 must be a text. Received: None",
+        ),
+        (
+            lambda: run.translate(["a"], ensemble_with=[1]),
+            "ensemble_with must be a list of model directories. Received: 1 in it",
+        ),
         (lambda: run.translate(["a"], alignment_heads="1"), "is for --alignments"),
         (
             lambda: run.translate(["a"], alignments=True, paragraphs=True),
