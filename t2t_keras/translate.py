@@ -158,7 +158,7 @@ def _check() -> None:
     ensembles.check(**program.search_model_values())
     _SAMPLING.check()
     check_standard_input([("input", _INPUT.value), ("prefix", _PREFIX.value)])
-    check_outputs([("output", _OUTPUT.value), ("alignments", _ALIGNMENTS.value)])
+    check_outputs(_OUTPUT.value, _ALIGNMENTS.value)
     for name, excluded, reason in _EXCLUDED:
         if flags.FLAGS[name].value:
             program.refuse_flags(excluded, reason)

@@ -68,8 +68,8 @@ class Sampling:
                 raise UserError(f"--{field.name} must be {whole}. Received: {value!r}")
         if not _LOWEST_TEMPERATURE <= self.temperature < math.inf:
             raise UserError(
-                "--temperature must be more than 0, and at least "
-                f"{_LOWEST_TEMPERATURE}. Received: {self.temperature}"
+                f"--temperature must be at least {_LOWEST_TEMPERATURE}. "
+                f"Received: {self.temperature}"
             )
         if self.top_k < 0:
             raise UserError(

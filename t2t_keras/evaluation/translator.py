@@ -162,7 +162,8 @@ class Translator:
             for i in indices:
                 # The search finds shorter limits too, of learned positions.
                 most = len(sources[i]) + self._extra_length - 1
-                _check_length(options["prefixes"][i], most, numbers[i])
+                if len(options["prefixes"][i]) > most:
+                    raise _prefix_error(options["prefixes"][i], most, numbers[i])
         if seed is not None:
             options["seeds"] = [line_seed(seed, number) for number in numbers]
 
@@ -243,13 +244,11 @@ def _check_prefixes(
         length = int(result.lengths[row, 0])
         # Without a hypothesis, as of a model with NaN weights, the length is 0.
         if length and result.tokens[row, 0, : len(prefix)].tolist() != prefix:
-            _check_length(prefix, length - 1, number)
+            raise _prefix_error(prefix, length - 1, number)
 
 
-def _check_length(prefix: list[int], most: int, number: int) -> None:
-    """Raises `UserError` if a prefix has more tokens than a translation may have."""
-    if len(prefix) > most:
-        raise UserError(
-            f"The prefix of line {number} has {len(prefix)} tokens, but a translation "
-            f"of this line has at most {most}. Shorten it, or raise --extra_length."
-        )
+def _prefix_error(prefix: list[int], most: int, number: int) -> UserError:
+    return UserError(
+        f"The prefix of line {number} has {len(prefix)} tokens, but a translation of "
+        f"this line has at most {most}. Shorten it, or raise --extra_length."
+    )

@@ -175,23 +175,15 @@ def check_standard_input(names: Iterable[tuple[str, str | None]]) -> None:
         )
 
 
-def check_outputs(names: Iterable[tuple[str, str | None]]) -> None:
-    """Raises `UserError` if two files to write are the same.
-
-    Args:
-        names: Flag and name of each; None for a file that is not written.
-    """
-    flags: dict[str, str] = {}
-    for flag, name in names:
-        if name is None:
-            continue
-        path = name if name == "-" else os.path.realpath(name)
-        if path in flags:
-            raise UserError(
-                f"--{flag} needs a file of its own, but --{flags[path]} is the same. "
-                f"Received: {name} for both"
-            )
-        flags[path] = flag
+def check_outputs(translations: str, alignments: str | None) -> None:
+    """Raises `UserError` if --output and --alignments name the same file."""
+    if alignments is not None and (
+        os.path.realpath(translations) == os.path.realpath(alignments)
+    ):
+        raise UserError(
+            "--alignments needs a file of its own, but --output is the same. Received: "
+            f"{alignments} for both"
+        )
 
 
 @contextlib.contextmanager

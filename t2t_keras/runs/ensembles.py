@@ -56,7 +56,10 @@ def check_members(model_dir: str | os.PathLike[str], ensemble_with: Paths) -> No
         UserError: If one of them is no run, or its vocabulary or a setting that gives
             ids or text another meaning differs from that of the first run.
     """
-    if isinstance(ensemble_with, str | os.PathLike):
+    paths = str | os.PathLike
+    if isinstance(ensemble_with, paths) or not all(
+        isinstance(path, paths) for path in ensemble_with
+    ):
         raise UserError(
             "ensemble_with must be a list of model directories. Received: "
             f"{ensemble_with!r}"
@@ -65,11 +68,6 @@ def check_members(model_dir: str | os.PathLike[str], ensemble_with: Paths) -> No
         return
     first = Path(model_dir)
     for path in ensemble_with:
-        if not isinstance(path, str | os.PathLike):
-            raise UserError(
-                "ensemble_with must be a list of model directories. Received: "
-                f"{path!r} in it"
-            )
         _check_same_vocabulary(first, _find_member(path))
         _check_same_settings(first, _find_member(path))
 

@@ -10,12 +10,7 @@ from t2t_keras.errors import UserError
 from t2t_keras.evaluation.paragraphs import translate_paragraphs
 from t2t_keras.evaluation.reranking import rerank_by_chrf
 from t2t_keras.evaluation.translator import TranslatedLine
-from t2t_keras.files.lines import (
-    Line,
-    check_outputs,
-    chunks,
-    open_output,
-)
+from t2t_keras.files.lines import Line, chunks, open_output
 from t2t_keras.runs import models
 from t2t_keras.runs.word_alignment import (
     WordAligner,
@@ -249,9 +244,8 @@ def open_outputs(
         stack: Closes the files.
 
     Raises:
-        UserError: If both are the same file, or one cannot be created.
+        UserError: If one cannot be created.
     """
-    check_outputs([("output", translations), ("alignments", alignments)])
     output = stack.enter_context(open_output(translations))
     links = stack.enter_context(open_output(alignments)) if alignments else None
     return TranslationOutputs(output, links)

@@ -149,7 +149,7 @@ class Progress:
         """Writes values to TensorBoard and to `metrics.jsonl`, at a step.
 
         Args:
-            step: Number of updates so far. Each step is recorded at most once.
+            step: Number of updates so far. Each step is recorded once, or `again`.
             again: Whether the step may have a record, which these values complete.
             values: Values by name. NaN and infinity are omitted: neither a curve nor
                 JSON can hold them.

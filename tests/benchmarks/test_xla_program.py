@@ -27,8 +27,8 @@ MODEL = ModelConfig(num_layers=1, d_model=8, d_ff=12, num_heads=2)
 @pytest.fixture(
     scope="module",
     params=[
-        pytest.param("float32", marks=pytest.mark.slow),
-        pytest.param("bfloat16", marks=pytest.mark.slow),
+        pytest.param(precision, marks=pytest.mark.slow)
+        for precision in ("float32", "bfloat16")
     ],
 )
 def written(request, tmp_path_factory):

@@ -123,7 +123,7 @@ REFUSED = (
         (("--paragraphs", flag), "lines that are sentences, but --paragraphs splits")
         for flag in ("--n_best=2", "--sample", "--prefix=column", "--alignments=a")
     ),
-    (("--sample", "--temperature=0"), "--temperature must be more than 0, and at"),
+    (("--sample", "--temperature=0"), "--temperature must be at least 1e-06."),
     (("--candidates=4",), "--candidates is for --rerank=mbr. Add that."),
     (("--rerank=mbr", "--candidates=5"), "must be at most --beam_size=4"),
     (("--rerank=mbr", "--n_best=3", "--candidates=2"), "at least --n_best=3"),

@@ -163,7 +163,7 @@ def test_bad_input_is_refused(short_run, tmp_path, monkeypatch):
         ),
         (
             lambda: run.translate(["a"], ensemble_with=[1]),
-            "ensemble_with must be a list of model directories. Received: 1 in it",
+            "ensemble_with must be a list of model directories. Received: \\[1\\]",
         ),
         (lambda: run.translate(["a"], alignment_heads="1"), "is for --alignments"),
         (

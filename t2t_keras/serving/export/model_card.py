@@ -86,11 +86,7 @@ def _to_markdown(card: Mapping[str, Any]) -> str:
         _table("Limit", ["value"], [[k, v] for k, v in card["limits"].items()]),
         "Longer inputs are cut, and `truncated` is then true.",
         _table("Search", ["value"], [[k, v] for k, v in card["decoding"].items()]),
-        *(
-            _table(title, ["value"], [[k, v] for k, v in card[name].items()])
-            for name, title in (("sampling", "Sampling"),)
-            if name in card
-        ),
+        *_sampling(card.get("sampling")),
         _table("Model", ["value"], [[k, v] for k, v in model.items()]),
         _table(
             "Exported with", ["version"], [[k, v] for k, v in card["versions"].items()]
@@ -101,6 +97,13 @@ def _to_markdown(card: Mapping[str, Any]) -> str:
         _table("File", ["SHA-256"], [[k, v] for k, v in card["files"].items()]),
     ]
     return "\n\n".join(paragraphs) + "\n"
+
+
+def _sampling(settings: Mapping[str, Any] | None) -> list[str]:
+    """Returns a table of the settings of samples, if there is a signature for them."""
+    if settings is None:
+        return []
+    return [_table("Sampling", ["value"], [[k, v] for k, v in settings.items()])]
 
 
 def _ensemble(others: Sequence[Mapping[str, Any]]) -> list[str]:
