@@ -216,14 +216,15 @@ def record(checkout_path: Path, names: Sequence[str]) -> Arrays:
             train(checkout, case)
             model_dir = checkout.run_dir(case.name)
             if case.used:
-                checkout.run("average", f"--model_dir={model_dir}", "--to_step=300")
-            for name, value in read_trained_values(model_dir):
-                arrays[f"{case.name}: {name}"] = value
-            if case.used:
                 for name, value in compute_used_values(
                     checkout, model_dir, sources, targets
                 ):
                     arrays[f"{case.name}: {name}"] = value
+                # After the translations, since releases differ in which of two
+                # averages they use.
+                checkout.run("average", f"--model_dir={model_dir}", "--to_step=300")
+            for name, value in read_trained_values(model_dir):
+                arrays[f"{case.name}: {name}"] = value
             shutil.rmtree(model_dir)
             seconds = time.monotonic() - start
             print(f"{case.name}: {seconds:.0f} s", file=sys.stderr, flush=True)
