@@ -656,13 +656,19 @@ class DecodingConfig:
     """Decoding: settings of the beam search (section 6.1)."""
 
     beam_size: int = setting(
-        4, "Beam size: hypotheses kept at each step of the search; 1 is greedy.", low=1
+        4,
+        "Beam size: hypotheses kept at each step of the search, at most 10,000; 1 is "
+        "greedy.",
+        low=1,
+        high=10_000,
     )
     alpha: float = setting(0.6, "Strength of the length penalty, at least 0.", low=0)
     extra_length: int = setting(
         50,
-        "Maximum number of tokens that a translation has beyond its source's.",
+        "Maximum number of tokens that a translation has beyond its source's, at most "
+        "100,000.",
         low=0,
+        high=100_000,
     )
     length_penalty: str = setting(
         "gnmt",
