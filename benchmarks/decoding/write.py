@@ -43,7 +43,7 @@ def main() -> None:
         write_ctranslate2(
             weights,
             encodings,
-            pieces,
+            (pieces, pieces),
             directory,
             architecture=Architecture(measured.HEADS),
             quantization=quantization,

@@ -11,10 +11,9 @@ from typing import Any
 from t2t_keras.decoding.search_state import BeamSearchResult
 from t2t_keras.errors import UserError
 from t2t_keras.files.lines import line_seed
-from t2t_keras.text.normalization import normalize
 from t2t_keras.text.padding import pad_sentences
 from t2t_keras.text.reading import PlainTextAdapter, TextAdapter, TextReader
-from t2t_keras.text.vocabulary import SubwordVocabulary
+from t2t_keras.text.vocabulary import Vocabulary
 
 # Further arguments are `prefixes` [B, P] int32 and `seeds`, a list of B numbers, if
 # `Translator.translate` is called with them.
@@ -108,7 +107,7 @@ class Translator:
     def __init__(
         self,
         search: Search,
-        vocabulary: SubwordVocabulary,
+        vocabulary: Vocabulary,
         *,
         max_source_length: int,
         max_characters: int | None = None,
@@ -119,7 +118,7 @@ class Translator:
     ):
         self._search = search
         self._vocabulary = vocabulary
-        self._reader = TextReader(vocabulary, max_source_length, max_characters)
+        self._reader = TextReader(vocabulary.source, max_source_length, max_characters)
         self._extra_length = extra_length
         self._tokens_per_batch = tokens_per_batch
         self._max_searches = max_searches
@@ -158,7 +157,7 @@ class Translator:
         options: dict[str, list[Any]] = {}
         if prefixes is not None:
             encode = self._vocabulary.encode
-            options["prefixes"] = [encode(normalize(each))[:-1] for each in prefixes]
+            options["prefixes"] = [encode(each)[:-1] for each in prefixes]
             for i in indices:
                 # The search finds shorter limits too, of learned positions.
                 most = len(sources[i]) + self._extra_length - 1

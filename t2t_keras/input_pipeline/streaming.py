@@ -26,7 +26,8 @@ from t2t_keras.input_pipeline.corpora.parallel_text import (
     read_parallel_text,
 )
 from t2t_keras.input_pipeline.records.tokenized import filter_pairs
-from t2t_keras.text.vocabulary import SubwordVocabulary
+from t2t_keras.text.stored_vocabulary import load_vocabulary
+from t2t_keras.text.vocabulary import Vocabulary
 from t2t_keras.typing import Batch, Tensor
 
 Paths: TypeAlias = str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
@@ -36,7 +37,7 @@ _LINES_PER_CALL = 1024
 
 def text_dataset(  # noqa: PLR0913 - one for each choice that a stream leaves
     files: Iterable[Paths] | str | os.PathLike[str],
-    vocabulary: SubwordVocabulary | str | os.PathLike[str],
+    vocabulary: Vocabulary | str | os.PathLike[str],
     *,
     tokens_per_batch: int = 4096,
     max_length: int = 256,
@@ -82,9 +83,8 @@ def text_dataset(  # noqa: PLR0913 - one for each choice that a stream leaves
             f"{max_length=}, {tokens_per_batch=}, {row_multiple=}"
         )
     sides = absolute_paths(files)
-    subwords = vocabulary
-    if not isinstance(subwords, SubwordVocabulary):
-        subwords = SubwordVocabulary.load(Path(subwords))
+    subwords = _open_vocabulary(vocabulary)
+    encoders = subwords.source, subwords
 
     def lines() -> Iterator[tuple[bytes, bytes]]:
         return itertools.chain.from_iterable([read_parallel_text(*s) for s in sides])
@@ -93,7 +93,7 @@ def text_dataset(  # noqa: PLR0913 - one for each choice that a stream leaves
     bounds = _bounds(sample, subwords, tokens_per_batch, max_length, max_shapes)
 
     def encode(texts_N2: Tensor) -> tuple[Tensor, ...]:
-        rows = [subwords.encode_in_graph(texts_N2[:, side]) for side in (0, 1)]
+        rows = [encoders[i].encode_in_graph(texts_N2[:, i]) for i in (0, 1)]
         lengths = tf.stack([side.row_lengths() for side in rows])
         keep_N = tf.reduce_all((lengths > 1) & (lengths <= max_length), axis=0)
         return tuple(tf.ragged.boolean_mask(side, keep_N) for side in rows)
@@ -123,11 +123,17 @@ def text_dataset(  # noqa: PLR0913 - one for each choice that a stream leaves
     return prefetch_batches(map_in_parallel(batches, fill_rows))
 
 
+def _open_vocabulary(vocabulary: Vocabulary | str | os.PathLike[str]) -> Vocabulary:
+    if isinstance(vocabulary, Vocabulary):
+        return vocabulary
+    return load_vocabulary(Path(vocabulary))
+
+
 def _bounds(sample, vocabulary, tokens_per_batch, max_length, max_shapes) -> list[int]:
     """Returns the longest side of each bucket, ascending, `max_length` last."""
-    sides = (vocabulary.encode_all([pair[i] for pair in sample]) for i in (0, 1))
-    source, target = sides
-    chunk = filter_pairs(source, target, max_length, vocabulary.size)
+    source = vocabulary.source.encode_all([pair[0] for pair in sample])
+    target = vocabulary.encode_all([pair[1] for pair in sample])
+    chunk = filter_pairs(source, target, max_length, vocabulary.largest_size)
     chunk.report.check_any_left(max_length)
     longest_n = np.append(chunk.lengths.max(axis=1), max_length)
     squares = np.stack([longest_n, longest_n], axis=1)

@@ -49,7 +49,7 @@ def attention_maps(
     """
     encoder_mask = padding_mask(source)
     encoder = []
-    hidden_BSD = model.position_encoding(model.embedding(source))
+    hidden_BSD = model.position_encoding(model.source_embedding(source))
     for layer in model.encoder.layers:
         inputs_BSD = layer.attention_residual.sublayer_inputs(hidden_BSD)
         encoder.append(layer.attention.compute_weights(inputs_BSD, None, encoder_mask))

@@ -38,7 +38,10 @@ _STACK_SETTINGS = (
     *("attention_bias", "activation", "normalization", "layer_norm_epsilon"),
 )
 # Lowest values of arguments that Keras' layers do not check.
-_LOWEST = (("encoder_layers", 1), ("decoder_layers", 1), ("first_position", 0))
+_LOWEST = (
+    *(("encoder_layers", 1), ("decoder_layers", 1)),
+    *(("source_vocabulary_size", 1), ("first_position", 0)),
+)
 
 
 class DecodeKernels(NamedTuple):
@@ -55,7 +58,7 @@ class DecodeKernels(NamedTuple):
 
 @keras.saving.register_keras_serializable(package="t2t_keras")
 class Transformer(keras.Model):
-    """Encoder and decoder with one shared embedding.
+    """Encoder and decoder, by default with one shared embedding.
 
     The arguments from `normalization` on are choices of other programs, which the
     paper's model does not need (docs/architecture.md).
@@ -87,6 +90,9 @@ class Transformer(keras.Model):
         position_layout: Layout of sinusoids: "interleaved", "halves" or "halves_t2t";
             see `SinusoidalPositionEncoding`.
         first_position: Number of a sentence's first position.
+        share_embeddings: Whether the encoder has the embedding of the decoder.
+        source_vocabulary_size: Number of ids of the encoder's embedding if it is not
+            shared; vocabulary_size if None.
         decoder_start: Id whose embedding is the decoder's first input, or "zero" for
             the zero vector. Inputs have id 0 there in either case.
         **kwargs: Passed on to `keras.Model`.
@@ -108,7 +114,8 @@ class Transformer(keras.Model):
     Raises:
         ValueError: If num_heads does not divide d_model and d_k or d_v is None,
             d_model is odd without learned positions, encoder_neighborhood is even,
-            decoder_start is no id in [1, V), learned positions have a layout or no
+            decoder_start is no id in [1, V), a shared embedding has another
+            source_vocabulary_size, learned positions have a layout or no
             first_position, or a name is unknown.
     """
 
@@ -136,6 +143,8 @@ class Transformer(keras.Model):
         tie_output: bool = True,
         position_layout: str = "interleaved",
         first_position: int = 0,
+        share_embeddings: bool = True,
+        source_vocabulary_size: int | None = None,
         decoder_start: int | str = "zero",
         **kwargs,
     ):
@@ -162,13 +171,12 @@ class Transformer(keras.Model):
             "tie_output": tie_output,
             "position_layout": position_layout,
             "first_position": first_position,
+            "share_embeddings": share_embeddings,
+            "source_vocabulary_size": source_vocabulary_size,
             "decoder_start": decoder_start,
         }
         _check_sizes(sizes)
-        defaults = dict.fromkeys(("d_k", "d_v"), d_model // num_heads)
-        defaults |= dict.fromkeys(("encoder_layers", "decoder_layers"), num_layers)
-        given = {name: size for name, size in sizes.items() if size is not None}
-        self.sizes = {**sizes, **defaults, **given}
+        self.sizes = _with_defaults(sizes)
         self._add_layers()
         self.build()
 
@@ -181,6 +189,14 @@ class Transformer(keras.Model):
             *(sizes["tie_output"], sizes["output_bias"]),
             name="embedding",
             dtype=policy,
+        )
+        source_size = sizes["source_vocabulary_size"] or sizes["vocabulary_size"]
+        self._own_source_embedding = (
+            None
+            if sizes["share_embeddings"]
+            else SharedEmbedding(
+                source_size, sizes["d_model"], name="source_embedding", dtype=policy
+            )
         )
         positions = {
             "first_position": sizes["first_position"],
@@ -237,6 +253,8 @@ class Transformer(keras.Model):
             return
         hidden_shape = (None, None, self.sizes["d_model"])
         self.embedding.build((None, None))
+        if self._own_source_embedding is not None:
+            self._own_source_embedding.build((None, None))
         self.position_encoding.build(hidden_shape)
         self.dropout.build(hidden_shape)
         self.encoder.build(hidden_shape)
@@ -250,6 +268,11 @@ class Transformer(keras.Model):
             rows = ops.shape(inputs[ENCODER_INPUT_TOKENS])[0]
             dropout_keys = self._dropout_keys.next(rows)
         return self.embedding.logits(self.hidden_states(inputs, dropout_keys))
+
+    @property
+    def source_embedding(self) -> SharedEmbedding:
+        """The encoder's embedding, the decoder's too if they share one."""
+        return self._own_source_embedding or self.embedding
 
     @property
     def output_embeddings(self) -> keras.Variable:
@@ -272,6 +295,12 @@ class Transformer(keras.Model):
     def vocabulary_weights(self) -> list[keras.Variable]:
         """The weights [V, ...] with a row for each id of the vocabulary."""
         return list(self.embedding.weights)
+
+    @property
+    def source_vocabulary_weights(self) -> list[keras.Variable]:
+        """The same of the encoder's own embedding; empty if it has none."""
+        own = self._own_source_embedding
+        return [] if own is None else list(own.weights)
 
     def hidden_states(
         self,
@@ -335,7 +364,9 @@ class Transformer(keras.Model):
             mask = segment_mask(segments, segments)
         else:
             mask = ops.expand_dims(segments, axis=1)
-        embedded = self._embed(source, positions, fold_in(dropout_keys, 0))
+        embedded = self._embed(
+            source, positions, fold_in(dropout_keys, 0), self.source_embedding
+        )
         return self.encoder(
             embedded, attention_mask=mask, dropout_keys=fold_in(dropout_keys, 1)
         )
@@ -483,9 +514,14 @@ class Transformer(keras.Model):
         return ops.where(is_start, ops.cast(start, tokens.dtype), tokens)
 
     def _embed(
-        self, tokens: Tensor, positions: Tensor | None, dropout_keys: Tensor | None
+        self,
+        tokens: Tensor,
+        positions: Tensor | None,
+        dropout_keys: Tensor | None,
+        embedding: SharedEmbedding | None = None,
     ) -> Tensor:
-        embedded = self.position_encoding(self.embedding(tokens), positions=positions)
+        vectors = (embedding or self.embedding)(tokens)
+        embedded = self.position_encoding(vectors, positions=positions)
         return self.dropout(embedded, dropout_keys=dropout_keys)
 
     def export(self, filepath, *args, input_signature=None, **kwargs):
@@ -510,6 +546,16 @@ class Transformer(keras.Model):
 
     def get_config(self):
         return {**super().get_config(), **self.sizes}
+
+
+def _with_defaults(sizes: Mapping[str, Any]) -> dict[str, Any]:
+    """Returns the arguments of a Transformer, with those that follow from others."""
+    per_head = sizes["d_model"] // sizes["num_heads"]
+    defaults = dict.fromkeys(("d_k", "d_v"), per_head)
+    stacks = "encoder_layers", "decoder_layers"
+    defaults |= dict.fromkeys(stacks, sizes["num_layers"])
+    given = {name: size for name, size in sizes.items() if size is not None}
+    return {**sizes, **defaults, **given}
 
 
 def _check_sizes(sizes: Mapping[str, Any]) -> None:
@@ -541,6 +587,12 @@ def _check_sizes(sizes: Mapping[str, Any]) -> None:
             f"Received: position_layout={layout}, learned_positions={learned}"
         )
     vocabulary_size = sizes["vocabulary_size"]
+    source_size = sizes["source_vocabulary_size"] or vocabulary_size
+    if sizes["share_embeddings"] and source_size != vocabulary_size:
+        raise ValueError(
+            "source_vocabulary_size is for share_embeddings=False, since a shared "
+            f"embedding has one size. Received: {source_size} and {vocabulary_size}"
+        )
     is_id = isinstance(start, int) and 0 < start < vocabulary_size
     if start != "zero" and not is_id:
         raise ValueError(

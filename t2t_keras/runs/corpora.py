@@ -62,8 +62,10 @@ from t2t_keras.settings.training_text import (
     parse_filter_item,
     parse_mixture_item,
 )
+from t2t_keras.text.stored_vocabulary import load_vocabulary
+from t2t_keras.text.subword_vocabulary import SubwordVocabulary
 from t2t_keras.text.subwords import learn_subwords
-from t2t_keras.text.vocabulary import SubwordVocabulary
+from t2t_keras.text.vocabulary import Vocabulary
 
 # XLA compiles a program for each batch shape. A dev set has few batches, which more
 # shapes would not fill better.
@@ -173,7 +175,7 @@ def with_links(
     train: TokenizedCorpus,
     links: TokenizedSide,
     corpus: Corpus,
-    vocabulary: SubwordVocabulary,
+    vocabulary: Vocabulary,
 ) -> TokenizedCorpus:
     """Returns the training pairs with their links.
 
@@ -185,7 +187,10 @@ def with_links(
     """
     for is_kept in (corpus.splits["train"].is_kept, train.is_kept):
         links = select_rows(links, is_kept)
-    spaces = PieceSpaces.from_vocabulary(vocabulary)
+    spaces = (
+        PieceSpaces.from_vocabulary(vocabulary.source),
+        PieceSpaces.from_vocabulary(vocabulary),
+    )
     token_links = TokenLinks(links, train.source, train.target, spaces, len(train))
     return dataclasses.replace(train, links=token_links)
 
@@ -286,13 +291,13 @@ def _repeat_pairs(chunks: Iterator[TextChunk], rate: Fraction) -> Iterator[TextC
 
 def build_vocabulary(
     config: DataConfig, corpus: Corpus, parts: Sequence[MixturePart] = ()
-) -> SubwordVocabulary:
+) -> Vocabulary:
     """Returns the vocabulary: loaded from a file, or learned from the corpus.
 
     It is learned from the parts of a mixture too, in proportion to their rates.
     """
     if config.vocabulary_file:
-        vocabulary = SubwordVocabulary.load(config.vocabulary_file)
+        vocabulary = load_vocabulary(config.vocabulary_file)
         for symbol in config.user_symbols:
             vocabulary.symbol_ids(symbol, "user_symbols")
         return vocabulary
@@ -404,7 +409,7 @@ def check_settings(
         if _unordered(name, made_with[name]) != _unordered(name, current[name])
     ]
     if config.vocabulary_file:
-        sha256 = SubwordVocabulary.load(config.vocabulary_file).sha256
+        sha256 = load_vocabulary(config.vocabulary_file).sha256
         if sha256 != vocabulary_sha256:
             rows.append(
                 f"  --vocabulary_file: SHA-256 {vocabulary_sha256[:12]}… in the "

@@ -44,16 +44,20 @@ def export_ctranslate2(
             "neighborhood, and this model was trained with --encoder_neighborhood="
             f"{model.sizes['encoder_neighborhood']}. Export it as a SavedModel."
         )
+    pieces = (
+        vocabulary.source.pieces(range(vocabulary.source.size)),
+        vocabulary.pieces(range(vocabulary.size)),
+    )
     return write_ctranslate2(
         model_weights(model),
         position_encodings(model, model.max_positions or _POSITIONS),
-        vocabulary.pieces(range(vocabulary.size)),
+        pieces,
         next_version(base),
         architecture=Architecture(
             *(model.sizes[name] for name in Architecture._fields)
         ),
         quantization=quantization,
-        files={"vocabulary.model": vocabulary.model_proto},
+        files={"vocabulary.model": vocabulary.to_bytes()},
     )
 
 

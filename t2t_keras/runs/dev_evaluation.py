@@ -144,17 +144,16 @@ class DevEvaluation:
 
     def _draw_attention(self, step: int) -> None:
         """Logs attention maps of the last layers for the first dev sentences."""
-        encode = self._data.vocabulary.encode
+        vocabulary = self._data.vocabulary
         for number, pair in enumerate(self._pairs(DRAWN), start=1):
-            source, target = (
-                encode(pair[side])[:LONGEST_DRAWN] for side in ("source", "target")
-            )
+            source = vocabulary.source.encode(pair["source"])[:LONGEST_DRAWN]
+            target = vocabulary.encode(pair["target"])[:LONGEST_DRAWN]
             maps = attention_maps(
                 self._model, tf.constant([source]), shift_right(tf.constant([target]))
             )
             for name, weights_BRHQC in maps._asdict().items():
                 pixels = picture(np.asarray(weights_BRHQC)[0, -1])
                 self._progress.image(step, f"attention_{number}/{name}", pixels)
-            sides = map(self._data.vocabulary.pieces, (source, target))
+            sides = vocabulary.source.pieces(source), vocabulary.pieces(target)
             self._progress.text(step, f"attention_{number}/tokens", legend(*sides))
             self._heartbeat()

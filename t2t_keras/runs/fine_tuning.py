@@ -21,7 +21,8 @@ from t2t_keras.runs import models
 from t2t_keras.runs.model_dir import ModelDir
 from t2t_keras.settings.config import ExperimentConfig, ModelConfig
 from t2t_keras.settings.flags import find_run
-from t2t_keras.text.vocabulary import EOS_ID, SubwordVocabulary
+from t2t_keras.text.stored_vocabulary import load_vocabulary
+from t2t_keras.text.vocabulary import EOS_ID, Vocabulary
 from t2t_keras.training.checkpoints import (
     checkpoint_digest,
     read_optimizer_state,
@@ -63,7 +64,7 @@ class Source:
     optimizer_checkpoint: Path | None
     step: int
     sha256: str
-    vocabulary: SubwordVocabulary
+    vocabulary: Vocabulary
     history: Mapping[str, Any] | None
     model: ModelConfig
 
@@ -150,17 +151,19 @@ def _optimizer_checkpoint(run: ModelDir, checkpoint: Path) -> Path | None:
     return run.checkpoints / f"step-{steps[-1]}" if steps else None
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclasses.dataclass(frozen=True, eq=False)
 class RowMap:
     """Rows of an old vocabulary that each piece of a new one starts from.
 
     Attributes:
         rows: For each new id the old ids whose rows are averaged.
         copied: Number of pieces that both vocabularies have.
+        old_size: Number of old ids.
     """
 
     rows: Sequence[Sequence[int]]
     copied: int
+    old_size: int
 
     def __call__(self, old: np.ndarray) -> np.ndarray:
         """Returns [V, ...] float32 from the old rows [old V, ...]."""
@@ -170,7 +173,7 @@ class RowMap:
         return np.stack(means).astype(old.dtype)
 
 
-def map_rows(old: SubwordVocabulary, new: SubwordVocabulary) -> RowMap:
+def map_rows(old: Vocabulary, new: Vocabulary) -> RowMap:
     """Returns the rows of the old vocabulary for every piece of the new one."""
     old_ids = {piece: i for i, piece in enumerate(old.pieces(range(old.size)))}
     pieces = new.pieces(range(new.size))
@@ -178,7 +181,7 @@ def map_rows(old: SubwordVocabulary, new: SubwordVocabulary) -> RowMap:
         [old_ids[piece]] if piece in old_ids else old.split_piece(piece)
         for piece in pieces
     ]
-    return RowMap(rows, sum(piece in old_ids for piece in pieces))
+    return RowMap(rows, sum(piece in old_ids for piece in pieces), old.size)
 
 
 class Initializer:
@@ -196,17 +199,26 @@ class Initializer:
         self,
         source: Source,
         model: Transformer,
-        vocabulary: SubwordVocabulary,
+        vocabulary: Vocabulary,
         skip: str | None = None,
     ):
         self._source = source
         self._skip = skip
         self._own = {stored_name(weight): weight for weight in model.weights}
-        self._has_rows = {weight.path for weight in model.vocabulary_weights}
-        self._size = vocabulary.size
-        self._map: RowMap | None = None
-        if source.vocabulary.sha256 != vocabulary.sha256:
-            self._map = map_rows(source.vocabulary, vocabulary)
+        self._maps: dict[str, RowMap] = {}
+        if source.vocabulary.sha256 == vocabulary.sha256:
+            return
+        for weights, old, new in (
+            (model.vocabulary_weights, source.vocabulary, vocabulary),
+            (
+                model.source_vocabulary_weights,
+                source.vocabulary.source,
+                vocabulary.source,
+            ),
+        ):
+            if weights:
+                row_map = map_rows(old, new)
+                self._maps |= dict.fromkeys((each.path for each in weights), row_map)
 
     def select(self) -> tuple[list[str], list[str]]:
         """Returns the names of the weights to load and of those to skip.
@@ -283,15 +295,15 @@ class Initializer:
     def _mapped_shape(self, name: str, shape: tuple[int, ...]) -> tuple[int, ...]:
         """Returns the shape of a stored weight after its rows are mapped."""
         weight = self._own.get(name)
-        has_rows = weight is not None and weight.path in self._has_rows
-        fits = shape[:1] == (self._source.vocabulary.size,)
-        return (self._size, *shape[1:]) if has_rows and fits else shape
+        row_map = None if weight is None else self._maps.get(weight.path)
+        if row_map is None or shape[:1] != (row_map.old_size,):
+            return shape
+        return (len(row_map.rows), *shape[1:])
 
     def _map_rows(self, weight: keras.Variable, value: np.ndarray) -> np.ndarray:
         """Returns a stored value, with rows for the new vocabulary if it has rows."""
-        if self._map is None or weight.path not in self._has_rows:
-            return value
-        return self._map(value)
+        row_map = self._maps.get(weight.path)
+        return value if row_map is None else row_map(value)
 
     def _misfit_message(self, misfits: Sequence[str]) -> str:
         more = f"\n  and {len(misfits) - _SHOWN} more" * (len(misfits) > _SHOWN)
@@ -309,18 +321,18 @@ class Initializer:
             f"initialized from {source.checkpoint}: {loaded} weights"
             + f", {skipped} skipped" * (skipped > 0)
         ]
-        if self._map is not None:
-            total, copied = len(self._map.rows), self._map.copied
+        for row_map in dict.fromkeys(self._maps.values()):
+            total, copied = len(row_map.rows), row_map.copied
             lines.append(
                 f"vocabulary: {copied:,} of {total:,} pieces copied; "
                 f"{total - copied:,} new ones start as the mean of their old pieces; "
-                f"{source.vocabulary.size - copied:,} old ones are dropped"
+                f"{row_map.old_size - copied:,} old ones are dropped"
             )
         return lines
 
 
 def check_fit(
-    config: ExperimentConfig, vocabulary: SubwordVocabulary, source: Source | None
+    config: ExperimentConfig, vocabulary: Vocabulary, source: Source | None
 ) -> None:
     """Checks the settings that name weights or pieces, without computing a weight.
 
@@ -330,7 +342,7 @@ def check_fit(
         source: Source of the initial weights; None for random ones.
 
     Raises:
-        UserError: As `SubwordVocabulary.symbol_ids`, `find_decoder_start`, `freeze`,
+        UserError: As `Vocabulary.symbol_ids`, `find_decoder_start`, `freeze`,
             `Initializer.select` and, with --init_optimizer, `Source.find_moments`.
     """
     for symbol in config.data.user_symbols:
@@ -339,7 +351,9 @@ def check_fit(
     if source is None and config.training.freeze is None:
         return
     with keras.StatelessScope():
-        model = models.build_model(config, vocabulary.size, start)
+        model = models.build_model(
+            config, vocabulary.size, start, vocabulary.source.size
+        )
     freeze(model, config.training.freeze)
     if source is not None:
         Initializer(source, model, vocabulary, config.training.init_skip).select()
@@ -400,9 +414,9 @@ def list_weights(config: ExperimentConfig, model_dir: str | None) -> list[str]:
         model_dir: Directory of the run, whose vocabulary determines the shapes; without
             one, or before the run has started, the settings do.
     """
-    size = _vocabulary_size(config, model_dir)
     start = "zero" if config.model.decoder_start == "zero" else EOS_ID  # no weight
-    model = models.build_model(config, size, start)
+    size, source_size = _vocabulary_sizes(config, model_dir)
+    model = models.build_model(config, size, start, source_size)
     freeze(model, config.training.freeze)
     return [
         f"{weight_name(weight)}  {' x '.join(map(str, weight.shape))}"
@@ -411,16 +425,23 @@ def list_weights(config: ExperimentConfig, model_dir: str | None) -> list[str]:
     ]
 
 
-def _vocabulary_size(config: ExperimentConfig, model_dir: str | None) -> int:
-    if model_dir and ModelDir(model_dir).exists():
-        return ModelDir(model_dir).vocabulary().size
-    if config.data.records:
-        folder = Path(config.data.records)
-        return open_vocabulary(folder, read_manifest(folder).spec).size
-    if config.data.vocabulary_file:
-        return SubwordVocabulary.load(config.data.vocabulary_file).size
+def _vocabulary_sizes(
+    config: ExperimentConfig, model_dir: str | None
+) -> tuple[int, int]:
+    """Returns the number of ids of targets, and that of sources."""
     source = config.training.init_from and find_run(config.training.init_from)
-    return ModelDir(source).vocabulary().size if source else config.data.vocabulary_size
+    if model_dir and ModelDir(model_dir).exists():
+        vocabulary = ModelDir(model_dir).vocabulary()
+    elif config.data.records:
+        folder = Path(config.data.records)
+        vocabulary = open_vocabulary(folder, read_manifest(folder).spec)
+    elif config.data.vocabulary_file:
+        vocabulary = load_vocabulary(config.data.vocabulary_file)
+    elif source:
+        vocabulary = ModelDir(source).vocabulary()
+    else:
+        return config.data.vocabulary_size, config.data.vocabulary_size
+    return vocabulary.size, vocabulary.source.size
 
 
 def _no_match(flag: str, pattern: str) -> str:

@@ -149,7 +149,7 @@ class LineTranslator:
                 f"translations that a search finds. Received: {candidates}"
             )
         if request.target_tag:
-            trained.vocabulary.symbol_ids(request.target_tag, "target_tag")
+            trained.vocabulary.source.symbol_ids(request.target_tag, "target_tag")
         if request.with_prefixes and trained.shortlist:
             longest = models.longest_source(trained.model) + decoding.extra_length
             trained.shortlist.check_room(longest)

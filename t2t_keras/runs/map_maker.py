@@ -35,7 +35,9 @@ class MapMaker:
             autograph=False,
         )
         self._vocabulary = trained.vocabulary
-        self._reader = TextReader(trained.vocabulary, models.longest_source(model))
+        longest = models.longest_source(model)
+        self._source_reader = TextReader(trained.vocabulary.source, longest)
+        self._target_reader = TextReader(trained.vocabulary, longest)
         # Attention weights for each pair of positions.
         sizes = model.sizes
         layers = sizes["encoder_layers"] + 2 * sizes["decoder_layers"]
@@ -51,10 +53,10 @@ class MapMaker:
             targets: Model output for each source.
         """
         tokenized = [
-            (self._reader.read(source), self._reader.read(target))
+            (self._source_reader.read(source), self._target_reader.read(target))
             for source, target in zip(sources, targets, strict=True)
         ]
-        pieces = self._vocabulary.pieces
+        vocabulary = self._vocabulary
         for batch in _batch_pairs(tokenized, self._num_maps):
             source_BS = pad_sentences([source for (source, _), _ in batch])
             target_BT = pad_sentences([target for _, (target, _) in batch])
@@ -62,7 +64,8 @@ class MapMaker:
             maps = [np.asarray(part) for part in maps]
             for row, ((source, cut), (target, target_cut)) in enumerate(batch):
                 weights = [part[row] for part in maps]
-                of_pair = sentence_maps(pieces(source), pieces(target), weights)
+                sides = vocabulary.source.pieces(source), vocabulary.pieces(target)
+                of_pair = sentence_maps(*sides, weights)
                 yield of_pair, cut or target_cut
 
 

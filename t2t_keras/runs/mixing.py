@@ -29,7 +29,7 @@ from t2t_keras.settings.training_text import (
     MixtureItem,
     parse_mixture_item,
 )
-from t2t_keras.text.vocabulary import SubwordVocabulary
+from t2t_keras.text.vocabulary import Vocabulary
 
 
 class MixturePart(Protocol):
@@ -49,9 +49,7 @@ class MixturePart(Protocol):
         """Yields its pairs as text, to learn a vocabulary from."""
         ...
 
-    def tokenize(
-        self, config: DataConfig, vocabulary: SubwordVocabulary
-    ) -> TokenizedCorpus:
+    def tokenize(self, config: DataConfig, vocabulary: Vocabulary) -> TokenizedCorpus:
         """Returns its pairs as ids."""
         ...
 
@@ -72,9 +70,7 @@ class TextPart:
         """Yields its pairs as text."""
         return self.corpus.chunks("train")
 
-    def tokenize(
-        self, config: DataConfig, vocabulary: SubwordVocabulary
-    ) -> TokenizedCorpus:
+    def tokenize(self, config: DataConfig, vocabulary: Vocabulary) -> TokenizedCorpus:
         """Returns its pairs as ids."""
         pairs = self.corpus.pairs("train")
         return tokenize_corpus(
@@ -104,9 +100,7 @@ class RecordsPart:
             f"{self.item.name}/vocabulary.model"
         )
 
-    def tokenize(
-        self, config: DataConfig, vocabulary: SubwordVocabulary
-    ) -> TokenizedCorpus:
+    def tokenize(self, config: DataConfig, vocabulary: Vocabulary) -> TokenizedCorpus:
         """Returns its pairs as ids, which stay on disk.
 
         Raises:
@@ -206,7 +200,7 @@ def mix(
     train: TokenizedCorpus,
     parts: Sequence[MixturePart],
     config: DataConfig,
-    vocabulary: SubwordVocabulary,
+    vocabulary: Vocabulary,
 ) -> tuple[TokenizedCorpus, Mixture | None]:
     """Returns the joined corpora and their mixture.
 
@@ -224,11 +218,11 @@ def mix(
 
 
 def _tokenize(
-    part: MixturePart, config: DataConfig, vocabulary: SubwordVocabulary
+    part: MixturePart, config: DataConfig, vocabulary: Vocabulary
 ) -> TokenizedCorpus:
     """Returns a part's pairs as ids, the tag before each source."""
     tag = part.item.tag
-    tag_ids = vocabulary.symbol_ids(tag, "mixture") if tag else []
+    tag_ids = vocabulary.source.symbol_ids(tag, "mixture") if tag else []
     corpus = part.tokenize(config, vocabulary)
     return tag_sources(corpus, tag_ids, config.max_length) if tag else corpus
 

@@ -39,7 +39,8 @@ from t2t_keras.settings.flags import (
     flagfile_text,
     make_paths_absolute,
 )
-from t2t_keras.text.vocabulary import SubwordVocabulary
+from t2t_keras.text.stored_vocabulary import load_vocabulary
+from t2t_keras.text.vocabulary import Vocabulary
 from t2t_keras.training.checkpoints import read_state, steps_in
 from t2t_keras.training.stopping import monitored_loss
 
@@ -180,13 +181,13 @@ class ModelDir:
         """Writes the flagfile, which makes the directory one of a run."""
         write_text(self.flagfile, flagfile_text(config, comment))
 
-    def vocabulary(self) -> SubwordVocabulary:
+    def vocabulary(self) -> Vocabulary:
         """Returns the vocabulary, checked against the digest of the run card.
 
         Raises:
             UserError: If the file is missing, damaged, or not the run's.
         """
-        vocabulary = SubwordVocabulary.load(self.vocabulary_file)
+        vocabulary = load_vocabulary(self.vocabulary_file)
         expected = self.run_card().get("vocabulary", {}).get("sha256")
         if expected and expected != vocabulary.sha256:
             raise UserError(

@@ -21,7 +21,7 @@ from t2t_keras.runs.model_dir import Checkpoint, ModelDir
 from t2t_keras.runs.tasks import Task, task_for
 from t2t_keras.settings.config import DecodingConfig, ExperimentConfig, ModelConfig
 from t2t_keras.text.reading import TextAdapter
-from t2t_keras.text.vocabulary import EOS_ID, PAD_ID, UNK_ID, SubwordVocabulary
+from t2t_keras.text.vocabulary import EOS_ID, PAD_ID, UNK_ID, Vocabulary
 from t2t_keras.training.checkpoints import CheckpointStore
 
 # Maximum concurrent searches on CPUs. Each needs its own memory.
@@ -37,7 +37,7 @@ _MAX_KEPT = 8
 _Kept = TypeVar("_Kept")
 
 
-def find_decoder_start(config: ModelConfig, vocabulary: SubwordVocabulary) -> int | str:
+def find_decoder_start(config: ModelConfig, vocabulary: Vocabulary) -> int | str:
     """Returns the id of --decoder_start, or "zero" for the zero vector.
 
     Raises:
@@ -57,7 +57,10 @@ def find_decoder_start(config: ModelConfig, vocabulary: SubwordVocabulary) -> in
 
 
 def build_model(
-    config: ExperimentConfig, vocabulary_size: int, decoder_start: int | str = "zero"
+    config: ExperimentConfig,
+    vocabulary_size: int,
+    decoder_start: int | str = "zero",
+    source_vocabulary_size: int | None = None,
 ) -> Transformer:
     """Returns the model with new weights, drawn from the run's seed.
 
@@ -68,9 +71,11 @@ def build_model(
         config: Settings of the run.
         vocabulary_size: Number of ids.
         decoder_start: Result of `find_decoder_start`.
+        source_vocabulary_size: Number of ids of sources. Default: the same.
 
     Raises:
         ValueError: If `decoder_start` is missing.
+        UserError: If the sources have other ids, and the embedding is shared.
     """
     if (decoder_start == "zero") != (config.model.decoder_start == "zero"):
         raise ValueError(
@@ -81,6 +86,14 @@ def build_model(
     policy = precision if precision == "float32" else f"mixed_{precision}"
     arguments = dataclasses.asdict(config.model)
     arguments["decoder_start"] = decoder_start
+    source_size = source_vocabulary_size or vocabulary_size
+    if not config.model.share_embeddings:
+        arguments["source_vocabulary_size"] = source_size
+    elif source_size != vocabulary_size:
+        raise UserError(
+            "The vocabulary has other pieces for each language, so the embedding "
+            "cannot be shared. Use --noshare_embeddings."
+        )
     # Initializers without a seed draw one from Python's generator, and nothing else.
     caller_state = random.getstate()
     random.seed(config.training.seed)
@@ -94,7 +107,7 @@ def build_model(
 
 def build_translator(
     model: Transformer | Ensemble,
-    vocabulary: SubwordVocabulary,
+    vocabulary: Vocabulary,
     config: DecodingConfig,
     n_best: int = 1,
     text_adapter: TextAdapter | None = None,
@@ -235,7 +248,7 @@ class TrainedModel:
     """
 
     model: Transformer
-    vocabulary: SubwordVocabulary
+    vocabulary: Vocabulary
     config: ExperimentConfig
     checkpoint: Path
     step: int
@@ -302,7 +315,7 @@ def load_trained(
     vocabulary = model_dir.vocabulary()
     path = model_dir.find_checkpoint(which)
     start = find_decoder_start(config.model, vocabulary)
-    model = build_model(config, vocabulary.size, start)
+    model = build_model(config, vocabulary.size, start, vocabulary.source.size)
     state = CheckpointStore(path.parent, model).restore(path)
     check_fingerprint(path, state.fingerprints, vocabulary)
     task = task or task_for(config.data.target_language)
@@ -310,7 +323,7 @@ def load_trained(
 
 
 def check_fingerprint(
-    path: Path, fingerprints: Mapping[str, str], vocabulary: SubwordVocabulary
+    path: Path, fingerprints: Mapping[str, str], vocabulary: Vocabulary
 ) -> None:
     """Raises `UserError` if a checkpoint was trained with another vocabulary."""
     expected = fingerprints.get("vocabulary")

@@ -54,9 +54,11 @@ def score_pairs(
     """
     pairs = check_pairs(pairs)
     adapter = trained.task.text_adapter(splits_words=True)
-    reader = TextReader(trained.vocabulary, models.longest_source(trained.model))
+    longest = models.longest_source(trained.model)
+    sources = TextReader(trained.vocabulary.source, longest)
+    targets = TextReader(trained.vocabulary, longest)
     tokenized = [
-        (*reader.read(adapter.source(source)), *reader.read(target))
+        (*sources.read(adapter.source(source)), *targets.read(target))
         for source, target in pairs
     ]
     ids = tf.TensorSpec([None, None], tf.int32)

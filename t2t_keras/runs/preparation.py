@@ -33,7 +33,7 @@ from t2t_keras.runs.corpora import check_settings, without_corpus
 from t2t_keras.runs.mixing import MixturePart, open_parts
 from t2t_keras.settings.config import DataConfig
 from t2t_keras.settings.flags import record_settings
-from t2t_keras.text.vocabulary import SubwordVocabulary
+from t2t_keras.text.vocabulary import Vocabulary
 from t2t_keras.training.progress import as_duration
 
 PAIRS_PER_SHARD = 500_000
@@ -136,7 +136,7 @@ def _open_or_begin_records(
     pairs_per_shard: int | None,
     keep_text: bool,
     log: Callable[[str], None],
-) -> tuple[RecordSpec, SubwordVocabulary]:
+) -> tuple[RecordSpec, Vocabulary]:
     """Returns specification and vocabulary of the folder's records, old or new."""
     spec = read_spec(folder)
     if spec is None:
@@ -191,7 +191,7 @@ def _begin_records(
     pairs_per_shard: int | None,
     keep_text: bool,
     log: Callable[[str], None],
-) -> tuple[RecordSpec, SubwordVocabulary]:
+) -> tuple[RecordSpec, Vocabulary]:
     if not config.vocabulary_file:
         log(f"learning {config.vocabulary_size:,} subwords …")
     vocabulary = corpora.build_vocabulary(config, corpus, parts)

@@ -37,7 +37,7 @@ from t2t_keras.runs.corpora import check_settings
 from t2t_keras.runs.model_dir import ModelDir, package_versions
 from t2t_keras.runs.tasks import Task, task_for
 from t2t_keras.settings.config import ExperimentConfig, TrainingConfig
-from t2t_keras.text.vocabulary import SubwordVocabulary
+from t2t_keras.text.vocabulary import Vocabulary
 from t2t_keras.training.step import computed_rows
 from t2t_keras.typing import BatchShape
 
@@ -66,7 +66,7 @@ class RunData:
     corpus: Corpus
     fingerprint: str
     mixture: list[dict[str, Any]]
-    vocabulary: SubwordVocabulary
+    vocabulary: Vocabulary
     train: TokenizedCorpus | SampledCorpus
     dev: TokenizedCorpus | None
     batching: BatchingStrategy
@@ -207,7 +207,7 @@ class _MainText(NamedTuple):
     """Training text of the main corpus: its fingerprint, vocabulary and token ids."""
 
     fingerprint: str
-    vocabulary: SubwordVocabulary
+    vocabulary: Vocabulary
     train: TokenizedCorpus
 
 

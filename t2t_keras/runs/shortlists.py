@@ -22,7 +22,8 @@ from t2t_keras.input_pipeline.corpora.parallel_text import (
     open_parallel_text,
 )
 from t2t_keras.settings.config import DataConfig
-from t2t_keras.text.vocabulary import UNK_ID, SubwordVocabulary
+from t2t_keras.text.stored_vocabulary import load_vocabulary
+from t2t_keras.text.vocabulary import UNK_ID, Vocabulary
 from t2t_keras.text.word_alignments import read_aligned, word_numbers
 
 DEFAULT_SIZE = 1000
@@ -58,7 +59,8 @@ def make_shortlist(
         UserError: If a file cannot be used, the numbers of lines differ, a link is
             outside its sentence, or there is no link.
     """
-    vocabulary = SubwordVocabulary.load(config.vocabulary_file or "")
+    vocabulary = load_vocabulary(config.vocabulary_file or "")
+    _check_joint(vocabulary)
     # Opened first: a path that cannot be written costs no count.
     with open_output(output) as file:
         text = open_parallel_text(config.train_source, config.train_target)
@@ -93,7 +95,7 @@ def make_shortlist(
 def _count_links(
     text: ParallelText,
     alignments: str,
-    vocabulary: SubwordVocabulary,
+    vocabulary: Vocabulary,
     on_progress: Callable[[int], object],
 ) -> collections.Counter[_PiecePair]:
     """Returns how often pieces are in linked words, special ids aside."""
@@ -102,7 +104,8 @@ def _count_links(
     with open_input(alignments, "alignments") as file:
         lines = strip_line_ends(file)
         for pair, alignment in read_aligned(text.lines(), lines, name):
-            sources, targets = (_pieces_of_words(vocabulary, side) for side in pair)
+            sources = _pieces_of_words(vocabulary.source, pair[0])
+            targets = _pieces_of_words(vocabulary, pair[1])
             for source_word, target_word in alignment.sure:
                 counts.update(
                     itertools.product(targets[target_word], sources[source_word])
@@ -111,20 +114,19 @@ def _count_links(
     return counts
 
 
-def _pieces_of_words(
-    vocabulary: SubwordVocabulary, text: bytes
-) -> Mapping[int, list[int]]:
+def _pieces_of_words(vocabulary: Vocabulary, text: bytes) -> Mapping[int, list[int]]:
     """Returns the ids of the pieces of each word by its number."""
     words = collections.defaultdict(list)
     ids = vocabulary.encode(text)[:-1]  # without EOS
-    for piece_id, word in zip(ids, word_numbers(vocabulary.pieces(ids)), strict=True):
+    numbers = word_numbers(vocabulary.marked_pieces(ids))
+    for piece_id, word in zip(ids, numbers, strict=True):
         if piece_id > UNK_ID:
             words[word].append(piece_id)
     return words
 
 
 def read_lexicon(
-    path: str | os.PathLike[str], vocabulary: SubwordVocabulary
+    path: str | os.PathLike[str], vocabulary: Vocabulary
 ) -> tuple[np.ndarray, np.ndarray]:
     """Returns candidates and probabilities of each source id, as `Shortlist` has them.
 
@@ -136,6 +138,7 @@ def read_lexicon(
         UserError: If the file cannot be read, is empty or malformed, or has a piece
             that the vocabulary does not have.
     """
+    _check_joint(vocabulary)
     every_id = range(vocabulary.size)
     ids = dict(zip(vocabulary.pieces(every_id), every_id, strict=True))
     by_source: list[list[tuple[float, int]]] = [[] for _ in every_id]
@@ -155,6 +158,18 @@ def read_lexicon(
             candidates[source, column] = target
             probabilities[source, column] = -negative
     return candidates, probabilities
+
+
+def _check_joint(vocabulary: Vocabulary) -> None:
+    """Raises `UserError` if the two languages have other pieces."""
+    every_id = range(vocabulary.size)
+    if vocabulary.source.size != vocabulary.size or (
+        vocabulary.source.pieces(every_id) != vocabulary.pieces(every_id)
+    ):
+        raise UserError(
+            "A shortlist needs one vocabulary for both languages, and this imported "
+            "model has two. Leave --shortlist out."
+        )
 
 
 def _parse_lexicon(

@@ -191,7 +191,9 @@ class _Trainer:
         vocabulary = self._data.vocabulary
         start = models.find_decoder_start(config.model, vocabulary)
         with strategy.scope():
-            self._model = models.build_model(config, vocabulary.size, start)
+            self._model = models.build_model(
+                config, vocabulary.size, start, vocabulary.source.size
+            )
             frozen = fine_tuning.freeze(self._model, config.training.freeze)
             self._optimizer = optimization.build_optimizer(config, self._model)
             self._averages = optimization.build_averages(config.training, self._model)

@@ -112,7 +112,12 @@ class WordAligner:
         )
         self._text_adapter = trained.task.text_adapter(splits_words=True)
         self._vocabulary = trained.vocabulary
-        self._reader = TextReader(trained.vocabulary, models.longest_source(model))
+        longest = models.longest_source(model)
+        # Of the source, and of the target.
+        self._readers = [
+            TextReader(side, longest)
+            for side in (trained.vocabulary.source, trained.vocabulary)
+        ]
 
     def align(
         self,
@@ -132,7 +137,14 @@ class WordAligner:
             on_progress: Called with the number of pairs done since the last call.
         """
         ids = [
-            (self._read(self._text_adapter.source(source)), self._read(target))
+            [
+                reader.read(text)[0]
+                for reader, text in zip(
+                    self._readers,
+                    (self._text_adapter.source(source), target),
+                    strict=True,
+                )
+            ]
             for source, target in pairs
         ]
         links: list[tuple[Link, ...]] = [()] * len(pairs)
@@ -149,17 +161,16 @@ class WordAligner:
             for i, weights_TS in zip(batch, weights_BTS, strict=True):
                 # Without EOS, to which words attend that translate nothing.
                 source, target = (
-                    word_numbers(self._vocabulary.pieces(side[:-1])) for side in ids[i]
+                    word_numbers(vocabulary.marked_pieces(side[:-1]))
+                    for vocabulary, side in zip(
+                        (self._vocabulary.source, self._vocabulary), ids[i], strict=True
+                    )
                 )
                 source = [number - words_before for number in source]
                 weights_TS = weights_TS[: len(target), : len(source)]
                 links[i] = tuple(link_words(weights_TS, source, target))
             on_progress(len(batch))
         return links
-
-    def _read(self, text: str | bytes) -> list[int]:
-        ids, _ = self._reader.read(text)
-        return ids
 
 
 def build_aligner(trained: models.TrainedModel, heads: str | None) -> WordAligner:

@@ -303,6 +303,11 @@ class ModelConfig:
         "Whether the output projection has the matrix of the embedding, as in the "
         "paper. Otherwise it has one of its own.",
     )
+    share_embeddings: bool = setting(
+        True,
+        "Whether the encoder has the embedding of the decoder, as in the paper. "
+        "Otherwise it has one of its own.",
+    )
     position_layout: str = setting(
         "interleaved",
         "Layout of sinusoids: interleaved, sines and cosines alternate, as in the "

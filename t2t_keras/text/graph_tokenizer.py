@@ -22,12 +22,13 @@ class GraphTokenizer(tensorflow_text.SentencepieceTokenizer):
 
     Args:
         model_proto: A SentencePiece model's bytes.
+        out_type: tf.int32 for ids, tf.string for pieces.
     """
 
-    def __init__(self, model_proto: bytes):
+    def __init__(self, model_proto: bytes, out_type: tf.DType = tf.int32):
         # Each load prints a line about the model's normalization.
         with quiet_start_up():
-            super().__init__(model=model_proto, out_type=tf.int32)
+            super().__init__(model=model_proto, out_type=out_type)
             self._model_resource = _NamedModel(model_proto)
 
 

@@ -5,7 +5,7 @@ A graph that decodes ids this way needs no library but TensorFlow.
 Shapes: N number of texts, L length, V vocabulary.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import sentencepiece
 import tensorflow as tf
@@ -23,18 +23,24 @@ class PieceTable:
     of functions that use it.
 
     Args:
-        names: [V] SentencePiece's name of each id.
+        names: [V] name of each id.
         texts: [V] text of each id; for a byte piece, the byte.
         byte_values: [V] value of a byte piece, -1 for other ids.
+        finish: Function of the joined texts [N] string.
     """
 
     def __init__(
-        self, names: Sequence[str], texts: Sequence[bytes], byte_values: Sequence[int]
+        self,
+        names: Sequence[str],
+        texts: Sequence[bytes],
+        byte_values: Sequence[int],
+        finish: Callable[[Tensor], Tensor] = normalize_in_graph,
     ):
         # As tuples: each graph that uses them makes constants of its own.
         self._names = tuple(names)
         self._texts = tuple(texts)
         self._byte_values = tuple(byte_values)
+        self._finish = finish
         ids = tf.TensorSpec([None, None], tf.int32)
         self.names = tf.function(
             self._look_up_names, autograph=False, input_signature=[ids]
@@ -65,12 +71,12 @@ class PieceTable:
         return tf.gather(tf.constant(self._names), ids)
 
     def _spell(self, ids: Tensor) -> Tensor:
-        """Returns [N] string, the normalized text of each row of ids [N, L] int32."""
+        """Returns [N] string, the text of each row of ids [N, L] int32."""
         bytes_NL = tf.gather(tf.constant(self._byte_values, tf.int32), ids)
         texts_NL = tf.gather(tf.constant(self._texts), ids)
         broken_NL = (bytes_NL >= 0) & ~_is_well_formed(bytes_NL)
         texts_NL = tf.where(broken_NL, _REPLACEMENT, texts_NL)
-        return normalize_in_graph(tf.strings.reduce_join(texts_NL, axis=1))
+        return self._finish(tf.strings.reduce_join(texts_NL, axis=1))
 
 
 def _is_well_formed(bytes_NL: Tensor) -> Tensor:

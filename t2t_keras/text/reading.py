@@ -9,8 +9,7 @@ Shapes: N number of texts, or of translations of each of B texts; L length.
 
 from typing import NamedTuple, Protocol
 
-from t2t_keras.text.normalization import normalize, normalize_in_graph
-from t2t_keras.text.vocabulary import EOS_ID, SubwordVocabulary
+from t2t_keras.text.vocabulary import EOS_ID, Vocabulary
 from t2t_keras.typing import Tensor
 
 
@@ -46,7 +45,7 @@ class TextReader:
 
     def __init__(
         self,
-        vocabulary: SubwordVocabulary,
+        vocabulary: Vocabulary,
         max_tokens: int,
         max_characters: int | None = None,
     ):
@@ -63,18 +62,18 @@ class TextReader:
 
     def truncate(self, text: str | bytes) -> str:
         """Returns the normalized text, cut to `max_characters`."""
-        return normalize(text)[: self.max_characters]
+        return self._vocabulary.normalize(text)[: self.max_characters]
 
     def truncate_in_graph(self, texts: Tensor) -> Tensor:
         """Returns what `truncate` does, for texts [N] string."""
         import tensorflow as tf
 
-        whole = normalize_in_graph(texts)
+        whole = self._vocabulary.normalize_in_graph(texts)
         return tf.strings.substr(whole, 0, self.max_characters, unit="UTF8_CHAR")
 
     def read(self, text: str | bytes) -> tuple[list[int], bool]:
         """Returns the ids of a text, and whether its end was cut off."""
-        whole = normalize(text)
+        whole = self._vocabulary.normalize(text)
         # Encoding normalizes again, because truncation may leave a space at the end.
         ids = self._vocabulary.encode(whole[: self.max_characters])
         truncated = max(len(whole) - self.max_characters, len(ids) - self.max_tokens)
@@ -86,7 +85,7 @@ class TextReader:
 
         from t2t_keras.text.padding import pad_rows
 
-        whole = normalize_in_graph(texts)
+        whole = self._vocabulary.normalize_in_graph(texts)
         characters = tf.strings.length(whole, unit="UTF8_CHAR")
         beginnings = tf.strings.substr(whole, 0, self.max_characters, unit="UTF8_CHAR")
         tokens = self._vocabulary.encode_in_graph(beginnings)

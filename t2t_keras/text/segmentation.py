@@ -21,7 +21,8 @@ import numpy as np
 
 from t2t_keras.errors import UserError
 from t2t_keras.text.normalization import normalize
-from t2t_keras.text.vocabulary import EOS_ID, UNK_ID, SubwordVocabulary
+from t2t_keras.text.subword_vocabulary import SubwordVocabulary
+from t2t_keras.text.vocabulary import EOS_ID, UNK_ID, Vocabulary
 
 _SPACE = "\u2581"
 # Piece types of sentencepiece_model.proto.
@@ -96,9 +97,14 @@ class SubwordSampler:
         UserError: If the vocabulary has unused pieces.
     """
 
-    def __init__(self, vocabulary: SubwordVocabulary, rate: float):
+    def __init__(self, vocabulary: Vocabulary, rate: float):
         if not 0.0 < rate < 1.0:
             raise ValueError(f"rate must be in (0, 1). Received: {rate}")
+        if not isinstance(vocabulary, SubwordVocabulary):
+            raise UserError(
+                "--subword_sampling needs a vocabulary that this project learned, and "
+                "this is one of an imported model. Leave it out."
+            )
         self._rate = rate
         self._processor = vocabulary.processor
         types = read_piece_types(vocabulary.model_proto)

@@ -17,7 +17,8 @@ from typing import IO, Any, Literal, cast
 from t2t_keras.errors import UserError
 from t2t_keras.files.signals import undo_if_interrupted
 from t2t_keras.text.normalization import normalize
-from t2t_keras.text.vocabulary import EOS_ID, PAD_ID, UNK_ID, check_ties
+from t2t_keras.text.sentencepiece_models import check_ties
+from t2t_keras.text.vocabulary import EOS_ID, PAD_ID, UNK_ID
 
 # SentencePiece holds the lines it learns from in memory, so a long text is sampled:
 # four million lines, half of WMT14 EN-DE, take about a gigabyte here and several

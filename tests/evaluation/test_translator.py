@@ -15,8 +15,8 @@ from t2t_keras.evaluation.translator import EMPTY, Translation, Translator
 from t2t_keras.parsing.linearization import repair_tree, tree_words
 from t2t_keras.parsing.task import ParserTextAdapter
 from t2t_keras.parsing.trees import read_trees
+from t2t_keras.text.subword_vocabulary import SubwordVocabulary
 from t2t_keras.text.subwords import learn_subwords
-from t2t_keras.text.vocabulary import SubwordVocabulary
 
 EOS = 1
 LINES = ("ab ba", "abba baab ab", "b", "a b a b a b a b a b", "ba")

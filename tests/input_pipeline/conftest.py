@@ -2,8 +2,8 @@
 
 import pytest
 
+from t2t_keras.text.subword_vocabulary import SubwordVocabulary
 from t2t_keras.text.subwords import learn_subwords
-from t2t_keras.text.vocabulary import SubwordVocabulary
 from tests.input_pipeline.made_up import made_up_pairs
 
 

@@ -65,7 +65,9 @@ def corpus(links):
         return generator.choices(range(2, len(PIECES)), k=generator.randint(2, 9))
 
     corpus = build_corpus([(tokens(), tokens()) for _ in range(PAIRS)])
-    own = TokenLinks(link_rows(links), corpus.source, corpus.target, SPACES, PAIRS)
+    own = TokenLinks(
+        link_rows(links), corpus.source, corpus.target, (SPACES, SPACES), PAIRS
+    )
     return dataclasses.replace(corpus, links=own)
 
 
@@ -115,7 +117,7 @@ def test_every_piece_counts_its_spaces():
             corpus = build_corpus([(tokens, (2,))])
             expected = word_numbers([PIECES[token] for token in tokens])
             words = link_rows([{(i, 0) for i in range(8)}])
-            own = TokenLinks(words, corpus.source, corpus.target, SPACES, 1)
+            own = TokenLinks(words, corpus.source, corpus.target, (SPACES, SPACES), 1)
             found = {}
             for word in range(8):
                 one = dataclasses.replace(own, words=link_rows([{(word, 0)}]))

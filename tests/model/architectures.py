@@ -70,6 +70,7 @@ def architectures() -> tuple[Architecture, ...]:
         first_position=3,
         decoder_start=1,
         tie_output=False,
+        share_embeddings=False,
     )
     everything = Options(
         normalization="pre",

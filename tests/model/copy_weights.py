@@ -82,6 +82,8 @@ def copy_transformer(model: Any, weights: Weights) -> None:
     model.embedding.embeddings.assign(weights.embedding)
     if weights.output_embedding is not None:
         model.embedding.output_matrix.assign(weights.output_embedding)
+    if weights.source_embedding is not None:
+        model.source_embedding.embeddings.assign(weights.source_embedding)
     if weights.options.output_bias:
         model.embedding.output_bias.assign(weights.output_bias)
     for stack, norm in (

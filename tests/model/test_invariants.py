@@ -95,7 +95,7 @@ def test_a_row_drops_the_same_in_any_company(architecture) -> None:
 
 def test_padding_has_no_gradient_and_no_row_poisons_the_rest(model) -> None:
     batch = small_batch()
-    embedding = model.embedding.embeddings.value
+    embedding = model.source_embedding.embeddings.value
     with tf.GradientTape() as tape:
         hidden = model.encode(batch["encoder_input_tokens"])
         # The loss depends on every position of the row of padding.

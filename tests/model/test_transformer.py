@@ -1,6 +1,6 @@
 """Transformer against the paper in NumPy, and against wrong models."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -10,12 +10,14 @@ import pytest
 from t2t_keras.model.transformer import Transformer
 from tests.model.architectures import architectures
 from tests.model.check_layer import check_layer
+from tests.model.copy_weights import copy_transformer
 from tests.model.layer_case import Case
 from tests.model.recorded_keys import record_keys
 from tests.model.small_model import (
     CONFIG,
     EMPTY_ROW,
     ROWS,
+    SIZES,
     S,
     T,
     V,
@@ -35,9 +37,10 @@ def reference_logits(
     neighborhood: int | None = None,
     learned: int | None = None,
     weights: Weights | None = None,
+    batch: Mapping[str, np.ndarray] | None = None,
 ) -> np.ndarray:
     """Float64 logits, row by row; only the encoder has a neighborhood."""
-    batch, weights = small_batch(), weights or small_weights(learned)
+    batch, weights = batch or small_batch(), weights or small_weights(learned)
     logits = []
     for source, inputs in zip(*batch.values(), strict=True):
         memory_SD = transformer_np.encode_padded(source, weights, neighborhood)
@@ -107,6 +110,7 @@ def test_other_architectures_are_those_of_the_reference(architecture) -> None:
     layers = [replace(weights.encoder_layers[0], self_attention=attention)]
     for other in (
         replace(weights, output_embedding=weights.embedding[::-1]),
+        replace(weights, source_embedding=weights.embedding[::-1]),
         replace(weights, output_bias=np.linspace(0, 1, V)),
         replace(weights, encoder_layers=[*layers, *weights.encoder_layers[1:]]),
     ):
@@ -276,6 +280,21 @@ def test_what_is_dropped_is_the_sum_with_positions() -> None:
         np.testing.assert_allclose(dropped, kept, atol=1e-5)
 
 
+def test_sources_may_have_ids_of_their_own() -> None:
+    """Also more of them than targets have."""
+    changed = {"share_embeddings": False, "source_vocabulary_size": V + 3}
+    model = Transformer(**{**CONFIG, **changed})
+    weights = replace(
+        small_weights(),
+        source_embedding=np.random.default_rng(2).normal(size=(V + 3, SIZES.d_model)),
+    )
+    copy_transformer(model, weights)
+    batch = small_batch()
+    batch["encoder_input_tokens"][0, 0] = V + 2
+    off = compute_logits(model, batch) - reference_logits(weights=weights, batch=batch)
+    assert np.abs(np.delete(off, EMPTY_ROW, axis=0)).max() < TOLERANCE
+
+
 def test_sizes_per_head_follow_from_the_width() -> None:
     sizes = Transformer(7, num_layers=1, d_model=12, d_ff=5, num_heads=3).sizes
     assert (sizes["d_k"], sizes["d_v"]) == (4, 4)
@@ -302,6 +321,14 @@ def test_arguments_that_cannot_be_are_refused() -> None:
         ({"decoder_start": 0}, r"decoder_start must be an id in \[1, 17\).*: 0"),
         ({"decoder_start": V}, r"decoder_start must be an id in \[1, 17\).*: 17"),
         ({"activation": "rule"}, "rule"),
+        (
+            {"source_vocabulary_size": 18},
+            "source_vocabulary_size is for share_embeddings=False.*: 18 and 17",
+        ),
+        (
+            {"share_embeddings": False, "source_vocabulary_size": 0},
+            "source_vocabulary_size must be at least 1",
+        ),
     ):
         with pytest.raises(ValueError, match=message):
             Transformer(**{**CONFIG, **given}).build()

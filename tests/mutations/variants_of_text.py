@@ -19,7 +19,7 @@ VARIANTS_OF_TEXT: tuple[Mutation, ...] = (
     ),
     Mutation(
         "many texts are encoded without end of sentence",
-        "t2t_keras.text.vocabulary",
+        "t2t_keras.text.subword_vocabulary",
         "SubwordVocabulary.encode_all",
         "row.append(EOS_ID)",
         "None",

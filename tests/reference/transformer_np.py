@@ -15,6 +15,7 @@ padding and embeds to the zero vector, and the decoder starts from that vector.
 
 import math
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -292,7 +293,9 @@ def encode_padded(
     mask_SS = np.tile(np.array(source) != PAD_ID, (length, 1))
     if neighborhood is not None:
         mask_SS &= neighborhood_mask(length, neighborhood)
-    x_SD, options = embed(source, weights), weights.options
+    own = weights.source_embedding
+    embedding = weights if own is None else replace(weights, embedding=own)
+    x_SD, options = embed(source, embedding), weights.options
     for layer in weights.encoder_layers:
         if options == Options():
             x_SD = encoder_layer(x_SD, layer, mask_SS)

@@ -84,6 +84,7 @@ class Options:
     attention_bias: bool = False
     output_bias: bool = False
     tie_output: bool = True
+    share_embeddings: bool = True
 
 
 @dataclass(frozen=True)
@@ -97,6 +98,7 @@ class Weights:
     options: Options = Options()
     output_embedding: Array | None = None  # [V, D] if it is not the embedding
     output_bias: Array | float = 0.0  # [V]
+    source_embedding: Array | None = None  # [V, D] if it is not the embedding
     encoder_norm: LayerNormWeights | None = None  # after the stack, with pre-norm
     decoder_norm: LayerNormWeights | None = None
 
@@ -211,6 +213,9 @@ def _with_options(
     if not options.tie_output:
         shape = weights.embedding.shape
         more["output_embedding"] = rng.normal(scale=sizes.d_model**-0.5, size=shape)
+    if not options.share_embeddings:
+        shape = weights.embedding.shape
+        more["source_embedding"] = rng.normal(scale=sizes.d_model**-0.5, size=shape)
     if options.output_bias:
         more["output_bias"] = rng.normal(size=sizes.vocabulary_size)
     if options.normalization == "pre":

@@ -10,8 +10,8 @@ from t2t_keras.errors import UserError
 from t2t_keras.runs.corpora import check_settings, without_corpus
 from t2t_keras.settings.config import DataConfig
 from t2t_keras.settings.flags import record_settings
+from t2t_keras.text.subword_vocabulary import SubwordVocabulary
 from t2t_keras.text.subwords import learn_subwords
-from t2t_keras.text.vocabulary import SubwordVocabulary
 
 MADE_WITH = DataConfig(
     dataset="wmt14_translate/de-en", vocabulary_size=500, max_length=30

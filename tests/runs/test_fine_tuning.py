@@ -27,8 +27,9 @@ from t2t_keras.settings.config import (
     ModelConfig,
     TrainingConfig,
 )
+from t2t_keras.text.subword_vocabulary import SubwordVocabulary
 from t2t_keras.text.subwords import learn_subwords
-from t2t_keras.text.vocabulary import EOS_ID, UNK_ID, SubwordVocabulary
+from t2t_keras.text.vocabulary import EOS_ID, UNK_ID
 from t2t_keras.training.checkpoints import (
     CheckpointState,
     CheckpointStore,
@@ -231,7 +232,7 @@ def test_weights_are_loaded_and_rows_mapped(
 def test_rows_of_every_matrix_over_the_vocabulary_are_mapped(
     tmp_path, old_vocabulary, new_vocabulary
 ) -> None:
-    options = {"tie_output": False, "output_bias": True}
+    options = {"tie_output": False, "output_bias": True, "share_embeddings": False}
     model = ModelDir(tmp_path / "old")
     model.path.mkdir()
     old_vocabulary.save(model.vocabulary_file)
@@ -255,7 +256,7 @@ def test_rows_of_every_matrix_over_the_vocabulary_are_mapped(
             mapped.append(name)
             expected = rows(expected)
         np.testing.assert_array_equal(value, expected, err_msg=name)
-    assert len(mapped) == 3  # the embedding, the output projection and its bias
+    assert len(mapped) == 4  # two embeddings, the output projection and its bias
 
 
 def test_moments_and_their_count_are_loaded_but_not_the_step(

@@ -14,8 +14,8 @@ from t2t_keras.errors import UserError
 from t2t_keras.runs import model_dir as model_dir_module
 from t2t_keras.runs.model_dir import ModelDir
 from t2t_keras.settings.config import ExperimentConfig, ModelConfig, TrainingConfig
+from t2t_keras.text.subword_vocabulary import SubwordVocabulary
 from t2t_keras.text.subwords import learn_subwords
-from t2t_keras.text.vocabulary import SubwordVocabulary
 from tests.random_configs import configs
 
 CONFIG = ExperimentConfig(

@@ -6,8 +6,8 @@ from t2t_keras.decoding.search_state import BeamSearchResult
 from t2t_keras.decoding.settings import BeamSearchSettings
 from t2t_keras.serving.export.ids_module import ServedModel
 from t2t_keras.serving.export.limits import ServingLimits
+from t2t_keras.text.subword_vocabulary import SubwordVocabulary
 from t2t_keras.text.subwords import learn_subwords
-from t2t_keras.text.vocabulary import SubwordVocabulary
 
 LIMITS = ServingLimits(
     source_length=12, target_length=15, attention_length=7, beam_size=6, n_best=3

@@ -25,8 +25,8 @@ from t2t_keras.settings.config import (
     ModelConfig,
     TrainingConfig,
 )
+from t2t_keras.text.subword_vocabulary import SubwordVocabulary
 from t2t_keras.text.subwords import learn_subwords
-from t2t_keras.text.vocabulary import SubwordVocabulary
 
 # All sizes differ, so that exchanged axes are detected.
 CONFIG = ExperimentConfig(

@@ -6,8 +6,8 @@ import json
 import pytest
 
 from t2t_keras.runs import finish
+from t2t_keras.text.subword_vocabulary import SubwordVocabulary
 from t2t_keras.text.subwords import learn_subwords
-from t2t_keras.text.vocabulary import SubwordVocabulary
 from tests.system.in_process import run_program
 from tests.system.reverse_task import reversed_pairs, write_split
 

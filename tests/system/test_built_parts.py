@@ -174,6 +174,8 @@ def test_sizes_and_precision_are_those_of_the_settings():
         "attention_bias": False,
         "output_bias": False,
         "tie_output": True,
+        "share_embeddings": True,
+        "source_vocabulary_size": None,
         "position_layout": "interleaved",
         "first_position": 0,
         "decoder_start": "zero",

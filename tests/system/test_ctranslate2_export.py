@@ -129,7 +129,7 @@ PRE_NORM = MappingProxyType(
     {
         **{"normalization": "pre", "activation": "gelu", "layer_norm_epsilon": 1e-3},
         **{"position_layout": "halves", "first_position": 2, "tie_output": False},
-        **{"decoder_start": "</s>", "encoder_layers": 3},
+        **{"decoder_start": "</s>", "encoder_layers": 3, "share_embeddings": False},
     }
 )
 LEARNED = MappingProxyType(

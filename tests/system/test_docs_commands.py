@@ -15,8 +15,8 @@ import pytest
 
 from benchmarks.server_process import started_server
 from t2t_keras.input_pipeline.records.manifest import read_manifest
+from t2t_keras.text.subword_vocabulary import SubwordVocabulary
 from t2t_keras.text.subwords import learn_subwords
-from t2t_keras.text.vocabulary import SubwordVocabulary
 from tests.system.in_process import run_program
 from tests.system.programs import REPOSITORY
 

@@ -23,8 +23,8 @@ from t2t_keras.runs import (
     training_run,
 )
 from t2t_keras.runs.model_dir import ModelDir
+from t2t_keras.text.subword_vocabulary import SubwordVocabulary
 from t2t_keras.text.subwords import learn_subwords
-from t2t_keras.text.vocabulary import SubwordVocabulary
 from t2t_keras.training.checkpoints import read_state, read_weights
 from t2t_keras.training.losses import LossSums
 from tests.system.in_process import run_program
@@ -218,7 +218,7 @@ ARCHITECTURE = (
     *("--normalization=pre", "--encoder_layers=2", "--decoder_layers=1"),
     *("--activation=swish", "--attention_bias", "--output_bias", "--notie_output"),
     *("--position_layout=halves_t2t", "--first_position=2", "--decoder_start=</s>"),
-    "--layer_norm_epsilon=1e-5",
+    *("--layer_norm_epsilon=1e-5", "--noshare_embeddings"),
 )
 
 

@@ -10,8 +10,8 @@ from t2t_keras.attention.sentence_attention import attention_of_export
 from t2t_keras.errors import MissingPackage
 from t2t_keras.input_pipeline.corpora.corpus import open_corpus
 from t2t_keras.input_pipeline.records.tokenized import tokenize_corpus
+from t2t_keras.text.subword_vocabulary import SubwordVocabulary
 from t2t_keras.text.subwords import learn_subwords
-from t2t_keras.text.vocabulary import SubwordVocabulary
 from tests.system.programs import REPOSITORY
 
 BLOCKED = ("tensorflow_text", "tensorflow_datasets")

@@ -46,9 +46,8 @@ def corpus(vocabulary):
     words = read_word_links([(texts[0], texts[1])], lines, "links")
     words = select_rows(words, tokenized.is_kept)
     spaces = PieceSpaces.from_vocabulary(vocabulary)
-    links = TokenLinks(
-        words, tokenized.source, tokenized.target, spaces, len(tokenized)
-    )
+    sides = tokenized.source, tokenized.target
+    links = TokenLinks(words, *sides, (spaces, spaces), len(tokenized))
     return dataclasses.replace(tokenized, links=links)
 
 

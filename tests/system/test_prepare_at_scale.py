@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from t2t_keras.input_pipeline.records.manifest import open_records, read_manifest
+from t2t_keras.text.subword_vocabulary import SubwordVocabulary
 from t2t_keras.text.subwords import learn_subwords
-from t2t_keras.text.vocabulary import SubwordVocabulary
 from tests.system.conftest import REPOSITORY
 
 pytestmark = pytest.mark.release

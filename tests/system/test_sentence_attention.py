@@ -84,7 +84,7 @@ def export(trained, tmp_path_factory):
         LIMITS,
     )
     root = tf.Module()
-    root.parts = [served.weights, module.tokenizer]
+    root.parts = [served.weights, module.tokenizers]
     text = tf.TensorSpec([None], tf.string, name=signature.TEXT)
     shout = tf.function(
         lambda text: {signature.TRANSLATION: tf.strings.upper(text)},

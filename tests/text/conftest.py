@@ -4,8 +4,8 @@ import random
 
 import pytest
 
+from t2t_keras.text.subword_vocabulary import SubwordVocabulary
 from t2t_keras.text.subwords import learn_subwords
-from t2t_keras.text.vocabulary import SubwordVocabulary
 
 WORDS = (
     "the a old green house tree walks sleeps quickly and über grün Bäume Haus alt "

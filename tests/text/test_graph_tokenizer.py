@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from t2t_keras.text.vocabulary import SubwordVocabulary
+from t2t_keras.text.subword_vocabulary import SubwordVocabulary
 
 
 def test_setting_a_seed_does_not_take_the_model_away(vocabulary):

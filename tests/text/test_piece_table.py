@@ -8,7 +8,8 @@ import sentencepiece
 import tensorflow as tf
 
 from t2t_keras.text.normalization import normalize
-from t2t_keras.text.vocabulary import EOS_ID, PAD_ID, UNK_ID, SubwordVocabulary
+from t2t_keras.text.subword_vocabulary import SubwordVocabulary
+from t2t_keras.text.vocabulary import EOS_ID, PAD_ID, UNK_ID
 
 FIRST_BYTE = 3
 # First, last and neighboring bytes of every range in Unicode's table of UTF-8 bytes.

@@ -14,8 +14,8 @@ import sentencepiece
 from t2t_keras.errors import UserError
 from t2t_keras.files.signals import STOP_SIGNALS
 from t2t_keras.text import subwords
+from t2t_keras.text.subword_vocabulary import SubwordVocabulary
 from t2t_keras.text.subwords import learn_subwords
-from t2t_keras.text.vocabulary import SubwordVocabulary
 
 MODEL_TYPES = ("bpe", "unigram")
 

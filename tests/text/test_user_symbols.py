@@ -6,8 +6,8 @@ import pytest
 import tensorflow as tf
 
 from t2t_keras.errors import UserError
+from t2t_keras.text.subword_vocabulary import SubwordVocabulary
 from t2t_keras.text.subwords import learn_subwords
-from t2t_keras.text.vocabulary import SubwordVocabulary
 
 SYMBOLS = ("<2de>", "<2fr>", "ß@ü", "quick", "||")
 

@@ -13,18 +13,16 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from t2t_keras.errors import UserError
-from t2t_keras.text import vocabulary as vocabulary_module
+from t2t_keras.text import sentencepiece_models
 from t2t_keras.text.normalization import normalize
-from t2t_keras.text.subwords import learn_subwords
-from t2t_keras.text.vocabulary import (
-    EOS_ID,
-    PAD_ID,
+from t2t_keras.text.sentencepiece_models import (
     TF_TEXT_PIECES,
     TIED_TEXT,
-    UNK_ID,
-    SubwordVocabulary,
     make_tied_model,
 )
+from t2t_keras.text.subword_vocabulary import SubwordVocabulary
+from t2t_keras.text.subwords import learn_subwords
+from t2t_keras.text.vocabulary import EOS_ID, PAD_ID, UNK_ID
 
 PROPERTY = settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 NASTY = (
@@ -265,14 +263,14 @@ def newer_sentencepiece(monkeypatch):
 
     monkeypatch.setattr(sentencepiece, "SentencePieceProcessor", NewerProcessor)
     monkeypatch.setattr(sentencepiece, "__version__", "0.2.3")
-    vocabulary_module._split_tied_text.cache_clear()
+    sentencepiece_models._split_tied_text.cache_clear()
     yield
-    vocabulary_module._split_tied_text.cache_clear()
+    sentencepiece_models._split_tied_text.cache_clear()
 
 
 def test_the_probes_segmentations_tie():
     processor = sentencepiece.SentencePieceProcessor(model_proto=make_tied_model())
-    for letter, one, three in vocabulary_module._TIED_LETTERS:
+    for letter, one, three in sentencepiece_models._TIED_LETTERS:
         ids = processor.encode(5 * letter)[1:]  # without the leading space
         total = sum(processor.get_score(token_id) for token_id in ids)
         assert sorted(map(len, processor.id_to_piece(ids))) == [1, 1, 3]
@@ -290,7 +288,7 @@ def test_the_graph_breaks_ties_as_the_probe_says_and_so_does_python():
     in_graph = b" ".join(tokenizer.tokenize(TIED_TEXT).numpy()).decode()
     assert in_graph == TF_TEXT_PIECES
     # Fails with sentencepiece 0.2.2 and 0.2.3.
-    assert vocabulary_module._split_tied_text() == in_graph
+    assert sentencepiece_models._split_tied_text() == in_graph
 
 
 def test_a_disagreeing_version_cannot_use_unigram_vocabularies(

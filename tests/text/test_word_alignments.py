@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from t2t_keras.errors import UserError
+from t2t_keras.text.subword_vocabulary import SubwordVocabulary
 from t2t_keras.text.subwords import learn_subwords
-from t2t_keras.text.vocabulary import SubwordVocabulary
 from t2t_keras.text.word_alignments import (
     WordAlignment,
     check_within,

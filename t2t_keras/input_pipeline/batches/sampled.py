@@ -39,7 +39,7 @@ from t2t_keras.input_pipeline.records.tokenized import (
     TokenizedCorpus,
     TokenizedSide,
 )
-from t2t_keras.text.vocabulary import SubwordVocabulary
+from t2t_keras.text.vocabulary import Vocabulary
 
 # The epoch whose last batches are being made, the next, and the one after it, which is
 # drawn ahead.
@@ -74,7 +74,7 @@ class SampledCorpus:
     def __init__(
         self,
         corpus: TokenizedCorpus,
-        vocabulary: SubwordVocabulary,
+        vocabulary: Vocabulary,
         *,
         rate: float,
         seed: int,
@@ -85,7 +85,7 @@ class SampledCorpus:
         if not corpus.texts:
             raise ValueError("corpus must have been made with its text. Received: none")
         self._corpus = corpus
-        self._model_proto = vocabulary.model_proto
+        self._vocabulary = vocabulary.to_bytes()
         self._rate = rate
         self._seed = seed
         self._max_length = max_length
@@ -197,14 +197,12 @@ class SampledCorpus:
     def _encode_pieces(self, pieces: Iterator[Piece]) -> Iterator[EncodedPiece]:
         if self._workers:
             with Encoders(
-                self._model_proto, self._max_length, self._workers, self._rate
+                self._vocabulary, self._max_length, self._workers, self._rate
             ) as encoders:
                 yield from encoders.encode(pieces)
             return
         if self._encoder is None:  # it remembers words from epoch to epoch
-            self._encoder = PieceEncoder(
-                self._model_proto, self._max_length, self._rate
-            )
+            self._encoder = PieceEncoder(self._vocabulary, self._max_length, self._rate)
         for piece in pieces:
             yield EncodedPiece(piece, self._encoder.encode(piece))
 

@@ -22,7 +22,7 @@ from t2t_keras.input_pipeline.records.tokenized import (
     TokenRows,
 )
 from t2t_keras.text.normalization import is_blank
-from t2t_keras.text.vocabulary import SubwordVocabulary
+from t2t_keras.text.vocabulary import Vocabulary
 from t2t_keras.text.word_alignments import count_spaces, read_aligned
 
 # More words than any sentence has.
@@ -93,9 +93,10 @@ class PieceSpaces:
     total: np.ndarray
 
     @classmethod
-    def from_vocabulary(cls, vocabulary: SubwordVocabulary) -> "PieceSpaces":
+    def from_vocabulary(cls, vocabulary: Vocabulary) -> "PieceSpaces":
         """Returns the numbers for the pieces of a vocabulary."""
-        counts = [*map(count_spaces, vocabulary.pieces(range(vocabulary.size)))]
+        pieces = vocabulary.marked_pieces(range(vocabulary.size))
+        counts = [*map(count_spaces, pieces)]
         return cls(*np.array(counts, np.int64).T)
 
 
@@ -109,14 +110,14 @@ class TokenLinks:
         words: N rows, of source and target word of each link, in turn.
         source: The sources, each ended by EOS, which is part of no word.
         target: The targets, likewise.
-        spaces: Spaces of the pieces, by which words are counted.
+        spaces: Spaces of the pieces of each side, by which words are counted.
         size: N.
     """
 
     words: Sentences
     source: Rows
     target: Rows
-    spaces: PieceSpaces
+    spaces: tuple[PieceSpaces, PieceSpaces]
     size: int
 
     def of(self, source: Rows, target: Rows) -> "TokenLinks":
@@ -135,12 +136,15 @@ class TokenLinks:
         words, counts = self.words.gather(indices % self.size)
         pair_K = np.repeat(np.arange(len(indices)), counts // 2)
         firsts, sizes = [], []
-        for side, word_K in zip(
-            (self.source, self.target), words.reshape(-1, 2).T, strict=True
+        for side, spaces, word_K in zip(
+            (self.source, self.target),
+            self.spaces,
+            words.reshape(-1, 2).T,
+            strict=True,
         ):
             tokens, lengths = side.gather(indices)
             starts = np.cumsum(lengths) - lengths
-            keys = self._word_keys(tokens, lengths, starts)
+            keys = _word_keys(spaces, tokens, lengths, starts)
             wanted_K = pair_K * _MOST_WORDS + word_K
             begin_K = np.searchsorted(keys, wanted_K)
             firsts.append(begin_K - starts[pair_K])
@@ -155,17 +159,18 @@ class TokenLinks:
         lengths = 2 * np.bincount(pair_K, size_K, len(indices)).astype(np.int64)
         return positions.astype(np.int32).reshape(-1), lengths
 
-    def _word_keys(
-        self, tokens: np.ndarray, lengths: np.ndarray, starts: np.ndarray
-    ) -> np.ndarray:
-        """Returns pair and word of each token as one number, ascending.
 
-        The rule is that of `word_numbers`.
-        """
-        leading, total = self.spaces.leading[tokens], self.spaces.total[tokens]
-        before = np.cumsum(total) - total
-        # The first word has the number 0, with a space before it or without.
-        origin = before[starts] + (leading[starts] > 0)
-        keys = before + leading - np.repeat(origin, lengths)
-        keys[starts + lengths - 1] = _MOST_WORDS - 1  # EOS
-        return keys + np.repeat(np.arange(len(lengths)) * _MOST_WORDS, lengths)
+def _word_keys(
+    spaces: PieceSpaces, tokens: np.ndarray, lengths: np.ndarray, starts: np.ndarray
+) -> np.ndarray:
+    """Returns pair and word of each token as one number, ascending.
+
+    The rule is that of `word_numbers`.
+    """
+    leading, total = spaces.leading[tokens], spaces.total[tokens]
+    before = np.cumsum(total) - total
+    # The first word has the number 0, with a space before it or without.
+    origin = before[starts] + (leading[starts] > 0)
+    keys = before + leading - np.repeat(origin, lengths)
+    keys[starts + lengths - 1] = _MOST_WORDS - 1  # EOS
+    return keys + np.repeat(np.arange(len(lengths)) * _MOST_WORDS, lengths)

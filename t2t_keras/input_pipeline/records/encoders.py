@@ -23,7 +23,8 @@ from t2t_keras.input_pipeline.records.tokenized import (
     filter_pairs,
 )
 from t2t_keras.text.segmentation import SubwordSampler
-from t2t_keras.text.vocabulary import SubwordVocabulary, join_rows
+from t2t_keras.text.stored_vocabulary import vocabulary_from_bytes
+from t2t_keras.text.vocabulary import join_rows
 
 # Finished chunks per process that may wait for a slower one before them.
 _CHUNKS_AHEAD = 4
@@ -122,13 +123,13 @@ class PieceEncoder:
     """Encodes pieces of text.
 
     Args:
-        model_proto: The vocabulary.
+        vocabulary: The vocabulary, from `Vocabulary.to_bytes`.
         max_length: Longest side that is kept, end of sentence included.
         sampling_rate: Rate of subword regularization; 0 for none.
     """
 
-    def __init__(self, model_proto: bytes, max_length: int, sampling_rate: float = 0.0):
-        self._vocabulary = SubwordVocabulary(model_proto)
+    def __init__(self, vocabulary: bytes, max_length: int, sampling_rate: float = 0.0):
+        self._vocabulary = vocabulary_from_bytes(vocabulary)
         self._max_length = max_length
         self._sampler = None
         if sampling_rate:
@@ -136,13 +137,13 @@ class PieceEncoder:
 
     def encode(self, piece: Piece) -> TokenizedChunk:
         """Returns the ids of the pairs that can be trained on."""
-        encode_all = self._vocabulary.encode_all
-        source, target = (
-            (encode_all(piece.source), encode_all(piece.target))
-            if piece.draws is None
-            else self._draw(piece, piece.draws)
-        )
-        return filter_pairs(source, target, self._max_length, self._vocabulary.size)
+        vocabulary = self._vocabulary
+        if piece.draws is None:
+            source = vocabulary.source.encode_all(piece.source)
+            target = vocabulary.encode_all(piece.target)
+        else:
+            source, target = self._draw(piece, piece.draws)
+        return filter_pairs(source, target, self._max_length, vocabulary.largest_size)
 
     def _draw(self, piece: Piece, draws: Draws) -> tuple[TokenRows, TokenRows]:
         """Returns ids drawn for each pair, by numbers of its own (ADR 0028)."""
@@ -166,7 +167,7 @@ class Encoders:
     """Pool of processes that encode; a context manager, which ends them.
 
     Args:
-        model_proto: The vocabulary.
+        vocabulary: The vocabulary, from `Vocabulary.to_bytes`.
         max_length: Longest side that is kept, end of sentence included.
         workers: Number of processes.
         sampling_rate: Rate of subword regularization; 0 for none.
@@ -174,7 +175,7 @@ class Encoders:
 
     def __init__(
         self,
-        model_proto: bytes,
+        vocabulary: bytes,
         max_length: int,
         workers: int,
         sampling_rate: float = 0.0,
@@ -191,7 +192,7 @@ class Encoders:
                 ours, theirs = context.Pipe()
                 process = context.Process(
                     target=_encode_pieces,
-                    args=(theirs, model_proto, max_length, sampling_rate),
+                    args=(theirs, vocabulary, max_length, sampling_rate),
                     daemon=True,
                 )
                 process.start()
@@ -261,10 +262,10 @@ class Encoders:
 
 
 def _encode_pieces(
-    connection: Connection, model_proto: bytes, max_length: int, sampling_rate: float
+    connection: Connection, vocabulary: bytes, max_length: int, sampling_rate: float
 ) -> None:
     """Encodes received pieces until the other end closes: the main of a process."""
-    encoder = PieceEncoder(model_proto, max_length, sampling_rate)
+    encoder = PieceEncoder(vocabulary, max_length, sampling_rate)
     # The other end closes when the parent is done or killed.
     with contextlib.suppress(EOFError, BrokenPipeError, ConnectionResetError):
         while True:

@@ -38,7 +38,8 @@ from t2t_keras.input_pipeline.records.tokenized import (
     TokenizedCorpus,
     token_positions,
 )
-from t2t_keras.text.vocabulary import SubwordVocabulary
+from t2t_keras.text.stored_vocabulary import load_vocabulary
+from t2t_keras.text.vocabulary import Vocabulary
 
 FORMAT = 1
 SPEC_FILE = "making.json"
@@ -184,13 +185,13 @@ def open_records(
     return TokenizedCorpus(source, target, manifest.report, texts)
 
 
-def open_vocabulary(folder: Path, spec: RecordSpec) -> SubwordVocabulary:
+def open_vocabulary(folder: Path, spec: RecordSpec) -> Vocabulary:
     """Returns the vocabulary of records.
 
     Raises:
         UserError: If its file is missing or has been changed.
     """
-    vocabulary = SubwordVocabulary.load(folder / VOCABULARY_FILE)
+    vocabulary = load_vocabulary(folder / VOCABULARY_FILE)
     expected = spec.vocabulary_sha256
     if vocabulary.sha256 != expected:
         raise UserError(

@@ -27,7 +27,7 @@ from t2t_keras.input_pipeline.records.shards import (
     write_shard,
 )
 from t2t_keras.input_pipeline.records.tokenized import TokenizedChunk, join_chunks
-from t2t_keras.text.vocabulary import SubwordVocabulary
+from t2t_keras.text.vocabulary import Vocabulary
 
 
 def find_intact_shards(
@@ -63,7 +63,7 @@ def write_shards(
     folder: Path,
     spec: RecordSpec,
     chunks: Iterable[TextChunk],
-    vocabulary: SubwordVocabulary,
+    vocabulary: Vocabulary,
     *,
     present: dict[int, ShardMetadata],
     workers: int,
@@ -96,7 +96,7 @@ def write_shards(
         )
         present_pairs = sum(each.text_pairs for each in present.values())
         pace = Pace(spec.text_pairs, present_pairs)
-        with Encoders(vocabulary.model_proto, spec.max_length, workers) as encoders:
+        with Encoders(vocabulary.to_bytes(), spec.max_length, workers) as encoders:
             encoded = encoders.encode(missing)
             for number, pieces in itertools.groupby(encoded, lambda each: each.shard):
                 shards[number] = _write_pieces(folder, number, pieces, keep_text)

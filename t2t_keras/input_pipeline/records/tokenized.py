@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 import numpy as np
 
 from t2t_keras.errors import UserError
-from t2t_keras.text.vocabulary import SubwordVocabulary
+from t2t_keras.text.vocabulary import Vocabulary
 
 if TYPE_CHECKING:  # processes that encode records start without it
     import tensorflow as tf
@@ -223,7 +223,8 @@ def filter_pairs(
         source: Ids end to end, and the length of each sentence.
         target: The same for the target sentences.
         max_length: Longest side that is kept, end of sentence included.
-        vocabulary_size: Number of ids, which take two bytes each if they fit.
+        vocabulary_size: Number of ids of a side, which take two bytes each if they
+            fit.
     """
     lengths = np.stack([source[1], target[1]], axis=1)
     is_empty = (lengths == 1).any(axis=1)  # the end of sentence alone
@@ -279,7 +280,7 @@ def corpus_in_memory(
 
 def tokenize_corpus(
     dataset: "tf.data.Dataset",
-    vocabulary: SubwordVocabulary,
+    vocabulary: Vocabulary,
     max_length: int,
     *,
     keep_text: bool = False,
@@ -308,10 +309,10 @@ def tokenize_corpus(
         for texts in batches.as_numpy_iterator():
             source, target = texts["source"].tolist(), texts["target"].tolist()
             chunk = filter_pairs(
-                vocabulary.encode_all(source),
+                vocabulary.source.encode_all(source),
                 vocabulary.encode_all(target),
                 max_length,
-                vocabulary.size,
+                vocabulary.largest_size,
             )
             if keep_text and chunk.report.pairs_kept:
                 lines = chunk.keep_lines(source, target)
@@ -323,7 +324,7 @@ def tokenize_corpus(
             yield source.split(b"\n"), target.split(b"\n")
 
     no_rows = np.zeros(0, np.int32), np.zeros(0, np.int64)
-    nothing = filter_pairs(no_rows, no_rows, max_length, vocabulary.size)
+    nothing = filter_pairs(no_rows, no_rows, max_length, vocabulary.largest_size)
     chunk = join_chunks(itertools.chain([nothing], encode_batches()))
     chunk.report.check_any_left(max_length)
     return corpus_in_memory(chunk, (KeptText(split_lines),) if keep_text else ())

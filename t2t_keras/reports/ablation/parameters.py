@@ -10,8 +10,8 @@ from t2t_keras.settings.config import ModelConfig
 def parameter_count(model: ModelConfig, vocabulary_size: int) -> int:
     """Returns the number of parameters of a model.
 
-    The vocabulary's matrix, which embeds both languages, is counted once if it also
-    makes the logits.
+    The vocabulary's matrix is counted once if it embeds both languages and makes the
+    logits.
     """
     width = model.d_model
     per_head = width // model.num_heads
@@ -26,9 +26,8 @@ def parameter_count(model: ModelConfig, vocabulary_size: int) -> int:
     encoder_layer = attention + feed_forward + 2 * norm
     decoder_layer = 2 * attention + feed_forward + 3 * norm
     positions = (model.learned_positions or 0) * width
-    vocabulary = vocabulary_size * (
-        width * (1 if model.tie_output else 2) + model.output_bias
-    )
+    matrices = 1 + (not model.tie_output) + (not model.share_embeddings)
+    vocabulary = vocabulary_size * (width * matrices + model.output_bias)
     encoder = (model.encoder_layers or model.num_layers) * encoder_layer
     decoder = (model.decoder_layers or model.num_layers) * decoder_layer
     final_norms = 2 * norm if model.normalization == "pre" else 0

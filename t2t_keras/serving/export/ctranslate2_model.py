@@ -35,7 +35,7 @@ class Architecture(NamedTuple):
 def write_ctranslate2(
     weights: Weights,
     encodings: np.ndarray,
-    pieces: Sequence[str],
+    pieces: tuple[Sequence[str], Sequence[str]],
     directory: str | os.PathLike[str],
     *,
     architecture: Architecture,
@@ -53,7 +53,7 @@ def write_ctranslate2(
         weights: Arrays by path below the model, such as "embedding/embeddings".
         encodings: [L, D] float32, positional encoding of each position. L limits the
             length of sources and translations.
-        pieces: Piece of each id, V different strings.
+        pieces: Piece of each source id and of each target id, all different.
         directory: Directory to write; must not exist.
         architecture: The rest of the model.
         quantization: One of `QUANTIZATIONS`.
@@ -79,9 +79,9 @@ def write_ctranslate2(
     if final.exists():
         raise UserError(f"{final} exists already. Give a folder that does not exist.")
     spec = _build_spec(weights, encodings, architecture)
-    spec.register_source_vocabulary(list(pieces))
-    spec.register_target_vocabulary(list(pieces))
-    for name, value in _config(pieces, architecture).items():
+    spec.register_source_vocabulary(list(pieces[0]))
+    spec.register_target_vocabulary(list(pieces[1]))
+    for name, value in _config(pieces[1], architecture).items():
         spec.config.add_attribute(name, value)
     spec.validate()
     spec.optimize(quantization)
@@ -89,7 +89,7 @@ def write_ctranslate2(
         spec.save(str(temporary))
         for name, content in files.items():
             (temporary / name).write_bytes(content)
-        _check(temporary, pieces)
+        _check(temporary, pieces[0])
     return final
 
 
@@ -166,8 +166,9 @@ def _build_spec(
     # The zero vector in place of the start token's embedding.
     spec.decoder.start_from_zero_embedding = architecture.decoder_start == "zero"
     embeddings_VD = weights["embedding/embeddings"].astype(np.float32)
-    for embedding in (spec.encoder.embeddings[0], spec.decoder.embeddings):
-        embedding.weight = embeddings_VD
+    source_VD = weights.get("source_embedding/embeddings", embeddings_VD)
+    spec.encoder.embeddings[0].weight = source_VD.astype(np.float32)
+    spec.decoder.embeddings.weight = embeddings_VD
     output_VD = weights.get("embedding/output_matrix", embeddings_VD)
     spec.decoder.projection.weight = output_VD.astype(np.float32)
     if "embedding/output_bias" in weights:

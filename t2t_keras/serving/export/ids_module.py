@@ -22,7 +22,7 @@ from t2t_keras.decoding.search_state import BeamSearchResult
 from t2t_keras.decoding.settings import BeamSearchSettings, RowOptions
 from t2t_keras.serving import signature
 from t2t_keras.serving.export.limits import ServingLimits, check_ids
-from t2t_keras.text.vocabulary import PAD_ID, SubwordVocabulary
+from t2t_keras.text.vocabulary import PAD_ID, Vocabulary
 from t2t_keras.typing import Tensor
 
 # Most sentences have up to 32 tokens, nearly all up to 128.
@@ -133,7 +133,7 @@ class IdsModule(tf.Module):
     def __init__(
         self,
         model: ServedModel,
-        vocabulary: SubwordVocabulary,
+        vocabulary: Vocabulary,
         settings: BeamSearchSettings,
         limits: ServingLimits,
     ):
@@ -168,7 +168,7 @@ class IdsModule(tf.Module):
 
     def _translate_ids(self, input_ids: Tensor) -> Outputs:
         ids_BS, truncated_B = check_ids(
-            input_ids, self._vocabulary.size, self._limits.source_length
+            input_ids, self._vocabulary.source.size, self._limits.source_length
         )
         result = self._best(ids_BS)
         return {

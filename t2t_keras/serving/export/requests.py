@@ -18,7 +18,7 @@ from tensorflow_serving.apis import predict_pb2, prediction_log_pb2
 
 from t2t_keras.serving import signature
 from t2t_keras.text.padding import pad_sentences
-from t2t_keras.text.vocabulary import SubwordVocabulary
+from t2t_keras.text.vocabulary import Vocabulary
 
 # Path of the requests below a version's directory; servers expect this name.
 WARM_UP_FILE = Path("assets.extra", "tf_serving_warmup_requests")
@@ -42,7 +42,7 @@ class Request(NamedTuple):
     inputs: Mapping[str, np.ndarray]
 
 
-def make_text(vocabulary: SubwordVocabulary, tokens: int) -> str:
+def make_text(vocabulary: Vocabulary, tokens: int) -> str:
     """Returns a text of at most `tokens` tokens if possible, else the shortest text.
 
     Args:
@@ -57,7 +57,7 @@ def example_request(
     name: str,
     input_names: Collection[str],
     texts: Sequence[str],
-    vocabulary: SubwordVocabulary,
+    vocabulary: Vocabulary,
     options: Mapping[str, Any] = MappingProxyType({}),
 ) -> Request:
     """Returns a request of B sentences.
@@ -127,7 +127,7 @@ def read_warm_up(directory: Path) -> Iterator[Request]:
 
 def warm_up_requests(
     signatures: Mapping[str, Any],
-    vocabulary: SubwordVocabulary,
+    vocabulary: Vocabulary,
     batch_sizes: Sequence[int],
     buckets: Sequence[int] = (),
 ) -> list[Request]:

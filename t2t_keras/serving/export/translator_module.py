@@ -31,7 +31,7 @@ from t2t_keras.text.reading import (
     TextAdapter,
     TextReader,
 )
-from t2t_keras.text.vocabulary import EOS_ID, PAD_ID, SubwordVocabulary
+from t2t_keras.text.vocabulary import EOS_ID, PAD_ID, Vocabulary
 from t2t_keras.typing import Tensor
 
 
@@ -52,7 +52,7 @@ class TranslatorModule(IdsModule):
     def __init__(
         self,
         model: ServedModel,
-        vocabulary: SubwordVocabulary,
+        vocabulary: Vocabulary,
         settings: BeamSearchSettings,
         limits: ServingLimits,
         text_adapter: TextAdapter | None = None,
@@ -60,11 +60,15 @@ class TranslatorModule(IdsModule):
         with_prefix: bool = False,
     ):
         super().__init__(model, vocabulary, settings, limits)
-        self.tokenizer = vocabulary.tokenizer
+        self.tokenizers = vocabulary.graph_resources
         self._text_adapter = text_adapter or PlainTextAdapter()
-        self._sources = TextReader(vocabulary, limits.source_length, limits.characters)
+        self._sources = TextReader(
+            vocabulary.source, limits.source_length, limits.characters
+        )
         self._targets = TextReader(vocabulary, limits.target_length)
-        self._attention_reader = TextReader(vocabulary, limits.attention_length)
+        length = limits.attention_length
+        self._attention_sources = TextReader(vocabulary.source, length)
+        self._attention_targets = TextReader(vocabulary, length)
         text = tf.TensorSpec([None], tf.string, name=signature.TEXT)
         pair = [
             tf.TensorSpec([None], tf.string, name=name)
@@ -255,15 +259,17 @@ class TranslatorModule(IdsModule):
 
     def _attention(self, source: Tensor, target: Tensor) -> Outputs:
         source, target = check_pairs(source, target)
-        sources = self._attention_reader.read_in_graph(self._source(source))
-        targets = self._attention_reader.read_in_graph(target)
+        sources = self._attention_sources.read_in_graph(self._source(source))
+        targets = self._attention_targets.read_in_graph(target)
         shifted_BT = shift_right(targets.ids)
         encoder, decoder, memory = self._model.attention(sources.ids, shifted_BT)
         return {
             signature.ENCODER_ATTENTION: encoder,
             signature.DECODER_ATTENTION: decoder,
             signature.MEMORY_ATTENTION: memory,
-            signature.SOURCE_TOKENS: self._vocabulary.pieces_in_graph(sources.ids),
+            signature.SOURCE_TOKENS: self._vocabulary.source.pieces_in_graph(
+                sources.ids
+            ),
             signature.TARGET_TOKENS: self._vocabulary.pieces_in_graph(targets.ids),
             signature.SOURCE_LENGTH: sources.lengths,
             signature.TARGET_LENGTH: targets.lengths,

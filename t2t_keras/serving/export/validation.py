@@ -13,7 +13,7 @@ from tensorflow.core.protobuf import config_pb2, saved_model_pb2
 from t2t_keras.errors import UserError
 from t2t_keras.files.quiet import quiet_start_up
 from t2t_keras.serving.export.requests import Request, example_request, read_warm_up
-from t2t_keras.text.vocabulary import SubwordVocabulary
+from t2t_keras.text.vocabulary import Vocabulary
 
 # Ops of TensorFlow Text in the export's tokenizer. Stock servers link both.
 TOKENIZER_OPS = frozenset({"SentencepieceOp", "SentencepieceTokenizeOp"})
@@ -204,7 +204,7 @@ def _copy_with_config(directory: Path, copy: Path, config: Any) -> None:
     (copy / _GRAPH).write_bytes(proto.SerializeToString())
 
 
-def validate(directory: Path, vocabulary: SubwordVocabulary) -> None:
+def validate(directory: Path, vocabulary: Vocabulary) -> None:
     """Raises `UserError` if a test call or a warm-up request fails.
 
     Args:

@@ -31,6 +31,7 @@ def test_a_built_model_has_as_many(seed) -> None:
         attention_bias=rng.choice([False, True]),
         output_bias=rng.choice([False, True]),
         tie_output=rng.choice([False, True]),
+        share_embeddings=rng.choice([False, True]),
     )
     model = Transformer(17, **dataclasses.asdict(config))
     model.build()

@@ -54,7 +54,7 @@ def write(directory, weights=None, length=LENGTH, **settings):
     return write_ctranslate2(
         random_weights() if weights is None else weights,
         encodings.astype("float32"),
-        PIECES,
+        (PIECES, PIECES),
         directory,
         architecture=Architecture(HEADS),
         **settings,

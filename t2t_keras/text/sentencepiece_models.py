@@ -1,0 +1,117 @@
+"""Loading of SentencePiece models, and their ties.
+
+SentencePiece and TensorFlow Text encode alike except for ties of unigram models. "...."
+may be "." and "..." or "..." and ".": both have the same sum of scores, and rounding
+decides. SentencePiece 0.2.2 sums in another order than 0.2.1 and TensorFlow Text, so
+text would be encoded in one way for training and in another by an export (ADR 0009).
+`check_ties` refuses such a release. It encodes a text full of ties instead of comparing
+versions, so that it is right about future releases too.
+"""
+
+import functools
+import struct
+
+import sentencepiece
+
+from t2t_keras.errors import UserError
+
+# The release that pyproject.toml pins.
+_AGREEING_VERSION = "0.2.1"
+_UNKNOWN, _NORMAL = 2, 1  # piece types of sentencepiece_model.proto
+# A letter, its score, and the score of the piece of three of it.
+_TIED_LETTERS = (
+    ("a", -5.562, -3.659),
+    ("b", -9.162, -2.797),
+    ("c", -7.895, -6.017),
+    ("d", -2.627, -7.584),
+    ("e", -2.384, -6.871),
+    ("f", -2.825, -3.096),
+    ("g", -9.107, -12.614),
+    ("h", -2.361, -5.302),
+)
+TIED_TEXT = "".join(5 * letter for letter, _, _ in _TIED_LETTERS)
+"""Five of each letter: its pieces have three orders, all of equal score."""
+TF_TEXT_PIECES = "▁ aaa a a b b bbb c ccc c d d ddd eee e e f f fff ggg g g h h hhh"
+"""Pieces that TensorFlow Text splits `TIED_TEXT` into."""
+
+
+def load_processor(
+    model_proto: bytes, name: str
+) -> sentencepiece.SentencePieceProcessor:
+    """Returns a loaded SentencePiece model.
+
+    Args:
+        model_proto: The model's bytes.
+        name: What they are, for messages.
+
+    Raises:
+        UserError: If they are no valid model, or it is a unigram model and the
+            installed SentencePiece breaks ties differently from TensorFlow Text.
+    """
+    processor = sentencepiece.SentencePieceProcessor()
+    try:
+        # Empty bytes would load as a model without pieces.
+        loaded = bool(model_proto) and processor.load_from_serialized_proto(model_proto)
+    except RuntimeError:
+        loaded = False
+    if not loaded:
+        raise UserError(
+            f"{name} ({len(model_proto)} bytes) cannot be read as a SentencePiece "
+            "model. Give a .model file (not the .vocab list beside it), or copy it "
+            "again if it was cut short."
+        )
+    if is_unigram(processor):
+        check_ties()
+    return processor
+
+
+def is_unigram(processor: sentencepiece.SentencePieceProcessor) -> bool:
+    """Returns whether a model is of the type unigram; no method reports it."""
+    try:
+        return bool(processor.nbest_encode("a", nbest_size=1))
+    except RuntimeError:
+        return False
+
+
+def check_ties() -> None:
+    """Checks that SentencePiece and TensorFlow Text encode with unigram models alike.
+
+    Raises:
+        UserError: If the installed SentencePiece breaks ties differently.
+    """
+    if _split_tied_text() == TF_TEXT_PIECES:
+        return
+    raise UserError(
+        f"sentencepiece {sentencepiece.__version__} is installed, which encodes "
+        "some text with a unigram vocabulary differently from TensorFlow Text 2.21 "
+        "in exports (ties between pieces). Install the version that agrees: "
+        f'pip install "sentencepiece=={_AGREEING_VERSION}". Vocabularies of '
+        "--subwords=bpe are not affected."
+    )
+
+
+@functools.cache
+def _split_tied_text() -> str:
+    """Returns SentencePiece's pieces of `TIED_TEXT`, with a blank between them."""
+    processor = sentencepiece.SentencePieceProcessor(model_proto=make_tied_model())
+    return " ".join(processor.encode(TIED_TEXT, out_type=str))
+
+
+def make_tied_model() -> bytes:
+    """Returns a unigram model under which the segmentations of `TIED_TEXT` tie."""
+    pieces = [_encode_piece("<unk>", 0.0, _UNKNOWN), _encode_piece("\u2581", -3.3)]
+    for letter, one, three in _TIED_LETTERS:
+        pieces += [_encode_piece(letter, one), _encode_piece(3 * letter, three)]
+    return b"".join(pieces)
+
+
+def _encode_piece(text: str, score: float, kind: int = _NORMAL) -> bytes:
+    """Returns `ModelProto.pieces` with one piece, in the protocol buffers' format.
+
+    Encoded by hand: SentencePiece's own protobuf messages need a protobuf release at
+    least as new as they are.
+    """
+    encoded = text.encode()
+    message = bytes([0x0A, len(encoded)]) + encoded
+    message += b"\x15" + struct.pack("<f", score) + bytes([0x18, kind])
+    return bytes([0x0A, len(message)]) + message
