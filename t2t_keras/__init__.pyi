@@ -21,8 +21,8 @@ from t2t_keras.serving.client.translation_client import (
 )
 from t2t_keras.settings.config import ExperimentConfig as ExperimentConfig
 from t2t_keras.settings.flags import read_settings as read_settings
-from t2t_keras.text.subwords import learn_subwords as learn_subwords
 from t2t_keras.text.subword_vocabulary import SubwordVocabulary as SubwordVocabulary
+from t2t_keras.text.subwords import learn_subwords as learn_subwords
 from t2t_keras.training.keras_fit import (
     LabelSmoothedCrossEntropy as LabelSmoothedCrossEntropy,
 )

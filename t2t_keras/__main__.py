@@ -11,7 +11,7 @@ from pathlib import Path
 
 # In the order of use in a run. Each is a module that `python -m` runs.
 PROGRAMS = (
-    *("prepare", "train", "recombine", "rehearse"),
+    *("prepare", "train", "recombine", "rehearse", "convert"),
     *("translate", "evaluate", "average", "report", "ablate"),
     *("export", "serve", "client", "visualize"),
 )

@@ -17,8 +17,8 @@ from tests.architecture.tree import files, python_files, relative
 THIRD_PARTY = "@pypi//"
 # Programs that compare this project with others run in separate environments. Bazel's
 # lock does not contain what they import: the extra `peers` of pyproject.toml.
-PEERS = frozenset({"jax", "keras_hub", "torch", "transformers"})
-PEERS_FOLDER = "benchmarks/"
+PEERS = frozenset({"jax", "keras_hub", "pymarian", "torch", "transformers"})
+PEERS_FOLDERS = ("benchmarks/", "examples/")
 
 
 def build_faults(root: Path) -> list[str]:
@@ -168,7 +168,7 @@ def _label(
         # A folder without `__init__` is a parent, but has no code to run.
         is_folder = any(module.startswith(f"{imported.module}.") for module in owners)
         return None if is_folder and not imported.name else ""
-    if top in PEERS and path.startswith(PEERS_FOLDER):
+    if top in PEERS and path.startswith(PEERS_FOLDERS):
         return None
     return None if top in sys.stdlib_module_names else third_party_label(top)
 

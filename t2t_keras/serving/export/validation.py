@@ -75,10 +75,12 @@ def check_graph(directory: Path, *, tokenizes: bool, xla: bool) -> None:
         for node in _nodes(meta_graph)
         if node.op == "SentencepieceOp"
     }
-    if len(tokenizers) > 1:
+    loaded_models = {model for model, _ in tokenizers}
+    if len(loaded_models) < len(tokenizers) or not all(name for _, name in tokenizers):
         raise UserError(
-            f"The export loads {len(tokenizers)} tokenizers, but only one is allowed: "
-            "several change each other's options."
+            f"The export loads {len(tokenizers)} tokenizers of {len(loaded_models)} "
+            "models, but each model may have only one, with a name of its own: several "
+            "change each other's options."
         )
 
 

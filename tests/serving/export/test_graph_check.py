@@ -97,4 +97,4 @@ def test_two_tokenizers_are_refused(tmp_path, vocabulary):
         }
 
     directory = save_model(tmp_path, twice, one=one, other=other)
-    check_refused(directory, "loads 2 tokenizers, but only one is")
+    check_refused(directory, "loads 2 tokenizers of 1 models, but each model may")

@@ -1,0 +1,1 @@
+"""Imported models against the programs that they come from."""

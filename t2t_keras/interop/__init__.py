@@ -1,0 +1,1 @@
+"""Import of other toolkits' models into model directories."""

@@ -1,0 +1,136 @@
+"""Arrays in files, read one at a time, with a record of those that were used."""
+
+import contextlib
+import zipfile
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from t2t_keras.errors import UserError
+from t2t_keras.interop.imported_model import ReadArray
+
+# Names of arrays that a message has.
+_SHOWN = 5
+
+
+class Arrays:
+    """Named arrays of a file.
+
+    A model of an architecture that its reader does not know has arrays that are never
+    asked for: `check_all_used` finds them.
+
+    Attributes:
+        path: The file.
+        names: Names of the arrays.
+    """
+
+    def __init__(self, path: Path, names: Sequence[str]):
+        self.path = path
+        self.names = frozenset(names)
+        self._used: set[str] = set()
+
+    def read(self, name: str) -> np.ndarray:
+        """Returns an array as it is stored.
+
+        Raises:
+            UserError: If there is none, or it is damaged.
+        """
+        if name not in self.names:
+            raise UserError(
+                f"{self.path} has no array {name}. It is cut short, or of another "
+                "architecture than its settings say."
+            )
+        self._used.add(name)
+        return self._load(name)
+
+    def _load(self, name: str) -> np.ndarray:
+        raise NotImplementedError
+
+    def shape(self, name: str) -> tuple[int, ...]:
+        """Returns the shape of an array."""
+        return self.read(name).shape
+
+    def reader(self, name: str) -> ReadArray:
+        """Returns a function that reads an array as float32."""
+        self._used.add(name)
+        return lambda: as_float32(self.read(name), f"{name} in {self.path}")
+
+    def vector(self, name: str) -> ReadArray:
+        """Returns a function that reads an array without axes of size 1."""
+        read = self.reader(name)
+        return lambda: read().reshape(-1)
+
+    def check_all_used(self, ignored: Sequence[str] = ()) -> None:
+        """Raises `UserError` if arrays were not asked for.
+
+        Args:
+            ignored: Beginnings of names that need not be used.
+        """
+        unused = sorted(
+            name for name in self.names - self._used if not name.startswith((*ignored,))
+        )
+        if unused:
+            more = f" and {len(unused) - _SHOWN} more" * (len(unused) > _SHOWN)
+            raise UserError(
+                f"{self.path} has arrays that this project has no place for: "
+                f"{', '.join(unused[:_SHOWN])}{more}. Its architecture is another one."
+            )
+
+
+class NpzArrays(Arrays):
+    """Arrays of a file `.npz`.
+
+    Args:
+        path: The file.
+
+    Raises:
+        UserError: If it cannot be read.
+    """
+
+    def __init__(self, path: Path):
+        with _explain_damage(path):
+            with zipfile.ZipFile(path) as archive:
+                names = archive.namelist()
+            self._archive: Any = np.load(path, allow_pickle=False)
+        super().__init__(path, [name.removesuffix(".npy") for name in names])
+
+    def _load(self, name: str) -> np.ndarray:
+        with _explain_damage(self.path):
+            return self._archive[name]
+
+
+@contextlib.contextmanager
+def _explain_damage(path: Path) -> Iterator[None]:
+    """Turns the errors of a file that cannot be read into a `UserError`."""
+    try:
+        yield
+    except OSError as error:
+        raise UserError(f"Cannot read {path}: {error.strerror or error}.") from error
+    except (zipfile.BadZipFile, ValueError, EOFError, KeyError, zipfile.error) as error:
+        raise UserError(
+            f"{path} is damaged or cut short: {error}. Download it again."
+        ) from error
+
+
+def as_float32(array: np.ndarray, name: str) -> np.ndarray:
+    """Returns an array of floating-point numbers as float32.
+
+    Args:
+        array: The array.
+        name: What it is, for messages.
+
+    Raises:
+        UserError: If it has numbers of another kind, such as quantized ones, or some
+            that are not finite.
+    """
+    if array.dtype.kind != "f":
+        raise UserError(
+            f"{name} has numbers of type {array.dtype}. Only models in floating point "
+            "can be imported; quantized ones cannot."
+        )
+    array = array.astype(np.float32, copy=False)
+    if not np.isfinite(array).all():
+        raise UserError(f"{name} has numbers that are NaN or infinite.")
+    return array

@@ -1,0 +1,145 @@
+"""Model of another toolkit, as the readers of its format return it.
+
+Shapes: V vocabulary, D model width.
+"""
+
+import dataclasses
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from t2t_keras.errors import UserError
+from t2t_keras.settings.config import DecodingConfig, ExperimentConfig, ModelConfig
+from t2t_keras.text.piece_vocabulary import PieceVocabulary
+from t2t_keras.text.vocabulary import EOS_ID, PAD_ID, UNK_ID
+
+# Logit of a row that the source model does not have. Its probability, e^-100 of the
+# others', vanishes in float32; a larger number would distort label smoothing.
+NO_LOGIT = -100.0
+PAD_PIECE, EOS_PIECE, UNK_PIECE = "<pad>", "</s>", "<unk>"
+
+ReadArray = Callable[[], np.ndarray]
+"""Reads an array from a file. Only one array at a time is in memory."""
+
+
+@dataclasses.dataclass(frozen=True)
+class ImportedModel:
+    """A model in terms of this project.
+
+    Attributes:
+        model: Settings of the model.
+        decoding: Settings of the search.
+        vocabulary: Its vocabulary.
+        weights: For each weight of `Transformer`, by its path below the model, a
+            function that reads it.
+        original_ids: Id in the source of each id of the target side; None for an added
+            row.
+        source_original_ids: The same of the source side, if it has other pieces.
+        files: Files that it was read from.
+        settings: Settings of the source, as JSON values.
+        languages: Codes of source and target language, if the source names them.
+        warnings: What the model directory does otherwise than the source.
+    """
+
+    model: ModelConfig
+    decoding: DecodingConfig
+    vocabulary: PieceVocabulary
+    weights: Mapping[str, ReadArray]
+    original_ids: Sequence[int | None]
+    files: Sequence[Path]
+    settings: Mapping[str, Any]
+    source_original_ids: Sequence[int | None] | None = None
+    languages: tuple[str | None, str | None] = (None, None)
+    warnings: Sequence[str] = ()
+
+    def config(self, languages: tuple[str, str]) -> ExperimentConfig:
+        """Returns the settings of the model directory.
+
+        Args:
+            languages: Codes of source and target language.
+        """
+        config = ExperimentConfig(model=self.model, decoding=self.decoding)
+        return dataclasses.replace(
+            config,
+            data=dataclasses.replace(
+                config.data,
+                source_language=languages[0],
+                target_language=languages[1],
+                vocabulary_size=self.vocabulary.size,
+            ),
+        )
+
+
+@dataclasses.dataclass(frozen=True)
+class IdMap:
+    """Rows of a source vocabulary in the order of ours: padding, EOS, unknown, others.
+
+    Attributes:
+        pieces: Our pieces.
+        original_ids: The source's id of each; None for an added row.
+    """
+
+    pieces: Sequence[str]
+    original_ids: Sequence[int | None]
+
+    @classmethod
+    def from_pieces(
+        cls, pieces: Sequence[str], *, pad: int | None, eos: int, unk: int | None
+    ) -> "IdMap":
+        """Returns the map of a vocabulary.
+
+        Args:
+            pieces: The source's pieces, by its ids.
+            pad: Its id of padding; None if it has none.
+            eos: Its id of the end of a sentence.
+            unk: Its id of unknown tokens; None if it has none.
+
+        Raises:
+            UserError: If two pieces are equal.
+        """
+        special = {PAD_ID: pad, EOS_ID: eos, UNK_ID: unk}
+        others = [i for i in range(len(pieces)) if i not in special.values()]
+        ours = [PAD_PIECE, EOS_PIECE, UNK_PIECE, *(pieces[i] for i in others)]
+        if len(set(ours)) < len(ours):
+            twice = next(piece for i, piece in enumerate(ours) if piece in ours[:i])
+            raise UserError(f"The vocabulary has {twice!r} twice, which is ambiguous.")
+        return cls(ours, [special[i] for i in sorted(special)] + others)
+
+    def rows(self, read: ReadArray, *, added: float = 0.0) -> ReadArray:
+        """Returns the reader of an array [V, ...] with its rows in our order.
+
+        Args:
+            read: Reads the source's array.
+            added: Value of added rows.
+        """
+
+        def read_rows() -> np.ndarray:
+            array = read()
+            ids = [0 if i is None else i for i in self.original_ids]
+            rows = array[ids]
+            rows[[i is None for i in self.original_ids]] = added
+            return rows
+
+        return read_rows
+
+    @property
+    def has_added_rows(self) -> bool:
+        """Whether the source lacks a row."""
+        return None in self.original_ids
+
+    def output_bias(self, read: ReadArray | None) -> ReadArray | None:
+        """Returns the reader of the logits' bias, so that added rows are never likely.
+
+        None if there is none, and no row was added.
+
+        Args:
+            read: Reads the source's bias [V]; None without one.
+        """
+        if read is not None:
+            return self.rows(read, added=NO_LOGIT)
+        if not self.has_added_rows:
+            return None
+        size = 1 + max(i for i in self.original_ids if i is not None)
+        return self.rows(lambda: np.zeros(size, np.float32), added=NO_LOGIT)

@@ -1,0 +1,87 @@
+r"""Marian's vocabulary files: a YAML map from pieces to ids.
+
+YAML libraries do not read all of them as Marian does: they take `~` for null and `1.0`
+for a number, fold lines at U+0085 and U+2028, and refuse control characters. Marian
+writes an entry a line, which is read here as such.
+"""
+
+import re
+from pathlib import Path
+from types import MappingProxyType
+
+from t2t_keras.errors import UserError
+
+_ESCAPE = re.compile(r"\\(?:x([0-9A-Fa-f]{2})|u([0-9A-Fa-f]{4})|U([0-9A-Fa-f]{8})|(.))")
+# YAML 1.2, section 5.7.
+_ESCAPED = MappingProxyType(
+    {
+        **{"0": "\0", "a": "\a", "b": "\b", "t": "\t", "n": "\n", "v": "\v"},
+        **{"f": "\f", "r": "\r", "e": "\x1b", "N": "\x85", "_": "\xa0"},
+        **{"L": "\u2028", "P": "\u2029"},
+    }
+)
+
+
+def read_vocabulary(path: Path) -> list[str]:
+    """Returns the pieces in a file, by id.
+
+    Args:
+        path: A file `*.yml` of Marian: `piece: id` in each line, in any order.
+
+    Raises:
+        UserError: If the file cannot be read, a line is malformed, or the ids are not
+            0, 1, 2, ... once each.
+    """
+    try:
+        text = path.read_bytes().decode("utf-8")
+    except OSError as error:
+        raise UserError(
+            f"Cannot read the vocabulary {path}: {error.strerror}."
+        ) from error
+    except UnicodeDecodeError as error:
+        raise UserError(f"The vocabulary {path} is not UTF-8: {error}.") from error
+    pieces: dict[int, str] = {}
+    key: str | None = None
+    for number, line in enumerate(text.split("\n"), start=1):
+        line = line.rstrip("\r")
+        if not line.strip() or line in ("---", "...") or line.startswith("#"):
+            continue
+        if line.startswith("? "):  # a long key; its value follows in the next line
+            key = line[2:]
+            continue
+        if key is None:
+            key, _, value = line.rpartition(":")
+        else:
+            value = line.removeprefix(":")
+        if not value.strip().isdecimal() or not key:
+            raise UserError(
+                f"Line {number} of the vocabulary {path} must be a piece, a colon and "
+                f"an id. Received: {line:.60}"
+            )
+        if pieces.setdefault(int(value), piece := _unquote(key)) != piece:
+            raise UserError(
+                f"The vocabulary {path} has the id {int(value)} twice: for "
+                f"{pieces[int(value)]!r} and {piece!r}."
+            )
+        key = None
+    if not pieces or sorted(pieces) != list(range(len(pieces))):
+        raise UserError(
+            f"The ids of the vocabulary {path} must be 0, 1, 2, ... without a gap. "
+            f"Received: {len(pieces)} ids up to {max(pieces, default=None)}"
+        )
+    return [pieces[i] for i in range(len(pieces))]
+
+
+def _unquote(key: str) -> str:
+    """Returns the text of a YAML scalar on one line."""
+    key = key.strip(" ")
+    if len(key) > 1 and key[0] == key[-1] == '"':
+        return _ESCAPE.sub(_unescape, key[1:-1])
+    if len(key) > 1 and key[0] == key[-1] == "'":
+        return key[1:-1].replace("''", "'")
+    return key
+
+
+def _unescape(match: re.Match[str]) -> str:
+    code = match[1] or match[2] or match[3]
+    return chr(int(code, 16)) if code else _ESCAPED.get(match[4], match[4])

@@ -1,0 +1,95 @@
+"""SentencePiece models of source and target beside an imported model."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import sentencepiece
+
+from t2t_keras.errors import UserError
+from t2t_keras.text.sentencepiece_models import load_processor
+from t2t_keras.text.tokenizers import (
+    SentencePieceTokenizer,
+    Tokenizer,
+    WordTokenizer,
+)
+
+# Fraction of a SentencePiece model's pieces that the vocabulary must have. A vocabulary
+# counted on text may lack rare ones; that of another model has about the characters.
+_LEAST_KNOWN = 0.5
+
+
+def open_tokenizers(
+    folder: Path,
+    pieces: tuple[Sequence[str], Sequence[str]],
+    files: Sequence[Path] | None = None,
+) -> tuple[tuple[Tokenizer, Tokenizer], list[Path]]:
+    """Returns the tokenizers of source and target, and the files that they are.
+
+    Args:
+        folder: Folder that may have source.spm and target.spm. Without them, tokens
+            are words between spaces.
+        pieces: Vocabulary of source and target.
+        files: SentencePiece models, one or two, instead of those of the folder.
+
+    Raises:
+        UserError: If only one of the two files exists, one cannot be read, or it has
+            other pieces than the vocabulary.
+    """
+    if files is None:
+        paths = [folder / f"{side}.spm" for side in ("source", "target")]
+        found = [path for path in paths if path.is_file()]
+        if not found:
+            words = WordTokenizer()
+            return (words, words), []
+        if len(found) == 1:
+            missing = next(path for path in paths if path not in found)
+            raise UserError(
+                f"{folder} has {found[0].name}, but no {missing.name}. Put both there, "
+                "or none if the text is split into pieces already."
+            )
+    else:
+        paths = [files[0], files[-1]]
+    tokenizers: list[Tokenizer] = []
+    for path, side_pieces in zip(paths, pieces, strict=True):
+        content = _read(path)
+        if tokenizers and tokenizers[0].to_files() == {"spm": content}:
+            tokenizers.append(tokenizers[0])
+            continue
+        tokenizer = SentencePieceTokenizer(content, f"The file {path}")
+        _check_pieces(path, tokenizer.processor, side_pieces)
+        tokenizers.append(tokenizer)
+    return (tokenizers[0], tokenizers[1]), list(dict.fromkeys(paths))
+
+
+def read_processor(path: Path) -> sentencepiece.SentencePieceProcessor:
+    """Returns the SentencePiece model in a file.
+
+    Raises:
+        UserError: If it cannot be read.
+    """
+    return load_processor(_read(path), f"The file {path}")
+
+
+def _read(path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        raise UserError(f"Cannot read {path}: {error.strerror}.") from error
+
+
+def _check_pieces(
+    path: Path,
+    processor: sentencepiece.SentencePieceProcessor,
+    pieces: Sequence[str],
+) -> None:
+    own = [
+        processor.id_to_piece(i)
+        for i in range(processor.get_piece_size())
+        if not (processor.is_control(i) or processor.is_unknown(i))
+    ]
+    known = len(set(own) & set(pieces))
+    if known < _LEAST_KNOWN * len(own):
+        raise UserError(
+            f"{path} does not belong to this model: the vocabulary has {known} of its "
+            f"{len(own)} pieces. Put the file of the model itself there."
+        )
