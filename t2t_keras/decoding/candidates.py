@@ -113,6 +113,10 @@ def best_candidates(
     beams = axis_size(live_log_probs, 1)
     # Two axes, for which XLA has a fast top-k; that of three axes is slow.
     logits_RV = tf.reshape(logits_BWV, [-1, width])
+    if settings.renormalize:
+        # As if the others had no logit: the sums below are then of what may follow.
+        cannot_V = tf.range(vocabulary_size) == PAD_ID
+        forbidden = cannot_V if forbidden is None else cannot_V | forbidden
     if forbidden is None:
         best_RK, ids_RK = grouped_top_k(logits_RV[:, :vocabulary_size], count)
         total_R = _log_sum_exp(logits_RV, best_RK[:, 0], ids_RK[:, 0])
@@ -121,7 +125,8 @@ def best_candidates(
         allowed_RV = tf.reshape(allowed_BWV, [-1, vocabulary_size])
         best_RK, ids_RK = grouped_top_k(allowed_RV, count)
         # The probability of the best that is allowed may be too small for float32.
-        total_R = tf.reduce_logsumexp(logits_RV, axis=1)
+        of = allowed_RV if settings.renormalize else logits_RV
+        total_R = tf.reduce_logsumexp(of, axis=1)
     best_RK = tf.where(ids_RK == PAD_ID, IMPOSSIBLE, best_RK)
     # At its limit a hypothesis has one continuation: EOS, even if it is not likely.
     only_token, only_logit_R1 = settings.eos_id, logits_RV[:, settings.eos_id, None]
@@ -133,6 +138,8 @@ def best_candidates(
     must_end_R1 = tf.reshape(must_end_BW, [-1, 1])
     only_end_K = tf.where(tf.range(count) == 0, 0.0, IMPOSSIBLE)
     best_RK = tf.where(must_end_R1, only_logit_R1 + only_end_K, best_RK)
+    if settings.renormalize:
+        total_R = tf.where(must_end_R1[:, 0], only_logit_R1[:, 0], total_R)
     ids_RK = tf.where(must_end_R1, only_token, ids_RK)
     # No rounding may lift a probability above 1: the early stop relies on it.
     log_probs_RK = tf.minimum(best_RK - total_R[:, None], 0.0)

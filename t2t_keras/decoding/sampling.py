@@ -153,13 +153,17 @@ class SamplingStep(SearchStep):
             # All samples continue the one empty hypothesis.
             logits_BWV = tf.repeat(logits_BWV, self.beams, axis=1)
         batch = tf.shape(logits_BWV)[0]
-        tokens_BW = self._draw_tokens(state, logits_BWV)
+        allowed_BWV = self._allowed(state, logits_BWV)
+        tokens_BW = self._draw_tokens(state, allowed_BWV)
         forced_B = forced_tokens(state.sentences, state.position, self.settings.eos_id)
         tokens_BW = tf.where(forced_B[:, None] != PAD_ID, forced_B[:, None], tokens_BW)
         drawn_BW = tf.gather(logits_BWV, tokens_BW, batch_dims=2)
-        log_probs_BW = tf.minimum(
-            drawn_BW - tf.reduce_logsumexp(logits_BWV, axis=2), 0.0
-        )
+        total_BW = tf.reduce_logsumexp(logits_BWV, axis=2)
+        if self.settings.renormalize:
+            is_forced_B1 = forced_B[:, None] != PAD_ID
+            allowed_BW = tf.reduce_logsumexp(allowed_BWV, axis=2)
+            total_BW = tf.where(is_forced_B1, drawn_BW, allowed_BW)
+        log_probs_BW = tf.minimum(drawn_BW - total_BW, 0.0)
         log_probs_BW += state.live_log_probs
         log_probs_BW = tf.where(tf.math.is_nan(log_probs_BW), IMPOSSIBLE, log_probs_BW)
         parents_W = tf.minimum(
@@ -168,8 +172,8 @@ class SamplingStep(SearchStep):
         parents_BW = tf.broadcast_to(parents_W, [batch, self.beams])
         return Candidates(parents_BW, tokens_BW, log_probs_BW)
 
-    def _draw_tokens(self, state: SearchState, logits: Tensor) -> Tensor:
-        """Returns a token that may follow each hypothesis, [B, W] int32."""
+    def _allowed(self, state: SearchState, logits: Tensor) -> Tensor:
+        """Returns the logits [B, W, V] of tokens that may follow, others impossible."""
         allowed_BWV = logits[..., : self.vocabulary_size]
         cannot_BWV = tf.math.is_nan(allowed_BWV)
         cannot_BWV |= tf.range(self.vocabulary_size) == PAD_ID
@@ -181,13 +185,16 @@ class SamplingStep(SearchStep):
         )
         if forbidden is not None:
             cannot_BWV |= forbidden
-        allowed_BWV = tf.where(cannot_BWV, IMPOSSIBLE, allowed_BWV)
+        return tf.where(cannot_BWV, IMPOSSIBLE, allowed_BWV)
+
+    def _draw_tokens(self, state: SearchState, allowed: Tensor) -> Tensor:
+        """Returns a token for each hypothesis, [B, W] int32, from `_allowed`."""
         keys_B = row_keys(state.sentences.seeds)
         keys_BW = fold_in(
             fold_in(keys_B[:, None], tf.range(self.beams)), state.position
         )
         tokens_R = self.settings.sampling.draw(
-            tf.reshape(allowed_BWV, [-1, self.vocabulary_size]),
+            tf.reshape(allowed, [-1, self.vocabulary_size]),
             tf.reshape(keys_BW, [-1]),
         )
         return tf.reshape(tokens_R, tf.shape(keys_BW))

@@ -71,13 +71,15 @@ class BeamSearchSettings:
         eos_id: The id that ends a hypothesis, not 0.
         length_penalty: Kind of the length penalty; see the function of that name.
         suppressed: Ids that are never generated, in addition to padding. They keep
-            their probability.
+            their probability unless `renormalize` is set.
         min_length: Tokens before EOS is possible, so that a hypothesis has at least
             one more with it. A sentence's length limit takes precedence.
         no_repeat_ngram: n, if no n successive tokens may occur twice in a hypothesis;
             0 for no such rule. A hypothesis that cannot be continued is dropped.
         sampling: If given, W samples of each sentence are drawn instead of a search,
             and returned in the order of their numbers. A `Sampling`.
+        renormalize: Whether the probabilities of the tokens that may follow add up to
+            1, so that padding and suppressed tokens have none.
 
     Raises:
         ValueError: If a value is outside its range.
@@ -93,6 +95,7 @@ class BeamSearchSettings:
     min_length: int = 0
     no_repeat_ngram: int = 0
     sampling: Any = None
+    renormalize: bool = False
 
     def __post_init__(self) -> None:
         if self.beam_size < 1:

@@ -28,7 +28,13 @@ _SETTINGS = (
     *("schedule", "clip_norm", "ema_decay", "init_from", "freeze", "subword_sampling"),
     "guided_alignment",
     *("label_smoothing", "average_checkpoints", "beam_size", "alpha", "extra_length"),
-    *("length_penalty", "suppress_unknown", "min_length", "no_repeat_ngram"),
+    *(
+        "length_penalty",
+        "suppress_unknown",
+        "renormalize",
+        "min_length",
+        "no_repeat_ngram",
+    ),
 )
 # The settings of the parser's model that the paper does not give.
 _PARSERS_CHOICES = (

@@ -192,6 +192,7 @@ def search_settings(
         suppressed=(UNK_ID,) if config.suppress_unknown else (),
         min_length=config.min_length,
         no_repeat_ngram=config.no_repeat_ngram,
+        renormalize=config.renormalize,
     )
 
 

@@ -697,6 +697,11 @@ class DecodingConfig:
         low=0,
         high=100,
     )
+    renormalize: bool = setting(
+        False,
+        "Whether the probabilities of the tokens that may follow add up to 1: the "
+        "search ignores those of padding and of forbidden tokens.",
+    )
 
     def override(self, **values: Any) -> "DecodingConfig":
         """Returns these settings with other values, by name; None keeps a value.
@@ -817,5 +822,6 @@ CHANGEABLE_ON_RESUME = frozenset(
         "suppress_unknown",
         "min_length",
         "no_repeat_ngram",
+        "renormalize",
     }
 )

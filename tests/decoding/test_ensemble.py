@@ -123,6 +123,7 @@ def test_all_options_together_equal_a_plain_search():
         suppressed=ALL_ON.suppressed,
         min_length=ALL_ON.min_length,
         no_repeat_ngram=ALL_ON.no_repeat_ngram,
+        renormalize=ALL_ON.renormalize,
     )
     options = RowOptions(prefixes=tf.constant(prefixes))
     for growing in (True, False):

@@ -12,7 +12,7 @@ import tensorflow as tf
 from t2t_keras.decoding.beam_search import beam_search
 from t2t_keras.decoding.search_state import BeamSearchResult
 from t2t_keras.decoding.settings import BeamSearchSettings
-from tests.reference.beam_np import DEFAULT_RULES, EOS, may_follow, rank
+from tests.reference.beam_np import DEFAULT_RULES, EOS, rank, token_log_probs
 
 PAD = 0
 # More tokens than in any history of these tests.
@@ -146,15 +146,15 @@ def exhaustive_search(
         for length in range(limit)
         for middle in itertools.product(words, repeat=length)
     ]
-    sentences = [
-        sentence
-        for sentence in sentences
-        if all(
-            may_follow(sentence[:i], token, limit, rules, prefix)
-            for i, token in enumerate(sentence)
-        )
-    ]
-    scored = [(s, model.log_prob(row, s)) for s in sentences]
+    scored = []
+    for sentence in sentences:
+        steps = [
+            token_log_probs(model, row, sentence[:i], limit, vocabulary, rules, prefix)
+            for i in range(len(sentence))
+        ]
+        if all(token in step for token, step in zip(sentence, steps, strict=True)):
+            pairs = zip(sentence, steps, strict=True)
+            scored.append((sentence, sum(step[token] for token, step in pairs)))
     return rank(scored, alpha, rules.length_penalty)
 
 

@@ -3,6 +3,7 @@
 A model has `log_probs(row, history)`, log p [V] of the next token in float64.
 """
 
+import math
 from typing import NamedTuple
 
 EOS = 1
@@ -15,6 +16,7 @@ class Rules(NamedTuple):
     suppressed: tuple[int, ...] = ()
     min_length: int = 0
     no_repeat_ngram: int = 0
+    renormalize: bool = False
 
 
 DEFAULT_RULES = Rules()
@@ -44,6 +46,19 @@ def may_follow(history, token, limit, rules, prefix=()):
     return token not in rules.suppressed and not repeats
 
 
+def token_log_probs(model, row, history, limit, vocabulary, rules, prefix=()):
+    """Returns log p of each token that may follow a history, by token."""
+    log_probs = model.log_probs(row, history)
+    tokens = [
+        token
+        for token in range(EOS, vocabulary)
+        if may_follow(history, token, limit, rules, prefix)
+    ]
+    total = sum(math.exp(log_probs[token]) for token in tokens)
+    shift = math.log(total) if rules.renormalize and total else 0.0
+    return {token: min(log_probs[token] - shift, 0.0) for token in tokens}
+
+
 def rank(hypotheses, alpha, kind="gnmt"):
     """Returns (tokens, log_prob, score), best score first."""
     scored = [(t, p, score(p, len(t), alpha, kind)) for t, p in hypotheses]
@@ -57,10 +72,11 @@ def plain_beam_search(
     live, finished = [((), 0.0)], []
     for _ in range(limit):
         candidates = [
-            ((*history, token), log_prob + model.log_probs(row, history)[token])
+            ((*history, token), log_prob + token_log_prob)
             for history, log_prob in live
-            for token in range(EOS, vocabulary)
-            if may_follow(history, token, limit, rules, prefix)
+            for token, token_log_prob in token_log_probs(
+                model, row, history, limit, vocabulary, rules, prefix
+            ).items()
         ]
         candidates.sort(key=lambda candidate: -candidate[1])
         candidates = candidates[: 2 * beam_size]

@@ -63,7 +63,12 @@ def test_the_defaults_are_the_papers_base_model() -> None:
     data_and_search = {
         **{"user_symbols": (), "filter": (), "mixture": (), "train_alignments": ()},
         **{"subword_sampling": 0.0, "guided_alignment": 0.0, "min_length": 0},
-        **{"no_repeat_ngram": 0, "suppress_unknown": False, "length_penalty": "gnmt"},
+        **{
+            "renormalize": False,
+            "no_repeat_ngram": 0,
+            "suppress_unknown": False,
+            "length_penalty": "gnmt",
+        },
     }
     assert {name: values[name] for name in data_and_search} == data_and_search
     other_programs = {

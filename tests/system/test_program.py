@@ -153,7 +153,7 @@ def test_help_has_the_flags_of_the_model_and_no_ignored_one():
         names = [line[4:] for line in text.splitlines() if line.startswith("  --")]
         model = ["model_dir", "checkpoint [averaged]", "beam_size", "alpha"]
         model += ["extra_length", "length_penalty", "suppress_unknown"]
-        model += ["min_length", "no_repeat_ngram"]
+        model += ["min_length", "no_repeat_ngram", "renormalize"]
         assert names == [*(model if listed else []), "colour", "d_ff [2048]"], define
 
 
@@ -191,8 +191,8 @@ def test_flags_override_the_settings_of_the_run(parse_decoding):
         expected = DecodingConfig(beam_size=beam_size, alpha=alpha, extra_length=9)
         assert parse_decoding(*arguments) == expected, arguments
     options = ["--length_penalty=power", "--suppress_unknown", "--min_length=3"]
-    expected = DecodingConfig(7, 0.25, 8, "power", True, 3, 2)
-    options += ["--no_repeat_ngram=2", "--extra_length=8"]
+    expected = DecodingConfig(7, 0.25, 8, "power", True, 3, 2, True)
+    options += ["--no_repeat_ngram=2", "--extra_length=8", "--renormalize"]
     assert parse_decoding(*options) == expected
 
 
