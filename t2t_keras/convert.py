@@ -15,7 +15,13 @@ from absl import flags
 from t2t_keras.errors import UserError
 from t2t_keras.settings import program
 
-_FROM = flags.DEFINE_enum("from", None, ["marian"], "Format of the input. Required.")
+_FROM = flags.DEFINE_enum(
+    "from",
+    None,
+    ["marian", "transformers"],
+    "Format of the input: marian, of Marian and OPUS-MT; transformers, a MarianMT "
+    "model of Hugging Face. Required.",
+)
 _INPUT = flags.DEFINE_string(
     "input",
     None,

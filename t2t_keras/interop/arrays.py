@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import safetensors
 
 from t2t_keras.errors import UserError
 from t2t_keras.interop.imported_model import ReadArray
@@ -101,6 +102,26 @@ class NpzArrays(Arrays):
             return self._archive[name]
 
 
+class SafetensorsArrays(Arrays):
+    """Arrays of a file `.safetensors`.
+
+    Args:
+        path: The file.
+
+    Raises:
+        UserError: If it cannot be read.
+    """
+
+    def __init__(self, path: Path):
+        with _explain_damage(path):
+            self._file: Any = safetensors.safe_open(path, framework="numpy")
+        super().__init__(path, list(self._file.keys()))
+
+    def _load(self, name: str) -> np.ndarray:
+        with _explain_damage(self.path):
+            return self._file.get_tensor(name)
+
+
 @contextlib.contextmanager
 def _explain_damage(path: Path) -> Iterator[None]:
     """Turns the errors of a file that cannot be read into a `UserError`."""
@@ -108,7 +129,10 @@ def _explain_damage(path: Path) -> Iterator[None]:
         yield
     except OSError as error:
         raise UserError(f"Cannot read {path}: {error.strerror or error}.") from error
-    except (zipfile.BadZipFile, ValueError, EOFError, KeyError, zipfile.error) as error:
+    except (
+        *(zipfile.BadZipFile, ValueError, EOFError, KeyError),
+        *(safetensors.SafetensorError, TypeError),
+    ) as error:
         raise UserError(
             f"{path} is damaged or cut short: {error}. Download it again."
         ) from error

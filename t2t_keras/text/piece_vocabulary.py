@@ -55,6 +55,7 @@ class PieceVocabulary(Vocabulary):
             first.
         tokenizer: Splits text of this side, and joins its pieces.
         source: Vocabulary of sources. Default: this one.
+        skips_unknown: Whether the unknown token has no text, as in transformers.
 
     Raises:
         UserError: If there are fewer than four pieces, or one occurs twice.
@@ -65,10 +66,12 @@ class PieceVocabulary(Vocabulary):
         pieces: Sequence[str],
         tokenizer: Tokenizer,
         source: "PieceVocabulary | None" = None,
+        skips_unknown: bool = False,
     ):
         self._pieces = tuple(pieces)
         self._tokenizer = tokenizer
         self._source = source
+        self._skips_unknown = skips_unknown
         if len(self._pieces) <= UNK_ID + 1:
             raise UserError(
                 "A vocabulary must have padding, end of sentence, unknown and at least "
@@ -117,7 +120,8 @@ class PieceVocabulary(Vocabulary):
                 f"release reads format {_FORMAT}. Use a newer release."
             )
         tokenizers = _open_tokenizers(settings["tokenizers"], files, name)
-        target = cls(sides["target"], tokenizers["target"])
+        skips_unknown = bool(settings.get("skips_unknown"))
+        target = cls(sides["target"], tokenizers["target"], skips_unknown=skips_unknown)
         if "source" in tokenizers:
             pieces = sides.get("source", sides["target"])
             target._source = cls(pieces, tokenizers["source"])
@@ -144,7 +148,9 @@ class PieceVocabulary(Vocabulary):
             if side == "target" or each._tokenizer is not self._tokenizer:
                 for suffix, content in each._tokenizer.to_files().items():
                     files[f"{side}.{suffix}"] = content
-        settings = {"format": _FORMAT, "tokenizers": kinds}
+        settings: dict[str, Any] = {"format": _FORMAT, "tokenizers": kinds}
+        if self._skips_unknown:
+            settings["skips_unknown"] = True
         files = {_SETTINGS: json.dumps(settings).encode(), **files}
         buffer = io.BytesIO()
         with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as archive:
@@ -193,6 +199,8 @@ class PieceVocabulary(Vocabulary):
         return [self._ids[match[1]]], text[match.end() :]
 
     def _spell(self, ids: list[int]) -> str:
+        if self._skips_unknown:
+            ids = [token_id for token_id in ids if token_id != UNK_ID]
         text = self._tokenizer.join([self._pieces[i] for i in ids])
         return _PYTHON_LINE_BREAKS.sub(" ", text)
 
@@ -256,6 +264,8 @@ class PieceVocabulary(Vocabulary):
 
         texts = self._tokenizer.piece_texts(self._pieces)
         texts[PAD_ID] = texts[EOS_ID] = ""
+        if self._skips_unknown:
+            texts[UNK_ID] = ""
         byte_values = [
             int(piece[3:-1], 16) if _BYTE.fullmatch(piece) else -1
             for piece in self._pieces

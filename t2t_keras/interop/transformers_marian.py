@@ -1,0 +1,374 @@
+"""Reader of MarianMT models of Hugging Face transformers.
+
+Source: transformers 5, models/marian/modeling_marian.py, tokenization_marian.py and
+generation; measured against transformers (docs/convert.md).
+
+Shapes: V vocabulary, D model width.
+"""
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+
+from t2t_keras.errors import UserError
+from t2t_keras.interop.arrays import Arrays, SafetensorsArrays
+from t2t_keras.interop.imported_model import IdMap, ImportedModel, ReadArray
+from t2t_keras.interop.sentencepiece_pair import open_tokenizers
+from t2t_keras.interop.torch_file import TorchArrays
+from t2t_keras.settings.config import DecodingConfig, ModelConfig
+from t2t_keras.text.piece_vocabulary import PieceVocabulary
+
+# Settings that must have a value, and what a model with another one is.
+_REQUIRED: Mapping[str, tuple[Any, str]] = MappingProxyType(
+    {
+        "model_type": ("marian", "another architecture"),
+        "scale_embedding": (True, "embeddings that are not scaled by sqrt(d_model)"),
+        "static_position_embeddings": (True, "learned positions"),
+        "normalize_before": (False, "normalization before each sub-layer"),
+        "normalize_embedding": (False, "normalization of the embeddings"),
+        "add_final_layer_norm": (False, "a last normalization"),
+        "add_bias_logits": (False, "another bias of the logits"),
+    }
+)
+# Names of the functions in our terms; gelu is exact there too.
+_ACTIVATIONS = MappingProxyType(
+    {"swish": "swish", "silu": "swish", "relu": "relu", "gelu": "gelu"}
+)
+# Further settings of their search, and the values that leave it as it is.
+_NO_EFFECT: Mapping[str, Any] = MappingProxyType(
+    {
+        **{"do_sample": False, "early_stopping": False, "num_beam_groups": 1},
+        **{"repetition_penalty": 1.0, "diversity_penalty": 0.0},
+        **{"encoder_no_repeat_ngram_size": 0, "forced_bos_token_id": None},
+    }
+)
+_PROJECTIONS = ("q_proj", "k_proj", "v_proj", "out_proj")
+_OURS = ("query", "key", "value", "output")
+_WEIGHTS = ("model.safetensors", "pytorch_model.bin")
+_EPSILON = 1e-5  # of torch.nn.LayerNorm
+
+
+def read_transformers(path: Path) -> ImportedModel:
+    """Returns a MarianMT model.
+
+    Args:
+        path: A folder with config.json, model.safetensors or pytorch_model.bin,
+            vocab.json, source.spm and target.spm, as `save_pretrained` writes it.
+
+    Raises:
+        UserError: If a file is missing or damaged, files do not belong together, or
+            this project has no such architecture.
+    """
+    config = _read_json(path / "config.json")
+    _check_architecture(path, config)
+    weights_file = _find_weights(path)
+    arrays = (
+        SafetensorsArrays(weights_file)
+        if weights_file.suffix == ".safetensors"
+        else TorchArrays(weights_file)
+    )
+    generation_file = path / "generation_config.json"
+    generation = (
+        _read_json(generation_file) if generation_file.is_file() else dict(config)
+    )
+    maps, vocabulary_files = _read_vocabularies(path, config)
+    source, target = maps
+    weights = _map_weights(arrays, config, target, source)
+    _check_ignored(arrays, config)
+    arrays.check_all_used()
+    tokenizers, spm_files = open_tokenizers(path, (source.pieces, target.pieces))
+    decoding, warnings = _decoding_config(generation, target)
+    optional = [generation_file, path / "tokenizer_config.json"]
+    return ImportedModel(
+        model=_model_config(config, weights),
+        decoding=decoding,
+        vocabulary=PieceVocabulary(
+            target.pieces,
+            tokenizers[1],
+            PieceVocabulary(source.pieces, tokenizers[0]),
+            skips_unknown=True,
+        ),
+        weights=weights,
+        original_ids=target.original_ids,
+        source_original_ids=None if source is target else source.original_ids,
+        files=[
+            *(weights_file, path / "config.json", *vocabulary_files, *spm_files),
+            *(file for file in optional if file.is_file()),
+        ],
+        settings={"config": config, "generation": generation},
+        languages=_read_languages(path),
+        warnings=warnings,
+    )
+
+
+def _read_json(path: Path) -> dict[str, Any]:
+    try:
+        content = json.loads(path.read_text("utf-8"))
+    except OSError as error:
+        raise UserError(
+            f"Cannot read {path}: {error.strerror}. --input must be a folder that "
+            "save_pretrained of transformers wrote."
+        ) from error
+    except ValueError as error:
+        raise UserError(f"{path} is damaged: {error}.") from error
+    if not isinstance(content, dict):
+        raise UserError(f"{path} must have names and values. Received: {content!r:.60}")
+    return content
+
+
+def _find_weights(path: Path) -> Path:
+    found = [path / name for name in _WEIGHTS if (path / name).is_file()]
+    if not found:
+        raise UserError(
+            f"{path} must have {' or '.join(_WEIGHTS)}. Weights in several files "
+            "cannot be imported."
+        )
+    return found[0]
+
+
+def _check_architecture(path: Path, config: Mapping[str, Any]) -> None:
+    for name, (expected, about) in _REQUIRED.items():
+        value = config.get(name, None if name == "model_type" else expected)
+        if value != expected:
+            raise UserError(
+                f"{path} cannot be imported: it has {about}. Expected {name} "
+                f"{expected}. Received: {value}"
+            )
+    if config.get("activation_function", "gelu") not in _ACTIVATIONS:
+        raise UserError(
+            f"{path} has the activation {config['activation_function']}, which is not "
+            f"one of {', '.join(_ACTIVATIONS)}."
+        )
+    heads = [config.get(f"{side}_attention_heads") for side in ("encoder", "decoder")]
+    widths = [config.get(f"{side}_ffn_dim") for side in ("encoder", "decoder")]
+    for name, values in (("heads", heads), ("widths of feed-forward layers", widths)):
+        if values[0] != values[1] or not isinstance(values[0], int):
+            raise UserError(
+                f"{path} must have the same number of {name} in encoder and decoder. "
+                f"Received: {values[0]} and {values[1]}"
+            )
+
+
+def _read_vocabularies(
+    path: Path, config: Mapping[str, Any]
+) -> tuple[tuple[IdMap, IdMap], list[Path]]:
+    """Returns the ids of source and target, one object if they are the same."""
+    source_file, target_file = path / "vocab.json", path / "target_vocab.json"
+    source = _read_vocabulary(source_file, config, config["vocab_size"])
+    size = config.get("decoder_vocab_size") or config["vocab_size"]
+    if not target_file.is_file():
+        if size != config["vocab_size"]:
+            raise UserError(f"{path} has no target_vocab.json, and needs one.")
+        return (source, source), [source_file]
+    target = _read_vocabulary(target_file, config, size)
+    return (source, target), [source_file, target_file]
+
+
+def _read_vocabulary(path: Path, config: Mapping[str, Any], size: int) -> IdMap:
+    ids = _read_json(path)
+    if sorted(ids.values()) != list(range(size)):
+        raise UserError(
+            f"{path} must have the ids 0 to {size - 1} of the model's {size} rows, "
+            f"each once. Received: {len(ids)} pieces. It belongs to another model."
+        )
+    pieces = sorted(ids, key=lambda piece: ids[piece])
+    special = {"eos": config["eos_token_id"], "pad": config["pad_token_id"]}
+    for name, piece in (("eos", "</s>"), ("pad", "<pad>"), ("unk", "<unk>")):
+        if piece not in ids or special.get(name, ids[piece]) != ids[piece]:
+            raise UserError(
+                f"{path} must have {piece}, with the id of config.json. Received: "
+                f"{ids.get(piece)}, and {special.get(name)} in config.json"
+            )
+    return IdMap.from_pieces(
+        pieces, pad=ids["<pad>"], eos=ids["</s>"], unk=ids["<unk>"]
+    )
+
+
+def _read_languages(path: Path) -> tuple[str | None, str | None]:
+    file = path / "tokenizer_config.json"
+    config = _read_json(file) if file.is_file() else {}
+    names = (config.get("source_lang"), config.get("target_lang"))
+    source, target = (
+        name if isinstance(name, str) and name.isalpha() else None for name in names
+    )
+    return source, target
+
+
+def _model_config(
+    config: Mapping[str, Any], weights: Mapping[str, ReadArray]
+) -> ModelConfig:
+    return ModelConfig(
+        num_layers=config["encoder_layers"],
+        encoder_layers=config["encoder_layers"],
+        decoder_layers=config["decoder_layers"],
+        d_model=config["d_model"],
+        d_ff=config["encoder_ffn_dim"],
+        num_heads=config["encoder_attention_heads"],
+        dropout_rate=float(config.get("dropout", 0.1)),
+        attention_dropout_rate=float(config.get("attention_dropout", 0.0)),
+        layer_norm_epsilon=_EPSILON,
+        activation=_ACTIVATIONS[config.get("activation_function", "gelu")],
+        attention_bias=True,
+        output_bias=True,
+        tie_output="embedding/output_matrix" not in weights,
+        share_embeddings="source_embedding/embeddings" not in weights,
+        position_layout="halves",
+    )
+
+
+def _decoding_config(
+    generation: Mapping[str, Any], target: IdMap
+) -> tuple[DecodingConfig, list[str]]:
+    """Returns the settings of the search, and what of theirs is not here."""
+    warnings = []
+    alpha = generation.get("length_penalty")
+    alpha = 1.0 if alpha is None else float(alpha)
+    if alpha < 0:
+        warnings.append(f"length_penalty: {alpha:g} is ignored: it must be at least 0")
+        alpha = 0.0
+    ids = [words for words in generation.get("bad_words_ids") or []]
+    pad, _, unk = target.original_ids[:3]
+    others = [words for words in ids if words not in ([pad], [unk])]
+    if others:
+        warnings.append(f"bad_words_ids: {len(others)} other words are not suppressed")
+    for name, default in _NO_EFFECT.items():
+        value = generation.get(name, default)
+        if value is not None and value != default:
+            warnings.append(f"{name}: {value} is ignored; there is none here")
+    decoding = DecodingConfig(
+        beam_size=int(generation.get("num_beams") or 1),
+        alpha=alpha or 0.6,
+        length_penalty="power" if alpha else "none",
+        suppress_unknown=[unk] in ids,
+        min_length=max(0, int(generation.get("min_length") or 0) - 1),
+        no_repeat_ngram=int(generation.get("no_repeat_ngram_size") or 0),
+        renormalize=bool(generation.get("renormalize_logits")),
+    )
+    return decoding, warnings
+
+
+def _map_weights(
+    arrays: Arrays, config: Mapping[str, Any], target: IdMap, source: IdMap
+) -> dict[str, ReadArray]:
+    """Returns our weights as functions that read theirs."""
+    shared = "model.shared.weight"
+    if not config.get("share_encoder_decoder_embeddings", True):
+        shared = "model.decoder.embed_tokens.weight"
+    weights = {
+        "embedding/embeddings": target.rows(_zero_padding(arrays, shared, target))
+    }
+    if shared != "model.shared.weight":
+        name = "model.encoder.embed_tokens.weight"
+        weights["source_embedding/embeddings"] = source.rows(
+            _zero_padding(arrays, name, source)
+        )
+    if not config.get("tie_word_embeddings", True):
+        matrix = target.rows(arrays.reader("lm_head.weight"))
+        weights["embedding/output_matrix"] = matrix
+    weights["embedding/output_bias"] = target.rows(arrays.vector("final_logits_bias"))
+    for stack in ("encoder", "decoder"):
+        for layer in range(config[f"{stack}_layers"]):
+            weights |= _map_layer(arrays, stack, layer)
+    return weights
+
+
+def _zero_padding(arrays: Arrays, name: str, ids: IdMap) -> ReadArray:
+    """Returns the reader of an embedding, whose padding must be the zero vector.
+
+    The decoder starts from padding there, and from the zero vector here.
+    """
+    read = arrays.reader(name)
+
+    def read_checked() -> np.ndarray:
+        array = read()
+        pad = ids.original_ids[0]
+        if np.any(array[pad]):
+            raise UserError(
+                f"{name} in {arrays.path} must be zero for padding, from which the "
+                "decoder starts. Such a model cannot be imported."
+            )
+        return array
+
+    return read_checked
+
+
+def _map_layer(arrays: Arrays, stack: str, layer: int) -> dict[str, ReadArray]:
+    theirs, ours = f"model.{stack}.layers.{layer}", f"{stack}/layer_{layer}"
+    parts = [("self_attn", "attention", "attention_residual")]
+    if stack == "decoder":
+        parts.append(("encoder_attn", "memory_attention", "memory_residual"))
+    weights: dict[str, ReadArray] = {}
+    for name, attention, residual in parts:
+        for projection, our_name in zip(_PROJECTIONS, _OURS, strict=True):
+            linear = _map_linear(arrays, f"{theirs}.{name}.{projection}")
+            path = f"{ours}/{attention}/{our_name}"
+            weights[f"{path}_kernel"], weights[f"{path}_bias"] = linear
+        weights |= _map_norm(
+            arrays, f"{theirs}.{name}_layer_norm", f"{ours}/{residual}"
+        )
+    for name, our_name in (("fc1", "inner"), ("fc2", "outer")):
+        linear = _map_linear(arrays, f"{theirs}.{name}")
+        path = f"{ours}/feed_forward/{our_name}"
+        weights[f"{path}/kernel"], weights[f"{path}/bias"] = linear
+    norm = f"{theirs}.final_layer_norm"
+    return weights | _map_norm(arrays, norm, f"{ours}/feed_forward_residual")
+
+
+def _map_linear(arrays: Arrays, theirs: str) -> tuple[ReadArray, ReadArray]:
+    """Returns readers of kernel and bias; their kernels are transposed."""
+    kernel = arrays.reader(f"{theirs}.weight")
+    return lambda: kernel().T, arrays.reader(f"{theirs}.bias")
+
+
+def _map_norm(arrays: Arrays, theirs: str, ours: str) -> dict[str, ReadArray]:
+    return {
+        f"{ours}/norm/gamma": arrays.reader(f"{theirs}.weight"),
+        f"{ours}/norm/beta": arrays.reader(f"{theirs}.bias"),
+    }
+
+
+def _check_ignored(arrays: Arrays, config: Mapping[str, Any]) -> None:
+    """Checks arrays that repeat others, which older releases stored.
+
+    Raises:
+        UserError: If one is something else.
+    """
+    tables: dict[str, ReadArray] = {}
+    shared = "model.shared.weight"
+    if shared in arrays.names:
+        if not config.get("share_encoder_decoder_embeddings", True):
+            arrays.read(shared)
+        else:
+            copies = ("model.encoder.embed_tokens.weight",)
+            copies += ("model.decoder.embed_tokens.weight",)
+            if config.get("tie_word_embeddings", True):
+                copies += ("lm_head.weight",)
+            tables |= dict.fromkeys(copies, lambda: arrays.read(shared))
+    elif config.get("tie_word_embeddings", True):
+        decoder = "model.decoder.embed_tokens.weight"
+        tables["lm_head.weight"] = lambda: arrays.read(decoder)
+    for stack in ("encoder", "decoder"):
+        name = f"model.{stack}.embed_positions.weight"
+        if name in arrays.names:
+            length = arrays.shape(name)[0]
+            tables[name] = lambda length=length: _sinusoids(length, config["d_model"])
+    for name, read in tables.items():
+        if name not in arrays.names:
+            continue
+        expected, value = read(), arrays.read(name)
+        if value.shape != expected.shape or np.abs(value - expected).max() > 1e-5:
+            raise UserError(
+                f"{name} in {arrays.path} has other numbers than a MarianMT model "
+                "computes. Such a model cannot be imported."
+            )
+
+
+def _sinusoids(length: int, width: int) -> np.ndarray:
+    """Returns the positions of transformers, [length, D]: sines, then cosines."""
+    exponents = np.arange(0, width, 2) / width
+    angles = np.arange(length)[:, None] / 10_000.0**exponents
+    return np.concatenate([np.sin(angles), np.cos(angles)], axis=1)

@@ -1,0 +1,204 @@
+"""Imports of MarianMT models against the NumPy reference; refusals."""
+
+import json
+from pathlib import Path
+from types import MappingProxyType
+
+import numpy as np
+import pytest
+import safetensors.numpy
+import tensorflow as tf
+
+from t2t_keras.errors import UserError
+from t2t_keras.interop.formats import read_model
+from t2t_keras.interop.model_directory import write_model_dir
+from t2t_keras.runs.model_dir import ModelDir
+from tests.interop.marian_faults import Executed
+from tests.interop.small_models import (
+    PIECES,
+    TOLERANCE,
+    V,
+    max_error,
+    small_weights,
+)
+from tests.interop.transformers_files import (
+    arrays_of,
+    write_torch,
+    write_transformers,
+)
+from tests.reference.weights_np import Options, Weights
+
+SHAPE = MappingProxyType(
+    {
+        **{"position_layout": "halves", "attention_bias": True, "output_bias": True},
+        "layer_norm_epsilon": 1e-5,
+    }
+)
+SWISH = Options(**SHAPE, activation="swish")
+UNTIED = Options(**SHAPE, activation="gelu", tie_output=False, share_embeddings=False)
+
+
+def their_weights(options: Options) -> Weights:
+    """Padding has a zero vector and, unlike other programs', a logit of its own."""
+    weights = small_weights(options)
+    for matrix in (weights.embedding, weights.source_embedding):
+        if matrix is not None:
+            matrix[0] = 0.0
+    return weights
+
+
+def convert(folder: Path, path: Path):
+    imported = read_model("transformers", folder)
+    return write_model_dir(imported, path, "transformers")
+
+
+@pytest.mark.parametrize("options", [SWISH, UNTIED], ids=["swish", "untied"])
+def test_logits_are_those_of_the_reference(tmp_path, options) -> None:
+    weights = their_weights(options)
+    model = convert(write_transformers(tmp_path / "mt", weights), tmp_path / "run")
+    assert max_error(model, weights) < TOLERANCE
+
+
+@pytest.mark.parametrize("old", [False, True])
+def test_weights_of_pytorch_are_read_without_it(tmp_path, monkeypatch, old) -> None:
+    weights = their_weights(SWISH)
+    folder = write_transformers(tmp_path / "mt", weights)
+    (folder / "model.safetensors").unlink()
+    path = folder / "pytorch_model.bin"
+    write_torch(path, arrays_of(weights), monkeypatch, old=old)
+    assert max_error(convert(folder, tmp_path / "run"), weights) < TOLERANCE
+    content = path.read_bytes()
+    path.write_bytes(content[:-200])
+    with pytest.raises(UserError, match=r"damaged or cut short|cannot be read as"):
+        convert(folder, tmp_path / "again")
+    assert not (tmp_path / "again").exists()
+
+
+@pytest.mark.parametrize("old", [False, True])
+def test_a_pickle_that_executes_code_is_refused(tmp_path, monkeypatch, old) -> None:
+    folder = write_transformers(tmp_path / "mt", their_weights(SWISH))
+    (folder / "model.safetensors").unlink()
+    code = Executed(tmp_path / "executed")
+    write_torch(folder / "pytorch_model.bin", [code], monkeypatch, old=old)
+    with pytest.raises(UserError, match=r"it calls .*getattr, which rebuilds no"):
+        convert(folder, tmp_path / "run")
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["mt"]
+
+
+def test_settings_of_the_search_and_the_ids(tmp_path) -> None:
+    folder = write_transformers(tmp_path / "mt", their_weights(SWISH))
+    generation = {
+        **{"num_beams": 5, "length_penalty": 0.8, "renormalize_logits": True},
+        **{"bad_words_ids": [[V - 1], [1], [4, 5]], "no_repeat_ngram_size": 3},
+        **{"early_stopping": True, "min_length": 4},
+    }
+    (folder / "generation_config.json").write_text(json.dumps(generation))
+    tokenizer = {"source_lang": "eng", "target_lang": "deu"}
+    (folder / "tokenizer_config.json").write_text(json.dumps(tokenizer))
+    log: list[str] = []
+    imported = read_model("transformers", folder)
+    write_model_dir(imported, tmp_path / "run", "transformers", log=log.append)
+    run = ModelDir(tmp_path / "run")
+    decoding = run.config().decoding
+    assert (decoding.beam_size, decoding.alpha, decoding.min_length) == (5, 0.8, 3)
+    assert decoding.length_penalty == "power" and decoding.no_repeat_ngram == 3
+    assert decoding.suppress_unknown and decoding.renormalize
+    assert log == [
+        "warning: bad_words_ids: 1 other words are not suppressed",
+        "warning: early_stopping: True is ignored; there is none here",
+    ]
+    data = run.config().data
+    assert (data.source_language, data.target_language) == ("eng", "deu")
+    entry = run.run_card()["import"]
+    assert entry["original_ids"] == [V - 1, *range(V - 1)]
+    assert "generation_config.json" in entry["files"]
+    vocabulary = run.vocabulary()
+    assert vocabulary.pieces(range(V)) == [*PIECES]
+    assert vocabulary.source.encode("w4w18?") == [4, 18, 2, 1]
+    assert vocabulary.decode([4, 2, 5, 1]) == "w4w5"
+    assert vocabulary.decode_in_graph(tf.constant([[4, 2, 5, 1]])).numpy() == [b"w4w5"]
+
+
+def change_config(folder: Path, **changes) -> None:
+    config = json.loads((folder / "config.json").read_text())
+    (folder / "config.json").write_text(json.dumps({**config, **changes}))
+
+
+# Changes of config.json, and the message about them.
+REFUSED = (
+    ({"model_type": "gpt2"}, "another architecture.* Received: gpt2"),
+    ({"scale_embedding": False}, "not scaled"),
+    ({"normalize_before": True}, "normalization before each sub-layer"),
+    ({"activation_function": "gelu_new"}, "the activation gelu_new, which is not"),
+    ({"decoder_ffn_dim": 11}, "same number of widths .* 10 and 11"),
+    ({"encoder_layers": 1}, "arrays that this project has no place for"),
+    ({"decoder_layers": 4}, "has no array model.decoder.layers.3"),
+    ({"encoder_ffn_dim": 11, "decoder_ffn_dim": 11}, r"settings say \(12, 11\)"),
+    ({"vocab_size": V + 1}, f"ids 0 to {V} of the model's {V + 1} rows"),
+    ({"eos_token_id": 3}, "must have </s>, with the id of config.json"),
+)
+
+
+@pytest.mark.parametrize("changes, message", REFUSED)
+def test_other_architectures_are_refused(tmp_path, changes, message) -> None:
+    folder = write_transformers(tmp_path / "mt", their_weights(SWISH))
+    change_config(folder, **changes)
+    with pytest.raises(UserError, match=message):
+        convert(folder, tmp_path / "run")
+    assert not (tmp_path / "run").exists()
+
+
+def save_with(folder: Path, **changes: np.ndarray) -> None:
+    arrays = arrays_of(their_weights(SWISH)) | changes
+    arrays = {name: np.ascontiguousarray(value) for name, value in arrays.items()}
+    safetensors.numpy.save_file(arrays, folder / "model.safetensors")
+
+
+def test_arrays_that_repeat_others_must_be_the_same(tmp_path) -> None:
+    """As older releases stored them."""
+    folder = write_transformers(tmp_path / "mt", their_weights(SWISH))
+    width, shared = 12, arrays_of(their_weights(SWISH))["model.shared.weight"]
+    table = np.zeros((30, width), np.float32)
+    for position in range(30):
+        for i in range(width // 2):
+            angle = position / 10_000 ** (2 * i / width)
+            table[position, i] = np.sin(angle)
+            table[position, width // 2 + i] = np.cos(angle)
+    repeated = {
+        "lm_head.weight": shared,
+        "model.encoder.embed_tokens.weight": shared,
+        "model.decoder.embed_tokens.weight": shared,
+        "model.encoder.embed_positions.weight": table,
+        "model.decoder.embed_positions.weight": table,
+    }
+    save_with(folder, **repeated)
+    convert(folder, tmp_path / "run")
+    for name, value in repeated.items():
+        save_with(folder, **{**repeated, name: value + 1e-3})
+        with pytest.raises(UserError, match=f"{name} in .* has other numbers"):
+            convert(folder, tmp_path / "other")
+
+
+def test_damaged_files_are_refused(tmp_path) -> None:
+    folder = write_transformers(tmp_path / "mt", their_weights(SWISH))
+    weights = folder / "model.safetensors"
+    content = weights.read_bytes()
+    for damaged, message in (
+        (content[:-100], "damaged or cut short"),
+        (b"", "damaged or cut short"),
+        (content[:50], "damaged or cut short"),
+    ):
+        weights.write_bytes(damaged)
+        with pytest.raises(UserError, match=message):
+            convert(folder, tmp_path / "run")
+    weights.unlink()
+    with pytest.raises(UserError, match=r"must have model\.safetensors or pytorch_"):
+        convert(folder, tmp_path / "run")
+    save_with(folder, **{"model.shared.weight": np.ones((V, 12), np.float32)})
+    with pytest.raises(UserError, match="must be zero for padding"):
+        convert(folder, tmp_path / "run")
+    for name in ("source.spm", "vocab.json", "config.json"):
+        (folder / name).write_text("{")
+        with pytest.raises(UserError, match=f"{name}.* (damaged|cannot be read)"):
+            convert(folder, tmp_path / "run")
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["mt"]
