@@ -47,6 +47,7 @@ def attention_maps(
         source: [B, S] int, padded with 0.
         decoder_input: [B, T] int, the target shifted right by one.
     """
+    source = model.visible_source(source)
     encoder_mask = padding_mask(source)
     encoder = []
     hidden_BSD = model.position_encoding(model.source_embedding(source))

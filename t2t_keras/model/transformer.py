@@ -32,6 +32,7 @@ from t2t_keras.typing import (
     Tensor,
 )
 
+_EOS_ID = 1
 # Settings that encoder and decoder share.
 _STACK_SETTINGS = (
     *("num_heads", "d_k", "d_v", "d_ff", "dropout_rate", "attention_dropout_rate"),
@@ -93,6 +94,8 @@ class Transformer(keras.Model):
         share_embeddings: Whether the encoder has the embedding of the decoder.
         source_vocabulary_size: Number of ids of the encoder's embedding if it is not
             shared; vocabulary_size if None.
+        source_eos: Whether the encoder sees the end of a source, id 1. Otherwise it is
+            padding to the encoder.
         decoder_start: Id whose embedding is the decoder's first input, or "zero" for
             the zero vector. Inputs have id 0 there in either case.
         **kwargs: Passed on to `keras.Model`.
@@ -145,6 +148,7 @@ class Transformer(keras.Model):
         first_position: int = 0,
         share_embeddings: bool = True,
         source_vocabulary_size: int | None = None,
+        source_eos: bool = True,
         decoder_start: int | str = "zero",
         **kwargs,
     ):
@@ -154,9 +158,7 @@ class Transformer(keras.Model):
             "num_layers": num_layers,
             "d_model": d_model,
             "d_ff": d_ff,
-            "num_heads": num_heads,
-            "d_k": d_k,
-            "d_v": d_v,
+            **{"num_heads": num_heads, "d_k": d_k, "d_v": d_v},
             "dropout_rate": dropout_rate,
             "attention_dropout_rate": attention_dropout_rate,
             "learned_positions": learned_positions,
@@ -173,6 +175,7 @@ class Transformer(keras.Model):
             "first_position": first_position,
             "share_embeddings": share_embeddings,
             "source_vocabulary_size": source_vocabulary_size,
+            "source_eos": source_eos,
             "decoder_start": decoder_start,
         }
         _check_sizes(sizes)
@@ -315,7 +318,7 @@ class Transformer(keras.Model):
         `call`. With `with_attention`, returns the weights [B, H, T, S] float32 of the
         cross-attention of `Decoder.alignment_layer`, too, for guided alignment.
         """
-        source = inputs[ENCODER_INPUT_TOKENS]
+        source = self.visible_source(inputs[ENCODER_INPUT_TOKENS])
         keys = fold_in(dropout_keys, 0), fold_in(dropout_keys, 1)
         if ENCODER_SEGMENT_IDS not in inputs:
             memory = self.encode(source, keys[0])
@@ -325,6 +328,7 @@ class Transformer(keras.Model):
                 with_attention=with_attention,
             )
         sources, targets = inputs[ENCODER_SEGMENT_IDS], inputs[DECODER_SEGMENT_IDS]
+        sources = self._visible_segments(source, sources)
         memory = self.encode(
             source,
             keys[0],
@@ -358,6 +362,8 @@ class Transformer(keras.Model):
                 for padding. Default: a row is one sentence.
             positions: int that broadcasts to [B, S]. Default: 0, 1, 2, ...
         """
+        source = self.visible_source(source)
+        segments = self._visible_segments(source, segments)
         if segments is None:
             mask = padding_mask(source)
         elif self.sizes["encoder_neighborhood"] is None:
@@ -440,7 +446,7 @@ class Transformer(keras.Model):
         return DecodeState(
             self.decoder.empty_caches(ops.shape(source)[0], slots),
             self.decoder.cross_attention_caches(self.encode(source)),
-            padding_mask(source),
+            padding_mask(self.visible_source(source)),
             () if shortlist is None else self.embedding.output_rows(shortlist),
         )
 
@@ -494,6 +500,18 @@ class Transformer(keras.Model):
         )
         logits = self.embedding.logits(hidden, state.output_rows or kernels.output)
         return logits, state._replace(self_attention=caches)
+
+    def visible_source(self, source: Tensor) -> Tensor:
+        """Returns source ids [B, S], with padding for an end that is not seen."""
+        if self.sizes["source_eos"]:
+            return source
+        return ops.where(ops.equal(source, _EOS_ID), 0, source)
+
+    def _visible_segments(self, source: Tensor, segments: Any) -> Any:
+        """Returns segments [B, S] of `visible_source`; None if there are none."""
+        if self.sizes["source_eos"] or segments is None:
+            return segments
+        return ops.where(ops.equal(source, 0), 0, segments)
 
     def insert_start(self, tokens: Tensor, positions: Tensor | int | None) -> Tensor:
         """Returns the decoder's inputs, with its start id in place of 0 at position 0.

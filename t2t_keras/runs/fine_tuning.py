@@ -40,7 +40,7 @@ _SHOWN = 10
 # Settings of a model that change what its weights compute, but not their shapes.
 _SHAPELESS = (
     *("num_heads", "activation", "layer_norm_epsilon", "encoder_neighborhood"),
-    *("position_layout", "first_position", "decoder_start"),
+    *("position_layout", "first_position", "decoder_start", "source_eos"),
 )
 
 

@@ -308,6 +308,11 @@ class ModelConfig:
         "Whether the encoder has the embedding of the decoder, as in the paper. "
         "Otherwise it has one of its own.",
     )
+    source_eos: bool = setting(
+        True,
+        "Whether the encoder reads the end-of-sentence token of a source. Models of "
+        "OpenNMT-tf do not.",
+    )
     position_layout: str = setting(
         "interleaved",
         "Layout of sinusoids: interleaved, sines and cosines alternate, as in the "

@@ -1,0 +1,1 @@
+"""Tests of t2t_keras/interop."""

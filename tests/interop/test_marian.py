@@ -2,6 +2,8 @@
 
 import json
 from pathlib import Path
+from types import MappingProxyType
+from typing import Any
 
 import pytest
 
@@ -28,7 +30,7 @@ from tests.interop.small_models import (
 )
 from tests.reference.weights_np import Options
 
-MARIAN = {"position_layout": "halves_t2t", "attention_bias": True}
+MARIAN = MappingProxyType({"position_layout": "halves_t2t", "attention_bias": True})
 POST = Options(**MARIAN, activation="swish", output_bias=True)
 PRE = Options(**MARIAN, normalization="pre", share_embeddings=False)
 UNTIED = Options(**MARIAN, tie_output=False, output_bias=True)
@@ -91,26 +93,30 @@ def test_decoder_settings_of_a_file_beside_the_weights(tmp_path) -> None:
     assert read_model("marian", alone).decoding.length_penalty == "none"
 
 
-# A change of the settings, and the message about it.
-REFUSED_SETTINGS = (
-    ({"type": "s2s"}, "another architecture.* Received: s2s"),
-    ({"transformer-decoder-autoreg": "rnn"}, r"\(SSRU, AAN or another RNN\)"),
-    ({"transformer-decoder-autoreg": "average-attention"}, "average-attention"),
-    ({"transformer-tied-layers": [1, 1]}, "share weights"),
-    ({"lemma-dim-emb": 4}, "factors"),
-    ({"transformer-train-position-embeddings": True}, "learned positions"),
-    ({"transformer-ffn-activation": "gelu"}, "another activation .*1.702.*: gelu"),
-    ({"transformer-ffn-activation": "mish"}, "another activation .*Received: mish"),
-    ({"transformer-postprocess": "da"}, r"steps \('', 'da', ''\)"),
-    ({"transformer-heads": None}, "must have a number transformer-heads"),
-    ({"transformer-heads": 5}, "--d_model must be a multiple of --num_heads"),
-    ({"enc-depth": 1}, "arrays that this project has no place for: encoder_l2_"),
-    ({"dec-depth": 4}, "no array decoder_l4_self_W.*cut short"),
-    ({"transformer-dim-ffn": 11}, r"shape \(12, 10\), and its settings say \(12, 11\)"),
-)
+def refused_settings() -> tuple[tuple[dict[str, Any], str], ...]:
+    """A change of the settings, and the message about it."""
+    return (
+        ({"type": "s2s"}, "another architecture.* Received: s2s"),
+        ({"transformer-decoder-autoreg": "rnn"}, r"\(SSRU, AAN or another RNN\)"),
+        ({"transformer-decoder-autoreg": "average-attention"}, "average-attention"),
+        ({"transformer-tied-layers": [1, 1]}, "share weights"),
+        ({"lemma-dim-emb": 4}, "factors"),
+        ({"transformer-train-position-embeddings": True}, "learned positions"),
+        ({"transformer-ffn-activation": "gelu"}, "another activation .*1.702.*: gelu"),
+        ({"transformer-ffn-activation": "mish"}, "another activation .*Received: mish"),
+        ({"transformer-postprocess": "da"}, r"steps \('', 'da', ''\)"),
+        ({"transformer-heads": None}, "must have a number transformer-heads"),
+        ({"transformer-heads": 5}, "--d_model must be a multiple of --num_heads"),
+        ({"enc-depth": 1}, "arrays that this project has no place for: encoder_l2_"),
+        ({"dec-depth": 4}, "no array decoder_l4_self_W.*cut short"),
+        (
+            {"transformer-dim-ffn": 11},
+            r"shape \(12, 10\), and its settings say \(12, 11\)",
+        ),
+    )
 
 
-@pytest.mark.parametrize("change, message", REFUSED_SETTINGS)
+@pytest.mark.parametrize("change, message", refused_settings())
 def test_other_architectures_are_refused(tmp_path, change, message) -> None:
     weights = small_weights(POST, added=(0,))
     settings = {**marian_settings(weights), **change}

@@ -3,6 +3,7 @@
 import json
 from pathlib import Path
 from types import MappingProxyType
+from typing import Any
 
 import numpy as np
 import pytest
@@ -124,22 +125,23 @@ def change_config(folder: Path, **changes) -> None:
     (folder / "config.json").write_text(json.dumps({**config, **changes}))
 
 
-# Changes of config.json, and the message about them.
-REFUSED = (
-    ({"model_type": "gpt2"}, "another architecture.* Received: gpt2"),
-    ({"scale_embedding": False}, "not scaled"),
-    ({"normalize_before": True}, "normalization before each sub-layer"),
-    ({"activation_function": "gelu_new"}, "the activation gelu_new, which is not"),
-    ({"decoder_ffn_dim": 11}, "same number of widths .* 10 and 11"),
-    ({"encoder_layers": 1}, "arrays that this project has no place for"),
-    ({"decoder_layers": 4}, "has no array model.decoder.layers.3"),
-    ({"encoder_ffn_dim": 11, "decoder_ffn_dim": 11}, r"settings say \(12, 11\)"),
-    ({"vocab_size": V + 1}, f"ids 0 to {V} of the model's {V + 1} rows"),
-    ({"eos_token_id": 3}, "must have </s>, with the id of config.json"),
-)
+def refused_changes() -> tuple[tuple[dict[str, Any], str], ...]:
+    """Changes of config.json, and the message about them."""
+    return (
+        ({"model_type": "gpt2"}, "another architecture.* Received: gpt2"),
+        ({"scale_embedding": False}, "not scaled"),
+        ({"normalize_before": True}, "normalization before each sub-layer"),
+        ({"activation_function": "gelu_new"}, "the activation gelu_new, which is not"),
+        ({"decoder_ffn_dim": 11}, "same number of widths .* 10 and 11"),
+        ({"encoder_layers": 1}, "arrays that this project has no place for"),
+        ({"decoder_layers": 4}, "has no array model.decoder.layers.3"),
+        ({"encoder_ffn_dim": 11, "decoder_ffn_dim": 11}, r"settings say \(12, 11\)"),
+        ({"vocab_size": V + 1}, f"ids 0 to {V} of the model's {V + 1} rows"),
+        ({"eos_token_id": 3}, "must have </s>, with the id of config.json"),
+    )
 
 
-@pytest.mark.parametrize("changes, message", REFUSED)
+@pytest.mark.parametrize("changes, message", refused_changes())
 def test_other_architectures_are_refused(tmp_path, changes, message) -> None:
     folder = write_transformers(tmp_path / "mt", their_weights(SWISH))
     change_config(folder, **changes)

@@ -18,7 +18,7 @@ from tests.reference.weights_np import Weights
 
 # Our id of each of theirs: end of sentence, unknown, words, and padding last.
 ORDER = (1, 2, *range(3, len(PIECES)), 0)
-NAMES = {"query": "q_proj", "key": "k_proj", "value": "v_proj"}
+NAMES = (("query", "q_proj"), ("key", "k_proj"), ("value", "v_proj"))
 
 
 def arrays_of(weights: Weights) -> dict[str, np.ndarray]:
@@ -45,7 +45,7 @@ def _layer(prefix: str, layer: Any) -> dict[str, np.ndarray]:
         if not hasattr(layer, ours):
             continue
         part, norm = getattr(layer, ours), getattr(layer, f"{ours}_norm")
-        for projection, theirs in NAMES.items():
+        for projection, theirs in NAMES:
             path = f"{prefix}.{name}.{theirs}"
             arrays[f"{path}.weight"] = join_heads(getattr(part, projection)).T
             arrays[f"{path}.bias"] = join_heads(getattr(part, f"{projection}_bias"))

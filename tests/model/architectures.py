@@ -71,6 +71,7 @@ def architectures() -> tuple[Architecture, ...]:
         decoder_start=1,
         tie_output=False,
         share_embeddings=False,
+        source_eos=False,
     )
     everything = Options(
         normalization="pre",

@@ -95,7 +95,7 @@ def reference(
     for source, target in (pair for row in pairs() for pair in row):
         fed = transformer_np.shift_right(target)
         memory_SD = transformer_np.encode(source, weights, neighborhood)
-        hidden_TD = transformer_np.decode(fed, memory_SD, weights)
+        hidden_TD = transformer_np.decode(fed, memory_SD, weights, source)
         logits.append(transformer_np.logits(hidden_TD, weights))
     return np.concatenate(logits)
 

@@ -289,7 +289,7 @@ def encode_padded(
 
     Rows of padding are computed like any other, but have no meaning.
     """
-    length = len(source)
+    length, source = len(source), visible_source(source, weights)
     mask_SS = np.tile(np.array(source) != PAD_ID, (length, 1))
     if neighborhood is not None:
         mask_SS &= neighborhood_mask(length, neighborhood)
@@ -309,6 +309,12 @@ def shift_right(target: Sequence[int]) -> list[int]:
     return [PAD_ID, *target][: len(target)]
 
 
+def visible_source(source: Sequence[int], weights: Weights) -> list[int]:
+    """The source as the encoder sees it: perhaps with padding for its end, id 1."""
+    hides = not weights.options.source_eos
+    return [PAD_ID if hides and token == 1 else token for token in source]
+
+
 def decode(
     decoder_input: Sequence[int],
     memory: Array,
@@ -323,9 +329,9 @@ def decode(
     id 0 in front is no padding.
     """
     length = len(decoder_input)
-    legal_S = (
-        np.ones(len(memory), bool) if source is None else np.array(source) != PAD_ID
-    )
+    legal_S = np.ones(len(memory), bool)
+    if source is not None:
+        legal_S = np.array(visible_source(source, weights)) != PAD_ID
     memory_mask_TS = np.tile(legal_S, (length, 1))
     self_mask_TT = causal_mask(length)
     if neighborhood is not None:

@@ -85,6 +85,7 @@ class Options:
     output_bias: bool = False
     tie_output: bool = True
     share_embeddings: bool = True
+    source_eos: bool = True
 
 
 @dataclass(frozen=True)

@@ -75,7 +75,7 @@ def test_the_defaults_are_the_papers_base_model() -> None:
         **{"normalization": "post", "activation": "relu", "layer_norm_epsilon": 1e-6},
         **{"attention_bias": False, "output_bias": False, "tie_output": True},
         **{"position_layout": "interleaved", "first_position": 0},
-        **{"share_embeddings": True},
+        **{"share_embeddings": True, "source_eos": True},
         **{"decoder_start": "zero", "encoder_layers": None, "decoder_layers": None},
     }
     assert {name: values[name] for name in other_programs} == other_programs

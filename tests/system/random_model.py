@@ -106,7 +106,8 @@ def _make_log_probs_reader(model: Transformer):
 
     @tf.function(input_signature=[row, row])
     def compute_logits(source, shifted):
-        return model.decode(shifted, model.encode(source), padding_mask(source))
+        mask = padding_mask(model.visible_source(source))
+        return model.decode(shifted, model.encode(source), mask)
 
     def read(source: Sequence[int], start: Sequence[int]) -> np.ndarray:
         """Returns log p [T, V] float64 of each id of the prefix and of the next id."""

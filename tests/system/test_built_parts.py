@@ -176,6 +176,7 @@ def test_sizes_and_precision_are_those_of_the_settings():
         "tie_output": True,
         "share_embeddings": True,
         "source_vocabulary_size": None,
+        "source_eos": True,
         "position_layout": "interleaved",
         "first_position": 0,
         "decoder_start": "zero",

@@ -130,6 +130,7 @@ PRE_NORM = MappingProxyType(
         **{"normalization": "pre", "activation": "gelu", "layer_norm_epsilon": 1e-3},
         **{"position_layout": "halves", "first_position": 2, "tie_output": False},
         **{"decoder_start": "</s>", "encoder_layers": 3, "share_embeddings": False},
+        "source_eos": False,
     }
 )
 LEARNED = MappingProxyType(

@@ -218,7 +218,7 @@ ARCHITECTURE = (
     *("--normalization=pre", "--encoder_layers=2", "--decoder_layers=1"),
     *("--activation=swish", "--attention_bias", "--output_bias", "--notie_output"),
     *("--position_layout=halves_t2t", "--first_position=2", "--decoder_start=</s>"),
-    *("--layer_norm_epsilon=1e-5", "--noshare_embeddings"),
+    *("--layer_norm_epsilon=1e-5", "--noshare_embeddings", "--nosource_eos"),
 )
 
 

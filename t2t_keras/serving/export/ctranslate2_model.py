@@ -30,6 +30,7 @@ class Architecture(NamedTuple):
     activation: str = "relu"
     layer_norm_epsilon: float = 1e-6
     decoder_start: int | str = "zero"
+    source_eos: bool = True
 
 
 def write_ctranslate2(
@@ -103,7 +104,7 @@ def _config(pieces: Sequence[str], architecture: Architecture) -> dict[str, Any]
         "bos_token": pieces[PAD_ID],
         # Not embedded where the decoder starts from the zero vector.
         "decoder_start_token": pieces[start if isinstance(start, int) else PAD_ID],
-        "add_source_eos": True,
+        "add_source_eos": architecture.source_eos,
     }
 
 
