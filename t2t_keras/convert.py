@@ -18,9 +18,9 @@ from t2t_keras.settings import program
 _FROM = flags.DEFINE_enum(
     "from",
     None,
-    ["marian", "transformers"],
+    ["marian", "transformers", "ctranslate2"],
     "Format of the input: marian, of Marian and OPUS-MT; transformers, a MarianMT "
-    "model of Hugging Face. Required.",
+    "model of Hugging Face; ctranslate2. Required.",
 )
 _INPUT = flags.DEFINE_string(
     "input",

@@ -5,12 +5,17 @@ from pathlib import Path
 from types import MappingProxyType
 
 from t2t_keras.errors import UserError, did_you_mean
+from t2t_keras.interop.ctranslate2_model import read_ctranslate2
 from t2t_keras.interop.imported_model import ImportedModel
 from t2t_keras.interop.marian import read_marian
 from t2t_keras.interop.transformers_marian import read_transformers
 
 READERS: Mapping[str, Callable[[Path], ImportedModel]] = MappingProxyType(
-    {"marian": read_marian, "transformers": read_transformers}
+    {
+        "marian": read_marian,
+        "transformers": read_transformers,
+        "ctranslate2": read_ctranslate2,
+    }
 )
 
 

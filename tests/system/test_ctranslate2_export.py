@@ -20,6 +20,8 @@ import sentencepiece
 
 from t2t_keras.errors import UserError
 from t2t_keras.evaluation.translator import Translator
+from t2t_keras.interop.formats import read_model
+from t2t_keras.interop.model_directory import write_model_dir
 from t2t_keras.model.transformer import Transformer
 from t2t_keras.runs import models
 from t2t_keras.runs.ctranslate2_export import export_ctranslate2, position_encodings
@@ -152,6 +154,25 @@ def test_other_architectures_have_the_same_probabilities(pairs, tmp_path, option
         rtol=1e-5,
         atol=1e-5,
     )
+
+
+def test_an_export_can_be_imported(tmp_path):
+    vocabulary = random_vocabulary()
+    options = {"activation": "gelu", "position_layout": "halves", "first_position": 2}
+    model = random_model(vocabulary, **options, normalization="pre", output_bias=True)
+    directory = export_ctranslate2(as_trained_model(model, vocabulary), tmp_path)
+    again = write_model_dir(
+        read_model("ctranslate2", directory), tmp_path / "run", "ctranslate2"
+    )
+    same = ("tie_output", "share_embeddings", "source_eos", "normalization")
+    for name in (*options, *same):
+        assert again.sizes[name] == model.sizes[name], name
+    # CTranslate2 has one size of a head, for which ours were padded.
+    assert (again.sizes["d_k"], again.sizes["d_v"]) == (7, 7)
+    tokens = np.random.default_rng(4).integers(1, vocabulary.size, size=(3, 8))
+    tokens[1, 5:] = 0
+    batch = {"encoder_input_tokens": tokens, "decoder_input_tokens": tokens[:, ::-1]}
+    np.testing.assert_allclose(again(batch), model(batch), atol=1e-4)
 
 
 def test_an_activation_that_it_does_not_have_is_refused(hostile, tmp_path):
