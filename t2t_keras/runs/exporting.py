@@ -8,7 +8,7 @@ server refuses; ids in and out, which need no TensorFlow Text.
 import dataclasses
 import functools
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -383,6 +383,13 @@ def _sampling_values(sampling: Sampling) -> dict[str, Any]:
     return values
 
 
+def _original_ids(run_card: Mapping[str, Any]) -> dict[str, Any]:
+    """Returns the ids that an imported model's pieces had in its source; else none."""
+    imported = run_card.get("import", {})
+    names = "original_ids", "source_original_ids"
+    return {name: imported[name] for name in names if name in imported}
+
+
 def _model_card_metadata(
     trained: TrainedModel,
     model_dir: ModelDir,
@@ -404,6 +411,7 @@ def _model_card_metadata(
         "vocabulary": {
             "size": trained.vocabulary.size,
             "sha256": trained.vocabulary.sha256,
+            **_original_ids(card),
         },
         "decoding": settings.decoding.as_dict(),
         **({"sampling": _sampling_values(settings.sample)} if settings.sample else {}),

@@ -1,0 +1,153 @@
+"""The program convert: an imported model in all programs, and refused flags.
+
+The model is a small one in Marian's format with two SentencePiece models. Whether
+formats are read rightly is tested in tests/interop.
+"""
+
+import json
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+from t2t_keras import Run
+from t2t_keras.runs.model_dir import ModelDir
+from t2t_keras.serving import signature
+from t2t_keras.serving.export.requests import Request
+from t2t_keras.serving.export.validation import open_session
+from tests.interop.marian_files import write_marian
+from tests.interop.small_models import PIECES, V, small_weights
+from tests.interop.test_marian import POST
+from tests.interop.tokenizer_files import write_spm_pair
+from tests.system.in_process import run_program
+from tests.system.programs import REPOSITORY
+
+LINES = ("w4w18w7", "w3 w9", "", "w5?w6", "漢字w8", "w4" * 9)
+
+
+@pytest.fixture(scope="module")
+def source(tmp_path_factory):
+    """A folder of OPUS-MT's layout."""
+    folder = tmp_path_factory.mktemp("marian") / "opus"
+    write_marian(folder, small_weights(POST, added=(0,)))
+    write_spm_pair(folder)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def imported(source, tmp_path_factory):
+    """Its model directory."""
+    path = tmp_path_factory.mktemp("runs") / "opus"
+    done = run_program(
+        *("convert", "--from=marian", f"--input={source}", f"--model_dir={path}"),
+        *("--source_language=en", "--target_language=de"),
+    )
+    assert done.status == 0, done.stderr
+    parameters = sum(
+        int(np.prod(weight.shape))
+        for weight in Run(path).trained("latest").model.weights
+    )
+    size = f"2+3 layers, {parameters:,} parameters, {V} pieces"
+    assert done.stdout == f"imported {source} to {path}: {size}\n"
+    assert done.stderr == ""
+    return path
+
+
+def test_flags_that_cannot_be_used_are_refused(source, imported, tmp_path) -> None:
+    good = {"from": "marian", "input": source, "model_dir": tmp_path / "run"}
+    for changes, message in (
+        ({"from": None}, "--from is required"),
+        ({"input": None}, "--input is required"),
+        ({"model_dir": None}, "--model_dir is required"),
+        ({"from": "marlan"}, "Did you mean marian?"),
+        ({"input": "nowhere"}, "There is no --input=nowhere."),
+        ({"model_dir": imported}, "opus is not empty."),
+        ({"from": "transformers"}, "--input must be a folder that save_pretrained"),
+        ({"from": "ctranslate2"}, "Cannot read"),
+    ):
+        flags = {**good, **changes}
+        done = run_program(
+            "convert", *(f"--{name}={value}" for name, value in flags.items() if value)
+        )
+        assert done.status == 2, changes
+        assert message in done.stderr
+        assert not (tmp_path / "run").exists()
+
+
+def test_translate_and_evaluate(imported, tmp_path) -> None:
+    text = "".join(f"{line}\n" for line in LINES)
+    done = run_program("translate", f"--model_dir={imported}", stdin=text.encode())
+    assert done.status == 0, done.stderr
+    expected = [line.text for line in Run(imported).translate(LINES)]
+    assert done.lines == expected
+    assert expected[2] == "" and "w" in "".join(expected)
+    for name in ("source", "reference"):
+        (tmp_path / name).write_text(text)
+    done = run_program(
+        *("evaluate", f"--model_dir={imported}", f"--source={tmp_path / 'source'}"),
+        *(f"--reference={tmp_path / 'reference'}", f"--output={tmp_path / 'out'}"),
+    )
+    assert done.status == 0, done.stderr
+    assert (tmp_path / "out").read_text().splitlines() == expected
+
+
+@pytest.mark.slow
+def test_an_export_translates_text_without_this_project(imported) -> None:
+    done = run_program("export", f"--model_dir={imported}", "--format=text")
+    assert done.status == 0, done.stderr
+    version = imported / "export" / "1"
+    expected = [line.text for line in Run(imported).translate(LINES)]
+    strings = np.array([line.encode() for line in LINES], dtype=object)
+    with open_session(version) as served:
+        answer = served.ask(Request(signature.TRANSLATE, {signature.TEXT: strings}))
+    texts = [text.decode() for text in answer[signature.TRANSLATION]]
+    assert texts == expected
+    other = subprocess.run(
+        [sys.executable, str(REPOSITORY / "examples/translate.py"), str(version)],
+        input="".join(f"{line}\n" for line in LINES),
+        capture_output=True,
+        text=True,
+        check=True,
+        cwd=imported,
+    )
+    assert [line.split("\t")[1] for line in other.stdout.splitlines()] == expected
+    card = json.loads((version / "model_card.json").read_text())
+    assert card["vocabulary"]["original_ids"] == [None, *range(V - 1)]
+    done = run_program("export", f"--model_dir={imported}", "--format=ids")
+    assert done.status == 0, done.stderr
+    ids = [[4, 18, 7, 1]]
+    with open_session(imported / "export_ids" / "1") as served:
+        answer = served.ask(
+            Request(signature.TRANSLATE, {signature.INPUT_IDS: np.array(ids, "int32")})
+        )
+    found = answer[signature.OUTPUT_IDS][0]
+    assert ModelDir(imported).vocabulary().decode(found) == expected[0]
+
+
+@pytest.mark.slow
+def test_training_continues_from_it(imported, tmp_path) -> None:
+    """Its vocabulary is used, and nothing changes before the first update."""
+    rng = np.random.default_rng(3)
+    for split, count in (("train", 60), ("dev", 10)):
+        lines = ["".join(rng.choice(PIECES[3:], 5)) for _ in range(count)]
+        (tmp_path / f"{split}.a").write_text("".join(f"{line}\n" for line in lines))
+        (tmp_path / f"{split}.b").write_text("".join(f"{line[:9]}\n" for line in lines))
+    files = [
+        f"--{split}_{side}={tmp_path / split}.{ending}"
+        for split in ("train", "dev")
+        for side, ending in (("source", "a"), ("target", "b"))
+    ]
+    run = tmp_path / "run"
+    done = run_program(
+        *("train", f"--flagfile={imported}/train.flags", f"--init_from={imported}"),
+        *(f"--model_dir={run}", *files, "--train_steps=4", "--eval_steps=4"),
+        *("--tokens_per_batch=300", "--max_length=40", "--average_checkpoints=1"),
+        *("--nojit_compile", "--noexport_at_end", "--score_split=dev"),
+        *("--learning_rate_scale=0.01", "--warmup_steps=2", "--dev_bleu_sentences=2"),
+    )
+    assert done.status == 0, done.stderr
+    assert f"initialized from {imported}/checkpoints/step-0" in done.stderr
+    own, parent = ModelDir(run), ModelDir(imported)
+    assert own.vocabulary().sha256 == parent.vocabulary().sha256
+    assert own.run_card()["init"]["step"] == 0
