@@ -10,6 +10,7 @@ from t2t_keras.errors import UserError as UserError
 from t2t_keras.evaluation.comparison import score_translations as score_translations
 from t2t_keras.evaluation.translator import TranslatedLine as TranslatedLine
 from t2t_keras.input_pipeline.streaming import text_dataset as text_dataset
+from t2t_keras.interop.formats import import_model as import_model
 from t2t_keras.model.transformer import Transformer as Transformer
 from t2t_keras.runs.finish import FinishedRun as FinishedRun
 from t2t_keras.runs.pair_scores import PairScore as PairScore
@@ -57,6 +58,7 @@ __all__ = (
     "WarmupSchedule",
     "beam_search",
     "fit_arguments",
+    "import_model",
     "learn_subwords",
     "read_settings",
     "score_translations",

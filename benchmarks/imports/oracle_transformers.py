@@ -96,7 +96,7 @@ def make_random(opus: pathlib.Path, folder: pathlib.Path):
     )
     model = MarianMTModel(config)
     with torch.no_grad():
-        for name, weight in model.named_parameters():
+        for weight in model.parameters():
             if weight.dim() == 1:  # norms and biases, which start as ones and zeros
                 weight.add_(0.3 * torch.randn_like(weight))
         model.final_logits_bias.normal_(0, 0.5)
@@ -141,7 +141,8 @@ def convert(opus: pathlib.Path, folder: pathlib.Path):
         {name: torch.tensor(value).float() for name, value in state.items()},
         strict=False,
     )
-    assert not found.unexpected_keys, found
+    if found.unexpected_keys:
+        raise ValueError(f"MarianMTModel has no {found.unexpected_keys}")
     model.tie_weights()
     model.generation_config.bad_words_ids = [[size - 1]]
     model.save_pretrained(folder)

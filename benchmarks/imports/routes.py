@@ -30,14 +30,22 @@ def convert(source_format: str, source: Path, model_dir: Path) -> None:
 
 
 def translate_by_all_routes(
-    model_dir: Path, lines: Sequence[str]
+    model_dir: Path, lines: Sequence[str], *, beam_size: int | None = None
 ) -> dict[str, list[str]]:
     """Returns the translations of lines by each route.
 
     The SavedModel is loaded into a session of TensorFlow 1, as servers do.
+
+    Args:
+        model_dir: The model directory.
+        lines: Source text.
+        beam_size: Beam size. Default: that of the model directory.
     """
-    texts = {"Python": [line.text for line in Run(model_dir).translate(lines)]}
-    run_program("export", f"--model_dir={model_dir}")
+    search = {} if beam_size is None else {"beam_size": beam_size}
+    found = Run(model_dir).translate(lines, **search)
+    texts = {"Python": [line.text for line in found]}
+    flags = [f"--{name}={value}" for name, value in search.items()]
+    run_program("export", f"--model_dir={model_dir}", *flags)
     strings = np.array([line.encode() for line in lines], dtype=object)
     with open_session(model_dir / "export" / "1") as served:
         answer = served.ask(Request(signature.TRANSLATE, {signature.TEXT: strings}))

@@ -1,5 +1,6 @@
 """The formats that can be imported."""
 
+import os
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from types import MappingProxyType
@@ -8,7 +9,9 @@ from t2t_keras.errors import UserError, did_you_mean
 from t2t_keras.interop.ctranslate2_model import read_ctranslate2
 from t2t_keras.interop.imported_model import ImportedModel
 from t2t_keras.interop.marian import read_marian
+from t2t_keras.interop.model_directory import check_new, write_model_dir
 from t2t_keras.interop.transformers_marian import read_transformers
+from t2t_keras.runs.run import Run
 
 READERS: Mapping[str, Callable[[Path], ImportedModel]] = MappingProxyType(
     {
@@ -17,6 +20,40 @@ READERS: Mapping[str, Callable[[Path], ImportedModel]] = MappingProxyType(
         "ctranslate2": read_ctranslate2,
     }
 )
+
+
+def import_model(
+    source_format: str,
+    source: str | os.PathLike[str],
+    model_dir: str | os.PathLike[str],
+    *,
+    source_language: str | None = None,
+    target_language: str | None = None,
+    log: Callable[[str], object] = lambda _: None,
+) -> Run:
+    """Imports a model of another toolkit, and returns it as a run.
+
+    Args:
+        source_format: "marian", "transformers" or "ctranslate2".
+        source: Folder of the model, or the file with its weights.
+        model_dir: Model directory to write, which must not exist.
+        source_language: Code of the language to translate from. Default: as the source
+            says, or "und" for undetermined.
+        target_language: The same of the language to translate to.
+        log: Called with warnings.
+
+    Raises:
+        UserError: If the model cannot be imported; nothing is written then.
+    """
+    check_new(Path(model_dir))
+    write_model_dir(
+        read_model(source_format, Path(source)),
+        Path(model_dir),
+        source_format,
+        languages=(source_language, target_language),
+        log=log,
+    )
+    return Run(model_dir, log=log)
 
 
 def read_model(source_format: str, path: Path) -> ImportedModel:

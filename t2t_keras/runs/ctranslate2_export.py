@@ -13,6 +13,8 @@ from t2t_keras.serving.export.ctranslate2_model import (
     write_ctranslate2,
 )
 from t2t_keras.serving.export.saved_model import next_version
+from t2t_keras.text.piece_vocabulary import PieceVocabulary
+from t2t_keras.text.vocabulary import Vocabulary
 
 # Positions of the sinusoidal encoding to write. CTranslate2 truncates sources to 1,024
 # tokens by default.
@@ -57,8 +59,15 @@ def export_ctranslate2(
             *(model.sizes[name] for name in Architecture._fields)
         ),
         quantization=quantization,
-        files={"vocabulary.model": vocabulary.to_bytes()},
+        files=_tokenizer_files(vocabulary),
     )
+
+
+def _tokenizer_files(vocabulary: Vocabulary) -> dict[str, bytes]:
+    """Returns the SentencePiece models that split text into the pieces."""
+    if isinstance(vocabulary, PieceVocabulary):
+        return vocabulary.tokenizer_files()
+    return {"vocabulary.model": vocabulary.to_bytes()}
 
 
 def model_weights(model: Transformer) -> Weights:

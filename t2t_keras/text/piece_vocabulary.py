@@ -128,6 +128,14 @@ class PieceVocabulary(Vocabulary):
         target._bytes = content
         return target
 
+    def tokenizer_files(self) -> dict[str, bytes]:
+        """Returns the SentencePiece models of both sides as files; {} without them."""
+        return {
+            f"{side}.{suffix}": content
+            for side, each in (("source", self.source), ("target", self))
+            for suffix, content in each._tokenizer.to_files().items()
+        }
+
     def to_bytes(self) -> bytes:
         """Returns the content of its file; equal vocabularies give equal bytes."""
         if self._bytes is None:

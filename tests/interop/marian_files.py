@@ -2,17 +2,20 @@
 
 import json
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
 import yaml
 
 from tests.interop.small_models import PIECES, SIZES, H, join_heads
-from tests.reference.weights_np import Weights
+from tests.reference.weights_np import Options, Weights
 
 # Our id of each of Marian's: end of sentence 0, unknown 1, then words; no padding.
 ORDER = (1, 2, *range(3, len(PIECES)))
 DECODER = "decoder.yml"
+MARIAN = MappingProxyType({"position_layout": "halves_t2t", "attention_bias": True})
+POST = Options(**MARIAN, activation="swish", output_bias=True)
 
 
 def marian_arrays(weights: Weights) -> dict[str, np.ndarray]:

@@ -2,7 +2,6 @@
 
 import json
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any
 
 import pytest
@@ -15,7 +14,9 @@ from t2t_keras.runs.model_dir import ModelDir
 from t2t_keras.runs.models import load_trained
 from tests.interop.marian_faults import FAULTS
 from tests.interop.marian_files import (
+    MARIAN,
     ORDER,
+    POST,
     marian_arrays,
     marian_settings,
     write_marian,
@@ -30,8 +31,6 @@ from tests.interop.small_models import (
 )
 from tests.reference.weights_np import Options
 
-MARIAN = MappingProxyType({"position_layout": "halves_t2t", "attention_bias": True})
-POST = Options(**MARIAN, activation="swish", output_bias=True)
 PRE = Options(**MARIAN, normalization="pre", share_embeddings=False)
 UNTIED = Options(**MARIAN, tie_output=False, output_bias=True)
 

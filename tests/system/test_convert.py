@@ -16,9 +16,8 @@ from t2t_keras.runs.model_dir import ModelDir
 from t2t_keras.serving import signature
 from t2t_keras.serving.export.requests import Request
 from t2t_keras.serving.export.validation import open_session
-from tests.interop.marian_files import write_marian
+from tests.interop.marian_files import POST, write_marian
 from tests.interop.small_models import PIECES, V, small_weights
-from tests.interop.test_marian import POST
 from tests.interop.tokenizer_files import write_spm_pair
 from tests.system.in_process import run_program
 from tests.system.programs import REPOSITORY

@@ -9,6 +9,9 @@ import sys
 
 import pytest
 
+from tests.interop.marian_files import POST, write_marian
+from tests.interop.small_models import small_weights
+from tests.interop.tokenizer_files import write_spm_pair
 from tests.system.programs import REPOSITORY
 
 
@@ -26,6 +29,8 @@ def test_every_example_has_at_most_twenty_lines() -> None:
 
 @pytest.mark.slow
 def test_the_code_of_the_page_runs(tmp_path) -> None:
+    folder = write_marian(tmp_path / "opus-mt-en-de", small_weights(POST, added=(0,)))
+    write_spm_pair(folder)
     program = tmp_path / "program.py"
     program.write_text("\n".join(code_blocks()), encoding="utf-8")
     done = subprocess.run(

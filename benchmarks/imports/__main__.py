@@ -1,0 +1,83 @@
+"""Imports of models against the toolkits that they come from; prints a table.
+
+    python data/grammar_ende/write_text.py text
+    python -m benchmarks.imports --text=text --python=PYTHON
+
+PYTHON is an interpreter with pymarian, sentencepiece, torch and transformers. It trains
+two models with Marian, in twenty minutes on two cores; --opus names folders that it
+has made before. CTranslate2 runs in this environment, on the model of --ctranslate2.
+"""
+
+import argparse
+import pathlib
+import subprocess
+import tempfile
+
+from benchmarks.imports import ctranslate2_models, marian, transformers_mt
+
+ROOT = pathlib.Path(__file__).parents[2]
+# Name of a model, and the flags of the program that trains it.
+MODELS = (
+    ("post-norm, 2 + 2 layers", ("--layers=2", "--width=96", "--updates=2000")),
+    ("post-norm, 6 + 6 layers", ("--layers=6", "--updates=1200")),
+)
+
+
+def main() -> None:
+    """Makes the models, compares, and prints the figures as Markdown."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--python", help="Interpreter with the other toolkits.")
+    parser.add_argument("--text", type=pathlib.Path, help="Folder of the grammar.")
+    parser.add_argument("--opus", type=pathlib.Path, nargs="*", default=[])
+    parser.add_argument("--ctranslate2", type=pathlib.Path)
+    parser.add_argument("--lines", type=int, default=200)
+    flags = parser.parse_args()
+    with tempfile.TemporaryDirectory() as folder:
+        work = pathlib.Path(folder)
+        if flags.ctranslate2:
+            figures = ctranslate2_models.check(flags.ctranslate2, flags.lines, work)
+            print_rows("CTranslate2", figures)
+        if not flags.python:
+            return
+        lines = (flags.text / "test.en").read_text("utf-8").splitlines()
+        lines = lines[: flags.lines]
+        folders = flags.opus or [train(flags, work, *model) for model in MODELS]
+        for number, opus in enumerate(folders):
+            made = new_folder(work, f"marian-{number}")
+            figures = marian.check(flags.python, opus, lines, made)
+            print_rows(f"Marian, {opus.name}", figures)
+        for name, options in (("trained", ()), ("random", ("--random",))):
+            made = new_folder(work, f"transformers-{name}")
+            figures = transformers_mt.check(
+                flags.python, folders[0], lines[:60], made, *options
+            )
+            print_rows(f"transformers, {name}", figures)
+
+
+def train(
+    flags: argparse.Namespace, work: pathlib.Path, name: str, options: tuple[str, ...]
+) -> pathlib.Path:
+    """Trains a model with Marian, and returns its folder."""
+    folder = work / name
+    program = ROOT / "examples/make_opus_mt.py"
+    command = [flags.python, str(program), str(flags.text), str(folder), *options]
+    subprocess.run(command, check=True)
+    return folder
+
+
+def new_folder(work: pathlib.Path, name: str) -> pathlib.Path:
+    """Returns an empty folder."""
+    (work / name).mkdir()
+    return work / name
+
+
+def print_rows(name: str, figures: dict[str, str]) -> None:
+    """Prints a row of a Markdown table for each figure."""
+    for what, figure in figures.items():
+        print(f"| {name} | {what} | {figure} |", flush=True)
+
+
+if __name__ == "__main__":
+    main()
