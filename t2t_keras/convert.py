@@ -18,9 +18,9 @@ from t2t_keras.settings import program
 _FROM = flags.DEFINE_enum(
     "from",
     None,
-    ["marian", "transformers", "ctranslate2"],
+    ["marian", "transformers", "tensor2tensor", "ctranslate2"],
     "Format of the input: marian, of Marian and OPUS-MT; transformers, a MarianMT "
-    "model of Hugging Face; ctranslate2. Required.",
+    "model of Hugging Face; tensor2tensor; ctranslate2. Required.",
 )
 _INPUT = flags.DEFINE_string(
     "input",
@@ -43,6 +43,14 @@ _TARGET_LANGUAGE = flags.DEFINE_string(
     "und for undetermined.",
 )
 
+_TARGET_SPACE = flags.DEFINE_integer(
+    "target_space_id",
+    None,
+    "target_space_id of a problem of Tensor2Tensor. Default: 0, which the text "
+    "problems of its last releases have.",
+    lower_bound=0,
+)
+
 
 def main() -> int:
     """Imports the model; returns the exit status."""
@@ -52,7 +60,8 @@ def main() -> int:
     source_format = program.require_flag("from")
     path = Path(program.require_flag("model_dir"))
     model_directory.check_new(path)
-    imported = read_model(source_format, Path(program.require_flag("input")))
+    source = Path(program.require_flag("input"))
+    imported = read_model(source_format, source, _TARGET_SPACE.value)
     model = model_directory.write_model_dir(
         imported,
         path,

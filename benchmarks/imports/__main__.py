@@ -6,6 +6,7 @@
 PYTHON is an interpreter with pymarian, sentencepiece, torch and transformers. It trains
 two models with Marian, in twenty minutes on two cores; --opus names folders that it
 has made before. CTranslate2 runs in this environment, on the model of --ctranslate2.
+The checkpoint of --tensor2tensor is compared with NumPy.
 """
 
 import argparse
@@ -13,7 +14,12 @@ import pathlib
 import subprocess
 import tempfile
 
-from benchmarks.imports import ctranslate2_models, marian, transformers_mt
+from benchmarks.imports import (
+    ctranslate2_models,
+    marian,
+    tensor2tensor_models,
+    transformers_mt,
+)
 
 ROOT = pathlib.Path(__file__).parents[2]
 # Name of a model, and the flags of the program that trains it.
@@ -32,6 +38,7 @@ def main() -> None:
     parser.add_argument("--text", type=pathlib.Path, help="Folder of the grammar.")
     parser.add_argument("--opus", type=pathlib.Path, nargs="*", default=[])
     parser.add_argument("--ctranslate2", type=pathlib.Path)
+    parser.add_argument("--tensor2tensor", type=pathlib.Path)
     parser.add_argument("--lines", type=int, default=200)
     flags = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
@@ -39,6 +46,9 @@ def main() -> None:
         if flags.ctranslate2:
             figures = ctranslate2_models.check(flags.ctranslate2, flags.lines, work)
             print_rows("CTranslate2", figures)
+        if flags.tensor2tensor:
+            figures = tensor2tensor_models.check(flags.tensor2tensor, flags.lines, work)
+            print_rows("Tensor2Tensor", figures)
         if not flags.python:
             return
         lines = (flags.text / "test.en").read_text("utf-8").splitlines()

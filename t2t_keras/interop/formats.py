@@ -10,6 +10,7 @@ from t2t_keras.interop.ctranslate2_model import read_ctranslate2
 from t2t_keras.interop.imported_model import ImportedModel
 from t2t_keras.interop.marian import read_marian
 from t2t_keras.interop.model_directory import check_new, write_model_dir
+from t2t_keras.interop.tensor2tensor import read_tensor2tensor
 from t2t_keras.interop.transformers_marian import read_transformers
 from t2t_keras.runs.run import Run
 
@@ -18,6 +19,7 @@ READERS: Mapping[str, Callable[[Path], ImportedModel]] = MappingProxyType(
         "marian": read_marian,
         "transformers": read_transformers,
         "ctranslate2": read_ctranslate2,
+        "tensor2tensor": read_tensor2tensor,
     }
 )
 
@@ -29,17 +31,19 @@ def import_model(
     *,
     source_language: str | None = None,
     target_language: str | None = None,
+    target_space_id: int | None = None,
     log: Callable[[str], object] = lambda _: None,
 ) -> Run:
     """Imports a model of another toolkit, and returns it as a run.
 
     Args:
-        source_format: "marian", "transformers" or "ctranslate2".
+        source_format: A name in `READERS`, such as "marian".
         source: Folder of the model, or the file with its weights.
         model_dir: Model directory to write, which must not exist.
         source_language: Code of the language to translate from. Default: as the source
             says, or "und" for undetermined.
         target_language: The same of the language to translate to.
+        target_space_id: As in `read_model`.
         log: Called with warnings.
 
     Raises:
@@ -47,7 +51,7 @@ def import_model(
     """
     check_new(Path(model_dir))
     write_model_dir(
-        read_model(source_format, Path(source)),
+        read_model(source_format, Path(source), target_space_id),
         Path(model_dir),
         source_format,
         languages=(source_language, target_language),
@@ -56,19 +60,30 @@ def import_model(
     return Run(model_dir, log=log)
 
 
-def read_model(source_format: str, path: Path) -> ImportedModel:
+def read_model(
+    source_format: str, path: Path, target_space_id: int | None = None
+) -> ImportedModel:
     """Returns a model of another toolkit.
 
     Args:
         source_format: A name in `READERS`.
         path: Folder or file of the model.
+        target_space_id: Of a problem of Tensor2Tensor. Default: 0.
 
     Raises:
-        UserError: If there is no such format, or the model cannot be imported.
+        UserError: If there is no such format, the model cannot be imported, or another
+            format has no target spaces.
     """
     if source_format not in READERS:
         raise UserError(
             f"--from must be one of {', '.join(READERS)}. Received: {source_format}."
             f"{did_you_mean(source_format, list(READERS))}"
         )
-    return READERS[source_format](path)
+    if target_space_id is None:
+        return READERS[source_format](path)
+    if source_format != "tensor2tensor":
+        raise UserError(
+            "--target_space_id is for --from=tensor2tensor. Leave it out. Received: "
+            f"--from={source_format}"
+        )
+    return read_tensor2tensor(path, target_space_id)

@@ -20,6 +20,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from t2t_keras.errors import UserError
+from t2t_keras.text.t2t_subwords import T2TSubwordTokenizer
 from t2t_keras.text.tokenizers import (
     SPACE,
     SentencePieceTokenizer,
@@ -119,7 +120,7 @@ class PieceVocabulary(Vocabulary):
                 f"{name} has a vocabulary of format {settings['format']}, and this "
                 f"release reads format {_FORMAT}. Use a newer release."
             )
-        tokenizers = _open_tokenizers(settings["tokenizers"], files, name)
+        tokenizers = _open_tokenizers(settings["tokenizers"], files, sides, name)
         skips_unknown = bool(settings.get("skips_unknown"))
         target = cls(sides["target"], tokenizers["target"], skips_unknown=skips_unknown)
         if "source" in tokenizers:
@@ -285,8 +286,15 @@ class PieceVocabulary(Vocabulary):
                 for text, byte in zip(texts, byte_values, strict=True)
             ],
             byte_values,
-            finish=_finish_in_graph,
+            finish=self._finish_in_graph,
         )
+
+    def _finish_in_graph(self, texts: Tensor) -> Tensor:
+        """Returns the texts of joined pieces [N] string, each on one line."""
+        import tensorflow as tf
+
+        finished = self._tokenizer.finish_in_graph(texts)
+        return tf.strings.regex_replace(finished, _LINE_BREAKS, " ")
 
 
 def is_piece_vocabulary(content: bytes) -> bool:
@@ -295,24 +303,21 @@ def is_piece_vocabulary(content: bytes) -> bool:
 
 
 def _open_tokenizers(
-    kinds: Mapping[str, str], files: Mapping[str, bytes], name: str
+    kinds: Mapping[str, str],
+    files: Mapping[str, bytes],
+    sides: Mapping[str, Sequence[str]],
+    name: str,
 ) -> dict[str, Tokenizer]:
     """Returns the tokenizer of each side; one object if both have the same."""
     tokenizers: dict[str, Tokenizer] = {}
     for side, kind in kinds.items():
         if kind == WordTokenizer.kind:
             tokenizers[side] = WordTokenizer()
+        elif kind == T2TSubwordTokenizer.kind and side in sides:
+            tokenizers[side] = T2TSubwordTokenizer(sides[side][UNK_ID + 1 :])
         elif f"{side}.spm" in files:
             about = f"{side}.spm in {name}"
             tokenizers[side] = SentencePieceTokenizer(files[f"{side}.spm"], about)
         else:
             tokenizers[side] = tokenizers["target"]
     return tokenizers
-
-
-def _finish_in_graph(texts: Tensor) -> Tensor:
-    """Returns texts [N] string on one line, without spaces at either end."""
-    import tensorflow as tf
-
-    stripped = tf.strings.regex_replace(texts, "^ +| +$", "")
-    return tf.strings.regex_replace(stripped, _LINE_BREAKS, " ")

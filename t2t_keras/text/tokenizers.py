@@ -55,11 +55,11 @@ class Tokenizer(Protocol):
         ...
 
     def piece_texts(self, pieces: Sequence[str]) -> list[str]:
-        """Returns what each piece contributes to the text of several.
+        """Returns what each piece contributes to the text of several."""
+        ...
 
-        The text of pieces is their contributions end to end, without spaces at either
-        end.
-        """
+    def finish_in_graph(self, texts: Tensor) -> Tensor:
+        """Returns the texts of contributions end to end, both [N] string."""
         ...
 
 
@@ -98,6 +98,10 @@ class WordTokenizer:
     def piece_texts(self, pieces: Sequence[str]) -> list[str]:
         """Returns each word after a space."""
         return [f" {piece}" for piece in pieces]
+
+    def finish_in_graph(self, texts: Tensor) -> Tensor:
+        """Returns the texts without spaces at either end."""
+        return _strip_in_graph(texts)
 
 
 class SentencePieceTokenizer:
@@ -167,3 +171,13 @@ class SentencePieceTokenizer:
             else:
                 texts.append(piece.replace(SPACE, " "))
         return texts
+
+    def finish_in_graph(self, texts: Tensor) -> Tensor:
+        """Returns the texts without spaces at either end."""
+        return _strip_in_graph(texts)
+
+
+def _strip_in_graph(texts: Tensor) -> Tensor:
+    import tensorflow as tf
+
+    return tf.strings.regex_replace(texts, "^ +| +$", "")

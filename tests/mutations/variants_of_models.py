@@ -318,4 +318,18 @@ VARIANTS_OF_MODELS: tuple[Mutation, ...] = (
         "to_tokens(words, result.tokens)",
         "result.tokens",
     ),
+    Mutation(
+        "an added row of an import is as likely as others",
+        "t2t_keras.interop.imported_model",
+        "IdMap.output_bias",
+        "self.rows(read, added=NO_LOGIT)",
+        "self.rows(read)",
+    ),
+    Mutation(
+        "the rows of an import keep the order of its source",
+        "t2t_keras.interop.imported_model",
+        "IdMap.rows",
+        "array[ids]",
+        "array[sorted(ids)]",
+    ),
 )

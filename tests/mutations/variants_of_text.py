@@ -25,6 +25,20 @@ VARIANTS_OF_TEXT: tuple[Mutation, ...] = (
         "None",
     ),
     Mutation(
+        "a piece without an id is the end of the sentence",
+        "t2t_keras.text.piece_vocabulary",
+        "PieceVocabulary.encode",
+        "self._ids.get(piece, UNK_ID)",
+        "self._ids.get(piece, EOS_ID)",
+    ),
+    Mutation(
+        "spaces at the end of a line are left out of Tensor2Tensor's tokens",
+        "t2t_keras.text.t2t_subwords",
+        "T2TSubwordTokenizer._tokens",
+        "(0, len(tokens) - 1)",
+        "(0,)",
+    ),
+    Mutation(
         "the graph keeps one token more than the limit",
         "t2t_keras.text.reading",
         "TextReader.read_in_graph",

@@ -16,7 +16,9 @@ from t2t_keras.serving.export.requests import Request, example_request, read_war
 from t2t_keras.text.vocabulary import Vocabulary
 
 # Ops of TensorFlow Text in the export's tokenizer. Stock servers link both.
-TOKENIZER_OPS = frozenset({"SentencepieceOp", "SentencepieceTokenizeOp"})
+TOKENIZER_OPS = frozenset(
+    {"SentencepieceOp", "SentencepieceTokenizeOp", "WordpieceTokenizeWithOffsets"}
+)
 # Core ops that call back into the Python process that created them.
 PYTHON_OPS = frozenset({"EagerPyFunc", "PyFunc", "PyFuncStateless"})
 # File of a SavedModel with its graph.
