@@ -22,7 +22,6 @@ from t2t_keras.runs.tasks import TREES
 from t2t_keras.serving import signature
 from t2t_keras.serving.export.model_card import CARD
 from t2t_keras.settings.config import DecodingConfig
-from t2t_keras.text.normalization import normalize
 
 
 class Attention(NamedTuple):
@@ -98,7 +97,7 @@ def attention_of_run(
     model, vocabulary = trained.model, trained.vocabulary
 
     def source(text: str) -> str:
-        return normalize(adapter.source(text))
+        return vocabulary.source.normalize(adapter.source(text))
 
     def translate(texts: Sequence[str]) -> list[str]:
         translator = models.build_translator(model, vocabulary, decoding)

@@ -2,6 +2,7 @@
 
 import contextlib
 import zipfile
+import zlib
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -131,7 +132,7 @@ def _explain_damage(path: Path) -> Iterator[None]:
         raise UserError(f"Cannot read {path}: {error.strerror or error}.") from error
     except (
         *(zipfile.BadZipFile, ValueError, EOFError, KeyError),
-        *(safetensors.SafetensorError, TypeError),
+        *(safetensors.SafetensorError, TypeError, zlib.error, NotImplementedError),
     ) as error:
         raise UserError(
             f"{path} is damaged or cut short: {error}. Download it again."

@@ -64,7 +64,7 @@ class BinaryArrays(Arrays):
                 self._read_index(file)
         except OSError as error:
             raise UserError(f"Cannot read {path}: {error.strerror}.") from error
-        except (struct.error, ValueError, IndexError) as error:
+        except (struct.error, ValueError, IndexError, KeyError) as error:
             raise UserError(
                 f"{path} is damaged, cut short or no model of CTranslate2: {error}."
             ) from error
@@ -101,6 +101,8 @@ class BinaryArrays(Arrays):
             for _ in range(_number(file, "I")):
                 alias = _text(file)
                 self._aliases[alias] = _text(file)
+                if self._aliases[alias] not in self._variables:
+                    raise ValueError(f"{alias} is another name of none")
 
     def _load(self, name: str) -> np.ndarray:
         target = self._aliases.get(name, name)
@@ -143,6 +145,11 @@ def read_ctranslate2(path: Path) -> ImportedModel:
             this project has no such architecture.
     """
     arrays = BinaryArrays(path / "model.bin")
+    if any(name.endswith("weight_scale") for name in arrays.names):
+        raise UserError(
+            f"{path} cannot be imported: its weights are quantized. Convert the model "
+            "to float32 or float16."
+        )
     if arrays.spec not in _SPECS:
         raise UserError(
             f"{path} cannot be imported: it is a {arrays.spec}. Expected a translation "
@@ -158,7 +165,10 @@ def read_ctranslate2(path: Path) -> ImportedModel:
         if name.rpartition("/")[2] in _SCALARS:
             _check_off(arrays, name)
     arrays.check_all_used()
-    tokenizers, spm_files = open_tokenizers(path, (source.pieces, target.pieces))
+    own = path / "vocabulary.model"  # of an export of this project
+    tokenizers, spm_files = open_tokenizers(
+        path, (source.pieces, target.pieces), [own] if own.is_file() else None
+    )
     return ImportedModel(
         model=model,
         # The defaults of its translate_batch.
@@ -315,7 +325,8 @@ def _model_config(
         output_bias="embedding/output_bias" in weights,
         tie_output="embedding/output_matrix" not in weights,
         share_embeddings="source_embedding/embeddings" not in weights,
-        source_eos=bool(config["add_source_eos"]),
+        # Converted from transformers, a model of Marian leaves its end to the caller.
+        source_eos=bool(config["add_source_eos"]) or zero,
         position_layout=layout,
         first_position=first,
         decoder_start="zero" if zero else _start(arrays.path, config),
@@ -348,8 +359,8 @@ def _of_stack(arrays: BinaryArrays, stack: str, name: str, default: float) -> fl
 
 def _check_scale(arrays: BinaryArrays, stack: str, width: int) -> None:
     """Raises `UserError` unless embeddings are multiplied by sqrt(D)."""
-    for name in (f"{stack}/scale_embeddings", f"{stack}/embeddings/multiply_by_sqrt_"):
-        name = name.replace("sqrt_", "sqrt_depth")
+    old = f"{stack}/embeddings/multiply_by_sqrt_depth"
+    for name in (f"{stack}/scale_embeddings", old):
         if name not in arrays.names:
             continue
         value = arrays.read(name)

@@ -14,7 +14,7 @@ from t2t_keras.interop.tensor2tensor import read_tensor2tensor
 from t2t_keras.interop.transformers_marian import read_transformers
 from t2t_keras.runs.run import Run
 
-READERS: Mapping[str, Callable[[Path], ImportedModel]] = MappingProxyType(
+READERS: Mapping[str, Callable[..., ImportedModel]] = MappingProxyType(
     {
         "marian": read_marian,
         "transformers": read_transformers,
@@ -79,11 +79,16 @@ def read_model(
             f"--from must be one of {', '.join(READERS)}. Received: {source_format}."
             f"{did_you_mean(source_format, list(READERS))}"
         )
-    if target_space_id is None:
-        return READERS[source_format](path)
-    if source_format != "tensor2tensor":
+    if target_space_id is not None and source_format != "tensor2tensor":
         raise UserError(
             "--target_space_id is for --from=tensor2tensor. Leave it out. Received: "
             f"--from={source_format}"
         )
-    return read_tensor2tensor(path, target_space_id)
+    space = {} if target_space_id is None else {"target_space": target_space_id}
+    try:
+        return READERS[source_format](path, **space)
+    except (KeyError, TypeError, AttributeError) as error:
+        raise UserError(
+            f"A setting of {path} is missing, or of another kind than expected: "
+            f"{error}. It is no model of {source_format}, or a damaged one."
+        ) from error

@@ -40,7 +40,7 @@ class ImportedModel:
         files: Files that it was read from.
         settings: Settings of the source, as JSON values.
         languages: Codes of source and target language, if the source names them.
-        warnings: What the model directory does otherwise than the source.
+        warnings: What the model directory does differently from the source.
     """
 
     model: ModelConfig
@@ -117,6 +117,12 @@ class IdMap:
 
         def read_rows() -> np.ndarray:
             array = read()
+            count = sum(i is not None for i in self.original_ids)
+            if len(array) != count:
+                raise UserError(
+                    f"A weight of the model has {len(array)} rows, and the vocabulary "
+                    f"{count} pieces. They do not belong together."
+                )
             ids = [0 if i is None else i for i in self.original_ids]
             rows = array[ids]
             rows[[i is None for i in self.original_ids]] = added

@@ -125,6 +125,8 @@ def read_marian(path: Path) -> ImportedModel:
 
 def _find_weights(path: Path) -> Path:
     """Returns the path of the one model that a path names."""
+    if path.suffix == ".bin":
+        raise UserError(f"{path} is a model for one processor. Give a file .npz.")
     if path.is_file():
         return path
     decoder = _find_decoder(path)
@@ -137,8 +139,9 @@ def _find_weights(path: Path) -> Path:
             f"--input={path} must have one Marian model, a file .npz, or a decoder.yml "
             f"that names one. Found: {found}. Give the path of a file .npz."
         )
-    models = _read_yaml(decoder).get("models") or []
-    if len(models) != 1:
+    models = _read_yaml(decoder).get("models")
+    models = models if isinstance(models, list) else [models]
+    if len(models) != 1 or not isinstance(models[0], str):
         raise UserError(
             f"{decoder} must name one model. Received: {len(models)}. Give the path of "
             "a file .npz, convert each, and translate with --ensemble_with."
@@ -279,9 +282,14 @@ def _read_vocabularies(files: _Files, arrays: NpzArrays) -> tuple[IdMap, IdMap, 
         eos, unk = pieces.index(_EOS), pieces.index(_UNK)
         maps.append(IdMap.from_pieces(pieces, pad=None, eos=eos, unk=unk))
     source, target = maps
-    built_in = tuple(p for p in files.vocabularies if p.suffix == ".spm") or None
+    built_in = [p for p in files.vocabularies if p.suffix == ".spm"]
+    if len(built_in) == 1:
+        raise UserError(
+            f"{files.weights} has the vocabularies {files.vocabularies[0].name} and "
+            f"{files.vocabularies[1].name}. Only two of one kind can be imported."
+        )
     tokenizers = open_tokenizers(
-        files.weights.parent, (source.pieces, target.pieces), built_in
+        files.weights.parent, (source.pieces, target.pieces), built_in or None
     )
     return target, source, tokenizers
 

@@ -17,6 +17,8 @@ from t2t_keras.model.transformer import Transformer
 from t2t_keras.runs import models
 from t2t_keras.runs.model_dir import ModelDir, package_versions
 from t2t_keras.settings.config import ExperimentConfig
+from t2t_keras.text.piece_vocabulary import PieceVocabulary
+from t2t_keras.text.tokenizers import WordTokenizer
 from t2t_keras.training.checkpoints import (
     CheckpointState,
     CheckpointStore,
@@ -56,7 +58,7 @@ def write_model_dir(
         for given, named in zip(languages, imported.languages, strict=True)
     )
     config = imported.config((source, target))
-    for warning in imported.warnings:
+    for warning in (*imported.warnings, *_warn_of_pieces(imported.vocabulary)):
         log(f"warning: {warning}")
     model = _load_model(imported, config)
     with atomic_folder(path) as folder:
@@ -85,6 +87,18 @@ def check_new(path: Path) -> None:
         )
 
 
+def _warn_of_pieces(vocabulary: PieceVocabulary) -> list[str]:
+    """Returns a warning if lines must be split into parts of words by the caller."""
+    pieces = vocabulary.source.pieces(range(vocabulary.source.size))
+    is_split = any("\u2581" in piece or piece.endswith("@@") for piece in pieces)
+    if vocabulary.source.tokenizer_kind != WordTokenizer.kind or not is_split:
+        return []
+    return [
+        "there is no source.spm and target.spm, so lines must be split into the pieces "
+        "of the vocabulary, with spaces between, and so are translations"
+    ]
+
+
 def _load_model(imported: ImportedModel, config: ExperimentConfig) -> Transformer:
     """Returns the model with the weights of the source.
 
@@ -93,7 +107,10 @@ def _load_model(imported: ImportedModel, config: ExperimentConfig) -> Transforme
     vocabulary = imported.vocabulary
     start = models.find_decoder_start(config.model, vocabulary)
     sizes = vocabulary.size, start, vocabulary.source.size
-    model = models.build_model(config, *sizes)
+    try:
+        model = models.build_model(config, *sizes)
+    except ValueError as error:
+        raise UserError(f"The source's settings make no model: {error}") from error
     own = {weight_name(weight): weight for weight in model.weights}
     if unknown := imported.weights.keys() - own.keys():
         raise ValueError(f"The reader has weights of no place: {sorted(unknown)}")

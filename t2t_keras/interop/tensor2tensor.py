@@ -28,7 +28,10 @@ from t2t_keras.text.t2t_subwords import RESERVED, T2TSubwordTokenizer
 _REQUIRED: Mapping[str, tuple[Sequence[Any], str]] = MappingProxyType(
     {
         "pos": (("timing",), "other positions"),
-        "ffn_layer": (("dense_relu_dense",), "other feed-forward networks, as of MoE"),
+        "ffn_layer": (
+            ("dense_relu_dense", "conv_hidden_relu"),
+            "other feed-forward networks, as of MoE",
+        ),
         "self_attention_type": (("dot_product",), "another attention"),
         "norm_type": (("layer",), "another normalization"),
         "proximity_bias": ((False,), "a bias for near positions"),

@@ -12,6 +12,7 @@ import collections
 import io
 import pickle
 import zipfile
+import zlib
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from types import MappingProxyType
@@ -22,7 +23,7 @@ import numpy as np
 from t2t_keras.errors import UserError
 from t2t_keras.interop.arrays import Arrays
 
-# Number at the begin of files of releases before 1.6.
+# Number at the beginning of files of releases before 1.6.
 _MAGIC = 0x1950A86A20F9469CFC6C
 _DTYPES = MappingProxyType(
     {
@@ -107,7 +108,7 @@ class TorchArrays(Arrays):
 
 _DAMAGE = (
     *(zipfile.BadZipFile, pickle.UnpicklingError, EOFError, ValueError, KeyError),
-    *(TypeError, IndexError, AttributeError),
+    *(TypeError, IndexError, AttributeError, zlib.error, NotImplementedError),
 )
 
 
@@ -125,6 +126,8 @@ class _Unpickler(pickle.Unpickler):
             return _rebuild_tensor
         if (module, name) == ("torch._utils", "_rebuild_parameter"):
             return lambda tensor, *_: tensor
+        if module == "torch" and name == "BFloat16Storage":
+            raise _Forbidden("it has numbers in bfloat16; save it in float32")
         if module == "torch" and name in _DTYPES:
             return _DTYPES[name]
         raise _Forbidden(f"it calls {module}.{name}, which rebuilds no tensor")

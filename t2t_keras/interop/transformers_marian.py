@@ -75,6 +75,7 @@ def read_transformers(path: Path) -> ImportedModel:
     generation = (
         _read_json(generation_file) if generation_file.is_file() else dict(config)
     )
+    _check_start(path, config, generation)
     maps, vocabulary_files = _read_vocabularies(path, config)
     source, target = maps
     weights = _map_weights(arrays, config, target, source)
@@ -132,7 +133,8 @@ def _find_weights(path: Path) -> Path:
 
 def _check_architecture(path: Path, config: Mapping[str, Any]) -> None:
     for name, (expected, about) in _REQUIRED.items():
-        value = config.get(name, None if name == "model_type" else expected)
+        # False is the default of MarianConfig for all others.
+        value = config.get(name, name == "static_position_embeddings")
         if value != expected:
             raise UserError(
                 f"{path} cannot be imported: it has {about}. Expected {name} "
@@ -151,6 +153,19 @@ def _check_architecture(path: Path, config: Mapping[str, Any]) -> None:
                 f"{path} must have the same number of {name} in encoder and decoder. "
                 f"Received: {values[0]} and {values[1]}"
             )
+
+
+def _check_start(
+    path: Path, config: Mapping[str, Any], generation: Mapping[str, Any]
+) -> None:
+    """Raises `UserError` unless the decoder starts from padding, the zero vector."""
+    start = generation.get("decoder_start_token_id")
+    start = config.get("decoder_start_token_id") if start is None else start
+    if start != config.get("pad_token_id"):
+        raise UserError(
+            f"{path} cannot be imported: its decoder must start from padding. Expected "
+            f"decoder_start_token_id {config.get('pad_token_id')}. Received: {start}"
+        )
 
 
 def _read_vocabularies(
@@ -230,7 +245,7 @@ def _decoding_config(
     if alpha < 0:
         warnings.append(f"length_penalty: {alpha:g} is ignored: it must be at least 0")
         alpha = 0.0
-    ids = [words for words in generation.get("bad_words_ids") or []]
+    ids = list(generation.get("bad_words_ids") or [])
     pad, _, unk = target.original_ids[:3]
     others = [words for words in ids if words not in ([pad], [unk])]
     if others:
@@ -286,7 +301,7 @@ def _zero_padding(arrays: Arrays, name: str, ids: IdMap) -> ReadArray:
     def read_checked() -> np.ndarray:
         array = read()
         pad = ids.original_ids[0]
-        if np.any(array[pad]):
+        if pad is None or pad >= len(array) or np.any(array[pad]):
             raise UserError(
                 f"{name} in {arrays.path} must be zero for padding, from which the "
                 "decoder starts. Such a model cannot be imported."

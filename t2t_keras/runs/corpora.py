@@ -299,7 +299,7 @@ def build_vocabulary(
     if config.vocabulary_file:
         vocabulary = load_vocabulary(config.vocabulary_file)
         for symbol in config.user_symbols:
-            vocabulary.symbol_ids(symbol, "user_symbols")
+            vocabulary.source.symbol_ids(symbol, "user_symbols")
         return vocabulary
 
     def lines():

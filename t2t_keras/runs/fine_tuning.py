@@ -346,7 +346,7 @@ def check_fit(
             `Initializer.select` and, with --init_optimizer, `Source.find_moments`.
     """
     for symbol in config.data.user_symbols:
-        vocabulary.symbol_ids(symbol, "user_symbols")
+        vocabulary.source.symbol_ids(symbol, "user_symbols")
     start = models.find_decoder_start(config.model, vocabulary)
     if source is None and config.training.freeze is None:
         return

@@ -34,7 +34,6 @@ from t2t_keras.runs.scoring import EvaluationResult, score
 from t2t_keras.runs.tasks import Task
 from t2t_keras.runs.word_alignment import build_aligner
 from t2t_keras.settings.config import DecodingConfig, ExperimentConfig
-from t2t_keras.text.normalization import normalize
 from t2t_keras.text.word_alignments import Link
 from t2t_keras.training.checkpoints import checkpoint_digest
 from t2t_keras.training.progress import OnRecord
@@ -460,7 +459,7 @@ class Run:
         """
         trained = self.trained(checkpoint)
         adapter = trained.task.text_adapter(splits_words=True)
-        source = normalize(adapter.source(source))
+        source = trained.vocabulary.source.normalize(adapter.source(source))
         if target is None:
             # The model's own output: a parser's symbols, not a tree.
             decoding = trained.config.decoding

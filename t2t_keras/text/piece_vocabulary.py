@@ -16,6 +16,7 @@ import io
 import json
 import re
 import zipfile
+import zlib
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -105,29 +106,38 @@ class PieceVocabulary(Vocabulary):
             with zipfile.ZipFile(io.BytesIO(content)) as archive:
                 files = {entry: archive.read(entry) for entry in archive.namelist()}
             settings = json.loads(files[_SETTINGS])
+            version, kinds = settings["format"], dict(settings["tokenizers"])
             sides = {
                 side: json.loads(files[f"{side}.json"])
                 for side in ("target", "source")
                 if f"{side}.json" in files
             }
-        except (zipfile.BadZipFile, KeyError, ValueError, EOFError) as error:
+            pieces = sides["target"]
+        except (
+            *(zipfile.BadZipFile, zlib.error, NotImplementedError),
+            *(KeyError, ValueError, TypeError, EOFError),
+        ) as error:
             raise UserError(
                 f"{name} is not a whole vocabulary of an imported model: {error}. Copy "
                 "it again, or convert the model again."
             ) from error
-        if settings["format"] != _FORMAT:
+        if version != _FORMAT:
             raise UserError(
-                f"{name} has a vocabulary of format {settings['format']}, and this "
+                f"{name} has a vocabulary of format {version}, and this "
                 f"release reads format {_FORMAT}. Use a newer release."
             )
-        tokenizers = _open_tokenizers(settings["tokenizers"], files, sides, name)
+        tokenizers = _open_tokenizers(kinds, files, sides, name)
         skips_unknown = bool(settings.get("skips_unknown"))
-        target = cls(sides["target"], tokenizers["target"], skips_unknown=skips_unknown)
+        target = cls(pieces, tokenizers["target"], skips_unknown=skips_unknown)
         if "source" in tokenizers:
-            pieces = sides.get("source", sides["target"])
-            target._source = cls(pieces, tokenizers["source"])
+            target._source = cls(sides.get("source", pieces), tokenizers["source"])
         target._bytes = content
         return target
+
+    @property
+    def tokenizer_kind(self) -> str:
+        """Kind of the tokenizer of this side."""
+        return self._tokenizer.kind
 
     def tokenizer_files(self) -> dict[str, bytes]:
         """Returns the SentencePiece models of both sides as files; {} without them."""

@@ -84,6 +84,20 @@ class RandomNumbers:
         return number
 
 
+def check_can_sample(vocabulary: Vocabulary) -> SubwordVocabulary:
+    """Returns the vocabulary, whose segmentations can be drawn.
+
+    Raises:
+        UserError: If it is one of an imported model.
+    """
+    if not isinstance(vocabulary, SubwordVocabulary):
+        raise UserError(
+            "--subword_sampling needs a vocabulary that this project learned, and "
+            "this is one of an imported model. Leave it out."
+        )
+    return vocabulary
+
+
 class SubwordSampler:
     """Draws segmentations of texts.
 
@@ -100,11 +114,7 @@ class SubwordSampler:
     def __init__(self, vocabulary: Vocabulary, rate: float):
         if not 0.0 < rate < 1.0:
             raise ValueError(f"rate must be in (0, 1). Received: {rate}")
-        if not isinstance(vocabulary, SubwordVocabulary):
-            raise UserError(
-                "--subword_sampling needs a vocabulary that this project learned, and "
-                "this is one of an imported model. Leave it out."
-            )
+        vocabulary = check_can_sample(vocabulary)
         self._rate = rate
         self._processor = vocabulary.processor
         types = read_piece_types(vocabulary.model_proto)

@@ -288,6 +288,6 @@ def read_vocabulary_file(path: str | Path) -> bytes:
     except OSError as error:
         raise UserError(
             f"Cannot read the vocabulary file {path}: {error.strerror}. Give the "
-            "path of a SentencePiece model learned by this project, or leave the "
-            "vocabulary to be learned from the training text."
+            "path of a model directory's vocabulary.model, or leave the vocabulary to "
+            "be learned from the training text."
         ) from error

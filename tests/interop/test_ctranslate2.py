@@ -111,6 +111,11 @@ def refusals() -> tuple[tuple[dict[str, Any], dict[str, Any], str], ...]:
             {},
             "type int8.*quantized",
         ),
+        (
+            {"decoder/projection/weight_scale": np.ones(V, np.float32)},
+            {},
+            "its weights are quantized",
+        ),
         ({}, {"add_source_bos": True}, "sources begin with <s>"),
         ({}, {"decoder_start_token": None}, "user of the model chooses"),
         ({}, {"eos_token": "<end>"}, "must have <end>"),

@@ -147,6 +147,19 @@ def test_damaged_files_are_refused(tmp_path, fault) -> None:
     assert not (tmp_path / "executed").exists()
 
 
+def test_a_vocabulary_of_pieces_without_their_tool_is_warned_of(tmp_path) -> None:
+    folder = write_marian(tmp_path / "marian", small_weights(POST, added=(0,)))
+    text = (folder / "vocab.yml").read_text().replace("w5", "w5@@")
+    (folder / "vocab.yml").write_text(text)
+    log: list[str] = []
+    imported = read_model("marian", folder)
+    write_model_dir(imported, tmp_path / "run", "marian", log=log.append)
+    assert log == [
+        "warning: there is no source.spm and target.spm, so lines must be split into "
+        "the pieces of the vocabulary, with spaces between, and so are translations"
+    ]
+
+
 def test_a_directory_with_files_is_not_overwritten(tmp_path) -> None:
     folder = write_marian(tmp_path / "marian", small_weights(POST, added=(0,)))
     (tmp_path / "run").mkdir()

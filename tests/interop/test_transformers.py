@@ -130,6 +130,8 @@ def refused_changes() -> tuple[tuple[dict[str, Any], str], ...]:
     return (
         ({"model_type": "gpt2"}, "another architecture.* Received: gpt2"),
         ({"scale_embedding": False}, "not scaled"),
+        ({"decoder_start_token_id": 0}, "must start from padding.* Received: 0"),
+        ({"d_model": None}, "A setting of .* is missing, or of another kind"),
         ({"normalize_before": True}, "normalization before each sub-layer"),
         ({"activation_function": "gelu_new"}, "the activation gelu_new, which is not"),
         ({"decoder_ffn_dim": 11}, "same number of widths .* 10 and 11"),

@@ -39,6 +39,7 @@ from t2t_keras.input_pipeline.records.tokenized import (
     TokenizedCorpus,
     TokenizedSide,
 )
+from t2t_keras.text.segmentation import check_can_sample
 from t2t_keras.text.vocabulary import Vocabulary
 
 # The epoch whose last batches are being made, the next, and the one after it, which is
@@ -84,6 +85,7 @@ class SampledCorpus:
     ):
         if not corpus.texts:
             raise ValueError("corpus must have been made with its text. Received: none")
+        check_can_sample(vocabulary)  # and not first in another process
         self._corpus = corpus
         self._vocabulary = vocabulary.to_bytes()
         self._rate = rate

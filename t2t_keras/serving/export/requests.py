@@ -49,8 +49,9 @@ def make_text(vocabulary: Vocabulary, tokens: int) -> str:
         vocabulary: Vocabulary of the export.
         tokens: Maximum number of tokens, including EOS, at least 1.
     """
-    once, twice = (len(vocabulary.encode("a" + " a" * more)) for more in (0, 1))
-    return "a" + " a" * max((tokens - once) // (twice - once), 0)
+    encode = vocabulary.source.encode
+    once, twice = (len(encode("a" + " a" * more)) for more in (0, 1))
+    return "a" + " a" * max((tokens - once) // max(1, twice - once), 0)
 
 
 def example_request(
@@ -70,15 +71,18 @@ def example_request(
         options: Values for every row, by name. Default: those of the signature.
     """
     strings = np.array([text.encode() for text in texts], dtype=object)
-    ids_BS = pad_sentences([vocabulary.encode(text) for text in texts]).numpy()
+    source_ids, target_ids = (
+        pad_sentences([side.encode(text) for text in texts]).numpy()
+        for side in (vocabulary.source, vocabulary)
+    )
     values = {
         signature.TEXT: strings,
         signature.SOURCE: strings,
         signature.TARGET: strings,
         signature.PREFIX: strings,
         signature.SEED: np.arange(len(texts), dtype=np.int64),
-        signature.INPUT_IDS: ids_BS,
-        signature.OUTPUT_IDS: ids_BS,
+        signature.INPUT_IDS: source_ids,
+        signature.OUTPUT_IDS: target_ids,
     }
     inputs = {alias: values[alias] for alias in values.keys() & input_names}
     each = {alias: np.full(len(texts), value) for alias, value in options.items()}
