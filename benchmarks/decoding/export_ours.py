@@ -85,6 +85,11 @@ class _NumberVocabulary:
 
     size: int
 
+    @property
+    def source(self) -> "_NumberVocabulary":
+        """The vocabulary of sources."""
+        return self
+
     def decode_in_graph(self, ids: Tensor) -> Tensor:
         """Returns each row's ids, as text [B]."""
         return tf.strings.reduce_join(tf.strings.as_string(ids), 1, separator=" ")
