@@ -25,7 +25,7 @@ _FROM = flags.DEFINE_enum(
 _INPUT = flags.DEFINE_string(
     "input",
     None,
-    "Folder of the model, or the file with its weights. Required.",
+    "Folder of the model; of marian also the file with its weights. Required.",
 )
 _MODEL_DIR = flags.DEFINE_string(
     "model_dir", None, "Directory to write, which must not exist. Required."
@@ -42,7 +42,6 @@ _TARGET_LANGUAGE = flags.DEFINE_string(
     "Language to translate to, as a code such as de. Default: as the source says, or "
     "und for undetermined.",
 )
-
 _TARGET_SPACE = flags.DEFINE_integer(
     "target_space_id",
     None,

@@ -40,9 +40,6 @@ def main() -> None:
         "source_ids": [tokenizer(line)["input_ids"] for line in lines],
         "greedy": translate(model, tokenizer, lines, num_beams=1),
         "beam": translate(model, tokenizer, lines, num_beams=4),
-        "default": translate(
-            model, tokenizer, lines, num_beams=4, early_stopping=False
-        ),
     }
     flags.output.write_text(json.dumps(results))
 
@@ -71,13 +68,25 @@ def write_tokenizer(opus: pathlib.Path, folder: pathlib.Path) -> MarianTokenizer
     return tokenizer
 
 
+def common_settings(size: int) -> dict[str, object]:
+    """Returns settings that every OPUS-MT model has; padding is the last piece."""
+    return {
+        "vocab_size": size,
+        "scale_embedding": True,
+        "pad_token_id": size - 1,
+        "eos_token_id": 0,
+        "decoder_start_token_id": size - 1,
+        "forced_eos_token_id": 0,
+        "max_position_embeddings": 512,
+    }
+
+
 def make_random(opus: pathlib.Path, folder: pathlib.Path):
-    """Writes a model of random weights, in both formats of PyTorch too."""
+    """Writes a model of random weights."""
     tokenizer = write_tokenizer(opus, folder)
     size = len(read_vocabulary(opus))
     torch.manual_seed(3)
     config = MarianConfig(
-        vocab_size=size,
         d_model=48,
         encoder_layers=3,
         decoder_layers=2,
@@ -86,13 +95,8 @@ def make_random(opus: pathlib.Path, folder: pathlib.Path):
         encoder_attention_heads=4,
         decoder_attention_heads=4,
         activation_function="gelu",
-        scale_embedding=True,
-        pad_token_id=size - 1,
-        eos_token_id=0,
-        decoder_start_token_id=size - 1,
-        forced_eos_token_id=0,
         init_std=0.2,
-        max_position_embeddings=512,
+        **common_settings(size),
     )
     model = MarianMTModel(config)
     with torch.no_grad():
@@ -113,7 +117,6 @@ def convert(opus: pathlib.Path, folder: pathlib.Path):
     settings = yaml.safe_load(arrays["special:model.yml"].tobytes().rstrip(b"\0"))
     size = len(read_vocabulary(opus))
     config = MarianConfig(
-        vocab_size=size,
         d_model=settings["dim-emb"],
         encoder_layers=settings["enc-depth"],
         decoder_layers=settings["dec-depth"],
@@ -122,12 +125,7 @@ def convert(opus: pathlib.Path, folder: pathlib.Path):
         encoder_attention_heads=settings["transformer-heads"],
         decoder_attention_heads=settings["transformer-heads"],
         activation_function=settings["transformer-ffn-activation"],
-        scale_embedding=True,
-        pad_token_id=size - 1,
-        eos_token_id=0,
-        decoder_start_token_id=size - 1,
-        forced_eos_token_id=0,
-        max_position_embeddings=512,
+        **common_settings(size),
     )
     model = MarianMTModel(config)
     state = {

@@ -64,15 +64,9 @@ class Arrays:
         read = self.reader(name)
         return lambda: read().reshape(-1)
 
-    def check_all_used(self, ignored: Sequence[str] = ()) -> None:
-        """Raises `UserError` if arrays were not asked for.
-
-        Args:
-            ignored: Beginnings of names that need not be used.
-        """
-        unused = sorted(
-            name for name in self.names - self._used if not name.startswith((*ignored,))
-        )
+    def check_all_used(self) -> None:
+        """Raises `UserError` if arrays were not asked for."""
+        unused = sorted(self.names - self._used)
         if unused:
             more = f" and {len(unused) - _SHOWN} more" * (len(unused) > _SHOWN)
             raise UserError(

@@ -17,7 +17,12 @@ import numpy as np
 
 from t2t_keras.errors import UserError
 from t2t_keras.interop.arrays import Arrays
-from t2t_keras.interop.imported_model import IdMap, ImportedModel, ReadArray
+from t2t_keras.interop.imported_model import (
+    IdMap,
+    ImportedModel,
+    ReadArray,
+    read_settings,
+)
 from t2t_keras.interop.known_positions import recognize
 from t2t_keras.interop.sentencepiece_pair import open_tokenizers
 from t2t_keras.settings.config import DecodingConfig, ModelConfig
@@ -30,10 +35,10 @@ _SPECS = MappingProxyType(
 )
 _DTYPES = (np.float32, np.int8, np.int16, np.int32, np.float16)
 _ACTIVATIONS = MappingProxyType({0: "relu", 2: "swish", 3: "gelu"})
-# Scalars that do not change what a model computes, or that are checked below.
-_SCALARS = ("alignment_layer", "alignment_heads", "embeddings_merge", "alibi")
-_SCALARS += ("alibi_use_positive_positions", "scale_alibi", "sliding_window")
-_SCALARS += ("multi_query_attention", "head_dim")
+# Scalars of options that must be off, and those that then change nothing.
+_MUST_BE_OFF = ("alibi", "sliding_window", "multi_query_attention")
+_WITHOUT_EFFECT = ("alignment_layer", "alignment_heads", "embeddings_merge")
+_WITHOUT_EFFECT += ("alibi_use_positive_positions", "scale_alibi", "head_dim")
 
 
 class _Variable(NamedTuple):
@@ -158,12 +163,9 @@ def read_ctranslate2(path: Path) -> ImportedModel:
     config_file = path / "config.json"
     config = _read_config(config_file, arrays)
     source, target, files = _read_vocabularies(path, config, arrays)
-    heads = int(_of_stack(arrays, "encoder", "num_heads", _SPECS[arrays.spec] or 8))
-    weights = _map_weights(arrays, target, source, heads)
+    weights = _map_weights(arrays, target, source, _num_heads(arrays, "encoder"))
     model = _model_config(arrays, config, weights)
-    for name in arrays.names:
-        if name.rpartition("/")[2] in _SCALARS:
-            _check_off(arrays, name)
+    _check_options(arrays)
     arrays.check_all_used()
     own = path / "vocabulary.model"  # of an export of this project
     tokenizers, spm_files = open_tokenizers(
@@ -187,15 +189,22 @@ def read_ctranslate2(path: Path) -> ImportedModel:
     )
 
 
-def _check_off(arrays: BinaryArrays, name: str) -> None:
+def _check_options(arrays: BinaryArrays) -> None:
     """Raises `UserError` if an option of other architectures is on."""
-    value = arrays.scalar(name, 0)
-    option = name.rpartition("/")[2]
-    if option in ("alibi", "sliding_window", "multi_query_attention") and value:
-        raise UserError(
-            f"{arrays.path} cannot be imported: {name} is {value}, an option that this "
-            "project does not have."
-        )
+    for name in sorted(arrays.names):
+        option = name.rpartition("/")[2]
+        if option not in (*_MUST_BE_OFF, *_WITHOUT_EFFECT):
+            continue
+        value = arrays.scalar(name, 0)
+        if value and option in _MUST_BE_OFF:
+            raise UserError(
+                f"{arrays.path} cannot be imported: {name} is {value}, an option that "
+                "this project does not have."
+            )
+
+
+def _num_heads(arrays: BinaryArrays, stack: str) -> int:
+    return int(_of_stack(arrays, stack, "num_heads", _SPECS[arrays.spec] or 8))
 
 
 def _read_config(path: Path, arrays: BinaryArrays) -> dict[str, Any]:
@@ -208,10 +217,7 @@ def _read_config(path: Path, arrays: BinaryArrays) -> dict[str, Any]:
         "layer_norm_epsilon": None,
     }
     if path.is_file():
-        try:
-            config |= json.loads(path.read_text("utf-8"))
-        except (OSError, ValueError, TypeError) as error:
-            raise UserError(f"{path} is damaged: {error}.") from error
+        config |= read_settings(path, "a folder of CTranslate2")
     if config["add_source_bos"]:
         raise UserError(
             f"{arrays.path.parent} cannot be imported: its sources begin with "
@@ -286,7 +292,7 @@ def _model_config(
     width = arrays.shape(_embeddings(arrays, "encoder"))[1]
     scalars = {
         stack: (
-            int(_of_stack(arrays, stack, "num_heads", _SPECS[arrays.spec] or 8)),
+            _num_heads(arrays, stack),
             bool(_of_stack(arrays, stack, "pre_norm", 1)),
             int(_of_stack(arrays, stack, "activation", 0)),
             _positions(arrays, stack, width),

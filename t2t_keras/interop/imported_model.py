@@ -4,6 +4,7 @@ Shapes: V vocabulary, D model width.
 """
 
 import dataclasses
+import json
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -22,6 +23,29 @@ PAD_PIECE, EOS_PIECE, UNK_PIECE = "<pad>", "</s>", "<unk>"
 
 ReadArray = Callable[[], np.ndarray]
 """Reads an array from a file. Only one array at a time is in memory."""
+
+
+def read_settings(path: Path, expected: str) -> dict[str, Any]:
+    """Returns the names and values of a JSON file.
+
+    Args:
+        path: The file.
+        expected: What the input must be, for the message if there is no such file.
+
+    Raises:
+        UserError: If it cannot be read, or has something else.
+    """
+    try:
+        content = json.loads(path.read_text("utf-8"))
+    except OSError as error:
+        raise UserError(
+            f"Cannot read {path}: {error.strerror}. --input must be {expected}."
+        ) from error
+    except ValueError as error:
+        raise UserError(f"{path} is damaged: {error}.") from error
+    if not isinstance(content, dict):
+        raise UserError(f"{path} must have names and values. Received: {content!r:.60}")
+    return content
 
 
 @dataclasses.dataclass(frozen=True)

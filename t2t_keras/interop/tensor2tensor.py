@@ -7,7 +7,6 @@ Shapes: V vocabulary, D model width.
 """
 
 import functools
-import json
 import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -19,7 +18,12 @@ import tensorflow as tf
 
 from t2t_keras.errors import UserError
 from t2t_keras.interop.arrays import Arrays
-from t2t_keras.interop.imported_model import IdMap, ImportedModel, ReadArray
+from t2t_keras.interop.imported_model import (
+    IdMap,
+    ImportedModel,
+    ReadArray,
+    read_settings,
+)
 from t2t_keras.settings.config import DecodingConfig, ModelConfig
 from t2t_keras.text.piece_vocabulary import PieceVocabulary
 from t2t_keras.text.t2t_subwords import RESERVED, T2TSubwordTokenizer
@@ -139,16 +143,10 @@ def read_tensor2tensor(path: Path, target_space: int = 0) -> ImportedModel:
 
 
 def _read_hparams(path: Path) -> dict[str, Any]:
-    file = path / "hparams.json"
-    try:
-        hparams = json.loads(file.read_text("utf-8"))
-    except OSError as error:
-        raise UserError(
-            f"Cannot read {file}: {error.strerror}. --input must be a folder of "
-            "Tensor2Tensor, with checkpoint, hparams.json and *.subwords."
-        ) from error
-    except ValueError as error:
-        raise UserError(f"{file} is damaged: {error}.") from error
+    hparams = read_settings(
+        path / "hparams.json",
+        "a folder of Tensor2Tensor, with checkpoint, hparams.json and *.subwords",
+    )
     for name, (allowed, about) in _REQUIRED.items():
         value = hparams.get(name, allowed[0])
         if value not in allowed:

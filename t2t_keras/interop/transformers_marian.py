@@ -6,7 +6,6 @@ generation; measured against transformers (docs/convert.md).
 Shapes: V vocabulary, D model width.
 """
 
-import json
 from collections.abc import Mapping
 from pathlib import Path
 from types import MappingProxyType
@@ -16,7 +15,12 @@ import numpy as np
 
 from t2t_keras.errors import UserError
 from t2t_keras.interop.arrays import Arrays, SafetensorsArrays
-from t2t_keras.interop.imported_model import IdMap, ImportedModel, ReadArray
+from t2t_keras.interop.imported_model import (
+    IdMap,
+    ImportedModel,
+    ReadArray,
+    read_settings,
+)
 from t2t_keras.interop.sentencepiece_pair import open_tokenizers
 from t2t_keras.interop.torch_file import TorchArrays
 from t2t_keras.settings.config import DecodingConfig, ModelConfig
@@ -107,18 +111,7 @@ def read_transformers(path: Path) -> ImportedModel:
 
 
 def _read_json(path: Path) -> dict[str, Any]:
-    try:
-        content = json.loads(path.read_text("utf-8"))
-    except OSError as error:
-        raise UserError(
-            f"Cannot read {path}: {error.strerror}. --input must be a folder that "
-            "save_pretrained of transformers wrote."
-        ) from error
-    except ValueError as error:
-        raise UserError(f"{path} is damaged: {error}.") from error
-    if not isinstance(content, dict):
-        raise UserError(f"{path} must have names and values. Received: {content!r:.60}")
-    return content
+    return read_settings(path, "a folder that save_pretrained of transformers wrote")
 
 
 def _find_weights(path: Path) -> Path:
