@@ -134,6 +134,8 @@ class IdMap:
     def rows(self, read: ReadArray, *, added: float = 0.0) -> ReadArray:
         """Returns the reader of an array [V, ...] with its rows in our order.
 
+        A row that two of our ids have is there twice.
+
         Args:
             read: Reads the source's array.
             added: Value of added rows.
@@ -141,7 +143,7 @@ class IdMap:
 
         def read_rows() -> np.ndarray:
             array = read()
-            count = sum(i is not None for i in self.original_ids)
+            count = len(set(self.original_ids) - {None})
             if len(array) != count:
                 raise UserError(
                     f"A weight of the model has {len(array)} rows, and the vocabulary "
@@ -153,6 +155,17 @@ class IdMap:
             return rows
 
         return read_rows
+
+    def with_copy(self, piece: str, own_id: int) -> "IdMap":
+        """Returns the map with another piece last, which has the row of an id of ours.
+
+        Raises:
+            UserError: If the piece is there already.
+        """
+        if piece in self.pieces:
+            raise UserError(f"The vocabulary must not have a piece {piece!r}.")
+        copied = self.original_ids[own_id]
+        return IdMap([*self.pieces, piece], [*self.original_ids, copied])
 
     @property
     def has_added_rows(self) -> bool:

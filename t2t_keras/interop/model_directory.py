@@ -60,7 +60,7 @@ def write_model_dir(
     config = imported.config((source, target))
     for warning in (*imported.warnings, *_warn_of_pieces(imported.vocabulary)):
         log(f"warning: {warning}")
-    model = _load_model(imported, config)
+    model = load_model(imported, config)
     with atomic_folder(path) as folder:
         directory = ModelDir(folder)
         imported.vocabulary.save(directory.vocabulary_file)
@@ -99,10 +99,17 @@ def _warn_of_pieces(vocabulary: PieceVocabulary) -> list[str]:
     ]
 
 
-def _load_model(imported: ImportedModel, config: ExperimentConfig) -> Transformer:
+def load_model(imported: ImportedModel, config: ExperimentConfig) -> Transformer:
     """Returns the model with the weights of the source.
 
     Each weight is read, assigned and forgotten, so that at most one is in memory twice.
+
+    Args:
+        imported: The source.
+        config: From `ImportedModel.config`.
+
+    Raises:
+        UserError: As `write_model_dir`.
     """
     vocabulary = imported.vocabulary
     start = models.find_decoder_start(config.model, vocabulary)

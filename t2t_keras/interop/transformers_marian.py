@@ -16,6 +16,7 @@ import numpy as np
 from t2t_keras.errors import UserError
 from t2t_keras.interop.arrays import Arrays, SafetensorsArrays
 from t2t_keras.interop.imported_model import (
+    NO_LOGIT,
     IdMap,
     ImportedModel,
     ReadArray,
@@ -23,8 +24,19 @@ from t2t_keras.interop.imported_model import (
 )
 from t2t_keras.interop.sentencepiece_pair import open_tokenizers
 from t2t_keras.interop.torch_file import TorchArrays
+from t2t_keras.interop.transformers_names import (
+    ACTIVATIONS,
+    BIAS,
+    DECODER_EMBEDDING,
+    ENCODER_EMBEDDING,
+    EPSILON,
+    OUTPUT,
+    SHARED,
+    layer_names,
+)
 from t2t_keras.settings.config import DecodingConfig, ModelConfig
 from t2t_keras.text.piece_vocabulary import PieceVocabulary
+from t2t_keras.text.vocabulary import PAD_ID
 
 # Settings that must have a value, and what a model with another one is.
 _REQUIRED: Mapping[str, tuple[Any, str]] = MappingProxyType(
@@ -38,22 +50,17 @@ _REQUIRED: Mapping[str, tuple[Any, str]] = MappingProxyType(
         "add_bias_logits": (False, "another bias of the logits"),
     }
 )
-# Names of the functions in our terms; gelu is exact there too.
-_ACTIVATIONS = MappingProxyType(
-    {"swish": "swish", "silu": "swish", "relu": "relu", "gelu": "gelu"}
-)
 # Further settings of their search, and the values that leave it as it is.
 _NO_EFFECT: Mapping[str, Any] = MappingProxyType(
     {
-        **{"do_sample": False, "early_stopping": False, "num_beam_groups": 1},
+        **{"do_sample": False, "num_beam_groups": 1},
         **{"repetition_penalty": 1.0, "diversity_penalty": 0.0},
         **{"encoder_no_repeat_ngram_size": 0, "forced_bos_token_id": None},
     }
 )
-_PROJECTIONS = ("q_proj", "k_proj", "v_proj", "out_proj")
-_OURS = ("query", "key", "value", "output")
 _WEIGHTS = ("model.safetensors", "pytorch_model.bin")
-_EPSILON = 1e-5  # of torch.nn.LayerNorm
+# Piece of the decoder's first input if padding has a vector: padding has none here.
+_START_PIECE = "<start>"
 
 
 def read_transformers(path: Path) -> ImportedModel:
@@ -79,9 +86,9 @@ def read_transformers(path: Path) -> ImportedModel:
     generation = (
         _read_json(generation_file) if generation_file.is_file() else dict(config)
     )
-    _check_start(path, config, generation)
     maps, vocabulary_files = _read_vocabularies(path, config)
     source, target = maps
+    start, source, target = _find_start(arrays, config, generation, source, target)
     weights = _map_weights(arrays, config, target, source)
     _check_ignored(arrays, config)
     arrays.check_all_used()
@@ -89,7 +96,7 @@ def read_transformers(path: Path) -> ImportedModel:
     decoding, warnings = _decoding_config(generation, target)
     optional = [generation_file, path / "tokenizer_config.json"]
     return ImportedModel(
-        model=_model_config(config, weights),
+        model=_model_config(config, weights, start),
         decoding=decoding,
         vocabulary=PieceVocabulary(
             target.pieces,
@@ -133,10 +140,10 @@ def _check_architecture(path: Path, config: Mapping[str, Any]) -> None:
                 f"{path} cannot be imported: it has {about}. Expected {name} "
                 f"{expected}. Received: {value}"
             )
-    if config.get("activation_function", "gelu") not in _ACTIVATIONS:
+    if config.get("activation_function", "gelu") not in ACTIVATIONS:
         raise UserError(
             f"{path} has the activation {config['activation_function']}, which is not "
-            f"one of {', '.join(_ACTIVATIONS)}."
+            f"one of {', '.join(ACTIVATIONS)}."
         )
     heads = [config.get(f"{side}_attention_heads") for side in ("encoder", "decoder")]
     widths = [config.get(f"{side}_ffn_dim") for side in ("encoder", "decoder")]
@@ -148,17 +155,41 @@ def _check_architecture(path: Path, config: Mapping[str, Any]) -> None:
             )
 
 
-def _check_start(
-    path: Path, config: Mapping[str, Any], generation: Mapping[str, Any]
-) -> None:
-    """Raises `UserError` unless the decoder starts from padding, the zero vector."""
+def _find_start(
+    arrays: Arrays,
+    config: Mapping[str, Any],
+    generation: Mapping[str, Any],
+    source: IdMap,
+    target: IdMap,
+) -> tuple[str, IdMap, IdMap]:
+    """Returns the setting `decoder_start`, and the ids with a piece for it.
+
+    A decoder that starts from padding starts from the zero vector, unless it was
+    trained further with transformers, which then gives padding a vector.
+
+    Raises:
+        UserError: If it starts from an id that no piece has.
+    """
     start = generation.get("decoder_start_token_id")
     start = config.get("decoder_start_token_id") if start is None else start
-    if start != config.get("pad_token_id"):
+    if start not in target.original_ids:
         raise UserError(
-            f"{path} cannot be imported: its decoder must start from padding. Expected "
-            f"decoder_start_token_id {config.get('pad_token_id')}. Received: {start}"
+            f"{arrays.path.parent} must have the decoder_start_token_id of a piece. "
+            f"Received: {start}"
         )
+    own_id = target.original_ids.index(start)
+    if own_id != PAD_ID:
+        return target.pieces[own_id], source, target
+    if not np.any(arrays.read(_embedding_name(config))[start]):
+        return "zero", source, target
+    started = target.with_copy(_START_PIECE, PAD_ID)
+    return _START_PIECE, started if source is target else source, started
+
+
+def _embedding_name(config: Mapping[str, Any]) -> str:
+    """Returns the name of the decoder's embedding."""
+    is_shared = config.get("share_encoder_decoder_embeddings", True)
+    return SHARED if is_shared else DECODER_EMBEDDING
 
 
 def _read_vocabularies(
@@ -207,7 +238,7 @@ def _read_languages(path: Path) -> tuple[str | None, str | None]:
 
 
 def _model_config(
-    config: Mapping[str, Any], weights: Mapping[str, ReadArray]
+    config: Mapping[str, Any], weights: Mapping[str, ReadArray], start: str
 ) -> ModelConfig:
     return ModelConfig(
         num_layers=config["encoder_layers"],
@@ -218,13 +249,14 @@ def _model_config(
         num_heads=config["encoder_attention_heads"],
         dropout_rate=float(config.get("dropout", 0.1)),
         attention_dropout_rate=float(config.get("attention_dropout", 0.0)),
-        layer_norm_epsilon=_EPSILON,
-        activation=_ACTIVATIONS[config.get("activation_function", "gelu")],
+        layer_norm_epsilon=EPSILON,
+        activation=ACTIVATIONS[config.get("activation_function", "gelu")],
         attention_bias=True,
         output_bias=True,
         tie_output="embedding/output_matrix" not in weights,
         share_embeddings="source_embedding/embeddings" not in weights,
         position_layout="halves",
+        decoder_start=start,
     )
 
 
@@ -243,6 +275,8 @@ def _decoding_config(
     others = [words for words in ids if words not in ([pad], [unk])]
     if others:
         warnings.append(f"bad_words_ids: {len(others)} other words are not suppressed")
+    if generation.get("early_stopping") not in (None, False, "never"):
+        warnings.append("early_stopping: True is ignored; there is none here")
     for name, default in _NO_EFFECT.items():
         value = generation.get(name, default)
         if value is not None and value != default:
@@ -263,80 +297,38 @@ def _map_weights(
     arrays: Arrays, config: Mapping[str, Any], target: IdMap, source: IdMap
 ) -> dict[str, ReadArray]:
     """Returns our weights as functions that read theirs."""
-    shared = "model.shared.weight"
-    if not config.get("share_encoder_decoder_embeddings", True):
-        shared = "model.decoder.embed_tokens.weight"
-    weights = {
-        "embedding/embeddings": target.rows(_zero_padding(arrays, shared, target))
-    }
-    if shared != "model.shared.weight":
-        name = "model.encoder.embed_tokens.weight"
-        weights["source_embedding/embeddings"] = source.rows(
-            _zero_padding(arrays, name, source)
-        )
+    shared = _embedding_name(config)
+    weights = {"embedding/embeddings": target.rows(arrays.reader(shared))}
+    if shared != SHARED:
+        rows = source.rows(arrays.reader(ENCODER_EMBEDDING))
+        weights["source_embedding/embeddings"] = rows
     if not config.get("tie_word_embeddings", True):
-        matrix = target.rows(arrays.reader("lm_head.weight"))
-        weights["embedding/output_matrix"] = matrix
-    weights["embedding/output_bias"] = target.rows(arrays.vector("final_logits_bias"))
+        weights["embedding/output_matrix"] = target.rows(arrays.reader(OUTPUT))
+    bias = target.rows(arrays.vector(BIAS))
+    if _START_PIECE in target.pieces:
+        bias = _without_start(bias, target.pieces.index(_START_PIECE))
+    weights["embedding/output_bias"] = bias
     for stack in ("encoder", "decoder"):
         for layer in range(config[f"{stack}_layers"]):
-            weights |= _map_layer(arrays, stack, layer)
+            for name in layer_names(stack, layer):
+                read = arrays.reader(name.theirs)
+                weights[name.ours] = _transpose(read) if name.is_kernel else read
     return weights
 
 
-def _zero_padding(arrays: Arrays, name: str, ids: IdMap) -> ReadArray:
-    """Returns the reader of an embedding, whose padding must be the zero vector.
+def _without_start(read: ReadArray, start: int) -> ReadArray:
+    """Returns the reader of a bias [V] with which the start is never likely."""
 
-    The decoder starts from padding there, and from the zero vector here.
-    """
-    read = arrays.reader(name)
+    def read_bias() -> np.ndarray:
+        bias_V = read().copy()
+        bias_V[start] = NO_LOGIT
+        return bias_V
 
-    def read_checked() -> np.ndarray:
-        array = read()
-        pad = ids.original_ids[0]
-        if pad is None or pad >= len(array) or np.any(array[pad]):
-            raise UserError(
-                f"{name} in {arrays.path} must be zero for padding, from which the "
-                "decoder starts. Such a model cannot be imported."
-            )
-        return array
-
-    return read_checked
+    return read_bias
 
 
-def _map_layer(arrays: Arrays, stack: str, layer: int) -> dict[str, ReadArray]:
-    theirs, ours = f"model.{stack}.layers.{layer}", f"{stack}/layer_{layer}"
-    parts = [("self_attn", "attention", "attention_residual")]
-    if stack == "decoder":
-        parts.append(("encoder_attn", "memory_attention", "memory_residual"))
-    weights: dict[str, ReadArray] = {}
-    for name, attention, residual in parts:
-        for projection, our_name in zip(_PROJECTIONS, _OURS, strict=True):
-            linear = _map_linear(arrays, f"{theirs}.{name}.{projection}")
-            path = f"{ours}/{attention}/{our_name}"
-            weights[f"{path}_kernel"], weights[f"{path}_bias"] = linear
-        weights |= _map_norm(
-            arrays, f"{theirs}.{name}_layer_norm", f"{ours}/{residual}"
-        )
-    for name, our_name in (("fc1", "inner"), ("fc2", "outer")):
-        linear = _map_linear(arrays, f"{theirs}.{name}")
-        path = f"{ours}/feed_forward/{our_name}"
-        weights[f"{path}/kernel"], weights[f"{path}/bias"] = linear
-    norm = f"{theirs}.final_layer_norm"
-    return weights | _map_norm(arrays, norm, f"{ours}/feed_forward_residual")
-
-
-def _map_linear(arrays: Arrays, theirs: str) -> tuple[ReadArray, ReadArray]:
-    """Returns readers of kernel and bias; their kernels are transposed."""
-    kernel = arrays.reader(f"{theirs}.weight")
-    return lambda: kernel().T, arrays.reader(f"{theirs}.bias")
-
-
-def _map_norm(arrays: Arrays, theirs: str, ours: str) -> dict[str, ReadArray]:
-    return {
-        f"{ours}/norm/gamma": arrays.reader(f"{theirs}.weight"),
-        f"{ours}/norm/beta": arrays.reader(f"{theirs}.bias"),
-    }
+def _transpose(read: ReadArray) -> ReadArray:
+    return lambda: read().T
 
 
 def _check_ignored(arrays: Arrays, config: Mapping[str, Any]) -> None:
@@ -346,19 +338,15 @@ def _check_ignored(arrays: Arrays, config: Mapping[str, Any]) -> None:
         UserError: If one is something else.
     """
     tables: dict[str, ReadArray] = {}
-    shared = "model.shared.weight"
-    if shared in arrays.names:
-        if not config.get("share_encoder_decoder_embeddings", True):
-            arrays.read(shared)
+    is_tied = config.get("tie_word_embeddings", True)
+    if SHARED in arrays.names:
+        if _embedding_name(config) != SHARED:
+            arrays.read(SHARED)
         else:
-            copies = ("model.encoder.embed_tokens.weight",)
-            copies += ("model.decoder.embed_tokens.weight",)
-            if config.get("tie_word_embeddings", True):
-                copies += ("lm_head.weight",)
-            tables |= dict.fromkeys(copies, lambda: arrays.read(shared))
-    elif config.get("tie_word_embeddings", True):
-        decoder = "model.decoder.embed_tokens.weight"
-        tables["lm_head.weight"] = lambda: arrays.read(decoder)
+            copies = ENCODER_EMBEDDING, DECODER_EMBEDDING, *([OUTPUT] * is_tied)
+            tables |= dict.fromkeys(copies, lambda: arrays.read(SHARED))
+    elif is_tied:
+        tables[OUTPUT] = lambda: arrays.read(DECODER_EMBEDDING)
     for stack in ("encoder", "decoder"):
         name = f"model.{stack}.embed_positions.weight"
         if name in arrays.names:

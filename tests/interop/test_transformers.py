@@ -1,5 +1,6 @@
 """Imports of MarianMT models against the NumPy reference; refusals."""
 
+import dataclasses
 import json
 from pathlib import Path
 from types import MappingProxyType
@@ -23,6 +24,7 @@ from tests.interop.small_models import (
     small_weights,
 )
 from tests.interop.transformers_files import (
+    ORDER,
     arrays_of,
     write_torch,
     write_transformers,
@@ -35,6 +37,7 @@ SHAPE = MappingProxyType(
         "layer_norm_epsilon": 1e-5,
     }
 )
+START = 5
 SWISH = Options(**SHAPE, activation="swish")
 UNTIED = Options(**SHAPE, activation="gelu", tie_output=False, share_embeddings=False)
 
@@ -58,6 +61,28 @@ def test_logits_are_those_of_the_reference(tmp_path, options) -> None:
     weights = their_weights(options)
     model = convert(write_transformers(tmp_path / "mt", weights), tmp_path / "run")
     assert max_error(model, weights) < TOLERANCE
+
+
+@pytest.mark.parametrize("untied", [False, True])
+def test_a_decoder_may_start_from_a_piece(tmp_path, untied) -> None:
+    """Also from padding, if training further gave it a vector."""
+    options = dataclasses.replace(UNTIED if untied else SWISH, decoder_start=START)
+    weights = their_weights(options)
+    folder = write_transformers(tmp_path / "mt", weights)
+    change_config(folder, decoder_start_token_id=ORDER.index(START))
+    model = convert(folder, tmp_path / "run")
+    assert model.sizes["decoder_start"] == START
+    assert max_error(model, weights) < TOLERANCE
+    weights.embedding[0] = weights.embedding[START]
+    folder = write_transformers(tmp_path / "further", weights)
+    model = convert(folder, tmp_path / "run2")
+    assert model.sizes["decoder_start"] == V
+    assert max_error(model, weights) < TOLERANCE
+    tokens = np.array([[3, 4, 1]])
+    batch = {"encoder_input_tokens": tokens, "decoder_input_tokens": tokens}
+    assert np.all(np.array(model(batch))[..., V] < -50)
+    entry = ModelDir(tmp_path / "run2").run_card()["import"]
+    assert entry["original_ids"] == [V - 1, *range(V - 1), V - 1]
 
 
 @pytest.mark.parametrize("old", [False, True])
@@ -130,7 +155,7 @@ def refused_changes() -> tuple[tuple[dict[str, Any], str], ...]:
     return (
         ({"model_type": "gpt2"}, "another architecture.* Received: gpt2"),
         ({"scale_embedding": False}, "not scaled"),
-        ({"decoder_start_token_id": 0}, "must start from padding.* Received: 0"),
+        ({"decoder_start_token_id": V}, "must have the decoder_start_token_id of a p"),
         ({"d_model": None}, "A setting of .* is missing, or of another kind"),
         ({"normalize_before": True}, "normalization before each sub-layer"),
         ({"activation_function": "gelu_new"}, "the activation gelu_new, which is not"),
@@ -198,9 +223,7 @@ def test_damaged_files_are_refused(tmp_path) -> None:
     weights.unlink()
     with pytest.raises(UserError, match=r"must have model\.safetensors or pytorch_"):
         convert(folder, tmp_path / "run")
-    save_with(folder, **{"model.shared.weight": np.ones((V, 12), np.float32)})
-    with pytest.raises(UserError, match="must be zero for padding"):
-        convert(folder, tmp_path / "run")
+    weights.write_bytes(content)
     for name in ("source.spm", "vocab.json", "config.json"):
         (folder / name).write_text("{")
         with pytest.raises(UserError, match=f"{name}.* (damaged|cannot be read)"):

@@ -231,21 +231,21 @@ def _set_attention(attention: Any, weights: Weights, num_heads: int) -> None:
     for linear, group in zip(attention.linear[:-1], groups, strict=True):
         kernels = [weights[f"{name}_kernel"].T for name in group]
         linear.weight = np.concatenate(
-            [_pad_heads(kernel, num_heads, size) for kernel in kernels]
+            [pad_heads(kernel, num_heads, size) for kernel in kernels]
         )
         if "output_bias" in weights:
             biases = [weights[f"{name}_bias"][:, None] for name in group]
             linear.bias = np.concatenate(
-                [_pad_heads(bias, num_heads, size)[:, 0] for bias in biases]
+                [pad_heads(bias, num_heads, size)[:, 0] for bias in biases]
             )
     attention.queries_scale = sizes["query"] ** -0.5
-    output = _pad_heads(weights["output_kernel"], num_heads, size)
+    output = pad_heads(weights["output_kernel"], num_heads, size)
     attention.linear[-1].weight = np.ascontiguousarray(output.T)
     if "output_bias" in weights:
         attention.linear[-1].bias = weights["output_bias"]
 
 
-def _pad_heads(rows: np.ndarray, num_heads: int, size: int) -> np.ndarray:
+def pad_heads(rows: np.ndarray, num_heads: int, size: int) -> np.ndarray:
     """Returns [H * size, D] from [H * K, D]: each head's rows, then rows of zeros."""
     heads_HKD = rows.reshape(num_heads, -1, rows.shape[1])
     missing = size - heads_HKD.shape[1]
