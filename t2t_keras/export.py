@@ -4,13 +4,18 @@
     python -m t2t_keras.export --model_dir=runs/tiny --checkpoint=best --beam_size=8
     python -m t2t_keras.export --model_dir=runs/tiny --format=text --xla
     python -m t2t_keras.export --model_dir=runs/tiny --format=ctranslate2
+    python -m t2t_keras.export --model_dir=runs/tiny --format=transformers
+    python -m t2t_keras.export --model_dir=runs/tiny --format=keras
 
 Each export is a new version: a folder named by the next integer, as TensorFlow Serving
 expects. Versions with text in and translations out are in MODEL_DIR/export, or in
 MODEL_DIR/export_xla for servers that are started with XLA; those with token ids in and
-out, without TensorFlow Text, in MODEL_DIR/export_ids; CTranslate2 models in
-MODEL_DIR/export_ctranslate2. docs/serving.md and docs/ctranslate2.md describe them.
+out, without TensorFlow Text, in MODEL_DIR/export_ids; other formats in
+MODEL_DIR/export_ctranslate2, export_transformers and export_keras. docs/serving.md,
+docs/ctranslate2.md and docs/transformers.md describe them.
 """
+
+from types import MappingProxyType
 
 from absl import flags
 
@@ -23,10 +28,11 @@ program.define_search_model_flags()
 _FORMAT = flags.DEFINE_multi_enum(
     "format",
     ["text", "ids"],
-    ["text", "ids", "ctranslate2"],
+    ["text", "ids", "ctranslate2", "transformers", "keras"],
     "Format to write; repeat the flag for several: text, a SavedModel with text in "
     "and out; ids, a SavedModel with token ids in and out; ctranslate2, a CTranslate2 "
-    "model, whose search settings are chosen when it translates",
+    "model, whose search settings are chosen when it translates; transformers, a "
+    "MarianMT model of Hugging Face; keras, a file for keras.models.load_model",
 )
 flags.DEFINE_bool(
     "xla",
@@ -98,11 +104,17 @@ flags.DEFINE_bool(
     "Whether the text format has signature translate_with_prefix, which takes the "
     "beginnings of translations.",
 )
-_QUANTIZATION = flags.DEFINE_enum(
+flags.DEFINE_enum(
     "quantization",
     "float32",
     ["float32", "float16", "int16", "int8", "int8_float32"],
     "Storage type of the weights in CTranslate2.",
+)
+flags.DEFINE_bool(
+    "allow_approximate",
+    False,
+    "Whether to write the nearest MarianMT model if transformers cannot compute this "
+    "one exactly.",
 )
 
 # Flags that are fields of `ExportSettings`.
@@ -110,19 +122,33 @@ _SETTINGS = (
     *("xla", "precision", "n_best", "model_name", "prefix"),
     *("max_source_length", "max_characters", "max_beam_size", "max_attention_length"),
 )
-_NO_TEXT = "is for signatures that take text. Add --format=text, or leave it out."
+_FOR_ONE_FORMAT = MappingProxyType(
+    {
+        "text": (
+            ("sample", "prefix"),
+            "is for signatures that take text. Add --format=text, or leave it out.",
+        ),
+        "transformers": (
+            ("allow_approximate",),
+            "is for --format=transformers. Add it, or leave the flag out.",
+        ),
+    }
+)
 _SAVED_MODELS_ONLY = (
-    "is for SavedModels: a CTranslate2 model is one Transformer, with its whole "
+    "is for SavedModels: models of other formats are one Transformer, with its whole "
     "vocabulary. Leave it out, or choose --format=text or ids."
 )
-_NO_EFFECT = "has no effect: CTranslate2 takes the search's settings with each call."
+_NO_EFFECT = (
+    "has no effect: settings of the search are chosen when this format is used."
+)
+_SAVED_MODELS = ("text", "ids")
 
 
 def main() -> int:
     """Exports in each format; returns the exit status."""
     from t2t_keras.decoding.sampling import Sampling
+    from t2t_keras.interop.exports import TOOLKITS, export_model
     from t2t_keras.runs import exporting
-    from t2t_keras.runs.ctranslate2_export import export_ctranslate2
     from t2t_keras.runs.model_dir import ModelDir
 
     model_dir = ModelDir(program.require_flag("model_dir"))
@@ -136,28 +162,29 @@ def main() -> int:
         sample=None if sampling is None else Sampling(**sampling),
         **program.flag_values(_SETTINGS),
     )
-    is_alone = set(_FORMAT.value) == {"ctranslate2"}
+    is_alone = not {"text", "ids", "transformers"} & {*_FORMAT.value}
     for name in _MODEL.given_search() if is_alone else ():
         program.log(f"warning: --{name} {_NO_EFFECT}")
     for export_format in dict.fromkeys(_FORMAT.value):
-        if export_format == "ctranslate2":
-            base = model_dir.export_ctranslate2
-            version = export_ctranslate2(trained, base, _QUANTIZATION.value)
-            print(f"exported step {trained.step:,} for CTranslate2 to {version}")
-            continue
-        version = exporting.export(trained, model_dir, export_format, settings)
+        if export_format in TOOLKITS:
+            options = program.flag_values(("quantization", "allow_approximate"))
+            options |= {"decoding": settings.decoding, "log": program.log}
+            version = export_model(trained, model_dir, export_format, **options)
+        else:
+            version = exporting.export(trained, model_dir, export_format, settings)
+            exporting.log_kept_files(model_dir, export_format, settings, program.log)
         print(f"exported step {trained.step:,} to {version}")
-        exporting.log_kept_files(model_dir, export_format, settings, program.log)
     return 0
 
 
 def _check() -> None:
     """Raises `UserError` if flags are invalid or missing."""
-    ensembles.check(**program.search_model_values())
-    if "ctranslate2" in _FORMAT.value:
+    if {*_FORMAT.value} - {*_SAVED_MODELS}:
         program.refuse_flags(("ensemble_with", "shortlist"), _SAVED_MODELS_ONLY)
-    if "text" not in _FORMAT.value:
-        program.refuse_flags(("sample", "prefix"), _NO_TEXT)
+    for name, (names, reason) in _FOR_ONE_FORMAT.items():
+        if name not in _FORMAT.value:
+            program.refuse_flags(names, reason)
+    ensembles.check(**program.search_model_values())
     _SAMPLING.check()
     parse_batch_sizes(_BATCH_SIZES.value or ())
 

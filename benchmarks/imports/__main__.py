@@ -6,7 +6,9 @@
 PYTHON is an interpreter with pymarian, sentencepiece, torch and transformers. It trains
 two models with Marian, in twenty minutes on two cores; --opus names folders that it
 has made before. CTranslate2 runs in this environment, on the model of --ctranslate2.
-The checkpoint of --tensor2tensor is compared with NumPy.
+The checkpoint of --tensor2tensor is compared with NumPy. Of the model directories of
+--export, exports to transformers are compared, and those of models with random weights
+and other architectures.
 """
 
 import argparse
@@ -18,6 +20,7 @@ from benchmarks.imports import (
     ctranslate2_models,
     marian,
     tensor2tensor_models,
+    transformers_export,
     transformers_mt,
 )
 
@@ -39,6 +42,8 @@ def main() -> None:
     parser.add_argument("--opus", type=pathlib.Path, nargs="*", default=[])
     parser.add_argument("--ctranslate2", type=pathlib.Path)
     parser.add_argument("--tensor2tensor", type=pathlib.Path)
+    parser.add_argument("--export", type=pathlib.Path, nargs="*", default=[])
+    parser.add_argument("--only_export", action="store_true")
     parser.add_argument("--lines", type=int, default=200)
     flags = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
@@ -53,6 +58,14 @@ def main() -> None:
             return
         lines = (flags.text / "test.en").read_text("utf-8").splitlines()
         lines = lines[: flags.lines]
+        for number, run in enumerate(flags.export):
+            made = new_folder(work, f"export-{number}")
+            for name, figures in transformers_export.check(
+                flags.python, run, lines, made
+            ):
+                print_rows(f"export to transformers, {name}", figures)
+        if flags.only_export:
+            return
         folders = flags.opus or [train(flags, work, *model) for model in MODELS]
         for number, opus in enumerate(folders):
             made = new_folder(work, f"marian-{number}")

@@ -1,10 +1,12 @@
 """Makes a MarianMT model and translates with it: for `benchmarks.imports`.
 
     python oracle_transformers.py OPUS_FOLDER LINES OUTPUT.json MODEL_FOLDER
+    python oracle_transformers.py MODEL_FOLDER LINES OUTPUT.json --loaded
 
 The model has the vocabulary and the SentencePiece models of a folder of OPUS-MT's
-layout. Its weights are those of the folder, or random ones with --random. Only torch,
-transformers, sentencepiece and pyyaml are needed.
+layout. Its weights are those of the folder, or random ones with --random. With --loaded
+it is a model that transformers loads. Only torch, transformers, sentencepiece and
+pyyaml are needed.
 """
 
 import argparse
@@ -24,12 +26,17 @@ PAD = "<pad>"
 def main() -> None:
     """Writes the model, logits of some pairs, and translations of each line."""
     parser = argparse.ArgumentParser(description=__doc__)
-    for name in ("opus", "lines", "output", "model"):
+    for name in ("opus", "lines", "output"):
         parser.add_argument(name, type=pathlib.Path)
+    parser.add_argument("model", type=pathlib.Path, nargs="?")
     parser.add_argument("--random", action="store_true")
+    parser.add_argument("--loaded", action="store_true")
     flags = parser.parse_args()
     transformers.logging.set_verbosity_error()
-    if flags.random:
+    if flags.loaded:
+        model = MarianMTModel.from_pretrained(flags.opus)
+        tokenizer = MarianTokenizer.from_pretrained(flags.opus)
+    elif flags.random:
         model, tokenizer = make_random(flags.opus, flags.model)
     else:
         model, tokenizer = convert(flags.opus, flags.model)

@@ -11,7 +11,7 @@ from benchmarks.imports.routes import convert, count_equal, translate_by_all_rou
 from t2t_keras import Run
 from t2t_keras.text.padding import pad_sentences, shift_right
 
-_PROGRAM = Path(__file__).with_name("oracle_transformers.py")
+PROGRAM = Path(__file__).with_name("oracle_transformers.py")
 
 
 def check(
@@ -28,7 +28,7 @@ def check(
     """
     text, answers, model = work / "lines.txt", work / "answers.json", work / "model"
     text.write_text("".join(f"{line}\n" for line in lines))
-    command = [python, str(_PROGRAM), str(opus), str(text), str(answers), str(model)]
+    command = [python, str(PROGRAM), str(opus), str(text), str(answers), str(model)]
     subprocess.run([*command, *flags], check=True)
     expected = json.loads(answers.read_text())
     convert("transformers", model, work / "run")

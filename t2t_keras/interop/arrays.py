@@ -108,13 +108,23 @@ class SafetensorsArrays(Arrays):
     """
 
     def __init__(self, path: Path):
-        with _explain_damage(path):
-            self._file: Any = safetensors.safe_open(path, framework="numpy")
-        super().__init__(path, list(self._file.keys()))
+        with self._open(path) as file:
+            names = list(file.keys())
+        super().__init__(path, names)
 
     def _load(self, name: str) -> np.ndarray:
-        with _explain_damage(self.path):
-            return self._file.get_tensor(name)
+        # The file is mapped into memory, and its pages stay there until it is closed.
+        with self._open(self.path) as file:
+            return file.get_tensor(name)
+
+    @staticmethod
+    @contextlib.contextmanager
+    def _open(path: Path) -> Iterator[Any]:
+        with (
+            _explain_damage(path),
+            safetensors.safe_open(path, framework="numpy") as file,
+        ):
+            yield file
 
 
 @contextlib.contextmanager

@@ -9,9 +9,9 @@ from t2t_keras.errors import UserError, did_you_mean
 from t2t_keras.interop.ctranslate2_model import read_ctranslate2
 from t2t_keras.interop.imported_model import ImportedModel
 from t2t_keras.interop.marian import read_marian
+from t2t_keras.interop.marian_mt.reader import read_transformers
 from t2t_keras.interop.model_directory import check_new, write_model_dir
 from t2t_keras.interop.tensor2tensor import read_tensor2tensor
-from t2t_keras.interop.transformers_marian import read_transformers
 from t2t_keras.runs.run import Run
 
 READERS: Mapping[str, Callable[..., ImportedModel]] = MappingProxyType(

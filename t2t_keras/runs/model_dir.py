@@ -12,6 +12,8 @@ MODEL_DIR/
   export_xla/        the same, for servers that are started with XLA
   export_ids/        SavedModels for token ids, which need no TensorFlow Text
   export_ctranslate2/  CTranslate2 models, a folder for each version
+  export_transformers/  the same of MarianMT models of transformers
+  export_keras/     the same of files of Keras
   tensorboard/       curves, sample translations, attention maps, profiles
   metrics.jsonl      metrics, a line of JSON for each progress line
   nonfinite/         step-N, batches whose loss or gradient was not finite
@@ -90,6 +92,8 @@ class ModelDir:
         self.export_xla = self.path / "export_xla"
         self.export_ids = self.path / "export_ids"
         self.export_ctranslate2 = self.path / "export_ctranslate2"
+        self.export_transformers = self.path / "export_transformers"
+        self.export_keras = self.path / "export_keras"
         self.tensorboard = self.path / "tensorboard"
         self.metrics_file = self.path / "metrics.jsonl"
         self.nonfinite = self.path / "nonfinite"

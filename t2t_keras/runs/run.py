@@ -442,6 +442,16 @@ class Run:
         base = self.model_dir.export_ctranslate2
         return export_ctranslate2(trained, base, quantization)
 
+    def export_keras(self, *, checkpoint: Checkpoint = "averaged") -> Path:
+        """Writes model.keras and the vocabulary, and returns their folder.
+
+        Args:
+            checkpoint: The weights to use.
+        """
+        from t2t_keras.runs.keras_export import export_keras
+
+        return export_keras(self.trained(checkpoint), self.model_dir.export_keras)
+
     @_warnings_off()
     def attention(
         self,

@@ -1,5 +1,6 @@
 """Files of MarianMT models, written from their description in tests alone."""
 
+import dataclasses
 import io
 import json
 import pickle
@@ -14,7 +15,15 @@ import safetensors.numpy
 
 from tests.interop.small_models import PIECES, SIZES, H, join_heads
 from tests.interop.tokenizer_files import write_spm_pair
-from tests.reference.weights_np import Weights
+from tests.reference.weights_np import (
+    AttentionWeights,
+    DecoderLayerWeights,
+    EncoderLayerWeights,
+    FeedForwardWeights,
+    LayerNormWeights,
+    Options,
+    Weights,
+)
 
 # Our id of each of theirs: end of sentence, unknown, words, and padding last.
 ORDER = (1, 2, *range(3, len(PIECES)), 0)
@@ -164,3 +173,101 @@ def write_torch(path: Path, content: Any, monkeypatch, *, old: bool = False) -> 
         for tensor in tensors.values():
             file.write(tensor.array.size.to_bytes(8, "little"))
             file.write(tensor.array.tobytes())
+
+
+def read_reference(folder: Path) -> Weights:
+    """Returns the reference's weights of a written folder, in this project's order.
+
+    Padding, end of sentence and unknown come first, then the other pieces by their ids.
+    """
+    arrays = {
+        name: value.astype(np.float64)
+        for name, value in safetensors.numpy.load_file(
+            folder / "model.safetensors"
+        ).items()
+    }
+    config = json.loads((folder / "config.json").read_text())
+    orders = {}
+    for name in ("vocab", "target_vocab"):
+        path = folder / f"{name}.json"
+        if path.is_file():
+            orders[name] = _own_order(json.loads(path.read_text()))
+    source = orders["vocab"]
+    target = orders.get("target_vocab", source)
+    shared = arrays.get("model.shared.weight")
+    start = target.index(config["decoder_start_token_id"])
+    options = Options(
+        activation=config["activation_function"],
+        layer_norm_epsilon=1e-5,
+        position_layout="halves",
+        decoder_start=start,
+        attention_bias=True,
+        output_bias=True,
+        tie_output=config["tie_word_embeddings"],
+        share_embeddings=shared is not None,
+    )
+    embedding = arrays.get("model.decoder.embed_tokens.weight", shared)
+    assert embedding is not None
+    if start == 0:
+        assert not embedding[target[0]].any()
+    weights = Weights(
+        embedding=embedding[target],
+        output_bias=arrays["final_logits_bias"][0, target],
+        options=options,
+        encoder_layers=[
+            EncoderLayerWeights(**_read_layer(arrays, config, "encoder", number))
+            for number in range(config["encoder_layers"])
+        ],
+        decoder_layers=[
+            DecoderLayerWeights(**_read_layer(arrays, config, "decoder", number))
+            for number in range(config["decoder_layers"])
+        ],
+    )
+    if shared is None:
+        own = arrays["model.encoder.embed_tokens.weight"][source]
+        weights = dataclasses.replace(weights, source_embedding=own)
+    if not options.tie_output:
+        own = arrays["lm_head.weight"][target]
+        weights = dataclasses.replace(weights, output_embedding=own)
+    return weights
+
+
+def _own_order(ids: dict[str, int]) -> list[int]:
+    special = [ids["<pad>"], ids["</s>"], ids["<unk>"]]
+    return [*special, *sorted(set(ids.values()) - set(special))]
+
+
+def _read_layer(
+    arrays: dict[str, np.ndarray], config: dict[str, Any], stack: str, number: int
+) -> dict[str, Any]:
+    prefix = f"model.{stack}.layers.{number}"
+    heads = config[f"{stack}_attention_heads"]
+
+    def norm(name: str) -> LayerNormWeights:
+        path = f"{prefix}.{name}"
+        return LayerNormWeights(arrays[f"{path}.weight"], arrays[f"{path}.bias"])
+
+    def attention(name: str) -> AttentionWeights:
+        path, values = f"{prefix}.{name}", {}
+        for projection, theirs in NAMES:
+            kernel = arrays[f"{path}.{theirs}.weight"].T
+            values[projection] = kernel.reshape(len(kernel), heads, -1)
+            bias = arrays[f"{path}.{theirs}.bias"]
+            values[f"{projection}_bias"] = bias.reshape(heads, -1)
+        output = arrays[f"{path}.out_proj.weight"].T
+        values["output"] = output.reshape(heads, -1, output.shape[-1])
+        return AttentionWeights(**values, output_bias=arrays[f"{path}.out_proj.bias"])
+
+    layer: dict[str, Any] = {
+        "self_attention": attention("self_attn"),
+        "self_attention_norm": norm("self_attn_layer_norm"),
+        "feed_forward": FeedForwardWeights(
+            *(arrays[f"{prefix}.fc1.weight"].T, arrays[f"{prefix}.fc1.bias"]),
+            *(arrays[f"{prefix}.fc2.weight"].T, arrays[f"{prefix}.fc2.bias"]),
+        ),
+        "feed_forward_norm": norm("final_layer_norm"),
+    }
+    if stack == "decoder":
+        layer["cross_attention"] = attention("encoder_attn")
+        layer["cross_attention_norm"] = norm("encoder_attn_layer_norm")
+    return layer

@@ -332,4 +332,32 @@ VARIANTS_OF_MODELS: tuple[Mutation, ...] = (
         "array[ids]",
         "array[sorted(ids)]",
     ),
+    Mutation(
+        "an export to transformers permutes weights by the inverse",
+        "t2t_keras.interop.marian_mt.arrays",
+        "_permute",
+        "np.take(array, order_D, axis)",
+        "np.take(array, np.argsort(order_D), axis)",
+    ),
+    Mutation(
+        "an export to transformers scales scores by its own heads' size",
+        "t2t_keras.interop.marian_mt.arrays",
+        "_with_their_heads",
+        "(size / sizes['d_k']) ** 0.5",
+        "1.0",
+    ),
+    Mutation(
+        "padding of an export to transformers may be generated",
+        "t2t_keras.interop.marian_mt.arrays",
+        "_vocabulary_arrays",
+        "bias_V[PAD_ID] = NO_LOGIT",
+        "bias_V[PAD_ID] = 0.0",
+    ),
+    Mutation(
+        "a start that training gave a vector may be generated",
+        "t2t_keras.interop.marian_mt.reader",
+        "_without_start",
+        "bias_V[start] = NO_LOGIT",
+        "bias_V[start] += 0.0",
+    ),
 )

@@ -124,6 +124,38 @@ def test_an_export_translates_text_without_this_project(imported) -> None:
     assert ModelDir(imported).vocabulary().decode(found) == expected[0]
 
 
+def test_exports_to_other_toolkits(imported) -> None:
+    """Marian's positions are not MarianMT's; a file of Keras has them."""
+    program = "export", f"--model_dir={imported}"
+    done = run_program(*program, "--format=transformers")
+    assert done.status == 2
+    assert "sinusoids of other wavelengths" in done.stderr
+    assert not (imported / "export_transformers").exists()
+    done = run_program(
+        *(*program, "--format=transformers", "--format=keras"),
+        *("--allow_approximate", "--beam_size=3"),
+    )
+    assert done.status == 0, done.stderr
+    folders = [imported / f"export_{name}" / "1" for name in ("transformers", "keras")]
+    assert done.lines == [f"exported step 0 to {folder}" for folder in folders]
+    assert "warning: MarianMT has sinusoids" in done.stderr
+    assert "logits of random sentences differ by at most" in done.stderr
+    search = json.loads((folders[0] / "generation_config.json").read_text())
+    assert search["num_beams"] == 3
+    assert (folders[1] / "model.keras").is_file()
+    done = run_program(*program, "--format=keras", "--beam_size=3")
+    assert "warning: --beam_size has no effect" in done.stderr
+    for flags, message in (
+        (
+            ("--format=keras", "--allow_approximate"),
+            "--allow_approximate is for --form",
+        ),
+        (("--format=transformers", "--shortlist=a"), "--shortlist is for SavedModels"),
+    ):
+        done = run_program(*program, *flags)
+        assert done.status == 2 and message in done.stderr
+
+
 @pytest.mark.slow
 def test_training_continues_from_it(imported, tmp_path) -> None:
     """Its vocabulary is used, and nothing changes before the first update."""

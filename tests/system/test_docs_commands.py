@@ -38,6 +38,7 @@ TEXT = tuple(
 # large as theirs.
 PAGES = MappingProxyType(
     {
+        "transformers.md": (),
         "training.md": ("Learning rate", "Early stopping", "Checkpoint averaging"),
         "multi30k.md": (),
         "finetuning.md": ("Another vocabulary", "Partial loading and freezing"),

@@ -22,9 +22,7 @@ from t2t_keras.interop.imported_model import (
     ReadArray,
     read_settings,
 )
-from t2t_keras.interop.sentencepiece_pair import open_tokenizers
-from t2t_keras.interop.torch_file import TorchArrays
-from t2t_keras.interop.transformers_names import (
+from t2t_keras.interop.marian_mt.names import (
     ACTIVATIONS,
     BIAS,
     DECODER_EMBEDDING,
@@ -34,6 +32,8 @@ from t2t_keras.interop.transformers_names import (
     SHARED,
     layer_names,
 )
+from t2t_keras.interop.sentencepiece_pair import open_tokenizers
+from t2t_keras.interop.torch_file import TorchArrays
 from t2t_keras.settings.config import DecodingConfig, ModelConfig
 from t2t_keras.text.piece_vocabulary import PieceVocabulary
 from t2t_keras.text.vocabulary import PAD_ID

@@ -1,0 +1,1 @@
+"""MarianMT models of Hugging Face transformers: import and export."""
