@@ -13,6 +13,7 @@ import safetensors
 from t2t_keras.errors import UserError
 from t2t_keras.interop.imported_model import ReadArray
 
+_PART_BYTES = 2**23
 # Names of arrays that a message has.
 _SHOWN = 5
 
@@ -115,7 +116,17 @@ class SafetensorsArrays(Arrays):
     def _load(self, name: str) -> np.ndarray:
         # The file is mapped into memory, and its pages stay there until it is closed.
         with self._open(self.path) as file:
-            return file.get_tensor(name)
+            shape = file.get_slice(name).get_shape()
+            if len(shape) < 2:
+                return file.get_tensor(name)
+            first = file.get_slice(name)[:1]
+        array = np.empty(shape, first.dtype)
+        rows = max(1, _PART_BYTES // max(1, first.nbytes))
+        for start in range(0, shape[0], rows):
+            with self._open(self.path) as file:
+                part = slice(start, min(start + rows, shape[0]))
+                array[part] = file.get_slice(name)[part]
+        return array
 
     @staticmethod
     @contextlib.contextmanager

@@ -21,6 +21,7 @@ from t2t_keras.interop.imported_model import (
     IdMap,
     ImportedModel,
     ReadArray,
+    ReadWeight,
     read_settings,
 )
 from t2t_keras.interop.known_positions import recognize
@@ -280,7 +281,7 @@ def _embeddings(arrays: Arrays, stack: str) -> str:
 
 
 def _model_config(
-    arrays: BinaryArrays, config: Mapping[str, Any], weights: Mapping[str, ReadArray]
+    arrays: BinaryArrays, config: Mapping[str, Any], weights: Mapping[str, ReadWeight]
 ) -> ModelConfig:
     layers = {
         stack: sum(
@@ -394,11 +395,13 @@ def _positions(arrays: BinaryArrays, stack: str, width: int) -> tuple[str, int]:
 
 def _map_weights(
     arrays: BinaryArrays, target: IdMap, source: IdMap, heads: int
-) -> dict[str, ReadArray]:
+) -> dict[str, ReadWeight]:
     """Returns our weights as functions that read theirs."""
     theirs, of_source = (_embeddings(arrays, side) for side in ("decoder", "encoder"))
     output = "decoder/projection/weight"
-    weights = {"embedding/embeddings": target.rows(arrays.reader(theirs))}
+    weights: dict[str, ReadWeight] = {
+        "embedding/embeddings": target.rows(arrays.reader(theirs))
+    }
     if source is not target or not _are_equal(arrays, of_source, theirs):
         rows = source.rows(arrays.reader(of_source))
         weights["source_embedding/embeddings"] = rows

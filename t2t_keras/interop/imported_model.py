@@ -25,6 +25,32 @@ ReadArray = Callable[[], np.ndarray]
 """Reads an array from a file. Only one array at a time is in memory."""
 
 
+class Rows:
+    """Rows of an array in another order; a part is copied when it is asked for.
+
+    Args:
+        array: [N, ...], the array.
+        ids: Index of each row of the result; None for an added one.
+        added: Value of added rows.
+    """
+
+    def __init__(self, array: np.ndarray, ids: Sequence[int | None], added: float):
+        self._array = array
+        self._added = added
+        self._ids = np.array([-1 if i is None else i for i in ids])
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The shape of the result."""
+        return (len(self._ids), *self._array.shape[1:])
+
+    def __getitem__(self, part: slice) -> np.ndarray:
+        ids = self._ids[part]
+        rows = self._array[np.maximum(ids, 0)]
+        rows[ids < 0] = self._added
+        return rows
+
+
 def read_settings(path: Path, expected: str) -> dict[str, Any]:
     """Returns the names and values of a JSON file.
 
@@ -46,6 +72,10 @@ def read_settings(path: Path, expected: str) -> dict[str, Any]:
     if not isinstance(content, dict):
         raise UserError(f"{path} must have names and values. Received: {content!r:.60}")
     return content
+
+
+ReadWeight = Callable[[], np.ndarray | Rows]
+"""Reads a weight of our model."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -70,7 +100,7 @@ class ImportedModel:
     model: ModelConfig
     decoding: DecodingConfig
     vocabulary: PieceVocabulary
-    weights: Mapping[str, ReadArray]
+    weights: Mapping[str, ReadWeight]
     original_ids: Sequence[int | None]
     files: Sequence[Path]
     settings: Mapping[str, Any]
@@ -131,7 +161,7 @@ class IdMap:
             raise UserError(f"The vocabulary has {twice!r} twice, which is ambiguous.")
         return cls(ours, [special[i] for i in sorted(special)] + others)
 
-    def rows(self, read: ReadArray, *, added: float = 0.0) -> ReadArray:
+    def rows(self, read: ReadArray, *, added: float = 0.0) -> Callable[[], Rows]:
         """Returns the reader of an array [V, ...] with its rows in our order.
 
         A row that two of our ids have is there twice.
@@ -141,7 +171,7 @@ class IdMap:
             added: Value of added rows.
         """
 
-        def read_rows() -> np.ndarray:
+        def read_rows() -> Rows:
             array = read()
             count = len(set(self.original_ids) - {None})
             if len(array) != count:
@@ -149,10 +179,7 @@ class IdMap:
                     f"A weight of the model has {len(array)} rows, and the vocabulary "
                     f"{count} pieces. They do not belong together."
                 )
-            ids = [0 if i is None else i for i in self.original_ids]
-            rows = array[ids]
-            rows[[i is None for i in self.original_ids]] = added
-            return rows
+            return Rows(array, self.original_ids, added)
 
         return read_rows
 
@@ -172,7 +199,7 @@ class IdMap:
         """Whether the source lacks a row."""
         return None in self.original_ids
 
-    def output_bias(self, read: ReadArray | None) -> ReadArray | None:
+    def output_bias(self, read: ReadArray | None) -> Callable[[], Rows] | None:
         """Returns the reader of the logits' bias, so that added rows are never likely.
 
         None if there is none, and no row was added.

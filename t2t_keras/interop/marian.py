@@ -16,7 +16,12 @@ import yaml
 
 from t2t_keras.errors import UserError
 from t2t_keras.interop.arrays import NpzArrays
-from t2t_keras.interop.imported_model import IdMap, ImportedModel, ReadArray
+from t2t_keras.interop.imported_model import (
+    IdMap,
+    ImportedModel,
+    ReadArray,
+    ReadWeight,
+)
 from t2t_keras.interop.marian_vocabulary import read_vocabulary
 from t2t_keras.interop.sentencepiece_pair import open_tokenizers
 from t2t_keras.settings.config import DecodingConfig, ModelConfig
@@ -304,7 +309,7 @@ def _read_pieces(path: Path) -> list[str]:
 
 
 def _model_config(
-    settings: Mapping[str, Any], pre_norm: bool, weights: Mapping[str, ReadArray]
+    settings: Mapping[str, Any], pre_norm: bool, weights: Mapping[str, ReadWeight]
 ) -> ModelConfig:
     return ModelConfig(
         encoder_layers=settings["enc-depth"],
@@ -351,11 +356,13 @@ def _map_weights(
     pre_norm: bool,
     target: IdMap,
     source: IdMap,
-) -> dict[str, ReadArray]:
+) -> dict[str, ReadWeight]:
     """Returns our weights as functions that read Marian's arrays."""
     shared = "Wemb" in arrays.names
     table = "Wemb" if shared else "decoder_Wemb"
-    weights = {"embedding/embeddings": target.rows(arrays.reader(table))}
+    weights: dict[str, ReadWeight] = {
+        "embedding/embeddings": target.rows(arrays.reader(table))
+    }
     if not shared:
         rows = source.rows(arrays.reader("encoder_Wemb"))
         weights["source_embedding/embeddings"] = rows

@@ -2,6 +2,7 @@
 
 import dataclasses
 import json
+import math
 import platform
 import shlex
 import time
@@ -9,10 +10,13 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+import tensorflow as tf
+
 from t2t_keras import __version__
 from t2t_keras.errors import UserError
 from t2t_keras.files.atomic import atomic_folder, file_sha256
-from t2t_keras.interop.imported_model import ImportedModel
+from t2t_keras.interop.imported_model import ImportedModel, Rows
 from t2t_keras.model.transformer import Transformer
 from t2t_keras.runs import models
 from t2t_keras.runs.model_dir import ModelDir, package_versions
@@ -26,6 +30,7 @@ from t2t_keras.training.checkpoints import (
 )
 
 _PACKAGES = ("tensorflow", "keras", "tensorflow-text", "sentencepiece", "numpy")
+_PART_BYTES = 2**23
 _UNKNOWN_LANGUAGE = "und"  # "undetermined" in ISO 639-2
 
 
@@ -102,7 +107,8 @@ def _warn_of_pieces(vocabulary: PieceVocabulary) -> list[str]:
 def load_model(imported: ImportedModel, config: ExperimentConfig) -> Transformer:
     """Returns the model with the weights of the source.
 
-    Each weight is read, assigned and forgotten, so that at most one is in memory twice.
+    Each weight is read, assigned in parts and forgotten, so that at most one is in
+    memory twice.
 
     Args:
         imported: The source.
@@ -130,8 +136,19 @@ def load_model(imported: ImportedModel, config: ExperimentConfig) -> Transformer
                 f"The source's weight for {name} has the shape {value.shape}, and its "
                 f"settings say {tuple(weight.shape)}. Its files do not belong together."
             )
-        weight.assign(value)
+        _assign(weight, value)
     return model
+
+
+def _assign(weight: Any, value: np.ndarray | Rows) -> None:
+    """Assigns a value in parts, each of which TensorFlow copies twice."""
+    rows = max(1, _PART_BYTES // (4 * math.prod(value.shape[1:])))
+    for start in range(0, value.shape[0], rows):
+        # `value[a:b].assign` would copy the whole variable: it reads it before.
+        tf.raw_ops.ResourceStridedSliceAssign(
+            **{"ref": weight.value.handle, "begin": [start], "end": [start + rows]},
+            **{"strides": [1], "value": value[start : start + rows]},
+        )
 
 
 def _run_card(imported: ImportedModel, source_format: str) -> Mapping[str, Any]:

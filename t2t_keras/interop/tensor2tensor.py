@@ -8,7 +8,7 @@ Shapes: V vocabulary, D model width.
 
 import functools
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -22,6 +22,8 @@ from t2t_keras.interop.imported_model import (
     IdMap,
     ImportedModel,
     ReadArray,
+    ReadWeight,
+    Rows,
     read_settings,
 )
 from t2t_keras.settings.config import DecodingConfig, ModelConfig
@@ -264,7 +266,7 @@ def _model_config(
     hparams: Mapping[str, Any],
     layers: Mapping[str, int],
     pre_norm: bool,
-    weights: Mapping[str, ReadArray],
+    weights: Mapping[str, ReadWeight],
 ) -> ModelConfig:
     width, heads = hparams["hidden_size"], hparams["num_heads"]
     sizes = {
@@ -295,7 +297,7 @@ def _map_embeddings(
     tables: Mapping[str, str],
     ids: tuple[IdMap, IdMap],
     target_space: int,
-) -> dict[str, ReadArray]:
+) -> dict[str, ReadWeight]:
     """Returns the embeddings; the source's has the vector of the target space."""
     source, target = ids
 
@@ -303,7 +305,9 @@ def _map_embeddings(
         parts = [arrays.reader(shard) for shard in _shards(arrays, tables[name])]
         return lambda: np.concatenate([part() for part in parts])
 
-    weights = {"embedding/embeddings": target.rows(reader("target"))}
+    weights: dict[str, ReadWeight] = {
+        "embedding/embeddings": target.rows(reader("target"))
+    }
     space = f"{_SCOPE}body/target_space_embedding/kernel"
     rows = source.rows(reader("source"))
     if space in arrays.names:
@@ -327,10 +331,12 @@ def _map_embeddings(
     return weights
 
 
-def _add_vector(rows: ReadArray, vectors: ReadArray, number: int) -> np.ndarray:
+def _add_vector(
+    rows: Callable[[], Rows], vectors: ReadArray, number: int
+) -> np.ndarray:
     """Returns rows that give, times sqrt(D), the scaled rows plus a vector."""
     vector = vectors()[number]
-    return rows() + vector / np.float32(len(vector) ** 0.5)
+    return rows()[:] + vector / np.float32(len(vector) ** 0.5)
 
 
 def _map_layer(

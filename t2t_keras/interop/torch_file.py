@@ -103,7 +103,7 @@ class TorchArrays(Arrays):
             raise UserError(
                 f"{self.path} is damaged or cut short: {error}. Download it again."
             ) from error
-        return np.array(view)
+        return view
 
 
 _DAMAGE = (

@@ -6,7 +6,7 @@ generation; measured against transformers (docs/convert.md).
 Shapes: V vocabulary, D model width.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -20,6 +20,8 @@ from t2t_keras.interop.imported_model import (
     IdMap,
     ImportedModel,
     ReadArray,
+    ReadWeight,
+    Rows,
     read_settings,
 )
 from t2t_keras.interop.marian_mt.names import (
@@ -238,7 +240,7 @@ def _read_languages(path: Path) -> tuple[str | None, str | None]:
 
 
 def _model_config(
-    config: Mapping[str, Any], weights: Mapping[str, ReadArray], start: str
+    config: Mapping[str, Any], weights: Mapping[str, ReadWeight], start: str
 ) -> ModelConfig:
     return ModelConfig(
         num_layers=config["encoder_layers"],
@@ -295,10 +297,12 @@ def _decoding_config(
 
 def _map_weights(
     arrays: Arrays, config: Mapping[str, Any], target: IdMap, source: IdMap
-) -> dict[str, ReadArray]:
+) -> dict[str, ReadWeight]:
     """Returns our weights as functions that read theirs."""
     shared = _embedding_name(config)
-    weights = {"embedding/embeddings": target.rows(arrays.reader(shared))}
+    weights: dict[str, ReadWeight] = {
+        "embedding/embeddings": target.rows(arrays.reader(shared))
+    }
     if shared != SHARED:
         rows = source.rows(arrays.reader(ENCODER_EMBEDDING))
         weights["source_embedding/embeddings"] = rows
@@ -316,11 +320,11 @@ def _map_weights(
     return weights
 
 
-def _without_start(read: ReadArray, start: int) -> ReadArray:
+def _without_start(read: Callable[[], Rows], start: int) -> ReadArray:
     """Returns the reader of a bias [V] with which the start is never likely."""
 
     def read_bias() -> np.ndarray:
-        bias_V = read().copy()
+        bias_V = read()[:]
         bias_V[start] = NO_LOGIT
         return bias_V
 
