@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 import tensorflow as tf
 
 from t2t_keras.decoding.beam_search import beam_search
+from t2t_keras.decoding.in_place_cache import grow_state
 from t2t_keras.decoding.search_state import BeamSearchResult, axis_size
 from t2t_keras.decoding.settings import BeamSearchSettings, RowOptions
 from t2t_keras.decoding.shortlist import (
@@ -36,10 +37,6 @@ class EnsembleState(NamedTuple):
     """State of an ensemble before a step: that of each model."""
 
     members: list[DecodeState]
-
-    def grow(self, kept_slots: Tensor, new_slots: Tensor | int) -> "EnsembleState":
-        """Returns the state after `DecodeState.grow` of each model."""
-        return EnsembleState([one.grow(kept_slots, new_slots) for one in self.members])
 
 
 class Ensemble:
@@ -95,8 +92,6 @@ class Ensemble:
         visible_slots: Tensor,
         state: EnsembleState,
         kernels: Sequence[DecodeKernels],
-        *,
-        in_place: bool = False,
     ) -> tuple[Tensor, EnsembleState]:
         """Returns log of the mean probabilities [B, W, V] float32, and the state.
 
@@ -107,8 +102,7 @@ class Ensemble:
         members = zip(self.models, state.members, kernels, strict=True)
         for model, own_state, own_kernels in members:
             logits_BWV, new_state = model.decode_step(
-                *(tokens, position, first_slot, visible_slots, own_state, own_kernels),
-                in_place=in_place,
+                *(tokens, position, first_slot, visible_slots, own_state, own_kernels)
             )
             logits.append(tf.nn.log_softmax(tf.cast(logits_BWV, tf.float32)))
             states.append(new_state)
@@ -170,9 +164,7 @@ def search_translations(
         length = tf.minimum(length, max_length)
     # Each model takes the state and kernels that it returned.
     decode_step: Any = model.decode_step
-    step_fn = functools.partial(
-        decode_step, kernels=model.decode_kernels(), in_place=growing
-    )
+    step_fn = functools.partial(decode_step, kernels=model.decode_kernels())
     vocabulary_size, words_BN = model.sizes["vocabulary_size"], None
     if shortlist is not None:
         _check_shortlist(shortlist, vocabulary_size, settings)
@@ -271,4 +263,7 @@ _State = DecodeState | EnsembleState
 
 
 def _grow(state: _State, kept_slots: Tensor, new_slots: Tensor) -> _State:
-    return state.grow(kept_slots, new_slots)
+    if isinstance(state, EnsembleState):
+        members = [grow_state(one, kept_slots, new_slots) for one in state.members]
+        return EnsembleState(members)
+    return grow_state(state, kept_slots, new_slots)

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
-import tensorflow as tf
+from keras import ops
 
 from t2t_keras.model.masks import causal_mask, padding_mask
 from t2t_keras.model.transformer import Transformer
@@ -58,7 +58,7 @@ def attention_maps(
 
     memory_BSD = model.encoder.normalize(hidden_BSD)
     memory_mask = padding_mask(source)
-    causal = causal_mask(tf.shape(decoder_input)[1])
+    causal = causal_mask(ops.shape(decoder_input)[1])
     decoder, memory = [], []
     decoder_input = model.insert_start(decoder_input, None)
     hidden_BTD = model.position_encoding(model.embedding(decoder_input))
@@ -75,7 +75,8 @@ def attention_maps(
         hidden_BTD = layer(
             hidden_BTD, memory_BSD, attention_mask=causal, memory_mask=memory_mask
         )
-    return AttentionMaps(*(tf.stack(maps, 1) for maps in (encoder, decoder, memory)))
+    maps = (encoder, decoder, memory)
+    return AttentionMaps(*(ops.stack(layers, axis=1) for layers in maps))
 
 
 def picture(weights_HQC: np.ndarray) -> np.ndarray:

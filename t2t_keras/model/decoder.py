@@ -29,13 +29,11 @@ class DecodeContext(NamedTuple):
         visible_slots: [B, W, X] bool, True on the slots that a beam may attend to:
             those of its past tokens and of its newest.
         source_mask: bool that broadcasts to [B, W, S], True on real source tokens.
-        in_place: Whether caches are overwritten; see `KVCache.write`.
     """
 
     rows: Tensor
     visible_slots: Tensor
     source_mask: Tensor
-    in_place: bool = False
 
 
 @keras.saving.register_keras_serializable(package="t2t_keras")
@@ -185,7 +183,7 @@ class DecoderLayer(keras.layers.Layer):
             queries, keys, values = self.attention.project_fused(
                 inputs, fused_qkv_kernel
             )
-            cache = cache.write(keys, values, context.rows, in_place=context.in_place)
+            cache = cache.write(keys, values, context.rows)
             return self.attention.attend(queries, *cache, context.visible_slots)
 
         hidden = self._apply_sublayers(

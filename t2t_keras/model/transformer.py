@@ -464,8 +464,6 @@ class Transformer(keras.Model):
         visible_slots: Tensor,
         state: DecodeState,
         kernels: DecodeKernels,
-        *,
-        in_place: bool = False,
     ) -> tuple[Tensor, DecodeState]:
         """Returns the logits [B, W, V] that `decode` has at `position`, and the state.
 
@@ -480,7 +478,6 @@ class Transformer(keras.Model):
                 on the one that it writes to now.
             state: From `prefill` or from the step before.
             kernels: From `decode_kernels`.
-            in_place: Whether the state passed in is overwritten; see `KVCache.write`.
         """
         if state.output_rows:
             tokens = ops.take_along_axis(state.output_rows.tokens, tokens, axis=1)
@@ -493,7 +490,7 @@ class Transformer(keras.Model):
         rows = state.self_attention[0].rows(first_slot, beams)
         hidden, caches = self.decoder.step(
             ops.reshape(embedded, (batch, beams, width)),
-            DecodeContext(rows, visible_slots, state.source_mask, in_place),
+            DecodeContext(rows, visible_slots, state.source_mask),
             state.self_attention,
             state.cross_attention,
             kernels.fused_qkv,

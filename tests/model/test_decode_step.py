@@ -162,16 +162,6 @@ def test_cross_attention_is_projected_once_per_sentence() -> None:
         assert tuple(cache.values.shape) == (ROWS, H, 10, U)
 
 
-def test_only_the_caches_of_self_attention_grow() -> None:
-    model = small_model(small_weights())
-    state = model.prefill(tf.constant(small_batch()["encoder_input_tokens"]), 3)
-    grown = state.grow(tf.zeros([ROWS, 2], tf.int32), 5)
-    for cache in grown.self_attention:
-        assert tuple(cache.keys.shape) == (ROWS, H, 7, K)
-    assert grown.cross_attention is state.cross_attention
-    assert grown.source_mask is state.source_mask
-
-
 def test_bfloat16_steps_are_near_the_whole() -> None:
     model = small_model(small_weights(), dtype="mixed_bfloat16")
     expected = parallel_logits(model)

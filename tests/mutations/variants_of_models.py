@@ -105,8 +105,8 @@ VARIANTS_OF_MODELS: tuple[Mutation, ...] = (
         "all beams write to one slot of the KV cache",
         "t2t_keras.model.kv_cache",
         "KVCache.rows",
-        "tf.range(beams)",
-        "tf.zeros_like(tf.range(beams))",
+        "ops.arange(beams, dtype='int32')",
+        "ops.zeros_like(ops.arange(beams, dtype='int32'))",
     ),
     Mutation(
         "padding counts in the loss sum",
