@@ -316,18 +316,41 @@ def average(
         for name, value in weights.items():
             sums[name] = sums.get(name, 0.0) + value.astype("float64")
     means = {
-        name: tf.Variable((total / len(paths)).astype("float32"))
-        for name, total in sums.items()
+        name: (total / len(paths)).astype("float32") for name, total in sums.items()
     }
-    checkpoint = tf.train.Checkpoint(model=tf.train.Checkpoint(**means))
     averaged = tuple(sorted(state.step for state in states))
     state = CheckpointState(
         step=averaged[-1],
         averaged=averaged,
         fingerprints=states[-1].fingerprints,
     )
-    _write_directory(Path(target), checkpoint, state)
+    write_arrays(target, {"model": means}, state)
     return state
+
+
+def write_arrays(
+    target: str | os.PathLike[str],
+    parts: Mapping[str, Mapping[str, np.ndarray]],
+    state: CheckpointState,
+) -> None:
+    """Writes a checkpoint of arrays.
+
+    Args:
+        target: Directory to write; replaced if it exists.
+        parts: "model", and "optimizer" if training may resume from it: the value of
+            each variable by its `stored_name`, in the dtype it has on TensorFlow.
+        state: The rest of the checkpoint.
+
+    Raises:
+        OSError: If it could not be written. No partial folder remains.
+    """
+    variables = {
+        part: tf.train.Checkpoint(
+            **{name: tf.Variable(value) for name, value in values.items()}
+        )
+        for part, values in parts.items()
+    }
+    _write_directory(Path(target), tf.train.Checkpoint(**variables), state)
 
 
 def read_weights(path: str | os.PathLike[str]) -> dict[str, np.ndarray]:

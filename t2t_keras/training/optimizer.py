@@ -53,7 +53,7 @@ class SummedGradientAdam(keras.optimizers.Adam):
             return
         super().build(list(variables))
 
-        def add_count(name: str, initial: float = 0, dtype: str = "int64"):
+        def add_count(name: str, initial: float = 0, dtype: str = "int"):
             return self.add_variable(
                 (), keras.initializers.Constant(initial), dtype, name=name
             )
@@ -92,6 +92,11 @@ class SummedGradientAdam(keras.optimizers.Adam):
         _assign_add(self.applied, tf.cast(applies, tf.int64))
         _assign_add(self.iterations, tf.cast(counts, self.iterations.dtype))
         return applies
+
+    def apply(self, grads, trainable_variables=None):
+        """Makes Keras' own update, of `fit` and of other backends than TensorFlow."""
+        super().apply(grads, trainable_variables)
+        self.applied.assign_add(1)
 
     def _update_weights(
         self, gradients: Sequence[Tensor], divisor: Tensor, applies: Tensor

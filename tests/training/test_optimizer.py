@@ -118,3 +118,21 @@ def test_no_bias_correction_is_distinguished(trajectory) -> None:
 def test_sign_descent_is_distinguished(trajectory) -> None:
     change = [rate * np.sign(g) for rate, g in zip(rates(), gradients(), strict=True)]
     assert distance(trajectory, list(start() - np.cumsum(change, axis=0))) > 1e-3
+
+
+def test_keras_own_update_is_the_same_and_counts() -> None:
+    """Other backends and `fit` make it; a checkpoint of them is resumed by `train`."""
+    ours, own = (keras.Variable(start(), dtype="float32") for _ in range(2))
+    optimizers = [paper_adam(WarmupInverseSquareRoot(D_MODEL, WARMUP)) for _ in "12"]
+    for optimizer, variable in zip(optimizers, (ours, own), strict=True):
+        optimizer.build([variable])
+    for gradient in gradients():
+        each = [keras.ops.cast(gradient, "float32")]
+        yes = tf.constant(True)
+        optimizers[0].apply_summed(each, tf.constant(1.0), finite=yes, counts=yes)
+        optimizers[1].apply(each)
+    assert np.abs(ours.numpy() - start()).max() > 1e-3
+    np.testing.assert_allclose(own.numpy(), ours.numpy(), rtol=1e-5)
+    for optimizer in optimizers:
+        counts = int(optimizer.applied.value), int(optimizer.iterations.value)
+        assert counts == (STEPS, STEPS)
