@@ -15,10 +15,11 @@ from tests.architecture.imports import Import, parent_packages, read_imports
 from tests.architecture.tree import files, python_files, relative
 
 THIRD_PARTY = "@pypi//"
-# Programs that compare this project with others run in separate environments. Bazel's
-# lock does not contain what they import: the extra `peers` of pyproject.toml.
+# Programs that compare this project with others, or run it on JAX, have environments of
+# their own. Bazel's lock does not contain what they import: the extras `peers` and
+# `jax` of pyproject.toml.
 PEERS = frozenset({"jax", "keras_hub", "pymarian", "torch", "transformers"})
-PEERS_FOLDERS = ("benchmarks/", "examples/")
+PEERS_PLACES = ("benchmarks/", "examples/", "tests/model/jax_worker.py")
 
 
 def build_faults(root: Path) -> list[str]:
@@ -168,7 +169,7 @@ def _label(
         # A folder without `__init__` is a parent, but has no code to run.
         is_folder = any(module.startswith(f"{imported.module}.") for module in owners)
         return None if is_folder and not imported.name else ""
-    if top in PEERS and path.startswith(PEERS_FOLDERS):
+    if top in PEERS and path.startswith(PEERS_PLACES):
         return None
     return None if top in sys.stdlib_module_names else third_party_label(top)
 

@@ -13,7 +13,7 @@ from packaging.utils import canonicalize_name
 from tests.architecture.build_faults import THIRD_PARTY
 from tests.architecture.build_file import read_targets
 
-UNLOCKED = frozenset({"beam", "peers"})
+UNLOCKED = frozenset({"beam", "jax", "peers"})
 
 
 def requirement_faults(root: Path) -> list[str]:
@@ -54,7 +54,7 @@ def _lock_faults(root: Path) -> list[str]:
 def _read_requirements(root: Path) -> list[Requirement]:
     """Requirements of pyproject.toml, including those of its extras.
 
-    The extras `beam` and `peers` are excluded: they need an older protobuf than
+    The extras `beam`, `jax` and `peers` are excluded: they need an older protobuf than
     everything else, or a separate environment. Requirements with an extra are excluded:
     `t2t_keras[test]` is this project, and `tensorflow[and-cuda]` is the `tensorflow`
     above it, on a machine with a GPU.
