@@ -14,10 +14,14 @@ from types import MappingProxyType
 from typing import Any
 
 import numpy as np
-import tensorflow as tf
 
 from t2t_keras.errors import UserError
 from t2t_keras.interop.arrays import Arrays
+from t2t_keras.interop.checkpoint_file import (
+    CheckpointArrays,
+    checkpoint_files,
+    find_checkpoint,
+)
 from t2t_keras.interop.imported_model import (
     IdMap,
     ImportedModel,
@@ -54,38 +58,6 @@ _SCOPE = "transformer/"
 _SHARD = re.compile(r"(transformer/symbol_modality_\d+_\d+/\w+)/weights_\d+")
 
 
-class CheckpointArrays(Arrays):
-    """Variables of a checkpoint of TensorFlow 1.
-
-    Args:
-        path: The checkpoint's files without their endings.
-
-    Raises:
-        UserError: If it cannot be read.
-    """
-
-    def __init__(self, path: Path):
-        self._reader: Any = _read(path, lambda: tf.train.load_checkpoint(str(path)))
-        self._shapes = self._reader.get_variable_to_shape_map()
-        names = [name for name in self._shapes if name.startswith(_SCOPE)]
-        super().__init__(path, names)
-
-    def _load(self, name: str) -> np.ndarray:
-        return _read(self.path, lambda: self._reader.get_tensor(name))
-
-    def shape(self, name: str) -> tuple[int, ...]:
-        """Returns the shape of a variable, without reading it."""
-        return tuple(self._shapes[name])
-
-
-def _read(path: Path, read: Any) -> Any:
-    try:
-        return read()
-    except (tf.errors.OpError, ValueError, RuntimeError, IndexError) as error:
-        message = getattr(error, "message", str(error))
-        raise UserError(f"The checkpoint {path} cannot be read: {message}") from error
-
-
 def read_tensor2tensor(path: Path, target_space: int = 0) -> ImportedModel:
     """Returns a Transformer of Tensor2Tensor.
 
@@ -107,8 +79,8 @@ def read_tensor2tensor(path: Path, target_space: int = 0) -> ImportedModel:
             f"{path} has the steps {steps} before and after its layers. Only "
             f"{_STEPS[0]}, post-norm, and {_STEPS[1]}, pre-norm, can be imported."
         )
-    checkpoint = _find_checkpoint(path)
-    arrays = CheckpointArrays(checkpoint)
+    checkpoint = find_checkpoint(path)
+    arrays = CheckpointArrays(checkpoint, lambda name: name.startswith(_SCOPE))
     tables = _find_tables(arrays)
     target, target_file = _read_vocabulary(path, tables["target"], arrays)
     source, source_file = target, target_file
@@ -137,7 +109,7 @@ def read_tensor2tensor(path: Path, target_space: int = 0) -> ImportedModel:
         source_original_ids=None if joint else source.original_ids,
         files=[
             path / "hparams.json",
-            *sorted(path.glob(f"{checkpoint.name}.*")),
+            *checkpoint_files(checkpoint),
             *dict.fromkeys((source_file, target_file)),
         ],
         settings={"hparams": hparams, "target_space_id": target_space},
@@ -157,21 +129,6 @@ def _read_hparams(path: Path) -> dict[str, Any]:
                 f"{allowed[0]}. Received: {value}"
             )
     return hparams
-
-
-def _find_checkpoint(path: Path) -> Path:
-    """Returns the newest checkpoint, without the endings of its files."""
-    newest = tf.train.latest_checkpoint(str(path))
-    if newest is not None and Path(f"{newest}.index").is_file():
-        return Path(newest)
-    found = sorted(file.with_suffix("") for file in path.glob("*.index"))
-    if len(found) != 1:
-        names = ", ".join(file.name for file in found) or "none"
-        raise UserError(
-            f"{path} must have one checkpoint, or a file `checkpoint` that names one. "
-            f"Found: {names}"
-        )
-    return found[0]
 
 
 def _find_tables(arrays: CheckpointArrays) -> dict[str, str]:
