@@ -18,14 +18,15 @@ from t2t_keras.settings import program
 _FROM = flags.DEFINE_enum(
     "from",
     None,
-    ["marian", "transformers", "tensor2tensor", "ctranslate2"],
+    ["marian", "transformers", "opennmt_tf", "tensor2tensor", "ctranslate2"],
     "Format of the input: marian, of Marian and OPUS-MT; transformers, a MarianMT "
-    "model of Hugging Face; tensor2tensor; ctranslate2. Required.",
+    "model of Hugging Face; opennmt_tf; tensor2tensor; ctranslate2. Required.",
 )
 _INPUT = flags.DEFINE_string(
     "input",
     None,
-    "Folder of the model; of marian also the file with its weights. Required.",
+    "Folder of the model; of marian also the file with its weights, of opennmt_tf also "
+    "the configuration .yml of the run. Required.",
 )
 _MODEL_DIR = flags.DEFINE_string(
     "model_dir", None, "Directory to write, which must not exist. Required."

@@ -11,6 +11,7 @@ from t2t_keras.interop.imported_model import ImportedModel
 from t2t_keras.interop.marian import read_marian
 from t2t_keras.interop.marian_mt.reader import read_transformers
 from t2t_keras.interop.model_directory import check_new, write_model_dir
+from t2t_keras.interop.opennmt_tf import read_opennmt_tf
 from t2t_keras.interop.tensor2tensor import read_tensor2tensor
 from t2t_keras.runs.run import Run
 
@@ -19,6 +20,7 @@ READERS: Mapping[str, Callable[..., ImportedModel]] = MappingProxyType(
         "marian": read_marian,
         "transformers": read_transformers,
         "ctranslate2": read_ctranslate2,
+        "opennmt_tf": read_opennmt_tf,
         "tensor2tensor": read_tensor2tensor,
     }
 )
@@ -87,7 +89,9 @@ def read_model(
     space = {} if target_space_id is None else {"target_space": target_space_id}
     try:
         return READERS[source_format](path, **space)
-    except (KeyError, TypeError, AttributeError) as error:
+    except UserError:
+        raise
+    except (KeyError, TypeError, AttributeError, ValueError) as error:
         raise UserError(
             f"A setting of {path} is missing, or of another kind than expected: "
             f"{error}. It is no model of {source_format}, or a damaged one."

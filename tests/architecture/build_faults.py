@@ -17,8 +17,8 @@ from tests.architecture.tree import files, python_files, relative
 THIRD_PARTY = "@pypi//"
 # Programs that compare this project with others, or run it on JAX, have environments of
 # their own. Bazel's lock does not contain what they import: the extras `peers` and
-# `jax` of pyproject.toml.
-PEERS = frozenset({"jax", "keras_hub", "pymarian", "torch", "transformers"})
+# `jax` of pyproject.toml, and OpenNMT-tf, which needs an older Keras.
+PEERS = frozenset({"jax", "keras_hub", "opennmt", "pymarian", "torch", "transformers"})
 PEERS_PLACES = ("benchmarks/", "examples/", "tests/model/jax_worker.py")
 
 
