@@ -8,7 +8,20 @@ two models with Marian, in twenty minutes on two cores; --opus names folders tha
 has made before. CTranslate2 runs in this environment, on the model of --ctranslate2.
 The checkpoint of --tensor2tensor is compared with NumPy. Of the model directories of
 --export, exports to transformers are compared, and those of models with random weights
-and other architectures.
+and other architectures; --skip_marian leaves out the rest.
+
+    python -m benchmarks.imports --text=text --opennmt_tf=PYTHON
+
+This PYTHON has OpenNMT-tf, in an environment of its own. It trains two models in ten
+minutes on two cores, and makes one of random weights; --opennmt_tf_models names the
+folder of models that it has made before, and where it makes others. OpenNMT-tf 2.32
+runs on today's TensorFlow after
+
+    pip install OpenNMT-tf tensorflow==2.21.0 tf_keras tensorboard sentencepiece
+    pip install --no-deps tensorflow-text==2.21.1
+
+and, in utils/types.py and optimizers/discriminative_layer_training.py of the installed
+tensorflow_addons, `from tf_keras.src` in place of `from keras.src`.
 """
 
 import argparse
@@ -19,6 +32,7 @@ import tempfile
 from benchmarks.imports import (
     ctranslate2_models,
     marian,
+    opennmt_tf_models,
     tensor2tensor_models,
     transformers_export,
     transformers_mt,
@@ -43,7 +57,9 @@ def main() -> None:
     parser.add_argument("--ctranslate2", type=pathlib.Path)
     parser.add_argument("--tensor2tensor", type=pathlib.Path)
     parser.add_argument("--export", type=pathlib.Path, nargs="*", default=[])
-    parser.add_argument("--only_export", action="store_true")
+    parser.add_argument("--skip_marian", action="store_true")
+    parser.add_argument("--opennmt_tf", help="Interpreter with OpenNMT-tf.")
+    parser.add_argument("--opennmt_tf_models", type=pathlib.Path)
     parser.add_argument("--lines", type=int, default=200)
     flags = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
@@ -54,17 +70,16 @@ def main() -> None:
         if flags.tensor2tensor:
             figures = tensor2tensor_models.check(flags.tensor2tensor, flags.lines, work)
             print_rows("Tensor2Tensor", figures)
-        if not flags.python:
+        if not (flags.python or flags.opennmt_tf):
             return
         lines = (flags.text / "test.en").read_text("utf-8").splitlines()
         lines = lines[: flags.lines]
-        for number, run in enumerate(flags.export):
-            made = new_folder(work, f"export-{number}")
-            for name, figures in transformers_export.check(
-                flags.python, run, lines, made
-            ):
-                print_rows(f"export to transformers, {name}", figures)
-        if flags.only_export:
+        if flags.opennmt_tf:
+            check_opennmt_tf(flags, lines, work)
+        if not flags.python:
+            return
+        check_exports(flags, lines, work)
+        if flags.skip_marian:
             return
         folders = flags.opus or [train(flags, work, *model) for model in MODELS]
         for number, opus in enumerate(folders):
@@ -77,6 +92,30 @@ def main() -> None:
                 flags.python, folders[0], lines[:60], made, *options
             )
             print_rows(f"transformers, {name}", figures)
+
+
+def check_exports(
+    flags: argparse.Namespace, lines: list[str], work: pathlib.Path
+) -> None:
+    """Compares exports to transformers with the models that they were written from."""
+    for number, run in enumerate(flags.export):
+        made = new_folder(work, f"export-{number}")
+        for name, figures in transformers_export.check(flags.python, run, lines, made):
+            print_rows(f"export to transformers, {name}", figures)
+
+
+def check_opennmt_tf(
+    flags: argparse.Namespace, lines: list[str], work: pathlib.Path
+) -> None:
+    """Makes models with OpenNMT-tf unless they exist, and prints their figures."""
+    models = (flags.opennmt_tf_models or work / "opennmt_tf").absolute()
+    for kind, _ in opennmt_tf_models.MODELS:
+        folder = models / kind
+        if not folder.is_dir():
+            opennmt_tf_models.train(flags.opennmt_tf, kind, flags.text, folder)
+        made = new_folder(work, f"opennmt_tf-{kind}")
+        figures = opennmt_tf_models.check(flags.opennmt_tf, folder, kind, lines, made)
+        print_rows(f"OpenNMT-tf, {kind}", figures)
 
 
 def train(
