@@ -14,7 +14,12 @@ from typing import Any
 
 from t2t_keras.errors import UserError
 from t2t_keras.interop.checkpoint_file import CheckpointArrays, checkpoint_files
-from t2t_keras.interop.imported_model import IdMap, ImportedModel, ReadArray
+from t2t_keras.interop.imported_model import (
+    IdMap,
+    ImportedModel,
+    ReadArray,
+    ReadWeight,
+)
 from t2t_keras.interop.opennmt_description import (
     Description,
     Inputter,
@@ -253,7 +258,7 @@ def _model_config(
     description: Description,
     layers: Mapping[str, int],
     source_eos: bool,
-    weights: Mapping[str, ReadArray],
+    weights: Mapping[str, ReadWeight],
 ) -> ModelConfig:
     arguments = description.arguments
     return ModelConfig(
@@ -306,8 +311,10 @@ def _warnings(run: RunFiles, params: Mapping[str, Any]) -> list[str]:
 
 def _map_embeddings(
     arrays: CheckpointArrays, tables: Mapping[str, str], source: IdMap, target: IdMap
-) -> dict[str, ReadArray]:
-    weights = {"embedding/embeddings": target.rows(arrays.reader(tables["target"]))}
+) -> dict[str, ReadWeight]:
+    weights: dict[str, ReadWeight] = {
+        "embedding/embeddings": target.rows(arrays.reader(tables["target"]))
+    }
     if tables["source"] != tables["target"]:
         rows = source.rows(arrays.reader(tables["source"]))
         weights["source_embedding/embeddings"] = rows
