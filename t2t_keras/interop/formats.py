@@ -91,7 +91,10 @@ def read_model(
         return READERS[source_format](path, **space)
     except UserError:
         raise
-    except (KeyError, TypeError, AttributeError, ValueError) as error:
+    except (
+        *(LookupError, TypeError, AttributeError, ValueError, ArithmeticError),
+        *(RecursionError, MemoryError),
+    ) as error:
         raise UserError(
             f"A setting of {path} is missing, or of another kind than expected: "
             f"{error}. It is no model of {source_format}, or a damaged one."

@@ -12,7 +12,12 @@ from typing import Any
 import numpy as np
 
 from t2t_keras.errors import UserError
-from t2t_keras.settings.config import DecodingConfig, ExperimentConfig, ModelConfig
+from t2t_keras.settings.config import (
+    DecodingConfig,
+    ExperimentConfig,
+    ModelConfig,
+    check_legal,
+)
 from t2t_keras.text.piece_vocabulary import PieceVocabulary
 from t2t_keras.text.vocabulary import EOS_ID, PAD_ID, UNK_ID
 
@@ -20,6 +25,15 @@ from t2t_keras.text.vocabulary import EOS_ID, PAD_ID, UNK_ID
 # others', vanishes in float32; a larger number would distort label smoothing.
 NO_LOGIT = -100.0
 PAD_PIECE, EOS_PIECE, UNK_PIECE = "<pad>", "</s>", "<unk>"
+
+
+def new_piece(name: str, pieces: Sequence[str]) -> str:
+    """Returns a piece that there is not yet: the name in brackets."""
+    piece = f"<{name}>"
+    while piece in pieces:
+        piece = f"<{piece}>"
+    return piece
+
 
 ReadArray = Callable[[], np.ndarray]
 """Reads an array from a file. Only one array at a time is in memory."""
@@ -113,7 +127,12 @@ class ImportedModel:
 
         Args:
             languages: Codes of source and target language.
+
+        Raises:
+            UserError: If a setting has a value that no flag can have.
         """
+        check_legal(self.model)
+        check_legal(self.decoding)
         config = ExperimentConfig(model=self.model, decoding=self.decoding)
         return dataclasses.replace(
             config,
@@ -184,13 +203,7 @@ class IdMap:
         return read_rows
 
     def with_copy(self, piece: str, own_id: int) -> "IdMap":
-        """Returns the map with another piece last, which has the row of an id of ours.
-
-        Raises:
-            UserError: If the piece is there already.
-        """
-        if piece in self.pieces:
-            raise UserError(f"The vocabulary must not have a piece {piece!r}.")
+        """Returns the map with a new piece last, which has the row of an id of ours."""
         copied = self.original_ids[own_id]
         return IdMap([*self.pieces, piece], [*self.original_ids, copied])
 

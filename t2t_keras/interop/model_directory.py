@@ -1,12 +1,11 @@
 """Writing of imported models as model directories."""
 
 import dataclasses
-import json
 import math
 import platform
 import shlex
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -154,8 +153,8 @@ def _assign(weight: Any, value: np.ndarray | Rows) -> None:
 def _run_card(imported: ImportedModel, source_format: str) -> Mapping[str, Any]:
     entry: dict[str, Any] = {
         "format": source_format,
-        "files": {path.name: file_sha256(path) for path in imported.files},
-        "settings": json.loads(json.dumps(imported.settings, default=str)),
+        "files": _digests(imported.files),
+        "settings": _as_json(imported.settings),
         "original_ids": list(imported.original_ids),
     }
     if imported.source_original_ids is not None:
@@ -173,6 +172,28 @@ def _run_card(imported: ImportedModel, source_format: str) -> Mapping[str, Any]:
             "sha256": imported.vocabulary.sha256,
         },
     }
+
+
+def _digests(files: Sequence[Path]) -> dict[str, str]:
+    """Returns the SHA-256 of each file, with its folder if two have one name."""
+    names = [path.name for path in files]
+    return {
+        path.name
+        if names.count(path.name) == 1
+        else f"{path.parent.name}/{path.name}": file_sha256(path)
+        for path in files
+    }
+
+
+def _as_json(value: Any) -> Any:
+    """Returns settings with strings for what JSON does not have."""
+    if isinstance(value, Mapping):
+        return {str(name): _as_json(each) for name, each in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_as_json(each) for each in value]
+    if value is None or isinstance(value, (bool, int, float, str)):
+        return value
+    return str(value)
 
 
 def describe(imported: ImportedModel, model: Transformer) -> str:

@@ -64,10 +64,11 @@ class RunFiles(NamedTuple):
         Raises:
             UserError: If there is none.
         """
-        for folder in self.folders:
-            for path in (folder / name, folder / Path(name).name):
-                if path.is_file():
-                    return path
+        # A file at its path goes before one that was copied elsewhere.
+        for each in (name, Path(name).name):
+            for folder in self.folders:
+                if (folder / each).is_file():
+                    return folder / each
         raise UserError(
             f"{self.folder} has no file {Path(name).name}, which the model needs. "
             f"{advice}"
@@ -114,7 +115,7 @@ def find_run(path: Path) -> RunFiles:
         found = {
             file: content
             for file in sorted(place.glob("*.y*ml"))
-            if file.suffix in _YAML and "data" in (content := read_yaml(file))
+            if file.suffix in _YAML and "data" in (content := _try_yaml(file))
         }
         if len(found) > 1:
             names = ", ".join(file.name for file in found)
@@ -147,6 +148,14 @@ def _checkpoint(folder: Path) -> Path:
             f"was exported from, with {DESCRIPTION} and ckpt-*.index."
         )
     return find_checkpoint(folder)
+
+
+def _try_yaml(path: Path) -> dict[str, Any]:
+    """Returns the settings in a YAML file; {} if it has something else."""
+    try:
+        return read_yaml(path)
+    except UserError:
+        return {}
 
 
 def read_yaml(path: Path) -> dict[str, Any]:
@@ -190,6 +199,12 @@ def read_vocabularies(
             )
         maps.append(IdMap.from_pieces([*tokens, _UNKNOWN], pad=0, eos=2, unk=count - 1))
         files.append(file)
+    names = {Path(str(run.data(side, "vocabulary"))) for side in ("source", "target")}
+    if len(names) > len(set(files)):
+        raise UserError(
+            f"{run.config_file} names two vocabularies, and for both only {files[0]} "
+            "was found. Copy each to where the configuration says."
+        )
     source, target = maps
     if source == target:
         source = target
@@ -233,7 +248,8 @@ def read_tokens(path: Path) -> list[str]:
 def find_tokenizers(run: RunFiles) -> tuple[list[Path] | None, list[str]]:
     """Returns the SentencePiece models of source and target, and warnings.
 
-    None means that the configuration has none; then lines are tokens between spaces.
+    [] if it has other tokenizers, so that lines are tokens between spaces; None if the
+    configuration does not say.
 
     Raises:
         UserError: If one side alone has a SentencePiece model, or settings are damaged.
@@ -254,7 +270,8 @@ def find_tokenizers(run: RunFiles) -> tuple[list[Path] | None, list[str]]:
             f"{found[0].name}. Only two, or none, can be imported: remove "
             "source_tokenization or target_tokenization for lines of pieces."
         )
-    return found or None, warnings
+    is_said = any(_tokenization(run, side)[0] for side in ("source", "target"))
+    return found if is_said else None, warnings
 
 
 def _tokenization(run: RunFiles, side: str) -> tuple[str | None, str | None]:
@@ -263,10 +280,11 @@ def _tokenization(run: RunFiles, side: str) -> tuple[str | None, str | None]:
     The setting is a mapping, the name of a YAML file with one, or one as JSON.
     """
     setting = run.data(side, "tokenization")
-    if isinstance(setting, str):
-        is_json = setting.lstrip().startswith("{")
+    if isinstance(setting, str) and not setting.lstrip().startswith("{"):
+        setting = read_yaml(run.find(setting))
+    elif isinstance(setting, str):
         try:
-            setting = json.loads(setting) if is_json else read_yaml(run.find(setting))
+            setting = json.loads(setting)
         except ValueError as error:
             raise UserError(
                 f"{side}_tokenization in {run.config_file} is damaged: {error}."

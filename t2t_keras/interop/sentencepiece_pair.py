@@ -29,17 +29,18 @@ def open_tokenizers(
         folder: Folder that may have source.spm and target.spm. Without them, tokens
             are words between spaces.
         pieces: Vocabulary of source and target.
-        files: SentencePiece models, one or two, instead of those of the folder.
+        files: SentencePiece models, one or two, instead of those of the folder; none
+            for words.
 
     Raises:
         UserError: If only one of the two files exists, one cannot be read, or it has
             other pieces than the vocabulary.
     """
+    words = WordTokenizer()
     if files is None:
         paths = [folder / f"{side}.spm" for side in ("source", "target")]
         found = [path for path in paths if path.is_file()]
         if not found:
-            words = WordTokenizer()
             return (words, words), []
         if len(found) == 1:
             missing = next(path for path in paths if path not in found)
@@ -47,6 +48,8 @@ def open_tokenizers(
                 f"{folder} has {found[0].name}, but no {missing.name}. Put both there, "
                 "or none if the text is split into pieces already."
             )
+    elif not files:
+        return (words, words), []
     else:
         paths = [files[0], files[-1]]
     tokenizers: list[Tokenizer] = []

@@ -661,6 +661,16 @@ def _check_legal(field: dataclasses.Field, value: Any) -> None:
         raise UserError(f"{field.name} must be at most {high}. Received: {value}")
 
 
+def check_legal(settings: Any) -> None:
+    """Raises `UserError` if a setting has a value that its flag cannot have.
+
+    Args:
+        settings: One of this module's dataclasses.
+    """
+    for field in dataclasses.fields(settings):
+        _check_legal(field, getattr(settings, field.name))
+
+
 @dataclasses.dataclass(frozen=True)
 class DecodingConfig:
     """Decoding: settings of the beam search (section 6.1)."""

@@ -240,7 +240,52 @@ def test_tokenizers_that_are_not_available(tmp_path) -> None:
     for side in ("source", "target"):
         (folder / f"{side}.spm").unlink()
     edit_config(folder, tokenization={"type": "SpaceTokenizer"}, target_tokenization={})
-    assert read_model("opennmt_tf", folder).warnings == []
+    write_spm_pair(folder)  # of something else
+    imported = read_model("opennmt_tf", folder)
+    assert imported.warnings == []
+    assert imported.vocabulary.source.encode("s4 s5") == [4, 5, 1]
+
+
+def test_files_are_those_that_the_configuration_names(tmp_path) -> None:
+    """Not files of the same name elsewhere; other settings in the folder are left."""
+    folder = write_opennmt_tf(tmp_path / "otf", small_weights(PRE))
+    write_vocabulary(folder / "vocab.txt", tuple(reversed(TARGET)))
+    (folder / "notes.yml").write_text("- a list")
+    (folder / "broken.yaml").write_text("data: {")
+    config = yaml.safe_load((folder / "data.yml").read_text())
+    for side, tokens in (("en", SOURCE), ("de", TARGET)):
+        (tmp_path / side).mkdir()
+        write_vocabulary(tmp_path / side / "vocab.txt", tokens)
+    config["data"]["source_vocabulary"] = "en/vocab.txt"
+    config["data"]["target_vocabulary"] = "de/vocab.txt"
+    (folder / "data.yml").unlink()
+    outside = tmp_path / "data.yml"
+    outside.write_text(yaml.safe_dump({**config, "model_dir": "otf"}))
+    convert(outside, tmp_path / "run")
+    run = ModelDir(tmp_path / "run")
+    assert run.vocabulary().source.encode("s5") == run.vocabulary().encode("w5")
+    names = {"en/vocab.txt", "de/vocab.txt", "data.yml"}
+    assert names <= set(run.run_card()["import"]["files"])
+    write_vocabulary(folder / "vocab.txt", TARGET)
+    for side in ("en", "de"):
+        (tmp_path / side / "vocab.txt").unlink()
+    with pytest.raises(UserError, match="two vocabularies, and for both only"):
+        read_model("opennmt_tf", outside)
+
+
+@pytest.mark.parametrize(
+    "params, message",
+    [
+        ({"length_penalty": -0.2}, "alpha must be at least 0"),
+        ({"beam_width": 20_000}, "beam_size must be at most"),
+        ({"minimum_decoding_length": -1}, "min_length must be at least 0"),
+    ],
+)
+def test_a_search_that_is_not_possible_here_is_refused(
+    tmp_path, params, message
+) -> None:
+    folder = write_opennmt_tf(tmp_path / "otf", small_weights(PRE), params=params)
+    check_refused(folder, message)
 
 
 def edit_config(folder: Path, **data: Any) -> None:
@@ -287,6 +332,8 @@ def refused_arguments() -> tuple[tuple[dict[str, str], str], ...]:
         ({"ffn_inner_dim": "11"}, r"\(12, 10\), and its settings say \(12, 11\)"),
         ({"num_units": "24"}, "its settings say"),
         ({"num_heads": "5"}, "--d_model must be a multiple of --num_heads"),
+        ({"num_heads": "0"}, "A setting of .* is missing, or of another kind"),
+        ({"dropout": "1.5"}, "dropout_rate must be at most 0.99"),
         ({"num_heads": "None"}, "A setting of .* is missing, or of another kind"),
         ({"pre_norm": "False"}, "no place for: model/decoder/layer_norm/"),
         ({"mha_bias": "False"}, "no place for: .*linear_keys/bias"),
@@ -313,7 +360,7 @@ def refused_data() -> tuple[tuple[dict[str, Any], str], ...]:
             "its targets must have <s> and </s>",
         ),
         ({"target_vocabulary": "other.txt"}, "no file other.txt.* Copy it there"),
-        ({"source_tokenization": "none.yml"}, "no file none.yml"),
+        ({"source_tokenization": "none.yml"}, "otf has no file none.yml.* it there.$"),
         ({"source_tokenization": {"type": "SentencePieceTokenizer"}}, "'model'"),
     )
 

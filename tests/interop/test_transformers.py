@@ -165,6 +165,12 @@ def refused_changes() -> tuple[tuple[dict[str, Any], str], ...]:
         ({"encoder_ffn_dim": 11, "decoder_ffn_dim": 11}, r"settings say \(12, 11\)"),
         ({"vocab_size": V + 1}, f"ids 0 to {V} of the model's {V + 1} rows"),
         ({"eos_token_id": 3}, "must have </s>, with the id of config.json"),
+        ({"num_beams": 20_000}, "beam_size must be at most"),
+        ({"dropout": 1.0}, "dropout_rate must be at most 0.99"),
+        (
+            {"encoder_attention_heads": 0, "decoder_attention_heads": 0},
+            "A setting of .* is missing, or of another kind",
+        ),
     )
 
 
@@ -175,6 +181,35 @@ def test_other_architectures_are_refused(tmp_path, changes, message) -> None:
     with pytest.raises(UserError, match=message):
         convert(folder, tmp_path / "run")
     assert not (tmp_path / "run").exists()
+
+
+def test_a_table_of_another_vocabulary_is_refused(tmp_path) -> None:
+    """A piece more than rows: padding, the last, has none."""
+    folder = write_transformers(tmp_path / "mt", their_weights(SWISH))
+    ids = json.loads((folder / "vocab.json").read_text())
+    ids |= {"more": V - 1, "<pad>": V}
+    (folder / "vocab.json").write_text(json.dumps(ids))
+    change_config(folder, vocab_size=V + 1, pad_token_id=V, decoder_start_token_id=V)
+    with pytest.raises(UserError, match=f"must have {V + 1} rows.*, 12.. It has anoth"):
+        convert(folder, tmp_path / "run")
+    (folder / "config.json").write_text("[" * 100_000)
+    with pytest.raises(UserError, match=r"A setting of .*|config.json is damaged"):
+        convert(folder, tmp_path / "run")
+    assert not (tmp_path / "run").exists()
+
+
+def test_a_piece_may_have_the_name_of_the_start(tmp_path) -> None:
+    weights = their_weights(SWISH)
+    folder = write_transformers(tmp_path / "mt", weights)
+    ids = json.loads((folder / "vocab.json").read_text())
+    ids["<start>"] = ids.pop("w5")
+    (folder / "vocab.json").write_text(json.dumps(ids))
+    assert max_error(convert(folder, tmp_path / "run"), weights) < TOLERANCE
+    arrays = arrays_of(weights)["model.shared.weight"].copy()
+    arrays[-1] = 0.5
+    save_with(folder, **{"model.shared.weight": arrays})
+    imported = read_model("transformers", folder)
+    assert imported.model.decoder_start == "<<start>>"
 
 
 def save_with(folder: Path, **changes: np.ndarray) -> None:

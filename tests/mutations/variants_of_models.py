@@ -328,9 +328,9 @@ VARIANTS_OF_MODELS: tuple[Mutation, ...] = (
     Mutation(
         "the rows of an import keep the order of its source",
         "t2t_keras.interop.imported_model",
-        "IdMap.rows",
-        "array[ids]",
-        "array[sorted(ids)]",
+        "Rows.__getitem__",
+        "self._ids[part]",
+        "np.sort(self._ids)[part]",
     ),
     Mutation(
         "an export to transformers permutes weights by the inverse",
@@ -356,9 +356,9 @@ VARIANTS_OF_MODELS: tuple[Mutation, ...] = (
     Mutation(
         "a start that training gave a vector may be generated",
         "t2t_keras.interop.marian_mt.reader",
-        "_without_start",
-        "bias_V[start] = NO_LOGIT",
-        "bias_V[start] += 0.0",
+        "_forbid_last.read_bias",
+        "bias_V[-1] = NO_LOGIT",
+        "bias_V[-1] += 0.0",
     ),
     Mutation(
         "the unknown token of OpenNMT-tf is its first word",

@@ -275,7 +275,7 @@ def test_ensembles_are_refused_where_they_mean_nothing(runs):
         "export", f"--model_dir={first.path}", other, "--format=ctranslate2"
     )
     assert done.status == 2
-    message = "--ensemble_with is for SavedModels: a CTranslate2 model is one Transf"
+    message = "--ensemble_with is for SavedModels: models of other formats are one T"
     assert message in done.stderr
     done = run_program("evaluate", "--hypotheses=a.de", "--reference=b.de", other)
     assert done.status == 2

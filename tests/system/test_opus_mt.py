@@ -1,7 +1,4 @@
-"""From a model that Marian has trained to a server: examples/opus_mt.sh.
-
-It needs pymarian, of the extra `peers`.
-"""
+"""From a model that Marian has trained to a server: examples/opus_mt.sh."""
 
 import json
 import os
@@ -14,11 +11,11 @@ import pytest
 from t2t_keras import Run
 from tests.system.programs import REPOSITORY
 
-pytestmark = [pytest.mark.release, pytest.mark.timeout(1500)]
-
 _ORACLE = REPOSITORY / "benchmarks/imports/oracle_marian.py"
 
 
+@pytest.mark.release
+@pytest.mark.timeout(1500)
 def test_a_server_translates_as_marian_does(tmp_path) -> None:
     script = REPOSITORY / "examples/opus_mt.sh"
     # The script says python, as a user does.

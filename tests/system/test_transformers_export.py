@@ -14,6 +14,7 @@ from t2t_keras.errors import UserError
 from t2t_keras.interop.formats import read_model
 from t2t_keras.interop.marian_mt.export import export_transformers
 from t2t_keras.interop.model_directory import load_model
+from t2t_keras.model.transformer import Transformer
 from t2t_keras.runs import models
 from t2t_keras.runs.keras_export import export_keras
 from t2t_keras.runs.models import TrainedModel
@@ -102,6 +103,21 @@ def test_logits_are_those_of_the_reference(tmp_path, vocabulary, options) -> Non
     assert [
         imported.vocabulary.source.encode(line) for line in ("grün Haus", "the .")
     ] == [vocabulary.encode(line) for line in ("grün Haus", "the .")]
+
+
+def test_a_run_in_bfloat16_is_compared_in_float32(tmp_path, vocabulary) -> None:
+    model = random_model(vocabulary, **SIZES)
+    half = Transformer(**model.sizes, dtype="mixed_bfloat16")
+    half.set_weights(model.get_weights())
+    trained = as_trained_model(half, vocabulary)
+    training = dataclasses.replace(trained.config.training, precision="bfloat16")
+    config = dataclasses.replace(trained.config, training=training)
+    log: list[str] = []
+    folder = export(
+        dataclasses.replace(trained, config=config), tmp_path, log=log.append
+    )
+    assert float(log[-1].split(";")[0].split()[-1]) < TOLERANCE
+    assert compare(as_trained_model(model, vocabulary), folder) < TOLERANCE
 
 
 def test_ids_and_settings(tmp_path, vocabulary) -> None:
@@ -228,7 +244,7 @@ def refused_options() -> tuple[tuple[dict[str, Any], str], ...]:
         ({"normalization": "pre"}, "no normalization before sub-layers"),
         ({"learned_positions": 90}, "no learned positions"),
         ({"d_k": 9}, "no heads that are larger than d_model / num_heads"),
-        ({"d_model": 26}, "no heads that are larger"),
+        ({"d_model": 26}, "no d_model that is no multiple of num_heads"),
     )
 
 

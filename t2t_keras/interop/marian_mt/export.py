@@ -23,6 +23,7 @@ from t2t_keras.interop.marian_mt.settings import (
     vocabularies,
 )
 from t2t_keras.model.transformer import Transformer
+from t2t_keras.runs.exporting import cast_to_precision
 from t2t_keras.runs.models import TrainedModel
 from t2t_keras.serving.export.saved_model import new_version, next_version
 from t2t_keras.settings.config import DecodingConfig
@@ -61,6 +62,8 @@ def export_transformers(
             `allow_approximate` is false.
         OSError: If the version cannot be written.
     """
+    # Weights are written, and logits compared, in float32.
+    trained = cast_to_precision(trained, "float32")
     files = _tokenizer_files(trained.vocabulary)
     check_expressible(trained.model)
     differences = find_differences(trained.model)
@@ -118,8 +121,11 @@ def check_expressible(model: Transformer) -> None:
         (sizes["normalization"] != "post", "normalization before sub-layers"),
         (sizes["learned_positions"] is not None, "learned positions"),
         (
-            sizes["d_model"] % sizes["num_heads"]
-            or max(sizes["d_k"], sizes["d_v"]) > width,
+            sizes["d_model"] % sizes["num_heads"],
+            "d_model that is no multiple of num_heads",
+        ),
+        (
+            max(sizes["d_k"], sizes["d_v"]) > width,
             "heads that are larger than d_model / num_heads",
         ),
     ):

@@ -6,7 +6,7 @@ generation; measured against transformers (docs/convert.md).
 Shapes: V vocabulary, D model width.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -21,7 +21,7 @@ from t2t_keras.interop.imported_model import (
     ImportedModel,
     ReadArray,
     ReadWeight,
-    Rows,
+    new_piece,
     read_settings,
 )
 from t2t_keras.interop.marian_mt.names import (
@@ -61,8 +61,6 @@ _NO_EFFECT: Mapping[str, Any] = MappingProxyType(
     }
 )
 _WEIGHTS = ("model.safetensors", "pytorch_model.bin")
-# Piece of the decoder's first input if padding has a vector: padding has none here.
-_START_PIECE = "<start>"
 
 
 def read_transformers(path: Path) -> ImportedModel:
@@ -92,6 +90,8 @@ def read_transformers(path: Path) -> ImportedModel:
     source, target = maps
     start, source, target = _find_start(arrays, config, generation, source, target)
     weights = _map_weights(arrays, config, target, source)
+    if len(target.pieces) > len(maps[1].pieces):
+        _forbid_last(weights)
     _check_ignored(arrays, config)
     arrays.check_all_used()
     tokenizers, spm_files = open_tokenizers(path, (source.pieces, target.pieces))
@@ -182,10 +182,18 @@ def _find_start(
     own_id = target.original_ids.index(start)
     if own_id != PAD_ID:
         return target.pieces[own_id], source, target
-    if not np.any(arrays.read(_embedding_name(config))[start]):
+    name = _embedding_name(config)
+    table = arrays.read(name)
+    if table.shape[:1] != (len(target.pieces),):
+        raise UserError(
+            f"{name} in {arrays.path} must have {len(target.pieces)} rows, one for "
+            f"each piece. Received: the shape {table.shape}. It has another vocabulary."
+        )
+    if not np.any(table[start]):
         return "zero", source, target
-    started = target.with_copy(_START_PIECE, PAD_ID)
-    return _START_PIECE, started if source is target else source, started
+    piece = new_piece("start", target.pieces)
+    started = target.with_copy(piece, PAD_ID)
+    return piece, started if source is target else source, started
 
 
 def _embedding_name(config: Mapping[str, Any]) -> str:
@@ -308,10 +316,7 @@ def _map_weights(
         weights["source_embedding/embeddings"] = rows
     if not config.get("tie_word_embeddings", True):
         weights["embedding/output_matrix"] = target.rows(arrays.reader(OUTPUT))
-    bias = target.rows(arrays.vector(BIAS))
-    if _START_PIECE in target.pieces:
-        bias = _without_start(bias, target.pieces.index(_START_PIECE))
-    weights["embedding/output_bias"] = bias
+    weights["embedding/output_bias"] = target.rows(arrays.vector(BIAS))
     for stack in ("encoder", "decoder"):
         for layer in range(config[f"{stack}_layers"]):
             for name in layer_names(stack, layer):
@@ -320,15 +325,16 @@ def _map_weights(
     return weights
 
 
-def _without_start(read: Callable[[], Rows], start: int) -> ReadArray:
-    """Returns the reader of a bias [V] with which the start is never likely."""
+def _forbid_last(weights: dict[str, ReadWeight]) -> None:
+    """Changes the logits' bias so that the last piece is never likely."""
+    read = weights["embedding/output_bias"]
 
     def read_bias() -> np.ndarray:
         bias_V = read()[:]
-        bias_V[start] = NO_LOGIT
+        bias_V[-1] = NO_LOGIT
         return bias_V
 
-    return read_bias
+    weights["embedding/output_bias"] = read_bias
 
 
 def _transpose(read: ReadArray) -> ReadArray:

@@ -12,7 +12,12 @@ from typing import Any, NamedTuple
 import numpy as np
 from keras import ops
 
-from t2t_keras.interop.imported_model import EOS_PIECE, PAD_PIECE, UNK_PIECE
+from t2t_keras.interop.imported_model import (
+    EOS_PIECE,
+    PAD_PIECE,
+    UNK_PIECE,
+    new_piece,
+)
 from t2t_keras.model.transformer import Transformer
 from t2t_keras.settings.config import DecodingConfig, ExperimentConfig
 from t2t_keras.text.vocabulary import EOS_ID, PAD_ID, UNK_ID, Vocabulary
@@ -155,7 +160,7 @@ def vocabularies(vocabulary: Vocabulary, ids: Ids) -> dict[str, dict[str, int]]:
     special = [PAD_PIECE, EOS_PIECE, UNK_PIECE]  # which MarianTokenizer must have
     pieces[: len(special)] = special
     if ids.blank is not None:
-        pieces.append(_new_piece(pieces))
+        pieces.append(new_piece("blank", pieces))
     target = {pieces[own_id]: i for i, own_id in enumerate(ids.target)}
     if ids.source is ids.target:
         return {"vocab.json": target}
@@ -165,11 +170,3 @@ def vocabularies(vocabulary: Vocabulary, ids: Ids) -> dict[str, dict[str, int]]:
         "vocab.json": {source[own_id]: i for i, own_id in enumerate(ids.source)},
         "target_vocab.json": target,
     }
-
-
-def _new_piece(pieces: Sequence[str]) -> str:
-    """Returns the name of a piece that there is not yet."""
-    name = "<blank>"
-    while name in pieces:
-        name = f"<{name}>"
-    return name
