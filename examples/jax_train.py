@@ -21,8 +21,8 @@ from absl import flags
 
 from t2t_keras.errors import UserError
 from t2t_keras.files.quiet import quiet_start_up
+from t2t_keras.settings import flags as settings
 from t2t_keras.settings.config import ExperimentConfig, TrainingConfig
-from t2t_keras.settings.flags import config_from_flags, define_config_flags
 from t2t_keras.settings.program import log, require_flag, run
 
 if (backend := os.environ["KERAS_BACKEND"]) != "jax":
@@ -38,7 +38,6 @@ with quiet_start_up():
     from t2t_keras.input_pipeline.batches.pipeline import DataPosition, TrainingBatches
     from t2t_keras.runs import fine_tuning, models, optimization, run_data
     from t2t_keras.runs.model_dir import ModelDir
-    from t2t_keras.settings.flags import make_paths_absolute
     from t2t_keras.training.backend_checkpoints import load_variables, save_variables
     from t2t_keras.training.checkpoints import CheckpointState, steps_in
     from t2t_keras.training.keras_fit import LabelSmoothedCrossEntropy, fit_arguments
@@ -46,16 +45,17 @@ with quiet_start_up():
     from t2t_keras.training.update import row_keys
 
 flags.DEFINE_string("model_dir", None, "Directory of the run. Required.")
-define_config_flags()
+settings.define_config_flags()
 
 
-def check_settings() -> ExperimentConfig:
+def check() -> ExperimentConfig:
     """Returns the settings; raises `UserError` if they ask for what is missing here."""
     require_flag("model_dir")
-    config = config_from_flags()
+    config = settings.config_from_flags()
     for name in (
-        *("clip_norm", "ema_decay", "guided_alignment", "init_optimizer"),
-        *("max_tokens_per_replica", "patience", "precision"),
+        *("clip_norm", "cpu_devices", "ema_decay", "guided_alignment"),
+        *("init_optimizer", "max_tokens_per_replica", "measure_ceiling", "tf32"),
+        *("on_nonfinite", "patience", "precision", "profile_steps", "strategy"),
     ):
         if (value := getattr(config.training, name)) != getattr(TrainingConfig, name):
             raise UserError(f"--{name}={value} is not for this example. Leave it out.")
@@ -98,6 +98,7 @@ def build(config: ExperimentConfig, model_dir: ModelDir) -> tuple:
     if not is_new:
         path = model_dir.find_checkpoint("latest")
         state = load_variables(path, model, optimizer)
+        state = dataclasses.replace(state, scores={}, unlogged={})  # of older updates
         models.check_fingerprint(path, state.fingerprints, words)
         if int(optimizer.applied) != state.step:
             raise UserError(f"{path} has skipped updates, which Keras' Adam counts.")
@@ -108,7 +109,7 @@ def train(config: ExperimentConfig, model_dir: ModelDir) -> None:
     """Trains to the last step, prints the loss of each update, and saves."""
     data, model, optimizer, state = build(config, model_dir)
     training = run_data.resolve_epochs(config, data.summary).training
-    seed, last = training.seed, training.train_steps
+    seed, last, keep = training.seed, training.train_steps, training.keep_checkpoints
     start = DataPosition(**state.position)
     batches = TrainingBatches(data.train, data.batching, seed=seed, start=start)
     mesh = jax.sharding.Mesh(np.array(jax.devices()), ("data",))
@@ -134,8 +135,7 @@ def train(config: ExperimentConfig, model_dir: ModelDir) -> None:
             jax.tree.map(lambda each, value: each.assign(value), variables, values)
             position = dataclasses.asdict(batches.position_after(step - state.step))
             saved = dataclasses.replace(state, step=step, position=position)
-            path = model_dir.checkpoints / f"step-{step}"
-            save_variables(path, model, optimizer, saved)
+            save_variables(model_dir.checkpoints, model, optimizer, saved, keep)
 
 
 def main() -> None:
@@ -143,8 +143,8 @@ def main() -> None:
     tf.config.set_visible_devices([], "GPU")  # their memory is for JAX
     model_dir = ModelDir(flags.FLAGS.model_dir)
     with model_dir.lock(log):
-        train(make_paths_absolute(check_settings()), model_dir)
+        train(settings.make_paths_absolute(check()), model_dir)
 
 
 if __name__ == "__main__":
-    run(main, __doc__, with_config=True, own_devices=True, check=check_settings)
+    run(main, __doc__, with_config=True, own_devices=True, check=check, backend="jax")

@@ -6,7 +6,11 @@ from pathlib import Path
 import ctranslate2
 import numpy as np
 
-from benchmarks.imports.routes import convert, count_equal
+from benchmarks.imports.routes import (
+    convert,
+    count_equal,
+    translate_by_all_routes,
+)
 from t2t_keras import Run
 from t2t_keras.decoding.transformer_search import target_log_probs
 from t2t_keras.text.padding import pad_sentences
@@ -43,7 +47,6 @@ def check(folder: Path, count: int, work: Path) -> dict[str, str]:
     greedy = translator.translate_batch(
         sources, beam_size=1, max_decoding_length=_LONGEST + 50, min_decoding_length=0
     )
-    found = [line.text for line in run.translate(lines, beam_size=1)]
     expected = [" ".join(result.hypotheses[0]) for result in greedy]
     scores = translator.score_batch(sources, targets)
     ids = {p: i for i, p in enumerate(vocabulary.pieces(range(vocabulary.size)))}
@@ -58,5 +61,10 @@ def check(folder: Path, count: int, work: Path) -> dict[str, str]:
     ]
     return {
         "log p": f"{count} pairs, largest difference {max(errors):.1e}",
-        "greedy": count_equal(found, expected),
+        **{
+            f"greedy, {name}": count_equal(found, expected)
+            for name, found in translate_by_all_routes(
+                run.model_dir.path, lines, beam_size=1
+            ).items()
+        },
     }

@@ -7,13 +7,19 @@ from pathlib import Path
 import numpy as np
 import tensorflow as tf
 
-from benchmarks.imports.routes import convert
+from benchmarks.imports.routes import (
+    convert,
+    count_equal,
+    translate_by_all_routes,
+)
 from benchmarks.imports.t2t_reference import Reference
 from t2t_keras import Run
 from t2t_keras.text.padding import pad_sentences, shift_right
 from t2t_keras.text.vocabulary import UNK_ID
 
 _LONGEST = 30
+_LINES = 20
+_EXTRA_LENGTH = 50
 
 
 def check(folder: Path, count: int, work: Path) -> dict[str, str]:
@@ -48,4 +54,32 @@ def check(folder: Path, count: int, work: Path) -> dict[str, str]:
         found = np.array(model(batch))[0]
         expected = reference.logits(source, target)[:, [originals[i] for i in columns]]
         error = max(error, float(np.abs(found[:, columns] - expected).max()))
-    return {"logits": f"{count} pairs, largest difference {error:.1e}"}
+    vocabulary = run.trained("latest").vocabulary
+    lines = [
+        vocabulary.decode(generator.choices(range(UNK_ID + 1, len(originals)), k=5))
+        for _ in range(_LINES)
+    ]
+    expected = []
+    for line in lines:
+        source = [originals[i] for i in vocabulary.source.encode(line)]
+        best = _greedy(reference, source, len(source) + _EXTRA_LENGTH)
+        expected.append(vocabulary.decode([ours[i] for i in best]))
+    texts = translate_by_all_routes(run.model_dir.path, lines, beam_size=1)
+    return {
+        "logits": f"{count} pairs, largest difference {error:.1e}",
+        **{
+            f"greedy, {name}": count_equal(found, expected)
+            for name, found in texts.items()
+        },
+    }
+
+
+def _greedy(reference: Reference, source: list[int], longest: int) -> list[int]:
+    """Returns the ids that the reference thinks most likely, one after the other."""
+    ids: list[int] = []
+    while len(ids) < longest - 1:
+        logits = reference.logits(source, [*ids, 1])[-1]
+        ids.append(int(logits[1:].argmax()) + 1)  # never padding
+        if ids[-1] == 1:
+            break
+    return ids

@@ -22,7 +22,7 @@ from t2t_keras.settings.config import DecodingConfig, ExperimentConfig
 from t2t_keras.settings.flags import check_settings_flags, help_text
 
 
-def run(
+def run(  # noqa: PLR0913 - every option of a program
     main: Callable[..., int | None],
     usage: str,
     with_config: bool = False,
@@ -31,6 +31,7 @@ def run(
     with_tensorflow: bool | Callable[[], bool] = True,
     takes_arguments: bool = False,
     check: Callable[..., object] = lambda *_: None,
+    backend: str = "tensorflow",
 ) -> None:
     """Parses the command line, calls `main`, and exits with its status.
 
@@ -50,6 +51,8 @@ def run(
             it, such arguments are an error.
         check: Called with the arguments of `main` before TensorFlow is imported, which
             it must not import itself. Raises `UserError` for invalid flags.
+        backend: Backend of Keras that the program runs on, if it needs TensorFlow.
+            Another one in KERAS_BACKEND is an error.
     """
     if {"--help", "-help", "--h", "-h"} & set(sys.argv[1:]):
         with _exit_on_closed_output():
@@ -71,6 +74,7 @@ def run(
             # absl's default is to log everything, including what libraries do.
             logging.set_verbosity(logging.ERROR)
             if with_tensorflow() if callable(with_tensorflow) else with_tensorflow:
+                _check_backend(backend)
                 _import_tensorflow(look_at_devices=not own_devices)
             with _exit_on_closed_output():
                 status = main(argv[1:]) if takes_arguments else main()
@@ -126,6 +130,19 @@ def _format_error(error: UserError | OSError) -> str:
         f"{error.filename} cannot be used: {error.strerror}. Check the path, its "
         "permissions, and the free space on its disk."
     )
+
+
+def _check_backend(backend: str) -> None:
+    """Raises `UserError` if Keras, which is not imported yet, would use another."""
+    received = os.environ.get("KERAS_BACKEND") or backend
+    if received != backend:
+        raise UserError(
+            f"KERAS_BACKEND must be {backend}, or not be set: this program does not "
+            f"run on another backend of Keras. Received: {received}. Start the command "
+            'with "env -u KERAS_BACKEND", or unset the variable.'
+        )
+    # Without a value, ~/.keras/keras.json would name the backend.
+    os.environ["KERAS_BACKEND"] = backend
 
 
 def _import_tensorflow(look_at_devices: bool) -> None:

@@ -5,13 +5,16 @@ The files are those of `CheckpointStore`, so a run may change backends.
 
 import os
 from collections.abc import Sequence
+from pathlib import Path
 
 import keras
 import numpy as np
+import tensorflow as tf
 
 from t2t_keras.errors import UserError
 from t2t_keras.training.checkpoints import (
     CheckpointState,
+    CheckpointStore,
     read_optimizer_state,
     read_state,
     read_weights,
@@ -21,18 +24,20 @@ from t2t_keras.training.checkpoints import (
 
 
 def save_variables(
-    target: str | os.PathLike[str],
+    directory: str | os.PathLike[str],
     model: keras.Model,
     optimizer: keras.Optimizer,
     state: CheckpointState,
+    keep: int = 0,
 ) -> None:
-    """Writes a checkpoint of the variables' values.
+    """Writes a checkpoint of the variables' values, and deletes the oldest others.
 
     Args:
-        target: Directory to write, `step-N`; replaced if it exists.
+        directory: Folder of the `step-N` folders.
         model: Built.
         optimizer: Built.
         state: The rest of the checkpoint.
+        keep: Number of newest checkpoints to keep; 0 for all.
 
     Raises:
         OSError: If it could not be written. No partial folder remains.
@@ -42,7 +47,9 @@ def save_variables(
         part: {stored_name(each): _as_on_tensorflow(each) for each in variables}
         for part, variables in parts.items()
     }
-    write_arrays(target, arrays, state)
+    store = CheckpointStore(directory, keras.Model())  # of no weights, for its paths
+    write_arrays(store.path(state.step), arrays, state)
+    store.prune(keep)
 
 
 def load_variables(
@@ -56,9 +63,17 @@ def load_variables(
         optimizer: Built.
 
     Raises:
-        UserError: If it is damaged, or lacks a variable or has it in another shape.
+        UserError: If it is damaged, lacks a variable or has it in another shape, or has
+            moving averages of the weights.
     """
     stored = {**read_weights(path), **read_optimizer_state(path)}
+    files = str(Path(path) / "weights")
+    if any(name.startswith("ema/") for name, _ in tf.train.list_variables(files)):
+        raise UserError(
+            f"The checkpoint {path} has moving averages of the weights, which are not "
+            "updated here. Expected: a checkpoint of a run without --ema_decay. Resume "
+            "this run with t2t_keras.train, or start another from it with --init_from."
+        )
     variables: Sequence[keras.Variable] = [*model.variables, *optimizer.variables]
     for variable in variables:
         value = stored.get(stored_name(variable))

@@ -11,7 +11,12 @@ import numpy as np
 import pytest
 
 from t2t_keras import Run
-from t2t_keras.training.checkpoints import read_optimizer_state, read_weights
+from t2t_keras.training.checkpoints import (
+    read_optimizer_state,
+    read_state,
+    read_weights,
+    steps_in,
+)
 from tests.system.runs import write_corpus
 from tests.with_jax import REPOSITORY, run_with_jax
 
@@ -174,6 +179,29 @@ def test_either_program_resumes_a_run_of_the_other(
 
 @pytest.mark.release
 @pytest.mark.timeout(1800)
+def test_measurements_are_not_counted_twice(folder, on_tensorflow, on_jax) -> None:
+    """A record after updates with JAX is of the updates of `train` since then."""
+    target, expected = folder / "measured", losses(on_tensorflow)
+    same = *flags(folder, "", "--log_steps=7"), copy_half(on_jax[0], target)
+    # Update 39 is evaluated, and 36 to 40 are in no record but in the checkpoint.
+    more = "--eval_steps=39", "--save_steps=4", "--train_steps=41"
+    program("train", *same, *more)
+    shutil.rmtree(target / "checkpoints/step-41")
+    before = read_state(target / "checkpoints/step-40")
+    assert before.unlogged["updates"] == 5 and "dev_loss" in before.scores
+    found = jax_losses(*same, "--train_steps=41", "--keep_checkpoints=2")
+    assert list(found) == [41]
+    assert steps_in(target / "checkpoints") == [40, 41]
+    after = read_state(target / "checkpoints/step-41")
+    assert not after.scores and after.cost == before.cost
+    program("train", *same, "--train_steps=42")
+    # With those of 36 to 40, the mean would be another.
+    assert abs(losses(target)[42] - expected[42]) < 1e-4
+    assert abs(np.mean([expected[n] for n in range(36, 41)]) - expected[42]) > 1e-2
+
+
+@pytest.mark.release
+@pytest.mark.timeout(1800)
 def test_the_weights_are_those_of_train_and_other_programs_use_them(
     folder, on_tensorflow, on_jax
 ) -> None:
@@ -195,7 +223,11 @@ def test_the_weights_are_those_of_train_and_other_programs_use_them(
 
 @pytest.mark.release
 def test_settings_that_it_lacks_are_refused(folder) -> None:
-    for flag in ("--clip_norm=1.0", "--ema_decay=0.9", "--precision=bfloat16"):
+    for flag in (
+        *("--clip_norm=1.0", "--ema_decay=0.9", "--precision=bfloat16"),
+        *("--on_nonfinite=skip", "--profile_steps=3:5", "--measure_ceiling=True"),
+        *("--strategy=one", "--cpu_devices=2", "--tf32=False"),
+    ):
         done = run_with_jax(EXAMPLE, *flags(folder, "refused", flag))
         assert done.returncode == 2
         assert f"error: {flag} is not for this example" in done.stderr

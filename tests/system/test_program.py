@@ -1,5 +1,7 @@
 """Behavior common to all programs: help, flag errors, exit status, progress bar."""
 
+import os
+
 import pytest
 from absl import flags
 
@@ -50,6 +52,41 @@ def test_a_program_can_run_without_tensorflow(monkeypatch):
     assert run(main=lambda: 3, with_tensorflow=False).status == 3
     with pytest.raises(AssertionError):
         run(main=lambda: 3)
+
+
+@pytest.mark.parametrize(
+    ("backend", "received"), [("tensorflow", "jax"), ("jax", "tensorflow")]
+)
+def test_another_backend_of_keras_is_refused(backend, received, monkeypatch):
+    monkeypatch.setattr(program, "_import_tensorflow", lambda **_: None)
+    monkeypatch.setenv("KERAS_BACKEND", received)
+    done = run(main=lambda: 3, backend=backend)
+    assert (done.status, done.stdout) == (2, "")
+    assert done.stderr.startswith(f"error: KERAS_BACKEND must be {backend}, or not be")
+    assert f"Received: {received}. " in done.stderr
+    # A program without TensorFlow has no Keras.
+    assert run(main=lambda: 3, backend=backend, with_tensorflow=False).status == 3
+    monkeypatch.setenv("KERAS_BACKEND", backend)
+    assert run(main=lambda: 3, backend=backend).status == 3
+
+
+def test_an_empty_backend_leaves_nothing_to_the_file_of_keras(monkeypatch):
+    monkeypatch.setenv("KERAS_BACKEND", "")
+    done = run(main=lambda: print(os.environ["KERAS_BACKEND"]))
+    assert (done.status, done.lines) == (0, ["tensorflow"])
+
+
+@pytest.mark.parametrize(
+    ("name", "options"),
+    [("translate", []), ("train", []), ("convert", ["--from=marian", "--input=."])],
+)
+def test_a_program_refuses_jax_in_one_line(name, options, monkeypatch, tmp_path):
+    monkeypatch.setenv("KERAS_BACKEND", "jax")
+    done = run_program(name, f"--model_dir={tmp_path / 'new'}", *options)
+    assert (done.status, done.output) == (2, b"")
+    assert done.stderr.startswith("error: KERAS_BACKEND must be tensorflow, or not")
+    assert done.stderr.count("\n") == 1
+    assert not list(tmp_path.iterdir())
 
 
 def test_a_stray_argument_is_refused():
