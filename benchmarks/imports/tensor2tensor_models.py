@@ -19,7 +19,6 @@ from t2t_keras.text.vocabulary import UNK_ID
 
 _LONGEST = 30
 _LINES = 20
-_EXTRA_LENGTH = 50
 
 
 def check(folder: Path, count: int, work: Path) -> dict[str, str]:
@@ -62,7 +61,8 @@ def check(folder: Path, count: int, work: Path) -> dict[str, str]:
     expected = []
     for line in lines:
         source = [originals[i] for i in vocabulary.source.encode(line)]
-        best = _greedy(reference, source, len(source) + _EXTRA_LENGTH)
+        longest = len(source) + run.settings.decoding.extra_length
+        best = _greedy(reference, source, longest)
         expected.append(vocabulary.decode([ours[i] for i in best]))
     texts = translate_by_all_routes(run.model_dir.path, lines, beam_size=1)
     return {
