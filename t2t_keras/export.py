@@ -162,7 +162,7 @@ def main() -> int:
         sample=None if sampling is None else Sampling(**sampling),
         **program.flag_values(_SETTINGS),
     )
-    is_alone = not {"text", "ids", "transformers"} & {*_FORMAT.value}
+    is_alone = not {*_SAVED_MODELS, "transformers"} & {*_FORMAT.value}
     for name in _MODEL.given_search() if is_alone else ():
         program.log(f"warning: --{name} {_NO_EFFECT}")
     for export_format in dict.fromkeys(_FORMAT.value):

@@ -1,1 +1,1 @@
-"""Import of other toolkits' models into model directories."""
+"""Models of other toolkits: import into model directories, and export."""

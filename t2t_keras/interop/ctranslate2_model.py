@@ -22,6 +22,7 @@ from t2t_keras.interop.imported_model import (
     ImportedModel,
     ReadArray,
     ReadWeight,
+    embedding_options,
     read_settings,
 )
 from t2t_keras.interop.known_positions import recognize
@@ -329,9 +330,7 @@ def _model_config(
         layer_norm_epsilon=1e-5 if epsilon is None else float(epsilon),
         activation=_ACTIVATIONS[activation],
         attention_bias="encoder/layer_0/attention/query_bias" in weights,
-        output_bias="embedding/output_bias" in weights,
-        tie_output="embedding/output_matrix" not in weights,
-        share_embeddings="source_embedding/embeddings" not in weights,
+        **embedding_options(weights),
         # Converted from transformers, a model of Marian leaves its end to the caller.
         source_eos=bool(config["add_source_eos"]) or zero,
         position_layout=layout,

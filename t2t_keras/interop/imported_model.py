@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import yaml
 
 from t2t_keras.errors import UserError
 from t2t_keras.settings.config import (
@@ -25,6 +26,21 @@ from t2t_keras.text.vocabulary import EOS_ID, PAD_ID, UNK_ID
 # others', vanishes in float32; a larger number would distort label smoothing.
 NO_LOGIT = -100.0
 PAD_PIECE, EOS_PIECE, UNK_PIECE = "<pad>", "</s>", "<unk>"
+
+
+def read_yaml(path: Path) -> dict[str, Any]:
+    """Returns the settings in a YAML file.
+
+    Raises:
+        UserError: If it cannot be read, or has something else.
+    """
+    try:
+        content = yaml.safe_load(path.read_text("utf-8"))
+    except (OSError, ValueError, yaml.YAMLError) as error:
+        raise UserError(f"{path} cannot be read as YAML: {error}") from error
+    if not isinstance(content, dict):
+        raise UserError(f"{path} must have settings, `name: value` in each line.")
+    return content
 
 
 def new_piece(name: str, pieces: Sequence[str]) -> str:
@@ -90,6 +106,19 @@ def read_settings(path: Path, expected: str) -> dict[str, Any]:
 
 ReadWeight = Callable[[], np.ndarray | Rows]
 """Reads a weight of our model."""
+
+
+def embedding_options(weights: Mapping[str, ReadWeight]) -> dict[str, Any]:
+    """Returns the settings of embeddings and output that follow from the weights.
+
+    Args:
+        weights: As in `ImportedModel`.
+    """
+    return {
+        "output_bias": "embedding/output_bias" in weights,
+        "tie_output": "embedding/output_matrix" not in weights,
+        "share_embeddings": "source_embedding/embeddings" not in weights,
+    }
 
 
 @dataclasses.dataclass(frozen=True)

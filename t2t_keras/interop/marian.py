@@ -21,6 +21,8 @@ from t2t_keras.interop.imported_model import (
     ImportedModel,
     ReadArray,
     ReadWeight,
+    embedding_options,
+    read_yaml,
 )
 from t2t_keras.interop.marian_vocabulary import read_vocabulary
 from t2t_keras.interop.sentencepiece_pair import open_tokenizers
@@ -144,7 +146,7 @@ def _find_weights(path: Path) -> Path:
             f"--input={path} must have one Marian model, a file .npz, or a decoder.yml "
             f"that names one. Found: {found}. Give the path of a file .npz."
         )
-    models = _read_yaml(decoder).get("models")
+    models = read_yaml(decoder).get("models")
     models = models if isinstance(models, list) else [models]
     if len(models) != 1 or not isinstance(models[0], str):
         raise UserError(
@@ -178,16 +180,6 @@ def _resolve(folder: Path, name: str) -> Path:
     )
 
 
-def _read_yaml(path: Path) -> dict[str, Any]:
-    try:
-        content = yaml.safe_load(path.read_text("utf-8"))
-    except (OSError, ValueError, yaml.YAMLError) as error:
-        raise UserError(f"{path} cannot be read as YAML: {error}") from error
-    if not isinstance(content, dict):
-        raise UserError(f"{path} must have settings, `name: value` in each line.")
-    return content
-
-
 def _read_settings(arrays: NpzArrays) -> dict[str, Any]:
     """Returns the settings that Marian embeds in its models."""
     if _SETTINGS not in arrays.names:
@@ -211,7 +203,7 @@ def _find_files(path: Path, weights: Path, settings: Mapping[str, Any]) -> _File
     if decoder is None:
         beside = Path(f"{weights}.decoder.yml")
         decoder = beside if beside.is_file() else None
-    search = {} if decoder is None else _read_yaml(decoder)
+    search = {} if decoder is None else read_yaml(decoder)
     names = search.get("vocabs") or settings.get("vocabs") or []
     if len(names) != 2:
         raise UserError(
@@ -321,9 +313,7 @@ def _model_config(
         normalization="pre" if pre_norm else "post",
         activation=settings.get("transformer-ffn-activation", "swish"),
         attention_bias=True,
-        output_bias="embedding/output_bias" in weights,
-        tie_output="embedding/output_matrix" not in weights,
-        share_embeddings="source_embedding/embeddings" not in weights,
+        **embedding_options(weights),
         position_layout="halves_t2t",
     )
 

@@ -8,6 +8,7 @@ opennmt/models/transformer.py.
 """
 
 import ast
+import contextlib
 from collections.abc import Mapping
 from pathlib import Path
 from types import MappingProxyType
@@ -225,10 +226,8 @@ class _Parser:
 
     def _value(self, node: ast.expr) -> Any:
         """Returns a literal, the name of an object, or the call of an inputter."""
-        try:
+        with contextlib.suppress(ValueError):  # it is no literal
             return ast.literal_eval(node)
-        except ValueError:
-            pass
         if isinstance(node, ast.Call):
             name = self._dotted(node.func) or ""
             arguments = {each.arg or "": each.value for each in node.keywords}

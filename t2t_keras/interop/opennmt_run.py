@@ -9,11 +9,9 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import yaml
-
 from t2t_keras.errors import UserError
 from t2t_keras.interop.checkpoint_file import find_checkpoint
-from t2t_keras.interop.imported_model import IdMap
+from t2t_keras.interop.imported_model import IdMap, read_yaml
 
 DESCRIPTION = "model_description.py"
 START, END = "<s>", "</s>"
@@ -158,21 +156,6 @@ def _try_yaml(path: Path) -> dict[str, Any]:
         return {}
 
 
-def read_yaml(path: Path) -> dict[str, Any]:
-    """Returns the settings in a YAML file.
-
-    Raises:
-        UserError: If it cannot be read, or has something else.
-    """
-    try:
-        content = yaml.safe_load(path.read_text("utf-8"))
-    except (OSError, ValueError, yaml.YAMLError) as error:
-        raise UserError(f"{path} cannot be read as YAML: {error}") from error
-    if not isinstance(content, dict):
-        raise UserError(f"{path} must have settings, `name: value` in each line.")
-    return content
-
-
 def read_vocabularies(
     run: RunFiles, rows: Sequence[int]
 ) -> tuple[tuple[IdMap, IdMap], list[Path]]:
@@ -255,8 +238,10 @@ def find_tokenizers(run: RunFiles) -> tuple[list[Path] | None, list[str]]:
         UserError: If one side alone has a SentencePiece model, or settings are damaged.
     """
     found, warnings = [], []
+    is_said = False
     for side in ("source", "target"):
         kind, model = _tokenization(run, side)
+        is_said |= kind is not None
         if model is not None:
             found.append(run.find(model))
         elif kind not in (None, "SpaceTokenizer"):
@@ -270,7 +255,6 @@ def find_tokenizers(run: RunFiles) -> tuple[list[Path] | None, list[str]]:
             f"{found[0].name}. Only two, or none, can be imported: remove "
             "source_tokenization or target_tokenization for lines of pieces."
         )
-    is_said = any(_tokenization(run, side)[0] for side in ("source", "target"))
     return found if is_said else None, warnings
 
 

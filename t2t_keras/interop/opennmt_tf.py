@@ -19,6 +19,7 @@ from t2t_keras.interop.imported_model import (
     ImportedModel,
     ReadArray,
     ReadWeight,
+    embedding_options,
 )
 from t2t_keras.interop.opennmt_description import (
     Description,
@@ -274,9 +275,7 @@ def _model_config(
         layer_norm_epsilon=_EPSILON,
         activation=_ACTIVATIONS[arguments["ffn_activation"]],
         attention_bias=bool(arguments["mha_bias"]),
-        output_bias="embedding/output_bias" in weights,
-        tie_output="embedding/output_matrix" not in weights,
-        share_embeddings="source_embedding/embeddings" not in weights,
+        **embedding_options(weights),
         source_eos=source_eos,
         position_layout="halves_t2t",
         first_position=_FIRST_POSITION,

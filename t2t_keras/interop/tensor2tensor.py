@@ -28,6 +28,7 @@ from t2t_keras.interop.imported_model import (
     ReadArray,
     ReadWeight,
     Rows,
+    embedding_options,
     read_settings,
 )
 from t2t_keras.settings.config import DecodingConfig, ModelConfig
@@ -242,9 +243,7 @@ def _model_config(
         attention_dropout_rate=float(hparams.get("attention_dropout", 0.0)),
         normalization="pre" if pre_norm else "post",
         layer_norm_epsilon=float(hparams.get("norm_epsilon", 1e-6)),
-        output_bias=True,
-        tie_output="embedding/output_matrix" not in weights,
-        share_embeddings="source_embedding/embeddings" not in weights,
+        **embedding_options(weights),
         position_layout="halves_t2t",
     )
 

@@ -5,16 +5,15 @@ The files are those of `CheckpointStore`, so a run may change backends.
 
 import os
 from collections.abc import Sequence
-from pathlib import Path
 
 import keras
 import numpy as np
-import tensorflow as tf
 
 from t2t_keras.errors import UserError
 from t2t_keras.training.checkpoints import (
     CheckpointState,
     CheckpointStore,
+    has_averages,
     read_optimizer_state,
     read_state,
     read_weights,
@@ -67,8 +66,7 @@ def load_variables(
             moving averages of the weights.
     """
     stored = {**read_weights(path), **read_optimizer_state(path)}
-    files = str(Path(path) / "weights")
-    if any(name.startswith("ema/") for name, _ in tf.train.list_variables(files)):
+    if has_averages(path):
         raise UserError(
             f"The checkpoint {path} has moving averages of the weights, which are not "
             "updated here. Expected: a checkpoint of a run without --ema_decay. Resume "

@@ -380,6 +380,15 @@ def read_weight_shapes(path: str | os.PathLike[str]) -> dict[str, tuple[int, ...
     }
 
 
+def has_averages(path: str | os.PathLike[str]) -> bool:
+    """Returns whether a checkpoint has moving averages of the weights (EMA).
+
+    Raises:
+        UserError: If the checkpoint is damaged.
+    """
+    return bool(_read_part(path, "ema"))
+
+
 def read_optimizer_state(path: str | os.PathLike[str]) -> dict[str, np.ndarray]:
     """Returns a checkpoint's optimizer state by name; empty if it has none.
 

@@ -62,8 +62,7 @@ def make_arrays(model: Transformer, ids: Ids) -> dict[str, np.ndarray]:
                     array = _with_their_heads(array, name.ours, sizes)
                 else:  # a bias, which they always have
                     array = np.zeros(sizes["d_model"], np.float32)
-                array = array.T if name.is_kernel else array
-                arrays[name.theirs] = np.ascontiguousarray(array)
+                arrays[name.theirs] = array.T if name.is_kernel else array
     return {name: np.ascontiguousarray(array) for name, array in arrays.items()}
 
 

@@ -21,6 +21,7 @@ from t2t_keras.interop.imported_model import (
     ImportedModel,
     ReadArray,
     ReadWeight,
+    embedding_options,
     new_piece,
     read_settings,
 )
@@ -90,7 +91,7 @@ def read_transformers(path: Path) -> ImportedModel:
     source, target = maps
     start, source, target = _find_start(arrays, config, generation, source, target)
     weights = _map_weights(arrays, config, target, source)
-    if len(target.pieces) > len(maps[1].pieces):
+    if len(target.pieces) > len(maps[1].pieces):  # by a piece for the start
         _forbid_last(weights)
     _check_ignored(arrays, config)
     arrays.check_all_used()
@@ -262,9 +263,7 @@ def _model_config(
         layer_norm_epsilon=EPSILON,
         activation=ACTIVATIONS[config.get("activation_function", "gelu")],
         attention_bias=True,
-        output_bias=True,
-        tie_output="embedding/output_matrix" not in weights,
-        share_embeddings="source_embedding/embeddings" not in weights,
+        **embedding_options(weights),
         position_layout="halves",
         decoder_start=start,
     )
