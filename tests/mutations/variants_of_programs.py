@@ -229,10 +229,31 @@ VARIANTS_OF_PROGRAMS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "the version watcher ignores a folder",
-        "t2t_keras.serving.server.version_policy",
-        "versions_to_serve",
+        "t2t_keras.serving.server.watching",
+        "_choose",
         "sorted(versions)",
         "sorted(versions, key=str)",
+    ),
+    Mutation(
+        "a slot is used again before its last message is taken",
+        "t2t_keras.serving.server.cancellation",
+        "_control",
+        "tf.raw_ops.QueueSizeV2(handle=handle)",
+        "zero",
+    ),
+    Mutation(
+        "one canceled request stops the batch of others",
+        "t2t_keras.serving.server.joined",
+        "_cancelled_by_all",
+        "last = not waiting",
+        "last = True",
+    ),
+    Mutation(
+        "a refused reload is applied",
+        "t2t_keras.serving.server.models",
+        "Models.configure",
+        "if not starting:",
+        "if False:",
     ),
     Mutation(
         "a version that comes back is ignored",

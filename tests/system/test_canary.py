@@ -7,8 +7,8 @@ import pytest
 
 from t2t_keras.errors import UserError
 from t2t_keras.serving.export.server_files import write_server_files
-from t2t_keras.serving.server.config_watch import ConfigWatch
 from t2t_keras.serving.server.configs import read_models
+from t2t_keras.serving.server.development_server import watch_config
 from t2t_keras.serving.server.errors import ServingError
 from t2t_keras.serving.server.loading import Loader
 from t2t_keras.serving.server.models import Models, WatchOptions
@@ -46,7 +46,7 @@ class Operator:
         self.lines = []
         self.models = self.start(QUICK)
         used = read_models(str(self.path))
-        self._watch = ConfigWatch(
+        self._watch = watch_config(
             str(self.path), used, 0.02, self.models, self.lines.append
         )
 

@@ -16,6 +16,7 @@ from typing import Any
 
 import grpc
 
+from t2t_keras.serving.server.cancellation import CancelToken
 from t2t_keras.serving.server.errors import ServingError, invalid_argument
 
 
@@ -47,6 +48,14 @@ class BatchingOptions:
         fitting = (each for each in self.allowed_batch_sizes if each >= size)
         return next(fitting, size)
 
+    def check_size(self, size: int) -> None:
+        """Raises INVALID_ARGUMENT if a request of so many rows is too large."""
+        most = self.max_request_size if self.split else self.max_batch_size
+        if size > most:
+            raise invalid_argument(
+                f"Task size {size} is larger than maximum input batch size {most}"
+            )
+
 
 @dataclass(eq=False)
 class Task:
@@ -56,12 +65,14 @@ class Task:
         payload: Rows to run.
         size: Number of rows.
         deadline: Time after which nobody waits, on the clock of `time.monotonic`.
+        cancel_token: Canceled when nobody waits any more.
         future: Future of the result.
     """
 
     payload: Any
     size: int
     deadline: float | None = None
+    cancel_token: CancelToken = field(default_factory=CancelToken)
     future: Future = field(default_factory=Future)
 
     def finish(self, result: Any = None, error: Exception | None = None) -> None:
@@ -157,11 +168,7 @@ class BatchScheduler:
         """Returns the sizes of a request's tasks, if there is room for them."""
         options = self.options
         limit = options.max_batch_size
-        most = options.max_request_size if options.split else limit
-        if size > most:
-            raise invalid_argument(
-                f"Task size {size} is larger than maximum input batch size {most}"
-            )
+        options.check_size(size)
         # An empty queue counts as one open batch.
         room = limit - batches[-1].size if batches else limit
         count = max(len(batches), 1)

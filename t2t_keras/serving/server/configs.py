@@ -5,6 +5,7 @@ which clients can send too.
 """
 
 from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -74,6 +75,11 @@ def check_models(
             raise invalid_argument(
                 f"Expected model {model.name} to have an absolute path or URI; got "
                 f"base_path()={model.base_path}"
+            )
+        if "\0" in model.base_path:
+            raise invalid_argument(
+                f"The base path of model {model.name} has a NUL character; got "
+                f"base_path()={model.base_path!r}"
             )
         models[model.name] = model
     for name, model in models.items():
@@ -180,16 +186,29 @@ def read_credentials(path: str) -> grpc.ServerCredentials:
     """Returns the keys in a file of TensorFlow Serving's type `SSLConfig`.
 
     Raises:
-        UserError: If the file cannot be read.
+        UserError: If the file cannot be read, or its keys cannot be used.
     """
     config = read_text_proto(path, ssl_config())
     if not config.server_key or not config.server_cert:
         raise UserError(f"{path}: server_key and server_cert are required.")
-    return grpc.ssl_server_credentials(
+    credentials = grpc.ssl_server_credentials(
         [(config.server_key.encode(), config.server_cert.encode())],
         root_certificates=config.custom_ca.encode() or None,
         require_client_auth=config.client_verify,
     )
+    # gRPC looks at keys only when it is to listen, and says nothing else of them then.
+    probe = grpc.server(ThreadPoolExecutor(1))
+    try:
+        probe.add_secure_port("127.0.0.1:0", credentials)
+    except RuntimeError as error:
+        raise UserError(
+            f"{path}: TLS cannot be started with these keys. server_key must be a "
+            "private key (PEM), server_cert its certificate with those that signed it, "
+            "and custom_ca certificates (PEM)."
+        ) from error
+    finally:
+        probe.stop(None)
+    return credentials
 
 
 def channel_arguments(text: str) -> list[tuple[str, int | str]]:

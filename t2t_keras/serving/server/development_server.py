@@ -9,12 +9,14 @@
 
 import contextlib
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+from anyio.from_thread import start_blocking_portal
 
 from t2t_keras.errors import UserError
 from t2t_keras.files.signals import SignalWaiter
-from t2t_keras.serving.server.batching import BatchingOptions, BatchScheduler
-from t2t_keras.serving.server.config_watch import ConfigWatch
+from t2t_keras.serving.server.batching import BatchScheduler
 from t2t_keras.serving.server.configs import (
     ModelServerConfig,
     channel_arguments,
@@ -23,25 +25,45 @@ from t2t_keras.serving.server.configs import (
     read_models,
     single_model,
 )
+from t2t_keras.serving.server.core import ServerCore
 from t2t_keras.serving.server.errors import ServingError
 from t2t_keras.serving.server.grpc_server import (
     GrpcOptions,
-    RunningServer,
-    start_server,
+    GrpcServer,
+    check_address,
 )
+from t2t_keras.serving.server.health import HealthService
 from t2t_keras.serving.server.loading import Loader
 from t2t_keras.serving.server.models import Models, WatchOptions
 from t2t_keras.serving.server.session import disable_xla, session_config
 from t2t_keras.serving.server.settings import ServerSettings
-from t2t_keras.serving.server.versions import Log, Retries
+from t2t_keras.serving.server.versions import Retries
+from t2t_keras.serving.server.watching import Log, Watch, describe_error
+from t2t_keras.serving.server.workers import Workers
 
 # By default Kubernetes kills 30 seconds after SIGTERM.
 _GRACE_SECONDS = 25.0
 
 
+@dataclass(frozen=True)
+class RunningServer:
+    """Server that answers.
+
+    Attributes:
+        models: Models that it serves.
+        port: Port that it listens on for gRPC.
+    """
+
+    models: Models
+    port: int
+
+
 @contextlib.contextmanager
 def running_server(settings: ServerSettings, log: Log) -> Iterator[RunningServer]:
     """Yields a server that answers; drains it and unloads its models at the end.
+
+    While it drains, requests under way are finished, new ones are refused, and health
+    checks report NOT_SERVING.
 
     Args:
         settings: Models, port and limits.
@@ -55,7 +77,9 @@ def running_server(settings: ServerSettings, log: Log) -> Iterator[RunningServer
     if settings.enable_batching:
         cores = len(os.sched_getaffinity(0))
         batching = read_batching(settings.batching_parameters_file, cores)
-    grpc_options = _grpc_options(settings, batching)
+    grpc_options = _grpc_options(settings)
+    # Loading may take minutes; an address in use need not wait for it.
+    check_address(settings.host, settings.port)
     with contextlib.ExitStack() as stack:
         scheduler = None
         if batching is not None:
@@ -63,22 +87,38 @@ def running_server(settings: ServerSettings, log: Log) -> Iterator[RunningServer
             stack.callback(scheduler.close)
         if not settings.xla_cpu_compilation_enabled:
             disable_xla()
+        portal = stack.enter_context(start_blocking_portal())
+        health = portal.call(HealthService)
+
+        def report_end(what: str) -> None:
+            portal.call(health.stop_serving)
+            log(f"restart the server: it cannot look for changes any more: {what}")
+
         models = Models(_loader(settings, scheduler), _watch_options(settings), log=log)
         stack.callback(models.close)
         try:
-            names = models.configure(config)
-            models.start_watching()
+            names = models.configure(config, starting=True)
+            models.start_watching(lambda: report_end("Folders of versions"))
             models.wait_until_available(names, patient=True)
         except ServingError as error:
             raise UserError(f"The server cannot start: {error.message}") from error
+        path = settings.model_config_file
         seconds = settings.model_config_file_poll_wait_seconds
-        if settings.model_config_file and seconds:
-            path = settings.model_config_file
-            watch = ConfigWatch(path, config, seconds, models, log)
+        if path and seconds:
+            watch = watch_config(
+                path, config, seconds, models, log, lambda: report_end(path)
+            )
             stack.callback(watch.close)
-        server = start_server(models, grpc_options)
-        stack.callback(server.stop, _GRACE_SECONDS)
-        yield server
+        max_rows = max(settings.max_rows, batching.max_request_size if batching else 0)
+        core = ServerCore(models, max_rows)
+        workers = portal.call(Workers, settings.grpc_max_threads)
+        stack.callback(workers.close)
+        server = portal.call(GrpcServer, core, workers, health, grpc_options)
+        stack.callback(portal.call, server.stop)
+        port = portal.call(server.start)
+        stack.callback(portal.call, workers.drain, _GRACE_SECONDS)
+        stack.callback(portal.call, health.stop_serving)
+        yield RunningServer(models, port)
 
 
 def serve_until_signal(settings: ServerSettings, log: Log) -> int:
@@ -100,20 +140,56 @@ def _models_config(settings: ServerSettings) -> ModelServerConfig:
     return single_model(settings.model_name, path)
 
 
-def _grpc_options(
-    settings: ServerSettings, batching: BatchingOptions | None
-) -> GrpcOptions:
-    most = batching.max_request_size if batching else 0
+def _grpc_options(settings: ServerSettings) -> GrpcOptions:
     path = settings.ssl_config_file
     return GrpcOptions(
         host=settings.host,
         port=settings.port,
-        max_running=settings.grpc_max_threads,
-        max_rows=max(settings.max_rows, most),
         credentials=read_credentials(path) if path else None,
         channel_arguments=channel_arguments(settings.grpc_channel_arguments),
         health=settings.enable_grpc_healthcheck_service,
     )
+
+
+def watch_config(
+    path: str,
+    used: ModelServerConfig,
+    seconds: float,
+    models: Models,
+    log: Log,
+    on_end: Callable[[], None] = lambda: None,
+) -> Watch:
+    """Starts to apply the list of models in a file again and again.
+
+    Every reading applies the whole list, as in TensorFlow Serving. It replaces a list
+    that a client sent meanwhile, and a label that was refused because its version was
+    still loading can be accepted the next time. A refusal is logged once.
+
+    Args:
+        path: File with a text `ModelServerConfig`.
+        used: Content of the file when it was last applied.
+        seconds: Seconds between two readings.
+        models: Models of the server.
+        log: Called with a line for each change.
+        on_end: Called if the thread ends before it is closed.
+    """
+    refused = False
+
+    def look() -> None:
+        nonlocal used, refused
+        try:
+            found = read_models(path)
+            models.configure(found)
+        except Exception as error:
+            refused = True
+            raise UserError(
+                f"{path} was read again and not used: {describe_error(error)}"
+            ) from error
+        if refused or found != used:
+            log(f"{path} was read again")
+        used, refused = found, False
+
+    return Watch(look, seconds, log, on_end)
 
 
 def _loader(settings: ServerSettings, scheduler: BatchScheduler | None) -> Loader:

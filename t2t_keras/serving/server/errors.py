@@ -1,10 +1,7 @@
 """Status codes and messages of requests that the server cannot answer."""
 
-import functools
 import sys
 import traceback
-from collections.abc import Callable
-from typing import Any, TypeVar
 
 import grpc
 import tensorflow as tf
@@ -14,8 +11,6 @@ LONGEST_MESSAGE = 1024
 _CUT = "...TRUNCATED"
 # A year: gRPC has no deadline at all as one that is centuries away.
 _FOREVER_SECONDS = 3.2e7
-
-Method = TypeVar("Method", bound=Callable[..., Any])
 
 
 class ServingError(Exception):
@@ -57,6 +52,11 @@ def deadline_exceeded() -> ServingError:
     )
 
 
+def cancelled() -> ServingError:
+    """Returns the error of a request that nobody waits for any more."""
+    return ServingError(grpc.StatusCode.CANCELLED, "The request was canceled.")
+
+
 def from_exception(error: Exception) -> ServingError:
     """Returns the status of an exception; TensorFlow's codes are gRPC's."""
     if isinstance(error, ServingError):
@@ -72,7 +72,7 @@ def code_of(number: int) -> grpc.StatusCode:
     return next(codes, grpc.StatusCode.UNKNOWN)
 
 
-def seconds_left(context: grpc.ServicerContext) -> float | None:
+def seconds_left(context: grpc.aio.ServicerContext) -> float | None:
     """Returns the seconds until a request's deadline; `None` without one."""
     left = context.time_remaining()
     return None if left is None or left > _FOREVER_SECONDS else left
@@ -90,18 +90,11 @@ def shorten(message: str) -> str:
     return encoded[:LONGEST_MESSAGE].decode(errors="ignore") + _CUT
 
 
-def abort_on_error(method: Method) -> Method:
-    """Decorates a method of a service: an exception ends the call with its status."""
+def report_exception(error: Exception) -> ServingError:
+    """Returns the status of an exception; prints the traceback of a fault.
 
-    @functools.wraps(method)
-    def answer(self: Any, request: Any, context: grpc.ServicerContext) -> Any:
-        try:
-            return method(self, request, context)
-        except Exception as error:
-            if not isinstance(error, ServingError | tf.errors.OpError):
-                # A fault of this server: the client cannot mend it, a reader may.
-                traceback.print_exc(file=sys.stderr)
-            status = from_exception(error)
-        context.abort(status.code, shorten(status.message))
-
-    return answer  # type: ignore[return-value]
+    A fault of this server cannot be mended by the client, but by a reader.
+    """
+    if not isinstance(error, ServingError | tf.errors.OpError):
+        traceback.print_exception(error, file=sys.stderr)
+    return from_exception(error)

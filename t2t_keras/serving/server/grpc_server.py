@@ -1,21 +1,43 @@
-"""gRPC server: port, threads and limits."""
+"""gRPC server: TensorFlow Serving's services, health checks, ports and limits.
 
-from collections.abc import Sequence
+It runs in an event loop, so that neither a connection nor a request whose body does not
+arrive holds a thread. Health, status and metadata are answered in the loop itself, and
+so also while all workers are busy.
+"""
+
+import asyncio
+import socket
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from typing import Any
 
 import grpc
-from tensorflow_serving.apis import model_service_pb2_grpc, prediction_service_pb2_grpc
+from google.protobuf.message import DecodeError, Message
+from grpc_health.v1.health_pb2_grpc import add_HealthServicer_to_server
+from tensorflow_serving.apis import (
+    classification_pb2,
+    get_model_metadata_pb2,
+    get_model_status_pb2,
+    inference_pb2,
+    model_management_pb2,
+    predict_pb2,
+    regression_pb2,
+)
 
 from t2t_keras.errors import UserError
-from t2t_keras.serving.server.health import MAX_WATCHES, HealthService
-from t2t_keras.serving.server.model_service import ModelService
-from t2t_keras.serving.server.models import Models
-from t2t_keras.serving.server.prediction_service import PredictionService
-from t2t_keras.serving.server.request_counter import RequestCounter
+from t2t_keras.serving.server.core import ServerCore
+from t2t_keras.serving.server.errors import (
+    ServingError,
+    report_exception,
+    seconds_left,
+    shorten,
+)
+from t2t_keras.serving.server.health import HealthService
+from t2t_keras.serving.server.workers import Workers
 
-# Threads for status and health, which must be answered under full load as well.
-_SPARE_THREADS = 8
+# Takes a request and the seconds left for it, and returns the answer.
+Answer = Callable[[Any, float | None], Awaitable[Message]]
 
 
 @dataclass(frozen=True)
@@ -25,104 +47,209 @@ class GrpcOptions:
     Attributes:
         host: Address to listen on.
         port: Port to listen on; 0 for any free one.
-        max_running: Predict requests at a time, each with a thread.
-        max_rows: Maximum number of rows of a Predict request.
+        socket_path: Unix domain socket to listen on as well; "" for none.
         credentials: Keys for TLS; `None` for plain text.
         channel_arguments: Names and values of gRPC's own settings.
         health: Whether health checks are answered.
+        body_seconds: Longest time in which the message of a request must arrive.
     """
 
     # Not "localhost": of its two addresses one may be taken without an error.
     host: str = "127.0.0.1"
     port: int = 8500
-    max_running: int = 128
-    # Above the largest batch of TensorFlow Serving's default settings.
-    max_rows: int = 1024
+    socket_path: str = ""
     credentials: grpc.ServerCredentials | None = None
     channel_arguments: Sequence[tuple[str, int | str]] = ()
     health: bool = False
+    body_seconds: float = 60.0
 
 
-class RunningServer:
-    """gRPC server that is started.
+class GrpcServer:
+    """gRPC server; every method is to be called in the event loop.
 
-    Attributes:
-        models: Models that it serves.
-        port: Port that it listens on.
+    Args:
+        core: Answers the requests.
+        workers: Run those that take long.
+        health: Answers health checks.
+        options: Address and limits.
     """
 
     def __init__(
         self,
-        server: grpc.Server,
-        models: Models,
-        request_counter: RequestCounter,
-        port: int,
+        core: ServerCore,
+        workers: Workers,
         health: HealthService,
+        options: GrpcOptions,
     ):
-        self.models = models
-        self._health = health
-        self.port = port
-        self._server = server
-        self._request_counter = request_counter
+        self._core = core
+        self._workers = workers
+        self._options = options
+        # One at a time, since each replaces the list of models.
+        self._reloads = ThreadPoolExecutor(1, "reload")
+        arguments = {
+            # As in TensorFlow Serving: no limit but the protocol's.
+            "grpc.max_receive_message_length": -1,
+            "grpc.max_send_message_length": -1,
+            # Otherwise two servers share a port, and requests, without a word.
+            "grpc.so_reuseport": 0,
+        }
+        arguments |= dict(options.channel_arguments)
+        self._server = grpc.aio.server(options=list(arguments.items()))
+        self._server.add_generic_rpc_handlers(
+            (
+                _handlers("PredictionService", self._prediction_methods(), options),
+                _handlers("ModelService", self._model_methods(), options),
+            )
+        )
+        if options.health:
+            add_HealthServicer_to_server(health, self._server)
 
-    def stop(self, grace_seconds: float) -> None:
-        """Refuses new requests, lets those under way finish, and ends.
+    async def start(self) -> int:
+        """Starts to listen; returns the port.
 
-        Health streams report NOT_SERVING until then.
-
-        Args:
-            grace_seconds: Longest wait; then unfinished requests are canceled.
+        Raises:
+            UserError: If the port or the socket cannot be listened at.
         """
-        self._health.enter_graceful_shutdown()
-        ended = self._server.stop(grace_seconds)
-        # A call that comes in this very moment may be neither begun nor refused (seen
-        # with grpcio 1.85: 7 of 1,500), and would last as long as the grace. One that
-        # was accepted before has a moment to begin.
-        ended.wait(min(1.0, grace_seconds))
-        self._request_counter.wait_until_none(grace_seconds)
-        self._server.stop(None)
+        options = self._options
+        port = self._listen(join_address(options.host, options.port))
+        if options.socket_path:
+            self._listen(f"unix:{options.socket_path}")
+        await self._server.start()
+        return port
+
+    async def stop(self) -> None:
+        """Ends at once; requests under way are canceled."""
+        self._reloads.shutdown(wait=False, cancel_futures=True)
+        await self._server.stop(None)
+
+    def _listen(self, address: str) -> int:
+        try:
+            if self._options.credentials is None or address.startswith("unix:"):
+                return self._server.add_insecure_port(address)
+            return self._server.add_secure_port(address, self._options.credentials)
+        except RuntimeError as error:
+            raise cannot_listen_error(address) from error
+
+    def _prediction_methods(self) -> Mapping[str, tuple[type[Message], Answer]]:
+        async def predict(request: Any, seconds: float | None) -> Message:
+            return await self._workers.run(
+                lambda token: self._core.predict(request, seconds, token)
+            )
+
+        async def metadata(request: Any, seconds: float | None) -> Message:
+            return self._core.metadata(request)
+
+        async def refuse(request: Any, seconds: float | None) -> Message:
+            method = type(request).__name__.removesuffix("Request")
+            return self._core.refuse(method)
+
+        return {
+            "Predict": (predict_pb2.PredictRequest, predict),
+            "GetModelMetadata": (
+                get_model_metadata_pb2.GetModelMetadataRequest,
+                metadata,
+            ),
+            "Classify": (classification_pb2.ClassificationRequest, refuse),
+            "Regress": (regression_pb2.RegressionRequest, refuse),
+            "MultiInference": (inference_pb2.MultiInferenceRequest, refuse),
+        }
+
+    def _model_methods(self) -> Mapping[str, tuple[type[Message], Answer]]:
+        async def status(request: Any, seconds: float | None) -> Message:
+            return self._core.status(request)
+
+        async def reload(request: Any, seconds: float | None) -> Message:
+            return await asyncio.get_running_loop().run_in_executor(
+                self._reloads, self._core.reload, request, seconds
+            )
+
+        return {
+            "GetModelStatus": (get_model_status_pb2.GetModelStatusRequest, status),
+            "HandleReloadConfigRequest": (
+                model_management_pb2.ReloadConfigRequest,
+                reload,
+            ),
+        }
 
 
-def start_server(models: Models, options: GrpcOptions) -> RunningServer:
-    """Starts and returns a server.
-
-    Raises:
-        UserError: If the port is taken.
-    """
-    threads = options.max_running + _SPARE_THREADS
-    arguments = {
-        # As in TensorFlow Serving: no limit but the protocol's.
-        "grpc.max_receive_message_length": -1,
-        "grpc.max_send_message_length": -1,
-        # Otherwise two servers share a port, and requests, without a word.
-        "grpc.so_reuseport": 0,
-    }
-    arguments |= dict(options.channel_arguments)
-    request_counter, health = RequestCounter(), HealthService()
-    server = grpc.server(
-        ThreadPoolExecutor(threads, thread_name_prefix="request"),
-        interceptors=[request_counter],
-        maximum_concurrent_rpcs=threads + (MAX_WATCHES if options.health else 0),
-        options=list(arguments.items()),
-    )
-    prediction_service_pb2_grpc.add_PredictionServiceServicer_to_server(
-        PredictionService(models, options.max_running, options.max_rows), server
-    )
-    model_service_pb2_grpc.add_ModelServiceServicer_to_server(
-        ModelService(models), server
-    )
-    if options.health:
-        health.add_to(server)
-    address = f"{options.host}:{options.port}"
+def check_address(host: str, port: int) -> None:
+    """Raises `UserError` if a port is in use, or the host is not this machine's."""
     try:
-        if options.credentials is None:
-            port = server.add_insecure_port(address)
-        else:
-            port = server.add_secure_port(address, options.credentials)
-    except RuntimeError as error:
-        raise UserError(
-            f"{address} cannot be listened at. Stop what uses the port, or choose "
-            "another with --port; 0 takes any that is free."
-        ) from error
-    server.start()
-    return RunningServer(server, models, request_counter, port, health)
+        family, _, _, _, address = socket.getaddrinfo(
+            host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
+        )[0]
+        with socket.socket(family) as probe:
+            # As gRPC does: connections that have just ended do not count.
+            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            probe.bind(address)
+    except OSError as error:
+        raise cannot_listen_error(join_address(host, port)) from error
+
+
+def join_address(host: str, port: int) -> str:
+    """Returns host:port, with brackets around an IPv6 address."""
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+
+
+def cannot_listen_error(address: str) -> UserError:
+    """Returns the error of an address that is in use, or that is not this machine's."""
+    return UserError(
+        f"{address} cannot be listened at. Stop what uses the port, or choose another "
+        "with --port; 0 takes any that is free."
+    )
+
+
+def _handlers(
+    service: str,
+    methods: Mapping[str, tuple[type[Message], Answer]],
+    options: GrpcOptions,
+) -> grpc.GenericRpcHandler:
+    """Returns the handlers of a service's methods, each of one message.
+
+    They take a stream of messages, and read the first: the library would wait for it
+    without a limit. On the wire there is no difference.
+    """
+    return grpc.method_handlers_generic_handler(
+        f"tensorflow.serving.{service}",
+        {
+            name: grpc.stream_unary_rpc_method_handler(
+                _handler(message, answer, options.body_seconds)
+            )
+            for name, (message, answer) in methods.items()
+        },
+    )
+
+
+def _handler(
+    message: type[Message], answer: Answer, body_seconds: float
+) -> Callable[[Any, grpc.aio.ServicerContext], Awaitable[bytes]]:
+    async def handle(requests: Any, context: grpc.aio.ServicerContext) -> bytes:
+        try:
+            request = message.FromString(await _read(requests, body_seconds))
+            response = await answer(request, seconds_left(context))
+            return response.SerializeToString()
+        except DecodeError:
+            status = ServingError(
+                grpc.StatusCode.INTERNAL, f"The message is no {message.__name__}."
+            )
+        except Exception as error:
+            status = report_exception(error)
+        await context.abort(status.code, shorten(status.message))
+        raise AssertionError("abort raises")
+
+    return handle
+
+
+async def _read(requests: Any, seconds: float) -> bytes:
+    """Returns the first message of a stream."""
+    try:
+        return await asyncio.wait_for(anext(requests), seconds)
+    except TimeoutError:
+        raise ServingError(
+            grpc.StatusCode.DEADLINE_EXCEEDED,
+            f"The message of the request did not arrive within {seconds:g} s.",
+        ) from None
+    except StopAsyncIteration:
+        raise ServingError(
+            grpc.StatusCode.INTERNAL, "The request has no message."
+        ) from None

@@ -7,17 +7,21 @@ request, so that no request fails because of another.
 Shapes: each array that is fed or fetched is [B, ...], B rows of a request or batch.
 """
 
+import contextlib
 import itertools
+import threading
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import TimeoutError as FutureTimeoutError
 
 import grpc
 import numpy as np
 
 from t2t_keras.serving.server.batching import BatchScheduler, Task
+from t2t_keras.serving.server.cancellation import CancelToken
 from t2t_keras.serving.server.errors import (
     ServingError,
+    cancelled,
     deadline_exceeded,
     failed_precondition,
     from_exception,
@@ -41,7 +45,11 @@ class JoinedRun:
         self._scheduler = scheduler
 
     def __call__(
-        self, feeds: Feeds, fetches: Sequence[str], timeout_seconds: float | None = None
+        self,
+        feeds: Feeds,
+        fetches: Sequence[str],
+        timeout_seconds: float | None = None,
+        cancel_token: CancelToken | None = None,
     ) -> list[np.ndarray]:
         """Waits for a batch to run, and returns the rows of this request.
 
@@ -49,6 +57,8 @@ class JoinedRun:
             feeds: Tensor names, and [B, ...] each, with one B.
             fetches: Tensor names.
             timeout_seconds: Maximum time to wait; None for no limit.
+            cancel_token: Ends the waiting when it is canceled. A batch is stopped when
+                all its requests are canceled.
 
         Returns:
             [B, ...] each.
@@ -61,13 +71,19 @@ class JoinedRun:
         deadline = None
         if timeout_seconds is not None:
             deadline = time.monotonic() + timeout_seconds
+        cancel_token = cancel_token or CancelToken()
         size = _count_rows(feeds)
         names = tuple(sorted(set(fetches)))
 
         def split(sizes: Sequence[int]) -> list[Task]:
             starts = itertools.accumulate(sizes, initial=0)
             return [
-                Task(_slice_rows(feeds, slice(start, start + rows)), rows, deadline)
+                Task(
+                    _slice_rows(feeds, slice(start, start + rows)),
+                    rows,
+                    deadline,
+                    cancel_token,
+                )
                 for start, rows in zip(starts, sizes, strict=False)
             ]
 
@@ -77,15 +93,38 @@ class JoinedRun:
             split=split,
             process=lambda tasks: self._process(tasks, names),
         )
-        parts = [_result(task) for task in tasks]
+
+        def give_up() -> None:
+            for task in tasks:
+                task.finish(error=cancelled())
+
+        with cancel_token.calling(give_up):
+            parts = [_result(task) for task in tasks]
         return [
             _concatenate_parts([part[name] for part in parts], name) for name in fetches
         ]
 
+    def run_directly(
+        self,
+        feeds: Feeds,
+        fetches: Sequence[str],
+        timeout_seconds: float | None = None,
+        cancel_token: CancelToken | None = None,
+    ) -> list[np.ndarray]:
+        """Runs a request in a batch of its own, in this thread, padded as any batch.
+
+        Arguments and results are those of a call.
+        """
+        size = _count_rows(feeds)
+        self._scheduler.options.check_size(size)
+        names = tuple(sorted(set(fetches)))
+        outputs = self._run_joined([Task(feeds, size)], names)
+        return [outputs[name][:size] for name in fetches]
+
     def _process(self, tasks: Sequence[Task], names: Sequence[str]) -> None:
         """Finishes every task, with an error if need be."""
         try:
-            waiting = [task for task in tasks if not _finish_if_expired(task)]
+            waiting = [task for task in tasks if not _is_given_up(task)]
             self._run_and_finish(waiting, names)
         except Exception as error:
             for task in tasks:
@@ -103,7 +142,7 @@ class JoinedRun:
                     task.finish(error=status)
                 return
             for task in tasks:
-                if not _finish_if_expired(task):
+                if not _is_given_up(task):
                     self._run_and_finish([task], names)
             return
         start = 0
@@ -135,7 +174,8 @@ class JoinedRun:
         if None not in deadlines:
             left = max(each for each in deadlines if each is not None)
             left -= time.monotonic()
-        outputs = self._run(feeds, names, left)
+        with _cancelled_by_all(tasks) as cancel_token:
+            outputs = self._run(feeds, names, left, cancel_token)
         for output in outputs:
             if output.ndim == 0:
                 raise failed_precondition("Batched output tensor has 0 dimensions")
@@ -145,6 +185,26 @@ class JoinedRun:
                     "the 0th dimension sizes of the input tensors"
                 )
         return dict(zip(names, outputs, strict=True))
+
+
+@contextlib.contextmanager
+def _cancelled_by_all(tasks: Sequence[Task]) -> Iterator[CancelToken]:
+    """Yields a token that is canceled when those of all tasks are."""
+    all_tasks, lock = CancelToken(), threading.Lock()
+    waiting = len(tasks)
+
+    def leave() -> None:
+        nonlocal waiting
+        with lock:
+            waiting -= 1
+            last = not waiting
+        if last:
+            all_tasks.cancel()
+
+    with contextlib.ExitStack() as stack:
+        for task in tasks:
+            stack.enter_context(task.cancel_token.calling(leave))
+        yield all_tasks
 
 
 def _count_rows(feeds: Feeds) -> int:
@@ -191,7 +251,10 @@ def _concatenate_parts(parts: Sequence[np.ndarray], name: str) -> np.ndarray:
     return np.concatenate(parts)
 
 
-def _finish_if_expired(task: Task) -> bool:
+def _is_given_up(task: Task) -> bool:
+    """Returns whether nobody waits for a task; finishes it if its time is over."""
+    if task.cancel_token.cancelled:
+        return True
     if task.deadline is None or task.deadline > time.monotonic():
         return False
     task.finish(

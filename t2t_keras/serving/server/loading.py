@@ -1,18 +1,34 @@
-"""Loading of a version of a model from its directory."""
+"""Loading of a version of a model from its directory, with its warm-up requests.
 
+The first run of a signature is slow: TensorFlow prepares its graph, XLA compiles. So
+requests from the directory are run before it takes others. A record that fails makes
+the load fail, because every such request would.
+"""
+
+import os
+import sys
 import threading
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import grpc
 import tensorflow as tf
+from google.protobuf.message import DecodeError
+from tensorflow_serving.apis import prediction_log_pb2
 
 from t2t_keras.files.quiet import quiet_start_up
 from t2t_keras.serving.server.batching import BatchScheduler
+from t2t_keras.serving.server.errors import ServingError, invalid_argument
 from t2t_keras.serving.server.joined import JoinedRun
+from t2t_keras.serving.server.predict import predict
 from t2t_keras.serving.server.session import ModelSession, RunFn
-from t2t_keras.serving.server.warm_up import warm_up
+
+WARM_UP_FILE = Path("assets.extra") / "tf_serving_warmup_requests"
+MOST_WARM_UPS = 1000
+# Of Linux: a thread of 10 gets a tenth of a core that one of 0 wants as well.
+_BACKGROUND_NICENESS = 10
 
 
 class Servable(NamedTuple):
@@ -29,22 +45,30 @@ class Servable(NamedTuple):
     close: Callable[[], None]
 
 
-@dataclass(frozen=True)
 class Loader:
-    """Loader of versions.
+    """Loader of versions, one at a time: two are not faster, and double the memory.
 
-    Attributes:
+    Warm-up requests have a thread of low priority, outside of the batches of other
+    requests, so that loading leaves the cores to the versions that are serving.
+
+    Args:
         session_config: Configuration of each session.
         scheduler: Scheduler of batches; `None` runs each request by itself.
         warm_up_iterations: Number of times that each warm-up request is run; 0 for
             none.
     """
 
-    session_config: tf.compat.v1.ConfigProto | None = None
-    scheduler: BatchScheduler | None = None
-    warm_up_iterations: int = 1
-    # Two at a time are not faster, and double the memory.
-    _loading: threading.Lock = field(default_factory=threading.Lock)
+    def __init__(
+        self,
+        session_config: tf.compat.v1.ConfigProto | None = None,
+        scheduler: BatchScheduler | None = None,
+        warm_up_iterations: int = 1,
+    ):
+        self._session_config = session_config
+        self._scheduler = scheduler
+        self._iterations = warm_up_iterations
+        self._loading = threading.Lock()
+        self._background = ThreadPoolExecutor(1, "warm-up", initializer=_lower_priority)
 
     def __call__(self, directory: Path) -> Servable:
         """Loads a version and runs its warm-up requests.
@@ -54,14 +78,84 @@ class Loader:
         """
         # The tokenizer's library prints a line when it is first used.
         with self._loading, quiet_start_up():
-            session = ModelSession(directory, self.session_config)
+            session = ModelSession(directory, self._session_config)
             run: RunFn = session.run
-            if self.scheduler is not None:
-                run = JoinedRun(session.run, self.scheduler)
+            background: RunFn = session.run_in_background
+            if self._scheduler is not None:
+                run = JoinedRun(session.run, self._scheduler)
+                background = JoinedRun(background, self._scheduler).run_directly
             try:
-                if self.warm_up_iterations:
-                    warm_up(directory, run, session.signatures, self.warm_up_iterations)
+                if self._iterations:
+                    self._background.submit(
+                        warm_up,
+                        directory,
+                        background,
+                        session.signatures,
+                        self._iterations,
+                    ).result()
             except BaseException:
                 session.close()
                 raise
         return Servable(run, session.signatures, session.close)
+
+
+def _lower_priority() -> None:
+    """Lowers the priority of this thread, which only Linux knows."""
+    if sys.platform == "linux":
+        os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), _BACKGROUND_NICENESS)
+
+
+def warm_up(
+    directory: Path,
+    run: RunFn,
+    signatures: Mapping[str, Any],
+    iterations: int = 1,
+) -> int:
+    """Runs the warm-up requests of a version, and returns their number.
+
+    Args:
+        directory: Directory of the version.
+        run: Run function of the model.
+        signatures: `SignatureDef`s of the model by name.
+        iterations: Number of times that each is run.
+
+    Raises:
+        ServingError: If one fails, there are more than `MOST_WARM_UPS`, or the file
+            is damaged.
+    """
+    path = directory / WARM_UP_FILE
+    if not path.is_file():
+        return 0
+    count = 0
+    try:
+        for record in tf.data.TFRecordDataset(str(path)).as_numpy_iterator():
+            count += 1
+            if count > MOST_WARM_UPS:
+                raise invalid_argument(
+                    "Number of warmup records exceeds the maximum "
+                    f"({MOST_WARM_UPS}) at {path}"
+                )
+            for _ in range(iterations):
+                predict(run, signatures, _parse_request(record, path))
+    except tf.errors.DataLossError as error:
+        raise ServingError(
+            grpc.StatusCode.DATA_LOSS,
+            f"{error.message}. Please verify your warmup data is in TFRecord format.",
+        ) from error
+    return count
+
+
+def _parse_request(record: bytes, path: Path) -> Any:
+    try:
+        log = prediction_log_pb2.PredictionLog.FromString(record)
+    except DecodeError as error:
+        raise invalid_argument(
+            f"Failed to parse warmup record: {record[:80]!r} from {path}"
+        ) from error
+    kind = log.WhichOneof("log_type")
+    if kind != "predict_log":
+        raise ServingError(
+            grpc.StatusCode.UNIMPLEMENTED,
+            f"Unsupported log_type for warmup: {kind}; expected predict_log",
+        )
+    return log.predict_log.request

@@ -15,19 +15,22 @@ from t2t_keras.serving.server.errors import (
     ServingError,
     deadline_exceeded,
     failed_precondition,
+    from_exception,
     invalid_argument,
     not_found,
 )
 from t2t_keras.serving.server.loading import Servable
-from t2t_keras.serving.server.version_policy import versions_to_serve
 from t2t_keras.serving.server.versions import (
-    Log,
     ModelVersions,
     Retries,
     State,
     Version,
     no_servable,
 )
+from t2t_keras.serving.server.watching import Log, Watch, find_versions
+
+# Problems that are logged after one look at the folders.
+_MOST_LINES = 20
 
 
 @dataclass(frozen=True)
@@ -44,6 +47,19 @@ class WatchOptions:
     poll_seconds: float = 1.0
     retries: Retries = field(default_factory=Retries)
     labels_for_unavailable: bool = False
+
+
+@dataclass(frozen=True)
+class Problems:
+    """What a look at the folders of a model found wrong.
+
+    Attributes:
+        error: Why no version could be found; None if one was.
+        lines: All problems, also of single versions, for the log.
+    """
+
+    error: ServingError | None = None
+    lines: tuple[str, ...] = ()
 
 
 class Models:
@@ -66,38 +82,54 @@ class Models:
         self._configs: dict[str, Any] = {}
         self._labels: dict[tuple[str, str], int] = {}
         self._models: dict[str, ModelVersions] = {}
-        self._problems: dict[str, ServingError] = {}
-        self._stopped = threading.Event()
-        self._watcher = threading.Thread(target=self._watch, daemon=True)
+        self._problems: dict[str, Problems] = {}
+        self._closed = False
+        self._watch: Watch | None = None
 
-    def configure(self, config: Any) -> list[str]:
+    def configure(self, config: Any, starting: bool = False) -> list[str]:
         """Replaces the models by those of a `ModelServerConfig`.
 
+        Args:
+            config: The new list of models.
+            starting: Whether the server is starting, and waits for folders and versions
+                that are missing.
+
         Returns:
-            The names of the models that are new; they are not loaded yet.
+            The names of the models that are not available yet.
 
         Raises:
-            ServingError: If the configuration is invalid; nothing changes.
+            ServingError: If the configuration is invalid, or a new model has no version
+                to load; nothing changes.
         """
         with self._configuring:
             configs = check_models(config, self._configs)
             labels = self._check_labels(configs)
-            new = [name for name in configs if name not in self._configs]
+            if not starting:
+                for name, model in configs.items():
+                    current = self._configs.get(name)
+                    if current is None or current.base_path != model.base_path:
+                        self._find_versions(name, model)
             gone = [name for name in self._configs if name not in configs]
             with self._changed:
                 self._configs, self._labels = configs, labels
-                for name in new:
-                    self._models.setdefault(name, self._create_versions(name))
+                for name in configs:
+                    if name not in self._models:
+                        self._models[name] = self._create_versions(name)
             for name in gone:
                 self._problems.pop(name, None)
                 self._models[name].want({})
             self._look()
-            return new
+            return [name for name in configs if not self._models[name].available()]
 
-    def start_watching(self) -> None:
-        """Starts to check the folders at intervals."""
-        if self._options.poll_seconds > 0:
-            self._watcher.start()
+    def start_watching(self, on_end: Callable[[], None] = lambda: None) -> None:
+        """Starts to check the folders at intervals.
+
+        Args:
+            on_end: Called if that should end before `close`.
+        """
+        seconds = self._options.poll_seconds
+        if seconds > 0:
+            self._watch = Watch(self._look_if_open, seconds, self._log, on_end)
 
     def wait_until_available(
         self,
@@ -124,9 +156,10 @@ class Models:
                 failed = [v for name in waiting for v in self._failed_versions(name)]
                 if failed:
                     raise _unavailable_error(failed)
-                missing = [self._problems[n] for n in waiting if n in self._problems]
-                if missing and not patient:
-                    raise missing[0]
+                problems = [self._problems[n].error for n in waiting]
+                for problem in problems:
+                    if problem is not None and not patient:
+                        raise problem
                 left = None if deadline is None else deadline - time.monotonic()
                 if left is not None and left <= 0:
                     raise deadline_exceeded()
@@ -184,8 +217,10 @@ class Models:
         Args:
             timeout_seconds: Longest wait for requests; then they are canceled.
         """
-        self._stopped.set()
+        if self._watch is not None:
+            self._watch.close()
         with self._configuring:
+            self._closed = True
             for model in self._models.values():
                 model.want({})
         if not self._wait_for_end(timeout_seconds):
@@ -237,30 +272,57 @@ class Models:
                 labels[name, label] = number
         return labels
 
-    def _watch(self) -> None:
-        while not self._stopped.wait(self._options.poll_seconds):
-            with self._configuring:
-                if not self._stopped.is_set():
-                    self._look()
+    def _look_if_open(self) -> None:
+        with self._configuring:
+            if not self._closed:
+                self._look()
 
     def _look(self) -> None:
-        """Checks the folders of all models once."""
+        """Checks the folders of all models once; a fault of one concerns no other."""
+        lines = []
         for name, config in self._configs.items():
-            path = Path(config.base_path)
+            problems: list[str] = []
+            error = None
             try:
-                versions = versions_to_serve(name, path, config.model_version_policy)
+                versions = self._find_versions(name, config, problems)
                 self._models[name].want(versions)
-                if not versions:
-                    raise not_found(
-                        f"No versions of servable {name} found under base path {path}. "
-                        "Did you forget to name your leaf directory as a number "
-                        "(eg. '/1/')?"
-                    )
-                self._problems.pop(name, None)
-            except ServingError as error:
-                if str(self._problems.get(name)) != str(error):
-                    self._log(f"{name}: {error.message}")
-                self._problems[name] = error
+            except Exception as caught:
+                error = from_exception(caught)
+                problems.append(error.message)
+            if error and error.code is grpc.StatusCode.NOT_FOUND:
+                self._models[name].want({})
+            known = self._problems.get(name, Problems())
+            lines += [f"{name}: {line}" for line in problems if line not in known.lines]
+            self._problems[name] = Problems(error, tuple(problems))
+        self._log_some(lines)
+
+    def _find_versions(
+        self, name: str, config: Any, problems: list[str] | None = None
+    ) -> dict[int, Path]:
+        """Returns the folders of a model's versions, at least one; adds problems."""
+        model = self._models.get(name)
+        path = Path(config.base_path)
+        found = find_versions(
+            name,
+            path,
+            config.model_version_policy,
+            model.available() if model else (),
+        )
+        if problems is not None:
+            problems += found.problems
+        if not found.versions:
+            raise not_found(
+                f"No versions of servable {name} found under base path {path}. Did you "
+                "forget to name your leaf directory as a number (eg. '/1/')?"
+            )
+        return found.versions
+
+    def _log_some(self, lines: Sequence[str]) -> None:
+        """Logs lines, of very many the first ones only."""
+        for line in lines[:_MOST_LINES]:
+            self._log(line)
+        if len(lines) > _MOST_LINES:
+            self._log(f"… and {len(lines) - _MOST_LINES:,} more such problems")
 
     def _failed_versions(self, name: str) -> list[tuple[str, Version]]:
         """Returns the versions of a model that failed, if no other is loading."""

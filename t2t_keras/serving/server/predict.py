@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from tensorflow_serving.apis import predict_pb2
 
+from t2t_keras.serving.server.cancellation import CancelToken
 from t2t_keras.serving.server.errors import failed_precondition, invalid_argument
 from t2t_keras.serving.server.session import RunFn
 from t2t_keras.serving.server.tensors import to_array, to_proto
@@ -26,6 +27,7 @@ def predict(
     request: PredictRequest,
     timeout_seconds: float | None = None,
     max_rows: int | None = None,
+    cancel_token: CancelToken | None = None,
 ) -> PredictResponse:
     """Returns a `PredictResponse` with outputs, and without version.
 
@@ -35,6 +37,7 @@ def predict(
         request: A `PredictRequest`.
         timeout_seconds: Time left for the request; None for no limit.
         max_rows: Maximum size of an input's first dimension; None for no limit.
+        cancel_token: Stops the run when it is canceled.
 
     Raises:
         ServingError: If the request is too large or does not fit a signature, or
@@ -48,7 +51,7 @@ def predict(
     feeds = _feeds(contract, request.inputs)
     aliases = _outputs(contract, request.output_filter)
     fetches = [contract.outputs[alias].name for alias in aliases]
-    values = run(feeds, fetches, timeout_seconds)
+    values = run(feeds, fetches, timeout_seconds, cancel_token)
     response = predict_pb2.PredictResponse()
     response.model_spec.name = request.model_spec.name
     response.model_spec.signature_name = name

@@ -6,15 +6,18 @@ out for the same reason: TensorFlow's runtime is what answers.
 """
 
 import ctypes
+import functools
 import os
+import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 import tensorflow as tf
 from tensorflow.python.client import pywrap_tf_session
 
+from t2t_keras.serving.server.cancellation import CancelToken, StepCancellation
 from t2t_keras.serving.server.errors import (
     ServingError,
     deadline_exceeded,
@@ -35,6 +38,11 @@ GRAPH_FILES = ("saved_model.pb", "saved_model.pbtxt")
 # machine with one core would keep the server from loading a version.
 _FEWEST_THREADS = 4
 
+# Values of `RunOptions.inter_op_thread_pool`. Messages that stop a step must not wait
+# for a thread that another step occupies. With several devices TensorFlow takes the
+# pool in any case.
+_SHARED_POOL, _OWN_THREAD = 0, -1
+
 
 class RunFn(Protocol):
     """Function that runs a part of a graph: of a session, or one that batches."""
@@ -43,7 +51,8 @@ class RunFn(Protocol):
         self,
         feeds: Mapping[str, np.ndarray],
         fetches: Sequence[str],
-        timeout_seconds: float | None,
+        timeout_seconds: float | None = None,
+        cancel_token: CancelToken | None = None,
     ) -> list[np.ndarray]:
         """Returns the tensors named by `fetches`, in their order."""
         ...
@@ -94,6 +103,10 @@ class ModelSession:
                 for info in [*contract.inputs.values(), *contract.outputs.values()]
                 if ":" in info.name  # an operation that initializes has no tensor
             }
+            self._cancellation = StepCancellation(self._graph, self._outputs())
+            self._session._extend_graph()
+            # The first time takes as long as a small translation.
+            self._cancellation.prepare(functools.partial(self._run_ops, []))
         except Exception as error:
             self._session.close()
             raise _load_error(error) from error
@@ -103,33 +116,94 @@ class ModelSession:
         feeds: Mapping[str, np.ndarray],
         fetches: Sequence[str],
         timeout_seconds: float | None = None,
+        cancel_token: CancelToken | None = None,
     ) -> list[np.ndarray]:
         """Returns the fetched tensors of one run.
 
         Args:
             feeds: Tensor names of signatures, and their values.
-            fetches: Tensor names of signatures.
+            fetches: Tensor names of one signature.
             timeout_seconds: Time after which the runtime stops; None for no limit.
+            cancel_token: Stops the run when it is canceled.
 
         Raises:
             ServingError: As the runtime has it: another type, a failed assertion,
-                a deadline.
+                a deadline. CANCELLED if the request was canceled.
         """
-        options = tf.compat.v1.RunOptions()
+        return self._step(feeds, fetches, timeout_seconds, cancel_token, _SHARED_POOL)
+
+    def run_in_background(
+        self,
+        feeds: Mapping[str, np.ndarray],
+        fetches: Sequence[str],
+        timeout_seconds: float | None = None,
+        cancel_token: CancelToken | None = None,
+    ) -> list[np.ndarray]:
+        """Does what `run` does in the thread of the caller, with its priority."""
+        return self._step(feeds, fetches, timeout_seconds, cancel_token, _OWN_THREAD)
+
+    def _step(
+        self,
+        feeds: Mapping[str, np.ndarray],
+        fetches: Sequence[str],
+        timeout_seconds: float | None,
+        cancel_token: CancelToken | None,
+        thread_pool: int,
+    ) -> list[np.ndarray]:
+        for name in fetches:
+            if name not in self._tensors:
+                raise invalid_argument(f"FetchOutputs {name}: output index too large")
+        tensors = [self._tensors[name] for name in fetches]
+        fed = {self._tensors[name]: value for name, value in feeds.items()}
+        start = time.monotonic()
+        try:
+            with self._cancellation.step(
+                functools.partial(self._run_ops, []),
+                cancel_token or CancelToken(),
+                timeout_seconds,
+            ) as slot:
+                if timeout_seconds is not None:
+                    timeout_seconds -= time.monotonic() - start
+                values = self._run_ops(
+                    tensors,
+                    self._cancellation.targets(fetches),
+                    fed | slot,
+                    timeout_seconds,
+                    thread_pool,
+                )
+        except ServingError as error:
+            if not self._cancellation.is_consequence(error):
+                raise
+            values = self._run_ops(tensors, [], fed, timeout_seconds, thread_pool)
+        return [
+            np.asarray(value, object if tensor.dtype == tf.string else None)
+            for tensor, value in zip(tensors, values, strict=True)
+        ]
+
+    def _run_ops(
+        self,
+        fetches: Sequence[tf.Tensor],
+        targets: Sequence[tf.Operation],
+        feeds: Mapping[tf.Tensor, np.ndarray],
+        timeout_seconds: float | None = None,
+        thread_pool: int = _OWN_THREAD,
+    ) -> Sequence[Any]:
+        """Runs parts of the graph; returns the values of the fetches."""
+        options = tf.compat.v1.RunOptions(inter_op_thread_pool=thread_pool)
         if timeout_seconds is not None:
             if timeout_seconds <= 0:
                 raise deadline_exceeded()
             options.timeout_in_ms = max(int(timeout_seconds * 1000), 1)
-        tensors = self._tensors
-        for name in fetches:
-            if name not in tensors:
-                raise invalid_argument(f"FetchOutputs {name}: output index too large")
-        fed = {tensors[name]._as_tf_output(): feeds[name] for name in feeds}
-        fetched = [tensors[name]._as_tf_output() for name in fetches]
+        fed = {tensor._as_tf_output(): value for tensor, value in feeds.items()}
         buffer = pywrap_tf_session.TF_NewBufferFromString(options.SerializeToString())
         try:
-            fetched_values = pywrap_tf_session.TF_SessionRun_wrapper(
-                self._session._session, buffer, fed, fetched, [], None
+            return pywrap_tf_session.TF_SessionRun_wrapper(
+                self._session._session,
+                buffer,
+                fed,
+                [tensor._as_tf_output() for tensor in fetches],
+                [operation._c_op for operation in targets],
+                None,
             )
         except tf.errors.OpError as error:
             raise from_exception(error) from error
@@ -138,9 +212,16 @@ class ModelSession:
             raise invalid_argument(str(error)) from error
         finally:
             pywrap_tf_session.TF_DeleteBuffer(buffer)
+
+    def _outputs(self) -> list[dict[str, tf.Tensor]]:
+        """Returns the output tensors of each signature by their names."""
         return [
-            np.asarray(value, object if tensors[name].dtype == tf.string else None)
-            for name, value in zip(fetches, fetched_values, strict=True)
+            {
+                info.name: self._tensors[info.name]
+                for info in contract.outputs.values()
+                if info.name in self._tensors
+            }
+            for contract in self.signatures.values()
         ]
 
     def close(self) -> None:

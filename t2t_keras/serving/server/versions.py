@@ -10,8 +10,7 @@ from pathlib import Path
 
 from t2t_keras.serving.server.errors import ServingError, from_exception, not_found
 from t2t_keras.serving.server.loading import Servable
-
-Log = Callable[[str], None]
+from t2t_keras.serving.server.watching import Log
 
 
 class State(enum.IntEnum):

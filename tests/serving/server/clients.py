@@ -8,6 +8,7 @@ from pathlib import Path
 
 import grpc
 import tensorflow as tf
+from anyio.from_thread import start_blocking_portal
 from tensorflow_serving.apis import (
     get_model_metadata_pb2,
     get_model_status_pb2,
@@ -18,10 +19,13 @@ from tensorflow_serving.apis import (
 
 from t2t_keras.serving.server.batching import BatchingOptions, BatchScheduler
 from t2t_keras.serving.server.configs import single_model
-from t2t_keras.serving.server.grpc_server import GrpcOptions, start_server
+from t2t_keras.serving.server.core import ServerCore
+from t2t_keras.serving.server.grpc_server import GrpcOptions, GrpcServer
+from t2t_keras.serving.server.health import HealthService
 from t2t_keras.serving.server.loading import Loader
 from t2t_keras.serving.server.models import Models, WatchOptions
 from t2t_keras.serving.server.versions import Retries
+from t2t_keras.serving.server.workers import Workers
 
 QUICK = WatchOptions(poll_seconds=0.05, retries=Retries(2, 0.05))
 
@@ -116,6 +120,7 @@ def serving(
     batching: BatchingOptions | None = None,
     config=None,
     lines: list[str] | None = None,
+    max_running: int = 128,
     **grpc_options,
 ) -> Iterator[Client]:
     """Serves a directory from this process on a free port; yields a client."""
@@ -126,14 +131,37 @@ def serving(
         models.configure(config or single_model("translate", str(base))), 60
     )
     models.start_watching()
-    server = start_server(models, GrpcOptions(port=0, **grpc_options))
-    client = Client(f"localhost:{server.port}")
-    client.stop = server.stop
-    try:
+    with started(models, max_running, **grpc_options) as client:
         yield client
-    finally:
-        client.channel.close()
-        server.stop(10)
-        models.close()
-        if scheduler is not None:
-            scheduler.close()
+    models.close()
+    if scheduler is not None:
+        scheduler.close()
+
+
+@contextlib.contextmanager
+def started(models, max_running: int = 128, **grpc_options) -> Iterator[Client]:
+    """Starts a gRPC server of given models; yields a client."""
+    with start_blocking_portal() as portal:
+        health = portal.call(HealthService)
+        workers = portal.call(Workers, max_running)
+        server = portal.call(
+            GrpcServer,
+            ServerCore(models, max_rows=1024),
+            workers,
+            health,
+            GrpcOptions(**{"port": 0, **grpc_options}),
+        )
+        client = Client(f"localhost:{portal.call(server.start)}")
+
+        def stop(seconds: float) -> None:
+            portal.call(health.stop_serving)
+            portal.call(workers.drain, seconds)
+            portal.call(server.stop)
+
+        client.stop = stop
+        try:
+            yield client
+        finally:
+            client.channel.close()
+            stop(10)
+            workers.close()

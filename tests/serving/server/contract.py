@@ -15,17 +15,14 @@ from tensorflow_serving.apis import (
 
 from tests.serving.server.calls import (
     answering_version,
-    classify,
     health,
     metadata,
     metadata_version,
-    multi_inference,
     outputs,
     predict,
     predict_negative_size,
     predict_outputs,
     predict_without_type,
-    regress,
     send_concatenated,
     signature_names,
     spec,
@@ -153,53 +150,6 @@ REFUSALS = MappingProxyType(
             STATE,
             re.escape('Serving signature key "' + "x" * 1001 + "...TRUNCATED"),
         ),
-        # Methods for other signatures.
-        "classify": (
-            classify(),
-            INVALID,
-            "Expected classification signature method_name to be "
-            "tensorflow/serving/classify. Was: tensorflow/serving/predict",
-        ),
-        "classify with what is not there": (
-            classify(signature="sing"),
-            INVALID,
-            "No signature was found with the name: sing",
-        ),
-        "classify by nobody": (classify(name="nobody"), MISSING, NOBODY),
-        "regress": (
-            regress(),
-            INVALID,
-            "Expected regression signature method_name to be "
-            "tensorflow/serving/regress. Was: tensorflow/serving/predict",
-        ),
-        "regress without a name": (
-            regress(name=""),
-            INVALID,
-            r"ModelSpec has no name specified\.",
-        ),
-        "several at once": (
-            multi_inference(("classify", {})),
-            INVALID,
-            "Expected classification signature method_name to be "
-            "tensorflow/serving/classify. Was: tensorflow/serving/predict",
-        ),
-        "several with what is not there": (
-            multi_inference(("regress", {"signature": "sing"})),
-            INVALID,
-            "Requested signature not found in model graph: sing",
-        ),
-        "several with another method": (
-            multi_inference(("predict", {})),
-            "UNIMPLEMENTED",
-            "Unsupported signature method_name: tensorflow/serving/predict",
-        ),
-        "several of several models": (
-            multi_inference(("classify", {}), ("classify", {"name": "nobody"})),
-            INVALID,
-            "(All ModelSpecs in a MultiInferenceRequest must access the same model name"
-            r"\.|Expected classification .*)",
-        ),
-        "several of none": (multi_inference(), INVALID, r"ModelSpec has no name.*"),
         # Metadata.
         "metadata of nothing": (
             lambda client: client.prediction.GetModelMetadata(

@@ -63,6 +63,12 @@ class FakeModel(tf.Module):
         with tf.control_dependencies([check]):
             return {"translation": tf.strings.upper(text)}
 
+    def picky_inside(self, text):
+        """Does what `picky` does, in a function that TensorFlow does not inline."""
+        attributes = {"_noinline": True}
+        inner = tf.function(self.picky, experimental_attributes=attributes)
+        return inner(text)
+
     def sums(self, ids):
         """Returns sums of [B, S] ids, and the number of rows in the batch."""
         rows = tf.shape(ids)[0]
@@ -97,6 +103,7 @@ def save(base: Path, version: int) -> Path:
         "busy": tf.function(model.busy, [floats]),
         "wait": tf.function(model.wait, [TEXT]),
         "picky": tf.function(model.picky, [TEXT]),
+        "picky_inside": tf.function(model.picky_inside, [TEXT]),
         "sums": tf.function(model.sums, [tf.TensorSpec([None, None], tf.int32)]),
         "count": tf.function(model.count, [TEXT]),
         "first": tf.function(model.first, [TEXT]),

@@ -6,8 +6,8 @@ import time
 import pytest
 from tensorflow_serving.apis import predict_pb2
 
-from t2t_keras.serving.server.config_watch import ConfigWatch
 from t2t_keras.serving.server.configs import read_models
+from t2t_keras.serving.server.development_server import watch_config
 from t2t_keras.serving.server.errors import ServingError
 from t2t_keras.serving.server.loading import Loader
 from t2t_keras.serving.server.models import Models
@@ -63,7 +63,7 @@ def watched(base, tmp_path, lines, gate):
     models = Models(load, QUICK, lambda line: None)
     config = read_models(str(path))
     models.wait_until_available(models.configure(config), 60)
-    watch = ConfigWatch(str(path), config, 0.02, models, lines.append)
+    watch = watch_config(str(path), config, 0.02, models, lines.append)
     yield path, models
     watch.close()
     models.close()

@@ -1,14 +1,18 @@
 """Configuration files of models, batching, TLS and channel arguments."""
 
+import subprocess
+
 import grpc
 import pytest
 from google.protobuf import text_format
 from tensorflow_serving.config import model_server_config_pb2
 
 from t2t_keras.errors import UserError
+from t2t_keras.serving.config_protos import ssl_config
 from t2t_keras.serving.server import configs
 from t2t_keras.serving.server.batching import BatchingOptions
 from t2t_keras.serving.server.errors import ServingError
+from tests.serving.server.clients import Client, refusal, serving
 
 
 def write_file(tmp_path, text):
@@ -206,22 +210,67 @@ def test_keys_without_a_certificate(tmp_path):
         configs.read_credentials(write_file(tmp_path, 'server_key: "k"'))
 
 
-def test_keys_reach_grpc(tmp_path, monkeypatch):
-    seen = []
+@pytest.fixture(scope="module")
+def keys(tmp_path_factory):
+    """Two private keys, each with a certificate that it has signed itself."""
+    pairs = []
+    for name in ("first", "second"):
+        key = tmp_path_factory.mktemp(name) / "key.pem"
+        certificate = key.with_name("certificate.pem")
+        subprocess.run(
+            "openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes "
+            "-days 2 -subj /CN=localhost -addext subjectAltName=DNS:localhost "
+            f"-keyout {key} -out {certificate}",
+            shell=True,
+            check=True,
+            capture_output=True,
+        )
+        pairs.append((key.read_text(), certificate.read_text()))
+    return pairs
 
-    def record(pairs, **others):
-        seen.append((pairs, others))
-        return "credentials"
 
-    monkeypatch.setattr(grpc, "ssl_server_credentials", record)
-    text = 'server_key: "k" server_cert: "c" custom_ca: "a" client_verify: true'
-    assert configs.read_credentials(write_file(tmp_path, text)) == "credentials"
-    configs.read_credentials(write_file(tmp_path, 'server_key: "k" server_cert: "c"'))
-    pairs = [(b"k", b"c")]
-    assert seen == [
-        (pairs, {"root_certificates": b"a", "require_client_auth": True}),
-        (pairs, {"root_certificates": None, "require_client_auth": False}),
-    ]
+def ssl_text(key, certificate, ca="", verify=False):
+    config = ssl_config()
+    config.server_key, config.server_cert, config.custom_ca = key, certificate, ca
+    config.client_verify = verify
+    return text_format.MessageToString(config)
+
+
+def test_keys_that_fit_are_used(tmp_path, keys, base):
+    """By clients that must show a certificate, and others that need not."""
+    (key, certificate), (other_key, other_certificate) = keys
+    for verify in (False, True):
+        text = ssl_text(key, certificate, ca=other_certificate, verify=verify)
+        credentials = configs.read_credentials(write_file(tmp_path, text))
+        with serving(base, credentials=credentials) as client:
+            for pair in (
+                (None, None),
+                (other_key.encode(), other_certificate.encode()),
+            ):
+                shown = grpc.ssl_channel_credentials(certificate.encode(), *pair)
+                with grpc.secure_channel(client.address, shown) as channel:
+                    client_with_keys = Client(channel=channel)
+                    if verify and not pair[0]:
+                        answer = refusal(
+                            lambda c=client_with_keys: c.predict(text=["a"])
+                        )
+                        assert answer[0] == "UNAVAILABLE"
+                    else:
+                        answer = client_with_keys.predict(text=["a"])
+                        assert answer["translation"] == [b"v2:a"]
+
+
+def test_keys_that_cannot_be_used_are_refused(tmp_path, keys):
+    (key, certificate), (_, other_certificate) = keys
+    for text in (
+        ssl_text("no key", certificate),
+        ssl_text(key, "no certificate"),
+        ssl_text(key, other_certificate),
+        ssl_text(key, certificate, ca="no certificate", verify=True),
+    ):
+        path = write_file(tmp_path, text)
+        with pytest.raises(UserError, match=f"{path}: TLS cannot be started with"):
+            configs.read_credentials(path)
 
 
 def test_channel_arguments():

@@ -1,5 +1,7 @@
 """The development server as a context manager, and refused settings."""
 
+import socket
+
 import grpc
 import pytest
 
@@ -28,6 +30,23 @@ def test_a_server_answers_only_inside_its_block(base):
         code, _ = refusal(lambda: client.predict(text=[b"a"]))
     assert code == grpc.StatusCode.UNAVAILABLE.name
     assert lines[-1] == "translate version 2 unloaded"
+
+
+def test_what_is_wrong_is_said_before_anything_is_loaded(base, tmp_path):
+    lines = []
+    keys = tmp_path / "ssl.config"
+    keys.write_text('server_key: "no key" server_cert: "no certificate"')
+    with socket.create_server(("127.0.0.1", 0)) as other:
+        port = other.getsockname()[1]
+        for settings, message in (
+            ({"port": port}, f"127.0.0.1:{port} cannot be listened at"),
+            ({"ssl_config_file": str(keys)}, f"{keys}: TLS cannot be started with"),
+        ):
+            settings = {"port": 0, "model_base_path": str(base)} | settings
+            with pytest.raises(UserError, match=message):
+                with running_server(ServerSettings(**settings), lines.append):
+                    pass
+    assert lines == []
 
 
 def test_conflicting_settings_are_refused():

@@ -1,28 +1,38 @@
-"""gRPC server: ports, message limits, graceful shutdown."""
+"""gRPC server: addresses, messages, load, requests that are given up, shutdown."""
 
+import socket
 import threading
+import time
 from concurrent.futures import ThreadPoolExecutor
 
 import grpc
 import pytest
 
 from t2t_keras.errors import UserError
-from t2t_keras.serving.server.grpc_server import (
-    GrpcOptions,
-    RunningServer,
-    start_server,
+from t2t_keras.serving.server.grpc_server import check_address, join_address
+from tests.serving.server.calls import classify, health, multi_inference, regress
+from tests.serving.server.clients import (
+    Client,
+    refusal,
+    request,
+    serving,
+    wait_until,
 )
-from t2t_keras.serving.server.health import HealthService
-from t2t_keras.serving.server.request_counter import RequestCounter
-from tests.serving.server.clients import Client, refusal, serving
 
 
-def test_a_port_that_is_taken_is_an_error(base):
+def test_an_address_that_is_taken_is_an_error(base):
     """Two servers must not share a port, and with it the requests."""
-    with serving(base) as client:
-        port = int(client.address.split(":")[1])
+    with socket.create_server(("127.0.0.1", 0)) as other:
+        port = other.getsockname()[1]
+        with pytest.raises(UserError, match=f"127.0.0.1:{port} cannot be listened at"):
+            check_address("127.0.0.1", port)
         with pytest.raises(UserError, match=f":{port} cannot be listened at"):
-            start_server(None, GrpcOptions(port=port))
+            with serving(base, port=port):
+                pass
+    check_address("127.0.0.1", port)
+    with pytest.raises(UserError, match=r"203\.0\.113\.9:1 cannot be listened at"):
+        check_address("203.0.113.9", 1)
+    assert join_address("::1", 8500) == "[::1]:8500"
 
 
 def test_large_messages_are_allowed(base):
@@ -61,69 +71,151 @@ def test_a_malformed_message_is_an_error_and_the_server_continues(base):
         assert client.predict(text=[b"x"])["translation"] == [b"v2:x"]
 
 
-class Methods:
-    """gRPC methods: `answer` waits for `gate`, `stuck` until its call is canceled.
+def test_methods_for_other_signatures_are_refused(base):
+    with serving(base) as client:
+        for call, method in (
+            (classify(), "Classification"),
+            (regress(), "Regression"),
+            (multi_inference(("classify", {})), "MultiInference"),
+        ):
+            code, message = refusal(lambda call=call: call(client))
+            assert code == "UNIMPLEMENTED"
+            assert message.startswith(
+                f"t2t_keras.serve runs Predict only, not {method}"
+            )
 
-    `stuck` is like a call that gRPC neither starts nor refuses: it is not counted, and
-    ends only when it is canceled.
-    """
 
-    def __init__(self):
-        self.gate, self.begun = threading.Event(), threading.Semaphore(0)
+def send_nothing(channel, release: threading.Event) -> grpc.Future:
+    """Opens a request and sends no message until `release` is set."""
 
-    def answer(self, request, context):
-        self.begun.release()
-        assert self.gate.wait(60)
-        return request
+    def messages():
+        release.wait(60)
+        yield b""
 
-    def stuck(self, request, context):
-        cancelled = threading.Event()
-        assert context.add_callback(cancelled.set)
-        self.begun.release()
-        cancelled.wait(60)
-        yield request
+    method = "/tensorflow.serving.PredictionService/Predict"
+    return channel.stream_unary(method).future(messages(), timeout=100)
 
-    def start(self):
-        """Returns a server with both methods."""
-        request_counter = RequestCounter()
-        server = grpc.server(ThreadPoolExecutor(8), interceptors=[request_counter])
-        methods = {
-            "answer": grpc.unary_unary_rpc_method_handler(self.answer),
-            "stuck": grpc.unary_stream_rpc_method_handler(self.stuck),
-        }
-        server.add_generic_rpc_handlers(
-            (grpc.method_handlers_generic_handler("tests", methods),)
+
+def test_requests_without_a_body_hold_nothing_and_end(base):
+    """More of them than there are threads."""
+    release = threading.Event()
+    with serving(base, max_running=4, body_seconds=3.0, health=True) as client:
+        with grpc.insecure_channel(client.address) as other:
+            streams = [send_nothing(other, release) for _ in range(300)]
+            for _ in range(20):
+                assert client.predict(text=[b"a"])["translation"] == [b"v2:a"]
+                assert client.states() == {2: "AVAILABLE"}
+            for stream in streams:
+                assert stream.code() is grpc.StatusCode.DEADLINE_EXCEEDED
+                assert stream.details() == (
+                    "The message of the request did not arrive within 3 s."
+                )
+            release.set()
+
+
+def test_a_request_of_no_message_is_an_error(base):
+    with serving(base) as client:
+        method = "/tensorflow.serving.PredictionService/Predict"
+        call = client.channel.stream_unary(method)
+        assert refusal(lambda: call(iter([]))) == (
+            "INTERNAL",
+            "The request has no message.",
         )
-        port = server.add_insecure_port("localhost:0")
-        server.start()
-        return RunningServer(server, None, request_counter, port, HealthService())
 
 
-def test_stopping_waits_only_for_counted_requests():
-    methods = Methods()
-    server = methods.start()
-    with grpc.insecure_channel(f"localhost:{server.port}") as channel:
-        stuck = channel.unary_stream("/tests/stuck")(b"")
-        answers = [channel.unary_unary("/tests/answer").future(b"a") for _ in range(3)]
+def test_all_but_predict_is_answered_under_full_load(base, tmp_path):
+    """With as many requests as are allowed, and 300 more that are refused."""
+    end = tmp_path / "end"
+    with ThreadPoolExecutor(20) as pool, serving(base, max_running=1, health=True) as c:
+        waiting = c.predict_until(end, pool)
+        flood = [
+            pool.submit(refusal, lambda: c.predict(text=[b"a"])) for _ in range(300)
+        ]
+        for _ in range(30):
+            assert health("")(c) == b"\x08\x01"
+            assert c.states() == {2: "AVAILABLE"}
+            assert c.metadata("signature_def").model_spec.version.value == 2
+        assert {each.result()[0] for each in flood} == {"RESOURCE_EXHAUSTED"}
+        assert not waiting.done()
+        end.touch()
+        assert waiting.result()["translation"] == [bytes(end).upper()]
+
+
+def test_canceled_requests_stop_working(base):
+    """Clients that leave: their requests would keep the cores busy for an hour."""
+    with serving(base, max_running=3) as client:
         for _ in range(4):
-            assert methods.begun.acquire(timeout=60)
-        end = threading.Thread(target=server.stop, args=(600,), daemon=True)
-        end.start()
-        end.join(0.2)
-        assert end.is_alive()
-        methods.gate.set()
-        end.join(60)
-        assert not end.is_alive()
-        assert [each.result() for each in answers] == [b"a"] * 3
-        assert stuck.code() is grpc.StatusCode.UNAVAILABLE
+            calls = [
+                client.prediction.Predict.future(
+                    request("busy", seconds=[3600.0]), timeout=3600
+                )
+                for _ in range(3)
+            ]
+            wait_until(lambda: is_refused(client))
+            for call in calls:
+                call.cancel()
+            wait_until(lambda: not is_refused(client))
 
 
-def test_stopping_waits_no_longer_than_the_grace_period():
-    methods = Methods()
-    server = methods.start()
-    with grpc.insecure_channel(f"localhost:{server.port}") as channel:
-        answer = channel.unary_unary("/tests/answer").future(b"a")
-        assert methods.begun.acquire(timeout=60)
-        server.stop(0.1)
-        assert answer.code() is grpc.StatusCode.UNAVAILABLE
-    methods.gate.set()
+def test_a_connection_that_ends_stops_its_requests(base):
+    with serving(base, max_running=1) as client:
+        with grpc.insecure_channel(client.address) as channel:
+            other = Client(channel=channel)
+            call = other.prediction.Predict.future(request("busy", seconds=[3600.0]))
+            wait_until(lambda: is_refused(client))
+            assert not call.done()
+        wait_until(lambda: not is_refused(client))
+
+
+def is_refused(client) -> bool:
+    """Returns whether the server is working on as many requests as it may."""
+    try:
+        client.predict(text=[b"a"])
+    except grpc.RpcError as error:
+        assert error.code() is grpc.StatusCode.RESOURCE_EXHAUSTED
+        return True
+    return False
+
+
+def test_stopping_finishes_requests_and_refuses_new_ones(base, tmp_path):
+    end = tmp_path / "end"
+    with ThreadPoolExecutor(2) as pool, serving(base) as client:
+        waiting = client.predict_until(end, pool)
+        stopped = pool.submit(client.stop, 60)
+        wait_until(
+            lambda: (
+                refusal_or_none(client)
+                == ("UNAVAILABLE", "The server is shutting down.")
+            )
+        )
+        assert not waiting.done() and not stopped.done()
+        end.touch()
+        assert waiting.result()["translation"] == [bytes(end).upper()]
+        stopped.result(60)
+        assert refusal(lambda: client.predict(text=[b"a"]))[0] == "UNAVAILABLE"
+
+
+def refusal_or_none(client):
+    try:
+        client.predict(text=[b"a"])
+    except grpc.RpcError as error:
+        return error.code().name, error.details()
+    return None
+
+
+def test_stopping_waits_no_longer_than_the_grace_period(base):
+    with ThreadPoolExecutor(1) as pool, serving(base, max_running=1) as client:
+        call = pool.submit(refusal, lambda: client.predict("busy", seconds=[3600.0]))
+        wait_until(lambda: is_refused(client))
+        start = time.monotonic()
+        client.stop(0.1)
+        assert time.monotonic() - start < 30
+        assert call.result(60)[0] in ("CANCELLED", "UNAVAILABLE")
+
+
+def test_a_unix_domain_socket(base, tmp_path):
+    path = tmp_path / "socket"
+    with serving(base, socket_path=str(path)):
+        with grpc.insecure_channel(f"unix:{path}") as channel:
+            client = Client(channel=channel)
+            assert client.predict(text=[b"a"])["translation"] == [b"v2:a"]

@@ -8,8 +8,10 @@ import pytest
 from grpc_health.v1.health_pb2 import HealthCheckRequest, HealthCheckResponse
 from grpc_health.v1.health_pb2_grpc import HealthStub
 
-from t2t_keras.serving.server.health import MAX_WATCHES
-from tests.serving.server.clients import refusal, serving, wait_until
+from t2t_keras.serving.server import models
+from t2t_keras.serving.server.development_server import running_server
+from t2t_keras.serving.server.settings import ServerSettings
+from tests.serving.server.clients import Client, refusal, serving, wait_until
 
 SERVING, NOT_SERVING, UNKNOWN = (
     HealthCheckResponse.SERVING,
@@ -52,7 +54,7 @@ def test_health_is_unimplemented_by_default(base):
         assert refusal(lambda: next(watch(client)))[0] == "UNIMPLEMENTED"
 
 
-def test_streams_report_not_serving_while_the_server_drains(base, tmp_path):
+def test_a_server_that_drains_is_not_serving(base, tmp_path):
     with ThreadPoolExecutor(1) as pool, serving(base, health=True) as client:
         streams = [watch(client, service) for service in KNOWN]
         assert [next(stream).status for stream in streams] == [SERVING] * 3
@@ -61,8 +63,9 @@ def test_streams_report_not_serving_while_the_server_drains(base, tmp_path):
         stop = threading.Thread(target=client.stop, args=(60,))
         stop.start()
         assert [next(stream).status for stream in streams] == [NOT_SERVING] * 3
-        # New requests are refused; the one in flight is not.
-        wait_until(lambda: refusal(lambda: check(client))[0] == "UNAVAILABLE")
+        for service in KNOWN:
+            assert check(client, service) == NOT_SERVING
+            assert next(watch(client, service)).status == NOT_SERVING
         assert not waiting.done() and stop.is_alive()
         end.touch()
         assert waiting.result()["translation"] == [bytes(end).upper()]
@@ -73,34 +76,45 @@ def test_streams_report_not_serving_while_the_server_drains(base, tmp_path):
                 next(stream)
 
 
-def test_many_streams_take_no_thread_from_predict(base):
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
+def test_a_server_whose_watch_ends_is_not_serving(base, tmp_path, monkeypatch):
+    """It would never load or unload a version again."""
+
+    def end_thread(*_):
+        raise SystemExit
+
+    lines = []
+    settings = ServerSettings(
+        model_base_path=str(base),
+        model_name="translate",
+        port=0,
+        enable_grpc_healthcheck_service=True,
+        file_system_poll_wait_seconds=0.05,
+        xla_cpu_compilation_enabled=True,
+    )
+    with running_server(settings, lines.append) as server:
+        client = Client(f"localhost:{server.port}")
+        assert check(client) == SERVING
+        monkeypatch.setattr(models, "find_versions", end_thread)
+        wait_until(lambda: check(client) == NOT_SERVING)
+        wait_until(lambda: lines[-1].startswith("restart the server: it cannot look"))
+        # What is loaded is still served.
+        assert client.predict(text=[b"a"])["translation"] == [b"v2:a"]
+    client.channel.close()
+
+
+def test_many_streams_disturb_nobody(base):
+    """Also if their clients read nothing."""
     with serving(base, health=True, max_running=1) as client:
-        streams = [watch(client) for _ in range(MAX_WATCHES)]
-        assert {next(stream).status for stream in streams} == {SERVING}
-        for _ in range(20):
-            code, message = refusal(lambda: next(watch(client)))
-            assert code == "RESOURCE_EXHAUSTED", message
-            assert f"has {MAX_WATCHES} health streams" in message
+        streams = [watch(client) for _ in range(400)]
         assert client.predict(text=[b"a"])["translation"] == [b"v2:a"]
         assert check(client) == SERVING
-        # A stream that ends makes room for another.
-        streams.pop().cancel()
-
-        def stream_is_accepted():
-            streams.append(watch(client))
-            try:
-                return next(streams[-1]).status == SERVING
-            except grpc.RpcError:
-                return False
-
-        wait_until(stream_is_accepted)
+        assert {next(stream).status for stream in streams} == {SERVING}
         for stream in streams:
             stream.cancel()
 
 
 def test_short_streams_do_not_block_the_server(base):
-    """The library without a thread for each stream blocks here forever."""
-
     def open_and_cancel(_):
         with grpc.insecure_channel(address) as channel:
             stub = HealthStub(channel)

@@ -9,7 +9,12 @@ import numpy as np
 import pytest
 
 from t2t_keras.serving.server.batching import BatchingOptions, BatchScheduler
-from t2t_keras.serving.server.errors import ServingError, invalid_argument
+from t2t_keras.serving.server.cancellation import CancelToken
+from t2t_keras.serving.server.errors import (
+    ServingError,
+    cancelled,
+    invalid_argument,
+)
 from t2t_keras.serving.server.joined import JoinedRun
 
 
@@ -33,7 +38,7 @@ class Doubling:
     def __init__(self):
         self.seen = []
 
-    def __call__(self, feeds, fetches, timeout_seconds):
+    def __call__(self, feeds, fetches, timeout_seconds, cancel_token=None):
         x = feeds["x:0"]
         self.seen.append(x)
         rows = np.full(len(x), len(x))
@@ -150,7 +155,7 @@ def test_models_that_share_the_threads_do_not_share_batches():
     assert [x.tolist() for x in old.seen] == [x.tolist() for x in new.seen] == [[1]]
 
 
-def fail_on_thirteen(feeds, fetches, timeout_seconds):
+def fail_on_thirteen(feeds, fetches, timeout_seconds, cancel_token=None):
     if 13 in feeds["x:0"]:
         raise invalid_argument("thirteen")
     return Doubling()(feeds, fetches, timeout_seconds)
@@ -173,7 +178,7 @@ def test_a_failing_request_does_not_fail_others(make_run):
 
 
 def test_an_internal_error_is_answered(make_run):
-    def broken(feeds, fetches, timeout_seconds):
+    def broken(feeds, fetches, timeout_seconds, cancel_token=None):
         raise ZeroDivisionError("oh")
 
     run = make_run(broken, max_batch_size=2, batch_timeout_seconds=1000.0)
@@ -225,7 +230,7 @@ def test_the_parts_of_a_large_request_are_concatenated(make_run):
     assert sorted(len(each) for each in graph.seen) == [3, 4, 4]
 
 
-def widen(feeds, fetches, timeout_seconds):
+def widen(feeds, fetches, timeout_seconds, cancel_token=None):
     """Repeats each number as often as the largest number of its batch says."""
     x = feeds["x:0"].astype(int)
     return [np.tile(x[:, None], max(x))]
@@ -251,7 +256,7 @@ class Slow(Doubling):
         self.gate = threading.Event()
         self.timeouts = []
 
-    def __call__(self, feeds, fetches, timeout_seconds):
+    def __call__(self, feeds, fetches, timeout_seconds, cancel_token=None):
         self.timeouts.append(timeout_seconds)
         self.entered.set()
         self.gate.wait(60)
@@ -290,3 +295,66 @@ def test_a_batch_has_the_longest_timeout_of_its_requests(make_run, timeouts, exp
         assert seen is None
     else:
         assert expected - 10 < seen <= expected
+
+
+class Stoppable(Doubling):
+    """Fake graph whose runs wait for `gate`, and end early if they are canceled."""
+
+    def __init__(self):
+        super().__init__()
+        self.gate, self.begun = threading.Event(), threading.Semaphore(0)
+
+    def __call__(self, feeds, fetches, timeout_seconds, cancel_token=None):
+        outputs = super().__call__(feeds, fetches, timeout_seconds)
+        with cancel_token.calling(self.gate.set):
+            self.begun.release()
+            assert self.gate.wait(60)
+        if cancel_token.cancelled:
+            raise cancelled()
+        return outputs
+
+
+@pytest.mark.parametrize("count", [1, 2])
+def test_a_batch_is_stopped_when_all_its_requests_are_canceled(make_run, count):
+    graph = Stoppable()
+    run = make_run(graph, max_batch_size=2, batch_timeout_seconds=1000.0)
+    tokens = [CancelToken(), CancelToken()]
+    with ThreadPoolExecutor(2) as pool:
+        calls = [
+            pool.submit(
+                attempt, lambda i=i: run({"x:0": floats(i)}, ["y:0"], 60, tokens[i])
+            )
+            for i in range(2)
+        ]
+        assert graph.begun.acquire(timeout=60)
+        for token in tokens[:count]:
+            token.cancel()
+        # Its caller need not wait for the batch.
+        for call in calls[:count]:
+            assert call.result(60)[0] == "CANCELLED"
+        if count == 1:
+            assert not graph.gate.wait(0.1)
+            graph.gate.set()
+            (y,) = calls[1].result(60)
+            assert y.tolist() == [2.0]
+        assert graph.gate.wait(60)
+    assert len(graph.seen) == 1
+
+
+def test_a_request_that_was_canceled_in_the_queue_does_not_run(make_run):
+    graph = Stoppable()
+    run = make_run(graph, max_batch_size=1, num_batch_threads=1)
+    token = CancelToken()
+    with ThreadPoolExecutor(2) as pool:
+        first = pool.submit(run, {"x:0": floats(1)}, ["y:0"])
+        assert graph.begun.acquire(timeout=60)
+        second = pool.submit(
+            attempt, lambda: run({"x:0": floats(2)}, ["y:0"], 60, token)
+        )
+        token.cancel()
+        assert second.result(60)[0] == "CANCELLED"
+        graph.gate.set()
+        assert first.result(60)[0].tolist() == [2.0]
+        third = run({"x:0": floats(3)}, ["y:0"])
+    assert third[0].tolist() == [6.0]
+    assert [each.tolist() for each in graph.seen] == [[1.0], [3.0]]

@@ -6,7 +6,7 @@ import pytest
 from tensorflow_serving.apis import get_model_status_pb2, model_management_pb2
 
 from t2t_keras.serving.server.configs import single_model
-from tests.serving.server.clients import refusal, serving, wait_until
+from tests.serving.server.clients import refusal, serving
 
 
 def reload(client, config, timeout=30):
@@ -61,21 +61,37 @@ def test_a_new_model_that_cannot_be_loaded(client, base, saved, tmp_path):
     assert client.predict(text=[b"a"])["translation"] == [b"v2:a"]
 
 
-def test_a_new_model_without_a_folder_is_refused_at_once(client, base, tmp_path):
+def test_a_refused_reload_changes_nothing(client, base, tmp_path, capfd):
+    """However often it is sent; also if the served model is not in its list."""
+    empty = tmp_path / "empty"
+    empty.mkdir()
+    refused = {
+        str(tmp_path / "missing"): ("INVALID_ARGUMENT", "Could not find base path"),
+        str(empty): ("NOT_FOUND", "No versions of servable other found"),
+        "/a\0b": ("INVALID_ARGUMENT", "The base path of model other has a NUL"),
+    }
+    for path, (expected, words) in refused.items():
+        for _ in range(2):
+            code, message = refusal(
+                lambda path=path: reload(client, single_model("other", path))
+            )
+            assert code == expected
+            assert message.startswith(words)
+            assert client.states() == {2: "AVAILABLE"}
+            assert refusal(lambda: client.states("other"))[0] == "NOT_FOUND"
+            assert client.predict(text=[b"a"])["translation"] == [b"v2:a"]
+    moved = single_model("translate", str(tmp_path / "missing"))
+    assert refusal(lambda: reload(client, moved))[0] == "INVALID_ARGUMENT"
+    assert "Traceback" not in capfd.readouterr().err
+    # Folders are still watched.
+    shutil.rmtree(base / "2")
+    client.wait_for_states({2: "END", 1: "AVAILABLE"})
+
+
+def test_a_model_that_failed_to_load_is_refused_again(client, base, saved, tmp_path):
+    shutil.copytree(saved / "1", tmp_path / "other" / "1")
+    (tmp_path / "other" / "1" / "saved_model.pb").write_bytes(b"broken")
     config = single_model("translate", str(base))
     config.MergeFrom(single_model("other", str(tmp_path / "other")))
-    code, message = refusal(lambda: reload(client, config))
-    assert code == "INVALID_ARGUMENT"
-    assert message.startswith("Could not find base path")
-    # It is served as soon as its folder appears.
-    shutil.copytree(base, tmp_path / "copy")
-    (tmp_path / "copy").rename(tmp_path / "other")
-    wait_until(lambda: client.states().get(2) == "AVAILABLE")
-    wait_until(lambda: _states(client, "other") == {2: "AVAILABLE"})
-
-
-def _states(client, name):
-    try:
-        return client.states(name)
-    except Exception:
-        return {}
+    codes = [refusal(lambda: reload(client, config))[0] for _ in range(2)]
+    assert codes == ["UNKNOWN"] * 2

@@ -3,6 +3,7 @@
 import shutil
 import threading
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -196,22 +197,75 @@ def test_waiting_ends_when_loading_is_given_up(make_models, base):
 
 
 @pytest.mark.parametrize("folder_exists", [True, False])
-def test_waiting_for_a_model_without_versions(make_models, tmp_path, folder_exists):
+def test_only_at_the_start_is_a_model_without_versions_waited_for(
+    make_models, saved, tmp_path, folder_exists
+):
     base = tmp_path / "empty"
     if folder_exists:
         base.mkdir()
     models = make_models()
-    names = models.configure(single_model("m", str(base)))
-    code, message = refusal(lambda: models.wait_until_available(names, 60))
+    code, message = refusal(lambda: models.configure(single_model("m", str(base))))
     if folder_exists:
         assert code == "NOT_FOUND"
         assert message.startswith("No versions of servable m found under base path")
     else:
         assert code == "INVALID_ARGUMENT"
         assert message.startswith("Could not find base path")
-    # When a server starts, versions may appear later.
+    names = models.configure(single_model("m", str(base)), starting=True)
+    assert names == ["m"]
+    assert refusal(lambda: models.wait_until_available(names, 60))[0] == code
     waiting = refusal(lambda: models.wait_until_available(names, 0.3, patient=True))
     assert waiting[0] == "DEADLINE_EXCEEDED"
+    models.start_watching()
+    shutil.copytree(saved / "3", tmp_path / "copy" / "3")
+    if folder_exists:
+        base.rmdir()
+    (tmp_path / "copy").rename(base)
+    models.wait_until_available(names, 60, patient=True)
+    assert find_version(models) == 3
+
+
+def test_a_fault_of_one_folder_or_model_concerns_no_other(
+    make_models, base, saved, monkeypatch
+):
+    """A folder that may not be entered, and an error that nobody thought of."""
+    is_file = Path.is_file
+
+    def fail_sometimes(path):
+        if path.parent.name == "9":
+            raise PermissionError(13, "Permission denied")
+        if path.parent.parent.name == "cursed":
+            raise RuntimeError("cursed")
+        return is_file(path)
+
+    monkeypatch.setattr(Path, "is_file", fail_sometimes)
+    (base / "9").mkdir()
+    shutil.copytree(base, base.with_name("cursed"))
+    lines = []
+    models = make_models(lines=lines)
+    both = config(("cursed", base.with_name("cursed"), ""), ("m", base, ""))
+    models.configure(both, starting=True)
+    models.start_watching()
+    models.wait_until_available(["m"], 60)
+    assert find_version(models) == 2
+    shutil.copytree(saved / "3", base / ".3.tmp")
+    (base / ".3.tmp").rename(base / "3")
+    wait_until(lambda: models.describe() == "m version 3")
+    assert [line for line in lines if line.startswith(("m: ", "cursed: "))] == [
+        "cursed: RuntimeError: cursed",
+        f"m: {base / '9'} cannot be read: Permission denied. It is not served.",
+    ]
+
+
+def test_very_many_problems_are_logged_in_few_lines(make_models, tmp_path):
+    lines = []
+    models = make_models(lines=lines)
+    missing = [(f"m{i}", tmp_path / f"missing{i}", "") for i in range(5000)]
+    refusal(lambda: models.configure(config(*missing)))
+    assert lines == []
+    models.configure(config(*missing), starting=True)
+    assert len(lines) == 21
+    assert lines[-1] == "… and 4,980 more such problems"
 
 
 def test_closing_waits_for_requests_and_then_cancels_them(make_models, base):

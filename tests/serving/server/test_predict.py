@@ -80,7 +80,7 @@ def test_a_wrong_set_of_inputs_is_named(ask, signature, inputs, message):
 def test_a_bad_output_filter_is_refused_before_the_model_runs(session):
     """Running the model first would waste time."""
 
-    def never(feeds, fetches, timeout_seconds):
+    def never(feeds, fetches, timeout_seconds, cancel_token=None):
         raise AssertionError("it was run")
 
     message = request(text=[b"a"])
@@ -132,9 +132,9 @@ def test_scalars_have_no_limit_of_rows(session):
 def test_the_remaining_time_is_passed_on(session):
     seen = []
 
-    def record(feeds, fetches, timeout_seconds):
+    def record(feeds, fetches, timeout_seconds, cancel_token=None):
         seen.append(timeout_seconds)
-        return session.run(feeds, fetches, timeout_seconds)
+        return session.run(feeds, fetches, timeout_seconds, cancel_token)
 
     predict(record, session.signatures, request(text=[b"a"]), 12.5)
     assert seen == [12.5]

@@ -54,10 +54,14 @@ def test_another_type_is_refused_by_the_runtime(session, values, message):
     assert caught.value.code.name == "INVALID_ARGUMENT"
 
 
-def test_the_message_of_an_assertion_reaches_the_client(session):
-    with pytest.raises(ServingError, match="poison is not food") as caught:
-        run(session, "picky", text=texts(b"bread", b"poison"))
-    assert caught.value.code.name == "INVALID_ARGUMENT"
+@pytest.mark.parametrize("signature", ["picky", "picky_inside"])
+def test_the_message_of_an_assertion_reaches_the_client(session, signature):
+    for _ in range(20):
+        with pytest.raises(ServingError, match="poison is not food") as caught:
+            run(session, signature, text=texts(b"bread", b"poison"))
+        assert caught.value.code.name == "INVALID_ARGUMENT"
+    outputs = run(session, signature, text=texts(b"bread"))
+    assert outputs["translation"].tolist() == [b"BREAD"]
 
 
 def test_the_runtime_stops_at_the_deadline(session):

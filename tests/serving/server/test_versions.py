@@ -48,7 +48,7 @@ class Harness:
         if name in self.fail:
             raise invalid_argument(f"{name} is rotten")
 
-        def run(feeds, fetches, timeout_seconds):
+        def run(feeds, fetches, timeout_seconds, cancel_token=None):
             return []
 
         return Servable(run, {}, lambda: self.events.append(f"close {name}"))

@@ -6,7 +6,7 @@ import pytest
 from tensorflow_serving.apis import prediction_log_pb2
 
 from t2t_keras.serving.server.errors import ServingError
-from t2t_keras.serving.server.warm_up import REQUESTS_FILE, warm_up
+from t2t_keras.serving.server.loading import WARM_UP_FILE, warm_up
 from tests.serving.server.warm_up_requests import predict_log, write
 
 
@@ -15,9 +15,9 @@ def counting_run(session):
     """A run function that records the number of rows."""
     seen = []
 
-    def run(feeds, fetches, timeout_seconds):
+    def run(feeds, fetches, timeout_seconds, cancel_token=None):
         seen.append([len(value) for value in feeds.values()])
-        return session.run(feeds, fetches, timeout_seconds)
+        return session.run(feeds, fetches, timeout_seconds, cancel_token)
 
     run.seen = seen
     return run
@@ -25,7 +25,7 @@ def counting_run(session):
 
 def test_the_path_of_the_requests():
     """TensorFlow Serving reads this path."""
-    assert REQUESTS_FILE.as_posix() == "assets.extra/tf_serving_warmup_requests"
+    assert WARM_UP_FILE.as_posix() == "assets.extra/tf_serving_warmup_requests"
 
 
 def test_each_record_is_run_in_order(session, counting_run, tmp_path):
@@ -50,12 +50,6 @@ def test_an_export_need_not_have_any(session, counting_run, tmp_path):
     assert counting_run.seen == []
 
 
-def make_log(kind, signature="serving_default"):
-    log = prediction_log_pb2.PredictionLog()
-    getattr(log, kind).request.model_spec.signature_name = signature
-    return log
-
-
 FAILING = MappingProxyType(
     {
         "a request that fails": (
@@ -75,17 +69,18 @@ FAILING = MappingProxyType(
         ),
         "no log at all": (b"\xff\xff\xff", "INVALID_ARGUMENT", "Failed to parse"),
         "to classify": (
-            make_log("classify_log"),
-            "INVALID_ARGUMENT",
-            "serving/classify",
+            prediction_log_pb2.PredictionLog(
+                classify_log=prediction_log_pb2.ClassifyLog()
+            ),
+            "UNIMPLEMENTED",
+            "Unsupported log_type for warmup: classify_log; expected predict_log",
         ),
-        "to regress": (make_log("regress_log", "x"), "INVALID_ARGUMENT", "the name: x"),
         "a session's log": (
             prediction_log_pb2.PredictionLog(
                 session_run_log=prediction_log_pb2.SessionRunLog()
             ),
             "UNIMPLEMENTED",
-            "Unsupported log_type",
+            "Unsupported log_type for warmup: session_run_log",
         ),
     }
 )
@@ -106,8 +101,8 @@ def test_a_failing_record_fails_the_warm_up(
 
 @pytest.mark.parametrize(("count", "fits"), [(1000, True), (1001, False)])
 def test_at_most_a_thousand_records_are_allowed(session, tmp_path, count, fits):
-    def run(feeds, fetches, timeout_seconds):
-        return session.run(feeds, fetches, timeout_seconds)
+    def run(feeds, fetches, timeout_seconds, cancel_token=None):
+        return session.run(feeds, fetches, timeout_seconds, cancel_token)
 
     write(tmp_path, *[predict_log(text=[b"a"])] * count)
     if fits:

@@ -3,7 +3,7 @@
 import tensorflow as tf
 from tensorflow_serving.apis import prediction_log_pb2
 
-from t2t_keras.serving.server.warm_up import REQUESTS_FILE
+from t2t_keras.serving.server.loading import WARM_UP_FILE
 from tests.serving.server.clients import request
 
 
@@ -14,7 +14,7 @@ def predict_log(signature="", **inputs):
 
 
 def write(directory, *records):
-    path = directory / REQUESTS_FILE
+    path = directory / WARM_UP_FILE
     path.parent.mkdir(parents=True, exist_ok=True)
     with tf.io.TFRecordWriter(str(path)) as writer:
         for record in records:

@@ -14,13 +14,12 @@ import numpy as np
 import pytest
 
 from t2t_keras.serving.server.batching import BatchingOptions
-from t2t_keras.serving.server.grpc_server import GrpcOptions, start_server
 from t2t_keras.serving.server.loading import Servable
 from tests.serving.server.clients import (
-    Client,
     refusal,
     request,
     serving,
+    started,
     wait_until,
 )
 
@@ -175,19 +174,17 @@ class GatedModels:
 
     @contextlib.contextmanager
     def use(self, model_spec):
-        def run(feeds, fetches, timeout_seconds):
+        def run(feeds, fetches, timeout_seconds, cancel_token=None):
             self.entered.release()
             self.gate.wait(60)
-            return self.session.run(feeds, fetches, timeout_seconds)
+            return self.session.run(feeds, fetches, timeout_seconds, cancel_token)
 
         yield 1, Servable(run, self.session.signatures, lambda: None)
 
 
 def test_too_many_requests_are_refused_at_once(session):
     models = GatedModels(session)
-    server = start_server(models, GrpcOptions(port=0, max_running=2))
-    client = Client(f"localhost:{server.port}")
-    with ThreadPoolExecutor(2) as pool:
+    with started(models, max_running=2) as client, ThreadPoolExecutor(2) as pool:
         waiting = [pool.submit(client.predict, text=[b"a"]) for _ in range(2)]
         for _ in waiting:
             assert models.entered.acquire(timeout=60)
@@ -200,8 +197,6 @@ def test_too_many_requests_are_refused_at_once(session):
         for future in waiting:
             assert future.result()["translation"] == [b"v2:a"]
         assert client.predict(text=[b"b"])["translation"] == [b"v2:b"]
-    client.channel.close()
-    server.stop(0)
 
 
 def test_a_full_queue_refuses_and_never_hangs(base):

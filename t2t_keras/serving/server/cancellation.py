@@ -1,0 +1,215 @@
+"""Cancellation of requests: work stops when nobody waits for the answer any more.
+
+TensorFlow can stop a step at a deadline or when one of its ops fails, and in no other
+way. So a step has an op of its own that waits for a message in a queue and fails if it
+is "stop". TensorFlow Serving finishes such steps.
+"""
+
+import contextlib
+import math
+import queue
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+
+import grpc
+import numpy as np
+import tensorflow as tf
+
+from t2t_keras.serving.server.errors import ServingError, cancelled, deadline_exceeded
+
+# Steps of a model at a time. Each is far more than a core's work; others wait.
+_SLOTS = 32
+_FINISHED, _STOP = 0, 1
+_POLL_SECONDS = 0.05
+# Behind the names of models: TensorFlow's errors number inputs in this order.
+_SCOPE = "zz_cancellation"
+
+# Runs ops of a graph with values for its placeholders.
+RunOps = Callable[[Sequence[tf.Operation], Mapping[tf.Tensor, np.ndarray]], object]
+
+
+class CancelToken:
+    """Says whether a request is canceled, and calls functions when it is.
+
+    Functions are called in the thread that cancels, once, and must not block for long.
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._cancelled = False
+        self._callbacks: list[Callable[[], None]] = []
+
+    @property
+    def cancelled(self) -> bool:
+        """Whether `cancel` was called."""
+        return self._cancelled
+
+    def cancel(self) -> None:
+        """Cancels the request."""
+        with self._lock:
+            self._cancelled = True
+            callbacks, self._callbacks = self._callbacks, []
+        for callback in callbacks:
+            callback()
+
+    @contextlib.contextmanager
+    def calling(self, callback: Callable[[], None]) -> Iterator[None]:
+        """Has `callback` called if the request is canceled inside the block."""
+        with self._lock:
+            late = self._cancelled
+            if not late:
+                self._callbacks.append(callback)
+        if late:
+            callback()
+        try:
+            yield
+        finally:
+            with self._lock, contextlib.suppress(ValueError):
+                self._callbacks.remove(callback)
+
+
+class StepCancellation:
+    """Ops beside a model's graph that can stop its steps, one by one.
+
+    Each step has a slot while it runs: a queue in the graph. Two ops run with the step.
+    One waits for a message there and fails if it is "stop". The other sends "finished"
+    after the step's outputs are computed, so that the first one ends as well.
+
+    Args:
+        graph: Graph of the model, before its first run.
+        outputs: For each signature, its output tensors by name.
+    """
+
+    def __init__(self, graph: tf.Graph, outputs: Sequence[Mapping[str, tf.Tensor]]):
+        self._free: queue.LifoQueue[np.ndarray] = queue.LifoQueue()
+        for slot in reversed(range(_SLOTS)):
+            self._free.put(np.array(slot, np.int32))
+        # Without a device, TensorFlow looks for one that has kernels for all of them.
+        with graph.as_default(), tf.device("/cpu:0"), tf.name_scope(_SCOPE):
+            handles = [
+                tf.queue.FIFOQueue(2, [tf.int32], [()], shared_name=f"slot_{slot}")
+                for slot in range(_SLOTS)
+            ]
+            self._slot = tf.compat.v1.placeholder(tf.int32, [], name="slot")
+            handle = tf.gather(
+                tf.stack([each.queue_ref for each in handles]), self._slot
+            )
+            self._stop = tf.compat.v1.placeholder(tf.bool, [], name="stop")
+            self._control = _control(handle, self._stop)
+            (message,) = tf.raw_ops.QueueDequeueV2(
+                handle=handle, component_types=[tf.int32]
+            )
+            watch = tf.raw_ops.Assert(
+                condition=tf.equal(message, _FINISHED),
+                data=[tf.constant("The request was canceled.")],
+            )
+            self._targets = [
+                (frozenset(tensors), [_finish(handle, tensors), watch])
+                for tensors in outputs
+                if tensors
+            ]
+
+    def prepare(self, run_ops: RunOps) -> None:
+        """Has TensorFlow prepare what stops a step, so that it is quick later."""
+        self._run_control(run_ops, np.array(0, np.int32), stop=False)
+
+    def targets(self, fetches: Sequence[str]) -> list[tf.Operation]:
+        """Returns the ops to run with a step that fetches these tensors."""
+        return next(ops for names, ops in self._targets if names.issuperset(fetches))
+
+    def is_consequence(self, error: ServingError) -> bool:
+        """Returns whether an error hides that of the model.
+
+        If an op fails inside a function that is not inlined, TensorFlow first stops all
+        ops that wait, and reports the first of these.
+        """
+        return error.code is grpc.StatusCode.CANCELLED and _SCOPE in error.message
+
+    @contextlib.contextmanager
+    def step(
+        self,
+        run_ops: RunOps,
+        cancel_token: CancelToken,
+        timeout_seconds: float | None,
+    ) -> Iterator[dict[tf.Tensor, np.ndarray]]:
+        """Yields what to feed with a step, which stops if its request is canceled.
+
+        Args:
+            run_ops: Runs ops in the session of the step, in the thread of the caller.
+            cancel_token: Canceled if nobody waits for the step.
+            timeout_seconds: Longest wait for a free slot; None for no limit.
+
+        Raises:
+            ServingError: CANCELLED, also in place of the error that the step has when
+                it is stopped; DEADLINE_EXCEEDED if no slot was free in time.
+        """
+        slot = self._wait_for_slot(cancel_token, timeout_seconds)
+        lock, running, clean = threading.Lock(), True, False
+
+        def stop() -> None:
+            with lock:
+                if running:
+                    self._run_control(run_ops, slot, stop=True)
+
+        try:
+            with cancel_token.calling(stop):
+                yield {self._slot: slot}
+            clean = not cancel_token.cancelled
+        except ServingError:
+            if cancel_token.cancelled:
+                raise cancelled() from None
+            raise
+        finally:
+            with lock:
+                running = False
+            # A session that was closed meanwhile has no more use for the slot.
+            with contextlib.suppress(ServingError):
+                if not clean:
+                    self._run_control(run_ops, slot, stop=False)
+                self._free.put(slot)
+
+    def _run_control(self, run_ops: RunOps, slot: np.ndarray, stop: bool) -> None:
+        run_ops(self._control, {self._slot: slot, self._stop: np.array(stop)})
+
+    def _wait_for_slot(
+        self, cancel_token: CancelToken, timeout_seconds: float | None
+    ) -> np.ndarray:
+        start = time.monotonic()
+        while not cancel_token.cancelled:
+            left = math.inf
+            if timeout_seconds is not None:
+                left = timeout_seconds - (time.monotonic() - start)
+            if left <= 0:
+                raise deadline_exceeded()
+            with contextlib.suppress(queue.Empty):
+                return self._free.get(timeout=min(left, _POLL_SECONDS))
+        raise cancelled()
+
+
+def _finish(handle: tf.Tensor, outputs: Mapping[str, tf.Tensor]) -> tf.Operation:
+    # Through copies: ops of the model itself must not change.
+    copies = [tf.identity(tensor) for tensor in outputs.values()]
+    with tf.control_dependencies(copies):
+        return tf.raw_ops.QueueEnqueueV2(
+            handle=handle, components=[tf.constant(_FINISHED)]
+        )
+
+
+def _control(handle: tf.Tensor, stop: tf.Tensor) -> list[tf.Operation]:
+    """Returns ops that send "stop", or else empty the queue of what a step has left.
+
+    That may be "finished", "stop", both or nothing. TensorFlow prepares its graph for
+    each set of ops that is run, which takes as long as a small translation: so both are
+    one set, with numbers of messages that may be 0.
+    """
+    zero = tf.constant(0)
+    taken = tf.where(stop, zero, tf.raw_ops.QueueSizeV2(handle=handle))
+    (messages,) = tf.raw_ops.QueueDequeueManyV2(
+        handle=handle, n=taken, component_types=[tf.int32]
+    )
+    sent = tf.fill([tf.where(stop, 1, zero)], _STOP)
+    return [
+        messages.op,
+        tf.raw_ops.QueueEnqueueManyV2(handle=handle, components=[sent]),
+    ]

@@ -1,0 +1,122 @@
+"""Cancellation: steps stop, slots are used again, and no other request is touched."""
+
+import random
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from t2t_keras.serving.server.cancellation import CancelToken
+from t2t_keras.serving.server.errors import ServingError
+from tests.serving.server.clients import wait_until
+
+MORE_THAN_SLOTS = 40
+
+
+def run(session, signature, cancel_token=None, timeout=None, **inputs):
+    contract = session.signatures[signature]
+    feeds = {contract.inputs[name].name: value for name, value in inputs.items()}
+    names = sorted(contract.outputs)
+    fetches = [contract.outputs[name].name for name in names]
+    return session.run(feeds, fetches, timeout, cancel_token)[0].tolist()
+
+
+def code_of(call):
+    try:
+        return call()
+    except ServingError as error:
+        return error.code.name
+
+
+def busy(session, cancel_token, seconds, timeout=None):
+    value = np.array([seconds], np.float32)
+    return code_of(lambda: run(session, "busy", cancel_token, timeout, seconds=value))
+
+
+def test_functions_are_called_once_when_a_token_is_canceled():
+    token, calls = CancelToken(), []
+    with token.calling(lambda: calls.append("left before")):
+        pass
+    with token.calling(lambda: calls.append("inside")):
+        assert not token.cancelled and not calls
+        token.cancel()
+        token.cancel()
+        assert token.cancelled
+    with token.calling(lambda: calls.append("late")):
+        assert calls == ["inside", "late"]
+    assert calls == ["inside", "late"]
+
+
+def test_a_canceled_step_stops(session):
+    """More often than there are slots, so that each is used again."""
+    for _ in range(MORE_THAN_SLOTS):
+        token = CancelToken()
+        threading.Timer(0.02, token.cancel).start()
+        start = time.monotonic()
+        assert busy(session, token, 300.0) == "CANCELLED"
+        assert time.monotonic() - start < 60
+    assert busy(session, CancelToken(), 0.0) == [0.0]
+
+
+def test_a_request_that_was_canceled_before_does_not_run(session, tmp_path):
+    token = CancelToken()
+    token.cancel()
+    file = np.array([bytes(tmp_path / "end")], object)
+    assert code_of(lambda: run(session, "wait", token, text=file)) == "CANCELLED"
+    assert not (tmp_path / "end.begun").exists()
+
+
+def test_canceling_after_the_end_does_not_stop_the_next(session):
+    for _ in range(MORE_THAN_SLOTS):
+        token = CancelToken()
+        assert busy(session, token, 0.0) == [0.0]
+        token.cancel()
+
+
+def test_slots_are_used_again_after_errors_and_deadlines(session):
+    texts = np.array([b"poison"], object)
+    for _ in range(MORE_THAN_SLOTS):
+        assert code_of(lambda: run(session, "picky", text=texts)) == "INVALID_ARGUMENT"
+        assert busy(session, CancelToken(), 300.0, 0.02) == "DEADLINE_EXCEEDED"
+    assert run(session, "picky", text=np.array([b"bread"], object)) == [b"BREAD"]
+
+
+def test_canceling_at_any_time_touches_no_other_request(session):
+    """Half of the requests are canceled, around the time at which they end."""
+
+    def ask(index):
+        generator = random.Random(index)
+        token = CancelToken()
+        seconds = generator.choice([0.0, 0.001, 0.01])
+        timer = threading.Timer(generator.uniform(0, 0.02), token.cancel)
+        if index % 2:
+            timer.start()
+        answer = busy(session, token, seconds)
+        timer.cancel()
+        return answer, seconds
+
+    with ThreadPoolExecutor(8) as pool:
+        for index, (answer, seconds) in enumerate(pool.map(ask, range(400))):
+            if not (index % 2 and answer == "CANCELLED"):
+                assert answer == pytest.approx([seconds]), index
+
+
+def test_waiting_for_a_slot_ends_with_the_token_or_the_deadline(session, tmp_path):
+    end = tmp_path / "end"
+    file = np.array([bytes(end)], object)
+    with ThreadPoolExecutor(MORE_THAN_SLOTS) as pool:
+        try:
+            running = [pool.submit(run, session, "wait", text=file) for _ in range(32)]
+            wait_until(lambda: Path(f"{end}.begun").exists())
+            wait_until(session._cancellation._free.empty)
+            assert busy(session, CancelToken(), 0.0, 0.2) == "DEADLINE_EXCEEDED"
+            token = CancelToken()
+            threading.Timer(0.2, token.cancel).start()
+            assert busy(session, token, 0.0) == "CANCELLED"
+        finally:
+            end.touch()
+        assert [each.result() for each in running] == [[bytes(end).upper()]] * 32
+    assert busy(session, CancelToken(), 0.0) == [0.0]
