@@ -17,8 +17,10 @@ from pathlib import Path
 
 from absl import flags
 
+from t2t_keras import __version__
 from t2t_keras.errors import UserError
 from t2t_keras.files.signals import Interrupted
+from t2t_keras.serving.server.other_flags import OTHER_FLAGS
 from t2t_keras.serving.server.settings import (
     ServerSettings,
     base_path_flag,
@@ -58,6 +60,41 @@ flags.DEFINE_string(
     "host",
     ServerSettings.host,
     "Address to listen on; 0.0.0.0 for all addresses of this machine.",
+)
+flags.DEFINE_string(
+    "grpc_socket_path",
+    ServerSettings.grpc_socket_path,
+    "Path of a Unix domain socket to listen on for gRPC as well.",
+)
+flags.DEFINE_integer(
+    "rest_api_port",
+    ServerSettings.rest_api_port,
+    "Port of the REST API; 0 for none.",
+    lower_bound=0,
+    upper_bound=65_535,
+)
+flags.DEFINE_integer(
+    "rest_api_timeout_in_ms",
+    ServerSettings.rest_api_timeout_in_ms,
+    "Longest time of a request over REST, and of the arrival of its body, in "
+    "milliseconds.",
+    lower_bound=1,
+)
+flags.DEFINE_bool(
+    "rest_api_enable_cors_support",
+    ServerSettings.rest_api_enable_cors_support,
+    "Whether web pages of other hosts may use the REST API.",
+)
+flags.DEFINE_integer(
+    "max_body_bytes",
+    ServerSettings.max_body_bytes,
+    "Largest body of a request over HTTP, in bytes.",
+    lower_bound=1,
+)
+flags.DEFINE_string(
+    "monitoring_config_file",
+    ServerSettings.monitoring_config_file,
+    "File with a text MonitoringConfig: metrics for Prometheus on the REST port.",
 )
 flags.DEFINE_bool(
     "enable_batching",
@@ -140,6 +177,30 @@ flags.DEFINE_bool(
     ServerSettings.xla_cpu_compilation_enabled,
     "Whether XLA may compile. Without it, versions exported with --xla fail.",
 )
+flags.DEFINE_bool(
+    "xla_gpu_compilation_enabled",
+    ServerSettings.xla_gpu_compilation_enabled,
+    "Does what --xla_cpu_compilation_enabled does, here for all devices.",
+)
+flags.DEFINE_string(
+    "saved_model_tags",
+    ServerSettings.saved_model_tags,
+    "Comma-separated tags of the graph to load from a SavedModel.",
+)
+flags.DEFINE_string(
+    "tensorflow_session_config_file",
+    ServerSettings.tensorflow_session_config_file,
+    "File with a text ConfigProto of TensorFlow's sessions. Flags for threads and "
+    "memory override it.",
+)
+flags.DEFINE_float(
+    "per_process_gpu_memory_fraction",
+    ServerSettings.per_process_gpu_memory_fraction,
+    "Share of a GPU's memory that is taken at the start, from 0 to 1; 0 to take it as "
+    "needed.",
+    lower_bound=0,
+    upper_bound=1,
+)
 flags.DEFINE_integer(
     "tensorflow_session_parallelism",
     ServerSettings.tensorflow_session_parallelism,
@@ -159,6 +220,23 @@ flags.DEFINE_integer(
     "that is also 0, one for each core and at least four.",
     lower_bound=0,
 )
+_VERSION = flags.DEFINE_bool(
+    "version", False, "Whether to print the version and end."
+)
+
+
+def _define_other_flags() -> None:
+    define = {
+        bool: flags.DEFINE_bool,
+        int: flags.DEFINE_integer,
+        str: flags.DEFINE_string,
+    }
+    for name, flag in OTHER_FLAGS.items():
+        effect = "Has no effect here" if flag.supported else "Is not supported here"
+        define[flag.kind](name, None, f"{effect}: {flag.reason}.")
+
+
+_define_other_flags()
 
 
 def main(_: Sequence[str]) -> int:
@@ -186,6 +264,9 @@ def _log(line: str) -> None:
 
 def _check(arguments: Sequence[str]) -> None:
     """Raises `UserError` if flags are invalid; else logs that the program starts."""
+    if _VERSION.value:
+        print(f"t2t_keras {__version__}")
+        sys.exit(0)
     if arguments:
         flag = base_path_flag(exports_below(Path(arguments[0])))
         raise UserError(
@@ -193,6 +274,11 @@ def _check(arguments: Sequence[str]) -> None:
             f"Do you mean {flag}?"
         )
     _settings().check_base_path()
+    for name, flag in OTHER_FLAGS.items():
+        if flags.FLAGS[name].value and not flag.supported:
+            raise UserError(f"--{name} is not supported here: {flag.reason}.")
+        if flags.FLAGS[name].present:
+            _log(f"--{name} has no effect here: {flag.reason}")
     _log("starting …")
 
 

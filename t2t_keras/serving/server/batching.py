@@ -18,6 +18,7 @@ import grpc
 
 from t2t_keras.serving.server.cancellation import CancelToken
 from t2t_keras.serving.server.errors import ServingError, invalid_argument
+from t2t_keras.serving.server.metrics import Metrics
 
 
 @dataclass(frozen=True)
@@ -105,10 +106,12 @@ class BatchScheduler:
 
     Args:
         options: Sizes and times.
+        metrics: Receives the sizes and times of batches.
     """
 
-    def __init__(self, options: BatchingOptions):
+    def __init__(self, options: BatchingOptions, metrics: Metrics | None = None):
         self.options = options
+        self.metrics = metrics or Metrics()
         self._queues: collections.OrderedDict[Hashable, _Queue] = (
             collections.OrderedDict()
         )
@@ -226,6 +229,8 @@ class BatchScheduler:
     def _pop(self, kind: Hashable) -> tuple[_Batch, Process]:
         queue = self._queues.pop(kind)
         batch = queue.batches.popleft()
+        waited = time.monotonic() - batch.opened
+        self.metrics.queuing_latency.labels("").observe(waited * 1e6)
         if queue.batches:
             self._queues[kind] = queue  # behind the others, which come first now
             self._changed.notify()

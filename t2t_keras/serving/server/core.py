@@ -4,9 +4,10 @@ Messages, checks and errors are TensorFlow Serving's. Methods block; `predict` m
 long, `reload` waits for models, and the others are quick.
 """
 
+import contextlib
+from collections.abc import Mapping
 from typing import Any
 
-import grpc
 from tensorflow_serving.apis import (
     get_model_metadata_pb2,
     get_model_status_pb2,
@@ -14,9 +15,10 @@ from tensorflow_serving.apis import (
 )
 
 from t2t_keras.serving.server.cancellation import CancelToken
-from t2t_keras.serving.server.errors import ServingError, invalid_argument
+from t2t_keras.serving.server.errors import invalid_argument, unimplemented
+from t2t_keras.serving.server.metrics import Metrics, microseconds
 from t2t_keras.serving.server.models import Models
-from t2t_keras.serving.server.predict import predict
+from t2t_keras.serving.server.predict import DEFAULT_SIGNATURE, predict
 from t2t_keras.serving.server.versions import State
 
 _SIGNATURE_DEF = "signature_def"
@@ -28,11 +30,22 @@ class ServerCore:
     Args:
         models: Models of the server.
         max_rows: Maximum number of rows of a Predict request.
+        metrics: Receives the times of requests.
     """
 
-    def __init__(self, models: Models, max_rows: int):
+    def __init__(self, models: Models, max_rows: int, metrics: Metrics):
         self.models = models
+        self.metrics = metrics
         self._max_rows = max_rows
+
+    def measure(
+        self, name: str, method: str, protocol: str
+    ) -> contextlib.AbstractContextManager[None]:
+        """Measures a request; the arguments are those of `Metrics.request`."""
+        # Whatever names clients invent, the metrics do not grow.
+        return self.metrics.request(
+            name if self.models.is_known(name) else "", method, protocol
+        )
 
     def predict(
         self,
@@ -47,17 +60,30 @@ class ServerCore:
             timeout_seconds: Time left for the request; None for no limit.
             cancel_token: Stops the work when it is canceled.
         """
-        with self.models.use(_model_spec(request)) as (number, servable):
-            response = predict(
-                servable.run,
-                servable.signatures,
-                request,
-                timeout_seconds=timeout_seconds,
-                max_rows=self._max_rows,
-                cancel_token=cancel_token,
-            )
+        spec = _model_spec(request)
+        with self.models.use(spec) as (number, servable):
+            latency = self.metrics.runtime_latency.labels(spec.name, "Predict", "TF1")
+            with microseconds(latency):
+                response = predict(
+                    servable.run,
+                    servable.signatures,
+                    request,
+                    timeout_seconds=timeout_seconds,
+                    max_rows=self._max_rows,
+                    cancel_token=cancel_token,
+                )
             response.model_spec.version.value = number
             return response
+
+    def inputs(self, model_spec: Any) -> Mapping[str, Any]:
+        """Returns the `TensorInfo`s of a signature's inputs by name."""
+        name = model_spec.signature_name or DEFAULT_SIGNATURE
+        with self.models.use(model_spec) as (_, servable):
+            if name not in servable.signatures:
+                raise invalid_argument(
+                    f'Serving signature name: "{name}" not found in signature def'
+                )
+            return dict(servable.signatures[name].inputs)
 
     def metadata(self, request: Any) -> Any:
         """Returns the signatures of a version, without their defaults."""
@@ -103,8 +129,7 @@ class ServerCore:
 
     def refuse(self, method: str) -> Any:
         """Refuses a method that translators have no signatures for."""
-        raise ServingError(
-            grpc.StatusCode.UNIMPLEMENTED,
+        raise unimplemented(
             f"t2t_keras.serve runs Predict only, not {method}, which needs signatures "
             "of tf.Examples. tensorflow_model_server runs it.",
         )

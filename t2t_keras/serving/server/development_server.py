@@ -11,6 +11,7 @@ import contextlib
 import os
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from typing import Any
 
 from anyio.from_thread import start_blocking_portal
 
@@ -22,6 +23,7 @@ from t2t_keras.serving.server.configs import (
     channel_arguments,
     read_batching,
     read_credentials,
+    read_metrics_path,
     read_models,
     single_model,
 )
@@ -33,8 +35,11 @@ from t2t_keras.serving.server.grpc_server import (
     check_address,
 )
 from t2t_keras.serving.server.health import HealthService
+from t2t_keras.serving.server.http_server import HttpServer
 from t2t_keras.serving.server.loading import Loader
+from t2t_keras.serving.server.metrics import Metrics
 from t2t_keras.serving.server.models import Models, WatchOptions
+from t2t_keras.serving.server.rest_api import RestOptions, rest_app
 from t2t_keras.serving.server.session import disable_xla, session_config
 from t2t_keras.serving.server.settings import ServerSettings
 from t2t_keras.serving.server.versions import Retries
@@ -52,10 +57,12 @@ class RunningServer:
     Attributes:
         models: Models that it serves.
         port: Port that it listens on for gRPC.
+        rest_port: Port that it listens on for REST; 0 if it does not.
     """
 
     models: Models
     port: int
+    rest_port: int = 0
 
 
 @contextlib.contextmanager
@@ -77,78 +84,70 @@ def running_server(settings: ServerSettings, log: Log) -> Iterator[RunningServer
     if settings.enable_batching:
         cores = len(os.sched_getaffinity(0))
         batching = read_batching(settings.batching_parameters_file, cores)
-    grpc_options = _grpc_options(settings)
+    grpc_options, rest_options = _grpc_options(settings), _rest_options(settings)
     # Loading may take minutes; an address in use need not wait for it.
-    check_address(settings.host, settings.port)
+    for port in (settings.port, settings.rest_api_port):
+        check_address(settings.host, port)
     with contextlib.ExitStack() as stack:
-        scheduler = None
+        metrics, scheduler = Metrics(), None
         if batching is not None:
-            scheduler = BatchScheduler(batching)
+            scheduler = BatchScheduler(batching, metrics)
             stack.callback(scheduler.close)
-        if not settings.xla_cpu_compilation_enabled:
+        if not (
+            settings.xla_cpu_compilation_enabled or settings.xla_gpu_compilation_enabled
+        ):
             disable_xla()
         portal = stack.enter_context(start_blocking_portal())
         health = portal.call(HealthService)
-
-        def report_end(what: str) -> None:
-            portal.call(health.stop_serving)
-            log(f"restart the server: it cannot look for changes any more: {what}")
-
-        models = Models(_loader(settings, scheduler), _watch_options(settings), log=log)
+        loader = _loader(settings, scheduler, metrics)
+        models = Models(loader, _watch_options(settings), log=log)
         stack.callback(models.close)
-        try:
-            names = models.configure(config, starting=True)
-            models.start_watching(lambda: report_end("Folders of versions"))
-            models.wait_until_available(names, patient=True)
-        except ServingError as error:
-            raise UserError(f"The server cannot start: {error.message}") from error
-        path = settings.model_config_file
-        seconds = settings.model_config_file_poll_wait_seconds
-        if path and seconds:
-            watch = watch_config(
-                path, config, seconds, models, log, lambda: report_end(path)
-            )
-            stack.callback(watch.close)
+        _load_models(
+            settings, config, models, stack, lambda: portal.call(health.stop_serving)
+        )
         max_rows = max(settings.max_rows, batching.max_request_size if batching else 0)
-        core = ServerCore(models, max_rows)
+        core = ServerCore(models, max_rows, metrics)
         workers = portal.call(Workers, settings.grpc_max_threads)
         stack.callback(workers.close)
-        server = portal.call(GrpcServer, core, workers, health, grpc_options)
-        stack.callback(portal.call, server.stop)
-        port = portal.call(server.start)
+
+        def start(server: Any) -> int:
+            stack.callback(portal.call, server.stop)
+            return portal.call(server.start)
+
+        port = start(portal.call(GrpcServer, core, workers, health, grpc_options))
+        rest_port = 0
+        if settings.rest_api_port:
+            app = rest_app(core, workers, rest_options)
+            rest_port = start(HttpServer(app, settings.host, settings.rest_api_port))
         stack.callback(portal.call, workers.drain, _GRACE_SECONDS)
         stack.callback(portal.call, health.stop_serving)
-        yield RunningServer(models, port)
+        yield RunningServer(models, port, rest_port)
 
 
-def serve_until_signal(settings: ServerSettings, log: Log) -> int:
-    """Serves until SIGINT or SIGTERM; returns the signal's number.
+def _load_models(
+    settings: ServerSettings,
+    config: ModelServerConfig,
+    models: Models,
+    stack: contextlib.ExitStack,
+    stop_serving: Callable[[], None],
+) -> None:
+    """Loads the models of a configuration, and starts to watch for changes."""
 
-    To be called in the main thread. Arguments and errors are those of
-    `running_server`.
-    """
-    with running_server(settings, log) as server:
-        signals = SignalWaiter()
-        log(f"serving {server.models.describe()} on port {server.port}")
-        return signals.wait()
+    def report_end() -> None:
+        stop_serving()
+        models.log("restart the server: it cannot look for changes any more")
 
-
-def _models_config(settings: ServerSettings) -> ModelServerConfig:
-    if settings.model_config_file:
-        return read_models(settings.model_config_file)
-    path = os.path.abspath(settings.model_base_path)
-    return single_model(settings.model_name, path)
-
-
-def _grpc_options(settings: ServerSettings) -> GrpcOptions:
-    path = settings.ssl_config_file
-    return GrpcOptions(
-        host=settings.host,
-        port=settings.port,
-        credentials=read_credentials(path) if path else None,
-        channel_arguments=channel_arguments(settings.grpc_channel_arguments),
-        health=settings.enable_grpc_healthcheck_service,
-    )
+    try:
+        names = models.configure(config, starting=True)
+        models.start_watching(report_end)
+        models.wait_until_available(names, patient=True)
+    except ServingError as error:
+        raise UserError(f"The server cannot start: {error.message}") from error
+    path = settings.model_config_file
+    seconds = settings.model_config_file_poll_wait_seconds
+    if path and seconds:
+        watch = watch_config(path, config, seconds, models, report_end)
+        stack.callback(watch.close)
 
 
 def watch_config(
@@ -156,7 +155,6 @@ def watch_config(
     used: ModelServerConfig,
     seconds: float,
     models: Models,
-    log: Log,
     on_end: Callable[[], None] = lambda: None,
 ) -> Watch:
     """Starts to apply the list of models in a file again and again.
@@ -170,7 +168,6 @@ def watch_config(
         used: Content of the file when it was last applied.
         seconds: Seconds between two readings.
         models: Models of the server.
-        log: Called with a line for each change.
         on_end: Called if the thread ends before it is closed.
     """
     refused = False
@@ -186,20 +183,41 @@ def watch_config(
                 f"{path} was read again and not used: {describe_error(error)}"
             ) from error
         if refused or found != used:
-            log(f"{path} was read again")
+            models.log(f"{path} was read again")
         used, refused = found, False
 
-    return Watch(look, seconds, log, on_end)
+    return Watch(look, seconds, models.log, on_end)
 
 
-def _loader(settings: ServerSettings, scheduler: BatchScheduler | None) -> Loader:
+def _rest_options(settings: ServerSettings) -> RestOptions:
+    path = settings.monitoring_config_file
+    return RestOptions(
+        timeout_seconds=settings.rest_api_timeout_in_ms / 1000,
+        max_body_bytes=settings.max_body_bytes,
+        cors=settings.rest_api_enable_cors_support,
+        metrics_path=read_metrics_path(path) if path else "",
+    )
+
+
+def _loader(
+    settings: ServerSettings, scheduler: BatchScheduler | None, metrics: Metrics
+) -> Loader:
     parallelism = settings.tensorflow_session_parallelism
     config = session_config(
         intra_op=settings.tensorflow_intra_op_parallelism or parallelism,
         inter_op=settings.tensorflow_inter_op_parallelism or parallelism,
+        file=settings.tensorflow_session_config_file,
+        gpu_memory_fraction=settings.per_process_gpu_memory_fraction,
     )
-    iterations = settings.num_request_iterations_for_warmup
-    return Loader(config, scheduler, iterations if settings.enable_model_warmup else 0)
+    return Loader(
+        config,
+        scheduler,
+        settings.num_request_iterations_for_warmup
+        if settings.enable_model_warmup
+        else 0,
+        metrics,
+        settings.saved_model_tags.split(","),
+    )
 
 
 def _watch_options(settings: ServerSettings) -> WatchOptions:

@@ -45,6 +45,11 @@ def failed_precondition(message: str) -> ServingError:
     return ServingError(grpc.StatusCode.FAILED_PRECONDITION, message)
 
 
+def unimplemented(message: str) -> ServingError:
+    """Returns the error of a request for what this server does not do."""
+    return ServingError(grpc.StatusCode.UNIMPLEMENTED, message)
+
+
 def deadline_exceeded() -> ServingError:
     """Returns the error of a request whose time is over."""
     return ServingError(

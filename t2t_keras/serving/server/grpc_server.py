@@ -132,9 +132,10 @@ class GrpcServer:
 
     def _prediction_methods(self) -> Mapping[str, tuple[type[Message], Answer]]:
         async def predict(request: Any, seconds: float | None) -> Message:
-            return await self._workers.run(
-                lambda token: self._core.predict(request, seconds, token)
-            )
+            with self._core.measure(request.model_spec.name, "Predict", "GRPC"):
+                return await self._workers.run(
+                    lambda token: self._core.predict(request, seconds, token)
+                )
 
         async def metadata(request: Any, seconds: float | None) -> Message:
             return self._core.metadata(request)

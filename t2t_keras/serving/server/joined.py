@@ -163,6 +163,9 @@ class JoinedRun:
         if padding and donor is not None:
             parts += [_slice_rows(donor.payload, slice(0, 1))] * padding
             size += padding
+        metrics = self._scheduler.metrics
+        metrics.processed_batch_size.observe(size)
+        metrics.padding_size.labels(str(size)).observe(padding)
         feeds = {
             name: np.concatenate([part[name] for part in parts])
             if len(parts) > 1

@@ -8,7 +8,7 @@ the load fail, because every such request would.
 import os
 import sys
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -22,6 +22,7 @@ from t2t_keras.files.quiet import quiet_start_up
 from t2t_keras.serving.server.batching import BatchScheduler
 from t2t_keras.serving.server.errors import ServingError, invalid_argument
 from t2t_keras.serving.server.joined import JoinedRun
+from t2t_keras.serving.server.metrics import Metrics, microseconds
 from t2t_keras.serving.server.predict import predict
 from t2t_keras.serving.server.session import ModelSession, RunFn
 
@@ -56,6 +57,8 @@ class Loader:
         scheduler: Scheduler of batches; `None` runs each request by itself.
         warm_up_iterations: Number of times that each warm-up request is run; 0 for
             none.
+        metrics: Receives the times of warm-ups.
+        tags: Tags of the graph in a SavedModel.
     """
 
     def __init__(
@@ -63,7 +66,11 @@ class Loader:
         session_config: tf.compat.v1.ConfigProto | None = None,
         scheduler: BatchScheduler | None = None,
         warm_up_iterations: int = 1,
+        metrics: Metrics | None = None,
+        tags: Sequence[str] = ("serve",),
     ):
+        self._tags = tags
+        self._metrics = metrics or Metrics()
         self._session_config = session_config
         self._scheduler = scheduler
         self._iterations = warm_up_iterations
@@ -78,7 +85,7 @@ class Loader:
         """
         # The tokenizer's library prints a line when it is first used.
         with self._loading, quiet_start_up():
-            session = ModelSession(directory, self._session_config)
+            session = ModelSession(directory, self._session_config, self._tags)
             run: RunFn = session.run
             background: RunFn = session.run_in_background
             if self._scheduler is not None:
@@ -86,13 +93,15 @@ class Loader:
                 background = JoinedRun(background, self._scheduler).run_directly
             try:
                 if self._iterations:
-                    self._background.submit(
-                        warm_up,
-                        directory,
-                        background,
-                        session.signatures,
-                        self._iterations,
-                    ).result()
+                    latency = self._metrics.warm_up_latency.labels(str(directory), "OK")
+                    with microseconds(latency):
+                        self._background.submit(
+                            warm_up,
+                            directory,
+                            background,
+                            session.signatures,
+                            self._iterations,
+                        ).result()
             except BaseException:
                 session.close()
                 raise

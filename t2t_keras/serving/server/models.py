@@ -69,6 +69,9 @@ class Models:
         load: Function that loads the version in a directory.
         options: Settings of the watch.
         log: Called with a line for each event that an operator should know of.
+
+    Attributes:
+        log: The same.
     """
 
     def __init__(
@@ -76,7 +79,7 @@ class Models:
     ):
         self._load = load
         self._options = options
-        self._log = log
+        self.log = log
         self._changed = threading.Condition()
         self._configuring = threading.RLock()
         self._configs: dict[str, Any] = {}
@@ -129,7 +132,7 @@ class Models:
         """
         seconds = self._options.poll_seconds
         if seconds > 0:
-            self._watch = Watch(self._look_if_open, seconds, self._log, on_end)
+            self._watch = Watch(self._look_if_open, seconds, self.log, on_end)
 
     def wait_until_available(
         self,
@@ -203,6 +206,10 @@ class Models:
             raise not_found(f"Could not find version {number} of model {name}")
         return chosen
 
+    def is_known(self, name: str) -> bool:
+        """Returns whether there is, or was, a model of this name."""
+        return name in self._models
+
     def describe(self) -> str:
         """Returns the available models and versions in words."""
         return ", ".join(
@@ -241,7 +248,7 @@ class Models:
 
     def _create_versions(self, name: str) -> ModelVersions:
         return ModelVersions(
-            name, self._load, self._options.retries, self._changed, self._log
+            name, self._load, self._options.retries, self._changed, self.log
         )
 
     def _number(self, model_spec: Any) -> int | None:
@@ -320,9 +327,9 @@ class Models:
     def _log_some(self, lines: Sequence[str]) -> None:
         """Logs lines, of very many the first ones only."""
         for line in lines[:_MOST_LINES]:
-            self._log(line)
+            self.log(line)
         if len(lines) > _MOST_LINES:
-            self._log(f"… and {len(lines) - _MOST_LINES:,} more such problems")
+            self.log(f"… and {len(lines) - _MOST_LINES:,} more such problems")
 
     def _failed_versions(self, name: str) -> list[tuple[str, Version]]:
         """Returns the versions of a model that failed, if no other is loading."""

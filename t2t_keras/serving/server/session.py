@@ -17,6 +17,7 @@ import numpy as np
 import tensorflow as tf
 from tensorflow.python.client import pywrap_tf_session
 
+from t2t_keras.serving.config_protos import read_text_proto
 from t2t_keras.serving.server.cancellation import CancelToken, StepCancellation
 from t2t_keras.serving.server.errors import (
     ServingError,
@@ -58,35 +59,61 @@ class RunFn(Protocol):
         ...
 
 
-def session_config(intra_op: int = 0, inter_op: int = 0) -> tf.compat.v1.ConfigProto:
+def session_config(
+    intra_op: int = 0,
+    inter_op: int = 0,
+    file: str = "",
+    gpu_memory_fraction: float = 0.0,
+) -> tf.compat.v1.ConfigProto:
     """Returns the configuration of sessions that share their threads.
 
     Args:
         intra_op: Threads within an op; 0 for one for each core.
         inter_op: Threads between ops, which is how many loops run at a time in all
             sessions together; 0 for one for each core, and four at least.
+        file: File with a text `ConfigProto` to start from; "" for none.
+        gpu_memory_fraction: Share of a GPU's memory that is taken at the start; 0 to
+            take it as needed.
+
+    Raises:
+        UserError: If the file cannot be read.
     """
-    config = tf.compat.v1.ConfigProto(intra_op_parallelism_threads=intra_op)
-    threads = inter_op or max(len(os.sched_getaffinity(0)), _FEWEST_THREADS)
-    # Named, they are shared by all sessions; unnamed, each would have its own.
-    config.session_inter_op_thread_pool.add(
-        num_threads=threads, global_name=f"models_{threads}"
+    config = tf.compat.v1.ConfigProto()
+    if file:
+        read_text_proto(file, config)
+    config.intra_op_parallelism_threads = (
+        intra_op or config.intra_op_parallelism_threads
     )
+    if gpu_memory_fraction:
+        config.gpu_options.per_process_gpu_memory_fraction = gpu_memory_fraction
+    if not config.session_inter_op_thread_pool:
+        threads = inter_op or config.inter_op_parallelism_threads
+        threads = threads or max(len(os.sched_getaffinity(0)), _FEWEST_THREADS)
+        # Named, they are shared by all sessions; unnamed, each would have its own.
+        config.session_inter_op_thread_pool.add(
+            num_threads=threads, global_name=f"models_{threads}"
+        )
     return config
 
 
 class ModelSession:
-    """A SavedModel, loaded with the tag "serve"; may be run by several threads.
+    """A SavedModel that is loaded; may be run by several threads.
 
     Args:
         directory: Directory of the version.
-        config: Threads of the session; `None` for TensorFlow's default.
+        config: Threads of the session; `None` for `session_config`'s defaults.
+        tags: Tags of the graph to load.
 
     Raises:
         ServingError: If it cannot be loaded.
     """
 
-    def __init__(self, directory: Path, config: tf.compat.v1.ConfigProto | None = None):
+    def __init__(
+        self,
+        directory: Path,
+        config: tf.compat.v1.ConfigProto | None = None,
+        tags: Sequence[str] = ("serve",),
+    ):
         self._graph = tf.Graph()
         self._session = tf.compat.v1.Session(
             graph=self._graph, config=config or session_config()
@@ -94,7 +121,7 @@ class ModelSession:
         try:
             with self._graph.as_default():
                 meta_graph = tf.compat.v1.saved_model.loader.load(
-                    self._session, ["serve"], str(directory)
+                    self._session, list(tags), str(directory)
                 )
             self.signatures = dict(meta_graph.signature_def)
             self._tensors = {

@@ -12,15 +12,17 @@ class ServerSettings:
     """Settings of a server: its models, its port and its limits.
 
     Fields are named as the flags of `tensorflow_model_server`, and mean the same;
-    `python -m t2t_keras.serve --help` describes each. Two are not TensorFlow Serving's:
+    `python -m t2t_keras.serve --help` describes each. Three are not TensorFlow
+    Serving's:
 
     Attributes:
         host: Address to listen on.
         max_rows: Maximum number of rows of a Predict request.
+        max_body_bytes: Largest body of a request over HTTP.
 
     Raises:
         UserError: If there is not exactly one of `model_base_path` and
-            `model_config_file`, or a file of batching parameters without batching.
+            `model_config_file`, or a setting lacks another that it needs.
     """
 
     model_base_path: str = ""
@@ -29,6 +31,12 @@ class ServerSettings:
     model_config_file_poll_wait_seconds: float = 0.0
     port: int = 8500
     host: str = "127.0.0.1"
+    grpc_socket_path: str = ""
+    rest_api_port: int = 0
+    rest_api_timeout_in_ms: int = 30_000
+    rest_api_enable_cors_support: bool = False
+    max_body_bytes: int = 16 * 2**20
+    monitoring_config_file: str = ""
     enable_batching: bool = False
     batching_parameters_file: str = ""
     grpc_max_threads: int = 128
@@ -43,6 +51,10 @@ class ServerSettings:
     enable_model_warmup: bool = True
     num_request_iterations_for_warmup: int = 1
     xla_cpu_compilation_enabled: bool = False
+    xla_gpu_compilation_enabled: bool = False
+    saved_model_tags: str = "serve"
+    tensorflow_session_config_file: str = ""
+    per_process_gpu_memory_fraction: float = 0.0
     tensorflow_session_parallelism: int = 0
     tensorflow_intra_op_parallelism: int = 0
     tensorflow_inter_op_parallelism: int = 0
@@ -54,6 +66,15 @@ class ServerSettings:
             )
         if self.batching_parameters_file and not self.enable_batching:
             raise UserError("--batching_parameters_file needs --enable_batching.")
+        if self.monitoring_config_file and not self.rest_api_port:
+            raise UserError(
+                "--monitoring_config_file needs --rest_api_port, where the metrics are."
+            )
+        if self.port and self.port == self.rest_api_port:
+            raise UserError(
+                "--port and --rest_api_port must be different. Received: "
+                f"{self.port} twice."
+            )
 
     def check_base_path(self) -> None:
         """Raises `UserError` if the model's directory is missing or is a run's."""
