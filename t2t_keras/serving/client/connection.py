@@ -7,6 +7,10 @@ import grpc
 
 from t2t_keras.errors import UserError
 
+# What OpenSSL calls a key that is not the certificate's. The last two mean that one is
+# RSA and the other is not.
+_OTHER_KEY = ("KEY_VALUES_MISMATCH", "KEY_TYPE_MISMATCH", "NO_CERTIFICATE_ASSIGNED")
+
 
 def open_channel(
     server: str, credentials: grpc.ChannelCredentials | None, max_message_bytes: int
@@ -79,46 +83,59 @@ def read_credentials(
         )
     if not ssl_ca_file:
         return None
-    certificates = _read_pem("ssl_ca_file", ssl_ca_file, "CERTIFICATE")
+    certificates = _read_certificates("ssl_ca_file", ssl_ca_file)
     if not ssl_cert_file or not ssl_key_file:
         return grpc.ssl_channel_credentials(certificates)
-    chain = _read_pem("ssl_cert_file", ssl_cert_file, "CERTIFICATE")
-    key = _read_pem("ssl_key_file", ssl_key_file, "PRIVATE KEY")
-    _check_pair(ssl_cert_file, ssl_key_file)
+    chain = _read_certificates("ssl_cert_file", ssl_cert_file)
+    key = _read_key(ssl_cert_file, ssl_key_file)
     return grpc.ssl_channel_credentials(certificates, key, chain)
 
 
-def _read_pem(flag: str, path: str, label: str) -> bytes:
-    """Returns the bytes of a file that contains PEM of that label."""
-    text = Path(path).read_bytes() if Path(path).is_file() else None
-    # Before the label, a key has its algorithm: "EC PRIVATE KEY".
-    if text is None or not re.search(rf"-----BEGIN [\w ]*{label}-----".encode(), text):
-        kind = {"CERTIFICATE": "certificates"}.get(label, "a private key")
-        found = "There is no such file." if text is None else ""
-        raise UserError(
-            f"--{flag}={path} is not a file of {kind} (PEM). {found}".strip()
-        )
+def _read_certificates(flag: str, path: str) -> bytes:
+    """Returns the bytes of a file of certificates, after a check."""
+    # ssl is imported here, because a connection without TLS does not need it.
+    import ssl
+
+    text = _read_file(flag, path, "certificates")
+    try:
+        ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT).load_verify_locations(path)
+    except ssl.SSLError as error:
+        raise _unusable(flag, path, "certificates", str(error.reason)) from error
     return text
 
 
-def _check_pair(certificate: str, key: str) -> None:
-    """Raises `UserError` unless the key is the certificate's."""
-    # Imported here, because a connection without TLS does not need it.
+def _read_key(certificate: str, path: str) -> bytes:
+    """Returns the bytes of the file of a certificate's private key, after a check."""
     import ssl
 
     def refuse_password() -> str:
         raise UserError(
-            f"--ssl_key_file={key} is encrypted. Decrypt it into a file that only you "
+            f"--ssl_key_file={path} is encrypted. Decrypt it into a file that only you "
             "can read: openssl pkey -in KEY -out FILE"
         )
 
+    text = _read_file("ssl_key_file", path, "a private key")
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     try:
-        context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-        context.load_cert_chain(certificate, key, refuse_password)
+        context.load_cert_chain(certificate, path, refuse_password)
     except ssl.SSLError as error:
-        fault = f"cannot be read: {error.reason or error}"
-        if error.reason == "KEY_VALUES_MISMATCH":
-            fault = "are not a pair: the key is another certificate's"
-        raise UserError(
-            f"--ssl_cert_file={certificate} and --ssl_key_file={key} {fault}."
+        if error.reason in _OTHER_KEY:
+            raise UserError(
+                f"--ssl_key_file={path} is the key of another certificate than "
+                f"--ssl_cert_file={certificate}. Give the key that it was made with."
+            ) from error
+        raise _unusable(
+            "ssl_key_file", path, "a private key", str(error.reason)
         ) from error
+    return text
+
+
+def _read_file(flag: str, path: str, kind: str) -> bytes:
+    try:
+        return Path(path).read_bytes()
+    except OSError as error:
+        raise _unusable(flag, path, kind, str(error.strerror)) from error
+
+
+def _unusable(flag: str, path: str, kind: str, fault: str) -> UserError:
+    return UserError(f"--{flag}={path} is not a file of {kind} (PEM): {fault}.")

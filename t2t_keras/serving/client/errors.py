@@ -70,6 +70,13 @@ def explain_error(
         f"({tried}). Ask for less at once with concurrency, or allow more retries.",
     }
     message = messages.get(code, f"{code.name} from {said}")
+    if code is grpc.StatusCode.UNAVAILABLE and (
+        "Socket closed" in details or "handshake" in details
+    ):
+        message += (
+            " If it has TLS, give ssl_ca_file, and ssl_cert_file and ssl_key_file too "
+            "if it verifies its clients."
+        )
     if code is grpc.StatusCode.INVALID_ARGUMENT and "at least one dimension" in details:
         message += (
             ". It joins requests, and then fills in no defaults: give beam_size with "

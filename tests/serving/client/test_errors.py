@@ -68,6 +68,13 @@ def test_missing_options_with_batching():
     assert "beam_size" not in str(explain(Code.FAILED_PRECONDITION, details))
 
 
+def test_a_server_that_ends_the_handshake_may_want_tls():
+    """The details are gRPC's, of a server with TLS that no certificate was given to."""
+    for details in ("UNAVAILABLE: ipv4:127.0.0.1:1: Socket closed", "Tls handshake fa"):
+        assert "if it verifies its clients" in str(explain(Code.UNAVAILABLE, details))
+    assert "TLS" not in str(explain(Code.UNAVAILABLE, "Connection refused"))
+
+
 def test_a_status_without_details():
     assert "no details" in str(explain(Code.UNAVAILABLE, None))
 
